@@ -1,0 +1,82 @@
+# Everything that is done with this project, by name. Needs Python 3.11, a JDK 17 and make.
+PYTHON ?= python3.11
+LAKE ?= $(CURDIR)/lake
+DEMO_RUN ?= 2023-06-01
+
+JOBS := .venv/.installed
+AIRFLOW := .venv-airflow/.installed
+JARS := .cache/jars/.fetched
+DATABASE := .airflow/.migrated
+PIP := bin/pip --disable-pip-version-check install --quiet --require-hashes
+# a setting of the person's shell must not reach a test
+PYTEST := env PYTHONPATH=$(CURDIR)/jobs .venv/bin/python -m pytest
+
+.PHONY: help setup doctor demo test test-kernels test-spark test-dags test-end-to-end check bench lock clean
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(JOBS) $(AIRFLOW) $(JARS) $(DATABASE) ## both environments, the Delta jars, Airflow's database
+
+doctor: ## what this machine has and lacks, each with its remedy
+	@$(PYTHON) jobs/epsjoin/doctor.py
+
+demo: setup ## the main job on real data, by Airflow; ends in a report with pictures
+	@EPSJOIN_LAKE=file://$(LAKE) bin/airflow run navaids $(DEMO_RUN)
+	@bin/epsjoin show --lake $(LAKE) --dataset navaids --run $(DEMO_RUN)
+
+test: setup check test-kernels test-spark test-dags test-end-to-end ## everything that CI checks
+
+test-kernels: $(JOBS) ## kernels, algorithms, records, report: no Java, no Spark session, no Airflow
+	env -u JAVA_HOME $(PYTEST) -m "not spark and not end_to_end" --ignore tests/dags --ignore tests/spark --ignore tests/end_to_end
+
+test-spark: $(JOBS) $(JARS) ## the steps on one local Spark session
+	$(PYTEST) tests/spark
+
+test-dags: $(AIRFLOW) ## DAGs, operator and wrapper, without Spark
+	.venv-airflow/bin/python -m pytest tests/dags
+
+test-end-to-end: setup ## whole jobs by spark-submit, the demo by Airflow
+	$(PYTEST) tests/end_to_end
+
+check: $(JOBS) $(AIRFLOW) ## lint, types, contracts, import rules
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	PYTHONPATH=jobs .venv/bin/lint-imports
+	.venv/bin/mypy jobs/epsjoin jobs/*.py
+	.venv-airflow/bin/python -m mypy dags plugins
+	$(PYTEST) tests/test_contract.py
+
+bench: $(JOBS) ## the library against scipy's cKDTree, interleaved; a table to paste
+	PYTHONPATH=jobs .venv/bin/python tests/benchmarks/bench_join.py
+
+lock: ## new lock files from requirements/*.in (asks the package index)
+	$(PYTHON) -m venv .cache/lock && .cache/lock/bin/pip install --quiet uv
+	for name in jobs airflow; do .cache/lock/bin/uv pip compile --quiet --upgrade --python-version 3.11 \
+		--generate-hashes --no-annotate --no-header requirements/$$name.in -o requirements/$$name.txt; done
+
+clean: ## forget environments, caches, tables
+	rm -rf .venv .venv-airflow .cache .airflow lake
+
+.cache/.machine:
+	@$(PYTHON) jobs/epsjoin/doctor.py --machine --quiet
+	@mkdir -p .cache && touch $@
+
+$(JOBS): requirements/jobs.txt | .cache/.machine
+	$(PYTHON) -m venv .venv
+	.venv/$(PIP) -r $<
+	@touch $@
+
+$(AIRFLOW): requirements/airflow.txt | .cache/.machine
+	$(PYTHON) -m venv .venv-airflow
+	.venv-airflow/$(PIP) -r $<
+	@touch $@
+
+$(JARS): conf/delta-jars.sha256 $(JOBS)
+	bin/fetch-delta-jars
+	@touch $@
+
+$(DATABASE): $(AIRFLOW) conf/pools.json
+	bin/airflow setup > /dev/null
+	@touch $@

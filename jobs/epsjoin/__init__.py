@@ -1,0 +1,1 @@
+"""Exact similarity joins, density clusters and outliers, on arrays and on Spark."""

@@ -1,0 +1,1 @@
+"""Loops on arrays, compiled by numba; nothing here knows files, Spark or Airflow."""

@@ -1,0 +1,131 @@
+"""The parameters of a run, checked once and frozen."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from epsjoin.errors import ArgumentError
+
+CUTS = ("planned", "regular")
+
+
+@dataclass(frozen=True)
+class RunParams:
+    """What a person may set for a run; every job of the run gets the same parameters.
+
+    Parameters
+    ----------
+    eps : distance threshold in the metric's unit; ``None`` lets ``fit_epsilon`` choose it.
+    neighbours : choose eps so that a point has this many neighbours on average (itself not counted).
+    pairs : choose eps so that the join has this many pairs.
+    k_distance_quantile : choose eps as this quantile of the distance to the (min_pts - 1)-th neighbour.
+        At most one of ``neighbours``, ``pairs`` and ``k_distance_quantile`` counts, the last two before
+        the first; a given ``eps`` beats them all.
+    min_pts : points within eps, the point itself included, that make a point core.
+    lof_k : neighbours that the local outlier factor looks at; ``None``: ``min_pts - 1``, at least 1.
+    cuts : ``planned`` (a tree of cuts fitted to a sample) or ``regular`` (the papers' halving, GESS).
+    n_parts : parts to cut the join into; ``None``: chosen from the number of rows and cores.
+    k : regular cuts: a cube that crosses more than k cuts of a level is not split; 0 is MSJ.
+    msl : regular cuts: the deepest level at which a cube may be split, 0 the first.
+    replication_budget : rows per point that replication must not exceed.
+    max_pairs : the join is refused when more pairs are expected, or when more appear.
+    sample_rows : points that a plan and a fit look at.
+    seed : of every random choice.
+
+    Raises
+    ------
+    ArgumentError
+        A value is of the wrong type or out of its range.
+    """
+
+    eps: float | None = None
+    neighbours: float = 10.0
+    pairs: float | None = None
+    k_distance_quantile: float | None = None
+    min_pts: int = 5
+    lof_k: int | None = None
+    cuts: str = "planned"
+    n_parts: int | None = None
+    k: int = 3
+    msl: int = 2
+    replication_budget: float = 4.0
+    max_pairs: int = 1_000_000_000
+    sample_rows: int = 20_000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, low, high in (
+            ("eps", 0.0, math.inf),
+            ("neighbours", 0.0, math.inf),
+            ("pairs", 0.0, math.inf),
+            ("k_distance_quantile", 0.0, 1.0),
+        ):
+            value = getattr(self, name)
+            if value is None and name != "neighbours":
+                continue
+            if not _is_number(value) or not low < value < high:
+                raise ArgumentError(
+                    f"{name} must be a number above {low:g} and below {high:g}, not {value!r}"
+                )
+        for name, least, most in (
+            ("min_pts", 1, 2**31),
+            ("lof_k", 1, 2**31),
+            ("n_parts", 1, 2**20),
+            ("k", 0, 2**15),
+            ("msl", 0, 62),
+            ("max_pairs", 1, 2**62),
+            ("sample_rows", 100, 10**7),
+            ("seed", 0, 2**63),
+        ):
+            value = getattr(self, name)
+            if value is None and name in ("lof_k", "n_parts"):
+                continue
+            if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+                raise ArgumentError(f"{name} must be a whole number from {least} to {most}, not {value!r}")
+        if not _is_number(self.replication_budget) or not self.replication_budget >= 1:
+            raise ArgumentError(
+                "replication_budget must be a number of rows per point, at least 1, "
+                f"not {self.replication_budget!r}"
+            )
+        if self.cuts not in CUTS:
+            raise ArgumentError(f"cuts must be one of {', '.join(CUTS)}, not {self.cuts!r}")
+
+    @property
+    def n_neighbours(self) -> int:
+        """Neighbours that the local outlier factor looks at, the point itself not counted."""
+        return self.lof_k if self.lof_k is not None else max(1, self.min_pts - 1)
+
+    @classmethod
+    def from_json(cls, text: str, defaults: Mapping[str, Any] | None = None) -> RunParams:
+        """Parameters from a JSON object, over a data set's defaults, over those of this class.
+
+        A ``null`` is the same as leaving the key out, so that an empty field of a form means "default".
+
+        Raises
+        ------
+        ArgumentError
+            The text is not a JSON object, or has a key that is no parameter.
+        """
+        try:
+            given = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ArgumentError(f"--params is not JSON: {error}") from error
+        if not isinstance(given, dict):
+            raise ArgumentError(f"--params must be a JSON object, not {type(given).__name__}")
+        known = {field.name for field in fields(cls)}
+        merged = {
+            **(defaults or {}),
+            **{name: value for name, value in given.items() if value is not None},
+        }
+        unknown = sorted(set(merged) - known)
+        if unknown:
+            raise ArgumentError(f"unknown parameter {unknown[0]!r}; known are {', '.join(sorted(known))}")
+        return cls(**merged)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)

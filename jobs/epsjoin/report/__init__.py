@@ -1,0 +1,1 @@
+"""The page that shows a person what a run found."""

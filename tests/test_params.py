@@ -1,0 +1,46 @@
+"""Parameters: checked once, with a sentence that says what is allowed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from epsjoin.errors import ArgumentError
+from epsjoin.params import RunParams
+
+
+def test_from_json__puts_the_persons_values_over_the_data_sets() -> None:
+    params = RunParams.from_json('{"min_pts": 7, "eps": null}', {"min_pts": 5, "eps": 2.5, "seed": 3})
+    assert (params.min_pts, params.eps, params.seed, params.cuts) == (7, 2.5, 3, "planned")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("{", "--params is not JSON"),
+        ("[1]", "must be a JSON object, not list"),
+        ('{"epsilon": 1}', "unknown parameter 'epsilon'; known are cuts, eps"),
+        ('{"eps": 0}', "eps must be a number above 0"),
+        ('{"eps": "1"}', "eps must be a number above 0"),
+        ('{"eps": Infinity}', "eps must be a number above 0"),
+        ('{"eps": true}', "eps must be a number above 0"),
+        ('{"neighbours": -1}', "neighbours must be a number above 0"),
+        ('{"k_distance_quantile": 1}', "k_distance_quantile must be a number above 0 and below 1"),
+        ('{"min_pts": 0}', "min_pts must be a whole number from 1"),
+        ('{"min_pts": 2.0}', "min_pts must be a whole number from 1"),
+        ('{"seed": true}', "seed must be a whole number from 0"),
+        ('{"replication_budget": 0.5}', "replication_budget must be a number of rows per point, at least 1"),
+        ('{"cuts": "random"}', "cuts must be one of planned, regular, not 'random'"),
+    ],
+)
+def test_from_json__refuses_with_a_sentence(text: str, sentence: str) -> None:
+    with pytest.raises(ArgumentError, match=sentence):
+        RunParams.from_json(text)
+
+
+@pytest.mark.parametrize(
+    ("given", "k"), [({"min_pts": 1}, 1), ({"min_pts": 5}, 4), ({"min_pts": 5, "lof_k": 20}, 20)]
+)
+def test_n_neighbours__is_what_makes_a_point_core_unless_given(given: dict[str, Any], k: int) -> None:
+    assert RunParams(**given).n_neighbours == k
