@@ -1,0 +1,269 @@
+"""Contracts: what a source delivers and what a table holds, as ODCS 3.1 files.
+
+A source contract (``data_contracts/<data set>.odcs.yaml``) says where the files are, which column is what,
+and the data set's defaults. A table contract (``data_contracts/tables/<table>.odcs.yaml``) gives the
+columns of a table. The files are checked against the standard's own JSON schema when they are read.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import yaml
+
+from epsjoin.errors import ContractError
+
+FORMATS = ("csv", "json", "parquet")
+INTERVALS = ("day", "week", "month", "quarter", "year")
+TYPES = ("integer", "number", "string", "boolean", "date", "timestamp")
+ROLES = ("payload", "coordinate", "latitude", "longitude")
+DEGREES = {"latitude": 90.0, "longitude": 180.0}
+"""Roles of a coordinate in degrees, and how far from zero it can be."""
+
+RESERVED = ("run", "id", "point")
+"""Columns that ``points`` has of its own; only a single integer key column may be called ``id``."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a source or a table.
+
+    Parameters
+    ----------
+    name, description : as in the contract.
+    type : one of ``TYPES`` for a source; for a table the physical type (long, int, double, ...).
+    required : whether a missing value is an error.
+    minimum, maximum : allowed range, both ends included.
+    """
+
+    name: str
+    type: str
+    description: str = ""
+    required: bool = False
+    minimum: float | None = None
+    maximum: float | None = None
+
+
+@dataclass(frozen=True)
+class SourceContract:
+    """What a data set's files hold and how its runs are made.
+
+    Parameters
+    ----------
+    path : where the snapshots lie, relative to the project or a URI. With ``{date}`` in it there is one
+        snapshot per date (a file, or a folder of files); without, the same files belong to every run.
+    format : csv, json (one object per line) or parquet; ``.gz`` at the end of a name means gzip.
+    interval : how long a run lasts; run 2023-06-01 of a monthly data set takes the last snapshot
+        dated 2023-06-01 to 2023-06-30.
+    columns : all columns that are read, in the contract's order.
+    key : names of the key columns, in key order; empty: a record's place in its files is its key.
+    coordinates : names of the coordinate columns, in order.
+    latitude, longitude : the two of them that are places on a map; empty where there are none.
+    metric : name of the metric; ``unit`` is that of its distances.
+    max_quarantine_share : the run is refused when a larger share of the rows is bad.
+    defaults : the data set's own defaults of ``RunParams``.
+    """
+
+    name: str
+    title: str
+    path: str
+    format: str
+    interval: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    coordinates: tuple[str, ...]
+    latitude: str
+    longitude: str
+    metric: str
+    unit: str
+    max_quarantine_share: float
+    defaults: Mapping[str, Any]
+
+    def column(self, name: str) -> Column:
+        """The column of that name."""
+        return next(column for column in self.columns if column.name == name)
+
+
+@dataclass(frozen=True)
+class TableContract:
+    """The columns of one table; ``partitioned`` are those its files are laid out by."""
+
+    name: str
+    description: str
+    columns: tuple[Column, ...]
+    partitioned: tuple[str, ...]
+
+
+def load_source(contracts: Path, name: str) -> SourceContract:
+    """Read and check the contract of a data set.
+
+    Raises
+    ------
+    ContractError
+        No such file, not an ODCS file, or a value that cannot be; the message names file and key.
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise ContractError(f"data set {name!r}: a name is lower-case letters, digits and _, a letter first")
+    file = contracts / f"{name}.odcs.yaml"
+    body = _read(file)
+    servers = body.get("servers") or []
+    if len(servers) != 1:
+        raise ContractError(f"{file}: servers must name exactly one place, it names {len(servers)}")
+    extra = _custom(file, body)
+    properties = body["schema"][0].get("properties") or []
+    roles = {p["name"]: _custom(file, p).get("role", "payload") for p in properties}
+    columns = tuple(
+        _bounded(_column(file, p, p.get("logicalType", "")), roles[p["name"]]) for p in properties
+    )
+    keyed = sorted((p.get("primaryKeyPosition", 1), p["name"]) for p in properties if p.get("primaryKey"))
+    place = {role: name for name, role in roles.items() if role in DEGREES}
+    source = SourceContract(
+        name=name,
+        title=str(body.get("name") or name),
+        path=str(servers[0].get("path") or servers[0].get("location") or ""),
+        format=str(servers[0].get("format") or ""),
+        interval=str(extra.pop("interval", "day")),
+        columns=columns,
+        key=tuple(column for _, column in keyed),
+        coordinates=tuple(name for name, role in roles.items() if role != "payload"),
+        latitude=place.get("latitude", ""),
+        longitude=place.get("longitude", ""),
+        metric=str(extra.pop("metric", "euclidean")),
+        unit=str(extra.pop("unit", "")),
+        max_quarantine_share=float(extra.pop("max_quarantine_share", 0.0)),
+        defaults=dict(extra.pop("defaults", {})),
+    )
+    if extra:
+        raise ContractError(f"{file}: unknown customProperties {sorted(extra)}")
+    _check_source(file, source, roles)
+    return source
+
+
+def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) -> None:
+    def refuse(what: str) -> None:
+        raise ContractError(f"{file}: {what}")
+
+    if len({column.name for column in source.columns}) != len(source.columns):
+        refuse("two columns have the same name")
+    for name, role in roles.items():
+        if role not in ROLES:
+            refuse(f"column {name}: role must be one of {', '.join(ROLES)}, not {role!r}")
+    if not source.path:
+        refuse("servers[0].path says where the snapshots lie; it is missing")
+    if source.format not in FORMATS:
+        refuse(f"servers[0].format must be one of {', '.join(FORMATS)}, not {source.format!r}")
+    if source.interval not in INTERVALS:
+        refuse(f"interval must be one of {', '.join(INTERVALS)}, not {source.interval!r}")
+    if not 0 <= source.max_quarantine_share < 1:
+        refuse(f"max_quarantine_share must lie in [0, 1), not {source.max_quarantine_share}")
+    if not source.coordinates:
+        refuse("no column has the role coordinate, latitude or longitude (customProperties: role)")
+    if bool(source.latitude) != bool(source.longitude):
+        refuse("latitude and longitude come together")
+    if source.metric == "haversine" and source.coordinates != (source.latitude, source.longitude):
+        refuse("haversine takes two coordinates, latitude before longitude, with these roles")
+    for column in source.columns:
+        if column.type not in TYPES:
+            refuse(f"column {column.name}: logicalType must be one of {', '.join(TYPES)}")
+        is_integer_id = source.key == ("id",) and column.type == "integer"
+        if column.name in RESERVED and not (column.name == "id" and is_integer_id):
+            refuse(
+                f"column {column.name}: the points table has a column of that name; rename it in the source"
+            )
+    for name in source.coordinates:
+        if source.column(name).type not in ("integer", "number"):
+            refuse(f"coordinate {name} must be a number or an integer")
+        if name in source.key:
+            refuse(f"{name} cannot be key and coordinate at once")
+
+
+def load_table(contracts: Path, name: str, source: SourceContract | None = None) -> TableContract:
+    """The contract of a table; ``points`` also has the columns of its source.
+
+    Raises
+    ------
+    ContractError
+        No such file, or not an ODCS file.
+    """
+    file = contracts / "tables" / f"{name}.odcs.yaml"
+    body = _read(file)
+    table = body["schema"][0]
+    properties = table.get("properties") or []
+    columns = tuple(_column(file, p, p.get("physicalType", "")) for p in properties)
+    if name == "points" and source is not None:
+        physical = {"integer": "long", "number": "double"}
+        own = {column.name for column in columns}
+        from_source = tuple(
+            Column(c.name, physical.get(c.type, c.type), c.description, c.required)
+            for c in source.columns
+            if c.name not in own
+        )
+        columns = columns[:2] + from_source + columns[2:]
+    partitioned = sorted(
+        (p.get("partitionKeyPosition", 1), p["name"]) for p in properties if p.get("partitioned")
+    )
+    return TableContract(
+        name=name,
+        description=str(table.get("description", "")).strip(),
+        columns=columns,
+        partitioned=tuple(column for _, column in partitioned),
+    )
+
+
+def _column(file: Path, body: Mapping[str, Any], type_: str) -> Column:
+    if not type_:
+        raise ContractError(f"{file}: column {body.get('name')} has no type")
+    options = body.get("logicalTypeOptions") or {}
+    return Column(
+        name=str(body["name"]),
+        type=type_,
+        description=str(body.get("description", "")).strip(),
+        required=bool(body.get("required", False)),
+        minimum=options.get("minimum"),
+        maximum=options.get("maximum"),
+    )
+
+
+def _bounded(column: Column, role: str) -> Column:
+    """The column with the range that its role gives it, where the contract gives none."""
+    limit = DEGREES.get(role)
+    if limit is None:
+        return column
+    low = -limit if column.minimum is None else column.minimum
+    return replace(column, minimum=low, maximum=limit if column.maximum is None else column.maximum)
+
+
+def _custom(file: Path, body: Mapping[str, Any]) -> dict[str, Any]:
+    pairs = [(p["property"], p["value"]) for p in body.get("customProperties") or []]
+    if len({name for name, _ in pairs}) != len(pairs):
+        raise ContractError(f"{file}: a customProperty is given twice")
+    return dict(pairs)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    if not file.is_file():
+        raise ContractError(f"no contract {file}; a data set or table is described by a file of that name")
+    try:
+        body = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise ContractError(f"{file}: not YAML: {error}") from error
+    fault = jsonschema.exceptions.best_match(_validator().iter_errors(body))
+    if fault is not None:
+        raise ContractError(f"{file}: {fault.json_path}: {fault.message}")
+    if len(body.get("schema") or []) != 1:
+        raise ContractError(f"{file}: schema must describe exactly one object")
+    return dict(body)
+
+
+@cache
+def _validator() -> jsonschema.Draft201909Validator:
+    text = importlib.resources.files("open_data_contract_standard").joinpath("schema.json").read_text("utf-8")
+    return jsonschema.Draft201909Validator(json.loads(text))

@@ -1,0 +1,104 @@
+"""Contracts: those of the project are valid, and what is wrong with one is said with file and key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from epsjoin.contract import load_source, load_table
+from epsjoin.errors import ContractError
+from epsjoin.params import RunParams
+
+CONTRACTS = Path(__file__).resolve().parents[1] / "data_contracts"
+SOURCES = sorted(file.name.split(".")[0] for file in CONTRACTS.glob("*.odcs.yaml"))
+TABLES = sorted(file.name.split(".")[0] for file in (CONTRACTS / "tables").glob("*.odcs.yaml"))
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_load_source__takes_the_projects_own(name: str) -> None:
+    source = load_source(CONTRACTS, name)
+    RunParams(**source.defaults)
+    assert all(column.description for column in source.columns)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_load_table__takes_the_projects_own(name: str) -> None:
+    table = load_table(CONTRACTS, name)
+    assert table.partitioned[0] == table.columns[0].name == "run"
+    assert all(column.description for column in table.columns)
+
+
+def test_load_table__gives_points_the_columns_of_its_source() -> None:
+    names = [
+        column.name for column in load_table(CONTRACTS, "points", load_source(CONTRACTS, "navaids")).columns
+    ]
+    assert names[:3] == ["run", "id", "ident"]
+    assert names[-1] == "point"
+    assert names.count("id") == 1
+
+
+def test_load_source__gives_latitude_and_longitude_their_range() -> None:
+    source = load_source(CONTRACTS, "landmarks")
+    assert (source.column("lat").minimum, source.column("lat").maximum) == (-90, 90)
+    assert (source.column("lon").minimum, source.column("lon").maximum) == (-180, 180)
+
+
+def broken(tmp_path: Path, change: dict[str, Any]) -> Path:
+    body = yaml.safe_load((CONTRACTS / "landmarks.odcs.yaml").read_text())
+    for path, value in change.items():
+        *parents, last = path.split(".")
+        place = body
+        for parent in parents:
+            place = place[int(parent) if parent.isdigit() else parent]
+        place[int(last) if last.isdigit() else last] = value
+    (tmp_path / "broken.odcs.yaml").write_text(yaml.safe_dump(body))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"apiVersion": "v9"}, r"broken\.odcs\.yaml: \$\.apiVersion: 'v9' is not one of"),
+        (
+            {"schema.0.properties.0.logicalType": "float"},
+            r"\$\.schema\[0\]\.properties\[0\]\.logicalType: 'float'",
+        ),
+        ({"servers.0.format": "xml"}, "format must be one of csv, json, parquet, not 'xml'"),
+        ({"servers": []}, "servers must name exactly one place, it names 0"),
+        (
+            {"customProperties.0.value": "fortnight"},
+            "interval must be one of day, week, month, quarter, year",
+        ),
+        ({"customProperties.0.property": "intervall"}, r"unknown customProperties \['intervall'\]"),
+        ({"customProperties.3.value": 1.5}, r"max_quarantine_share must lie in \[0, 1\), not 1.5"),
+        ({"schema.0.properties.0.name": "point"}, "column point: the points table has a column of that name"),
+        ({"schema.0.properties.0.name": "lat"}, "two columns have the same name"),
+        ({"schema.0.properties.0.primaryKey": True}, "lon cannot be key and coordinate at once"),
+        ({"schema.0.properties.0.logicalType": "string"}, "coordinate lon must be a number or an integer"),
+        ({"schema.0.properties.0.customProperties.0.value": "x"}, "role must be one of payload, coordinate"),
+        (
+            {"schema.0.properties.0.customProperties.0.value": "coordinate"},
+            "latitude and longitude come together",
+        ),
+        ({"customProperties.1.value": "haversine"}, "latitude before longitude"),
+    ],
+)
+def test_load_source__says_what_is_wrong_and_where(
+    tmp_path: Path, change: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(ContractError, match=sentence):
+        load_source(broken(tmp_path, change), "broken")
+
+
+def test_load_source__names_the_file_that_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(ContractError, match=r"no contract .*nothing\.odcs\.yaml"):
+        load_source(tmp_path, "nothing")
+
+
+@pytest.mark.parametrize("name", ["../navaids", "Navaids", "", "a/b"])
+def test_load_source__takes_no_name_that_is_a_path(name: str) -> None:
+    with pytest.raises(ContractError, match="a name is lower-case letters, digits and _"):
+        load_source(CONTRACTS, name)
