@@ -1,0 +1,115 @@
+"""From ids to row numbers: a hash index over distinct ids."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from epsjoin.kernels.accelerate import njit
+
+Ids = npt.NDArray[np.int64]
+
+_BLOCK = 1 << 16  # ids hashed at a time: the hashes stay in the cache
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio, odd: spreads runs of ids evenly
+
+
+class IdIndex(NamedTuple):
+    """Distinct ids and an open-addressing table of their row numbers.
+
+    Parameters
+    ----------
+    ids : (n,) int64, each once, in any order.
+    slots : (2**bits,) int64, row numbers, -1 where free; at most half are taken.
+    bits : length of a hash.
+    """
+
+    ids: Ids
+    slots: npt.NDArray[np.int64]
+    bits: int
+
+
+@njit
+def _insert(ids: Ids, first: int, hashes: npt.NDArray[np.int64], slots: npt.NDArray[np.int64]) -> int:
+    """Enter ``ids[first : first + hashes.size]``; the number entered before an id came a second time."""
+    last_slot = slots.size - 1
+    for i in range(hashes.size):
+        slot = hashes[i]
+        while slots[slot] >= 0:
+            if ids[slots[slot]] == ids[first + i]:
+                return i
+            slot = (slot + 1) & last_slot
+        slots[slot] = first + i
+    return hashes.size
+
+
+@njit
+def _probe(
+    ids: Ids,
+    slots: npt.NDArray[np.int64],
+    wanted: Ids,
+    hashes: npt.NDArray[np.int64],
+    rows: npt.NDArray[np.int64],
+) -> None:
+    """Write to ``rows`` the row number of each wanted id, -1 where it is unknown."""
+    last_slot = slots.size - 1
+    for i in range(wanted.size):
+        slot = hashes[i]
+        while slots[slot] >= 0 and ids[slots[slot]] != wanted[i]:
+            slot = (slot + 1) & last_slot
+        rows[i] = slots[slot]
+
+
+def _hashes(ids: Ids, bits: int) -> npt.NDArray[np.int64]:
+    """Hash by multiplication, on arrays: NumPy wraps these silently, compiled or not."""
+    return ((ids.view(np.uint64) * _GOLDEN) >> np.uint64(64 - bits)).view(np.int64)
+
+
+def index_ids(ids: Ids) -> IdIndex:
+    """Index distinct ids, so that :func:`rows_of` finds their row numbers.
+
+    Parameters
+    ----------
+    ids : (n,) int64, contiguous, each once, in any order; kept, not copied.
+
+    Raises
+    ------
+    ValueError
+        An id comes twice; the message names it.
+
+    Notes
+    -----
+    O(n) expected time, 16 to 32 bytes per id. Ids made to collide cost time, never correctness.
+    """
+    bits = max(1, int(2 * ids.size - 1).bit_length()) if ids.size else 1
+    slots = np.full(1 << bits, -1, dtype=np.int64)
+    for first in range(0, ids.size, _BLOCK):
+        block = ids[first : first + _BLOCK]
+        entered = _insert(ids, first, _hashes(block, bits), slots)
+        if entered < block.size:
+            raise ValueError(f"id {block[entered]} comes twice")
+    return IdIndex(ids, slots, bits)
+
+
+def rows_of(index: IdIndex, wanted: Ids) -> npt.NDArray[np.int64]:
+    """Row number of every wanted id in ``index.ids``, -1 where it is not there.
+
+    Parameters
+    ----------
+    wanted : (n,) int64, contiguous, repeats allowed.
+
+    Returns
+    -------
+    (n,) int64, in the order of ``wanted``.
+
+    Notes
+    -----
+    O(n) expected. Hashing, because a binary search per end of a pair costs six to ten times as much
+    from a million ids on.
+    """
+    rows = np.empty(wanted.size, dtype=np.int64)
+    for first in range(0, wanted.size, _BLOCK):
+        block = wanted[first : first + _BLOCK]
+        _probe(index.ids, index.slots, block, _hashes(block, index.bits), rows[first : first + _BLOCK])
+    return rows

@@ -1,0 +1,35 @@
+"""Distances of given pairs of rows, however far apart."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.distances import Decision, decide
+
+
+@njit
+def paired_distances(
+    decision: Decision, points: NDArray[np.float64], left: NDArray[np.int64], right: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Distance of each pair ``(points[left[i]], points[right[i]])``, -1 where it is beyond the bound.
+
+    Parameters
+    ----------
+    decision : metric and bound; an infinite bound gives every distance.
+    points : (n, d) float64, not modified.
+    left, right : (n_pairs,) int64, rows of points.
+
+    Returns
+    -------
+    (n_pairs,) float64, in the metric's unit.
+
+    Notes
+    -----
+    O(n_pairs d), rows are not gathered.
+    """
+    distances = np.empty(left.size)
+    for i in range(left.size):
+        distances[i] = decide(decision, points[left[i]], points[right[i]])
+    return distances

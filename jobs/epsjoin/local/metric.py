@@ -1,0 +1,179 @@
+"""The metrics: what within eps means, and the coordinates in which a join may look for pairs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsjoin.errors import ArgumentError
+from epsjoin.kernels import distances
+from epsjoin.kernels.distances import Decision
+
+METRICS = {
+    "euclidean": distances.EUCLIDEAN,
+    "manhattan": distances.MANHATTAN,
+    "chebyshev": distances.CHEBYSHEV,
+    "minkowski": distances.MINKOWSKI,
+    "cosine": distances.COSINE,
+    "haversine": distances.HAVERSINE,
+}
+# Powers of eps beyond these lose their meaning to underflow and overflow.
+_SMALLEST_BOUND, _LARGEST_BOUND = 1e-300, 1e300
+# Rounding of the metric's formula, relative to eps: one axis alone is off by a few 1e-16.
+_RELATIVE_SLACK = 1e-12
+# Rounding of coordinates and formula on the unit sphere, absolute.
+_SPHERE_SLACK = 1e-12
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric by name; made by :func:`get_metric`.
+
+    Parameters
+    ----------
+    name : one of ``METRICS``.
+    p : Minkowski's exponent, at least 1; 0 for the other metrics, which do not read it.
+    """
+
+    name: str
+    p: float = 0.0
+
+    @property
+    def unit(self) -> str:
+        """Unit of distances and eps: "km" for haversine, else the coordinates' own: ""."""
+        return "km" if self.name == "haversine" else ""
+
+    def dimensions(self, d: int) -> int:
+        """Embedded coordinates of a point with d coordinates: 3 for haversine, else d.
+
+        Raises
+        ------
+        ArgumentError
+            d is 0, or is not 2 for haversine.
+        """
+        if d < 1:
+            raise ArgumentError("points need at least one coordinate")
+        if self.name == "haversine":
+            if d != 2:
+                raise ArgumentError(f"haversine needs 2 coordinates (lat, lon), not {d}")
+            return 3
+        return d
+
+    def check_eps(self, eps: float) -> float:
+        """Give eps as a float when it is a threshold that this metric can decide exactly.
+
+        Raises
+        ------
+        ArgumentError
+            eps is not a finite number above 0, or so small or large that its power (``eps ** 2`` for
+            euclidean, ``eps ** p`` for minkowski) leaves 1e-300 to 1e300.
+        """
+        if isinstance(eps, bool) or not isinstance(eps, (int, float, np.integer, np.floating)):
+            raise ArgumentError(f"eps must be a finite number above 0, not {eps!r}")
+        eps = float(eps)
+        if not (math.isfinite(eps) and eps > 0):
+            raise ArgumentError(f"eps must be a finite number above 0, not {eps!r}")
+        try:
+            bound = self.decision(eps).bound
+        except OverflowError:
+            bound = math.inf
+        if not _SMALLEST_BOUND <= bound <= _LARGEST_BOUND:
+            raise ArgumentError(f"eps = {eps!r} is too small or too large for exact {self.name} decisions")
+        return eps
+
+    def check(self, points: NDArray[np.float64]) -> None:
+        """Refuse points for which the metric is not defined; finite values are taken for granted.
+
+        Parameters
+        ----------
+        points : (n, d) float64; not modified.
+
+        Raises
+        ------
+        ArgumentError
+            cosine: a vector of length 0 (or outside 1e-150 to 1e150); haversine: a latitude outside
+            -90 to 90 or a longitude outside -360 to 360. The message names the first row.
+        """
+        self.dimensions(points.shape[1])
+        if self.name == "cosine":
+            with np.errstate(over="ignore", under="ignore"):
+                square = np.einsum("ij,ij->i", points, points)
+            bad = ~((square >= _SMALLEST_BOUND) & (square <= _LARGEST_BOUND))
+            text = "cosine needs vectors with a length from 1e-150 to 1e150"
+        elif self.name == "haversine":
+            bad = (np.abs(points[:, 0]) > 90.0) | (np.abs(points[:, 1]) > 360.0)
+            text = "haversine needs a latitude from -90 to 90 and a longitude from -360 to 360"
+        else:
+            return
+        if bad.any():
+            raise ArgumentError(f"{text}; row {int(np.argmax(bad))} breaks this")
+
+    def embed(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Coordinates in which ``|x_i - y_i| <= embedded_eps(eps)`` on every axis is necessary for a pair.
+
+        Parameters
+        ----------
+        points : (n, d) float64, finite; not modified.
+
+        Returns
+        -------
+        (n, dimensions(d)) float64: the points themselves (no copy), or points on the unit sphere for
+        cosine and haversine, where the chord never decreases with the distance.
+
+        Raises
+        ------
+        ArgumentError
+            See :meth:`check`.
+        """
+        self.check(points)
+        if self.name == "cosine":
+            return distances.embed_directions(points)
+        if self.name == "haversine":
+            return distances.embed_sphere(points)
+        return points
+
+    def embedded_eps(self, eps: float) -> float:
+        """Give the threshold in embedded coordinates, a little too large so that no rounding misses a pair.
+
+        For Lp metrics one axis is never farther apart than the whole distance. On the unit sphere the
+        chord is ``sqrt(2 eps)`` (cosine) and ``2 sin(eps / 2R)`` (haversine); there the slack under the
+        root covers the rounding of the formula itself, which matters where eps is tiny.
+        """
+        if self.name == "cosine":
+            return math.sqrt(2.0 * (eps + _SPHERE_SLACK)) + _SPHERE_SLACK
+        if self.name == "haversine":
+            half_angle = min(eps / (2.0 * distances.EARTH_RADIUS_KM), math.pi / 2.0)
+            return 2.0 * math.sin(half_angle) * (1.0 + _RELATIVE_SLACK) + _SPHERE_SLACK
+        return eps * (1.0 + _RELATIVE_SLACK)
+
+    def decision(self, eps: float) -> Decision:
+        """Give what the sweeps need to decide a pair on its original coordinates."""
+        return distances.make_decision(METRICS[self.name], self.p, float(eps))
+
+
+def get_metric(name: str, p: float | None = None) -> Metric:
+    """Give the metric of this name.
+
+    Parameters
+    ----------
+    name : euclidean, manhattan, chebyshev, minkowski, cosine (distance ``1 - cos``, from 0 to 2) or
+        haversine (km between (lat, lon) in degrees on a sphere of radius 6371.0088 km).
+    p : exponent of minkowski, a finite number of at least 1; for the others leave it out.
+
+    Raises
+    ------
+    ArgumentError
+        An unknown name (the message lists the known), a p that is missing, wrong, or not needed.
+    """
+    if name not in METRICS:
+        raise ArgumentError(f"unknown metric {name!r}; known are {', '.join(METRICS)}")
+    if name != "minkowski":
+        if p is not None:
+            raise ArgumentError(f"p belongs to minkowski only, not to {name}")
+        return Metric(name)
+    if p is None or isinstance(p, bool) or not isinstance(p, (int, float)) or not 1.0 <= p < math.inf:
+        raise ArgumentError(f"minkowski needs a finite p of at least 1, not {p!r}; p = inf is chebyshev")
+    return Metric(name, float(p))

@@ -1,0 +1,128 @@
+"""Corners in fixed point and the order of codes."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epsjoin.kernels import codes as codes_
+from epsjoin.kernels.codes import BITS, TOP
+from oracles import examples
+
+BITSTRINGS = st.text("01", max_size=37)
+
+
+def make_code(bits: str, width: int = 7):
+    code = np.zeros(width, np.uint8)
+    packed = np.packbits(np.array([int(b) for b in bits], np.uint8))
+    code[: len(packed)] = packed
+    code[-2:] = divmod(len(bits), 256)
+    return code
+
+
+@examples(300)
+@given(st.lists(BITSTRINGS, min_size=1, max_size=12))
+def test_code_order__is_that_of_strings_with_a_prefix_first(texts):
+    codes = np.array([make_code(text) for text in texts])
+    assert [texts[i] for i in codes_.code_order(codes)] == sorted(texts)
+
+
+@examples(300)
+@given(BITSTRINGS, BITSTRINGS)
+def test_is_prefix__is_that_of_strings(a, b):
+    assert codes_.is_prefix(make_code(a), make_code(b)) == b.startswith(a)
+    assert codes_.is_prefix(make_code(a, 12), make_code(a + b, 12))
+    assert codes_.is_prefix(make_code(a + b, 12), make_code(a, 12)) == (b == "")
+
+
+@examples(300)
+@given(BITSTRINGS, BITSTRINGS)
+def test_range_ends__lie_behind_all_extensions_and_before_all_else(a, b):
+    begin, key = make_code(a), make_code(b)
+    end = codes_.range_ends(begin[None])[0]
+    assert (begin.tobytes() <= key.tobytes() <= end.tobytes()) == b.startswith(a)
+
+
+@examples(200)
+@given(st.integers(1, 70), st.integers(0, 12), st.integers(0, 10**9))
+def test_write_code__interleaves_the_highest_bits_level_by_level(d, level, seed):
+    corner = np.random.default_rng(seed).integers(0, TOP, d, endpoint=True)
+    code = np.full(codes_.code_width(12 * d), 255, np.uint8)
+    codes_.write_code(corner, level, code)
+    paths = [f"{value:0{BITS}b}" for value in corner.tolist()]
+    expected = "".join(path[depth] for depth in range(level) for path in paths)
+    assert (code == make_code(expected, len(code))).all()
+    assert codes_.owns_pair(code, corner, corner)
+
+
+VALUES = st.one_of(
+    st.floats(-1e12, 1e12, allow_subnormal=True),
+    st.floats(-1, 1),
+    st.integers(-(10**6), 10**6).map(float),
+    st.floats(1e9, 1e9 + 1e-3),
+)
+
+
+@examples(400)
+@given(VALUES, st.one_of(st.floats(1e-12, 1e6), st.integers(1, 64).map(lambda i: i / 16)), st.floats(-1, 1))
+def test_cube_corners__of_two_points_within_eps_meet(x, eps, share):
+    y = x + share * eps
+    if abs(Fraction(x) - Fraction(y)) > Fraction(eps):
+        y = x
+    points = np.array([[x], [y]])
+    for low, width in ((min(x, y), abs(x - y)), (x - 1e3, 2e3), (0.0, 1.0), (y, eps)):
+        lower, upper = codes_.cube_corners(points, np.array([0]), np.array([low]), width, eps)
+        assert upper[0, 0] >= lower[1, 0]
+        assert upper[1, 0] >= lower[0, 0]
+        assert 0 <= lower.min() <= upper.max() <= TOP
+
+
+@examples(300)
+@given(VALUES, st.floats(1e-12, 1e6))
+def test_cube_sides__lie_outside_the_exact_cube_but_not_far(x, eps):
+    low, high = codes_.cube_lower(x, eps / 2), codes_.cube_upper(x, eps / 2)
+    exact_low, exact_high = Fraction(x) - Fraction(eps / 2), Fraction(x) + Fraction(eps / 2)
+    assert Fraction(low) <= exact_low
+    assert Fraction(high) >= exact_high
+    tolerance = 2.0**-48 * (abs(x) + eps)
+    assert float(exact_low) - low <= tolerance
+    assert high - float(exact_high) <= tolerance
+
+
+@examples(300)
+@given(VALUES, VALUES, st.floats(1e-9, 1e6))
+def test_cube_corners__are_monotone(x, y, eps):
+    points = np.sort(np.array([[x], [y], [np.nextafter(x, np.inf)]]), axis=0)
+    lower, upper = codes_.cube_corners(points, np.array([0]), np.array([-3.0]), 1e4, eps)
+    assert (np.diff(lower[:, 0]) >= 0).all()
+    assert (np.diff(upper[:, 0]) >= 0).all()
+    assert (lower <= upper).all()
+
+
+def test_cube_corners__take_one_scale_for_all_axes_and_survive_a_space_without_width():
+    points = np.array([[0.0, 0.0], [1.0, 0.25]])
+    lower, _ = codes_.cube_corners(points, np.array([0, 1]), np.zeros(2), 1.0, 1e-9)
+    assert abs(lower[1, 1] / 2**BITS - 0.25) < 1e-8
+    assert lower[1, 0] / 2**BITS > 0.99
+    lower, upper = codes_.cube_corners(points, np.array([1]), np.zeros(2), 0.0, 0.1)
+    assert not lower.any()
+    assert not upper.any()
+
+
+def test_deepest_level__is_the_last_with_cells_of_at_least_eps():
+    assert codes_.deepest_level(1.0, 0.25, 2) == 2
+    assert codes_.deepest_level(1.0, 0.2500001, 2) == 1
+    assert codes_.deepest_level(1.0, 3.0, 2) == 0
+    assert codes_.deepest_level(0.0, 1.0, 2) == 0
+    assert codes_.deepest_level(1.0, 1e-30, 2) == BITS
+    assert codes_.deepest_level(1.0, 1e-30, 3000) * 3000 <= codes_.MAX_CODE_BITS
+
+
+def test_hold_cubes__tells_replicas_by_the_row_alone():
+    lower = np.array([[0], [0]])
+    upper = np.array([[TOP // 4], [TOP - 3]])
+    codes = np.array([make_code("0"), make_code("0")])
+    assert codes_.hold_cubes(codes, lower, upper).tolist() == [True, False]

@@ -1,0 +1,138 @@
+"""The planned tree: rows of each part, and the one part that reports a pair."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epsjoin.kernels.codes import cube_lower, cube_upper
+from epsjoin.kernels.cuts import HASH_AXIS, MAX_AXES, assign, grow_tree, hash_ids, make_tree
+from oracles import examples
+from oracles import join as twin
+
+COSTS = {"rows_per_row": 1.0, "row_cost": 250.0, "candidate_cost": 2.5}
+
+
+def random_tree(random, d, n_cuts, low, high):
+    """A tree of any cuts: nothing but exactness of the assignment may depend on them."""
+    axis, position, left, right = [HASH_AXIS], [0.0], [-1], [-1]
+    for _ in range(n_cuts):
+        node = int(random.choice([i for i, child in enumerate(left) if child < 0]))
+        axis[node] = int(random.integers(-1, d))
+        position[node] = float(random.random() if axis[node] < 0 else random.uniform(low, high))
+        left[node], right[node] = len(axis), len(axis) + 1
+        for column, empty in ((axis, HASH_AXIS), (position, 0.0), (left, -1), (right, -1)):
+            column += [empty, empty]
+    return make_tree(axis, position, left, right)
+
+
+@examples(100)
+@given(
+    st.sampled_from(twin.KINDS), st.integers(1, 4), st.integers(0, 20), st.integers(0, 10**6), st.booleans()
+)
+def test_assign__sends_rows_as_the_twin_and_each_pair_has_one_part(kind, d, n_cuts, seed, on_values):
+    points, eps = twin.awkward_points(kind, 25, d, seed)
+    random = np.random.default_rng(seed)
+    tree = random_tree(random, d, n_cuts, points.min(), points.max())
+    if on_values and d:  # cuts through the corners of cubes themselves
+        corners = [cube_lower(v, eps / 2) for v in points[:, 0].tolist()]
+        on_axis = tree.axis >= 0
+        tree.position[on_axis] = random.choice(corners, np.count_nonzero(on_axis))
+    hashes = hash_ids(np.arange(25) * 7 - 50)
+    rows = assign(points, hashes, eps, tree)
+    columns = {name: column.tolist() for name, column in tree._asdict().items()}
+    axis_of_bit = {b: a for a, b in zip(tree.axis.tolist(), tree.bit.tolist(), strict=True) if b}
+    axis_of_bit[0] = HASH_AXIS
+    for number, point in enumerate(points.tolist()):
+        expected = twin.touched_parts(
+            [cube_lower(v, eps / 2) for v in point],
+            [cube_upper(v, eps / 2) for v in point],
+            float(hashes[number]),
+            0,
+            columns,
+        )
+        here = rows.row == number
+        below = [
+            frozenset(axis for bit, axis in axis_of_bit.items() if mask >> bit & 1)
+            for mask in rows.mask[here].tolist()
+        ]
+        assert list(zip(rows.part[here].tolist(), below, strict=True)) == expected
+    by_row = [
+        dict(zip(rows.part[rows.row == i].tolist(), rows.mask[rows.row == i].tolist(), strict=True))
+        for i in range(25)
+    ]
+    for i, j in itertools.combinations(range(25), 2):
+        common = by_row[i].keys() & by_row[j].keys()
+        reporting = [part for part in common if not by_row[i][part] & by_row[j][part]]
+        near = np.abs(points[i] - points[j]).max() <= eps
+        assert len(reporting) == 1 if near else len(reporting) <= 1
+
+
+def test_assign__gives_every_row_one_home():
+    points = np.random.default_rng(0).random((200, 3))
+    tree = random_tree(np.random.default_rng(1), 3, 15, 0.0, 1.0)
+    rows = assign(points, hash_ids(np.arange(200)), 0.1, tree)
+    assert rows.row[rows.mask == 0].tolist() == list(range(200))
+    assert len(rows.row) > 200
+
+
+def test_hash_ids__is_splitmix64():
+    # first outputs of the published generator, seeded with 0 and 1234567: its state after one step
+    assert hash_ids(np.array([0]))[0] == (0xE220A8397B1DCDAF >> 11) * 2.0**-53
+    assert hash_ids(np.array([1234567]))[0] == (6457827717110365317 >> 11) * 2.0**-53
+
+
+def test_hash_ids__spreads_consecutive_ids():
+    spread = np.histogram(hash_ids(np.arange(10_000)), bins=10, range=(0, 1))[0]
+    assert spread.min() > 850
+    assert spread.max() < 1150
+
+
+def test_grow_tree__balances_without_crossing_where_it_can():
+    random = np.random.default_rng(0)
+    points = random.random((4000, 2))
+    grown = grow_tree(points, hash_ids(np.arange(4000)), 0.05, 8, max_rows=math.inf, **COSTS)
+    rows = assign(points, hash_ids(np.arange(4000)), 0.05, grown.tree)
+    sizes = np.bincount(rows.part)
+    assert len(sizes) == grown.n_parts == 8
+    assert sizes.max() < 1.3 * sizes.mean()
+    assert len(rows.row) == grown.rows < 1.4 * 4000
+    assert set(grown.tree.axis[grown.tree.part < 0].tolist()) == {0, 1}
+
+
+def test_grow_tree__cuts_a_hot_spot_by_hash():
+    points = np.full((300, 2), 0.5)
+    grown = grow_tree(points, hash_ids(np.arange(300)), 0.1, 4, max_rows=math.inf, **COSTS)
+    assert grown.n_parts == 4
+    assert set(grown.tree.axis[grown.tree.part < 0].tolist()) == {HASH_AXIS}
+    # every pair is a candidate once: no cut makes more of them
+    assert grown.candidates == 300 * 299 // 2
+
+
+@pytest.mark.parametrize("max_rows", [300, 400, 1000])
+def test_grow_tree__stays_within_the_rows_allowed(max_rows):
+    points = np.random.default_rng(0).random((300, 2))
+    grown = grow_tree(points, hash_ids(np.arange(300)), 0.2, 64, max_rows=max_rows, **COSTS)
+    assert grown.rows <= max_rows
+    assert len(assign(points, hash_ids(np.arange(300)), 0.2, grown.tree).row) == grown.rows
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3])
+def test_grow_tree__takes_few_rows(n):
+    points = np.random.default_rng(0).random((n, 2))
+    grown = grow_tree(points, hash_ids(np.arange(n)), 0.001, 64, max_rows=math.inf, **COSTS)
+    assert 1 <= grown.n_parts <= max(1, n)
+
+
+def test_make_tree__refuses_more_axes_than_bits():
+    n = MAX_AXES + 1
+    axis = list(range(n)) + [HASH_AXIS] * (n + 1)
+    left = [i + 1 if i < n - 1 else n for i in range(n)] + [-1] * (n + 1)
+    right = [n + 1 + i for i in range(n)] + [-1] * (n + 1)
+    with pytest.raises(ValueError, match="62 axes"):
+        make_tree(axis, [0.5] * len(axis), left, right)

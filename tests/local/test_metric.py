@@ -1,0 +1,97 @@
+"""Metrics by name, and embedded coordinates that never lose a pair."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epsjoin.errors import ArgumentError
+from epsjoin.local.metric import METRICS, get_metric
+from oracles import examples
+from oracles import join as twin
+
+
+def chosen(name):
+    return get_metric(name, 2.5 if name == "minkowski" else None)
+
+
+def random_points(name, d, random, n=2):
+    if name == "haversine":
+        return np.stack((random.uniform(-90, 90, n), random.uniform(-180, 180, n)), axis=1)
+    return random.normal(size=(n, d)) * 10.0 ** random.integers(-3, 4)
+
+
+@examples(400)
+@given(
+    st.sampled_from(sorted(METRICS)),
+    st.integers(1, 20),
+    st.integers(0, 10**9),
+    st.sampled_from([1.0, 1e-3, 1e-7, 1e-12]),
+)
+def test_embed__keeps_pairs_at_exactly_eps_within_embedded_eps(name, d, seed, nearness):
+    random = np.random.default_rng(seed)
+    metric = chosen(name)
+    points = random_points(name, d, random)
+    points[1] = points[0] + nearness * (points[1] - points[0])
+    eps = twin.distance(*points.tolist(), name, 2.5)
+    if eps < 1e-100:
+        return
+    if not twin.is_within(*points.tolist(), eps, name, 2.5):  # the square of a root may round down
+        eps = math.nextafter(eps, math.inf)
+    assert twin.is_within(*points.tolist(), eps, name, 2.5) or name == "minkowski"
+    embedded = metric.embed(points)
+    assert embedded.shape == (2, metric.dimensions(points.shape[1]))
+    assert np.abs(embedded[0] - embedded[1]).max() <= metric.embedded_eps(eps)
+
+
+@pytest.mark.parametrize("name", ["euclidean", "manhattan", "chebyshev", "minkowski"])
+def test_embed__gives_the_points_themselves_for_lp(name):
+    points = np.random.default_rng(0).random((5, 3))
+    assert chosen(name).embed(points) is points
+    assert chosen(name).embedded_eps(0.5) == pytest.approx(0.5)
+    assert chosen(name).embedded_eps(0.5) > 0.5
+
+
+def test_haversine__reaches_everything_from_half_the_circumference_on():
+    metric = get_metric("haversine")
+    assert metric.unit == "km"
+    assert metric.embedded_eps(math.pi * 6371.0088) >= 2.0
+    assert metric.embedded_eps(1e9) >= 2.0
+    assert metric.embedded_eps(6371.0088) == pytest.approx(2 * math.sin(0.5))
+    poles = metric.embed(np.array([[90.0, 17.0], [90.0, -99.0]]))
+    assert np.abs(poles[0] - poles[1]).max() < 1e-15
+
+
+def test_cosine__embeds_directions():
+    metric = get_metric("cosine")
+    embedded = metric.embed(np.array([[2.0, 0.0], [0.0, 5.0]]))
+    assert embedded.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert metric.embedded_eps(1.0) == pytest.approx(math.sqrt(2))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: get_metric("cosinus"), "unknown metric 'cosinus'; known are euclidean, manhattan"),
+        (lambda: get_metric("minkowski"), "minkowski needs a finite p of at least 1"),
+        (lambda: get_metric("minkowski", 0.5), "not 0.5"),
+        (lambda: get_metric("minkowski", math.inf), "p = inf is chebyshev"),
+        (lambda: get_metric("euclidean", 2.0), "p belongs to minkowski only"),
+        (lambda: get_metric("haversine").dimensions(3), r"needs 2 coordinates \(lat, lon\), not 3"),
+        (lambda: get_metric("euclidean").dimensions(0), "at least one coordinate"),
+        (lambda: get_metric("euclidean").check_eps(0.0), "eps must be a finite number above 0, not 0.0"),
+        (lambda: get_metric("euclidean").check_eps(math.nan), "eps must be"),
+        (lambda: get_metric("euclidean").check_eps("1"), "eps must be"),  # type: ignore[arg-type]
+        (lambda: get_metric("euclidean").check_eps(1e-160), "too small or too large"),
+        (lambda: get_metric("minkowski", 300.0).check_eps(1e20), "too small or too large"),
+        (lambda: get_metric("cosine").embed(np.array([[1.0, 2.0], [0.0, 0.0]])), "row 1 breaks this"),
+        (lambda: get_metric("haversine").embed(np.array([[91.0, 2.0]])), "latitude from -90 to 90.*row 0"),
+    ],
+)
+def test_metric__refuses_what_has_no_meaning(call, message):
+    with pytest.raises(ArgumentError, match=message):
+        call()

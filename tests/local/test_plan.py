@@ -1,0 +1,203 @@
+"""The plan: its promises about replicas, parts, text form and expectations."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epsjoin.errors import ArgumentError
+from epsjoin.local.metric import get_metric
+from epsjoin.local.plan import JoinPlan, join_part, plan_join, replicate
+from oracles import examples
+from oracles import join as twin
+
+EUCLIDEAN = get_metric("euclidean")
+
+
+def plan_for(points, eps, **options):
+    ids = np.arange(len(points), dtype=np.int64)
+    return plan_join(points, ids, len(points), eps, options.pop("metric", EUCLIDEAN), **options)
+
+
+def join(points, ids, plan, counters=None):
+    """All pairs of all parts, as they come."""
+    rows = replicate(points, ids, plan)
+    found = []
+    for part in range(plan.n_parts):
+        here = rows.part == part
+        of_part = rows.row[here]
+        for batch in join_part(points[of_part], ids[of_part], rows.key[here], part, plan, 50, counters):
+            found += zip(batch.left.tolist(), batch.right.tolist(), strict=True)
+    return found
+
+
+@examples(80)
+@given(
+    st.sampled_from(["planned", "regular"]),
+    st.sampled_from(twin.KINDS),
+    st.integers(0, 50),
+    st.integers(1, 5),
+    st.sampled_from([1, 7]),
+    st.integers(0, 10**6),
+)
+def test_join_plan__comes_back_from_json_bit_for_bit(cuts, kind, n, d, n_parts, seed):
+    points, eps = twin.awkward_points(kind, n, d, seed)
+    plan = plan_for(
+        points, eps, cuts=cuts, n_parts=n_parts, replication_budget=[4.0, math.inf][seed % 2], k=2
+    )
+    again = JoinPlan.from_json(plan.to_json())
+    assert again.to_json() == plan.to_json()
+    ids = np.arange(n, dtype=np.int64)
+    for first, second in zip(replicate(points, ids, plan), replicate(points, ids, again), strict=True):
+        assert first.dtype == second.dtype
+        assert (first == second).all()
+    assert sorted(join(points, ids, again)) == sorted(twin.brute_force(points, eps))
+
+
+def test_join_plan__refuses_other_texts():
+    for text in ("", "{}", "[]", '{"tree": 3}'):
+        with pytest.raises(ArgumentError, match="no join plan"):
+            JoinPlan.from_json(text)
+
+
+@examples(60)
+@given(
+    st.sampled_from(["planned", "regular"]),
+    st.sampled_from(twin.KINDS),
+    st.integers(1, 5),
+    st.integers(0, 10**6),
+)
+def test_replicate__gives_the_same_for_any_division_of_the_input(cuts, kind, d, seed):
+    points, eps = twin.awkward_points(kind, 40, d, seed)
+    random = np.random.default_rng(seed)
+    ids = random.permutation(40).astype(np.int64)
+    plan = plan_join(points[:25], ids[:25], 40, eps, EUCLIDEAN, cuts=cuts, n_parts=5, k=2)
+
+    def rows_of(chosen):
+        rows = replicate(points[chosen], ids[chosen], plan)
+        assert (np.diff(rows.part) >= 0).all()
+        keys = [np.asarray(key).tobytes() for key in rows.key]
+        return sorted(zip(ids[chosen][rows.row].tolist(), rows.part.tolist(), keys, strict=True))
+
+    whole = rows_of(np.arange(40))
+    order = random.permutation(40)
+    assert sorted(rows_of(order[:13]) + rows_of(order[13:14]) + rows_of(order[14:])) == whole
+
+
+@examples(60)
+@given(
+    st.sampled_from(["planned", "regular"]),
+    st.sampled_from(twin.KINDS),
+    st.integers(0, 45),
+    st.integers(0, 10**6),
+)
+def test_plan_join__on_any_sample_is_exact_for_all_rows(cuts, kind, m, seed):
+    # rows outside the sample's box, samples of none or one, all equal
+    points, eps = twin.awkward_points(kind, 45, 3, seed)
+    sample = np.random.default_rng(seed).permutation(45)[:m]
+    ids = np.arange(45, dtype=np.int64)
+    plan = plan_join(points[sample], ids[sample], 45, eps, EUCLIDEAN, cuts=cuts, n_parts=6, k=3, msl=3)
+    assert sorted(join(points, ids, plan)) == sorted(twin.brute_force(points, eps))
+
+
+@pytest.mark.parametrize("n_parts", [1, 2, 7, 64])
+@pytest.mark.parametrize(("k", "msl"), [(0, 0), (1, 1), (2, 62)])
+def test_join_part__under_regular_cuts_compares_the_same_rows_in_any_number_of_parts(n_parts, k, msl):
+    points = np.random.default_rng(2).random((250, 2))
+    expected = twin.gess(points, 0.06 * (1 + 1e-12), k, msl)
+    plan = plan_for(points, 0.06, cuts="regular", n_parts=n_parts, k=k, msl=msl, replication_budget=math.inf)
+    counters: dict[str, int] = {}
+    join(points, np.arange(250), plan, counters)
+    assert counters["rows"] - counters["carried_rows"] == expected.rows
+    assert counters["candidates"] == expected.comparisons == plan.expected_distance_computations
+    assert counters["distance_computations"] == expected.near_comparisons
+    assert counters["pairs"] == len(expected.pairs) == plan.expected_pairs
+    assert counters["rows"] == plan.expected_rows
+    assert counters["largest_stack"] <= expected.largest_stack
+    if n_parts == 1:
+        assert counters["largest_stack"] == expected.largest_stack
+    if n_parts > 2:
+        assert plan.n_parts > 2 or k == 0
+
+
+@pytest.mark.parametrize("n_parts", [1, 2, 7, 64])
+@pytest.mark.parametrize("kind", ["uniform", "hot", "few"])
+def test_join_part__under_planned_cuts_computes_each_near_pair_once(n_parts, kind):
+    points, eps = twin.awkward_points(kind, 200, 3, 2)
+    plan = plan_for(points, eps, n_parts=n_parts, replication_budget=20.0)
+    counters: dict[str, int] = {}
+    join(points, np.arange(200), plan, counters)
+    near = np.abs(points[:, None] - points).max(axis=2) <= eps * (1 + 1e-12)
+    assert counters["distance_computations"] == (near.sum() - 200) // 2
+    assert counters["candidates"] == pytest.approx(plan.expected_distance_computations)
+    assert counters["rows"] == plan.expected_rows
+    assert plan.n_parts == n_parts or kind != "uniform"
+
+
+def test_plan_join__expects_from_a_sample_what_comes():
+    points = np.random.default_rng(0).normal(size=(20_000, 3))
+    ids = np.arange(20_000)
+    sample = np.random.default_rng(1).permutation(20_000)[:4000]
+    for cuts in ("planned", "regular"):
+        plan = plan_join(
+            points[sample], ids[sample], 20_000, 0.1, EUCLIDEAN, cuts=cuts, n_parts=8, k=2, msl=3
+        )
+        counters: dict[str, int] = {}
+        rows = replicate(points, ids, plan)
+        for part in range(plan.n_parts):
+            here = rows.part == part
+            row = rows.row[here]
+            for _ in join_part(points[row], ids[row], rows.key[here], part, plan, counters=counters):
+                pass
+        assert plan.n_parts == 8
+        assert plan.expected_rows == pytest.approx(counters["rows"], rel=0.05)
+        assert plan.expected_pairs == pytest.approx(counters["pairs"], rel=0.15)
+        assert plan.expected_distance_computations == pytest.approx(counters["candidates"], rel=0.5)
+        sizes = np.bincount(rows.part)
+        assert sizes.max() < 2 * sizes.mean()
+
+
+@pytest.mark.parametrize("budget", [1.0, 1.2, 2.0, 4.0])
+def test_plan_join__keeps_the_sample_within_the_budget(budget):
+    points = np.random.default_rng(0).random((400, 4))
+    planned = plan_for(points, 0.4, n_parts=64, replication_budget=budget)
+    assert planned.expected_rows <= budget * 400
+    regular = plan_for(points, 0.4, cuts="regular", k=4, msl=62, replication_budget=budget)
+    rows = replicate(points, np.arange(400), regular)
+    assert np.bincount(rows.row).max() <= budget
+
+
+def test_plan_join__is_the_same_twice():
+    points = np.random.default_rng(0).random((5000, 3))
+    first, second = (plan_for(points, 0.15, n_parts=9, seed=5).to_json() for _ in range(2))
+    assert first == second
+
+
+def test_plan_join__cuts_what_no_axis_can_cut_by_hash():
+    points = np.full((100, 2), 0.5)
+    plan = plan_for(points, 0.1, n_parts=4)
+    assert plan.tree is not None
+    assert plan.n_parts == 4
+    counters: dict[str, int] = {}
+    found = join(points, np.arange(100), plan, counters)
+    assert len(found) == len(set(found)) == 4950
+    assert counters["carried_rows"] > 0
+    assert counters["candidates"] == 4950
+
+
+def test_replicate__names_the_coordinates_it_wants():
+    plan = plan_for(np.zeros((3, 2)), 0.1)
+    with pytest.raises(ArgumentError, match=r"points must be \(n, 2\)"):
+        replicate(np.zeros((3, 4)), np.arange(3), plan)
+
+
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")  # of uncompiled kernels
+def test_plan_join__of_a_space_wider_than_a_float_is_exact():
+    points = np.array([[-1.7e308, 0.0], [1.7e308, 0.0], [1.7e308, 0.5]])
+    for cuts in ("planned", "regular"):
+        plan = plan_for(points, 1.0, cuts=cuts, n_parts=2)
+        assert join(points, np.arange(3), plan) == [(1, 2)]

@@ -1,0 +1,61 @@
+"""DBSCAN as the paper defines it: sets, loops over all points, reachability step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+NOISE = -1
+
+
+def components(edges: Iterable[tuple[int, int]]) -> dict[int, int]:
+    """Every node that has an edge -> the smallest node that can be reached from it."""
+    beside: dict[int, set[int]] = {}
+    for one, other in edges:
+        beside.setdefault(one, set()).add(other)
+        beside.setdefault(other, set()).add(one)
+    smallest: dict[int, int] = {}
+    for start in sorted(beside):
+        if start in smallest:
+            continue
+        reached, todo = {start}, [start]
+        while todo:
+            for node in beside[todo.pop()] - reached:
+                reached.add(node)
+                todo.append(node)
+        for node in reached:
+            smallest[node] = start
+    return smallest
+
+
+def degrees(ids: Iterable[int], pairs: Iterable[tuple[int, int, float]]) -> dict[int, int]:
+    """Points within eps of every point, the point itself included."""
+    counts = dict.fromkeys(ids, 1)
+    for one, other, _ in pairs:
+        counts[one] += 1
+        counts[other] += 1
+    return counts
+
+
+def dbscan(
+    ids: list[int], pairs: list[tuple[int, int, float]], min_pts: int
+) -> dict[int, tuple[int, str, int]]:
+    """Id -> (cluster id, role, degree); ``pairs`` are all (id, id, distance) within eps, each once."""
+    degree = degrees(ids, pairs)
+    core = {point for point in ids if degree[point] >= min_pts}
+    cluster = components((one, other) for one, other, _ in pairs if one in core and other in core)
+    for point in core:
+        cluster.setdefault(point, point)
+    found = {}
+    for point in ids:
+        if point in core:
+            found[point] = (cluster[point], "core", degree[point])
+            continue
+        near = [
+            (distance, other if one == point else one)
+            for one, other, distance in pairs
+            if (one == point and other in core) or (other == point and one in core)
+        ]
+        found[point] = (
+            (cluster[min(near)[1]], "border", degree[point]) if near else (NOISE, "noise", degree[point])
+        )
+    return found

@@ -1,0 +1,280 @@
+"""The join as the papers define it: brute force, and GESS with plain recursion, fractions and lists.
+
+Source: the dissertation's figure 3.4 (replicator, here for the quadtree), figure 3.1 (Orenstein's merge),
+definition 9 (reference point method). A cell is a box of fractions, a code a tuple of digits, a set is a set.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import deque
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+EARTH_RADIUS_KM = 6371.0088
+Box = tuple[tuple[Fraction, ...], tuple[Fraction, ...]]
+
+
+def distance(x: list[float], y: list[float], metric: str, p: float = 0.0) -> float:
+    """The distance, each metric by its formula, terms in column order."""
+    differences = [abs(a - b) for a, b in zip(x, y, strict=True)]
+    if metric == "euclidean":
+        return math.sqrt(_sum(t * t for t in differences))
+    if metric == "manhattan":
+        return _sum(differences)
+    if metric == "chebyshev":
+        return max(differences)
+    if metric == "minkowski":
+        return _sum(t**p for t in differences) ** (1.0 / p)
+    if metric == "cosine":
+        dot = _sum(a * b for a, b in zip(x, y, strict=True))
+        return max(0.0, 1.0 - dot / (math.sqrt(_sum(a * a for a in x)) * math.sqrt(_sum(b * b for b in y))))
+    assert metric == "haversine"
+    lat_x, lon_x, lat_y, lon_y = (math.radians(t) for t in (*x, *y))
+    half_lat, half_lon = math.sin(abs(lat_x - lat_y) / 2.0), math.sin(abs(lon_x - lon_y) / 2.0)
+    square = half_lat * half_lat + (math.cos(lat_x) * math.cos(lat_y)) * (half_lon * half_lon)
+    return 2.0 * EARTH_RADIUS_KM * math.asin(min(1.0, math.sqrt(square)))
+
+
+def is_within(x: list[float], y: list[float], eps: float, metric: str, p: float = 0.0) -> bool:
+    """Within eps, as the design says: squares are compared with ``eps * eps``, powers with ``eps**p``."""
+    differences = [abs(a - b) for a, b in zip(x, y, strict=True)]
+    if metric == "euclidean":
+        return _sum(t * t for t in differences) <= eps * eps
+    if metric == "minkowski":
+        return _sum(t**p for t in differences) <= eps**p
+    return distance(x, y, metric, p) <= eps
+
+
+def _sum(terms: object) -> float:
+    total = 0.0
+    for term in terms:  # type: ignore[attr-defined]  # sum() compensates rounding since Python 3.12
+        total += term
+    return total
+
+
+def brute_force(
+    points: NDArray[np.float64], eps: float, metric: str = "euclidean", p: float = 0.0
+) -> dict[tuple[int, int], float]:
+    """All pairs of row numbers within eps, with their distance: every row against every later row."""
+    rows = np.asarray(points, np.float64).tolist()
+    return {
+        (i, j): distance(rows[i], rows[j], metric, p)
+        for j in range(len(rows))
+        for i in range(j)
+        if is_within(rows[i], rows[j], eps, metric, p)
+    }
+
+
+@dataclass
+class Work:
+    """What a join did. ``comparisons`` is the papers' number of distance computations."""
+
+    rows: int = 0
+    replicas: int = 0
+    comparisons: int = 0
+    near_comparisons: int = 0
+    largest_stack: int = 0
+    pairs: list[tuple[int, int]] = field(default_factory=list)
+
+
+def deepest_level(width: Fraction, eps: Fraction) -> int:
+    """The last level at which a cell is at least eps wide."""
+    level = 0
+    while width / 2 ** (level + 1) >= eps:
+        level += 1
+    return level
+
+
+def cube(point: list[float], eps: Fraction) -> Box:
+    """H(x): the box of side eps centred on x."""
+    return tuple(Fraction(v) - eps / 2 for v in point), tuple(Fraction(v) + eps / 2 for v in point)
+
+
+def halve(low: Fraction, high: Fraction, digit: int) -> tuple[Fraction, Fraction]:
+    """The lower (digit 0) or upper (1) half of one side of a cell; an upper half begins at the cut."""
+    middle = (low + high) / 2
+    return (middle, high) if digit else (low, middle)
+
+
+def replicate(
+    box: Box, low: list[Fraction], width: Fraction, levels: int, k: int, msl: int, max_rows: float
+) -> list[tuple[int, ...]]:
+    """Figure 3.4 for the quadtree: codes (one digit of 0/1 per dimension and level) of the cells of one cube.
+
+    Whatever reaches out of the space counts as on its border. Pieces wait in a queue, so that a limited
+    number of rows is spent on the first splits first.
+    """
+    step = width / 2**80  # an upper half begins at the cut, so a lower half ends a step before it
+    begin = tuple(min(max(v, a), a + width - step) for v, a in zip(box[0], low, strict=True))
+    end = tuple(min(max(v, a), a + width - step) for v, a in zip(box[1], low, strict=True))
+    found: list[tuple[int, ...]] = []
+    waiting = deque([((), begin, end, [(a, a + width) for a in low])])
+    rows = 1
+    while waiting:
+        code, begin, end, cell = waiting.popleft()
+        level = len(code) // len(low)
+        cuts = [(a + b) / 2 for a, b in cell]
+        crossed = [i for i, cut in enumerate(cuts) if begin[i] < cut <= end[i]]
+        if level == levels:
+            found.append(code)
+        elif not crossed:  # the cube lies in one cell of the next level: go there, first of all
+            digits = tuple(int(v >= cut) for v, cut in zip(begin, cuts, strict=True))
+            waiting.appendleft((code + digits, begin, end, _halves(cell, digits)))
+        elif len(crossed) <= k and level <= msl and rows - 1 + 2 ** len(crossed) <= max_rows:
+            rows += 2 ** len(crossed) - 1
+            for sides in itertools.product((0, 1), repeat=len(crossed)):
+                side = dict(zip(crossed, sides, strict=True))
+                digits = tuple(side.get(i, int(begin[i] >= cut)) for i, cut in enumerate(cuts))
+                piece_begin = tuple(cuts[i] if side.get(i) == 1 else v for i, v in enumerate(begin))
+                piece_end = tuple(cuts[i] - step if side.get(i) == 0 else v for i, v in enumerate(end))
+                waiting.append((code + digits, piece_begin, piece_end, _halves(cell, digits)))
+        else:
+            found.append(code)
+    return found
+
+
+def _halves(
+    cell: list[tuple[Fraction, Fraction]], digits: tuple[int, ...]
+) -> list[tuple[Fraction, Fraction]]:
+    return [halve(a, b, digit) for (a, b), digit in zip(cell, digits, strict=True)]
+
+
+def cell_holds(code: tuple[int, ...], point: list[Fraction], low: list[Fraction], width: Fraction) -> bool:
+    """Whether the cell of this code holds the point; points outside the space count as on its border."""
+    d = len(low)
+    for i in range(d):
+        a, b = low[i], low[i] + width
+        value = min(max(point[i], a), b - width / 2**80)
+        for digit in code[i::d]:
+            a, b = halve(a, b, digit)
+        if not a <= value < b:
+            return False
+    return True
+
+
+def gess(
+    points: NDArray[np.float64],
+    eps: float,
+    k: int,
+    msl: int,
+    max_rows: float = math.inf,
+    with_longer_code: bool = True,
+) -> Work:
+    """The whole join of one table with itself under L2, counting its work.
+
+    ORE is k = d and msl = 62, MSJ is k = 0. ``with_longer_code=False`` applies the reference point method to
+    the shorter code, which is wrong: see docs/notes-on-papers.md.
+    """
+    rows = points.tolist()
+    side = Fraction(eps)
+    low = [Fraction(v) for v in points.min(axis=0).tolist()]
+    width = max(Fraction(v) - low[i] for i, v in enumerate(points.max(axis=0).tolist()))
+    levels = deepest_level(width, side) if width else 0
+    cubes = [cube(row, side) for row in rows]
+    coded = []
+    for number, box in enumerate(cubes):
+        found = replicate(box, low, width, levels, k, msl, max_rows) if width else [()]
+        coded += [(code, number, len(found) > 1) for code in found]
+    coded.sort(key=lambda row: row[0])
+    work = Work(rows=len(coded), replicas=sum(is_replica for _, _, is_replica in coded))
+    stack: list[tuple[tuple[int, ...], int, bool]] = []
+    for code, y, y_replica in coded:
+        while stack and code[: len(stack[-1][0])] != stack[-1][0]:
+            stack.pop()
+        for shorter, x, x_replica in stack:
+            work.comparisons += 1
+            if max(abs(a - b) for a, b in zip(rows[x], rows[y], strict=True)) > eps:
+                continue
+            work.near_comparisons += 1
+            if not is_within(rows[x], rows[y], eps, "euclidean"):
+                continue
+            reference = [max(a, b) for a, b in zip(cubes[x][0], cubes[y][0], strict=True)]
+            tested = code if with_longer_code else shorter
+            if not (x_replica or y_replica) or cell_holds(tested, reference, low, width):
+                work.pairs.append((min(x, y), max(x, y)))
+        stack.append((code, y, y_replica))
+        work.largest_stack = max(work.largest_stack, len(stack))
+    return work
+
+
+def touched_parts(
+    lower: list[float],
+    upper: list[float],
+    hash_value: float,
+    node: int,
+    tree: dict[str, list[float]],
+    below: frozenset[int] = frozenset(),
+) -> list[tuple[int, frozenset[int]]]:
+    """Parts of a planned tree that a cube touches, each with the axes on which it begins below the part.
+
+    Straight recursion over ``tree`` (columns axis, position, left, right, part); axis -1 is the hash.
+    """
+    if tree["part"][node] >= 0:
+        return [(int(tree["part"][node]), below)]
+    axis, position = int(tree["axis"][node]), tree["position"][node]
+    begin, end = (hash_value, math.inf) if axis < 0 else (lower[axis], upper[axis])
+    found = []
+    if begin < position:
+        found += touched_parts(lower, upper, hash_value, int(tree["left"][node]), tree, below)
+    if end >= position:
+        more = below | {axis} if begin < position else below
+        found += touched_parts(lower, upper, hash_value, int(tree["right"][node]), tree, more)
+    return found
+
+
+def awkward_points(kind: str, n: int, d: int, seed: int) -> tuple[NDArray[np.float64], float]:
+    """Points of a kind that joins get wrong, and an eps that suits them."""
+    random = np.random.default_rng(seed)
+    if kind == "uniform":
+        return random.random((n, d)), float(random.choice([0.02, 0.1, 0.3]) * math.sqrt(d))
+    if kind == "lattice":  # ties at exactly eps everywhere; 3-4-5
+        return random.integers(0, 7, (n, d)).astype(np.float64), float(random.choice([1.0, 3.0, 5.0]))
+    if kind == "dyadic":  # on the borders of cells, cubes ending exactly on cuts
+        return random.integers(0, 17, (n, d)) / 16.0, float(random.choice([1 / 16, 1 / 8, 1 / 4]))
+    if kind == "equal":
+        return np.full((n, d), 0.3), 0.1
+    if kind == "few":  # many copies of few points
+        return random.random((3, d))[random.integers(0, 3, n)], 0.05
+    if kind == "constant":  # one dimension says nothing
+        points = random.random((n, d))
+        points[:, random.integers(d)] = 5.0
+        return points, 0.2 * math.sqrt(d)
+    if kind == "far":  # large values, small differences: 1e9 has an ulp of 1.2e-7
+        return 1e9 + random.integers(0, 40, (n, d)) * 2.0**-20, float(random.choice([3.0, 5.0]) * 2.0**-20)
+    if kind == "tiny":
+        return random.random((n, d)) * 1e-12, 1e-13 * math.sqrt(d)
+    if kind == "huge_eps":
+        return random.normal(size=(n, d)), 1e6
+    if kind == "tiny_eps":
+        points = random.random((n, d))
+        points[n // 2 :] = points[: n - n // 2]  # each point twice
+        return points, 1e-12
+    if kind == "hot":  # a ball smaller than eps, and a background
+        points = random.random((n, d))
+        points[: n // 2] = 0.5 + random.normal(size=(n // 2, d)) * 1e-3
+        return points, 0.05
+    assert kind == "mixed_scale"
+    return random.normal(size=(n, d)) * np.logspace(-6, 6, d), 1.0
+
+
+KINDS = [
+    *(
+        "uniform",
+        "lattice",
+        "dyadic",
+        "equal",
+        "few",
+        "constant",
+        "far",
+        "tiny",
+        "huge_eps",
+        "tiny_eps",
+        "hot",
+    ),
+    "mixed_scale",
+]
