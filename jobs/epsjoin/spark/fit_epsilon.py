@@ -1,0 +1,123 @@
+"""Fit epsilon: the power law of pair counts on a sample, and the eps that follows from it or was given."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError
+from epsjoin.local.fractal import EpsilonFit, fit_epsilon
+from epsjoin.params import RunParams
+from epsjoin.spark import tables
+from epsjoin.spark.job import Job, say
+from epsjoin.spark.sample import sample_points
+
+
+class Choice(NamedTuple):
+    """An eps and what it was chosen for."""
+
+    eps: float
+    method: str
+    target: float | None
+
+
+def choose_epsilon(job: Job) -> dict[str, float]:
+    """Replace the run's slices of ``epsilon`` and ``epsilon_curve``.
+
+    Where eps is given, the fit is made all the same, for the report and for the expected number of pairs;
+    data without a power law then costs a note, not the run.
+
+    Raises
+    ------
+    DataRefusedError
+        eps is to be chosen, but the points follow no power law (too few, or too many equal ones).
+    BudgetError
+        More pairs are expected than ``max_pairs``; the message has the largest eps that fits.
+    TableError
+        ``points`` has no slice of this run.
+    """
+    source, params = job.lake.source, job.params
+    points = tables.read(job.spark, job.lake, "points", job.run)
+    n_points = tables.count(job.lake, "points", job.run)
+    dimensions = len(source.coordinates)
+    _, sample = sample_points(points, n_points, params.sample_rows, params.seed, dimensions)
+    fit: EpsilonFit | None = None
+    note = None
+    try:
+        fit = fit_epsilon(sample, source.metric, params.sample_rows, params.seed, n_points)
+    except ArgumentError as error:
+        note = str(error)
+    choice = _choose(params, fit, note)
+    expected_pairs = None if fit is None else fit.expected_pairs(choice.eps)
+    if fit is not None and expected_pairs is not None and expected_pairs > params.max_pairs:
+        raise BudgetError(
+            f"eps {choice.eps:g} {source.unit} would give about {expected_pairs:.3g} pairs, "
+            f"{params.max_pairs:,} are allowed (max_pairs); "
+            f"{_largest_that_fits(fit, params.max_pairs, source.unit)}"
+        )
+    row: dict[str, Any] = {
+        "eps": choice.eps,
+        "method": choice.method,
+        "target": choice.target,
+        "note": note,
+        "n_points": n_points,
+        "n_sample": len(sample) if fit is None else fit.n_sample,
+        "expected_pairs": expected_pairs,
+        "expected_neighbours": None if expected_pairs is None else 2 * expected_pairs / n_points,
+    }
+    curve = []
+    if fit is not None:
+        law = fit.power_law
+        row |= {
+            "exponent": law.exponent,
+            "exponent_low": law.interval_low,
+            "exponent_high": law.interval_high,
+            "range_low": law.range_low,
+            "range_high": law.range_high,
+            "r_squared": law.r_squared,
+        }
+        scale = (n_points * (n_points - 1)) / (fit.n_sample * (fit.n_sample - 1))
+        curve = [
+            {"radius": r, "pairs": n * scale, "in_fit": law.range_low <= r <= law.range_high}
+            for r, n in zip(fit.curve.radius.tolist(), fit.curve.pairs.tolist(), strict=True)
+        ]
+    tables.write_slice(job.lake, "epsilon_curve", job.run, tables.rows_of(job.lake, "epsilon_curve", curve))
+    tables.write_slice(job.lake, "epsilon", job.run, tables.rows_of(job.lake, "epsilon", [row]))
+    say(f"fit_epsilon: eps {choice.eps:g} {source.unit} ({choice.method}{_of(choice.target)})")
+    if fit is not None:
+        say(
+            f"fit_epsilon: exponent {fit.exponent:.2f} ({law.interval_low:.2f} to {law.interval_high:.2f}), "
+            f"{expected_pairs:,.0f} pairs expected"
+        )
+    return {
+        "n_sample": float(row["n_sample"] or 0),
+        "eps": choice.eps,
+        "expected_pairs": expected_pairs or 0.0,
+    }
+
+
+def _of(target: float | None) -> str:
+    return "" if target is None else f" {target:g}"
+
+
+def _choose(params: RunParams, fit: EpsilonFit | None, note: str | None) -> Choice:
+    if params.eps is not None:
+        return Choice(float(params.eps), "given", None)
+    if fit is None:
+        raise DataRefusedError(f"eps cannot be chosen from these points: {note}")
+    try:
+        if params.pairs is not None:
+            return Choice(fit.eps_for(pairs=params.pairs), "pairs", params.pairs)
+        if params.k_distance_quantile is not None:
+            quantile = params.k_distance_quantile
+            eps = fit.eps_for(k_distance_quantile=quantile, k=max(1, params.min_pts - 1))
+            return Choice(eps, "k_distance_quantile", quantile)
+        return Choice(fit.eps_for(neighbours=params.neighbours), "neighbours", params.neighbours)
+    except ArgumentError as error:
+        raise DataRefusedError(f"eps cannot be chosen from these points: {error}") from error
+
+
+def _largest_that_fits(fit: EpsilonFit, max_pairs: int, unit: str) -> str:
+    try:
+        return f"the largest eps that fits is about {fit.eps_for(pairs=max_pairs):g} {unit}".rstrip()
+    except ArgumentError as error:
+        return f"no eps fits: {error}"

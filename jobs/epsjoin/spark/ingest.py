@@ -1,0 +1,435 @@
+"""Ingest: one snapshot's files to typed points; what cannot be a point goes to quarantine with its reason."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date
+from io import RawIOBase
+from typing import IO, Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs as pafs
+from numpy.typing import NDArray
+
+from epsjoin.contract import SourceContract
+from epsjoin.errors import DataRefusedError, NothingToDoError, TableError
+from epsjoin.records import Reading, Record, digest_of, key_id
+from epsjoin.spark import tables
+from epsjoin.spark.arrow import Task, to_binary
+from epsjoin.spark.job import Job, say
+
+BATCH_ROWS = 50_000
+RECORD, FILE = 0, 1
+"""Kinds of staged rows: a record of a file, and what is to be said of the file itself."""
+
+
+def ingest(job: Job) -> dict[str, float]:
+    """Replace the run's slices of ``quarantine``, ``snapshots`` and ``points`` by the run's snapshot.
+
+    Rows meet their key's other rows in one shuffle by id: the same row again is refused (the first is
+    kept), one key with different rows is refused whole. Rows read are counted by the readers, rows kept
+    and refused by the writers; the sums must agree.
+
+    Raises
+    ------
+    NothingToDoError
+        No snapshot is dated within the run's interval.
+    DataRefusedError
+        A file is empty, broken or lacks a column; two keys share an id; or the share of bad rows is above
+        the contract's limit. The quarantine slice is then written, the points slice is not touched.
+    """
+    files = find_snapshot(job)
+    say(f"ingest: {job.lake.source.name} {job.run}: {', '.join(name for name, _ in files)}")
+    staged_schema = _staged_schema(job.lake)
+    listed = job.spark.createDataFrame(
+        [(index, name, uri) for index, (name, uri) in enumerate(files)], "file int, name string, uri string"
+    ).repartition(len(files), "file")
+    staged = (
+        listed.mapInArrow(_reader(job.lake.source, staged_schema), _ddl(staged_schema))
+        .repartition("_slot")
+        .sortWithinPartitions("_slot", "_file", "_line")
+    )
+    writer = _writer(
+        job.lake.source,
+        tables.target(job.lake, "points", job.run),
+        tables.target(job.lake, "quarantine", job.run),
+    )
+    reports = tables.collect_reports(staged.mapInArrow(writer, tables.REPORT_SCHEMA))
+    written = [file for report in reports for file in report.files]
+    tables.commit(job.lake, "quarantine", job.run, written)
+
+    refused = sorted(sentence for report in reports for sentence in report.refused)
+    if refused:
+        raise DataRefusedError(refused[0] + (f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""))
+    snapshots = _snapshot_rows(reports)
+    read = sum(row["rows_read"] for row in snapshots)
+    quarantined = sum(row["rows_quarantined"] for row in snapshots)
+    limit = job.lake.source.max_quarantine_share
+    if quarantined > limit * read:
+        raise DataRefusedError(
+            f"{quarantined:,} of {read:,} rows ({quarantined / read:.1%}) are bad, {limit:.1%} are allowed; "
+            f"most often: {_commonest_reason(reports)}. Every one is in the quarantine table, run {job.run}"
+        )
+    if quarantined == read:
+        raise DataRefusedError("no row is left after quarantine")
+    tables.write_slice(job.lake, "snapshots", job.run, tables.rows_of(job.lake, "snapshots", snapshots))
+    tables.commit(job.lake, "points", job.run, written)
+    say(f"ingest: {read:,} rows read, {read - quarantined:,} kept, {quarantined:,} quarantined")
+    return {
+        "rows_read": read,
+        "rows_ok": read - quarantined,
+        "rows_quarantined": quarantined,
+        "bytes": sum(row["bytes"] for row in snapshots),
+        "expected_id_collisions": read**2 / 2**65 if _is_hashed(job.lake.source) else 0.0,
+    }
+
+
+def _is_hashed(source: SourceContract) -> bool:
+    return len(source.key) > 1 or (len(source.key) == 1 and source.column(source.key[0]).type != "integer")
+
+
+def find_snapshot(job: Job) -> list[tuple[str, str]]:
+    """The files of the run's snapshot: (name for people, URI), by name.
+
+    The snapshot is the last one dated within [run, run + interval). A source without ``{date}`` in its
+    path has one snapshot, which belongs to every run.
+
+    Raises
+    ------
+    NothingToDoError
+        No snapshot is dated within the interval.
+    DataRefusedError
+        The place where the snapshots should lie does not exist.
+    """
+    source = job.lake.source
+    folder, _, leaf = source.path.rpartition("/")
+    begin, end = interval_of(source.interval, date.fromisoformat(job.run))
+    place = folder if "://" in folder else (job.project / folder).as_uri()
+    if "{date}" not in source.path:
+        return _files_at(f"{place}/{leaf}", source.path)
+    if "{date}" in folder:
+        raise DataRefusedError(f"{source.path}: {{date}} may stand in the last part of the path only")
+    filesystem, root = tables.filesystem_of(place)
+    try:
+        entries = filesystem.get_file_info(pafs.FileSelector(root))
+    except FileNotFoundError as error:
+        raise DataRefusedError(f"the snapshots' folder {folder} does not exist") from error
+    before, _, after = leaf.partition("{date}")
+    pattern = re.compile(re.escape(before) + r"(\d{4}-\d{2}-\d{2})" + re.escape(after))
+    dated = sorted(
+        (match[1], entry.base_name) for entry in entries if (match := pattern.fullmatch(entry.base_name))
+    )
+    within = [(day, name) for day, name in dated if begin.isoformat() <= day < end.isoformat()]
+    if not within:
+        known = f"the nearest are {dated[0][0]} to {dated[-1][0]}" if dated else "there is none at all"
+        raise NothingToDoError(
+            f"no snapshot of {source.name} is dated {begin} to {end} (end excluded); {known}"
+        )
+    return _files_at(f"{place}/{within[-1][1]}", within[-1][1])
+
+
+def interval_of(interval: str, begin: date) -> tuple[date, date]:
+    """First day of a run's interval and the first day after it."""
+    if interval in ("day", "week"):
+        return begin, date.fromordinal(begin.toordinal() + {"day": 1, "week": 7}[interval])
+    months = begin.year * 12 + begin.month - 1 + {"month": 1, "quarter": 3, "year": 12}[interval]
+    year, month = divmod(months, 12)
+    last = (date(year + (month == 11), (month + 1) % 12 + 1, 1) - date(year, month + 1, 1)).days
+    return begin, date(year, month + 1, min(begin.day, last))
+
+
+def _files_at(uri: str, name: str) -> list[tuple[str, str]]:
+    filesystem, path = tables.filesystem_of(uri)
+    info = filesystem.get_file_info(path)
+    if info.type == pafs.FileType.File:
+        return [(name, uri)]
+    if info.type == pafs.FileType.Directory:
+        inside = filesystem.get_file_info(pafs.FileSelector(path))
+        names = sorted(e.base_name for e in inside if e.is_file and not e.base_name.startswith(("_", ".")))
+        if names:
+            return [(f"{name}/{each}", f"{uri}/{each}") for each in names]
+    raise DataRefusedError(f"there is no file {name}")
+
+
+def _staged_schema(lake: tables.Lake) -> pa.Schema:
+    points = lake.schema("points")
+    own = [points.field(column.name).with_nullable(True) for column in lake.source.columns]
+    return pa.schema(
+        [
+            ("_slot", pa.int64()),
+            ("_kind", pa.int32()),
+            ("_file", pa.int32()),
+            ("_line", pa.int64()),
+            ("_source", pa.string()),
+            ("_reason", pa.string()),
+            ("_raw", pa.string()),
+            ("_digest", pa.binary()),
+            ("_id", pa.int64()),
+            *own,
+        ]
+    )
+
+
+def _ddl(schema: pa.Schema) -> str:
+    names = {arrow: name for name, arrow in tables.ARROW_TYPES.items()}
+    return ", ".join(f"`{column.name}` {names[column.type]}" for column in schema)
+
+
+class _Counting(RawIOBase):
+    """A file's bytes on their way to the reader: counted and digested as they pass."""
+
+    def __init__(self, inner: IO[bytes]) -> None:
+        self.inner = inner
+        self.size = 0
+        self.sha256 = hashlib.sha256()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.inner.read(len(buffer))
+        buffer[: len(data)] = data
+        self.size += len(data)
+        self.sha256.update(data)
+        return len(data)
+
+    def finish(self) -> None:
+        """Digest what the reader left unread, so that the digest is the file's."""
+        while self.read(1 << 20):
+            pass
+
+
+def _reader(source: SourceContract, schema: pa.Schema) -> Task:
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for row in batch.to_pylist():
+                yield from _read_file(source, schema, row["file"], row["name"], row["uri"])
+
+    return read
+
+
+def _read_file(
+    source: SourceContract, schema: pa.Schema, index: int, name: str, uri: str
+) -> Iterator[pa.RecordBatch]:
+    filesystem, path = tables.filesystem_of(uri)
+    facts: dict[str, Any] = {"source": name, "rows_read": 0, "refused": None}
+    staged: list[dict[str, Any]] = []
+    names = [column.name for column in source.columns]
+    with filesystem.open_input_file(path) as handle:
+        size, digest = _size_and_digest(handle) if source.format == "parquet" else (0, "")
+        counting = _Counting(cast("IO[bytes]", handle))
+        reading = Reading(cast("IO[bytes]", handle if source.format == "parquet" else counting), name, source)
+        try:
+            for position, record in enumerate(reading):
+                staged.append(_stage(source, names, index, name, position, record))
+                facts["rows_read"] += 1
+                if len(staged) == BATCH_ROWS:
+                    yield pa.RecordBatch.from_pylist(staged, schema)
+                    staged.clear()
+        except DataRefusedError as error:
+            facts["refused"] = str(error)
+        if source.format != "parquet":
+            counting.finish()
+            size, digest = counting.size, counting.sha256.hexdigest()
+    facts.update(bytes=size, sha256=digest, columns=reading.found_columns)
+    staged.append(
+        {
+            "_slot": index,
+            "_kind": FILE,
+            "_file": index,
+            "_line": 0,
+            "_source": name,
+            "_raw": json.dumps(facts),
+        }
+    )
+    yield pa.RecordBatch.from_pylist(staged, schema)
+
+
+def _size_and_digest(handle: pa.NativeFile) -> tuple[int, str]:
+    digest = hashlib.sha256()
+    while data := handle.read(1 << 20):
+        digest.update(data)
+    size = handle.tell()
+    handle.seek(0)
+    return size, digest.hexdigest()
+
+
+def _stage(
+    source: SourceContract, names: list[str], file: int, name: str, position: int, record: Record
+) -> dict[str, Any]:
+    # a source without key: the record's place is its id, so equal records stay two records
+    place = (file << 40) | position
+    row: dict[str, Any] = {
+        "_slot": place,
+        "_kind": RECORD,
+        "_file": file,
+        "_line": record.line,
+        "_source": name,
+        "_reason": record.reason,
+        "_raw": record.raw,
+    }
+    if record.values is None:
+        return row
+    id_ = key_id(source, record.values) if source.key else place
+    if isinstance(id_, str):
+        return {**row, "_reason": id_}
+    digest = digest_of(record.values) if source.key else None
+    return {
+        **row,
+        "_slot": id_,
+        "_id": id_,
+        "_digest": digest,
+        **dict(zip(names, record.values, strict=True)),
+    }
+
+
+def _writer(source: SourceContract, points: tables.Target, quarantine: tables.Target) -> Task:
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        report = tables.TaskReport()
+        kept: list[pa.Table] = []
+        refused: list[dict[str, Any]] = []
+        tally: dict[str, Counter[str]] = defaultdict(Counter)
+        reasons: Counter[str] = Counter()
+        for rows in _whole_groups(batches):
+            good, bad = _settle(source, rows, report)
+            kept.append(_points(source, points, good))
+            refused += bad
+            for name, count in Counter(good["_source"].to_pylist()).items():
+                tally[name]["ok"] += count
+            for row in bad:
+                if row["line"] is None:  # about the file, no record of it
+                    continue
+                tally[row["source"]]["quarantined"] += 1
+                reasons[_kind_of(row["reason"])] += 1
+            if sum(map(len, kept)) >= 1_000_000:
+                report.files += [file for file in [points.write(kept)] if file]
+                kept = []
+        report.files += [file for file in [points.write(kept)] if file]
+        inner = pa.schema([column for column in quarantine.schema if column.name != "run"])
+        report.files += [f for f in [quarantine.write([pa.Table.from_pylist(refused, inner)])] if f]
+        report.facts += [{"source": name, **counts} for name, counts in tally.items()]
+        report.facts += [{"reason": reason, "rows": count} for reason, count in reasons.items()]
+        yield report.to_batch()
+
+    return write
+
+
+def _kind_of(reason: str) -> str:
+    """A reason without the value that caused it, to count by."""
+    return reason.rpartition(": ")[0] if reason.endswith("'") else reason
+
+
+def _whole_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The sorted rows again, cut so that rows of one slot are never apart."""
+    held: pa.Table | None = None
+    for batch in batches:
+        table = pa.Table.from_batches([batch])
+        if held is not None:
+            table = pa.concat_tables([held, table])
+        slots = table["_slot"].to_numpy()
+        cut = int(np.searchsorted(slots, slots[-1])) if len(slots) else 0
+        held = table.slice(cut)
+        if cut:
+            yield table.slice(0, cut)
+    if held is not None and held.num_rows:
+        yield held
+
+
+def _settle(
+    source: SourceContract, rows: pa.Table, report: tables.TaskReport
+) -> tuple[pa.Table, list[dict[str, Any]]]:
+    """Decide about every row: keep it, or refuse it with a reason; file facts go to the report."""
+    ids = rows["_id"].to_numpy()
+    has_id = rows["_id"].is_valid().to_numpy()
+    keep = has_id.copy()
+    reasons: dict[int, str] = {}
+    for group in _groups_of_equal(rows["_slot"].to_numpy(), has_id):
+        members = rows.take(pa.array(group)).select(["_digest", *source.key]).to_pylist()
+        if len({tuple(member[name] for name in source.key) for member in members}) > 1:
+            report.refused.append(
+                f"two keys have the same id {int(ids[group[0]])}: "
+                f"{[[member[name] for name in source.key] for member in members][:2]}; use another key"
+            )
+        if len({member["_digest"] for member in members}) > 1:
+            keep[group] = False
+            reasons.update((int(i), f"key: {len(group)} rows with one key differ") for i in group)
+        else:
+            keep[group[1:]] = False
+            reasons.update((int(i), "key: the same row again") for i in group[1:])
+    bad = []
+    for index in np.flatnonzero(~keep).tolist():
+        row = rows.slice(index, 1).select(["_kind", "_source", "_line", "_reason", "_raw"]).to_pylist()[0]
+        if row["_kind"] == FILE:
+            bad += _file_facts(row, report)
+            continue
+        reason = reasons.get(index) or row["_reason"]
+        bad.append({"source": row["_source"], "line": row["_line"], "reason": reason, "raw": row["_raw"]})
+    return rows.filter(pa.array(keep)), bad
+
+
+def _groups_of_equal(slots: NDArray[np.int64], has_id: NDArray[np.bool_]) -> Iterator[NDArray[np.int64]]:
+    """Row numbers of the slots that more than one record with an id has."""
+    numbers = np.flatnonzero(has_id)
+    mine = slots[numbers]
+    starts = np.flatnonzero(np.r_[True, mine[1:] != mine[:-1]]) if len(mine) else np.empty(0, np.int64)
+    sizes = np.diff(np.r_[starts, len(mine)])
+    for start, size in zip(starts[sizes > 1], sizes[sizes > 1], strict=True):
+        yield numbers[start : start + size]
+
+
+def _file_facts(row: Mapping[str, Any], report: tables.TaskReport) -> list[dict[str, Any]]:
+    facts = json.loads(row["_raw"])
+    report.facts.append(facts)
+    if facts["refused"] is None:
+        return []
+    report.refused.append(facts["refused"])
+    raw = ",".join(facts["columns"])
+    return [{"source": row["_source"], "line": None, "reason": facts["refused"], "raw": raw}]
+
+
+def _points(source: SourceContract, points: tables.Target, rows: pa.Table) -> pa.Table:
+    matrix = np.column_stack([rows[name].to_numpy().astype("<f8") for name in source.coordinates])
+    columns = {name: rows[name] for name in (column.name for column in source.columns)}
+    columns["id"] = rows["_id"]
+    columns["point"] = to_binary(matrix)
+    return pa.table({name: columns[name] for name in points.schema.names if name != "run"})
+
+
+def _snapshot_rows(reports: list[tables.TaskReport]) -> list[dict[str, Any]]:
+    facts = [fact for report in reports for fact in report.facts]
+    rows = []
+    for file in sorted((fact for fact in facts if "sha256" in fact), key=lambda fact: str(fact["source"])):
+        mine = [fact for fact in facts if fact.get("source") == file["source"] and "sha256" not in fact]
+        ok = sum(fact.get("ok", 0) for fact in mine)
+        quarantined = sum(fact.get("quarantined", 0) for fact in mine)
+        if ok + quarantined != file["rows_read"]:
+            raise TableError(
+                f"{file['source']}: {file['rows_read']} rows read, "
+                f"but {ok} kept and {quarantined} quarantined"
+            )
+        rows.append(
+            {
+                "source": file["source"],
+                "bytes": file["bytes"],
+                "sha256": file["sha256"],
+                "rows_read": file["rows_read"],
+                "rows_ok": ok,
+                "rows_quarantined": quarantined,
+                "columns": json.dumps(file["columns"], ensure_ascii=False),
+            }
+        )
+    return rows
+
+
+def _commonest_reason(reports: list[tables.TaskReport]) -> str:
+    reasons: Counter[str] = Counter()
+    for report in reports:
+        for fact in report.facts:
+            if "reason" in fact:
+                reasons[fact["reason"]] += fact["rows"]
+    return max(sorted(reasons), key=lambda reason: reasons[reason])

@@ -1,0 +1,120 @@
+"""What all jobs share: arguments, frozen parameters, one step, counters, exit code."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from epsjoin.contract import load_source
+from epsjoin.errors import ArgumentError, EpsjoinError, NothingToDoError
+from epsjoin.params import RunParams
+from epsjoin.spark import tables
+from epsjoin.spark.session import get_session
+
+PROJECT = Path(__file__).resolve().parents[3]
+"""Folder of the project; relative paths of a contract begin here."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything a step may use.
+
+    Parameters
+    ----------
+    spark : the session.
+    lake : where the data set's tables lie.
+    run : logical date of the snapshot, ISO; the slice that the step replaces.
+    params : the run's parameters.
+    project : folder that relative paths of a contract begin in.
+    """
+
+    spark: SparkSession
+    lake: tables.Lake
+    run: str
+    params: RunParams
+    project: Path
+
+
+Step = Callable[[Job], Mapping[str, float]]
+"""One job's work: reads and replaces slices of tables, returns its counters."""
+
+
+def run_job(name: str, step: Step, argv: Sequence[str] | None = None) -> int:
+    """Run one step from command-line arguments and return the exit code (see ``errors.py``).
+
+    The last line on stderr says in one sentence what went wrong. On success the counters, the seconds
+    among them, go to ``job_metrics`` and, as one JSON object, to ``--metrics-out``.
+    """
+    try:
+        arguments = _parse(name, argv)
+        began = time.monotonic()
+        source = load_source(arguments.contracts, arguments.dataset)
+        job = Job(
+            spark=get_session(f"{arguments.dataset} {name} {arguments.run}"),
+            lake=tables.Lake(tables.lake_uri(arguments.lake), arguments.contracts, source),
+            run=arguments.run,
+            params=RunParams.from_json(arguments.params, source.defaults),
+            project=arguments.contracts.resolve().parent,
+        )
+        counters = dict(step(job))
+        counters["seconds"] = round(time.monotonic() - began, 3)
+        rows = [
+            {"job": name, "counter": counter, "value": float(v)} for counter, v in sorted(counters.items())
+        ]
+        tables.write_slice(
+            job.lake, "job_metrics", job.run, tables.rows_of(job.lake, "job_metrics", rows), job=name
+        )
+        if arguments.metrics_out:
+            arguments.metrics_out.write_text(json.dumps(counters) + "\n", encoding="utf-8")
+    except NothingToDoError as error:
+        print(f"{name}: nothing to do: {error}")
+        return error.exit_code
+    except EpsjoinError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return error.exit_code
+    except Exception as error:  # noqa: BLE001 - the last frame: whatever broke becomes one sentence and exit code 1
+        traceback.print_exc()
+        print(f"{name}: {_sentence(error)}", file=sys.stderr)
+        return EpsjoinError.exit_code
+    print(f"{name}: done in {counters['seconds']:.1f} s")
+    return 0
+
+
+def _parse(name: str, argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog=name)  # argparse itself exits with 2, as wrong arguments should
+    parser.add_argument("--lake", required=True, help="folder of all tables: a URI or an absolute path")
+    parser.add_argument("--dataset", required=True, help="name of a contract in the contracts' folder")
+    parser.add_argument("--run", required=True, help="logical date of the snapshot, YYYY-MM-DD")
+    parser.add_argument("--params", default="{}", help="parameters of the run as a JSON object")
+    parser.add_argument("--metrics-out", type=Path, help="file for the counters, one JSON object")
+    parser.add_argument(
+        "--contracts", type=Path, default=PROJECT / "data_contracts", help="folder of the contracts"
+    )
+    arguments = parser.parse_args(argv)
+    try:
+        arguments.run = date.fromisoformat(arguments.run).isoformat()
+    except ValueError as error:
+        raise ArgumentError(f"--run must be a date like 2023-06-01, not {arguments.run!r}") from error
+    return arguments
+
+
+def _sentence(error: Exception) -> str:
+    """The one line of an error that says something; of a Java stack trace that is the last cause."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    causes = [line for line in lines if line.startswith("Caused by:")]
+    python = [line for line in lines if line.startswith("epsjoin.errors.")]
+    return (python or causes or lines or [type(error).__name__])[-1 if causes else 0]
+
+
+def say(text: str) -> None:
+    """Tell a person how the job is getting on; shown at once."""
+    print(text, flush=True)

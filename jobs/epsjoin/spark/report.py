@@ -1,0 +1,181 @@
+"""What a run's report shows, from its tables; bounded, however large the tables are."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
+
+from epsjoin.local.cluster import NOISE
+from epsjoin.spark import tables
+from epsjoin.spark.job import Job
+
+MAP_POINTS = {"clustered": 30_000, "noise": 20_000}
+"""Points on the map: more would hide one another."""
+
+LARGEST_CLUSTERS = 20
+TOP_OUTLIERS = 20
+EXAMPLES = 5
+
+
+def gather(job: Job) -> dict[str, Any]:
+    """Everything that the report of a run shows: the fields of ``report.findings.Findings``.
+
+    Raises
+    ------
+    TableError
+        A table has no slice of this run.
+    """
+    lake, run, source = job.lake, job.run, job.lake.source
+    points = tables.read(job.spark, lake, "points", run)
+    clusters = tables.read(job.spark, lake, "clusters", run).persist()
+    roles = {row["role"]: row["count"] for row in clusters.groupBy("role").count().collect()}
+    members = clusters.where(F.col("cluster_id") != NOISE)
+    sizes = members.groupBy("cluster_id").agg(
+        F.count("*").alias("size"),
+        F.count(F.when(F.col("role") == "core", 1)).alias("core"),
+        F.count(F.when(F.col("role") == "border", 1)).alias("border"),
+    )
+    histogram = sizes.groupBy("size").count().orderBy("size").collect()
+    x, y = _map_axes(job, points)
+    shown = _map_points(clusters, points, [name for name in (x, y) if name], job.params.seed)
+    snapshots = tables.read_small(lake, "snapshots", run).to_pylist()
+    known = {column.name for column in source.columns}
+    found = {name for row in snapshots for name in json.loads(row["columns"])}
+    curve = tables.read_small(lake, "epsilon_curve", run).sort_by("radius")
+    counters = _counters(job)
+    gathered = dict(
+        dataset=source.name,
+        title=source.title,
+        run=run,
+        metric=source.metric,
+        unit=source.unit,
+        coordinates=source.coordinates,
+        params=asdict(job.params),
+        n_points=tables.count(lake, "points", run),
+        n_pairs=tables.count(lake, "pairs", run),
+        n_clusters=sum(row["count"] for row in histogram),
+        n_core=roles.get("core", 0),
+        n_border=roles.get("border", 0),
+        n_noise=roles.get("noise", 0),
+        snapshots=snapshots,
+        unknown_columns=tuple(sorted(found - known)),
+        **_quarantine(job),
+        epsilon=tables.read_small(lake, "epsilon", run).to_pylist()[0],
+        curve_radius=curve["radius"].to_numpy(),
+        curve_pairs=curve["pairs"].to_numpy(),
+        curve_in_fit=curve["in_fit"].to_numpy(zero_copy_only=False),
+        plan=tables.read_small(lake, "join_plan", run).drop_columns(["plan"]).to_pylist()[0],
+        n_replicas=tables.count(lake, "replicas", run),
+        n_distance_computations=_whole(counters.get("merge_join", {}).get("distance_computations")),
+        counters=counters,
+        map_points=np.column_stack([_column(shown, x), _column(shown, y)]),
+        map_cluster_ids=shown["cluster_id"].to_numpy(),
+        map_roles=np.array(shown["role"].to_pylist(), dtype=np.str_),
+        map_axes=(x, y),
+        is_geographic=bool(source.latitude),
+        largest_clusters=_largest(sizes, members, points, job),
+        cluster_sizes=np.array([row["size"] for row in histogram], np.int64),
+        cluster_size_counts=np.array([row["count"] for row in histogram], np.int64),
+        outliers=_outliers(job, points),
+    )
+    clusters.unpersist()
+    return gathered
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)
+
+
+def _column(rows: pa.Table, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    return rows[name].to_numpy().astype(np.float64) if name else np.zeros(len(rows))
+
+
+def _map_axes(job: Job, points: DataFrame) -> tuple[str, str]:
+    """The names of x and y: longitude and latitude, or the two widest coordinates."""
+    source = job.lake.source
+    if source.latitude:
+        return source.longitude, source.latitude
+    names = source.coordinates
+    widths = points.agg(*[(F.max(name) - F.min(name)).alias(name) for name in names]).collect()[0]
+    widest = sorted(names, key=lambda name: (-float(widths[name]), names.index(name)))
+    return widest[0], widest[1] if len(widest) > 1 else ""
+
+
+def _map_points(clusters: DataFrame, points: DataFrame, axes: list[str], seed: int) -> pa.Table:
+    order = F.xxhash64(F.lit(seed), F.col("id"))
+    is_noise = F.col("cluster_id") == NOISE
+    clustered = clusters.where(~is_noise).orderBy(order, "id").limit(MAP_POINTS["clustered"])
+    noise = clusters.where(is_noise).orderBy(order, "id").limit(MAP_POINTS["noise"])
+    chosen = clustered.unionByName(noise)
+    return chosen.join(points.select("id", *axes), "id", how="inner").orderBy("id").toArrow()
+
+
+def _largest(sizes: DataFrame, members: DataFrame, points: DataFrame, job: Job) -> list[dict[str, Any]]:
+    names = job.lake.source.coordinates
+    label = _label_column(job)
+    top = sizes.orderBy(F.col("size").desc(), "cluster_id").limit(LARGEST_CLUSTERS).persist()
+    centres = (
+        members.join(F.broadcast(top.select("cluster_id")), "cluster_id", how="inner")
+        .join(points.select("id", *names), "id", how="inner")
+        .groupBy("cluster_id")
+        .agg(*[F.avg(name).alias(name) for name in names])
+    )
+    # the smallest core point gives the cluster its id; its name tells the cluster to a person
+    named = points.select(
+        F.col("id").alias("cluster_id"), (F.col(label) if label else F.lit(None)).alias("_label")
+    )
+    rows = (
+        top.join(centres, "cluster_id", how="inner")
+        .join(named, "cluster_id", how="inner")
+        .orderBy(F.col("size").desc(), "cluster_id")
+        .collect()
+    )
+    top.unpersist()
+    return [
+        {
+            **{key: row[key] for key in ("cluster_id", "size", "core", "border")},
+            "centre": [float(row[name]) for name in names],
+            "label": row["_label"],
+        }
+        for row in rows
+    ]
+
+
+def _label_column(job: Job) -> str | None:
+    source = job.lake.source
+    texts = [column.name for column in source.columns if column.type == "string"]
+    return "name" if "name" in texts else (texts[0] if texts else None)
+
+
+def _outliers(job: Job, points: DataFrame) -> list[dict[str, Any]]:
+    outliers = (
+        tables.read(job.spark, job.lake, "outliers", job.run).where(F.col("rank") <= TOP_OUTLIERS).drop("run")
+    )
+    rows = outliers.join(points.drop("run", "point"), "id", how="inner").orderBy("rank").collect()
+    return [row.asDict() for row in rows]
+
+
+def _quarantine(job: Job) -> dict[str, Any]:
+    quarantine = tables.read(job.spark, job.lake, "quarantine", job.run)
+    reason = F.regexp_replace("reason", r": '.*'$", "")  # without the value, to count by
+    reasons = (
+        quarantine.groupBy(reason.alias("kind")).count().orderBy(F.col("count").desc(), "kind").limit(20)
+    )
+    examples = quarantine.orderBy("source", "line").limit(EXAMPLES).drop("run")
+    return {
+        "quarantine_reasons": {row["kind"]: row["count"] for row in reasons.collect()},
+        "quarantine_examples": [row.asDict() for row in examples.collect()],
+    }
+
+
+def _counters(job: Job) -> dict[str, dict[str, float]]:
+    counters: dict[str, dict[str, float]] = {}
+    for row in tables.read_small(job.lake, "job_metrics", job.run).to_pylist():
+        counters.setdefault(row["job"], {})[row["counter"]] = row["value"]
+    return counters

@@ -1,0 +1,477 @@
+"""How a table is stored: every Delta read, write and commit goes through this file, and nobody else knows.
+
+Rows go around the JVM. A task writes Parquet files into the table's folder with pyarrow and returns a few
+facts about each; the driver commits them to the Delta log in one transaction that replaces the run's slice.
+Files of failed or speculative attempts are never committed, so they are in no table.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+from deltalake import DeltaTable, Schema
+from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
+
+from epsjoin.contract import SourceContract, TableContract, load_table
+from epsjoin.errors import ArgumentError, TableError
+
+ARROW_TYPES = {
+    "string": pa.string(),
+    "long": pa.int64(),
+    "int": pa.int32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+}
+POINT_TABLES = ("points", "replicas")
+"""Tables of coordinates: they hardly compress, so their files are written without trying."""
+
+
+@dataclass(frozen=True)
+class Lake:
+    """Where the tables of one data set lie.
+
+    Parameters
+    ----------
+    uri : folder of all data sets, as a URI (file, s3a, hdfs, ...).
+    contracts : folder of the contracts.
+    source : the data set's own contract.
+    """
+
+    uri: str
+    contracts: Path
+    source: SourceContract
+
+    def location(self, table: str) -> str:
+        """URI of a table's folder."""
+        return f"{self.uri.rstrip('/')}/{self.source.name}/{table}"
+
+    def contract(self, table: str) -> TableContract:
+        """Contract of a table."""
+        return load_table(self.contracts, table, self.source)
+
+    def schema(self, table: str) -> pa.Schema:
+        """Arrow schema of a table, as its contract has it."""
+        return pa.schema(
+            [
+                pa.field(column.name, ARROW_TYPES[column.type], nullable=not column.required)
+                for column in self.contract(table).columns
+            ]
+        )
+
+
+def lake_uri(text: str) -> str:
+    """A lake's URI from what a person typed: a URI, or an absolute path.
+
+    Raises
+    ------
+    ArgumentError
+        A relative path: its meaning would depend on the folder that a job was started in.
+    """
+    if "://" in text:
+        return text
+    if not text.startswith("/"):
+        raise ArgumentError(
+            f"--lake must be a URI (file:///..., s3a://...) or an absolute path, not {text!r}"
+        )
+    return Path(text).as_uri()
+
+
+@dataclass(frozen=True)
+class File:
+    """One Parquet file of a table: what the log knows of it.
+
+    Parameters
+    ----------
+    table : name of the table.
+    path : below the table's folder.
+    size : bytes.
+    rows : rows in it.
+    partition : values of the partition columns.
+    """
+
+    table: str
+    path: str
+    size: int
+    rows: int
+    partition: Mapping[str, str]
+
+
+@dataclass
+class TaskReport:
+    """What one task tells the driver: the files it wrote, what it counted, why it refused its input."""
+
+    files: list[File] = field(default_factory=list)
+    counters: dict[str, float] = field(default_factory=dict)
+    refused: list[str] = field(default_factory=list)
+    facts: list[dict[str, Any]] = field(default_factory=list)
+
+    def to_batch(self) -> pa.RecordBatch:
+        """The report as the one row that a task returns."""
+        return pa.record_batch({"report": pa.array([json.dumps(asdict(self))])})
+
+
+REPORT_SCHEMA = "report string"
+
+
+def collect_reports(reports: DataFrame) -> list[TaskReport]:
+    """Run the tasks and gather their reports, in task order; a few rows, whatever the data."""
+    found = []
+    for row in reports.collect():
+        body = json.loads(row["report"])
+        body["files"] = [File(**file) for file in body["files"]]
+        found.append(TaskReport(**body))
+    return found
+
+
+def add_counters(reports: Iterable[TaskReport]) -> dict[str, float]:
+    """Sum of the tasks' counters; those that begin with ``largest_`` are maxima."""
+    total: dict[str, float] = {}
+    for report in reports:
+        for name, value in report.counters.items():
+            total[name] = (
+                max(total.get(name, 0), value) if name.startswith("largest_") else total.get(name, 0) + value
+            )
+    return total
+
+
+@dataclass(frozen=True)
+class Target:
+    """A table's slice that tasks write into; small, and pickled to every task."""
+
+    table: str
+    location: str
+    schema: pa.Schema
+    partitioned: tuple[str, ...]
+    run: str
+
+    def write(self, batches: Iterable[pa.RecordBatch | pa.Table], **partition: object) -> File | None:
+        """Write batches (without the partition columns) to one new file; nothing if they have no row.
+
+        The name is random: a retried task must not write over a file that another attempt has committed.
+
+        Raises
+        ------
+        TableError
+            A batch does not match the table's contract: a column missing, of another type, or null.
+        """
+        values = {"run": self.run, **{name: str(value) for name, value in partition.items()}}
+        folder = "/".join(f"{name}={values[name]}" for name in self.partitioned)
+        path = f"{folder}/{uuid.uuid4().hex}.parquet"
+        filesystem, root = filesystem_of(self.location)
+        inner = pa.schema([column for column in self.schema if column.name not in self.partitioned])
+        writer: pq.ParquetWriter | None = None
+        rows = 0
+        for batch in batches:
+            if batch.num_rows == 0:
+                continue
+            if writer is None:
+                filesystem.create_dir(f"{root}/{folder}", recursive=True)
+                compression = "none" if self.table in POINT_TABLES else "zstd"
+                writer = pq.ParquetWriter(
+                    f"{root}/{path}",
+                    inner,
+                    filesystem=filesystem,
+                    use_dictionary=False,
+                    compression=compression,
+                )
+            writer.write_table(self._conform(batch, inner))
+            rows += batch.num_rows
+        if writer is None:
+            return None
+        writer.close()
+        size = filesystem.get_file_info(f"{root}/{path}").size
+        return File(self.table, path, size, rows, values)
+
+    def _conform(self, batch: pa.RecordBatch | pa.Table, schema: pa.Schema) -> pa.Table:
+        table = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
+        if set(table.column_names) != set(schema.names):
+            raise TableError(
+                f"{self.table}: columns {table.column_names} where the contract has {schema.names}"
+            )
+        for column in schema:
+            if not column.nullable and table[column.name].null_count:
+                raise TableError(
+                    f"{self.table}: {column.name} is null in a row; the contract requires a value"
+                )
+        try:
+            return table.select(schema.names).cast(schema)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
+            raise TableError(f"{self.table}: a column is not of its contract's type: {error}") from error
+
+
+def target(lake: Lake, table: str, run: str) -> Target:
+    """The slice of ``table`` that ``run`` replaces."""
+    return Target(table, lake.location(table), lake.schema(table), lake.contract(table).partitioned, run)
+
+
+def commit(lake: Lake, table: str, run: str, files: Sequence[File], **also: str) -> None:
+    """Replace the run's slice by these files, in one transaction.
+
+    A slice without rows gets one file without rows: an empty slice is a result, a missing one is an error.
+
+    Parameters
+    ----------
+    also : further partition values that narrow the slice (job_metrics: the job).
+
+    Raises
+    ------
+    CommitFailedError
+        Somebody else changed this very slice meanwhile; nothing was changed here.
+    """
+    into = target(lake, table, run)
+    files = [file for file in files if file.table == table]
+    if not files:
+        files = [_empty_file(into, also)]
+    actions: list[AddAction | RemoveAction] = [
+        AddAction(
+            path=file.path,
+            size=file.size,
+            partition_values={name: file.partition[name] for name in into.partitioned},
+            modification_time=int(time.time() * 1000),
+            data_change=True,
+            stats=json.dumps({"numRecords": file.rows}),
+        )
+        for file in files
+    ]
+    open_or_create(lake, table).create_write_transaction(
+        actions,
+        mode="overwrite",
+        schema=Schema.from_arrow(into.schema),
+        partition_by=list(into.partitioned),
+        partition_filters=[("run", "=", run), *((name, "=", value) for name, value in also.items())],
+    )
+
+
+def _empty_file(into: Target, also: Mapping[str, str]) -> File:
+    values = {name: {"run": into.run, **also}.get(name, "0") for name in into.partitioned}
+    folder = "/".join(f"{name}={value}" for name, value in values.items())
+    filesystem, root = filesystem_of(into.location)
+    filesystem.create_dir(f"{root}/{folder}", recursive=True)
+    path = f"{folder}/{uuid.uuid4().hex}.parquet"
+    inner = pa.schema([column for column in into.schema if column.name not in into.partitioned])
+    pq.write_table(inner.empty_table(), f"{root}/{path}", filesystem=filesystem)
+    return File(into.table, path, filesystem.get_file_info(f"{root}/{path}").size, 0, values)
+
+
+def write_slice(lake: Lake, table: str, run: str, rows: pa.Table, **also: str) -> None:
+    """Replace the run's slice by a few rows that the driver holds."""
+    written = target(lake, table, run).write(
+        [rows.drop_columns([n for n in ("run", *also) if n in rows.column_names])], **also
+    )
+    commit(lake, table, run, [written] if written else [], **also)
+
+
+def rows_of(lake: Lake, table: str, rows: Sequence[Mapping[str, object]]) -> pa.Table:
+    """Rows as an Arrow table of the contract's types, without the column ``run``."""
+    schema = lake.schema(table)
+    return pa.Table.from_pylist(
+        [dict(row) for row in rows], pa.schema([c for c in schema if c.name != "run"])
+    )
+
+
+def open_or_create(lake: Lake, table: str) -> DeltaTable:
+    """The table; made empty, with its contract's columns, if it does not exist yet."""
+    location = lake.location(table)
+    with suppress(TableNotFoundError):
+        return DeltaTable(location)
+    contract = lake.contract(table)
+    with suppress(CommitFailedError):  # another run made it at the same moment
+        return DeltaTable.create(
+            location,
+            Schema.from_arrow(lake.schema(table)),
+            mode="ignore",
+            partition_by=list(contract.partitioned),
+            name=table,
+            description=contract.description,
+            # deltalake cannot read tables with deletion vectors, and a slice is replaced as a whole anyway
+            configuration={"delta.enableDeletionVectors": "false"},
+        )
+    return DeltaTable(location)
+
+
+def files_of(lake: Lake, table: str, run: str) -> list[File]:
+    """The files of the run's slice, by path.
+
+    Raises
+    ------
+    TableError
+        The run has no slice in this table: the job that writes it has not run.
+    """
+    location = lake.location(table)
+    try:
+        log = DeltaTable(location)
+    except TableNotFoundError:
+        log = None
+    found = []
+    if log is not None:
+        partitioned = lake.contract(table).partitioned
+        for action in pa.table(log.get_add_actions(flatten=True)).to_pylist():
+            values = {name: str(action[f"partition.{name}"]) for name in partitioned}
+            if values["run"] == run:
+                found.append(
+                    File(table, unquote(action["path"]), action["size_bytes"], action["num_records"], values)
+                )
+    if not found:
+        raise TableError(f"{table} has no slice of run {run}; run {WRITERS[table]} for it first")
+    return sorted(found, key=lambda file: file.path)
+
+
+WRITERS = {
+    "snapshots": "ingest",
+    "quarantine": "ingest",
+    "points": "ingest",
+    "epsilon": "fit_epsilon",
+    "epsilon_curve": "fit_epsilon",
+    "join_plan": "replicate",
+    "replicas": "replicate",
+    "pairs": "merge_join",
+    "clusters": "cluster",
+    "outliers": "outliers",
+    "job_metrics": "any job",
+}
+"""The job that writes each table."""
+
+
+def has_slice(lake: Lake, table: str, run: str) -> bool:
+    """Whether the run has a slice in this table."""
+    try:
+        files_of(lake, table, run)
+    except TableError:
+        return False
+    return True
+
+
+def count(lake: Lake, table: str, run: str) -> int:
+    """Rows of the run's slice, from the log alone."""
+    return sum(file.rows for file in files_of(lake, table, run))
+
+
+def read(spark: SparkSession, lake: Lake, table: str, run: str) -> DataFrame:
+    """The run's slice, by Spark's own scan.
+
+    Raises
+    ------
+    TableError
+        The run has no slice in this table.
+    """
+    files_of(lake, table, run)
+    return spark.read.format("delta").load(lake.location(table)).where(F.col("run") == run)
+
+
+def read_small(lake: Lake, table: str, run: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """The run's slice, read by the driver itself: for tables of a few rows, or a few columns of more."""
+    wanted = (
+        lake.schema(table) if columns is None else pa.schema([lake.schema(table).field(c) for c in columns])
+    )
+    parts = [
+        read_file(lake.location(table), file, [c for c in wanted.names if c not in file.partition], wanted)
+        for file in files_of(lake, table, run)
+    ]
+    return pa.concat_tables(parts)
+
+
+def read_file(location: str, file: File, columns: Sequence[str], schema: pa.Schema | None = None) -> pa.Table:
+    """Columns of one file; with ``schema`` its partition columns are put back.
+
+    Raises
+    ------
+    TableError
+        The file is gone, broken, or does not hold the rows that the log says.
+    """
+    filesystem, root = filesystem_of(location)
+    try:
+        table = pq.read_table(
+            f"{root}/{file.path}", columns=list(columns), filesystem=filesystem, partitioning=None
+        )
+    except (OSError, pa.ArrowInvalid) as error:
+        raise TableError(
+            f"{location}/{file.path} cannot be read ({error}); run {WRITERS[file.table]} again"
+        ) from error
+    if table.num_rows != file.rows:
+        raise TableError(
+            f"{location}/{file.path} has {table.num_rows} rows, its table's log says {file.rows}"
+        )
+    if schema is None:
+        return table
+    for name in schema.names:
+        if name in file.partition:
+            kind = schema.field(name).type
+            value = pa.scalar(file.partition[name]).cast(kind)
+            table = table.append_column(name, pa.repeat(value, table.num_rows))
+    return table.select(schema.names).cast(schema)
+
+
+def stream_file(
+    location: str, file: File, columns: Sequence[str], batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """Columns of one file, batch by batch, in bounded memory."""
+    filesystem, root = filesystem_of(location)
+    try:
+        with filesystem.open_input_file(f"{root}/{file.path}") as handle:
+            yield from pq.ParquetFile(handle).iter_batches(batch_rows, columns=list(columns))
+    except (OSError, pa.ArrowInvalid) as error:
+        raise TableError(
+            f"{location}/{file.path} cannot be read ({error}); run {WRITERS[file.table]} again"
+        ) from error
+
+
+def filesystem_of(uri: str) -> tuple[pafs.FileSystem, str]:
+    """The file system of a URI and the path in it."""
+    if urlsplit(uri).scheme == "file":
+        return pafs.LocalFileSystem(), unquote(urlsplit(uri).path)
+    filesystem, path = pafs.FileSystem.from_uri(uri.replace("s3a://", "s3://", 1))
+    return filesystem, path
+
+
+def run_tasks(
+    spark: SparkSession, items: Sequence[Any], work: Callable[[Any], Iterator[pa.RecordBatch]], schema: str
+) -> DataFrame:
+    """One task per item; the batches that ``work(item)`` yields are the frame's rows.
+
+    Items are small (a part and its files) and travel with the function; rows do not pass through the JVM
+    on their way in, because ``work`` reads its files itself.
+    """
+
+    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for index in batch.column(0).to_pylist():
+                yield from work(items[index])
+
+    return spark.range(0, len(items), 1, max(1, len(items))).mapInArrow(task, schema)
+
+
+def write_frame(lake: Lake, table: str, run: str, rows: DataFrame) -> int:
+    """Replace the run's slice by a frame with the table's columns (without run); the tasks write it.
+
+    Returns
+    -------
+    Rows written.
+    """
+    into = target(lake, table, run)
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        written = into.write(batches)
+        yield TaskReport(files=[written] if written else []).to_batch()
+
+    files = [
+        file for report in collect_reports(rows.mapInArrow(write, REPORT_SCHEMA)) for file in report.files
+    ]
+    commit(lake, table, run, files)
+    return sum(file.rows for file in files)

@@ -1,0 +1,7 @@
+"""spark-submit jobs/ingest.py: one snapshot's files to points and quarantine."""
+
+from epsjoin.spark.ingest import ingest
+from epsjoin.spark.job import run_job
+
+if __name__ == "__main__":
+    raise SystemExit(run_job("ingest", ingest))

@@ -1,0 +1,113 @@
+"""One Spark session for all tests, with the settings of the small profile; data sets made on the spot."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+REPO = Path(__file__).resolve().parents[2]
+os.environ["PYSPARK_PYTHON"] = sys.executable
+os.environ["PYTHONPATH"] = str(REPO / "jobs")
+os.environ["SPARK_CONF_DIR"] = str(REPO / "conf")
+os.environ.setdefault("NUMBA_CACHE_DIR", str(REPO / ".cache" / "numba"))
+os.environ["PYSPARK_SUBMIT_ARGS"] = (
+    f"--properties-file {REPO}/conf/small.conf --load-spark-defaults --master local[2] "
+    f"--conf spark.driver.extraClassPath={REPO}/.cache/jars/* "
+    f"--conf spark.sql.warehouse.dir={REPO}/.cache/warehouse pyspark-shell"
+)
+
+from pyspark.sql import SparkSession  # noqa: E402 - reads the environment when it is first used
+
+from epsjoin.contract import load_source  # noqa: E402
+from epsjoin.params import RunParams  # noqa: E402
+from epsjoin.spark.job import Job  # noqa: E402
+from epsjoin.spark.session import get_session  # noqa: E402
+from epsjoin.spark.tables import Lake  # noqa: E402
+
+RUN = "2023-06-01"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(item.fspath).is_relative_to(REPO / "tests" / "spark"):
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    session = get_session("tests")
+    yield session
+    session.stop()
+
+
+JobMaker = Callable[..., Job]
+
+
+@pytest.fixture
+def make_job(spark: SparkSession, tmp_path: Path) -> JobMaker:
+    """A job on a data set of the test's own: files below ``tmp_path``, a contract, an empty lake."""
+
+    def make(
+        columns: Sequence[Mapping[str, Any]],
+        *,
+        path: str = "snapshot.csv",
+        format: str = "csv",  # noqa: A002 - the contract's word
+        run: str = RUN,
+        params: Mapping[str, Any] | None = None,
+        **custom: Any,
+    ) -> Job:
+        contracts = tmp_path / "data_contracts"
+        if not contracts.exists():
+            shutil.copytree(REPO / "data_contracts" / "tables", contracts / "tables")
+        write_contract(contracts / "tiny.odcs.yaml", columns, path, format, custom)
+        source = load_source(contracts, "tiny")
+        merged = {**source.defaults, **(params or {})}
+        return Job(
+            spark, Lake((tmp_path / "lake").as_uri(), contracts, source), run, RunParams(**merged), tmp_path
+        )
+
+    return make
+
+
+def write_contract(
+    file: Path, columns: Sequence[Mapping[str, Any]], path: str, format_: str, custom: Mapping[str, Any]
+) -> None:
+    properties = []
+    for column in columns:
+        body = dict(column)
+        role = body.pop("role", None)
+        if role:
+            body["customProperties"] = [{"property": "role", "value": role}]
+        properties.append(body)
+    contract = {
+        "apiVersion": "v3.1.0",
+        "kind": "DataContract",
+        "id": "tiny",
+        "version": "1.0.0",
+        "status": "active",
+        "servers": [{"server": "files", "type": "local", "path": path, "format": format_}],
+        "customProperties": [{"property": name, "value": value} for name, value in custom.items()],
+        "schema": [{"name": "tiny", "logicalType": "object", "properties": properties}],
+    }
+    file.write_text(yaml.safe_dump(contract), encoding="utf-8")
+
+
+def key(name: str = "id", type_: str = "integer", position: int = 1) -> dict[str, Any]:
+    return {
+        "name": name,
+        "logicalType": type_,
+        "primaryKey": True,
+        "primaryKeyPosition": position,
+        "required": True,
+    }
+
+
+def coordinate(name: str, role: str = "coordinate") -> dict[str, Any]:
+    return {"name": name, "logicalType": "number", "required": True, "role": role}

@@ -1,0 +1,249 @@
+"""The chain of steps on real data, equal to results that scikit-learn and SciPy computed."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from conftest import REPO, RUN, JobMaker, coordinate, key
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+from sklearn.cluster import DBSCAN
+
+from epsjoin.errors import BudgetError, DataRefusedError
+from epsjoin.local.cluster import ROLES, dbscan_from_pairs
+from epsjoin.local.outliers import lof_from_neighbours, nearest_within, rank
+from epsjoin.spark import tables
+from epsjoin.spark.cluster import find_clusters
+from epsjoin.spark.fit_epsilon import choose_epsilon
+from epsjoin.spark.ingest import ingest
+from epsjoin.spark.job import Job
+from epsjoin.spark.merge_join import join_parts
+from epsjoin.spark.outliers import score_outliers
+from epsjoin.spark.replicate import write_replicas
+
+DATA = REPO / "tests" / "data"
+EXPECTED = json.loads((DATA / "expected.json").read_text())
+JOIN_STEPS = (ingest, choose_epsilon, write_replicas, join_parts)
+STEPS = (*JOIN_STEPS, find_clusters, score_outliers)
+
+
+def landmarks() -> NDArray[np.float64]:
+    return _numbers("landmarks/tiger_arealm_points.csv.gz", header=True)
+
+
+def pendigits() -> NDArray[np.float64]:
+    values = _numbers("vectors/adbench_28_pendigits.csv.gz", header=True)[:, 1:-1]
+    return (values - values.min(axis=0)) / (values.max(axis=0) - values.min(axis=0))
+
+
+def digits() -> NDArray[np.float64]:
+    return _numbers("vectors/sklearn_digits_64d.csv.gz", header=False)[:, :-1]
+
+
+def skin() -> NDArray[np.float64]:
+    return _numbers("vectors/adbench_33_skin.csv.gz", header=True)[:, 1:-1]
+
+
+def _numbers(name: str, *, header: bool) -> NDArray[np.float64]:
+    with gzip.open(DATA / name, "rt", encoding="utf-8") as lines:
+        return np.array([[float(field) for field in row] for row in list(csv.reader(lines))[header:]])
+
+
+def job_on(make_job: JobMaker, tmp_path: Path, points: NDArray[np.float64], params: Mapping[str, Any]) -> Job:
+    """A job on a keyed CSV of these points; ids are their row numbers, floats are written in full."""
+    names = [f"f{j}" for j in range(points.shape[1])]
+    with (tmp_path / "snapshot.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", *names])
+        writer.writerows([i, *map(repr, row)] for i, row in enumerate(points.tolist()))
+    return make_job([key(), *map(coordinate, names)], params=params)
+
+
+def column(job: Job, table: str, order: str, *names: str) -> list[NDArray[Any]]:
+    found = tables.read_small(job.lake, table, job.run).sort_by(order)
+    return [found[name].to_numpy(zero_copy_only=False) for name in names]
+
+
+def pair_set(job: Job) -> NDArray[np.int64]:
+    pairs = tables.read_small(job.lake, "pairs", job.run)
+    found = np.column_stack([pairs["left_id"].to_numpy(), pairs["right_id"].to_numpy()])
+    return found[np.lexsort((found[:, 1], found[:, 0]))]
+
+
+@pytest.mark.parametrize("name", ["landmarks", "pendigits", "digits"])
+def test_chain__equals_scikit_learn_and_scipy(make_job: JobMaker, tmp_path: Path, name: str) -> None:
+    points = {"landmarks": landmarks, "pendigits": pendigits, "digits": digits}[name]()
+    expected = next(join for join in EXPECTED[name]["joins"] if join["metric"] == "euclidean")
+    dbscan = expected["dbscan"]
+    job = job_on(make_job, tmp_path, points, {"eps": expected["eps"], "min_pts": dbscan["min_pts"]})
+    counters = {step.__name__: step(job) for step in STEPS}
+
+    assert counters["join_parts"]["pairs"] == expected["self_pairs_i_lt_j"]
+    by_scipy = cKDTree(points).query_pairs(expected["eps"], output_type="ndarray")
+    np.testing.assert_array_equal(pair_set(job), by_scipy[np.lexsort((by_scipy[:, 1], by_scipy[:, 0]))])
+    found = counters["find_clusters"]
+    for role in ("core", "border", "noise", "clusters"):
+        assert found[role] == dbscan[role], role
+    cluster_id, role = column(job, "clusters", "id", "cluster_id", "role")
+    peer = DBSCAN(eps=expected["eps"], min_samples=dbscan["min_pts"]).fit(points)
+    np.testing.assert_array_equal(np.flatnonzero(role == "core"), peer.core_sample_indices_)
+    np.testing.assert_array_equal(role == "noise", peer.labels_ == -1)
+    # a border point may be in another cluster there (the first found, not the nearest core's): cores decide
+    both = np.unique(np.column_stack([cluster_id, peer.labels_])[role == "core"], axis=0)
+    assert len(both) == dbscan["clusters"]
+
+
+@pytest.mark.parametrize("name", ["landmarks", "pendigits"])
+def test_chain__clusters_and_outliers_are_those_of_the_library(
+    make_job: JobMaker, tmp_path: Path, name: str
+) -> None:
+    points = {"landmarks": lambda: landmarks()[::10], "pendigits": pendigits}[name]()
+    job = job_on(
+        make_job, tmp_path, points, {"eps": {"landmarks": 0.05, "pendigits": 0.35}[name], "min_pts": 6}
+    )
+    for step in STEPS:
+        step(job)
+    ids = np.arange(len(points))
+    left, right, distance = column(job, "pairs", "left_id", "left_id", "right_id", "distance")
+    by_library = dbscan_from_pairs(ids, left, right, distance, 6)
+    cluster_id, role, degree = column(job, "clusters", "id", "cluster_id", "role", "degree")
+    np.testing.assert_array_equal(cluster_id, by_library.cluster_id)
+    np.testing.assert_array_equal(role, np.array(ROLES)[by_library.role])
+    np.testing.assert_array_equal(degree, by_library.degree)
+
+    scores = lof_from_neighbours(ids, nearest_within(left, right, distance, 5), 5, job.params.eps or 0)
+    lof, k_distance, ranks, noise = column(job, "outliers", "id", "lof", "k_distance", "rank", "is_noise")
+    np.testing.assert_array_equal(lof, scores.lof)
+    np.testing.assert_array_equal(k_distance, scores.k_distance)
+    np.testing.assert_array_equal(ranks, rank(ids, scores.k_distance, scores.lof, degree))
+    np.testing.assert_array_equal(noise, role == "noise")
+    assert np.isfinite(lof).sum() > 100
+
+
+def test_merge_join__joins_heavy_duplicates(make_job: JobMaker, tmp_path: Path) -> None:
+    """21 million pairs of equal rows: no part and no batch may grow with them."""
+    expected = EXPECTED["skin"]["joins"][1]
+    job = job_on(make_job, tmp_path, skin(), {"eps": expected["eps"]})
+    for step in JOIN_STEPS:
+        step(job)
+    assert tables.count(job.lake, "pairs", RUN) == expected["self_pairs_i_lt_j"]
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"n_parts": 1},
+        {"n_parts": 7},
+        {"n_parts": 64, "replication_budget": 50.0},
+        {"cuts": "regular", "k": 0},
+        {"cuts": "regular", "k": 3, "msl": 2, "n_parts": 7},
+        {"cuts": "regular", "k": 2, "msl": 62, "n_parts": 64, "replication_budget": 50.0},
+    ],
+)
+def test_merge_join__finds_the_same_pairs_however_the_space_is_cut(
+    make_job: JobMaker, tmp_path: Path, params: dict[str, Any]
+) -> None:
+    points = pendigits()[:3000, :5]
+    job = job_on(make_job, tmp_path, points, {"eps": 0.11, **params})
+    for step in JOIN_STEPS:
+        step(job)
+    by_scipy = cKDTree(points).query_pairs(0.11, output_type="ndarray")
+    np.testing.assert_array_equal(pair_set(job), by_scipy[np.lexsort((by_scipy[:, 1], by_scipy[:, 0]))])
+
+
+def content(job: Job, table: str) -> pa.Table:
+    rows = tables.read_small(job.lake, table, job.run)
+    return rows.sort_by([(name, "ascending") for name in rows.column_names if rows[name].type != pa.bool_()])
+
+
+def test_chain__again_gives_the_same_tables_and_leaves_other_runs_alone(
+    make_job: JobMaker, tmp_path: Path
+) -> None:
+    points = pendigits()[:2000]
+    earlier = job_on(make_job, tmp_path, points[:500], {"min_pts": 6})
+    earlier = replace(earlier, run="2022-01-01")
+    for step in STEPS:
+        step(earlier)
+    written = ("points", "epsilon", "epsilon_curve", "join_plan", "replicas", "pairs", "clusters", "outliers")
+    of_earlier = {table: tables.files_of(earlier.lake, table, earlier.run) for table in written}
+
+    job = job_on(make_job, tmp_path, points, {"min_pts": 6})
+    for step in STEPS:
+        step(job)
+    once = {table: content(job, table) for table in written}
+    job.spark.conf.set("spark.sql.shuffle.partitions", 5)
+    try:
+        for step in STEPS:
+            step(job)
+    finally:
+        job.spark.conf.set("spark.sql.shuffle.partitions", 2)
+    for table in written:
+        assert content(job, table).equals(once[table]), table
+        assert tables.files_of(earlier.lake, table, earlier.run) == of_earlier[table], table
+
+
+def test_replicate__makes_replicas_and_keeps_to_the_budget(make_job: JobMaker, tmp_path: Path) -> None:
+    job = job_on(make_job, tmp_path, pendigits()[:, :3], {"eps": 0.05, "n_parts": 16})
+    for step in JOIN_STEPS[:2]:
+        step(job)
+    counters = write_replicas(job)
+    n_points = tables.count(job.lake, "points", RUN)
+    assert counters["replicated_points"] > 100
+    assert (
+        n_points + counters["replicated_points"]
+        <= counters["rows"]
+        <= job.params.replication_budget * n_points
+    )
+    assert counters["rows"] == tables.count(job.lake, "replicas", RUN)
+
+
+def test_fit_epsilon__refuses_too_many_pairs_and_names_the_eps_that_fits(
+    make_job: JobMaker, tmp_path: Path
+) -> None:
+    job = job_on(make_job, tmp_path, pendigits(), {"eps": 2.0, "max_pairs": 10_000})
+    ingest(job)
+    with pytest.raises(
+        BudgetError, match=r"would give about .* 10,000 are allowed .* largest eps that fits is about 0\.\d+"
+    ):
+        choose_epsilon(job)
+
+
+def test_merge_join__stops_when_more_pairs_appear_than_allowed(make_job: JobMaker, tmp_path: Path) -> None:
+    job = job_on(make_job, tmp_path, pendigits()[:1000], {"eps": 0.3})
+    for step in JOIN_STEPS[:3]:
+        step(job)
+    with pytest.raises(BudgetError, match=r"more than 100 pairs \(max_pairs\) lie within eps 0.3"):
+        join_parts(replace(job, params=replace(job.params, max_pairs=100)))
+    assert not tables.has_slice(job.lake, "pairs", RUN)
+
+
+def test_fit_epsilon__refuses_to_choose_where_there_is_no_power_law(
+    make_job: JobMaker, tmp_path: Path
+) -> None:
+    job = job_on(make_job, tmp_path, np.zeros((50, 2)), {})
+    ingest(job)
+    with pytest.raises(DataRefusedError, match="eps cannot be chosen from these points"):
+        choose_epsilon(job)
+
+
+@pytest.mark.parametrize(
+    "points", [np.zeros((1, 2)), np.zeros((40, 2)), np.c_[np.arange(50.0), np.full(50, 3.0)]]
+)
+def test_chain__copes_with_degenerate_points_when_eps_is_given(
+    make_job: JobMaker, tmp_path: Path, points: NDArray[np.float64]
+) -> None:
+    job = job_on(make_job, tmp_path, points, {"eps": 1.0, "min_pts": 3})
+    for step in STEPS:
+        step(job)
+    expected = cKDTree(points).query_pairs(1.0, output_type="ndarray")
+    assert tables.count(job.lake, "pairs", RUN) == len(expected)
+    assert tables.count(job.lake, "clusters", RUN) == tables.count(job.lake, "outliers", RUN) == len(points)

@@ -1,0 +1,135 @@
+"""Jobs: one sentence and the right exit code, whatever happens."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from conftest import RUN, JobMaker, coordinate, key
+
+from epsjoin.errors import BudgetError, TableError
+from epsjoin.spark import tables
+from epsjoin.spark.ingest import ingest
+from epsjoin.spark.job import Job, Step, run_job
+
+GOOD = "id,x\n" + "".join(f"{i},{i}.5\n" for i in range(10))
+BAD = "id,x\n" + "".join(f"{i},{'?' if i < 3 else i}\n" for i in range(10))
+
+
+@pytest.fixture
+def job(make_job: JobMaker) -> Job:
+    return make_job(
+        [key(), coordinate("x")], path="{date}.csv.gz", interval="month", max_quarantine_share=0.1
+    )
+
+
+def run(job: Job, step: Step = ingest, *more: str) -> int:
+    arguments = [
+        "--lake",
+        job.lake.uri,
+        "--dataset",
+        "tiny",
+        "--run",
+        RUN,
+        "--contracts",
+        str(job.lake.contracts),
+    ]
+    return run_job("ingest", step, [*arguments, *more])
+
+
+def put(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "2023-06-04.csv.gz").write_bytes(content)
+
+
+def test_run_job__ends_with_0_and_its_counters(job: Job, tmp_path: Path) -> None:
+    put(tmp_path, gzip.compress(GOOD.encode()))
+    assert run(job, ingest, "--metrics-out", str(tmp_path / "metrics.json")) == 0
+    counters = json.loads((tmp_path / "metrics.json").read_text())
+    assert (counters["rows_read"], counters["rows_ok"]) == (10, 10)
+    table = {
+        row["counter"]: row["value"] for row in tables.read_small(job.lake, "job_metrics", RUN).to_pylist()
+    }
+    assert table == counters
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (gzip.compress(GOOD.encode())[:-12], "2023-06-04.csv.gz: broken gzip after"),
+        (b"", "2023-06-04.csv.gz: the file has nothing in it"),
+        (gzip.compress(b"id,x\n"), "the file has a header but no record"),
+        (gzip.compress(GOOD.replace("x", "X", 1).encode()), "column 'x' is missing; the file has id, X"),
+        (
+            gzip.compress(BAD.encode()),
+            "3 of 10 rows (30.0%) are bad, 10.0% are allowed; most often: x: not a number",
+        ),
+    ],
+)
+def test_run_job__ends_with_3_when_the_data_is_refused(
+    job: Job, tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, sentence: str
+) -> None:
+    put(tmp_path, content)
+    assert run(job) == 3
+    last = capsys.readouterr().err.strip().splitlines()[-1]
+    assert last.startswith("ingest: ")
+    assert sentence in last
+    assert tables.count(job.lake, "quarantine", RUN) > 0
+    assert not tables.has_slice(job.lake, "points", RUN)
+
+
+def test_run_job__ends_with_5_when_there_is_nothing_to_do(
+    job: Job, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(job) == 5
+    assert "nothing to do: no snapshot of tiny is dated 2023-06-01" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        (["--params", '{"epsilon": 1}'], "unknown parameter 'epsilon'"),
+        (["--params", '{"eps": -1}'], "eps must be a number above 0"),
+        (["--run", "June"], "--run must be a date like 2023-06-01, not 'June'"),
+        (["--dataset", "nothing"], "no contract"),
+        (["--lake", "here"], "--lake must be a URI"),
+    ],
+)
+def test_run_job__ends_with_2_when_arguments_are_wrong(
+    job: Job, capsys: pytest.CaptureFixture[str], more: list[str], sentence: str
+) -> None:
+    assert run(job, ingest, *more) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_run_job__ends_with_2_when_an_argument_is_missing() -> None:
+    with pytest.raises(SystemExit) as ended:
+        run_job("ingest", ingest, ["--dataset", "tiny"])
+    assert ended.value.code == 2
+
+
+def failing(job: Job) -> dict[str, float]:
+    """A step that fails in a Spark task, as a broken machine does."""
+
+    def fail(batches: object) -> object:
+        raise TableError("a part file is broken")
+
+    job.spark.range(1).mapInArrow(fail, "id long").collect()  # type: ignore[arg-type]
+    return {}
+
+
+def refused(job: Job) -> dict[str, float]:
+    raise BudgetError("too many pairs")
+
+
+@pytest.mark.parametrize(
+    ("step", "code", "sentence"), [(failing, 1, "a part file is broken"), (refused, 4, "too many")]
+)
+def test_run_job__says_why_in_the_last_line(
+    job: Job, capsys: pytest.CaptureFixture[str], step: Step, code: int, sentence: str
+) -> None:
+    assert run(job, step) == code
+    last = capsys.readouterr().err.strip().splitlines()[-1]
+    assert last.startswith("ingest: ")
+    assert sentence in last

@@ -1,0 +1,154 @@
+"""Tables: a slice is replaced whole or not at all, and what is broken is said."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from conftest import RUN, JobMaker, coordinate, key
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from epsjoin.errors import ArgumentError, TableError
+from epsjoin.spark import tables
+from epsjoin.spark.tables import Lake
+
+
+@pytest.fixture
+def lake(make_job: JobMaker) -> Lake:
+    return make_job([key(), coordinate("x")]).lake
+
+
+def pairs(*rows: tuple[int, int, float]) -> pa.Table:
+    return pa.table(
+        {
+            "left_id": pa.array([row[0] for row in rows], pa.int64()),
+            "right_id": pa.array([row[1] for row in rows], pa.int64()),
+            "distance": pa.array([row[2] for row in rows], pa.float64()),
+        }
+    )
+
+
+def read(lake: Lake, run: str = RUN, table: str = "pairs") -> list[dict[str, Any]]:
+    return tables.read_small(lake, table, run).drop_columns(["run"]).to_pylist()
+
+
+def test_write_slice__replaces_the_runs_rows_and_no_others(lake: Lake) -> None:
+    tables.write_slice(lake, "pairs", "2023-05-01", pairs((1, 2, 0.5)))
+    tables.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5), (3, 4, 0.1)))
+    tables.write_slice(lake, "pairs", RUN, pairs((7, 8, 0.25)))
+    assert read(lake) == [{"left_id": 7, "right_id": 8, "distance": 0.25}]
+    assert read(lake, "2023-05-01") == [{"left_id": 1, "right_id": 2, "distance": 0.5}]
+
+
+def test_write_slice__an_empty_slice_is_there_and_a_missing_one_is_not(lake: Lake) -> None:
+    tables.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)))
+    tables.write_slice(lake, "pairs", RUN, pairs())
+    assert read(lake) == []
+    assert tables.has_slice(lake, "pairs", RUN)
+    assert not tables.has_slice(lake, "pairs", "2022-01-01")
+    assert not tables.has_slice(lake, "clusters", RUN)
+
+
+def test_write_slice__of_job_metrics_is_the_jobs_own(lake: Lake) -> None:
+    for job, value in (("ingest", 1.0), ("cluster", 2.0), ("ingest", 3.0)):
+        rows = tables.rows_of(lake, "job_metrics", [{"job": job, "counter": "n", "value": value}])
+        tables.write_slice(lake, "job_metrics", RUN, rows, job=job)
+    found = sorted((row["job"], row["value"]) for row in read(lake, table="job_metrics"))
+    assert found == [("cluster", 2.0), ("ingest", 3.0)]
+
+
+def test_read__spark_and_pyarrow_see_the_same_rows(spark: SparkSession, lake: Lake) -> None:
+    tables.write_slice(lake, "pairs", "2023-05-01", pairs((9, 10, 0.5)))
+    tables.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5), (3, 4, 0.1)))
+    by_spark = [row.asDict() for row in tables.read(spark, lake, "pairs", RUN).orderBy("left_id").collect()]
+    assert by_spark == [{"run": RUN, **row} for row in read(lake)]
+
+
+def test_write_slice__many_runs_at_once_on_a_table_that_does_not_exist_yet(lake: Lake) -> None:
+    runs = [f"2023-{month:02}-01" for month in range(1, 13)]
+    with ThreadPoolExecutor(8) as pool:
+        list(
+            pool.map(
+                lambda run: tables.write_slice(lake, "pairs", run, pairs((1, int(run[5:7]) + 1, 0.5))), runs
+            )
+        )
+    assert [read(lake, run)[0]["right_id"] for run in runs] == list(range(2, 14))
+
+
+def test_write_slice__two_at_once_on_one_slice_leave_one_of_them(lake: Lake) -> None:
+    def write(number: int) -> bool:
+        try:
+            tables.write_slice(lake, "pairs", RUN, pairs((number, 100, 0.5), (number, 101, 0.5)))
+        except tables.CommitFailedError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        went_well = list(pool.map(write, range(8)))
+    left = {row["left_id"] for row in read(lake)}
+    assert len(read(lake)) == 2
+    assert len(left) == 1
+    assert went_well[left.pop()]
+
+
+def test_write_slice__keeps_a_tables_contract(lake: Lake) -> None:
+    with pytest.raises(TableError, match="pairs: columns .* where the contract has"):
+        tables.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)).drop_columns(["distance"]))
+    with pytest.raises(TableError, match="pairs: distance is null in a row"):
+        tables.write_slice(
+            lake,
+            "pairs",
+            RUN,
+            pa.table({"left_id": [1], "right_id": [2], "distance": pa.nulls(1, pa.float64())}),
+        )
+    with pytest.raises(TableError, match="a column is not of its contract's type"):
+        tables.write_slice(
+            lake, "pairs", RUN, pa.table({"left_id": ["x"], "right_id": [2], "distance": [0.5]})
+        )
+
+
+def file_of(lake: Lake) -> Path:
+    tables.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5), (3, 4, 0.1)))
+    _, root = tables.filesystem_of(lake.location("pairs"))
+    return Path(root) / tables.files_of(lake, "pairs", RUN)[0].path
+
+
+def test_read_small__notices_a_file_that_is_gone_or_broken(lake: Lake) -> None:
+    file = file_of(lake)
+    file.write_bytes(file.read_bytes()[:-20])
+    with pytest.raises(TableError, match="cannot be read .* run merge_join again"):
+        read(lake)
+    file.unlink()
+    with pytest.raises(TableError, match="cannot be read .* run merge_join again"):
+        read(lake)
+
+
+def test_read_small__notices_a_file_with_other_rows_than_its_log_says(lake: Lake) -> None:
+    file = file_of(lake)
+    table = pa.parquet.read_table(file, partitioning=None)
+    pa.parquet.write_table(table.slice(0, 1), file)
+    with pytest.raises(TableError, match="has 1 rows, its table's log says 2"):
+        read(lake)
+
+
+def test_write__files_that_were_never_committed_are_in_no_table(lake: Lake) -> None:
+    tables.target(lake, "pairs", RUN).write([pairs((5, 6, 0.5))])
+    tables.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)))
+    assert len(read(lake)) == 1
+
+
+def test_open_or_create__makes_tables_that_both_engines_can_read(lake: Lake) -> None:
+    tables.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)))
+    table = DeltaTable(lake.location("pairs"))
+    assert table.metadata().partition_columns == ["run"]
+    assert table.metadata().configuration["delta.enableDeletionVectors"] == "false"
+
+
+@pytest.mark.parametrize("text", ["lake", "./lake", "~/lake"])
+def test_lake_uri__refuses_a_relative_path(text: str) -> None:
+    with pytest.raises(ArgumentError, match="--lake must be a URI"):
+        tables.lake_uri(text)
