@@ -1,0 +1,132 @@
+"""What a run found, as plain Python and NumPy: everything that a report page needs and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Row = Mapping[str, Any]
+"""A row of a table: column name to value; a null is ``None`` (a NaN and a missing key are read the same)."""
+
+NOISE = -1
+"""The cluster id of noise."""
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """One run's result; the page and its plots read nothing but this.
+
+    Row keys are the column names of the table contracts, so that a row can be handed on as it was read;
+    keys that are not named here are ignored.
+
+    Parameters
+    ----------
+    dataset, title : the data set's name and title, as in its contract.
+    run : logical date, ISO.
+    metric, unit : the metric's name and the unit of its distances ("" where there is none).
+    coordinates : names of the coordinate columns, in contract order.
+    params : the parameters that the run used, name to value, in the order to show.
+    n_points, n_pairs : rows of ``points`` and of ``pairs``.
+    n_clusters, n_core, n_border, n_noise : clusters, and points per role; the roles add up to ``n_points``.
+    snapshots : rows of ``snapshots``: source, bytes, sha256, rows_read, rows_ok, rows_quarantined.
+    unknown_columns : columns of the files that the contract does not name; they were not read.
+    quarantine_reasons : refused records by reason, in the order to show (most frequent first). Where
+        reasons carry a value, the caller groups them and bounds their number.
+    quarantine_examples : a few rows of ``quarantine``: source, line, reason, raw.
+    epsilon : the row of ``epsilon``; empty where there is none.
+    curve_radius, curve_pairs, curve_in_fit : (m,) float64, float64, bool; ``epsilon_curve`` by ascending
+        radius. m may be 0.
+    plan : the row of ``join_plan`` (kind, n_parts, sample_rows, expected_rows,
+        expected_distance_computations, expected_pairs); empty where there is none.
+    n_replicas, n_distance_computations : the measured sides of the plan's expectations; ``None`` where
+        they were not counted.
+    counters : job to counter to value, all of ``job_metrics``; ``seconds`` is the job's wall-clock time.
+    map_points : (n, 2) float64, x and y of a bounded sample of the points, in the coordinates' own unit.
+        On a geographic map x is the longitude and y the latitude. With a single coordinate y is 0.
+    map_cluster_ids : (n,) int64, ``NOISE`` for noise.
+    map_roles : (n,) str: core, border or noise.
+    map_axes : names of x and y; the second is "" with a single coordinate.
+    is_geographic : whether x and y are degrees of longitude and latitude.
+    largest_clusters : the largest clusters first, as many as the page shall list: cluster_id, size, core,
+        border, centre (one number per coordinate, contract order), and
+        label (a few words that tell the cluster to a person, or ``None``).
+    cluster_sizes, cluster_size_counts : (s,) int64 each: the distinct cluster sizes, ascending, and how
+        many clusters have each.
+    outliers : the first rows of ``outliers`` by rank: rank, id, k_distance, k_distance_above, lof, degree,
+        dimensions; every other key but run and is_noise is shown as a column of the source.
+
+    Raises
+    ------
+    ValueError
+        Arrays that belong together differ in length.
+    """
+
+    dataset: str
+    title: str
+    run: str
+    metric: str
+    unit: str
+    coordinates: tuple[str, ...]
+    params: Mapping[str, Any]
+    n_points: int
+    n_pairs: int
+    n_clusters: int
+    n_core: int
+    n_border: int
+    n_noise: int
+    snapshots: Sequence[Row]
+    unknown_columns: tuple[str, ...]
+    quarantine_reasons: Mapping[str, int]
+    quarantine_examples: Sequence[Row]
+    epsilon: Row
+    curve_radius: NDArray[np.float64]
+    curve_pairs: NDArray[np.float64]
+    curve_in_fit: NDArray[np.bool_]
+    plan: Row
+    n_replicas: int | None
+    n_distance_computations: int | None
+    counters: Mapping[str, Mapping[str, float]]
+    map_points: NDArray[np.float64]
+    map_cluster_ids: NDArray[np.int64]
+    map_roles: NDArray[np.str_]
+    map_axes: tuple[str, str]
+    is_geographic: bool
+    largest_clusters: Sequence[Row]
+    cluster_sizes: NDArray[np.int64]
+    cluster_size_counts: NDArray[np.int64]
+    outliers: Sequence[Row]
+
+    def __post_init__(self) -> None:
+        n = len(self.map_points)
+        if self.map_points.shape != (n, 2):
+            raise ValueError(f"map_points must have two columns, its shape is {self.map_points.shape}")
+        for names in (
+            ("map_points", "map_cluster_ids", "map_roles"),
+            ("curve_radius", "curve_pairs", "curve_in_fit"),
+            ("cluster_sizes", "cluster_size_counts"),
+        ):
+            lengths = [len(getattr(self, name)) for name in names]
+            if len(set(lengths)) > 1:
+                raise ValueError(f"{', '.join(names)} must have one length, they have {lengths}")
+
+    @property
+    def eps(self) -> float | None:
+        """The run's distance threshold in the metric's unit."""
+        return known(self.epsilon.get("eps"))
+
+    @property
+    def n_quarantined(self) -> int:
+        """Records that went to quarantine, over all files."""
+        return sum(int(row.get("rows_quarantined") or 0) for row in self.snapshots)
+
+
+def known(value: object) -> float | None:
+    """Read the number of a nullable column; ``None`` for null, NaN and infinity."""
+    if value is None:
+        return None
+    number = float(value)  # type: ignore[arg-type]  # a column's value is a number or null
+    return number if np.isfinite(number) else None

@@ -1,0 +1,37 @@
+"""From what the tables say to the report's files beside them."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pyarrow.fs as pafs
+
+from epsjoin.report.findings import Findings
+from epsjoin.report.page import write_report
+from epsjoin.spark import tables
+from epsjoin.spark.job import Job, say
+from epsjoin.spark.report import gather
+
+
+def publish(job: Job) -> dict[str, float]:
+    """Write the run's report page and pictures to ``reports/run=<run>`` beside the tables.
+
+    Raises
+    ------
+    TableError
+        A table has no slice of this run.
+    """
+    findings = Findings(**gather(job))
+    folder = f"{job.lake.location('reports')}/run={job.run}"
+    filesystem, path = tables.filesystem_of(folder)
+    filesystem.create_dir(path, recursive=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        written = write_report(findings, Path(scratch))
+        pafs.copy_files(
+            scratch, path, source_filesystem=pafs.LocalFileSystem(), destination_filesystem=filesystem
+        )
+        size = sum(file.stat().st_size for file in written)
+    for file in written:
+        say(f"report: {path}/{file.name}")
+    return {"files": len(written), "bytes": size}

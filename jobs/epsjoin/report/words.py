@@ -1,0 +1,121 @@
+"""Values as a person reads them: thousands separators, few digits, units, and – for what is missing."""
+
+from __future__ import annotations
+
+import math
+import numbers
+
+from epsjoin.report.findings import known
+
+MISSING = "–"
+TEXT_LIMIT = 160
+"""Longest text of a cell; a raw record may be a megabyte of garbage."""
+
+SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def count(value: object) -> str:
+    """Write a whole number: ``11,020``; an expectation is rounded, a huge one shortened: ``1.235×10¹²``."""
+    number = known(value)
+    if number is None:
+        return MISSING
+    return f"{number:,.0f}" if abs(number) < 1e12 else _power(number, 4)
+
+
+def measure(value: object, unit: str = "", digits: int = 4) -> str:
+    """Write a measured number with its unit, to so many significant digits: ``2.213 km``, ``12,350``."""
+    number = known(value)
+    if number is None:
+        return MISSING
+    if number == 0:
+        text = "0"
+    else:
+        power = math.floor(math.log10(abs(number)))
+        if -4 <= power < 9:
+            decimals = max(0, digits - 1 - power)
+            text = f"{round(number, digits - 1 - power):,.{decimals}f}"
+            text = text.rstrip("0").rstrip(".") if "." in text else text
+        else:
+            text = _power(number, digits)
+    return f"{text} {unit}" if unit else text
+
+
+def _power(number: float, digits: int) -> str:
+    mantissa, exponent = f"{number:.{digits - 1}e}".split("e")
+    mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
+    return f"{mantissa}×10{str(int(exponent)).translate(SUPERSCRIPT)}"
+
+
+def percent(value: object) -> str:
+    """Write a share: ``37.4 %``."""
+    number = known(value)
+    return MISSING if number is None else measure(number * 100, "%", digits=3)
+
+
+def change(expected: object, measured: object) -> str:
+    """Say how far the measured lies from the expected number: ``+1.3 %``, or ``4.1 times`` from double on."""
+    before, after = known(expected), known(measured)
+    if before is None or after is None or before <= 0:
+        return MISSING
+    ratio = after / before
+    if ratio >= 2:
+        return f"{measure(ratio, digits=2)} times"
+    return f"{(ratio - 1) * 100:+.1f} %".replace("-", "−")
+
+
+def size(value: object) -> str:
+    """Write a number of bytes: ``312 B``, ``1.3 MB``; a kB is 1,000 B."""
+    number = known(value)
+    if number is None:
+        return MISSING
+    for unit in ("B", "kB", "MB", "GB"):
+        if number < 1000:
+            return measure(number, unit, digits=3)
+        number /= 1000
+    return measure(number, "TB", digits=3)
+
+
+def duration(value: object) -> str:
+    """Write a number of seconds: ``0.42 s``, ``3 min 12 s``, ``2 h 5 min``."""
+    number = known(value)
+    if number is None:
+        return MISSING
+    if number < 60:
+        return measure(number, "s", digits=2 if number < 10 else 3)
+    whole = round(number)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600:,} h {whole % 3600 // 60} min"
+
+
+def cell(value: object) -> str:
+    """Write any value of a source's column: numbers to six digits, long text shortened."""
+    if value is None or value == "":
+        return MISSING
+    if isinstance(value, bool) or type(value).__name__ == "bool":
+        return "yes" if value else "no"
+    if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral):
+        number = known(value)
+        return MISSING if number is None else f"{number:.6g}"
+    text = str(value)
+    return text if len(text) <= TEXT_LIMIT else text[: TEXT_LIMIT - 1] + "…"
+
+
+def plural(number: int, one: str, many: str = "") -> str:
+    """Write a counted noun: ``1 cluster``, ``412 clusters``."""
+    return f"{count(number)} {one if number == 1 else many or one + 's'}"
+
+
+def degrees(value: float, positive: str, negative: str) -> str:
+    """Write a latitude or longitude on a graticule: ``30° N``, ``0°``, ``12.5° W``."""
+    value = (value + 180) % 360 - 180 if abs(value) > 180 else value
+    if abs(value) < 1e-9:
+        return "0°"
+    return f"{abs(value):.6g}° {positive if value > 0 else negative}"
+
+
+def tick(value: float) -> str:
+    """Write a number at an axis, short: ``0.02``, ``10,000``, ``10⁷``, ``2×10⁷``."""
+    if value == 0 or 1e-4 <= abs(value) < 1e6:
+        return measure(value)
+    return _power(value, 4).removeprefix("1×")

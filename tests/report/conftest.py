@@ -1,0 +1,198 @@
+"""Example findings from seeded synthetic data: a run on a map, and a run on nothing.
+
+A conftest and not a module: ``jobs/report.py`` takes the name ``report``, so that tests cannot import
+from this folder.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from epsjoin.params import RunParams
+from epsjoin.report.findings import NOISE, Findings
+
+SIZES = (120, 60, 60, 35, 20, 12, 9, 8, 7, 6)
+
+
+def _members(rng: np.random.Generator) -> tuple[Any, Any]:
+    """Points around ten centres, and noise; with their cluster ids."""
+    centres = np.column_stack([rng.uniform(-20, 40, len(SIZES)), rng.uniform(35, 65, len(SIZES))])
+    ids = np.repeat(np.arange(len(SIZES)) * 1000, SIZES)
+    clustered = np.repeat(centres, SIZES, axis=0) + rng.normal(0, 0.2, (len(ids), 2))
+    noise = np.column_stack([rng.uniform(-25, 45, 400), rng.uniform(30, 70, 400)])
+    return np.vstack([clustered, noise]), np.concatenate([ids, np.full(400, NOISE)])
+
+
+@pytest.fixture(scope="session")
+def example() -> Findings:
+    rng = np.random.default_rng(20230604)
+    points, ids = _members(rng)
+    roles = np.where(ids == NOISE, "noise", np.where(rng.random(len(ids)) < 0.8, "core", "border"))
+    radius = np.geomspace(0.1, 1000, 30)
+    largest = [
+        {
+            "cluster_id": number * 1000,
+            "size": size,
+            "core": int(((ids == number * 1000) & (roles == "core")).sum()),
+            "border": int(((ids == number * 1000) & (roles == "border")).sum()),
+            "centre": points[ids == number * 1000][:, ::-1].mean(axis=0).tolist(),
+            "label": f"Place {number}",
+        }
+        for number, size in enumerate(SIZES)
+    ]
+    sizes, counts = np.unique(SIZES, return_counts=True)
+    n = len(points)
+    return Findings(
+        dataset="beacons",
+        title="Beacons of a made-up land",
+        run="2023-06-04",
+        metric="haversine",
+        unit="km",
+        coordinates=("latitude_deg", "longitude_deg"),
+        params=dataclasses.asdict(RunParams(min_pts=5)),
+        n_points=n,
+        n_pairs=4321,
+        n_clusters=len(SIZES),
+        n_core=int((roles == "core").sum()),
+        n_border=int((roles == "border").sum()),
+        n_noise=int((roles == "noise").sum()),
+        snapshots=[
+            {
+                "source": "2023-06-04.csv.gz",
+                "bytes": 538_112,
+                "sha256": "9f" * 32,
+                "rows_read": n + 3,
+                "rows_ok": n,
+                "rows_quarantined": 3,
+                "columns": '["id", "power"]',
+            }
+        ],
+        unknown_columns=("power", "usageType"),
+        quarantine_reasons={"latitude_deg is not a number": 2, "the key occurs twice": 1},
+        quarantine_examples=[
+            {
+                "source": "2023-06-04.csv.gz",
+                "line": 417,
+                "reason": "latitude_deg is not a number",
+                "raw": "85,n/a,3",
+            }
+        ],
+        epsilon={
+            "eps": 2.2134,
+            "method": "neighbours",
+            "target": 5.0,
+            "exponent": 1.43,
+            "exponent_low": 1.4,
+            "exponent_high": 1.46,
+            "range_low": 1.0,
+            "range_high": 100.0,
+            "r_squared": 0.9987,
+            "note": None,
+            "n_sample": 700,
+            "expected_pairs": 4180.4,
+            "expected_neighbours": 11.3,
+        },
+        curve_radius=radius,
+        curve_pairs=1340 * radius**1.43,
+        curve_in_fit=(radius >= 1) & (radius <= 100),
+        plan={
+            "kind": "planned",
+            "n_parts": 4,
+            "sample_rows": 700,
+            "expected_rows": 761.0,
+            "expected_distance_computations": 9800.0,
+            "expected_pairs": 4180.4,
+        },
+        n_replicas=755,
+        n_distance_computations=10_412,
+        counters={
+            "merge_join": {"pairs": 4321.0, "largest_stack": 17.0, "bytes": 93_211.0, "seconds": 2.74},
+            "cluster": {"seconds": 0.4},
+            "ingest": {"rows_out": float(n), "seconds": 192.3},
+        },
+        map_points=points,
+        map_cluster_ids=ids,
+        map_roles=roles,
+        map_axes=("longitude_deg", "latitude_deg"),
+        is_geographic=True,
+        largest_clusters=largest,
+        cluster_sizes=sizes,
+        cluster_size_counts=counts,
+        outliers=[
+            {
+                "run": "2023-06-04",
+                "rank": 1,
+                "id": 96088,
+                "k_distance": None,
+                "k_distance_above": 2.2134,
+                "lof": None,
+                "degree": 1,
+                "is_noise": True,
+                "dimensions": "latitude_deg -4.2",
+                "name": "Pegasus",
+            },
+            {
+                "run": "2023-06-04",
+                "rank": 2,
+                "id": 96089,
+                "k_distance": 2.01,
+                "k_distance_above": None,
+                "lof": 3.217,
+                "degree": 5,
+                "is_noise": False,
+                "dimensions": None,
+                "name": None,
+            },
+        ],
+    )
+
+
+@pytest.fixture(scope="session")
+def mapless(example: Findings) -> Findings:
+    """The example without points on its map, which take most of a page's time."""
+    return dataclasses.replace(
+        example,
+        map_points=example.map_points[:0],
+        map_cluster_ids=example.map_cluster_ids[:0],
+        map_roles=example.map_roles[:0],
+    )
+
+
+@pytest.fixture(scope="session")
+def nothing(example: Findings) -> Findings:
+    """A run on an empty snapshot: every table empty, every number 0 or unknown."""
+    none = np.empty(0)
+    return dataclasses.replace(
+        example,
+        n_points=0,
+        n_pairs=0,
+        n_clusters=0,
+        n_core=0,
+        n_border=0,
+        n_noise=0,
+        unit="",
+        params={},
+        snapshots=[],
+        unknown_columns=(),
+        quarantine_reasons={},
+        quarantine_examples=[],
+        epsilon={},
+        curve_radius=none,
+        curve_pairs=none,
+        curve_in_fit=none.astype(bool),
+        plan={},
+        n_replicas=None,
+        n_distance_computations=None,
+        counters={},
+        map_points=np.empty((0, 2)),
+        map_cluster_ids=none.astype(np.int64),
+        map_roles=none.astype(str),
+        largest_clusters=[],
+        cluster_sizes=none.astype(np.int64),
+        cluster_size_counts=none.astype(np.int64),
+        outliers=[],
+    )

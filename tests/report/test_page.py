@@ -1,0 +1,283 @@
+import dataclasses
+import os
+import pickle
+import re
+import struct
+import subprocess
+import sys
+from collections.abc import Mapping
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from epsjoin.report import canvas, page
+from epsjoin.report.findings import Findings
+
+REPOSITORY = Path(__file__).parents[2]
+VOID = {"meta", "br", "hr", "img", "link", "input"}
+EVIL = "<script>alert('x')</script>\"&"
+
+
+class Reader(HTMLParser):
+    """The tags, attributes and visible text of a page; fails on a tag that is not closed."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text = ""
+        self._open: list[str] = []
+        self.feed(html)
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self._open:
+            self.text += f" {data}"
+
+    @property
+    def words(self) -> str:
+        """The text with single spaces."""
+        return " ".join(self.text.split())
+
+
+def poisoned(value: Any) -> Any:
+    """The same with a script tag in every text, key and column name."""
+    if isinstance(value, str):
+        return value + EVIL
+    if isinstance(value, Mapping):
+        return {key: poisoned(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(poisoned(entry) for entry in value)
+    return value
+
+
+@pytest.fixture(scope="module")
+def html(example: Findings) -> str:
+    return page.render(example)
+
+
+@pytest.fixture(scope="module")
+def reader(html: str) -> Reader:
+    return Reader(html)
+
+
+def test_page__escapes_whatever_came_from_the_data(example: Findings) -> None:
+    fields = {field.name: getattr(example, field.name) for field in dataclasses.fields(example)}
+    evil = {name: poisoned(value) for name, value in fields.items() if not isinstance(value, np.ndarray)}
+    evil["outliers"] = [{**row, EVIL: EVIL} for row in evil["outliers"]]
+    evil["params"] = {**evil["params"], EVIL: EVIL}
+    evil["counters"] = {EVIL: {EVIL: 1.0}}
+    evil["quarantine_reasons"] = {EVIL: 3}
+    evil["epsilon"] = {**evil["epsilon"], "exponent": None, "note": EVIL}
+    found = page.render(dataclasses.replace(example, **evil))
+    assert "<script" not in found.lower()
+    assert "&lt;script&gt;" in found
+    text = Reader(found).words
+    for what in ("params", "title", "label", "source", "raw", "reason", "unit"):
+        assert EVIL in text, what
+    assert text.count("alert(") > 25
+
+
+def test_page__is_self_contained(html: str, reader: Reader) -> None:
+    assert not {"script", "link", "iframe", "object", "embed", "img", "base"} & set(reader.tags)
+    loading = [
+        value or ""
+        for name, value in reader.attributes
+        if name in ("src", "href", "srcset", "data", "action")
+    ]
+    assert [value for value in loading if not value.startswith(("#", "data:image/png;base64,"))] == []
+    assert [name for name, _ in reader.attributes if name.startswith("on")] == []
+    assert set(re.findall(r"url\((.)", html)) <= {"#"}
+    assert "@import" not in html
+    assert "http" not in html
+
+
+def test_page__is_the_same_bytes_in_another_process(example: Findings, html: str, tmp_path: Path) -> None:
+    fields = {field.name: getattr(example, field.name) for field in dataclasses.fields(example)}
+    (tmp_path / "findings").write_bytes(pickle.dumps(fields))
+    code = (
+        "import pickle, sys; from epsjoin.report import findings, page;"
+        "fields = pickle.load(open(sys.argv[1], 'rb'));"
+        "sys.stdout.buffer.write(page.render(findings.Findings(**fields)).encode())"
+    )
+    other = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "findings")],
+        cwd=REPOSITORY,
+        env={**os.environ, "PYTHONPATH": "jobs", "PYTHONHASHSEED": "4711", "TZ": "Asia/Tokyo", "LC_ALL": "C"},
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    assert other.stdout == html.encode()
+    assert page.render(example) == html
+
+
+def test_first_sentence__has_the_numbers_of_the_findings(example: Findings, reader: Reader) -> None:
+    sentence = page.first_sentence(example)
+    assert sentence == (
+        "737 points: 10 clusters within ε = 2.213 km, the largest with 120 points (Place 0); "
+        "400 points stand in none."
+    )
+    assert (example.n_points, example.n_clusters, example.n_noise) == (737, 10, 400)
+    assert sentence in reader.words
+
+
+def test_first_sentence__counts_one_and_none_and_thousands(example: Findings, nothing: Findings) -> None:
+    one = dataclasses.replace(
+        example,
+        n_points=11_020,
+        n_clusters=1,
+        n_noise=1,
+        largest_clusters=[{"cluster_id": 3, "size": 11_019}],
+    )
+    assert page.first_sentence(one) == (
+        "11,020 points: 1 cluster within ε = 2.213 km, the largest with 11,019 points; "
+        "1 point stands in none."
+    )
+    none = dataclasses.replace(example, n_points=1, n_pairs=0, n_clusters=0, largest_clusters=[])
+    assert page.first_sentence(none) == "1 point: no clusters within ε = 2.213 km, and 0 pairs."
+    assert page.first_sentence(nothing).startswith("No points")
+
+
+def test_page__shows_the_key_numbers(reader: Reader, example: Findings) -> None:
+    for text in (
+        "ε 2.213 km distance threshold, haversine metric",
+        "points 737 3 records refused",
+        "pairs 4,321 within ε; 1.59 % of all pairs",
+        "neighbours 11.7 per point on average",
+        "clusters 10 337 points in them",
+        f"core {example.n_core} ",
+        f"border {example.n_border} ",
+        "noise 400 54.3 % of the points, in no cluster",
+    ):
+        assert text in reader.words
+
+
+def test_page__says_where_everything_came_from(reader: Reader) -> None:
+    for text in (
+        "data set beacons, run 2023-06-04",
+        "2023-06-04.csv.gz 538 kB 740 737 3 " + "9f" * 32,
+        "not read: power , usageType .",
+        "2 latitude_deg is not a number",
+        "1 the key occurs twice",
+        "2023-06-04.csv.gz 417 latitude_deg is not a number 85,n/a,3",
+        "metric haversine, in km",
+        "min_pts 5",
+        "max_pairs 1,000,000,000",
+        "lof_k –",
+    ):
+        assert text in reader.words
+
+
+def test_page__shows_what_the_run_cost(reader: Reader) -> None:
+    for text in (
+        "cut into 4 parts by planned cuts, from a sample of 700 points",
+        "replicas 761 755 −0.8 % 1.02 per point",
+        "distance computations 9,800 10,412 +6.2 % 3.84 % of all pairs",
+        "pairs 4,180 4,321 +3.4 % the result",
+        "ingest 3 min 12 s rows_out 737 "
+        "merge_join 2.7 s bytes 93.2 kB, largest_stack 17, pairs 4,321 cluster 0.4 s –",
+    ):
+        assert text in reader.words
+
+
+def test_page__lists_clusters_and_outliers(reader: Reader, example: Findings) -> None:
+    row = example.largest_clusters[1]
+    north, east = row["centre"]
+    assert f"1000 Place 1 60 {row['core']} {row['border']} {north:.6g}, {east:.6g}" in reader.words
+    assert "1 96088 above 2.213 km – 1 latitude_deg -4.2 Pegasus" in reader.words
+    assert "2 96089 2.01 km 3.22 5 – –" in reader.words
+    assert "is_noise" not in reader.words
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "sentence"),
+    [
+        ("given", None, "ε = 2.213 km was given with the run's parameters; it was not chosen from the data."),
+        (
+            "neighbours",
+            5.0,
+            "chosen so that a point has 5 neighbours within it on average, itself not counted.",
+        ),
+        ("pairs", 20_000.0, "chosen so that the join has about 20,000 pairs."),
+        (
+            "k_distance_quantile",
+            0.9,
+            "chosen so that 90 % of the points have their neighbour number 4 within it.",
+        ),
+        (None, None, "How ε was chosen is not known."),
+    ],
+)
+def test_page__says_how_eps_was_chosen(mapless: Findings, method: str, target: float, sentence: str) -> None:
+    chosen = dataclasses.replace(mapless, epsilon={**mapless.epsilon, "method": method, "target": target})
+    assert sentence in Reader(page.render(chosen)).words
+
+
+def test_page__says_when_eps_lies_outside_the_fit(mapless: Findings, reader: Reader) -> None:
+    assert "fitted range, so what is expected there" not in reader.words
+    for eps, side in ((0.5, "below"), (200.0, "above")):
+        far = dataclasses.replace(mapless, epsilon={**mapless.epsilon, "eps": eps})
+        assert f"ε lies {side} the fitted range" in Reader(page.render(far)).words
+
+
+def test_page__needs_nothing_to_be_there(nothing: Findings) -> None:
+    text = Reader(page.render(nothing)).words
+    for absent in ("None", "nan", "undefined"):
+        assert absent not in text
+    assert "No points" in text
+    assert "No record was refused." in text
+
+
+def test_page__needs_no_value_in_any_row(mapless: Findings) -> None:
+    bare = dataclasses.replace(
+        mapless,
+        params={},
+        snapshots=[{"source": "a.csv"}],
+        quarantine_examples=[{}],
+        epsilon={"eps": None, "method": None},
+        plan={"kind": None},
+        largest_clusters=[{"cluster_id": 0, "size": 120}],
+        outliers=[{"rank": 1, "id": 7}],
+        counters={"ingest": {}},
+    )
+    text = Reader(page.render(bare)).words
+    assert "None" not in text
+    assert "an unknown ε" in text
+
+
+def test_page__stays_below_two_megabytes_with_fifty_thousand_points(example: Findings) -> None:
+    rng = np.random.default_rng(1)
+    many = dataclasses.replace(
+        example,
+        n_points=5_000_000,
+        map_points=rng.uniform((-20, 30), (40, 70), (50_000, 2)),
+        map_cluster_ids=rng.choice([-1, *range(0, 10_000, 1000)], 50_000),
+        map_roles=np.full(50_000, "core"),
+    )
+    found = page.render(many)
+    assert len(found.encode()) < 2_000_000
+    assert "50,000 of 5,000,000 points" in Reader(found).words
+
+
+def test_write_report__writes_the_page_and_three_pictures(mapless: Findings, tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "reports"
+    files = page.write_report(mapless, folder)
+    assert [file.name for file in files] == ["report.html", "clusters.png", "pair_count.png", "cost.png"]
+    assert files[0].read_bytes() == page.render(mapless).encode()
+    for file in files[1:]:
+        body = file.read_bytes()
+        assert body.startswith(b"\x89PNG\r\n\x1a\n")
+        assert struct.unpack(">I", body[16:20]) == (canvas.PNG_WIDTH,)
+    before = [file.read_bytes() for file in files]
+    assert [file.read_bytes() for file in page.write_report(mapless, folder)] == before

@@ -1,0 +1,275 @@
+import dataclasses
+import re
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.collections import PathCollection
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+
+from epsjoin.report import canvas, plots
+from epsjoin.report.findings import NOISE, Findings
+
+REPOSITORY = Path(__file__).parents[2]
+PLOTS = (plots.cluster_map, plots.pair_count_curve, plots.cluster_sizes, plots.cost)
+
+
+def texts(fig: Figure) -> str:
+    """All that the figure says, one text a line."""
+    found = fig.findobj(lambda artist: hasattr(artist, "get_text"))
+    return "\n".join(artist.get_text() for artist in found)  # type: ignore[attr-defined]
+
+
+def colours(fig: Figure) -> list[tuple[int, str]]:
+    """Number of marks and colour of every scatter, in drawing order."""
+    scatters = [artist for artist in fig.axes[0].collections if isinstance(artist, PathCollection)]
+    return [(len(np.asarray(s.get_offsets())), to_hex(np.asarray(s.get_facecolor())[0])) for s in scatters]
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+def test_plots__draw_the_same_bytes_twice(plot: canvas.Plot, example: Findings) -> None:
+    assert canvas.to_svg(plot(example), "x", "y") == canvas.to_svg(plot(example), "x", "y")
+    assert canvas.to_png(plot(example)) == canvas.to_png(plot(example))
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+def test_plots__need_nothing_to_be_there(plot: canvas.Plot, nothing: Findings) -> None:
+    assert "<svg" in canvas.to_svg(plot(nothing), "x", "y")
+    assert texts(plot(nothing)).strip()  # a note says why
+
+
+def odd_maps(example: Findings) -> dict[str, Findings]:
+    one: dict[str, Any] = {
+        "map_points": np.array([[7.5, 47.5]]),
+        "map_cluster_ids": np.array([NOISE]),
+        "map_roles": np.array(["noise"]),
+    }
+    equal: dict[str, Any] = {"map_points": np.full_like(example.map_points, 3.0)}
+    return {
+        "one point": dataclasses.replace(example, **one),
+        "one point, flat": dataclasses.replace(example, **one, is_geographic=False, map_axes=("f0", "f1")),
+        "equal points": dataclasses.replace(example, **equal, is_geographic=False),
+        "one coordinate": dataclasses.replace(
+            example, map_points=example.map_points * (1, 0), is_geographic=False, map_axes=("f0", "")
+        ),
+        "the poles": dataclasses.replace(
+            example, map_points=np.sign(example.map_points - example.map_points.mean(0)) * (180, 90)
+        ),
+        "huge numbers": dataclasses.replace(
+            example, map_points=example.map_points * 1e300, is_geographic=False
+        ),
+    }
+
+
+def odd_numbers(example: Findings) -> dict[str, Findings]:
+    return {
+        "no pairs": dataclasses.replace(
+            example,
+            n_pairs=0,
+            curve_pairs=0 * example.curve_pairs,
+            epsilon={"eps": 1.0, "expected_pairs": 0.0},
+        ),
+        "no fit": dataclasses.replace(
+            example,
+            epsilon={"eps": 1.0, "note": "too few pairs"},
+            curve_in_fit=np.zeros(len(example.curve_in_fit), bool),
+        ),
+        "one radius": dataclasses.replace(
+            example,
+            curve_radius=example.curve_radius[:1],
+            curve_pairs=example.curve_pairs[:1],
+            curve_in_fit=np.ones(1, bool),
+        ),
+        "nothing measured": dataclasses.replace(
+            example, n_replicas=None, n_distance_computations=None, n_pairs=0
+        ),
+        "one huge cluster": dataclasses.replace(
+            example, cluster_sizes=np.array([10**12]), cluster_size_counts=np.array([1])
+        ),
+    }
+
+
+@pytest.mark.filterwarnings("error")
+def test_plots__draw_degenerate_findings_without_a_warning(example: Findings) -> None:
+    cases = [(plots.cluster_map, name, findings) for name, findings in odd_maps(example).items()]
+    cases += [(plot, name, findings) for plot in PLOTS[1:] for name, findings in odd_numbers(example).items()]
+    for plot, name, findings in cases:
+        try:
+            canvas.to_svg(plot(findings), "x", "y")
+        except Exception as error:
+            raise AssertionError(f"{plot.__name__} of {name}: {error!r}") from error
+
+
+def test_cluster_map__colours_the_eight_largest_and_greys_the_rest(example: Findings) -> None:
+    drawn = colours(plots.cluster_map(example))
+    sizes = [row["size"] for row in example.largest_clusters]
+    assert drawn == [
+        (example.n_noise, plots.NOISE_COLOUR),
+        (sum(sizes[8:]), plots.OTHER),
+        *zip(sizes[:8], canvas.COLOURS, strict=True),
+    ]
+
+
+def test_cluster_map__names_the_eight_largest_with_their_size(example: Findings) -> None:
+    said = texts(plots.cluster_map(example))
+    for row in example.largest_clusters[:8]:
+        assert f"{row['label']} ({row['size']})" in said
+    assert "Place 8" not in said
+
+
+def test_cluster_map__writes_names_apart(example: Findings) -> None:
+    # Eight clusters in one place: the hardest case for names.
+    together = dataclasses.replace(example, map_points=example.map_points % 1e-3)
+    fig = plots.cluster_map(together)
+    fig.draw_without_rendering()
+    notes = [text for text in fig.axes[0].texts if text.get_gid() == "label"]
+    boxes = [text.get_bbox_patch() or super(type(text), text).get_window_extent() for text in notes]
+    assert len(boxes) == 8
+    for i, one in enumerate(boxes):
+        for other in boxes[:i]:
+            assert not one.overlaps(other)  # type: ignore[union-attr, arg-type]
+
+
+def test_cluster_map__names_what_has_no_label_by_its_id(example: Findings) -> None:
+    plain = dataclasses.replace(example, largest_clusters=[{"cluster_id": 1000, "size": 60}])
+    assert "cluster 1000 (60)" in texts(plots.cluster_map(plain))
+
+
+def test_cluster_map__reads_no_name_as_a_formula(example: Findings) -> None:
+    row = {**example.largest_clusters[0], "label": "$\\frac$ \x00"}
+    assert "$\\frac$  " in canvas.to_svg(
+        plots.cluster_map(dataclasses.replace(example, largest_clusters=[row])), "x", "y"
+    )
+
+
+def test_cluster_map__keeps_what_lies_across_180_degrees_together(example: Findings) -> None:
+    moved = np.column_stack([np.linspace(-190, -150, len(example.map_points)), example.map_points[:, 1]])
+    moved[moved[:, 0] < -180, 0] += 360
+    fig = plots.cluster_map(dataclasses.replace(example, map_points=moved))
+    west, east = fig.axes[0].get_xlim()
+    assert east - west < 45
+    assert "170° E" in texts(fig)
+    assert "160° W" in texts(fig)
+
+
+def test_cluster_map__is_true_to_scale_at_its_latitude(example: Findings) -> None:
+    fig = plots.cluster_map(example)
+    south, north = fig.axes[0].get_ylim()
+    assert fig.axes[0].get_aspect() == pytest.approx(1 / np.cos(np.radians((south + north) / 2)))
+
+
+def test_cluster_map__becomes_a_picture_where_points_are_many(example: Findings) -> None:
+    times = plots.MOST_MARKS // example.n_points + 1
+    many = dataclasses.replace(
+        example,
+        map_points=np.tile(example.map_points, (times, 1)),
+        map_cluster_ids=np.tile(example.map_cluster_ids, times),
+        map_roles=np.tile(example.map_roles, times),
+    )
+    assert "<image" not in canvas.to_svg(plots.cluster_map(example), "x", "y")
+    assert canvas.to_svg(plots.cluster_map(many), "x", "y").count("<image") == 1
+
+
+def test_pair_count_curve__says_eps_and_exponent_and_pairs(example: Findings) -> None:
+    said = texts(plots.pair_count_curve(example))
+    assert "ε = 2.213 km\nexpected 4,180 pairs\nfound 4,321" in said
+    assert "P = 1.43\n95 %: 1.4 to 1.46" in said
+
+
+def test_pair_count_curve__lays_the_line_through_the_fitted_points(example: Findings) -> None:
+    line = plots.pair_count_curve(example).axes[0].lines[0]
+    fitted = example.curve_in_fit
+    expected = example.curve_pairs[fitted][[0, -1]]
+    np.testing.assert_allclose(np.asarray(line.get_ydata(), float), expected, rtol=1e-9)
+
+
+def test_pair_count_curve__dashes_the_line_to_an_eps_outside_the_fit(example: Findings) -> None:
+    inside = plots.pair_count_curve(example).axes[0].lines
+    far = dataclasses.replace(example, epsilon={**example.epsilon, "eps": 0.2})
+    outside = plots.pair_count_curve(far).axes[0].lines
+    assert len(outside) == len(inside) + 1
+    np.testing.assert_allclose(
+        np.asarray(outside[1].get_xdata(), float), [example.curve_radius[fitted_start(example)], 0.2]
+    )
+
+
+def fitted_start(findings: Findings) -> int:
+    return int(np.flatnonzero(findings.curve_in_fit)[0])
+
+
+def test_pair_count_curve__says_why_there_is_no_fit(example: Findings) -> None:
+    none = dataclasses.replace(example, epsilon={"eps": 1.0, "note": "too few pairs"})
+    assert "too few pairs" in texts(plots.pair_count_curve(none))
+    bare = dataclasses.replace(none, curve_pairs=0 * none.curve_pairs)
+    assert "too few pairs" in texts(plots.pair_count_curve(bare))
+    assert not plots.pair_count_curve(bare).axes[0].lines  # a note, not an empty frame
+
+
+def test_cluster_sizes__counts_every_cluster_and_every_point_once(example: Findings) -> None:
+    said = texts(plots.cluster_sizes(example))
+    found = re.findall(r"(\d+) clusters?, (\d+) points", said)
+    assert sum(int(clusters) for clusters, _ in found) == example.n_clusters
+    assert sum(int(points) for _, points in found) == example.n_core + example.n_border
+    assert "4 clusters, 30 points" in said  # 9, 8, 7 and 6 points: the class 5-9
+    assert "100–199" in said
+
+
+def test_cluster_sizes__begins_a_class_at_its_first_size(example: Findings) -> None:
+    edges = dataclasses.replace(
+        example, cluster_sizes=np.array([5, 9, 10]), cluster_size_counts=np.array([1, 2, 3])
+    )
+    said = texts(plots.cluster_sizes(edges))
+    assert "3 clusters, 23 points\n3 clusters, 30 points" in said
+    assert re.findall(r"\d+–\d+", said)[::2] == [
+        "5–9",
+        "10–19",
+    ]  # each name stands twice, as tick left and right
+
+
+def test_cost__shows_expected_beside_measured(example: Findings) -> None:
+    said = texts(plots.cost(example))
+    assert "replicas: expected 761, measured 755 (−0.8 %)" in said
+    assert "distance computations: expected 9,800, measured 10,412 (+6.2 %)" in said
+    assert "pairs: expected 4,180, measured 4,321 (+3.4 %)" in said
+
+
+def test_to_png__is_an_image_of_the_promised_width(example: Findings, nothing: Findings) -> None:
+    for findings in (example, nothing):
+        for plot in PLOTS:
+            png = canvas.to_png(plot(findings))
+            assert png.startswith(b"\x89PNG\r\n\x1a\n")
+            width, height = struct.unpack(">II", png[16:24])
+            assert width == canvas.PNG_WIDTH
+            assert 150 < height < 1600
+
+
+def test_to_svg__leaves_the_neutral_colours_to_the_page(example: Findings) -> None:
+    for plot in PLOTS:
+        svg = canvas.to_svg(plot(example), "x", "y")
+        assert not [colour for colour in canvas.NEUTRALS if colour in svg]
+        assert "var(--ink)" in svg
+
+
+def test_to_svg__keeps_the_ids_of_two_figures_apart(example: Findings) -> None:
+    ids = [
+        set(re.findall(r'\bid="([^"]+)"', canvas.to_svg(plots.cost(example), name, "y")))
+        for name in ("a", "b")
+    ]
+    assert ids[0]
+    assert not ids[0] & ids[1]
+    svg = canvas.to_svg(plots.cost(example), "a", "y")
+    used = set(re.findall(r'href="#([^"]+)"', svg)) | set(re.findall(r"url\(#([^)]+)\)", svg))
+    assert used <= ids[0]
+
+
+def test_plots__leave_pyplot_alone() -> None:
+    code = "import sys, epsjoin.report.page; sys.exit('matplotlib.pyplot' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONPATH": "jobs"}, cwd=REPOSITORY, check=False
+    )
+    assert done.returncode == 0

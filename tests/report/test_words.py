@@ -1,0 +1,74 @@
+import math
+
+import numpy as np
+import pytest
+
+from epsjoin.report import words
+
+
+@pytest.mark.parametrize("missing", [None, math.nan, math.inf, np.float64("nan")])
+def test_words__show_a_dash_for_what_is_missing(missing: object) -> None:
+    assert {
+        words.count(missing),
+        words.measure(missing, "km"),
+        words.percent(missing),
+        words.size(missing),
+        words.duration(missing),
+        words.cell(missing),
+        words.change(missing, 1),
+        words.change(1, missing),
+    } == {"–"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (words.count(0), "0"),
+        (words.count(11020), "11,020"),
+        (words.count(4180.4), "4,180"),
+        (words.count(1.2345e15), "1.234×10¹⁵"),
+        (words.measure(0), "0"),
+        (words.measure(2.2134, "km"), "2.213 km"),
+        (words.measure(50.0, "km"), "50 km"),
+        (words.measure(12345.678), "12,350"),
+        (words.measure(0.0123457), "0.01235"),
+        (words.measure(-1.5), "-1.5"),
+        (words.measure(9.9996), "10"),
+        (words.measure(3.2e-7), "3.2×10⁻⁷"),
+        (words.measure(2.5e12), "2.5×10¹²"),
+        (words.percent(0.37432), "37.4 %"),
+        (words.percent(1), "100 %"),
+        (words.size(312), "312 B"),
+        (words.size(538112), "538 kB"),
+        (words.size(1_300_000), "1.3 MB"),
+        (words.size(2.5e15), "2,500 TB"),
+        (words.duration(0.417), "0.42 s"),
+        (words.duration(59.4), "59.4 s"),
+        (words.duration(192.3), "3 min 12 s"),
+        (words.duration(7500), "2 h 5 min"),
+        (words.change(1000, 1013), "+1.3 %"),
+        (words.change(1000, 683), "−31.7 %"),
+        (words.change(1000, 4100), "4.1 times"),
+        (words.change(0, 5), "–"),
+        (words.cell(85049), "85049"),
+        (words.cell(52.55889892578125), "52.5589"),
+        (words.cell(True), "yes"),
+        (words.cell(np.bool_(False)), "no"),
+        (words.cell(np.int64(7)), "7"),
+        (words.cell(""), "–"),
+        (words.plural(1, "cluster"), "1 cluster"),
+        (words.plural(1412, "cluster"), "1,412 clusters"),
+        (words.degrees(-12.5, "E", "W"), "12.5° W"),
+        (words.degrees(-195, "E", "W"), "165° E"),
+        (words.degrees(0, "N", "S"), "0°"),
+        (words.tick(0.02), "0.02"),
+        (words.tick(1e7), "10⁷"),
+        (words.tick(2e7), "2×10⁷"),
+    ],
+)
+def test_words__are_written_for_people(text: str, expected: str) -> None:
+    assert text == expected
+
+
+def test_cell__shortens_a_record_of_a_megabyte() -> None:
+    assert len(words.cell("x" * 1_000_000)) == words.TEXT_LIMIT
