@@ -1,0 +1,188 @@
+"""The operator of every task: one job, one spark-submit, one exit code that says what to do next."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.parse import urlsplit
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import Asset, BaseHook, Context
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+NOTHING_TO_DO = 5
+
+REFUSALS = {
+    2: (
+        "the arguments or parameters were refused",
+        "the run's conf, the data set's contract in data_contracts/, then trigger again",
+    ),
+    3: (
+        "the data was refused",
+        "the tables quarantine (reason, source, line of every bad row) and snapshots, and at the contract; "
+        "clear the task when the source is repaired",
+    ),
+    4: (
+        "a budget would be exceeded",
+        "the number in the last line above and the largest eps that fits; trigger again with that eps or, "
+        "knowingly, with a higher limit",
+    ),
+}
+"""Exit codes that a second try cannot change: what happened, and where to look."""
+
+
+class SparkJobOperator(SparkSubmitOperator):
+    """Run ``jobs/<job>.py`` by spark-submit for one data set and one run.
+
+    The exit code decides: 0 is success, 2 to 4 fail at once, 5 skips the task and with it what follows,
+    anything else is tried again. The job's metrics become the task's return value (XCom) and the ``extra``
+    of its asset events.
+
+    Parameters
+    ----------
+    job : name of the script in ``jobs/``; also the task's id unless another is given.
+    dataset : name of the data set, that of its contract.
+    writes : tables the job writes; one outlet asset each, ``epsjoin://<data set>/<table>``.
+    run : the run to make, an ISO date (templated); the logical date unless another is given.
+    **kwargs : as of ``SparkSubmitOperator``; what is given wins over the defaults set here.
+
+    Raises
+    ------
+    AirflowFailException
+        On execution: exit code 2, 3 or 4, or nothing was submitted because the lake, the Spark connection
+        or the logical date is missing or of no use. Not retried.
+    AirflowSkipException
+        On execution: exit code 5.
+    AirflowException
+        On execution: any other exit code. Retried.
+
+    Notes
+    -----
+    The Spark driver runs beside the task (client mode): exit code and metrics file come from there. Params
+    are rendered into the command line, which logs and ``ps`` show: they must never hold a secret.
+    """
+
+    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "run")
+
+    def __init__(
+        self,
+        *,
+        job: str,
+        dataset: str,
+        writes: Sequence[str],
+        run: str = "{{ ds | default('') }}",
+        **kwargs: Any,
+    ) -> None:
+        lake = os.environ.get("EPSJOIN_LAKE", (REPOSITORY / "lake").as_uri())
+        # Empty fields of the form are left out: to the job they mean "the data set's default".
+        params = "{{ dict(params.items() | selectattr(1, 'ne', none)) | tojson }}"
+        assets = [Asset(name=f"{dataset}/{table}", uri=f"epsjoin://{dataset}/{table}") for table in writes]
+        defaults: dict[str, Any] = {
+            "task_id": job,
+            "application": str(REPOSITORY / "jobs" / f"{job}.py"),
+            "application_args": ["--lake", lake, "--dataset", dataset, "--run", run, "--params", params],
+            "name": f"{dataset} {job} {run}",
+            "conn_id": "spark_default",
+            # an operator's argument may be a path, a connection's may not
+            "spark_binary": str(REPOSITORY / "bin" / "spark-submit"),
+            "outlets": assets,
+            "pool": "lake_writers",
+            "execution_timeout": timedelta(hours=2),
+            "retries": int(os.environ.get("EPSJOIN_RETRIES", "2")),
+            "retry_delay": timedelta(minutes=1),
+            "retry_exponential_backoff": 2.0,  # a factor; True would be 1, no growth at all
+            "max_retry_delay": timedelta(minutes=15),
+        }
+        super().__init__(**(defaults | kwargs))
+        self.job = job
+        self.dataset = dataset
+        self.run = run
+        self.lake = lake
+
+    def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]  # the base returns nothing
+        """Submit the job, wait for it, and return its metrics."""
+        self._check_before_submit()
+        given = self.application_args
+        with TemporaryDirectory(prefix=f"epsjoin-{self.job}-") as folder:
+            metrics_file = Path(folder, "metrics.json")
+            self.application_args = [*(given or []), "--metrics-out", str(metrics_file)]
+            self._hook = self._get_hook()
+            try:
+                super().execute(context)
+            except AirflowException as error:
+                raise self._verdict(error) from None  # its message repeats the log that stands above it
+            finally:
+                self.application_args = given
+            metrics = self._read_metrics(metrics_file)
+        for asset in self.outlets:
+            context["outlet_events"][asset].extra = metrics
+        return metrics
+
+    def _check_before_submit(self) -> None:
+        """Refuse what would otherwise end in a wrong place or in a page of Java."""
+        url = urlsplit(self.lake)
+        if "://" not in self.lake or not (url.netloc + url.path).strip("/"):
+            raise AirflowFailException(
+                f"EPSJOIN_LAKE must be a URI such as file:///data/lake, not {self.lake!r}; "
+                "correct it where the worker runs, or unset it for the folder lake/ of the project"
+            )
+        if url.password:
+            raise AirflowFailException(
+                "EPSJOIN_LAKE holds a password, which logs would show; give the storage its credentials "
+                "by its own environment variables or files"
+            )
+        if not self.run:
+            raise AirflowFailException(
+                "this run has no logical date, so there is no snapshot to take; trigger it again "
+                "with one, the first day of the snapshot's interval"
+            )
+        how = (
+            f'AIRFLOW_CONN_{self._conn_id.upper()}=\'{{"conn_type":"spark","host":"local[2]",'
+            '"extra":{"deploy-mode":"client"}}\''
+        )
+        try:
+            connection = BaseHook.get_connection(self._conn_id)
+        except AirflowException:
+            # The provider would go on with --master yarn.
+            raise AirflowFailException(
+                f"the connection {self._conn_id} is missing; create it, for one machine: {how}"
+            ) from None
+        if connection.extra_dejson.get("deploy-mode", "client") != "client":
+            raise AirflowFailException(
+                f"the connection {self._conn_id} asks for deploy-mode cluster, but exit code and "
+                f"metrics come from a driver beside the task; set it to client, for one machine: {how}"
+            )
+
+    def _verdict(self, error: AirflowException) -> AirflowException:
+        """Translate the job's exit code into the exception that makes Airflow do the right thing."""
+        process = self._hook._submit_sp if self._hook else None
+        if process is None or not process.returncode:
+            return error  # the submit itself failed
+        code = process.returncode
+        last = str(error).splitlines()[-1].strip()  # the job's last word is one sentence
+        what = f"{self.job} of {self.dataset}, run {self.run}"
+        if code == NOTHING_TO_DO:
+            return AirflowSkipException(f"{what}: nothing to do (exit code {code}): {last}")
+        if code in REFUSALS:
+            happened, look = REFUSALS[code]
+            return AirflowFailException(f"{what}: {happened} (exit code {code}): {last}\nLook at {look}.")
+        return AirflowException(f"{what}: broke (exit code {code}): {last}\nThe job's own lines are above.")
+
+    def _read_metrics(self, file: Path) -> dict[str, Any]:
+        try:
+            metrics = json.loads(file.read_text())
+        except (OSError, ValueError) as error:
+            metrics = error
+        if not isinstance(metrics, dict):
+            raise AirflowFailException(
+                f"{self.job} ended well, its tables are written, but --metrics-out is not one JSON object "
+                f"({metrics!r}); this is a bug of jobs/{self.job}.py"
+            )
+        return metrics

@@ -1,0 +1,65 @@
+"""A throw-away Airflow with the project's settings, and a Spark that only notes what it is asked."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+# Airflow reads its settings when it is imported, so they stand before everything else.
+_HOME = tempfile.mkdtemp(prefix="epsjoin-airflow-")
+atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
+for _line in (REPOSITORY / "conf" / "airflow.env").read_text().splitlines():
+    if _line and not _line.startswith("#"):
+        os.environ.__setitem__(*_line.split("=", 1))
+for _name in ("EPSJOIN_LAKE", "EPSJOIN_RETRIES", "EPSJOIN_PROFILE", "SPARK_CONF_DIR"):
+    os.environ.pop(_name, None)
+os.environ |= {
+    "AIRFLOW_HOME": _HOME,
+    "AIRFLOW__CORE__DAGS_FOLDER": str(REPOSITORY / "dags"),
+    "AIRFLOW__CORE__PLUGINS_FOLDER": str(REPOSITORY / "plugins"),
+    "AIRFLOW__LOGGING__LOGGING_LEVEL": "WARNING",
+}
+
+import pytest  # noqa: E402
+from airflow.dag_processing.dagbag import DagBag  # noqa: E402
+from airflow.sdk import DAG  # noqa: E402
+
+from dags.fake_spark import FakeSpark  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def dag_bag() -> DagBag:
+    """All DAGs, as Airflow finds them."""
+    return DagBag(REPOSITORY / "dags")
+
+
+@pytest.fixture(scope="session")
+def database() -> None:
+    """Airflow's tables, and its pools as ``bin/airflow setup`` makes them."""
+    # slow to import, and most tests need no database
+    from airflow.cli.cli_parser import get_parser
+    from airflow.utils.db import initdb
+
+    initdb()
+    arguments = get_parser().parse_args(["pools", "import", str(REPOSITORY / "conf" / "pools.json")])
+    arguments.func(arguments)
+
+
+@pytest.fixture
+def fake_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSpark:
+    """Put a Spark in place of the jobs' environment; the project's own wrapper starts it."""
+    spark = FakeSpark(tmp_path / "spark")
+    monkeypatch.setenv("SPARK_JOB_VENV", str(spark.venv))
+    monkeypatch.setenv("DELTA_JARS", str(spark.jars))
+    return spark
+
+
+@pytest.fixture
+def navaids(database: None, fake_spark: FakeSpark) -> DAG:
+    """A navaids DAG of the test's own; its tasks start the fake Spark."""
+    return DagBag(REPOSITORY / "dags").dags["navaids"]

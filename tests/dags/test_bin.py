@@ -1,0 +1,230 @@
+"""The shell scripts of ``bin/``: what they hand on, what they refuse, and that no job outlives its task."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dags.fake_spark import REPOSITORY, FakeSpark, write_script
+
+BIN = REPOSITORY / "bin"
+
+
+def run(command: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(BIN / command), *arguments],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+# --- bin/spark-submit
+
+
+def test_spark_submit__hands_on_environment_and_settings(fake_spark: FakeSpark, tmp_path: Path) -> None:
+    metrics = tmp_path / "metrics.json"
+    done = run("spark-submit", "--master", "local[1]", "/x/jobs/ingest.py", "--metrics-out", str(metrics))
+    assert done.returncode == 0, done.stderr
+    assert fake_spark.command("ingest")[:2] == ["--master", "local[1]"]
+    environment = fake_spark.environment
+    assert environment["SPARK_HOME"] == str(fake_spark.venv / "lib/python3.11/site-packages/pyspark")
+    assert environment["PYSPARK_PYTHON"] == str(fake_spark.venv / "bin/python")
+    assert environment["SPARK_CONF_DIR"] == str(REPOSITORY / "conf")
+    assert environment["PYTHONPATH"].split(":")[0] == str(REPOSITORY / "jobs")
+    assert environment["OMP_NUM_THREADS"] == "1"
+    assert environment["NUMBA_CACHE_DIR"]
+
+
+@pytest.mark.parametrize("profile", ["small", "large"])
+def test_spark_submit__takes_the_profile_and_the_jars(
+    fake_spark: FakeSpark, tmp_path: Path, profile: str
+) -> None:
+    run("spark-submit", "/x/jobs/ingest.py", "--metrics-out", str(tmp_path / "m"), EPSJOIN_PROFILE=profile)
+    arguments = fake_spark.calls_text().splitlines()
+    assert arguments[:3] == [
+        "--properties-file",
+        str(REPOSITORY / f"conf/{profile}.conf"),
+        "--load-spark-defaults",
+    ]
+    assert f"spark.driver.extraClassPath={fake_spark.jars}/*" in arguments
+
+
+def test_spark_submit__passes_the_exit_code_on(fake_spark: FakeSpark) -> None:
+    fake_spark.ends("ingest", 4)
+    assert run("spark-submit", "/x/jobs/ingest.py").returncode == 4
+
+
+def test_spark_submit__without_the_environment_says_what_to_do(fake_spark: FakeSpark, tmp_path: Path) -> None:
+    done = run("spark-submit", "/x/jobs/ingest.py", SPARK_JOB_VENV=str(tmp_path / "nowhere"))
+    assert done.returncode == 1
+    assert "no jobs environment in" in done.stderr
+    assert "run 'make setup'" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert fake_spark.jobs == []
+
+
+def test_spark_submit__without_pyspark_says_what_to_do(fake_spark: FakeSpark) -> None:
+    (fake_spark.venv / "lib").rename(fake_spark.root / "lib")
+    done = run("spark-submit", "/x/jobs/ingest.py")
+    assert done.returncode == 1
+    assert done.stderr == f"spark-submit: no pyspark in {fake_spark.venv}; run 'make setup'\n"
+
+
+def test_spark_submit__without_a_jar_says_what_to_do(fake_spark: FakeSpark) -> None:
+    jar = sorted(fake_spark.jars.iterdir())[-1]
+    jar.unlink()
+    done = run("spark-submit", "/x/jobs/ingest.py")
+    assert done.returncode == 1
+    assert f"{jar.name} is missing" in done.stderr
+    assert "run 'make setup'" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_spark_submit__refuses_an_unknown_profile(fake_spark: FakeSpark) -> None:
+    done = run("spark-submit", "/x/jobs/ingest.py", EPSJOIN_PROFILE="medium")
+    assert done.returncode == 1
+    assert "must be small or large, not 'medium'" in done.stderr
+
+
+def test_profiles__hold_settings_and_a_reason_for_them() -> None:
+    for name in ("spark-defaults.conf", "small.conf", "large.conf"):
+        lines = (REPOSITORY / "conf" / name).read_text().splitlines()
+        settings = [line.split(None, 1) for line in lines if line and not line.startswith("#")]
+        assert all(len(setting) == 2 and setting[0].startswith("spark.") for setting in settings), name
+        assert sum(line.startswith("#") for line in lines) > 1, f"{name}: say why"
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that ended and was not waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills children with their parent")
+def test_spark_submit__jvm_and_driver_die_with_the_task(fake_spark: FakeSpark, tmp_path: Path) -> None:
+    # Spark's shape: a JVM, and below it the driver's Python (the fake one sleeps for 300 s)
+    fake_spark.script(
+        f'#!/bin/sh\necho $$ > {tmp_path}/jvm\n"$PYSPARK_DRIVER_PYTHON" &\necho $! > {tmp_path}/driver\nwait'
+    )
+    call = f"import subprocess; subprocess.run([{str(BIN / 'spark-submit')!r}, 'x.py'])"
+    with subprocess.Popen([sys.executable, "-c", call]) as task:
+        deadline = time.monotonic() + 30
+        while not ((tmp_path / "driver").exists() and (tmp_path / "driver").read_text().strip()):
+            assert time.monotonic() < deadline, "the fake Spark did not start"
+            time.sleep(0.05)
+        time.sleep(0.5)  # the driver's wrapper needs a moment to tie itself to the JVM
+        pids = [int((tmp_path / name).read_text()) for name in ("jvm", "driver")]
+        try:
+            assert all(map(alive, pids))
+            task.send_signal(signal.SIGKILL)
+            task.wait()
+            deadline = time.monotonic() + 5
+            while any(map(alive, pids)) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            assert [alive(pid) for pid in pids] == [False, False], "a job went on after its task was killed"
+        finally:
+            for pid in filter(alive, pids):
+                os.kill(pid, signal.SIGKILL)
+
+
+# --- bin/fetch-delta-jars
+
+
+def test_fetch_delta_jars__that_did_not_get_them_fails_and_leaves_nothing(
+    fake_spark: FakeSpark, tmp_path: Path
+) -> None:
+    # Ivy's trap: offline it may exit 0 with too few jars
+    write_script(fake_spark.venv / "bin" / "spark-submit", "#!/bin/sh\necho unresolved dependency\nexit 0\n")
+    done = run("fetch-delta-jars", DELTA_JARS=str(tmp_path / "jars"))
+    assert done.returncode == 1
+    assert "is the network up" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert list((tmp_path / "jars").iterdir()) == []
+    assert (tmp_path / "jars.log").read_text() == "unresolved dependency\n"
+    assert sorted(file.name for file in tmp_path.glob("jars*")) == ["jars", "jars.log"]
+
+
+def test_fetch_delta_jars__without_the_environment_says_what_to_do(tmp_path: Path) -> None:
+    done = run(
+        "fetch-delta-jars", DELTA_JARS=str(tmp_path / "jars"), SPARK_JOB_VENV=str(tmp_path / "nowhere")
+    )
+    assert done.returncode == 1
+    assert "run 'make setup' first" in done.stderr
+
+
+def test_fetch_delta_jars__has_nothing_to_do_when_the_checksums_match(tmp_path: Path) -> None:
+    jars = REPOSITORY / ".cache" / "jars"
+    if not jars.exists():
+        pytest.skip("the jars are not here: bin/fetch-delta-jars")
+    done = run("fetch-delta-jars", DELTA_JARS=str(jars), SPARK_JOB_VENV=str(tmp_path / "nowhere"))
+    assert done.returncode == 0, done.stderr
+    assert "nothing to do" in done.stdout
+
+
+# --- bin/airflow
+
+
+@pytest.fixture
+def fake_airflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An Airflow that prints its arguments and its environment."""
+    write_script(tmp_path / "venv/bin/airflow", '#!/bin/sh\necho "arguments: $*"\nenv\n')
+    for line in (REPOSITORY / "conf" / "airflow.env").read_text().splitlines():
+        if line and not line.startswith("#"):
+            monkeypatch.delenv(line.split("=")[0], raising=False)
+    for name in ("AIRFLOW_HOME", "AIRFLOW__CORE__DAGS_FOLDER", "AIRFLOW__CORE__PLUGINS_FOLDER"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AIRFLOW_VENV", str(tmp_path / "venv"))
+    return tmp_path
+
+
+def test_airflow__has_the_projects_settings(fake_airflow: Path) -> None:
+    lines = run("airflow", "dags", "list").stdout.splitlines()
+    assert lines[0] == "arguments: dags list"
+    for line in (
+        f"AIRFLOW_HOME={REPOSITORY}/.airflow",
+        f"AIRFLOW__CORE__DAGS_FOLDER={REPOSITORY}/dags",
+        f"AIRFLOW__CORE__PLUGINS_FOLDER={REPOSITORY}/plugins",
+        "AIRFLOW__CORE__LOAD_EXAMPLES=False",
+        "AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS=False",
+        "AIRFLOW__API__HOST=127.0.0.1",
+        'AIRFLOW_CONN_SPARK_DEFAULT={"conn_type":"spark","host":"local[2]","extra":{"deploy-mode":"client"}}',
+    ):
+        assert line in lines
+
+
+def test_airflow__keeps_what_is_set_already(fake_airflow: Path) -> None:
+    lines = run("airflow", "x", AIRFLOW__API__PORT="9090", AIRFLOW_CONN_SPARK_DEFAULT="spark://a:7077").stdout
+    assert "AIRFLOW_CONN_SPARK_DEFAULT=spark://a:7077\n" in lines
+    assert "AIRFLOW__CORE__EXECUTION_API_SERVER_URL=http://127.0.0.1:9090/execution/\n" in lines
+
+
+def test_airflow__setup_makes_database_and_pools(fake_airflow: Path) -> None:
+    lines = run("airflow", "setup").stdout.splitlines()
+    assert [line for line in lines if line.startswith("arguments:")] == [
+        "arguments: db migrate",
+        f"arguments: pools import {REPOSITORY}/conf/pools.json",
+    ]
+
+
+def test_airflow__run_is_dags_test_for_people(fake_airflow: Path) -> None:
+    lines = run("airflow", "run", "navaids", "2023-06-01", "--conf", '{"eps": 1}').stdout.splitlines()
+    assert lines[0] == 'arguments: dags test navaids 2023-06-01 --conf {"eps": 1}'
+    assert "AIRFLOW__LOGGING__LOG_FORMAT=%(message)s" in lines
+    assert "EPSJOIN_RETRIES=0" in lines
+
+
+def test_airflow__without_its_environment_says_what_to_do(tmp_path: Path) -> None:
+    done = run("airflow", "version", AIRFLOW_VENV=str(tmp_path))
+    assert done.returncode == 1
+    assert "run 'make setup'" in done.stderr

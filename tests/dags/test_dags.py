@@ -1,0 +1,234 @@
+"""House rules for DAGs: every message says how to repair what it found."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from copy import deepcopy
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml  # type: ignore[import-untyped, unused-ignore]
+from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk import DAG, Asset, CronDataIntervalTimetable
+from airflow.serialization.encoders import coerce_to_core_timetable
+from airflow.timetables.base import DataInterval, TimeRestriction
+
+from dags.fake_spark import REPOSITORY
+from epsilon_join import RUN_PARAMS
+from epsjoin.errors import ArgumentError
+from epsjoin.params import CUTS, RunParams
+from spark_job import REFUSALS, SparkJobOperator
+
+DATA_SETS = ("navaids", "landmarks")
+JOBS = ("ingest", "fit_epsilon", "replicate", "merge_join", "cluster", "outliers", "report")
+CRON = {
+    "day": "0 0 * * *",
+    "week": "0 0 * * 1",
+    "month": "0 0 1 * *",
+    "quarter": "0 0 1 */3 *",
+    "year": "0 0 1 1 *",
+}
+PAGES = sorted((REPOSITORY / "dags").glob("*.py"))
+PLUGINS = sorted((REPOSITORY / "plugins").glob("**/*.py"))
+BY_EVERY_JOB = {"job_metrics", "quality"}
+"""Tables that no single job owns."""
+
+every_task = pytest.mark.parametrize(
+    ("data_set", "job"), [(data_set, job) for data_set in DATA_SETS for job in JOBS]
+)
+every_dag = pytest.mark.parametrize("data_set", DATA_SETS)
+
+
+def task_of(dag_bag: DagBag, data_set: str, job: str) -> SparkJobOperator:
+    task = dag_bag.dags[data_set].task_dict[job]
+    assert isinstance(task, SparkJobOperator), f"{job} is not a SparkJobOperator: use plugins/spark_job.py"
+    return task
+
+
+def test_dags__are_found_and_import(dag_bag: DagBag) -> None:
+    assert not dag_bag.import_errors, f"repair these files: {dag_bag.import_errors}"
+    assert set(dag_bag.dags) == set(DATA_SETS), "a data set's DAG is new or gone: name it in DATA_SETS above"
+
+
+@pytest.mark.parametrize("file", [*PAGES, *PLUGINS], ids=lambda file: f"{file.parent.name}/{file.name}")
+def test_dags_and_plugins__import_nothing_of_the_jobs(file: Path) -> None:
+    heavy = {"pyspark", "numba", "epsjoin", "delta", "deltalake", "numpy", "pandas", "pyarrow"}
+    imported = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            imported.add((node.module or "").split(".")[0])
+    assert not imported & heavy, (
+        f"{file.name} imports {sorted(imported & heavy)}: Airflow reads this file every few seconds in an "
+        "environment without them; do the work in a job"
+    )
+
+
+@pytest.mark.parametrize("file", PAGES, ids=lambda file: file.name)
+def test_dag_files__hold_the_words_airflow_looks_for(file: Path) -> None:
+    text = file.read_text().lower()
+    assert "dag" in text, f"{file.name}: without the word 'dag' Airflow does not read it"
+    assert "airflow" in text, f"{file.name}: without the word 'airflow' Airflow does not read it"
+
+
+def test_plugins_folder__offers_no_dag_modules_as_plugins() -> None:
+    ignored = (REPOSITORY / "plugins" / ".airflowignore").read_text().split()
+    for module in ("spark_job.py", "epsilon_join.py"):
+        assert module in ignored, f"name {module} in plugins/.airflowignore: it would be loaded twice"
+
+
+@every_dag
+def test_dag__is_the_chain_of_the_design(dag_bag: DagBag, data_set: str) -> None:
+    tasks = dag_bag.dags[data_set].tasks
+    edges = {(task.task_id, after) for task in tasks for after in task.downstream_task_ids}
+    assert edges == {
+        ("ingest", "fit_epsilon"),
+        ("fit_epsilon", "replicate"),
+        ("replicate", "merge_join"),
+        ("merge_join", "cluster"),
+        ("merge_join", "outliers"),
+        ("cluster", "report"),
+        ("outliers", "report"),
+    }
+
+
+@every_dag
+def test_dag__starts_at_a_fixed_date_without_catching_up(dag_bag: DagBag, data_set: str) -> None:
+    dag = dag_bag.dags[data_set]
+    assert dag.start_date is not None, "give start_date a date: runs are named by it"
+    assert dag.start_date < datetime(2026, 1, 1, tzinfo=UTC), "start_date must not move with the clock"
+    assert dag.catchup is False, "catchup=False: old snapshots are back-filled on purpose"
+    assert dag.max_active_runs == 1, "max_active_runs=1: runs of one data set share a machine"
+    assert "epsjoin" in dag.tags, "add the tag epsjoin"
+    assert dag.owner == "epsjoin", "set the owner"
+
+
+@every_dag
+def test_dag__has_the_interval_of_its_contract(dag_bag: DagBag, data_set: str) -> None:
+    contract = yaml.safe_load((REPOSITORY / "data_contracts" / f"{data_set}.odcs.yaml").read_text())
+    interval = next(p["value"] for p in contract["customProperties"] if p["property"] == "interval")
+    timetable = dag_bag.dags[data_set].timetable
+    assert isinstance(timetable, CronDataIntervalTimetable), "other timetables name runs by their end"
+    assert timetable.expression == CRON[interval], (
+        f"the contract says {interval}: the schedule must be {CRON[interval]!r}"
+    )
+
+
+def scheduled_dates(dag: DAG, until: datetime) -> list[tuple[str, str]]:
+    """Logical date and due date of the runs that a back-fill makes."""
+    timetable = coerce_to_core_timetable(dag.timetable)
+    restriction = TimeRestriction(earliest=dag.start_date, latest=until, catchup=True)  # type: ignore[arg-type]
+    found = []
+    last: DataInterval | None = None
+    while info := timetable.next_dagrun_info(last_automated_data_interval=last, restriction=restriction):
+        last = info.data_interval
+        found.append((f"{info.logical_date:%Y-%m-%d}", f"{info.run_after:%Y-%m-%d}"))
+    return found
+
+
+def test_scheduled_runs__are_named_by_the_start_of_their_interval(dag_bag: DagBag) -> None:
+    assert scheduled_dates(dag_bag.dags["navaids"], datetime(2023, 1, 1, tzinfo=UTC)) == [
+        ("2022-11-01", "2022-12-01"),
+        ("2022-12-01", "2023-01-01"),
+        ("2023-01-01", "2023-02-01"),
+    ]
+    assert scheduled_dates(dag_bag.dags["landmarks"], datetime(2024, 6, 1, tzinfo=UTC)) == [
+        ("2023-01-01", "2024-01-01"),
+        ("2024-01-01", "2025-01-01"),
+    ]
+
+
+@every_dag
+def test_dag_page__says_what_to_do_when_it_fails(dag_bag: DagBag, data_set: str) -> None:
+    page = dag_bag.dags[data_set].doc_md or ""
+    for code in (1, *REFUSALS, 5):
+        assert re.search(rf"^\| {code}\b", page, re.MULTILINE), f"the page must explain exit code {code}"
+    for word in ("quarantine", "Clear", "backfill create", "logical date", f"dags test {data_set}"):
+        assert word in page, f"the page must say something about {word!r}"
+    assert "{" not in page, "a placeholder was left open"
+
+
+@every_task
+def test_task__keeps_the_house_rules(dag_bag: DagBag, data_set: str, job: str) -> None:
+    task = task_of(dag_bag, data_set, job)
+    assert (task.retries or 0) >= 2, "retries=2: machines and networks break"
+    assert task.retry_exponential_backoff >= 2, (
+        "retry_exponential_backoff is a factor; True means 1, no growth"
+    )
+    assert task.retry_delay >= timedelta(minutes=1), "retry_delay: give the machine a minute"
+    assert task.max_retry_delay, "max_retry_delay: bound the backoff"
+    assert task.execution_timeout, "execution_timeout: a job that hangs must be killed"
+    assert task.pool == "lake_writers", "pool='lake_writers' bounds Spark jobs, back-fills included"
+    assert task._conn_id == "spark_default", "conn_id='spark_default': the one that conf/airflow.env makes"
+    assert task.owner == "epsjoin", "set the owner"
+    assert task.doc_md, "doc_md: one sentence on what the job does and where to look"
+    assert task.outlets, "writes=[...]: name the tables, so that others can be scheduled on them"
+    assert task.trigger_rule == "all_success", "what follows a skipped or failed job must not run"
+    assert Path(task._spark_binary or "").is_absolute(), "spark_binary: the wrapper, by its absolute path"
+    assert Path(task._spark_binary or "").is_file(), "bin/spark-submit is missing"
+    assert task.application == str(REPOSITORY / "jobs" / f"{job}.py"), "one script per job, of the same name"
+
+
+def test_pools__are_those_that_tasks_name(dag_bag: DagBag) -> None:
+    pools = json.loads((REPOSITORY / "conf" / "pools.json").read_text())
+    named = {task.pool for dag in dag_bag.dags.values() for task in dag.tasks}
+    assert named == set(pools), "a task in a pool that does not exist waits for ever: see conf/pools.json"
+
+
+@every_dag
+def test_outlets__are_the_tables_of_the_contracts_each_written_once(dag_bag: DagBag, data_set: str) -> None:
+    written = [asset.name for job in JOBS for asset in task_of(dag_bag, data_set, job).outlets]
+    contracts = {file.name.split(".")[0] for file in (REPOSITORY / "data_contracts" / "tables").iterdir()}
+    expected = {f"{data_set}/{table}" for table in contracts - BY_EVERY_JOB} | {f"{data_set}/report"}
+    assert sorted(written) == sorted(expected), "outlets and data_contracts/tables/ disagree"
+    asset = task_of(dag_bag, data_set, "merge_join").outlets[0]
+    assert isinstance(asset, Asset)
+    assert asset.uri == f"epsjoin://{data_set}/pairs"
+
+
+@every_dag
+def test_params__are_a_checked_form(dag_bag: DagBag, data_set: str) -> None:
+    params = dag_bag.dags[data_set].params
+    assert set(params) == set(RUN_PARAMS)
+    for name in params:
+        param = params.get_param(name)
+        assert param.value is None, f"{name}: the default is the data set's, so the field starts empty"
+        assert "null" in param.schema["type"], f"{name}: must be allowed to stay empty"
+        assert param.schema["section"], f"{name}: give it a section of the form"
+        assert len(param.schema["description_md"]) > 30, f"{name}: say what it does, with its unit"
+        assert not re.search("secret|password|token|key", name), f"{name}: params are shown in logs"
+
+
+def test_params__have_the_names_of_run_params() -> None:
+    assert set(RUN_PARAMS) == set(RunParams.__dataclass_fields__)
+
+
+EDGES = (-1, -0.5, 0, 1e-9, 0.5, 0.999, 1, 1.5, 2, 62, 63, 99, 100, 2**15, 2**15 + 1, 2**20, 2**20 + 1, 10**7)
+MORE_EDGES = (10**7 + 1, 2**31, 2**31 + 1, 2**62, 2**62 + 1, 2**63, 2**63 + 1, 1e300, *CUTS, "other", True)
+
+
+@pytest.mark.parametrize("value", [*EDGES, *MORE_EDGES], ids=repr)
+@pytest.mark.parametrize("name", RUN_PARAMS)
+def test_params__take_exactly_what_run_params_takes(name: str, value: Any) -> None:
+    def job_takes_it() -> bool:
+        try:
+            RunParams.from_json(json.dumps({name: value}))
+        except ArgumentError:
+            return False
+        return True
+
+    def form_takes_it() -> bool:
+        try:
+            deepcopy(RUN_PARAMS[name]).resolve(value)  # it keeps what it is given
+        except ValueError:
+            return False
+        return True
+
+    assert form_takes_it() == job_takes_it(), (
+        f"{name}={value!r}: the form in epsilon_join.py and RunParams disagree"
+    )

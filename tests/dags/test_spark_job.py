@@ -1,0 +1,254 @@
+"""The operator: what it submits, and what it makes of the exit code. Real hook, real wrapper, fake Spark."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.models.asset import AssetEvent, AssetModel
+from airflow.models.renderedtifields import RenderedTaskInstanceFields
+from airflow.sdk import DAG
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+from airflow.sdk.execution_time.context import OutletEventAccessors
+from airflow.utils.session import create_session
+from sqlalchemy import select
+
+from dags.fake_spark import REPOSITORY, FakeSpark
+from spark_job import SparkJobOperator
+
+JUNE = datetime(2023, 6, 1, tzinfo=UTC)
+IN_ORDER = ["ingest", "fit_epsilon", "replicate", "merge_join", "cluster", "outliers", "report"]
+
+
+def run_dag(dag: DAG, conf: dict[str, Any] | None = None, **changes: Any) -> dict[str, str]:
+    """Run the DAG as ``airflow dags test`` does; returns the run's and every task's state."""
+    for task in dag.tasks:
+        task.retry_delay = timedelta(0)
+        task.retry_exponential_backoff = 0
+        for name, value in changes.items():
+            setattr(task, name, value)
+    run = dag.test(logical_date=JUNE, run_conf=conf)
+    return {"run": str(run.state)} | {ti.task_id: str(ti.state) for ti in run.get_task_instances()}
+
+
+def execute(context: dict[str, Any] | None = None, **kwargs: Any) -> dict[str, Any]:
+    """Execute one operator by itself."""
+    arguments = {"job": "ingest", "dataset": "navaids", "writes": ["points"], "run": "2023-06-01"} | kwargs
+    operator = SparkJobOperator(**arguments)
+    operator.application_args = ["--run", operator.run]
+    return operator.execute(context or {"outlet_events": OutletEventAccessors()})  # type: ignore[arg-type]
+
+
+# --- one operator
+
+
+def test_success__returns_the_metrics_and_puts_them_on_the_assets(fake_spark: FakeSpark) -> None:
+    events = OutletEventAccessors()
+    metrics = execute({"outlet_events": events}, writes=["points", "quarantine"])
+    assert metrics == {"job": "ingest", "rows": 11020}
+    assert [event.extra for event in events._dict.values()] == [metrics, metrics]
+
+
+def test_success__removes_the_metrics_file(fake_spark: FakeSpark) -> None:
+    execute()
+    metrics_file = Path(fake_spark.command("ingest")[-1])
+    assert metrics_file.name == "metrics.json"
+    assert not metrics_file.parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        (2, r"arguments or parameters were refused \(exit code 2\): .*contract in data_contracts/"),
+        (3, r"data was refused \(exit code 3\): .*quarantine"),
+        (4, r"budget would be exceeded \(exit code 4\): .*largest eps that fits"),
+    ],
+)
+def test_exit_code__that_no_second_try_can_change_fails_at_once(
+    fake_spark: FakeSpark, code: int, says: str
+) -> None:
+    fake_spark.ends("ingest", code, "epsjoin: 12 is more than 7")
+    with pytest.raises(AirflowFailException, match=f"(?s){says}") as failed:
+        execute()
+    assert "ingest of navaids, run 2023-06-01" in str(failed.value)
+    assert "epsjoin: 12 is more than 7" in str(failed.value), "the job's last line belongs to the message"
+
+
+@pytest.mark.parametrize("code", [1, 6, 134])
+def test_exit_code__of_something_broken_may_be_tried_again(fake_spark: FakeSpark, code: int) -> None:
+    fake_spark.ends("ingest", code)
+    with pytest.raises(
+        AirflowException, match=rf"broke \(exit code {code}\): epsjoin: the last word"
+    ) as failed:
+        execute()
+    assert type(failed.value) is AirflowException
+    assert len(str(failed.value).splitlines()) == 2, "the log is above; its repetition buries the message"
+    assert failed.value.__suppress_context__, "the provider's own error repeats the log, too"
+    assert failed.value.__cause__ is None
+
+
+def test_exit_code__5_skips(fake_spark: FakeSpark) -> None:
+    fake_spark.ends("ingest", 5, "epsjoin: no snapshot from 2023-06-01 to 2023-06-30")
+    with pytest.raises(AirflowSkipException, match=r"nothing to do \(exit code 5\): epsjoin: no snapshot"):
+        execute()
+
+
+def test_exit_code__is_not_read_from_what_the_job_prints(fake_spark: FakeSpark) -> None:
+    fake_spark.ends("ingest", 1, "Error code is: 5.")
+    with pytest.raises(AirflowException, match=r"exit code 1\)"):
+        execute()
+
+
+def test_job_killed__may_be_tried_again(fake_spark: FakeSpark) -> None:
+    fake_spark.dies("ingest")
+    with pytest.raises(AirflowException, match=r"broke \(exit code -9\)") as failed:
+        execute()
+    assert type(failed.value) is AirflowException
+
+
+def test_no_metrics__is_a_bug_and_said_to_be_one(fake_spark: FakeSpark) -> None:
+    fake_spark.writes_no_metrics()
+    with pytest.raises(AirflowFailException, match=r"bug of jobs/ingest\.py"):
+        execute()
+
+
+@pytest.mark.parametrize("lake", ["", "lake", "/data/lake", "file://", "file:///"])
+def test_lake__that_is_no_uri_is_refused(
+    fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch, lake: str
+) -> None:
+    monkeypatch.setenv("EPSJOIN_LAKE", lake)
+    with pytest.raises(AirflowFailException, match="EPSJOIN_LAKE must be a URI such as file:///data/lake"):
+        execute()
+    assert fake_spark.jobs == []
+
+
+def test_lake__with_a_password_is_refused_without_showing_it(
+    fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EPSJOIN_LAKE", "s3://user:hunter2@bucket/lake")
+    with pytest.raises(AirflowFailException, match="EPSJOIN_LAKE holds a password") as failed:
+        execute()
+    assert "hunter2" not in str(failed.value)
+    assert fake_spark.jobs == []
+
+
+def test_connection__missing_is_refused_instead_of_going_to_yarn(
+    fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch, database: None
+) -> None:
+    monkeypatch.delenv("AIRFLOW_CONN_SPARK_DEFAULT")
+    with pytest.raises(
+        AirflowFailException, match="spark_default is missing; create it, for one machine: AIRFLOW_CONN_"
+    ):
+        execute()
+    assert fake_spark.jobs == []
+
+
+def test_connection__in_cluster_mode_is_refused(
+    fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_SPARK_DEFAULT",
+        '{"conn_type":"spark","host":"spark://master:7077","extra":{"deploy-mode":"cluster"}}',
+    )
+    with pytest.raises(AirflowFailException, match=r"deploy-mode cluster.*set it to client"):
+        execute()
+    assert fake_spark.jobs == []
+
+
+def test_run__without_a_logical_date_is_refused(fake_spark: FakeSpark) -> None:
+    with pytest.raises(AirflowFailException, match=r"no logical date.*the first day of"):
+        execute(run="")
+    assert fake_spark.jobs == []
+
+
+# --- the whole DAG, as "airflow dags test" runs it
+
+
+def test_dag__submits_every_job_once_in_order(navaids: DAG, fake_spark: FakeSpark) -> None:
+    states = run_dag(navaids)
+    assert states == dict.fromkeys(["run", *IN_ORDER], "success")
+    assert fake_spark.jobs[:4] == IN_ORDER[:4]
+    assert sorted(fake_spark.jobs[4:6]) == ["cluster", "outliers"], "these two in any order"
+    assert fake_spark.jobs[6:] == ["report"]
+
+
+def test_dag__submits_this_command(navaids: DAG, fake_spark: FakeSpark) -> None:
+    run_dag(navaids, conf={"eps": 0.5, "min_pts": None, "cuts": "regular"})
+    command = fake_spark.command("merge_join")
+    assert command[:-1] == [
+        *("--master", "local[2]", "--name", "navaids merge_join 2023-06-01", "--deploy-mode", "client"),
+        str(REPOSITORY / "jobs" / "merge_join.py"),
+        *("--lake", (REPOSITORY / "lake").as_uri(), "--dataset", "navaids", "--run", "2023-06-01"),
+        *("--params", '{"cuts": "regular", "eps": 0.5}', "--metrics-out"),
+    ]
+    assert json.loads(command[-3]) == {"cuts": "regular", "eps": 0.5}
+
+
+def test_dag__keeps_metrics_as_xcom_and_on_the_asset_event(navaids: DAG, fake_spark: FakeSpark) -> None:
+    run = navaids.test(logical_date=JUNE)
+    (pairs,) = [ti for ti in run.get_task_instances() if ti.task_id == "merge_join"]
+    assert pairs.xcom_pull(task_ids="merge_join") == {"job": "merge_join", "rows": 11020}
+    with create_session() as session:
+        of_run = AssetEvent.source_run_id == run.run_id
+        found = session.execute(
+            select(AssetModel.name, AssetEvent.extra)
+            .join(AssetEvent, AssetEvent.asset_id == AssetModel.id)
+            .where(of_run)
+        ).all()
+    rows = {name: extra["rows"] for name, extra in found}
+    assert len(rows) == len(found) == sum(len(task.outlets) for task in navaids.tasks)
+    assert rows["navaids/points"] == rows["navaids/pairs"] == rows["navaids/report"] == 11020
+
+
+def test_dag__without_a_snapshot_skips_what_follows(navaids: DAG, fake_spark: FakeSpark) -> None:
+    fake_spark.ends("ingest", 5)
+    states = run_dag(navaids)
+    assert states == {"run": "success"} | dict.fromkeys(IN_ORDER, "skipped")
+    assert fake_spark.jobs == ["ingest"]
+
+
+def test_dag__does_not_retry_a_refusal(navaids: DAG, fake_spark: FakeSpark) -> None:
+    fake_spark.ends("merge_join", 4)
+    states = run_dag(navaids)
+    assert states["run"] == "failed"
+    assert states["merge_join"] == "failed"
+    assert states["report"] == "upstream_failed"
+    assert fake_spark.jobs == IN_ORDER[:4]
+
+
+def test_dag__retries_what_broke(navaids: DAG, fake_spark: FakeSpark) -> None:
+    fake_spark.ends("ingest", 1)
+    states = run_dag(navaids)
+    assert states["ingest"] == "failed"
+    assert fake_spark.jobs == ["ingest"] * 3
+
+
+def test_dag__with_a_missing_connection_fails_at_once(
+    navaids: DAG, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AIRFLOW_CONN_SPARK_DEFAULT")
+    states = run_dag(navaids)
+    assert states["ingest"] == "failed"
+    assert fake_spark.jobs == []
+
+
+def test_dag__shows_no_secret(navaids: DAG, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_SPARK_DEFAULT",
+        '{"conn_type":"spark","host":"local[2]","login":"me","password":"hunter2","extra":{"deploy-mode":"client"}}',
+    )
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter3")
+    run = navaids.test(logical_date=JUNE)
+    with create_session() as session:
+        rendered = session.scalars(
+            select(RenderedTaskInstanceFields).where(RenderedTaskInstanceFields.run_id == run.run_id)
+        ).all()
+        shown = json.dumps([row.rendered_fields for row in rendered])
+    assert len(rendered) == len(IN_ORDER)
+    for secret in ("hunter2", "hunter3"):
+        assert secret not in fake_spark.calls_text()
+        assert secret not in shown
+    assert "hunter3" in fake_spark.environment.values(), "secrets travel by the environment"
