@@ -1,0 +1,75 @@
+"""The demo as a person runs it: Airflow, seven spark-submits, a report; its numbers against scikit-learn."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from deltalake import DeltaTable
+from sklearn.cluster import DBSCAN
+from sklearn.neighbors import BallTree
+
+REPO = Path(__file__).resolve().parents[2]
+RUN = "2023-06-01"
+EARTH_RADIUS_KM = 6371.0088
+pytestmark = pytest.mark.end_to_end
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    home = tmp_path_factory.mktemp("demo")
+    environment = {**os.environ, "AIRFLOW_HOME": str(home / "airflow"), "EPSJOIN_LAKE": f"file://{home}/lake"}
+    said = ""
+    for command in (
+        ["bin/airflow", "setup"],
+        ["bin/airflow", "run", "navaids", RUN],
+        ["bin/epsjoin", "show", "--lake", f"{home}/lake", "--dataset", "navaids", "--run", RUN],
+    ):
+        done = subprocess.run(command, cwd=REPO, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
+        said = done.stdout
+    return home / "lake" / "navaids", said
+
+
+def test_demo__pairs_and_clusters_are_those_of_scikit_learn(demo: tuple[Path, str]) -> None:
+    lake, _ = demo
+    points = DeltaTable(lake / "points").to_pyarrow_table().sort_by("id")
+    radians = np.radians(
+        np.column_stack([points["latitude_deg"].to_numpy(), points["longitude_deg"].to_numpy()])
+    )
+    eps = DeltaTable(lake / "epsilon").to_pyarrow_table()["eps"][0].as_py() / EARTH_RADIUS_KM
+    neighbours = BallTree(radians, metric="haversine").query_radius(radians, eps, count_only=True)
+    assert DeltaTable(lake / "pairs").to_pyarrow_table().num_rows == (neighbours.sum() - len(radians)) // 2
+
+    clusters = DeltaTable(lake / "clusters").to_pyarrow_table().sort_by("id")
+    roles = np.array(clusters["role"].to_pylist())
+    peer = DBSCAN(eps=eps, min_samples=5, metric="haversine", algorithm="ball_tree").fit(radians)
+    is_core = np.zeros(len(radians), bool)
+    is_core[peer.core_sample_indices_] = True
+    np.testing.assert_array_equal(roles == "core", is_core)
+    np.testing.assert_array_equal(roles == "noise", peer.labels_ == -1)
+    mine = clusters["cluster_id"].to_numpy()[is_core]
+    both = set(zip(mine.tolist(), peer.labels_[is_core].tolist(), strict=True))
+    assert len(both) == len(np.unique(mine)) == len(np.unique(peer.labels_[is_core]))
+
+
+def test_demo__says_what_it_found_and_where_the_report_lies(demo: tuple[Path, str]) -> None:
+    lake, said = demo
+    for name in (
+        "snapshot",
+        "points",
+        "eps",
+        "pairs",
+        "clusters",
+        "largest cluster",
+        "top outliers",
+        "seconds per step",
+    ):
+        assert f"  {name} " in said, said
+    assert str(lake / "reports" / f"run={RUN}" / "report.html") in said
+    page = (lake / "reports" / f"run={RUN}" / "report.html").read_text(encoding="utf-8")
+    assert "Navigation aids of the world" in page
+    assert "<script" not in page
