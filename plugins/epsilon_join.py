@@ -139,7 +139,7 @@ def epsilon_join(
 
     Returns
     -------
-    DAG : ``ingest >> fit_epsilon >> replicate >> merge_join >> [cluster, outliers] >> report``.
+    DAG : ``ingest >> fit_epsilon >> replicate >> merge_join >> cluster >> outliers >> report``.
 
     Notes
     -----
@@ -178,13 +178,14 @@ def epsilon_join(
             "fit_epsilon",
             ["epsilon", "epsilon_curve"],
             "Chooses eps from the power law of the pair count, unless the run or the contract gives it. "
-            "`epsilon` says which way, and how well the law fits.",
+            "`epsilon` says which way, and how well the law fits. **Exit code 4**: more pairs are expected "
+            "than `max_pairs`; the message has the largest eps that fits.",
         )
         replicate = job(
             "replicate",
             ["join_plan", "replicas"],
             "Plans the cuts and writes every point to each part that its cube touches. **Exit code 4**: more "
-            "pairs or rows expected than the limits allow; the message has the largest eps that fits.",
+            "rows per point than `replication_budget`.",
         )
         merge_join = job(
             "merge_join",
@@ -197,5 +198,5 @@ def epsilon_join(
         outliers = job("outliers", ["outliers"], "Local outlier factor, k-distance and rank of every point.")
         report = job("report", ["report"], "One HTML page with the run's numbers, plots and checks.")
 
-        ingest >> fit_epsilon >> replicate >> merge_join >> [cluster, outliers] >> report
+        ingest >> fit_epsilon >> replicate >> merge_join >> cluster >> outliers >> report
     return dag

@@ -1,7 +1,8 @@
 """The library's self join against scipy's cKDTree, interleaved in one process; prints a Markdown table.
 
-``make bench``, or ``python tests/benchmarks/bench_join.py --rounds 5 --only cad16``. One thread each; planning is
-counted, imports and compiling are not. Pair counts must agree, or the row says so and the exit code is 1.
+``make bench``, or ``python tests/benchmarks/bench_join.py --rounds 5 --only cad16``. One thread each;
+planning is counted, imports and compiling are not. Pair counts must agree, or the row says so and the exit
+code is 1.
 Machines are noisy: read the ratio, and the spread beside it.
 """
 
@@ -79,9 +80,8 @@ def main() -> int:
     parser.add_argument("--only", default="", help="sets whose name contains this")
     arguments = parser.parse_args()
     by_epsjoin(uniform(2_000, 3), 0.1)  # compile
-    print(
-        f"{platform.processor() or platform.machine()}, Python {platform.python_version()}, {arguments.rounds} rounds\n"
-    )
+    machine = platform.processor() or platform.machine()
+    print(f"{machine}, Python {platform.python_version()}, {arguments.rounds} rounds\n")
     print("| set | eps | pairs | cKDTree CPU s | epsjoin CPU s | cKDTree / epsjoin (least to most) |")
     print("|---|---|---|---|---|---|")
     is_right = True

@@ -77,6 +77,25 @@ def test_pair_count_curve__leaves_out_one_group_of_rows_after_the_other():
         assert sorted(without.tolist()) == sorted(expected)
 
 
+def test_pair_count_curve__takes_a_pair_within_one_group_off_once():
+    pairs = twin.distances(twin.cube(40, 2, random()))  # 20 groups of two: each is in 1 + 2 * 38 of 780 pairs
+    assert pair_count_curve(batches(pairs, 2), 40, 2.0).pairs_without[:, -1].tolist() == [780 - 77] * 20
+
+
+def test_fit_power_law__leaves_out_the_start_and_the_saturated_end():
+    pairs = twin.distances(twin.cube(200, 2, random()))
+    curve = pair_count_curve(batches(pairs, 1), 200, 1.5)
+    law = fit_power_law(curve, 200)
+    assert curve.pairs[-1] == 200 * 199 / 2
+    used = curve.pairs[(curve.radius >= law.range_low) & (curve.radius <= law.range_high)]
+    assert used.min() >= 30
+    assert used.max() <= 200 * 199 / 2 / 10
+    # The line runs through the middle of the points it was fitted to.
+    middle = math.sqrt(law.range_low * law.range_high)
+    expected = math.exp(np.interp(math.log(middle), np.log(curve.radius), np.log(curve.pairs)))
+    assert math.exp(law.log_c) * middle**law.exponent == pytest.approx(expected, rel=0.1)
+
+
 def test_pair_count_curve__bears_a_root_that_was_rounded_up():
     assert pair_count_curve([np.array([math.nextafter(1.0, 2.0)])], 2, 1.0).pairs.tolist() == [1]
 
@@ -197,6 +216,14 @@ def test_heavy_duplicates__leave_a_join_that_stays_small(copies):
     found = len(self_join(points[:rows], r_max).left)
     assert found < 300_000
     assert rows < 1_000
+
+
+def test_choose_r_max__takes_many_distances_of_a_lattice_and_fewer_rows():
+    points = random().integers(0, 1000, (20_000, 1)).astype(float)
+    r_max, rows = choose_r_max(points, get_metric("euclidean"), 100_000)
+    assert r_max == 32.0
+    assert rows < 4000
+    assert len(self_join(points[:rows], r_max).left) < 300_000
 
 
 def test_heavy_duplicates__still_have_the_exponent_of_the_rest():

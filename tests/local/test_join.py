@@ -86,6 +86,13 @@ def test_self_join__under_other_metrics_is_brute_force(metric, cuts, kind, d, n_
     assert_is_brute_force(points, eps, metric, 3.0, cuts=cuts, n_parts=n_parts, k=2)
 
 
+@pytest.mark.parametrize("cuts", ["planned", "regular"])
+def test_self_join__finds_directions_that_the_cosine_cannot_tell_apart(cuts):
+    # 1 - cos rounds to 0 here, while the chord of 1e-8 is far above sqrt(2 eps)
+    points = np.array([[1.0, 0.0], [1.0, 1e-8], [0.0, 1.0]])
+    assert found_pairs(self_join(points, 1e-18, "cosine", cuts=cuts)) == [(0, 1)]
+
+
 @examples(100)
 @given(
     st.sampled_from(["planned", "regular"]),

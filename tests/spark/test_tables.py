@@ -61,7 +61,11 @@ def test_write_slice__of_job_metrics_is_the_jobs_own(lake: Lake) -> None:
     assert found == [("cluster", 2.0), ("ingest", 3.0)]
 
 
-def test_read__spark_and_pyarrow_see_the_same_rows(spark: SparkSession, lake: Lake) -> None:
+@pytest.mark.parametrize("few", [0, 1000])
+def test_read__spark_by_delta_or_by_name_and_pyarrow_see_the_same_rows(
+    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(tables, "FEW_FILES", few)
     tables.write_slice(lake, "pairs", "2023-05-01", pairs((9, 10, 0.5)))
     tables.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5), (3, 4, 0.1)))
     by_spark = [row.asDict() for row in tables.read(spark, lake, "pairs", RUN).orderBy("left_id").collect()]

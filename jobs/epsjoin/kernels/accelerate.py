@@ -2,12 +2,40 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+config: Any = numba.config
+
+
+def _cache_folder() -> Path | None:
+    """A folder for compiled kernels that belongs to exactly these sources; ``None`` where none can be kept.
+
+    numba's own cache looks at the file of a function, not at those of the functions that it calls: after a
+    change in one file it would run old code from another. ``NUMBA_CACHE_DIR`` says where the folders lie.
+    """
+    kernels = Path(__file__).parent
+    digest = hashlib.sha256()
+    for source in sorted(kernels.glob("*.py")):
+        digest.update(source.read_bytes())
+    base = Path(config.CACHE_DIR or kernels / "__pycache__")
+    try:
+        base.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return base / f"kernels-{digest.hexdigest()[:16]}" if os.access(base, os.W_OK) else None
+
+
+_FOLDER = _cache_folder()
+if _FOLDER is not None:
+    config.CACHE_DIR = str(_FOLDER)
 
 
 def njit(function: F) -> F:
@@ -16,4 +44,4 @@ def njit(function: F) -> F:
     No ``fastmath``: it may reorder sums, and a pair at exactly eps must not depend on that.
     ``NUMBA_DISABLE_JIT=1`` runs the same functions as plain Python, for bounds checks and coverage.
     """
-    return cast("F", numba.njit(cache=True, nogil=True)(function))
+    return cast("F", numba.njit(cache=_FOLDER is not None, nogil=True)(function))

@@ -261,7 +261,6 @@ def label(
     to_tree = rows_of(index_ids(trees.node), core)
     cluster_id = core.copy()
     cluster_id[to_tree >= 0] = trees.root[to_tree[to_tree >= 0]]
-    cluster_id[core == NOISE] = NOISE
     return Clusters(ids, cluster_id, _roles(degree >= min_pts, is_border), degree)
 
 

@@ -50,7 +50,7 @@ def ingest(job: Job) -> dict[str, float]:
         [(index, name, uri) for index, (name, uri) in enumerate(files)], "file int, name string, uri string"
     ).repartition(len(files), "file")
     staged = (
-        listed.mapInArrow(_reader(job.lake.source, staged_schema), _ddl(staged_schema))
+        listed.mapInArrow(_reader(job.lake.source, staged_schema), tables.ddl(staged_schema))
         .repartition("_slot")
         .sortWithinPartitions("_slot", "_file", "_line")
     )
@@ -173,11 +173,6 @@ def _staged_schema(lake: tables.Lake) -> pa.Schema:
             *own,
         ]
     )
-
-
-def _ddl(schema: pa.Schema) -> str:
-    names = {arrow: name for name, arrow in tables.ARROW_TYPES.items()}
-    return ", ".join(f"`{column.name}` {names[column.type]}" for column in schema)
 
 
 class _Counting(RawIOBase):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 
 from epsjoin.local.cluster import NOISE
@@ -124,7 +124,7 @@ def _largest(sizes: DataFrame, members: DataFrame, points: DataFrame, job: Job) 
         members.join(F.broadcast(top.select("cluster_id")), "cluster_id", how="inner")
         .join(points.select("id", *names), "id", how="inner")
         .groupBy("cluster_id")
-        .agg(*[F.avg(name).alias(name) for name in names])
+        .agg(*_mean_place(job))
     )
     # the smallest core point gives the cluster its id; its name tells the cluster to a person
     named = points.select(
@@ -145,6 +145,21 @@ def _largest(sizes: DataFrame, members: DataFrame, points: DataFrame, job: Job) 
         }
         for row in rows
     ]
+
+
+def _mean_place(job: Job) -> list[Column]:
+    """Means of the coordinates; on a map those of the places on the sphere, so that 179 and -179 make 180."""
+    source = job.lake.source
+    latitude, longitude = (
+        F.radians(F.col(source.latitude or "id")),
+        F.radians(F.col(source.longitude or "id")),
+    )
+    x, y, z = F.cos(latitude) * F.cos(longitude), F.cos(latitude) * F.sin(longitude), F.sin(latitude)
+    on_map = {
+        source.latitude: F.degrees(F.atan2(F.avg(z), F.sqrt(F.avg(x) ** 2 + F.avg(y) ** 2))),
+        source.longitude: F.degrees(F.atan2(F.avg(y), F.avg(x))),
+    }
+    return [on_map.get(name, F.avg(name)).alias(name) for name in source.coordinates]
 
 
 def _label_column(job: Job) -> str | None:
