@@ -113,7 +113,7 @@ def test_join_part__under_regular_cuts_compares_the_same_rows_in_any_number_of_p
     counters: dict[str, int] = {}
     join(points, np.arange(250), plan, counters)
     assert counters["rows"] - counters["carried_rows"] == expected.rows
-    assert counters["candidates"] == expected.comparisons == plan.expected_distance_computations
+    assert counters["candidates"] == expected.comparisons == plan.expected_candidates
     assert counters["distance_computations"] == expected.near_comparisons
     assert counters["pairs"] == len(expected.pairs) == plan.expected_pairs
     assert counters["rows"] == plan.expected_rows
@@ -133,7 +133,7 @@ def test_join_part__under_planned_cuts_computes_each_near_pair_once(n_parts, kin
     join(points, np.arange(200), plan, counters)
     near = np.abs(points[:, None] - points).max(axis=2) <= eps * (1 + 1e-12)
     assert counters["distance_computations"] == (near.sum() - 200) // 2
-    assert counters["candidates"] == pytest.approx(plan.expected_distance_computations)
+    assert counters["candidates"] == pytest.approx(plan.expected_candidates)
     assert counters["rows"] == plan.expected_rows
     assert plan.n_parts == n_parts or kind != "uniform"
 
@@ -156,7 +156,7 @@ def test_plan_join__expects_from_a_sample_what_comes():
         assert plan.n_parts == 8
         assert plan.expected_rows == pytest.approx(counters["rows"], rel=0.05)
         assert plan.expected_pairs == pytest.approx(counters["pairs"], rel=0.15)
-        assert plan.expected_distance_computations == pytest.approx(counters["candidates"], rel=0.5)
+        assert plan.expected_candidates == pytest.approx(counters["candidates"], rel=0.5)
         sizes = np.bincount(rows.part)
         assert sizes.max() < 2 * sizes.mean()
 

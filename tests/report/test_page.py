@@ -184,7 +184,7 @@ def test_page__shows_what_the_run_cost(reader: Reader) -> None:
     for text in (
         "cut into 4 parts by planned cuts, from a sample of 700 points",
         "replicas 761 755 −0.8 % 1.02 per point",
-        "distance computations 9,800 10,412 +6.2 % 3.84 % of all pairs",
+        "candidates 9,800 10,412 +6.2 % 3.84 % of all pairs",
         "pairs 4,180 4,321 +3.4 % the result",
         "ingest 3 min 12 s rows_out 737 "
         "merge_join 2.7 s bytes 93.2 kB, largest_stack 17, pairs 4,321 cluster 0.4 s –",

@@ -85,9 +85,7 @@ def odd_numbers(example: Findings) -> dict[str, Findings]:
             curve_pairs=example.curve_pairs[:1],
             curve_in_fit=np.ones(1, bool),
         ),
-        "nothing measured": dataclasses.replace(
-            example, n_replicas=None, n_distance_computations=None, n_pairs=0
-        ),
+        "nothing measured": dataclasses.replace(example, n_replicas=None, n_candidates=None, n_pairs=0),
         "one huge cluster": dataclasses.replace(
             example, cluster_sizes=np.array([10**12]), cluster_size_counts=np.array([1])
         ),
@@ -234,7 +232,7 @@ def test_cluster_sizes__begins_a_class_at_its_first_size(example: Findings) -> N
 def test_cost__shows_expected_beside_measured(example: Findings) -> None:
     said = texts(plots.cost(example))
     assert "replicas: expected 761, measured 755 (−0.8 %)" in said
-    assert "distance computations: expected 9,800, measured 10,412 (+6.2 %)" in said
+    assert "candidates: expected 9,800, measured 10,412 (+6.2 %)" in said
     assert "pairs: expected 4,180, measured 4,321 (+3.4 %)" in said
 
 

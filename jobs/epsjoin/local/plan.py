@@ -78,7 +78,7 @@ class JoinPlan:
     k, msl, replication_budget : regular cuts: the split rule. Planned cuts: only the budget counts.
     boundaries : (n_parts - 1, w) uint8, regular cuts: the first key of each part but part 0.
     expected_rows : replicas in all parts.
-    expected_distance_computations : pairs of rows looked at: the papers' number, the counter
+    expected_candidates : pairs of rows looked at: the papers' number, the counter
         ``candidates`` of :func:`join_part`.
     expected_pairs : pairs in the result.
     sample_rows : rows that the plan looked at; the three expectations are scaled from them.
@@ -100,7 +100,7 @@ class JoinPlan:
     replication_budget: float
     boundaries: NDArray[np.uint8]
     expected_rows: float
-    expected_distance_computations: float
+    expected_candidates: float
     expected_pairs: float
     sample_rows: int
 
@@ -156,7 +156,7 @@ class JoinPlan:
 
 _PLAIN_FIELDS = (
     *("kind", "eps", "metric", "p", "n_parts", "dimensions", "width", "levels", "k", "msl"),
-    *("expected_rows", "expected_distance_computations", "expected_pairs", "sample_rows"),
+    *("expected_rows", "expected_candidates", "expected_pairs", "sample_rows"),
 )
 
 
@@ -260,7 +260,7 @@ def plan_join(
         replication_budget=float(replication_budget),
         boundaries=boundaries,
         expected_rows=rows * scale,
-        expected_distance_computations=compared * scale * scale,
+        expected_candidates=compared * scale * scale,
         expected_pairs=_expected_pairs(points, embedded, n_rows, eps, metric, seed),
         sample_rows=m,
     )

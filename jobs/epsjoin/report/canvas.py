@@ -11,7 +11,7 @@ import io
 import re
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
 from xml.etree import ElementTree
 
 import matplotlib as mpl
@@ -19,7 +19,7 @@ from matplotlib import patheffects
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.text import Annotation
+from matplotlib.text import Text
 
 from epsjoin.report.findings import Findings
 
@@ -54,6 +54,8 @@ STYLE: dict[Any, Any] = {
     "svg.hashsalt": "epsjoin",  # ids are random without
     "path.simplify": True,
 }
+
+LabelT = TypeVar("LabelT", bound=Text)
 
 Plot = Callable[[Findings], Figure]
 
@@ -161,7 +163,7 @@ def one_line(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def halo(text: Annotation) -> Annotation:
+def halo(text: LabelT) -> LabelT:
     """Mark a text that stands among data: it gets a halo in the colour of the page."""
     text.set_gid("label")
     text.set_parse_math(False)

@@ -41,8 +41,8 @@ class Findings:
     curve_radius, curve_pairs, curve_in_fit : (m,) float64, float64, bool; ``epsilon_curve`` by ascending
         radius. m may be 0.
     plan : the row of ``join_plan`` (kind, n_parts, sample_rows, expected_rows,
-        expected_distance_computations, expected_pairs); empty where there is none.
-    n_replicas, n_distance_computations : the measured sides of the plan's expectations; ``None`` where
+        expected_candidates, expected_pairs); empty where there is none.
+    n_replicas, n_candidates : the measured sides of the plan's expectations; ``None`` where
         they were not counted.
     counters : job to counter to value, all of ``job_metrics``; ``seconds`` is the job's wall-clock time.
     map_points : (n, 2) float64, x and y of a bounded sample of the points, in the coordinates' own unit.
@@ -88,7 +88,7 @@ class Findings:
     curve_in_fit: NDArray[np.bool_]
     plan: Row
     n_replicas: int | None
-    n_distance_computations: int | None
+    n_candidates: int | None
     counters: Mapping[str, Mapping[str, float]]
     map_points: NDArray[np.float64]
     map_cluster_ids: NDArray[np.int64]

@@ -187,7 +187,7 @@ def _pictures(findings: Findings) -> dict[str, Markup]:
             ("map", plots.cluster_map, "Map of the points, coloured by cluster"),
             ("curve", plots.pair_count_curve, "Pairs within a radius against the radius, both on log scales"),
             ("sizes", plots.cluster_sizes, "Number of clusters by size"),
-            ("cost", plots.cost, "Expected against measured replicas, distance computations and pairs"),
+            ("cost", plots.cost, "Expected against measured replicas, candidates and pairs"),
         )
     }
 
@@ -200,17 +200,17 @@ def _payload(outliers: Sequence[Row]) -> list[str]:
 def _cost(findings: Findings) -> list[tuple[str, Any, Any, str]]:
     """Rows of name, expected, measured and what the measured number is a share of."""
     n, plan = findings.n_points, findings.plan
-    replicas, computations = known(findings.n_replicas), known(findings.n_distance_computations)
+    replicas, candidates = known(findings.n_replicas), known(findings.n_candidates)
     all_pairs = n * (n - 1) // 2
     per_point = f"{words.measure(replicas / n, digits=3)} per point" if replicas is not None and n else ""
     share = (
-        f"{words.percent(computations / all_pairs)} of all pairs"
-        if computations is not None and all_pairs
+        f"{words.percent(candidates / all_pairs)} of all pairs"
+        if candidates is not None and all_pairs
         else ""
     )
     return [
         ("replicas", plan.get("expected_rows"), replicas, per_point),
-        ("distance computations", plan.get("expected_distance_computations"), computations, share),
+        ("candidates", plan.get("expected_candidates"), candidates, share),
         ("pairs", plan.get("expected_pairs"), findings.n_pairs, "the result"),
     ]
 

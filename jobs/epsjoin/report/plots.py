@@ -146,14 +146,14 @@ def cluster_sizes(findings: Findings) -> Figure:
 
 @styled
 def cost(findings: Findings) -> Figure:
-    """Draw what the plan expected and what the run measured: replicas, distance computations, pairs."""
+    """Draw what the plan expected and what the run measured: replicas, candidates, pairs."""
     plan = findings.plan
     lines = [
         ("replicas", known(plan.get("expected_rows")), known(findings.n_replicas)),
         (
-            "distance computations",
-            known(plan.get("expected_distance_computations")),
-            known(findings.n_distance_computations),
+            "candidates",
+            known(plan.get("expected_candidates")),
+            known(findings.n_candidates),
         ),
         ("pairs", known(plan.get("expected_pairs")), known(findings.n_pairs)),
     ]
@@ -377,8 +377,8 @@ def _fitted_line(
     low, high = (known(epsilon.get(f"exponent_{end}")) for end in ("low", "high"))
     if low is not None and high is not None:
         text += f"\n95 %: {words.measure(low, digits=3)} to {words.measure(high, digits=3)}"
-    middle = np.exp(np.log(ends).mean())
-    halo(ax.annotate(text, (middle, law(middle)), (10, -8), textcoords="offset points", va="top", color=INK))
+    # a cumulative curve rises, so the lower right corner is free
+    halo(ax.text(0.98, 0.04, text, transform=ax.transAxes, ha="right", va="bottom", color=INK))
 
 
 def _mark_eps(ax: Axes, findings: Findings, eps: float) -> None:

@@ -62,14 +62,11 @@ def join_parts(job: Job) -> dict[str, float]:
     if counters["rows"] != sum(file.rows for file in files):
         raise TableError("the parts joined fewer rows than replicas has; run merge_join again")
     tables.commit(job.lake, "pairs", job.run, [file for report in reports for file in report.files])
-    say(
-        f"merge_join: {counters['pairs']:,.0f} pairs, "
-        f"{counters['distance_computations']:,.0f} distance computations"
-    )
+    say(f"merge_join: {counters['pairs']:,.0f} pairs, {counters['candidates']:,.0f} candidates")
     return {
         **counters,
         "expected_pairs": plan_row["expected_pairs"],
-        "expected_distance_computations": plan_row["expected_distance_computations"],
+        "expected_candidates": plan_row["expected_candidates"],
     }
 
 

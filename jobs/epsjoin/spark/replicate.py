@@ -89,7 +89,7 @@ def _plan_row(plan: JoinPlan, n_points: int) -> dict[str, object]:
         "sample_rows": plan.sample_rows,
         "n_points": n_points,
         "expected_rows": plan.expected_rows,
-        "expected_distance_computations": plan.expected_distance_computations,
+        "expected_candidates": plan.expected_candidates,
         "expected_pairs": plan.expected_pairs,
         "plan": plan.to_json(),
     }

@@ -72,7 +72,7 @@ def gather(job: Job) -> dict[str, Any]:
         curve_in_fit=curve["in_fit"].to_numpy(zero_copy_only=False),
         plan=tables.read_small(lake, "join_plan", run).drop_columns(["plan"]).to_pylist()[0],
         n_replicas=tables.count(lake, "replicas", run),
-        n_distance_computations=_whole(counters.get("merge_join", {}).get("distance_computations")),
+        n_candidates=_whole(counters.get("merge_join", {}).get("candidates")),
         counters=counters,
         map_points=np.column_stack([_column(shown, x), _column(shown, y)]),
         map_cluster_ids=shown["cluster_id"].to_numpy(),
