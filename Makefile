@@ -1,6 +1,6 @@
 # Everything that is done with this project, by name. Needs Python 3.11, a JDK 17 and make.
 PYTHON ?= python3.11
-LAKE ?= $(CURDIR)/lake
+EPSJOIN_LAKE ?= file://$(CURDIR)/lake
 DEMO_RUN ?= 2023-06-01
 
 JOBS := .venv/.installed
@@ -11,7 +11,7 @@ PIP := bin/pip --disable-pip-version-check install --quiet --require-hashes
 # a setting of the person's shell must not reach a test
 PYTEST := env PYTHONPATH=$(CURDIR)/jobs .venv/bin/python -m pytest
 
-.PHONY: help setup doctor demo test test-kernels test-spark test-dags test-end-to-end check bench lock clean
+.PHONY: help setup doctor demo test test-kernels test-spark test-dags test-end-to-end check bench lock clean machine
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -23,8 +23,8 @@ doctor: ## what this machine has and lacks, each with its remedy
 	@$(PYTHON) jobs/epsjoin/doctor.py
 
 demo: setup ## the main job on real data, by Airflow; ends in a report with pictures
-	@EPSJOIN_LAKE=file://$(LAKE) bin/airflow run navaids $(DEMO_RUN)
-	@bin/epsjoin show --lake $(LAKE) --dataset navaids --run $(DEMO_RUN)
+	@EPSJOIN_LAKE=$(EPSJOIN_LAKE) bin/airflow run navaids $(DEMO_RUN)
+	@bin/epsjoin show --lake $(EPSJOIN_LAKE) --dataset navaids --run $(DEMO_RUN)
 
 test: setup check test-kernels test-spark test-dags test-end-to-end ## everything that CI checks
 
@@ -59,24 +59,23 @@ lock: ## new lock files from requirements/*.in (asks the package index)
 clean: ## forget environments, caches, tables
 	rm -rf .venv .venv-airflow .cache .airflow lake
 
-.cache/.machine:
+machine:
 	@$(PYTHON) jobs/epsjoin/doctor.py --machine --quiet
-	@mkdir -p .cache && touch $@
 
-$(JOBS): requirements/jobs.txt | .cache/.machine
+$(JOBS): requirements/jobs.txt | machine
 	$(PYTHON) -m venv .venv
 	.venv/$(PIP) -r $<
 	@touch $@
 
-$(AIRFLOW): requirements/airflow.txt | .cache/.machine
+$(AIRFLOW): requirements/airflow.txt | machine
 	$(PYTHON) -m venv .venv-airflow
 	.venv-airflow/$(PIP) -r $<
 	@touch $@
 
 $(JARS): conf/delta-jars.sha256 $(JOBS)
-	bin/fetch-delta-jars
+	env -u DELTA_JARS bin/fetch-delta-jars
 	@touch $@
 
 $(DATABASE): $(AIRFLOW) conf/pools.json
-	bin/airflow setup > /dev/null
+	env -u AIRFLOW_HOME bin/airflow setup > /dev/null
 	@touch $@

@@ -46,6 +46,13 @@ def test_load_source__gives_latitude_and_longitude_their_range() -> None:
     assert (source.column("lon").minimum, source.column("lon").maximum) == (-180, 180)
 
 
+HAVERSINE = {
+    "customProperties.1.value": "haversine",
+    "schema.0.properties.0.customProperties.0.value": "latitude",
+    "schema.0.properties.1.customProperties.0.value": "longitude",
+}
+
+
 def broken(tmp_path: Path, change: dict[str, Any]) -> Path:
     body = yaml.safe_load((CONTRACTS / "landmarks.odcs.yaml").read_text())
     for path, value in change.items():
@@ -73,10 +80,43 @@ def broken(tmp_path: Path, change: dict[str, Any]) -> Path:
             "interval must be one of day, week, month, quarter, year",
         ),
         ({"customProperties.0.property": "intervall"}, r"unknown customProperties \['intervall'\]"),
-        ({"customProperties.3.value": 1.5}, r"max_quarantine_share must lie in \[0, 1\), not 1.5"),
+        ({"customProperties.3.value": 1.5}, r"max_quarantine_share must be a number in \[0, 1\), not 1.5"),
+        (
+            {"customProperties.3.value": "lots"},
+            r"max_quarantine_share must be a number in \[0, 1\), not 'lots'",
+        ),
+        (
+            {"customProperties.2.value": "miles", **HAVERSINE},
+            "haversine distances are in km, unit cannot be 'miles'",
+        ),
+        ({"customProperties.4.value": "eps"}, "defaults must map parameters to values, not 'eps'"),
+        (
+            {"customProperties.1.value": "euclid"},
+            "metric must be one of euclidean, manhattan, chebyshev, haversine",
+        ),
+        ({"schema.0.properties.0.name": "Lat"}, "two columns have the same name"),
+        ({"schema.0.properties.0.name": "RUN"}, "column RUN: the points table has a column of that name"),
+        (
+            {"schema.0.properties.0.name": "sepal.length"},
+            "column 'sepal.length': a name begins with a letter",
+        ),
+        ({"schema.0.properties.0.name": "_line"}, "column '_line': a name begins with a letter"),
+        (
+            {"schema.0.properties.0.customProperties.0.value": "latitude"},
+            "two columns have the role latitude",
+        ),
         ({"schema.0.properties.0.name": "point"}, "column point: the points table has a column of that name"),
         ({"schema.0.properties.0.name": "lat"}, "two columns have the same name"),
         ({"schema.0.properties.0.primaryKey": True}, "lon cannot be key and coordinate at once"),
+        (
+            {
+                "schema.0.properties.0.customProperties.0.value": "payload",
+                "schema.0.properties.0.logicalType": "date",
+                "schema.0.properties.0.logicalTypeOptions": {"minimum": "2020-01-01"},
+                "schema.0.properties.1.customProperties.0.value": "coordinate",
+            },
+            "column lon: minimum and maximum are for numbers, not for a date",
+        ),
         ({"schema.0.properties.0.logicalType": "string"}, "coordinate lon must be a number or an integer"),
         ({"schema.0.properties.0.customProperties.0.value": "x"}, "role must be one of payload, coordinate"),
         (
@@ -91,6 +131,12 @@ def test_load_source__says_what_is_wrong_and_where(
 ) -> None:
     with pytest.raises(ContractError, match=sentence):
         load_source(broken(tmp_path, change), "broken")
+
+
+def test_load_source__requires_every_coordinate(tmp_path: Path) -> None:
+    """A missing one would be NaN, and NaN is on no side of a cut."""
+    folder = broken(tmp_path, {"schema.0.properties.0.required": False})
+    assert load_source(folder, "broken").column("lon").required
 
 
 def test_load_source__names_the_file_that_is_missing(tmp_path: Path) -> None:

@@ -15,6 +15,13 @@ def test_from_json__puts_the_persons_values_over_the_data_sets() -> None:
     assert (params.min_pts, params.eps, params.seed, params.cuts) == (7, 2.5, 3, "planned")
 
 
+@pytest.mark.parametrize("way", ["neighbours", "pairs", "k_distance_quantile"])
+def test_from_json__a_way_to_choose_eps_beats_the_data_sets_own_eps(way: str) -> None:
+    params = RunParams.from_json(f'{{"{way}": 0.5}}', {"eps": 2.5, "pairs": 7.0, "min_pts": 5})
+    assert (params.eps, getattr(params, way), params.min_pts) == (None, 0.5, 5)
+    assert way == "pairs" or params.pairs is None
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [

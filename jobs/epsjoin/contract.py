@@ -28,8 +28,13 @@ ROLES = ("payload", "coordinate", "latitude", "longitude")
 DEGREES = {"latitude": 90.0, "longitude": 180.0}
 """Roles of a coordinate in degrees, and how far from zero it can be."""
 
+METRICS = ("euclidean", "manhattan", "chebyshev", "haversine")
+
 RESERVED = ("run", "id", "point")
 """Columns that ``points`` has of its own; only a single integer key column may be called ``id``."""
+
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+"""Names that mean the same to Delta, Spark and pyarrow: no dot, no blank, no quote."""
 
 
 @dataclass(frozen=True)
@@ -138,8 +143,8 @@ def load_source(contracts: Path, name: str) -> SourceContract:
         longitude=place.get("longitude", ""),
         metric=str(extra.pop("metric", "euclidean")),
         unit=str(extra.pop("unit", "")),
-        max_quarantine_share=float(extra.pop("max_quarantine_share", 0.0)),
-        defaults=dict(extra.pop("defaults", {})),
+        max_quarantine_share=extra.pop("max_quarantine_share", 0.0),
+        defaults=extra.pop("defaults", {}),
     )
     if extra:
         raise ContractError(f"{file}: unknown customProperties {sorted(extra)}")
@@ -151,9 +156,13 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
     def refuse(what: str) -> None:
         raise ContractError(f"{file}: {what}")
 
-    if len({column.name for column in source.columns}) != len(source.columns):
-        refuse("two columns have the same name")
+    if len({column.name.lower() for column in source.columns}) != len(source.columns):
+        refuse("two columns have the same name (upper and lower case are the same to Spark)")
     for name, role in roles.items():
+        if not NAME.fullmatch(name):
+            refuse(f"column {name!r}: a name begins with a letter, then come letters, digits, _ and -")
+        if role in DEGREES and list(roles.values()).count(role) > 1:
+            refuse(f"two columns have the role {role}")
         if role not in ROLES:
             refuse(f"column {name}: role must be one of {', '.join(ROLES)}, not {role!r}")
     if not source.path:
@@ -162,19 +171,26 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
         refuse(f"servers[0].format must be one of {', '.join(FORMATS)}, not {source.format!r}")
     if source.interval not in INTERVALS:
         refuse(f"interval must be one of {', '.join(INTERVALS)}, not {source.interval!r}")
-    if not 0 <= source.max_quarantine_share < 1:
-        refuse(f"max_quarantine_share must lie in [0, 1), not {source.max_quarantine_share}")
+    share = source.max_quarantine_share
+    if not isinstance(share, (int, float)) or not 0 <= share < 1:
+        refuse(f"max_quarantine_share must be a number in [0, 1), not {share!r}")
+    if not isinstance(source.defaults, dict):
+        refuse(f"defaults must map parameters to values, not {source.defaults!r}")
+    if source.metric not in METRICS:
+        refuse(f"metric must be one of {', '.join(METRICS)}, not {source.metric!r}")
     if not source.coordinates:
         refuse("no column has the role coordinate, latitude or longitude (customProperties: role)")
     if bool(source.latitude) != bool(source.longitude):
         refuse("latitude and longitude come together")
     if source.metric == "haversine" and source.coordinates != (source.latitude, source.longitude):
         refuse("haversine takes two coordinates, latitude before longitude, with these roles")
+    if source.metric == "haversine" and source.unit != "km":
+        refuse(f"haversine distances are in km, unit cannot be {source.unit!r}")
     for column in source.columns:
         if column.type not in TYPES:
             refuse(f"column {column.name}: logicalType must be one of {', '.join(TYPES)}")
         is_integer_id = source.key == ("id",) and column.type == "integer"
-        if column.name in RESERVED and not (column.name == "id" and is_integer_id):
+        if column.name.lower() in RESERVED and not (column.name == "id" and is_integer_id):
             refuse(
                 f"column {column.name}: the points table has a column of that name; rename it in the source"
             )
@@ -183,6 +199,10 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
             refuse(f"coordinate {name} must be a number or an integer")
         if name in source.key:
             refuse(f"{name} cannot be key and coordinate at once")
+    for column in source.columns:
+        is_bounded = column.minimum is not None or column.maximum is not None
+        if is_bounded and column.type not in ("integer", "number"):
+            refuse(f"column {column.name}: minimum and maximum are for numbers, not for a {column.type}")
 
 
 def load_table(contracts: Path, name: str, source: SourceContract | None = None) -> TableContract:
@@ -233,7 +253,9 @@ def _column(file: Path, body: Mapping[str, Any], type_: str) -> Column:
 
 
 def _bounded(column: Column, role: str) -> Column:
-    """The column with the range that its role gives it, where the contract gives none."""
+    """The column with what its role gives it: a coordinate is required, a place on a map has its range."""
+    if role != "payload":
+        column = replace(column, required=True)
     limit = DEGREES.get(role)
     if limit is None:
         return column

@@ -117,10 +117,12 @@ class RunParams:
         if not isinstance(given, dict):
             raise ArgumentError(f"--params must be a JSON object, not {type(given).__name__}")
         known = {field.name for field in fields(cls)}
-        merged = {
-            **(defaults or {}),
-            **{name: value for name, value in given.items() if value is not None},
-        }
+        given = {name: value for name, value in given.items() if value is not None}
+        # who says how eps shall be chosen does not want the data set's own eps or way of choosing it
+        ways = ("eps", "pairs", "k_distance_quantile", "neighbours")
+        is_chosen = any(way in given for way in ways)
+        kept = {name: v for name, v in (defaults or {}).items() if not (is_chosen and name in ways)}
+        merged = {**kept, **given}
         unknown = sorted(set(merged) - known)
         if unknown:
             raise ArgumentError(f"unknown parameter {unknown[0]!r}; known are {', '.join(sorted(known))}")

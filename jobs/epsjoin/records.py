@@ -15,7 +15,7 @@ import math
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import IO, Any, NamedTuple, cast
 
 import pyarrow as pa
@@ -27,11 +27,33 @@ from epsjoin.errors import DataRefusedError
 MAX_FIELD = 131_072
 """Characters that a CSV field may have: an unclosed quote must not swallow the rest of a file."""
 
+VALUE = r"(?s): ['\"].*"
+"""The part of a reason that is dropped to count by its kind; Python and Java read this pattern alike."""
+
+BUFFER = 1 << 20
 INT64 = range(-(2**63), 2**63)
-_INTEGER = re.compile(r"[+-]?[0-9]+")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,100}")  # int() refuses thousands of digits with a sentence of its own
+_NOT_PYTHON = (ValueError, OverflowError, KeyError)
+"""What pyarrow raises for a value that Python has no object for; KeyError: an unknown time zone."""
+
 _NUMBER = re.compile(
     r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|infinity|nan)", re.IGNORECASE
 )
+
+
+def refusal(kind: str, value: object = None) -> str:
+    """The reason why a record is refused: its kind, then the value in quotes.
+
+    Kinds are fixed sentences about the columns of a contract, so there are few of them, however many
+    records are bad; whatever differs from record to record belongs into the value. No column's name and
+    no sentence has a quote after a colon, so the kind can be had back from the reason.
+    """
+    return kind if value is None else f"{kind}: {str(value)[:80]!r}"
+
+
+def kind_of(reason: str) -> str:
+    """A reason without the value that caused it, to count by."""
+    return re.sub(VALUE, "", reason)
 
 
 class Record(NamedTuple):
@@ -40,7 +62,8 @@ class Record(NamedTuple):
     Parameters
     ----------
     line : line (CSV, JSON) or row (Parquet) where it begins, 1 is the first.
-    raw : the record as it stands in the file; bytes that are not UTF-8 as ``\xNN``.
+    raw : the record as it stands in the file (Parquet: the contract's columns of it); bytes that are not
+        UTF-8 as ``\xNN``.
     values : typed values in the contract's column order; ``None`` where there is a reason.
     reason : what is wrong with it; ``None`` where it can be used.
     """
@@ -86,13 +109,16 @@ class Reading:
             raise DataRefusedError(f"{self.name}: the file has {what}")
 
     def _decompressed(self) -> IO[bytes]:
+        # neither a raw stream nor GzipFile is quick at giving lines; a BufferedReader over it is
+        stream: Any = io.BufferedReader(cast("io.RawIOBase", self._stream), BUFFER)
         if self.name.endswith(".gz"):
-            return cast("IO[bytes]", gzip.GzipFile(fileobj=self._stream, mode="rb"))
-        return self._stream
+            stream = io.BufferedReader(cast("io.RawIOBase", gzip.GzipFile(fileobj=stream)), BUFFER)
+        return cast("IO[bytes]", stream)
 
     def _csv(self) -> Iterator[Record]:
         # utf-8-sig drops a byte-order mark; surrogateescape keeps bad bytes, so a bad row costs one row
         text = io.TextIOWrapper(self._decompressed(), "utf-8-sig", errors="surrogateescape", newline="")
+        csv.field_size_limit(MAX_FIELD)
         taken: list[str] = []
 
         def lines() -> Iterator[str]:
@@ -114,22 +140,19 @@ class Reading:
             except StopIteration:
                 return
             except csv.Error as error:
-                if "field larger" in str(error) or "unexpected end" in str(error):
-                    raise DataRefusedError(
-                        f"{self.name}: line {begin}: a quoted field begins here and does not end"
-                    ) from error
-                fields, problem = [], f"not CSV: {error}"
+                if fault := _fatal_csv(error):
+                    raise DataRefusedError(f"{self.name}: line {begin}: {fault}") from error
+                fields, problem = [], refusal("not CSV: text after the end of a quoted field")
             else:
-                problem = (
-                    ""
-                    if len(fields) == len(header)
-                    else f"{len(fields)} fields, the header has {len(header)}"
-                )
+                problem = ""
+                if len(fields) != len(header):
+                    counts = f"{len(fields)}, not {len(header)}"
+                    problem = refusal("not as many fields as the header has", counts)
             line = reader.line_num
             raw = "".join(taken)
             taken.clear()
             if not problem and not raw.isascii() and _has_bad_bytes(raw):
-                problem = "not UTF-8"
+                problem = refusal("not UTF-8")
             if problem:
                 if fields == [] and not raw.strip():
                     continue  # a blank line is no record
@@ -142,69 +165,135 @@ class Reading:
         try:
             header = next(reader, None)
         except csv.Error as error:
-            raise DataRefusedError(f"{self.name}: line 1: the header is not CSV: {error}") from error
+            fault = _fatal_csv(error) or f"the header is not CSV: {error}"
+            raise DataRefusedError(f"{self.name}: line 1: {fault}") from error
         if header is None:
             return None
-        self.found_columns = [name.encode("utf-8", "backslashreplace").decode() for name in header]
-        self._require(header)
-        doubled = [name for name in header if header.count(name) > 1 and name in self._wanted()]
-        if doubled:
-            raise DataRefusedError(f"{self.name}: column {doubled[0]!r} occurs more than once in the header")
+        self.found_columns = [_printable(name) for name in header]
+        self._require(self._wanted())
         return header
 
     def _wanted(self) -> list[str]:
         return [column.name for column in self.source.columns]
 
-    def _require(self, found: Sequence[str]) -> None:
-        missing = [name for name in self._wanted() if name not in found]
+    def _require(self, wanted: Sequence[str]) -> None:
+        missing = [name for name in wanted if name not in self.found_columns]
         if missing:
             raise DataRefusedError(
                 f"{self.name}: column {', '.join(map(repr, missing))} is missing; "
-                f"the file has {', '.join(found)}"
+                f"the file has {', '.join(self.found_columns)}"
             )
+        for name in wanted:
+            if self.found_columns.count(name) > 1:
+                raise DataRefusedError(f"{self.name}: column {name!r} occurs more than once in the header")
 
     def _json(self) -> Iterator[Record]:
         seen: dict[str, None] = {}
         for number, line in enumerate(self._decompressed(), 1):
             if not line.strip():
                 continue
-            raw = line.decode("utf-8-sig" if number == 1 else "utf-8", "backslashreplace").rstrip("\r\n")
-            try:
-                body = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
-            except UnicodeDecodeError:
-                yield Record(number, raw, None, "not UTF-8")
-                continue
-            except (json.JSONDecodeError, RecursionError) as error:
-                yield Record(number, raw, None, f"not JSON: {error}")
-                continue
-            if not isinstance(body, dict):
-                yield Record(number, raw, None, f"not a JSON object but {type(body).__name__}")
+            encoding = "utf-8-sig" if number == 1 else "utf-8"
+            raw = line.decode(encoding, "backslashreplace").rstrip("\r\n")
+            body, problem = _json_object(line, encoding)
+            if body is None:
+                yield Record(number, raw, None, problem)
                 continue
             seen.update(dict.fromkeys(body))
             values, reason = _convert(self.source.columns, [body.get(c) for c in self._wanted()], _from_value)
             yield Record(number, raw, values, reason)
-        self.found_columns = list(seen)
-        if seen:
-            self._require([*seen, *(c.name for c in self.source.columns if not c.required)])
+        self.found_columns = [name.encode("utf-8", "backslashreplace").decode() for name in seen]
+        if seen:  # a record may leave out what is not required, and so may all of them
+            self._require([column.name for column in self.source.columns if column.required])
 
     def _parquet(self) -> Iterator[Record]:
         try:
             file = pq.ParquetFile(self._stream)
-        except (pa.ArrowInvalid, OSError) as error:
+            self.found_columns = list(file.schema_arrow.names)
+        except (pa.ArrowInvalid, OSError, UnicodeDecodeError) as error:
             raise DataRefusedError(f"{self.name}: not a Parquet file: {error}") from error
-        self.found_columns = list(file.schema_arrow.names)
-        self._require(self.found_columns)
+        wanted = self._wanted()
+        self._require(wanted)
         row = 0
         try:
-            for batch in file.iter_batches(10_000):
-                for body in batch.to_pylist():
+            for batch in file.iter_batches(10_000, columns=wanted):
+                for body, problem in _parquet_rows(batch.select(wanted)):
                     row += 1
-                    values, reason = _convert(
-                        self.source.columns, [body[c] for c in self._wanted()], _from_value
-                    )
-                    yield Record(row, json.dumps(body, default=str, ensure_ascii=False), values, reason)
+                    raw = json.dumps(body, default=str, ensure_ascii=False)
+                    if problem is not None:
+                        yield Record(row, raw, None, problem)
+                        continue
+                    values, reason = _convert(self.source.columns, list(body.values()), _from_value)
+                    yield Record(row, raw, values, reason)
         except (pa.ArrowInvalid, OSError) as error:
             raise DataRefusedError(f"{self.name}: broken after {row} rows: {error}") from error
+
+
+def _fatal_csv(error: csv.Error) -> str | None:
+    """What is wrong from here on, where the reader cannot know where the next record begins."""
+    if "field larger" in str(error):
+        return f"a field longer than {MAX_FIELD:,} characters begins here; is a quote missing?"
+    return "a quoted field begins here and does not end" if "unexpected end" in str(error) else None
+
+
+def _json_object(line: bytes, encoding: str) -> tuple[dict[str, Any] | None, str]:
+    try:
+        body = json.loads(line.decode(encoding).rstrip("\r\n"))
+    except UnicodeDecodeError:
+        return None, refusal("not UTF-8")
+    except json.JSONDecodeError as error:
+        return None, refusal("not JSON", f"{error.msg} at column {error.colno}")
+    except RecursionError:
+        return None, refusal("not JSON", "nested too deep")
+    except ValueError:  # int() refuses thousands of digits
+        return None, refusal("not JSON", "a number has too many digits")
+    if not isinstance(body, dict):
+        return None, refusal("not a JSON object", type(body).__name__)
+    return body, ""
+
+
+def _parquet_rows(batch: pa.RecordBatch) -> Iterator[tuple[dict[str, Any], str | None]]:
+    """The rows of a batch, each with the reason why a value of it cannot be had in Python.
+
+    One such value makes ``to_pylist`` raise for all rows; those without one must not pay for it.
+    """
+    try:
+        bodies = batch.to_pylist()
+    except _NOT_PYTHON:
+        for row in range(batch.num_rows):
+            yield _parquet_row(batch.slice(row, 1))
+    else:
+        for body in bodies:
+            yield body, None
+
+
+def _parquet_row(row: pa.RecordBatch) -> tuple[dict[str, Any], str | None]:
+    body: dict[str, Any] = {}
+    problem: str | None = None
+    for name, column in zip(row.schema.names, row.columns, strict=True):
+        try:
+            body[name] = column[0].as_py()
+        except _NOT_PYTHON as error:
+            body[name] = _shown(column)
+            # any other sentence is pyarrow's, and may hold the value
+            known = isinstance(error, (UnicodeError, OverflowError))
+            kind = _kind_of_error(error) if known else "cannot be read"
+            problem = problem or refusal(f"{name}: {kind}", body[name])
+    return body, problem
+
+
+def _shown(column: pa.Array) -> str:
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()  # or the text would be that of the whole dictionary
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        data: bytes = column.cast(pa.large_binary())[0].as_py()
+        return data.decode("utf-8", "backslashreplace")
+    return str(column.to_string(skip_new_lines=True))
+
+
+def _kind_of_error(error: Exception) -> str:
+    if isinstance(error, UnicodeError):
+        return "not UTF-8"
+    return "out of range" if isinstance(error, OverflowError) else str(error)
 
 
 def _has_bad_bytes(text: str) -> bool:
@@ -222,21 +311,25 @@ def _convert(
     for column, given in zip(columns, fields, strict=True):
         if given is None or given == "":
             if column.required:
-                return None, f"{column.name}: missing"
+                return None, refusal(f"{column.name}: missing")
             values.append(None)
             continue
         try:
             value = convert(column, given)
-        except ValueError as error:
-            return None, f"{column.name}: {error}: {str(given)[:80]!r}"
+        except (ValueError, OverflowError) as error:
+            return None, refusal(f"{column.name}: {_kind_of_error(error)}", given)
         if column.type == "number" and not math.isfinite(value):
-            return None, f"{column.name}: not finite: {str(given)[:80]!r}"
+            return None, refusal(f"{column.name}: not finite", given)
         if column.minimum is not None and value < column.minimum:
-            return None, f"{column.name}: {value} is below {column.minimum}"
+            return None, refusal(f"{column.name}: below {_limit(column.minimum)}", given)
         if column.maximum is not None and value > column.maximum:
-            return None, f"{column.name}: {value} is above {column.maximum}"
+            return None, refusal(f"{column.name}: above {_limit(column.maximum)}", given)
         values.append(value)
     return tuple(values), None
+
+
+def _limit(number: float) -> str:
+    return str(number).removesuffix(".0")
 
 
 def _from_text(column: Column, text: str) -> Any:
@@ -260,6 +353,7 @@ def _from_text(column: Column, text: str) -> Any:
 
 def _from_value(column: Column, value: Any) -> Any:
     if column.type == "string" and isinstance(value, str):
+        value.encode()  # JSON can write half a surrogate pair, which no file can hold
         return value
     if column.type == "number" and isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)
@@ -270,8 +364,8 @@ def _from_value(column: Column, value: Any) -> Any:
     if column.type in ("date", "timestamp"):
         if isinstance(value, str):
             return _from_iso(column, value)
-        if isinstance(value, datetime) and column.type == "timestamp":
-            return value
+        if isinstance(value, datetime) and column.type == "timestamp" and value == value:  # not NaT
+            return _in_range(value)
         if isinstance(value, date) and not isinstance(value, datetime) and column.type == "date":
             return value
     raise ValueError(f"not of type {column.type}")
@@ -279,9 +373,17 @@ def _from_value(column: Column, value: Any) -> Any:
 
 def _from_iso(column: Column, text: str) -> date | datetime:
     try:
-        return date.fromisoformat(text) if column.type == "date" else datetime.fromisoformat(text)
+        value = date.fromisoformat(text) if column.type == "date" else datetime.fromisoformat(text)
     except ValueError as error:
         raise ValueError(f"not an ISO {column.type}") from error
+    return _in_range(value) if isinstance(value, datetime) else value
+
+
+def _in_range(value: datetime) -> datetime:
+    """The value, if it is within the years 1 to 9999 in UTC too, as the tables hold it."""
+    if value.tzinfo is not None:
+        value.astimezone(UTC)
+    return value
 
 
 def key_id(source: SourceContract, values: Sequence[Any]) -> int | str:
@@ -295,9 +397,9 @@ def key_id(source: SourceContract, values: Sequence[Any]) -> int | str:
     keys = [values[names.index(name)] for name in source.key]
     for name, value in zip(source.key, keys, strict=True):
         if value is None:
-            return f"{name}: missing key"
+            return refusal(f"{name}: missing key")
     if len(keys) == 1 and isinstance(keys[0], int) and not isinstance(keys[0], bool):
-        return keys[0] if keys[0] != -1 else f"{source.key[0]}: -1 is kept for noise: '-1'"
+        return keys[0] if keys[0] != -1 else refusal(f"{source.key[0]}: -1 is kept for noise", -1)
     digest = hashlib.blake2b(digest_size=8)
     for value in keys:
         encoded = value.isoformat() if isinstance(value, (date, datetime)) else str(value)

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from sklearn.cluster import DBSCAN
 
-from epsjoin.errors import BudgetError, DataRefusedError
+from epsjoin.errors import BudgetError, DataRefusedError, TableError
 from epsjoin.local.cluster import ROLES, dbscan_from_pairs
 from epsjoin.local.outliers import lof_from_neighbours, nearest_within, rank
-from epsjoin.spark import tables
+from epsjoin.spark import tables, tasks
 from epsjoin.spark.cluster import find_clusters
 from epsjoin.spark.fit_epsilon import choose_epsilon
 from epsjoin.spark.ingest import ingest
@@ -29,6 +29,7 @@ from epsjoin.spark.job import Job
 from epsjoin.spark.merge_join import join_parts
 from epsjoin.spark.outliers import score_outliers
 from epsjoin.spark.replicate import write_replicas
+from epsjoin.spark.tables import Lake
 
 DATA = REPO / "tests" / "data"
 EXPECTED = json.loads((DATA / "expected.json").read_text())
@@ -180,12 +181,16 @@ def test_chain__again_gives_the_same_tables_and_leaves_other_runs_alone(
     for step in STEPS:
         step(job)
     once = {table: content(job, table) for table in written}
-    job.spark.conf.set("spark.sql.shuffle.partitions", 5)
+    other = {"spark.sql.shuffle.partitions": "5", "spark.sql.execution.arrow.maxRecordsPerBatch": "77"}
+    usual = {name: str(job.spark.conf.get(name)) for name in other}
     try:
+        for name, value in other.items():
+            job.spark.conf.set(name, value)
         for step in STEPS:
             step(job)
     finally:
-        job.spark.conf.set("spark.sql.shuffle.partitions", 2)
+        for name, value in usual.items():
+            job.spark.conf.set(name, value)
     for table in written:
         assert content(job, table).equals(once[table]), table
         assert tables.files_of(earlier.lake, table, earlier.run) == of_earlier[table], table
@@ -206,6 +211,36 @@ def test_replicate__makes_replicas_and_keeps_to_the_budget(make_job: JobMaker, t
     assert counters["rows"] == tables.count(job.lake, "replicas", RUN)
 
 
+def test_merge_join__takes_no_replicas_of_another_plan(
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if replicate had been killed between its two tables."""
+    job = job_on(make_job, tmp_path, pendigits()[:500], {"eps": 0.3})
+    for step in JOIN_STEPS:
+        step(job)
+
+    def killed(lake: Lake, table: str, *rest: object, **also: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tables, "write_slice", killed)
+    with pytest.raises(KeyboardInterrupt):
+        write_replicas(replace(job, params=replace(job.params, n_parts=3)))
+    monkeypatch.undo()
+    with pytest.raises(
+        TableError, match="replicas of run 2023-06-01 was made from other tables .* run replicate again"
+    ):
+        join_parts(job)
+
+
+def test_cluster__takes_no_pairs_of_points_that_are_gone(make_job: JobMaker, tmp_path: Path) -> None:
+    job = job_on(make_job, tmp_path, pendigits()[:500], {"eps": 0.3})
+    for step in (*JOIN_STEPS, ingest):
+        step(job)
+    for step, table in ((join_parts, "replicas"), (find_clusters, "pairs")):
+        with pytest.raises(TableError, match=f"{table} of run 2023-06-01 was made from other tables"):
+            step(job)
+
+
 def test_fit_epsilon__refuses_too_many_pairs_and_names_the_eps_that_fits(
     make_job: JobMaker, tmp_path: Path
 ) -> None:
@@ -217,11 +252,49 @@ def test_fit_epsilon__refuses_too_many_pairs_and_names_the_eps_that_fits(
         choose_epsilon(job)
 
 
+def test_cluster__min_pts_of_one_makes_every_point_core(make_job: JobMaker, tmp_path: Path) -> None:
+    job = job_on(make_job, tmp_path, np.array([[0.0], [1.0], [5.0]]), {"eps": 1.5, "min_pts": 1})
+    for step in STEPS:
+        step(job)
+    cluster_id, role, degree = column(job, "clusters", "id", "cluster_id", "role", "degree")
+    assert cluster_id.tolist() == [0, 0, 2]
+    assert role.tolist() == ["core"] * 3
+    assert degree.tolist() == [2, 2, 1]
+
+
+def test_replicate_and_merge_join__notice_rows_lost_on_the_way(
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if a task's report had not arrived, or a file had been read twice."""
+    job = job_on(make_job, tmp_path, pendigits()[:500], {"eps": 0.3})
+    for step in JOIN_STEPS[:3]:
+        step(job)
+    collect = tasks.collect_reports
+    monkeypatch.setattr(tasks, "collect_reports", lambda frame: collect(frame)[1:])
+    with pytest.raises(TableError, match="the parts joined fewer rows than replicas has"):
+        join_parts(job)
+    monkeypatch.setattr(tasks, "collect_reports", lambda frame: collect(frame) * 2)
+    with pytest.raises(TableError, match="1,000 points were read, the log says 500"):
+        write_replicas(job)
+
+
+def test_replicate__refuses_too_many_pairs_where_no_power_law_does(
+    make_job: JobMaker, tmp_path: Path
+) -> None:
+    job = job_on(make_job, tmp_path, np.zeros((200, 2)), {"eps": 1.0, "max_pairs": 1000})
+    for step in JOIN_STEPS[:2]:
+        step(job)
+    with pytest.raises(BudgetError, match=r"about 19,900 pairs are expected within eps 1, 1,000 are allowed"):
+        write_replicas(job)
+
+
 def test_merge_join__stops_when_more_pairs_appear_than_allowed(make_job: JobMaker, tmp_path: Path) -> None:
     job = job_on(make_job, tmp_path, pendigits()[:1000], {"eps": 0.3})
     for step in JOIN_STEPS[:3]:
         step(job)
-    with pytest.raises(BudgetError, match=r"more than 100 pairs \(max_pairs\) lie within eps 0.3"):
+    with pytest.raises(
+        BudgetError, match=r"more than 100 pairs \(max_pairs\) lie within eps 0.3, [\d,]+ were"
+    ):
         join_parts(replace(job, params=replace(job.params, max_pairs=100)))
     assert not tables.has_slice(job.lake, "pairs", RUN)
 

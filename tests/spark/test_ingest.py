@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 from datetime import date
 from pathlib import Path
@@ -13,12 +14,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from conftest import RUN, JobMaker, coordinate, key
+from pyspark.sql import DataFrame
 
 from epsjoin.errors import DataRefusedError, NothingToDoError, TableError
 from epsjoin.spark import ingest as ingest_step
-from epsjoin.spark import tables
-from epsjoin.spark.ingest import ingest, interval_of
+from epsjoin.spark import report as report_step
+from epsjoin.spark import tables, tasks
+from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job
+from epsjoin.spark.snapshot import find_snapshot, interval_of
+from epsjoin.spark.tasks import TaskReport
 
 XY = [key(), coordinate("x"), coordinate("y"), {"name": "name", "logicalType": "string"}]
 GOOD = "id,x,y,name\n1,0.5,1.5,a\n2,2.5,3.5,b\n3,4.5,5.5,c\n"
@@ -66,7 +71,7 @@ def test_ingest__quarantines_each_bad_row_with_line_reason_and_raw_record(
         4: "x: not a number: 'zero'",
         5: "x: not finite: 'nan'",
         6: "y: not finite: '1e999'",
-        7: "3 fields, the header has 4",
+        7: "not as many fields as the header has: '3, not 4'",
         8: "not UTF-8",
         9: "id: missing",
         10: "id: not a 64-bit integer: '9.5'",
@@ -89,9 +94,9 @@ def test_ingest__keeps_the_first_of_equal_rows_and_none_of_a_key_with_different_
     assert by_line(job) == {
         4: "key: the same row again",
         8: "key: the same row again",
-        3: "key: 3 rows with one key differ",
-        6: "key: 3 rows with one key differ",
-        7: "key: 3 rows with one key differ",
+        3: "key: rows with one key differ: '3 rows'",
+        6: "key: rows with one key differ: '3 rows'",
+        7: "key: rows with one key differ: '3 rows'",
     }
 
 
@@ -105,21 +110,15 @@ def test_ingest__tells_composite_keys_apart(make_job: JobMaker, tmp_path: Path) 
 def test_settle__finds_two_keys_with_one_id(make_job: JobMaker) -> None:
     """Staged by hand: nobody can wait for two keys with one 64-bit hash."""
     job = make_job([key("a", "string", 1), coordinate("x")])
-    row = {
-        "_slot": 7,
-        "_kind": 0,
-        "_file": 0,
-        "_source": "s",
-        "_raw": "",
-        "_id": 7,
-        "_digest": b"equal",
-        "x": 0.0,
-    }
-    staged = [{**row, "_line": 2, "a": "hot"}, {**row, "_line": 3, "a": "cold"}]
-    report = tables.TaskReport()
+    id_ = 2**60 + 1  # no float64 has this value
+    row = {"_slot": id_, "_what": 0, "_file": 0, "_source": "s", "_raw": "", "_line": 2}
+    good = {**row, "_id": id_, "_digest": b"equal", "x": 0.0}
+    refused = {**row, "_slot": id_ + 1, "_line": 4, "_reason": "x: missing"}
+    staged = [{**good, "a": "hot"}, {**good, "_line": 3, "a": "cold"}, refused]
+    report = TaskReport()
     schema = ingest_step._staged_schema(job.lake)
     ingest_step._settle(job.lake.source, pa.Table.from_pylist(staged, schema), report)
-    assert report.refused == ["two keys have the same id 7: [['hot'], ['cold']]; use another key"]
+    assert report.refused == [f"two keys have the same id {id_}: [['hot'], ['cold']]; use another key"]
 
 
 def test_ingest__a_source_without_key_keeps_equal_records_apart(make_job: JobMaker, tmp_path: Path) -> None:
@@ -164,6 +163,99 @@ def test_ingest__reads_parquet(make_job: JobMaker, tmp_path: Path) -> None:
     assert len(rows(job, "snapshots")[0]["sha256"]) == 64
 
 
+def test_ingest__no_json_record_can_break_it(make_job: JobMaker, tmp_path: Path) -> None:
+    job = make_job(
+        [key("name", "string"), coordinate("x")], path="a.jsonl", format="json", max_quarantine_share=0.9
+    )
+    lines = [
+        '{"name": "a", "x": 0}',
+        f'{{"name": "b", "x": 1{"0" * 400}}}',
+        f'{{"name": "c", "x": {"1" * 5000}}}',
+        '{"name": "\\ud800", "x": 0}',
+        '{"name": "e", "x": 0, "\\ud800": "\\ud800"}',
+    ]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    counters = ingest(job)
+    assert (counters["rows_read"], counters["rows_ok"], counters["rows_quarantined"]) == (5, 2, 3)
+    assert by_line(job) == {
+        2: f"x: out of range: '1{'0' * 79}'",
+        3: "not JSON: 'a number has too many digits'",
+        4: r"name: not UTF-8: '\ud800'",
+    }
+    assert {row["line"]: row["raw"] for row in rows(job, "quarantine")}[4] == lines[3]
+    assert json.loads(rows(job, "snapshots")[0]["columns"]) == ["name", "x", r"\ud800"]
+
+
+def test_ingest__no_parquet_row_can_break_it(make_job: JobMaker, tmp_path: Path) -> None:
+    columns = [*XY, {"name": "t", "logicalType": "timestamp"}]
+    job = make_job(columns, path="a.parquet", format="parquet", max_quarantine_share=0.9)
+    far = pa.array([2**62, 0, 2**62], pa.timestamp("us"))
+    names = pa.array([b"a", b"\xff\xfe", b"c"], pa.binary()).view(pa.string())
+    content = {"id": [1, 2, 3], "x": [0.0] * 3, "y": [0.0] * 3, "name": names, "t": far[::-1].take([1, 1, 0])}
+    pq.write_table(pa.table({**content, "unnamed": far, "bytes": names}), tmp_path / "a.parquet")
+    counters = ingest(job)
+    assert (counters["rows_read"], counters["rows_ok"], counters["rows_quarantined"]) == (3, 1, 2)
+    assert {line: reason[:18] for line, reason in by_line(job).items()} == {
+        2: "name: not UTF-8: '",
+        3: "t: out of range: '",
+    }
+    assert json.loads(rows(job, "snapshots")[0]["columns"]) == [*content, "unnamed", "bytes"]
+
+
+def test_ingest__counts_reasons_without_their_values_as_the_report_does(
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = make_job([key(), coordinate("lat", "latitude"), coordinate("lon", "longitude")])
+    bad = [(f"{i}", f"{100 + i}", "0") for i in range(40)]
+    bad += [(f"{i}", "", "0") for i in range(100, 130)]
+    bad += [(f"{i}", "0", text) for i, text in enumerate(["'", "it's: 'so'", '"a "" b"'], 200)]
+    bad += [(f"{300 + i // (3 + i % 2)}", f"{i}", "0") for i in range(20)]
+    content = "id,lat,lon\n1,0,0,0\n2,0\n" + "".join(",".join(row) + "\n" for row in bad)
+    (tmp_path / "snapshot.csv").write_text(content)
+    seen: list[TaskReport] = []
+    collect = tasks.collect_reports
+
+    def collect_and_see(frame: DataFrame) -> list[TaskReport]:
+        seen.extend(collect(frame))
+        return seen
+
+    monkeypatch.setattr(tasks, "collect_reports", collect_and_see)
+    with pytest.raises(DataRefusedError, match="most often: lat: above 90[.] Every"):
+        ingest(job)
+    kinds: dict[str, int] = {}
+    for report in seen:
+        mine = [fact for fact in report.facts if "kind" in fact]
+        assert len(mine) <= 5
+        for fact in mine:
+            kinds[fact["kind"]] = kinds.get(fact["kind"], 0) + fact["rows"]
+    assert kinds.pop("key: rows with one key differ") > 0
+    assert kinds == {
+        "lat: above 90": 40,
+        "lat: missing": 30,
+        "lon: not a number": 3,
+        "not as many fields as the header has": 2,
+    }
+    shown = report_step._quarantine(job)["quarantine_reasons"]
+    assert {kind: count for kind, count in shown.items() if not kind.startswith("key")} == kinds
+    assert next(iter(shown)) == "lat: above 90"
+
+
+@pytest.mark.parametrize("source_format", ["csv", "json"])
+def test_read_file__digests_what_a_refused_file_has_left(
+    make_job: JobMaker, tmp_path: Path, source_format: str
+) -> None:
+    job = make_job(XY, path="a", format=source_format)
+    content = ("id,x,y,name\n" + '1,0,0,"' + "a" * 5_000_000) if source_format == "csv" else '{"id": 1}\n' * 9
+    (tmp_path / "a").write_text(content)
+    schema = ingest_step._staged_schema(job.lake)
+    uri = (tmp_path / "a").as_uri()
+    *_, last = ingest_step._read_file(job.lake.source, schema, 0, "a", uri)
+    facts = json.loads(last.to_pylist()[-1]["_raw"])
+    assert facts["refused"]
+    assert facts["bytes"] == len(content)
+    assert facts["sha256"] == hashlib.sha256(content.encode()).hexdigest()
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
@@ -174,6 +266,7 @@ def test_ingest__reads_parquet(make_job: JobMaker, tmp_path: Path) -> None:
             "snapshot.csv: column 'y' is missing; the file has id, x, why, name",
         ),
         (GOOD.replace("name", "x", 1).encode(), "column 'name' is missing"),
+        (b"id,x,y\xff,name\n1,0,0,a\n", r"column 'y' is missing; the file has id, x, y\\xff, name"),
         (b'id,x,y,name\n1,0,0,a\n2,0,0,"b\n3,0,0,c\n', "line 3: a quoted field begins here and does not end"),
         (
             b"id,x,y,name\n1,0,0,a\n2,,0,b\n",
@@ -230,6 +323,49 @@ def test_ingest__reads_a_folder_of_files_as_one_snapshot(make_job: JobMaker, tmp
         ("2023-06-04/b.csv", "key: the same row again")
     ]
     assert [(r["rows_ok"], r["rows_quarantined"]) for r in rows(job, "snapshots")] == [(3, 0), (1, 1)]
+
+
+ODD = "a #1%25.csv"
+"""A name of which a URI means something else."""
+
+
+@pytest.mark.parametrize(
+    ("path", "place", "name"),
+    [
+        (ODD, ODD, ODD),
+        ("{date}", f"2023-06-04/{ODD}", f"2023-06-04/{ODD}"),
+        ("{date} " + ODD, f"2023-06-04 {ODD}", f"2023-06-04 {ODD}"),
+        (f"in {ODD}/{{date}}", f"in {ODD}/2023-06-04/{ODD}", f"2023-06-04/{ODD}"),
+    ],
+)
+@pytest.mark.parametrize("is_uri", [False, True])
+def test_ingest__a_file_may_have_any_name(
+    make_job: JobMaker, tmp_path: Path, path: str, place: str, name: str, is_uri: bool
+) -> None:
+    (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / place).write_text(GOOD)
+    if is_uri:
+        path = (tmp_path / path).as_uri().replace("%7Bdate%7D", "{date}")
+        name = path if "{date}" not in path else name
+    job = make_job(XY, path=path, interval="month")
+    ((shown, uri),) = find_snapshot(job)
+    found = tables.filesystem_of(uri)[1]
+    assert (shown, found) == (name, str(tmp_path / place))
+    if place == f"2023-06-04/{ODD}" and not is_uri:
+        ingest(job)
+        assert [row["source"] for row in rows(job, "snapshots")] == [name]
+
+
+def test_find_snapshot__refuses_a_folder_in_a_snapshot(make_job: JobMaker, tmp_path: Path) -> None:
+    (tmp_path / "2023-06-04" / "_temporary").mkdir(parents=True)
+    (tmp_path / "2023-06-04" / ".hidden").mkdir()
+    (tmp_path / "2023-06-04" / "a.csv").write_text(GOOD)
+    job = make_job(XY, path="{date}", interval="month")
+    assert [name for name, _ in find_snapshot(job)] == ["2023-06-04/a.csv"]
+    (tmp_path / "2023-06-04" / "more").mkdir()
+    with pytest.raises(DataRefusedError, match="2023-06-04: 'more' in it is not a file") as raised:
+        find_snapshot(job)
+    assert raised.value.exit_code == 3
 
 
 def test_ingest__again_gives_the_same_tables(make_job: JobMaker, tmp_path: Path) -> None:

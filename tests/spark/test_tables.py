@@ -156,3 +156,27 @@ def test_open_or_create__makes_tables_that_both_engines_can_read(lake: Lake) -> 
 def test_lake_uri__refuses_a_relative_path(text: str) -> None:
     with pytest.raises(ArgumentError, match="--lake must be a URI"):
         tables.lake_uri(text)
+
+
+def test_lake_uri__refuses_a_host_that_was_meant_as_a_folder() -> None:
+    with pytest.raises(ArgumentError, match="a file URI has three slashes"):
+        tables.lake_uri("file://lake2/tables")
+
+
+def test_read__takes_a_lake_with_blanks_and_letters_of_any_alphabet(
+    spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Lake(tables.lake_uri(str(tmp_path / "mein See ö")), lake.contracts, lake.source)
+    tables.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)))
+    for few in (0, 1000):
+        monkeypatch.setattr(tables, "FEW_FILES", few)
+        assert tables.read(spark, lake, "pairs", RUN).count() == 1
+
+
+def test_files_of__refuses_files_made_from_something_else(lake: Lake) -> None:
+    tables.commit(lake, "pairs", RUN, [], stamp="old-")
+    assert tables.files_of(lake, "pairs", RUN, "old-")
+    with pytest.raises(
+        TableError, match="pairs of run 2023-06-01 was made from other tables .* run merge_join again"
+    ):
+        tables.files_of(lake, "pairs", RUN, "new-")

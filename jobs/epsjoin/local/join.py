@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from epsjoin.errors import ArgumentError, BudgetError
+from epsjoin.local.columns import int_column
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan import Pairs, join_part, plan_join, replicate
 
@@ -180,9 +181,7 @@ def _checked(points: ArrayLike, ids: ArrayLike | None) -> tuple[NDArray[np.float
         raise ArgumentError(f"points must be finite; row {row}, column {column} is {values[row, column]}")
     if ids is None:
         return values, np.arange(len(values), dtype=np.int64)
-    numbers = np.asarray(ids)
-    if numbers.shape != (len(values),) or (len(values) and numbers.dtype.kind not in "iu"):
-        raise ArgumentError(
-            f"ids must be {len(values)} integers, one per point, not {numbers.dtype} of shape {numbers.shape}"
-        )
-    return values, numbers.astype(np.int64)
+    numbers = int_column("ids", ids)
+    if len(numbers) != len(values):
+        raise ArgumentError(f"ids must be one per point, {len(values)}, not {len(numbers)}")
+    return values, numbers

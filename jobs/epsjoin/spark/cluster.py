@@ -13,9 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 
 from epsjoin.local.cluster import NOISE, core_pairs, nearest_core, partial_degrees, spanning_forest
-from epsjoin.spark import tables
+from epsjoin.spark import tables, tasks
 from epsjoin.spark.arrow import pair_columns
 from epsjoin.spark.job import Job, say
+from epsjoin.spark.lineage import stamp_of_join
 
 BATCH_PAIRS = 1 << 20
 EDGE, BORDER = 0, 1
@@ -36,14 +37,12 @@ def find_clusters(job: Job) -> dict[str, float]:
     """
     min_pts = job.params.min_pts
     ids = tables.read(job.spark, job.lake, "points", job.run).select("id")
-    files = tables.files_of(job.lake, "pairs", job.run)
+    files = tables.files_of(job.lake, "pairs", job.run, stamp_of_join(job.lake, job.run))
     location = job.lake.location("pairs")
 
     degrees = degrees_of(job.spark, location, files).persist()
     cores = np.sort(degrees.where(F.col("degree") >= min_pts).select("id").toArrow()["id"].to_numpy())
-    if min_pts == 1:  # every point is core, also those in no pair
-        cores = np.sort(ids.toArrow()["id"].to_numpy())
-    say(f"cluster: {len(cores):,} core points")
+    say(f"cluster: {len(cores):,} core points in pairs")
 
     connected = connected_pairs(job.spark, location, files, cores).persist()
     trees = connected.where(F.col("kind") == EDGE).select("a", "b").coalesce(1)
@@ -54,7 +53,7 @@ def find_clusters(job: Job) -> dict[str, float]:
         .agg(F.min(F.struct("distance", "b")).getField("b").alias("nearest_core_id"))
     )
     clusters = label(ids, degrees, trees, nearest, min_pts).persist()
-    tables.write_frame(job.lake, "clusters", job.run, clusters)
+    tasks.write_frame(job.lake, "clusters", job.run, clusters)
     found = (
         clusters.groupBy("role")
         .agg(F.count("*").alias("n"), F.countDistinct("cluster_id").alias("c"))
@@ -81,7 +80,7 @@ def degrees_of(spark: SparkSession, pairs: str, files: Sequence[tables.File]) ->
             found = partial_degrees(batch.column("left_id").to_numpy(), batch.column("right_id").to_numpy())
             yield pa.record_batch({"id": found.ids, "neighbours": found.counts})
 
-    partial = tables.run_tasks(spark, files, degrees, "id long, neighbours long")
+    partial = tasks.run_tasks(spark, files, degrees, "id long, neighbours long")
     return partial.groupBy("id").agg((F.sum("neighbours") + 1).alias("degree"))
 
 
@@ -102,7 +101,7 @@ def connected_pairs(
         yield _rows(EDGE, held.node, held.root, np.zeros(len(held.node)))
         yield _rows(BORDER, held.border_id, held.core_id, held.distance)
 
-    return tables.run_tasks(spark, files, connect, "kind int, a long, b long, distance double")
+    return tasks.run_tasks(spark, files, connect, "kind int, a long, b long, distance double")
 
 
 class _Connected(NamedTuple):

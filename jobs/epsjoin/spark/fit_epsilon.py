@@ -40,10 +40,11 @@ def choose_epsilon(job: Job) -> dict[str, float]:
     n_points = tables.count(job.lake, "points", job.run)
     dimensions = len(source.coordinates)
     _, sample = sample_points(points, n_points, params.sample_rows, params.seed, dimensions)
+    max_k = max(64, params.min_pts - 1)
     fit: EpsilonFit | None = None
     note = None
     try:
-        fit = fit_epsilon(sample, source.metric, params.sample_rows, params.seed, n_points)
+        fit = fit_epsilon(sample, source.metric, params.sample_rows, params.seed, n_points, max_k)
     except ArgumentError as error:
         note = str(error)
     choice = _choose(params, fit, note)

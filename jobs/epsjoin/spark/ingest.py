@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import date
 from io import RawIOBase
 from typing import IO, Any, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.fs as pafs
 from numpy.typing import NDArray
 
 from epsjoin.contract import SourceContract
-from epsjoin.errors import DataRefusedError, NothingToDoError, TableError
-from epsjoin.records import Reading, Record, digest_of, key_id
-from epsjoin.spark import tables
+from epsjoin.errors import DataRefusedError, TableError
+from epsjoin.records import Reading, Record, digest_of, key_id, kind_of, refusal
+from epsjoin.spark import tables, tasks
 from epsjoin.spark.arrow import Task, to_binary
 from epsjoin.spark.job import Job, say
+from epsjoin.spark.snapshot import find_snapshot
 
 BATCH_ROWS = 50_000
 RECORD, FILE = 0, 1
-"""Kinds of staged rows: a record of a file, and what is to be said of the file itself."""
+"""What a staged row is: a record of a file, and what is to be said of the file itself."""
 
 
 def ingest(job: Job) -> dict[str, float]:
@@ -59,7 +57,7 @@ def ingest(job: Job) -> dict[str, float]:
         tables.target(job.lake, "points", job.run),
         tables.target(job.lake, "quarantine", job.run),
     )
-    reports = tables.collect_reports(staged.mapInArrow(writer, tables.REPORT_SCHEMA))
+    reports = tasks.collect_reports(staged.mapInArrow(writer, tasks.REPORT_SCHEMA))
     written = [file for report in reports for file in report.files]
     tables.commit(job.lake, "quarantine", job.run, written)
 
@@ -73,7 +71,7 @@ def ingest(job: Job) -> dict[str, float]:
     if quarantined > limit * read:
         raise DataRefusedError(
             f"{quarantined:,} of {read:,} rows ({quarantined / read:.1%}) are bad, {limit:.1%} are allowed; "
-            f"most often: {_commonest_reason(reports)}. Every one is in the quarantine table, run {job.run}"
+            f"most often: {_commonest_kind(reports)}. Every one is in the quarantine table, run {job.run}"
         )
     if quarantined == read:
         raise DataRefusedError("no row is left after quarantine")
@@ -93,76 +91,13 @@ def _is_hashed(source: SourceContract) -> bool:
     return len(source.key) > 1 or (len(source.key) == 1 and source.column(source.key[0]).type != "integer")
 
 
-def find_snapshot(job: Job) -> list[tuple[str, str]]:
-    """The files of the run's snapshot: (name for people, URI), by name.
-
-    The snapshot is the last one dated within [run, run + interval). A source without ``{date}`` in its
-    path has one snapshot, which belongs to every run.
-
-    Raises
-    ------
-    NothingToDoError
-        No snapshot is dated within the interval.
-    DataRefusedError
-        The place where the snapshots should lie does not exist.
-    """
-    source = job.lake.source
-    folder, _, leaf = source.path.rpartition("/")
-    begin, end = interval_of(source.interval, date.fromisoformat(job.run))
-    place = folder if "://" in folder else (job.project / folder).as_uri()
-    if "{date}" not in source.path:
-        return _files_at(f"{place}/{leaf}", source.path)
-    if "{date}" in folder:
-        raise DataRefusedError(f"{source.path}: {{date}} may stand in the last part of the path only")
-    filesystem, root = tables.filesystem_of(place)
-    try:
-        entries = filesystem.get_file_info(pafs.FileSelector(root))
-    except FileNotFoundError as error:
-        raise DataRefusedError(f"the snapshots' folder {folder} does not exist") from error
-    before, _, after = leaf.partition("{date}")
-    pattern = re.compile(re.escape(before) + r"(\d{4}-\d{2}-\d{2})" + re.escape(after))
-    dated = sorted(
-        (match[1], entry.base_name) for entry in entries if (match := pattern.fullmatch(entry.base_name))
-    )
-    within = [(day, name) for day, name in dated if begin.isoformat() <= day < end.isoformat()]
-    if not within:
-        known = f"the nearest are {dated[0][0]} to {dated[-1][0]}" if dated else "there is none at all"
-        raise NothingToDoError(
-            f"no snapshot of {source.name} is dated {begin} to {end} (end excluded); {known}"
-        )
-    return _files_at(f"{place}/{within[-1][1]}", within[-1][1])
-
-
-def interval_of(interval: str, begin: date) -> tuple[date, date]:
-    """First day of a run's interval and the first day after it."""
-    if interval in ("day", "week"):
-        return begin, date.fromordinal(begin.toordinal() + {"day": 1, "week": 7}[interval])
-    months = begin.year * 12 + begin.month - 1 + {"month": 1, "quarter": 3, "year": 12}[interval]
-    year, month = divmod(months, 12)
-    last = (date(year + (month == 11), (month + 1) % 12 + 1, 1) - date(year, month + 1, 1)).days
-    return begin, date(year, month + 1, min(begin.day, last))
-
-
-def _files_at(uri: str, name: str) -> list[tuple[str, str]]:
-    filesystem, path = tables.filesystem_of(uri)
-    info = filesystem.get_file_info(path)
-    if info.type == pafs.FileType.File:
-        return [(name, uri)]
-    if info.type == pafs.FileType.Directory:
-        inside = filesystem.get_file_info(pafs.FileSelector(path))
-        names = sorted(e.base_name for e in inside if e.is_file and not e.base_name.startswith(("_", ".")))
-        if names:
-            return [(f"{name}/{each}", f"{uri}/{each}") for each in names]
-    raise DataRefusedError(f"there is no file {name}")
-
-
 def _staged_schema(lake: tables.Lake) -> pa.Schema:
     points = lake.schema("points")
     own = [points.field(column.name).with_nullable(True) for column in lake.source.columns]
     return pa.schema(
         [
             ("_slot", pa.int64()),
-            ("_kind", pa.int32()),
+            ("_what", pa.int32()),
             ("_file", pa.int32()),
             ("_line", pa.int64()),
             ("_source", pa.string()),
@@ -235,7 +170,7 @@ def _read_file(
     staged.append(
         {
             "_slot": index,
-            "_kind": FILE,
+            "_what": FILE,
             "_file": index,
             "_line": 0,
             "_source": name,
@@ -261,7 +196,7 @@ def _stage(
     place = (file << 40) | position
     row: dict[str, Any] = {
         "_slot": place,
-        "_kind": RECORD,
+        "_what": RECORD,
         "_file": file,
         "_line": record.line,
         "_source": name,
@@ -285,11 +220,11 @@ def _stage(
 
 def _writer(source: SourceContract, points: tables.Target, quarantine: tables.Target) -> Task:
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        report = tables.TaskReport()
+        report = tasks.TaskReport()
         kept: list[pa.Table] = []
         refused: list[dict[str, Any]] = []
         tally: dict[str, Counter[str]] = defaultdict(Counter)
-        reasons: Counter[str] = Counter()
+        kinds: Counter[str] = Counter()
         for rows in _whole_groups(batches):
             good, bad = _settle(source, rows, report)
             kept.append(_points(source, points, good))
@@ -300,7 +235,7 @@ def _writer(source: SourceContract, points: tables.Target, quarantine: tables.Ta
                 if row["line"] is None:  # about the file, no record of it
                     continue
                 tally[row["source"]]["quarantined"] += 1
-                reasons[_kind_of(row["reason"])] += 1
+                kinds[kind_of(row["reason"])] += 1
             if sum(map(len, kept)) >= 1_000_000:
                 report.files += [file for file in [points.write(kept)] if file]
                 kept = []
@@ -308,15 +243,10 @@ def _writer(source: SourceContract, points: tables.Target, quarantine: tables.Ta
         inner = pa.schema([column for column in quarantine.schema if column.name != "run"])
         report.files += [f for f in [quarantine.write([pa.Table.from_pylist(refused, inner)])] if f]
         report.facts += [{"source": name, **counts} for name, counts in tally.items()]
-        report.facts += [{"reason": reason, "rows": count} for reason, count in reasons.items()]
+        report.facts += [{"kind": kind, "rows": count} for kind, count in kinds.items()]
         yield report.to_batch()
 
     return write
-
-
-def _kind_of(reason: str) -> str:
-    """A reason without the value that caused it, to count by."""
-    return reason.rpartition(": ")[0] if reason.endswith("'") else reason
 
 
 def _whole_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -336,30 +266,31 @@ def _whole_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def _settle(
-    source: SourceContract, rows: pa.Table, report: tables.TaskReport
+    source: SourceContract, rows: pa.Table, report: tasks.TaskReport
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
     """Decide about every row: keep it, or refuse it with a reason; file facts go to the report."""
-    ids = rows["_id"].to_numpy()
+    slots = rows["_slot"].to_numpy()  # where there is an id, its slot is the id
     has_id = rows["_id"].is_valid().to_numpy()
     keep = has_id.copy()
     reasons: dict[int, str] = {}
-    for group in _groups_of_equal(rows["_slot"].to_numpy(), has_id):
+    for group in _groups_of_equal(slots, has_id):
         members = rows.take(pa.array(group)).select(["_digest", *source.key]).to_pylist()
         if len({tuple(member[name] for name in source.key) for member in members}) > 1:
             report.refused.append(
-                f"two keys have the same id {int(ids[group[0]])}: "
+                f"two keys have the same id {int(slots[group[0]])}: "
                 f"{[[member[name] for name in source.key] for member in members][:2]}; use another key"
             )
         if len({member["_digest"] for member in members}) > 1:
             keep[group] = False
-            reasons.update((int(i), f"key: {len(group)} rows with one key differ") for i in group)
+            reason = refusal("key: rows with one key differ", f"{len(group)} rows")
+            reasons.update((int(i), reason) for i in group)
         else:
             keep[group[1:]] = False
-            reasons.update((int(i), "key: the same row again") for i in group[1:])
+            reasons.update((int(i), refusal("key: the same row again")) for i in group[1:])
     bad = []
     for index in np.flatnonzero(~keep).tolist():
-        row = rows.slice(index, 1).select(["_kind", "_source", "_line", "_reason", "_raw"]).to_pylist()[0]
-        if row["_kind"] == FILE:
+        row = rows.slice(index, 1).select(["_what", "_source", "_line", "_reason", "_raw"]).to_pylist()[0]
+        if row["_what"] == FILE:
             bad += _file_facts(row, report)
             continue
         reason = reasons.get(index) or row["_reason"]
@@ -377,7 +308,7 @@ def _groups_of_equal(slots: NDArray[np.int64], has_id: NDArray[np.bool_]) -> Ite
         yield numbers[start : start + size]
 
 
-def _file_facts(row: Mapping[str, Any], report: tables.TaskReport) -> list[dict[str, Any]]:
+def _file_facts(row: Mapping[str, Any], report: tasks.TaskReport) -> list[dict[str, Any]]:
     facts = json.loads(row["_raw"])
     report.facts.append(facts)
     if facts["refused"] is None:
@@ -395,7 +326,7 @@ def _points(source: SourceContract, points: tables.Target, rows: pa.Table) -> pa
     return pa.table({name: columns[name] for name in points.schema.names if name != "run"})
 
 
-def _snapshot_rows(reports: list[tables.TaskReport]) -> list[dict[str, Any]]:
+def _snapshot_rows(reports: list[tasks.TaskReport]) -> list[dict[str, Any]]:
     facts = [fact for report in reports for fact in report.facts]
     rows = []
     for file in sorted((fact for fact in facts if "sha256" in fact), key=lambda fact: str(fact["source"])):
@@ -421,10 +352,10 @@ def _snapshot_rows(reports: list[tables.TaskReport]) -> list[dict[str, Any]]:
     return rows
 
 
-def _commonest_reason(reports: list[tables.TaskReport]) -> str:
-    reasons: Counter[str] = Counter()
+def _commonest_kind(reports: list[tasks.TaskReport]) -> str:
+    kinds: Counter[str] = Counter()
     for report in reports:
         for fact in report.facts:
-            if "reason" in fact:
-                reasons[fact["reason"]] += fact["rows"]
-    return max(sorted(reasons), key=lambda reason: reasons[reason])
+            if "kind" in fact:
+                kinds[fact["kind"]] += fact["rows"]
+    return max(sorted(kinds), key=lambda kind: kinds[kind])

@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from epsjoin.errors import BudgetError, TableError
 from epsjoin.local.plan import JoinPlan, join_part
-from epsjoin.spark import tables
+from epsjoin.spark import tables, tasks
 from epsjoin.spark.arrow import to_codes, to_matrix
 from epsjoin.spark.job import Job, say
+from epsjoin.spark.lineage import stamp_of_join
 
 BATCH_PAIRS = 1 << 18
 
@@ -37,9 +38,10 @@ def join_parts(job: Job) -> dict[str, float]:
     TableError
         ``replicas`` has no slice of this run, or a file does not hold the rows that the log says.
     """
-    plan_row = tables.read_small(job.lake, "join_plan", job.run).to_pylist()[0]
+    plan_row = tables.read_row(job.lake, "join_plan", job.run)
     by_part: dict[int, list[tables.File]] = defaultdict(list)
-    files = tables.files_of(job.lake, "replicas", job.run)
+    stamp = stamp_of_join(job.lake, job.run)
+    files = tables.files_of(job.lake, "replicas", job.run, stamp)
     for file in files:
         by_part[int(file.partition["part"])].append(file)
     parts = [Part(number, mine) for number, mine in by_part.items()]
@@ -48,20 +50,20 @@ def join_parts(job: Job) -> dict[str, float]:
     work = _joiner(
         plan_row["plan"],
         job.lake.location("replicas"),
-        tables.target(job.lake, "pairs", job.run),
+        tables.target(job.lake, "pairs", job.run, stamp),
         len(job.lake.source.coordinates),
         job.params.max_pairs,
     )
-    reports = tables.collect_reports(tables.run_tasks(job.spark, parts, work, tables.REPORT_SCHEMA))
-    counters = tables.add_counters(reports)
+    reports = tasks.collect_reports(tasks.run_tasks(job.spark, parts, work, tasks.REPORT_SCHEMA))
+    counters = tasks.add_counters(reports)
     if counters["pairs"] > job.params.max_pairs:
         raise BudgetError(
-            f"more than {job.params.max_pairs:,} pairs (max_pairs) lie within eps {plan_row['eps']:g}; "
-            "take a smaller eps, or allow more pairs"
+            f"more than {job.params.max_pairs:,} pairs (max_pairs) lie within eps {plan_row['eps']:g}, "
+            f"{plan_row['expected_pairs']:,.0f} were expected; take a smaller eps, or allow more pairs"
         )
     if counters["rows"] != sum(file.rows for file in files):
         raise TableError("the parts joined fewer rows than replicas has; run merge_join again")
-    tables.commit(job.lake, "pairs", job.run, [file for report in reports for file in report.files])
+    tables.commit(job.lake, "pairs", job.run, [file for report in reports for file in report.files], stamp)
     say(f"merge_join: {counters['pairs']:,.0f} pairs, {counters['candidates']:,.0f} candidates")
     return {
         **counters,
@@ -81,11 +83,11 @@ def _joiner(
         # rows come in the order of file names, which are random: by id, so that pairs come in one order
         rows = rows.sort_by("id")
         key = rows["mask"].to_numpy() if plan.kind == "planned" else to_codes(rows["code"])
-        points = to_matrix(rows["point"].combine_chunks(), dimensions)
+        points = to_matrix(rows["point"], dimensions)
         counters: dict[str, int] = {}
         batches = join_part(points, rows["id"].to_numpy(), key, part.number, plan, BATCH_PAIRS, counters)
         written = pairs.write(_until(batches, max_pairs))
-        report = tables.TaskReport(files=[written] if written else [], counters=dict(counters))
+        report = tasks.TaskReport(files=[written] if written else [], counters=dict(counters))
         report.counters.setdefault("pairs", 0)
         report.counters["rows"] = rows.num_rows
         report.counters["largest_part_rows"] = rows.num_rows

@@ -13,9 +13,10 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 
 from epsjoin.errors import TableError
 from epsjoin.local.outliers import deviating_dimensions, nearest_within, robust_spread
-from epsjoin.spark import tables
+from epsjoin.spark import tables, tasks
 from epsjoin.spark.arrow import Task, pair_columns, to_matrix
 from epsjoin.spark.job import Job, say
+from epsjoin.spark.lineage import stamp_of_join
 from epsjoin.spark.sample import sample_points
 
 BATCH_PAIRS = 1 << 20
@@ -33,11 +34,11 @@ def score_outliers(job: Job) -> dict[str, float]:
         ``points``, ``pairs`` or ``clusters`` has no slice of this run.
     """
     lake, run, k = job.lake, job.run, job.params.n_neighbours
-    eps = float(tables.read_small(lake, "epsilon", run)["eps"][0].as_py())
+    eps = float(tables.read_row(lake, "join_plan", run)["eps"])
     points = tables.read(job.spark, lake, "points", run).select("id", "point")
     clusters = tables.read(job.spark, lake, "clusters", run)
     neighbours = nearest_neighbours(
-        job.spark, lake.location("pairs"), tables.files_of(lake, "pairs", run), k
+        job.spark, lake.location("pairs"), tables.files_of(lake, "pairs", run, stamp_of_join(lake, run)), k
     ).persist()
     scores = local_outlier_factors(neighbours, k)
     dimensions = len(lake.source.coordinates)
@@ -53,7 +54,7 @@ def score_outliers(job: Job) -> dict[str, float]:
     ordered = outliers.orderBy(*outlyingness()).persist()
     offsets = _offsets(ordered)
     rows = ordered.mapInArrow(_ranker(offsets, sample, lake.source.coordinates), _SCHEMA)
-    written = tables.write_frame(lake, "outliers", run, rows)
+    written = tasks.write_frame(lake, "outliers", run, rows)
     found = ordered.agg(
         F.count("lof").alias("with_lof"),
         F.count("k_distance").alias("with_k_distance"),
@@ -89,7 +90,7 @@ def nearest_neighbours(spark: SparkSession, pairs: str, files: Sequence[tables.F
             found = nearest_within(*pair_columns(batch), k)
             yield pa.record_batch({"id": found.id, "neighbour": found.neighbour, "distance": found.distance})
 
-    partial = tables.run_tasks(spark, files, nearest, "id long, neighbour long, distance double")
+    partial = tasks.run_tasks(spark, files, nearest, "id long, neighbour long, distance double")
     by_distance = F.sort_array(F.collect_list(F.struct("distance", "neighbour")))
     return partial.groupBy("id").agg(F.slice(by_distance, 1, k).alias("near"))
 

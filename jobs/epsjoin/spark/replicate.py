@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
@@ -12,13 +13,14 @@ import pyarrow as pa
 from epsjoin.errors import BudgetError, TableError
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan import JoinPlan, plan_join, replicate
-from epsjoin.spark import tables
+from epsjoin.spark import tables, tasks
 from epsjoin.spark.arrow import Task, to_binary, to_matrix
 from epsjoin.spark.job import Job, say
+from epsjoin.spark.lineage import stamp_of_plan
 from epsjoin.spark.sample import sample_points
 
-ROWS_PER_PART = 250_000
-"""A part of so many 16-d rows needs some 250 MB of a worker (design: 170 MB + rows x (16 d + ...) bytes)."""
+PART_BYTES = 128 << 20
+"""A worker's memory for the rows of one part, beside what it needs for itself."""
 
 LEAST_PARTS = 8
 FLUSH_BYTES = 256 << 20
@@ -39,7 +41,7 @@ def write_replicas(job: Job) -> dict[str, float]:
         ``points`` or ``epsilon`` has no slice of this run, or rows were lost on the way.
     """
     source, params = job.lake.source, job.params
-    eps = float(tables.read_small(job.lake, "epsilon", job.run)["eps"][0].as_py())
+    eps = float(tables.read_row(job.lake, "epsilon", job.run)["eps"])
     points = tables.read(job.spark, job.lake, "points", job.run)
     n_points = tables.count(job.lake, "points", job.run)
     metric = get_metric(source.metric)
@@ -52,7 +54,7 @@ def write_replicas(job: Job) -> dict[str, float]:
         eps,
         metric,
         cuts=params.cuts,
-        n_parts=params.n_parts or max(LEAST_PARTS, -(-n_points // ROWS_PER_PART)),
+        n_parts=params.n_parts or max(LEAST_PARTS, math.ceil(n_points * row_bytes(dimensions) / PART_BYTES)),
         k=params.k,
         msl=params.msl,
         replication_budget=params.replication_budget,
@@ -62,9 +64,19 @@ def write_replicas(job: Job) -> dict[str, float]:
         f"replicate: eps {eps:g} {source.unit}, {plan.kind} cuts, {plan.n_parts} parts; expected: "
         f"{plan.expected_rows:,.0f} rows, {plan.expected_pairs:,.0f} pairs"
     )
-    encoder = _encoder(plan.to_json(), tables.target(job.lake, "replicas", job.run), dimensions)
-    reports = tables.collect_reports(points.select("id", "point").mapInArrow(encoder, tables.REPORT_SCHEMA))
-    counters = tables.add_counters(reports)
+    if plan.expected_pairs > params.max_pairs:
+        raise BudgetError(
+            f"about {plan.expected_pairs:,.0f} pairs are expected within eps {eps:g}, "
+            f"{params.max_pairs:,} are allowed (max_pairs); take a smaller eps, or allow more pairs"
+        )
+    stamp = stamp_of_plan(job.lake, job.run, plan.to_json())
+    into = tables.target(job.lake, "replicas", job.run, stamp)
+    encoder = _encoder(plan.to_json(), into, dimensions)
+    reports = tasks.collect_reports(points.select("id", "point").mapInArrow(encoder, tasks.REPORT_SCHEMA))
+    counters = tasks.add_counters(reports)
+    refused = [sentence for report in reports for sentence in report.refused]
+    if refused:
+        raise BudgetError(refused[0])
     if counters.get("points", 0) != n_points:
         raise TableError(f"{counters.get('points', 0):,.0f} points were read, the log says {n_points:,}")
     if counters["rows"] > params.replication_budget * n_points:
@@ -72,12 +84,18 @@ def write_replicas(job: Job) -> dict[str, float]:
             f"{counters['rows'] / n_points:.2f} rows per point, the budget is {params.replication_budget:g}; "
             "allow more (replication_budget), or cut into fewer parts (n_parts)"
         )
-    tables.commit(job.lake, "replicas", job.run, [file for report in reports for file in report.files])
+    written = [file for report in reports for file in report.files]
+    tables.commit(job.lake, "replicas", job.run, written, into.stamp)
     tables.write_slice(
         job.lake, "join_plan", job.run, tables.rows_of(job.lake, "join_plan", [_plan_row(plan, n_points)])
     )
     say(f"replicate: {counters['rows']:,.0f} rows, {counters['rows'] / n_points:.2f} per point")
     return {**counters, "parts": plan.n_parts, "expected_rows": plan.expected_rows}
+
+
+def row_bytes(dimensions: int) -> int:
+    """Bytes of a worker's memory for one row of a part: point, embedded point, blocks, keys, order."""
+    return 16 * dimensions + 16 * math.ceil(dimensions / 4) + 80
 
 
 def _plan_row(plan: JoinPlan, n_points: int) -> dict[str, object]:
@@ -98,24 +116,27 @@ def _plan_row(plan: JoinPlan, n_points: int) -> dict[str, object]:
 def _encoder(plan_json: str, into: tables.Target, dimensions: int) -> Task:
     def encode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         plan = JoinPlan.from_json(plan_json)
-        report = tables.TaskReport(counters={"points": 0, "rows": 0, "replicated_points": 0})
+        report = tasks.TaskReport(counters={"points": 0, "rows": 0, "replicated_points": 0})
         held: dict[int, list[pa.Table]] = defaultdict(list)
         held_bytes = 0
-        for batch in batches:
-            for part, rows in _replicas_of(batch, plan, dimensions, report):
-                held[part].append(rows)
-                held_bytes += rows.nbytes
-            if held_bytes > FLUSH_BYTES:
-                report.files += _flush(into, held)
-                held_bytes = 0
-        report.files += _flush(into, held)
+        try:
+            for batch in batches:
+                for part, rows in _replicas_of(batch, plan, dimensions, report):
+                    held[part].append(rows)
+                    held_bytes += rows.nbytes
+                if held_bytes > FLUSH_BYTES:
+                    report.files += _flush(into, held)
+                    held_bytes = 0
+            report.files += _flush(into, held)
+        except BudgetError as error:  # a refusal, not a broken task that Spark should try again
+            report.refused.append(str(error))
         yield report.to_batch()
 
     return encode
 
 
 def _replicas_of(
-    batch: pa.RecordBatch, plan: JoinPlan, dimensions: int, report: tables.TaskReport
+    batch: pa.RecordBatch, plan: JoinPlan, dimensions: int, report: tasks.TaskReport
 ) -> Iterator[tuple[int, pa.Table]]:
     ids = batch.column("id").to_numpy()
     points = to_matrix(batch.column("point"), dimensions)

@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 
 from epsjoin.local.cluster import NOISE
+from epsjoin.records import VALUE
 from epsjoin.spark import tables
 from epsjoin.spark.job import Job
 
@@ -66,11 +67,11 @@ def gather(job: Job) -> dict[str, Any]:
         snapshots=snapshots,
         unknown_columns=tuple(sorted(found - known)),
         **_quarantine(job),
-        epsilon=tables.read_small(lake, "epsilon", run).to_pylist()[0],
+        epsilon=tables.read_row(lake, "epsilon", run),
         curve_radius=curve["radius"].to_numpy(),
         curve_pairs=curve["pairs"].to_numpy(),
         curve_in_fit=curve["in_fit"].to_numpy(zero_copy_only=False),
-        plan=tables.read_small(lake, "join_plan", run).drop_columns(["plan"]).to_pylist()[0],
+        plan={name: v for name, v in tables.read_row(lake, "join_plan", run).items() if name != "plan"},
         n_replicas=tables.count(lake, "replicas", run),
         n_candidates=_whole(counters.get("merge_join", {}).get("candidates")),
         counters=counters,
@@ -93,7 +94,7 @@ def _whole(value: float | None) -> int | None:
 
 
 def _column(rows: pa.Table, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-    return rows[name].to_numpy().astype(np.float64) if name else np.zeros(len(rows))
+    return rows[f"_{name}"].to_numpy().astype(np.float64) if name else np.zeros(len(rows))
 
 
 def _map_axes(job: Job, points: DataFrame) -> tuple[str, str]:
@@ -113,7 +114,8 @@ def _map_points(clusters: DataFrame, points: DataFrame, axes: list[str], seed: i
     clustered = clusters.where(~is_noise).orderBy(order, "id").limit(MAP_POINTS["clustered"])
     noise = clusters.where(is_noise).orderBy(order, "id").limit(MAP_POINTS["noise"])
     chosen = clustered.unionByName(noise)
-    return chosen.join(points.select("id", *axes), "id", how="inner").orderBy("id").toArrow()
+    places = points.select("id", *(F.col(name).alias(f"_{name}") for name in axes))
+    return chosen.join(places, "id", how="inner").orderBy("id").toArrow()
 
 
 def _largest(sizes: DataFrame, members: DataFrame, points: DataFrame, job: Job) -> list[dict[str, Any]]:
@@ -172,16 +174,17 @@ def _outliers(job: Job, points: DataFrame) -> list[dict[str, Any]]:
     outliers = (
         tables.read(job.spark, job.lake, "outliers", job.run).where(F.col("rank") <= TOP_OUTLIERS).drop("run")
     )
-    rows = outliers.join(points.drop("run", "point"), "id", how="inner").orderBy("rank").collect()
+    taken = {name.lower() for name in outliers.columns} - {"id"} | {"run", "point"}
+    payload = points.select(*(name for name in points.columns if name.lower() not in taken))
+    rows = outliers.join(payload, "id", how="inner").orderBy("rank").collect()
     return [row.asDict() for row in rows]
 
 
 def _quarantine(job: Job) -> dict[str, Any]:
     quarantine = tables.read(job.spark, job.lake, "quarantine", job.run)
-    reason = F.regexp_replace("reason", r": '.*'$", "")  # without the value, to count by
-    reasons = (
-        quarantine.groupBy(reason.alias("kind")).count().orderBy(F.col("count").desc(), "kind").limit(20)
-    )
+    kind = F.regexp_replace("reason", VALUE, "")  # as records.kind_of, by which ingest counts
+    of_records = quarantine.where(F.col("line").isNotNull()).groupBy(kind.alias("kind"))
+    reasons = of_records.count().orderBy(F.col("count").desc(), "kind").limit(20)
     examples = quarantine.orderBy("source", "line").limit(EXAMPLES).drop("run")
     return {
         "quarantine_reasons": {row["kind"]: row["count"] for row in reasons.collect()},

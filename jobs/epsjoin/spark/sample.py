@@ -28,8 +28,10 @@ def sample_points(
     """
     order = F.xxhash64(F.lit(seed), F.col("id"))
     rows = points.select("id", "point", order.alias("_order"))
-    share = 1.2 * n_sample / max(1, n_points) + 1e-4
-    if share < 1:  # sort little more than the sample
+    share = (2 * n_sample + 1000) / max(1, n_points)
+    if (
+        share < 1
+    ):  # sort little more than the sample; fewer rows than that below the bound is out of the question
         rows = rows.where(F.col("_order") < F.lit(int(-(2**63) + share * 2**64)))
     taken = rows.orderBy("_order", "id").limit(n_sample).select("id", "point").toArrow()
     return taken["id"].to_numpy(), to_matrix(taken["point"].combine_chunks(), dimensions)

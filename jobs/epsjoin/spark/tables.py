@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -82,9 +82,12 @@ def lake_uri(text: str) -> str:
     Raises
     ------
     ArgumentError
-        A relative path: its meaning would depend on the folder that a job was started in.
+        A relative path: its meaning would depend on the folder that a job was started in. A file URI with
+        a host, which is what ``file://lake`` means.
     """
     if "://" in text:
+        if text.startswith("file:") and urlsplit(text).netloc not in ("", "localhost"):
+            raise ArgumentError(f"--lake: a file URI has three slashes, file:///..., not {text!r}")
         return text
     if not text.startswith("/"):
         raise ArgumentError(
@@ -113,45 +116,8 @@ class File:
     partition: Mapping[str, str]
 
 
-@dataclass
-class TaskReport:
-    """What one task tells the driver: the files it wrote, what it counted, why it refused its input."""
-
-    files: list[File] = field(default_factory=list)
-    counters: dict[str, float] = field(default_factory=dict)
-    refused: list[str] = field(default_factory=list)
-    facts: list[dict[str, Any]] = field(default_factory=list)
-
-    def to_batch(self) -> pa.RecordBatch:
-        """The report as the one row that a task returns."""
-        return pa.record_batch({"report": pa.array([json.dumps(asdict(self))])})
-
-
-REPORT_SCHEMA = "report string"
-
 FEW_FILES = 1000
 """So many files Spark is given by name; it would list more of them by a job of its own."""
-
-
-def collect_reports(reports: DataFrame) -> list[TaskReport]:
-    """Run the tasks and gather their reports, in task order; a few rows, whatever the data."""
-    found = []
-    for row in reports.collect():
-        body = json.loads(row["report"])
-        body["files"] = [File(**file) for file in body["files"]]
-        found.append(TaskReport(**body))
-    return found
-
-
-def add_counters(reports: Iterable[TaskReport]) -> dict[str, float]:
-    """Sum of the tasks' counters; those that begin with ``largest_`` are maxima."""
-    total: dict[str, float] = {}
-    for report in reports:
-        for name, value in report.counters.items():
-            total[name] = (
-                max(total.get(name, 0), value) if name.startswith("largest_") else total.get(name, 0) + value
-            )
-    return total
 
 
 @dataclass(frozen=True)
@@ -163,6 +129,7 @@ class Target:
     schema: pa.Schema
     partitioned: tuple[str, ...]
     run: str
+    stamp: str = ""
 
     def write(self, batches: Iterable[pa.RecordBatch | pa.Table], **partition: object) -> File | None:
         """Write batches (without the partition columns) to one new file; nothing if they have no row.
@@ -176,7 +143,7 @@ class Target:
         """
         values = {"run": self.run, **{name: str(value) for name, value in partition.items()}}
         folder = "/".join(f"{name}={values[name]}" for name in self.partitioned)
-        path = f"{folder}/{uuid.uuid4().hex}.parquet"
+        path = f"{folder}/{self.new_name()}"
         filesystem, root = filesystem_of(self.location)
         inner = pa.schema([column for column in self.schema if column.name not in self.partitioned])
         writer: pq.ParquetWriter | None = None
@@ -202,6 +169,10 @@ class Target:
         size = filesystem.get_file_info(f"{root}/{path}").size
         return File(self.table, path, size, rows, values)
 
+    def new_name(self) -> str:
+        """A file name that nobody else has; it begins with the stamp."""
+        return f"{self.stamp}{uuid.uuid4().hex}.parquet"
+
     def _conform(self, batch: pa.RecordBatch | pa.Table, schema: pa.Schema) -> pa.Table:
         table = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
         if set(table.column_names) != set(schema.names):
@@ -219,12 +190,14 @@ class Target:
             raise TableError(f"{self.table}: a column is not of its contract's type: {error}") from error
 
 
-def target(lake: Lake, table: str, run: str) -> Target:
-    """The slice of ``table`` that ``run`` replaces."""
-    return Target(table, lake.location(table), lake.schema(table), lake.contract(table).partitioned, run)
+def target(lake: Lake, table: str, run: str, stamp: str = "") -> Target:
+    """The slice of ``table`` that ``run`` replaces; with a stamp, its files say what they were made from."""
+    return Target(
+        table, lake.location(table), lake.schema(table), lake.contract(table).partitioned, run, stamp
+    )
 
 
-def commit(lake: Lake, table: str, run: str, files: Sequence[File], **also: str) -> None:
+def commit(lake: Lake, table: str, run: str, files: Sequence[File], stamp: str = "", **also: str) -> None:
     """Replace the run's slice by these files, in one transaction.
 
     A slice without rows gets one file without rows: an empty slice is a result, a missing one is an error.
@@ -238,7 +211,7 @@ def commit(lake: Lake, table: str, run: str, files: Sequence[File], **also: str)
     CommitFailedError
         Somebody else changed this very slice meanwhile; nothing was changed here.
     """
-    into = target(lake, table, run)
+    into = target(lake, table, run, stamp)
     files = [file for file in files if file.table == table]
     if not files:
         files = [_empty_file(into, also)]
@@ -267,7 +240,7 @@ def _empty_file(into: Target, also: Mapping[str, str]) -> File:
     folder = "/".join(f"{name}={value}" for name, value in values.items())
     filesystem, root = filesystem_of(into.location)
     filesystem.create_dir(f"{root}/{folder}", recursive=True)
-    path = f"{folder}/{uuid.uuid4().hex}.parquet"
+    path = f"{folder}/{into.new_name()}"
     inner = pa.schema([column for column in into.schema if column.name not in into.partitioned])
     pq.write_table(inner.empty_table(), f"{root}/{path}", filesystem=filesystem)
     return File(into.table, path, filesystem.get_file_info(f"{root}/{path}").size, 0, values)
@@ -309,13 +282,14 @@ def open_or_create(lake: Lake, table: str) -> DeltaTable:
     return DeltaTable(location)
 
 
-def files_of(lake: Lake, table: str, run: str) -> list[File]:
+def files_of(lake: Lake, table: str, run: str, stamp: str = "") -> list[File]:
     """The files of the run's slice, by path.
 
     Raises
     ------
     TableError
-        The run has no slice in this table: the job that writes it has not run.
+        The run has no slice in this table: the job that writes it has not run. Or its files bear another
+        stamp: what they were made from has changed since.
     """
     location = lake.location(table)
     try:
@@ -333,6 +307,10 @@ def files_of(lake: Lake, table: str, run: str) -> list[File]:
                 )
     if not found:
         raise TableError(f"{table} has no slice of run {run}; run {WRITERS[table]} for it first")
+    if not all(file.path.rpartition("/")[2].startswith(stamp) for file in found):
+        raise TableError(
+            f"{table} of run {run} was made from other tables than these; run {WRITERS[table]} again"
+        )
     return sorted(found, key=lambda file: file.path)
 
 
@@ -380,11 +358,16 @@ def read(spark: SparkSession, lake: Lake, table: str, run: str) -> DataFrame:
     files = files_of(lake, table, run)
     location = lake.location(table)
     if len(files) > FEW_FILES or lake.contract(table).partitioned != ("run",):
-        return spark.read.format("delta").load(location).where(F.col("run") == run)
+        return spark.read.format("delta").load(spark_path(location)).where(F.col("run") == run)
     names = lake.schema(table).names
     columns = spark.read.schema(ddl([c for c in lake.schema(table) if c.name != "run"]))
-    rows = columns.parquet(*(f"{location}/{file.path}" for file in files))
+    rows = columns.parquet(*(f"{spark_path(location)}/{file.path}" for file in files))
     return rows.withColumn("run", F.lit(run)).select(*names)
+
+
+def spark_path(uri: str) -> str:
+    """A URI as Spark takes it: Hadoop does not decode the %20 of a file URI."""
+    return f"file://{filesystem_of(uri)[1]}" if urlsplit(uri).scheme == "file" else uri
 
 
 def ddl(columns: Iterable[pa.Field]) -> str:
@@ -403,6 +386,20 @@ def read_small(lake: Lake, table: str, run: str, columns: Sequence[str] | None =
         for file in files_of(lake, table, run)
     ]
     return pa.concat_tables(parts)
+
+
+def read_row(lake: Lake, table: str, run: str) -> dict[str, Any]:
+    """The only row of the run's slice.
+
+    Raises
+    ------
+    TableError
+        There is no slice, or it was emptied by a job that did not come to its end.
+    """
+    rows = read_small(lake, table, run).to_pylist()
+    if len(rows) != 1:
+        raise TableError(f"{table} has {len(rows)} rows for run {run}, not one; run {WRITERS[table]} again")
+    return dict(rows[0])
 
 
 def read_file(location: str, file: File, columns: Sequence[str], schema: pa.Schema | None = None) -> pa.Table:
@@ -456,40 +453,3 @@ def filesystem_of(uri: str) -> tuple[pafs.FileSystem, str]:
         return pafs.LocalFileSystem(), unquote(urlsplit(uri).path)
     filesystem, path = pafs.FileSystem.from_uri(uri.replace("s3a://", "s3://", 1))
     return filesystem, path
-
-
-def run_tasks(
-    spark: SparkSession, items: Sequence[Any], work: Callable[[Any], Iterator[pa.RecordBatch]], schema: str
-) -> DataFrame:
-    """One task per item; the batches that ``work(item)`` yields are the frame's rows.
-
-    Items are small (a part and its files) and travel with the function; rows do not pass through the JVM
-    on their way in, because ``work`` reads its files itself.
-    """
-
-    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for index in batch.column(0).to_pylist():
-                yield from work(items[index])
-
-    return spark.range(0, len(items), 1, max(1, len(items))).mapInArrow(task, schema)
-
-
-def write_frame(lake: Lake, table: str, run: str, rows: DataFrame) -> int:
-    """Replace the run's slice by a frame with the table's columns (without run); the tasks write it.
-
-    Returns
-    -------
-    Rows written.
-    """
-    into = target(lake, table, run)
-
-    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        written = into.write(batches)
-        yield TaskReport(files=[written] if written else []).to_batch()
-
-    files = [
-        file for report in collect_reports(rows.mapInArrow(write, REPORT_SCHEMA)) for file in report.files
-    ]
-    commit(lake, table, run, files)
-    return sum(file.rows for file in files)

@@ -1,0 +1,33 @@
+"""How far the running tasks are, for a person who waits."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+
+SECONDS = 10.0
+
+
+@contextmanager
+def progress_shown(spark: SparkSession, seconds: float = SECONDS) -> Iterator[None]:
+    """Print every so many seconds how many tasks of the running stages are through."""
+    over = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(spark, seconds, over), daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+
+
+def _watch(spark: SparkSession, seconds: float, over: threading.Event) -> None:
+    tracker = spark.sparkContext.statusTracker()
+    while not over.wait(seconds):
+        for stage in tracker.getActiveStageIds():
+            info = tracker.getStageInfo(stage)
+            if info is not None:
+                print(f"  {info.numCompletedTasks:,} of {info.numTasks:,} tasks through", flush=True)

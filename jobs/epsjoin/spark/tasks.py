@@ -1,0 +1,91 @@
+"""Tasks that read and write files themselves, and what they tell the driver."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from epsjoin.spark.progress import progress_shown
+from epsjoin.spark.tables import File, Lake, commit, target
+
+
+@dataclass
+class TaskReport:
+    """What one task tells the driver: the files it wrote, what it counted, why it refused its input."""
+
+    files: list[File] = field(default_factory=list)
+    counters: dict[str, float] = field(default_factory=dict)
+    refused: list[str] = field(default_factory=list)
+    facts: list[dict[str, Any]] = field(default_factory=list)
+
+    def to_batch(self) -> pa.RecordBatch:
+        """The report as the one row that a task returns."""
+        return pa.record_batch({"report": pa.array([json.dumps(asdict(self))])})
+
+
+REPORT_SCHEMA = "report string"
+
+
+def collect_reports(reports: DataFrame) -> list[TaskReport]:
+    """Run the tasks and gather their reports, in task order; a few rows, whatever the data."""
+    found = []
+    with progress_shown(reports.sparkSession):
+        rows = reports.collect()
+    for row in rows:
+        body = json.loads(row["report"])
+        body["files"] = [File(**file) for file in body["files"]]
+        found.append(TaskReport(**body))
+    return found
+
+
+def add_counters(reports: Iterable[TaskReport]) -> dict[str, float]:
+    """Sum of the tasks' counters; those that begin with ``largest_`` are maxima."""
+    total: dict[str, float] = {}
+    for report in reports:
+        for name, value in report.counters.items():
+            total[name] = (
+                max(total.get(name, 0), value) if name.startswith("largest_") else total.get(name, 0) + value
+            )
+    return total
+
+
+def run_tasks(
+    spark: SparkSession, items: Sequence[Any], work: Callable[[Any], Iterator[pa.RecordBatch]], schema: str
+) -> DataFrame:
+    """One task per item; the batches that ``work(item)`` yields are the frame's rows.
+
+    Items are small (a part and its files) and travel with the function; rows do not pass through the JVM
+    on their way in, because ``work`` reads its files itself.
+    """
+
+    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for index in batch.column(0).to_pylist():
+                yield from work(items[index])
+
+    return spark.range(0, len(items), 1, max(1, len(items))).mapInArrow(task, schema)
+
+
+def write_frame(lake: Lake, table: str, run: str, rows: DataFrame) -> int:
+    """Replace the run's slice by a frame with the table's columns (without run); the tasks write it.
+
+    Returns
+    -------
+    Rows written.
+    """
+    into = target(lake, table, run)
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        written = into.write(batches)
+        yield TaskReport(files=[written] if written else []).to_batch()
+
+    files = [
+        file for report in collect_reports(rows.mapInArrow(write, REPORT_SCHEMA)) for file in report.files
+    ]
+    commit(lake, table, run, files)
+    return sum(file.rows for file in files)

@@ -1,0 +1,41 @@
+"""Arrow columns and arrays: the same bytes, whatever the chunks and offsets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from epsjoin.errors import TableError
+from epsjoin.spark.arrow import to_binary, to_codes, to_matrix
+
+POINTS = np.random.default_rng(0).normal(size=(50, 3))
+
+
+def test_to_matrix__gives_back_what_to_binary_took() -> None:
+    np.testing.assert_array_equal(to_matrix(to_binary(POINTS), 3), POINTS)
+    assert to_binary(POINTS)[7].as_py() == POINTS[7].astype("<f8").tobytes()
+
+
+def test_to_matrix__honours_offsets_and_chunks() -> None:
+    column = to_binary(POINTS)
+    np.testing.assert_array_equal(to_matrix(column.slice(11, 20), 3), POINTS[11:31])
+    chunks = pa.chunked_array([column.slice(5, 10), column.slice(15, 0), column.slice(15, 30)])
+    np.testing.assert_array_equal(to_matrix(chunks, 3), POINTS[5:45])
+    assert to_matrix(pa.chunked_array([], pa.binary()), 3).shape == (0, 3)
+    assert to_matrix(pa.array([], pa.binary()), 3).shape == (0, 3)
+
+
+@pytest.mark.parametrize("values", [[POINTS[0].tobytes(), None], [POINTS[0].tobytes(), b"short"], [b""]])
+def test_to_matrix__refuses_what_is_no_point(values: list[bytes | None]) -> None:
+    with pytest.raises(TableError, match="a point is not 3 float64 values long"):
+        to_matrix(pa.array(values, pa.binary()), 3)
+
+
+def test_to_codes__gives_back_what_to_binary_took() -> None:
+    codes = np.random.default_rng(1).integers(0, 256, (40, 7), np.uint8)
+    column = to_binary(codes)
+    np.testing.assert_array_equal(to_codes(column.slice(3, 30)), codes[3:33])
+    np.testing.assert_array_equal(to_codes(pa.chunked_array([column.slice(0, 9), column.slice(9)])), codes)
+    with pytest.raises(TableError, match="the codes of one plan have one width"):
+        to_codes(pa.array([b"12", b"123"], pa.binary()))

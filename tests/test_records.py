@@ -1,0 +1,324 @@
+"""Records: typed by the contract, never by how a value looks."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from epsjoin.contract import Column, SourceContract
+from epsjoin.errors import DataRefusedError
+from epsjoin.records import MAX_FIELD, Reading, Record, digest_of, key_id, kind_of, refusal
+
+SOURCE = SourceContract(
+    name="tiny",
+    title="Tiny",
+    path="tiny.csv",
+    format="csv",
+    interval="day",
+    columns=(
+        Column("id", "integer", required=True),
+        Column("x", "number", required=True, minimum=-1, maximum=1),
+    ),
+    key=("id",),
+    coordinates=("x",),
+    latitude="",
+    longitude="",
+    metric="euclidean",
+    unit="",
+    max_quarantine_share=0.0,
+    defaults={},
+)
+
+
+def read(content: str | bytes, source: SourceContract = SOURCE, name: str = "tiny.csv") -> list[Record]:
+    data = content if isinstance(content, bytes) else content.encode()
+    return list(Reading(io.BytesIO(data), name, source))
+
+
+def typed(kind: str, text: str, *, as_json: bool = False) -> Any:
+    """What a value of that type becomes: the value, or the reason why not."""
+    source = replace(
+        SOURCE, columns=(*SOURCE.columns, Column("v", kind)), format="json" if as_json else "csv"
+    )
+    content = f'{{"id": 1, "x": 0, "v": {text}}}' if as_json else f"id,x,v\n1,0,{text}\n"
+    record = read(content, source)[0]
+    return record.reason if record.values is None else record.values[2]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        ("integer", " 42 ", 42),
+        ("integer", "-9223372036854775808", -(2**63)),
+        ("integer", "9223372036854775808", "v: not a 64-bit integer: '9223372036854775808'"),
+        ("integer", "4.0", "v: not a 64-bit integer: '4.0'"),
+        ("integer", "٣", "v: not a 64-bit integer: '٣'"),
+        ("number", ".5e-3", 0.0005),
+        ("number", "-inf", "v: not finite: '-inf'"),
+        ("number", "0x10", "v: not a number: '0x10'"),
+        ("integer", "9" * 5000, f"v: not a 64-bit integer: '{'9' * 80}'"),
+        ("number", "1,5", "not as many fields as the header has: '4, not 3'"),
+        ("boolean", "TRUE", True),
+        ("boolean", "1", "v: not true or false: '1'"),
+        ("date", "2023-06-04", date(2023, 6, 4)),
+        ("date", "04.06.2023", "v: not an ISO date: '04.06.2023'"),
+        ("timestamp", "2023-06-04T10:00:00+00:00", datetime(2023, 6, 4, 10, tzinfo=UTC)),
+        ("timestamp", "0001-01-01T00:00:00+12:00", "v: out of range: '0001-01-01T00:00:00+12:00'"),
+        ("string", " kept as it is ", " kept as it is "),
+        ("string", "", None),
+    ],
+)
+def test_reading__types_a_csv_value_by_the_contract(kind: str, text: str, value: object) -> None:
+    assert typed(kind, text) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        ("integer", "42", 42),
+        ("integer", "true", "v: not of type integer: 'True'"),
+        ("integer", "4.5", "v: not of type integer: '4.5'"),
+        ("number", "4", 4.0),
+        ("number", '"4"', "v: not of type number: '4'"),
+        ("number", "Infinity", "v: not finite: 'inf'"),
+        ("number", "1" + "0" * 400, f"v: out of range: '1{'0' * 79}'"),
+        ("number", "9" * 5000, "not JSON: 'a number has too many digits'"),
+        ("number", "[" * 2000, "not JSON: 'nested too deep'"),
+        ("number", "04", """not JSON: "Expecting ',' delimiter at column 25\""""),
+        ("boolean", "false", False),
+        ("string", "7", "v: not of type string: '7'"),
+        ("date", '"2023-06-04"', date(2023, 6, 4)),
+        ("string", "null", None),
+        ("string", r'"a\ud800"', r"v: not UTF-8: 'a\ud800'"),
+        ("string", r'"\ud83d\ude00"', "\U0001f600"),
+    ],
+)
+def test_reading__types_a_json_value_by_the_contract(kind: str, text: str, value: object) -> None:
+    assert typed(kind, text, as_json=True) == value
+
+
+def test_reading__counts_lines_through_blank_ones_and_breaks_in_quotes() -> None:
+    source = replace(SOURCE, columns=(*SOURCE.columns, Column("name", "string")))
+    records = read('id,x,name\n\n1,0,"two\nlines"\n\n2,0,b\n', source)
+    assert [(record.line, record.values) for record in records] == [
+        (3, (1, 0.0, "two\nlines")),
+        (6, (2, 0.0, "b")),
+    ]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_reading__takes_every_line_end(end: str) -> None:
+    assert [record.values for record in read(end.join(["id,x", "1,0", "2,1"]))] == [(1, 0.0), (2, 1.0)]
+
+
+def test_reading__keeps_to_the_range_with_both_ends() -> None:
+    records = read("id,x\n1,-1\n2,1\n3,1.0000001\n4,-2\n")
+    assert [record.reason for record in records] == [
+        None,
+        None,
+        "x: above 1: '1.0000001'",
+        "x: below -1: '-2'",
+    ]
+
+
+def test_kind_of__drops_the_value_and_nothing_else() -> None:
+    for value in ("'", '"', "it's: 'so'", "a: 'b", "line\nbreak\u2028", "", "\ud800"):
+        assert kind_of(refusal("x: not a number", value)) == "x: not a number"
+    assert kind_of(refusal("x: missing")) == "x: missing"
+
+
+def test_kind_of__is_one_for_bad_records_that_differ_in_their_values() -> None:
+    source = replace(SOURCE, columns=(*SOURCE.columns, Column("t", "timestamp"), Column("when", "date")))
+    cells = [
+        ["9" * 30, "a'b", '"c""d"'],
+        ["7", "nan", "'", "-8.5"],
+        ["yes", "0001-01-01T00:00:00+12:00"],
+        ["?", "-"],
+    ]
+    good = ["1", "0", "", ""]
+    lines = [
+        ",".join([*good[:place], cell + suffix if cell[0] != '"' else cell, *good[place + 1 :]])
+        for place, bad in enumerate(cells)
+        for cell in bad
+        for suffix in ("", "0")
+    ]
+    lines += ["1", "1,2", "1,2,3,4,5", '"1"1,0,,', '1,"0"1,,']
+    kinds = {
+        kind_of(record.reason or "") for record in read("id,x,t,when\n" + "\n".join(lines) + "\n", source)
+    }
+    assert kinds == {
+        "id: not a 64-bit integer",
+        "x: above 1",
+        "x: below -1",
+        "x: not a number",
+        "x: not finite",
+        "t: not an ISO timestamp",
+        "t: out of range",
+        "when: not an ISO date",
+        "not as many fields as the header has",
+        "not CSV: text after the end of a quoted field",
+    }
+
+
+def test_reading__a_json_line_of_any_depth_costs_one_record() -> None:
+    as_json = replace(SOURCE, format="json")
+    for depth in range(900, 1010):
+        lines = f'{{"id": 1, "x": {"[" * depth}{"]" * depth}}}\n{{"id": 2, "x": 0}}\n'
+        assert [record.values for record in read(lines, as_json)] == [None, (2, 0.0)]
+
+
+def test_reading__names_the_columns_that_a_json_file_has() -> None:
+    source = replace(SOURCE, format="json", columns=(*SOURCE.columns, Column("name", "string")))
+    with pytest.raises(DataRefusedError, match="column 'x' is missing; the file has id$"):
+        read('{"id": 1}\n', source)
+    assert read('{"id": 1, "x": 0}\n', source)[0].values == (1, 0.0, None)
+
+
+def test_reading__shows_column_names_that_are_not_utf_8() -> None:
+    reading = Reading(io.BytesIO(b"id,x,\xff\n1,0,a\n"), "tiny.csv", SOURCE)
+    assert [record.values for record in reading] == [(1, 0.0)]
+    assert reading.found_columns == ["id", "x", "\\xff"]
+    with pytest.raises(DataRefusedError, match=r"the file has id, \\xff$"):
+        read(b"id,\xff\n1,a\n")
+    reading = Reading(
+        io.BytesIO(b'{"id": 1, "x": 0, "\\ud800": 1}'), "a.json", replace(SOURCE, format="json")
+    )
+    assert [record.values for record in reading] == [(1, 0.0)]
+    assert reading.found_columns == ["id", "x", "\\ud800"]
+
+
+def parquet(columns: dict[str, Any], names: list[str] | None = None) -> bytes:
+    table = pa.table(columns)
+    file = io.BytesIO()
+    pq.write_table(table.rename_columns(names) if names else table, file)
+    return file.getvalue()
+
+
+def not_utf_8(*values: bytes) -> pa.Array:
+    return pa.array(values, pa.binary()).view(pa.string())
+
+
+def test_reading__a_parquet_value_that_python_cannot_hold_costs_one_row() -> None:
+    columns = (*SOURCE.columns, Column("name", "string"), Column("t", "timestamp"), Column("n", "timestamp"))
+    source = replace(SOURCE, format="parquet", columns=columns)
+    data = parquet(
+        {
+            "t": pa.array([0, 0, 2**62, 0], pa.timestamp("us")),
+            "id": [1, 2, 3, 4],
+            "x": [0.0, 0.0, 0.5, 1.0],
+            "name": not_utf_8(b"a", b"\xff\xfe", b"b", b"c"),
+            "n": pa.array([1, 1, 1, -(2**63)], pa.timestamp("ns")),
+        }
+    )
+    records = read(data, source)
+    assert [(record.line, record.reason) for record in records] == [
+        (1, None),
+        (2, r"name: not UTF-8: '\\xff\\xfe'"),
+        (3, "t: out of range: '[<value out of range: 4611686018427387904>]'"),
+        (4, "n: not of type timestamp: 'NaT'"),
+    ]
+    assert json.loads(records[1].raw)["name"] == r"\xff\xfe"
+    assert json.loads(records[2].raw)["id"] == 3
+
+
+@pytest.mark.parametrize(
+    ("column", "reason"),
+    [
+        (
+            pa.DictionaryArray.from_arrays(pa.array([1], pa.int32()), not_utf_8(b"a", b"\xff")),
+            r"not UTF-8: '\\xff'",
+        ),
+        (pa.array([0], pa.timestamp("us", "No/Where")), "cannot be read: '[1970-01-01 00:00:00.000000Z]'"),
+    ],
+)
+def test_reading__shows_only_the_parquet_value_that_is_bad(column: pa.Array, reason: str) -> None:
+    source = replace(SOURCE, format="parquet", columns=(*SOURCE.columns, Column("v", "string")))
+    assert read(parquet({"id": [1], "x": [0.0], "v": column}), source)[0].reason == f"v: {reason}"
+
+
+def test_reading__a_parquet_column_without_contract_is_not_read() -> None:
+    data = parquet(
+        {
+            "id": [1],
+            "x": [0.0],
+            "t": pa.array([2**62], pa.timestamp("us")),
+            "s": not_utf_8(b"\xff"),
+        }
+    )
+    reading = Reading(io.BytesIO(data), "tiny.parquet", replace(SOURCE, format="parquet"))
+    assert [record.values for record in reading] == [(1, 0.0)]
+    assert reading.found_columns == ["id", "x", "t", "s"]
+
+
+def test_reading__refuses_a_parquet_file_with_two_columns_of_a_name() -> None:
+    data = parquet({"id": [1], "x": [0.0], "y": [1.0]}, ["id", "x", "x"])
+    with pytest.raises(DataRefusedError, match="column 'x' occurs more than once"):
+        read(data, replace(SOURCE, format="parquet"))
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
+def test_reading__json_lines_are_not_read_byte_by_byte(name: str) -> None:
+    """A raw stream without a buffer of its own is what ``ingest`` gives."""
+
+    class Raw(io.RawIOBase):
+        def __init__(self, data: bytes) -> None:
+            self.inner = io.BytesIO(data)
+            self.reads = 0
+
+        def readable(self) -> bool:
+            return True
+
+        def readinto(self, buffer: Any) -> int:
+            self.reads += 1
+            return self.inner.readinto(buffer)
+
+    lines = b"".join(b'{"id": %d, "x": 0}\n' % number for number in range(5000))
+    raw = Raw(gzip.compress(lines) if name.endswith("gz") else lines)
+    assert len(list(Reading(raw, name, replace(SOURCE, format="json")))) == 5000  # type: ignore[arg-type]
+    assert raw.reads < 10
+
+
+def test_reading__a_malformed_quote_costs_one_row() -> None:
+    records = read('id,x\n1,0\n2,"0"1\n3,0\n')
+    assert [record.values is None for record in records] == [False, True, False]
+    assert records[1].raw == '2,"0"1'
+
+
+def test_reading__an_endless_field_is_a_broken_file() -> None:
+    with pytest.raises(DataRefusedError, match="line 3: a quoted field begins here and does not end"):
+        read('id,x\n1,0\n2,"' + "9,0\n" * 1000)
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_reading__a_field_beyond_the_limit_is_a_broken_file(quote: str) -> None:
+    source = replace(SOURCE, columns=(*SOURCE.columns, Column("name", "string")))
+    assert read(f"id,x,name\n1,0,{quote}{'a' * MAX_FIELD}{quote}\n", source)[0].values is not None
+    sentence = "line 3: a field longer than 131,072 characters begins here; is a quote missing?"
+    with pytest.raises(DataRefusedError, match=sentence):
+        read(f"id,x,name\n1,0,a\n1,0,{quote}{'a' * MAX_FIELD}a{quote}\n", source)
+
+
+def test_key_id__differs_wherever_the_typed_keys_differ() -> None:
+    source = replace(SOURCE, columns=(Column("a", "string"), Column("b", "string"), Column("c", "integer")))
+    source = replace(source, key=("a", "b", "c"))
+    keys = [("1", "11", 1), ("11", "1", 1), ("1", "1", 11), ("1|1", "1", 1), ("1", "1|1", 1), ("", "11", 1)]
+    assert len({key_id(source, values) for values in keys}) == len(keys)
+    assert key_id(source, ("1", None, 1)) == "b: missing key"
+
+
+def test_key_id__keeps_minus_one_for_noise() -> None:
+    assert key_id(SOURCE, (-1, 0.0)) == "id: -1 is kept for noise: '-1'"
+    assert key_id(SOURCE, (-2, 0.0)) == -2
+
+
+def test_digest_of__is_that_of_the_typed_values() -> None:
+    assert digest_of((1, 0.5, None)) == digest_of((1, 0.50, None))
+    assert digest_of((1, 0.5, None)) != digest_of((1, 0.5, ""))
