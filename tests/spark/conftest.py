@@ -26,10 +26,11 @@ os.environ["PYSPARK_SUBMIT_ARGS"] = (
 from pyspark.sql import SparkSession  # noqa: E402 - reads the environment when it is first used
 
 from epsjoin.contract import load_source  # noqa: E402
+from epsjoin.errors import TableError  # noqa: E402
 from epsjoin.params import RunParams  # noqa: E402
 from epsjoin.spark.job import Job  # noqa: E402
 from epsjoin.spark.session import get_session  # noqa: E402
-from epsjoin.spark.tables import Lake  # noqa: E402
+from epsjoin.spark.tables import Lake, files_of  # noqa: E402
 
 RUN = "2023-06-01"
 
@@ -74,6 +75,14 @@ def make_job(spark: SparkSession, tmp_path: Path) -> JobMaker:
         )
 
     return make
+
+
+def has_slice(lake: Lake, table: str, run: str) -> bool:
+    try:
+        files_of(lake, table, run)
+    except TableError:
+        return False
+    return True
 
 
 def write_contract(

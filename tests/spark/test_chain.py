@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import REPO, RUN, JobMaker, coordinate, key
+from conftest import REPO, RUN, JobMaker, coordinate, has_slice, key
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from sklearn.cluster import DBSCAN
@@ -296,7 +296,7 @@ def test_merge_join__stops_when_more_pairs_appear_than_allowed(make_job: JobMake
         BudgetError, match=r"more than 100 pairs \(max_pairs\) lie within eps 0.3, [\d,]+ were"
     ):
         join_parts(replace(job, params=replace(job.params, max_pairs=100)))
-    assert not tables.has_slice(job.lake, "pairs", RUN)
+    assert not has_slice(job.lake, "pairs", RUN)
 
 
 def test_fit_epsilon__refuses_to_choose_where_there_is_no_power_law(

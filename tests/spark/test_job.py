@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import RUN, JobMaker, coordinate, key
+from conftest import RUN, JobMaker, coordinate, has_slice, key
 
 from epsjoin.errors import BudgetError, TableError
 from epsjoin.spark import tables
@@ -76,7 +76,7 @@ def test_run_job__ends_with_3_when_the_data_is_refused(
     assert last.startswith("ingest: ")
     assert sentence in last
     assert tables.count(job.lake, "quarantine", RUN) > 0
-    assert not tables.has_slice(job.lake, "points", RUN)
+    assert not has_slice(job.lake, "points", RUN)
 
 
 def test_run_job__ends_with_5_when_there_is_nothing_to_do(

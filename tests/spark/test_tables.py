@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from conftest import RUN, JobMaker, coordinate, key
+from conftest import RUN, JobMaker, coordinate, has_slice, key
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
@@ -48,9 +48,9 @@ def test_write_slice__an_empty_slice_is_there_and_a_missing_one_is_not(lake: Lak
     tables.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)))
     tables.write_slice(lake, "pairs", RUN, pairs())
     assert read(lake) == []
-    assert tables.has_slice(lake, "pairs", RUN)
-    assert not tables.has_slice(lake, "pairs", "2022-01-01")
-    assert not tables.has_slice(lake, "clusters", RUN)
+    assert has_slice(lake, "pairs", RUN)
+    assert not has_slice(lake, "pairs", "2022-01-01")
+    assert not has_slice(lake, "clusters", RUN)
 
 
 def test_write_slice__of_job_metrics_is_the_jobs_own(lake: Lake) -> None:

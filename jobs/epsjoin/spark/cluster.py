@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.core.broadcast import Broadcast
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
+from pyspark.sql import functions as F
 
 from epsjoin.local.cluster import NOISE, core_pairs, nearest_core, partial_degrees, spanning_forest
 from epsjoin.spark import tables, tasks

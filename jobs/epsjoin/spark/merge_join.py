@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from epsjoin.errors import BudgetError, TableError
-from epsjoin.local.plan import JoinPlan, join_part
+from epsjoin.local.plan import JoinPlan, Pairs, join_part
 from epsjoin.spark import tables, tasks
 from epsjoin.spark.arrow import to_codes, to_matrix
 from epsjoin.spark.job import Job, say
@@ -86,19 +86,21 @@ def _joiner(
         points = to_matrix(rows["point"], dimensions)
         counters: dict[str, int] = {}
         batches = join_part(points, rows["id"].to_numpy(), key, part.number, plan, BATCH_PAIRS, counters)
-        written = pairs.write(_until(batches, max_pairs))
+        written = pairs.write(_up_to(max_pairs, batches))
         report = tasks.TaskReport(files=[written] if written else [], counters=dict(counters))
         report.counters.setdefault("pairs", 0)
         report.counters["rows"] = rows.num_rows
         report.counters["largest_part_rows"] = rows.num_rows
         yield report.to_batch()
 
-    def _until(batches: Iterator[tuple[object, object, object]], limit: int) -> Iterator[pa.RecordBatch]:
-        found = 0
-        for left, right, distance in batches:
-            yield pa.record_batch({"left_id": left, "right_id": right, "distance": distance})
-            found += len(left)  # type: ignore[arg-type]
-            if found > limit:  # enough to refuse; the files are never committed
-                return
-
     return join
+
+
+def _up_to(max_pairs: int, batches: Iterator[Pairs]) -> Iterator[pa.RecordBatch]:
+    """The batches as Arrow, until they hold enough to refuse: the files are then never committed."""
+    found = 0
+    for pairs in batches:
+        yield pa.record_batch({"left_id": pairs.left, "right_id": pairs.right, "distance": pairs.distance})
+        found += len(pairs.left)
+        if found > max_pairs:
+            return

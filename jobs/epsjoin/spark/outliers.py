@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
+from pyspark.sql import functions as F
 
 from epsjoin.errors import TableError
 from epsjoin.local.outliers import deviating_dimensions, nearest_within, robust_spread

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
+from pyspark.sql import functions as F
 
 from epsjoin.spark.arrow import to_matrix
 

@@ -24,7 +24,7 @@ from deltalake import DeltaTable, Schema
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
+from pyspark.sql import functions as F
 
 from epsjoin.contract import SourceContract, TableContract, load_table
 from epsjoin.errors import ArgumentError, TableError
@@ -328,15 +328,6 @@ WRITERS = {
     "job_metrics": "any job",
 }
 """The job that writes each table."""
-
-
-def has_slice(lake: Lake, table: str, run: str) -> bool:
-    """Whether the run has a slice in this table."""
-    try:
-        files_of(lake, table, run)
-    except TableError:
-        return False
-    return True
 
 
 def count(lake: Lake, table: str, run: str) -> int:
