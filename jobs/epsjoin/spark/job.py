@@ -51,8 +51,9 @@ Step = Callable[[Job], Mapping[str, float]]
 def run_job(name: str, step: Step, argv: Sequence[str] | None = None) -> int:
     """Run one step from command-line arguments and return the exit code (see ``errors.py``).
 
-    The last line on stderr says in one sentence what went wrong. On success the counters, the seconds
-    among them, go to ``job_metrics`` and, as one JSON object, to ``--metrics-out``.
+    The last line on stderr (of spark-submit: on stdout) says in one sentence what went wrong. On success
+    the counters, the seconds among them, go to ``job_metrics`` and, as one JSON object, to
+    ``--metrics-out``.
     """
     try:
         arguments = _parse(name, argv)
