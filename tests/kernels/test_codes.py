@@ -58,6 +58,28 @@ def test_write_code__interleaves_the_highest_bits_level_by_level(d, level, seed)
     assert codes_.owns_pair(code, corner, corner)
 
 
+@examples(200)
+@given(st.integers(1, 9), st.integers(0, 5), st.integers(0, 8), st.integers(0, 10**9))
+def test_write_code__may_end_inside_a_level(d, level, more, seed):
+    more %= d
+    random = np.random.default_rng(seed)
+    corner = random.integers(0, TOP, d, endpoint=True)
+    code = np.full(codes_.code_width(6 * d), 255, np.uint8)
+    codes_.write_code(corner, level, code, more)
+    paths = [f"{value:0{BITS}b}" for value in corner.tolist()]
+    expected = "".join(path[depth] for depth in range(level + 1) for path in paths)[: level * d + more]
+    assert (code == make_code(expected, len(code))).all()
+    assert codes_.owns_pair(code, corner, corner)
+    # the cell is halved at this level in the first axes only
+    for axis in range(d):
+        other = corner.copy()
+        other[axis] ^= 1 << (BITS - 1 - level)
+        assert codes_.owns_pair(code, other, other) == (axis >= more)
+        assert codes_.hold_cubes(
+            code[None], np.minimum(corner, other)[None], np.maximum(corner, other)[None]
+        )[0] == (axis >= more)
+
+
 VALUES = st.one_of(
     st.floats(-1e12, 1e12, allow_subnormal=True),
     st.floats(-1, 1),

@@ -10,20 +10,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epsjoin.kernels.codes import BITS, code_bits, code_order, cube_corners, deepest_level, is_prefix
-from epsjoin.kernels.replicate import carry, owner_parts, replicate_cubes
-from epsjoin.kernels.split_rule import make_split_rule
+from epsjoin.errors import ArgumentError
+from epsjoin.kernels.codes import (
+    BITS,
+    code_bits,
+    code_order,
+    cube_corners,
+    deepest_level,
+    hold_cubes,
+    is_prefix,
+)
+from epsjoin.kernels.replicate import DECISIONS, carry, owner_parts, replicate_cubes
+from epsjoin.kernels.split_rule import OwnRule, make_split_rule, parse_split_rule
 from oracles import examples
 from oracles import join as twin
 
 
-def encode(points, eps, k, msl, budget=math.inf):
+def encode(points, eps, k, msl, budget=math.inf, rule=None, decisions="global"):
     low = points.min(axis=0)
     width = float((points.max(axis=0) - low).max())
     axes = np.arange(points.shape[1])
     lower, upper = cube_corners(points, axes, low, width, eps)
     levels = deepest_level(width, eps, points.shape[1])
-    return replicate_cubes(lower, upper, levels, make_split_rule(k, msl, budget)), lower, upper, levels
+    rule = make_split_rule(k, msl, budget) if rule is None else rule
+    return replicate_cubes(lower, upper, levels, rule, decisions), lower, upper, levels
 
 
 def digits(code):
@@ -31,16 +41,17 @@ def digits(code):
     return tuple(bits.tolist())
 
 
-def twin_codes(points, eps, k, msl, budget=math.inf):
+def twin_codes(points, eps, k, msl, budget=math.inf, rule=None, decisions="global"):
     low = [Fraction(v) for v in points.min(axis=0).tolist()]
     width = max(Fraction(v) - low[i] for i, v in enumerate(points.max(axis=0).tolist()))
     levels = twin.deepest_level(width, Fraction(eps))
     return [
-        twin.replicate(twin.cube(row, Fraction(eps)), low, width, levels, k, msl, budget)
+        twin.replicate(twin.cube(row, Fraction(eps)), low, width, levels, k, msl, budget, rule, decisions)
         for row in points.tolist()
     ]
 
 
+@pytest.mark.parametrize("decisions", DECISIONS)
 @pytest.mark.parametrize(
     ("d", "eps", "k", "msl", "budget"),
     [
@@ -55,14 +66,98 @@ def twin_codes(points, eps, k, msl, budget=math.inf):
         (8, 0.1, 2, 1, 16.0),
     ],
 )
-def test_replicate_cubes__gives_the_codes_of_figure_3_4(d, eps, k, msl, budget):
+def test_replicate_cubes__gives_the_codes_of_figure_3_4(d, eps, k, msl, budget, decisions):
     points = np.random.default_rng(d).random((40, d))
-    rows, *_ = encode(points, eps, k, msl, budget)
-    expected = twin_codes(points, eps, k, msl, math.floor(budget) if math.isfinite(budget) else math.inf)
+    rows, *_ = encode(points, eps, k, msl, budget, decisions=decisions)
+    most = math.floor(budget) if math.isfinite(budget) else math.inf
+    same_codes(rows, twin_codes(points, eps, k, msl, most, decisions=decisions))
+
+
+def same_codes(rows, expected):
     for number, codes in enumerate(expected):
         of_point = rows.row == number
         assert sorted(digits(code) for code in rows.codes[of_point]) == sorted(codes)
         assert (rows.is_replica[of_point] == (len(codes) > 1)).all()
+
+
+RULES = {  # text or own rule, and the twin's
+    "and": ("k<=2 and level<=1", lambda level, crossed, _rows: crossed <= 2 and level <= 1),
+    "or": ("k<=1 or level<=0", lambda level, crossed, _rows: crossed <= 1 or level <= 0),
+    "not": ("not k<=1 and not level>2", lambda level, crossed, _rows: crossed > 1 and level <= 2),
+    "never": ("k<0", lambda _level, _crossed, _rows: False),
+    "own": (None, lambda level, crossed, rows: (level + crossed + rows) % 3 != 0),
+    "own of rows": (None, lambda level, crossed, rows: crossed <= 2 and rows < 20 - 3 * level),
+}
+
+
+def rule_of(name, budget=math.inf):
+    text, predicate = RULES[name]
+    return OwnRule(predicate, budget) if text is None else parse_split_rule(text).within(budget)
+
+
+@pytest.mark.parametrize("budget", [math.inf, 24, 5, 1])
+@pytest.mark.parametrize("decisions", DECISIONS)
+@pytest.mark.parametrize("name", RULES)
+def test_replicate_cubes__obeys_any_rule(name, decisions, budget):
+    points = np.random.default_rng(11).random((30, 3))
+    rows, *_ = encode(points, 0.06, 0, 0, rule=rule_of(name, budget), decisions=decisions)
+    same_codes(rows, twin_codes(points, 0.06, 0, 0, budget, RULES[name][1], decisions))
+    assert np.bincount(rows.row).max() <= budget
+
+
+@pytest.mark.parametrize("decisions", DECISIONS)
+def test_replicate_cubes__asks_the_users_rule_once_for_each_question(decisions):
+    asked = []
+
+    def moody(level, crossed, rows):  # no function of the three, but asked once for each it is one
+        assert (level, crossed, rows) not in asked
+        asked.append((level, crossed, rows))
+        return len(asked) % 8
+
+    points = np.random.default_rng(5).random((100, 5))
+    rows, lower, upper, _ = encode(points, 0.04, 0, 0, rule=OwnRule(moody, 50), decisions=decisions)
+    assert 10 < len(asked) < len(rows.row)
+    assert np.bincount(rows.row).max() > 16  # the table of answers has grown
+    assert (rows.is_replica == ~hold_cubes(rows.codes, lower[rows.row], upper[rows.row])).all()
+
+
+def test_replicate_cubes__lets_the_users_rule_fail():
+    def broken(level, crossed, rows):
+        raise KeyError("my own error")
+
+    with pytest.raises(KeyError, match="my own error"):
+        encode(np.random.default_rng(5).random((20, 2)), 0.1, 0, 0, rule=OwnRule(broken))
+
+
+def test_replicate_cubes__splits_everywhere_into_the_same_cells_both_ways():
+    points = np.random.default_rng(6).random((50, 3))
+    both = [encode(points, 0.08, 3, 62, decisions=decisions)[0] for decisions in DECISIONS]
+    keys = [sorted(zip(rows.row.tolist(), map(bytes, rows.codes), strict=True)) for rows in both]
+    assert keys[0] == keys[1]
+
+
+def test_replicate_cubes__ends_local_codes_before_the_first_cut_that_is_crossed():
+    points = np.random.default_rng(8).random((400, 3))
+    of_levels = encode(points, 0.1, 0, 62)[0].codes
+    of_cuts = encode(points, 0.1, 0, 62, decisions="local")[0].codes
+    more = [code_bits(b) - code_bits(a) for a, b in zip(of_levels, of_cuts, strict=True)]
+    assert set(more) == {0, 1, 2}
+    assert all(is_prefix(a, b) for a, b in zip(of_levels, of_cuts, strict=True))
+
+
+def test_replicate_cubes__counts_the_splits_of_the_path_at_the_level():
+    # x crosses both cuts of level 0, y one of level 0 and one of level 1
+    points = np.array([[0.0, 0.0], [0.5, 0.5], [0.5, 0.25], [1.0, 1.0]])
+    rows, *_ = encode(points, 0.2, 1, 62, decisions="local")
+    codes = [sorted(digits(code) for code in rows.codes[rows.row == point]) for point in (1, 2)]
+    assert codes == [[(0,), (1,)], [(0, 0, 1, 0), (0, 0, 1, 1), (1, 0, 0, 0), (1, 0, 0, 1)]]
+    rows, *_ = encode(points, 0.2, 1, 0, decisions="local")
+    assert sorted(digits(code) for code in rows.codes[rows.row == 2]) == [(0, 0, 1), (1, 0, 0)]
+
+
+def test_replicate_cubes__refuses_other_decisions():
+    with pytest.raises(ArgumentError, match="decisions must be one of global, local, not 'binary'"):
+        encode(np.random.default_rng(0).random((5, 2)), 0.1, 0, 0, decisions="binary")
 
 
 def test_replicate_cubes__really_replicates_and_msj_does_not():
@@ -82,12 +177,14 @@ def test_replicate_cubes__really_replicates_and_msj_does_not():
     st.integers(0, 6),
     st.floats(1, 40),
     st.integers(0, 10**6),
+    st.sampled_from(DECISIONS),
 )
 def test_replicate_cubes__cells_are_disjoint_and_cover_the_cube_within_the_budget(
-    kind, d, k, msl, budget, seed
+    kind, d, k, msl, budget, seed, decisions
 ):
     points, eps = twin.awkward_points(kind, 12, d, seed)
-    rows, lower, upper, levels = encode(points, eps, k, msl, budget)
+    rows, lower, upper, levels = encode(points, eps, k, msl, budget, decisions=decisions)
+    assert (rows.is_replica == ~hold_cubes(rows.codes, lower[rows.row], upper[rows.row])).all()
     random = np.random.default_rng(seed)
     for number in range(len(points)):
         codes = rows.codes[rows.row == number]
@@ -101,10 +198,9 @@ def test_replicate_cubes__cells_are_disjoint_and_cover_the_cube_within_the_budge
         for corner in [lower[number], upper[number], *inside]:
             holding = 0
             for code in codes:
-                level = code_bits(code) // d
-                bits = np.array(digits(code), np.int64).reshape(level, d)
-                cell = [int("0" + "".join(map(str, bits[:, i])), 2) for i in range(d)]
-                holding += all(int(corner[i]) >> (BITS - level) == cell[i] for i in range(d))
+                sides = [digits(code)[i::d] for i in range(d)]
+                cell = [int("0" + "".join(map(str, side)), 2) for side in sides]
+                holding += all(int(corner[i]) >> (BITS - len(sides[i])) == cell[i] for i in range(d))
             assert holding == 1
 
 
@@ -129,10 +225,16 @@ def test_replicate_cubes__takes_no_points():
 
 
 @examples(60)
-@given(st.integers(1, 3), st.integers(0, 3), st.integers(1, 12), st.integers(0, 10**6))
-def test_carry__brings_every_prefix_to_the_owner_of_its_extension(d, k, n_boundaries, seed):
+@given(
+    st.integers(1, 3),
+    st.integers(0, 3),
+    st.integers(1, 12),
+    st.integers(0, 10**6),
+    st.sampled_from(DECISIONS),
+)
+def test_carry__brings_every_prefix_to_the_owner_of_its_extension(d, k, n_boundaries, seed, decisions):
     random = np.random.default_rng(seed)
-    rows, *_ = encode(random.random((30, d)), 0.05, k, 9)
+    rows, *_ = encode(random.random((30, d)), 0.05, k, 9, decisions=decisions)
     codes = rows.codes[code_order(rows.codes)]
     boundaries = codes[np.unique(random.integers(0, len(codes), n_boundaries))]
     boundaries = np.unique(boundaries, axis=0)  # NumPy sorts rows of bytes from the left as well

@@ -12,25 +12,26 @@ from hypothesis import strategies as st
 from epsjoin.kernels import sweep
 from epsjoin.kernels.codes import code_order, cube_corners, deepest_level
 from epsjoin.kernels.distances import EUCLIDEAN, make_decision
-from epsjoin.kernels.grid import window_rows
-from epsjoin.kernels.replicate import replicate_cubes
-from epsjoin.kernels.split_rule import make_split_rule
+from epsjoin.kernels.replicate import DECISIONS, carry, replicate_cubes, stack_rows
+from epsjoin.kernels.split_rule import OwnRule, make_split_rule, parse_split_rule
 from oracles import examples
 from oracles import join as twin
 
 
-def coded_rows(points, eps, k, msl, budget=math.inf):
+def coded_rows(points, eps, k, msl, budget=math.inf, rule=None, decisions="global", side=None):
     d = points.shape[1]
     low = points.min(axis=0)
     width = float((points.max(axis=0) - low).max())
     lower, upper = cube_corners(points, np.arange(d), low, width, eps)
-    coded = replicate_cubes(lower, upper, deepest_level(width, eps, d), make_split_rule(k, msl, budget))
+    rule = make_split_rule(k, msl, budget) if rule is None else rule
+    coded = replicate_cubes(lower, upper, deepest_level(width, eps, d), rule, decisions)
     order = code_order(coded.codes)
     row = coded.row[order]
     nobody = np.zeros(len(row), np.bool_)
     return row, sweep.StackRows(
-        points[row], points[row], coded.codes[order], lower[row], coded.is_replica[order], nobody
-    )
+        points[row], points[row], coded.codes[order], lower[row], coded.is_replica[order], nobody,
+        np.full(len(row), sweep.ONE_TABLE, np.int8) if side is None else np.asarray(side, np.int8)[row],
+    )  # fmt: skip
 
 
 def run(kernel, rows, eps, number, room=1000):
@@ -45,10 +46,6 @@ def run(kernel, rows, eps, number, room=1000):
         for a, b in zip(number[batch.left[:n]].tolist(), number[batch.right[:n]].tolist(), strict=True):
             found.append((min(a, b), max(a, b)))
     return found, counters.tolist()
-
-
-def rows_in_window_order(points, eps, mask=None):
-    return window_rows(points, points, np.zeros(len(points), np.int64) if mask is None else mask, eps)
 
 
 @pytest.mark.parametrize(
@@ -88,6 +85,132 @@ def test_stack_sweep__does_the_work_of_the_twin(name, d, eps, k, msl, budget):
         assert expected.comparisons < len(points) * (len(points) - 1) / 4
 
 
+COIN = OwnRule(lambda level, crossed, rows: (level + crossed + rows) % 3 != 0, 20)
+
+
+@pytest.mark.parametrize("decisions", DECISIONS)
+@pytest.mark.parametrize("tables", [1, 2])
+@pytest.mark.parametrize(
+    ("name", "rule", "same", "budget"),
+    [
+        ("ORE", "k<=3", lambda _level, _crossed, _rows: True, math.inf),
+        ("MSJ", "k<=0", lambda _level, _crossed, _rows: False, math.inf),
+        ("GESS 1", "k<=1", lambda _level, crossed, _rows: crossed <= 1, math.inf),
+        ("GESS 2", "k<=2", lambda _level, crossed, _rows: crossed <= 2, math.inf),
+        ("GESS to 0", "level<=0", lambda level, _crossed, _rows: level <= 0, math.inf),
+        ("GESS 2 to 1", "k<=2 and level<=1", lambda level, crossed, _rows: crossed <= 2 and level <= 1, 6),
+        ("and or not", "k<=2 and (level<=0 or not level<=1)",
+         lambda level, crossed, _rows: crossed <= 2 and level != 1, math.inf),
+        ("own", COIN, lambda level, crossed, rows: (level + crossed + rows) % 3 != 0, 20),
+    ],
+)  # fmt: skip
+def test_stack_sweep__does_the_work_of_the_twin_for_any_rule(name, rule, same, budget, tables, decisions):
+    points = np.random.default_rng(42).random((110, 3))
+    side = None if tables == 1 else np.random.default_rng(43).integers(0, 2, 110).tolist()
+    rule = parse_split_rule(rule).within(budget) if isinstance(rule, str) else rule
+    expected = twin.gess(points, 0.1, 0, 0, budget, rule=same, decisions=decisions, side=side)
+    number, rows = coded_rows(points, 0.1, 0, 0, rule=rule, decisions=decisions, side=side)
+    pairs, counters = run(sweep.stack_sweep, rows, 0.1, number, 7)
+    assert len(number) == expected.rows
+    assert int(rows.is_replica.sum()) == expected.replicas
+    assert counters == [
+        expected.comparisons,
+        expected.near_comparisons,
+        expected.largest_stack,
+        len(expected.pairs),
+    ]
+    assert sorted(pairs) == sorted(expected.pairs) == sorted(between(twin.brute_force(points, 0.1), side))
+    assert int(sweep.stack_comparisons(rows.codes, rows.side).sum()) == expected.comparisons
+    assert (expected.replicas == 0) == (name == "MSJ")
+    assert len(pairs) >= 10
+
+
+def test_stack_sweep__work_falls_from_msj_over_gess_to_ore_and_from_global_to_local_msj():
+    points = np.random.default_rng(42).random((110, 3))
+    work = {}
+    for decisions in DECISIONS:
+        for rule in ("k<=0", "k<=1", "k<=2", "k<=3"):
+            number, rows = coded_rows(points, 0.1, 0, 0, rule=parse_split_rule(rule), decisions=decisions)
+            counters = run(sweep.stack_sweep, rows, 0.1, number)[1]
+            work[decisions, rule] = len(number), counters[sweep.CANDIDATES], counters[sweep.LARGEST_STACK]
+    for decisions in DECISIONS:
+        rows, comparisons, stack = zip(*[work[decisions, f"k<={k}"] for k in range(4)], strict=True)
+        assert list(rows) == sorted(rows)
+        assert list(comparisons) == sorted(comparisons, reverse=True)
+        assert len(set(comparisons)) >= 3
+        assert list(stack) == sorted(stack, reverse=True)
+    assert work["local", "k<=0"][1] < 0.7 * work["global", "k<=0"][1]
+    assert work["local", "k<=3"] == work["global", "k<=3"]
+
+
+def between(pairs, side):
+    """Pairs of rows of different sides; all of them without sides."""
+    return [(i, j) for i, j in pairs if side is None or side[i] != side[j]]
+
+
+@st.composite
+def any_rules(draw, depth=3):
+    kind = draw(st.sampled_from(["k", "level", "coin"] + ["and", "or", "not"] * (depth > 0)))
+    if kind == "k":
+        return parse_split_rule(f"k<={draw(st.integers(0, 4))}")
+    if kind == "level":
+        return parse_split_rule(f"level<={draw(st.integers(0, 5))}")
+    if kind == "coin":
+        seed = draw(st.integers(1, 97))
+        return OwnRule(
+            lambda level, crossed, rows: (level * 31 + crossed * 17 + rows * 7) * seed % 97 < 48, 64
+        )
+    a = draw(any_rules(depth=depth - 1))
+    if kind == "not":
+        return ~a
+    return a & draw(any_rules(depth=depth - 1)) if kind == "and" else a | draw(any_rules(depth=depth - 1))
+
+
+@examples(250)
+@given(
+    st.sampled_from(twin.KINDS),
+    st.integers(1, 40),
+    st.integers(1, 4),
+    any_rules(),
+    st.sampled_from([1, 2.5, 7, 64]),
+    st.sampled_from(DECISIONS),
+    st.booleans(),
+    st.integers(0, 6),
+    st.integers(1, 50),
+    st.integers(0, 10**6),
+)
+def test_stack_sweep__reports_each_pair_once_for_any_rule_part_and_table(
+    kind, n, d, rule, budget, decisions, is_two, n_boundaries, room, seed
+):
+    random = np.random.default_rng(seed)
+    points, eps = twin.awkward_points(kind, n, d, seed)
+    side = random.integers(0, 2, n).astype(np.int8) if is_two else None
+    rule = rule & make_split_rule(d, 62, budget)
+    low = points.min(axis=0)
+    width = float((points.max(axis=0) - low).max())
+    lower, upper = cube_corners(points, np.arange(d), low, width, eps)
+    coded = replicate_cubes(lower, upper, deepest_level(width, eps, d), rule, decisions)
+    assert np.bincount(coded.row).max() <= budget
+    boundaries = np.unique(coded.codes[random.integers(0, len(coded.codes), n_boundaries)], axis=0)
+    carried = carry(coded.codes, boundaries)
+    found, compared = [], 0
+    for part in range(len(boundaries) + 1):
+        of_part = carried.coded[carried.part == part]
+        of_part = of_part[random.permutation(len(of_part))]
+        row = coded.row[of_part]
+        order, rows = stack_rows(
+            points[row], points[row], coded.codes[of_part], lower[row], upper[row], boundaries, part,
+            None if side is None else side[row],
+        )  # fmt: skip
+        pairs, counters = run(sweep.stack_sweep, rows, eps, row[order], room)
+        found += pairs
+        compared += counters[sweep.CANDIDATES]
+    assert sorted(found) == sorted(between(twin.brute_force(points, eps), side))
+    order = code_order(coded.codes)
+    sides = None if side is None else side[coded.row[order]]
+    assert compared == sweep.stack_comparisons(coded.codes[order], sides).sum()
+
+
 # Row 1 crosses both first cuts and stops at the root (k = 1); row 2 crosses one and is split.
 # docs/notes-on-papers.md draws it.
 STOPPED_AND_SPLIT = np.array([[0.0, 0.0], [0.5, 0.5], [0.45, 0.7], [1.0, 1.0]])
@@ -102,57 +225,28 @@ def test_stack_sweep__uses_the_longer_code():
 
 
 @pytest.mark.parametrize("room", [1, 2, 7, 100_000])
-@pytest.mark.parametrize("kernel", ["stack", "window"])
-def test_sweeps__find_and_count_the_same_whatever_the_batch(kernel, room):
+def test_stack_sweep__finds_and_counts_the_same_whatever_the_batch(room):
     points = np.random.default_rng(3).random((90, 2))
-    eps = 0.15
-    if kernel == "stack":
-        number, rows = coded_rows(points, eps, 1, 1)
-        whole = run(sweep.stack_sweep, rows, eps, number, 10_000)
-        parts = run(sweep.stack_sweep, rows, eps, number, room)
-    else:
-        number, rows = rows_in_window_order(points, eps, np.arange(90) % 4)
-        whole = run(sweep.window_sweep, rows, eps, number, 10_000)
-        parts = run(sweep.window_sweep, rows, eps, number, room)
-    assert whole == parts
+    number, rows = coded_rows(points, 0.15, 1, 1)
+    whole = run(sweep.stack_sweep, rows, 0.15, number, 10_000)
+    assert whole == run(sweep.stack_sweep, rows, 0.15, number, room)
     assert len(whole[0]) > 50
 
 
-@examples(150)
-@given(
-    st.sampled_from(twin.KINDS), st.integers(0, 70), st.integers(1, 5), st.booleans(), st.integers(0, 10**6)
-)
-def test_window_sweep__finds_the_pairs_with_disjoint_masks(kind, n, d, with_masks, seed):
-    points, eps = twin.awkward_points(kind, n, d, seed)
-    mask = np.random.default_rng(seed).integers(0, 8, n) if with_masks else np.zeros(n, np.int64)
-    number, rows = rows_in_window_order(points, eps, mask)
-    found, counters = run(sweep.window_sweep, rows, eps, number, 64)
-    expected = [(i, j) for i, j in twin.brute_force(points, eps) if not int(mask[i]) & int(mask[j])]
-    assert sorted(found) == sorted(expected)
-    first = rows.first[:n]
-    assert counters[sweep.CANDIDATES] == sweep.window_candidates(first, rows.segments, eps).sum()
-    assert counters[sweep.CANDIDATES] >= counters[sweep.DISTANCES] >= counters[sweep.PAIRS]
-
-
-def test_window_sweep__looks_at_near_rows_only():
-    points = np.random.default_rng(1).random((3000, 3))
-    number, rows = rows_in_window_order(points, 0.02)
-    found, counters = run(sweep.window_sweep, rows, 0.02, number)
-    near = np.abs(points[:, None] - points).max(axis=2) <= 0.02
-    assert counters[sweep.DISTANCES] == (near.sum() - 3000) / 2
-    assert counters[sweep.PAIRS] == len(found)
-    # the window alone would look at 4 % of all pairs, strips of eps on a second axis leave 6 % of these
-    assert counters[sweep.CANDIDATES] < 0.004 * 3000 * 2999 / 2
-
-
-def test_window_sweep__never_compares_carried_rows_with_each_other():
-    points = np.random.default_rng(1).random((200, 2))
-    number, rows = rows_in_window_order(points, 5.0, np.ones(200, np.int64))
-    assert run(sweep.window_sweep, rows, 5.0, number) == ([], [0, 0, 0, 0])
-
-
-@pytest.mark.parametrize("n", [0, 1, 2])
-def test_sweeps__take_few_rows(n):
-    points = np.zeros((n, 2))
-    number, rows = rows_in_window_order(points, 1.0)
-    assert len(run(sweep.window_sweep, rows, 1.0, number)[0]) == n // 2
+def test_stack_sweep__comes_back_before_long_and_goes_on():
+    # MSJ, every cube on the first cut: all rows lie on one stack, and no two are within eps
+    points = np.full((17_000, 2), 0.5)
+    points[:, 1] = np.linspace(0, 1, 17_000)
+    points[:2, 0] = [0.0, 1.0]
+    eps = 1e-6
+    number, rows = coded_rows(points, eps, 0, 0)
+    counters = np.zeros(4, np.int64)
+    batch = sweep.PairBatch(np.empty(10, np.int64), np.empty(10, np.int64), np.empty(10))
+    state = sweep.new_state(len(number))
+    calls = 0
+    while not sweep.is_done(state):
+        assert sweep.stack_sweep(state, rows, eps, make_decision(EUCLIDEAN, 0.0, eps), batch, counters) == 0
+        calls += 1
+    assert counters[sweep.CANDIDATES] == sweep.stack_comparisons(rows.codes).sum()
+    assert calls == 1 + counters[sweep.CANDIDATES] // sweep._CANDIDATES_PER_CALL
+    assert calls > 1

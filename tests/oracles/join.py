@@ -1,7 +1,8 @@
 """The join as the papers define it: brute force, and GESS with plain recursion, fractions and lists.
 
-Source: the dissertation's figure 3.4 (replicator, here for the quadtree), figure 3.1 (Orenstein's merge),
-definition 9 (reference point method). A cell is a box of fractions, a code a tuple of digits, a set is a set.
+Source: the dissertation's figure 3.4 (replicator, for the quadtree and for the binary tree), figure 3.1
+(Orenstein's merge), figure 4.3 (sweep area), definition 9 (reference point method). A cell is a box of
+fractions, a code a tuple of digits, a rule a lambda, a set is a set.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -17,6 +19,8 @@ from numpy.typing import NDArray
 
 EARTH_RADIUS_KM = 6371.0088
 Box = tuple[tuple[Fraction, ...], tuple[Fraction, ...]]
+Code = tuple[int, ...]
+Rule = Callable[[int, int, int], bool]
 
 
 def distance(x: list[float], y: list[float], metric: str, p: float = 0.0) -> float:
@@ -32,12 +36,14 @@ def distance(x: list[float], y: list[float], metric: str, p: float = 0.0) -> flo
         return _sum(t**p for t in differences) ** (1.0 / p)
     if metric == "cosine":
         dot = _sum(a * b for a, b in zip(x, y, strict=True))
-        return max(0.0, 1.0 - dot / (math.sqrt(_sum(a * a for a in x)) * math.sqrt(_sum(b * b for b in y))))
-    assert metric == "haversine"
-    lat_x, lon_x, lat_y, lon_y = (math.radians(t) for t in (*x, *y))
+        cosine = dot / (math.sqrt(_sum(a * a for a in x)) * math.sqrt(_sum(b * b for b in y)))
+        return min(2.0, max(0.0, 1.0 - cosine))  # rounding takes the cosine out of -1 to 1
+    assert metric in ("haversine", "haversine_radians")
+    in_degrees = metric == "haversine"
+    lat_x, lon_x, lat_y, lon_y = (math.radians(t) if in_degrees else t for t in (*x, *y))
     half_lat, half_lon = math.sin(abs(lat_x - lat_y) / 2.0), math.sin(abs(lon_x - lon_y) / 2.0)
     square = half_lat * half_lat + (math.cos(lat_x) * math.cos(lat_y)) * (half_lon * half_lon)
-    return 2.0 * EARTH_RADIUS_KM * math.asin(min(1.0, math.sqrt(square)))
+    return (2.0 * EARTH_RADIUS_KM if in_degrees else 2.0) * math.asin(min(1.0, math.sqrt(square)))
 
 
 def is_within(x: list[float], y: list[float], eps: float, metric: str, p: float = 0.0) -> bool:
@@ -68,6 +74,40 @@ def brute_force(
         for i in range(j)
         if is_within(rows[i], rows[j], eps, metric, p)
     }
+
+
+def between(
+    left: NDArray[np.float64],
+    right: NDArray[np.float64],
+    eps: float,
+    metric: str = "euclidean",
+    p: float = 0.0,
+) -> dict[tuple[int, int], float]:
+    """All pairs (left row, right row) within eps, with their distance: every row against every row."""
+    rows, others = np.asarray(left, np.float64).tolist(), np.asarray(right, np.float64).tolist()
+    return {
+        (i, j): distance(x, y, metric, p)
+        for i, x in enumerate(rows)
+        for j, y in enumerate(others)
+        if is_within(x, y, eps, metric, p)
+    }
+
+
+def joined(pairs: Iterable[tuple[int, int]], n_left: int, n_right: int, how: str) -> list[tuple[int, int]]:
+    """The rows of a join as SQL has them, in the documented order; -1 is nobody, also for semi and anti."""
+    inner = sorted(pairs)
+    lonely_left = sorted(set(range(n_left)) - {i for i, _ in inner})
+    lonely_right = sorted(set(range(n_right)) - {j for _, j in inner})
+    if how == "semi":
+        return [(i, -1) for i in range(n_left) if i not in lonely_left]
+    if how == "anti":
+        return [(i, -1) for i in lonely_left]
+    found = list(inner)
+    if how in ("left", "outer"):
+        found += [(i, -1) for i in lonely_left]
+    if how in ("right", "outer"):
+        found += [(-1, j) for j in lonely_right]
+    return found
 
 
 @dataclass
@@ -102,17 +142,30 @@ def halve(low: Fraction, high: Fraction, digit: int) -> tuple[Fraction, Fraction
 
 
 def replicate(
-    box: Box, low: list[Fraction], width: Fraction, levels: int, k: int, msl: int, max_rows: float
-) -> list[tuple[int, ...]]:
-    """Figure 3.4 for the quadtree: codes (one digit of 0/1 per dimension and level) of the cells of one cube.
+    box: Box,
+    low: list[Fraction],
+    width: Fraction,
+    levels: int,
+    k: int,
+    msl: int,
+    max_rows: float,
+    rule: Rule | None = None,
+    decisions: str = "global",
+) -> list[Code]:
+    """Figure 3.4: codes (one digit of 0/1 per dimension and level) of the cells of one cube.
 
     Whatever reaches out of the space counts as on its border. Pieces wait in a queue, so that a limited
-    number of rows is spent on the first splits first.
+    number of rows is spent on the first splits first. A ``rule`` of (level, crossed, rows) stands in for k
+    and msl.
     """
+    if rule is None:
+        rule = lambda level, crossed, _rows: crossed <= k and level <= msl  # noqa: E731
+    if decisions == "local":
+        return _replicate_locally(box, low, width, levels, max_rows, rule)
     step = width / 2**80  # an upper half begins at the cut, so a lower half ends a step before it
     begin = tuple(min(max(v, a), a + width - step) for v, a in zip(box[0], low, strict=True))
     end = tuple(min(max(v, a), a + width - step) for v, a in zip(box[1], low, strict=True))
-    found: list[tuple[int, ...]] = []
+    found: list[Code] = []
     waiting = deque([((), begin, end, [(a, a + width) for a in low])])
     rows = 1
     while waiting:
@@ -125,7 +178,7 @@ def replicate(
         elif not crossed:  # the cube lies in one cell of the next level: go there, first of all
             digits = tuple(int(v >= cut) for v, cut in zip(begin, cuts, strict=True))
             waiting.appendleft((code + digits, begin, end, _halves(cell, digits)))
-        elif len(crossed) <= k and level <= msl and rows - 1 + 2 ** len(crossed) <= max_rows:
+        elif rows - 1 + 2 ** len(crossed) <= max_rows and rule(level, len(crossed), rows):
             rows += 2 ** len(crossed) - 1
             for sides in itertools.product((0, 1), repeat=len(crossed)):
                 side = dict(zip(crossed, sides, strict=True))
@@ -138,13 +191,50 @@ def replicate(
     return found
 
 
+def _replicate_locally(
+    box: Box, low: list[Fraction], width: Fraction, levels: int, max_rows: float, rule: Rule
+) -> list[Code]:
+    """Figure 3.4 as it is drawn, for two halves: the next cut lies in dimension ``len(code) % d``.
+
+    A rule hears how many splits were made on the path at this level, the one in question included.
+    """
+    step = width / 2**80
+    begin = [min(max(v, a), a + width - step) for v, a in zip(box[0], low, strict=True)]
+    end = [min(max(v, a), a + width - step) for v, a in zip(box[1], low, strict=True)]
+    found: list[Code] = []
+    no_splits: Code = ()  # places in the code at which the path was split
+    waiting = deque([((), no_splits, begin, end, [(a, a + width) for a in low])])
+    rows = 1
+    while waiting:
+        code, splits, begin, end, cell = waiting.popleft()
+        level, i = divmod(len(code), len(low))
+        if level == levels:
+            found.append(code)
+            continue
+        cut = sum(cell[i]) / 2
+        lower_cell = [*cell[:i], (cell[i][0], cut), *cell[i + 1 :]]
+        upper_cell = [*cell[:i], (cut, cell[i][1]), *cell[i + 1 :]]
+        if end[i] < cut:
+            waiting.appendleft(((*code, 0), splits, begin, end, lower_cell))
+        elif begin[i] >= cut:
+            waiting.appendleft(((*code, 1), splits, begin, end, upper_cell))
+        elif rows + 1 <= max_rows and rule(level, 1 + sum(at // len(low) == level for at in splits), rows):
+            rows += 1
+            path = (*splits, len(code))
+            waiting.append(((*code, 0), path, begin, [*end[:i], cut - step, *end[i + 1 :]], lower_cell))
+            waiting.append(((*code, 1), path, [*begin[:i], cut, *begin[i + 1 :]], end, upper_cell))
+        else:
+            found.append(code)
+    return found
+
+
 def _halves(
     cell: list[tuple[Fraction, Fraction]], digits: tuple[int, ...]
 ) -> list[tuple[Fraction, Fraction]]:
     return [halve(a, b, digit) for (a, b), digit in zip(cell, digits, strict=True)]
 
 
-def cell_holds(code: tuple[int, ...], point: list[Fraction], low: list[Fraction], width: Fraction) -> bool:
+def cell_holds(code: Code, point: list[Fraction], low: list[Fraction], width: Fraction) -> bool:
     """Whether the cell of this code holds the point; points outside the space count as on its border."""
     d = len(low)
     for i in range(d):
@@ -157,6 +247,31 @@ def cell_holds(code: tuple[int, ...], point: list[Fraction], low: list[Fraction]
     return True
 
 
+Entry = tuple[Code, int, bool]
+
+
+class SweepArea:
+    """Figure 4.3, element by element: a set, what is removed from it, what a query gives."""
+
+    def __init__(self, joins: Callable[[Entry, Entry], bool], may_go: Callable[[Entry, Entry], bool]) -> None:
+        self.joins, self.may_go = joins, may_go
+        self.elements: list[Entry] = []
+
+    def insert(self, entry: Entry) -> None:
+        self.elements.append(entry)
+
+    def reorganise(self, current: Entry) -> None:
+        self.elements = [u for u in self.elements if not self.may_go(u, current)]
+
+    def query(self, current: Entry) -> list[Entry]:
+        return [u for u in self.elements if self.joins(u, current)]
+
+
+def is_no_prefix(u: Entry, current: Entry) -> bool:
+    """The removal predicate of Orenstein's merge."""
+    return current[0][: len(u[0])] != u[0]
+
+
 def gess(
     points: NDArray[np.float64],
     eps: float,
@@ -164,29 +279,39 @@ def gess(
     msl: int,
     max_rows: float = math.inf,
     with_longer_code: bool = True,
+    rule: Rule | None = None,
+    decisions: str = "global",
+    side: list[int] | None = None,
+    space: tuple[list[float], float] | None = None,
 ) -> Work:
-    """The whole join of one table with itself under L2, counting its work.
+    """The whole join of one table with itself, or of two, under L2, counting its work.
 
     ORE is k = d and msl = 62, MSJ is k = 0. ``with_longer_code=False`` applies the reference point method to
-    the shorter code, which is wrong: see docs/notes-on-papers.md.
+    the shorter code, which is wrong: see docs/notes-on-papers.md. ``side`` says which of two tables each row
+    is of: then there are two sweep areas. ``space`` is a lower corner and a width other than the points'
+    own.
     """
     rows = points.tolist()
-    side = Fraction(eps)
+    side_of_eps = Fraction(eps)
     low = [Fraction(v) for v in points.min(axis=0).tolist()]
     width = max(Fraction(v) - low[i] for i, v in enumerate(points.max(axis=0).tolist()))
-    levels = deepest_level(width, side) if width else 0
-    cubes = [cube(row, side) for row in rows]
-    coded = []
+    if space is not None:
+        low, width = [Fraction(v) for v in space[0]], Fraction(space[1])
+    levels = deepest_level(width, side_of_eps) if width else 0
+    cubes = [cube(row, side_of_eps) for row in rows]
+    coded: list[Entry] = []
     for number, box in enumerate(cubes):
-        found = replicate(box, low, width, levels, k, msl, max_rows) if width else [()]
+        found = replicate(box, low, width, levels, k, msl, max_rows, rule, decisions) if width else [()]
         coded += [(code, number, len(found) > 1) for code in found]
     coded.sort(key=lambda row: row[0])
     work = Work(rows=len(coded), replicas=sum(is_replica for _, _, is_replica in coded))
-    stack: list[tuple[tuple[int, ...], int, bool]] = []
-    for code, y, y_replica in coded:
-        while stack and code[: len(stack[-1][0])] != stack[-1][0]:
-            stack.pop()
-        for shorter, x, x_replica in stack:
+    areas = [SweepArea(lambda _u, _v: True, is_no_prefix) for _ in range(1 if side is None else 2)]
+    for current in coded:
+        code, y, y_replica = current
+        for area in areas:
+            area.reorganise(current)
+        own, other = (0, 0) if side is None else (side[y], 1 - side[y])
+        for shorter, x, x_replica in areas[other].query(current):
             work.comparisons += 1
             if max(abs(a - b) for a, b in zip(rows[x], rows[y], strict=True)) > eps:
                 continue
@@ -197,8 +322,8 @@ def gess(
             tested = code if with_longer_code else shorter
             if not (x_replica or y_replica) or cell_holds(tested, reference, low, width):
                 work.pairs.append((min(x, y), max(x, y)))
-        stack.append((code, y, y_replica))
-        work.largest_stack = max(work.largest_stack, len(stack))
+        areas[own].insert(current)
+        work.largest_stack = max(work.largest_stack, sum(len(area.elements) for area in areas))
     return work
 
 

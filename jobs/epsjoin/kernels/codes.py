@@ -1,10 +1,12 @@
 """Cubes in fixed point and the Z-order codes of cells.
 
-A *code* is one row of ``w`` bytes: the bits of the path from the root, ``d`` bits per level, padded with
-zeros, then the number of bits as two bytes, big end first. Compared byte by byte such rows sort in
-Z-order with every prefix before its extensions: where two codes differ within the bits of the shorter
-one, that bit decides; otherwise the padding decides (zeros are never larger than the longer one's bits),
-and between equal bits the length does.
+A *code* is one row of ``w`` bytes: the bits of the path from the root, ``d`` bits per level in the order of
+the axes, padded with zeros, then the number of bits as two bytes, big end first. Compared byte by byte such
+rows sort in Z-order with every prefix before its extensions: where two codes differ within the bits of the
+shorter one, that bit decides; otherwise the padding decides (zeros are never larger than the longer one's
+bits), and between equal bits the length does. A code may end inside a level: its cell is then halved in the
+first axes and not yet in the others. Nothing here needs whole levels, the number of bits says where a code
+ends.
 """
 
 from __future__ import annotations
@@ -117,7 +119,7 @@ def cube_corners(
 
 
 @njit
-def write_code(corner: NDArray[np.int64], level: int, code: NDArray[np.uint8]) -> None:
+def write_code(corner: NDArray[np.int64], level: int, code: NDArray[np.uint8], n_more: int = 0) -> None:
     """Write the code of the cell of this level that holds a point.
 
     Parameters
@@ -125,15 +127,16 @@ def write_code(corner: NDArray[np.int64], level: int, code: NDArray[np.uint8]) -
     corner : (a,) int64, the point in fixed point.
     level : 0 is the whole space.
     code : (w,) uint8, overwritten.
+    n_more : axes, from the first on, in which the cell is halved once more; less than a.
     """
     n_axes = corner.shape[0]
     width = code.shape[0]
     for byte in range(width):
         code[byte] = 0
     position = 0
-    for depth in range(level):
+    for depth in range(level + 1):
         shift = BITS - 1 - depth
-        for j in range(n_axes):
+        for j in range(n_axes if depth < level else n_more):
             if (corner[j] >> shift) & 1:
                 code[position >> 3] |= np.uint8(128 >> (position & 7))
             position += 1
@@ -188,15 +191,16 @@ def owns_pair(code: NDArray[np.uint8], lower_x: NDArray[np.int64], lower_y: NDAr
     Dittrich, Seeger, KDD 2001, pp. 47-56: reference point method. Seed 003, definition 9.
     """
     n_axes = lower_x.shape[0]
-    levels = code_bits(code) // n_axes
+    bits = code_bits(code)
     position = 0
-    for depth in range(levels):
-        shift = BITS - 1 - depth
-        for j in range(n_axes):
+    shift = BITS - 1
+    while position < bits:
+        for j in range(min(n_axes, bits - position)):
             reference = max(lower_x[j], lower_y[j])
             if ((reference >> shift) & 1) != ((np.int64(code[position >> 3]) >> (7 - (position & 7))) & 1):
                 return False
             position += 1
+        shift -= 1
     return True
 
 

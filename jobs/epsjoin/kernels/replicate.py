@@ -1,17 +1,25 @@
-"""The replicator of GESS for the quadtree: cubes in, rows (point, code) out.
+"""The replicator of GESS: cubes in, rows (point, code) out.
 
-All dimensions of a level are decided together. A cube moves down while no cut crosses it; where cuts
-cross it, the split rule says whether it is divided (a replica on each side of every crossed cut) or stops.
+A cube moves down while no cut crosses it; where cuts cross it, the split rule says whether it is divided (a
+replica on each side) or stops. The decision is
+
+*global*: all dimensions of a level together (quadtree): the cube is divided on every crossed cut of the
+level, or stops at its cell (seed 003, section 5.3.4.4); or
+
+*local*: one cut at a time, level by level and in the order of the axes (binary tree): the cube is divided on
+this cut, or stops at the cell that the cuts before it have made, which may lie inside a level (5.3.4.3).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from epsjoin.errors import ArgumentError
 from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.choice import axes_by_variance
 from epsjoin.kernels.codes import (
     BITS,
     as_keys,
@@ -21,11 +29,13 @@ from epsjoin.kernels.codes import (
     range_ends,
     write_code,
 )
-from epsjoin.kernels.grid import axes_by_variance
-from epsjoin.kernels.split_rule import SplitRule, may_split
-from epsjoin.kernels.sweep import StackRows, stack_comparisons
+from epsjoin.kernels.split_rule import NO, UNKNOWN, YES, OwnRule, Rule, ask, tabulate
+from epsjoin.kernels.sweep import ONE_TABLE, StackRows, stack_comparisons
 
 MAX_ROWS_PER_CUBE = 1 << 20
+DECISIONS = ("global", "local")
+_DONE, _TOO_MANY, _ASKED = range(3)
+_FEW_ROWS = 16  # per cube, that a table of answers has room for at first
 
 
 class CodedRows(NamedTuple):
@@ -41,6 +51,20 @@ class CodedRows(NamedTuple):
     row: NDArray[np.int64]
     codes: NDArray[np.uint8]
     is_replica: NDArray[np.bool_]
+
+
+class _Decisions(NamedTuple):
+    """Who decides.
+
+    ``answers`` and ``max_rows`` are those of :func:`epsjoin.kernels.split_rule.ask`; ``is_local`` says
+    whether the cuts are decided one by one; ``question``, (3,) int64, receives the level, n_crossed and rows
+    to which the answer is unknown.
+    """
+
+    answers: NDArray[np.int8]
+    max_rows: int
+    is_local: bool
+    question: NDArray[np.int64]
 
 
 @njit
@@ -87,32 +111,34 @@ def _divide(
 
 
 @njit
-def _stop_or_split(
+def _crossed_axes(
     lower: NDArray[np.int64],
     upper: NDArray[np.int64],
-    levels: int,
-    rule: SplitRule,
-    rows: int,
+    level: int,
+    is_local: bool,
     crossed: NDArray[np.int64],
-) -> tuple[int, int]:
-    """Move one piece of a cube, corners (d,) each, down to its first crossed level and ask the rule.
+) -> int:
+    """List the axes whose cut of this level the piece, corners (d,) each, crosses; locally only the first.
 
-    Returns
-    -------
-    the level, and the number of dimensions to split there (listed in ``crossed``); 0 when the piece stops.
+    Returns their number, at least 1 at the piece's stop level.
     """
-    level = stop_level(lower, upper, levels)
-    if level == levels:
-        return level, 0
     n_crossed = 0
     shift = BITS - 1 - level
     for i in range(lower.shape[0]):
         if ((lower[i] ^ upper[i]) >> shift) & 1:
             crossed[n_crossed] = i
             n_crossed += 1
-    if may_split(rule, level, n_crossed, rows):
-        return level, n_crossed
-    return level, 0
+            if is_local:
+                break
+    return n_crossed
+
+
+@njit
+def _with_room(old: Any, room: int) -> Any:
+    """Copy an array into one of ``room`` entries, the further ones not set."""
+    new = np.empty((room, *old.shape[1:]), old.dtype)
+    new[: old.shape[0]] = old
+    return new
 
 
 @njit
@@ -120,65 +146,120 @@ def _replicate(
     lower: NDArray[np.int64],
     upper: NDArray[np.int64],
     levels: int,
-    rule: SplitRule,
+    decisions: _Decisions,
+    first_point: int,
     counts: NDArray[np.int64],
     starts: NDArray[np.int64],
     row: NDArray[np.int64],
     codes: NDArray[np.uint8],
-    fill: bool,
-) -> int:
-    """One pass over all cubes: count the rows of each (``fill`` false) or write them.
+) -> tuple[int, int]:
+    """One pass over the cubes from ``first_point`` on: count the rows of each (no ``row``) or write them.
 
     The pieces of a cube are taken in the order in which they arise: first come, first served puts a limited
-    budget where it saves most, on the coarsest cuts.
+    budget where it saves most, on the coarsest cuts. A piece needs no more than its corners: on axes that are
+    already divided at its level they differ no longer. Only the splits of its path at the level are kept.
 
-    Returns the first cube that would become more than ``MAX_ROWS_PER_CUBE`` rows, or -1.
+    Returns
+    -------
+    ``_DONE``, or ``_TOO_MANY`` (more than ``MAX_ROWS_PER_CUBE`` rows), or ``_ASKED`` (the user's rule has to
+    answer the question first); and the cube at which it is so.
     """
     n, d = lower.shape
+    answers, max_rows, is_local, question = decisions
+    fill = row.shape[0] > 0
     room = 16
     piece_lower = np.empty((room, d), np.int64)
     piece_upper = np.empty((room, d), np.int64)
+    split_level = np.empty(room, np.int64)  # level at which the piece was split off
+    splits = np.empty(room, np.int64)  # splits of its path at that level
     crossed = np.empty(d, np.int64)
-    for point in range(n):
+    for point in range(first_point, n):
         piece_lower[0] = lower[point]
         piece_upper[0] = upper[point]
+        split_level[0] = -1
+        splits[0] = 0
         taken = 0  # pieces before this one are done
         pieces = 1
         rows = 1  # rows that the cube will become if nothing more is split
         written = 0
         while taken < pieces:
-            level, n_crossed = _stop_or_split(
-                piece_lower[taken], piece_upper[taken], levels, rule, rows, crossed
-            )
-            if n_crossed == 0:
+            level = stop_level(piece_lower[taken], piece_upper[taken], levels)
+            n_crossed = 0
+            n_more = 0
+            answer = NO
+            splits_here = 0
+            if level < levels:
+                n_crossed = _crossed_axes(piece_lower[taken], piece_upper[taken], level, is_local, crossed)
+                splits_here = n_crossed
+                if is_local:
+                    n_more = crossed[0]
+                    splits_here += splits[taken] if split_level[taken] == level else 0
+                answer = ask(answers, max_rows, level, splits_here, rows, is_local)
+            if answer == UNKNOWN:
+                question[0] = level
+                question[1] = splits_here
+                question[2] = rows
+                return _ASKED, point
+            if answer == NO:
                 if fill:
                     target = starts[point] + written
                     row[target] = point
-                    write_code(piece_lower[taken], level, codes[target])
+                    write_code(piece_lower[taken], level, codes[target], n_more)
                 written += 1
             else:
                 n_children = 1 << n_crossed
                 rows += n_children - 1
                 if rows > MAX_ROWS_PER_CUBE:
-                    return point
+                    return _TOO_MANY, point
                 if pieces + n_children > room:
                     while room < pieces + n_children:
                         room *= 2
-                    more_lower = np.empty((room, d), np.int64)
-                    more_upper = np.empty((room, d), np.int64)
-                    more_lower[:pieces] = piece_lower[:pieces]
-                    more_upper[:pieces] = piece_upper[:pieces]
-                    piece_lower = more_lower
-                    piece_upper = more_upper
+                    piece_lower = _with_room(piece_lower, room)
+                    piece_upper = _with_room(piece_upper, room)
+                    split_level = _with_room(split_level, room)
+                    splits = _with_room(splits, room)
                 _divide(piece_lower, piece_upper, taken, pieces, level, crossed, n_crossed)
+                split_level[pieces : pieces + n_children] = level
+                splits[pieces : pieces + n_children] = splits_here
                 pieces += n_children
             taken += 1
         counts[point] = written
-    return -1
+    return _DONE, n
+
+
+def _count(
+    lower: NDArray[np.int64], upper: NDArray[np.int64], levels: int, rule: Rule, is_local: bool, width: int
+) -> tuple[NDArray[np.int64], _Decisions]:
+    """First pass: the rows of each cube, and the decisions with all answers of the user's rule."""
+    n, n_axes = lower.shape
+    counts = np.zeros(n, np.int64)
+    nothing = np.empty(0, np.int64)
+    no_codes = np.empty((0, width), np.uint8)
+    if isinstance(rule, OwnRule):
+        answers = np.full((_FEW_ROWS, levels, n_axes + 1), UNKNOWN, np.int8)
+    else:
+        answers = tabulate(rule, levels, n_axes)
+    decisions = _Decisions(answers, rule.max_rows, is_local, np.zeros(3, np.int64))
+    point = 0
+    while True:
+        status, point = _replicate(lower, upper, levels, decisions, point, counts, nothing, nothing, no_codes)
+        if status == _DONE:
+            return counts, decisions
+        if status == _TOO_MANY:
+            raise OverflowError(f"the cube of row {point} would become more than {MAX_ROWS_PER_CUBE} rows")
+        level, n_crossed, rows = decisions.question.tolist()
+        while rows >= len(answers):
+            answers = np.concatenate([answers, np.full_like(answers, UNKNOWN)])
+        answers[rows, level, n_crossed] = YES if rule.holds(level, n_crossed, rows) else NO
+        decisions = decisions._replace(answers=answers)
 
 
 def replicate_cubes(
-    lower: NDArray[np.int64], upper: NDArray[np.int64], levels: int, rule: SplitRule
+    lower: NDArray[np.int64],
+    upper: NDArray[np.int64],
+    levels: int,
+    rule: Rule,
+    decisions: str = "global",
 ) -> CodedRows:
     """Codes of the cells that cover each cube, as the split rule wants them.
 
@@ -186,39 +267,42 @@ def replicate_cubes(
     ----------
     lower, upper : (n, a) int64, corners in fixed point (:func:`epsjoin.kernels.codes.cube_corners`).
     levels : deepest level of a cell.
-    rule : the split rule.
+    rule : the split rule, a :class:`~epsjoin.kernels.split_rule.SplitRule` or the user's own.
+    decisions : "global" decides all dimensions of a level together; "local" one cut after the other, in the
+        order of the axes. Locally k counts the splits already made on the path at this level and the one in
+        question, and msl is the last level any of whose cuts may be split.
 
     Returns
     -------
     CodedRows
         By point. The cells of one point are disjoint and cover its cube. The rows of a point depend on
-        its cube, ``levels`` and ``rule`` alone.
+        its cube, ``levels``, ``rule`` and ``decisions`` alone. Locally a code may end inside a level.
 
     Raises
     ------
+    ArgumentError
+        ``decisions`` is neither of the two.
     OverflowError
         A cube would become more than a million rows: nothing but an unlimited rule does this.
 
     Notes
     -----
-    O(rows x a), two passes (count, fill), iterative. Seed 003, figure 3.4, for n = 2**a; the queue of
-    pieces (there: a heap) makes a limited budget go to the coarsest cuts first.
+    O(rows x a), two passes (count, fill), iterative. Seed 003, figure 3.4 for n = 2 (local) and n = 2**a
+    (global), sections 5.3.4.2 to 5.3.4.4; the queue of pieces makes a limited budget go to the coarsest cuts
+    first. Splitting everywhere gives the same cells both ways (ORE). Where nothing splits (MSJ), the local
+    cell is the smaller one: it ends before the first crossed cut, not before the first level with one.
     """
+    if decisions not in DECISIONS:
+        raise ArgumentError(f"decisions must be one of {', '.join(DECISIONS)}, not {decisions!r}")
     n, n_axes = lower.shape
-    counts = np.zeros(n, np.int64)
     width = code_width(levels * n_axes)
-    nothing = np.empty(0, np.int64)
-    too_many = _replicate(
-        lower, upper, levels, rule, counts, nothing, nothing, np.empty((0, width), np.uint8), False
-    )
-    if too_many >= 0:
-        raise OverflowError(f"the cube of row {too_many} would become more than {MAX_ROWS_PER_CUBE} rows")
+    counts, choices = _count(lower, upper, levels, rule, decisions == "local", width)
     starts = np.zeros(n + 1, np.int64)
     np.cumsum(counts, out=starts[1:])
     total = int(starts[n])
     row = np.empty(total, np.int64)
     codes = np.empty((total, width), np.uint8)
-    _replicate(lower, upper, levels, rule, counts, starts, row, codes, True)
+    _replicate(lower, upper, levels, choices, 0, counts, starts, row, codes)
     return CodedRows(row, codes, counts[row] > 1)
 
 
@@ -310,6 +394,7 @@ def stack_rows(
     upper: NDArray[np.int64],
     boundaries: NDArray[np.uint8],
     part: int,
+    side: NDArray[np.int8] | None = None,
 ) -> tuple[NDArray[np.int64], StackRows]:
     """Put the rows of a part in the order of the stack sweep.
 
@@ -319,6 +404,7 @@ def stack_rows(
         upper : (n, a) int64, corners of the whole cubes. Not modified.
     boundaries : (parts - 1, w) uint8, of all parts.
     part : number of this part.
+    side : (n,) int8, the table of each row, 0 or 1, when two tables are joined; none for one with itself.
 
     Returns
     -------
@@ -329,4 +415,6 @@ def stack_rows(
     codes, lower, upper = codes[order], lower[order], upper[order]
     near = np.ascontiguousarray(embedded[order][:, axes_by_variance(embedded)])
     is_carried = owner_parts(codes, boundaries) != part
-    return order, StackRows(points[order], near, codes, lower, ~hold_cubes(codes, lower, upper), is_carried)
+    side = np.full(len(order), ONE_TABLE, np.int8) if side is None else np.asarray(side, np.int8)[order]
+    is_replica = ~hold_cubes(codes, lower, upper)
+    return order, StackRows(points[order], near, codes, lower, is_replica, is_carried, side)

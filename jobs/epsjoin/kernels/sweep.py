@@ -1,21 +1,21 @@
-"""The sweeps: all pairs within eps among the rows of one part.
+"""The stack sweep: Orenstein's merge over sorted codes, all pairs within eps among the rows of one part.
 
-:func:`stack_sweep` is Orenstein's merge over sorted codes (regular cuts), :func:`window_sweep` slides a
-window of eps along one axis (planned cuts). Both are resumable: they fill an output batch and
-return, and go on from ``state`` when called again, so that memory is bounded by the batch.
+It is resumable: it fills an output batch and returns, and goes on from ``state`` when called again, so that
+memory is bounded by the batch. The fast sweep is :mod:`epsjoin.kernels.window`; this one is the reference.
 
-What is counted, in ``counters`` (4,) int64, by position:
+What either counts, in ``counters`` (4,) int64, by position:
 
 ``CANDIDATES``
-    pairs of rows looked at. For the stack sweep: every comparison of a row with a row on the stack, which
-    is what the papers call distance computations (DC). For the window sweep: every pair in a window.
+    pairs of rows looked at. For the stack sweep: every comparison of a row with a row on the stack, of the
+    other table where there are two, which is what the papers call distance computations (DC). For the window
+    sweep: every pair in a window.
 ``DISTANCES``
-    pairs for which the metric was computed: candidates no farther than eps on every embedded axis, and, in
-    the window sweep, with disjoint masks. (There this number does not depend on the cuts; in the stack
-    sweep pairs of replicas are computed once for every cell in which they meet.)
+    pairs for which the metric was computed. For the stack sweep: candidates no farther than eps on every
+    embedded axis; pairs of replicas count for every cell in which they meet. For the window sweep: candidates
+    that its filter lets through, with disjoint masks.
 ``LARGEST_STACK``
-    most rows on the stack at once, the current one included; for the window sweep, most rows in one
-    window, the current one included.
+    most rows on the stack at once, those of both tables and the current one included; for the window sweep,
+    most rows in one window, the current one included.
 ``PAIRS``
     pairs reported.
 """
@@ -28,13 +28,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import njit
-from epsjoin.kernels.codes import is_prefix, owns_pair
+from epsjoin.kernels.codes import owns_pair
 from epsjoin.kernels.distances import Decision, decide
+from epsjoin.kernels.sweep_area import insert, new_area, query, remove_no_prefix
 
 CANDIDATES, DISTANCES, LARGEST_STACK, PAIRS = range(4)
-WINDOW_PADDING = 32
-_BLOCK = WINDOW_PADDING
+ONE_TABLE = -1
 _DONE = 7
+_CANDIDATES_PER_CALL = 1 << 27  # tenths of a second: then a caller may stop
 
 
 class PairBatch(NamedTuple):
@@ -56,6 +57,8 @@ class StackRows(NamedTuple):
     lower : (n, a) int64, lower corners of the whole cubes in fixed point, axes in code order.
     is_replica : (n,) bool, whether the row's point has other rows.
     is_carried : (n,) bool, whether another part owns the row.
+    side : (n,) int8, the table that the row is of, 0 or 1, when two tables are joined: rows of one table are
+        not compared with each other. ``ONE_TABLE`` for every row joins one table with itself.
     """
 
     points: NDArray[np.float64]
@@ -64,28 +67,7 @@ class StackRows(NamedTuple):
     lower: NDArray[np.int64]
     is_replica: NDArray[np.bool_]
     is_carried: NDArray[np.bool_]
-
-
-class WindowRows(NamedTuple):
-    """Rows of one part in the order of :func:`epsjoin.kernels.grid.window_order`.
-
-    Parameters
-    ----------
-    points : (n, d) float64, coordinates as they came.
-    embedded : (n, e) float64, embedded coordinates, axes by falling variance.
-    first, second : (n + WINDOW_PADDING,) float64, the first two embedded axes by themselves (``second``
-        is 0 where there is but one), and padding so that a block may be read beyond the last row.
-    mask : (n,) int64, see :mod:`epsjoin.kernels.cuts`.
-    segments : (s, 4) int64, begin and end of rows, begin and end of the rows they are compared with; each
-        segment is ascending on the first axis.
-    """
-
-    points: NDArray[np.float64]
-    embedded: NDArray[np.float64]
-    first: NDArray[np.float64]
-    second: NDArray[np.float64]
-    mask: NDArray[np.int64]
-    segments: NDArray[np.int64]
+    side: NDArray[np.int8]
 
 
 def new_state(n_rows: int) -> NDArray[np.int64]:
@@ -108,6 +90,13 @@ def _is_near(embedded: NDArray[np.float64], x: int, y: int, first_axis: int, emb
 
 
 @njit
+def _groups(side: int, is_carried: bool) -> int:
+    """Give the groups of a row, as bits: carried, table 0, table 1. Rows that share one are not compared."""
+    carried = 1 if is_carried else 0
+    return carried if side == ONE_TABLE else carried | (2 << side)
+
+
+@njit
 def stack_sweep(
     state: NDArray[np.int64],
     rows: StackRows,
@@ -116,7 +105,7 @@ def stack_sweep(
     batch: PairBatch,
     counters: NDArray[np.int64],
 ) -> int:
-    """Orenstein's merge: compare each row with every row on the stack, until the batch is full.
+    """Orenstein's merge: compare each row with all rows on the stack, until the batch is full or time passed.
 
     Parameters
     ----------
@@ -125,7 +114,8 @@ def stack_sweep(
     rows : the part's rows.
     embedded_eps : L∞ threshold in embedded coordinates.
     decision : the metric's decision on the original coordinates.
-    batch : filled from its beginning; needs room for one pair at least.
+    batch : filled from its beginning; needs room for one pair at least. ``left`` is the row that comes first
+        in the order of the codes, whatever its table.
     counters : (4,) int64, added to.
 
     Returns
@@ -138,41 +128,41 @@ def stack_sweep(
     For each row in order: (1) pop the stack until its top is a prefix of the row's code; (2) compare with
     every row on the stack: L∞ with early exit, the metric, and, when one of the two is a replica, the
     reference point method with the longer code, the current row's; (3) push. Carried rows are not compared
-    with each other. Seed 003, figures 3.1 and 3.3, for one table with itself.
+    with each other, nor are rows of one of two tables. The steps are those of a sweep area,
+    :mod:`epsjoin.kernels.sweep_area`. Seed 003, figures 3.1 and 3.3.
 
-    O(candidates x e) in the worst case, mostly O(candidates).
+    O(candidates x e) in the worst case, mostly O(candidates); with two tables, the rows of both on the stack
+    are passed.
     """
-    stack = state[8:]
     n = rows.codes.shape[0]
     room = batch.left.shape[0]
-    height = state[2]
     written = 0
-    first = np.empty(n, np.float64)  # first axis of the rows on the stack, side by side
-    for place in range(height):
-        first[place] = rows.embedded[stack[place], 0]
+    area = new_area(state[8:])
+    for place in range(state[2]):
+        other = area.rows[place]
+        insert(area, other, rows.embedded[other, 0], _groups(rows.side[other], rows.is_carried[other]))
+    looked_before = counters[CANDIDATES]
     row = state[0]
     while row < n:
         place = state[1]
         if place == 0:
-            while height > 0 and not is_prefix(rows.codes[stack[height - 1]], rows.codes[row]):
-                height -= 1
+            height = remove_no_prefix(area, rows.codes, row)
             counters[LARGEST_STACK] = max(counters[LARGEST_STACK], height + 1)
-        carried = rows.is_carried[row]
-        replica = rows.is_replica[row]
+        height = area.height[0]
+        groups = _groups(rows.side[row], rows.is_carried[row])
         value = rows.embedded[row, 0]
-        looked = 0
-        while place < height:
-            other = stack[place]
-            if carried and rows.is_carried[other]:
-                place += 1
-                continue
-            if abs(first[place] - value) <= embedded_eps and _is_near(
-                rows.embedded, row, other, 1, embedded_eps
-            ):
+        replica = rows.is_replica[row]
+        while True:
+            place, compared = query(area, place, value, groups, embedded_eps)
+            counters[CANDIDATES] += compared
+            if place == height:
+                break
+            other = area.rows[place]
+            if _is_near(rows.embedded, row, other, 1, embedded_eps):
                 if written == room:
                     break
                 counters[DISTANCES] += 1
-                distance = decide(decision, rows.points[other], rows.points[row])
+                distance = decide(decision, rows.points, other, rows.points, row)
                 if distance >= 0.0 and (
                     not (replica or rows.is_replica[other])
                     or owns_pair(rows.codes[row], rows.lower[other], rows.lower[row])
@@ -181,215 +171,58 @@ def stack_sweep(
                     batch.right[written] = row
                     batch.distance[written] = distance
                     written += 1
-            looked += 1
+            counters[CANDIDATES] += 1
             place += 1
-        counters[CANDIDATES] += looked
         if place < height:
             state[0] = row
             state[1] = place
             state[2] = height
             counters[PAIRS] += written
             return written
-        stack[height] = row
-        first[height] = value
-        height += 1
+        insert(area, row, value, groups)
         row += 1
         state[1] = 0
+        if counters[CANDIDATES] - looked_before > _CANDIDATES_PER_CALL and row < n:
+            state[0] = row
+            state[2] = area.height[0]
+            counters[PAIRS] += written
+            return written
     state[0] = n
     state[_DONE] = 1
     counters[PAIRS] += written
     return written
 
 
-@njit
-def stack_comparisons(codes: NDArray[np.uint8]) -> NDArray[np.int64]:
+def stack_comparisons(codes: NDArray[np.uint8], side: NDArray[np.int8] | None = None) -> NDArray[np.int64]:
     """How many rows each row would be compared with on the stack: the work of a sweep, without doing it.
 
     Parameters
     ----------
     codes : (n, w) uint8, ascending; not modified.
+    side : (n,) int8, see :class:`StackRows`; none for one table with itself.
 
     Returns
     -------
     (n,) int64. Its sum is the papers' number of distance computations.
     """
+    return _stack_comparisons(codes, np.full(len(codes), ONE_TABLE, np.int8) if side is None else side)
+
+
+@njit
+def _stack_comparisons(codes: NDArray[np.uint8], side: NDArray[np.int8]) -> NDArray[np.int64]:
+    """Count with a stack, and beside it the rows of table 1 that lie up to each place."""
     n = codes.shape[0]
-    stack = np.empty(n, np.int64)
-    height = 0
+    area = new_area(np.empty(n, np.int64))
+    of_table_1 = np.zeros(n + 1, np.int64)
     compared = np.empty(n, np.int64)
     for row in range(n):
-        while height > 0 and not is_prefix(codes[stack[height - 1]], codes[row]):
-            height -= 1
-        compared[row] = height
-        stack[height] = row
-        height += 1
+        height = remove_no_prefix(area, codes, row)
+        if side[row] == ONE_TABLE:
+            compared[row] = height
+        elif side[row] == 0:
+            compared[row] = of_table_1[height]
+        else:
+            compared[row] = height - of_table_1[height]
+        of_table_1[height + 1] = of_table_1[height] + (1 if side[row] == 1 else 0)
+        insert(area, row, 0.0, 0)
     return compared
-
-
-@njit
-def _scan_window(
-    row: int,
-    candidate: int,
-    end: int,
-    written: int,
-    rows: WindowRows,
-    embedded_eps: float,
-    decision: Decision,
-    batch: PairBatch,
-    counters: NDArray[np.int64],
-) -> tuple[int, int]:
-    """Compare one row with the candidates from ``candidate`` to ``end``, as far as the batch has room.
-
-    The second axis is tested for a block of candidates at once, without a branch per candidate: most
-    blocks of a window have nothing near.
-
-    Returns
-    -------
-    the first candidate that was not looked at (``end`` when through), and the pairs written.
-    """
-    room = batch.left.shape[0]
-    second = rows.second
-    value = second[row]
-    mask = rows.mask[row]
-    while candidate < end:
-        near = 0
-        for i in range(candidate, candidate + _BLOCK):
-            near += abs(second[i] - value) <= embedded_eps
-        block_end = min(candidate + _BLOCK, end)
-        if near == 0:
-            candidate = block_end
-            continue
-        while candidate < block_end:
-            if (
-                abs(second[candidate] - value) <= embedded_eps
-                and (mask & rows.mask[candidate]) == 0
-                and _is_near(rows.embedded, row, candidate, 2, embedded_eps)
-            ):
-                if written == room:
-                    return candidate, written
-                counters[DISTANCES] += 1
-                distance = decide(decision, rows.points[row], rows.points[candidate])
-                if distance >= 0.0:
-                    batch.left[written] = row
-                    batch.right[written] = candidate
-                    batch.distance[written] = distance
-                    written += 1
-            candidate += 1
-    return end, written
-
-
-@njit
-def window_sweep(
-    state: NDArray[np.int64],
-    rows: WindowRows,
-    embedded_eps: float,
-    decision: Decision,
-    batch: PairBatch,
-    counters: NDArray[np.int64],
-) -> int:
-    """Slide a window of eps along the first axis of each segment, until the batch is full.
-
-    Parameters
-    ----------
-    state : from :func:`new_state`; modified. Entries 0 to 4: segment, rows of it that are done, next
-        candidate (0: the row's window is not open yet), start and end of the row's window.
-    rows, embedded_eps, decision, batch, counters : as for :func:`stack_sweep`.
-
-    Returns
-    -------
-    int
-        Pairs written. The sweep is at its end when :func:`is_done`.
-
-    Notes
-    -----
-    A comparison is: second axis, mask, the other axes by falling variance with early exit, then the metric on
-    the original coordinates. The window is tested on differences, not on ``x + eps``, which would round at
-    the size of x.
-
-    O(candidates), no allocation.
-    """
-    first = rows.first
-    written = 0
-    segment = state[0]
-    done = state[1]
-    candidate = state[2]
-    start = state[3]
-    end = state[4]
-    while segment < rows.segments.shape[0]:
-        begin = rows.segments[segment, 0]
-        row_end = rows.segments[segment, 1]
-        target = rows.segments[segment, 2]
-        target_end = rows.segments[segment, 3]
-        if done == 0 and candidate == 0:
-            start = target
-            end = target
-        for row in range(begin + done, row_end):
-            if candidate == 0:
-                value = first[row]
-                if begin == target:
-                    start = row + 1
-                else:
-                    while start < target_end and value - first[start] > embedded_eps:
-                        start += 1
-                    if start == target_end:
-                        break  # later rows are farther still
-                end = max(start, end)
-                while end < target_end and first[end] - value <= embedded_eps:
-                    end += 1
-                candidate = start
-                counters[CANDIDATES] += end - start
-                counters[LARGEST_STACK] = max(counters[LARGEST_STACK], end - start + 1)
-            if candidate < end:
-                candidate, written = _scan_window(
-                    row, candidate, end, written, rows, embedded_eps, decision, batch, counters
-                )
-                if candidate < end:
-                    state[0] = segment
-                    state[1] = row - begin
-                    state[2] = candidate
-                    state[3] = start
-                    state[4] = end
-                    counters[PAIRS] += written
-                    return written
-            candidate = 0
-        segment += 1
-        done = 0
-    state[0] = segment
-    state[_DONE] = 1
-    counters[PAIRS] += written
-    return written
-
-
-@njit
-def window_candidates(
-    first: NDArray[np.float64], segments: NDArray[np.int64], embedded_eps: float
-) -> NDArray[np.int64]:
-    """Candidates that a window sweep would look at, by row: the work, without doing it.
-
-    Parameters
-    ----------
-    first, segments : see :class:`WindowRows`; ``first`` needs no padding.
-    embedded_eps : threshold.
-
-    Returns
-    -------
-    (n,) int64. A pair is counted at the row whose window it is in.
-    """
-    counts = np.zeros(first.shape[0], np.int64)
-    for segment in range(segments.shape[0]):
-        begin = segments[segment, 0]
-        start = segments[segment, 2]
-        end = start
-        target_end = segments[segment, 3]
-        is_same = begin == start
-        for row in range(begin, segments[segment, 1]):
-            if is_same:
-                start = row + 1
-            else:
-                while start < target_end and first[row] - first[start] > embedded_eps:
-                    start += 1
-            end = max(start, end)
-            while end < target_end and first[end] - first[row] <= embedded_eps:
-                end += 1
-            counts[row] += end - start
-    return counts

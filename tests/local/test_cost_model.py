@@ -1,0 +1,158 @@
+"""The dissertation's cost model: by hand, by limits, and against the counts of the slow twin."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from epsjoin.errors import ArgumentError
+from epsjoin.local import cost_model
+from epsjoin.local.cost_model import expected_comparisons, expected_rows, expected_work
+from oracles import join as twin
+
+EPS = 1 / 7  # cubes of side 1/8; p_0 = 1/7, p_1 = 1/3; level 2 is the deepest
+
+
+def close(found, expected, rel=1e-12, absolute=0.0):
+    assert np.allclose(found, expected, rtol=rel, atol=absolute), (found, expected)
+
+
+def test_crossing_probability__by_hand():
+    close([cost_model.crossing_probability(level, 1 / 8) for level in range(3)], [1 / 7, 1 / 3, 1])
+    assert cost_model.inner_side(EPS) == pytest.approx(1 / 8)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "k", "msl", "rows"),
+    [
+        (21, 1, 0, 62, [3, 6, 12]),
+        (21, 1, 1, 62, [0, 0, 32]),  # 21 x 8/7 x 4/3
+        (49, 2, 0, 62, [13, 20, 16]),  # 1 - (6/7)^2, then 1 - (2/3)^2 of the rest
+        (49, 2, 1, 62, [1, 60 / 9, 80]),  # 36 go on whole, 12 in two; of 60 again 4/9 and 4/9 in two
+        (49, 2, 1, 0, [1, 60 * 5 / 9, 60 * 4 / 9]),
+        (49, 2, 2, 62, [0, 0, 49 * (8 / 7 * 4 / 3) ** 2]),
+        (49, 2, 9, 62, [0, 0, 49 * (8 / 7 * 4 / 3) ** 2]),
+        (49, 2, 2, -1, [13, 20, 16]),
+        (0, 2, 2, 62, [0, 0, 0]),
+    ],
+)
+def test_expected_work__rows_by_hand(n, d, k, msl, rows):
+    close(expected_work(n, d, EPS, k, msl).left_rows, rows)
+
+
+def test_expected_work__comparisons_by_hand():
+    # levels 3, 6, 12: 3 x 3 + 2 x 3 x 18 at the root, (6 x 6 + 2 x 6 x 12) / 2, 12 x 12 / 4
+    two = expected_work(21, 1, EPS, 0, n_right=21)
+    close(two.comparisons, 243)
+    close(expected_work(21, 1, EPS, 0).comparisons, 243 / 2 * 20 / 21)
+    # left 3, 6, 12 and right 1, 2, 4
+    other = expected_work(21, 1, EPS, 0, n_right=7)
+    close(other.right_rows, [1, 2, 4])
+    close(other.comparisons, 81)
+    close(expected_comparisons(np.array([0, 5.0]), np.array([4.0, 8.0]), 2), 5 * (4 + 8 / 4))
+    for eps in (1.5, 1.0):  # one cell: all pairs
+        close(expected_work(10, 3, eps, 2).comparisons, 45)
+        close(expected_work(10, 3, eps, 2, n_right=4).comparisons, 40)
+    assert expected_work(0, 3, 0.1, 2).comparisons == 0
+    assert expected_work(1, 3, 0.1, 2).comparisons == 0
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 16, 2.9])
+@pytest.mark.parametrize("eps", [0.2, 0.03, 1e-4])
+def test_expected_rows__without_replication_are_those_of_msj(d, eps):
+    side = cost_model.inner_side(eps)
+    levels = len(expected_work(1, math.ceil(d), eps, 0).left_rows) - 1
+    stopped = []  # 3.4 and 3.5
+    for level in range(levels):
+        hit = 1 - ((1 - 2 ** (level + 1) * side) / (1 - 2**level * side)) ** d
+        stopped.append(hit * (1 - sum(stopped)))
+    stopped.append(1 - sum(stopped))
+    close(expected_rows(1000, d, side, levels, 0), 1000 * np.array(stopped), 1e-9, 1e-8)
+
+
+def test_expected_rows__give_the_dissertations_example():
+    # section 3.6.1: 100,000 cubes, eps 1e-4, d = 10, k = 1: 7.2e-6 of them in level 2, and hardly any above
+    rows = expected_work(100_000, 10, 1e-4, 1).left_rows
+    assert rows[2] == pytest.approx(0.72, abs=0.005)
+    assert rows[0] < rows[1] < 0.2
+
+
+def test_expected_rows__keep_tiny_probabilities():
+    assert expected_work(1, 10, 1e-6, 4).left_rows[0] == pytest.approx(252 * 1e-30, rel=1e-4)
+
+
+@pytest.mark.parametrize(("n", "d", "eps"), [(100, 1, 0.03), (100, 2, 0.05), (90, 3, 0.1)])
+def test_expected_work__is_that_of_the_twin_on_uniform_data(n, d, eps):
+    space = ([-eps / 2] * d, 1 + eps)
+    points = [np.random.default_rng(seed).random((n, d)) for seed in range(12)]
+    side = [i % 2 for i in range(n)]
+    for k in range(d + 1):
+        work = [twin.gess(p, eps, k, 62, space=space) for p in points]
+        comparisons = np.array([w.comparisons for w in work])
+        error = comparisons.std() / math.sqrt(len(points))
+        expected = expected_work(n, d, eps, k)
+        found = comparisons.mean()
+        if k == 0:  # "the curves are nearly identical": exact in the mean
+            assert abs(found - expected.comparisons) < 3 * error
+            assert error < 0.06 * found
+            two = [twin.gess(p, eps, k, 62, space=space, side=side).comparisons for p in points]
+            expected_two = expected_work(n // 2, d, eps, k, n_right=n // 2).comparisons
+            assert abs(np.mean(two) - expected_two) < 3 * np.std(two) / math.sqrt(len(points))
+        else:  # "slightly pessimistic", "an upper bound"; for ORE up to three times as many
+            assert 0.25 * expected.comparisons < found < expected.comparisons + 2 * error
+            rows = np.mean([w.rows for w in work])
+            assert 0.4 * expected.left_rows.sum() < rows < 1.15 * expected.left_rows.sum()
+
+
+@pytest.mark.parametrize("space", ["grown", "clamped"])
+def test_expected_rows__are_those_of_the_twin_by_level(space):
+    n, d, eps = 3000, 2, 0.05
+    low, width = (
+        ([Fraction(-1, 40)] * d, Fraction(21, 20)) if space == "grown" else ([Fraction(0)] * d, Fraction(1))
+    )
+    points = np.random.default_rng(1).random((n, d)).tolist()
+    boxes = [twin.cube(p, Fraction(1, 20)) for p in points]
+    expected = expected_work(n, d, eps, 0).left_rows
+    levels = Counter(len(twin.replicate(box, low, width, 4, 0, 0, 1)[0]) // d for box in boxes)
+    for level, rows in enumerate(expected):
+        assert abs(levels[level] - rows) < 3.5 * math.sqrt(rows)
+
+
+def test_expected_rows__are_not_always_an_upper_bound():
+    # pieces cross fewer cuts than whole cubes do, so fewer of them stop and more are split again
+    points = np.random.default_rng(0).random((150, 3))
+    found = [
+        twin.gess(points, 0.1, 1, 62, space=([-0.05] * 3, 1.1)).rows,
+        expected_work(150, 3, 0.1, 1).left_rows.sum(),
+    ]
+    assert found[0] > found[1]
+
+
+def test_expected_work__takes_a_fractal_dimension():
+    whole, between, next_whole = (expected_work(1000, d, 0.01, 1).comparisons for d in (2, 2.5, 3))
+    assert whole > between > next_whole
+    rows = expected_work(1000, 2.9, 0.01, 3).left_rows  # at most 3 of 2.9 dimensions are crossed
+    assert rows[0] == 0
+    assert rows[-1] > 1000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n": -1}, "n must be at least 0, not -1"),
+        ({"n_right": -2}, "n_right must be at least 0, not -2"),
+        ({"k": -1}, "k must be at least 0, not -1"),
+        ({"msl": -2}, "msl must be at least -1, not -2"),
+        ({"d": 0}, "d must be a number above 0, not 0"),
+        ({"eps": 0.0}, "eps must be a number above 0, not 0.0"),
+        ({"eps": math.nan}, "eps must be a number above 0, not nan"),
+        ({"d": math.inf}, "d must be a number above 0, not inf"),
+    ],
+)
+def test_expected_work__refuses(arguments, message):
+    with pytest.raises(ArgumentError, match=message):
+        expected_work(**{"n": 10, "d": 2, "eps": 0.1, "k": 1, **arguments})
