@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from epsjoin.kernels.codes import cube_lower, cube_upper
 from epsjoin.kernels.cuts import HASH_AXIS, MAX_AXES, assign, grow_tree, hash_ids, make_tree
+from epsjoin.kernels.projection import SQUARES
 from oracles import examples
 from oracles import join as twin
 
-COSTS = {"rows_per_row": 1.0, "row_cost": 250.0, "candidate_cost": 2.5}
+COSTS = {"norm": SQUARES, "rows_per_row": 1.0, "row_cost": 250.0, "candidate_cost": 2.5}
 
 
 def random_tree(random, d, n_cuts, low, high):

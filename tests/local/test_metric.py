@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.errors import ArgumentError
+from epsjoin.kernels.projection import MAXIMUM, SQUARES, SUM
+from epsjoin.local.join import self_join
 from epsjoin.local.metric import METRICS, get_metric
 from oracles import examples
 from oracles import join as twin
@@ -22,6 +24,8 @@ def chosen(name):
 def random_points(name, d, random, n=2):
     if name == "haversine":
         return np.stack((random.uniform(-90, 90, n), random.uniform(-180, 180, n)), axis=1)
+    if name == "haversine_radians":
+        return np.radians(random_points("haversine", d, random, n))
     return random.normal(size=(n, d)) * 10.0 ** random.integers(-3, 4)
 
 
@@ -66,6 +70,32 @@ def test_haversine__reaches_everything_from_half_the_circumference_on():
     assert np.abs(poles[0] - poles[1]).max() < 1e-15
 
 
+def test_haversine_radians__is_the_angle_of_haversine():
+    metric = get_metric("haversine_radians")
+    assert metric.unit == "rad"
+    assert metric.embedded_eps(1.0) == pytest.approx(2 * math.sin(0.5))
+    degrees = np.array([[48.0, 11.0], [-33.0, 151.0]])
+    assert np.allclose(metric.embed(np.radians(degrees)), get_metric("haversine").embed(degrees), atol=1e-15)
+
+
+def test_norm__bounds_the_distance_from_below():
+    random = np.random.default_rng(0)
+    norms = {
+        SQUARES: lambda z: math.sqrt((z * z).sum()),
+        SUM: lambda z: np.abs(z).sum(),
+        MAXIMUM: lambda z: np.abs(z).max(),
+    }
+    for name, p in [(name, None) for name in METRICS if name != "minkowski"] + [
+        ("minkowski", p) for p in (1.0, 1.5, 2.0, 2.5, 9.0)
+    ]:
+        metric = get_metric(name, p)
+        for _ in range(50):
+            points = random_points(name, 4, random)
+            eps = twin.distance(*points.tolist(), name, p or 0.0)
+            embedded = metric.embed(points)
+            assert norms[metric.norm](embedded[0] - embedded[1]) <= metric.embedded_eps(eps) * (1 + 1e-9)
+
+
 def test_cosine__embeds_directions():
     metric = get_metric("cosine")
     embedded = metric.embed(np.array([[2.0, 0.0], [0.0, 5.0]]))
@@ -90,8 +120,20 @@ def test_cosine__embeds_directions():
         (lambda: get_metric("minkowski", 300.0).check_eps(1e20), "too small or too large"),
         (lambda: get_metric("cosine").embed(np.array([[1.0, 2.0], [0.0, 0.0]])), "row 1 breaks this"),
         (lambda: get_metric("haversine").embed(np.array([[91.0, 2.0]])), "latitude from -90 to 90.*row 0"),
+        (lambda: get_metric("haversine_radians").embed(np.array([[1.6, 2.0]])), r"from -1.5708 to.*row 0"),
     ],
 )
 def test_metric__refuses_what_has_no_meaning(call, message):
     with pytest.raises(ArgumentError, match=message):
         call()
+
+
+def test_cosine__of_many_coordinates_keeps_what_rounding_moves():
+    # each term of the sums rounds up: together by far more than a few 2**-53
+    d, b = 1 << 17, 1 + 2.0**-37 + 2.0**-50
+    points = np.stack((np.ones(d), np.full(d, b)))
+    points[1, 0] = b + math.sqrt(2 * d * 5e-12)
+    eps = twin.distance(*points.tolist(), "cosine")
+    assert self_join(points, eps, "cosine").left.tolist() == [0]
+    with pytest.raises(ArgumentError, match="cosine is exact for up to 1048576 coordinates, not for 1048577"):
+        get_metric("cosine").dimensions((1 << 20) + 1)

@@ -45,3 +45,12 @@ def njit(function: F) -> F:
     ``NUMBA_DISABLE_JIT=1`` runs the same functions as plain Python, for bounds checks and coverage.
     """
     return cast("F", numba.njit(cache=_FOLDER is not None, nogil=True)(function))
+
+
+def njit_filter(function: F) -> F:
+    """As :func:`njit`, but a multiplication and an addition may become one rounding (FMA).
+
+    For filters only, whose slack covers either rounding: never for what decides or what is reported.
+    """
+    fast = numba.njit(cache=_FOLDER is not None, nogil=True, fastmath={"contract"})
+    return cast("F", fast(function))

@@ -25,9 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.choice import axes_by_variance, choose_projection, row_candidates, simple_projection
 from epsjoin.kernels.codes import cube_lower, cube_upper
-from epsjoin.kernels.grid import axes_by_variance, window_order
-from epsjoin.kernels.sweep import window_candidates
 
 HASH_AXIS = -1
 HASH_BIT = 0
@@ -185,7 +184,7 @@ class GrownTree(NamedTuple):
     tree: CutTree
     n_parts: int
     rows: int
-    candidates: int
+    candidates: float
 
 
 class _Leaf(NamedTuple):
@@ -213,13 +212,15 @@ class _Sample(NamedTuple):
     embedded: NDArray[np.float64]
     hashes: NDArray[np.float64]
     eps: float
-    rows_per_row: float
+    norm: int
+    n_grid: int
     row_cost: float
     candidate_cost: float
 
 
 _TRIED_AXES = 16  # by falling variance: a cut on a flat axis crosses every cube
 _MANY_CROSSED = 0.3  # share of crossed cubes from which a cut by hash may be cheaper
+_LOOKED_LEAVES = 64  # for the estimate of all candidates
 _HASH_SHARE = 0.7  # left of a hash cut: 0.7² of the pairs are left, the rest right, about half each
 
 
@@ -229,9 +230,8 @@ def _make_leaf(
     candidates = np.zeros(len(row), np.int64)
     if len(row) > 1:
         values = sample.embedded[row]
-        windows = window_order(values, is_carried, sample.eps, sample.rows_per_row)
-        first = values[windows.order, windows.axes[0]]
-        candidates[windows.order] = window_candidates(first, windows.segments, sample.eps)
+        simple = simple_projection(values, sample.norm, sample.n_grid)
+        candidates = row_candidates(values, is_carried, sample.eps, simple)
     work = sample.row_cost * len(row) + sample.candidate_cost * float(candidates.sum())
     return _Leaf(row, is_carried, is_home, candidates, work)
 
@@ -312,6 +312,7 @@ def grow_tree(
     eps: float,
     n_parts: int,
     *,
+    norm: int,
     rows_per_row: float,
     row_cost: float,
     candidate_cost: float,
@@ -325,6 +326,7 @@ def grow_tree(
     hashes : (m,) float64, :func:`hash_ids`.
     eps : side of a cube in embedded coordinates.
     n_parts : leaves to aim at. There are fewer when no cut helps: a leaf that cannot be cut stays a leaf.
+    norm : see :class:`epsjoin.kernels.projection.Projection`.
     rows_per_row : rows that each row of the sample stands for.
     row_cost, candidate_cost : cost of a row and of a candidate of a join, in any one unit.
     max_rows : rows that the sample must not exceed in all leaves; may be infinite.
@@ -338,10 +340,10 @@ def grow_tree(
     -----
     O(m log m) per level of the tree and axis tried.
     """
-    sample = _Sample(
-        embedded, hashes, eps, rows_per_row, row_cost * rows_per_row, candidate_cost * rows_per_row**2
-    )
     m = len(embedded)
+    n_grid = choose_projection(embedded, round(m * rows_per_row), eps, norm).projection.n_grid
+    costs = row_cost * rows_per_row, candidate_cost * rows_per_row**2
+    sample = _Sample(embedded, hashes, eps, norm, n_grid, *costs)
     root = _make_leaf(sample, np.arange(m, dtype=np.int64), np.zeros(m, np.bool_), np.ones(m, np.bool_))
     axis, position, left, right = [HASH_AXIS], [0.0], [-1], [-1]
     open_leaves = [(-root.work, 0, root)]
@@ -366,8 +368,20 @@ def grow_tree(
             position.append(0.0)
             left.append(-1)
             right.append(-1)
-    candidates = sum(int(leaf.candidates.sum()) for leaf in leaves.values())
+    candidates = _candidates(sample, [leaves[node] for node in sorted(leaves)], rows_per_row)
     return GrownTree(make_tree(axis, position, left, right), len(leaves), rows, candidates)
+
+
+def _candidates(sample: _Sample, leaves: list[_Leaf], rows_per_row: float) -> float:
+    """Candidates in all leaves, each with the coordinates it would choose; of many, some stand for all."""
+    looked = leaves[:: -(-len(leaves) // _LOOKED_LEAVES)]
+    candidates = 0.0
+    for leaf in looked:
+        values = sample.embedded[leaf.row]
+        chosen = choose_projection(values, round(len(values) * rows_per_row), sample.eps, sample.norm)
+        of_rows = row_candidates(values, leaf.is_carried, sample.eps, chosen.projection)
+        candidates += float(of_rows.sum())
+    return candidates * len(leaves) / len(looked)
 
 
 def make_tree(axis: list[int], position: list[float], left: list[int], right: list[int]) -> CutTree:

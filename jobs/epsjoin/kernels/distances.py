@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import njit
 
-EUCLIDEAN, MANHATTAN, CHEBYSHEV, MINKOWSKI, COSINE, HAVERSINE = range(6)
+EUCLIDEAN, MANHATTAN, CHEBYSHEV, MINKOWSKI, COSINE, HAVERSINE, HAVERSINE_RADIANS = range(7)
 EARTH_RADIUS_KM = 6371.0088
+
+Points = NDArray[np.float64]
 
 
 class Decision(NamedTuple):
@@ -51,78 +53,97 @@ def make_decision(metric: int, p: float, eps: float) -> Decision:
 
 
 @njit
-def squared_euclidean(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
-    """``sum((x_i - y_i)**2)``."""
+def squared_euclidean(left: Points, x: int, right: Points, y: int, bound: float) -> float:
+    """``sum((x_i - y_i)**2)``, or a partial sum above ``bound``: rounded sums of squares never fall."""
     total = 0.0
-    for i in range(x.shape[0]):
-        difference = x[i] - y[i]
-        total += difference * difference
+    d = left.shape[1]
+    i = 0
+    while i < d:
+        for j in range(i, min(i + 8, d)):
+            difference = left[x, j] - right[y, j]
+            total += difference * difference
+        if total > bound:
+            return total
+        i += 8
     return total
 
 
 @njit
-def manhattan(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+def manhattan(left: Points, x: int, right: Points, y: int) -> float:
     """``sum(|x_i - y_i|)``."""
     total = 0.0
-    for i in range(x.shape[0]):
-        total += abs(x[i] - y[i])
+    for i in range(left.shape[1]):
+        total += abs(left[x, i] - right[y, i])
     return total
 
 
 @njit
-def chebyshev(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+def chebyshev(left: Points, x: int, right: Points, y: int) -> float:
     """``max(|x_i - y_i|)``."""
     largest = 0.0
-    for i in range(x.shape[0]):
-        largest = max(largest, abs(x[i] - y[i]))
+    for i in range(left.shape[1]):
+        largest = max(largest, abs(left[x, i] - right[y, i]))
     return largest
 
 
 @njit
-def minkowski_power(x: NDArray[np.float64], y: NDArray[np.float64], p: float) -> float:
+def minkowski_power(left: Points, x: int, right: Points, y: int, p: float) -> float:
     """``sum(|x_i - y_i|**p)``, the p-th power of the distance."""
     total = 0.0
-    for i in range(x.shape[0]):
-        total += abs(x[i] - y[i]) ** p
+    for i in range(left.shape[1]):
+        total += abs(left[x, i] - right[y, i]) ** p
     return total
 
 
 @njit
-def cosine(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
-    """``max(0, 1 - x.y / (|x| |y|))``; 0 for the same direction, 2 for the opposite one."""
+def cosine(left: Points, x: int, right: Points, y: int) -> float:
+    """``min(2, max(0, 1 - x.y / (|x| |y|)))``; 0 for the same direction, 2 for the opposite one."""
     dot = 0.0
     x_square = 0.0
     y_square = 0.0
-    for i in range(x.shape[0]):
-        dot += x[i] * y[i]
-        x_square += x[i] * x[i]
-        y_square += y[i] * y[i]
-    return max(0.0, 1.0 - dot / (math.sqrt(x_square) * math.sqrt(y_square)))
+    for i in range(left.shape[1]):
+        dot += left[x, i] * right[y, i]
+        x_square += left[x, i] * left[x, i]
+        y_square += right[y, i] * right[y, i]
+    return min(2.0, max(0.0, 1.0 - dot / (math.sqrt(x_square) * math.sqrt(y_square))))
 
 
 @njit
-def haversine(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+def _half_angle(x_lat: float, x_lon: float, y_lat: float, y_lon: float) -> float:
+    """Half the angle between two points on a sphere, all in radians."""
+    # |Δ| before the sine: sin is odd, but only |Δ| makes the mirrored pair bit for bit the same
+    half_lat = math.sin(abs(x_lat - y_lat) / 2.0)
+    half_lon = math.sin(abs(x_lon - y_lon) / 2.0)
+    square = half_lat * half_lat + (math.cos(x_lat) * math.cos(y_lat)) * (half_lon * half_lon)
+    return math.asin(min(1.0, math.sqrt(square)))
+
+
+@njit
+def haversine(left: Points, x: int, right: Points, y: int) -> float:
     """``2 R asin(min(1, sqrt(sin²(Δlat/2) + cos lat_x cos lat_y sin²(Δlon/2))))`` in km.
 
     Points are (lat, lon) in degrees; R is the earth's mean radius, 6371.0088 km.
     """
-    x_lat = math.radians(x[0])
-    y_lat = math.radians(y[0])
-    # |Δ| before the sine: sin is odd, but only |Δ| makes the mirrored pair bit for bit the same
-    half_lat = math.sin(abs(x_lat - y_lat) / 2.0)
-    half_lon = math.sin(abs(math.radians(x[1]) - math.radians(y[1])) / 2.0)
-    square = half_lat * half_lat + (math.cos(x_lat) * math.cos(y_lat)) * (half_lon * half_lon)
-    return 2.0 * EARTH_RADIUS_KM * math.asin(min(1.0, math.sqrt(square)))
+    x_lat, x_lon = math.radians(left[x, 0]), math.radians(left[x, 1])
+    y_lat, y_lon = math.radians(right[y, 0]), math.radians(right[y, 1])
+    return 2.0 * EARTH_RADIUS_KM * _half_angle(x_lat, x_lon, y_lat, y_lon)
 
 
 @njit
-def decide(decision: Decision, x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
-    """Give the distance of x and y when they are within eps, else -1.
+def haversine_radians(left: Points, x: int, right: Points, y: int) -> float:
+    """The angle of :func:`haversine`, in radians, of points (lat, lon) in radians."""
+    return 2.0 * _half_angle(left[x, 0], left[x, 1], right[y, 0], right[y, 1])
+
+
+@njit
+def decide(decision: Decision, left: Points, x: int, right: Points, y: int) -> float:
+    """Give the distance of two points when they are within eps, else -1.
 
     Parameters
     ----------
     decision : metric and bound.
-    x, y : (d,) float64, the coordinates as they came; not modified.
+    left, right : (n, d) and (m, d) float64, the coordinates as they came; may be one array. Not modified.
+    x, y : rows of them. Rows, not vectors: a view of a row costs more than the distance in few dimensions.
 
     Returns
     -------
@@ -136,19 +157,21 @@ def decide(decision: Decision, x: NDArray[np.float64], y: NDArray[np.float64]) -
     """
     metric = decision.metric
     if metric == EUCLIDEAN:
-        value = squared_euclidean(x, y)
+        value = squared_euclidean(left, x, right, y, decision.bound)
         return math.sqrt(value) if value <= decision.bound else -1.0
     if metric == MANHATTAN:
-        value = manhattan(x, y)
+        value = manhattan(left, x, right, y)
     elif metric == CHEBYSHEV:
-        value = chebyshev(x, y)
+        value = chebyshev(left, x, right, y)
     elif metric == MINKOWSKI:
-        value = minkowski_power(x, y, decision.p)
+        value = minkowski_power(left, x, right, y, decision.p)
         return value ** (1.0 / decision.p) if value <= decision.bound else -1.0
     elif metric == COSINE:
-        value = cosine(x, y)
+        value = cosine(left, x, right, y)
+    elif metric == HAVERSINE:
+        value = haversine(left, x, right, y)
     else:
-        value = haversine(x, y)
+        value = haversine_radians(left, x, right, y)
     return value if value <= decision.bound else -1.0
 
 
@@ -178,7 +201,7 @@ def embed_directions(points: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @njit
 def embed_sphere(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Points (lat, lon) in degrees as points on the unit sphere, for the haversine metric.
+    """Points (lat, lon) in radians as points on the unit sphere, for the haversine metrics.
 
     Parameters
     ----------
@@ -186,13 +209,13 @@ def embed_sphere(points: NDArray[np.float64]) -> NDArray[np.float64]:
 
     Returns
     -------
-    (n, 3) float64. The chord between two points at distance s is ``2 sin(s / 2R)``.
+    (n, 3) float64. The chord between two points at the angle a is ``2 sin(a / 2)``.
     """
     n = points.shape[0]
     embedded = np.empty((n, 3), np.float64)
     for row in range(n):
-        lat = math.radians(points[row, 0])
-        lon = math.radians(points[row, 1])
+        lat = points[row, 0]
+        lon = points[row, 1]
         embedded[row, 0] = math.cos(lat) * math.cos(lon)
         embedded[row, 1] = math.cos(lat) * math.sin(lon)
         embedded[row, 2] = math.sin(lat)

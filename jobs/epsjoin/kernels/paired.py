@@ -31,5 +31,5 @@ def paired_distances(
     """
     distances = np.empty(left.size)
     for i in range(left.size):
-        distances[i] = decide(decision, points[left[i]], points[right[i]])
+        distances[i] = decide(decision, points, left[i], points, right[i])
     return distances

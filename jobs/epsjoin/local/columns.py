@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -72,3 +74,52 @@ def check_count(name: str, value: object, least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise ArgumentError(f"{name} must be a whole number, at least {least}, not {value!r}")
     return int(value)
+
+
+def check_points(name: str, points: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Return ``points`` as an (n, d) float64 array in C order, if possible without a copy.
+
+    Parameters
+    ----------
+    name : of the argument, for the messages.
+    points : (n, d) floats of at most 64 bits or integers, any memory order; n may be 0, d is at least 1. Not
+        modified.
+
+    Raises
+    ------
+    ArgumentError
+        Another shape or type; a value that is NaN or infinite, or an integer that float64 cannot hold: the
+        message names the first such row and column.
+
+    Notes
+    -----
+    O(n d). Float64 holds every whole number up to 2**53; two larger ones that fall together would be a
+    pair at distance 0 that is none.
+    """
+    try:
+        given = np.asarray(points)
+    except ValueError as error:  # rows of different length
+        raise ArgumentError(f"{name} must have the shape (n, d): {error}") from error
+    if given.ndim != 2 or given.shape[1] == 0:
+        raise ArgumentError(f"{name} must have the shape (n, d) with d at least 1, not {given.shape}")
+    if given.dtype.kind not in "fiu" or given.dtype.itemsize > 8:
+        raise ArgumentError(f"{name} must be floats of at most 64 bits or integers, not {given.dtype}")
+    values = np.ascontiguousarray(given, dtype=np.float64)
+    if given.dtype.kind == "f":
+        _refuse_first(name, "must be finite", given, ~np.isfinite(values))
+    elif given.dtype.itemsize == 8:
+        _refuse_first(name, "must be integers that float64 can hold", given, _is_rounded(given, values))
+    return values
+
+
+def _is_rounded(given: npt.NDArray[Any], values: FloatColumn) -> npt.NDArray[np.bool_]:
+    """Where an int64 or uint64 changed on its way to float64."""
+    end = 2.0 ** (63 if given.dtype.kind == "i" else 64)  # rounded up to it: beyond what comes back
+    is_beyond = values >= end
+    return np.asarray(is_beyond | (np.where(is_beyond, 0.0, values).astype(given.dtype) != given))
+
+
+def _refuse_first(name: str, rule: str, given: npt.NDArray[Any], is_bad: npt.NDArray[np.bool_]) -> None:
+    if is_bad.any():
+        row, column = divmod(int(is_bad.argmax()), is_bad.shape[1])
+        raise ArgumentError(f"{name} {rule}; row {row}, column {column} is {given[row, column]}")

@@ -1,141 +1,98 @@
-"""The self join of an array, in this process: plan, replicate, join part by part."""
+"""Similarity joins of arrays, in this process: every pair within eps.
+
+One table with itself (:func:`self_join`) or two (:func:`join`), whole or batch by batch (``iter_...``). By
+default all rows are one part, swept along a window (:mod:`epsjoin.kernels.window`);
+:class:`epsjoin.local.plan.Cuts` cuts them into parts as the Spark jobs do, for less memory at once, or
+as the papers do.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dataclasses
+import math
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from epsjoin.errors import ArgumentError, BudgetError
-from epsjoin.local.columns import int_column
+from epsjoin.kernels.choice import choose_projection
+from epsjoin.kernels.window import window_rows
+from epsjoin.local.columns import check_count, check_points, int_column
 from epsjoin.local.metric import Metric, get_metric
-from epsjoin.local.plan import Pairs, join_part, plan_join, replicate
+from epsjoin.local.plan import Cuts, join_part, plan_join, replicate
+from epsjoin.local.progress import Progress, ProgressWish, check_progress
+from epsjoin.local.sweeping import Counters, Pairs, check_batch_rows, check_n_jobs, collect, sweep_window
+
+HOW = ("inner", "left", "right", "outer", "semi", "anti")
+NO_ROW = -1
+# For telling how many pairs would come.
+_SAMPLE_ROWS, _FEW_ROWS, _ENOUGH_PAIRS, _SEED = 20_000, 4096, 200_000, 0
+
+_How = Literal["inner", "left", "right", "outer"]
+_HowRows = Literal["semi", "anti"]
 
 
-def iter_self_join(
-    points: ArrayLike,
-    eps: float,
-    metric: str | Metric = "euclidean",
-    ids: ArrayLike | None = None,
-    cuts: str = "planned",
-    n_parts: int = 1,
-    k: int = 3,
-    msl: int = 2,
-    replication_budget: float = 4.0,
-    max_pairs: int | None = None,
-    sample_rows: int = 20_000,
-    seed: int = 0,
-    counters: dict[str, int] | None = None,
-    batch_rows: int = 1 << 18,
-) -> Iterator[Pairs]:
-    """Every pair of points within eps, batch by batch, in bounded memory.
+class Rows(NamedTuple):
+    """Rows of the left table: those with a partner (semi join) or without one (anti join).
 
     Parameters
     ----------
-    points : (n, d) array of floats or integers, any memory order; not modified. Computed in float64.
-    eps : threshold in the metric's unit, finite and above 0; a pair at exactly eps belongs to the result.
-    metric : a name for :func:`epsjoin.local.metric.get_metric`, or what it returned (minkowski).
-    ids : (n,) integers; by default the row numbers. They should be distinct; this is not checked.
-    cuts : "planned" (a tree fitted to a sample) or "regular" (the papers' halving). The pairs are the same.
-    n_parts : parts to divide the work into; one after the other they need less memory at once.
-    k, msl, replication_budget : see :func:`epsjoin.local.plan.plan_join`.
-    max_pairs : refuse to give more pairs than this.
-    sample_rows : rows that the plan looks at.
-    seed : of the sample.
-    counters : added to, see :func:`epsjoin.local.plan.join_part`.
-    batch_rows : most pairs in one batch, at least 1.
-
-    Yields
-    ------
-    Pairs
-        In no particular order; ``left < right``; never empty.
-
-    Raises
-    ------
-    ArgumentError
-        A wrong argument, at the call; a value that is NaN or infinite (the message names the first row and
-        column); a point for which the metric is not defined.
-    BudgetError
-        There are more than ``max_pairs`` pairs: raised before the batch that would exceed it.
+    left : (m,) int64, row numbers, ascending.
     """
-    values, numbers = _checked(points, ids)
-    chosen = metric if isinstance(metric, Metric) else get_metric(metric)
-    eps = chosen.check_eps(eps)
-    if batch_rows < 1:
-        raise ArgumentError(f"batch_rows must be at least 1, not {batch_rows}")
-    if sample_rows < 1:
-        raise ArgumentError(f"sample_rows must be at least 1, not {sample_rows}")
-    n = len(values)
-    sample = np.arange(n)
-    if n > sample_rows:
-        sample = np.sort(np.random.default_rng(seed).permutation(n)[:sample_rows])
-    plan = plan_join(
-        values[sample],
-        numbers[sample],
-        n,
-        eps,
-        chosen,
-        cuts=cuts,
-        n_parts=n_parts,
-        k=k,
-        msl=msl,
-        replication_budget=replication_budget,
-        seed=seed,
-    )
 
-    def batches() -> Iterator[Pairs]:
-        rows = replicate(values, numbers, plan)
-        ends = np.searchsorted(rows.part, np.arange(plan.n_parts + 1))
-        found = 0
-        for part in range(plan.n_parts):
-            chosen_rows = slice(ends[part], ends[part + 1])
-            row = rows.row[chosen_rows]
-            key = rows.key[chosen_rows]
-            for pairs in join_part(values[row], numbers[row], key, part, plan, batch_rows, counters):
-                found += len(pairs.left)
-                if max_pairs is not None and found > max_pairs:
-                    raise BudgetError(
-                        f"more than max_pairs = {max_pairs} pairs within eps = {eps:g}; "
-                        f"about {plan.expected_pairs:.3g} are expected"
-                    )
-                yield pairs
-
-    return batches()
+    left: NDArray[np.int64]
 
 
 def self_join(
     points: ArrayLike,
-    eps: float,
+    eps: float | ArrayLike,
     metric: str | Metric = "euclidean",
+    *,
+    weights: ArrayLike | None = None,
     ids: ArrayLike | None = None,
-    cuts: str = "planned",
-    n_parts: int = 1,
-    k: int = 3,
-    msl: int = 2,
-    replication_budget: float = 4.0,
+    n_jobs: int = 1,
     max_pairs: int | None = None,
-    sample_rows: int = 20_000,
-    seed: int = 0,
-    counters: dict[str, int] | None = None,
+    cuts: Cuts | None = None,
+    progress: ProgressWish = False,
+    counters: Counters | None = None,
 ) -> Pairs:
     """Every pair of points within eps, sorted by (left, right).
 
     Parameters
     ----------
-    points, eps, metric, ids, cuts, n_parts, k, msl, replication_budget, max_pairs, sample_rows, seed :
-        see :func:`iter_self_join`.
-    counters : see :func:`iter_self_join`.
+    points : (n, d) array of floats or integers, any memory order; not modified. Computed in float64.
+    eps : threshold in the metric's unit, finite and above 0; a pair at exactly eps belongs to the result. Or
+        (d,) one per dimension: coordinates are divided by it, and within means a distance of at most 1.
+    metric : a name for :func:`epsjoin.local.metric.get_metric`, or what it returned (minkowski).
+    weights : (d,) numbers, at least 0: each term of the metric's sum (or maximum) is multiplied by its own.
+    ids : (n,) integers; by default the row numbers. They should be distinct; this is not checked.
+    n_jobs : threads. The result is the same for any number.
+    max_pairs : refuse to give more pairs than this.
+    cuts : cut the rows into parts; by default they are one. The pairs are the same.
+    progress : True draws a bar on stderr; a function is called with the share done, from 0 to 1.
+    counters : added to: ``rows``, ``carried_rows``, ``candidates``, ``distance_computations``, ``pairs``,
+        ``largest_stack`` (:mod:`epsjoin.kernels.sweep` defines them).
 
     Returns
     -------
     Pairs
-        ``left < right`` are ids; the same arrays whatever the cuts, parts and seed.
+        ``left < right`` are ids; the same arrays whatever the threads and cuts.
 
     Raises
     ------
-    ArgumentError, BudgetError
-        See :func:`iter_self_join`.
+    ArgumentError
+        A wrong argument; a value that is NaN or infinite (the message names the first row and column); a
+        point for which the metric is not defined.
+    BudgetError
+        There are more than ``max_pairs`` pairs, or an unlimited split rule makes a million rows of one cube.
+
+    Notes
+    -----
+    About 2 d + 8 numbers of memory per point besides the pairs (24 bytes each, twice while they are sorted).
 
     Examples
     --------
@@ -143,45 +100,421 @@ def self_join(
     >>> pairs.left.tolist(), pairs.right.tolist(), pairs.distance.tolist()
     ([0], [1], [5.0])
     """
-    batches = list(
-        iter_self_join(
-            points,
-            eps,
-            metric,
-            ids,
-            cuts,
-            n_parts,
-            k,
-            msl,
-            replication_budget,
-            max_pairs,
-            sample_rows,
-            seed,
-            counters,
+    task = _Task.of(points, None, eps, metric, weights, ids, n_jobs, max_pairs, cuts, progress, counters)
+    return collect(task.batches(1 << 18, "self_join"), None if ids is not None else len(task.points))
+
+
+def iter_self_join(
+    points: ArrayLike,
+    eps: float | ArrayLike,
+    metric: str | Metric = "euclidean",
+    *,
+    weights: ArrayLike | None = None,
+    ids: ArrayLike | None = None,
+    n_jobs: int = 1,
+    max_pairs: int | None = None,
+    cuts: Cuts | None = None,
+    progress: ProgressWish = False,
+    counters: Counters | None = None,
+    batch_rows: int = 1 << 18,
+) -> Iterator[Pairs]:
+    """Every pair of points within eps, batch by batch: the first at once, all in bounded memory.
+
+    Parameters
+    ----------
+    points, eps, metric, weights, ids, n_jobs, max_pairs, cuts, progress, counters : see :func:`self_join`.
+    batch_rows : most pairs in one batch, at least 32.
+
+    Yields
+    ------
+    Pairs
+        In an order that depends on nothing but the arguments; ``left < right``; never empty.
+
+    Raises
+    ------
+    ArgumentError
+        As :func:`self_join`, at the call.
+    BudgetError
+        Before the batch that would exceed ``max_pairs``.
+    """
+    task = _Task.of(points, None, eps, metric, weights, ids, n_jobs, max_pairs, cuts, progress, counters)
+    return task.batches(check_batch_rows(batch_rows), "self_join")
+
+
+@overload
+def join(
+    left: ArrayLike,
+    right: ArrayLike,
+    eps: float | ArrayLike,
+    metric: str | Metric = ...,
+    *,
+    how: _How = ...,
+    weights: ArrayLike | None = ...,
+    n_jobs: int = ...,
+    max_pairs: int | None = ...,
+    cuts: Cuts | None = ...,
+    progress: ProgressWish = ...,
+    counters: Counters | None = ...,
+) -> Pairs: ...
+
+
+@overload
+def join(
+    left: ArrayLike,
+    right: ArrayLike,
+    eps: float | ArrayLike,
+    metric: str | Metric = ...,
+    *,
+    how: _HowRows,
+    weights: ArrayLike | None = ...,
+    n_jobs: int = ...,
+    max_pairs: int | None = ...,
+    cuts: Cuts | None = ...,
+    progress: ProgressWish = ...,
+    counters: Counters | None = ...,
+) -> Rows: ...
+
+
+def join(
+    left: ArrayLike,
+    right: ArrayLike,
+    eps: float | ArrayLike,
+    metric: str | Metric = "euclidean",
+    *,
+    how: _How | _HowRows = "inner",
+    weights: ArrayLike | None = None,
+    n_jobs: int = 1,
+    max_pairs: int | None = None,
+    cuts: Cuts | None = None,
+    progress: ProgressWish = False,
+    counters: Counters | None = None,
+) -> Pairs | Rows:
+    """Every pair of a left and a right point within eps, sorted by (left, right).
+
+    Parameters
+    ----------
+    left, right : (n, d) and (m, d) arrays, see :func:`self_join`.
+    how : "inner"; "left", "right", "outer": also the rows without a partner, which then is -1, at the
+        distance NaN; "semi", "anti": only the left rows that have a partner, or have none.
+    eps, metric, weights, n_jobs, max_pairs, cuts, progress, counters : see :func:`self_join`.
+
+    Returns
+    -------
+    Pairs
+        Row numbers; rows without a partner come last, left ones first.
+    Rows
+        For "semi" and "anti".
+
+    Raises
+    ------
+    ArgumentError, BudgetError
+        See :func:`self_join`.
+
+    Examples
+    --------
+    >>> join([[0.0], [5.0]], [[1.0], [9.0]], eps=1.0, how="left")
+    Pairs(left=array([0, 1]), right=array([ 0, -1]), distance=array([ 1., nan]))
+    >>> join([[0.0], [5.0]], [[1.0], [9.0]], eps=1.0, how="anti").left
+    array([1])
+    """
+    _check_how(how)
+    task = _Task.of(left, right, eps, metric, weights, None, n_jobs, max_pairs, cuts, progress, counters)
+    batches = task.batches(1 << 18, "join")
+    if how in ("semi", "anti"):
+        has_partner = np.zeros(task.n_left, np.bool_)
+        with closing(batches):
+            for batch in batches:
+                has_partner[batch.left] = True
+        return Rows(np.flatnonzero(has_partner == (how == "semi")))
+    pairs = collect(batches, task.n_left)
+    alone = _alone(how, _marked(task.n_left, pairs.left), _marked(task.n_right, pairs.right))
+    return Pairs(*(np.concatenate(column) for column in zip(pairs, alone, strict=True)))
+
+
+def iter_join(
+    left: ArrayLike,
+    right: ArrayLike,
+    eps: float | ArrayLike,
+    metric: str | Metric = "euclidean",
+    *,
+    how: _How = "inner",
+    weights: ArrayLike | None = None,
+    n_jobs: int = 1,
+    max_pairs: int | None = None,
+    cuts: Cuts | None = None,
+    progress: ProgressWish = False,
+    counters: Counters | None = None,
+    batch_rows: int = 1 << 18,
+) -> Iterator[Pairs]:
+    """Every pair of a left and a right point within eps, batch by batch, in bounded memory.
+
+    Parameters
+    ----------
+    left, right, eps, metric, how, weights, n_jobs, max_pairs, cuts, progress, counters : see :func:`join`;
+        rows without a partner are the last batch. "semi" and "anti" have no batches: call :func:`join`.
+    batch_rows : most pairs in one batch, at least 32.
+
+    Yields
+    ------
+    Pairs
+        In an order that depends on nothing but the arguments; never empty.
+
+    Raises
+    ------
+    ArgumentError, BudgetError
+        See :func:`iter_self_join`.
+    """
+    _check_how(how)
+    if how in ("semi", "anti"):
+        raise ArgumentError(f"how = {how!r} gives rows, not batches of pairs: call join")
+    task = _Task.of(left, right, eps, metric, weights, None, n_jobs, max_pairs, cuts, progress, counters)
+    batches = task.batches(check_batch_rows(batch_rows), "join")
+
+    def with_the_rest() -> Iterator[Pairs]:
+        left_marked, right_marked = np.zeros(task.n_left, np.bool_), np.zeros(task.n_right, np.bool_)
+        with closing(batches):
+            for batch in batches:
+                left_marked[batch.left] = True
+                right_marked[batch.right] = True
+                yield batch
+        alone = _alone(how, left_marked, right_marked)
+        if len(alone.left):
+            yield alone
+
+    return with_the_rest()
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A checked join: the points of both tables, the left first, and how to go about it."""
+
+    points: NDArray[np.float64]
+    ids: NDArray[np.int64]
+    is_right: NDArray[np.bool_] | None
+    n_left: int
+    eps: float
+    metric: Metric
+    n_jobs: int
+    max_pairs: int | None
+    cuts: Cuts | None
+    progress: ProgressWish
+    counters: Counters
+
+    @property
+    def n_right(self) -> int:
+        """Rows of the right table."""
+        return len(self.points) - self.n_left
+
+    @classmethod
+    def of(
+        cls,
+        left: ArrayLike,
+        right: ArrayLike | None,
+        eps: float | ArrayLike,
+        metric: str | Metric,
+        weights: ArrayLike | None,
+        ids: ArrayLike | None,
+        n_jobs: int,
+        max_pairs: int | None,
+        cuts: Cuts | None,
+        progress: ProgressWish,
+        counters: Counters | None,
+    ) -> _Task:
+        """Check all arguments."""
+        chosen = metric if isinstance(metric, Metric) else get_metric(metric)
+        points = check_points("points" if right is None else "left", left)
+        n_left = len(points)
+        numbers = np.arange(n_left, dtype=np.int64)
+        is_right = None
+        if right is not None:
+            others = check_points("right", right)
+            if others.shape[1] != points.shape[1]:
+                dimensions = f"{points.shape[1]} and {others.shape[1]}"
+                raise ArgumentError(f"left and right must have the same dimensions, not {dimensions}")
+            points = np.concatenate((points, others))
+            is_right = np.arange(len(points)) >= n_left
+            numbers = np.concatenate((numbers, np.arange(len(others), dtype=np.int64)))
+        elif ids is not None:
+            numbers = int_column("ids", ids)
+            if len(numbers) != n_left:
+                raise ArgumentError(f"ids must be one per point, {n_left}, not {len(numbers)}")
+        points, threshold = scale_points(points, eps, weights, chosen)
+        if right is None:
+            _check_for(chosen, "points", points)
+        else:
+            _check_for(chosen, "left", points[:n_left])
+            _check_for(chosen, "right", points[n_left:])
+        if max_pairs is not None:
+            check_count("max_pairs", max_pairs, 0)
+        if cuts is not None and not isinstance(cuts, Cuts):
+            raise ArgumentError(f"cuts must be epsjoin.Cuts(...) or None, not {cuts!r}")
+        check_progress(progress)
+        counts: Counters = {} if counters is None else counters
+        jobs = check_n_jobs(n_jobs)
+        return cls(
+            points, numbers, is_right, n_left, threshold, chosen, jobs, max_pairs, cuts, progress, counts
         )
+
+    def batches(self, batch_rows: int, what: str) -> Generator[Pairs, None, None]:
+        """All pairs, as they come, never more than allowed; its threads end when it is closed."""
+        found = 0
+        with Progress(self.progress, what) as shown:
+            if self.cuts is None:
+                parts = self._one_part(batch_rows, shown)
+            else:
+                parts = self._parts(self.cuts, batch_rows, shown)
+            with closing(parts):
+                for pairs in parts:
+                    found += len(pairs.left)
+                    if self.max_pairs is not None and found > self.max_pairs:
+                        raise BudgetError(
+                            f"more than max_pairs = {self.max_pairs} pairs within eps = {self.eps:g}; "
+                            f"about {self._expected_pairs():.3g} are expected"
+                        )
+                    yield pairs
+
+    def _one_part(self, batch_rows: int, shown: Progress) -> Generator[Pairs, None, None]:
+        n = len(self.points)
+        embedded = self.metric.embed(self.points)
+        eps = self.metric.embedded_eps(self.eps)
+        projection = choose_projection(embedded, n, eps, self.metric.norm).projection
+        nothing = np.zeros(n, np.int64)
+        rows = window_rows(self.points, embedded, self.ids, nothing, eps, projection, self.is_right)
+        decision = self.metric.decision(self.eps)
+        return sweep_window(rows, decision, batch_rows, self.counters, self.n_jobs, shown.show)
+
+    def _parts(self, cuts: Cuts, batch_rows: int, shown: Progress) -> Generator[Pairs, None, None]:
+        sample = cuts.sample(len(self.points))
+        plan = plan_join(self.points[sample], self.ids[sample], len(self.points), self.eps, self.metric, cuts)
+        rows = replicate(self.points, self.ids, plan)
+        ends = np.searchsorted(rows.part, np.arange(plan.n_parts + 1))
+        for part in range(plan.n_parts):
+            of_part = slice(ends[part], ends[part + 1])
+            row, key = rows.row[of_part], rows.key[of_part]
+            is_right = None if self.is_right is None else self.is_right[row]
+            yield from join_part(
+                self.points[row],
+                self.ids[row],
+                key,
+                part,
+                plan,
+                batch_rows,
+                self.counters,
+                self.n_jobs,
+                is_right,
+            )
+            shown.show(ends[part + 1] / max(1, len(rows.row)))
+
+    def _expected_pairs(self) -> float:
+        """Pairs of all rows, from those of a sample, or of fewer of its rows when these have enough."""
+        n, m = self.n_left, self.n_right
+        for most in (_FEW_ROWS, _SAMPLE_ROWS):
+            sampling = Cuts(sample_rows=most, seed=_SEED)
+            left, right = sampling.sample(n), sampling.sample(m)
+            rows = np.concatenate((left, n + right))
+            looked = dataclasses.replace(
+                self,
+                points=self.points[rows],
+                ids=self.ids[rows],
+                is_right=None if self.is_right is None else self.is_right[rows],
+                n_left=len(left),
+                max_pairs=None,
+                cuts=None,
+                progress=False,
+                counters={},
+            )
+            found = sum(len(batch.left) for batch in looked.batches(1 << 16, "sample"))
+            if found >= _ENOUGH_PAIRS:
+                break
+        if self.is_right is None:
+            return found * (n / len(left)) * ((n - 1) / (len(left) - 1))
+        return found * (n / len(left)) * (m / len(right))
+
+
+def scale_points(
+    points: NDArray[np.float64], eps: float | ArrayLike, weights: ArrayLike | None, metric: Metric
+) -> tuple[NDArray[np.float64], float]:
+    """Bring thresholds per dimension and weights into the coordinates.
+
+    Parameters
+    ----------
+    points : (n, d) float64; not modified.
+    eps : one threshold, or (d,) one per dimension.
+    weights : (d,) or None.
+    metric : what a distance is.
+
+    Returns
+    -------
+    points : (n, d) float64, divided by eps where it is one per dimension, and multiplied by the weights: by
+        ``w`` (manhattan, chebyshev), ``w ** (1 / 2)`` (euclidean), ``w ** (1 / p)`` (minkowski).
+    eps : the threshold for these; 1 where there was one per dimension.
+
+    Raises
+    ------
+    ArgumentError
+        eps or weights of a wrong shape or value, or for a metric that does not add up dimensions.
+    """
+    d = points.shape[1]
+    factors = np.ones(d)
+    threshold = eps
+    if np.ndim(eps) > 0:
+        each = np.asarray(eps)
+        if each.shape != (d,) or each.dtype.kind not in "fiu" or not ((each > 0) & np.isfinite(each)).all():
+            raise ArgumentError(
+                f"eps must be one number, or one per dimension ({d}), finite and above 0, not {eps!r}"
+            )
+        with np.errstate(over="ignore"):
+            factors = factors / each
+        threshold = 1.0
+    if weights is not None:
+        given = np.asarray(weights)
+        if (
+            given.shape != (d,)
+            or given.dtype.kind not in "fiu"
+            or not ((given >= 0) & np.isfinite(given)).all()
+        ):
+            raise ArgumentError(
+                f"weights must be one per dimension ({d}), finite and at least 0, not {weights!r}"
+            )
+        power = {"euclidean": 2.0, "minkowski": metric.p}.get(metric.name, 1.0)
+        factors = factors * given.astype(np.float64) ** (1.0 / power)
+    if np.ndim(eps) > 0 or weights is not None:
+        if metric.name not in ("euclidean", "manhattan", "chebyshev", "minkowski"):
+            raise ArgumentError(f"{metric.name} has no eps per dimension and no weights")
+        if not np.isfinite(factors).all():
+            raise ArgumentError("eps per dimension and weights must have a quotient that float64 can hold")
+        with np.errstate(over="ignore"):
+            points = points / np.asarray(eps, np.float64) if weights is None else points * factors
+        if not np.isfinite(points).all():
+            raise ArgumentError("points divided by eps per dimension, times weights, must be finite")
+    return points, metric.check_eps(threshold)  # type: ignore[arg-type]  # checks what it is
+
+
+def _check_for(metric: Metric, name: str, points: NDArray[np.float64]) -> None:
+    try:
+        metric.check(points)
+    except ArgumentError as error:
+        raise ArgumentError(f"{name}: {error}") from None
+
+
+def _check_how(how: str) -> None:
+    if how not in HOW:
+        raise ArgumentError(f"how must be one of {', '.join(HOW)}, not {how!r}")
+
+
+def _marked(n: int, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    marked = np.zeros(n, np.bool_)
+    marked[rows] = True
+    return marked
+
+
+def _alone(how: str, left_marked: NDArray[np.bool_], right_marked: NDArray[np.bool_]) -> Pairs:
+    """The rows without a partner that this kind of join keeps."""
+    nobody = np.empty(0, np.int64)
+    left = np.flatnonzero(~left_marked) if how in ("left", "outer") else nobody
+    right = np.flatnonzero(~right_marked) if how in ("right", "outer") else nobody
+    return Pairs(
+        np.concatenate((left, np.full(len(right), NO_ROW))),
+        np.concatenate((np.full(len(left), NO_ROW), right)),
+        np.full(len(left) + len(right), math.nan),
     )
-    if not batches:
-        return Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float64))
-    left, right, distance = (np.concatenate(column) for column in zip(*batches, strict=True))
-    order = np.lexsort((right, left))
-    return Pairs(left[order], right[order], distance[order])
-
-
-def _checked(points: ArrayLike, ids: ArrayLike | None) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Points as (n, d) float64 in C order, ids as (n,) int64; both checked."""
-    given = np.asarray(points)
-    if given.ndim != 2 or given.shape[1] == 0:
-        raise ArgumentError(f"points must have the shape (n, d) with d at least 1, not {given.shape}")
-    if given.dtype.kind not in "fiu":
-        raise ArgumentError(f"points must be floats or integers, not {given.dtype}")
-    values = np.ascontiguousarray(given, np.float64)
-    finite = np.isfinite(values)
-    if not finite.all():
-        row, column = np.argwhere(~finite)[0].tolist()
-        raise ArgumentError(f"points must be finite; row {row}, column {column} is {values[row, column]}")
-    if ids is None:
-        return values, np.arange(len(values), dtype=np.int64)
-    numbers = int_column("ids", ids)
-    if len(numbers) != len(values):
-        raise ArgumentError(f"ids must be one per point, {len(values)}, not {len(numbers)}")
-    return values, numbers

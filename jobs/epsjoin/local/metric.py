@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels import distances
 from epsjoin.kernels.distances import Decision
+from epsjoin.kernels.projection import MAXIMUM, SQUARES, SUM
 
 METRICS = {
     "euclidean": distances.EUCLIDEAN,
@@ -19,13 +20,17 @@ METRICS = {
     "minkowski": distances.MINKOWSKI,
     "cosine": distances.COSINE,
     "haversine": distances.HAVERSINE,
+    "haversine_radians": distances.HAVERSINE_RADIANS,
 }
+_SPHERICAL = ("haversine", "haversine_radians")
 # Powers of eps beyond these lose their meaning to underflow and overflow.
 _SMALLEST_BOUND, _LARGEST_BOUND = 1e-300, 1e300
 # Rounding of the metric's formula, relative to eps: one axis alone is off by a few 1e-16.
 _RELATIVE_SLACK = 1e-12
-# Rounding of coordinates and formula on the unit sphere, absolute.
+# Rounding of coordinates and formula on the unit sphere, absolute; of the cosine for up to so many
+# coordinates, whose sums round by 2**-53 each.
 _SPHERE_SLACK = 1e-12
+_COSINE_SLACK, _COSINE_DIMENSIONS = 1e-9, 1 << 20
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,11 @@ class Metric:
     ----------
     name : one of ``METRICS``.
     p : Minkowski's exponent, at least 1; 0 for the other metrics, which do not read it.
+
+    Examples
+    --------
+    >>> get_metric("haversine").unit, get_metric("haversine_radians").unit
+    ('km', 'rad')
     """
 
     name: str
@@ -43,23 +53,37 @@ class Metric:
 
     @property
     def unit(self) -> str:
-        """Unit of distances and eps: "km" for haversine, else the coordinates' own: ""."""
-        return "km" if self.name == "haversine" else ""
+        """Unit of distances and eps: "km" for haversine, "rad" in radians, else the coordinates' own: ""."""
+        return {"haversine": "km", "haversine_radians": "rad"}.get(self.name, "")
+
+    @property
+    def norm(self) -> int:
+        """How differences of embedded coordinates bound the distance from below.
+
+        Minkowski's distance is never below Euclid's for p up to 2, nor ever below the largest difference.
+        """
+        if self.name == "manhattan":
+            return SUM
+        if self.name == "chebyshev" or (self.name == "minkowski" and self.p > 2.0):
+            return MAXIMUM
+        return SQUARES
 
     def dimensions(self, d: int) -> int:
-        """Embedded coordinates of a point with d coordinates: 3 for haversine, else d.
+        """Embedded coordinates of a point with d coordinates: 3 on the sphere, else d.
 
         Raises
         ------
         ArgumentError
-            d is 0, or is not 2 for haversine.
+            d is 0, is not 2 on the sphere, or is beyond 2**20 for cosine.
         """
         if d < 1:
             raise ArgumentError("points need at least one coordinate")
-        if self.name == "haversine":
+        if self.name in _SPHERICAL:
             if d != 2:
-                raise ArgumentError(f"haversine needs 2 coordinates (lat, lon), not {d}")
+                raise ArgumentError(f"{self.name} needs 2 coordinates (lat, lon), not {d}")
             return 3
+        if self.name == "cosine" and d > _COSINE_DIMENSIONS:
+            raise ArgumentError(f"cosine is exact for up to {_COSINE_DIMENSIONS} coordinates, not for {d}")
         return d
 
     def check_eps(self, eps: float) -> float:
@@ -94,8 +118,8 @@ class Metric:
         Raises
         ------
         ArgumentError
-            cosine: a vector of length 0 (or outside 1e-150 to 1e150); haversine: a latitude outside
-            -90 to 90 or a longitude outside -360 to 360. The message names the first row.
+            cosine: a vector of length 0 (or outside 1e-150 to 1e150); on the sphere: a latitude beyond a pole
+            or a longitude beyond one turn either way. The message names the first row.
         """
         self.dimensions(points.shape[1])
         if self.name == "cosine":
@@ -103,16 +127,20 @@ class Metric:
                 square = np.einsum("ij,ij->i", points, points)
             bad = ~((square >= _SMALLEST_BOUND) & (square <= _LARGEST_BOUND))
             text = "cosine needs vectors with a length from 1e-150 to 1e150"
-        elif self.name == "haversine":
-            bad = (np.abs(points[:, 0]) > 90.0) | (np.abs(points[:, 1]) > 360.0)
-            text = "haversine needs a latitude from -90 to 90 and a longitude from -360 to 360"
+        elif self.name in _SPHERICAL:
+            pole = 90.0 if self.name == "haversine" else math.pi / 2.0
+            bad = (np.abs(points[:, 0]) > pole) | (np.abs(points[:, 1]) > 4.0 * pole)
+            text = (
+                f"{self.name} needs a latitude from -{pole:g} to {pole:g} "
+                f"and a longitude from -{4 * pole:g} to {4 * pole:g}"
+            )
         else:
             return
         if bad.any():
             raise ArgumentError(f"{text}; row {int(np.argmax(bad))} breaks this")
 
     def embed(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Coordinates in which ``|x_i - y_i| <= embedded_eps(eps)`` on every axis is necessary for a pair.
+        """Coordinates in which a pair differs by ``embedded_eps(eps)`` at most, by :attr:`norm`.
 
         Parameters
         ----------
@@ -132,6 +160,8 @@ class Metric:
         if self.name == "cosine":
             return distances.embed_directions(points)
         if self.name == "haversine":
+            return distances.embed_sphere(np.radians(points))
+        if self.name == "haversine_radians":
             return distances.embed_sphere(points)
         return points
 
@@ -139,13 +169,14 @@ class Metric:
         """Give the threshold in embedded coordinates, a little too large so that no rounding misses a pair.
 
         For Lp metrics one axis is never farther apart than the whole distance. On the unit sphere the
-        chord is ``sqrt(2 eps)`` (cosine) and ``2 sin(eps / 2R)`` (haversine); there the slack under the
-        root covers the rounding of the formula itself, which matters where eps is tiny.
+        chord is ``sqrt(2 eps)`` (cosine) and ``2 sin(eps / 2R)`` (haversine; R = 1 in radians); there the
+        slack under the root covers the rounding of the formula itself, which matters where eps is tiny.
         """
         if self.name == "cosine":
-            return math.sqrt(2.0 * (eps + _SPHERE_SLACK)) + _SPHERE_SLACK
-        if self.name == "haversine":
-            half_angle = min(eps / (2.0 * distances.EARTH_RADIUS_KM), math.pi / 2.0)
+            return math.sqrt(2.0 * (eps + _COSINE_SLACK)) + _COSINE_SLACK
+        if self.name in _SPHERICAL:
+            radius = distances.EARTH_RADIUS_KM if self.name == "haversine" else 1.0
+            half_angle = min(eps / (2.0 * radius), math.pi / 2.0)
             return 2.0 * math.sin(half_angle) * (1.0 + _RELATIVE_SLACK) + _SPHERE_SLACK
         return eps * (1.0 + _RELATIVE_SLACK)
 
@@ -159,14 +190,25 @@ def get_metric(name: str, p: float | None = None) -> Metric:
 
     Parameters
     ----------
-    name : euclidean, manhattan, chebyshev, minkowski, cosine (distance ``1 - cos``, from 0 to 2) or
-        haversine (km between (lat, lon) in degrees on a sphere of radius 6371.0088 km).
+    name : euclidean, manhattan, chebyshev, minkowski, cosine (distance ``1 - cos``, from 0 to 2), haversine
+        (km between (lat, lon) in degrees on a sphere of radius 6371.0088 km) or haversine_radians (the
+        angle between (lat, lon), all in radians, as scikit-learn has it).
     p : exponent of minkowski, a finite number of at least 1; for the others leave it out.
+
+    Returns
+    -------
+    Metric
+        For the argument ``metric`` of any join.
 
     Raises
     ------
     ArgumentError
         An unknown name (the message lists the known), a p that is missing, wrong, or not needed.
+
+    Examples
+    --------
+    >>> get_metric("minkowski", p=3)
+    Metric(name='minkowski', p=3.0)
     """
     if name not in METRICS:
         raise ArgumentError(f"unknown metric {name!r}; known are {', '.join(METRICS)}")

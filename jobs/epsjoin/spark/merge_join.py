@@ -9,7 +9,8 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from epsjoin.errors import BudgetError, TableError
-from epsjoin.local.plan import JoinPlan, Pairs, join_part
+from epsjoin.local.plan import JoinPlan, join_part
+from epsjoin.local.sweeping import Pairs
 from epsjoin.spark import tables, tasks
 from epsjoin.spark.arrow import to_codes, to_matrix
 from epsjoin.spark.job import Job, say

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from epsjoin.errors import BudgetError, TableError
 from epsjoin.local.metric import get_metric
-from epsjoin.local.plan import JoinPlan, plan_join, replicate
+from epsjoin.local.plan import Cuts, JoinPlan, plan_join, replicate
 from epsjoin.spark import tables, tasks
 from epsjoin.spark.arrow import Task, to_binary, to_matrix
 from epsjoin.spark.job import Job, say
@@ -53,12 +53,15 @@ def write_replicas(job: Job) -> dict[str, float]:
         n_points,
         eps,
         metric,
-        cuts=params.cuts,
-        n_parts=params.n_parts or max(LEAST_PARTS, math.ceil(n_points * row_bytes(dimensions) / PART_BYTES)),
-        k=params.k,
-        msl=params.msl,
-        replication_budget=params.replication_budget,
-        seed=params.seed,
+        Cuts(
+            params.cuts,
+            params.n_parts or max(LEAST_PARTS, math.ceil(n_points * row_bytes(dimensions) / PART_BYTES)),
+            params.k,
+            params.msl,
+            params.replication_budget,
+            params.sample_rows,
+            params.seed,
+        ),
     )
     say(
         f"replicate: eps {eps:g} {source.unit}, {plan.kind} cuts, {plan.n_parts} parts; expected: "

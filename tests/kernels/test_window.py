@@ -1,0 +1,322 @@
+"""The window sweep: every pair once, whatever the coordinates, norms, masks, tables, batches and chunks."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial import cKDTree
+
+from epsjoin.kernels import window
+from epsjoin.kernels.choice import choose_projection, row_candidates, simple_projection
+from epsjoin.kernels.distances import CHEBYSHEV, EUCLIDEAN, MANHATTAN, make_decision
+from epsjoin.kernels.projection import MAXIMUM, SQUARES, SUM, project
+from epsjoin.kernels.sweep import CANDIDATES, DISTANCES, PAIRS, PairBatch
+from epsjoin.kernels.window import SELF_MEETINGS, TWO_TABLE_MEETINGS, sort_keys
+from oracles import examples
+from oracles import join as twin
+
+NORMS = {"euclidean": (SQUARES, EUCLIDEAN), "manhattan": (SUM, MANHATTAN), "chebyshev": (MAXIMUM, CHEBYSHEV)}
+SEEDS = st.integers(0, 10**6)
+
+
+def turned(points, norm, n_grid, seed):
+    """A projection on random orthonormal axes."""
+    e = points.shape[1]
+    basis = np.linalg.qr(np.random.default_rng(seed).normal(size=(e, e)))[0][: min(e, 8)]
+    simple = simple_projection(points, norm, n_grid)
+    return simple._replace(axes=simple.axes[:0], basis=np.ascontiguousarray(basis))
+
+
+def sweep_all(points, eps, projection, metric="euclidean", mask=None, is_right=None, room=1000, chunk=10**9):
+    """All pairs of row numbers as they come, and the counters."""
+    n = len(points)
+    slack = eps * (1 + 1e-12)
+    mask = np.zeros(n, np.int64) if mask is None else mask
+    rows = window.window_rows(points, points, np.arange(n), mask, slack, projection, is_right)
+    decision = make_decision(NORMS[metric][1], 0.0, eps)
+    counters = np.zeros(4, np.int64)
+    batch = PairBatch(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room))
+    found = []
+    for begin in range(0, n, chunk):
+        state = window.new_state()
+        while not window.is_done(state):
+            m = window.window_sweep(state, rows, begin, min(n, begin + chunk), decision, batch, counters)
+            found += zip(batch.left[:m].tolist(), batch.right[:m].tolist(), strict=True)
+    return found, counters.tolist()
+
+
+@examples(300)
+@given(
+    st.sampled_from(twin.KINDS),
+    st.sampled_from(sorted(NORMS)),
+    st.integers(0, 60),
+    st.integers(1, 12),
+    st.integers(0, 6),
+    st.sampled_from(["none", "masks"]),
+    st.booleans(),
+    SEEDS,
+)
+def test_window_sweep__finds_the_pairs_with_disjoint_masks(kind, metric, n, d, n_grid, masks, rotate, seed):
+    points, eps = twin.awkward_points(kind, n, d, seed)
+    random = np.random.default_rng(seed)
+    mask = random.integers(0, 8, n) if masks == "masks" else np.zeros(n, np.int64)
+    norm = NORMS[metric][0]
+    if rotate and norm == SQUARES and kind != "far":
+        projection = turned(points, norm, n_grid if d > n_grid else 0, seed)
+    else:
+        projection = simple_projection(points, norm, n_grid)
+    found, counters = sweep_all(
+        points, eps, projection, metric, mask, room=32 + seed % 50, chunk=1 + seed % 40
+    )
+    expected = [(i, j) for i, j in twin.brute_force(points, eps, metric) if not int(mask[i]) & int(mask[j])]
+    assert sorted(found) == sorted(expected)
+    assert counters[CANDIDATES] >= counters[DISTANCES] >= counters[PAIRS] == len(expected)
+
+
+@examples(150)
+@given(
+    st.sampled_from(twin.KINDS), st.integers(0, 60), st.integers(1, 5), st.booleans(), st.booleans(), SEEDS
+)
+def test_window_sweep__of_two_tables_compares_left_with_right_only(kind, n, d, carried, rotate, seed):
+    points, eps = twin.awkward_points(kind, n, d, seed)
+    random = np.random.default_rng(seed)
+    is_right = random.random(n) < random.random()
+    mask = (random.random(n) < 0.4).astype(np.int64) * carried
+    projection = simple_projection(points, SQUARES, 2)
+    if rotate and d > 2 and kind != "far":
+        projection = turned(points, SQUARES, 2, seed)
+    found, _ = sweep_all(points, eps, projection, mask=mask, is_right=is_right, chunk=17)
+    expected = [
+        (i, j) if is_right[j] else (j, i)
+        for i, j in twin.brute_force(points, eps)
+        if is_right[i] != is_right[j] and not mask[i] & mask[j]
+    ]
+    assert sorted(found) == sorted(expected)
+
+
+@examples(200)
+@given(st.sampled_from(twin.KINDS), st.integers(0, 50), st.integers(1, 6), st.integers(0, 5), SEEDS)
+def test_sort_keys__bring_each_near_pair_together_once(kind, n, d, n_grid, seed):
+    points, eps = twin.awkward_points(kind, n, d, seed)
+    projection = simple_projection(points, MAXIMUM, n_grid)
+    coordinates, _ = project(points, projection, projection.n_grid + 1, eps)
+    group = np.random.default_rng(seed).integers(0, 4, n).astype(np.int8)
+    for meetings in (SELF_MEETINGS, TWO_TABLE_MEETINGS):
+        of_group = group % (1 + max(max(pair) for pair in meetings))
+        keys = sort_keys(coordinates, projection.n_grid, of_group, meetings)
+        assert sorted(keys.row.tolist()) == list(range(n))
+        met = []
+        for begin, end, target, target_end, difference in keys.passes.tolist():
+            for a, b in itertools.product(range(begin, end), range(target, target_end)):
+                if difference == 0 and b <= a:
+                    continue
+                if abs(keys.place[a] + difference - keys.place[b]) <= keys.window:
+                    met.append(tuple(sorted((int(keys.row[a]), int(keys.row[b])))))
+        assert len(met) == len(set(met))
+        assert len(met) == window.window_candidates(keys).sum()
+        near = {
+            (i, j)
+            for i, j in itertools.combinations(range(n), 2)
+            if np.abs(points[i] - points[j]).max() <= eps
+            and tuple(sorted((int(of_group[i]), int(of_group[j])))) in meetings
+        }
+        assert near <= set(met)
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 64, 10**9])
+@pytest.mark.parametrize("room", [32, 33, 100, 10_000])
+def test_window_sweep__finds_and_counts_the_same_whatever_the_batch_and_chunk(room, chunk):
+    points = np.random.default_rng(3).random((300, 3))
+    projection = simple_projection(points, SQUARES, 2)
+    mask = np.arange(300) % 4
+    whole = sweep_all(points, 0.2, projection, mask=mask, room=10**6)
+    found, counters = sweep_all(points, 0.2, projection, mask=mask, room=room, chunk=chunk)
+    assert len(whole[0]) > 300
+    assert (sorted(found), counters) == (sorted(whole[0]), whole[1])
+
+
+@pytest.mark.parametrize("n_grid", [0, 1, 2])
+def test_window_sweep__looks_at_near_rows_only(n_grid):
+    points = np.random.default_rng(1).random((3000, 3))
+    eps = 0.02
+    found, counters = sweep_all(points, eps, simple_projection(points, SQUARES, n_grid))
+    assert counters[PAIRS] == len(found)
+    # the filter is as good as the decision, but for the rounding to float32
+    near = ((points[:, None] - points) ** 2).sum(axis=2) <= (eps * 1.001) ** 2
+    assert len(found) <= counters[DISTANCES] <= (near.sum() - 3000) / 2
+    # a window of 66 / 64 eps ahead; with each grid axis strips of three cells of which one and a half count
+    share = counters[CANDIDATES] / (3000 * 2999 / 2)
+    assert share < 2 * eps * 66 / 64 * (3 * eps) ** n_grid * 1.15
+
+
+def test_window_sweep__never_compares_carried_rows_with_each_other():
+    points = np.random.default_rng(1).random((200, 2))
+    projection = simple_projection(points, SQUARES)
+    assert sweep_all(points, 5.0, projection, mask=np.ones(200, np.int64)) == ([], [0, 0, 0, 0])
+
+
+def test_window_sweep__comes_back_before_long_without_a_pair(monkeypatch):
+    points = np.random.default_rng(0).random((400, 2))
+    projection = simple_projection(points, SQUARES, 0)
+    rows = window.window_rows(
+        points, points, np.arange(400), np.full(400, 2), 5.0, projection
+    )  # all within, and no pair belongs here
+    calls, counters = 0, np.zeros(4, np.int64)
+    batch = PairBatch(np.empty(32, np.int64), np.empty(32, np.int64), np.empty(32))
+    state = window.new_state()
+    state_rows = []
+    while not window.is_done(state):
+        assert (
+            window.window_sweep(state, rows, 0, 400, make_decision(EUCLIDEAN, 0.0, 5.0), batch, counters) == 0
+        )
+        calls += 1
+        state_rows.append(int(state[1]))
+    assert counters[CANDIDATES] == 400 * 399 // 2
+    assert calls == 1  # far fewer blocks than a call may take
+    assert window._WORK_PER_CALL * 32 * 1e-9 < 1  # candidates at about 1 ns: below a second
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_window_sweep__takes_few_rows(n):
+    points = np.zeros((n, 2))
+    assert len(sweep_all(points, 1.0, simple_projection(points, SQUARES))[0]) == n // 2
+
+
+@pytest.mark.parametrize("scale", [1e-140, 1e-20, 1.0, 1e20, 1e140])
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e9])
+def test_window_sweep__is_exact_at_any_magnitude(scale, offset):
+    random = np.random.default_rng(5)
+    points = (random.integers(0, 12, (120, 3)) + offset) * scale
+    eps = float(abs(points[0, 0] - points[points[:, 0] != points[0, 0]][0, 0]))
+    for projection in (simple_projection(points, SQUARES, 2), turned(points, SQUARES, 2, 1)):
+        found, _ = sweep_all(points, eps, projection)
+        assert sorted(found) == sorted(twin.brute_force(points, eps))
+    assert found
+
+
+def test_window_sweep__does_without_cells_or_ticks_where_a_key_has_no_room():
+    # two heaps, ten million million eps apart on every axis: one axis alone fills the key
+    random = np.random.default_rng(0)
+    points = random.random((60, 5)) * 4e-6 + random.integers(0, 2, (60, 1)) * 1e7
+    found, counters = sweep_all(points, 1e-6, simple_projection(points, SQUARES, 4))
+    assert sorted(found) == sorted(twin.brute_force(points, 1e-6))
+    assert counters[CANDIDATES] < 60 * 59 / 2
+
+
+def test_row_candidates__are_those_that_a_sweep_counts():
+    points = np.random.default_rng(2).random((500, 3))
+    carried = np.arange(500) % 5 == 0
+    projection = simple_projection(points, SQUARES, 2)
+    _, counters = sweep_all(points, 0.1, projection, mask=carried.astype(np.int64))
+    of_rows = row_candidates(points, carried, 0.1 * (1 + 1e-12), projection)
+    assert counters[CANDIDATES] == of_rows.sum()
+    assert (of_rows > 0).sum() > 300
+
+
+@pytest.mark.parametrize("n", [2, 100])
+def test_count_pairs__counts_more_than_a_batch_holds(n):
+    points = np.zeros((n * 5, 3))
+    decision = make_decision(EUCLIDEAN, 0.0, 1.0)
+    projection = simple_projection(points, SQUARES)
+    assert window.count_pairs(points, points, 1.0, decision, projection) == 5 * n * (5 * n - 1) // 2
+
+
+def test_choose_projection__takes_the_axes_that_tell_rows_apart():
+    random = np.random.default_rng(0)
+    points = random.random((20_000, 12))
+    points[:, 3] *= 50  # widest by far, but half of the rows have one value there
+    points[::2, 3] = 0.0
+    points[:, [5, 7]] *= 20
+    points[:, 7] = points[:, 5] + random.normal(size=20_000) * 1e-3  # says what 5 says
+    choice = choose_projection(points[:5000], 20_000, 0.3, MAXIMUM)
+    first = choice.projection.axes[:2].tolist()
+    assert first == [5, 3] or first == [7, 3]
+    assert not choice.projection.is_rotated
+
+
+def test_choose_projection__turns_the_points_where_that_saves_work():
+    random = np.random.default_rng(0)
+    position = random.random((30_000, 2)) * 10
+    basis = np.linalg.qr(random.normal(size=(24, 24)))[0][:2]
+    points = position @ basis + random.normal(size=(30_000, 24)) * 1e-3
+    sample = points[:6000]
+    chosen = choose_projection(sample, 3_000_000, 0.1, SQUARES).projection
+    assert chosen.is_rotated
+    assert np.allclose(chosen.basis @ chosen.basis.T, np.eye(8), atol=1e-12)
+    found, counters = sweep_all(points[:600], 0.1, chosen)
+    _, raw = sweep_all(points[:600], 0.1, simple_projection(points, SQUARES, chosen.n_grid))
+    assert sorted(found) == sorted(twin.brute_force(points[:600], 0.1))
+    assert counters[CANDIDATES] < 0.5 * raw[CANDIDATES]
+    assert not choose_projection(sample, 3_000_000, 0.1, SUM).projection.is_rotated
+    assert not choose_projection(sample, 30_000, 0.1, SQUARES).projection.is_rotated  # turning costs more
+
+
+@examples(200)
+@given(
+    st.sampled_from(twin.KINDS), st.sampled_from(sorted(NORMS)), st.integers(0, 60), st.integers(1, 12), SEEDS
+)
+def test_choose_projection__whatever_it_takes_is_exact(kind, metric, n, d, seed):
+    points, eps = twin.awkward_points(kind, n, d, seed)
+    # these rows as a sample of so many that every choice is worth its price
+    projection = choose_projection(points, 10**7, eps * (1 + 1e-12), NORMS[metric][0]).projection
+    found, _ = sweep_all(points, eps, projection, metric)
+    assert sorted(found) == sorted(twin.brute_force(points, eps, metric))
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 8, 40])
+def test_choose_projection__expects_the_candidates_that_come(d):
+    random = np.random.default_rng(d)
+    points = random.normal(size=(12_000, d)) * np.exp(-np.arange(d) / 4)
+    eps = 0.02 if d < 3 else 0.3
+    choice = choose_projection(points[:6000], 12_000, eps, SQUARES)
+    found = row_candidates(points, np.zeros(12_000, np.bool_), eps * (1 + 1e-12), choice.projection)
+    assert choice.candidates == pytest.approx(found.sum(), rel=0.2)
+    again = choose_projection(points[:6000], 12_000, eps, SQUARES)
+    assert again.candidates == choice.candidates
+    assert (again.projection.axes == choice.projection.axes).all()
+
+
+def test_project__of_values_beyond_float64_tells_nothing_apart():
+    points = np.array([[-1.7e308, 1.7e308], [1.7e308, -1.7e308], [1.7e308, 0.5 - 1.7e308]])
+    projection = simple_projection(points, SQUARES)
+    projection = projection._replace(
+        axes=projection.axes[:0],
+        basis=np.eye(2),
+        centre=np.zeros(2),
+        low=np.full(2, -1.7e308),
+        high=np.full(2, 1.7e308),
+    )
+    coordinates, reach = project(points, projection, 2, 1.0)
+    assert reach == math.inf
+    assert (coordinates == 0).all()
+    assert sweep_all(points, 1.0, projection)[0] == [(1, 2)]
+
+
+@pytest.mark.parametrize("far", [1e3, 1e8, 1e17, 9.97e36, 1e300])
+@pytest.mark.parametrize("d", [2, 8])
+def test_choose_projection__is_not_spoilt_by_an_outlier(d, far):
+    points = np.random.default_rng(d).random((10_000, d))
+    eps = 0.001 if d == 2 else 0.15
+    _, without = sweep_all(points, eps, choose_projection(points, 10_000, eps, SQUARES).projection)
+    points[77] = far
+    points[78, 0] = -far
+    found, counters = sweep_all(points, eps, choose_projection(points, 10_000, eps, SQUARES).projection)
+    assert counters[CANDIDATES] <= 2 * without[CANDIDATES] + 100
+    tree = cKDTree(np.delete(points, [77, 78], axis=0))
+    assert len(found) == len(tree.query_pairs(eps))
+
+
+@pytest.mark.parametrize("metric", ["manhattan", "chebyshev"])
+def test_window_sweep__finds_a_pair_at_the_end_of_the_floats(metric):
+    # counted from the mean, one of the pair is beyond float64 and the other is not
+    points = np.zeros((5, 3))
+    points[:, 0] = points[:, 1] = [1e305, 0, -1e305, 0, 2e305]
+    for first in np.linspace(1.3e308, 1.6e308, 40):
+        points[:, 2] = [-1.52e308, first, -1.52e308, first + 8e299, -1.52e308]
+        projection = simple_projection(points, NORMS[metric][0], 1)
+        assert sweep_all(points, 1e300, projection, metric)[0] == [(1, 3)]

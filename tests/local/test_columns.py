@@ -1,0 +1,64 @@
+"""Points as they come: what is taken, and which value is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from epsjoin.errors import ArgumentError
+from epsjoin.local.columns import check_points
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", ">f8", "i1", "u2", "i4", "i8", "u8"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_check_points__takes_floats_and_integers_in_any_order(dtype, order):
+    given = np.array([[1, 2, 3], [4, 5, 6]], dtype=dtype, order=order)
+    before = given.copy()
+    values = check_points("points", given)
+    assert values.dtype == np.float64
+    assert values.flags.c_contiguous
+    assert values.tolist() == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+    assert (given == before).all()
+
+
+def test_check_points__does_not_copy_what_is_right():
+    given = np.ones((3, 2))
+    given.setflags(write=False)
+    assert check_points("points", given) is given
+    assert check_points("points", np.empty((0, 2))).shape == (0, 2)
+
+
+def test_check_points__holds_large_integers_that_are_floats():
+    whole = [2**53, -(2**53), 2**53 + 2, -(2**63), 2**62, 3 * 2**60]
+    assert check_points("points", np.array([whole])).tolist() == [[float(each) for each in whole]]
+    top = np.array([[2**64 - 2**11, 2**63]], dtype=np.uint64)
+    assert check_points("points", top).tolist() == [[2.0**64 - 2.0**11, 2.0**63]]
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ([[1.0, 2.0], [3.0, np.nan]], "queries must be finite; row 1, column 1 is nan"),
+        ([[1.0, 2.0], [-np.inf, np.nan]], "queries must be finite; row 1, column 0 is -inf"),
+        (np.array([[0, 2**53 + 1]]), "float64 can hold; row 0, column 1 is 9007199254740993"),
+        (np.array([[0], [-(2**53) - 1]]), "row 1, column 0 is -9007199254740993"),
+        (np.array([[2**63 - 1]]), "row 0, column 0 is 9223372036854775807"),
+        (np.array([[2**64 - 1]], dtype=np.uint64), "row 0, column 0 is 18446744073709551615"),
+        ([1.0, 2.0], r"queries must have the shape \(n, d\) with d at least 1, not \(2,\)"),
+        (np.empty((3, 0)), r"not \(3, 0\)"),
+        ([[1.0, 2.0], [3.0]], r"queries must have the shape \(n, d\): "),
+        ([["a"]], "queries must be floats of at most 64 bits or integers, not <U1"),
+        ([[True]], "not bool"),
+        ([[1j]], "not complex128"),
+        ([[None]], "not object"),
+    ],
+)
+def test_check_points__names_argument_row_and_column(given, says):
+    with pytest.raises(ArgumentError, match=says):
+        check_points("queries", given)
+
+
+@pytest.mark.skipif(np.dtype(np.longdouble).itemsize == 8, reason="long double is float64 on this machine")
+def test_check_points__refuses_floats_that_float64_cannot_hold():
+    with pytest.raises(ArgumentError, match="at most 64 bits"):
+        check_points("points", np.ones((1, 1), dtype=np.longdouble))
