@@ -83,3 +83,34 @@ def sphere(n: int, random: np.random.Generator) -> Points:
     """Uniform on the unit sphere: dimension 2, without a border either."""
     points = random.normal(size=(n, 3))
     return np.asarray(points / np.linalg.norm(points, axis=1)[:, None])
+
+
+def line_patch_cube(n: int, random: np.random.Generator) -> tuple[Points, list[int]]:
+    """A line, a plane patch and a cube side by side along the first axis, and the dimension at each row."""
+    line = random.random((n, 1)) * np.array([[1.0, 0.5, 0.3]])
+    patch = np.column_stack((2 + random.random(n), random.random(n), np.zeros(n)))
+    cube = random.random((2 * n, 3)) + np.array([4.0, 0.0, 0.0])
+    return np.vstack((line, patch, cube)), [1] * n + [2] * n + [3] * (2 * n)
+
+
+def boxes(points: Points, parts: int) -> list[list[int]]:
+    """Rows of each occupied box when the bounding cube has so many parts per axis."""
+    low, width = points.min(axis=0), float(np.ptp(points, axis=0).max())
+    found: dict[tuple[int, ...], list[int]] = {}
+    for row, point in enumerate(points):
+        box = tuple(min(int(float(x) * parts), parts - 1) for x in (point - low) / width)
+        found.setdefault(box, []).append(row)
+    return list(found.values())
+
+
+def knee(rising: list[float]) -> int:
+    """Place farthest from the chord between the first and the last, both axes scaled to [0, 1]."""
+    last = len(rising) - 1
+    below = [i / last - (each - rising[0]) / (rising[-1] - rising[0]) for i, each in enumerate(rising)]
+    return below.index(max(below))
+
+
+def likelihood_exponent(distances_to_others: list[float], k: int) -> float:
+    """Levina and Bickel's estimate from the k nearest others, free of bias."""
+    nearest = [each for each in sorted(distances_to_others)[:k] if each > 0]
+    return (len(nearest) - 2) / math.fsum(math.log(nearest[-1] / each) for each in nearest)

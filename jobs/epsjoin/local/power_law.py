@@ -10,8 +10,12 @@ using the correlation fractal dimension, VLDB 1995. Faloutsos, Seeger, Traina, T
 selectivity using power laws, SIGMOD 2000 (the exponent does not change with sampling and the choice of L_p).
 Efron, Stein: The jackknife estimate of variance, Annals of Statistics 9 (1981).
 
+Ohser, Stoyan: On the second-order and orientation analysis of planar stationary point processes, Biometrical
+Journal 23 (1981): the weights of :func:`border_weights`.
+
 Departures: the straight part is found by a rule, not by eye; pairs of equal points, which make a plateau of
-height c0 at small r, are counted apart: ``pairs(r) = c0 + c * r**P``.
+height c0 at small r, are counted apart: ``pairs(r) = c0 + c * r**P``; the border of a filled box is
+corrected.
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ import numpy.typing as npt
 from epsjoin.errors import ArgumentError
 from epsjoin.local.columns import FloatColumn, IntColumn, check_count, distance_column, int_column
 
-Batch = npt.ArrayLike | tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]
+Batch = npt.ArrayLike | tuple[npt.ArrayLike, ...]
 
 # Fewer pairs than this are left out as the flat start: their number alone is uncertain by a fifth.
 LEAST_PAIRS = 30
@@ -34,14 +38,15 @@ LEAST_PAIRS = 30
 STRAIGHT = (0.999, 0.99, 0.95)
 # Above this share of all pairs the curve bends towards its end.
 SATURATED = 0.1
+# Groups of rows, left out one after the other.
+N_GROUPS = 20
 # What a person can do when no power law can be fitted.
 BY_HAND = "give eps by hand"
 
 _LEAST_SHARE = 1 / 3  # of the growth of pairs between start and end, that the straight part must cover
 _LEAST_POINTS = 6  # of the curve, that a line may be fitted to
 _ROUNDING = 1e-9  # of a distance that was compared as a power
-_GROUPS = 20  # of sampled rows, left out one after the other
-_T_QUANTILE = 2.093  # 97.5 % of Student's t with _GROUPS - 1 degrees of freedom
+_T_QUANTILE = 2.093  # 97.5 % of Student's t with N_GROUPS - 1 degrees of freedom
 _PER_OCTAVE, _OCTAVES = 64, 64  # bins in which distances are counted, before a grid is chosen among them
 
 
@@ -51,7 +56,8 @@ class Curve(NamedTuple):
     Parameters
     ----------
     radius : (n,) float64, rising; the last is the largest radius of the join.
-    pairs : (n,) int64, pairs at distance at most ``radius``, equal points among them.
+    pairs : (n,) int64, pairs at distance at most ``radius``, equal points among them; float64, the sum of
+        their weights, where weights were given.
     equal_pairs : pairs at distance 0.
     pairs_without : (groups, n) int64, the same without the pairs that have an end in one group of the
         sampled rows; 0 groups where the ends were not given.
@@ -59,13 +65,13 @@ class Curve(NamedTuple):
     """
 
     radius: FloatColumn
-    pairs: IntColumn
+    pairs: IntColumn | FloatColumn
     equal_pairs: int
-    pairs_without: IntColumn
-    equal_pairs_without: IntColumn
+    pairs_without: IntColumn | FloatColumn
+    equal_pairs_without: IntColumn | FloatColumn
 
     @property
-    def different_pairs(self) -> IntColumn:
+    def different_pairs(self) -> IntColumn | FloatColumn:
         """Pairs of different points within each radius: what follows the power law."""
         return self.pairs - self.equal_pairs
 
@@ -104,7 +110,7 @@ def pair_count_curve(
     ----------
     batches : the pairs of a sample within r_max, each once: arrays of distances, or tuples (left, right,
         distance) with ends as row numbers 0 to n_sample - 1, which make an interval of the exponent possible.
-        All of one kind.
+        With weights as a fourth column, the pairs' weights are summed. All of one kind.
     n_sample : rows of the sample.
     r_max : the radius of the join.
     n_bins : radii wanted, at most; evenly spaced on the logarithmic scales of radius and of pairs together,
@@ -131,27 +137,52 @@ def pair_count_curve(
         raise ArgumentError(f"r_max must be a finite number above 0, not {r_max!r}")
     # Bin 0 holds exact zeros, bin i the distances in (edges[i - 1], edges[i]].
     edges = np.concatenate(([0.0], r_max * 2.0 ** (np.arange(1 - _OCTAVES * _PER_OCTAVE, 1) / _PER_OCTAVE)))
-    group = np.random.default_rng(seed).permutation(n_sample) % _GROUPS
-    count = np.zeros(edges.size, dtype=np.int64)
-    touching = np.zeros((_GROUPS, edges.size), dtype=np.int64)
-    has_ends = False
+    group = jackknife_groups(n_sample, seed)
+    count = np.zeros(edges.size)  # whole numbers are exact up to 2**53
+    touching = np.zeros((N_GROUPS, edges.size))
+    has_ends = has_weights = False
     for batch in batches:
-        has_ends = isinstance(batch, tuple)
-        bins = _bins(batch[2] if isinstance(batch, tuple) else batch, edges)
-        count += np.bincount(bins, minlength=edges.size)
-        if isinstance(batch, tuple):
-            left, right = (
-                _groups_of(name, end, group) for name, end in zip(("left", "right"), batch, strict=False)
-            )
+        columns: tuple[npt.ArrayLike, ...] = batch if isinstance(batch, tuple) else ()
+        has_ends, has_weights = len(columns) > 0, len(columns) == 4
+        bins = _bins(columns[2] if has_ends else batch, edges)
+        weight = distance_column("weight", columns[3]) if has_weights else np.ones(bins.size)
+        count += np.bincount(bins, weight, edges.size)
+        if has_ends:
+            left, right = _groups_of("left", columns[0], group), _groups_of("right", columns[1], group)
             apart = left != right
-            for ends, at in ((left, bins), (right[apart], bins[apart])):
-                touching += np.bincount(ends * edges.size + at, minlength=touching.size).reshape(
-                    touching.shape
-                )
+            for ends, at, share in ((left, bins, weight), (right[apart], bins[apart], weight[apart])):
+                touching += np.bincount(ends * edges.size + at, share, touching.size).reshape(touching.shape)
     pairs = np.cumsum(count)
-    without = pairs - np.cumsum(touching, axis=1) if has_ends else np.zeros((0, edges.size), dtype=np.int64)
+    without = pairs - np.cumsum(touching, axis=1) if has_ends else np.zeros((0, edges.size))
     at = _grid(edges, pairs - pairs[0], n_bins)
-    return Curve(edges[at], pairs[at], int(pairs[0]), without[:, at], without[:, 0])
+    kind: type[np.generic] = np.float64 if has_weights else np.int64
+    numbers: list[IntColumn | FloatColumn] = [
+        each.astype(kind) for each in (pairs[at], without[:, at], without[:, 0])
+    ]
+    return Curve(edges[at], numbers[0], int(pairs[0]), numbers[1], numbers[2])
+
+
+def border_weights(difference: FloatColumn, sides: FloatColumn) -> FloatColumn:
+    """Weight pairs by how much of their box could hold them: the larger a difference, the fewer places.
+
+    Two points that differ by h both lie in a box with sides L only where the first is in the box moved by -h,
+    a share of ``prod(1 - |h_i| / L_i)`` of it. Weighted by the inverse, the pairs of uniform points in a box
+    follow the power law with exponent d without a bend, in every L_p.
+
+    Parameters
+    ----------
+    difference : (n, d) float64, of the two points of each pair; below ``sides`` in absolute value.
+    sides : (d,) float64, of the box, above 0.
+
+    Returns
+    -------
+    (n,) float64, at least 1.
+
+    References
+    ----------
+    Ohser, Stoyan 1981 (the translation correction), where it corrects pair counts of a planar process.
+    """
+    return np.asarray(1.0 / np.prod(1.0 - np.abs(difference) / sides, axis=1), dtype=np.float64)
 
 
 def fit_power_law(curve: Curve, n_sample: int) -> PowerLawFit:
@@ -185,23 +216,54 @@ def fit_power_law(curve: Curve, n_sample: int) -> PowerLawFit:
     """
     different = curve.different_pairs
     all_different = all_pairs(n_sample) - curve.equal_pairs
-    usable = np.flatnonzero((different >= LEAST_PAIRS) & (different <= SATURATED * all_different))
-    if usable.size < _LEAST_POINTS or np.unique(different[usable]).size < _LEAST_POINTS:
+    rest = curve.pairs_without - curve.equal_pairs_without[:, None]
+    usable = (different >= LEAST_PAIRS) & (different <= SATURATED * all_different)
+    law = fit_line(curve.radius, different, rest, usable)
+    if law is None:
         raise ArgumentError(
             f"the {n_sample} sampled points have too few pairs at different distances to fit a power law "
-            f"({different[-1]} pairs of different points within {curve.radius[-1]:.6g}); {BY_HAND}"
+            f"({different[-1]:.0f} pairs of different points within {curve.radius[-1]:.6g}); {BY_HAND}"
         )
-    x, y = np.log(curve.radius[usable]), np.log(different[usable])
+    return law
+
+
+def fit_line(
+    radius: FloatColumn,
+    counts: IntColumn | FloatColumn,
+    counts_without: IntColumn | FloatColumn,
+    usable: npt.NDArray[np.bool_],
+) -> PowerLawFit | None:
+    """Fit ``counts = exp(log_c) * radius**exponent`` to the straight part of the usable places.
+
+    Parameters
+    ----------
+    radius, counts : (n,), both rising.
+    counts_without : (groups, n), the counts when one group of rows is left out; 0 groups: no interval.
+    usable : (n,) bool; places that may take part.
+
+    Returns
+    -------
+    PowerLawFit | None
+        By steps 3 and 4 of :func:`fit_power_law`; None where fewer than 6 different counts are usable.
+    """
+    at = np.flatnonzero(usable)
+    if at.size < _LEAST_POINTS or np.unique(counts[at]).size < _LEAST_POINTS:
+        return None
+    x, y = np.log(radius[at]), np.log(counts[at])
     first, last = _straight_part(x, y)
     part = slice(first, last + 1)
     slope, height, r_squared = _line(x[part], y[part])
     half = math.nan
-    if len(curve.pairs_without):
-        rest = curve.pairs_without - curve.equal_pairs_without[:, None]
-        slopes = [_line(x[part], np.log(np.maximum(row[usable][part], 0.5)))[0] for row in rest]
-        half = _T_QUANTILE * math.sqrt((_GROUPS - 1) * float(np.var(slopes)))
-    low, high = curve.radius[usable[[first, last]]].tolist()
+    if len(counts_without):
+        slopes = [_line(x[part], np.log(np.maximum(row[at][part], 0.5)))[0] for row in counts_without]
+        half = _T_QUANTILE * math.sqrt((N_GROUPS - 1) * float(np.var(slopes)))
+    low, high = radius[at[[first, last]]].tolist()
     return PowerLawFit(slope, height, low, high, r_squared, slope - half, slope + half)
+
+
+def jackknife_groups(n_rows: int, seed: int) -> IntColumn:
+    """Group, 0 to 19, of each row: equally large, at random."""
+    return np.random.default_rng(seed).permutation(n_rows) % N_GROUPS
 
 
 def all_pairs(n: int) -> int:
@@ -209,8 +271,8 @@ def all_pairs(n: int) -> int:
     return n * (n - 1) // 2
 
 
-def _bins(distances: npt.ArrayLike, edges: FloatColumn) -> IntColumn:
-    column = distance_column("distance", distances)
+def _bins(distances: npt.ArrayLike | tuple[npt.ArrayLike, ...], edges: FloatColumn) -> IntColumn:
+    column = distance_column("distance", np.asarray(distances))
     if column.size and column.max() > edges[-1] * (1 + _ROUNDING):
         raise ArgumentError(f"a pair at distance {column.max()} is beyond r_max = {edges[-1]}")
     return np.minimum(np.searchsorted(edges, column), edges.size - 1)
@@ -223,7 +285,7 @@ def _groups_of(name: str, rows: npt.ArrayLike, group: IntColumn) -> IntColumn:
     return group[column]
 
 
-def _grid(edges: FloatColumn, different: IntColumn, n_bins: int) -> IntColumn:
+def _grid(edges: FloatColumn, different: FloatColumn, n_bins: int) -> IntColumn:
     """Places of the edges that become the curve's radii: rising steadily in log radius + log pairs."""
     enough = np.flatnonzero(different >= LEAST_PAIRS)
     if not enough.size:
