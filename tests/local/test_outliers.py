@@ -14,8 +14,10 @@ from sklearn.neighbors import LocalOutlierFactor
 from epsjoin.errors import ArgumentError
 from epsjoin.local.outliers import (
     Neighbours,
+    db_outliers,
     deviating_dimensions,
     k_distances,
+    lof,
     lof_from_neighbours,
     merge_nearest,
     nearest_within,
@@ -25,6 +27,7 @@ from epsjoin.local.outliers import (
     robust_spread,
 )
 from oracles import examples
+from oracles import join as join_twin
 from oracles import outliers as twin
 
 SEEDS = st.integers(0, 10**6)
@@ -124,6 +127,66 @@ def test_lof__agrees_with_scikit_learn_where_there_are_no_ties(n, k, seed):
     pairs = pairs_of(points, range(n), 100.0)
     found = lof_from_neighbours(range(n), nearest_within(*columns(pairs), k), k, 100.0)
     np.testing.assert_allclose(found.lof, -theirs.negative_outlier_factor_, rtol=1e-7)
+
+
+@examples(150)
+@given(st.sampled_from(join_twin.KINDS), st.integers(2, 50), st.integers(1, 3), st.integers(1, 12), SEEDS)
+def test_lof__of_an_array_is_the_definition(kind, n, d, k, seed):
+    points, _ = join_twin.awkward_points(kind, n, d, seed)
+    k = min(k, n - 1)
+    pairs = [
+        (i, j, join_twin.distance(x, y, "manhattan"))
+        for (i, x), (j, y) in itertools.combinations(enumerate(points.tolist()), 2)
+    ]
+    found = lof(points, k, "manhattan")
+    expected = twin.lof(list(range(n)), pairs, k)
+    assert found.k_distance.tolist() == [expected[row][0] for row in range(n)]
+    assert found.lof.tolist() == [expected[row][1] for row in range(n)]
+    near = twin.nearest(pairs, k)
+    assert found.neighbour.tolist() == [[other for _, other in near[row]] for row in range(n)]
+    assert found.distance.tolist() == [[distance for distance, _ in near[row]] for row in range(n)]
+
+
+@pytest.mark.parametrize("k", [1, 5, 20])
+def test_lof__of_an_array_agrees_with_scikit_learn_where_there_are_no_ties(k):
+    points = np.random.default_rng(k).normal(size=(300, 3))
+    theirs = LocalOutlierFactor(n_neighbors=k).fit(points)
+    np.testing.assert_allclose(lof(points, k).lof, -theirs.negative_outlier_factor_, rtol=1e-7)
+
+
+def test_lof__of_an_array_refuses_a_k_that_no_point_has():
+    with pytest.raises(ArgumentError, match="k must be at most the number of other points, 2, not 3"):
+        lof([[0.0], [1.0], [2.0]], 3)
+
+
+@examples(150)
+@given(
+    st.sampled_from(join_twin.KINDS),
+    st.integers(1, 40),
+    st.integers(1, 3),
+    st.integers(1, 40).flatmap(lambda whole: st.tuples(st.integers(1, whole), st.just(whole))),
+    SEEDS,
+)
+def test_db_outliers__are_far_from_a_share_of_all_points(kind, n, d, share, seed):
+    points, eps = join_twin.awkward_points(kind, n, d, seed)
+    expected = twin.db_outliers(n, join_twin.brute_force(points, eps), share)
+    found = db_outliers(points, eps, share[0] / share[1])
+    assert found.dtype == np.bool_
+    assert found.tolist() == expected
+
+
+def test_db_outliers__by_hand():
+    # Of ten points nine are within 1 of one another, one pair at exactly 1: a share of 0.9 is nine of ten.
+    points = [[each / 8] for each in range(9)] + [[9.0]]
+    assert db_outliers(points, 1.0, 0.9).tolist() == [False] * 9 + [True]
+    assert db_outliers(points, 1.0, 0.1).tolist() == [True] * 10
+    assert db_outliers(points, 1.0, 0.91).tolist() == [False] * 10
+    assert db_outliers(points, 8.0, 0.1).tolist() == [True] * 8 + [False, True]
+    two_places = [[0.0]] * 18 + [[9.0]] * 7
+    assert db_outliers(two_places, 1.0, 0.28).all()  # 7 of 25, though 0.28 * 25 > 7 in float64
+    assert db_outliers(two_places, 1.0, 0.32).tolist() == [False] * 18 + [True] * 7
+    assert db_outliers(np.empty((0, 2)), 1.0, 0.9).tolist() == []
+    assert db_outliers([[1.0]], 1.0, 0.9).tolist() == [False]
 
 
 @pytest.mark.parametrize("eps", [0.2, 0.4, 0.8, 1.2])
@@ -271,6 +334,10 @@ NEAR = Neighbours(np.array([1, 2]), np.array([2, 1]), np.array([0.5, 0.5]))
         (lambda: rank([1, 1], [1.0, 1.0], [NAN, 1.0], [1, 1]), "ids must be distinct"),
         (lambda: deviating_dimensions([[1.0, 2.0]], [0.0], [1.0]), r"\(1, 2\), \(1,\) and \(1,\)"),
         (lambda: deviating_dimensions([[1.0]], [0.0], [-1.0]), "spread must be finite numbers, at least 0"),
+        (lambda: db_outliers([[1.0]], 1.0, 0.0), "share must be a number above 0 and at most 1, not 0.0"),
+        (lambda: db_outliers([[1.0]], 1.0, 1.5), "share must be .* not 1.5"),
+        (lambda: db_outliers([[1.0]], 1.0, NAN), "share must be .* not nan"),
+        (lambda: db_outliers([[NAN]], 1.0, 0.5), "points must be finite; row 0, column 0 is nan"),
         (lambda: robust_spread(np.empty((0, 2))), "at least one row"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 NOISE = -1
@@ -36,11 +37,23 @@ def degrees(ids: Iterable[int], pairs: Iterable[tuple[int, int, float]]) -> dict
     return counts
 
 
+def weighted_degrees(weight: dict[int, float], pairs: Iterable[tuple[int, int, float]]) -> dict[int, float]:
+    """Sum of the weights within eps of every point, its own included, rounded once."""
+    terms = {point: [own] for point, own in weight.items()}
+    for one, other, _ in pairs:
+        terms[one].append(weight[other])
+        terms[other].append(weight[one])
+    return {point: math.fsum(each) for point, each in terms.items()}
+
+
 def dbscan(
-    ids: list[int], pairs: list[tuple[int, int, float]], min_pts: int
-) -> dict[int, tuple[int, str, int]]:
+    ids: list[int],
+    pairs: list[tuple[int, int, float]],
+    min_pts: int,
+    weight: dict[int, float] | None = None,
+) -> dict[int, tuple[int, str, float]]:
     """Id -> (cluster id, role, degree); ``pairs`` are all (id, id, distance) within eps, each once."""
-    degree = degrees(ids, pairs)
+    degree = degrees(ids, pairs) if weight is None else weighted_degrees(weight, pairs)
     core = {point for point in ids if degree[point] >= min_pts}
     cluster = components((one, other) for one, other, _ in pairs if one in core and other in core)
     for point in core:
@@ -59,3 +72,9 @@ def dbscan(
             (cluster[min(near)[1]], "border", degree[point]) if near else (NOISE, "noise", degree[point])
         )
     return found
+
+
+def numbered(cluster_ids: list[int]) -> list[int]:
+    """Clusters named by their smallest core row -> 0, 1, ... in that order; noise stays."""
+    names = sorted(set(cluster_ids) - {NOISE})
+    return [NOISE if name == NOISE else names.index(name) for name in cluster_ids]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 
 def nearest(pairs: Iterable[tuple[int, int, float]], k: int) -> dict[int, list[tuple[float, int]]]:
@@ -44,3 +44,29 @@ def rank(rows: list[tuple[int, float | None, float | None, int]]) -> dict[int, i
     )
     scored = sorted((-factor, point) for point, _, factor, _ in rows if factor is not None)
     return {point: place for place, (_, point) in enumerate([*far, *near_far, *scored], start=1)}
+
+
+def knn(
+    queries: list[list[float]] | None,
+    points: list[list[float]],
+    k: int,
+    distance: Callable[[list[float], list[float]], float],
+) -> list[list[tuple[float, int]]]:
+    """For each query its k smallest (distance, row); without queries the points, each without itself."""
+    return [
+        sorted(
+            (distance(query, point), row)
+            for row, point in enumerate(points)
+            if queries is not None or row != number
+        )[:k]
+        for number, query in enumerate(points if queries is None else queries)
+    ]
+
+
+def db_outliers(n: int, pairs: Iterable[tuple[int, int]], share: tuple[int, int]) -> list[bool]:
+    """Whether at least ``share[0]`` of ``share[1]`` points are in no pair with the point."""
+    farther = [n - 1] * n  # no point is far from itself
+    for ends in pairs:
+        for row in ends:
+            farther[row] -= 1
+    return [each * share[1] >= share[0] * n for each in farther]

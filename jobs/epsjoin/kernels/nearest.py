@@ -52,6 +52,30 @@ def _rise(ids: Numbers, distances: Distances, low: int, place: int) -> None:
 
 
 @njit
+def keep_one(
+    ids: Numbers, distances: Distances, low: int, room: int, size: int, neighbour: int, distance: float
+) -> int:
+    """Put one entry into a list, if it is among the nearest; the entries in the list afterwards.
+
+    Parameters
+    ----------
+    ids, distances : all lists, each a heap, farthest on top; modified.
+    low, room, size : where the list begins, its room, and entries in it so far.
+    neighbour, distance : the entry.
+    """
+    if size < room:
+        ids[low + size] = neighbour
+        distances[low + size] = distance
+        _rise(ids, distances, low, size)
+        return size + 1
+    if room > 0 and (distance < distances[low] or (distance == distances[low] and neighbour < ids[low])):
+        ids[low] = neighbour
+        distances[low] = distance
+        _sink(ids, distances, low, room, 0)
+    return size
+
+
+@njit
 def keep_nearest(
     row: Numbers,
     neighbour: Numbers,
@@ -80,19 +104,38 @@ def keep_nearest(
     for i in range(row.size):
         low = starts[row[i]]
         room = starts[row[i] + 1] - low
-        size = sizes[row[i]]
-        if size < room:
-            nearest_id[low + size] = neighbour[i]
-            nearest_distance[low + size] = distance[i]
-            sizes[row[i]] = size + 1
-            _rise(nearest_id, nearest_distance, low, size)
-        elif room > 0 and (
-            distance[i] < nearest_distance[low]
-            or (distance[i] == nearest_distance[low] and neighbour[i] < nearest_id[low])
-        ):
-            nearest_id[low] = neighbour[i]
-            nearest_distance[low] = distance[i]
-            _sink(nearest_id, nearest_distance, low, room, 0)
+        sizes[row[i]] = keep_one(
+            nearest_id, nearest_distance, low, room, sizes[row[i]], neighbour[i], distance[i]
+        )
+
+
+@njit
+def keep_nearest_of(
+    row: Numbers,
+    neighbour: Numbers,
+    distance: Distances,
+    itself: Numbers,
+    is_open: npt.NDArray[np.bool_],
+    sizes: Numbers,
+    nearest_id: Numbers,
+    nearest_distance: Distances,
+) -> None:
+    """Put each entry into the list of its row, as :func:`keep_nearest`, for the open rows only.
+
+    Parameters
+    ----------
+    row, neighbour, distance : (n,) int64, int64 and float64, the entries; no NaN.
+    itself : (n_rows,) int64, the neighbour that a row does not list: itself; -1 for none.
+    is_open : (n_rows,) bool, entries of other rows are left out.
+    sizes : (n_rows,) int64, entries in each list so far; modified.
+    nearest_id, nearest_distance : (n_rows, k) contiguous, the lists, each a heap, farthest on top; modified.
+    """
+    k = nearest_id.shape[1]
+    ids, distances = nearest_id.reshape(-1), nearest_distance.reshape(-1)
+    for i in range(row.size):
+        at = row[i]
+        if is_open[at] and neighbour[i] != itself[at]:
+            sizes[at] = keep_one(ids, distances, at * k, k, sizes[at], neighbour[i], distance[i])
 
 
 @njit

@@ -1,4 +1,4 @@
-"""Local outlier factors from pairs, in steps that compose over parts of the pairs.
+"""Outliers: local outlier factors from pairs, in steps that compose over parts of the pairs, or of an array.
 
 1. :func:`nearest_within`: the *k nearest* of a point are the k smallest (distance, neighbour id) within eps.
 2. :func:`k_distances`: the distance to the k-th of them; unknown where fewer than k lie within eps.
@@ -8,9 +8,11 @@
 5. :func:`rank`: one order of outlyingness over all points, also those without a factor.
 
 Step 1 may run on any share of the pairs and again on the union of the results; 2 to 4 run on all rows of any
-ids, joined with the neighbours' values. :func:`lof_from_neighbours` is 2 to 4 on arrays.
+ids, joined with the neighbours' values. :func:`lof_from_neighbours` is 2 to 4 on arrays. From pairs a value
+is given only where it is exact. What hangs on a k-distance beyond eps is unknown: NaN, never a guess.
 
-A value is given only where it is exact. What hangs on a k-distance beyond eps is unknown: NaN, never a guess.
+:func:`lof` is the factor of every point of an array, by a k-nearest-neighbour join: no eps, nothing unknown.
+:func:`db_outliers` are the points that most others are far from.
 
 References
 ----------
@@ -18,6 +20,7 @@ Breunig, Kriegel, Ng, Sander: LOF: identifying density-based local outliers, SIG
 Departures: there all points tied at the k-distance are neighbours; here exactly k are, ties by id, because
 with many equal points the ties are quadratic (scikit-learn takes exactly k, too). There fewer than k points
 equal to a point are assumed; here densities may be infinite, see :func:`outlier_factors`.
+Knorr, Ng: Algorithms for mining distance-based outliers in large datasets, VLDB 1998, section 2.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
+from epsjoin.kernels.density import count_ends
 from epsjoin.kernels.ids import IdIndex, index_ids, rows_of
 from epsjoin.kernels.nearest import keep_nearest, sort_nearest
 from epsjoin.local.columns import (
@@ -35,9 +39,14 @@ from epsjoin.local.columns import (
     IntColumn,
     check_count,
     check_lengths,
+    check_points,
     distance_column,
     int_column,
 )
+from epsjoin.local.join import iter_self_join
+from epsjoin.local.knn import knn_join
+from epsjoin.local.metric import Metric
+from epsjoin.local.progress import ProgressWish
 
 # Makes the median absolute deviation a standard deviation on normal data: 1 / quantile(3/4).
 MAD_SCALE = 1.4826
@@ -75,6 +84,22 @@ class Outliers(NamedTuple):
     k_distance: FloatColumn
     lof: FloatColumn
     neighbours: IntColumn
+
+
+class Lof(NamedTuple):
+    """Scores of every point of an array, in the order of the points.
+
+    Parameters
+    ----------
+    lof : (n,) float64, about 1 inside a cluster, larger outside.
+    k_distance : (n,) float64, distance to the k-th nearest neighbour.
+    neighbour, distance : (n, k) int64 and float64, the k nearest, see :class:`epsjoin.local.knn.KNearest`.
+    """
+
+    lof: FloatColumn
+    k_distance: FloatColumn
+    neighbour: IntColumn
+    distance: FloatColumn
 
 
 class Deviations(NamedTuple):
@@ -245,6 +270,103 @@ def lof_from_neighbours(ids: npt.ArrayLike, neighbours: Neighbours, k: int, eps:
     at = rows_of(wanted, owners)
     counts[at[at >= 0]] = np.minimum(np.diff(starts), k)[at >= 0]
     return Outliers(ids, _values(k_distance, row), _values(factor, row), counts)
+
+
+def lof(
+    points: npt.ArrayLike,
+    k: int,
+    metric: str | Metric = "euclidean",
+    *,
+    n_jobs: int = 1,
+    progress: ProgressWish = False,
+) -> Lof:
+    """Local outlier factor of every point.
+
+    Parameters
+    ----------
+    points : (n, d) floats or integers, see :func:`epsjoin.local.columns.check_points`; not modified.
+    k : neighbours that count, the point itself not among them; 1 to n - 1.
+    metric : a name for :func:`epsjoin.local.metric.get_metric`, or what it returned.
+    n_jobs, progress : see :func:`epsjoin.local.knn.knn_join`.
+
+    Returns
+    -------
+    Lof
+        In the order of the points.
+
+    Raises
+    ------
+    ArgumentError
+        See :func:`epsjoin.local.knn.knn_join`.
+
+    Notes
+    -----
+    The k-nearest-neighbour join, then O(n k), about 40 bytes per point and neighbour. Where more than k
+    points are equal, factors are 1 on them and may be infinite beside them, see :func:`outlier_factors`;
+    scikit-learn keeps these finite by adding 1e-10 to every mean distance.
+
+    Examples
+    --------
+    >>> found = lof([[0.0], [1.0], [2.0], [3.5], [9.0]], k=2)
+    >>> found.lof.round(2).tolist(), found.k_distance.tolist()
+    ([0.86, 1.08, 0.94, 1.14, 3.35], [2.0, 1.0, 1.5, 2.5, 7.0])
+    """
+    nearest = knn_join(None, points, k, metric, n_jobs=n_jobs, progress=progress)
+    k_distance = nearest.distance[:, -1].copy()
+    density = reach_densities(nearest.distance, k_distance[nearest.neighbour])
+    return Lof(outlier_factors(density, density[nearest.neighbour]), k_distance, *nearest)
+
+
+def db_outliers(
+    points: npt.ArrayLike,
+    eps: float,
+    share: float,
+    metric: str | Metric = "euclidean",
+    *,
+    n_jobs: int = 1,
+    progress: ProgressWish = False,
+) -> npt.NDArray[np.bool_]:
+    """Find the distance-based outliers DB(share, eps): at least this share of all points is farther than eps.
+
+    Parameters
+    ----------
+    points : (n, d) floats or integers, see :func:`epsjoin.local.columns.check_points`; not modified.
+    eps : threshold in the metric's unit, finite and above 0; a point at exactly eps is not farther.
+    share : of all n points, the point itself among them though never far from itself; above 0, at most 1.
+    metric : a name for :func:`epsjoin.local.metric.get_metric`, or what it returned.
+    n_jobs, progress : of the join, see :func:`epsjoin.local.join.iter_self_join`.
+
+    Returns
+    -------
+    (n,) bool.
+
+    Raises
+    ------
+    ArgumentError
+        A wrong argument, a value that is NaN or infinite, a point for which the metric is not defined.
+
+    Notes
+    -----
+    The join, and O(pairs); 9 bytes per point, no pair is kept. Decided as ``(n - degree) / n >= share`` in
+    float64, so that a share of 0.9 is 9 points of 10.
+
+    References
+    ----------
+    Knorr, Ng, VLDB 1998, section 2: DB(p, D)-outliers.
+
+    Examples
+    --------
+    >>> db_outliers([[0.0], [1.0], [2.0], [9.0]], eps=2.0, share=0.75).tolist()
+    [False, False, False, True]
+    """
+    if isinstance(share, bool) or not isinstance(share, (int, float, np.number)) or not 0 < share <= 1:
+        raise ArgumentError(f"share must be a number above 0 and at most 1, not {share!r}")
+    values = check_points("points", points)
+    n = len(values)
+    degree, is_crowded = np.ones(n, dtype=np.int64), np.zeros(n, dtype=np.bool_)
+    for left, right, _ in iter_self_join(values, eps, metric, n_jobs=n_jobs, progress=progress):
+        count_ends(left, right, n, degree, is_crowded)
+    return np.asarray((n - degree) / max(n, 1) >= share)
 
 
 def rank(

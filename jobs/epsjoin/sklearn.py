@@ -1,0 +1,191 @@
+"""Estimators with scikit-learn's interface; the only module that needs scikit-learn.
+
+``from epsjoin.sklearn import DBSCAN`` in place of ``from sklearn.cluster import DBSCAN``. No other module
+imports this one, so that epsjoin works without scikit-learn.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from epsjoin.errors import ArgumentError
+from epsjoin.local.columns import check_count
+from epsjoin.local.dbscan import dbscan
+from epsjoin.local.metric import Metric, get_metric
+
+try:
+    from joblib import effective_n_jobs
+    from sklearn.base import BaseEstimator, ClusterMixin
+    from sklearn.utils.validation import validate_data
+except ImportError as error:
+    raise ImportError("epsjoin.sklearn needs scikit-learn 1.6 or later: pip install scikit-learn") from error
+
+__all__ = ["DBSCAN"]
+
+_METRICS = {
+    "euclidean": "euclidean",
+    "l2": "euclidean",
+    "manhattan": "manhattan",
+    "cityblock": "manhattan",
+    "l1": "manhattan",
+    "chebyshev": "chebyshev",
+    "cosine": "cosine",
+    "haversine": "haversine_radians",  # scikit-learn's points and distances are radians
+}
+_BY_P = {1.0: "manhattan", 2.0: "euclidean", math.inf: "chebyshev"}
+_ALGORITHMS = ("auto", "ball_tree", "kd_tree", "brute")
+
+
+class DBSCAN(ClusterMixin, BaseEstimator):
+    """DBSCAN by an exact ε-join, in the place of ``sklearn.cluster.DBSCAN``.
+
+    Core points, their clusters, the numbers of the clusters, and noise are those of scikit-learn. A border
+    point within eps of several clusters gets the one of its nearest core point (ties: the smallest row),
+    where scikit-learn gives it to the cluster with the smallest number.
+
+    Parameters
+    ----------
+    eps : float, default=0.5
+        Threshold, above 0; a point at exactly eps is within.
+    min_samples : int, default=5
+        Points (or their weights) within eps that make a point core, itself included; at least 1.
+    metric : str, default="euclidean"
+        euclidean or l2, manhattan, cityblock or l1, chebyshev, minkowski, cosine, haversine (points are (lat,
+        lon) in radians, eps too). Precomputed distances and functions are refused.
+    metric_params : dict, default=None
+        ``{"p": ...}`` for minkowski; anything else is refused.
+    algorithm : {"auto", "ball_tree", "kd_tree", "brute"}, default="auto"
+        Ignored: there is one.
+    leaf_size : int, default=30
+        Ignored: there is no tree.
+    p : float, default=None
+        Exponent of minkowski, at least 1; None is 2. Ignored for the other metrics.
+    n_jobs : int, default=None
+        Threads; None is 1 unless in a ``joblib.parallel_config`` context, -1 all processors.
+
+    Attributes
+    ----------
+    labels_ : (n_samples,) int64, -1 for noise.
+    core_sample_indices_ : (n_core_samples,) int64, rising.
+    components_ : (n_core_samples, n_features), a copy of the core points.
+    n_features_in_ : int, the number of columns.
+    feature_names_in_ : (n_features_in_,) their names, where X has names that are all strings.
+
+    Notes
+    -----
+    Sums are taken in the metric's formula in column order in float64. scikit-learn's faster formulas may
+    decide a pair whose distance is eps up to rounding otherwise. Memory does not grow with the pairs, see
+    :func:`epsjoin.local.dbscan.dbscan`.
+
+    Examples
+    --------
+    >>> DBSCAN(eps=3, min_samples=2).fit([[1, 2], [2, 2], [2, 3], [8, 7], [8, 8], [25, 80]]).labels_.tolist()
+    [0, 0, 0, 1, 1, -1]
+    """
+
+    def __init__(
+        self,
+        eps: float = 0.5,
+        *,
+        min_samples: int = 5,
+        metric: str = "euclidean",
+        metric_params: dict[str, Any] | None = None,
+        algorithm: str = "auto",
+        leaf_size: int = 30,
+        p: float | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.eps = eps
+        self.min_samples = min_samples
+        self.metric = metric
+        self.metric_params = metric_params
+        self.algorithm = algorithm
+        self.leaf_size = leaf_size
+        self.p = p
+        self.n_jobs = n_jobs
+
+    def fit(
+        self,
+        X: npt.ArrayLike,  # noqa: N803 - scikit-learn's name
+        y: object = None,  # noqa: ARG002 - scikit-learn's protocol
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> DBSCAN:
+        """Find the clusters of X.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) numbers; not modified. Sparse matrices are refused.
+        y : ignored.
+        sample_weight : (n_samples,) or one number for all, default 1 each; some may be 0 or negative.
+
+        Returns
+        -------
+        DBSCAN
+            Itself.
+
+        Raises
+        ------
+        ArgumentError
+            A parameter that is not allowed, or a point for which the metric is not defined; a ValueError.
+        ValueError, TypeError
+            What scikit-learn's own checks of X raise.
+        """
+        if self.algorithm not in _ALGORITHMS:
+            raise ArgumentError(f"algorithm must be one of {', '.join(_ALGORITHMS)}, not {self.algorithm!r}")
+        min_pts = check_count("min_samples", self.min_samples)
+        metric = self._metric()
+        values = validate_data(self, X)
+        weight = None if sample_weight is None else np.asarray(sample_weight)
+        if weight is not None and not weight.any():
+            raise ArgumentError("sample_weight must not be all zero")
+        if weight is not None and weight.ndim == 0:
+            weight = np.full(len(values), weight)
+        numbers = values if values.dtype.kind in "fiu" else values.astype(np.float64)
+        found = dbscan(
+            numbers,
+            self.eps,
+            min_pts,
+            metric,
+            sample_weight=weight,
+            n_jobs=effective_n_jobs(self.n_jobs),
+        )
+        self.labels_ = found.labels
+        self.core_sample_indices_ = np.flatnonzero(found.is_core)
+        self.components_ = values[self.core_sample_indices_]
+        return self
+
+    def fit_predict(
+        self,
+        X: npt.ArrayLike,  # noqa: N803 - scikit-learn's name
+        y: object = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> npt.NDArray[np.int64]:
+        """Find the clusters of X and give the labels; parameters and errors as :meth:`fit`."""
+        return self.fit(X, y, sample_weight).labels_
+
+    def _metric(self) -> Metric:
+        """The metric that the parameters mean."""
+        params = dict(self.metric_params or {})
+        name = self.metric
+        if name == "minkowski":
+            p = params.pop("p", self.p)
+            p = 2.0 if p is None else p
+            if p in _BY_P:
+                name = _BY_P[p]
+            elif not params:
+                return get_metric("minkowski", p)
+        if params:
+            raise ArgumentError(
+                f"metric_params may hold p, for minkowski, not {', '.join(params)} for {name!r}"
+            )
+        if callable(name) or name not in _METRICS:
+            known = ", ".join([*_METRICS, "minkowski"])
+            raise ArgumentError(
+                f"metric must be one of {known}, not {name!r}; precomputed distances and functions are not "
+                "supported, sklearn.cluster.DBSCAN takes them"
+            )
+        return get_metric(_METRICS[name])

@@ -1,0 +1,306 @@
+"""The k-nearest-neighbour join equals a look at everything, ties included, and does much less."""
+
+from __future__ import annotations
+
+import math
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.neighbors import NearestNeighbors
+
+from epsjoin.errors import ArgumentError
+from epsjoin.kernels.knn import BLOCK, find_surplus
+from epsjoin.kernels.paired import paired_distances
+from epsjoin.local import knn as module
+from epsjoin.local.knn import k_distance, knn_join
+from epsjoin.local.metric import METRICS, get_metric
+from oracles import examples
+from oracles import join as join_twin
+from oracles import outliers as twin
+
+SEEDS = st.integers(0, 10**6)
+ROUNDED_ONCE = ("euclidean", "manhattan", "chebyshev")  # the same bits from every correct formula
+
+
+def by_rounds(queries=4, points=16):
+    """Rounds of joins even where so few points would be scanned."""
+    return mock.patch.multiple(
+        module, _FEW_COMPARISONS=0, _SAMPLE_QUERIES=queries, _SAMPLE_POINTS=points, _LARGE_SHARE=math.inf
+    )
+
+
+def chosen(name):
+    return get_metric(name, 2.5 if name == "minkowski" else None)
+
+
+def sorted_by_all_distances(queries, points, k, metric):
+    """Rows and distances by the package's distance of every pair, and a full sort."""
+    asked = points if queries is None else queries
+    both = np.concatenate((asked, points))
+    left, right = (each.ravel() for each in np.indices((len(asked), len(points))))
+    flat = paired_distances(metric.decision(math.inf), both, left, right + len(asked))
+    distance = flat.reshape(len(asked), len(points))
+    if queries is None:
+        np.fill_diagonal(distance, np.inf)
+    rows = np.argsort(distance, axis=1, kind="stable")[:, :k]
+    return rows, np.take_along_axis(distance, rows, axis=1)
+
+
+def points_for(name, kind, n, d, seed):
+    points, _ = join_twin.awkward_points(kind, n, d, seed)
+    if name == "haversine":
+        random = np.random.default_rng(seed)
+        whole = np.column_stack((random.integers(-3, 4, n), random.integers(-12, 13, n))) * 30.0
+        near = random.normal(size=(n, 2)) * 0.01
+        return whole if kind in ("lattice", "few") else np.clip(whole + near, -90, 90)
+    return points + 1.0 if name == "cosine" else points  # no vector of length 0
+
+
+@examples(300)
+@given(
+    st.sampled_from(sorted(set(METRICS) & {*ROUNDED_ONCE, "minkowski", "cosine", "haversine"})),
+    st.sampled_from(join_twin.KINDS),
+    st.integers(2, 60),
+    st.integers(1, 5),
+    st.integers(1, 12),
+    st.booleans(),
+    st.booleans(),
+    SEEDS,
+)
+def test_knn_join__is_a_full_sort(name, kind, n, d, k, is_self, in_rounds, seed):
+    points = points_for(name, kind, n, d, seed)
+    queries = None
+    if not is_self:
+        queries = np.concatenate((points[::3], points_for(name, "uniform", 9, d, seed + 1)))
+    k = min(k, n - is_self)
+    metric = chosen(name)
+    if in_rounds:
+        with by_rounds():
+            found = knn_join(queries, points, k, metric)
+    else:
+        found = knn_join(queries, points, k, metric)
+    rows, distance = sorted_by_all_distances(queries, points, k, metric)
+    assert found.neighbour.tolist() == rows.tolist()
+    assert found.distance.tolist() == distance.tolist()
+
+
+@examples(100)
+@given(
+    st.sampled_from(ROUNDED_ONCE),
+    st.sampled_from(join_twin.KINDS),
+    st.integers(2, 40),
+    st.integers(1, 4),
+    st.integers(1, 6),
+    st.booleans(),
+    SEEDS,
+)
+def test_knn_join__is_the_definition(name, kind, n, d, k, is_self, seed):
+    points, _ = join_twin.awkward_points(kind, n, d, seed)
+    queries = None if is_self else points[::-2] + 0.25
+    k = min(k, n - is_self)
+    with by_rounds():
+        found = knn_join(queries, points, k, name)
+    expected = twin.knn(
+        None if queries is None else queries.tolist(),
+        points.tolist(),
+        k,
+        lambda x, y: join_twin.distance(x, y, name),
+    )
+    assert found.neighbour.tolist() == [[row for _, row in each] for each in expected]
+    assert found.distance.tolist() == [[distance for distance, _ in each] for each in expected]
+
+
+@pytest.mark.parametrize("name", ["euclidean", "manhattan", "chebyshev", "cosine"])
+@pytest.mark.parametrize("n", [BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 3])
+def test_scan__takes_every_point_of_every_block(name, n):
+    random = np.random.default_rng(n)
+    points, queries = random.integers(1, 6, (n, 3)).astype(float), random.integers(1, 6, (7, 3)).astype(float)
+    found = knn_join(queries, points, n, name)  # all of them, in order
+    rows, distance = sorted_by_all_distances(queries, points, n, chosen(name))
+    assert found.neighbour.tolist() == rows.tolist()
+    assert found.distance.tolist() == distance.tolist()
+
+
+@pytest.mark.parametrize("name", ["euclidean", "manhattan", "chebyshev"])
+def test_scan__sees_the_smallest_step_nearer(name):
+    points = (1.0 - np.arange(300) * 2.0**-53)[:, None]
+    assert knn_join([[0.0]], points, 2, name).neighbour.tolist() == [[299, 298]]
+
+
+@pytest.mark.parametrize("name", ["euclidean", "manhattan", "chebyshev"])
+def test_knn_join__agrees_with_scikit_learn(name):
+    points = np.random.default_rng(8).normal(size=(500, 3))
+    theirs, rows = NearestNeighbors(n_neighbors=6, metric=name).fit(points).kneighbors()
+    with by_rounds(32, 128):
+        found = knn_join(None, points, 6, name)
+    np.testing.assert_allclose(found.distance, theirs, rtol=1e-9)
+    assert (found.neighbour == rows).all()
+    assert k_distance(points, 6, name).tolist() == found.distance[:, -1].tolist()
+
+
+def with_square(number, d=12):
+    """d whole numbers whose squares add up to this number."""
+    vector = []
+    for _ in range(d):
+        vector.append(math.isqrt(number))
+        number -= vector[-1] ** 2
+    assert number == 0
+    return vector
+
+
+def test_knn_join__does_not_lose_a_tie_that_rounding_of_the_root_made():
+    # Squares N and N + 1 with one rounded root, and the root's square below N + 1: a join with just this eps
+    # sees row 1 alone, but row 0 is as near, and smaller.
+    for near in range(2**52 + 1, 2**52 + 100):
+        root = math.sqrt(near)
+        if root == math.sqrt(near + 1) and near <= root * root < near + 1:
+            break
+    else:
+        pytest.fail("no such numbers")
+    points = np.array([with_square(near + 1), with_square(near)], dtype=np.float64)
+    with by_rounds(2), mock.patch.object(module._Search, "choose_eps", return_value=root):
+        found = knn_join(np.zeros((50, 12)), points, 1)
+    assert found.neighbour.ravel().tolist() == [0] * 50
+    assert (found.distance == root).all()
+
+
+_N, _FEW, _SAMPLES = 1500, 1 << 16, 48
+_FEW_AND_SAMPLES = _FEW + 8 * _SAMPLES * (_N + 256)  # the last scan, and eight rounds' samples
+
+
+def work_of(points, k, queries=None):
+    """The result and the work, with constants that suit a thousand points or two."""
+    counters: dict[str, int] = {}
+    with mock.patch.multiple(module, _FEW_COMPARISONS=_FEW, _SAMPLE_QUERIES=_SAMPLES, _SAMPLE_POINTS=256):
+        found = knn_join(queries, points, k, counters=counters)
+    return found, counters
+
+
+def checked(points, k, found):
+    """Ten rows by the definition, so that the work counted was that of a right answer."""
+    for row in np.linspace(0, len(points) - 1, 10, dtype=int):
+        distance = np.sqrt(((points - points[row]) ** 2).cumsum(axis=1)[:, -1])
+        distance[row] = np.inf
+        assert found.neighbour[row].tolist() == np.argsort(distance, kind="stable")[:k].tolist()
+
+
+def test_work__on_even_data_is_a_few_pairs_per_neighbour():
+    n, k = _N, 5
+    points = np.random.default_rng(1).random((n, 3))
+    found, work = work_of(points, k)
+    checked(points, k, found)
+    assert 1 <= work["rounds"] <= 4
+    assert work["pairs"] <= 1.5 * k * n  # the first round's serve both their ends
+    assert work["comparisons"] <= _FEW_AND_SAMPLES
+
+
+def test_work__with_a_third_of_equal_points_stays_small():
+    n, k = _N, 5
+    points = np.random.default_rng(2).random((n, 3))
+    points[::3] = 0.5
+    found, work = work_of(points, k)
+    checked(points, k, found)
+    assert work["rounds"] >= 1
+    assert work["comparisons"] <= _FEW_AND_SAMPLES
+    assert found.neighbour[0].tolist() == [3, 6, 9, 12, 15]
+    assert found.neighbour[-3].tolist() == [0, 3, 6, 9, 12]
+    assert work.get("pairs", 0) <= 8 * k * n  # 125,000 pairs are of equal points
+
+
+def test_work__with_a_hot_spot_of_different_points_stays_small():
+    n, k = _N, 5
+    points = np.random.default_rng(3).random((n, 3))
+    points[: n // 10] = 0.5 + points[: n // 10] * 1e-9
+    found, work = work_of(points, k)
+    checked(points, k, found)
+    assert work["pairs"] <= work["rounds"] * 16 * k * n / 4
+    assert work["rounds"] >= 2
+    assert work["comparisons"] <= _FEW_AND_SAMPLES
+
+
+def test_work__with_far_points_does_not_grow_to_all_pairs():
+    n, k = _N, 5
+    points = np.random.default_rng(4).random((n, 3))
+    points[:3] *= [[1e6], [1e9], [-1e12]]
+    found, work = work_of(points, k)
+    checked(points, k, found)
+    assert work["pairs"] <= 8 * k * n
+    assert work["comparisons"] <= _FEW_AND_SAMPLES
+
+
+def test_work__where_every_eps_finds_all_or_nothing_is_a_scan():
+    # All points in one ball far from every query: no eps finishes some queries with few pairs.
+    random = np.random.default_rng(5)
+    queries, points = random.normal(size=(500, 3)) * 1e6, random.random((400, 3))
+    found, work = work_of(points, 3, queries)
+    assert work.get("rounds", 0) == 0
+    assert work["comparisons"] <= 500 * 400 + _SAMPLES * 256
+    rows, distance = sorted_by_all_distances(queries[:20], points, 3, get_metric("euclidean"))
+    assert found.neighbour[:20].tolist() == rows.tolist()
+    assert found.distance[:20].tolist() == distance.tolist()
+
+
+@pytest.mark.parametrize("name", ["euclidean", "cosine"])
+def test_equal_points__are_neighbours_of_one_another_but_not_of_themselves(name):
+    points = np.tile([[1.0, 0.3], [0.1, 0.7]], (40, 1))
+    found = knn_join(None, points, 3, name)
+    rows, distance = sorted_by_all_distances(None, points, 3, get_metric(name))
+    assert found.neighbour.tolist() == rows.tolist()
+    assert found.distance.tolist() == distance.tolist()
+    assert found.neighbour[0].tolist() == [2, 4, 6]
+    assert found.neighbour[4].tolist() == [0, 2, 6]
+
+
+def test_surplus__is_found_whatever_the_hashes():
+    points = np.array([[0.0], [1.0], [-0.0], [0.0], [1.0], [0.0]])
+    assert module._surplus(points, 2).tolist() == [-1, -1, -1, 0, -1, 0]
+    assert module._surplus(points, 1).tolist() == [-1, -1, 0, 0, 1, 0]
+    # Rows that collide are in one group: those unlike its first stay, and do not count.
+    one_group = find_surplus(points, np.arange(6), np.array([0, 6]), 3)
+    assert one_group.tolist() == [-1, -1, -1, -1, -1, 0]
+
+
+def test_knn_join__of_no_queries_and_of_all_points():
+    empty = knn_join(np.empty((0, 2)), np.ones((3, 2)), 5)
+    assert (empty.neighbour.shape, empty.distance.shape) == ((0, 5), (0, 5))
+    assert knn_join(None, np.empty((0, 2)), 5).neighbour.shape == (0, 5)
+    assert knn_join([[1.0]], [[0.0], [3.0]], 2).neighbour.tolist() == [[0, 1]]
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered")
+def test_knn_join__bears_numbers_whose_squares_overflow():
+    found = knn_join(None, [[0.0], [1e200], [-1e200], [1.0]], 2)
+    assert found.neighbour.tolist() == [[3, 1], [0, 2], [0, 1], [0, 1]]
+    assert found.distance[1].tolist() == [math.inf, math.inf]
+
+
+def test_knn_join__takes_any_layout_and_leaves_it():
+    points = np.random.default_rng(2).integers(0, 20, (80, 3))
+    expected = knn_join(points[:30].astype(np.float64), points.astype(np.float64), 4)
+    for kind in (np.asfortranarray, lambda each: each.astype(np.float32), lambda each: each.tolist()):
+        left, right = kind(points[:30]), kind(points)
+        found = knn_join(left, right, 4)
+        assert [column.tolist() for column in found] == [column.tolist() for column in expected]
+        assert (np.array(right) == points).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: knn_join(None, [[0.0], [1.0]], 2), "k must be at most the number of other points, 1, not 2"),
+        (lambda: knn_join([[0.0]], [[0.0], [1.0]], 3), "k must be at most .* 2, not 3"),
+        (lambda: knn_join(None, [[0.0], [1.0]], 0), "k must be a whole number, at least 1, not 0"),
+        (lambda: knn_join([[0.0, 1.0]], [[0.0]], 1), "queries must have as many columns as points, 1, not 2"),
+        (lambda: knn_join([[np.nan]], [[0.0]], 1), "queries must be finite; row 0, column 0 is nan"),
+        (lambda: knn_join(None, [[0.0], [np.inf]], 1), "points must be finite; row 1, column 0 is inf"),
+        (lambda: knn_join(None, [[0.0], [1.0]], 1, "hamming"), "unknown metric"),
+        (lambda: knn_join([[0.0]], [[1.0]], 1, "cosine"), "cosine needs vectors"),
+        (lambda: k_distance([[0.0], [1.0]], 2), "k must be at most"),
+    ],
+)
+def test_knn_join__refuses(call, says):
+    with pytest.raises(ArgumentError, match=says):
+        call()
