@@ -11,7 +11,7 @@ PIP := bin/pip --disable-pip-version-check install --quiet --require-hashes
 # a setting of the person's shell must not reach a test
 PYTEST := env PYTHONPATH=$(CURDIR)/jobs .venv/bin/python -m pytest
 
-.PHONY: help setup doctor demo test test-kernels test-spark test-dags test-end-to-end check bench lock clean machine
+.PHONY: help setup doctor demo test test-kernels test-uncompiled test-spark test-dags test-end-to-end check bench bench-plans docs lock clean machine
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -31,6 +31,9 @@ test: setup check test-kernels test-spark test-dags test-end-to-end ## everythin
 test-kernels: $(JOBS) ## kernels, algorithms, records, report: no Java (a session would not start), no Airflow
 	env JAVA_HOME=/nowhere $(PYTEST) -m "not spark and not end_to_end" --ignore tests/dags --ignore tests/spark --ignore tests/end_to_end
 
+test-uncompiled: $(JOBS) ## kernels as plain Python, which checks every index; takes minutes
+	env NUMBA_DISABLE_JIT=1 $(PYTEST) tests/kernels
+
 test-spark: $(JOBS) $(JARS) ## the steps on one local Spark session
 	$(PYTEST) tests/spark
 
@@ -44,12 +47,19 @@ check: $(JOBS) $(AIRFLOW) ## lint, types, contracts, import rules
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	PYTHONPATH=jobs .venv/bin/lint-imports
-	.venv/bin/mypy jobs/epsjoin jobs/*.py
+	.venv/bin/mypy jobs/epsjoin jobs/*.py docs/*.py
 	.venv-airflow/bin/python -m mypy dags plugins
 	$(PYTEST) tests/test_contract.py
 
-bench: $(JOBS) ## the library against scipy's cKDTree, interleaved; a table to paste
-	PYTHONPATH=jobs .venv/bin/python tests/benchmarks/bench_join.py
+bench: $(JOBS) ## the library against scipy and scikit-learn, into docs/benchmarks.md; ONLY=cad16 ROUNDS=1 prints one
+	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks $(if $(ONLY),--only $(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS))
+
+bench-plans: $(JOBS) ## what the planner expects against what comes, into docs/planner.md; nothing is timed
+	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.plans
+
+docs: $(JOBS) ## docs/api.md from the docstrings, the README's picture of the library from its own lines
+	PYTHONPATH=jobs .venv/bin/python docs/build_api.py
+	PYTHONPATH=jobs .venv/bin/python docs/draw_readme.py
 
 lock: ## new lock files from requirements/*.in (asks the package index)
 	$(PYTHON) -m venv .cache/lock && .cache/lock/bin/pip install --quiet uv

@@ -1,0 +1,117 @@
+"""How it is measured: in processes of their own, in turn, warm, and by CPU time first.
+
+One process runs all rounds of a set. Both contenders then see the same points, the same machine within
+seconds, and compiled code; a process per round would spend minutes on imports and points alone. Who begins
+changes with every round, so that neither always finds the other's heap. Memory is measured apart, in one
+process per contender, where nothing ran before.
+"""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+if TYPE_CHECKING:  # numpy must not be loaded before the number of its threads is set
+    from .contenders import Contender
+    from .sets import Points
+
+T = TypeVar("T")
+WARM_ROWS = 10_000  # enough that a join is planned as a large one is
+
+
+class Call(Protocol):
+    """Call a function and give what it returns: :func:`in_own_process`, or at once in this one."""
+
+    def __call__(self, function: Callable[..., T], *arguments: Any) -> T: ...
+
+
+class Run(NamedTuple):
+    """One call: CPU (user and system) and wall seconds, and what it returned."""
+
+    cpu: float
+    wall: float
+    answer: Any
+
+
+Round = dict[str, Run]
+
+
+def in_own_process(function: Callable[..., T], *arguments: Any) -> T:
+    """Call the function in a fresh process whose BLAS has one thread."""
+    fresh = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=fresh, initializer=_one_blas_thread) as pool:
+        return pool.submit(function, *arguments).result()
+
+
+def _one_blas_thread() -> None:
+    """Runs before the function is unpickled, hence before numpy is imported."""
+    os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+
+
+def timed(work: Callable[[], Any]) -> Run:
+    gc.collect()
+    wall, cpu = time.perf_counter(), time.process_time()
+    answer = work()
+    return Run(time.process_time() - cpu, time.perf_counter() - wall, answer)
+
+
+def race(contenders: Mapping[str, Contender], file: Path, eps: float, rounds: int) -> list[Round]:
+    """Let every contender run in every round, on the points of the file."""
+    points = _points(file)
+    for contender in contenders.values():
+        _warm(contender, points, eps)
+    result = []
+    for number in range(rounds):
+        names = list(contenders) if number % 2 == 0 else list(contenders)[::-1]
+        result.append({name: _run(contenders[name], points, eps) for name in names})
+    return result
+
+
+def peak_bytes(contender: Contender, file: Path, eps: float) -> int:
+    """By how much the process grows at most, above the points and all that is imported."""
+    points = _points(file)
+    _warm(contender, points, eps)
+    return growth_bytes(lambda: contender(points, eps))
+
+
+def growth_bytes(work: Callable[[], Any]) -> int:
+    """By how much the resident set grows at most while this runs (Linux).
+
+    ``ru_maxrss`` is not enough: it begins with what the parent had when it started this process, and keeps
+    the peak of imports and compiling. Linux lets a process forget that peak.
+    """
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5")
+    before = _status_bytes("VmRSS")
+    work()
+    return _status_bytes("VmHWM") - before
+
+
+def _status_bytes(name: str) -> int:
+    found = re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    if found is None:
+        raise OSError(f"/proc/self/status has no {name}")
+    return int(found[1]) * 1024
+
+
+def _points(file: Path) -> Points:
+    import numpy as np
+
+    points: Points = np.load(file)
+    return points
+
+
+def _warm(contender: Contender, points: Points, eps: float) -> None:
+    """Compile for this dtype and dimension, and import what is imported late."""
+    contender(points[:: max(1, len(points) // WARM_ROWS)][:WARM_ROWS].copy(), eps)
+
+
+def _run(contender: Contender, points: Points, eps: float) -> Run:
+    return timed(lambda: contender(points, eps))

@@ -1,0 +1,63 @@
+"""The answers as Markdown, in the marked part of the page."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import statistics
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
+LIBRARIES = ("numpy", "numba", "scipy", "scikit-learn")
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
+
+
+def count(number: int) -> str:
+    return f"{number:,}"
+
+
+def seconds(value: float) -> str:
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}" if value >= 0.1 else f"{value:.3f}"
+
+
+def megabytes(size: int) -> str:
+    return f"{size / 1e6:,.0f}"
+
+
+def spread(values: Sequence[float]) -> str:
+    """The median, and the least and the greatest behind it."""
+    low, middle, high = min(values), statistics.median(values), max(values)
+    return f"{_short(middle)} ({_short(low)} – {_short(high)})" if len(values) > 1 else _short(middle)
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if value >= 20 else f"{value:.1f}" if value >= 2 else f"{value:.2f}"
+
+
+def machine() -> str:
+    versions = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
+    return f"{_cpu()}, {os.cpu_count()} cores; Python {platform.python_version()}, {versions}"
+
+
+def _cpu() -> str:
+    try:
+        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
+    except OSError:
+        found = None
+    return found[1].strip() if found else platform.machine()
+
+
+def put(file: Path, text: str) -> None:
+    """Replace what stands between the markers of the file."""
+    old = file.read_text(encoding="utf-8")
+    head, begin, rest = old.partition(BEGIN)
+    _, end, tail = rest.partition(END)
+    if not (begin and end):
+        raise ValueError(f"{file} has no {BEGIN} … {END}")
+    file.write_text(f"{head}{BEGIN}\n{text.strip()}\n{END}{tail}", encoding="utf-8")

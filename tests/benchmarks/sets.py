@@ -1,0 +1,155 @@
+"""The points: seeded generators, and the real sets of tests/data."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Points = NDArray[np.float64]
+
+DATA = Path(__file__).resolve().parents[1] / "data"
+_BELOW_ONE = 0.999999
+_CHUNK = 20_000
+
+
+def uniform(n: int, d: int, skipped: int = 0) -> Points:
+    """``skipped``: numbers left to other sets, so that no two share theirs."""
+    source = np.random.PCG64(0)
+    source.advance(skipped)
+    return np.random.Generator(source).random((n, d))
+
+
+def cad(n: int, d: int = 16) -> Points:
+    """Smooth functions of a position in 200 clusters of space, and noise: few dimensions that look many."""
+    random = np.random.default_rng(1)
+    centres = random.random((200, 3))
+    scales = random.uniform(0.02, 0.12, 200)
+    cluster = random.choice(200, n, p=random.dirichlet(np.full(200, 0.7)))
+    position = centres[cluster] + random.normal(size=(n, 3)) * scales[cluster, None]
+    frequencies, phases = random.normal(size=(3, 48)) * 2.0, random.uniform(0.0, 2.0 * np.pi, 48)
+    energy = random.normal(size=(48, d)) / np.sqrt(48.0) * np.exp(-np.arange(d) / 8.0)
+    x = np.sin(position @ frequencies + phases) @ energy + random.normal(size=(n, d)) * 1e-3
+    low, high = x.min(axis=0), x.max(axis=0)
+    scaled: Points = (x - low) / (high - low).max() * _BELOW_ONE
+    return scaled
+
+
+def first_of_cad(n: int, largest: int) -> Points:
+    """The first rows of the largest set: made at that size, they would lie on another surface."""
+    return cad(largest)[:n].copy()
+
+
+def histograms(n: int, d: int = 64) -> Points:
+    """Mixtures of five histograms, counted on 20,000 pixels each."""
+    random = np.random.default_rng(2)
+    archetypes = random.dirichlet(np.full(d, 0.3), size=5)
+    expected = random.dirichlet(np.full(5, 0.8), size=n) @ archetypes
+    x = np.empty((n, d))
+    for start in range(0, n, _CHUNK):
+        counts = random.gamma(expected[start : start + _CHUNK] * 20_000 + 1e-9)
+        x[start : start + _CHUNK] = counts / counts.sum(axis=1, keepdims=True)
+    x *= _BELOW_ONE / x.max()
+    return x
+
+
+def subspace(n: int, d: int) -> Points:
+    """A cube of three dimensions (at d = 2 a square), turned at random, and noise of 0.001 on every axis."""
+    random = np.random.default_rng(3)
+    k = min(3, d)
+    turn = np.linalg.qr(random.normal(size=(d, k)))[0]
+    x: Points = random.random((n, k)) @ turn.T + random.normal(size=(n, d)) * 1e-3
+    return x
+
+
+def _numbers(path: str, *, header: bool, columns: slice) -> Points:
+    with gzip.open(DATA / path, "rt", encoding="utf-8") as lines:
+        rows = list(csv.reader(lines))[1 if header else 0 :]
+    return np.array([row[columns] for row in rows], dtype=np.float64)
+
+
+def landmarks() -> Points:
+    return _numbers("landmarks/tiger_arealm_points.csv.gz", header=True, columns=slice(0, 2))
+
+
+def skin() -> Points:
+    return _numbers("vectors/adbench_33_skin.csv.gz", header=True, columns=slice(1, -1))
+
+
+def pendigits() -> Points:
+    return _numbers("vectors/adbench_28_pendigits.csv.gz", header=True, columns=slice(1, -1))
+
+
+def landsat() -> Points:
+    """Each column scaled to [0, 1]."""
+    x = _numbers("vectors/adbench_19_landsat.csv.gz", header=True, columns=slice(1, -1))
+    x -= x.min(axis=0)
+    x /= x.max(axis=0)
+    return x
+
+
+def digits() -> Points:
+    return _numbers("vectors/sklearn_digits_64d.csv.gz", header=False, columns=slice(0, -1))
+
+
+def cities() -> Points:
+    return _numbers("cities/geonames_cities1000.csv.gz", header=True, columns=slice(0, 2))
+
+
+def navaids() -> Points:
+    with gzip.open(DATA / "navaids" / "2023-06-04.csv.gz", "rt", encoding="utf-8") as lines:
+        places = [(row["latitude_deg"], row["longitude_deg"]) for row in csv.DictReader(lines)]
+    return np.array([place for place in places if all(place)], dtype=np.float64)
+
+
+class Set(NamedTuple):
+    """Points and the threshold they are joined at.
+
+    Parameters
+    ----------
+    name : for tables and ``--only``.
+    what : in a few words.
+    make : gives the (n, d) points, the same every time; can be pickled.
+    eps : in the metric's unit; ``None``: chosen so that a point has five neighbours on average.
+    metric : "euclidean" or "haversine".
+    rounds : unless said otherwise; fewer where a round is long.
+    """
+
+    name: str
+    what: str
+    make: Callable[[], Points]
+    eps: float | None
+    metric: str = "euclidean"
+    rounds: int = 5
+
+
+SETS = (
+    Set("uni2", "uniform", partial(uniform, 1_000_000, 2), 0.00127),
+    Set("uni8", "uniform", partial(uniform, 200_000, 8, 2_000_000), 0.222),
+    Set("cad16", "a surface and noise", partial(cad, 200_000), 0.0083),
+    Set("cad16L", "a surface and noise", partial(cad, 1_300_000), 0.00558, rounds=3),
+    Set("hist64", "histograms", partial(histograms, 100_000), 0.0432),
+    Set("landmarks", "landmarks of the US (TIGER)", landmarks, 0.0123457),
+    Set("skin", "colours of skin, with many equal rows", skin, 0.0100003),
+    Set("pendigits", "pen-written digits", pendigits, 0.302),
+    Set("landsat", "satellite pixels", landsat, 0.268),
+    Set("digits", "images of digits", digits, 20.0003),
+    Set("cities", "cities of the world (GeoNames), km", cities, 5.0007, "haversine"),
+    Set("navaids", "radio navigation aids, km", navaids, 52.5, "haversine"),
+)
+BY_NAME = {one.name: one for one in SETS}
+
+GROWTH_ROWS = tuple(
+    Set(f"{n:,}", "the surface of cad16", partial(first_of_cad, n, 2_000_000), None, rounds=3)
+    for n in (20_000, 63_000, 200_000, 630_000, 2_000_000)
+)
+GROWTH_DIMENSIONS = tuple(
+    Set(f"{d}", "a cube and noise", partial(subspace, 100_000, d), None, rounds=3)
+    for d in (2, 4, 8, 16, 32, 64, 128)
+)
