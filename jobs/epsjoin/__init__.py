@@ -1,1 +1,89 @@
-"""Exact similarity joins, density clusters and outliers, on arrays and on Spark."""
+"""Exact similarity joins, and from the pairs density clusters and outliers.
+
+Every name below is imported when it is first used: a job that needs part of the package does not load the
+compiled kernels of the rest.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from epsjoin.kernels.split_rule import OwnRule, SplitRule, max_split_level, max_splits_per_level
+    from epsjoin.local.boxes import Boxes, ball_join, box_join, iter_ball_join, iter_box_join
+    from epsjoin.local.cluster import NOISE
+    from epsjoin.local.dbscan import Dbscan, dbscan
+    from epsjoin.local.estimate import Estimate, estimate
+    from epsjoin.local.fractal import EpsilonFit, fit_epsilon, local_exponents
+    from epsjoin.local.join import NO_ROW, Rows, iter_join, iter_self_join, join, self_join
+    from epsjoin.local.knn import KNearest, k_distance, knn_join
+    from epsjoin.local.metric import Metric, get_metric
+    from epsjoin.local.outliers import Lof, db_outliers, lof
+    from epsjoin.local.plan import Cuts
+    from epsjoin.local.sweeping import Pairs
+
+_HOMES = {
+    "kernels.split_rule": ("OwnRule", "SplitRule", "max_split_level", "max_splits_per_level"),
+    "local.boxes": ("Boxes", "ball_join", "box_join", "iter_ball_join", "iter_box_join"),
+    "local.cluster": ("NOISE",),
+    "local.dbscan": ("Dbscan", "dbscan"),
+    "local.estimate": ("Estimate", "estimate"),
+    "local.fractal": ("EpsilonFit", "fit_epsilon", "local_exponents"),
+    "local.join": ("NO_ROW", "Rows", "iter_join", "iter_self_join", "join", "self_join"),
+    "local.knn": ("KNearest", "k_distance", "knn_join"),
+    "local.metric": ("Metric", "get_metric"),
+    "local.outliers": ("Lof", "db_outliers", "lof"),
+    "local.plan": ("Cuts",),
+    "local.sweeping": ("Pairs",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "NOISE",
+    "NO_ROW",
+    "Boxes",
+    "Cuts",
+    "Dbscan",
+    "EpsilonFit",
+    "Estimate",
+    "KNearest",
+    "Lof",
+    "Metric",
+    "OwnRule",
+    "Pairs",
+    "Rows",
+    "SplitRule",
+    "ball_join",
+    "box_join",
+    "db_outliers",
+    "dbscan",
+    "estimate",
+    "fit_epsilon",
+    "get_metric",
+    "iter_ball_join",
+    "iter_box_join",
+    "iter_join",
+    "iter_self_join",
+    "join",
+    "k_distance",
+    "knn_join",
+    "local_exponents",
+    "lof",
+    "max_split_level",
+    "max_splits_per_level",
+    "self_join",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF})

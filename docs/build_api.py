@@ -1,0 +1,266 @@
+"""Writes ``docs/api.md`` from the docstrings of the library's public names; ``make docs`` runs it."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import json
+import re
+import textwrap
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import docstrings
+
+PAGE = Path(__file__).with_name("api.md")
+COMMAND = "make docs"
+
+_HEAD = f"""# The library
+
+<!-- Built from the docstrings by `{COMMAND}`; do not edit. -->
+
+What `import epsjoin` offers to people with arrays, without Spark and Airflow. A name is imported when it is
+first used. The examples are tested; they take for granted
+
+```python
+import numpy as np
+from epsjoin import *
+```
+"""
+
+
+class Group(NamedTuple):
+    """A chapter of the page.
+
+    Parameters
+    ----------
+    title : its heading.
+    text : a sentence below it.
+    names : what it holds: names of ``epsjoin``, or dotted paths below it for what is only returned or raised.
+    """
+
+    title: str
+    text: str
+    names: tuple[str, ...]
+
+
+GROUPS = (
+    Group(
+        "Joins",
+        "Every pair of points within eps. Exactly at eps belongs to the result.",
+        ("self_join", "iter_self_join", "join", "iter_join", "Pairs", "Rows", "NO_ROW", "knn_join"),
+    ),
+    Group(
+        "Clusters and outliers",
+        "Density clusters, distances to the k-th neighbour, and what stands apart.",
+        ("dbscan", "Dbscan", "NOISE", "k_distance", "lof", "Lof", "db_outliers", "KNearest"),
+    ),
+    Group(
+        "Choosing ε",
+        "From the power law that pair counts follow.",
+        (
+            "fit_epsilon",
+            "EpsilonFit",
+            "local_exponents",
+            "local.fractal.LocalExponents",
+            "local.fractal.Knee",
+            "local.fractal.PointExponents",
+            "local.power_law.Curve",
+            "local.power_law.PowerLawFit",
+        ),
+    ),
+    Group(
+        "Planning",
+        "What a join will cost, and how it is cut into parts.",
+        ("estimate", "Estimate", "Cuts", "max_splits_per_level", "max_split_level", "SplitRule", "OwnRule"),
+    ),
+    Group("Metrics", "What a distance is.", ("get_metric", "Metric")),
+    Group(
+        "Boxes and balls",
+        "Joins of objects with extent, and of points with an eps of their own.",
+        ("box_join", "iter_box_join", "Boxes", "ball_join", "iter_ball_join"),
+    ),
+    Group(
+        "Errors",
+        "All are exceptions of `epsjoin.errors`.",
+        ("errors.EpsjoinError", "errors.ArgumentError", "errors.BudgetError"),
+    ),
+)
+
+# A number has no docstring of its own.
+_CONSTANTS = {
+    "NO_ROW": "Stands for the missing partner in a left, right or outer join.",
+    "NOISE": "Label of points that belong to no cluster.",
+}
+_LISTS = ("Parameters", "Attributes", "Returns", "Yields", "Raises")
+
+
+def find(path: str) -> Any:
+    """Give what a name of ``epsjoin``, or a dotted path below it, stands for.
+
+    Raises
+    ------
+    ImportError, AttributeError
+        There is no such thing.
+    """
+    module, _, name = f"epsjoin.{path}".rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+def names_on_page() -> list[str]:
+    """Give all names that the page describes, in their order."""
+    return [name for group in GROUPS for name in group.names]
+
+
+def build() -> str:
+    """Give the page as Markdown."""
+    anchors = _anchors()
+    parts = [_HEAD]
+    for group in GROUPS:
+        links = " · ".join(f"[{_last(name)}](#{anchors[_last(name)]})" for name in group.names)
+        parts.append(f"- [{group.title}](#{_slug(group.title)}): {links}")
+    parts.append("")
+    for group in GROUPS:
+        parts += [f"## {group.title}", "", group.text, ""]
+        for name in group.names:
+            parts += [*_described(name), ""]
+    page = re.sub(r"\n{3,}", "\n\n", "\n".join(parts)).strip() + "\n"
+    return re.sub(r":(?:func|meth|class|mod):`~?([^`]+)`", lambda role: _link(role, anchors), page)
+
+
+def _last(path: str) -> str:
+    return path.rpartition(".")[2]
+
+
+def _slug(heading: str) -> str:
+    """The anchor that GitHub gives a heading, but for the number of a repeated one."""
+    return re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-")
+
+
+def _anchors() -> dict[str, str]:
+    """Anchor of each name on the page; GitHub numbers those that differ in case only: dbscan, Dbscan."""
+    anchors: dict[str, str] = {}
+    met: dict[str, int] = {}
+    for name in map(_last, names_on_page()):
+        slug = _slug(name)
+        anchors[name] = f"{slug}-{met[slug]}" if slug in met else slug
+        met[slug] = met.get(slug, 0) + 1
+    return anchors
+
+
+def _link(role: re.Match[str], anchors: dict[str, str]) -> str:
+    """A reference of a docstring: to its place on this page, or a name in code."""
+    name = _last(role[1])
+    if name in anchors:
+        return f"[`{name}`](#{anchors[name]})"
+    return f"`{role[1].removeprefix('epsjoin.')}`"
+
+
+def _described(path: str) -> list[str]:
+    """Heading, signature and docstring of one name."""
+    described, name = find(path), _last(path)
+    if name in _CONSTANTS:
+        return [f"### {name}", "", f"`{name} = {described!r}`", "", _CONSTANTS[name]]
+    parts = [f"### {name}", ""]
+    if path != name:
+        parts += [f"In `epsjoin.{path.rpartition('.')[0]}`.", ""]
+    if inspect.isclass(described) and issubclass(described, Exception):
+        bases = ", ".join(base.__name__ for base in described.__bases__)
+        parts += ["```python", f"class {name}({bases})", "```", ""]
+    elif inspect.isclass(described):
+        parts += ["```python", _signature(described, f"class {name}"), "```", ""]
+    else:
+        parts += ["```python", _signature(described, name), "```", ""]
+    parts += markdown(docstrings.read(described))
+    if inspect.isclass(described):
+        for member, value in _members(described):
+            is_property = not callable(value)
+            function = getattr(value, "fget", None) or getattr(value, "func", None) or value
+            shown = f"{name}.{member}" if is_property else _signature(function, f"{name}.{member}", skip=1)
+            parts += ["", f"#### {name}.{member}", "", "```python", shown, "```", ""]
+            parts += markdown(docstrings.read(function))
+    return parts
+
+
+def _members(described: type) -> list[tuple[str, Any]]:
+    """Public methods and properties that the class itself defines, in the order of its source."""
+    fields = {*getattr(described, "_fields", ())}
+    if dataclasses.is_dataclass(described):
+        fields |= {field.name for field in dataclasses.fields(described)}
+    return [
+        (name, value)
+        for name, value in vars(described).items()
+        if not name.startswith("_")
+        and name not in fields
+        and (inspect.isfunction(value) or isinstance(value, property) or hasattr(value, "func"))
+    ]
+
+
+def _signature(described: Any, shown: str, skip: int = 0) -> str:
+    """The signature, one parameter per line where it is long."""
+    given = inspect.signature(described)
+    result = "" if inspect.isclass(described) else f" -> {_annotation(given.return_annotation)}"
+    parameters = []
+    is_keyword = False
+    for each in list(given.parameters.values())[skip:]:
+        if each.kind is each.KEYWORD_ONLY and not is_keyword:
+            parameters.append("*")
+            is_keyword = True
+        default = "" if each.default is each.empty else f" = {_default(each.default)}"
+        annotation = "" if each.annotation is each.empty else f": {_annotation(each.annotation)}"
+        parameters.append(f"{each.name}{annotation}{default}")
+    line = f"{shown}({', '.join(parameters)}){result}"
+    if len(line) <= 100:
+        return line
+    return "\n".join([f"{shown}(", *(f"    {each}," for each in parameters), f"){result}"])
+
+
+def _default(default: object) -> str:
+    """A default as the sources write it: strings in double quotes."""
+    return json.dumps(default) if isinstance(default, str) else repr(default)
+
+
+def _annotation(annotation: Any) -> str:
+    """As it stands in the source, without the names of modules."""
+    text = getattr(annotation, "__forward_arg__", annotation)  # a NamedTuple wraps it
+    text = text if isinstance(text, str) else getattr(text, "__name__", repr(text))
+    return re.sub(r"\b(?:np|npt|typing|collections\.abc)\.", "", text)
+
+
+def markdown(docstring: docstrings.Docstring) -> list[str]:
+    """A docstring as Markdown."""
+    parts = [_inline(docstring.summary), "", _inline(docstring.text), ""]
+    for title, section in docstring.sections.items():
+        parts += [f"**{title}**", ""]
+        if title == "Examples":
+            parts += ["```pycon", section, "```", ""]
+        elif title in _LISTS:
+            is_parameters = title in ("Parameters", "Attributes")
+            read = docstrings.parameter_entries if is_parameters else docstrings.type_entries
+            parts += [*map(_item, read(section)), ""]
+        else:
+            parts += [_inline(section), ""]
+    return parts
+
+
+def _item(entry: docstrings.Entry) -> str:
+    names = ", ".join(f"`{name}`" for name in entry.names)
+    text = _inline(entry.text)
+    bullet = f"- {names}: {text}" if names and text else f"- {names}{text}"
+    return textwrap.indent(bullet, "  ").removeprefix("  ")
+
+
+def _inline(text: str) -> str:
+    """Double backticks become single ones, stars and comparisons outside of code stay what they are."""
+    pieces = re.split(r"(``.+?``)", text, flags=re.DOTALL)
+    for i, piece in enumerate(pieces):
+        if i % 2:
+            pieces[i] = f"`{' '.join(piece[2:-2].split())}`"
+        else:
+            pieces[i] = re.sub(r"(?<!\\)([*<])", r"\\\1", piece)
+    return "".join(pieces)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(build(), encoding="utf-8")

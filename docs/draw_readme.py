@@ -1,0 +1,43 @@
+"""Draws the picture in the README's section on arrays by the lines that stand there; ``make docs`` calls."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+PICTURE = ROOT / "docs" / "pictures" / "landmarks.png"
+_STYLE: dict[Any, Any] = {
+    "figure.figsize": (9, 4.6),
+    "figure.dpi": 120,
+    "figure.constrained_layout.use": True,
+}
+
+
+def blocks() -> list[str]:
+    """Give the README's blocks of Python code."""
+    return re.findall(r"^```python\n(.*?)^```$", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def run_first_block() -> tuple[dict[str, Any], Figure]:
+    """Run the README's first block from the repository's root; give its names and the figure it drew."""
+    mpl.use("agg")
+    names: dict[str, Any] = {}
+    with mpl.rc_context(
+        {"figure.figsize": (9, 4.6), "figure.dpi": 120, "figure.constrained_layout.use": True}
+    ):
+        plt.close("all")
+        exec(blocks()[0], names)  # noqa: S102  # the README's code
+        return names, plt.gcf()
+
+
+if __name__ == "__main__":
+    os.chdir(ROOT)
+    run_first_block()[1].savefig(PICTURE, metadata={"Software": None})

@@ -1,0 +1,149 @@
+"""What the documents show is run: examples of docstrings, the page of the API, the README's code."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import build_api
+import docstrings
+import draw_readme
+import epsjoin
+import epsjoin.kernels
+import epsjoin.local
+
+ROOT = Path(__file__).parents[1]
+MODULES = [
+    f"{package.__name__}.{module.name}"
+    for package in (epsjoin.kernels, epsjoin.local)
+    for module in pkgutil.iter_modules(package.__path__)
+]
+
+
+def failures(examples: list[doctest.DocTest]) -> str:
+    """What doctest says of those that do not come true."""
+    said: list[str] = []
+    runner = doctest.DocTestRunner(verbose=False)
+    for example in examples:
+        runner.run(example, out=said.append)
+    return "".join(said)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples__come_true_in_their_module(name: str) -> None:
+    assert failures(doctest.DocTestFinder().find(importlib.import_module(name))) == ""
+
+
+def test_examples__come_true_as_the_page_of_the_api_says() -> None:
+    names: dict[str, Any] = {name: getattr(epsjoin, name) for name in epsjoin.__all__}
+    names["np"] = np
+    examples = [
+        doctest.DocTestParser().get_doctest(text, dict(names), name, None, None)
+        for name in epsjoin.__all__
+        if (text := docstrings.read(names[name]).sections.get("Examples")) is not None
+        if callable(names[name])
+    ]
+    assert len(examples) > 10
+    assert failures(examples) == ""
+
+
+def test_failures__sees_a_wrong_example() -> None:
+    example = doctest.DocTestParser().get_doctest(">>> 1 + 1\n3\n", {}, "sum", None, None)
+    assert "Expected:\n    3\nGot:\n    2" in failures([example])
+
+
+def test_api_page__is_what_the_docstrings_say() -> None:
+    written = build_api.PAGE.read_text(encoding="utf-8")
+    assert written == build_api.build(), f"docs/api.md is out of date: run {build_api.COMMAND}"
+
+
+def test_api_page__has_every_public_name() -> None:
+    headings = re.findall(r"^### (\w+)$", build_api.PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(epsjoin.__all__) <= set(headings)
+    assert len(set(headings)) == len(headings)
+
+
+def test_api_page__knows_where_every_public_name_belongs() -> None:
+    assert set(epsjoin.__all__) <= set(build_api.names_on_page())
+
+
+def test_api_page__links_lead_to_the_heading_of_that_name() -> None:
+    page = build_api.PAGE.read_text(encoding="utf-8")
+    met: dict[str, int] = {}
+    heading_at: dict[str, str] = {}  # as GitHub numbers headings that differ in case only
+    for heading in re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", page, flags=re.DOTALL), re.MULTILINE):
+        slug = re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-")
+        heading_at[f"{slug}-{met[slug]}" if slug in met else slug] = heading
+        met[slug] = met.get(slug, 0) + 1
+    links = re.findall(r"\[`?([^]`]*)`?\]\(#([^)]*)\)", page)
+    assert len(links) > len(epsjoin.__all__)
+    assert [(name, anchor) for name, anchor in links if heading_at.get(anchor) != name] == []
+
+
+def test_page__of_a_docstring() -> None:
+    def shown(points: int, *, eps: float = 1.0) -> int:
+        """Show a ``name`` * 2.
+
+        Parameters
+        ----------
+        points, eps : (n,) at ``a <= b``,
+            as :func:`epsjoin.self_join` has them.
+
+        Returns
+        -------
+        (n,) int64, in the order of
+        the points.
+
+        Raises
+        ------
+        ArgumentError, BudgetError
+            Never.
+        """
+        return 0
+
+    docstring = docstrings.read(shown)
+    assert docstring.parameters == [
+        docstrings.Entry(("points", "eps"), "(n,) at ``a <= b``,\nas :func:`epsjoin.self_join` has them.")
+    ]
+    assert "\n".join(build_api.markdown(docstring)) == (
+        "Show a `name` \\* 2.\n\n\n\n**Parameters**\n\n"
+        "- `points`, `eps`: (n,) at `a <= b`,\n  as :func:`epsjoin.self_join` has them.\n\n"
+        "**Returns**\n\n- (n,) int64, in the order of\n  the points.\n\n"
+        "**Raises**\n\n- `ArgumentError`, `BudgetError`: Never.\n"
+    )
+
+
+def test_readme__picture_is_drawn_by_its_own_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    names, figure = draw_readme.run_first_block()
+    found = names["found"]
+    noise, clusters = figure.axes[0].collections
+    n_noise = int((found.labels == epsjoin.NOISE).sum())
+    shown = [np.shape(drawn.get_offsets()) for drawn in (noise, clusters)]
+    assert shown == [(n_noise, 2), (len(found.labels) - n_noise, 2)]
+    assert n_noise > 0
+    text = draw_readme.README.read_text(encoding="utf-8")
+    assert f"{len(found.labels):,} landmarks (TIGER/Line) in {found.labels.max() + 1} clusters" in text
+    assert draw_readme.PICTURE.is_file()
+    assert str(draw_readme.PICTURE.relative_to(ROOT)) in text
+
+
+def test_readme__other_lines_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    first, *others = draw_readme.blocks()
+    assert others
+    names: dict[str, Any] = {}
+    imports, _, _ = first.partition("\n\n")
+    exec(imports, names)  # noqa: S102  # the README's imports
+    for block in others:
+        exec(block, names)  # noqa: S102  # the README's code
+    assert names["nearest"].neighbour.shape == names["nearest"].distance.shape == (5000, 5)
+    assert names["expected"].pairs == names["n_pairs"]  # a sample of all rows
+    assert 5 < 2 * len(epsjoin.self_join(names["points"], names["eps"]).left) / 5000 < 15
