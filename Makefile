@@ -26,7 +26,9 @@ demo: setup ## the main job on real data, by Airflow; ends in a report with pict
 	@EPSJOIN_LAKE=$(EPSJOIN_LAKE) bin/airflow run navaids $(DEMO_RUN)
 	@bin/epsjoin show --lake $(EPSJOIN_LAKE) --dataset navaids --run $(DEMO_RUN)
 
-test: setup check test-kernels test-spark test-dags test-end-to-end ## everything that CI checks
+test: setup ## everything that CI checks; what needs one core goes beside what mostly waits for another
+	$(MAKE) --jobs=2 --output-sync=target test-spark test-kernels check test-dags
+	$(MAKE) test-end-to-end
 
 test-kernels: $(JOBS) ## kernels, algorithms, records, report: no Java (a session would not start), no Airflow
 	env JAVA_HOME=/nowhere $(PYTEST) -m "not spark and not end_to_end" --ignore tests/dags --ignore tests/spark --ignore tests/end_to_end
