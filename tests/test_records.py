@@ -282,7 +282,7 @@ def test_reading__json_lines_are_not_read_byte_by_byte(name: str) -> None:
 
     lines = b"".join(b'{"id": %d, "x": 0}\n' % number for number in range(5000))
     raw = Raw(gzip.compress(lines) if name.endswith("gz") else lines)
-    assert len(list(Reading(raw, name, replace(SOURCE, format="json")))) == 5000  # type: ignore[arg-type]
+    assert len(list(Reading(raw, name, replace(SOURCE, format="json")))) == 5000
     assert raw.reads < 10
 
 

@@ -73,7 +73,7 @@ def _java() -> Finding:
         return Finding("java", False, f"{java} -version does not say a version; {remedy}")
     if int(match[1]) < JAVA:
         return Finding("java", False, f"{java} is Java {match[1]}; {remedy}")
-    modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=False)  # noqa: S603
+    modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=False)  # noqa: S603 - as above
     if "jdk.incubator.vector" not in modules.stdout:
         return Finding(
             "java", False, f"{java} lacks the module jdk.incubator.vector, which Spark loads; {remedy}"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from epsjoin import iter_self_join, self_join
+from epsjoin import dbscan, iter_self_join, self_join
 from epsjoin.kernels.distances import EARTH_RADIUS_KM
 
 from .sets import Points, Set
@@ -61,8 +61,6 @@ def join_contenders(chosen: Set) -> dict[str, Contender]:
 
 
 def epsjoin_clusters(points: Points, eps: float) -> Clusters:
-    from epsjoin import dbscan
-
     found = dbscan(points, eps, MIN_PTS, n_jobs=1)
     return Clusters(found.labels, found.is_core)
 
@@ -88,11 +86,3 @@ def are_same_clusters(one: Clusters, other: Clusters) -> bool:
     names = np.column_stack((one.labels, other.labels))[one.is_core]
     both = len(np.unique(names, axis=0))
     return both == len(np.unique(names[:, 0])) == len(np.unique(names[:, 1]))
-
-
-def has_dbscan() -> bool:
-    try:
-        from epsjoin import dbscan  # noqa: F401
-    except ImportError:
-        return False
-    return True

@@ -23,7 +23,6 @@ from .contenders import (
     ckdtree_pairs,
     epsjoin_clusters,
     epsjoin_pairs,
-    has_dbscan,
     join_contenders,
     sklearn_clusters,
 )
@@ -186,15 +185,12 @@ def dbscan(
     mine: Callable[[Any, float], Clusters] = epsjoin_clusters,
 ) -> Answer:
     """Clusters against scikit-learn: as it chooses its search, and by its tree."""
-    title = "DBSCAN, min_pts 5"
-    if mine is epsjoin_clusters and not has_dbscan():
-        return Answer(title, ["Not measured: this version has no `epsjoin.dbscan`."])
     contenders: dict[str, Contender] = {
         "auto": sklearn_clusters,
         "kd_tree": partial(sklearn_clusters, algorithm="kd_tree"),
         "epsjoin": mine,
     }
-    answer, rows = Answer(title, []), []
+    answer, rows = Answer("DBSCAN, min_pts 5", []), []
     for chosen in sets:
         with stored(call, chosen) as points:
             timings = call(race, contenders, points.file, points.eps, rounds or 1)

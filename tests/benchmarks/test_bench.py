@@ -162,13 +162,6 @@ def test_dbscan__is_refused_when_labels_differ():
     assert "DIFFERENT" in cells(wrong.lines, "tiny")[1]
 
 
-def test_dbscan__without_the_function_says_so(monkeypatch):
-    monkeypatch.setattr(questions, "has_dbscan", lambda: False)
-    answer = questions.dbscan(here, [TINY])
-    assert answer.is_right
-    assert "Not measured" in answer.lines[0]
-
-
 CORE = np.array([True, True, True, False, False])
 
 

@@ -25,11 +25,11 @@ os.environ |= {
     "AIRFLOW__LOGGING__LOGGING_LEVEL": "WARNING",
 }
 
-import pytest  # noqa: E402
-from airflow.dag_processing.dagbag import DagBag  # noqa: E402
-from airflow.sdk import DAG  # noqa: E402
+import pytest  # noqa: E402 - Airflow reads the environment when it is imported
+from airflow.dag_processing.dagbag import DagBag  # noqa: E402 - as above
+from airflow.sdk import DAG  # noqa: E402 - as above
 
-from dags.fake_spark import FakeSpark  # noqa: E402
+from dags.fake_spark import FakeSpark  # noqa: E402 - as above
 
 
 @pytest.fixture(scope="session")

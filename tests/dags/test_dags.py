@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml  # type: ignore[import-untyped, unused-ignore]
+import yaml
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG, Asset, CronDataIntervalTimetable
 from airflow.serialization.encoders import coerce_to_core_timetable
@@ -121,7 +121,7 @@ def test_dag__has_the_interval_of_its_contract(dag_bag: DagBag, data_set: str) -
 def scheduled_dates(dag: DAG, until: datetime) -> list[tuple[str, str]]:
     """Logical date and due date of the runs that a back-fill makes."""
     timetable = coerce_to_core_timetable(dag.timetable)
-    restriction = TimeRestriction(earliest=dag.start_date, latest=until, catchup=True)  # type: ignore[arg-type]
+    restriction = TimeRestriction(earliest=dag.start_date, latest=until, catchup=True)
     found = []
     last: DataInterval | None = None
     while info := timetable.next_dagrun_info(last_automated_data_interval=last, restriction=restriction):

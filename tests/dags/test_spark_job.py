@@ -39,7 +39,7 @@ def execute(context: dict[str, Any] | None = None, **kwargs: Any) -> dict[str, A
     arguments = {"job": "ingest", "dataset": "navaids", "writes": ["points"], "run": "2023-06-01"} | kwargs
     operator = SparkJobOperator(**arguments)
     operator.application_args = ["--run", operator.run]
-    return operator.execute(context or {"outlet_events": OutletEventAccessors()})  # type: ignore[arg-type]
+    return operator.execute(context or {"outlet_events": OutletEventAccessors()})
 
 
 # --- one operator

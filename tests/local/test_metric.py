@@ -115,7 +115,7 @@ def test_cosine__embeds_directions():
         (lambda: get_metric("euclidean").dimensions(0), "at least one coordinate"),
         (lambda: get_metric("euclidean").check_eps(0.0), "eps must be a finite number above 0, not 0.0"),
         (lambda: get_metric("euclidean").check_eps(math.nan), "eps must be"),
-        (lambda: get_metric("euclidean").check_eps("1"), "eps must be"),  # type: ignore[arg-type]
+        (lambda: get_metric("euclidean").check_eps("1"), "eps must be"),
         (lambda: get_metric("euclidean").check_eps(1e-160), "too small or too large"),
         (lambda: get_metric("minkowski", 300.0).check_eps(1e20), "too small or too large"),
         (lambda: get_metric("cosine").embed(np.array([[1.0, 2.0], [0.0, 0.0]])), "row 1 breaks this"),

@@ -159,7 +159,7 @@ def replicate(
     and msl.
     """
     if rule is None:
-        rule = lambda level, crossed, _rows: crossed <= k and level <= msl  # noqa: E731
+        rule = lambda level, crossed, _rows: crossed <= k and level <= msl  # noqa: E731 - a rule like the caller's
     if decisions == "local":
         return _replicate_locally(box, low, width, levels, max_rows, rule)
     step = width / 2**80  # an upper half begins at the cut, so a lower half ends a step before it

@@ -22,7 +22,7 @@ PLOTS = (plots.cluster_map, plots.pair_count_curve, plots.cluster_sizes, plots.c
 def texts(fig: Figure) -> str:
     """All that the figure says, one text a line."""
     found = fig.findobj(lambda artist: hasattr(artist, "get_text"))
-    return "\n".join(artist.get_text() for artist in found)  # type: ignore[attr-defined]
+    return "\n".join(artist.get_text() for artist in found)
 
 
 def colours(fig: Figure) -> list[tuple[int, str]]:
@@ -130,7 +130,7 @@ def test_cluster_map__writes_names_apart(example: Findings) -> None:
     assert len(boxes) == 8
     for i, one in enumerate(boxes):
         for other in boxes[:i]:
-            assert not one.overlaps(other)  # type: ignore[union-attr, arg-type]
+            assert not one.overlaps(other)
 
 
 def test_cluster_map__names_what_has_no_label_by_its_id(example: Findings) -> None:

@@ -25,12 +25,12 @@ os.environ["PYSPARK_SUBMIT_ARGS"] = (
 
 from pyspark.sql import SparkSession  # noqa: E402 - reads the environment when it is first used
 
-from epsjoin.contract import load_source  # noqa: E402
-from epsjoin.errors import TableError  # noqa: E402
-from epsjoin.params import RunParams  # noqa: E402
-from epsjoin.spark.job import Job  # noqa: E402
-from epsjoin.spark.session import get_session  # noqa: E402
-from epsjoin.spark.tables import Lake, files_of  # noqa: E402
+from epsjoin.contract import load_source  # noqa: E402 - as above
+from epsjoin.errors import TableError  # noqa: E402 - as above
+from epsjoin.params import RunParams  # noqa: E402 - as above
+from epsjoin.spark.job import Job  # noqa: E402 - as above
+from epsjoin.spark.session import get_session  # noqa: E402 - as above
+from epsjoin.spark.tables import Lake, files_of  # noqa: E402 - as above
 
 RUN = "2023-06-01"
 

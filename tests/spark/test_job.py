@@ -115,7 +115,7 @@ def failing(job: Job) -> dict[str, float]:
     def fail(batches: object) -> object:
         raise TableError("a part file is broken")
 
-    job.spark.range(1).mapInArrow(fail, "id long").collect()  # type: ignore[arg-type]
+    job.spark.range(1).mapInArrow(fail, "id long").collect()
     return {}
 
 

@@ -351,22 +351,6 @@ def _fits(max_rows: int, n_crossed: int, rows: int, is_local: bool) -> bool:
 
 
 @njit
-def may_split(rule: SplitRule, level: int, n_crossed: int, rows: int, is_local: bool = False) -> bool:
-    """Whether a cube may be split: the predicate and the budget.
-
-    Parameters
-    ----------
-    rule : the predicate and the budget.
-    level : level of the cell whose cuts are crossed; 0 is the whole space.
-    n_crossed : at least 1; see the head of this module.
-    rows : rows that the whole cube has become so far, this piece counted as one.
-    is_local : whether one cut is decided by itself, which adds one row; else all ``n_crossed`` at once, never
-        more than 40 of them.
-    """
-    return _fits(rule.max_rows, n_crossed, rows, is_local) and _holds(rule, level, n_crossed)
-
-
-@njit
 def tabulate(rule: SplitRule, levels: int, d: int) -> NDArray[np.int8]:
     """Answers of a rule for every level and number of crossed dimensions, as :func:`ask` reads them.
 
@@ -385,14 +369,18 @@ def tabulate(rule: SplitRule, levels: int, d: int) -> NDArray[np.int8]:
 def ask(
     answers: NDArray[np.int8], max_rows: int, level: int, n_crossed: int, rows: int, is_local: bool
 ) -> int:
-    """Ask for one split, with the predicate as a table: what :func:`may_split` says.
+    """Whether a cube may be split: the predicate, as a table, and the budget.
 
     Parameters
     ----------
     answers : (r, levels, d + 1) int8, by rows, level and n_crossed: ``YES``, ``NO`` or ``UNKNOWN``. With r =
         1 the rows do not matter.
     max_rows : the budget.
-    level, n_crossed, rows, is_local : see :func:`may_split`.
+    level : level of the cell whose cuts are crossed; 0 is the whole space.
+    n_crossed : at least 1; see the head of this module.
+    rows : rows that the whole cube has become so far, this piece counted as one.
+    is_local : whether one cut is decided by itself, which adds one row; else all ``n_crossed`` at once, never
+        more than 40 of them.
 
     Returns
     -------

@@ -397,6 +397,7 @@ def window_sweep(
                     counters[PAIRS] += written
                     return written
                 work += 1
+                # Nine filters, called by name: one chosen by an argument would not be unrolled.
                 if norm == SQUARES:
                     if size == 8:
                         bits = _squares_8(near, stride, candidate, row, bound)

@@ -287,7 +287,7 @@ def _name_clusters(
 ) -> None:
     """Write each name beside its cluster, where it covers no other name and as few clusters as may be."""
     fig.draw_without_rendering()  # an axes' aspect, and so its data's place, is settled only by drawing
-    renderer = FigureCanvasAgg(fig).get_renderer()  # type: ignore[no-untyped-call]
+    renderer = FigureCanvasAgg(fig).get_renderer()  # type: ignore[no-untyped-call]  # Matplotlib's
     point = fig.dpi / 72
     rows = {int(row["cluster_id"]): row for row in findings.largest_clusters}
     anchors = {
