@@ -94,20 +94,29 @@ RUN_PARAMS = {
     ),
     "k": _field(
         _JOIN,
-        "Regular cuts: a cube that crosses more than k cuts of a level is not split; 0 is MSJ.",
+        "Regular cuts: a cube that crosses more than k cuts of a level is not split; 0 is MSJ. "
+        "Without a default, a sample chooses it.",
         "integer",
         minimum=0,
         maximum=2**15,
     ),
     "msl": _field(
         _JOIN,
-        "Regular cuts: deepest level at which a cube may be split; 0 is the first.",
+        "Regular cuts: deepest level at which a cube may be split; 0 is the first. Without a default, a "
+        "sample chooses it.",
         "integer",
         minimum=0,
         maximum=62,
     ),
     "replication_budget": _field(
         _LIMITS, "Rows per record that replication must not exceed.", "number", minimum=1
+    ),
+    "worker_memory_mb": _field(
+        _LIMITS,
+        "Memory of a Python worker, in MB of 2**20 bytes: parts are cut so small that one fits.",
+        "integer",
+        minimum=512,
+        maximum=2**24,
     ),
     "max_pairs": _field(
         _LIMITS,

@@ -15,6 +15,11 @@ def test_from_json__puts_the_persons_values_over_the_data_sets() -> None:
     assert (params.min_pts, params.eps, params.seed, params.cuts) == (7, 2.5, 3, "planned")
 
 
+def test_run_params__without_k_and_msl_leave_them_to_the_plan() -> None:
+    params = RunParams.from_json('{"cuts": "regular", "k": null}', {"msl": 4})
+    assert (params.k, params.msl, RunParams().msl) == (None, 4, None)
+
+
 @pytest.mark.parametrize("way", ["neighbours", "pairs", "k_distance_quantile"])
 def test_from_json__a_way_to_choose_eps_beats_the_data_sets_own_eps(way: str) -> None:
     params = RunParams.from_json(f'{{"{way}": 0.5}}', {"eps": 2.5, "pairs": 7.0, "min_pts": 5})
@@ -38,6 +43,8 @@ def test_from_json__a_way_to_choose_eps_beats_the_data_sets_own_eps(way: str) ->
         ('{"min_pts": 2.0}', "min_pts must be a whole number from 1"),
         ('{"seed": true}', "seed must be a whole number from 0"),
         ('{"replication_budget": 0.5}', "replication_budget must be a number of rows per point, at least 1"),
+        ('{"k": -1}', "k must be a whole number from 0"),
+        ('{"msl": 63}', "msl must be a whole number from 0 to 62"),
         ('{"cuts": "random"}', "cuts must be one of planned, regular, not 'random'"),
     ],
 )

@@ -29,9 +29,12 @@ class RunParams:
     lof_k : neighbours that the local outlier factor looks at; ``None``: ``min_pts - 1``, at least 1.
     cuts : ``planned`` (a tree of cuts fitted to a sample) or ``regular`` (the papers' halving, GESS).
     n_parts : parts to cut the join into; ``None``: chosen from the number of rows and cores.
-    k : regular cuts: a cube that crosses more than k cuts of a level is not split; 0 is MSJ.
-    msl : regular cuts: the deepest level at which a cube may be split, 0 the first.
+    k : regular cuts: a cube that crosses more than k cuts of a level is not split; 0 is MSJ. ``None``:
+        chosen on a sample.
+    msl : regular cuts: the deepest level at which a cube may be split, 0 the first; ``None``: chosen.
     replication_budget : rows per point that replication must not exceed.
+    worker_memory_mb : memory of a Python worker, in MB of 2**20 bytes: parts are cut so small that one fits,
+        itself, its rows and a batch of pairs.
     max_pairs : the join is refused when more pairs are expected, or when more appear.
     sample_rows : points that a plan and a fit look at.
     seed : of every random choice.
@@ -50,9 +53,10 @@ class RunParams:
     lof_k: int | None = None
     cuts: str = "planned"
     n_parts: int | None = None
-    k: int = 3
-    msl: int = 2
+    k: int | None = None
+    msl: int | None = None
     replication_budget: float = 4.0
+    worker_memory_mb: int = 1024
     max_pairs: int = 1_000_000_000
     sample_rows: int = 20_000
     seed: int = 0
@@ -77,12 +81,13 @@ class RunParams:
             ("n_parts", 1, 2**20),
             ("k", 0, 2**15),
             ("msl", 0, 62),
+            ("worker_memory_mb", 512, 2**24),
             ("max_pairs", 1, 2**62),
             ("sample_rows", 100, 10**7),
             ("seed", 0, 2**63),
         ):
             value = getattr(self, name)
-            if value is None and name in ("lof_k", "n_parts"):
+            if value is None and name in ("lof_k", "n_parts", "k", "msl"):
                 continue
             if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
                 raise ArgumentError(f"{name} must be a whole number from {least} to {most}, not {value!r}")

@@ -53,11 +53,11 @@ def _cpu() -> str:
     return found[1].strip() if found else platform.machine()
 
 
-def put(file: Path, text: str) -> None:
+def put(file: Path, text: str, markers: tuple[str, str] = (BEGIN, END)) -> None:
     """Replace what stands between the markers of the file."""
     old = file.read_text(encoding="utf-8")
-    head, begin, rest = old.partition(BEGIN)
-    _, end, tail = rest.partition(END)
+    head, begin, rest = old.partition(markers[0])
+    _, end, tail = rest.partition(markers[1])
     if not (begin and end):
-        raise ValueError(f"{file} has no {BEGIN} … {END}")
-    file.write_text(f"{head}{BEGIN}\n{text.strip()}\n{END}{tail}", encoding="utf-8")
+        raise ValueError(f"{file} has no {markers[0]} … {markers[1]}")
+    file.write_text(f"{head}{begin}\n{text.strip()}\n{end}{tail}", encoding="utf-8")

@@ -46,6 +46,18 @@ def first_of_cad(n: int, largest: int) -> Points:
     return cad(largest)[:n].copy()
 
 
+def skewed(n: int, eps: float) -> Points:
+    """The surface of ``cad``, 30 % of its points thrown evenly into one ball of radius 3 eps."""
+    points = cad(n)
+    random = np.random.default_rng(4)
+    thrown = random.choice(n, n * 3 // 10, replace=False)
+    direction = random.normal(size=(len(thrown), points.shape[1]))
+    direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+    radius = 3.0 * eps * random.random((len(thrown), 1)) ** (1.0 / points.shape[1])
+    points[thrown] = points[thrown[0]] + direction * radius
+    return points
+
+
 def histograms(n: int, d: int = 64) -> Points:
     """Mixtures of five histograms, counted on 20,000 pixels each."""
     random = np.random.default_rng(2)
@@ -143,6 +155,7 @@ SETS = (
     Set("cities", "cities of the world (GeoNames), km", cities, 5.0007, "haversine"),
     Set("navaids", "radio navigation aids, km", navaids, 52.5, "haversine"),
 )
+SKEWED = Set("skewed", "cad16 with a hot ball", partial(skewed, 200_000, 0.0083), 0.0083)
 BY_NAME = {one.name: one for one in SETS}
 
 GROWTH_ROWS = tuple(

@@ -14,9 +14,9 @@ from scipy.spatial import cKDTree
 from epsjoin.kernels import window
 from epsjoin.kernels.choice import choose_projection, row_candidates, simple_projection
 from epsjoin.kernels.distances import CHEBYSHEV, EUCLIDEAN, MANHATTAN, make_decision
-from epsjoin.kernels.projection import MAXIMUM, SQUARES, SUM, project
+from epsjoin.kernels.projection import MAXIMUM, SQUARES, SUM, filter_coordinates, project
 from epsjoin.kernels.sweep import CANDIDATES, DISTANCES, PAIRS, PairBatch
-from epsjoin.kernels.window import SELF_MEETINGS, TWO_TABLE_MEETINGS, sort_keys
+from epsjoin.kernels.window import BLOCK, SELF_MEETINGS, TWO_TABLE_MEETINGS, sort_keys
 from oracles import examples
 from oracles import join as twin
 
@@ -179,6 +179,42 @@ def test_window_sweep__comes_back_before_long_without_a_pair(monkeypatch):
     assert counters[CANDIDATES] == 400 * 399 // 2
     assert calls == 1  # far fewer blocks than a call may take
     assert window._WORK_PER_CALL * 32 * 1e-9 < 1  # candidates at about 1 ns: below a second
+
+
+@pytest.mark.parametrize("d", [1, 7, 8, 9, 16, 17])
+def test_window_sweep__copies_short_rows_only_and_decides_all_alike(d):
+    random = np.random.default_rng(d)
+    points = random.integers(0, 3, (150, d)) / 4.0  # many ties
+    eps = float(np.sqrt(((points[:, None] - points) ** 2).sum(axis=2)[np.triu_indices(150, 1)].min() + 0.25))
+    projection = simple_projection(points, SQUARES, 1)
+    nothing = np.zeros(150, np.int64)
+    rows = window.window_rows(points, points, np.arange(150), nothing, eps, projection)
+    assert (rows.points is points) == (d > 8)
+    assert (rows.points[rows.row] == points[rows.ids]).all()
+    found, _ = sweep_all(points, eps, projection)
+    assert len(found) > 20
+    assert sorted(found) == sorted(twin.brute_force(points, eps))
+
+
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 300])
+@pytest.mark.parametrize("far", [1.0, 1e40])
+def test_filter_coordinates__are_those_of_each_row_in_order(n, far):
+    random = np.random.default_rng(n)
+    points = random.normal(size=(n, 5))
+    points[0, 2] = far
+    order = random.permutation(n)
+    # clipped at -0.5 and 0.75 around the centre
+    simple = simple_projection(points, SQUARES)
+    clipped = simple._replace(centre=np.full(5, 0.1), low=np.full(5, -0.5), high=np.full(5, 0.75 * far))
+    for projection in (clipped, clipped._replace(axes=clipped.axes[:0], basis=np.eye(5)[::-1].copy())):
+        near, largest = filter_coordinates(points, order, projection, 0.01, BLOCK)
+        axes = projection.axes if len(projection.axes) else np.arange(5)[::-1]
+        expected = np.clip((np.clip(points - 0.1, -0.5, 0.75 * far) * 100)[order][:, axes].T, -1e30, 1e30)
+        columns = near.reshape(8, n + BLOCK)
+        assert np.allclose(columns[:5, :n], expected, rtol=1e-6)
+        assert (columns[5:] == 0).all()
+        assert (columns[:, n:] == 0).all()
+        assert largest == pytest.approx(np.abs(expected).max())
 
 
 @pytest.mark.parametrize("n", [0, 1, 2])

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epsjoin.errors import ArgumentError
+from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan import Cuts, JoinPlan, join_part, plan_join, replicate
 from oracles import examples
@@ -47,9 +49,9 @@ def join(points, ids, plan, counters=None):
 )
 def test_join_plan__comes_back_from_json_bit_for_bit(cuts, kind, n, d, n_parts, seed):
     points, eps = twin.awkward_points(kind, n, d, seed)
-    plan = plan_for(
-        points, eps, cuts=cuts, n_parts=n_parts, replication_budget=[4.0, math.inf][seed % 2], k=2
-    )
+    k, msl = [(2, 2), (None, None), (3, None), (None, 1)][seed % 4]
+    budget = [4.0, math.inf][seed // 4 % 2]
+    plan = plan_for(points, eps, cuts=cuts, n_parts=n_parts, replication_budget=budget, k=k, msl=msl)
     again = JoinPlan.from_json(plan.to_json())
     assert again.to_json() == plan.to_json()
     ids = np.arange(n, dtype=np.int64)
@@ -76,7 +78,8 @@ def test_replicate__gives_the_same_for_any_division_of_the_input(cuts, kind, d, 
     points, eps = twin.awkward_points(kind, 40, d, seed)
     random = np.random.default_rng(seed)
     ids = random.permutation(40).astype(np.int64)
-    plan = plan_join(points[:25], ids[:25], 40, eps, EUCLIDEAN, Cuts(cuts, n_parts=5, k=2))
+    wished = Cuts(cuts, n_parts=5, k=[2, None][seed % 2])
+    plan = plan_join(points[:25], ids[:25], 40, eps, EUCLIDEAN, wished)
 
     def rows_of(chosen):
         rows = replicate(points[chosen], ids[chosen], plan)
@@ -101,7 +104,8 @@ def test_plan_join__on_any_sample_is_exact_for_all_rows(cuts, kind, m, seed):
     points, eps = twin.awkward_points(kind, 45, 3, seed)
     sample = np.random.default_rng(seed).permutation(45)[:m]
     ids = np.arange(45, dtype=np.int64)
-    plan = plan_join(points[sample], ids[sample], 45, eps, EUCLIDEAN, Cuts(cuts, n_parts=6, k=3, msl=3))
+    k, msl = [(3, 3), (None, None), (3, None), (None, 3)][seed % 4]
+    plan = plan_join(points[sample], ids[sample], 45, eps, EUCLIDEAN, Cuts(cuts, n_parts=6, k=k, msl=msl))
     assert sorted(join(points, ids, plan)) == sorted(twin.brute_force(points, eps))
 
 
@@ -190,6 +194,95 @@ def test_plan_join__cuts_what_no_axis_can_cut_by_hash():
     assert counters["candidates"] == 4950
 
 
+def clustered(n, d, seed):
+    random = np.random.default_rng(seed)
+    return random.random((6, d))[random.integers(0, 6, n)] + random.normal(size=(n, d)) * 0.02
+
+
+SMALL_SETS = {  # points, eps, what is chosen when each row stands for 1 and for 100
+    "a square": (np.random.default_rng(0).random((200, 2)), 0.03, [(1, 0), (2, 3)]),
+    "uniform 8-d": (np.random.default_rng(1).random((60, 8)), 0.11, [(0, 0), (2, 0)]),
+    "clusters 16-d": (clustered(40, 16, 2), 0.05, [(0, 0), (2, 0)]),
+    "copies": (np.repeat(np.random.default_rng(3).random((40, 3)), 3, axis=0), 0.05, [(0, 0), (2, 1)]),
+}
+
+
+@pytest.mark.parametrize("name", SMALL_SETS)
+def test_plan_join__chooses_the_rule_of_least_work(name):
+    points, eps, expected = SMALL_SETS[name]
+    n, d = points.shape
+    all_work = [
+        (twin.gess(points, eps * (1 + 1e-12), k, msl, 4), k, msl)
+        for k in range(min(d, 5) + 1)
+        for msl in (range(5) if k else (0,))
+    ]
+    for scale, chosen in zip((1, 100), expected, strict=True):
+        _, k, msl, rows, comparisons = min(
+            (250 * work.rows * scale + 2.5 * work.comparisons * scale**2, k, msl, work.rows, work.comparisons)
+            for work, k, msl in all_work
+            if work.rows <= (1 + 3 * 0.9) * n
+        )
+        plan = plan_join(points, np.arange(n), n * scale, eps, EUCLIDEAN, Cuts("regular"))
+        assert (k, msl) == chosen
+        assert str(plan.rule) == f"k<={k} and level<={msl}"
+        assert plan.expected_rows == pytest.approx(rows * scale)
+        assert plan.expected_candidates == comparisons * scale**2
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [({"k": 1}, "k<=1 and"), ({"msl": 3}, "and level<=3"), ({"k": 0}, "k<=0 and level<=0")],
+)
+def test_plan_join__keeps_a_given_k_or_msl(given, found):
+    points = np.random.default_rng(0).random((2000, 3))
+    plan = plan_for(points, 0.02, cuts="regular", **given)
+    assert found in str(plan.rule)
+    free = plan_for(points, 0.02, cuts="regular")
+    assert found not in str(free.rule)
+    assert "k<=5" not in str(free.rule)  # of three dimensions
+    both = plan_for(points, 0.02, cuts="regular", k=4, msl=7)
+    assert str(both.rule) == "k<=4 and level<=7"
+    assert str(plan_for(points, 0.02, cuts="regular", rule="k<=2").rule) == "k<=2"
+
+
+@pytest.mark.parametrize("n_parts", [1, 16, 300])
+@pytest.mark.parametrize("budget", [1.0, 1.3, 2.0, 4.0, math.inf])
+def test_plan_join__chooses_a_rule_within_the_budget_carried_rows_included(budget, n_parts):
+    points = np.random.default_rng(0).random((1500, 5))
+    plan = plan_for(points, 0.12, cuts="regular", n_parts=n_parts, replication_budget=budget)
+    rows = replicate(points, np.arange(1500), plan)
+    assert len(rows.row) == plan.expected_rows
+    assert len(rows.row) <= (1 + (budget - 1) * 0.9) * 1500
+    assert np.bincount(rows.row, minlength=1500).min() >= 1
+    assert plan.n_parts > 1 or n_parts == 1 or budget < 2
+
+
+def test_plan_join__chooses_among_all_rules_that_fit_when_parts_carry_rows():
+    points = np.random.default_rng(0).random((800, 3))
+    options = []
+    for k in range(4):
+        for msl in range(4) if k else [0]:
+            plan = plan_for(points, 0.05, cuts="regular", n_parts=9, k=k, msl=msl)
+            if plan.expected_rows <= (1 + 3 * 0.9) * 800:
+                work = 250 * plan.expected_rows + 2.5 * plan.expected_candidates
+                options.append((work, k, msl, plan.to_json()))
+    assert plan_for(points, 0.05, cuts="regular", n_parts=9).to_json() == min(options)[-1]
+    assert min(options)[1] > 0
+
+
+def test_plan_join__chooses_a_rule_on_some_rows_of_a_large_sample():
+    points = np.random.default_rng(0).random((12_000, 4))
+    first, second = (plan_for(points, 0.04, cuts="regular", seed=3) for _ in range(2))
+    assert first.to_json() == second.to_json()
+    assert first.sample_rows == 12_000
+    by_hand = [
+        plan_for(points, 0.04, cuts="regular", k=k, msl=msl)
+        for k, msl in itertools.product((1, 2, 3), (1, 2))
+    ]
+    work = [250 * plan.expected_rows + 2.5 * plan.expected_candidates for plan in (first, *by_hand)]
+    assert work[0] <= 1.1 * min(work)
+
+
 def test_replicate__names_the_coordinates_it_wants():
     plan = plan_for(np.zeros((3, 2)), 0.1)
     with pytest.raises(ArgumentError, match=r"points must be \(n, 2\)"):
@@ -202,3 +295,23 @@ def test_plan_join__of_a_space_wider_than_a_float_is_exact():
     for cuts in ("planned", "regular"):
         plan = plan_for(points, 1.0, cuts=cuts, n_parts=2)
         assert join(points, np.arange(3), plan) == [(1, 2)]
+
+
+@pytest.mark.parametrize("kind", ["planned", "regular"])
+def test_plan_join__makes_more_parts_until_none_is_too_large(kind: str) -> None:
+    points = np.random.default_rng(9).random((4000, 2)) ** 3  # dense at one corner
+    ids = np.arange(4000)
+    wish = Cuts(kind, n_parts=2, replication_budget=8.0)
+    free = plan_join(points, ids, 40_000, 0.002, EUCLIDEAN, wish)
+    held = plan_join(points, ids, 40_000, 0.002, EUCLIDEAN, replace(wish, most_part_rows=3000))
+    largest = np.bincount(replicate(points, ids, held).part).max() * 10
+    assert free.n_parts == 2
+    assert held.n_parts > 40_000 / 3000
+    assert held.expected_part_rows == largest <= 3000 < free.expected_part_rows
+
+
+def test_plan_join__refuses_parts_that_the_budget_does_not_allow() -> None:
+    points = np.full((500, 2), 0.5)  # cut by the hash of the id alone, which carries rows
+    wish = Cuts(n_parts=2, replication_budget=1.5, most_part_rows=100)
+    with pytest.raises(BudgetError, match="the largest of . parts would have about .* rows, 100 are allowed"):
+        plan_join(points, np.arange(500), 500, 0.1, EUCLIDEAN, wish)

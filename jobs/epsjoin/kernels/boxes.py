@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.codes import cube_lower, cube_upper
-from epsjoin.kernels.cuts import AssignedRows, CutTree, GrownTree, make_tree
+from epsjoin.kernels.cuts import AssignedRows, CutTree, make_tree
 from epsjoin.kernels.distances import (
     CHEBYSHEV,
     COSINE,
@@ -349,6 +349,20 @@ def _best_cut(sample: _Sample, leaf: _Leaf, room: float) -> tuple[int, float, _L
     return best
 
 
+class GrownBoxTree(NamedTuple):
+    """A tree fitted to a sample of boxes, and what the sample becomes under it.
+
+    Parameters
+    ----------
+    tree, n_parts, rows, candidates : see :class:`epsjoin.kernels.cuts.GrownTree`.
+    """
+
+    tree: CutTree
+    n_parts: int
+    rows: int
+    candidates: float
+
+
 def grow_box_tree(
     cubes: Cubes,
     is_right: NDArray[np.bool_],
@@ -358,7 +372,7 @@ def grow_box_tree(
     row_cost: float,
     candidate_cost: float,
     max_rows: float,
-) -> GrownTree:
+) -> GrownBoxTree:
     """Fit a tree of cuts to a sample: always cut the leaf with the most work, as long as cuts save work.
 
     Parameters
@@ -372,7 +386,7 @@ def grow_box_tree(
 
     Returns
     -------
-    GrownTree
+    GrownBoxTree
         The same for the same arguments. Node 0 is the root; the i-th cut, from 0, has the children 2i + 1 and
         2i + 2, so that the first cuts alone are a tree as well: :func:`prune_tree`.
 
@@ -408,7 +422,7 @@ def grow_box_tree(
             position.append(0.0)
             left.append(-1)
             right.append(-1)
-    return GrownTree(make_tree(axis, position, left, right), n_cuts + 1, rows, candidates)
+    return GrownBoxTree(make_tree(axis, position, left, right), n_cuts + 1, rows, candidates)
 
 
 def prune_tree(tree: CutTree, n_cuts: int) -> CutTree:

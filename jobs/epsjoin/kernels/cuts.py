@@ -177,22 +177,28 @@ class GrownTree(NamedTuple):
     ----------
     tree : the cuts.
     n_parts : leaves; parts are numbered from left to right.
+    work : (n_parts,) float64, estimated work of each part, in the unit of the costs.
     rows : rows of the sample in all parts.
     candidates : pairs of them that the window sweeps would look at.
     """
 
     tree: CutTree
     n_parts: int
+    work: NDArray[np.float64]
     rows: int
     candidates: float
 
 
 class _Leaf(NamedTuple):
-    """Rows of the sample at a leaf: index, whether below its hash bound, whether at home here (mask 0)."""
+    """Rows of the sample at a leaf: index, whether below its hash bound, whether at home here (mask 0).
+
+    ``decided`` (rows,) float64: pairs that will be decided here, each shared by both rows' homes.
+    """
 
     row: NDArray[np.int64]
     is_carried: NDArray[np.bool_]
     is_home: NDArray[np.bool_]
+    decided: NDArray[np.float64]
     candidates: NDArray[np.int64]
     work: float
 
@@ -207,7 +213,7 @@ class _Cut(NamedTuple):
 
 
 class _Sample(NamedTuple):
-    """What the planner knows: the sample, the rows each one stands for, what rows and candidates cost."""
+    """What the planner knows: the sample, the rows each one stands for, what rows and pairs of it cost."""
 
     embedded: NDArray[np.float64]
     hashes: NDArray[np.float64]
@@ -216,24 +222,35 @@ class _Sample(NamedTuple):
     n_grid: int
     row_cost: float
     candidate_cost: float
+    decision_cost: float
+    move_cost: float
 
 
 _TRIED_AXES = 16  # by falling variance: a cut on a flat axis crosses every cube
 _MANY_CROSSED = 0.3  # share of crossed cubes from which a cut by hash may be cheaper
 _LOOKED_LEAVES = 64  # for the estimate of all candidates
-_HASH_SHARE = 0.7  # left of a hash cut: 0.7² of the pairs are left, the rest right, about half each
+_LARGEST_SHARE = 0.3  # of all work in rating a cut: what the largest part would take if all took as long
+_STUCK_SHARE = 0.75  # of a leaf that stays: cutting smaller ones adds rows, and that one is waited for anyway
 
 
 def _make_leaf(
-    sample: _Sample, row: NDArray[np.int64], is_carried: NDArray[np.bool_], is_home: NDArray[np.bool_]
+    sample: _Sample,
+    row: NDArray[np.int64],
+    is_carried: NDArray[np.bool_],
+    is_home: NDArray[np.bool_],
+    decided: NDArray[np.float64],
 ) -> _Leaf:
     candidates = np.zeros(len(row), np.int64)
     if len(row) > 1:
         values = sample.embedded[row]
         simple = simple_projection(values, sample.norm, sample.n_grid)
         candidates = row_candidates(values, is_carried, sample.eps, simple)
-    work = sample.row_cost * len(row) + sample.candidate_cost * float(candidates.sum())
-    return _Leaf(row, is_carried, is_home, candidates, work)
+    work = (
+        sample.row_cost * len(row)
+        + sample.candidate_cost * float(candidates.sum())
+        + sample.decision_cost * float(decided.sum())
+    )
+    return _Leaf(row, is_carried, is_home, decided, candidates, work)
 
 
 def _balanced_position(
@@ -257,41 +274,92 @@ def _divide(sample: _Sample, leaf: _Leaf, axis: int, position: float) -> _Cut:
         is_left = sample.hashes[leaf.row] < position
         is_right = np.ones(len(leaf.row), np.bool_)
         carried = leaf.is_carried | is_left
+        carried_share = _carried_share(leaf)
+        share = float(np.count_nonzero(is_left & leaf.is_home) / np.count_nonzero(leaf.is_home))
+        left_factor = (carried_share + share / 2.0) / (carried_share + 0.5)
+        right_factor = (1.0 - share * left_factor) / (1.0 - share) if share < 1.0 else 0.0
     else:
         lower, upper = cube_sides(np.ascontiguousarray(sample.embedded[leaf.row, axis]), sample.eps / 2.0)
         is_left = lower < position
         is_right = upper >= position
         carried = leaf.is_carried
-    left = _make_leaf(sample, leaf.row[is_left], leaf.is_carried[is_left], leaf.is_home[is_left])
-    home = leaf.is_home & ~is_left
-    right = _make_leaf(sample, leaf.row[is_right], carried[is_right], home[is_right])
+        left_factor = right_factor = 1.0
+    decided = leaf.decided * left_factor
+    left = _make_leaf(
+        sample, leaf.row[is_left], leaf.is_carried[is_left], leaf.is_home[is_left], decided[is_left]
+    )
+    is_home = leaf.is_home & ~is_left
+    decided = np.where(is_home, leaf.decided * right_factor, 0.0)
+    right = _make_leaf(sample, leaf.row[is_right], carried[is_right], is_home[is_right], decided[is_right])
     return _Cut(axis, position, left, right)
 
 
-def _best_cut(sample: _Sample, leaf: _Leaf, used: set[int], room: float) -> _Cut | None:
-    """Give the cut with the least work, or None when no cut makes the larger side cheaper than the leaf.
+def _carried_share(leaf: _Leaf) -> float:
+    """Carried rows of a leaf for each of its own."""
+    carried = int(np.count_nonzero(leaf.is_carried))
+    return float(carried / max(1, len(leaf.row) - carried))
 
+
+def _hash_share(leaf: _Leaf, share: float) -> float:
+    """Own rows that must be left of a hash cut for this share of the pairs to be left.
+
+    Of N own rows the left ones, fN, are compared with C carried ones and with each other: f C N + (f N)² / 2
+    of C N + N² / 2 pairs; the right ones with all rows.
+    """
+    c = _carried_share(leaf)
+    return float(np.sqrt(c * c + share * (2.0 * c + 1.0)) - c)
+
+
+def _score(sample: _Sample, cut: _Cut, n_parts: int) -> float:
+    """Rate a cut of a leaf that is worth ``n_parts`` parts, less is better: all work, rows, the largest part.
+
+    The parts go to both sides as their work does, one at least to either; a side may be larger than its share
+    of whole parts.
+    """
+    left, right = cut.left.work, cut.right.work
+    of_left = int(min(max(round(n_parts * left / (left + right)), 1), n_parts - 1))
+    largest = max(left / of_left, right / (n_parts - of_left))
+    moved = sample.move_cost * (len(cut.left.row) + len(cut.right.row))
+    return left + right + moved + _LARGEST_SHARE * n_parts * largest
+
+
+def _best_cut(sample: _Sample, leaf: _Leaf, used: set[int], room: float, n_parts: int) -> _Cut | None:
+    """Give the best cut, or None when no cut makes the larger side cheaper than the leaf.
+
+    The leaf is worth ``n_parts`` parts, 2 at least; so a cut need not halve it.
     Tried are the two axes whose balanced cut crosses the fewest cubes, and the hash where even the
     best of them crosses many; a cut that adds more than ``room`` rows is not made.
     """
-    home = np.flatnonzero(leaf.is_home)
-    if len(home) < 2:
+    if np.count_nonzero(leaf.is_home) < 2:
         return None
-    weights = sample.row_cost + sample.candidate_cost * leaf.candidates[home].astype(np.float64)
+    share = (n_parts // 2) / n_parts
+    weights = (
+        sample.row_cost
+        + sample.candidate_cost * leaf.candidates.astype(np.float64)
+        + sample.decision_cost * leaf.decided
+    )
     tried: list[tuple[float, int, float]] = []
     for axis in axes_by_variance(sample.embedded[leaf.row])[:_TRIED_AXES].tolist():
         if len(used) >= MAX_AXES and axis not in used:
             continue
         values = np.ascontiguousarray(sample.embedded[leaf.row, axis])
         lower, upper = cube_sides(values, sample.eps / 2.0)
-        position = _balanced_position(lower[home], weights, 0.5)
+        position = _balanced_position(values, weights, share)
         if position is not None:
-            crossed = int(np.count_nonzero((lower < position) & (upper >= position)))
-            tried.append((crossed / len(leaf.row), axis, position))
+            beside = float(lower[values == position].min())  # a cut through many equal rows crosses them all
+            options = []
+            for place in (position, beside):
+                of_left, of_right = lower < place, upper >= place
+                larger = max(weights[of_left].sum() / share, weights[of_right].sum() / (1.0 - share))
+                crossed = np.count_nonzero(of_left & of_right) / len(leaf.row)
+                options.append((float(larger), float(crossed), place))
+            _, share_crossed, position = min(options, key=lambda option: option[0])
+            tried.append((share_crossed, axis, position))
     tried.sort(key=lambda option: option[0])
     del tried[2:]
     if not tried or tried[0][0] > _MANY_CROSSED:
-        position = _balanced_position(sample.hashes[leaf.row[home]], weights, _HASH_SHARE)
+        own = ~leaf.is_carried
+        position = _balanced_position(sample.hashes[leaf.row[own]], weights[own], _hash_share(leaf, share))
         if position is not None:
             tried.append((1.0, HASH_AXIS, position))
     best: _Cut | None = None
@@ -301,7 +369,7 @@ def _best_cut(sample: _Sample, leaf: _Leaf, used: set[int], room: float) -> _Cut
             continue
         if max(cut.left.work, cut.right.work) >= leaf.work:
             continue
-        if best is None or cut.left.work + cut.right.work < best.left.work + best.right.work:
+        if best is None or _score(sample, cut, n_parts) < _score(sample, best, n_parts):
             best = cut
     return best
 
@@ -313,9 +381,12 @@ def grow_tree(
     n_parts: int,
     *,
     norm: int,
+    decided: NDArray[np.float64],
     rows_per_row: float,
     row_cost: float,
     candidate_cost: float,
+    decision_cost: float,
+    move_cost: float,
     max_rows: float,
 ) -> GrownTree:
     """Fit a tree of cuts to a sample: always cut the leaf with the most estimated work.
@@ -327,8 +398,11 @@ def grow_tree(
     eps : side of a cube in embedded coordinates.
     n_parts : leaves to aim at. There are fewer when no cut helps: a leaf that cannot be cut stays a leaf.
     norm : see :class:`epsjoin.kernels.projection.Projection`.
+    decided : (m,) float64, pairs of the sample that are decided, half of each at either row; not modified.
     rows_per_row : rows that each row of the sample stands for.
-    row_cost, candidate_cost : cost of a row and of a candidate of a join, in any one unit.
+    row_cost, candidate_cost, decision_cost : cost of a row, of a candidate and of a decided pair of a join,
+        in any one unit.
+    move_cost : cost of bringing a row to its part, in the same unit; not in ``work``.
     max_rows : rows that the sample must not exceed in all leaves; may be infinite.
 
     Returns
@@ -342,18 +416,34 @@ def grow_tree(
     """
     m = len(embedded)
     n_grid = choose_projection(embedded, round(m * rows_per_row), eps, norm).projection.n_grid
-    costs = row_cost * rows_per_row, candidate_cost * rows_per_row**2
-    sample = _Sample(embedded, hashes, eps, norm, n_grid, *costs)
-    root = _make_leaf(sample, np.arange(m, dtype=np.int64), np.zeros(m, np.bool_), np.ones(m, np.bool_))
+    squared = rows_per_row**2
+    sample = _Sample(
+        embedded,
+        hashes,
+        eps,
+        norm,
+        n_grid,
+        row_cost * rows_per_row,
+        candidate_cost * squared,
+        decision_cost * squared,
+        move_cost * rows_per_row,
+    )
+    everything = np.arange(m, dtype=np.int64)
+    root = _make_leaf(sample, everything, np.zeros(m, np.bool_), np.ones(m, np.bool_), decided)
     axis, position, left, right = [HASH_AXIS], [0.0], [-1], [-1]
     open_leaves = [(-root.work, 0, root)]
     leaves: dict[int, _Leaf] = {0: root}
     used: set[int] = set()
-    rows = m
+    rows, work = m, root.work
+    stuck = 0.0  # work of the first leaf that cannot be cut, which is the largest of them
     while open_leaves and len(leaves) < n_parts:
         _, node, leaf = heapq.heappop(open_leaves)
-        cut = _best_cut(sample, leaf, used, max_rows - rows)
+        if leaf.work < _STUCK_SHARE * stuck:
+            break
+        worth = max(2, round(leaf.work * n_parts / work)) if work > 0.0 else 2
+        cut = _best_cut(sample, leaf, used, max_rows - rows, worth)
         if cut is None:
+            stuck = max(stuck, leaf.work)
             continue
         del leaves[node]
         axis[node], position[node] = cut.axis, cut.position
@@ -361,6 +451,7 @@ def grow_tree(
         if cut.axis != HASH_AXIS:
             used.add(cut.axis)
         rows += len(cut.left.row) + len(cut.right.row) - len(leaf.row)
+        work += cut.left.work + cut.right.work - leaf.work
         for child in (cut.left, cut.right):
             heapq.heappush(open_leaves, (-child.work, len(axis), child))
             leaves[len(axis)] = child
@@ -368,8 +459,12 @@ def grow_tree(
             position.append(0.0)
             left.append(-1)
             right.append(-1)
+    tree = make_tree(axis, position, left, right)
     candidates = _candidates(sample, [leaves[node] for node in sorted(leaves)], rows_per_row)
-    return GrownTree(make_tree(axis, position, left, right), len(leaves), rows, candidates)
+    of_parts = np.empty(len(leaves))
+    for node, leaf in leaves.items():
+        of_parts[tree.part[node]] = leaf.work
+    return GrownTree(tree, len(leaves), of_parts, rows, candidates)
 
 
 def _candidates(sample: _Sample, leaves: list[_Leaf], rows_per_row: float) -> float:

@@ -1,80 +1,127 @@
-"""Pairs of row numbers in one order: counted and scattered by the left row, then sorted row by row.
+"""Pairs of row numbers in one order, by two counting sorts: by the right row, then by the left.
 
-Batch by batch, so that a result of gigabytes needs room twice, not three times:
+A counting sort keeps the order of equals, so that after the second the pairs of each left row are sorted by
+their right row: linear, without a comparison. In memory, for each pair:
 
-1. :func:`count_left` counts the pairs of each left row in every batch;
-2. :func:`scatter` puts every batch's pairs to their left rows;
-3. :func:`sort_rows` sorts the few of each left row.
+1. :func:`pack` keeps it with row numbers of half the size, 16 bytes; the batch it came in can be used again.
+2. :func:`sort_by_right` forgets the right row, which its place tells: 12 bytes, while blocks are let go.
+3. :func:`sort_by_left` gives right row and distance, 16 bytes; these beside the 12 are the peak.
+4. :func:`fill_left` writes the left rows, where the 12 bytes are forgotten: 24 bytes, the result.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import njit
 
-_SHORT = 32  # rows with fewer pairs are sorted by insertion
+RowNumbers = NDArray[np.int32 | np.int64]
+
+
+class Block(NamedTuple):
+    """Pairs as they are kept until they are sorted.
+
+    Parameters
+    ----------
+    left, right : (m,) row numbers, int32 where it holds them all.
+    distance : (m,) float64.
+    """
+
+    left: RowNumbers
+    right: RowNumbers
+    distance: NDArray[np.float64]
 
 
 @njit
-def count_left(left: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
-    """Add the pairs of each left row to ``counts``, (n_left,) int64."""
-    for i in range(left.size):
-        counts[left[i]] += 1
-
-
-@njit
-def scatter(
+def pack(
     left: NDArray[np.int64],
     right: NDArray[np.int64],
+    distance: NDArray[np.float64],
+    begin: int,
+    block: Block,
+    filled: int,
+) -> int:
+    """Copy pairs from ``begin`` on behind the first ``filled`` of a block, as many as it has room for.
+
+    Parameters
+    ----------
+    left, right, distance : (m,), a batch; not modified.
+    block : modified.
+
+    Returns
+    -------
+    int
+        Pairs copied.
+    """
+    copied = min(left.size - begin, block.left.size - filled)
+    for i in range(copied):
+        block.left[filled + i] = left[begin + i]
+        block.right[filled + i] = right[begin + i]
+        block.distance[filled + i] = distance[begin + i]
+    return copied
+
+
+@njit
+def count(rows: RowNumbers, counts: NDArray[np.int64]) -> None:
+    """Add to ``counts`` how often each row comes."""
+    for i in range(rows.size):
+        counts[rows[i]] += 1
+
+
+@njit
+def sort_by_right(
+    block: Block, places: NDArray[np.int64], to_left: RowNumbers, to_distance: NDArray[np.float64]
+) -> None:
+    """Put each pair of a block to the next place of its right row.
+
+    Parameters
+    ----------
+    block : not modified.
+    places : (n_right,) int64, the next place of each right row; modified.
+    to_left, to_distance : all pairs; modified.
+    """
+    for i in range(block.right.size):
+        place = places[block.right[i]]
+        places[block.right[i]] = place + 1
+        to_left[place] = block.left[i]
+        to_distance[place] = block.distance[i]
+
+
+@njit
+def sort_by_left(
+    ends: NDArray[np.int64],
+    left: RowNumbers,
     distance: NDArray[np.float64],
     places: NDArray[np.int64],
     to_right: NDArray[np.int64],
     to_distance: NDArray[np.float64],
 ) -> None:
-    """Put each pair to the next place of its left row.
+    """Put each pair to the next place of its left row, in the order of the right rows.
 
     Parameters
     ----------
-    left, right, distance : (m,) int64, int64, float64, a batch; not modified.
+    ends : (n_right,) int64, where the pairs of each right row end; they begin where those before end.
+    left, distance : all pairs in the order of their right rows; not modified.
     places : (n_left,) int64, the next place of each left row; modified.
-    to_right, to_distance : the whole result; modified.
+    to_right, to_distance : the result; modified.
     """
-    for i in range(left.size):
-        place = places[left[i]]
-        places[left[i]] = place + 1
-        to_right[place] = right[i]
-        to_distance[place] = distance[i]
+    i = 0
+    for row in range(ends.size):
+        while i < ends[row]:
+            place = places[left[i]]
+            places[left[i]] = place + 1
+            to_right[place] = row
+            to_distance[place] = distance[i]
+            i += 1
 
 
 @njit
-def sort_rows(
-    starts: NDArray[np.int64],
-    left: NDArray[np.int64],
-    right: NDArray[np.int64],
-    distance: NDArray[np.float64],
-) -> None:
-    """Sort the pairs of each left row i, at ``starts[i]`` to ``starts[i + 1]``, by ``right``; fill ``left``.
-
-    O(m) for rows with few pairs each, O(m log m) expected.
-    """
-    for row in range(starts.size - 1):
-        begin = starts[row]
-        end = starts[row + 1]
-        left[begin:end] = row
-        if end - begin > _SHORT:
-            order = np.argsort(right[begin:end])
-            right[begin:end] = right[begin:end][order]
-            distance[begin:end] = distance[begin:end][order]
-            continue
-        for i in range(begin + 1, end):
-            value = right[i]
-            carried = distance[i]
-            j = i
-            while j > begin and right[j - 1] > value:
-                right[j] = right[j - 1]
-                distance[j] = distance[j - 1]
-                j -= 1
-            right[j] = value
-            distance[j] = carried
+def fill_left(ends: NDArray[np.int64], left: NDArray[np.int64]) -> None:
+    """Write the number of each left row to its places; ``ends``: (n_left,) int64, where they end."""
+    begin = np.int64(0)
+    for row in range(ends.size):
+        left[begin : ends[row]] = row
+        begin = ends[row]

@@ -39,10 +39,16 @@ from epsjoin.kernels.sweep import CANDIDATES, DISTANCES, LARGEST_STACK, PAIRS, P
 SELF_MEETINGS = ((0, 0), (0, 1))
 TWO_TABLE_MEETINGS = ((0, 2), (0, 3), (1, 2))
 BLOCK = 32  # candidates that are filtered at once, one bit each
+# Rows of a cache line or less: copied, they share lines with the rows beside them in the sweep.
+_COPIED_DIMENSIONS = 8
 _TICKS = 64  # per eps: finer ticks save few candidates
 _MOST_CELLS = 1 << 20  # along one coordinate: rounding stays far below a cell
 _KEY_BITS = 62  # of a positive int64; a place plus or minus a window stays one, too
 _WORK_PER_CALL = 1 << 22  # blocks, and distances of 8 dimensions: tenths of a second, then a caller may stop
+# Times a power of two, this number has in its upper five of 32 bits what tells which power (de Bruijn).
+_DE_BRUIJN = 0x077CB531
+_LANES = np.empty(BLOCK, np.int64)
+_LANES[[((1 << lane) * _DE_BRUIJN & 0xFFFFFFFF) >> 27 for lane in range(BLOCK)]] = range(BLOCK)
 _STEP, _ROW, _FIRST, _LAST, _CANDIDATE, _DONE = range(6)
 
 
@@ -51,7 +57,8 @@ class WindowRows(NamedTuple):
 
     Parameters
     ----------
-    points : (n, d) float64, coordinates as they came.
+    points : (m, d) float64, coordinates as they came.
+    row : (n,) int64, where in ``points`` each row is.
     near : (f * stride,) float32, filter coordinates in units of the reach, one after the other.
     stride : n + ``BLOCK``; a block may be read beyond the last row.
     n_coordinates : f, 2, 4 or 8.
@@ -66,6 +73,7 @@ class WindowRows(NamedTuple):
     """
 
     points: NDArray[np.float64]
+    row: NDArray[np.int64]
     near: NDArray[np.float32]
     stride: int
     n_coordinates: int
@@ -211,7 +219,10 @@ def window_rows(
 
     Notes
     -----
-    O(n log n + n d). Memory: a copy of the points, 4 bytes per filter coordinate, 32 bytes per row.
+    O(n log n + n d). Memory: 4 bytes per filter coordinate and 40 bytes per row; points of at most eight
+    dimensions are copied in the order of the sweep. Longer ones are read where they are, and must not change
+    before the sweep ends: few rows are looked at after the filter, and a copy comes from memory, not from
+    the cache, twice.
     """
     carried = (mask & 1).astype(np.int8)
     group = carried if is_right is None else carried + np.int8(2) * is_right.astype(np.int8)
@@ -220,9 +231,11 @@ def window_rows(
         group, meetings = np.empty(0, np.int8), ((0, 0),)
     coordinates, reach = project(embedded, projection, projection.n_grid + 1, eps)
     keys = sort_keys(coordinates, projection.n_grid, group, meetings)
+    is_copied = points.shape[1] <= _COPIED_DIMENSIONS
     near, largest = filter_coordinates(embedded, keys.row, projection, reach, BLOCK)
     return WindowRows(
-        points=points[keys.row],
+        points=points[keys.row] if is_copied else points,
+        row=np.arange(len(points)) if is_copied else keys.row,
         near=near,
         stride=len(points) + BLOCK,
         n_coordinates=projection.n_filter,
@@ -358,7 +371,12 @@ def window_sweep(
     )
     written = 0
     work = 0
-    price = 1 + points.shape[1] // 8
+    distances = 0
+    # Names for what the innermost loop needs: taken out of the tuples there, it costs twice as much.
+    at, mask, ids, is_self, metric = rows.row, rows.mask, rows.ids, rows.is_self, decision.metric
+    to_left, to_right, to_distance = batch.left, batch.right, batch.distance
+    n_dimensions = points.shape[1]
+    price = 1 + n_dimensions // 8
     while step < rows.passes.shape[0]:
         begin = max(chunk_begin, rows.passes[step, 0])
         end = min(chunk_end, rows.passes[step, 1])
@@ -394,6 +412,7 @@ def window_sweep(
                     state[_FIRST] = first
                     state[_LAST] = last
                     state[_CANDIDATE] = candidate
+                    counters[DISTANCES] += distances
                     counters[PAIRS] += written
                     return written
                 work += 1
@@ -418,25 +437,37 @@ def window_sweep(
                     bits = _maximum_4(near, stride, candidate, row, bound)
                 else:
                     bits = _maximum_2(near, stride, candidate, row, bound)
-                if bits != 0:
-                    for other in range(candidate, min(candidate + BLOCK, last)):
-                        if (bits >> (other - candidate)) & 1 and (rows.mask[row] & rows.mask[other]) == 0:
-                            counters[DISTANCES] += 1
-                            work += price
-                            if decision.metric == EUCLIDEAN:  # as decide, whose call costs more than this
-                                square = squared_euclidean(points, row, points, other, decision.bound)
-                                distance = math.sqrt(square) if square <= decision.bound else -1.0
+                left_over = np.int64(bits) & 0xFFFFFFFF
+                if last - candidate < BLOCK:
+                    left_over &= (np.int64(1) << (last - candidate)) - 1
+                while left_over != 0:  # from bit to bit: whether the next lane passed, no branch can foresee
+                    other = candidate + _LANES[(((left_over & -left_over) * _DE_BRUIJN) & 0xFFFFFFFF) >> 27]
+                    left_over &= left_over - 1
+                    if (mask[row] & mask[other]) == 0:
+                        distances += 1
+                        source = at[row]
+                        target = at[other]
+                        work += price
+                        if metric == EUCLIDEAN:  # as decide, whose call costs more than this
+                            if n_dimensions <= 8:  # no more than it adds before it looks at its bound
+                                square = 0.0
+                                for j in range(n_dimensions):
+                                    gap = points[source, j] - points[target, j]
+                                    square += gap * gap
                             else:
-                                distance = decide(decision, points, row, points, other)
-                            if distance >= 0.0:
-                                left = rows.ids[row]
-                                right = rows.ids[other]
-                                if rows.is_self and left > right:
-                                    left, right = right, left
-                                batch.left[written] = left
-                                batch.right[written] = right
-                                batch.distance[written] = distance
-                                written += 1
+                                square = squared_euclidean(points, source, points, target, decision.bound)
+                            distance = math.sqrt(square) if square <= decision.bound else -1.0
+                        else:
+                            distance = decide(decision, points, source, points, target)
+                        if distance >= 0.0:
+                            left = ids[row]
+                            right = ids[other]
+                            if is_self and left > right:
+                                left, right = right, left
+                            to_left[written] = left
+                            to_right[written] = right
+                            to_distance[written] = distance
+                            written += 1
                 candidate += BLOCK
             candidate = -1
             row += 1
@@ -444,6 +475,7 @@ def window_sweep(
         step += 1
     state[_STEP] = step
     state[_DONE] = 1
+    counters[DISTANCES] += distances
     counters[PAIRS] += written
     return written
 

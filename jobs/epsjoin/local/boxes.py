@@ -222,7 +222,7 @@ def box_join(
             sample_rows=sample_rows,
             counters=counters,
         ),
-        np.shape(left[0])[0],
+        (np.shape(left[0])[0], np.shape((left if right is None else right)[0])[0]),
     )
 
 
@@ -355,7 +355,7 @@ def ball_join(
             sample_rows=sample_rows,
             counters=counters,
         ),
-        np.shape(points)[0],
+        (np.shape(points)[0], np.shape(points if right is None else right)[0]),
     )
 
 

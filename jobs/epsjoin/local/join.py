@@ -92,7 +92,8 @@ def self_join(
 
     Notes
     -----
-    About 2 d + 8 numbers of memory per point besides the pairs (24 bytes each, twice while they are sorted).
+    At most 17 numbers of memory per point, and d more where d is at most 8. Besides, the pairs: 24 bytes
+    each, 28 while they are sorted (more with ``ids``).
 
     Examples
     --------
@@ -101,7 +102,9 @@ def self_join(
     ([0], [1], [5.0])
     """
     task = _Task.of(points, None, eps, metric, weights, ids, n_jobs, max_pairs, cuts, progress, counters)
-    return collect(task.batches(1 << 18, "self_join"), None if ids is not None else len(task.points))
+    return collect(
+        task.batches(1 << 18, "self_join"), None if ids is not None else (task.n_left, task.n_left)
+    )
 
 
 def iter_self_join(
@@ -128,7 +131,8 @@ def iter_self_join(
     Yields
     ------
     Pairs
-        In an order that depends on nothing but the arguments; ``left < right``; never empty.
+        In an order that depends on nothing but the arguments; ``left < right``; never empty. The points must
+        not change before the last.
 
     Raises
     ------
@@ -226,7 +230,7 @@ def join(
             for batch in batches:
                 has_partner[batch.left] = True
         return Rows(np.flatnonzero(has_partner == (how == "semi")))
-    pairs = collect(batches, task.n_left)
+    pairs = collect(batches, (task.n_left, task.n_right))
     alone = _alone(how, _marked(task.n_left, pairs.left), _marked(task.n_right, pairs.right))
     return Pairs(*(np.concatenate(column) for column in zip(pairs, alone, strict=True)))
 

@@ -6,15 +6,15 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from epsjoin.kernels import sweep, window
+from epsjoin.kernels import pairs, sweep, window
 from epsjoin.kernels.distances import Decision
-from epsjoin.kernels.pairs import count_left, scatter, sort_rows
+from epsjoin.kernels.pairs import Block
 from epsjoin.kernels.sweep import PairBatch, StackRows
 from epsjoin.kernels.window import BLOCK, WindowRows
 from epsjoin.local.columns import check_count
@@ -22,6 +22,9 @@ from epsjoin.local.columns import check_count
 _CHUNK_ROWS = 8192  # rows and their neighbours in the grid then stay in a core's cache
 _FEW_CHUNKS, _LEAST_ROWS = 16, 1024  # of fewer rows: so that threads have work, and progress is seen
 _AHEAD = 2  # chunks per thread that may be done before they are asked for
+# Pairs that are kept together until they are sorted. Memory of large arrays goes back to the system at once.
+_LEAST_BLOCK, _LARGEST_BLOCK = 1 << 14, 1 << 24
+_INT32_ROWS = 1 << 31  # so many rows have numbers that int32 holds
 
 
 class Pairs(NamedTuple):
@@ -47,33 +50,72 @@ class Pairs(NamedTuple):
 Counters = dict[str, int]
 
 
-def collect(batches: Iterator[Pairs], n_left: int | None = None) -> Pairs:
+def collect(batches: Iterator[Pairs], n_rows: tuple[int, int] | None = None) -> Pairs:
     """Give all batches as one, sorted by (left, right).
 
     Parameters
     ----------
     batches : every pair once.
-    n_left : where ``left`` are row numbers, how many there are: sorting then takes linear time.
+    n_rows : where ``left`` and ``right`` are row numbers, how many rows there are at either side: sorting
+        then takes linear time, and at most a sixth more memory than the result.
     """
-    collected = _taken_all(batches)
-    if n_left is None:
-        columns = zip(*collected, strict=True) if collected else ((np.empty(0, np.int64),),) * 3
-        left, right, distance = (np.concatenate(column) for column in columns)
-        order = np.lexsort((right, left))
-        return Pairs(left[order], right[order], distance[order].astype(np.float64, copy=False))
-    counts = np.zeros(n_left, np.int64)
-    for batch in collected:
-        count_left(batch.left, counts)
-    starts = np.concatenate(([0], np.cumsum(counts)))
-    # zeros, not empty: for that NumPy asks for huge pages, for which the kernel may first have to make room
-    left, right = np.zeros(starts[-1], np.int64), np.zeros(starts[-1], np.int64)
-    distance = np.zeros(starts[-1])
-    places = starts[:-1].copy()
-    collected.reverse()
-    while collected:  # each batch is forgotten once its pairs are in their place
-        scatter(*collected.pop(), places, right, distance)
-    sort_rows(starts, left, right, distance)
+    if n_rows is not None:
+        return _sorted_rows(batches, *n_rows)
+    with _closed(batches):
+        collected = list(batches)
+    columns = zip(*collected, strict=True) if collected else ((np.empty(0, np.int64),),) * 3
+    left, right, distance = (np.concatenate(column) for column in columns)
+    order = np.lexsort((right, left))
+    return Pairs(left[order], right[order], distance[order].astype(np.float64, copy=False))
+
+
+def _sorted_rows(batches: Iterator[Pairs], n_left: int, n_right: int) -> Pairs:
+    """As :func:`collect`, in the four steps of :mod:`epsjoin.kernels.pairs`."""
+    dtype: type[np.int32 | np.int64] = np.int32 if max(n_left, n_right) <= _INT32_ROWS else np.int64
+    blocks = _packed(batches, dtype)
+    m = sum(len(block.left) for block in blocks)
+    left_places, right_places = np.zeros(n_left, np.int64), np.zeros(n_right, np.int64)
+    for number in range(len(blocks)):  # no name for a block, which would keep it
+        pairs.count(blocks[number].left, left_places)
+        pairs.count(blocks[number].right, right_places)
+    _to_first_places(left_places)
+    _to_first_places(right_places)
+    of_right, its_distance = np.empty(m, dtype), np.empty(m)
+    while blocks:
+        pairs.sort_by_right(blocks.pop(), right_places, of_right, its_distance)
+    right, distance = np.empty(m, np.int64), np.empty(m)
+    pairs.sort_by_left(right_places, of_right, its_distance, left_places, right, distance)
+    del of_right, its_distance  # before the left rows take as much
+    left = np.empty(m, np.int64)
+    pairs.fill_left(left_places, left)
     return Pairs(left, right, distance)
+
+
+def _packed(batches: Iterator[Pairs], dtype: type[np.int32 | np.int64]) -> list[Block]:
+    """All pairs in blocks that are full, but for the last."""
+    blocks: list[Block] = []
+    room = filled = 0
+    with _closed(batches):
+        for batch in batches:
+            begin = 0
+            while begin < len(batch.left):
+                if filled == room:  # ever larger blocks: few pairs need little, many have huge pages
+                    room = min(max(2 * room, _LEAST_BLOCK), _LARGEST_BLOCK)
+                    filled = 0
+                    blocks.append(Block(np.empty(room, dtype), np.empty(room, dtype), np.empty(room)))
+                copied = pairs.pack(*batch, begin, blocks[-1], filled)
+                begin += copied
+                filled += copied
+    if blocks:
+        last = blocks[-1]
+        blocks[-1] = Block(last.left[:filled], last.right[:filled], last.distance[:filled])
+    return blocks
+
+
+def _to_first_places(counts: NDArray[np.int64]) -> None:
+    """Make of the pairs of each row the place of its first."""
+    counts[1:] = np.cumsum(counts)[:-1]
+    counts[:1] = 0
 
 
 def add_counts(counters: Counters, **values: int) -> None:
@@ -85,10 +127,11 @@ def add_counts(counters: Counters, **values: int) -> None:
             counters[name] = counters.get(name, 0) + value
 
 
-def _taken_all(batches: Iterator[Pairs]) -> list[Pairs]:
-    """All batches; a generator that fails is closed at once, not when its traceback is forgotten."""
+@contextmanager
+def _closed(batches: Iterator[Pairs]) -> Iterator[None]:
+    """A generator that fails is closed at once, not when its traceback is forgotten."""
     try:
-        return list(batches)
+        yield
     finally:
         if isinstance(batches, Generator):
             batches.close()
@@ -155,10 +198,10 @@ def sweep_window(
     else:
         swept = _in_threads(rows, decision, batch_rows, chunks, n_jobs)
     with closing(swept):  # an error's traceback would keep its threads alive
-        for number, (pairs, counts) in swept:
+        for number, (found, counts) in swept:
             add_counts(counters, **dict(zip(_NAMES, counts.tolist(), strict=True)))
-            if len(pairs.left):
-                yield pairs
+            if len(found.left):
+                yield found
             if show is not None and chunks:
                 show(number / len(chunks))
 

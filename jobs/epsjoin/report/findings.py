@@ -40,7 +40,7 @@ class Findings:
     epsilon : the row of ``epsilon``; empty where there is none.
     curve_radius, curve_pairs, curve_in_fit : (m,) float64, float64, bool; ``epsilon_curve`` by ascending
         radius. m may be 0.
-    plan : the row of ``join_plan`` (kind, n_parts, sample_rows, expected_rows,
+    plan : the row of ``join_plan`` (kind, split_rule, n_parts, sample_rows, expected_rows,
         expected_candidates, expected_pairs); empty where there is none.
     n_replicas, n_candidates : the measured sides of the plan's expectations; ``None`` where
         they were not counted.

@@ -1,0 +1,165 @@
+"""``make bench-parts``: is the work of a join spread evenly over its parts, and do the parts hold few rows.
+
+Each set is cut into 16 planned parts, as from a sample of 20,000 rows, and every part joined alone, on one
+thread: the CPU's time, and what was counted. ``--fit`` prints what a row, a candidate and a decision cost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from epsjoin import get_metric
+from epsjoin.kernels.choice import choose_projection
+from epsjoin.kernels.cuts import HASH_AXIS
+from epsjoin.local.plan import Cuts, JoinPlan, Replicas, grow_parts, join_part, plan_join, replicate
+
+from .page import count, machine, put, table
+from .sets import SETS, SKEWED, Points, Set
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+BEGIN, END = "<!-- parts:begin -->", "<!-- parts:end -->"
+N_PARTS = 16
+ROUNDS = 2  # of each part the faster counts: other programs only make it slower
+
+
+class Part(NamedTuple):
+    """One part: CPU seconds of its join, the work that was expected in nanoseconds, what was counted."""
+
+    seconds: float
+    expected: float
+    rows: int
+    candidates: int
+    distances: int
+    pairs: int
+
+
+class Cut(NamedTuple):
+    """A set in parts."""
+
+    name: str
+    n_points: int
+    n_embedded: int
+    n_hash_cuts: int
+    plan_seconds: float
+    parts: list[Part]
+
+
+def measure(chosen: Set, n_parts: int = N_PARTS, rounds: int = ROUNDS) -> Cut:
+    """Plan, replicate, and join each part alone."""
+    points, eps = chosen.make(), chosen.eps
+    assert eps is not None
+    n = len(points)
+    metric, cuts, ids = get_metric(chosen.metric), Cuts(n_parts=n_parts), np.arange(n)
+    sample = cuts.sample(n)
+    plan_join(points[sample[:500]], sample[:500], n, eps, metric, cuts)  # compiles
+    started = time.process_time()
+    plan = plan_join(points[sample], sample, n, eps, metric, cuts)
+    plan_seconds = time.process_time() - started
+    embedded = metric.embed(points[sample])
+    projection = choose_projection(embedded, len(sample), metric.embedded_eps(eps), metric.norm).projection
+    expected = grow_parts(points[sample], embedded, sample, n, eps, metric, cuts, projection).work
+    rows = replicate(points, ids, plan)
+    parts = [
+        _join(points, ids, rows, part, plan, float(expected[part]), rounds) for part in range(plan.n_parts)
+    ]
+    assert plan.tree is not None
+    hash_cuts = np.count_nonzero((plan.tree.part < 0) & (plan.tree.axis == HASH_AXIS))
+    return Cut(chosen.name, n, metric.dimensions(points.shape[1]), int(hash_cuts), plan_seconds, parts)
+
+
+def _join(
+    points: Points,
+    ids: np.ndarray,
+    rows: Replicas,
+    part: int,
+    plan: JoinPlan,
+    expected: float,
+    rounds: int,
+) -> Part:
+    here = rows.part == part
+    row, key = rows.row[here], rows.key[here]
+    own, own_ids = points[row], ids[row]
+    seconds = []
+    for _ in range(1 + rounds):  # the first warms up
+        counters: dict[str, int] = {}
+        started = time.process_time()
+        for _ in join_part(own, own_ids, key, part, plan, counters=counters):
+            pass
+        seconds.append(time.process_time() - started)
+    names = ("rows", "candidates", "distance_computations", "pairs")
+    return Part(min(seconds[1:]), expected, *(counters[name] for name in names))
+
+
+def _largest(values: list[float]) -> str:
+    return f"{max(values) / np.mean(values):.2f}"
+
+
+def row_of(cut: Cut) -> list[str]:
+    parts = cut.parts
+    return [
+        cut.name,
+        str(len(parts)),
+        f"{sum(part.rows for part in parts) / cut.n_points:.2f}",
+        _largest([part.seconds for part in parts]),
+        _largest([part.expected for part in parts]),
+        str(cut.n_hash_cuts),
+        f"{sum(part.seconds for part in parts):.2f}",
+        f"{cut.plan_seconds:.2f}",
+        count(sum(part.pairs for part in parts)),
+    ]
+
+
+HEAD = (
+    *("set", "parts", "rows per point", "largest / mean CPU", "largest / mean work expected"),
+    *("cuts by hash", "CPU s of all parts", "CPU s of the plan", "pairs"),
+)
+
+
+def fit(cuts: list[Cut]) -> str:
+    """Nanoseconds per row, coordinate of a row, candidate, decision and part: least relative squares."""
+    from scipy.optimize import nnls
+
+    parts = [(part, cut.n_embedded) for cut in cuts for part in cut.parts]
+    counts = np.array([[p.rows, p.rows * e, p.candidates, p.distances, 1.0] for p, e in parts], np.float64)
+    taken = np.array([part.seconds for part, _ in parts]) * 1e9
+    costs, _ = nnls(counts / taken[:, None], np.ones(len(taken)))
+    error = float(np.median(np.abs(counts @ costs / taken - 1.0)))
+    names = ("row", "coordinate", "candidate", "decision", "part")
+    found = ", ".join(f"{cost:.3g} per {name}" for name, cost in zip(names, costs, strict=True))
+    return f"ns: {found}; median error {error:.0%} of {len(parts)} parts"
+
+
+def main(
+    arguments: list[str] | None = None,
+    docs: Path = DOCS,
+    sets: tuple[Set, ...] = (*SETS, SKEWED),
+) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", help="one set, printed")
+    parser.add_argument("--fit", action="store_true", help="print what a row and a pair cost")
+    wished = parser.parse_args(arguments)
+    chosen = [one for one in sets if wished.only in (None, one.name)]
+    if not chosen:
+        parser.error(f"--only must be one of {', '.join(one.name for one in sets)}, not {wished.only!r}")
+    cuts = []
+    for one in chosen:
+        cuts.append(measure(one))
+        print(row_of(cuts[-1]), file=sys.stderr, flush=True)
+    text = table(HEAD, [row_of(cut) for cut in cuts])
+    if wished.fit:
+        print(fit(cuts))
+    if wished.only:
+        print("\n".join(text))
+    else:
+        put(docs / "planner.md", "\n".join([f"Measured on {machine()}.", "", *text]), (BEGIN, END))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
