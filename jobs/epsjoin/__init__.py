@@ -77,7 +77,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name."""
+    """Import a public name, or the functions on DataFrames."""
+    if name == "spark":
+        return importlib.import_module(f"{__name__}.spark")
     if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)

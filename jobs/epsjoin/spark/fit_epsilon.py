@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+
 from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError
-from epsjoin.local.fractal import EpsilonFit, fit_epsilon
+from epsjoin.local.fractal import EpsilonFit
+from epsjoin.local.fractal import fit_epsilon as fit_points
+from epsjoin.local.metric import Metric
 from epsjoin.params import RunParams
 from epsjoin.spark import tables
 from epsjoin.spark.job import Job, say
-from epsjoin.spark.sample import sample_points
+from epsjoin.spark.lineage import stamp_of_points
+from epsjoin.spark.points import points_of, stored_points
 
 
 class Choice(NamedTuple):
@@ -36,15 +44,15 @@ def choose_epsilon(job: Job) -> dict[str, float]:
         ``points`` has no slice of this run.
     """
     source, params = job.lake.source, job.params
-    points = tables.read(job.spark, job.lake, "points", job.run)
-    n_points = tables.count(job.lake, "points", job.run)
-    dimensions = len(source.coordinates)
-    _, sample = sample_points(points, n_points, params.sample_rows, params.seed, dimensions)
+    stamp = stamp_of_points(job.lake, job.run)
+    points = stored_points(job.spark, job.lake, job.run)
+    n_points = points.n
+    _, sample = points.sample(params.sample_rows, params.seed)
     max_k = max(64, params.min_pts - 1)
     fit: EpsilonFit | None = None
     note = None
     try:
-        fit = fit_epsilon(sample, source.metric, params.sample_rows, params.seed, n_points, max_k)
+        fit = fit_points(sample, source.metric, params.sample_rows, params.seed, n_points, max_k)
     except ArgumentError as error:
         note = str(error)
     choice = _choose(params, fit, note)
@@ -53,7 +61,7 @@ def choose_epsilon(job: Job) -> dict[str, float]:
         raise BudgetError(
             f"eps {choice.eps:g} {source.unit} would give about {expected_pairs:.3g} pairs, "
             f"{params.max_pairs:,} are allowed (max_pairs); "
-            f"{_largest_that_fits(fit, params.max_pairs, source.unit)}"
+            f"{largest_that_fits(fit, params.max_pairs, source.unit)}"
         )
     row: dict[str, Any] = {
         "eps": choice.eps,
@@ -81,8 +89,8 @@ def choose_epsilon(job: Job) -> dict[str, float]:
             {"radius": r, "pairs": n * scale, "in_fit": law.range_low <= r <= law.range_high}
             for r, n in zip(fit.curve.radius.tolist(), fit.curve.pairs.tolist(), strict=True)
         ]
-    tables.write_slice(job.lake, "epsilon_curve", job.run, tables.rows_of(job.lake, "epsilon_curve", curve))
-    tables.write_slice(job.lake, "epsilon", job.run, tables.rows_of(job.lake, "epsilon", [row]))
+    for table, rows in (("epsilon_curve", curve), ("epsilon", [row])):
+        tables.write_slice(job.lake, table, job.run, tables.rows_of(job.lake, table, rows), stamp)
     say(f"fit_epsilon: eps {choice.eps:g} {source.unit} ({choice.method}{_of(choice.target)})")
     if fit is not None:
         say(
@@ -117,7 +125,68 @@ def _choose(params: RunParams, fit: EpsilonFit | None, note: str | None) -> Choi
         raise DataRefusedError(f"eps cannot be chosen from these points: {error}") from error
 
 
-def _largest_that_fits(fit: EpsilonFit, max_pairs: int, unit: str) -> str:
+def fit_epsilon(
+    frame: DataFrame,
+    *,
+    columns: str | Sequence[str],
+    id: str = "id",  # noqa: A002 - what people call it
+    metric: str | Metric = "euclidean",
+    sample_rows: int = 20_000,
+    seed: int = 0,
+    max_k: int = 64,
+) -> EpsilonFit:
+    """The power law of pair counts of a frame's rows, from a sample: for choosing eps.
+
+    Parameters
+    ----------
+    frame, columns, id, metric : see :func:`epsjoin.spark.join.similarity_join`.
+    sample_rows, seed, max_k : see :func:`epsjoin.fit_epsilon`.
+
+    Returns
+    -------
+    EpsilonFit
+        Of all rows: ``expected_pairs(eps)``, ``eps_for(neighbours=...)``, ``eps_for(pairs=...)``, ...
+
+    Raises
+    ------
+    ArgumentError
+        A wrong argument or column; the points follow no power law.
+    DataRefusedError
+        A coordinate of the sample is null or not finite.
+    """
+    points = points_of(frame, columns, id)
+    _, sample = points.sample(sample_rows, seed)
+    return fit_points(sample, metric, sample_rows, seed, points.n, max_k)
+
+
+def what_fits(
+    sample: NDArray[np.float64],
+    metric: str | Metric,
+    n_points: int,
+    max_pairs: int,
+    seed: int,
+    unit: str = "",
+) -> str:
+    """The largest eps under which no more pairs are expected than allowed, in words for a refusal.
+
+    Parameters
+    ----------
+    sample : (m, d) float64, a uniform sample of the points.
+    metric : what a distance is.
+    n_points : all points.
+    max_pairs : pairs allowed.
+    seed : of the fit.
+    unit : of eps.
+    """
+    try:
+        fit = fit_points(sample, metric, len(sample), seed, n_points)
+    except ArgumentError as error:
+        return f"which eps fits cannot be told: {error}"
+    return largest_that_fits(fit, max_pairs, unit)
+
+
+def largest_that_fits(fit: EpsilonFit, max_pairs: int, unit: str) -> str:
+    """The largest eps with so many pairs, or why there is none, as the end of a sentence."""
     try:
         return f"the largest eps that fits is about {fit.eps_for(pairs=max_pairs):g} {unit}".rstrip()
     except ArgumentError as error:

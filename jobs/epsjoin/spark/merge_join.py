@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
 
 from epsjoin.errors import BudgetError, TableError
 from epsjoin.local.plan import JoinPlan, join_part
-from epsjoin.local.sweeping import Pairs
+from epsjoin.local.sweeping import Counters
 from epsjoin.spark import tables, tasks
-from epsjoin.spark.arrow import to_codes, to_matrix
+from epsjoin.spark.arrow import from_packets, to_codes, to_matrix, to_packet
+from epsjoin.spark.fit_epsilon import what_fits
 from epsjoin.spark.job import Job, say
-from epsjoin.spark.lineage import stamp_of_join
+from epsjoin.spark.lineage import read_join
+from epsjoin.spark.points import stored_points
 
-BATCH_PAIRS = 1 << 18
+BATCH_ROWS, BATCH_PAIRS = 1 << 16, 1 << 18
 
 
 class Part(NamedTuple):
@@ -35,33 +42,26 @@ def join_parts(job: Job) -> dict[str, float]:
     Raises
     ------
     BudgetError
-        More than ``max_pairs`` pairs were found.
+        More than ``max_pairs`` pairs are expected, or were found.
     TableError
         ``replicas`` has no slice of this run, or a file does not hold the rows that the log says.
     """
-    plan_row = tables.read_row(job.lake, "join_plan", job.run)
+    plan_row, stamp = read_join(job.lake, job.run)
+    if plan_row["expected_pairs"] > job.params.max_pairs:
+        raise _too_many(job, plan_row, f"{job.params.max_pairs:,} pairs are allowed")
     by_part: dict[int, list[tables.File]] = defaultdict(list)
-    stamp = stamp_of_join(job.lake, job.run)
     files = tables.files_of(job.lake, "replicas", job.run, stamp)
     for file in files:
         by_part[int(file.partition["part"])].append(file)
     parts = [Part(number, mine) for number, mine in by_part.items()]
     parts.sort(key=lambda part: (-sum(file.size for file in part.files), part.number))
     say(f"merge_join: {sum(file.rows for file in files):,} rows in {len(parts)} parts")
-    work = _joiner(
-        plan_row["plan"],
-        job.lake.location("replicas"),
-        tables.target(job.lake, "pairs", job.run, stamp),
-        len(job.lake.source.coordinates),
-        job.params.max_pairs,
-    )
+    into = tables.target(job.lake, "pairs", job.run, stamp)
+    work = make_joiner(plan_row["plan"], job.lake.location("replicas"), into, job.params.max_pairs)
     reports = tasks.collect_reports(tasks.run_tasks(job.spark, parts, work, tasks.REPORT_SCHEMA))
     counters = tasks.add_counters(reports)
     if counters["pairs"] > job.params.max_pairs:
-        raise BudgetError(
-            f"more than {job.params.max_pairs:,} pairs (max_pairs) lie within eps {plan_row['eps']:g}, "
-            f"{plan_row['expected_pairs']:,.0f} were expected; take a smaller eps, or allow more pairs"
-        )
+        raise _too_many(job, plan_row, f"more than {job.params.max_pairs:,} pairs lie")
     if counters["rows"] != sum(file.rows for file in files):
         raise TableError("the parts joined fewer rows than replicas has; run merge_join again")
     tables.commit(job.lake, "pairs", job.run, [file for report in reports for file in report.files], stamp)
@@ -73,35 +73,124 @@ def join_parts(job: Job) -> dict[str, float]:
     }
 
 
-def _joiner(
-    plan_json: str, replicas: str, pairs: tables.Target, dimensions: int, max_pairs: int
+def _too_many(job: Job, plan_row: dict[str, Any], what: str) -> BudgetError:
+    source, params = job.lake.source, job.params
+    points = stored_points(job.spark, job.lake, job.run)
+    _, sample = points.sample(params.sample_rows, params.seed)
+    fits = what_fits(sample, source.metric, points.n, params.max_pairs, params.seed, source.unit)
+    eps = f"{plan_row['eps']:g} {source.unit}".rstrip()
+    return BudgetError(
+        f"{what} within eps {eps} (max_pairs), {plan_row['expected_pairs']:,.0f} are expected; {fits}"
+    )
+
+
+PAIRS = "left_id long, right_id long, distance double"
+
+
+def join_frame(replicas: DataFrame, plan: JoinPlan, max_pairs: int, *, as_packets: bool = False) -> DataFrame:
+    """Join the packets of ``replicate_frame``; lazy, one shuffle by part.
+
+    Returns
+    -------
+    DataFrame
+        left_id, right_id (long), distance (double); or packets of them, in the column ``packet``.
+    """
+    plan_json = plan.to_json()
+
+    def join(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        # a part is a partition, of the same number
+        part, counters = context.partitionId() if context else 0, dict[str, int]()
+        plan = JoinPlan.from_json(plan_json)
+        for pairs in _join(from_packets(batches), part, plan, max_pairs, counters):
+            yield pa.record_batch({"packet": pa.array([to_packet(pairs)])}) if as_packets else pairs
+        if counters.get("pairs", 0) > max_pairs:
+            what = f"more than {max_pairs:,} pairs (max_pairs) lie within eps {plan.eps:g}"
+            raise BudgetError(f"{what} in part {part} alone")
+
+    by_part = replicas.repartitionById(plan.n_parts, "part")
+    return by_part.select("packet").mapInArrow(join, "packet binary" if as_packets else PAIRS)
+
+
+def make_joiner(
+    plan_json: str, replicas: str, pairs: tables.Target, max_pairs: int
 ) -> Callable[[Part], Iterator[pa.RecordBatch]]:
+    """A task's work on a part: read its files of ``replicas``, join, write ``pairs``, yield one report."""
+
     def join(part: Part) -> Iterator[pa.RecordBatch]:
         plan = JoinPlan.from_json(plan_json)
-        key_column = "mask" if plan.kind == "planned" else "code"
-        columns = ["id", key_column, "point"]
-        rows = pa.concat_tables([tables.read_file(replicas, file, columns) for file in part.files])
-        # rows come in the order of file names, which are random: by id, so that pairs come in one order
-        rows = rows.sort_by("id")
-        key = rows["mask"].to_numpy() if plan.kind == "planned" else to_codes(rows["code"])
-        points = to_matrix(rows["point"], dimensions)
-        counters: dict[str, int] = {}
-        batches = join_part(points, rows["id"].to_numpy(), key, part.number, plan, BATCH_PAIRS, counters)
-        written = pairs.write(_up_to(max_pairs, batches))
-        report = tasks.TaskReport(files=[written] if written else [], counters=dict(counters))
-        report.counters.setdefault("pairs", 0)
-        report.counters["rows"] = rows.num_rows
-        report.counters["largest_part_rows"] = rows.num_rows
+        columns = ["id", "mask" if plan.kind == "planned" else "code", "point"]
+        report = tasks.TaskReport()
+        began = time.perf_counter()
+        rows = (
+            batch for file in part.files for batch in tables.stream_file(replicas, file, columns, BATCH_ROWS)
+        )
+        counters: dict[str, int] = {"rows": 0, "pairs": 0}
+        found = _join(report.timed(rows, "reading"), part.number, plan, max_pairs, counters)
+        written = pairs.write(report.timed(found, "joining"))
+        report.files = [written] if written else []
+        report.counters["joining_seconds"] -= report.counters["reading_seconds"]
+        report.counters["writing_seconds"] = time.perf_counter() - began - sum(report.counters.values())
+        report.counters |= counters
+        report.counters["largest_part_rows"] = counters["rows"]
+        report.counters["bytes"] = written.size if written else 0
         yield report.to_batch()
 
     return join
 
 
-def _up_to(max_pairs: int, batches: Iterator[Pairs]) -> Iterator[pa.RecordBatch]:
-    """The batches as Arrow, until they hold enough to refuse: the files are then never committed."""
-    found = 0
-    for pairs in batches:
+class _Rows(NamedTuple):
+    """A part's rows by id, of two tables the left one's first: what :func:`join_part` takes."""
+
+    points: NDArray[np.float64]
+    ids: NDArray[np.int64]
+    key: NDArray[np.int64] | NDArray[np.uint8]
+    is_right: NDArray[np.bool_] | None
+
+
+def _in_order(read: list[pa.RecordBatch], plan: JoinPlan) -> _Rows:
+    """The rows of all shares, in an order that chance does not decide, as the order of the shares.
+
+    The shares are given up one by one: a part's points are what a worker's memory is for.
+    """
+    sides = None
+    if "is_right" in read[0].schema.names:
+        sides = np.concatenate([share["is_right"].to_numpy(zero_copy_only=False) for share in read])
+    ids = np.concatenate([share["id"].to_numpy() for share in read])
+    order = np.argsort(ids, kind="stable") if sides is None else np.lexsort((ids, sides))
+    place = np.empty(len(ids), np.int64)
+    place[order] = np.arange(len(ids))
+    points = np.empty((len(ids), plan.dimensions))
+    key: NDArray[np.int64] | NDArray[np.uint8] = np.empty(len(ids), np.int64)
+    if plan.kind != "planned":
+        key = np.empty((len(ids), plan.boundaries.shape[1]), np.uint8)
+    begin = 0
+    read.reverse()
+    while read:
+        share = read.pop()
+        here = place[begin : begin + share.num_rows]
+        points[here] = to_matrix(share["point"], plan.dimensions)
+        key[here] = share["mask"].to_numpy() if plan.kind == "planned" else to_codes(share["code"])
+        begin += share.num_rows
+    return _Rows(points, ids[order], key, None if sides is None else sides[order])
+
+
+def _join(
+    shares: Iterable[pa.RecordBatch], part: int, plan: JoinPlan, max_pairs: int, counters: Counters
+) -> Iterator[pa.RecordBatch]:
+    """Pairs of a part, whose rows come in shares, until they are enough to refuse."""
+    # Arrow's own allocator keeps what it frees to itself; the sweep's arrays need that memory
+    pa.set_memory_pool(pa.system_memory_pool())
+    read = list(shares)
+    if not read:
+        return
+    rows = _in_order(read, plan)
+    found = join_part(
+        rows.points, rows.ids, rows.key, part, plan, BATCH_PAIRS, counters, is_right=rows.is_right
+    )
+    n_pairs = 0
+    for pairs in found:
         yield pa.record_batch({"left_id": pairs.left, "right_id": pairs.right, "distance": pairs.distance})
-        found += len(pairs.left)
-        if found > max_pairs:
+        n_pairs += len(pairs.left)
+        if n_pairs > max_pairs:
             return

@@ -9,22 +9,26 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame
 
 from epsjoin.errors import BudgetError, TableError
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan import Cuts, JoinPlan, plan_join, replicate
+from epsjoin.params import RunParams
 from epsjoin.spark import tables, tasks
-from epsjoin.spark.arrow import Task, to_binary, to_matrix
+from epsjoin.spark.arrow import Task, to_binary, to_packet
+from epsjoin.spark.fit_epsilon import what_fits
 from epsjoin.spark.job import Job, say
-from epsjoin.spark.lineage import stamp_of_plan
-from epsjoin.spark.sample import sample_points
+from epsjoin.spark.lineage import stamp_of
+from epsjoin.spark.points import Points, Reading, stored_points
 
-PART_BYTES = 128 << 20
-"""A worker's memory for the rows of one part, beside what it needs for itself."""
-
+WORKER_BYTES = 340 << 20
+"""A Python worker's memory beside the rows of its part: itself, the package, batches of rows and pairs."""
 LEAST_PARTS = 8
-FLUSH_BYTES = 256 << 20
-"""A task writes its replicas out when it holds so many bytes of them."""
+SAMPLE_ROWS_PER_PART = 100
+FLUSH_BYTES = 64 << 20
+"""A task writes its replicas out, or sends them on in packets, when it holds so many bytes of them."""
 
 
 def write_replicas(job: Job) -> dict[str, float]:
@@ -41,41 +45,27 @@ def write_replicas(job: Job) -> dict[str, float]:
         ``points`` or ``epsilon`` has no slice of this run, or rows were lost on the way.
     """
     source, params = job.lake.source, job.params
-    eps = float(tables.read_row(job.lake, "epsilon", job.run)["eps"])
-    points = tables.read(job.spark, job.lake, "points", job.run)
-    n_points = tables.count(job.lake, "points", job.run)
-    metric = get_metric(source.metric)
-    dimensions = len(source.coordinates)
-    ids, sample = sample_points(points, n_points, params.sample_rows, params.seed, dimensions)
-    plan = plan_join(
-        sample,
-        ids,
-        n_points,
-        eps,
-        metric,
-        Cuts(
-            params.cuts,
-            params.n_parts or max(LEAST_PARTS, math.ceil(n_points * row_bytes(dimensions) / PART_BYTES)),
-            params.k,
-            params.msl,
-            params.replication_budget,
-            params.sample_rows,
-            params.seed,
-        ),
-    )
+    of_points = tables.files_of(job.lake, "points", job.run)
+    eps = float(tables.read_row(job.lake, "epsilon", job.run, stamp_of(of_points))["eps"])
+    points = stored_points(job.spark, job.lake, job.run)
+    n_points, dimensions = points.n, points.reading.dimensions
+    cuts = cuts_of(params, n_points, dimensions)
+    ids, sample = points.sample(cuts.sample_rows, params.seed)
+    plan = plan_join(sample, ids, n_points, eps, get_metric(source.metric), cuts)
     say(
-        f"replicate: eps {eps:g} {source.unit}, {plan.kind} cuts, {plan.n_parts} parts; expected: "
+        f"replicate: eps {eps:g} {source.unit}, {_words_for(plan)}, {plan.n_parts} parts; expected: "
         f"{plan.expected_rows:,.0f} rows, {plan.expected_pairs:,.0f} pairs"
     )
     if plan.expected_pairs > params.max_pairs:
         raise BudgetError(
-            f"about {plan.expected_pairs:,.0f} pairs are expected within eps {eps:g}, "
-            f"{params.max_pairs:,} are allowed (max_pairs); take a smaller eps, or allow more pairs"
+            f"about {plan.expected_pairs:,.0f} pairs are expected within eps "
+            + f"{eps:g} {source.unit}".rstrip()
+            + f", {params.max_pairs:,} are allowed (max_pairs); "
+            + what_fits(sample, source.metric, n_points, params.max_pairs, params.seed, source.unit)
         )
-    stamp = stamp_of_plan(job.lake, job.run, plan.to_json())
-    into = tables.target(job.lake, "replicas", job.run, stamp)
-    encoder = _encoder(plan.to_json(), into, dimensions)
-    reports = tasks.collect_reports(points.select("id", "point").mapInArrow(encoder, tasks.REPORT_SCHEMA))
+    into = tables.target(job.lake, "replicas", job.run, stamp_of(of_points, plan.to_json()))
+    encoder = make_encoder(plan.to_json(), points.reading, into)
+    reports = tasks.collect_reports(points.frame.mapInArrow(encoder, tasks.REPORT_SCHEMA))
     counters = tasks.add_counters(reports)
     refused = [sentence for report in reports for sentence in report.refused]
     if refused:
@@ -93,17 +83,57 @@ def write_replicas(job: Job) -> dict[str, float]:
         job.lake, "join_plan", job.run, tables.rows_of(job.lake, "join_plan", [_plan_row(plan, n_points)])
     )
     say(f"replicate: {counters['rows']:,.0f} rows, {counters['rows'] / n_points:.2f} per point")
-    return {**counters, "parts": plan.n_parts, "expected_rows": plan.expected_rows}
+    return {
+        **counters,
+        "parts": plan.n_parts,
+        "expected_rows": plan.expected_rows,
+        "bytes": sum(file.size for file in written),
+    }
+
+
+def cuts_of(params: RunParams, n_points: int, dimensions: int) -> Cuts:
+    """How the job cuts so many points: into parts that fit a worker, and some more for the cores."""
+    most = rows_that_fit(params.worker_memory_mb, dimensions)
+    n_parts = params.n_parts or parts_for(n_points, most)
+    return Cuts(
+        params.cuts,
+        n_parts,
+        params.k,
+        params.msl,
+        params.replication_budget,
+        max(params.sample_rows, SAMPLE_ROWS_PER_PART * n_parts),
+        params.seed,
+        most_part_rows=most,
+    )
+
+
+def parts_for(n_points: int, most_part_rows: int) -> int:
+    """Parts to aim at where nobody says how many."""
+    return max(LEAST_PARTS, math.ceil(n_points / most_part_rows))
+
+
+def rows_that_fit(worker_memory_mb: int, dimensions: int) -> int:
+    """Rows of a part that a Python worker of so much memory can join."""
+    return max(1, ((worker_memory_mb << 20) - WORKER_BYTES) // row_bytes(dimensions))
 
 
 def row_bytes(dimensions: int) -> int:
-    """Bytes of a worker's memory for one row of a part: point, embedded point, blocks, keys, order."""
-    return 16 * dimensions + 16 * math.ceil(dimensions / 4) + 80
+    """Bytes of a worker's memory for one row of a part, as measured.
+
+    The row as it is read, its point in the order of ids (up to 8 dimensions once more, in the order of the
+    sweep), keys, filter coordinates and places.
+    """
+    return (24 if dimensions <= 8 else 16) * dimensions + 210
+
+
+def _words_for(plan: JoinPlan) -> str:
+    return f"{plan.kind} cuts" if plan.rule is None else f"{plan.kind} cuts ({plan.rule})"
 
 
 def _plan_row(plan: JoinPlan, n_points: int) -> dict[str, object]:
     return {
         "kind": plan.kind,
+        "split_rule": None if plan.rule is None else str(plan.rule),
         "eps": plan.eps,
         "metric": plan.metric,
         "n_parts": plan.n_parts,
@@ -116,21 +146,62 @@ def _plan_row(plan: JoinPlan, n_points: int) -> dict[str, object]:
     }
 
 
-def _encoder(plan_json: str, into: tables.Target, dimensions: int) -> Task:
+def replicate_frame(points: Points, plan: JoinPlan, is_right: bool | None = None) -> DataFrame:
+    """Packets of rows by part: (part int, packet binary); lazy, without a shuffle.
+
+    Parameters
+    ----------
+    is_right : of two tables: whether these are the right one's points.
+    """
+    encode = _to_packets(plan.to_json(), points.reading, is_right)
+    return points.frame.mapInArrow(encode, "part int, packet binary")
+
+
+def _to_packets(plan_json: str, reading: Reading, is_right: bool | None) -> Task:
+    def encode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        plan = JoinPlan.from_json(plan_json)
+        held: dict[int, list[pa.Table]] = defaultdict(list)
+        held_bytes = 0
+        for batch in batches:
+            for part, rows in _replicas_of(*reading.arrays(batch), plan):
+                if is_right is not None:
+                    rows = rows.append_column("is_right", pa.repeat(is_right, len(rows)))
+                held[part].append(rows)
+                held_bytes += rows.nbytes
+            if held_bytes > FLUSH_BYTES:
+                yield _packets(held)
+                held_bytes = 0
+        if held:
+            yield _packets(held)
+
+    return encode
+
+
+def _packets(held: dict[int, list[pa.Table]]) -> pa.RecordBatch:
+    parts = pa.array(list(held), pa.int32())
+    packets = pa.array([to_packet(pa.concat_tables(rows)) for rows in held.values()], pa.binary())
+    held.clear()
+    return pa.record_batch({"part": parts, "packet": packets})
+
+
+def make_encoder(plan_json: str, reading: Reading, into: tables.Target) -> Task:
+    """A task's work on points: write their replicas, yield one report."""
+
     def encode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         plan = JoinPlan.from_json(plan_json)
         report = tasks.TaskReport(counters={"points": 0, "rows": 0, "replicated_points": 0})
         held: dict[int, list[pa.Table]] = defaultdict(list)
         held_bytes = 0
         try:
-            for batch in batches:
-                for part, rows in _replicas_of(batch, plan, dimensions, report):
+            for batch in report.timed(batches, "reading"):
+                replicas = _replicas_of(*reading.arrays(batch), plan, report.counters)
+                for part, rows in report.timed(replicas, "encoding"):
                     held[part].append(rows)
                     held_bytes += rows.nbytes
                 if held_bytes > FLUSH_BYTES:
-                    report.files += _flush(into, held)
+                    report.files += report.timed(_flush(into, held), "writing")
                     held_bytes = 0
-            report.files += _flush(into, held)
+            report.files += report.timed(_flush(into, held), "writing")
         except BudgetError as error:  # a refusal, not a broken task that Spark should try again
             report.refused.append(str(error))
         yield report.to_batch()
@@ -139,17 +210,19 @@ def _encoder(plan_json: str, into: tables.Target, dimensions: int) -> Task:
 
 
 def _replicas_of(
-    batch: pa.RecordBatch, plan: JoinPlan, dimensions: int, report: tasks.TaskReport
+    ids: NDArray[np.int64],
+    points: NDArray[np.float64],
+    plan: JoinPlan,
+    counters: dict[str, float] | None = None,
 ) -> Iterator[tuple[int, pa.Table]]:
-    ids = batch.column("id").to_numpy()
-    points = to_matrix(batch.column("point"), dimensions)
     replicas = replicate(points, ids, plan)
-    report.counters["points"] += len(ids)
-    report.counters["rows"] += len(replicas.row)
-    report.counters["replicated_points"] += int((np.bincount(replicas.row, minlength=len(ids)) > 1).sum())
-    bounds = np.flatnonzero(np.r_[True, replicas.part[1:] != replicas.part[:-1], True])
+    if counters is not None:
+        counters["points"] += len(ids)
+        counters["rows"] += len(replicas.row)
+        counters["replicated_points"] += int((np.bincount(replicas.row, minlength=len(ids)) > 1).sum())
     if not len(replicas.part):
         return
+    bounds = np.flatnonzero(np.r_[True, replicas.part[1:] != replicas.part[:-1], True])
     for begin, end in pairwise(bounds):
         row, key = replicas.row[begin:end], replicas.key[begin:end]
         is_planned = plan.kind == "planned"
@@ -166,7 +239,8 @@ def _replicas_of(
         )
 
 
-def _flush(into: tables.Target, held: dict[int, list[pa.Table]]) -> list[tables.File]:
-    files = [into.write(held[part], part=part) for part in sorted(held)]
-    held.clear()
-    return [file for file in files if file is not None]
+def _flush(into: tables.Target, held: dict[int, list[pa.Table]]) -> Iterator[tables.File]:
+    for part in sorted(held):
+        file = into.write(held.pop(part), part=part)
+        if file is not None:
+            yield file

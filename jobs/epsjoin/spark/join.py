@@ -1,0 +1,227 @@
+"""Similarity joins of DataFrames: a frame of points in, a frame of pairs out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from epsjoin.errors import ArgumentError, BudgetError
+from epsjoin.local.estimate import Estimate
+from epsjoin.local.estimate import estimate as estimate_points
+from epsjoin.local.join import HOW, iter_join, scale_points
+from epsjoin.local.metric import Metric, get_metric
+from epsjoin.local.plan import Cuts, JoinPlan, plan_join
+from epsjoin.params import RunParams
+from epsjoin.spark.fit_epsilon import what_fits
+from epsjoin.spark.merge_join import join_frame
+from epsjoin.spark.points import Points, points_of
+from epsjoin.spark.replicate import parts_for, replicate_frame, rows_that_fit
+
+MAX_PAIRS = 1_000_000_000
+_ENOUGH_PAIRS = 1_000_000  # of two samples: more would only take longer
+
+
+def similarity_join(
+    left: DataFrame,
+    right: DataFrame | None = None,
+    *,
+    eps: float | ArrayLike,
+    columns: str | Sequence[str],
+    id: str = "id",  # noqa: A002 - what people call it
+    metric: str | Metric = "euclidean",
+    how: str = "inner",
+    right_columns: str | Sequence[str] | None = None,
+    right_id: str | None = None,
+    weights: ArrayLike | None = None,
+    cuts: Cuts | None = None,
+    max_pairs: int = MAX_PAIRS,
+) -> DataFrame:
+    """Every pair of rows within eps, of one frame with itself or of two.
+
+    Parameters
+    ----------
+    left, right : frames of a classic session that give the same rows whenever they are read; without
+        ``right``, ``left`` is joined with itself.
+    eps : threshold in the metric's unit, finite and above 0; a pair at exactly eps belongs to the result. Or
+        (d,) one per dimension: coordinates are divided by it, and within means a distance of at most 1.
+    columns : the coordinates: names of columns of numbers, or of one column that holds whole points (an array
+        of numbers, a vector of Spark ML, binary of little-endian float64). Computed in float64.
+    id : a column of whole numbers, another in every row (not checked).
+    metric : a name for :func:`epsjoin.get_metric`, or what it returned (minkowski).
+    how : "inner"; "left", "right", "outer": also the rows without a partner, with nulls; "semi", "anti": the
+        rows of ``left``, with all their columns, that have a partner, or none. One frame has inner only.
+    right_columns, right_id : where ``right`` calls them otherwise.
+    weights : (d,) numbers, at least 0: each term of the metric's sum (or maximum) is multiplied by its own.
+    cuts : how to cut the join into parts; by default planned cuts, so many that a part fits a Python worker
+        of 1 GB.
+    max_pairs : refuse to begin when more are expected, and to go on in a part when more appear.
+
+    Returns
+    -------
+    DataFrame
+        ``left_id``, ``right_id`` (long), ``distance`` (double); of one frame ``left_id < right_id``. In no
+        particular order. Lazy: pairs are found when it is used, and found again when it is used again, unless
+        it is persisted.
+
+    Raises
+    ------
+    ArgumentError
+        A wrong argument or column; a frame of Spark Connect.
+    BudgetError
+        More than ``max_pairs`` pairs are expected; the message has the largest eps that fits.
+    DataRefusedError
+        A column of whole points holds none; a coordinate of the sample is null or not finite. Of other rows
+        this fails the task that meets it, with the row's id in the message.
+
+    Notes
+    -----
+    At the call the rows are counted and a sample of them is drawn (two jobs of Spark's), for the plan.
+    Between points and pairs lies one shuffle, which moves each point once and its replicas: some 1.1 to 3
+    rows per point. A task holds one part; :class:`epsjoin.Cuts` says how parts are made.
+
+    Examples
+    --------
+    ``similarity_join(df, eps=0.5, columns=["x", "y"])`` gives every pair of rows of ``df``;
+    ``similarity_join(a, b, eps=5.0, columns=["lat", "lon"], metric="haversine", how="anti")`` gives the rows
+    of ``a`` that are more than 5 km from all of ``b``.
+    """
+    chosen = metric if isinstance(metric, Metric) else get_metric(metric)
+    if how not in HOW:
+        raise ArgumentError(f"how must be one of {', '.join(HOW)}, not {how!r}")
+    if right is None:
+        if how != "inner":
+            raise ArgumentError(f"how = {how!r} needs two frames; a frame with itself has how = 'inner' only")
+        points = points_of(left, columns, id)
+        return join_points(points, eps, chosen, weights, cuts, max_pairs, as_packets=False)
+    points = points_of(left, columns, id)
+    others = points_of(right, right_columns or columns, right_id or id)
+    if points.reading.dimensions != others.reading.dimensions:
+        both = f"{points.reading.dimensions} and {others.reading.dimensions}"
+        raise ArgumentError(f"left and right must have the same dimensions, not {both}")
+    plan = plan_frames(points, others, eps, chosen, weights, cuts, max_pairs)
+    packets = replicate_frame(points.scaled(eps, weights, chosen), plan, is_right=False).union(
+        replicate_frame(others.scaled(eps, weights, chosen), plan, is_right=True)
+    )
+    pairs = join_frame(packets, plan, max_pairs)
+    if how in ("semi", "anti"):
+        partners = pairs.select(F.col("left_id").alias("_left_id"))
+        return left.join(partners, left[id] == partners["_left_id"], f"left_{how}")
+    missing = F.lit(None).cast("long")
+    whole = pairs
+    if how in ("left", "outer"):
+        alone = points.frame.join(pairs.select(F.col("left_id").alias("id")), "id", "left_anti")
+        whole = whole.union(alone.select("id", missing, F.lit(None).cast("double")))
+    if how in ("right", "outer"):
+        alone = others.frame.join(pairs.select(F.col("right_id").alias("id")), "id", "left_anti")
+        whole = whole.union(alone.select(missing, "id", F.lit(None).cast("double")))
+    return whole
+
+
+def estimate(
+    frame: DataFrame,
+    *,
+    eps: float | ArrayLike,
+    columns: str | Sequence[str],
+    id: str = "id",  # noqa: A002 - what people call it
+    metric: str | Metric = "euclidean",
+    weights: ArrayLike | None = None,
+    cuts: Cuts | None = None,
+) -> Estimate:
+    """Say what :func:`similarity_join` of a frame with itself would give and cost, from a sample.
+
+    Parameters
+    ----------
+    frame, eps, columns, id, metric, weights, cuts : see :func:`similarity_join`.
+
+    Returns
+    -------
+    Estimate
+        Of all rows, under the cuts that the join would take; see :class:`epsjoin.Estimate`.
+
+    Raises
+    ------
+    ArgumentError, DataRefusedError
+        See :func:`similarity_join`.
+    """
+    points = points_of(frame, columns, id)
+    wished = _wished(cuts, points.n, points)
+    _, sample = points.sample(wished.sample_rows, wished.seed)
+    return estimate_points(sample, eps, metric, weights=weights, n_rows=points.n, cuts=wished)
+
+
+def join_points(
+    points: Points,
+    eps: float | ArrayLike,
+    metric: Metric,
+    weights: ArrayLike | None,
+    cuts: Cuts | None,
+    max_pairs: int,
+    *,
+    as_packets: bool,
+) -> DataFrame:
+    """Join points with themselves; see :func:`similarity_join`. Gives pairs, or packets of them."""
+    plan = plan_frames(points, None, eps, metric, weights, cuts, max_pairs)
+    replicas = replicate_frame(points.scaled(eps, weights, metric), plan)
+    return join_frame(replicas, plan, max_pairs, as_packets=as_packets)
+
+
+def plan_frames(
+    points: Points,
+    others: Points | None,
+    eps: float | ArrayLike,
+    metric: Metric,
+    weights: ArrayLike | None,
+    cuts: Cuts | None,
+    max_pairs: int,
+) -> JoinPlan:
+    """Plan a join of frames on a sample of both, and refuse it where it would be too large.
+
+    Raises
+    ------
+    ArgumentError, BudgetError, DataRefusedError
+        As :func:`similarity_join`.
+    """
+    n = points.n + (0 if others is None else others.n)
+    wished = _wished(cuts, n, points)
+    share = 1.0 if others is None else points.n / max(1, n)
+    ids, raw = points.sample(round(wished.sample_rows * share), wished.seed)
+    sample, threshold = scale_points(raw, eps, weights, metric)
+    if others is None:
+        plan = plan_join(sample, ids, n, threshold, metric, wished)
+    else:
+        other_ids, raw = others.sample(wished.sample_rows - len(sample), wished.seed)
+        other_sample, _ = scale_points(raw, eps, weights, metric)
+        both = np.concatenate((sample, other_sample))
+        plan = plan_join(both, np.concatenate((ids, other_ids)), n, threshold, metric, wished)
+        scale = points.n * others.n / max(1, len(sample) * len(other_sample))
+        plan = replace(plan, expected_pairs=_count(sample, other_sample, threshold, metric) * scale)
+    if plan.expected_pairs > max_pairs:
+        raise BudgetError(
+            f"about {plan.expected_pairs:,.0f} pairs are expected within eps {threshold:g}, {max_pairs:,} "
+            f"are allowed (max_pairs); {what_fits(sample, metric, points.n, max_pairs, wished.seed)}"
+        )
+    return plan
+
+
+def _wished(cuts: Cuts | None, n: int, points: Points) -> Cuts:
+    most = rows_that_fit(RunParams.worker_memory_mb, points.reading.dimensions)
+    return cuts if cuts is not None else Cuts(n_parts=parts_for(n, most), most_part_rows=most)
+
+
+def _count(left: NDArray[np.float64], right: NDArray[np.float64], eps: float, metric: Metric) -> float:
+    """Pairs of two samples; where they are many, of a share of the right one's rows, scaled."""
+    looked = len(right)
+    while True:
+        found = 0
+        for batch in iter_join(left, right[:looked], eps, metric):
+            found += len(batch.left)
+            if found > _ENOUGH_PAIRS and looked > 16:
+                break
+        else:
+            return found * len(right) / looked if looked else 0.0
+        looked = max(16, looked // 8)

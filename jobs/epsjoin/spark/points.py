@@ -1,0 +1,274 @@
+"""Points of a DataFrame, in whatever form its columns hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import ArrayLike, NDArray
+from pyspark.errors import PySparkException
+from pyspark.ml.functions import vector_to_array
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from epsjoin.errors import ArgumentError, DataRefusedError
+from epsjoin.local.join import scale_points
+from epsjoin.local.metric import Metric
+from epsjoin.spark import tables
+from epsjoin.spark.arrow import to_matrix
+from epsjoin.spark.tables import Lake
+
+Scale = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a task gets arrays from batches of points; small, and pickled to every task.
+
+    Parameters
+    ----------
+    names : the coordinate columns, as the caller calls them.
+    dimensions : coordinates of a point.
+    scale : applied to every (n, d) array of coordinates; None: they are taken as they are.
+    is_checked : one column of binary, known to hold finite coordinates.
+    """
+
+    names: tuple[str, ...]
+    dimensions: int
+    scale: Scale | None = None
+    is_checked: bool = False
+
+    def arrays(self, batch: pa.RecordBatch | pa.Table) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Ids (n,) and coordinates (n, d) of the rows of :attr:`Points.frame`.
+
+        Raises
+        ------
+        DataRefusedError
+            A null, a value that is NaN or infinite, a point of another number of dimensions.
+        """
+        if batch.column(0).null_count:
+            raise DataRefusedError("a point's id is null; give every row an id, or leave such rows out")
+        ids = batch.column(0).to_numpy()
+        columns = batch.columns[1:]
+        if self.is_checked:
+            points = to_matrix(columns[0], self.dimensions)
+        else:
+            points = np.empty((len(ids), self.dimensions))
+            for place, (name, column) in enumerate(zip(self.names, columns, strict=True)):
+                whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+                _fill(points, place, name, whole, ids)
+            _refuse_odd(points, ids, self.names)
+        return ids, points if self.scale is None else self.scale(points)
+
+
+@dataclass(frozen=True)
+class Points:
+    """Identified points.
+
+    Parameters
+    ----------
+    frame : the columns ``id`` (long), then the coordinates: one column of binary or of arrays of doubles, or
+        one column of doubles per dimension.
+    reading : how a task reads them.
+    n : rows.
+    """
+
+    frame: DataFrame
+    reading: Reading
+    n: int
+
+    def scaled(self, eps: float | ArrayLike, weights: ArrayLike | None, metric: Metric) -> Points:
+        """The same points with eps per dimension and weights brought into their coordinates."""
+        if np.ndim(eps) == 0 and weights is None:
+            return self
+
+        def scale(points: NDArray[np.float64]) -> NDArray[np.float64]:
+            return scale_points(points, eps, weights, metric)[0]
+
+        return replace(self, reading=replace(self.reading, scale=scale))
+
+    def sample(self, rows: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The ``rows`` points whose hashed id is smallest, in the order of the hash.
+
+        Uniform, and the same under every partitioning and row order, which ``DataFrame.sample`` is not.
+
+        Returns
+        -------
+        ids (m,) int64 and points (m, d) float64, m = min(n, rows).
+        """
+        order = F.xxhash64(F.lit(seed), F.col("id"))
+        ordered = self.frame.withColumn("_order", order)
+        # sort little more than the sample; fewer rows than that below the bound is out of the question
+        share = (2 * rows + 1000) / max(1, self.n)
+        if share < 1:
+            ordered = ordered.where(F.col("_order") < F.lit(int(-(2**63) + share * 2**64)))
+        taken = ordered.orderBy("_order", "id").limit(rows).drop("_order").toArrow()
+        return self.reading.arrays(taken)
+
+
+def points_of(frame: DataFrame, columns: str | Sequence[str], id_: str) -> Points:
+    """Points of a frame.
+
+    Parameters
+    ----------
+    frame : any frame of a classic session; it should give the same rows whenever it is read.
+    columns : names of the coordinate columns, numbers, in order; or the name of one column that holds a whole
+        point: an array of numbers, a vector of Spark ML, or binary (float64, little-endian, one after the
+        other).
+    id_ : name of a column of whole numbers that tells rows apart; this is not checked.
+
+    Raises
+    ------
+    ArgumentError
+        A column does not exist or has another type; the frame is Spark Connect's.
+    DataRefusedError
+        A column of whole points holds none.
+    """
+    _refuse_connect(frame)
+    names = [columns] if isinstance(columns, str) else list(columns)
+    if not names:
+        raise ArgumentError("columns must name one coordinate column at least")
+    types = {name: _type_of(frame, name) for name in (id_, *names)}
+    if not isinstance(types[id_], (T.LongType, T.IntegerType, T.ShortType, T.ByteType)):
+        raise ArgumentError(
+            f"the id column {id_!r} must hold whole numbers, not {types[id_].simpleString()}; give rows such "
+            "a column, for example F.xxhash64 of the key"
+        )
+    whole = _whole_point(F.col(names[0]), types[names[0]]) if len(names) == 1 else None
+    if whole is None:
+        for name in names:
+            if not isinstance(types[name], T.NumericType):
+                raise ArgumentError(
+                    f"the column {name!r} must hold numbers, not {types[name].simpleString()}; one column "
+                    "may hold whole points, as arrays, vectors or binary"
+                )
+        coordinates = [F.col(name).cast("double").alias(f"x{i}") for i, name in enumerate(names)]
+        rows = frame.select(F.col(id_).cast("long").alias("id"), *coordinates)
+        return Points(rows, Reading(tuple(names), len(names)), rows.count())
+    rows = frame.select(F.col(id_).cast("long").alias("id"), whole.alias("point"))
+    is_binary = isinstance(types[names[0]], T.BinaryType)
+    length = F.octet_length("point") / 8 if is_binary else F.size("point")
+    found = rows.agg(F.count("*").alias("n"), F.max(length).alias("dimensions")).first()
+    if found is None or not (found["dimensions"] or 0) >= 1:
+        raise DataRefusedError(f"the column {names[0]!r} holds no point")
+    return Points(rows, Reading((names[0],), int(found["dimensions"])), found["n"])
+
+
+def stored_points(spark: SparkSession, lake: Lake, run: str) -> Points:
+    """The run's slice of the table ``points``.
+
+    Raises
+    ------
+    TableError
+        The run has no slice.
+    """
+    rows = tables.read(spark, lake, "points", run).select("id", "point")
+    reading = Reading(lake.source.coordinates, len(lake.source.coordinates), is_checked=True)
+    return Points(rows, reading, tables.count(lake, "points", run))
+
+
+def sample_stored(
+    lake: tables.Lake, run: str, n_sample: int, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """``n_sample`` points of the run's slice, without a Spark session.
+
+    The log says how many rows each file has; the numbers of the rows are drawn, each set as likely as any
+    other, and only the row groups that hold them are read.
+
+    Returns
+    -------
+    ids (m,) int64, rising, and points (m, d) float64, m = min(rows, n_sample). The same for the same files
+    and seed; files that were written anew may give others.
+
+    Raises
+    ------
+    TableError
+        ``points`` has no slice of this run, or a file is not as the log says.
+    """
+    files = tables.files_of(lake, "points", run)
+    ends = np.cumsum([file.rows for file in files])
+    n_rows = int(ends[-1])
+    chosen = np.random.default_rng(seed).choice(n_rows, min(n_sample, n_rows), replace=False)
+    chosen.sort()
+    rows = pa.concat_tables(
+        [
+            tables.take_rows(
+                lake.location("points"),
+                file,
+                ["id", "point"],
+                chosen[(chosen >= end - file.rows) & (chosen < end)] - (end - file.rows),
+            )
+            for file, end in zip(files, ends, strict=True)
+        ]
+    ).sort_by("id")
+    points = to_matrix(rows["point"].combine_chunks(), len(lake.source.coordinates))
+    return rows["id"].to_numpy(), points
+
+
+def _refuse_connect(frame: DataFrame) -> None:
+    if not hasattr(frame, "_jdf"):  # what only a classic frame has
+        raise ArgumentError(
+            "a frame of a classic Spark session is needed, not of Spark Connect or of another library: core "
+            "points are shared through the session's context, which Connect does not have"
+        )
+
+
+def _type_of(frame: DataFrame, name: str) -> T.DataType:
+    try:
+        return frame.select(F.col(name)).schema[0].dataType
+    except PySparkException as error:
+        known = ", ".join(frame.columns)
+        raise ArgumentError(f"the frame has no column {name!r}; it has {known}") from error
+
+
+def _whole_point(column: Column, kind: T.DataType) -> Column | None:
+    """A column that holds a whole point, as binary or as an array of doubles; None: it holds a number."""
+    if isinstance(kind, T.BinaryType):
+        return column
+    if isinstance(kind, T.ArrayType) and isinstance(kind.elementType, T.NumericType):
+        return column.cast("array<double>")
+    if isinstance(kind, T.UserDefinedType) and type(kind).__name__ == "VectorUDT":
+        return vector_to_array(column)
+    return None
+
+
+def _fill(
+    points: NDArray[np.float64], place: int, name: str, column: pa.Array, ids: NDArray[np.int64]
+) -> None:
+    """Write a column of a batch into the array of its points."""
+    if column.null_count:
+        row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+        raise DataRefusedError(f"the column {name!r} is null where the id is {ids[row]}")
+    if pa.types.is_floating(column.type):
+        points[:, place] = column.to_numpy()
+        return
+    d = points.shape[1]
+    if pa.types.is_binary(column.type):
+        lengths, values = pc.binary_length(column).to_numpy() / 8, None
+    else:
+        lengths, values = column.value_lengths().to_numpy(), column.flatten()
+    other = np.flatnonzero(lengths != d)
+    if len(other):
+        raise DataRefusedError(
+            f"the point with the id {ids[other[0]]} has {lengths[other[0]]:g} dimensions in {name!r}, others "
+            f"have {d}"
+        )
+    if values is None:
+        points[:] = to_matrix(column, d)
+        return
+    if values.null_count:
+        row = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0]) // d
+        raise DataRefusedError(f"a coordinate in {name!r} is null where the id is {ids[row]}")
+    points[:] = values.to_numpy().reshape(-1, d)
+
+
+def _refuse_odd(points: NDArray[np.float64], ids: NDArray[np.int64], names: Sequence[str]) -> None:
+    if np.isfinite(points).all():
+        return
+    row, axis = (int(each[0]) for each in np.nonzero(~np.isfinite(points)))
+    where = f"{names[axis]!r}" if len(names) > 1 else f"coordinate {axis + 1} of {names[0]!r}"
+    raise DataRefusedError(f"{where} is {points[row, axis]:g} where the id is {ids[row]}; it must be finite")

@@ -1,0 +1,319 @@
+"""The public functions on DataFrames, equal to the slow twins, in every form that a frame may have."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from pyspark.errors import PySparkException
+from pyspark.ml.linalg import Vectors, VectorUDT
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+import epsjoin.spark
+from epsjoin import Cuts, get_metric
+from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError
+from oracles import cluster as slow_cluster
+from oracles import join as slow
+from oracles import outliers as slow_outliers
+
+Found = dict[tuple[int, int], float]
+LATTICE, LATTICE_EPS = slow.awkward_points("lattice", 90, 3, 1)
+
+
+def frame_of(spark: SparkSession, points: NDArray[np.float64], ids: list[int] | None = None) -> DataFrame:
+    """Columns id, x0, x1, ..., in four partitions."""
+    rows = zip(ids if ids is not None else range(len(points)), points.tolist(), strict=True)
+    names = ", ".join(f"x{j} double" for j in range(points.shape[1]))
+    return spark.createDataFrame([(i, *row) for i, row in rows], f"id long, {names}").repartition(4)
+
+
+def columns_of(points: NDArray[np.float64]) -> list[str]:
+    return [f"x{j}" for j in range(points.shape[1])]
+
+
+def pairs_of(pairs: DataFrame) -> Found:
+    rows = pairs.collect()
+    found = {(row["left_id"], row["right_id"]): row["distance"] for row in rows}
+    assert len(found) == len(rows), "a pair came twice"
+    return found
+
+
+def shuffles(frame: DataFrame) -> int:
+    jvm: Any = frame._jdf
+    return str(jvm.queryExecution().executedPlan().toString()).count("Exchange")
+
+
+@pytest.mark.parametrize(
+    ("kind", "n_parts", "metric"),
+    [
+        ("planned", 1, "euclidean"),
+        ("planned", 7, "euclidean"),
+        ("planned", 7, "cosine"),
+        ("regular", 7, "euclidean"),
+        ("regular", 7, "manhattan"),
+    ],
+)
+def test_a_frame_joined_with_itself(spark: SparkSession, kind: str, n_parts: int, metric: str) -> None:
+    points, eps = (LATTICE + 1.0, 0.02) if metric == "cosine" else (LATTICE, LATTICE_EPS)
+    pairs = epsjoin.spark.similarity_join(
+        frame_of(spark, points),
+        eps=eps,
+        columns=columns_of(points),
+        metric=metric,
+        cuts=Cuts(kind, n_parts, replication_budget=math.inf, sample_rows=40),
+    )
+    assert pairs_of(pairs) == slow.brute_force(points, eps, metric)
+
+
+def test_one_shuffle_lies_between_points_and_pairs(spark: SparkSession) -> None:
+    pairs = epsjoin.spark.similarity_join(
+        frame_of(spark, LATTICE).coalesce(2), eps=LATTICE_EPS, columns=columns_of(LATTICE)
+    )
+    given = shuffles(frame_of(spark, LATTICE).coalesce(2))
+    assert shuffles(pairs) - given == 1
+
+
+def test_nothing_is_joined_before_the_pairs_are_used(spark: SparkSession) -> None:
+    touched = spark.sparkContext.accumulator(0)
+
+    def touch(x: float) -> float:
+        touched.add(1)
+        return x
+
+    frame = frame_of(spark, LATTICE).withColumn("x0", F.udf(touch, "double")("x0"))
+    pairs = epsjoin.spark.similarity_join(frame, eps=LATTICE_EPS, columns=columns_of(LATTICE))
+    before = touched.value
+    pairs.collect()
+    assert touched.value == before + len(LATTICE)
+
+
+@pytest.mark.parametrize("form", ["array", "floats", "vector", "ml_sparse", "binary"])
+def test_a_column_may_hold_whole_points(spark: SparkSession, form: str) -> None:
+    points = LATTICE.astype(np.float32).astype(np.float64)
+    make = {
+        "array": (list, T.ArrayType(T.DoubleType())),
+        "floats": (list, T.ArrayType(T.FloatType())),
+        "vector": (Vectors.dense, VectorUDT()),
+        "ml_sparse": (lambda row: Vectors.sparse(3, dict(enumerate(row))), VectorUDT()),
+        "binary": (lambda row: bytearray(np.array(row, "<f8").tobytes()), T.BinaryType()),
+    }[form]
+    schema = T.StructType([T.StructField("key", T.IntegerType()), T.StructField("at", make[1])])
+    frame = spark.createDataFrame([(i, make[0](row)) for i, row in enumerate(points.tolist())], schema)
+    pairs = epsjoin.spark.similarity_join(frame, eps=LATTICE_EPS, columns="at", id="key")
+    assert pairs_of(pairs) == slow.brute_force(points, LATTICE_EPS)
+
+
+def test_other_metrics_scaled_dimensions_and_weights(spark: SparkSession) -> None:
+    points = np.random.default_rng(3).random((80, 2)) * [1.0, 100.0]
+    frame = frame_of(spark, points)
+    each = epsjoin.spark.similarity_join(frame, eps=[0.1, 10.0], columns=["x0", "x1"])
+    assert set(pairs_of(each)) == set(slow.brute_force(points / [0.1, 10.0], 1.0))
+    weighted = epsjoin.spark.similarity_join(
+        frame, eps=12.0, columns=["x0", "x1"], metric="manhattan", weights=[100.0, 0.5]
+    )
+    assert set(pairs_of(weighted)) == set(slow.brute_force(points * [100.0, 0.5], 12.0, "manhattan"))
+    cubic = epsjoin.spark.similarity_join(
+        frame, eps=9.0, columns=["x0", "x1"], metric=get_metric("minkowski", 3.0)
+    )
+    assert set(pairs_of(cubic)) == set(slow.brute_force(points, 9.0, "minkowski", 3.0))
+
+
+@pytest.mark.parametrize(
+    ("how", "kind"),
+    [*((how, "planned") for how in ("inner", "left", "right", "semi", "anti")), ("outer", "regular")],
+)
+def test_two_frames(spark: SparkSession, how: str, kind: str) -> None:
+    left, right, eps = LATTICE[:50], LATTICE[40:] + 0.25, 0.75
+    others = frame_of(spark, right).withColumnsRenamed({"id": "key", "x0": "a", "x1": "b", "x2": "c"})
+    found = epsjoin.spark.similarity_join(
+        frame_of(spark, left).withColumn("payload", F.col("id") * 10),
+        others,
+        eps=eps,
+        columns=columns_of(left),
+        right_columns=["a", "b", "c"],
+        right_id="key",
+        how=how,
+        cuts=Cuts(kind, 5, sample_rows=30),
+    )
+    within = slow.between(left, right, eps)
+    wanted = slow.joined(within, len(left), len(right), how)
+    assert 0 < len({i for i, _ in within}) < len(left), "somebody must be alone, but not everybody"
+    rows = found.collect()
+    if how in ("semi", "anti"):
+        assert sorted(row["id"] for row in rows) == [i for i, _ in wanted]
+        assert all(row["payload"] == row["id"] * 10 for row in rows)
+        return
+    nobody = {None: -1}
+    assert sorted((nobody.get(row[0], row[0]), nobody.get(row[1], row[1])) for row in rows) == sorted(wanted)
+    for row in rows:
+        assert row["distance"] == within.get((row["left_id"], row["right_id"]))
+
+
+def test_clusters_of_a_frame(spark: SparkSession) -> None:
+    points = np.concatenate([LATTICE, LATTICE[:30] + 0.1])
+    ids = [7 * i - 100 for i in range(len(points))]
+    clusters = epsjoin.spark.dbscan(
+        frame_of(spark, points, ids), eps=1.0, min_pts=4, columns=columns_of(points), cuts=Cuts(n_parts=5)
+    )
+    pairs = [(ids[i], ids[j], distance) for (i, j), distance in slow.brute_force(points, 1.0).items()]
+    wanted = slow_cluster.dbscan(ids, pairs, 4)
+    assert {role for _, role, _ in wanted.values()} == {"core", "border", "noise"}
+    found = {row["id"]: (row["cluster_id"], row["role"], row["degree"]) for row in clusters.collect()}
+    assert clusters.is_cached
+    clusters.unpersist()
+    assert found == wanted
+
+
+def test_an_id_that_means_noise_is_refused(spark: SparkSession) -> None:
+    points = np.array([[0.0], [1.0]])
+    with pytest.raises(ArgumentError, match="the id -1 is kept for noise"):
+        epsjoin.spark.dbscan(frame_of(spark, points, [-1, 5]), eps=1.0, min_pts=2, columns="x0")
+
+
+def test_outliers_of_a_frame(spark: SparkSession) -> None:
+    points = np.concatenate([LATTICE, [[50.0, 0.0, 0.0]]])
+    eps, k = 2.0, 3
+    found = epsjoin.spark.outliers(
+        frame_of(spark, points), eps=eps, min_pts=4, columns=columns_of(points), cuts=Cuts(n_parts=4)
+    )
+    pairs = [(i, j, distance) for (i, j), distance in slow.brute_force(points, eps).items()]
+    ids = list(range(len(points)))
+    scores, degree = slow_outliers.lof(ids, pairs, k), slow_cluster.degrees(ids, pairs)
+    rank = slow_outliers.rank([(i, *scores[i], degree[i]) for i in ids])
+    rows = found.collect()
+    assert [row["rank"] for row in rows] == list(range(1, len(points) + 1))
+    assert {row["id"]: row["rank"] for row in rows} == rank
+    for row in rows:
+        assert row["degree"] == degree[row["id"]]
+        assert (row["k_distance"], row["lof"]) == pytest.approx(scores[row["id"]])
+        assert (row["k_distance_above"] is None) == (row["k_distance"] is not None)
+    assert rows[0]["id"] == len(LATTICE)
+    assert rows[0]["is_noise"]
+    assert rows[0]["dimensions"].startswith("x0 +")
+    found.unpersist()
+
+
+def test_estimate_and_fit_look_at_a_sample(spark: SparkSession) -> None:
+    points = np.random.default_rng(4).random((3000, 2))
+    frame = frame_of(spark, points)
+    expected = epsjoin.spark.estimate(frame, eps=0.02, columns=["x0", "x1"])
+    pairs = epsjoin.spark.similarity_join(frame, eps=0.02, columns=["x0", "x1"]).count()
+    assert expected.n_rows == 3000
+    assert expected.pairs == pairs, "all rows are in the sample"
+    fit = epsjoin.spark.fit_epsilon(frame, columns=["x0", "x1"], sample_rows=1000)
+    assert fit.n_rows == 3000
+    assert fit.expected_pairs(0.02) == pytest.approx(pairs, rel=0.2)
+
+
+def test_a_join_that_would_be_too_large_is_refused_before_it_runs(spark: SparkSession) -> None:
+    points = np.random.default_rng(5).random((2000, 2))
+    frame = frame_of(spark, points)
+    with pytest.raises(
+        BudgetError, match=r"about .* pairs are expected .* the largest eps that fits is"
+    ) as no:
+        epsjoin.spark.similarity_join(frame, eps=0.5, columns=["x0", "x1"], max_pairs=2000)
+    fits = float(str(no.value).split("about ")[-1])
+    assert slow.brute_force(points[:500], fits)  # of a sixteenth of the pairs
+    assert epsjoin.spark.similarity_join(
+        frame, eps=fits * 0.95, columns=["x0", "x1"], max_pairs=2000
+    ).count() == pytest.approx(2000, rel=0.25)
+
+
+def test_more_pairs_than_expected_break_the_task(spark: SparkSession) -> None:
+    # the sample of 16 rows meets none of the pairs
+    points = np.concatenate([np.arange(2000.0)[:, None] * 10.0, np.full((15, 1), 0.5)])
+    cuts = Cuts(sample_rows=16)
+    pairs = epsjoin.spark.similarity_join(
+        frame_of(spark, points), eps=1.0, columns="x0", cuts=cuts, max_pairs=99
+    )
+    with pytest.raises(PySparkException, match="BudgetError: more than 99 pairs"):
+        pairs.count()
+
+
+def test_an_empty_frame_has_no_pairs(spark: SparkSession) -> None:
+    frame = frame_of(spark, LATTICE).where("id < 0")
+    assert epsjoin.spark.similarity_join(frame, eps=1.0, columns=columns_of(LATTICE)).collect() == []
+    assert epsjoin.spark.dbscan(frame, eps=1.0, min_pts=3, columns=columns_of(LATTICE)).collect() == []
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ({"columns": ["x0", "y"]}, "no column 'y'; it has id, x0, x1, x2, word"),
+        ({"columns": ["x0", "word"]}, "'word' must hold numbers, not string"),
+        ({"columns": []}, "one coordinate column at least"),
+        ({"id": "word"}, "'word' must hold whole numbers, not string"),
+        ({"eps": 0.0}, "eps must be"),
+        ({"metric": "hamming"}, "metric"),
+        ({"how": "left"}, "needs two frames"),
+        ({"how": "full"}, "how must be one of inner"),
+    ],
+)
+def test_wrong_arguments_are_named(spark: SparkSession, bad: dict[str, Any], message: str) -> None:
+    frame = frame_of(spark, LATTICE).withColumn("word", F.lit("w"))
+    given: dict[str, Any] = {"eps": 1.0, "columns": columns_of(LATTICE), **bad}
+    with pytest.raises(ArgumentError, match=message):
+        epsjoin.spark.similarity_join(frame, **given)
+
+
+def test_other_frames_are_refused(spark: SparkSession) -> None:
+    with pytest.raises(ArgumentError, match="a frame of a classic Spark session is needed, not"):
+        epsjoin.spark.similarity_join(LATTICE, eps=1.0, columns="x")  # type: ignore[arg-type]
+    left, right = frame_of(spark, LATTICE), frame_of(spark, LATTICE[:, :2])
+    with pytest.raises(ArgumentError, match="the same dimensions, not 3 and 2"):
+        epsjoin.spark.similarity_join(
+            left, right, eps=1.0, columns=columns_of(LATTICE), right_columns=["x0", "x1"]
+        )
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ((5, [1.0, math.nan]), "coordinate 2 of 'at' is nan where the id is 5"),
+        ((5, [-math.inf, 1.0]), "coordinate 1 of 'at' is -inf where the id is 5"),
+        ((5, [1.0, None]), "a coordinate in 'at' is null where the id is 5"),
+        ((5, None), "the column 'at' is null where the id is 5"),
+        ((5, [1.0]), "the point with the id 5 has 1 dimensions in 'at', others have 2"),
+        ((None, [1.0, 2.0]), "a point's id is null"),
+    ],
+)
+def test_bad_rows_name_their_id(spark: SparkSession, row: tuple[Any, ...], message: str) -> None:
+    schema = "id long, at array<double>"
+    frame = spark.createDataFrame([(1, [0.0, 0.0]), (2, [1.0, 0.0]), row], schema)
+    with pytest.raises(DataRefusedError, match=message):  # the sample meets it
+        epsjoin.spark.similarity_join(frame, eps=1.0, columns="at")
+
+
+def test_a_bad_row_outside_the_sample_breaks_its_task(spark: SparkSession) -> None:
+    rows = [(i, [float(i), 0.0]) for i in range(200)] + [(1000, [math.nan, 0.0])]
+    frame = spark.createDataFrame(rows, "id long, at array<double>")
+    pairs = epsjoin.spark.similarity_join(frame, eps=1.0, columns="at", cuts=Cuts(sample_rows=10))
+    with pytest.raises(PySparkException, match="coordinate 1 of 'at' is nan where the id is 1000"):
+        pairs.collect()
+
+
+def test_columns_that_hold_no_point_are_refused(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([(1, None)], "id long, at array<double>")
+    with pytest.raises(DataRefusedError, match="the column 'at' holds no point"):
+        epsjoin.spark.similarity_join(frame, eps=1.0, columns="at")
+    with pytest.raises(ArgumentError, match="'w' must hold numbers, not array<string>"):
+        epsjoin.spark.similarity_join(
+            spark.createDataFrame([(1, ["a"])], "id long, w array<string>"), eps=1.0, columns="w"
+        )
+
+
+def test_steps_files_do_not_hide_the_public_functions() -> None:
+    from epsjoin.spark.fit_epsilon import choose_epsilon
+    from epsjoin.spark.outliers import score_outliers
+
+    assert callable(choose_epsilon)
+    assert callable(score_outliers)
+    assert callable(epsjoin.spark.outliers)
+    assert callable(epsjoin.spark.fit_epsilon)
+    with pytest.raises(AttributeError, match=r"module 'epsjoin.spark' has no attribute 'nothing'"):
+        epsjoin.spark.nothing  # noqa: B018 - reading it is the test
