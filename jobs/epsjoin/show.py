@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from epsjoin.contract import load_source
-from epsjoin.spark import tables
+from epsjoin.spark import lineage, tables
 from epsjoin.spark.job import PROJECT
 
 JOBS = ("ingest", "fit_epsilon", "replicate", "merge_join", "cluster", "outliers", "report")
@@ -42,14 +42,16 @@ def main(argv: Sequence[str]) -> int:
 def _summary(lake: tables.Lake, run: str) -> Iterator[tuple[str, str]]:
     """What a run found, as (name, text) lines."""
     unit = lake.source.unit
+    join, of_points = lineage.read_join(lake, run), lineage.stamp_of_points(lake, run)
+    of_clusters = lineage.stamp_of_clusters(lake, run, join)
     snapshots = tables.read_small(lake, "snapshots", run).to_pylist()
     yield "snapshot", ", ".join(row["source"] for row in snapshots)
     refused = sum(row["rows_quarantined"] for row in snapshots)
     yield "points", f"{tables.count(lake, 'points', run):,} ({refused:,} rows in quarantine)"
-    epsilon = tables.read_row(lake, "epsilon", run)
+    epsilon = tables.read_row(lake, "epsilon", run, of_points)
     yield "eps", f"{epsilon['eps']:g} {unit}: {_why(epsilon)}"
-    yield "pairs", f"{tables.count(lake, 'pairs', run):,}"
-    clusters = tables.read_small(lake, "clusters", run, ["cluster_id", "role"])
+    yield "pairs", f"{tables.count(lake, 'pairs', run, join.stamp):,}"
+    clusters = tables.read_small(lake, "clusters", run, ["cluster_id", "role"], join.stamp)
     roles = {row["values"]: row["counts"] for row in pc.value_counts(clusters["role"]).to_pylist()}
     members = clusters.filter(pc.not_equal(clusters["role"], "noise"))
     sizes = (
@@ -62,7 +64,7 @@ def _summary(lake: tables.Lake, run: str) -> Iterator[tuple[str, str]]:
     if sizes.num_rows:
         largest = sizes.slice(0, 1).to_pylist()[0]
         yield "largest cluster", f"{largest['count_all']:,} points, id {largest['cluster_id']}"
-    for number, row in enumerate(_top_outliers(lake, run)):
+    for number, row in enumerate(_top_outliers(lake, run, of_clusters)):
         yield "top outliers" if number == 0 else "", _outlier(row, unit)
     counters = (
         tables.read_small(lake, "job_metrics", run).filter(pc.field("counter") == "seconds").to_pylist()
@@ -86,9 +88,9 @@ def _why(epsilon: dict[str, Any]) -> str:
     return reasons[epsilon["method"]] + ("" if epsilon["method"] == "given" else law)
 
 
-def _top_outliers(lake: tables.Lake, run: str) -> list[dict[str, Any]]:
+def _top_outliers(lake: tables.Lake, run: str, stamp: str) -> list[dict[str, Any]]:
     columns = ["id", "rank", "lof", "k_distance", "degree", "dimensions"]
-    top = tables.read_small(lake, "outliers", run, columns).filter(pc.field("rank") <= OUTLIERS_SHOWN)
+    top = tables.read_small(lake, "outliers", run, columns, stamp).filter(pc.field("rank") <= OUTLIERS_SHOWN)
     names = [column.name for column in lake.source.columns if column.type == "string"][:3]
     points = tables.read_small(lake, "points", run, ["id", *names]) if names else top.select(["id"])
     known = {row["id"]: row for row in points.filter(pc.is_in(points["id"], pa.array(top["id"]))).to_pylist()}

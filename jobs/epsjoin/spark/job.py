@@ -48,20 +48,28 @@ Step = Callable[[Job], Mapping[str, float]]
 """One job's work: reads and replaces slices of tables, returns its counters."""
 
 
-def run_job(name: str, step: Step, argv: Sequence[str] | None = None) -> int:
+def run_job(
+    name: str,
+    step: Step,
+    argv: Sequence[str] | None = None,
+    parents: Sequence[argparse.ArgumentParser] = (),
+) -> int:
     """Run one step from command-line arguments and return the exit code (see ``errors.py``).
+
+    ``parents`` are parsers of arguments that the step alone knows, for ``--help`` and as allowed ones.
 
     The last line on stderr (of spark-submit: on stdout) says in one sentence what went wrong. On success
     the counters, the seconds among them, go to ``job_metrics`` and, as one JSON object, to
     ``--metrics-out``.
     """
     try:
-        arguments = _parse(name, argv)
+        arguments = _parse(name, argv, parents)
         began = time.monotonic()
         source = load_source(arguments.contracts, arguments.dataset)
+        lake = tables.begin(tables.Lake(tables.lake_uri(arguments.lake), arguments.contracts, source), name)
         job = Job(
             spark=get_session(f"{arguments.dataset} {name} {arguments.run}"),
-            lake=tables.Lake(tables.lake_uri(arguments.lake), arguments.contracts, source),
+            lake=lake,
             run=arguments.run,
             params=RunParams.from_json(arguments.params, source.defaults),
             project=arguments.contracts.resolve().parent,
@@ -90,8 +98,12 @@ def run_job(name: str, step: Step, argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parse(name: str, argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog=name)  # argparse itself exits with 2, as wrong arguments should
+def _parse(
+    name: str, argv: Sequence[str] | None, parents: Sequence[argparse.ArgumentParser]
+) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog=name, parents=list(parents)
+    )  # argparse itself exits with 2, as wrong arguments should
     parser.add_argument("--lake", required=True, help="folder of all tables: a URI or an absolute path")
     parser.add_argument("--dataset", required=True, help="name of a contract in the contracts' folder")
     parser.add_argument("--run", required=True, help="logical date of the snapshot, YYYY-MM-DD")
@@ -110,9 +122,12 @@ def _parse(name: str, argv: Sequence[str] | None) -> argparse.Namespace:
 
 def _sentence(error: Exception) -> str:
     """The one line of an error that says something; of a Java stack trace that is the last cause."""
+    broken_file = tables.unreadable_by_spark(str(error))
+    if broken_file is not None:
+        return broken_file
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    causes = [line for line in lines if line.startswith("Caused by:")]
-    python = [line for line in lines if line.startswith("epsjoin.errors.")]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    python = [line.partition(": ")[2] for line in lines if line.startswith("epsjoin.errors.")]
     return (python or causes or lines or [type(error).__name__])[-1 if causes else 0]
 
 

@@ -1,26 +1,63 @@
-"""Which tables belong together: the stamp that the files of a join's tables bear."""
+"""Which tables belong together: the stamp that a table's files bear says what they were made from.
+
+A job killed between two commits, a step run again without those after it, or two runs at once cannot mix
+tables unnoticed: whoever reads files with another stamp stops and says what to run again. A stamp is taken
+before anything is read, so that what changes meanwhile shows as well.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
+from epsjoin.errors import TableError
 from epsjoin.spark import tables
-from epsjoin.spark.tables import Lake
+from epsjoin.spark.tables import File, Lake
 
 
-def stamp_of_plan(lake: Lake, run: str, plan_json: str) -> str:
-    """The stamp of what is made from this plan and from the points as they are now.
-
-    Replicas and pairs bear it in their file names. A job killed between two commits, a step run again
-    without those after it, or two runs of one step at once cannot mix tables unnoticed: whoever reads
-    files with another stamp stops and says what to run again.
-    """
-    digest = hashlib.blake2b(plan_json.encode(), digest_size=8)
-    for file in tables.files_of(lake, "points", run):
+def stamp_of(files: Iterable[File], *texts: str) -> str:
+    """The stamp of what is made from these files, whose names are never used twice, and these texts."""
+    digest = hashlib.blake2b("".join(texts).encode(), digest_size=8)
+    for file in files:
         digest.update(file.path.encode())
     return f"{digest.hexdigest()}-"
 
 
-def stamp_of_join(lake: Lake, run: str) -> str:
-    """The stamp of the run's join, as its plan says."""
-    return stamp_of_plan(lake, run, str(tables.read_row(lake, "join_plan", run)["plan"]))
+def stamp_of_points(lake: Lake, run: str) -> str:
+    """The stamp that the files of ``epsilon`` and ``epsilon_curve`` bear."""
+    return stamp_of(tables.files_of(lake, "points", run))
+
+
+class Join(NamedTuple):
+    """A run's join.
+
+    Parameters
+    ----------
+    plan : the row of ``join_plan``.
+    stamp : what the files of ``replicas``, ``pairs`` and ``clusters`` bear.
+    """
+
+    plan: dict[str, Any]
+    stamp: str
+
+
+def read_join(lake: Lake, run: str) -> Join:
+    """The run's plan, and the stamp of what is made from it and from the points as they are now.
+
+    Raises
+    ------
+    TableError
+        There is no plan of this run, or eps or the points have changed since it was made.
+    """
+    points = tables.files_of(lake, "points", run)
+    plan = tables.read_row(lake, "join_plan", run)
+    eps = tables.read_row(lake, "epsilon", run, stamp_of(points))["eps"]
+    if plan["eps"] != eps:
+        raise TableError(f"join_plan of run {run} has eps {plan['eps']}, epsilon {eps}; run replicate again")
+    return Join(plan, stamp_of(points, str(plan["plan"])))
+
+
+def stamp_of_clusters(lake: Lake, run: str, join: Join) -> str:
+    """The stamp that the files of ``outliers`` bear."""
+    return stamp_of(tables.files_of(lake, "clusters", run, join.stamp), join.stamp)

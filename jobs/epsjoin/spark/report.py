@@ -15,6 +15,7 @@ from epsjoin.local.cluster import NOISE
 from epsjoin.records import VALUE
 from epsjoin.spark import tables
 from epsjoin.spark.job import Job
+from epsjoin.spark.lineage import read_join, stamp_of_clusters, stamp_of_points
 
 MAP_POINTS = {"clustered": 30_000, "noise": 20_000}
 """Points on the map: more would hide one another."""
@@ -30,11 +31,13 @@ def gather(job: Job) -> dict[str, Any]:
     Raises
     ------
     TableError
-        A table has no slice of this run.
+        A table has no slice of this run, or one made from other tables than the rest.
     """
     lake, run, source = job.lake, job.run, job.lake.source
+    join, of_points = read_join(lake, run), stamp_of_points(lake, run)
+    of_clusters = stamp_of_clusters(lake, run, join)
     points = tables.read(job.spark, lake, "points", run)
-    clusters = tables.read(job.spark, lake, "clusters", run).persist()
+    clusters = tables.read(job.spark, lake, "clusters", run, join.stamp).persist()
     roles = {row["role"]: row["count"] for row in clusters.groupBy("role").count().collect()}
     members = clusters.where(F.col("cluster_id") != NOISE)
     sizes = members.groupBy("cluster_id").agg(
@@ -48,7 +51,7 @@ def gather(job: Job) -> dict[str, Any]:
     snapshots = tables.read_small(lake, "snapshots", run).to_pylist()
     known = {column.name for column in source.columns}
     found = {name for row in snapshots for name in json.loads(row["columns"])}
-    curve = tables.read_small(lake, "epsilon_curve", run).sort_by("radius")
+    curve = tables.read_small(lake, "epsilon_curve", run, stamp=of_points).sort_by("radius")
     counters = _counters(job)
     gathered = dict(
         dataset=source.name,
@@ -59,7 +62,7 @@ def gather(job: Job) -> dict[str, Any]:
         coordinates=source.coordinates,
         params=asdict(job.params),
         n_points=tables.count(lake, "points", run),
-        n_pairs=tables.count(lake, "pairs", run),
+        n_pairs=tables.count(lake, "pairs", run, join.stamp),
         n_clusters=sum(row["count"] for row in histogram),
         n_core=roles.get("core", 0),
         n_border=roles.get("border", 0),
@@ -67,12 +70,12 @@ def gather(job: Job) -> dict[str, Any]:
         snapshots=snapshots,
         unknown_columns=tuple(sorted(found - known)),
         **_quarantine(job),
-        epsilon=tables.read_row(lake, "epsilon", run),
+        epsilon=tables.read_row(lake, "epsilon", run, of_points),
         curve_radius=curve["radius"].to_numpy(),
         curve_pairs=curve["pairs"].to_numpy(),
         curve_in_fit=curve["in_fit"].to_numpy(zero_copy_only=False),
-        plan={name: v for name, v in tables.read_row(lake, "join_plan", run).items() if name != "plan"},
-        n_replicas=tables.count(lake, "replicas", run),
+        plan={name: v for name, v in join.plan.items() if name != "plan"},
+        n_replicas=tables.count(lake, "replicas", run, join.stamp),
         n_candidates=_whole(counters.get("merge_join", {}).get("candidates")),
         counters=counters,
         map_points=np.column_stack([_column(shown, x), _column(shown, y)]),
@@ -83,7 +86,7 @@ def gather(job: Job) -> dict[str, Any]:
         largest_clusters=_largest(sizes, members, points, job),
         cluster_sizes=np.array([row["size"] for row in histogram], np.int64),
         cluster_size_counts=np.array([row["count"] for row in histogram], np.int64),
-        outliers=_outliers(job, points),
+        outliers=_outliers(job, points, of_clusters),
     )
     clusters.unpersist()
     return gathered
@@ -170,9 +173,11 @@ def _label_column(job: Job) -> str | None:
     return "name" if "name" in texts else (texts[0] if texts else None)
 
 
-def _outliers(job: Job, points: DataFrame) -> list[dict[str, Any]]:
+def _outliers(job: Job, points: DataFrame, stamp: str) -> list[dict[str, Any]]:
     outliers = (
-        tables.read(job.spark, job.lake, "outliers", job.run).where(F.col("rank") <= TOP_OUTLIERS).drop("run")
+        tables.read(job.spark, job.lake, "outliers", job.run, stamp)
+        .where(F.col("rank") <= TOP_OUTLIERS)
+        .drop("run")
     )
     taken = {name.lower() for name in outliers.columns} - {"id"} | {"run", "point"}
     payload = points.select(*(name for name in points.columns if name.lower() not in taken))

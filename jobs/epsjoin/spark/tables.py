@@ -8,21 +8,24 @@ Files of failed or speculative attempts are never committed, so they are in no t
 from __future__ import annotations
 
 import json
+import re
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
-from deltalake import DeltaTable, Schema
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
+from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -39,6 +42,7 @@ ARROW_TYPES = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", tz="UTC"),
 }
+Library = Literal["spark", "pyarrow", "deltalake"]
 POINT_TABLES = ("points", "replicas")
 """Tables of coordinates: they hardly compress, so their files are written without trying."""
 
@@ -52,11 +56,13 @@ class Lake:
     uri : folder of all data sets, as a URI (file, s3a, hdfs, ...).
     contracts : folder of the contracts.
     source : the data set's own contract.
+    versions : of a table, the version that a commit to it must follow; what is not named follows the newest.
     """
 
     uri: str
     contracts: Path
     source: SourceContract
+    versions: Mapping[str, int] = field(default_factory=dict)
 
     def location(self, table: str) -> str:
         """URI of a table's folder."""
@@ -94,6 +100,21 @@ def lake_uri(text: str) -> str:
             f"--lake must be a URI (file:///..., s3a://...) or an absolute path, not {text!r}"
         )
     return Path(text).as_uri()
+
+
+def begin(lake: Lake, job: str) -> Lake:
+    """The lake for a job that begins: of two jobs that make one slice at once, the first to commit wins.
+
+    The tables that the job writes are looked at now. Its commits fail when somebody else has changed their
+    slices since, instead of putting older rows over newer ones.
+    """
+    versions = {}
+    for table, writer in WRITERS.items():
+        if writer in (job, "any job"):
+            versions[table] = 0  # a table that is not there begins with version 0, which is empty
+            with suppress(TableNotFoundError):
+                versions[table] = DeltaTable(lake.location(table)).version()
+    return replace(lake, versions=versions)
 
 
 @dataclass(frozen=True)
@@ -136,10 +157,13 @@ class Target:
 
         The name is random: a retried task must not write over a file that another attempt has committed.
 
+        Its pages bear checksums: a changed byte in an uncompressed page would be just another number.
+
         Raises
         ------
         TableError
-            A batch does not match the table's contract: a column missing, of another type, or null.
+            A batch does not match the table's contract: a column missing, of another type, or null. Or the
+            file cannot be written, because the disk is full, for one.
         """
         values = {"run": self.run, **{name: str(value) for name, value in partition.items()}}
         folder = "/".join(f"{name}={values[name]}" for name in self.partitioned)
@@ -151,22 +175,26 @@ class Target:
         for batch in batches:
             if batch.num_rows == 0:
                 continue
-            if writer is None:
-                filesystem.create_dir(f"{root}/{folder}", recursive=True)
-                compression = "none" if self.table in POINT_TABLES else "zstd"
-                writer = pq.ParquetWriter(
-                    f"{root}/{path}",
-                    inner,
-                    filesystem=filesystem,
-                    use_dictionary=False,
-                    compression=compression,
-                )
-            writer.write_table(self._conform(batch, inner))
+            conformed = self._conform(batch, inner)
+            with _writing(self.table, f"{self.location}/{path}"):
+                if writer is None:
+                    filesystem.create_dir(f"{root}/{folder}", recursive=True)
+                    compression = "none" if self.table in POINT_TABLES else "zstd"
+                    writer = pq.ParquetWriter(
+                        f"{root}/{path}",
+                        inner,
+                        filesystem=filesystem,
+                        use_dictionary=False,
+                        compression=compression,
+                        write_page_checksum=True,
+                    )
+                writer.write_table(conformed)
             rows += batch.num_rows
         if writer is None:
             return None
-        writer.close()
-        size = filesystem.get_file_info(f"{root}/{path}").size
+        with _writing(self.table, f"{self.location}/{path}"):
+            writer.close()
+            size = filesystem.get_file_info(f"{root}/{path}").size
         return File(self.table, path, size, rows, values)
 
     def new_name(self) -> str:
@@ -208,13 +236,23 @@ def commit(lake: Lake, table: str, run: str, files: Sequence[File], stamp: str =
 
     Raises
     ------
-    CommitFailedError
-        Somebody else changed this very slice meanwhile; nothing was changed here.
+    TableError
+        Somebody else changed this very slice meanwhile, or the log cannot be written; the table is as it
+        was.
+
+    Notes
+    -----
+    Delta sees a conflict where two commits remove the same files. Two that make a slice for the first time
+    remove none, and both would stay: the slice's own transaction id, which no two commits may follow from
+    one version, makes them conflict as well.
     """
     into = target(lake, table, run, stamp)
     files = [file for file in files if file.table == table]
-    if not files:
-        files = [_empty_file(into, also)]
+    with _writing(table, into.location):
+        _commit(lake, into, files or [_empty_file(into, also)], {"run": run, **also})
+
+
+def _commit(lake: Lake, into: Target, files: Sequence[File], slice_: Mapping[str, str]) -> None:
     actions: list[AddAction | RemoveAction] = [
         AddAction(
             path=file.path,
@@ -226,13 +264,42 @@ def commit(lake: Lake, table: str, run: str, files: Sequence[File], stamp: str =
         )
         for file in files
     ]
-    open_or_create(lake, table).create_write_transaction(
-        actions,
-        mode="overwrite",
-        schema=Schema.from_arrow(into.schema),
-        partition_by=list(into.partitioned),
-        partition_filters=[("run", "=", run), *((name, "=", value) for name, value in also.items())],
-    )
+    log = open_or_create(lake, into.table)
+    if into.table in lake.versions:
+        log.load_as_version(lake.versions[into.table])
+    own = Transaction("/".join(f"{name}={value}" for name, value in slice_.items()), log.version() + 1)
+    try:
+        log.create_write_transaction(
+            actions,
+            mode="overwrite",
+            schema=Schema.from_arrow(into.schema),
+            partition_by=list(into.partitioned),
+            partition_filters=[(name, "=", value) for name, value in slice_.items()],
+            commit_properties=CommitProperties(app_transactions=[own]),
+        )
+    except CommitFailedError as error:
+        raise TableError(
+            f"another job changed {into.table} of run {into.run} while this one ran, so nothing was written "
+            f"to it ({_in_one_line(error)}); run {slice_.get('job', WRITERS[into.table])} again when that "
+            "one has ended"
+        ) from error
+
+
+@contextmanager
+def _writing(table: str, place: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise TableError(
+            f"{table}: {place} cannot be written ({_in_one_line(error)}); the table is as it was; "
+            f"make room or mend what is wrong, then run {WRITERS[table]} again"
+        ) from error
+
+
+def _in_one_line(error: Exception) -> str:
+    """An error's text without the colours, arrows and advice of the libraries below."""
+    lines = [re.sub(r"\x1b\[\d*m|↳", "", line).strip(" .") for line in str(error).splitlines()]
+    return ": ".join(line for line in lines if line and not line.startswith("Help:"))
 
 
 def _empty_file(into: Target, also: Mapping[str, str]) -> File:
@@ -246,12 +313,12 @@ def _empty_file(into: Target, also: Mapping[str, str]) -> File:
     return File(into.table, path, filesystem.get_file_info(f"{root}/{path}").size, 0, values)
 
 
-def write_slice(lake: Lake, table: str, run: str, rows: pa.Table, **also: str) -> None:
+def write_slice(lake: Lake, table: str, run: str, rows: pa.Table, stamp: str = "", **also: str) -> None:
     """Replace the run's slice by a few rows that the driver holds."""
-    written = target(lake, table, run).write(
+    written = target(lake, table, run, stamp).write(
         [rows.drop_columns([n for n in ("run", *also) if n in rows.column_names])], **also
     )
-    commit(lake, table, run, [written] if written else [], **also)
+    commit(lake, table, run, [written] if written else [], stamp, **also)
 
 
 def rows_of(lake: Lake, table: str, rows: Sequence[Mapping[str, object]]) -> pa.Table:
@@ -266,11 +333,11 @@ def open_or_create(lake: Lake, table: str) -> DeltaTable:
     """The table; made empty, with its contract's columns, if it does not exist yet."""
     location = lake.location(table)
     with suppress(TableNotFoundError):
-        return DeltaTable(location)
+        return DeltaTable(uri_for("deltalake", location))
     contract = lake.contract(table)
     with suppress(CommitFailedError):  # another run made it at the same moment
         return DeltaTable.create(
-            location,
+            uri_for("deltalake", location),
             Schema.from_arrow(lake.schema(table)),
             mode="ignore",
             partition_by=list(contract.partitioned),
@@ -278,8 +345,10 @@ def open_or_create(lake: Lake, table: str) -> DeltaTable:
             description=contract.description,
             # deltalake cannot read tables with deletion vectors, and a slice is replaced as a whole anyway
             configuration={"delta.enableDeletionVectors": "false"},
+            # tried again it would become version 1, and to all other commits the table would be another one
+            commit_properties=CommitProperties(max_commit_retries=0),
         )
-    return DeltaTable(location)
+    return DeltaTable(uri_for("deltalake", location))
 
 
 def files_of(lake: Lake, table: str, run: str, stamp: str = "") -> list[File]:
@@ -293,7 +362,7 @@ def files_of(lake: Lake, table: str, run: str, stamp: str = "") -> list[File]:
     """
     location = lake.location(table)
     try:
-        log = DeltaTable(location)
+        log = DeltaTable(uri_for("deltalake", location))
     except TableNotFoundError:
         log = None
     found = []
@@ -330,12 +399,12 @@ WRITERS = {
 """The job that writes each table."""
 
 
-def count(lake: Lake, table: str, run: str) -> int:
+def count(lake: Lake, table: str, run: str, stamp: str = "") -> int:
     """Rows of the run's slice, from the log alone."""
-    return sum(file.rows for file in files_of(lake, table, run))
+    return sum(file.rows for file in files_of(lake, table, run, stamp))
 
 
-def read(spark: SparkSession, lake: Lake, table: str, run: str) -> DataFrame:
+def read(spark: SparkSession, lake: Lake, table: str, run: str, stamp: str = "") -> DataFrame:
     """The run's slice, by Spark's own scan.
 
     A few files are read by their names: Delta's own look at the log costs a small job half of its CPU
@@ -344,21 +413,31 @@ def read(spark: SparkSession, lake: Lake, table: str, run: str) -> DataFrame:
     Raises
     ------
     TableError
-        The run has no slice in this table.
+        The run has no slice in this table, or one with another stamp.
     """
-    files = files_of(lake, table, run)
+    files = files_of(lake, table, run, stamp)
     location = lake.location(table)
     if len(files) > FEW_FILES or lake.contract(table).partitioned != ("run",):
-        return spark.read.format("delta").load(spark_path(location)).where(F.col("run") == run)
+        return spark.read.format("delta").load(uri_for("spark", location)).where(F.col("run") == run)
     names = lake.schema(table).names
     columns = spark.read.schema(ddl([c for c in lake.schema(table) if c.name != "run"]))
-    rows = columns.parquet(*(f"{spark_path(location)}/{file.path}" for file in files))
+    folder = uri_for("spark", location)
+    rows = columns.parquet(*(f"{folder}/{file.path}" for file in files))
     return rows.withColumn("run", F.lit(run)).select(*names)
 
 
-def spark_path(uri: str) -> str:
-    """A URI as Spark takes it: Hadoop does not decode the %20 of a file URI."""
-    return f"file://{filesystem_of(uri)[1]}" if urlsplit(uri).scheme == "file" else uri
+def uri_for(library: Library, uri: str) -> str:
+    """A URI as each library takes it.
+
+    Only S3 has two names: Hadoop's file system is s3a, pyarrow and deltalake know s3. And only Hadoop does
+    not decode a path: to Spark, the ``%20`` of a URI are three letters.
+    """
+    parts = urlsplit(uri)
+    if library == "spark":
+        scheme = "s3a" if parts.scheme == "s3" else parts.scheme
+        host = "" if scheme == "file" else parts.netloc
+        return f"{scheme}://{host}{unquote(parts.path)}"
+    return uri.replace("s3a://", "s3://", 1) if parts.scheme == "s3a" else uri
 
 
 def ddl(columns: Iterable[pa.Field]) -> str:
@@ -367,27 +446,29 @@ def ddl(columns: Iterable[pa.Field]) -> str:
     return ", ".join(f"`{column.name}` {names[column.type]}" for column in columns)
 
 
-def read_small(lake: Lake, table: str, run: str, columns: Sequence[str] | None = None) -> pa.Table:
+def read_small(
+    lake: Lake, table: str, run: str, columns: Sequence[str] | None = None, stamp: str = ""
+) -> pa.Table:
     """The run's slice, read by the driver itself: for tables of a few rows, or a few columns of more."""
     wanted = (
         lake.schema(table) if columns is None else pa.schema([lake.schema(table).field(c) for c in columns])
     )
     parts = [
         read_file(lake.location(table), file, [c for c in wanted.names if c not in file.partition], wanted)
-        for file in files_of(lake, table, run)
+        for file in files_of(lake, table, run, stamp)
     ]
     return pa.concat_tables(parts)
 
 
-def read_row(lake: Lake, table: str, run: str) -> dict[str, Any]:
+def read_row(lake: Lake, table: str, run: str, stamp: str = "") -> dict[str, Any]:
     """The only row of the run's slice.
 
     Raises
     ------
     TableError
-        There is no slice, or it was emptied by a job that did not come to its end.
+        There is no slice, or one with another stamp or without a row.
     """
-    rows = read_small(lake, table, run).to_pylist()
+    rows = read_small(lake, table, run, stamp=stamp).to_pylist()
     if len(rows) != 1:
         raise TableError(f"{table} has {len(rows)} rows for run {run}, not one; run {WRITERS[table]} again")
     return dict(rows[0])
@@ -402,18 +483,15 @@ def read_file(location: str, file: File, columns: Sequence[str], schema: pa.Sche
         The file is gone, broken, or does not hold the rows that the log says.
     """
     filesystem, root = filesystem_of(location)
-    try:
+    with _reading(location, file):
         table = pq.read_table(
-            f"{root}/{file.path}", columns=list(columns), filesystem=filesystem, partitioning=None
+            f"{root}/{file.path}",
+            columns=list(columns),
+            filesystem=filesystem,
+            partitioning=None,
+            page_checksum_verification=True,
         )
-    except (OSError, pa.ArrowInvalid) as error:
-        raise TableError(
-            f"{location}/{file.path} cannot be read ({error}); run {WRITERS[file.table]} again"
-        ) from error
-    if table.num_rows != file.rows:
-        raise TableError(
-            f"{location}/{file.path} has {table.num_rows} rows, its table's log says {file.rows}"
-        )
+    _check_rows(location, file, table.num_rows)
     if schema is None:
         return table
     for name in schema.names:
@@ -427,11 +505,77 @@ def read_file(location: str, file: File, columns: Sequence[str], schema: pa.Sche
 def stream_file(
     location: str, file: File, columns: Sequence[str], batch_rows: int
 ) -> Iterator[pa.RecordBatch]:
-    """Columns of one file, batch by batch, in bounded memory."""
+    """Columns of one file, batch by batch, in bounded memory.
+
+    Raises
+    ------
+    TableError
+        As ``read_file``.
+    """
+    filesystem, root = filesystem_of(location)
+    with _reading(location, file), filesystem.open_input_file(f"{root}/{file.path}") as handle:
+        parquet = pq.ParquetFile(handle, page_checksum_verification=True)
+        _check_rows(location, file, parquet.metadata.num_rows)
+        yield from parquet.iter_batches(batch_rows, columns=list(columns))
+
+
+@contextmanager
+def _reading(location: str, file: File) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        why = "the file is gone" if isinstance(error, FileNotFoundError) else _in_one_line(error)
+        raise TableError(_unreadable(file.table, f"{location}/{file.path}", why)) from error
+
+
+def _unreadable(table: str, path: str, why: str) -> str:
+    return f"{table}: {path} cannot be read ({why}); run {WRITERS[table]} again"
+
+
+def _check_rows(location: str, file: File, rows: int) -> None:
+    if rows != file.rows:
+        raise TableError(
+            f"{file.table}: {location}/{file.path} has {rows} rows, its table's log says {file.rows}; "
+            f"run {WRITERS[file.table]} again"
+        )
+
+
+def unreadable_by_spark(text: str) -> str | None:
+    """What a person should know of an error of Spark's own scan; nothing if it is another error."""
+    found = re.search(r"(?:reading file|does not exist:) (.*?/([a-z_]+)/run=.*?\.parquet)", text)
+    if found is None or found[2] not in WRITERS:
+        return None
+    return _unreadable(found[2], found[1], "missing or broken")
+
+
+def take_rows(location: str, file: File, columns: Sequence[str], rows: NDArray[np.int64]) -> pa.Table:
+    """Some rows of one file: only the row groups that hold them are read, one at a time.
+
+    Parameters
+    ----------
+    rows : rising numbers of rows in the file, 0 the first.
+
+    Raises
+    ------
+    TableError
+        The file is gone, broken, or has fewer rows.
+    """
     filesystem, root = filesystem_of(location)
     try:
         with filesystem.open_input_file(f"{root}/{file.path}") as handle:
-            yield from pq.ParquetFile(handle).iter_batches(batch_rows, columns=list(columns))
+            parquet = pq.ParquetFile(handle)
+            sizes = [parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)]
+            begins = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
+            if len(rows) and rows[-1] >= begins[-1]:
+                raise TableError(
+                    f"{location}/{file.path} has {begins[-1]} rows, its table's log says {file.rows}"
+                )
+            group = np.searchsorted(begins, rows, "right") - 1
+            taken = [
+                parquet.read_row_group(i, columns=list(columns)).take(rows[group == i] - begins[i])
+                for i in np.unique(group)
+            ]
+            return pa.concat_tables(taken or [parquet.schema_arrow.empty_table().select(list(columns))])
     except (OSError, pa.ArrowInvalid) as error:
         raise TableError(
             f"{location}/{file.path} cannot be read ({error}); run {WRITERS[file.table]} again"
@@ -442,5 +586,5 @@ def filesystem_of(uri: str) -> tuple[pafs.FileSystem, str]:
     """The file system of a URI and the path in it."""
     if urlsplit(uri).scheme == "file":
         return pafs.LocalFileSystem(), unquote(urlsplit(uri).path)
-    filesystem, path = pafs.FileSystem.from_uri(uri.replace("s3a://", "s3://", 1))
+    filesystem, path = pafs.FileSystem.from_uri(uri_for("pyarrow", uri))
     return filesystem, path

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import resource
+import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -13,18 +16,41 @@ from pyspark.sql import DataFrame, SparkSession
 from epsjoin.spark.progress import progress_shown
 from epsjoin.spark.tables import File, Lake, commit, target
 
+T = TypeVar("T")
+
 
 @dataclass
 class TaskReport:
-    """What one task tells the driver: the files it wrote, what it counted, why it refused its input."""
+    """What one task tells the driver: the files it wrote, what it counted, why it refused its input.
+
+    Counters that end in ``seconds`` are wall-clock times of phases, ``largest_worker_bytes`` is the most
+    memory that the task's process has held; the others depend on the data alone.
+    """
 
     files: list[File] = field(default_factory=list)
     counters: dict[str, float] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)
     facts: list[dict[str, Any]] = field(default_factory=list)
 
+    def timed(self, items: Iterable[T], phase: str) -> Iterator[T]:
+        """The same items; the time until each is there goes to the counter ``<phase>_seconds``."""
+        following = iter(items)
+        while True:
+            began = time.perf_counter()
+            try:
+                item = next(following)
+            except StopIteration:
+                return
+            finally:
+                name = f"{phase}_seconds"
+                self.counters[name] = self.counters.get(name, 0.0) + time.perf_counter() - began
+            yield item
+
     def to_batch(self) -> pa.RecordBatch:
         """The report as the one row that a task returns."""
+        # kilobytes, but on macOS
+        unit = 1 if sys.platform == "darwin" else 1024
+        self.counters["largest_worker_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
         return pa.record_batch({"report": pa.array([json.dumps(asdict(self))])})
 
 
@@ -71,14 +97,14 @@ def run_tasks(
     return spark.range(0, len(items), 1, max(1, len(items))).mapInArrow(task, schema)
 
 
-def write_frame(lake: Lake, table: str, run: str, rows: DataFrame) -> int:
+def write_frame(lake: Lake, table: str, run: str, rows: DataFrame, stamp: str) -> int:
     """Replace the run's slice by a frame with the table's columns (without run); the tasks write it.
 
     Returns
     -------
     Rows written.
     """
-    into = target(lake, table, run)
+    into = target(lake, table, run, stamp)
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         written = into.write(batches)
@@ -87,5 +113,5 @@ def write_frame(lake: Lake, table: str, run: str, rows: DataFrame) -> int:
     files = [
         file for report in collect_reports(rows.mapInArrow(write, REPORT_SCHEMA)) for file in report.files
     ]
-    commit(lake, table, run, files)
+    commit(lake, table, run, files, stamp)
     return sum(file.rows for file in files)

@@ -1,0 +1,213 @@
+"""A broken machine: one clear sentence, exit code 1, and the tables as they were."""
+
+from __future__ import annotations
+
+import resource
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from conftest import REPO, RUN, coordinate, key, write_contract
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from epsjoin.contract import load_source
+from epsjoin.errors import TableError
+from epsjoin.params import RunParams
+from epsjoin.spark import tables
+from epsjoin.spark.cluster import find_clusters
+from epsjoin.spark.fit_epsilon import choose_epsilon
+from epsjoin.spark.ingest import ingest
+from epsjoin.spark.job import Job, Step, run_job
+from epsjoin.spark.merge_join import join_parts
+from epsjoin.spark.outliers import score_outliers
+from epsjoin.spark.replicate import write_replicas
+from epsjoin.spark.tables import Lake
+
+JOBS: dict[str, Step] = {
+    "ingest": ingest,
+    "fit_epsilon": choose_epsilon,
+    "replicate": write_replicas,
+    "merge_join": join_parts,
+    "cluster": find_clusters,
+    "outliers": score_outliers,
+}
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> tuple[Job, Path]:
+    """The chain has run on 2,000 points with many pairs; the job, and the folder that all this lies in."""
+    place = tmp_path_factory.mktemp("chain")
+    points = np.random.default_rng(3).random((2000, 2)).tolist()
+    (place / "snapshot.csv").write_text(
+        "id,x,y\n" + "".join(f"{i},{x!r},{y!r}\n" for i, (x, y) in enumerate(points))
+    )
+    contracts = place / "data_contracts"
+    shutil.copytree(REPO / "data_contracts" / "tables", contracts / "tables")
+    columns = [key(), coordinate("x"), coordinate("y")]
+    defaults = {"defaults": {"eps": 0.05, "n_parts": 2}}
+    write_contract(contracts / "tiny.odcs.yaml", columns, "snapshot.csv", "csv", defaults)
+    source = load_source(contracts, "tiny")
+    lake = Lake((place / "lake").as_uri(), contracts, source)
+    job = Job(spark, lake, RUN, RunParams(**source.defaults), place)
+    for step in JOBS.values():
+        step(job)
+    return job, place
+
+
+@pytest.fixture
+def job(chain: tuple[Job, Path], tmp_path: Path) -> Job:
+    """A copy of it all that a test may break."""
+    job, place = chain
+    copy = tmp_path / "copy"
+    shutil.copytree(place, copy)
+    lake = replace(job.lake, uri=(copy / "lake").as_uri(), contracts=copy / "data_contracts")
+    return replace(job, lake=lake, project=copy)
+
+
+def run(job: Job, name: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """Run a job as spark-submit does; its exit code and its last line."""
+    capsys.readouterr()
+    given = ("--lake", job.lake.uri, "--dataset", "tiny", "--run", RUN)
+    code = run_job(name, JOBS[name], [*given, "--contracts", str(job.lake.contracts)])
+    return code, capsys.readouterr().err.strip().splitlines()[-1]
+
+
+def versions(job: Job) -> dict[str, int]:
+    folder = Path(tables.filesystem_of(job.lake.location("points"))[1]).parent
+    return {log.parent.name: DeltaTable(log.parent).version() for log in folder.glob("*/_delta_log")}
+
+
+def change_in_the_middle(file: Path) -> None:
+    """One bit of a number, as a bad disk or memory does: the file can be read all the same."""
+    columns = [pq.read_metadata(file).row_group(0).column(i) for i in range(2)]
+    largest = max(columns, key=lambda column: column.total_compressed_size)
+    content = bytearray(file.read_bytes())
+    content[largest.data_page_offset + largest.total_compressed_size // 2] ^= 1
+    file.write_bytes(content)
+
+
+def cut_off(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-100])
+
+
+def overwrite(file: Path) -> None:
+    content = file.read_bytes()
+    file.write_bytes(content[:100] + bytes(len(content) - 200) + content[-100:])
+
+
+def path_of(job: Job, table: str) -> Path:
+    """The largest file of a table's slice."""
+    file = max(tables.files_of(job.lake, table, RUN), key=lambda file: file.size)
+    return Path(tables.filesystem_of(job.lake.location(table))[1]) / file.path
+
+
+@pytest.mark.parametrize(
+    ("table", "reader", "break_"),
+    [
+        ("points", "fit_epsilon", change_in_the_middle),  # by Spark's own scan
+        ("points", "fit_epsilon", cut_off),
+        ("points", "fit_epsilon", Path.unlink),
+        ("replicas", "merge_join", change_in_the_middle),  # by the tasks
+        ("pairs", "cluster", overwrite),
+    ],
+)
+def test_a_broken_file__is_named_with_the_job_that_makes_it_again(
+    job: Job, capsys: pytest.CaptureFixture[str], table: str, reader: str, break_: Callable[[Path], None]
+) -> None:
+    path = path_of(job, table)
+    break_(path)
+    before = versions(job)
+    code, last = run(job, reader, capsys)
+    assert code == 1
+    assert last.startswith(f"{reader}: {table}: file:/")
+    assert path.name in last
+    assert last.endswith(f"run {tables.WRITERS[table]} again")
+    assert versions(job) == before
+
+
+@pytest.mark.parametrize("break_", [change_in_the_middle, cut_off, overwrite, Path.unlink])
+@pytest.mark.parametrize("table", ["points", "replicas", "pairs"])
+def test_a_broken_file__is_noticed_by_every_reader(
+    job: Job, table: str, break_: Callable[[Path], None]
+) -> None:
+    path = path_of(job, table)
+    file = next(file for file in tables.files_of(job.lake, table, RUN) if file.path.endswith(path.name))
+    break_(path)
+    said = rf"{table}: file:/.*{path.name} cannot be read .*; run {tables.WRITERS[table]} again$"
+    with pytest.raises(TableError, match=said):
+        tables.read_small(job.lake, table, RUN)
+    columns = [c.name for c in job.lake.schema(table) if c.name not in job.lake.contract(table).partitioned]
+    with pytest.raises(TableError, match=said):
+        list(tables.stream_file(job.lake.location(table), file, columns, 100))
+
+
+def workers_of(pid: int) -> Iterator[int]:
+    """The Python processes of a session's tasks."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if b"spark.daemon" in (folder / "cmdline").read_bytes() and pid in ancestors(folder.name):
+                yield int(folder.name)
+        except OSError:
+            continue
+
+
+def ancestors(pid: str) -> Iterator[int]:
+    while pid not in ("0", "1"):
+        pid = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1]
+        yield int(pid)
+
+
+@contextmanager
+def files_end_at(size: int, pids: list[int]) -> Iterator[None]:
+    """To these processes the disk is full as soon as a file has this size."""
+    usual: dict[int, tuple[int, int]] = {}
+    try:
+        for pid in pids:
+            with suppress(ProcessLookupError):  # an idle worker ends by itself
+                usual[pid] = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, usual[pid][1]))
+        yield
+    finally:
+        for pid, limits in usual.items():
+            with suppress(ProcessLookupError):
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, limits)
+
+
+@pytest.mark.parametrize(("name", "table"), [("replicate", "replicas"), ("merge_join", "pairs")])
+def test_a_full_disk__is_said_and_changes_no_table(
+    job: Job, capsys: pytest.CaptureFixture[str], name: str, table: str
+) -> None:
+    jvm = job.spark.sparkContext._gateway.proc.pid  # the tasks' processes are its children
+    before = versions(job)
+    workers = list(workers_of(jvm))
+    assert workers
+    with files_end_at(4096, workers):
+        code, last = run(job, name, capsys)
+    assert code == 1
+    assert last.startswith(f"{name}: {table}: file:/")
+    assert "cannot be written" in last
+    assert "File too large" in last
+    assert last.endswith(f"then run {name} again")
+    assert versions(job) == before
+
+
+def test_a_full_disk__where_the_logs_lie_is_said_and_changes_no_table(job: Job) -> None:
+    files = tables.files_of(job.lake, "pairs", RUN)
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = versions(job)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300, usual[1]))
+    try:
+        with pytest.raises(TableError, match="pairs: file.* cannot be written .*File too large.* merge_join"):
+            tables.commit(job.lake, "pairs", RUN, files)
+        with pytest.raises(TableError, match="pairs: file.* cannot be written .*File too large.* merge_join"):
+            tables.commit(job.lake, "pairs", RUN, [])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+    assert versions(job) == before
+    assert tables.files_of(job.lake, "pairs", RUN) == files

@@ -1,0 +1,227 @@
+"""A step that dies before or after any commit and is run again; steps that meet another run's changes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import JobMaker, coordinate, key
+from deltalake import DeltaTable
+
+from epsjoin import show
+from epsjoin.errors import TableError
+from epsjoin.spark import lineage, tables
+from epsjoin.spark import replicate as replication
+from epsjoin.spark.cluster import find_clusters
+from epsjoin.spark.fit_epsilon import choose_epsilon
+from epsjoin.spark.ingest import ingest
+from epsjoin.spark.job import Job, Step
+from epsjoin.spark.merge_join import join_parts
+from epsjoin.spark.outliers import score_outliers
+from epsjoin.spark.replicate import write_replicas
+from epsjoin.spark.report import gather
+
+COMMITS: dict[Step, tuple[str, ...]] = {
+    ingest: ("quarantine", "snapshots", "points"),
+    choose_epsilon: ("epsilon_curve", "epsilon"),
+    write_replicas: ("replicas", "join_plan"),
+    join_parts: ("pairs",),
+    find_clusters: ("clusters",),
+    score_outliers: ("outliers",),
+}
+"""The steps in their order, and the tables that each commits, in its order."""
+
+OLD = {"eps": 0.2, "min_pts": 3}
+NEW = {"eps": 0.1, "min_pts": 4}
+
+
+class KilledError(BaseException):
+    """As SIGKILL: no handler of an Exception sees it."""
+
+
+class Commits:
+    """Every commit to a table passes here; one of them may be the last thing that a step does."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.names: list[str] = []
+        self.last: tuple[int, str] | None = None
+        real = DeltaTable.create_write_transaction
+
+        def commit(log: DeltaTable, *arguments: Any, **named: Any) -> None:
+            number = len(self.names)
+            self.names.append(str(log.metadata().name))
+            if self.last == (number, "before"):
+                raise KilledError
+            real(log, *arguments, **named)
+            if self.last == (number, "after"):
+                raise KilledError
+
+        monkeypatch.setattr(DeltaTable, "create_write_transaction", commit)
+
+    def run(self, step: Step, job: Job, last: tuple[int, str] | None = None) -> list[str]:
+        """Run a step up to this commit; the tables that it committed, or was about to."""
+        self.names, self.last = [], last
+        step(replace(job, lake=tables.begin(job.lake, JOB_OF[step])))
+        return self.names
+
+
+JOB_OF = {step: tables.WRITERS[names[0]] for step, names in COMMITS.items()}
+
+
+def tiny(make_job: JobMaker, tmp_path: Path, params: Mapping[str, Any]) -> Job:
+    rng = np.random.default_rng(7)
+    points = np.concatenate([rng.normal(0, 0.1, (150, 2)), rng.random((150, 2))])
+    lines = [f"{i},{x!r},{y!r}" for i, (x, y) in enumerate(points.tolist())]
+    (tmp_path / "snapshot.csv").write_text("\n".join(["id,x,y", *lines, "900,?,0"]) + "\n")
+    return make_job(
+        [key(), coordinate("x"), coordinate("y")],
+        params={**params, "n_parts": 4, "replication_budget": 9.0},
+        max_quarantine_share=0.1,
+    )
+
+
+def content(job: Job, table: str) -> list[str]:
+    return sorted(map(repr, tables.read_small(job.lake, table, job.run).to_pylist()))
+
+
+def sight(job: Job) -> list[tuple[str, str]] | None:
+    """What ``epsjoin show`` says, nothing if it refuses."""
+    try:
+        return list(show._summary(job.lake, job.run))
+    except TableError:
+        return None
+
+
+@pytest.mark.long
+def test_chain__killed_before_any_commit_or_after_the_last_and_run_again_gives_the_same_tables(
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over slices made with other parameters, which must never be seen beside the new ones."""
+    commits = Commits(monkeypatch)
+    job = tiny(make_job, tmp_path, NEW)
+    undisturbed = replace(job, lake=replace(job.lake, uri=(tmp_path / "undisturbed").as_uri()))
+    for lake in (job.lake, undisturbed.lake):
+        tables.commit(lake, "job_metrics", job.run, [], job="none")  # a reader wants the table
+    for step, names in COMMITS.items():
+        assert commits.run(step, undisturbed) == list(names)
+        commits.run(step, tiny(make_job, tmp_path, OLD))
+    old, new = sight(job), sight(undisturbed)
+    assert None not in (old, new)
+    assert old != new
+
+    sights = []
+    for step, names in COMMITS.items():
+        for last in [*((number, "before") for number in range(len(names))), (len(names) - 1, "after")]:
+            with pytest.raises(KilledError):
+                commits.run(step, job, last)
+            sights.append(sight(job))
+        assert commits.run(step, job) == list(names)
+        for table in names:
+            assert content(job, table) == content(undisturbed, table), table
+    assert all(seen in (None, old, new) for seen in sights), "a reader has seen two runs mixed"
+    assert sights[:3] == [old] * 3, "what is not committed shows"
+    assert sights[-1] == new
+
+
+def meanwhile(
+    monkeypatch: pytest.MonkeyPatch, module: Any, name: str, when: Callable[..., bool], do: Callable[[], Any]
+) -> None:
+    """Let ``do`` happen once, right after ``module.name`` was called with arguments that ``when`` accepts."""
+    real, done = getattr(module, name), []
+
+    def wrapped(*arguments: Any, **named: Any) -> Any:
+        found = real(*arguments, **named)
+        if not done and when(*arguments):
+            done.append(True)
+            do()
+        return found
+
+    monkeypatch.setattr(module, name, wrapped)
+
+
+def run_steps(job: Job, *steps: Step) -> None:
+    for step in steps:
+        step(job)
+
+
+def test_merge_join__does_not_join_by_a_plan_that_is_replaced_meanwhile(
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = tiny(make_job, tmp_path, NEW)
+    run_steps(job, ingest, choose_epsilon, write_replicas)
+    other = replace(job, params=replace(job.params, n_parts=7))
+    meanwhile(
+        monkeypatch, tables, "read_row", lambda *of: of[1] == "join_plan", lambda: write_replicas(other)
+    )
+    with pytest.raises(TableError, match="replicas of run .* was made from other tables .* run replicate"):
+        join_parts(job)
+
+
+def test_replicate__of_points_that_are_replaced_meanwhile_is_not_joined(
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = tiny(make_job, tmp_path, NEW)
+    run_steps(job, ingest, choose_epsilon)
+    meanwhile(monkeypatch, replication, "stored_points", lambda *_: True, lambda: ingest(job))
+    write_replicas(job)
+    with pytest.raises(TableError, match="run fit_epsilon again"):
+        join_parts(job)
+    choose_epsilon(job)
+    with pytest.raises(TableError, match="replicas of run .* was made from other tables .* run replicate"):
+        join_parts(job)
+
+
+def test_replicate__wants_an_eps_of_these_points(make_job: JobMaker, tmp_path: Path) -> None:
+    job = tiny(make_job, tmp_path, NEW)
+    run_steps(job, ingest, choose_epsilon, ingest)
+    with pytest.raises(
+        TableError, match="epsilon of run .* was made from other tables .* run fit_epsilon again"
+    ):
+        write_replicas(job)
+
+
+def test_merge_join__wants_the_plan_of_this_eps(make_job: JobMaker, tmp_path: Path) -> None:
+    job = tiny(make_job, tmp_path, NEW)
+    run_steps(job, ingest, choose_epsilon, write_replicas)
+    choose_epsilon(replace(job, params=replace(job.params, eps=0.15)))
+    with pytest.raises(TableError, match="join_plan of run .* has eps 0.1, epsilon 0.15; run replicate"):
+        join_parts(job)
+
+
+@pytest.mark.long
+def test_outliers_and_report__want_the_clusters_and_outliers_of_this_join(
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = tiny(make_job, tmp_path, NEW)
+    run_steps(job, *COMMITS)
+    other = replace(job, params=replace(job.params, min_pts=9))
+    find_clusters(other)
+    tables.commit(job.lake, "job_metrics", job.run, [], job="none")
+    for read in (gather, lambda job: list(show._summary(job.lake, job.run))):
+        with pytest.raises(TableError, match="outliers of run .* was made from other .* run outliers again"):
+            read(job)
+
+    outlier_step = sys.modules[score_outliers.__module__]  # the package has the public function by its name
+    meanwhile(monkeypatch, outlier_step, "stored_points", lambda *_: True, lambda: find_clusters(job))
+    score_outliers(job)
+    with pytest.raises(TableError, match="run outliers again"):
+        gather(job)
+
+    write_replicas(replace(job, params=replace(job.params, n_parts=7)))
+    join_parts(job)
+    for step in (score_outliers, gather):
+        with pytest.raises(TableError, match="clusters of run .* was made from other .* run cluster again"):
+            step(job)
+
+
+def test_read_join__is_of_the_points_as_they_are_now(make_job: JobMaker, tmp_path: Path) -> None:
+    job = tiny(make_job, tmp_path, NEW)
+    run_steps(job, ingest, choose_epsilon, write_replicas)
+    before = lineage.read_join(job.lake, job.run).stamp
+    run_steps(job, ingest, choose_epsilon)
+    assert lineage.read_join(job.lake, job.run).stamp != before

@@ -1,0 +1,1 @@
+"""Jobs killed anywhere and run again: whether the tables are those of an undisturbed run."""

@@ -1,0 +1,269 @@
+"""``make kill-loop``: every round kills one process of one job at a drawn moment and runs the job again."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from epsjoin.contract import load_source
+from epsjoin.errors import TableError
+from epsjoin.show import _summary
+from epsjoin.spark.tables import WRITERS, Lake
+from survival import chain
+from survival.processes import Started, Victim, daemon, driver, jvm, kill, task, worker, wrapper
+
+OLD_PARAMS = {"neighbours": 6, "min_pts": 8}
+OTHER_RUN = "2022-12-01"
+CLUSTER = chain.REPO / "bin" / "spark-cluster"
+WITHOUT_TASKS_IN_PYTHON = ("fit_epsilon", "report")
+GONE_WITHIN = 5.0
+EXECUTOR = "executor's JVM"
+AIRFLOW = "Airflow's task"
+OF_TASKS = ("Python worker", "pyspark.daemon", EXECUTOR)
+"""Victims whose death the driver survives: Spark fails the job, or tries the task again."""
+VICTIMS: dict[str, Victim] = {
+    "driver's Python": driver,
+    "Spark's JVM": jvm,
+    "Python worker": worker,
+    "pyspark.daemon": daemon,
+    "bin/spark-submit": wrapper,
+    "its parent": task,
+    AIRFLOW: task,
+}
+
+
+Sight = list[tuple[str, str]] | None
+"""What ``epsjoin show`` says of the run, times left out; nothing if it refuses."""
+
+
+class Undisturbed(NamedTuple):
+    """The undisturbed runs.
+
+    Parameters
+    ----------
+    lakes : where a round's chain begins: ``empty``, or ``has slices``: another run's in every table, and
+        those of this run made with other parameters.
+    content : what the tables hold at the end, by lake.
+    seconds : how long each job takes.
+    sights : what a reader may see: this run whole, or made with the other parameters.
+    """
+
+    lakes: dict[str, Path]
+    content: dict[str, chain.Content]
+    seconds: dict[str, float]
+    sights: list[Sight]
+
+
+def prepare(folder: Path) -> Undisturbed:
+    """Run the chain undisturbed, and make a lake that has slices already."""
+    lakes = {"empty": folder / "empty", "has slices": folder / "earlier"}
+    seconds = {}
+    lakes["empty"].mkdir()
+    for job in chain.JOBS:
+        seconds[job] = chain.timed(job, folder / "undisturbed")
+        print(f"undisturbed: {job} took {seconds[job]:.0f} s", flush=True)
+    for run, params in ((OTHER_RUN, {}), (chain.RUN, OLD_PARAMS)):
+        chain.submit_several(chain.JOBS, lakes["has slices"], run, params)
+    final = chain.content(folder / "undisturbed")
+    other = {
+        place: rows for place, rows in chain.content(lakes["has slices"]).items() if place[1] == OTHER_RUN
+    }
+    sights = [summary(folder / "undisturbed"), summary(lakes["has slices"])]
+    assert None not in sights
+    return Undisturbed(lakes, {"empty": final, "has slices": final | other}, seconds, sights)
+
+
+class Round(NamedTuple):
+    """What is done in one round, and what came of it."""
+
+    number: int
+    job: str
+    base: str
+    victim: str
+    share: float
+    outcome: str = ""
+    equal: bool = False
+
+
+def draw(rng: random.Random, number: int, victims: Sequence[str]) -> Round:
+    """Jobs and lakes take turns; the victim is drawn, and the share of the job's time that passes before."""
+    job = chain.JOBS[number % len(chain.JOBS)]
+    base = ("has slices", "empty")[number // len(chain.JOBS) % 2]
+    able = [v for v in victims if v not in OF_TASKS or job not in WITHOUT_TASKS_IN_PYTHON]
+    return Round(number, job, base, rng.choice(able), rng.random())
+
+
+def play(planned: Round, undisturbed: Undisturbed, lake: Path, master: str) -> Round:
+    """Kill, look, run again, compare what the job has written; after the chain's last job, everything."""
+    if planned.job == chain.JOBS[0]:
+        shutil.rmtree(lake, ignore_errors=True)
+        shutil.copytree(undisturbed.lakes[planned.base], lake)
+    final = undisturbed.content[planned.base]
+    begun, known = chain.versions(lake), chain.content(lake)
+
+    killed, problems = strike(planned, undisturbed.seconds[planned.job], lake, master)
+    sight = summary(lake)
+    if sight is not None and sight not in undisturbed.sights:
+        problems.append(f"a reader sees a mix: {sight}")
+    half_way = chain.content(lake)
+    changed = sorted({place[0] for place, rows in half_way.items() if known.get(place) != rows})
+
+    done = chain.submit(planned.job, lake, master)
+    if done.returncode:
+        problems.append(f"the retry ended with {done.returncode}: {done.stdout.strip().splitlines()[-1]}")
+    problems += half_slices(lake, begun, final)
+    found = chain.content(lake)
+    whole = planned.job == chain.JOBS[-1]
+    problems += [
+        f"{' '.join(place)} differs"
+        for place in sorted({*final, *found})
+        if (whole or planned.job in (WRITERS[place[0]], place[-1])) and final.get(place) != found.get(place)
+    ]
+    said = f"{killed}; {', '.join(changed) or 'nothing'} changed by then"
+    return planned._replace(outcome=said + "".join(f"; **{p}**" for p in problems), equal=not problems)
+
+
+def strike(planned: Round, seconds: float, lake: Path, master: str) -> tuple[str, list[str]]:
+    """Start the job, kill the victim at its moment or, if it is not there yet, as soon as it is.
+
+    A job that was faster than the undisturbed one, and had ended, is started again, to be killed earlier.
+    """
+    started = start(planned, lake, master)
+    try:
+        began = time.monotonic()
+        time.sleep(planned.share * seconds)
+        victims: list[int] = []
+        while not victims and not started.is_over():
+            victims = find(planned.victim, started)
+            time.sleep(0 if victims else 0.02)
+        passed = time.monotonic() - began
+        at = f"at {passed:.1f} s"
+        was_killed = bool(victims) and kill(victims[planned.number % len(victims)])
+        if was_killed and planned.victim in OF_TASKS:
+            started.task.wait(timeout=300)
+            at += f", the job ended with {started.task.returncode}"
+        if not was_killed:
+            started.task.wait(timeout=60)
+        gone = started.is_gone_within(GONE_WITHIN)
+        left = "; ".join(process.command[:100] for process in started.processes())
+        if gone and planned.victim == EXECUTOR and executors():
+            time.sleep(GONE_WITHIN)
+            gone, left = not executors(), EXECUTOR
+    finally:
+        started.end()
+    if not was_killed:
+        return strike(planned, min(passed, 0.9 * seconds), lake, master)
+    return at, [] if gone else [f"left after {GONE_WITHIN:.0f} s: {left}"]
+
+
+def start(planned: Round, lake: Path, master: str) -> Started:
+    log = lake.with_name("killed.log")
+    if planned.victim != AIRFLOW:
+        return Started(chain.command(planned.job, lake, master), log)
+    airflow = [str(chain.REPO / "bin" / "airflow"), "tasks", "test", chain.DATASET, planned.job, chain.RUN]
+    started = Started(airflow, log, below_task=False, EPSJOIN_LAKE=lake.as_uri())
+    while not started.is_over() and not wrapper(started):  # the moment counts from the submit
+        time.sleep(0.05)
+    return started
+
+
+def find(victim: str, started: Started) -> list[int]:
+    return executors() if victim == EXECUTOR else VICTIMS[victim](started)
+
+
+def executors() -> list[int]:
+    """The executors of this project's cluster."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (folder / "cmdline").read_bytes()
+            if b"CoarseGrainedExecutorBackend" in words and str(chain.REPO).encode() in words:
+                found.append(int(folder.name))
+    return found
+
+
+def half_slices(lake: Path, begun: dict[str, int], final: chain.Content) -> list[str]:
+    """Versions since the round began in which a slice is neither as it was nor as it must become."""
+    wrong = []
+    for folder in chain.tables(lake):
+        newest = chain.DeltaTable(folder).version()
+        first = begun.get(folder.name, 0)
+        known = chain.content_of(chain.DeltaTable(folder, version=first), folder.name)
+        for version in range(first + 1, newest + 1):
+            found = chain.content_of(chain.DeltaTable(folder, version=version), folder.name)
+            for place, rows in found.items():
+                if rows not in (known.get(place), final.get(place)):
+                    wrong.append(f"{' '.join(place)} is half a slice in version {version}")
+    return wrong
+
+
+def summary(lake: Path) -> Sight:
+    contracts = chain.REPO / "data_contracts"
+    try:
+        rows = list(
+            _summary(Lake(lake.as_uri(), contracts, load_source(contracts, chain.DATASET)), chain.RUN)
+        )
+    except TableError:
+        return None
+    return [row for row in rows if row[0] not in ("seconds per step", "report", "picture")]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m survival", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--victim", help="only this one")
+    given = parser.parse_args()
+    rng = random.Random(given.seed)  # noqa: S311 - moments, not secrets
+    victims = [given.victim] if given.victim else [*VICTIMS, EXECUTOR]
+    with tempfile.TemporaryDirectory(prefix="survival-") as scratch:
+        work = Path(scratch)
+        if AIRFLOW in victims:
+            os.environ["AIRFLOW_HOME"] = str(work / "airflow")
+            os.environ["AIRFLOW__LOGGING__LOGGING_LEVEL"] = "ERROR"
+            subprocess.run([chain.REPO / "bin" / "airflow", "setup"], check=True, capture_output=True)
+        with_cluster = EXECUTOR in victims and CLUSTER.exists()
+        if EXECUTOR in victims and not with_cluster:
+            victims.remove(EXECUTOR)
+            print("an executor's JVM is not killed: there is no bin/spark-cluster here", flush=True)
+        undisturbed = prepare(work)
+        rounds = []
+        for number in range(given.rounds):
+            planned = draw(rng, number, victims)
+            master = cluster_up() if planned.victim == EXECUTOR else "local[2]"
+            try:
+                done = play(planned, undisturbed, work / "lake", master)
+            finally:
+                if planned.victim == EXECUTOR:
+                    subprocess.run([CLUSTER, "down"], check=True, capture_output=True)
+            rounds.append(done)
+            print(row(done), flush=True)
+    equal = sum(each.equal for each in rounds)
+    print(f"{equal} of {len(rounds)} rounds gave the tables of the undisturbed run")
+    return 0 if equal == len(rounds) else 1
+
+
+def cluster_up() -> str:
+    subprocess.run([CLUSTER, "up"], check=True, capture_output=True)
+    return f"spark://127.0.0.1:{os.environ.get('EPSJOIN_CLUSTER_PORT', '7077')}"
+
+
+def row(done: Round) -> str:
+    return (
+        f"| {done.number + 1} | {done.job} | {done.base} | {done.victim} | {done.share:.0%} "
+        f"| {done.outcome} | {'equal' if done.equal else '**differs**'} |"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
