@@ -56,6 +56,7 @@ def fake_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSpark:
     spark = FakeSpark(tmp_path / "spark")
     monkeypatch.setenv("SPARK_JOB_VENV", str(spark.venv))
     monkeypatch.setenv("DELTA_JARS", str(spark.jars))
+    monkeypatch.setenv("PATH", f"{spark.root / 'tools'}:{os.environ['PATH']}")
     return spark
 
 

@@ -22,6 +22,11 @@ if [ -f "$here/ends/$job" ]; then . "$here/ends/$job"; fi
 [ -f "$here/no-metrics" ] || echo "{{\\"job\\": \\"$job\\", \\"rows\\": 11020}}" > "$metrics"
 """
 
+SHA256SUM = """#!/bin/sh
+# a fake jar is as it should be while it is empty
+while read -r _ jar; do [ -f "$jar" ] && [ ! -s "$jar" ] || { echo "$jar: FAILED"; exit 1; }; done < "$3"
+"""
+
 
 def write_script(file: Path, text: str) -> None:
     """Write an executable."""
@@ -46,6 +51,7 @@ class FakeSpark:
             (root / folder).mkdir(parents=True)
         write_script(self.venv / "bin" / "python", "#!/bin/sh\nexec sleep 300\n")
         self.script(SPARK_SUBMIT.format(root=root))
+        write_script(root / "tools" / "sha256sum", SHA256SUM)
         for line in (REPOSITORY / "conf" / "delta-jars.sha256").read_text().splitlines():
             (self.jars / line.split()[1]).touch()
 

@@ -16,7 +16,7 @@ from airflow.sdk.execution_time.context import OutletEventAccessors
 from airflow.utils.session import create_session
 from sqlalchemy import select
 
-from dags.fake_spark import REPOSITORY, FakeSpark
+from dags.fake_spark import REPOSITORY, FakeSpark, write_script
 from spark_job import SparkJobOperator
 
 JUNE = datetime(2023, 6, 1, tzinfo=UTC)
@@ -43,6 +43,19 @@ def execute(context: dict[str, Any] | None = None, **kwargs: Any) -> dict[str, A
 
 
 # --- one operator
+
+
+def test_connection__of_a_cluster_is_handed_on_and_the_package_is_shipped(
+    fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_script(fake_spark.venv / "bin" / "python", "#!/bin/sh\necho /ship/epsjoin-1.tar.gz\n")
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_SPARK_DEFAULT",
+        '{"conn_type":"spark","host":"spark://127.0.0.1","port":7077,"extra":{"deploy-mode":"client"}}',
+    )
+    execute()
+    assert fake_spark.command("ingest")[:2] == ["--master", "spark://127.0.0.1:7077"]
+    assert "spark.archives=/ship/epsjoin-1.tar.gz#shipped" in fake_spark.calls_text()
 
 
 def test_success__returns_the_metrics_and_puts_them_on_the_assets(fake_spark: FakeSpark) -> None:

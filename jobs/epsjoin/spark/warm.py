@@ -1,0 +1,103 @@
+"""Call the kernels as the tasks call them, on what comes from Arrow, so that numba's cache has them.
+
+``python -m epsjoin.spark.warm``; :mod:`epsjoin.ship` runs it before it packs the package for a cluster. It
+needs no session: what a task does is a function of Arrow batches.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from epsjoin.contract import METRICS
+from epsjoin.local.cluster import partial_degrees
+from epsjoin.local.columns import IntColumn
+from epsjoin.local.components import Meeting, contract, settle
+from epsjoin.local.metric import get_metric
+from epsjoin.local.outliers import nearest_within
+from epsjoin.local.plan import Cuts, plan_join
+from epsjoin.params import CUTS
+from epsjoin.spark import tables
+from epsjoin.spark.arrow import pair_columns, to_binary
+from epsjoin.spark.cluster import Connected
+from epsjoin.spark.merge_join import Part, make_joiner
+from epsjoin.spark.points import Reading
+from epsjoin.spark.replicate import make_encoder
+
+N_POINTS, EPS = 2000, 0.02
+REPLICAS = pa.schema(
+    [
+        pa.field("part", pa.int32(), nullable=False),
+        pa.field("id", pa.int64(), nullable=False),
+        ("mask", pa.int64()),
+        ("code", pa.binary()),
+        pa.field("point", pa.binary(), nullable=False),
+    ]
+)
+PAIRS = pa.schema([("left_id", pa.int64()), ("right_id", pa.int64()), ("distance", pa.float64())])
+
+
+def warm(folder: Path) -> int:
+    """Run every kind of task on a few points, for every metric and kind of cuts, with files in ``folder``.
+
+    Returns
+    -------
+    Pairs found, over all.
+    """
+    points = np.random.default_rng(0).random((N_POINTS, 2))
+    ids = np.arange(N_POINTS)
+    found = 0
+    for metric, kind in product(METRICS, CUTS):
+        eps = EPS * (100 if metric == "haversine" else 1)  # km for a degree
+        plan = plan_join(points, ids, N_POINTS, eps, get_metric(metric), Cuts(kind, n_parts=3, msl=1))
+        location = (folder / metric / kind).as_uri()
+        replicas = tables.Target("replicas", f"{location}/replicas", REPLICAS, ("part",), "warm")
+        encode = make_encoder(plan.to_json(), Reading(("x", "y"), 2, is_checked=True), replicas)
+        # two files in a part, as two tasks leave them
+        halves = [ids[: N_POINTS // 2], ids[N_POINTS // 2 :]]
+        files = [
+            file
+            for half in halves
+            for file in _files(encode([pa.record_batch({"id": half, "point": to_binary(points[half])})]))
+        ]
+        pairs = tables.Target("pairs", f"{location}/pairs", PAIRS, (), "warm")
+        join = make_joiner(plan.to_json(), replicas.location, pairs, N_POINTS**2)
+        for number in sorted({file.partition["part"] for file in files}):
+            mine = [file for file in files if file.partition["part"] == number]
+            for part in (mine, mine[:1]):
+                for file in _files(join(Part(int(number), part))):
+                    found += file.rows
+                    _after_join(pairs.location, file)
+    return found
+
+
+def _files(reports: Any) -> list[tables.File]:
+    rows = [json.loads(batch.column(0)[0].as_py()) for batch in reports]
+    return [tables.File(**file) for row in rows for file in row["files"]]
+
+
+def _after_join(location: str, file: tables.File) -> None:
+    for batch in tables.stream_file(location, file, PAIRS.names, 1 << 20):
+        left, right, distance = pair_columns(batch)
+        degrees = partial_degrees(left, right)
+        held = Connected.of_nothing().with_batch(batch, degrees.ids[degrees.counts > 1])
+        _join_forests(held.node, held.root)
+        nearest_within(left, right, distance, 5)
+
+
+def _join_forests(node: IntColumn, root: IntColumn) -> None:
+    for trees in contract([(node, root)], max(1, len(node))):
+        order = np.lexsort((trees.root, trees.node))
+        met = Meeting().of(trees.node[order], trees.root[order])
+        settle(met.node, met.root, met.kind)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as scratch:
+        print(f"kernels compiled; {warm(Path(scratch)):,} pairs")

@@ -1,0 +1,192 @@
+"""A real cluster: a master and two workers, the same tables as on one machine, and no process left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import stat
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from deltalake import DeltaTable
+
+REPO = Path(__file__).resolve().parents[2]
+RUN = "2023-06-01"
+TABLES = (
+    *("snapshots", "quarantine", "points", "epsilon", "epsilon_curve", "join_plan"),
+    *("replicas", "pairs", "clusters", "outliers"),
+)
+# the first run compiles the kernels that are shipped, and a machine may be busy
+pytestmark = [pytest.mark.end_to_end, pytest.mark.timeout(2400)]
+
+
+class Cluster(NamedTuple):
+    folder: Path
+    port: int
+
+    @property
+    def master(self) -> str:
+        return f"spark://127.0.0.1:{self.port}"
+
+    def environment(self) -> dict[str, str]:
+        own = {
+            name: value for name, value in os.environ.items() if not name.startswith(("EPSJOIN_", "NUMBA_"))
+        }
+        return own | {"EPSJOIN_CLUSTER_DIR": str(self.folder), "EPSJOIN_CLUSTER_PORT": str(self.port)}
+
+    def say(self, word: str) -> subprocess.CompletedProcess[str]:
+        # a daemon that held on to the pipe would keep this from ending
+        return subprocess.run(
+            [str(REPO / "bin" / "spark-cluster"), word],
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=180,
+        )
+
+    def submit(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(REPO / "bin" / "spark-submit"), *arguments],
+            cwd=self.folder,
+            env=self.environment() | environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def processes(self) -> list[str]:
+        """Command lines of what runs in, or speaks of, the cluster's folder."""
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                command = (process / "cmdline").read_text().replace("\0", " ")
+                folder = str((process / "cwd").readlink())
+            except OSError:
+                continue
+            if str(self.folder) in folder or f"{self.folder}/daemons.conf" in command:
+                found.append(command)
+        return found
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    cluster = Cluster(tmp_path_factory.mktemp("cluster"), free_port())
+    try:
+        up = cluster.say("up")
+        assert up.returncode == 0, up.stderr
+        yield cluster
+    finally:
+        cluster.say("down")
+    assert cluster.processes() == []
+    assert not list(cluster.folder.glob("*.conf")), "the secret is of no use any more"
+
+
+def arguments_for(lake: Path) -> list[str]:
+    return ["--lake", str(lake), "--dataset", "navaids", "--run", RUN]
+
+
+def rows_of(lake: Path, table: str) -> list[str]:
+    rows = DeltaTable(lake / "navaids" / table).to_pyarrow_table()
+    return sorted(map(repr, rows.select(sorted(rows.column_names)).to_pylist()))
+
+
+def counters_of(lake: Path) -> list[str]:
+    rows = DeltaTable(lake / "navaids" / "job_metrics").to_pyarrow_table().to_pylist()
+    return sorted(repr(row) for row in rows if not row["counter"].endswith(("seconds", "bytes")))
+
+
+def test_cluster__up_twice_is_one_cluster_and_its_secret_is_told_to_nobody(cluster: Cluster) -> None:
+    before = sorted(cluster.processes())
+    assert len(before) == 3
+    again = cluster.say("up")
+    assert (again.returncode, again.stdout) == (0, f"spark-cluster: {cluster.master} runs already\n")
+    assert sorted(cluster.processes()) == before
+    assert cluster.say("status").returncode == 0
+
+    secret = (cluster.folder / "secret.conf").read_text().split()[-1]
+    assert len(secret) == 64
+    for file in ("secret.conf", "daemons.conf"):
+        assert stat.S_IMODE((cluster.folder / file).stat().st_mode) == 0o600
+    said = before + [log.read_text() for log in (cluster.folder / "logs").iterdir()]
+    assert not any(secret in text for text in said)
+
+
+def test_cluster__gives_the_tables_of_one_machine(cluster: Cluster, tmp_path: Path) -> None:
+    chain = str(Path(__file__).with_name("chain.py"))
+    local = cluster.submit("--master", "local[2]", chain, *arguments_for(tmp_path / "local"))
+    assert local.returncode == 0, local.stdout[-5000:] + local.stderr[-5000:]
+    done = cluster.submit(chain, *arguments_for(tmp_path / "lake"), EPSJOIN_MASTER=cluster.master)
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
+    for table in TABLES:
+        assert rows_of(tmp_path / "lake", table) == rows_of(tmp_path / "local", table), table
+    assert counters_of(tmp_path / "lake") == counters_of(tmp_path / "local")
+    assert (tmp_path / "lake" / "navaids" / "reports" / f"run={RUN}" / "report.html").is_file()
+
+    # a worker: an executor's folder, and nothing of this repository but what was shipped
+    seen = json.loads(done.stdout.split("seen: ")[1].splitlines()[0])
+    folder = Path(seen["folder"])
+    assert folder.is_relative_to(cluster.folder / "work")
+    assert seen["package"] == str(folder / "shipped" / "epsjoin" / "__init__.py")
+    assert not [path for path in seen["path"] if path.startswith(str(REPO)) and "site-packages" not in path]
+    assert seen["settings"] == {"NUMBA_CACHE_LOCATOR_CLASSES": "InTreeCacheLocator", "OMP_NUM_THREADS": "1"}
+
+    # both workers had work, and no kernel was compiled there
+    kernels = {name for name in names_in_archive() if name.endswith((".nbi", ".nbc"))}
+    assert len(kernels) > 50
+    executors = list((cluster.folder / "work").glob("worker-*/app-*/*"))
+    assert {executor.parts[-3] for executor in executors} == {"worker-1", "worker-2"}
+    for executor in executors:
+        there = executor / "shipped"
+        assert {str(file.relative_to(there)) for file in there.rglob("*.nb[ic]")} == kernels
+
+
+def names_in_archive() -> list[str]:
+    made = max((REPO / ".cache" / "ship").glob("*.tar.gz"), key=lambda file: file.stat().st_mtime)
+    with tarfile.open(made) as archive:
+        return archive.getnames()
+
+
+@pytest.mark.long
+def test_cluster__takes_a_job_as_airflow_starts_it_with_a_packed_environment(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\nexport PACKED=yes\nexec {REPO}/.venv/bin/python "$@"\n')
+    python.chmod(0o755)
+    with tarfile.open(tmp_path / "packed.tar.gz", "w:gz") as archive:
+        archive.add(python, "bin/python")
+    done = cluster.submit(
+        *("--master", cluster.master, "--name", "navaids ingest", "--deploy-mode", "client"),
+        *(str(REPO / "jobs" / "ingest.py"), *arguments_for(tmp_path / "lake")),
+        EPSJOIN_ARCHIVES=f"{tmp_path}/packed.tar.gz#packed",
+        EPSJOIN_EXECUTOR_PYTHON="./packed/bin/python",
+    )
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
+    assert "11,020 rows read" in done.stdout
+    assert len(list((cluster.folder / "work").glob("worker-*/app-*/*/packed/bin/python"))) == 2
+
+
+def test_cluster__that_cannot_start_says_why_and_leaves_nothing(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        cluster = Cluster(tmp_path, int(taken.getsockname()[1]))
+        up = cluster.say("up")
+    assert up.returncode == 1
+    assert up.stderr.startswith("spark-cluster: the master ended; the last lines of")
+    assert "Address already in use" in up.stderr
+    assert cluster.processes() == []
+    assert cluster.say("status").stdout == "master: down\nworker-1: down\nworker-2: down\n"
