@@ -7,8 +7,11 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+
+from epsjoin import doctor
 
 DOCTOR = Path(__file__).resolve().parents[1] / "jobs" / "epsjoin" / "doctor.py"
 
@@ -70,3 +73,136 @@ def test_doctor__is_content_with_the_environment_that_runs_it() -> None:
         [sys.executable, str(DOCTOR)], env=dict(os.environ), capture_output=True, text=True, check=False
     )
     assert "ok    .venv:" in done.stdout, done.stdout
+
+
+def load_doctor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The doctor's functions, on a project of the test's own: the real settings, no environments."""
+    project = tmp_path / "project"
+    shutil.copytree(DOCTOR.parents[2] / "conf", project / "conf")
+    monkeypatch.setattr(doctor, "PROJECT", project)
+    for name in (doctor.CONNECTION, "AIRFLOW_VENV", "SPARK_JOB_VENV", "EPSJOIN_PROFILE", "EPSJOIN_LAKE"):
+        monkeypatch.delenv(name, raising=False)
+    return doctor
+
+
+def put_script(file: Path, body: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"#!/bin/sh\n{body}\n")
+    file.chmod(0o755)
+
+
+def test_doctor__asks_nothing_about_a_connection_without_airflow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert list(load_doctor(tmp_path, monkeypatch).connection()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (None, None),  # as conf/airflow.env has it
+        ('{"conn_type":"spark","host":"yarn"}', None),
+        (
+            '{"conn_type":"spark","extra":"{\\"deploy-mode\\": \\"cluster\\"}"}',
+            "asks for deploy-mode cluster",
+        ),
+        ("spark://host:7077?deploy-mode=client", None),
+        ("spark://u:secret@host:7077?deploy-mode=cluster", "asks for deploy-mode cluster"),
+        ("http://u:secret@host", "is of type 'http', it must be 'spark'"),
+        ('{"conn_type":"spark"', "begins as JSON, but is none"),
+    ],
+)
+def test_doctor__reads_the_spark_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, fault: str | None
+) -> None:
+    there = load_doctor(tmp_path, monkeypatch)
+    put_script(tmp_path / "project/.venv-airflow/bin/airflow", "exit 1")
+    if text is not None:
+        monkeypatch.setenv(there.CONNECTION, text)
+    (finding,) = there.connection()
+    assert finding.is_well == (fault is None)
+    assert (fault or "client mode") in finding.text
+    assert fault is None or "for one machine: AIRFLOW_CONN_SPARK_DEFAULT='{" in finding.text
+    assert "secret" not in finding.text
+
+
+@pytest.mark.parametrize(
+    ("answer", "fault"),
+    [
+        ('echo \'some log line\'; echo \'[{"conn_type": "spark", "extra_dejson": {}}]\'', None),
+        ('echo \'[{"conn_type": "http"}]\'', "is of type 'http'"),
+        ("echo Connection not found >&2; exit 1", "the connection spark_default is missing"),
+        ("exec sleep 5", "Airflow did not say within 0.5 s"),
+    ],
+)
+def test_doctor__asks_airflow_where_no_variable_says_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, fault: str | None
+) -> None:
+    there = load_doctor(tmp_path, monkeypatch)
+    put_script(tmp_path / "project/.venv-airflow/bin/airflow", "exit 1")
+    put_script(tmp_path / "project/bin/airflow", answer)
+    (tmp_path / "project/conf/airflow.env").write_text("# nothing\n")
+    monkeypatch.setattr(there, "TIMEOUT", 0.5)
+    (finding,) = there.connection()
+    assert finding.is_well == (fault is None), finding.text
+    assert (fault or "client mode") in finding.text
+
+
+def test_doctor__says_that_disk_and_memory_are_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    there = load_doctor(tmp_path, monkeypatch)
+    assert all(finding.is_well for finding in there.resources("s3a://bucket/lake"))
+    assert next(iter(there.resources("s3a://bucket/lake"))).what == "disk of Spark"
+    monkeypatch.setattr(there, "LEAST_FREE", 10**18)
+    monkeypatch.setattr(there, "BESIDE_JVM", 10**18)
+    said = {finding.what: finding for finding in there.resources(str(tmp_path / "not/yet/there"))}
+    assert not any(finding.is_well for finding in said.values())
+    assert "make room" in said["disk of the lake"].text
+    assert "or set SPARK_LOCAL_DIRS" in said["disk of Spark"].text
+    assert "end other programs" in said["memory"].text
+    monkeypatch.setenv("EPSJOIN_PROFILE", "huge")
+    assert "EPSJOIN_PROFILE must be small or large, not 'huge'" in [*there.resources("/")][-1].text
+
+
+def test_doctor__tries_the_lake_and_leaves_nothing_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_JOB_VENV", sys.prefix)
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "table").write_text("")
+    for name in ("there", "not there"):
+        (finding,) = doctor.lake_rights(f"{tmp_path}/{name}")
+        assert finding.is_well, finding.text
+        assert "a file and a Delta table written, read and deleted in file://" in finding.text
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]
+    assert [path.name for path in (tmp_path / "there").iterdir()] == ["table"]
+    (finding,) = doctor.lake_rights(f"{tmp_path}/there/table/lake")  # below a file
+    assert not finding.is_well
+    assert "give this user the right to write there, or name another --lake" in finding.text
+
+
+def test_doctor__does_not_try_the_lake_without_an_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = load_doctor(tmp_path, monkeypatch)
+    (finding,) = there.lake_rights("/lake")
+    assert not finding.is_well
+    assert "run make setup" in finding.text
+
+
+def test_doctor__runs_where_nothing_is_installed(tmp_path: Path) -> None:
+    """A copy of the bare project, Python without any package, an empty PATH."""
+    for name in ("jobs/epsjoin/doctor.py", "requirements/jobs.txt", "requirements/airflow.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(DOCTOR.parents[2] / name, tmp_path / name)
+    shutil.copytree(DOCTOR.parents[2] / "conf", tmp_path / "conf")
+    command = [sys.executable, "-I", "-S", str(tmp_path / "jobs/epsjoin/doctor.py"), "--lake", "/lake"]
+    done = subprocess.run(command, env={"PATH": "/nowhere"}, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == ""
+    for what in (
+        "java: no java on the PATH",
+        ".venv: missing; run make setup",
+        "delta jars: ",
+        "lake: not tried",
+    ):
+        assert f"WRONG {what}" in done.stdout

@@ -1,29 +1,47 @@
-"""The command ``epsjoin``: what people ask of tables and machines without starting a job."""
+"""The command ``epsjoin``: what people ask of tables, files and machines."""
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Sequence
 
 from epsjoin import doctor
 from epsjoin.errors import EpsjoinError
 
+USAGE = """usage: epsjoin COMMAND ...
+
+  estimate  what a join would give and cost, before it runs: pairs, memory, time, a suggested eps
+  show      what a run found, as a few lines
+  verify    whether a run's stored pairs and clusters are right, by brute force on random points (a Spark job)
+  doctor    what this machine has and lacks, each with its remedy
+
+epsjoin COMMAND --help says more.
+"""
+MODULES = {"estimate": "epsjoin.forecast", "show": "epsjoin.show"}
+
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
+    """Run one command and return its exit code, see ``errors.py``."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     command = arguments[0] if arguments else ""
+    if command in ("-h", "--help", "help"):
+        print(USAGE, end="")
+        return 0
     if command == "doctor":
         return doctor.main(arguments[1:])
-    if command != "show":
-        print("usage: epsjoin show | doctor   (each with --help)", file=sys.stderr)
+    if command == "verify":
+        print("epsjoin verify: it runs on Spark; start it as bin/epsjoin verify", file=sys.stderr)
         return 2
-    from epsjoin import show  # the doctor must run where what this imports is missing
-
+    if command not in MODULES:
+        print(USAGE, end="", file=sys.stderr)
+        return 2
+    # only now: the doctor must run where what these import is missing
+    run = importlib.import_module(MODULES[command]).main
     try:
-        return show.main(arguments[1:])
+        return int(run(arguments[1:]))
     except EpsjoinError as error:
-        print(f"epsjoin show: {error}", file=sys.stderr)
+        print(f"epsjoin {command}: {error}", file=sys.stderr)
         return error.exit_code
 
 

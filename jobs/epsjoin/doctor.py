@@ -8,18 +8,32 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs, unquote, urlsplit
 
 PROJECT = Path(__file__).resolve().parents[2]
 PYTHON = (3, 11)
 JAVA = 17
+LEAST_FREE = 2 * 10**9
+"""Bytes that the disk must have for tables, and for what Spark writes while it works."""
+
+BESIDE_JVM = 10**9
+"""Bytes of memory for the Python workers of a job, beside its JVM."""
+
+TIMEOUT = 60.0
+"""Seconds that a question to another program may take."""
+
+CONNECTION = "AIRFLOW_CONN_SPARK_DEFAULT"
+LOCAL_CONNECTION = '{"conn_type":"spark","host":"local[2]","extra":{"deploy-mode":"client"}}'
 
 
 class Finding(NamedTuple):
@@ -114,6 +128,118 @@ def _jars() -> Finding:
     return Finding("delta jars", True, f"{len(sums)} jars, checksums right")
 
 
+def connection() -> Iterator[Finding]:
+    """Airflow's connection ``spark_default``, where there is an Airflow; its values are never shown."""
+    airflow = Path(os.environ.get("AIRFLOW_VENV", PROJECT / ".venv-airflow")) / "bin" / "airflow"
+    if not airflow.is_file():
+        return
+    settings = (PROJECT / "conf" / "airflow.env").read_text()
+    given = re.search(rf"^{CONNECTION}=(.*)$", settings, re.MULTILINE)
+    text = os.environ.get(CONNECTION) or (given[1] if given else "")
+    fault = _fault_of_connection(text) if text else _ask_airflow()
+    remedy = f"; for one machine: {CONNECTION}='{LOCAL_CONNECTION}'"
+    yield Finding("spark_default", fault is None, f"{fault}{remedy}" if fault else "Spark, in client mode")
+
+
+def _fault_of_connection(text: str) -> str | None:
+    """What is wrong with a connection as Airflow writes it: a JSON object, or a URI."""
+    if text.lstrip().startswith("{"):
+        try:
+            body = json.loads(text)
+            extra = body.get("extra") or {}
+            extra = json.loads(extra) if isinstance(extra, str) else extra
+        except ValueError:
+            return f"{CONNECTION} begins as JSON, but is none"
+        return _fault_of_kind(body.get("conn_type"), extra)
+    url = urlsplit(text)
+    return _fault_of_kind(url.scheme, {name: values[-1] for name, values in parse_qs(url.query).items()})
+
+
+def _fault_of_kind(kind: object, extra: Any) -> str | None:
+    if kind != "spark":
+        return f"the connection spark_default is of type {kind!r}, it must be 'spark'"
+    if not isinstance(extra, dict) or extra.get("deploy-mode", "client") != "client":
+        return "the connection spark_default asks for deploy-mode cluster; exit code and metrics need client"
+    return None
+
+
+def _ask_airflow() -> str | None:
+    command = [str(PROJECT / "bin" / "airflow"), "connections", "get", "spark_default", "--output", "json"]
+    try:
+        asked = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT)  # noqa: S603 - the project's own script
+    except subprocess.TimeoutExpired:
+        return f"Airflow did not say within {TIMEOUT:g} s whether the connection spark_default is there"
+    if asked.returncode:
+        return "the connection spark_default is missing"
+    found = re.search(r"^\[\s*\{.*\]", asked.stdout, re.MULTILINE | re.DOTALL)
+    try:
+        body = json.loads(found[0])[0] if found else {}
+    except ValueError:
+        return "Airflow's answer about the connection spark_default is not JSON"
+    return _fault_of_kind(body.get("conn_type"), body.get("extra_dejson") or {})
+
+
+def resources(lake: str) -> Iterator[Finding]:
+    """Room on the disks, and memory; a remote lake's room cannot be seen."""
+    folders = {"disk of the lake": _local_folder(lake)}
+    spark = os.environ.get("SPARK_LOCAL_DIRS") or tempfile.gettempdir()
+    folders |= {"disk of Spark": Path(spark.split(",")[0])}
+    for what, folder in folders.items():
+        if folder is None:
+            continue
+        there = next(parent for parent in (folder, *folder.parents) if parent.exists())
+        free = shutil.disk_usage(there).free
+        text = f"{free / 1e9:.1f} GB free at {folder}"
+        remedy = f"; jobs need {LEAST_FREE / 1e9:g} GB, make room" + (
+            "" if what == "disk of the lake" else ", or set SPARK_LOCAL_DIRS"
+        )
+        yield Finding(what, free >= LEAST_FREE, text if free >= LEAST_FREE else text + remedy)
+    yield from _memory()
+
+
+def _memory() -> Iterator[Finding]:
+    profile = PROJECT / "conf" / f"{os.environ.get('EPSJOIN_PROFILE') or 'small'}.conf"
+    if not profile.is_file():
+        yield Finding("memory", False, f"EPSJOIN_PROFILE must be small or large, not {profile.stem!r}")
+        return
+    jvm = re.search(r"^spark\.driver\.memory\s+(\d+)g", profile.read_text(), re.MULTILINE)
+    needed = (int(jvm[1]) << 30 if jvm else 0) + BESIDE_JVM
+    facts = Path("/proc/meminfo")
+    available = re.search(r"^MemAvailable:\s+(\d+) kB", facts.read_text() if facts.is_file() else "", re.M)
+    if available is None:
+        return  # not Linux
+    free = int(available[1]) * 1024
+    text = f"{free / 1e9:.1f} GB available"
+    remedy = f"; a job of the profile {profile.stem} takes {needed / 1e9:.1f} GB: end other programs"
+    yield Finding("memory", free >= needed, text if free >= needed else text + remedy)
+
+
+def _local_folder(lake: str) -> Path | None:
+    url = urlsplit(lake)
+    return Path(unquote(url.path)) if url.scheme in ("", "file") else None
+
+
+def lake_rights(lake: str) -> Iterator[Finding]:
+    """Whether files and tables can be written and deleted in the lake, by trying it."""
+    python = Path(os.environ.get("SPARK_JOB_VENV", PROJECT / ".venv")) / "bin" / "python"
+    if not python.is_file():
+        yield Finding("lake", False, f"not tried, there is no {python}; run make setup")
+        return
+    environment = os.environ | {"PYTHONPATH": str(PROJECT / "jobs")}
+    command = [str(python), "-m", "epsjoin.spark.probe", lake]
+    try:
+        tried = subprocess.run(  # noqa: S603 - the project's own Python
+            command, env=environment, capture_output=True, text=True, check=False, timeout=TIMEOUT
+        )
+    except subprocess.TimeoutExpired:
+        yield Finding("lake", False, f"{lake} did not answer within {TIMEOUT:g} s; is its address right?")
+        return
+    is_well = tried.returncode == 0
+    said = (tried.stdout if is_well else tried.stderr).strip().splitlines() or ["no answer"]
+    remedy = "" if is_well else "; give this user the right to write there, or name another --lake"
+    yield Finding("lake", is_well, said[-1] + remedy)
+
+
 def _pinned(lock: Path) -> dict[str, str]:
     pins = re.findall(r"^([A-Za-z0-9._-]+)==([^ ;\\\n]+)([^\n]*)", lock.read_text(), re.MULTILINE)
     return {_normal(name): version for name, version, marker in pins if ";" not in marker}
@@ -133,11 +259,19 @@ def _normal(name: str) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print every finding; exit code 1 if one is not well."""
-    parser = argparse.ArgumentParser(prog="doctor", description="Look for what epsjoin needs.")
+    parser = argparse.ArgumentParser(prog="epsjoin doctor", description="Look for what epsjoin needs.")
     parser.add_argument("--machine", action="store_true", help="only what must be there before make setup")
+    parser.add_argument(
+        "--lake",
+        default=os.environ.get("EPSJOIN_LAKE"),
+        help="also try to write there: a URI or an absolute path (default: EPSJOIN_LAKE, if set)",
+    )
     parser.add_argument("--quiet", action="store_true", help="only what is not well")
     arguments = parser.parse_args(argv)
-    findings = list(machine()) + ([] if arguments.machine else list(environments()))
+    findings = list(machine())
+    if not arguments.machine:
+        findings += [*environments(), *connection(), *resources(arguments.lake or str(PROJECT / "lake"))]
+        findings += lake_rights(arguments.lake) if arguments.lake else ()
     for finding in findings:
         if not finding.is_well or not arguments.quiet:
             print(f"{'ok   ' if finding.is_well else 'WRONG'} {finding.what}: {finding.text}")

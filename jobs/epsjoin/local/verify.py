@@ -1,0 +1,308 @@
+"""An independent check of stored pairs and labels: brute force on some points, in NumPy and ``math`` alone.
+
+Nothing here uses the kernels, the metrics or the plans of the joins that it judges; the formulas are written
+out again, term by term in column order, so that distances must come out bit for bit the same.
+
+Which points are looked at: random ones (every point as likely), and all points of random *cells* of a grid
+(every occupied cell as likely, however few points it has), see :func:`points_of_cells`. An error of a share
+of the points is found by the former, one that is confined to a region, such as a lost part or file, also by
+the latter, in thin regions more likely. :func:`missed_probability` says how likely neither sees it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+EARTH_RADIUS_KM = 6371.0088
+ON_SPHERE = "haversine"
+NOISE = -1
+GRID = 32
+"""Cells of the grid along each of at most two axes."""
+
+# Candidates are taken a little beyond eps, then decided by the exact formula.
+_SLACK = 1.0 + 1e-9
+_CHORD_SLACK = 1e-9
+_BATCH = 1 << 14
+
+Ids = NDArray[np.int64]
+Points = NDArray[np.float64]
+
+
+class Neighbours(NamedTuple):
+    """Pairs of a query and another point, each column as long.
+
+    Parameters
+    ----------
+    query, other : int64, ids; never equal.
+    distance : float64.
+    """
+
+    query: Ids
+    other: Ids
+    distance: NDArray[np.float64]
+
+
+class Labels(NamedTuple):
+    """Stored labels of some points, by rising id.
+
+    Parameters
+    ----------
+    ids, cluster_id, degree : int64.
+    role : str: core, border or noise.
+    """
+
+    ids: Ids
+    cluster_id: Ids
+    role: NDArray[np.str_]
+    degree: Ids
+
+    def of(self, id_: int) -> tuple[int, str, int] | None:
+        """Cluster, role and degree of a point; None where it has no labels."""
+        at = int(np.searchsorted(self.ids, id_))
+        if at == len(self.ids) or self.ids[at] != id_:
+            return None
+        return int(self.cluster_id[at]), str(self.role[at]), int(self.degree[at])
+
+
+def neighbours_by_brute_force(
+    query_ids: Ids, queries: Points, ids: Ids, points: Points, eps: float, metric: str
+) -> Neighbours:
+    """Every pair of a query and a point within eps, but a query and itself.
+
+    Parameters
+    ----------
+    query_ids, queries : (m,) and (m, d).
+    ids, points : (n,) and (n, d); not modified.
+    eps : threshold; exactly at it is within. For euclidean sums of squares are compared with ``eps * eps``.
+    metric : euclidean, manhattan, chebyshev or haversine (km; latitude, longitude in degrees).
+
+    Notes
+    -----
+    O(m n d) time, O(n d + pairs) memory.
+    """
+    found = []
+    for begin in range(0, len(ids), _BATCH):
+        of_batch = slice(begin, begin + _BATCH)
+        batch_ids, columns = ids[of_batch], np.ascontiguousarray(points[of_batch].T)
+        chords = _on_unit_sphere(points[of_batch]) if metric == ON_SPHERE else columns
+        for query_id, query in zip(query_ids.tolist(), queries, strict=True):
+            if metric == ON_SPHERE:
+                distance = _haversine_within(query, columns, chords, eps)
+            else:
+                distance = _within(query, columns, eps, metric)
+            at = np.flatnonzero((distance >= 0) & (batch_ids != query_id))
+            found.append(Neighbours(np.full(len(at), query_id), batch_ids[at], distance[at]))
+    nothing = Neighbours(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    return Neighbours(*(np.concatenate(column) for column in zip(nothing, *found, strict=True)))
+
+
+def _within(query: Points, columns: Points, eps: float, metric: str) -> Points:
+    """Distances to all points, -1 beyond eps."""
+    total = np.zeros(columns.shape[1])
+    for value, column in zip(query, columns, strict=True):
+        difference = np.abs(value - column)
+        if metric == "euclidean":
+            total += difference * difference
+        elif metric == "manhattan":
+            total += difference
+        else:
+            np.maximum(total, difference, out=total)
+    if metric == "euclidean":
+        return np.where(total <= eps * eps, np.sqrt(total), -1.0)
+    return np.where(total <= eps, total, -1.0)
+
+
+def _on_unit_sphere(degrees: Points) -> Points:
+    latitude, longitude = np.radians(degrees.T)
+    flat = np.cos(latitude)
+    return np.stack((flat * np.cos(longitude), flat * np.sin(longitude), np.sin(latitude)))
+
+
+def _haversine_within(query: Points, columns: Points, chords: Points, eps: float) -> Points:
+    """As :func:`_within`, in km: candidates by the chord, then ``math``, whose bits are those of C."""
+    x, y, z = _on_unit_sphere(query[None, :])
+    chord = 2.0 * math.sin(min(math.pi / 2.0, eps / (2.0 * EARTH_RADIUS_KM))) * _SLACK + _CHORD_SLACK
+    square = (chords[0] - x) ** 2 + (chords[1] - y) ** 2 + (chords[2] - z) ** 2
+    distance = np.full(columns.shape[1], -1.0)
+    for at in np.flatnonzero(square <= chord * chord).tolist():
+        kilometres = haversine(query[0], query[1], columns[0, at], columns[1, at])
+        if kilometres <= eps:
+            distance[at] = kilometres
+    return distance
+
+
+def haversine(lat_x: float, lon_x: float, lat_y: float, lon_y: float) -> float:
+    """``2 R asin(min(1, sqrt(sin²(Δlat/2) + cos lat_x cos lat_y sin²(Δlon/2))))`` in km, of degrees."""
+    lat_x, lon_x, lat_y, lon_y = (math.radians(degrees) for degrees in (lat_x, lon_x, lat_y, lon_y))
+    half_lat, half_lon = math.sin(abs(lat_x - lat_y) / 2.0), math.sin(abs(lon_x - lon_y) / 2.0)
+    square = half_lat * half_lat + (math.cos(lat_x) * math.cos(lat_y)) * (half_lon * half_lon)
+    return 2.0 * EARTH_RADIUS_KM * math.asin(min(1.0, math.sqrt(square)))
+
+
+def compare_pairs(found: Neighbours, stored: Neighbours) -> Iterator[str]:
+    """Say how stored pairs differ from those found, one sentence per pair, by ids.
+
+    Parameters
+    ----------
+    found : by brute force, of some queries: each pair once for each of its points that is a query.
+    stored : likewise, of the same queries; a pair that is stored twice is there twice.
+    """
+    expected = _as_dict(found)
+    seen: set[tuple[int, int]] = set()
+    for (left, right), distance in _as_pairs(stored):
+        if (left, right) in seen:
+            continue  # once from each end; doubles are looked for elsewhere
+        seen.add((left, right))
+        right_one = expected.get((left, right))
+        if right_one is None:
+            yield f"pair ({left}, {right}) at {distance!r} is stored, but these points are no pair"
+        elif right_one != distance:
+            yield f"pair ({left}, {right}) is stored at {distance!r}, its distance is {right_one!r}"
+    for (left, right), distance in sorted(expected.items()):
+        if (left, right) not in seen:
+            yield f"pair ({left}, {right}) at {distance!r} is missing"
+
+
+def _as_pairs(neighbours: Neighbours) -> Iterator[tuple[tuple[int, int], float]]:
+    left = np.minimum(neighbours.query, neighbours.other)
+    right = np.maximum(neighbours.query, neighbours.other)
+    order = np.lexsort((right, left))
+    ends = zip(left[order].tolist(), right[order].tolist(), strict=True)
+    return zip(ends, neighbours.distance[order].tolist(), strict=True)
+
+
+def _as_dict(neighbours: Neighbours) -> dict[tuple[int, int], float]:
+    return dict(_as_pairs(neighbours))
+
+
+def check_labels(query_ids: Ids, found: Neighbours, labels: Labels, min_pts: int) -> Iterator[str]:
+    """Say which queries have wrong labels, by the definition, one sentence each.
+
+    Parameters
+    ----------
+    query_ids : (m,) distinct.
+    found : all neighbours of all queries.
+    labels : of the queries and of all their neighbours.
+    min_pts : points within eps, the point itself included, that make a point core.
+
+    Notes
+    -----
+    What a point and its neighbours can show: the degree; core by it; core points within eps of each other
+    in one cluster, which no id in it is below; a border point in the cluster of its nearest core point
+    (ties: smallest id); a noise point without a core point within eps. That two clusters bear one name
+    though no chain of core points joins them is not seen here. Whether neighbours are core is taken from
+    their labels.
+    """
+    order = np.lexsort((found.other, found.distance, found.query))
+    query, other = found.query[order], found.other[order]
+    for id_ in np.sort(query_ids).tolist():
+        begin, end = np.searchsorted(query, [id_, id_ + 1])
+        fault = _fault_of(id_, other[begin:end].tolist(), labels, min_pts)
+        if fault is not None:
+            yield f"point {id_}: {fault}"
+
+
+def _fault_of(id_: int, neighbours: list[int], labels: Labels, min_pts: int) -> str | None:
+    """What is wrong with a point's labels; its neighbours come nearest first, ties by id."""
+    own = labels.of(id_)
+    if own is None:
+        return "it has no row in clusters"
+    cluster_id, role, degree = own
+    if degree != len(neighbours) + 1:
+        return f"degree {degree} is stored, {len(neighbours) + 1} points are within eps, itself included"
+    of_neighbours = [(other, labels.of(other)) for other in neighbours]
+    cores = [(other, label[0]) for other, label in of_neighbours if label is not None and label[1] == "core"]
+    expected = "core" if degree >= min_pts else "border" if cores else "noise"
+    if role != expected:
+        return f"role {role} is stored, it is {expected} (degree {degree}, min_pts {min_pts})"
+    if role == "noise":
+        return None if cluster_id == NOISE else f"it is noise, but in cluster {cluster_id}"
+    if role == "border":
+        nearest, name = cores[0]
+        return (
+            None
+            if cluster_id == name
+            else (f"cluster {cluster_id} is stored, its nearest core point {nearest} is in {name}")
+        )
+    if cluster_id > id_:
+        return f"cluster {cluster_id} is stored, it is named by its smallest core id, at most {id_}"
+    for other, name in cores:
+        if name != cluster_id:
+            return f"it is core in cluster {cluster_id}, the core point {other} within eps is in {name}"
+    return None
+
+
+class Cells(NamedTuple):
+    """The grid that cells are taken from.
+
+    Parameters
+    ----------
+    axes : (a,) int64, the widest axes, at most two.
+    low, side : (a,) float64, of the cells. Points beyond the grid are in its outermost cells.
+    seed : of the choice.
+    """
+
+    axes: Ids
+    low: Points
+    side: Points
+    seed: int
+
+    @classmethod
+    def over(cls, sample: Points, seed: int) -> Cells:
+        """A grid over the bounding box of some points."""
+        low, high = sample.min(axis=0), sample.max(axis=0)
+        width = high - low
+        axes = np.sort(np.argsort(-width, kind="stable")[:2])
+        with np.errstate(over="ignore"):
+            side = np.where(width[axes] > 0, width[axes] / GRID, 1.0)
+        return cls(axes, low[axes], side, seed)
+
+    def of(self, points: Points) -> Ids:
+        """The cell of each point."""
+        place = np.clip((points[:, self.axes] - self.low) / self.side, 0, GRID - 1).astype(np.int64)
+        return np.asarray(place @ GRID ** np.arange(len(self.axes), dtype=np.int64))
+
+
+def points_of_cells(ids: Ids, points: Points, cells: Cells, n_cells: int, per_cell: int) -> Ids:
+    """Rows of the points in ``n_cells`` random occupied cells, ``per_cell`` random ones of each at most.
+
+    Cells and points are chosen by the smallest of their seeded hashes. So it does not matter how the points
+    are divided: what is chosen from all of them is chosen from what was chosen from each division.
+
+    Returns
+    -------
+    (k,) int64, rising.
+    """
+    cell = cells.of(points)
+    occupied = np.unique(cell)
+    chosen = occupied[np.argsort(_hash(occupied, cells.seed), kind="stable")[:n_cells]]
+    rows = np.flatnonzero(np.isin(cell, chosen))
+    rows = rows[np.lexsort((ids[rows], _hash(ids[rows], cells.seed), cell[rows]))]
+    begins = np.searchsorted(cell[rows], cell[rows])  # where the row's cell begins
+    return np.sort(rows[np.arange(len(rows)) - begins < per_cell])
+
+
+def _hash(values: Ids, seed: int) -> NDArray[np.uint64]:
+    """Mix 64 bits (splitmix64, Steele et al., OOPSLA 2014)."""
+    x = values.astype(np.uint64) + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 % 2**64)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(x ^ (x >> np.uint64(31)))
+
+
+def missed_probability(share: float, n: int, looked_at: int) -> float:
+    """Probability that none of ``looked_at`` of n points, chosen at random, is among the wrong ones.
+
+    With b = ceil(share n) wrong ones it is ``C(n - b, looked_at) / C(n, looked_at)``, at most
+    ``(1 - share) ** looked_at``. For cells, n is the number of occupied cells.
+    """
+    wrong = math.ceil(share * n)
+    if looked_at > n - wrong:
+        return 0.0
+    log_ways = (math.lgamma(n - wrong + 1), -math.lgamma(n - wrong - looked_at + 1))
+    return math.exp(math.fsum((*log_ways, -math.lgamma(n + 1), math.lgamma(n - looked_at + 1))))

@@ -1,0 +1,56 @@
+"""Whether a lake can be written: one file and one tiny table, written, read and deleted again.
+
+``python -m epsjoin.spark.probe URI``: what was done on stdout, or the fault as the last line on stderr.
+"""
+
+from __future__ import annotations
+
+import sys
+import uuid
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+from deltalake import DeltaTable, write_deltalake
+
+from epsjoin.spark.tables import filesystem_of, lake_uri
+
+
+def probe(lake: str) -> str:
+    """Try what jobs do to a lake; nothing stays behind.
+
+    Raises
+    ------
+    ArgumentError
+        The lake is named by a relative path.
+    Exception
+        Whatever pyarrow or deltalake say when they are not let.
+    """
+    uri = lake_uri(lake).rstrip("/")
+    location = f"{uri}/probe-{uuid.uuid4().hex}"
+    filesystem, folder = filesystem_of(location)
+    root = filesystem_of(uri)[1]
+    was_there = filesystem.get_file_info(root).type != pafs.FileType.NotFound
+    try:
+        filesystem.create_dir(folder, recursive=True)
+        with filesystem.open_output_stream(f"{folder}/file") as out:
+            out.write(b"epsjoin")
+        with filesystem.open_input_stream(f"{folder}/file") as back:
+            if back.read() != b"epsjoin":
+                raise OSError(f"{uri} gave back other bytes than were written")
+        for rows in (1, 2):
+            write_deltalake(f"{location}/table", pa.table({"id": range(rows)}), mode="overwrite")
+        if DeltaTable(f"{location}/table").count() != 2:
+            raise OSError(f"{uri}: a Delta table was replaced, but gave back other rows")
+    finally:
+        if filesystem.get_file_info(folder).type != pafs.FileType.NotFound:
+            filesystem.delete_dir(folder)
+        if not was_there and not filesystem.get_file_info(pafs.FileSelector(root, allow_not_found=True)):
+            filesystem.delete_dir(root)
+    return f"a file and a Delta table written, read and deleted in {uri}"
+
+
+if __name__ == "__main__":
+    try:
+        print(probe(sys.argv[1]))
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is the answer
+        raise SystemExit(" ".join(str(error).split())) from None

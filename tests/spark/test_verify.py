@@ -1,0 +1,255 @@
+"""Verify on small lakes: silent on right tables, and every kind of damage found and named."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from conftest import RUN, JobMaker, coordinate, key
+from deltalake import DeltaTable, write_deltalake
+from numpy.typing import NDArray
+
+from epsjoin.errors import ArgumentError, DataRefusedError
+from epsjoin.local.cluster import ROLES, dbscan_from_pairs
+from epsjoin.local.join import self_join
+from epsjoin.local.metric import get_metric
+from epsjoin.local.plan import Cuts, plan_join
+from epsjoin.local.sweeping import Pairs
+from epsjoin.spark import tables, verify
+from epsjoin.spark.arrow import to_binary
+from epsjoin.spark.cluster import find_clusters
+from epsjoin.spark.fit_epsilon import choose_epsilon
+from epsjoin.spark.ingest import ingest
+from epsjoin.spark.job import Job, run_job
+from epsjoin.spark.lineage import read_join, stamp_of_points
+from epsjoin.spark.merge_join import join_parts
+from epsjoin.spark.replicate import write_replicas
+from epsjoin.spark.verify import Wish, verify_tables
+
+MIN_PTS = 4
+EPS = {"euclidean": 3.0, "manhattan": 4.0, "chebyshev": 2.0, "haversine": 300.0}
+
+
+def grid_points() -> NDArray[np.float64]:
+    """Whole numbers, so that there are ties at eps and equal points; ids are row numbers."""
+    return np.random.default_rng(3).integers(-40, 40, (700, 2)).astype(np.float64)
+
+
+def right_lake(make_job: JobMaker, metric: str = "euclidean") -> tuple[Job, Pairs]:
+    """Tables as the chain leaves them, written by hand: points in three files, pairs in four."""
+    role = ("latitude", "longitude") if metric == "haversine" else ("coordinate", "coordinate")
+    unit = {"unit": "km"} if metric == "haversine" else {}
+    columns = [key(), coordinate("f0", role[0]), coordinate("f1", role[1])]
+    job = make_job(columns, metric=metric, **unit, params={"min_pts": MIN_PTS})
+    points, ids = grid_points(), np.arange(700)
+    into = tables.target(job.lake, "points", RUN)
+    written = [
+        into.write([pa.table({"id": i, "f0": p[:, 0], "f1": p[:, 1], "point": to_binary(p)})])
+        for i, p in zip(np.array_split(ids, 3), np.array_split(points, 3), strict=True)
+    ]
+    tables.commit(job.lake, "points", RUN, [file for file in written if file is not None])
+    eps = EPS[metric]
+    plan = plan_join(points, ids, 700, eps, get_metric(metric), Cuts(n_parts=4))
+    epsilon = {"eps": eps, "method": "given", "n_points": 700, "n_sample": 700}
+    row = {name: getattr(plan, name) for name in ("kind", "metric", "n_parts", "sample_rows")}
+    row |= {name: getattr(plan, name) for name in ("expected_rows", "expected_candidates", "expected_pairs")}
+    row |= {"eps": eps, "n_points": 700, "plan": plan.to_json()}
+    stamp = stamp_of_points(job.lake, RUN)
+    tables.write_slice(job.lake, "epsilon", RUN, tables.rows_of(job.lake, "epsilon", [epsilon]), stamp)
+    tables.write_slice(job.lake, "join_plan", RUN, tables.rows_of(job.lake, "join_plan", [row]))
+    pairs = self_join(points, eps, metric)
+    write_pairs(job, pairs)
+    found = dbscan_from_pairs(ids, *pairs, MIN_PTS)
+    columns_of = {"id": found.ids, "cluster_id": found.cluster_id, "degree": found.degree}
+    labels = pa.table(columns_of | {"role": np.array(ROLES)[found.role]})
+    tables.write_slice(job.lake, "clusters", RUN, labels)
+    return job, pairs
+
+
+def write_pairs(job: Job, pairs: Pairs, keep: Sequence[int] = range(4)) -> None:
+    """Pairs in four files by left id, as four parts might leave them; some of them committed."""
+    stamp = read_join(job.lake, RUN).stamp
+    into = tables.target(job.lake, "pairs", RUN, stamp)
+    files = []
+    for part in keep:
+        rows = pairs.left // 175 == part
+        columns = {"left_id": pairs.left, "right_id": pairs.right, "distance": pairs.distance}
+        files.append(into.write([pa.table({name: values[rows] for name, values in columns.items()})]))
+    tables.commit(job.lake, "pairs", RUN, [file for file in files if file is not None], stamp)
+
+
+def change_labels(job: Job, point: int, **values: object) -> None:
+    """Change a point's row in ``clusters`` with deltalake, behind the back of the jobs."""
+    location = job.lake.location("clusters")
+    rows = pa.table(DeltaTable(location).to_pyarrow_table())
+    changed = [row | values if row["id"] == point else row for row in rows.to_pylist()]
+    write_deltalake(location, pa.Table.from_pylist(changed, rows.schema), mode="overwrite")
+
+
+def findings(job: Job, capsys: pytest.CaptureFixture[str], wish: Wish) -> list[str]:
+    """What was found; the last one is the sentence of the error."""
+    capsys.readouterr()
+    with pytest.raises(DataRefusedError) as refused:
+        verify_tables(job, wish)
+    listed = [line.strip() for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
+    return [line for line in listed if not line.endswith("tasks through")] + [str(refused.value)]
+
+
+@pytest.mark.parametrize(
+    "metric", ["manhattan", pytest.param("chebyshev", marks=pytest.mark.long), "haversine"]
+)
+def test_verify__is_silent_on_right_tables(make_job: JobMaker, metric: str) -> None:
+    job, pairs = right_lake(make_job, metric)
+    counters = verify_tables(job, Wish(points=700, cells=5))
+    assert counters["points_checked"] == 700
+    assert counters["neighbours_checked"] == 2 * len(pairs.left) > 1000
+    assert counters["missed_probability"] == 0.0
+
+
+@pytest.mark.long
+def test_verify__is_silent_on_what_the_chain_wrote(make_job: JobMaker) -> None:
+    points = grid_points()
+    job = make_job([key(), coordinate("f0"), coordinate("f1")], params={"eps": 3.0, "min_pts": MIN_PTS})
+    lines = ["id,f0,f1", *(f"{i},{x!r},{y!r}" for i, (x, y) in enumerate(points.tolist()))]
+    (job.project / "snapshot.csv").write_text("\n".join(lines) + "\n")
+    for step in (ingest, choose_epsilon, write_replicas, join_parts):
+        step(job)
+    find_clusters(job)
+    log = DeltaTable(job.lake.location("pairs")).version()
+    counters = verify_tables(job, Wish(points=100, cells=5))
+    assert 100 < counters["points_checked"] < 200
+    assert 0 < counters["missed_probability"] < 1
+    assert DeltaTable(job.lake.location("pairs")).version() == log
+
+
+def test_verify__finds_pairs_removed_added_and_changed_and_a_wrong_label(
+    make_job: JobMaker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job, pairs = right_lake(make_job)
+    distance = pairs.distance.copy()
+    distance[3] = np.nextafter(distance[3], 10.0 if distance[3] < 2 else 0.0)
+    left, right = np.r_[pairs.left[1:], 0], np.r_[pairs.right[1:], 699]
+    write_pairs(job, Pairs(left, right, np.r_[distance[1:], 2.5]))
+    labels = {row["id"]: row for row in tables.read_small(job.lake, "clusters", RUN).to_pylist()}
+    border = next(id_ for id_, row in labels.items() if row["role"] == "border")
+    other = next(
+        row["cluster_id"]
+        for row in labels.values()
+        if row["cluster_id"] not in (-1, labels[border]["cluster_id"])
+    )
+    change_labels(job, border, cluster_id=other)
+    found = findings(job, capsys, Wish(points=700, cells=0))
+    removed = f"pair ({pairs.left[0]}, {pairs.right[0]}) at {float(pairs.distance[0])!r} is missing"
+    assert removed in found
+    assert "pair (0, 699) at 2.5 is stored, but these points are no pair" in found
+    was, is_now = float(pairs.distance[3]), float(distance[3])
+    changed = f"pair ({pairs.left[3]}, {pairs.right[3]}) is stored at {is_now!r}, its distance is {was!r}"
+    assert changed in found
+    assert any(
+        line.startswith(f"point {border}: cluster {other} is stored, its nearest core") for line in found
+    )
+    assert re.match(r"the tables are wrong: pair .* \(\d+ findings, \d+ of them above\)", found[-1])
+
+
+def test_verify__finds_the_gap_that_a_lost_part_leaves(
+    make_job: JobMaker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job, _ = right_lake(make_job)
+    write_pairs(job, self_join(grid_points(), 3.0), keep=[0, 1, 3])
+    found = findings(job, capsys, Wish(points=60, cells=0))
+    assert sum(line.endswith("is missing") for line in found) > 3
+
+
+@pytest.mark.long
+def test_verify__by_cells_finds_what_one_point_cannot_show(
+    make_job: JobMaker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job, pairs = right_lake(make_job)
+    write_pairs(job, Pairs(*(column[5:] for column in pairs)))
+    wish = Wish(points=1, cells=1024)
+    assert f"pair ({pairs.left[2]}, {pairs.right[2]}) at {float(pairs.distance[2])!r} is missing" in findings(
+        job, capsys, wish
+    )
+
+
+def test_verify__finds_a_file_that_is_gone(make_job: JobMaker, capsys: pytest.CaptureFixture[str]) -> None:
+    job, _ = right_lake(make_job)
+    file = tables.files_of(job.lake, "pairs", RUN)[0]
+    filesystem, root = tables.filesystem_of(job.lake.location("pairs"))
+    filesystem.delete_file(f"{root}/{file.path}")
+    found = findings(job, capsys, Wish(points=5, cells=0))
+    assert f"{file.path} cannot be read" in found[0]
+
+
+def test_verify__sees_in_all_rows_what_needs_no_brute_force(
+    make_job: JobMaker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Checked is one point of 700; everything else is found by looking at the rows."""
+    job, pairs = right_lake(make_job)
+    left, right, distance = pairs
+    more = Pairs(
+        np.r_[left, left[7], right[9], 5, 6],
+        np.r_[right, right[7], left[9], 6, 12345],
+        np.r_[distance, distance[7], distance[9], 3.5, 1.0],
+    )
+    write_pairs(job, more)
+    labels = tables.read_small(job.lake, "clusters", RUN).to_pylist()
+    core, other_core = [row["id"] for row in labels if row["role"] == "core" and row["id"] > 100][:2]
+    noise = next(row["id"] for row in labels if row["role"] == "noise" and row["id"] > 100)
+    change_labels(job, core, cluster_id=699_999)
+    change_labels(job, other_core, role="noise")
+    change_labels(job, noise, cluster_id=labels[core]["cluster_id"])
+    found = "\n".join(findings(job, capsys, Wish(points=1, cells=0)))
+    assert f"pair ({left[7]}, {right[7]}) is stored 2 times" in found
+    assert f"1 pairs where left_id is not below right_id, such as ({right[9]}, {left[9]})" in found
+    assert "1 pairs where the distance is not from 0 to eps 3.0, such as (5, 6) at 3.5" in found
+    assert "point 12345: it is in pairs or clusters, but not in points" in found
+    assert re.search(r"point 5: degree \d+ is stored, its pairs make \d+", found)
+    assert f"point {core}: cluster 699999 has no core point of that id" in found
+    assert f"point {other_core}: role noise is stored, its degree is" in found
+    assert f"point {noise}: role noise in cluster" in found
+
+
+def test_verify__finds_tables_that_do_not_belong_together(
+    make_job: JobMaker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job, _ = right_lake(make_job)
+    row = tables.read_row(job.lake, "epsilon", RUN) | {"eps": 2.0}
+    del row["run"]
+    tables.write_slice(job.lake, "epsilon", RUN, tables.rows_of(job.lake, "epsilon", [row]))
+    points = tables.read_small(job.lake, "points", RUN)
+    tables.write_slice(job.lake, "points", RUN, points)  # the same rows in another file
+    found = findings(job, capsys, Wish(points=5, cells=0))
+    assert found[0] == "epsilon of run 2023-06-01 is 2.0, pairs were joined with 3.0"
+    assert "epsilon of run 2023-06-01 was made from other tables" in found[1]
+
+
+@pytest.mark.long
+def test_verify__checks_fewer_points_where_they_have_too_many_neighbours(
+    make_job: JobMaker, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verify, "MOST_NEIGHBOURS", 100)
+    job, _ = right_lake(make_job)
+    counters = verify_tables(job, Wish(points=50, cells=2))
+    assert counters["points_checked"] < 30
+    assert "points have 3 neighbours, so 11 are checked, not 50" in capsys.readouterr().out
+
+
+def test_verify__refuses_wishes_that_make_no_sense(make_job: JobMaker) -> None:
+    job, _ = right_lake(make_job)
+    for wish, sentence in ((Wish(points=0), "--points must be"), (Wish(cells=-1), "--cells must be")):
+        with pytest.raises(ArgumentError, match=sentence):
+            verify_tables(job, wish)
+
+
+def test_verify__ends_with_3_and_one_sentence(make_job: JobMaker, capsys: pytest.CaptureFixture[str]) -> None:
+    job, pairs = right_lake(make_job)
+    write_pairs(replace(job), Pairs(*(column[1:] for column in pairs)))
+    arguments = ["--lake", job.lake.uri, "--dataset", "tiny", "--run", RUN]
+    arguments += ["--contracts", str(job.lake.contracts), "--params", f'{{"min_pts": {MIN_PTS}}}']
+    assert run_job("verify", lambda job: verify_tables(job, Wish(700, 0)), arguments) == 3
+    assert capsys.readouterr().err.startswith("verify: the tables are wrong: pair (")

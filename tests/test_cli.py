@@ -1,0 +1,80 @@
+"""The command epsjoin: every command has its line, its help and its exit code."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from epsjoin import cli
+from epsjoin.errors import TableError
+
+COMMANDS = ("estimate", "show", "verify", "doctor")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["help"]])
+def test_help__lists_every_command(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(arguments) == 0
+    said = capsys.readouterr().out
+    assert [line.split()[0] for line in said.splitlines() if line.startswith("  ")] == list(COMMANDS)
+
+
+@pytest.mark.parametrize("arguments", [[], ["cluster"]])
+def test_anything_else__is_answered_by_the_list_and_2(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(arguments) == 2
+    assert "usage: epsjoin COMMAND" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["estimate", "show", "doctor"])
+def test_help_of_a_command__names_it(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main([command, "--help"])
+    assert ended.value.code == 0
+    assert f"usage: epsjoin {command}" in capsys.readouterr().out
+
+
+def test_verify__is_not_run_without_spark(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["verify"]) == 2
+    assert "bin/epsjoin verify" in capsys.readouterr().err
+
+
+def test_bin_epsjoin__hands_verify_to_spark_submit(tmp_path: Path) -> None:
+    """A copy of the script beside a spark-submit that says what it was given."""
+    (tmp_path / "bin").mkdir()
+    for name, text in (
+        ("epsjoin", (Path(__file__).resolve().parents[1] / "bin" / "epsjoin").read_text()),
+        ("spark-submit", '#!/bin/sh\nprintf "%s\\n" "$@"; exit 3\n'),
+    ):
+        (tmp_path / "bin" / name).write_text(text)
+        (tmp_path / "bin" / name).chmod(0o755)
+    command = [str(tmp_path / "bin" / "epsjoin"), "verify", "--lake", "/a b"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert done.stdout.splitlines() == [str(tmp_path / "jobs" / "verify.py"), "--lake", "/a b"]
+
+
+def test_an_error__becomes_one_sentence_and_its_exit_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from epsjoin import show
+
+    def broken(_: list[str]) -> int:
+        raise TableError("no slice")
+
+    monkeypatch.setattr(show, "main", broken)
+    assert cli.main(["show"]) == 1
+    assert capsys.readouterr().err == "epsjoin show: no slice\n"
+
+
+def test_doctor__needs_no_package_of_ours() -> None:
+    """Nor may the usage: what the other commands import is loaded when they are called."""
+    code = "import sys; from epsjoin import cli; cli.main(['--help']); print('numpy' in sys.modules)"
+    jobs = str(Path(cli.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONPATH": jobs}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "False"

@@ -1,0 +1,267 @@
+"""The command epsjoin estimate: what it says against what the join gives."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from epsjoin import cli, forecast
+from epsjoin.contract import load_source
+from epsjoin.local.join import self_join
+from epsjoin.spark import points as stored
+from epsjoin.spark import tables
+from epsjoin.spark.arrow import to_binary
+
+REPO = Path(__file__).resolve().parents[1]
+SKIN = REPO / "tests" / "data" / "vectors" / "adbench_33_skin.csv.gz"
+
+
+def square(n: int = 4000) -> np.ndarray:
+    return np.random.default_rng(7).random((n, 2))
+
+
+@pytest.fixture
+def square_file(tmp_path: Path) -> Path:
+    file = tmp_path / "square.parquet"
+    pq.write_table(pa.table({"x": square()[:, 0], "y": square()[:, 1]}), file)
+    return file
+
+
+def ask(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    code = cli.main(["estimate", *map(str, arguments)])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def facts(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
+    code, out, err = ask(capsys, *arguments, "--json")
+    assert (code, err) == (0, "")
+    return dict(json.loads(out))
+
+
+def test_estimate__of_a_file_is_what_the_join_gives(
+    square_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = facts(capsys, square_file, "--columns", "x,y", "--eps", 0.02, "--max-pairs", 20_000)
+    pairs = len(self_join(square(), 0.02).left)
+    assert found["pairs_low"] <= found["pairs"] == pairs <= found["pairs_high"]  # the sample is the set
+    assert found["neighbours"] == pytest.approx(2 * pairs / 4000)
+    assert found["pair_bytes"] == 24 * pairs
+    assert (found["rows"], found["sample_rows"], found["parts"]) == (4000, 4000, 8)
+    assert 4000 / 8 <= found["largest_part_rows"] < 4000
+    assert 1.0 <= found["replicas"] < 1.5
+    assert found["candidates"] > pairs
+    assert found["time"] == "seconds"
+    assert len(self_join(square(), found["eps_for_max_pairs"]).left) == pytest.approx(20_000, rel=0.05)
+    assert 2 * len(self_join(square(), found["eps_for_neighbours"]).left) / 4000 == pytest.approx(
+        10, rel=0.05
+    )
+
+
+def test_estimate__without_eps_only_suggests(square_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = ask(capsys, square_file, "--columns", "x,y", "--neighbours", 5)
+    assert code == 0
+    names = [line[2:].split("  ")[0] for line in out.splitlines()]
+    assert names == ["rows", "sample", "exponent", "eps for 5 neighbours"]
+
+
+def test_estimate__says_each_thing_on_a_line_with_its_unit(
+    square_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = ask(capsys, square_file, "--columns", "x,y", "--eps", 0.02, "--metric", "chebyshev")
+    assert code == 0
+    lines = out.splitlines()
+    begins = {line.index(line[2:].split("  ")[-1].strip()) for line in lines}
+    assert len(begins) == 1, out  # the texts stand one below the other
+    for text in ("0.02 (chebyshev)", " per point", " rows", " KB", "of one core", "candidates"):
+        assert text in out
+
+
+def test_estimate__refuses_ten_billion_pairs_without_counting_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arguments = (SKIN, "--columns", "f0,f1,f2", "--eps", 1.5, "--max-pairs", 100_000_000)
+    code, out, err = ask(capsys, *arguments)
+    assert code == 4
+    assert "pairs                      about 10," in out
+    assert err.startswith(
+        "epsjoin estimate: eps 1.5 would give about 1.04e+10 pairs, 100,000,000 are allowed"
+    )
+    eps = float(err.strip().rsplit(" ", 1)[1])
+    code, out, err = ask(
+        capsys, SKIN, "--columns", "f0,f1,f2", "--eps", 0.9 * eps, "--max-pairs", 100_000_000
+    )
+    assert (code, err) == (0, "")
+
+
+def test_estimate__says_why_no_eps_fits(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = ask(capsys, SKIN, "--columns", "f0,f1,f2", "--eps", 0.1, "--max-pairs", 1000)
+    assert code == 4
+    assert "no eps fits: 2.1" in err
+    assert "eps for 1,000 pairs    none: 2.1" in out
+
+
+def test_estimate__warns_of_more_pairs_than_the_job_allows(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = ask(capsys, SKIN, "--columns", "f0,f1,f2", "--eps", 1.5)
+    assert code == 0
+    assert "more than the job allows (max_pairs 1,000,000,000)" in out
+
+
+def test_estimate__says_how_many_rows_it_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("x\n" + "".join(f"{i % 977}.5\n" for i in range(2000)) + "nan\n\n?\n")
+    code, out, _ = ask(capsys, file, "--columns", "x", "--eps", 1)
+    assert code == 0
+    assert "rows                   2,000 (2 more left out: not numbers, or not finite)" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "give either files and --columns (and --metric), or --lake, --dataset and --run; not nothing"),
+        (["a.csv"], "not files"),
+        (["a.csv", "--columns", "x", "--lake", "/l"], "not files, columns, lake"),
+        (["a.csv", "--columns", "x,x"], "--columns must be different names"),
+        (["a.csv", "--columns", "x", "--metric", "haversine"], "haversine needs 2 coordinates"),
+        (["a.csv", "--columns", "x", "--eps", "-1"], "eps must be a number above 0"),
+        (["a.csv", "--columns", "x"], "a.csv is no file"),
+        (["--lake", "lake", "--dataset", "navaids", "--run", "2023-06-01"], "--lake must be a URI"),
+    ],
+)
+def test_estimate__says_what_is_wrong_with_its_arguments(
+    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = ask(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert sentence in err
+
+
+@pytest.mark.parametrize("wish", [["--neighbours", "0"], ["--max-pairs", "-5"], ["--neighbours", "nan"]])
+def test_estimate__says_that_a_wish_makes_no_sense(
+    square_file: Path, wish: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = ask(capsys, square_file, "--columns", "x,y", *wish)
+    assert code == 2
+    assert f"{wish[0]} must be above 0" in err
+
+
+@pytest.mark.parametrize(
+    ("rows", "more", "sentence"),
+    [
+        ("", [], "there are no points; 0 rows were left out"),
+        ("1,1\n1,1\n", [], "eps cannot be chosen from these points"),
+        ("91,0\n0,0\n", ["--metric", "haversine"], "haversine needs a latitude from -90 to 90"),
+    ],
+)
+def test_estimate__refuses_data_of_which_nothing_can_be_said(
+    tmp_path: Path, rows: str, more: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.csv").write_text("x,y\n" + rows)
+    code, _, err = ask(capsys, tmp_path / "a.csv", "--columns", "x,y", *more)
+    assert code == 3
+    assert sentence in err
+
+
+def test_estimate__with_eps_needs_no_power_law(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.csv").write_text("x\n" + "1\n" * 50)
+    code, out, err = ask(capsys, tmp_path / "a.csv", "--columns", "x", "--eps", 1)
+    assert (code, err) == (0, "")
+    assert "pairs           about 1,225" in out
+    assert "unknown: no two different points" in out
+    code, _, err = ask(capsys, tmp_path / "a.csv", "--columns", "x", "--eps", 1, "--max-pairs", 10)
+    assert code == 4
+    assert "about 1.22e+03 pairs, 10 are allowed (--max-pairs); no eps can be named" in err
+
+
+@pytest.mark.parametrize(
+    ("seconds", "word"), [(59.9, "seconds"), (60, "minutes"), (3600, "hours"), (86400, "days"), (1e9, "days")]
+)
+def test_time__has_a_class(seconds: float, word: str) -> None:
+    assert forecast._time_class(seconds)[0] == word
+
+
+def small_lake(tmp_path: Path) -> tables.Lake:
+    """The landmarks' contract, 3,000 points of it in two files and several row groups."""
+    contracts = tmp_path / "data_contracts"
+    shutil.copytree(REPO / "data_contracts", contracts)
+    source = load_source(contracts, "landmarks")
+    lake = tables.Lake((tmp_path / "lake").as_uri(), contracts, source)
+    points, ids = square(3000), np.arange(3000)
+    into = tables.target(lake, "points", "2023-01-01")
+    files = []
+    for rows in np.array_split(ids, 2):
+        groups = np.array_split(rows, 5)
+        lon, lat = points.T
+        files.append(
+            into.write(
+                pa.table({"id": g, "lon": lon[g], "lat": lat[g], "point": to_binary(points[g])})
+                for g in groups
+            )
+        )
+    tables.commit(lake, "points", "2023-01-01", [file for file in files if file is not None])
+    return lake
+
+
+def of_lake(lake: tables.Lake) -> list[str]:
+    where = ["--lake", lake.uri, "--contracts", str(lake.contracts)]
+    return [*where, "--dataset", "landmarks", "--run", "2023-01-01"]
+
+
+def test_estimate__of_a_lake_takes_metric_eps_and_unit_of_the_contract(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake = small_lake(tmp_path)
+    found = facts(capsys, *of_lake(lake))
+    assert (found["rows"], found["metric"], found["unit"]) == (3000, "euclidean", "degrees")
+    assert found["eps"] == lake.source.defaults["eps"]
+    assert found["pairs"] == len(self_join(square(3000), found["eps"]).left)
+    assert facts(capsys, *of_lake(lake), "--eps", 0.05)["eps"] == 0.05
+
+
+def test_estimate__of_a_lake_without_the_run_says_what_to_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake = small_lake(tmp_path)
+    code, _, err = ask(capsys, *of_lake(lake)[:-1], "2023-02-01")
+    assert code == 1
+    assert "points has no slice of run 2023-02-01; run ingest for it first" in err
+
+
+def test_sample_stored__is_uniform_and_reads_only_the_row_groups_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = small_lake(tmp_path)
+    taken = np.zeros(3000)
+    for seed in range(60):
+        ids, points = stored.sample_stored(lake, "2023-01-01", 300, seed)
+        np.testing.assert_array_equal(points, square(3000)[ids])
+        assert (np.diff(ids) > 0).all()
+        assert len(ids) == 300
+        taken[ids] += 1
+    assert abs(taken.reshape(10, 300).mean(axis=1) - 6).max() < 1
+    np.testing.assert_array_equal(stored.sample_stored(lake, "2023-01-01", 5000, 0)[0], np.arange(3000))
+
+    read: list[int] = []
+    read_row_group = pq.ParquetFile.read_row_group
+
+    def counted(self: pq.ParquetFile, i: int, **options: Any) -> pa.Table:
+        read.append(i)
+        return read_row_group(self, i, **options)
+
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", counted)
+    ids, _ = stored.sample_stored(lake, "2023-01-01", 3, 1)
+    assert len(read) == len(np.unique(ids // 300)) <= 3
+
+
+def test_take_rows__notices_a_file_that_is_not_as_the_log_says(tmp_path: Path) -> None:
+    lake = small_lake(tmp_path)
+    (file, *_) = tables.files_of(lake, "points", "2023-01-01")
+    with pytest.raises(tables.TableError, match="has 1500 rows, its table's log says 1500"):
+        tables.take_rows(lake.location("points"), file, ["id"], np.array([1500]))

@@ -1,0 +1,117 @@
+"""Samples of files: uniform, the same for the same seed, bad rows counted and left out."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from epsjoin import sampling
+from epsjoin.errors import ArgumentError, DataRefusedError
+from epsjoin.sampling import sample_files
+
+BAD = """\ufeffid,x,"y"
+1,0.5,1
+2, -1e2 ,+.5
+3,,1
+4,nan,1
+5,inf,1
+6,1e999,1
+7,one,1
+8,0x10,1
+9,1
+10,1,2,3
+11,"3",4
+12,"4
+",5
+"""
+
+
+def write(file: Path, text: str | bytes) -> Path:
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return file
+
+
+@pytest.mark.parametrize("is_zipped", [False, True])
+def test_sample__counts_bad_rows_of_csv_and_leaves_them_out(tmp_path: Path, is_zipped: bool) -> None:
+    data = BAD.encode().replace(b"one", b"\xff")
+    file = write(tmp_path / f"a.csv{'.gz' * is_zipped}", gzip.compress(data) if is_zipped else data)
+    found = sample_files([file], ["y", "x"], 100)
+    assert found.points.tolist() == [[1.0, 0.5], [0.5, -100.0], [4.0, 3.0], [5.0, 4.0]]
+    assert (found.n_rows, found.n_left_out) == (4, 8)
+
+
+def test_sample__reads_numbers_of_parquet(tmp_path: Path) -> None:
+    table = pa.table(
+        {"a": [1, 2, None, 4], "b": pa.array([0.5, np.nan, 1.0, 2.0], pa.float32()), "c": list("wxyz")}
+    )
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=2)
+    found = sample_files([tmp_path / "a.parquet"] * 2, ["b", "a"], 100)
+    assert found.points.tolist() == [[0.5, 1.0], [2.0, 4.0]] * 2
+    assert (found.n_rows, found.n_left_out) == (4, 4)
+    with pytest.raises(DataRefusedError, match=r"a.parquet: c is string, not a number"):
+        sample_files([tmp_path / "a.parquet"], ["c"], 100)
+
+
+def test_sample__is_uniform_bounded_and_that_of_its_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sampling, "BATCH_ROWS", 64)
+    for name, begin in (("a", 0), ("b", 600)):
+        pq.write_table(pa.table({"x": np.arange(begin, begin + 600.0)}), tmp_path / f"{name}.parquet")
+    files = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+    taken = np.zeros(1200)
+    for seed in range(300):
+        found = sample_files(files, ["x"], 120, seed)
+        x = found.points[:, 0].astype(int)
+        assert len(np.unique(x)) == 120
+        assert (np.diff(x) > 0).all()
+        taken[x] += 1
+    # each row is in 30 of 300 samples; blocks of 100 rows, batches and files alike
+    assert abs(taken.reshape(12, 100).mean(axis=1) - 30).max() < 2
+    again = sample_files(files, ["x"], 120, 299).points
+    monkeypatch.setattr(sampling, "BATCH_ROWS", 1000)
+    np.testing.assert_array_equal(sample_files(files, ["x"], 120, 299).points, again)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "error", "sentence"),
+    [
+        ("a.txt", "x\n1\n", ArgumentError, "a.txt: a name must end in .csv, .csv.gz, .parquet"),
+        ("a.csv", "", DataRefusedError, "a.csv: Empty CSV file"),
+        ("a.csv", "y\n1\n", DataRefusedError, "a.csv: Column 'x' in include_columns does not exist"),
+        ("a.csv.gz", gzip.compress(b"x\n" + b"1\n" * 9999)[:-12], DataRefusedError, "a.csv.gz: "),
+        ("a.parquet", "PAR1", DataRefusedError, "a.parquet: "),
+    ],
+)
+def test_sample__refuses_files_that_it_cannot_read(
+    tmp_path: Path, name: str, content: str | bytes, error: type[Exception], sentence: str
+) -> None:
+    file = write(tmp_path / name, content)
+    with pytest.raises(error, match=sentence):
+        sample_files([file], ["x"], 10)
+
+
+def test_sample__refuses_a_parquet_file_without_the_column(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": [1.0]}), tmp_path / "a.parquet")
+    with pytest.raises(DataRefusedError, match=r"a.parquet: lacks the column z"):
+        sample_files([tmp_path / "a.parquet"], ["x", "z"], 10)
+
+
+def test_sample__says_that_a_file_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match=r"a.csv is no file"):
+        sample_files([tmp_path / "a.csv"], ["x"], 10)
+
+
+def test_sample__counts_bad_rows_where_there_are_no_others(tmp_path: Path) -> None:
+    found = sample_files([write(tmp_path / "a.csv", "x,y\n1\n1,2,3\n")], ["x"], 10)
+    assert (found.n_rows, found.n_left_out) == (0, 2)
+
+
+def test_sample__of_a_header_alone_is_empty(tmp_path: Path) -> None:
+    found = sample_files([write(tmp_path / "a.csv", "x\n")], ["x"], 10)
+    assert (found.n_rows, found.n_left_out, found.points.shape) == (0, 0, (0, 1))
