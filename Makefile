@@ -11,7 +11,7 @@ PIP := bin/pip --disable-pip-version-check install --quiet --require-hashes
 # a setting of the person's shell must not reach a test
 PYTEST := env PYTHONPATH=$(CURDIR)/jobs .venv/bin/python -m pytest
 
-.PHONY: help setup doctor demo test test-kernels test-uncompiled test-spark test-dags test-end-to-end check bench bench-plans docs lock clean machine
+.PHONY: help setup doctor demo test test-kernels test-uncompiled test-spark test-long test-dags test-end-to-end check kill-loop bench bench-plans bench-parts bench-spark docs lock clean cluster-up cluster-down machine
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -26,9 +26,8 @@ demo: setup ## the main job on real data, by Airflow; ends in a report with pict
 	@EPSJOIN_LAKE=$(EPSJOIN_LAKE) bin/airflow run navaids $(DEMO_RUN)
 	@bin/epsjoin show --lake $(EPSJOIN_LAKE) --dataset navaids --run $(DEMO_RUN)
 
-test: setup ## everything that CI checks; what needs one core goes beside what mostly waits for another
-	$(MAKE) --jobs=2 --output-sync=target test-spark test-kernels check test-dags
-	$(MAKE) test-end-to-end
+test: setup ## everything that CI checks; the steps on Spark beside all the rest, for neither keeps two cores busy
+	$(MAKE) --jobs=2 --output-sync=target test-spark test-kernels test-end-to-end check test-dags
 
 test-kernels: $(JOBS) ## kernels, algorithms, records, report: no Java (a session would not start), no Airflow
 	env JAVA_HOME=/nowhere $(PYTEST) -m "not spark and not end_to_end" --ignore tests/dags --ignore tests/spark --ignore tests/end_to_end
@@ -37,13 +36,16 @@ test-uncompiled: $(JOBS) ## kernels as plain Python, which checks every index; t
 	env NUMBA_DISABLE_JIT=1 $(PYTEST) tests/kernels
 
 test-spark: $(JOBS) $(JARS) ## the steps on one local Spark session
-	$(PYTEST) tests/spark
+	$(PYTEST) tests/spark -m "not long"
+
+test-long: setup ## what takes long and finds what shorter tests hardly miss: real kills, two runs, millions; not in make test
+	$(PYTEST) tests/spark tests/end_to_end -m long
 
 test-dags: $(AIRFLOW) ## DAGs, operator and wrapper, without Spark
 	.venv-airflow/bin/python -m pytest tests/dags
 
-test-end-to-end: setup ## whole jobs by spark-submit, the demo by Airflow
-	$(PYTEST) tests/end_to_end
+test-end-to-end: setup ## whole jobs by spark-submit, on one machine and on a cluster, the demo by Airflow
+	$(PYTEST) tests/end_to_end -m "not long"
 
 check: $(JOBS) $(AIRFLOW) ## lint, types, contracts, import rules
 	.venv/bin/ruff check .
@@ -53,11 +55,26 @@ check: $(JOBS) $(AIRFLOW) ## lint, types, contracts, import rules
 	.venv-airflow/bin/python -m mypy dags plugins
 	$(PYTEST) tests/test_contract.py
 
+kill-loop: setup ## jobs killed anywhere and run again, ROUNDS=30 SEED=0: the same tables? Minutes per round
+	PYTHONPATH=jobs:tests .venv/bin/python -m survival --rounds $(or $(ROUNDS),30) --seed $(or $(SEED),0)
+
+cluster-up: $(JOBS) $(JARS) ## a Spark cluster of a master and two workers on this machine: docs/clusters.md
+	@bin/spark-cluster up
+
+cluster-down: ## stop it
+	@bin/spark-cluster down
+
 bench: $(JOBS) ## the library against scipy and scikit-learn, into docs/benchmarks.md; ONLY=cad16 ROUNDS=1 prints one
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks $(if $(ONLY),--only $(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 bench-plans: $(JOBS) ## what the planner expects against what comes, into docs/planner.md; nothing is timed
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.plans
+
+bench-parts: $(JOBS) ## how evenly the work of a join lies in its parts, into docs/planner.md; ONLY=skin prints one
+	env OPENBLAS_NUM_THREADS=1 PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.parts $(if $(ONLY),--only $(ONLY))
+
+bench-spark: $(JOBS) $(JARS) ## the join on Spark against cKDTree and MLlib, into docs/benchmarks-spark.md; ONLY=uni8 prints one
+	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.spark_join $(if $(ONLY),--only $(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 docs: $(JOBS) ## docs/api.md from the docstrings, the README's picture of the library from its own lines
 	PYTHONPATH=jobs .venv/bin/python docs/build_api.py

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,11 +84,22 @@ def test_write_slice__many_runs_at_once_on_a_table_that_does_not_exist_yet(lake:
     assert [read(lake, run)[0]["right_id"] for run in runs] == list(range(2, 14))
 
 
+@pytest.mark.long
+def test_write_slice__many_jobs_at_once_make_a_table_once(lake: Lake, tmp_path: Path) -> None:
+    """A table that is made twice has another identity in its second version: every other job would fail."""
+    for number in range(25):  # the two must meet within microseconds
+        empty = replace(lake, uri=(tmp_path / f"lake{number}").as_uri())
+        jobs = {f"2023-{month:02}-01": tables.begin(empty, "merge_join") for month in range(1, 9)}
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda each: tables.write_slice(each[1], "pairs", each[0], pairs()), jobs.items()))
+        assert DeltaTable(empty.location("pairs")).version() == len(jobs)
+
+
 def test_write_slice__two_at_once_on_one_slice_leave_one_of_them(lake: Lake) -> None:
     def write(number: int) -> bool:
         try:
             tables.write_slice(lake, "pairs", RUN, pairs((number, 100, 0.5), (number, 101, 0.5)))
-        except tables.CommitFailedError:
+        except TableError:
             return False
         return True
 
@@ -97,6 +109,35 @@ def test_write_slice__two_at_once_on_one_slice_leave_one_of_them(lake: Lake) -> 
     assert len(read(lake)) == 2
     assert len(left) == 1
     assert went_well[left.pop()]
+
+
+@pytest.mark.parametrize("before", [None, ((5, 6, 0.5),), ()])
+def test_commit__of_two_jobs_on_one_slice_the_first_wins(
+    lake: Lake, before: tuple[tuple[int, int, float], ...] | None
+) -> None:
+    if before is not None:
+        tables.write_slice(lake, "pairs", RUN, pairs(*before))
+    first, second = tables.begin(lake, "merge_join"), tables.begin(lake, "merge_join")
+    tables.write_slice(first, "pairs", RUN, pairs((1, 2, 0.5)))
+    with pytest.raises(
+        TableError, match="another job changed pairs of run 2023-06-01 while .* run merge_join again when"
+    ):
+        tables.write_slice(second, "pairs", RUN, pairs((3, 4, 0.5)))
+    assert read(lake) == [{"left_id": 1, "right_id": 2, "distance": 0.5}]
+    tables.write_slice(tables.begin(lake, "merge_join"), "pairs", RUN, pairs((3, 4, 0.5)))
+    assert read(lake) == [{"left_id": 3, "right_id": 4, "distance": 0.5}]
+
+
+def test_commit__of_jobs_on_different_slices_all_succeed(lake: Lake) -> None:
+    jobs = {run: tables.begin(lake, "merge_join") for run in (RUN, "2023-05-01", "2023-04-01")}
+    for number, (run, of_job) in enumerate(jobs.items()):
+        tables.write_slice(of_job, "pairs", run, pairs((number, 9, 0.5)))
+    assert [read(lake, run)[0]["left_id"] for run in jobs] == [0, 1, 2]
+    jobs = {job: tables.begin(lake, job) for job in ("cluster", "outliers")}
+    for job, of_job in jobs.items():
+        rows = tables.rows_of(lake, "job_metrics", [{"job": job, "counter": "n", "value": 1.0}])
+        tables.write_slice(of_job, "job_metrics", RUN, rows, job=job)
+    assert {row["job"] for row in read(lake, table="job_metrics")} == set(jobs)
 
 
 def test_write_slice__keeps_a_tables_contract(lake: Lake) -> None:
@@ -161,6 +202,46 @@ def test_lake_uri__refuses_a_relative_path(text: str) -> None:
 def test_lake_uri__refuses_a_host_that_was_meant_as_a_folder() -> None:
     with pytest.raises(ArgumentError, match="a file URI has three slashes"):
         tables.lake_uri("file://lake2/tables")
+
+
+@pytest.mark.parametrize(
+    ("uri", "spark", "others"),
+    [
+        ("file:///data/my%20lake", "file:///data/my lake", "file:///data/my%20lake"),
+        ("file://localhost/lake", "file:///lake", "file://localhost/lake"),
+        ("s3a://bucket/my%20lake", "s3a://bucket/my lake", "s3://bucket/my%20lake"),
+        ("s3://bucket/lake", "s3a://bucket/lake", "s3://bucket/lake"),
+        ("hdfs://name:8020/lake", "hdfs://name:8020/lake", "hdfs://name:8020/lake"),
+        ("hdfs:///lake", "hdfs:///lake", "hdfs:///lake"),
+        ("gs://bucket/s3a%3A//lake", "gs://bucket/s3a://lake", "gs://bucket/s3a%3A//lake"),
+        (
+            "abfss://box@account.dfs.core.windows.net/lake",
+            *["abfss://box@account.dfs.core.windows.net/lake"] * 2,
+        ),
+    ],
+)
+def test_uri_for__is_what_each_library_takes(uri: str, spark: str, others: str) -> None:
+    assert tables.uri_for("spark", uri) == spark
+    assert tables.uri_for("pyarrow", uri) == others
+    assert tables.uri_for("deltalake", uri) == others
+
+
+@pytest.mark.parametrize(
+    ("uri", "kind", "path"),
+    [
+        ("file:///data/my%20lake", "local", "/data/my lake"),
+        ("s3a://bucket/my%20lake", "s3", "bucket/my lake"),
+        ("s3://bucket/lake", "s3", "bucket/lake"),
+        ("gs://bucket/my%20lake", "gcs", "bucket/my lake"),
+        ("abfss://box@account.dfs.core.windows.net/my%20lake", "abfs", "box/my lake"),
+    ],
+)
+def test_filesystem_of__knows_the_stores(
+    monkeypatch: pytest.MonkeyPatch, uri: str, kind: str, path: str
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")  # else pyarrow asks AWS for the region
+    filesystem, inner = tables.filesystem_of(uri)
+    assert (filesystem.type_name, inner) == (kind, path)
 
 
 def test_read__takes_a_lake_with_blanks_and_letters_of_any_alphabet(
