@@ -17,6 +17,10 @@ from pyspark.sql import types as T
 import epsjoin.spark
 from epsjoin import Cuts, get_metric
 from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError
+from epsjoin.spark.cluster import cluster_pairs
+from epsjoin.spark.join import join_points
+from epsjoin.spark.pairs import PacketPairs
+from epsjoin.spark.points import points_of
 from oracles import cluster as slow_cluster
 from oracles import join as slow
 from oracles import outliers as slow_outliers
@@ -169,6 +173,23 @@ def test_clusters_of_a_frame(spark: SparkSession) -> None:
     assert found == wanted
 
 
+def test_clusters_when_no_task_holds_all_core_points_nor_all_edges(spark: SparkSession) -> None:
+    points = np.concatenate([LATTICE, LATTICE[:30] + 0.1])
+    found = points_of(frame_of(spark, points), columns_of(points), "id")
+    metric, cuts = get_metric("euclidean"), Cuts(n_parts=3)
+    packets = join_points(found, 1.0, metric, None, cuts, 10_000, as_packets=True).persist()
+    clusters = cluster_pairs(
+        found.frame.select("id"), found.n, PacketPairs(packets), 4, most_shared_cores=0, most_in_one_task=20
+    )
+    pairs = [(i, j, distance) for (i, j), distance in slow.brute_force(points, 1.0).items()]
+    wanted = slow_cluster.dbscan(list(range(len(points))), pairs, 4)
+    rows = clusters.clusters.collect()
+    assert {row["id"]: (row["cluster_id"], row["role"], row["degree"]) for row in rows} == wanted
+    for frame in (packets, clusters.clusters):
+        frame.unpersist()
+    clusters.forget()
+
+
 def test_an_id_that_means_noise_is_refused(spark: SparkSession) -> None:
     points = np.array([[0.0], [1.0]])
     with pytest.raises(ArgumentError, match="the id -1 is kept for noise"):
@@ -263,7 +284,7 @@ def test_wrong_arguments_are_named(spark: SparkSession, bad: dict[str, Any], mes
 
 def test_other_frames_are_refused(spark: SparkSession) -> None:
     with pytest.raises(ArgumentError, match="a frame of a classic Spark session is needed, not"):
-        epsjoin.spark.similarity_join(LATTICE, eps=1.0, columns="x")  # type: ignore[arg-type]
+        epsjoin.spark.similarity_join(LATTICE, eps=1.0, columns="x")  # type: ignore[arg-type]  # as the test wants
     left, right = frame_of(spark, LATTICE), frame_of(spark, LATTICE[:, :2])
     with pytest.raises(ArgumentError, match="the same dimensions, not 3 and 2"):
         epsjoin.spark.similarity_join(
