@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sklearn.cluster import DBSCAN
 
 from epsjoin.errors import ArgumentError
+from epsjoin.kernels.ids import index_ids
 from epsjoin.local.cluster import (
     NOISE,
     ROLES,
@@ -20,10 +21,12 @@ from epsjoin.local.cluster import (
     NearestCore,
     core_pairs,
     dbscan_from_pairs,
+    extend_labels,
     label,
     nearest_core,
     partial_degrees,
     spanning_forest,
+    sum_degrees,
 )
 from oracles import cluster as twin
 from oracles import examples
@@ -66,10 +69,10 @@ def chunks(pairs, n, random):
 def in_parts(ids, pairs, min_pts, n, seed):
     """DBSCAN as a cluster of machines runs it: every step on chunks, results brought together in rounds."""
     random = np.random.default_rng(seed)
+    counted = [partial_degrees(*columns(chunk)[:2]) for chunk in chunks(pairs, n, random)]
+    degrees = union(sum_degrees, counted)
     degree = dict.fromkeys(ids, 1)
-    for chunk in chunks(pairs, n, random):
-        for point, count in zip(*partial_degrees(*columns(chunk)[:2]), strict=True):
-            degree[int(point)] += int(count)
+    degree |= dict(zip(degrees.ids.tolist(), (degrees.counts + 1).tolist(), strict=True))
     cores = np.array(sorted(point for point in ids if degree[point] >= min_pts), np.int64)
     forests, nearest = [], []
     for chunk in chunks(pairs, n, random):
@@ -79,10 +82,14 @@ def in_parts(ids, pairs, min_pts, n, seed):
     half = n // 2
     forests = [union(spanning_forest, forests[:half]), union(spanning_forest, forests[half:])]
     trees, homes = union(spanning_forest, forests), union(nearest_core, nearest)
+    known = label(degrees.ids, degrees.counts + 1, trees, homes, min_pts)
+    index = index_ids(known.ids)
     some = random.random(len(ids)) < 0.5
-    found = {}
+    found, again = {}, {}
     for share in (np.array(ids, np.int64)[some], np.array(ids, np.int64)[~some]):
         found |= by_id(label(share, [degree[point] for point in share.tolist()], trees, homes, min_pts))
+        again |= by_id(extend_labels(share, known, index, min_pts))
+    assert again == found
     return found
 
 
@@ -263,6 +270,9 @@ def test_label__refuses_the_id_of_noise():
     nothing = np.empty(0, np.int64)
     with pytest.raises(ArgumentError, match="kept for noise"):
         label([-1], [1], Forest(nothing, nothing), NearestCore(nothing, nothing, np.empty(0)), 2)
+    known = label(nothing, nothing, Forest(nothing, nothing), NearestCore(nothing, nothing, np.empty(0)), 2)
+    with pytest.raises(ArgumentError, match="kept for noise"):
+        extend_labels([-1], known, index_ids(known.ids), 2)
 
 
 def test_steps__take_read_only_columns_as_arrow_gives_them():

@@ -213,6 +213,41 @@ def test_replicate__makes_replicas_and_keeps_to_the_budget(make_job: JobMaker, t
     assert counters["rows"] == tables.count(job.lake, "replicas", RUN)
 
 
+def test_replicate__brings_parts_together_before_it_writes_many_files(
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One file a part, the same rows; a budget that does not suffice is refused, lost rows are noticed."""
+    job = job_on(make_job, tmp_path, pendigits()[:, :3], {"eps": 0.05, "n_parts": 16})
+    for step in JOIN_STEPS[:2]:
+        step(job)
+
+    def rows() -> list[dict[str, Any]]:
+        found = tables.read_small(job.lake, "replicas", RUN)
+        return found.sort_by([("part", "ascending"), ("id", "ascending")]).to_pylist()
+
+    counted = ("points", "rows", "replicated_points")
+    many = write_replicas(job)
+    by_many = rows()
+    few = write_replicas(job, most_files=0)
+    assert [few[name] for name in counted] == [many[name] for name in counted]
+    assert rows() == by_many
+    files = tables.files_of(job.lake, "replicas", RUN)
+    assert len(files) == len({file.partition["part"] for file in files}) == many["parts"]
+
+    tight = replace(job, params=replace(job.params, cuts="regular", k=3, msl=4, replication_budget=1.0))
+    with pytest.raises(BudgetError, match="replication_budget"):
+        write_replicas(tight, most_files=0)
+    collect = tasks.collect_reports
+
+    def one_file_less(frame: Any) -> list[tasks.TaskReport]:
+        first, *others = collect(frame)
+        return [replace(first, files=[]), *others]
+
+    monkeypatch.setattr(tasks, "collect_reports", one_file_less)
+    with pytest.raises(TableError, match="rows were made, another number was written"):
+        write_replicas(job, most_files=0)
+
+
 def test_merge_join__takes_no_replicas_of_another_plan(
     make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

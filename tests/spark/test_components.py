@@ -179,7 +179,7 @@ def test_join_forests__refuses_a_task_that_may_hold_nothing(spark: SparkSession,
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("n", "most"), [(MILLION, 10 * MILLION), (50_000, 50_000)])
+@pytest.mark.parametrize(("n", "most"), [(MILLION, 10 * MILLION), (MILLION, MILLION)])
 def test_join_forests__joins_long_chains_and_large_stars(
     spark: SparkSession, rounds: list[int], n: int, most: int
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,13 @@ from pyspark.sql import types as T
 
 import epsjoin.spark
 from epsjoin import Cuts, get_metric
-from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError
-from epsjoin.spark.cluster import cluster_pairs
+from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError, TableError
+from epsjoin.spark.cluster import CLUSTERS, cluster_pairs
 from epsjoin.spark.join import join_points
-from epsjoin.spark.pairs import PacketPairs
+from epsjoin.spark.merge_join import PAIRS
+from epsjoin.spark.outliers import rank_points
 from epsjoin.spark.points import points_of
+from epsjoin.spark.rows import FrameRows, to_frame
 from oracles import cluster as slow_cluster
 from oracles import join as slow
 from oracles import outliers as slow_outliers
@@ -94,6 +97,43 @@ def test_nothing_is_joined_before_the_pairs_are_used(spark: SparkSession) -> Non
     before = touched.value
     pairs.collect()
     assert touched.value == before + len(LATTICE)
+
+
+@pytest.mark.parametrize("others", [False, True])
+def test_pairs_written_by_the_tasks_are_the_same(spark: SparkSession, tmp_path: Path, others: bool) -> None:
+    right = frame_of(spark, LATTICE[::2]) if others else None
+    to = str(tmp_path / "pairs of mine")
+    kinds: dict[str, Any] = {"columns": columns_of(LATTICE), "cuts": Cuts(n_parts=4)}
+    frame = frame_of(spark, LATTICE)
+    epsjoin.spark.similarity_join(frame, right, eps=2 * LATTICE_EPS, to=to, **kinds)
+    lazy = epsjoin.spark.similarity_join(frame, right, eps=LATTICE_EPS, **kinds)
+    written = epsjoin.spark.similarity_join(frame, right, eps=LATTICE_EPS, to=to, **kinds)
+    assert pairs_of(written) == pairs_of(lazy) != {}
+    assert written.schema == lazy.schema
+    assert pairs_of(spark.read.format("delta").load(to)) == pairs_of(lazy), "what was there is replaced"
+
+
+def test_no_pairs_are_written_as_an_empty_table(spark: SparkSession, tmp_path: Path) -> None:
+    points = np.array([[0.0], [10.0]])
+    to = str(tmp_path / "pairs")
+    written = epsjoin.spark.similarity_join(frame_of(spark, points), eps=1.0, columns="x0", to=to)
+    assert written.count() == 0
+    assert spark.read.format("delta").load(to).columns == ["left_id", "right_id", "distance"]
+
+
+def test_pairs_are_not_written_over_another_table(spark: SparkSession, tmp_path: Path) -> None:
+    to = str(tmp_path / "precious")
+    spark.range(3).write.format("delta").save(to)
+    frame = frame_of(spark, LATTICE)
+    with pytest.raises(TableError, match=r"is a table of other columns \(id\)"):
+        epsjoin.spark.similarity_join(frame, eps=LATTICE_EPS, columns=columns_of(LATTICE), to=to)
+    assert spark.read.format("delta").load(to).count() == 3
+    with pytest.raises(ArgumentError, match="to must be a URI"):
+        epsjoin.spark.similarity_join(frame, eps=LATTICE_EPS, columns=columns_of(LATTICE), to="pairs")
+    with pytest.raises(ArgumentError, match="is for how = 'inner', not 'anti'"):
+        epsjoin.spark.similarity_join(
+            frame, frame, eps=LATTICE_EPS, columns=columns_of(LATTICE), how="anti", to=to
+        )
 
 
 @pytest.mark.parametrize("form", ["array", "floats", "vector", "ml_sparse", "binary"])
@@ -173,21 +213,62 @@ def test_clusters_of_a_frame(spark: SparkSession) -> None:
     assert found == wanted
 
 
-def test_clusters_when_no_task_holds_all_core_points_nor_all_edges(spark: SparkSession) -> None:
-    points = np.concatenate([LATTICE, LATTICE[:30] + 0.1])
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {},
+        {"most_on_driver": 0},
+        {"most_on_driver": 0, "most_shared_cores": 0, "most_in_one_task": 20},
+    ],
+    ids=["the driver connects", "tasks share core ids", "no task holds all core points nor all edges"],
+)
+@pytest.mark.parametrize("min_pts", [1, 4])
+def test_clusters_are_the_same_whoever_connects_them(
+    spark: SparkSession, limits: dict[str, int], min_pts: int
+) -> None:
+    points = np.concatenate([LATTICE, LATTICE[:30] + 0.1, [[90.0, 0.0, 0.0]]])
     found = points_of(frame_of(spark, points), columns_of(points), "id")
     metric, cuts = get_metric("euclidean"), Cuts(n_parts=3)
-    packets = join_points(found, 1.0, metric, None, cuts, 10_000, as_packets=True).persist()
-    clusters = cluster_pairs(
-        found.frame.select("id"), found.n, PacketPairs(packets), 4, most_shared_cores=0, most_in_one_task=20
-    )
+    joined = join_points(found, 1.0, metric, None, cuts, 10_000)
+    clusters = cluster_pairs(found.ids(), found.n, joined, min_pts, **limits)
     pairs = [(i, j, distance) for (i, j), distance in slow.brute_force(points, 1.0).items()]
-    wanted = slow_cluster.dbscan(list(range(len(points))), pairs, 4)
-    rows = clusters.clusters.collect()
+    wanted = slow_cluster.dbscan(list(range(len(points))), pairs, min_pts)
+    rows = to_frame(clusters.clusters).collect()
+    assert len(rows) == len(points)
     assert {row["id"]: (row["cluster_id"], row["role"], row["degree"]) for row in rows} == wanted
-    for frame in (packets, clusters.clusters):
-        frame.unpersist()
     clusters.forget()
+
+
+@pytest.mark.parametrize("most_on_driver", [10**6, 0])
+def test_outliers_are_the_same_whoever_scores_them(spark: SparkSession, most_on_driver: int) -> None:
+    points = np.concatenate([LATTICE, [[50.0, 0.0, 0.0], [60.0, 0.0, 0.0]]])
+    eps, k, ids = 2.0, 3, list(range(len(points)))
+    pairs = [(i, j, distance) for (i, j), distance in slow.brute_force(points, eps).items()]
+    labels = slow_cluster.dbscan(ids, pairs, 4)
+    clusters = FrameRows(spark.createDataFrame([(i, *labels[i]) for i in ids], CLUSTERS))
+    found = points_of(frame_of(spark, points), columns_of(points), "id")
+    ranked = rank_points(
+        found,
+        LATTICE,
+        clusters,
+        FrameRows(spark.createDataFrame(pairs, PAIRS)),
+        eps,
+        k,
+        ["a", "b", "c"],
+        most_on_driver,
+    )
+    rows = sorted(to_frame(ranked.rows).collect(), key=lambda row: row["rank"])
+    scores = slow_outliers.lof(ids, pairs, k)
+    wanted = slow_outliers.rank([(i, *scores[i], labels[i][2]) for i in ids])
+    assert {row["id"]: row["rank"] for row in rows} == wanted
+    assert [row["rank"] for row in rows] == [i + 1 for i in ids]
+    for row in rows:
+        assert (row["k_distance"], row["lof"]) == pytest.approx(scores[row["id"]])
+        assert (row["k_distance_above"] == eps) == (row["k_distance"] is None)
+        assert (row["degree"], row["is_noise"]) == (labels[row["id"]][2], labels[row["id"]][1] == "noise")
+    assert {row["id"] for row in rows if row["k_distance"] is None} >= {len(points) - 1, len(points) - 2}
+    assert rows[0]["dimensions"].startswith("a +")
+    ranked.forget()
 
 
 def test_an_id_that_means_noise_is_refused(spark: SparkSession) -> None:

@@ -2,13 +2,14 @@
 
 The steps, in the words of the definition:
 
-1. :func:`partial_degrees`: neighbours per point; summed over all parts, plus the point itself: the degree.
+1. :func:`partial_degrees`: neighbours per point; summed over all parts (:func:`sum_degrees`), plus the point
+   itself: the degree.
 2. A point is *core* where its degree is at least ``min_pts``.
 3. :func:`core_pairs`: pairs of two core points connect them; pairs with one core point make the other a
    candidate for the border.
 4. :func:`spanning_forest`: clusters are the connected components of the core points.
 5. :func:`nearest_core`: a border point goes to the cluster of its nearest core point, ties: smallest id.
-6. :func:`label`: all other points are *noise*.
+6. :func:`label`: all other points are *noise*; :func:`extend_labels`: also those that are in no pair.
 
 Each of 1, 3, 4 and 5 may run on any share of the pairs; no step needs all pairs in one place.
 :func:`dbscan_from_pairs` is all six steps on arrays that fit into memory.
@@ -28,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
-from epsjoin.kernels.ids import index_ids, rows_of
+from epsjoin.kernels.ids import IdIndex, index_ids, rows_of
 from epsjoin.kernels.union_find import forest
 from epsjoin.local.columns import (
     FloatColumn,
@@ -141,6 +142,26 @@ def partial_degrees(left: npt.ArrayLike, right: npt.ArrayLike) -> Degrees:
     ends.sort()
     starts = _starts(ends)
     return Degrees(ends[starts], np.diff(starts, append=ends.size))
+
+
+def sum_degrees(ids: npt.ArrayLike, counts: npt.ArrayLike) -> Degrees:
+    """Add up the counts of shares.
+
+    Parameters
+    ----------
+    ids, counts : (n,) int64, the columns of :func:`partial_degrees` of all shares, one after the other.
+
+    Raises
+    ------
+    ArgumentError
+        Columns of different length, or not int64.
+    """
+    ids, counts = int_column("ids", ids), int_column("counts", counts)
+    check_lengths(ids=ids, counts=counts)
+    order = np.argsort(ids)
+    ids = ids[order]
+    starts = _starts(ids)
+    return Degrees(ids[starts], np.add.reduceat(counts[order], starts) if starts.size else counts)
 
 
 def core_pairs(
@@ -262,6 +283,38 @@ def label(
     cluster_id = core.copy()
     cluster_id[to_tree >= 0] = trees.root[to_tree[to_tree >= 0]]
     return Clusters(ids, cluster_id, _roles(degree >= min_pts, is_border), degree)
+
+
+def extend_labels(ids: npt.ArrayLike, known: Clusters, index: IdIndex, min_pts: int) -> Clusters:
+    """Labels of any points, from those of all points that are in a pair.
+
+    Parameters
+    ----------
+    ids : (n,) int64, each at most once, in any order.
+    known : labels of at least those that are in a pair.
+    index : ``index_ids(known.ids)``; made once for many shares of the ids.
+    min_pts : as in :func:`label`.
+
+    Returns
+    -------
+    Clusters in the order of ``ids``. A point that is not known has degree 1: noise, or with ``min_pts`` 1 a
+    cluster of its own.
+
+    Raises
+    ------
+    ArgumentError
+        ids are not int64, or one is ``NOISE``; min_pts is below 1.
+    """
+    min_pts = check_count("min_pts", min_pts)
+    ids = int_column("ids", ids)
+    _refuse_noise_id(ids)
+    at = rows_of(index, ids)  # -1, the last: a point that is not known
+    cluster_id = np.append(known.cluster_id, NOISE)[at]
+    role = np.append(known.role, np.int8(NOISE_ROLE))[at]
+    if min_pts == 1:
+        cluster_id[at < 0] = ids[at < 0]
+        role[at < 0] = CORE_ROLE
+    return Clusters(ids, cluster_id, role, np.append(known.degree, 1)[at])
 
 
 def dbscan_from_pairs(

@@ -465,8 +465,13 @@ def deviating_dimensions(points: npt.ArrayLike, centre: npt.ArrayLike, spread: n
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         off = points - centre
         z = np.where(off == 0, 0.0, off / spread)
-    order = np.lexsort((-np.abs(off), -np.abs(z)), axis=1)[:, :2]  # stable: the lower dimension first
-    return Deviations(order, np.take_along_axis(z, order, axis=1))
+    left, far = np.abs(z), np.abs(off)
+    found = np.empty((len(points), min(2, points.shape[1])), dtype=np.int64)
+    for place in range(found.shape[1]):
+        is_largest = left == left.max(axis=1, keepdims=True)
+        found[:, place] = np.where(is_largest, far, -1.0).argmax(axis=1)  # the first: the lower dimension
+        np.put_along_axis(left, found[:, [place]], -1.0, axis=1)
+    return Deviations(found, np.take_along_axis(z, found, axis=1))
 
 
 def _nearest(

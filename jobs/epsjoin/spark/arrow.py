@@ -76,19 +76,20 @@ def to_codes(column: pa.Array | pa.ChunkedArray) -> NDArray[np.uint8]:
     return np.frombuffer(array.buffers()[2], np.uint8)[offsets[0] : offsets[-1]].reshape(-1, width)
 
 
-def to_packet(rows: pa.RecordBatch | pa.Table) -> bytes:
+def to_packet(rows: pa.RecordBatch | pa.Table, *, compressed: bool = False) -> bytes:
     """Rows as an Arrow stream; the bytes are copied."""
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows.combine_chunks()
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
+    options = pa.ipc.IpcWriteOptions(compression="lz4" if compressed else None)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as stream:
         stream.write_table(table)
     return bytes(sink.getvalue())
 
 
 def from_packets(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of the packets in the column ``packet``; views of its bytes."""
+    """The rows of the packets in the column ``packet``, of those that are not null; views of its bytes."""
     for batch in batches:
-        for packet in batch.column("packet"):
+        for packet in batch.column("packet").drop_null():
             yield from pa.ipc.open_stream(packet.as_buffer())
 
 

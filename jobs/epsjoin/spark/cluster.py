@@ -3,34 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 from pyspark.core.broadcast import Broadcast
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from epsjoin.errors import ArgumentError
-from epsjoin.local.cluster import NOISE, core_pairs, nearest_core, partial_degrees, spanning_forest
+from epsjoin.errors import ArgumentError, TableError
+from epsjoin.kernels.ids import index_ids
+from epsjoin.local.cluster import (
+    NOISE,
+    ROLES,
+    core_pairs,
+    extend_labels,
+    nearest_core,
+    partial_degrees,
+    spanning_forest,
+    sum_degrees,
+)
+from epsjoin.local.cluster import label as label_arrays
 from epsjoin.local.columns import check_count
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan import Cuts
-from epsjoin.spark import tables, tasks
 from epsjoin.spark.arrow import Task, pair_columns
 from epsjoin.spark.components import MOST_IN_ONE_TASK, join_forests
 from epsjoin.spark.job import Job, say
 from epsjoin.spark.join import MAX_PAIRS, join_points
 from epsjoin.spark.lineage import read_join
-from epsjoin.spark.pairs import PacketPairs, Pairs, StoredPairs
-from epsjoin.spark.points import points_of
+from epsjoin.spark.merge_join import PAIRS
+from epsjoin.spark.points import Points, points_of, stored_points
+from epsjoin.spark.rows import (
+    FrameRows,
+    MappedRows,
+    Rows,
+    StoredRows,
+    gather,
+    narrowed,
+    pack,
+    to_frame,
+    write_rows,
+)
 
-Shared = Broadcast[NDArray[np.int64]]
 EDGE, BORDER = 0, 1
 """Kinds of rows that are left of the pairs once the core points are known."""
+MOST_ON_DRIVER = 4_000_000
+"""So many points the driver itself may connect: some 300 bytes each at worst."""
 MOST_SHARED_CORES = 20_000_000
 """So many core ids every task may hold (8 bytes each); of more, the pairs are joined with them by Spark."""
+
+CLUSTERS = "id long, cluster_id long, role string, degree long"
 
 
 def find_clusters(job: Job) -> dict[str, float]:
@@ -39,17 +64,19 @@ def find_clusters(job: Job) -> dict[str, float]:
     Raises
     ------
     TableError
-        ``points`` or ``pairs`` has no slice of this run.
+        ``points`` or ``pairs`` has no slice of this run, or points were lost on the way.
     """
     join = read_join(job.lake, job.run)
-    pairs = StoredPairs.of(job, join)
-    points = tables.read(job.spark, job.lake, "points", job.run).select("id")
-    n_points = tables.count(job.lake, "points", job.run)
-    found = cluster_pairs(points, n_points, pairs, job.params.min_pts)
-    tasks.write_frame(job.lake, "clusters", job.run, found.clusters, join.stamp)
-    counters = _count(found.clusters)
+    pairs = StoredRows.of(job, "pairs", PAIRS, join.stamp)
+    points = stored_points(job.spark, job.lake, job.run)
+    # a share of few points is a file: tasks read it faster than Spark, which would cut large ones
+    few = points.n <= MOST_ON_DRIVER
+    ids = StoredRows.of(job, "points", "id long") if few else points.ids()
+    found = cluster_pairs(ids, points.n, pairs, job.params.min_pts)
+    counters = write_rows(job.lake, "clusters", job.run, found.clusters, join.stamp, count_roles)
     found.forget()
-    found.clusters.unpersist()
+    if counters["rows"] != points.n:
+        raise TableError(f"{counters['rows']:,.0f} points have a label, the log says {points.n:,}")
     say(
         f"cluster: {counters['clusters']:,.0f} clusters, {counters['core']:,.0f} core, "
         f"{counters['border']:,.0f} border, {counters['noise']:,.0f} noise"
@@ -98,28 +125,40 @@ def dbscan(
     check_count("min_pts", min_pts)
     chosen = metric if isinstance(metric, Metric) else get_metric(metric)
     points = points_of(frame, columns, id)
-    packets = join_points(points, eps, chosen, weights, cuts, max_pairs, as_packets=True).persist()
-    found = cluster_pairs(points.frame.select("id"), points.n, PacketPairs(packets), min_pts)
-    checked = found.clusters.agg(F.max(F.col("id") == NOISE).alias("has_noise_id")).first()
+    refuse_noise_id(points)
+    pairs = pack(join_points(points, eps, chosen, weights, cuts, max_pairs))
+    pairs.packets.persist()
+    found = cluster_pairs(points.ids(), points.n, pairs, min_pts)
+    clusters = to_frame(found.clusters).persist()
+    clusters.count()
     found.forget()
-    packets.unpersist()
-    if checked is not None and checked["has_noise_id"]:
-        found.clusters.unpersist()
+    pairs.packets.unpersist()
+    return clusters
+
+
+def refuse_noise_id(points: Points) -> None:
+    """Refuse points of which one has the id that stands for noise.
+
+    Raises
+    ------
+    ArgumentError
+        There is one.
+    """
+    if points.frame.where(F.col("id") == NOISE).limit(1).count():
         raise ArgumentError(f"the id {NOISE} is kept for noise; give that row another")
-    return found.clusters
 
 
 class Found(NamedTuple):
-    """Clusters, and the frames that Spark keeps as long as they are not computed.
+    """Clusters, and what Spark keeps as long as they are not computed.
 
     Parameters
     ----------
-    clusters : (id, cluster_id, role, degree), persisted, lazy.
+    clusters : columns ``CLUSTERS``.
     kept : what they are made from.
     """
 
-    clusters: DataFrame
-    kept: tuple[DataFrame | Shared, ...]
+    clusters: Rows
+    kept: tuple[DataFrame | Broadcast[Any], ...]
 
     def forget(self) -> None:
         """Let Spark drop what the clusters were made from."""
@@ -128,34 +167,39 @@ class Found(NamedTuple):
 
 
 def cluster_pairs(
-    ids: DataFrame,
+    ids: Rows,
     n_points: int,
-    pairs: Pairs,
+    pairs: Rows,
     min_pts: int,
+    most_on_driver: int = MOST_ON_DRIVER,
     most_shared_cores: int = MOST_SHARED_CORES,
     most_in_one_task: int = MOST_IN_ONE_TASK,
 ) -> Found:
     """Cluster and role of every point.
 
     The pairs are read twice: for the degrees, then for what connects the core points. Each share of them is
-    contracted to a forest; :func:`epsjoin.spark.components.join_forests` joins the forests.
+    contracted to a forest. What the shares make of few points is put together by the driver and shared with
+    the tasks, so that Spark moves no rows but these; of more points by Spark, and the forests by
+    :func:`epsjoin.spark.components.join_forests`. The labels are the same.
 
     Parameters
     ----------
     ids : (id), every point.
     n_points : their number.
-    pairs : every pair within eps once.
+    pairs : columns ``PAIRS``, every pair within eps once.
     min_pts : points within eps, the point itself included, that make a point core.
+    most_on_driver : points that the driver may put together.
     most_shared_cores : core ids that every task may hold.
     most_in_one_task : edges between core points that a task may hold.
     """
+    if n_points <= most_on_driver:
+        return _by_driver(ids, pairs, min_pts)
     degrees = degrees_of(pairs).persist()
     cores = degrees.where(F.col("degree") >= min_pts).select("id")
     if n_points <= most_shared_cores or cores.count() <= most_shared_cores:
-        core_ids = np.sort(cores.toArrow()["id"].to_numpy())
-        shared = pairs.spark.sparkContext.broadcast(core_ids)
-        connected = pairs.map(_connector(lambda _: shared.value), _CONNECTED).persist()
-        kept: tuple[DataFrame | Shared, ...] = (degrees, connected, shared)
+        shared = _share_cores(pairs, cores.toArrow()["id"].to_numpy())
+        connected = to_frame(_connect(pairs, shared)).persist()
+        kept: tuple[DataFrame | Broadcast[Any], ...] = (degrees, connected, shared)
     else:
         connected = _connected_by_join(pairs, cores).persist()
         kept = (degrees, connected)
@@ -166,20 +210,57 @@ def cluster_pairs(
         .groupBy(F.col("a").alias("id"))
         .agg(F.min(F.struct("distance", "b")).getField("b").alias("nearest_core_id"))
     )
-    clusters = label(ids, degrees, trees, nearest, min_pts).persist()
-    return Found(clusters, (*kept, trees))
+    clusters = label(to_frame(ids), degrees, trees, nearest, min_pts)
+    return Found(FrameRows(clusters), (*kept, trees))
 
 
-def degrees_of(pairs: Pairs) -> DataFrame:
-    """Points within eps, the point itself included, of every point that is in a pair: (id, degree)."""
+def _by_driver(ids: Rows, pairs: Rows, min_pts: int) -> Found:
+    found = gather(MappedRows(narrowed(pairs, _ENDS), _degrees, _DEGREES))
+    degrees = sum_degrees(found["id"].to_numpy(), found["neighbours"].to_numpy())
+    degree = degrees.counts + 1
+    shared = _share_cores(pairs, degrees.ids[degree >= min_pts])
+    connected = gather(_connect(pairs, shared))
+    shared.unpersist()
+    is_edge = connected["kind"].to_numpy() == EDGE
+    a, b, distance = (connected[name].to_numpy() for name in ("a", "b", "distance"))
+    trees = spanning_forest(a[is_edge], b[is_edge])
+    nearest = nearest_core(a[~is_edge], b[~is_edge], distance[~is_edge])
+    known = pairs.spark.sparkContext.broadcast(label_arrays(degrees.ids, degree, trees, nearest, min_pts))
 
-    def degrees(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def look_up(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        index = index_ids(known.value.ids)
         for batch in batches:
-            found = partial_degrees(batch.column("left_id").to_numpy(), batch.column("right_id").to_numpy())
-            yield pa.record_batch({"id": found.ids, "neighbours": found.counts})
+            found = extend_labels(batch.column("id").to_numpy(), known.value, index, min_pts)
+            role = pa.array(ROLES).take(pa.array(found.role))
+            yield pa.record_batch(
+                {"id": found.ids, "cluster_id": found.cluster_id, "role": role, "degree": found.degree}
+            )
 
-    partial = pairs.map(degrees, "id long, neighbours long")
+    return Found(MappedRows(ids, look_up, CLUSTERS), (known,))
+
+
+_ENDS = "left_id long, right_id long"
+_DEGREES = "id long, neighbours long"
+
+
+def _degrees(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        found = partial_degrees(batch.column("left_id").to_numpy(), batch.column("right_id").to_numpy())
+        yield pa.record_batch({"id": found.ids, "neighbours": found.counts})
+
+
+def degrees_of(pairs: Rows) -> DataFrame:
+    """Points within eps, the point itself included, of every point that is in a pair: (id, degree)."""
+    partial = narrowed(pairs, _ENDS).map(_degrees, _DEGREES)
     return partial.groupBy("id").agg((F.sum("neighbours") + 1).alias("degree"))
+
+
+def _share_cores(pairs: Rows, ids: NDArray[np.int64]) -> Broadcast[NDArray[np.int64]]:
+    return pairs.spark.sparkContext.broadcast(np.sort(ids))
+
+
+def _connect(pairs: Rows, shared: Broadcast[NDArray[np.int64]]) -> Rows:
+    return MappedRows(pairs, _connector(lambda _: shared.value), _CONNECTED)
 
 
 _CONNECTED = "kind int, a long, b long, distance double"
@@ -187,11 +268,11 @@ _CONNECTED = "kind int, a long, b long, distance double"
 # BORDER: a is no core point, b its nearest core point in this share.
 
 
-def _connected_by_join(pairs: Pairs, cores: DataFrame) -> DataFrame:
+def _connected_by_join(pairs: Rows, cores: DataFrame) -> DataFrame:
     """What connects the core points, by two shuffles of the pairs; no task holds all core points."""
     left = cores.select(F.col("id").alias("left_id"), F.lit(True).alias("is_left"))
     right = cores.select(F.col("id").alias("right_id"), F.lit(True).alias("is_right"))
-    known = pairs.frame().join(left, "left_id", "left").join(right, "right_id", "left")
+    known = to_frame(pairs).join(left, "left_id", "left").join(right, "right_id", "left")
     some = known.where(F.col("is_left") | F.col("is_right"))
     return some.mapInArrow(_connector(_cores_of), _CONNECTED)
 
@@ -275,14 +356,8 @@ def label(
     )
 
 
-def _count(clusters: DataFrame) -> dict[str, float]:
-    found = (
-        clusters.groupBy("role")
-        .agg(F.count("*").alias("n"), F.countDistinct("cluster_id").alias("c"))
-        .collect()
-    )
-    counters = dict.fromkeys(("core", "border", "noise"), 0.0) | {
-        row["role"]: float(row["n"]) for row in found
-    }
-    counters["clusters"] = float(sum(row["c"] for row in found if row["role"] == "core"))
-    return counters
+def count_roles(clusters: pa.RecordBatch) -> dict[str, float]:
+    """Points of each role, and clusters: a cluster is named by one of its core points."""
+    counters = {role: float(pc.sum(pc.equal(clusters["role"], role)).as_py() or 0) for role in ROLES}
+    is_name = pc.and_(pc.equal(clusters["role"], "core"), pc.equal(clusters["id"], clusters["cluster_id"]))
+    return {**counters, "clusters": float(pc.sum(is_name).as_py() or 0)}

@@ -17,10 +17,12 @@ from epsjoin.local.join import HOW, iter_join, scale_points
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan import Cuts, JoinPlan, plan_join
 from epsjoin.params import RunParams
+from epsjoin.spark import tables
 from epsjoin.spark.fit_epsilon import what_fits
-from epsjoin.spark.merge_join import join_frame
+from epsjoin.spark.merge_join import PAIRS, join_frame
 from epsjoin.spark.points import Points, points_of
 from epsjoin.spark.replicate import parts_for, replicate_frame, rows_that_fit
+from epsjoin.spark.rows import Rows, to_frame, write_files
 
 MAX_PAIRS = 1_000_000_000
 _ENOUGH_PAIRS = 1_000_000  # of two samples: more would only take longer
@@ -40,6 +42,7 @@ def similarity_join(
     weights: ArrayLike | None = None,
     cuts: Cuts | None = None,
     max_pairs: int = MAX_PAIRS,
+    to: str | None = None,
 ) -> DataFrame:
     """Every pair of rows within eps, of one frame with itself or of two.
 
@@ -60,13 +63,16 @@ def similarity_join(
     cuts : how to cut the join into parts; by default planned cuts, so many that a part fits a Python worker
         of 1 GB.
     max_pairs : refuse to begin when more are expected, and to go on in a part when more appear.
+    to : folder of a Delta table, a URI or an absolute path; only with ``how = "inner"``. The pairs are found
+        at once, and the tasks write them there themselves, which is faster than what Spark writes. All that
+        was in the table is replaced, in one transaction; columns other than those of pairs are refused.
 
     Returns
     -------
     DataFrame
         ``left_id``, ``right_id`` (long), ``distance`` (double); of one frame ``left_id < right_id``. In no
         particular order. Lazy: pairs are found when it is used, and found again when it is used again, unless
-        it is persisted.
+        it is persisted. With ``to``: what was written.
 
     Raises
     ------
@@ -77,6 +83,8 @@ def similarity_join(
     DataRefusedError
         A column of whole points holds none; a coordinate of the sample is null or not finite. Of other rows
         this fails the task that meets it, with the row's id in the message.
+    TableError
+        ``to`` holds a table of other columns, or cannot be written; it is as it was.
 
     Notes
     -----
@@ -93,12 +101,17 @@ def similarity_join(
     chosen = metric if isinstance(metric, Metric) else get_metric(metric)
     if how not in HOW:
         raise ArgumentError(f"how must be one of {', '.join(HOW)}, not {how!r}")
-    if right is None:
-        if how != "inner":
-            raise ArgumentError(f"how = {how!r} needs two frames; a frame with itself has how = 'inner' only")
-        points = points_of(left, columns, id)
-        return join_points(points, eps, chosen, weights, cuts, max_pairs, as_packets=False)
+    if right is None and how != "inner":
+        raise ArgumentError(f"how = {how!r} needs two frames; a frame with itself has how = 'inner' only")
+    if to is not None and how != "inner":
+        raise ArgumentError(
+            f"to = {to!r} is for how = 'inner', not {how!r}; write the frame that is returned"
+        )
+    location = None if to is None else tables.lake_uri(to, "to")
     points = points_of(left, columns, id)
+    if right is None:
+        joined = join_points(points, eps, chosen, weights, cuts, max_pairs)
+        return to_frame(joined) if location is None else _written(joined, location, max_pairs)
     others = points_of(right, right_columns or columns, right_id or id)
     if points.reading.dimensions != others.reading.dimensions:
         both = f"{points.reading.dimensions} and {others.reading.dimensions}"
@@ -107,7 +120,10 @@ def similarity_join(
     packets = replicate_frame(points.scaled(eps, weights, chosen), plan, is_right=False).union(
         replicate_frame(others.scaled(eps, weights, chosen), plan, is_right=True)
     )
-    pairs = join_frame(packets, plan, max_pairs)
+    joined = join_frame(packets, plan, max_pairs)
+    if location is not None:
+        return _written(joined, location, max_pairs)
+    pairs = to_frame(joined)
     if how in ("semi", "anti"):
         partners = pairs.select(F.col("left_id").alias("_left_id"))
         return left.join(partners, left[id] == partners["_left_id"], f"left_{how}")
@@ -161,13 +177,24 @@ def join_points(
     weights: ArrayLike | None,
     cuts: Cuts | None,
     max_pairs: int,
-    *,
-    as_packets: bool,
-) -> DataFrame:
-    """Join points with themselves; see :func:`similarity_join`. Gives pairs, or packets of them."""
+) -> Rows:
+    """Join points with themselves; see :func:`similarity_join`."""
     plan = plan_frames(points, None, eps, metric, weights, cuts, max_pairs)
-    replicas = replicate_frame(points.scaled(eps, weights, metric), plan)
-    return join_frame(replicas, plan, max_pairs, as_packets=as_packets)
+    return join_frame(replicate_frame(points.scaled(eps, weights, metric), plan), plan, max_pairs)
+
+
+def _written(joined: Rows, location: str, max_pairs: int) -> DataFrame:
+    """The pairs, read from the table that the tasks wrote them to."""
+    into = tables.Target("similarity_join", location, tables.arrow_schema(PAIRS), (), "")
+    written = write_files(into, joined)
+    if written.counters["rows"] > max_pairs:
+        raise BudgetError(
+            f"{written.counters['rows']:,.0f} pairs were found, {max_pairs:,} are allowed (max_pairs)"
+        )
+    files = tables.replace_table(into, written.files)
+    if len(files) > tables.FEW_FILES:
+        return joined.spark.read.format("delta").load(tables.uri_for("spark", location))
+    return tables.read_by_name(joined.spark, location, files, into.schema)
 
 
 def plan_frames(

@@ -17,11 +17,12 @@ from epsjoin.errors import BudgetError, TableError
 from epsjoin.local.plan import JoinPlan, join_part
 from epsjoin.local.sweeping import Counters
 from epsjoin.spark import tables, tasks
-from epsjoin.spark.arrow import from_packets, to_codes, to_matrix, to_packet
+from epsjoin.spark.arrow import from_packets, to_codes, to_matrix
 from epsjoin.spark.fit_epsilon import what_fits
 from epsjoin.spark.job import Job, say
 from epsjoin.spark.lineage import read_join
 from epsjoin.spark.points import stored_points
+from epsjoin.spark.rows import FrameRows, MappedRows, Rows
 
 BATCH_ROWS, BATCH_PAIRS = 1 << 16, 1 << 18
 
@@ -87,13 +88,13 @@ def _too_many(job: Job, plan_row: dict[str, Any], what: str) -> BudgetError:
 PAIRS = "left_id long, right_id long, distance double"
 
 
-def join_frame(replicas: DataFrame, plan: JoinPlan, max_pairs: int, *, as_packets: bool = False) -> DataFrame:
+def join_frame(replicas: DataFrame, plan: JoinPlan, max_pairs: int) -> Rows:
     """Join the packets of ``replicate_frame``; lazy, one shuffle by part.
 
     Returns
     -------
-    DataFrame
-        left_id, right_id (long), distance (double); or packets of them, in the column ``packet``.
+    Rows
+        Columns ``PAIRS``; a part is a share.
     """
     plan_json = plan.to_json()
 
@@ -102,14 +103,13 @@ def join_frame(replicas: DataFrame, plan: JoinPlan, max_pairs: int, *, as_packet
         # a part is a partition, of the same number
         part, counters = context.partitionId() if context else 0, dict[str, int]()
         plan = JoinPlan.from_json(plan_json)
-        for pairs in _join(from_packets(batches), part, plan, max_pairs, counters):
-            yield pa.record_batch({"packet": pa.array([to_packet(pairs)])}) if as_packets else pairs
+        yield from _join(from_packets(batches), part, plan, max_pairs, counters)
         if counters.get("pairs", 0) > max_pairs:
             what = f"more than {max_pairs:,} pairs (max_pairs) lie within eps {plan.eps:g}"
             raise BudgetError(f"{what} in part {part} alone")
 
-    by_part = replicas.repartitionById(plan.n_parts, "part")
-    return by_part.select("packet").mapInArrow(join, "packet binary" if as_packets else PAIRS)
+    by_part = replicas.repartitionById(plan.n_parts, "part").select("packet")
+    return MappedRows(FrameRows(by_part), join, PAIRS)
 
 
 def make_joiner(

@@ -3,28 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark import TaskContext
+from pyspark.core.broadcast import Broadcast
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from epsjoin.errors import TableError
+from epsjoin.kernels.ids import index_ids, rows_of
 from epsjoin.local.columns import check_count
 from epsjoin.local.metric import Metric, get_metric
-from epsjoin.local.outliers import deviating_dimensions, nearest_within, robust_spread
+from epsjoin.local.outliers import (
+    deviating_dimensions,
+    lof_from_neighbours,
+    merge_nearest,
+    nearest_within,
+    rank,
+    robust_spread,
+)
 from epsjoin.local.plan import Cuts
-from epsjoin.spark import tables, tasks
 from epsjoin.spark.arrow import Task, pair_columns
-from epsjoin.spark.cluster import cluster_pairs
+from epsjoin.spark.cluster import CLUSTERS, cluster_pairs, refuse_noise_id
 from epsjoin.spark.job import Job, say
 from epsjoin.spark.join import MAX_PAIRS, join_points
 from epsjoin.spark.lineage import read_join, stamp_of_clusters
-from epsjoin.spark.pairs import PacketPairs, Pairs, StoredPairs
+from epsjoin.spark.merge_join import PAIRS
 from epsjoin.spark.points import Points, points_of, stored_points
+from epsjoin.spark.rows import (
+    FrameRows,
+    MappedRows,
+    Rows,
+    StoredRows,
+    gather,
+    names_of,
+    pack,
+    to_frame,
+    write_rows,
+)
+
+MOST_ON_DRIVER = 8_000_000
+"""So many neighbours, k of every point, the driver itself may put together: some 150 bytes each."""
 
 
 def score_outliers(job: Job) -> dict[str, float]:
@@ -41,28 +64,23 @@ def score_outliers(job: Job) -> dict[str, float]:
     lake, run, k = job.lake, job.run, job.params.n_neighbours
     join = read_join(lake, run)
     stamp = stamp_of_clusters(lake, run, join)
-    eps, pairs = float(join.plan["eps"]), StoredPairs.of(job, join)
+    pairs = StoredRows.of(job, "pairs", PAIRS, join.stamp)
+    clusters = StoredRows.of(job, "clusters", CLUSTERS, join.stamp)
     points = stored_points(job.spark, lake, run)
-    clusters = tables.read(job.spark, lake, "clusters", run, join.stamp)
     _, sample = points.sample(job.params.sample_rows, job.params.seed)
+    eps = float(join.plan["eps"])
     found = rank_points(points, sample, clusters, pairs, eps, k, lake.source.coordinates)
-    written = tasks.write_frame(lake, "outliers", run, found.rows, stamp)
-    if written != points.n:
-        raise TableError(f"{written:,} points were scored, the log of points says {points.n:,}")
-    known = found.rows.agg(
-        F.count("lof").alias("with_lof"),
-        F.count("k_distance").alias("with_k_distance"),
-        F.sum(F.col("is_noise").cast("long")).alias("noise"),
-    ).first()
+    counters = write_rows(lake, "outliers", run, found.rows, stamp, _count)
     found.forget()
-    counted = {} if known is None else known.asDict()
-    say(f"outliers: {counted['noise']:,} noise; LOF of {counted['with_lof']:,} points, k = {k}")
-    return {
-        "rows": written,
-        "k": k,
-        "with_lof": counted["with_lof"],
-        "with_k_distance": counted["with_k_distance"],
-    }
+    if counters["rows"] != points.n:
+        raise TableError(f"{counters['rows']:,.0f} points were scored, the log of points says {points.n:,}")
+    say(f"outliers: {counters['noise']:,.0f} noise; LOF of {counters['with_lof']:,.0f} points, k = {k}")
+    return {**counters, "k": k}
+
+
+def _count(rows: pa.RecordBatch) -> dict[str, float]:
+    known = {f"with_{name}": float(len(rows) - rows[name].null_count) for name in ("lof", "k_distance")}
+    return {**known, "noise": float(pc.sum(rows["is_noise"]).as_py() or 0)}
 
 
 def outliers(
@@ -107,48 +125,56 @@ def outliers(
     n_neighbours = max(1, min_pts - 1) if k is None else check_count("k", k)
     chosen = metric if isinstance(metric, Metric) else get_metric(metric)
     points = points_of(frame, columns, id)
-    packets = join_points(points, eps, chosen, None, cuts, max_pairs, as_packets=True).persist()
-    pairs = PacketPairs(packets)
-    clusters = cluster_pairs(points.frame.select("id"), points.n, pairs, min_pts)
+    refuse_noise_id(points)
+    pairs = pack(join_points(points, eps, chosen, None, cuts, max_pairs))
+    pairs.packets.persist()
+    clusters = cluster_pairs(points.ids(), points.n, pairs, min_pts)
     _, sample = points.sample(Cuts().sample_rows, Cuts().seed)
     names = points.reading.names
     if len(names) != points.reading.dimensions:
         names = tuple(f"{names[0]}[{i}]" for i in range(points.reading.dimensions))
     found = rank_points(points, sample, clusters.clusters, pairs, chosen.check_eps(eps), n_neighbours, names)
-    found.rows.count()
+    rows = to_frame(found.rows).orderBy("rank").persist()
+    rows.count()
     found.forget()
     clusters.forget()
-    clusters.clusters.unpersist()
-    packets.unpersist()
-    return found.rows
+    pairs.packets.unpersist()
+    return rows
 
 
 class Ranked(NamedTuple):
-    """Outliers, and the frames that Spark keeps as long as they are not computed.
+    """Outliers, and what Spark keeps as long as they are not computed.
 
     Parameters
     ----------
-    rows : the columns of ``outliers`` without run, persisted, lazy, ordered by rank.
+    rows : columns ``OUTLIERS``.
     kept : what they are made from.
     """
 
-    rows: DataFrame
-    kept: tuple[DataFrame, ...]
+    rows: Rows
+    kept: tuple[DataFrame | Broadcast[Any], ...]
 
     def forget(self) -> None:
         """Let Spark drop what the rows were made from."""
-        for frame in self.kept:
-            frame.unpersist()
+        for each in self.kept:
+            each.unpersist()
+
+
+OUTLIERS = (
+    "id long, rank long, lof double, k_distance double, k_distance_above double, degree long, "
+    "is_noise boolean, dimensions string"
+)
 
 
 def rank_points(
     points: Points,
     sample: NDArray[np.float64],
-    clusters: DataFrame,
-    pairs: Pairs,
+    clusters: Rows,
+    pairs: Rows,
     eps: float,
     k: int,
     names: Sequence[str],
+    most_on_driver: int = MOST_ON_DRIVER,
 ) -> Ranked:
     """Rank, k-distance and LOF of every point.
 
@@ -156,44 +182,104 @@ def rank_points(
     ----------
     points : every point.
     sample : (m, d) float64, of the points: what is usual in every dimension.
-    clusters : (id, role, degree), of every point.
-    pairs : every pair within eps once.
+    clusters : columns ``CLUSTERS``, of every point.
+    pairs : columns ``PAIRS``, every pair within eps once.
     eps : their threshold.
     k : neighbours that the local outlier factor looks at.
     names : of the dimensions.
+    most_on_driver : neighbours, k of every point, that the driver may put together; of more, Spark does.
+        The rows are the same.
     """
+    reason = _Reason(*robust_spread(sample), tuple(names))
+    if points.n * k <= most_on_driver:
+        return _by_driver(points, reason, clusters, pairs, eps, k)
     neighbours = nearest_neighbours(pairs, k).persist()
-    scores = local_outlier_factors(neighbours, k)
+    known = to_frame(clusters).select("id", "degree", (F.col("role") == "noise").alias("is_noise"))
     scored = (
-        points.frame.join(
-            clusters.select("id", "degree", (F.col("role") == "noise").alias("is_noise")), "id", how="left"
-        )
-        .join(scores, "id", how="left")
+        points.frame.join(known, "id", how="left")
+        .join(local_outlier_factors(neighbours, k), "id", how="left")
         .withColumn("k_distance_above", F.when(F.col("k_distance").isNull(), F.lit(eps)))
     )
     ordered = scored.orderBy(*outlyingness()).persist()
-    ranker = _ranker(_offsets(ordered), points, sample, names)
-    return Ranked(ordered.mapInArrow(ranker, _SCHEMA).persist(), (neighbours, ordered))
+    ranker = _ranker(_offsets(ordered), points, reason)
+    return Ranked(FrameRows(ordered.mapInArrow(ranker, OUTLIERS)), (neighbours, ordered))
 
 
-_SCHEMA = (
-    "id long, rank long, lof double, k_distance double, k_distance_above double, degree long, "
-    "is_noise boolean, dimensions string"
-)
+class _Known(NamedTuple):
+    """What every task looks up, by id."""
+
+    ids: NDArray[np.int64]
+    rank: NDArray[np.int64]
+    lof: NDArray[np.float64]
+    k_distance: NDArray[np.float64]
+    degree: NDArray[np.int64]
+    is_noise: NDArray[np.bool_]
 
 
-def nearest_neighbours(pairs: Pairs, k: int) -> DataFrame:
-    """The k nearest neighbours within eps of every point in a pair: (id, near), nearest first.
+def _by_driver(points: Points, reason: _Reason, clusters: Rows, pairs: Rows, eps: float, k: int) -> Ranked:
+    near = gather(MappedRows(pairs, _nearest(k), _NEAR))
+    neighbours = merge_nearest(
+        near["id"].to_numpy(), near["neighbour"].to_numpy(), near["distance"].to_numpy(), k
+    )
+    labels = gather(MappedRows(clusters, _labels, "id long, degree long, is_noise boolean"))
+    ids, degree, is_noise = (labels[name].to_numpy() for name in ("id", "degree", "is_noise"))
+    scores = lof_from_neighbours(ids, neighbours, k, eps)
+    ranks = rank(ids, scores.k_distance, scores.lof, degree)
+    known = pairs.spark.sparkContext.broadcast(
+        _Known(ids, ranks, scores.lof, scores.k_distance, degree, is_noise)
+    )
 
-    ``near`` is an array of (distance, neighbour), at most k long; ties go to the smaller id.
-    """
+    reading = points.reading
 
+    def look_up(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        index = index_ids(known.value.ids)
+        for batch in batches:
+            ids, coordinates = reading.arrays(batch)
+            at = rows_of(index, ids)
+            if at.size and at.min() < 0:
+                raise TableError(f"clusters has no row of point {ids[at.argmin()]}; run cluster again")
+            _, ranks, lof, k_distance, degree, is_noise = (column[at] for column in known.value)
+            is_far = np.isnan(k_distance)
+            yield pa.record_batch(
+                {
+                    "id": ids,
+                    "rank": ranks,
+                    "lof": pa.array(lof, mask=np.isnan(lof)),
+                    "k_distance": pa.array(k_distance, mask=is_far),
+                    "k_distance_above": pa.array(np.full(len(ids), eps), mask=~is_far),
+                    "degree": degree,
+                    "is_noise": is_noise,
+                    "dimensions": reason.of(coordinates),
+                }
+            )
+
+    return Ranked(MappedRows(FrameRows(points.frame), look_up, OUTLIERS), (known,))
+
+
+def _labels(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        is_noise = pc.equal(batch["role"], "noise")
+        yield pa.record_batch({"id": batch["id"], "degree": batch["degree"], "is_noise": is_noise})
+
+
+_NEAR = "id long, neighbour long, distance double"
+
+
+def _nearest(k: int) -> Task:
     def nearest(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             found = nearest_within(*pair_columns(batch), k)
             yield pa.record_batch({"id": found.id, "neighbour": found.neighbour, "distance": found.distance})
 
-    partial = pairs.map(nearest, "id long, neighbour long, distance double")
+    return nearest
+
+
+def nearest_neighbours(pairs: Rows, k: int) -> DataFrame:
+    """The k nearest neighbours within eps of every point in a pair: (id, near), nearest first.
+
+    ``near`` is an array of (distance, neighbour), at most k long; ties go to the smaller id.
+    """
+    partial = pairs.map(_nearest(k), _NEAR)
     by_distance = F.sort_array(F.collect_list(F.struct("distance", "neighbour")))
     return partial.groupBy("id").agg(F.slice(by_distance, 1, k).alias("near"))
 
@@ -272,10 +358,7 @@ def _offsets(ordered: DataFrame) -> dict[int, int]:
     return offsets
 
 
-def _ranker(
-    offsets: dict[int, int], points: Points, sample: NDArray[np.float64], names: Sequence[str]
-) -> Task:
-    centre, spread = robust_spread(sample)
+def _ranker(offsets: dict[int, int], points: Points, reason: _Reason) -> Task:
     reading, columns = points.reading, points.frame.columns
 
     def rank(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -285,21 +368,32 @@ def _ranker(
             rows = pa.Table.from_batches([batch])
             _, coordinates = reading.arrays(rows.select(columns))
             rows = rows.append_column("rank", pa.array(np.arange(before + 1, before + 1 + len(rows))))
-            rows = rows.append_column("dimensions", pa.array(_worded(coordinates, centre, spread, names)))
+            rows = rows.append_column("dimensions", reason.of(coordinates))
             before += len(rows)
-            yield from rows.select([column.split()[0] for column in _SCHEMA.split(", ")]).to_batches()
+            yield from rows.select(names_of(OUTLIERS)).to_batches()
 
     return rank
 
 
-def _worded(
-    points: NDArray[np.float64],
-    centre: NDArray[np.float64],
-    spread: NDArray[np.float64],
-    names: Sequence[str],
-) -> list[str]:
-    found = deviating_dimensions(points, centre, spread)
-    return [
-        ", ".join(f"{names[j]} {z:+.1f}" for j, z in zip(axes, scores, strict=True))
-        for axes, scores in zip(found.dimension.tolist(), found.z.tolist(), strict=True)
-    ]
+class _Reason(NamedTuple):
+    """What is usual in every dimension, and how the dimensions are called."""
+
+    centre: NDArray[np.float64]
+    spread: NDArray[np.float64]
+    names: tuple[str, ...]
+
+    def of(self, points: NDArray[np.float64]) -> pa.Array:
+        """The dimensions in which each point deviates most, in words: column of strings."""
+        found = deviating_dimensions(points, self.centre, self.spread)
+        names = pa.array(self.names, pa.string())
+        words = [
+            pc.binary_join_element_wise(names.take(pa.array(axis)), _in_tenths(z), " ")
+            for axis, z in zip(found.dimension.T, found.z.T, strict=True)
+        ]
+        return pc.binary_join_element_wise(*words, ", ")
+
+
+def _in_tenths(values: NDArray[np.float64]) -> pa.Array:
+    """Numbers with their sign and one decimal; each only once put into words, for that is what takes long."""
+    rounded, at = np.unique(np.round(values, 1) + 0.0, return_inverse=True)  # + 0.0: never -0.0
+    return pa.array([f"{value:+.1f}" for value in rounded.tolist()], pa.string()).take(pa.array(at))

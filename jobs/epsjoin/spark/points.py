@@ -20,6 +20,7 @@ from epsjoin.local.join import scale_points
 from epsjoin.local.metric import Metric
 from epsjoin.spark import tables
 from epsjoin.spark.arrow import to_matrix
+from epsjoin.spark.rows import FrameRows
 from epsjoin.spark.tables import Lake
 
 Scale = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -80,6 +81,10 @@ class Points:
     frame: DataFrame
     reading: Reading
     n: int
+
+    def ids(self) -> FrameRows:
+        """The ids of the points: (id)."""
+        return FrameRows(self.frame.select("id"))
 
     def scaled(self, eps: float | ArrayLike, weights: ArrayLike | None, metric: Metric) -> Points:
         """The same points with eps per dimension and weights brought into their coordinates."""

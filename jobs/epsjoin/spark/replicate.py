@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
 from epsjoin.errors import BudgetError, TableError
@@ -17,7 +18,7 @@ from epsjoin.local.metric import get_metric
 from epsjoin.local.plan import Cuts, JoinPlan, plan_join, replicate
 from epsjoin.params import RunParams
 from epsjoin.spark import tables, tasks
-from epsjoin.spark.arrow import Task, to_binary, to_packet
+from epsjoin.spark.arrow import Task, from_packets, to_binary, to_packet
 from epsjoin.spark.fit_epsilon import what_fits
 from epsjoin.spark.job import Job, say
 from epsjoin.spark.lineage import stamp_of
@@ -29,13 +30,16 @@ LEAST_PARTS = 8
 SAMPLE_ROWS_PER_PART = 100
 FLUSH_BYTES = 64 << 20
 """A task writes its replicas out, or sends them on in packets, when it holds so many bytes of them."""
+MOST_FILES = 10_000
+"""So many files tasks may write, one for each task and part; before more, Spark brings parts together."""
 
 
-def write_replicas(job: Job) -> dict[str, float]:
+def write_replicas(job: Job, most_files: int = MOST_FILES) -> dict[str, float]:
     """Replace the run's slices of ``join_plan`` and ``replicas``.
 
     The number of parts follows from the number of points, never from the cluster: a re-run elsewhere
-    gives the same tables.
+    gives the same tables. A part has a file of each task that has rows for it; where that would make more
+    than ``most_files``, one file, after a shuffle of packets.
 
     Raises
     ------
@@ -64,8 +68,7 @@ def write_replicas(job: Job) -> dict[str, float]:
             + what_fits(sample, source.metric, n_points, params.max_pairs, params.seed, source.unit)
         )
     into = tables.target(job.lake, "replicas", job.run, stamp_of(of_points, plan.to_json()))
-    encoder = make_encoder(plan.to_json(), points.reading, into)
-    reports = tasks.collect_reports(points.frame.mapInArrow(encoder, tasks.REPORT_SCHEMA))
+    reports = tasks.collect_reports(_reports(points, plan, into, most_files))
     counters = tasks.add_counters(reports)
     refused = [sentence for report in reports for sentence in report.refused]
     if refused:
@@ -78,6 +81,10 @@ def write_replicas(job: Job) -> dict[str, float]:
             "allow more (replication_budget), or cut into fewer parts (n_parts)"
         )
     written = [file for report in reports for file in report.files]
+    if counters["rows"] != sum(file.rows for file in written):
+        raise TableError(
+            f"{counters['rows']:,.0f} rows were made, another number was written; run replicate again"
+        )
     tables.commit(job.lake, "replicas", job.run, written, into.stamp)
     tables.write_slice(
         job.lake, "join_plan", job.run, tables.rows_of(job.lake, "join_plan", [_plan_row(plan, n_points)])
@@ -89,6 +96,16 @@ def write_replicas(job: Job) -> dict[str, float]:
         "expected_rows": plan.expected_rows,
         "bytes": sum(file.size for file in written),
     }
+
+
+def _reports(points: Points, plan: JoinPlan, into: tables.Target, most_files: int) -> DataFrame:
+    """The tasks that write the replicas of all points."""
+    n_tasks = points.frame.rdd.getNumPartitions()
+    if n_tasks * plan.n_parts <= most_files:
+        encoder = make_encoder(plan.to_json(), points.reading, into)
+        return points.frame.mapInArrow(encoder, tasks.REPORT_SCHEMA)
+    by_part = replicate_frame(points, plan, refuses=True).repartitionById(plan.n_parts, "part")
+    return by_part.mapInArrow(_part_writer(into), tasks.REPORT_SCHEMA)
 
 
 def cuts_of(params: RunParams, n_points: int, dimensions: int) -> Cuts:
@@ -146,42 +163,82 @@ def _plan_row(plan: JoinPlan, n_points: int) -> dict[str, object]:
     }
 
 
-def replicate_frame(points: Points, plan: JoinPlan, is_right: bool | None = None) -> DataFrame:
-    """Packets of rows by part: (part int, packet binary); lazy, without a shuffle.
+_PACKETS = "part int, packet binary, report string"
+# report, in some rows: what the task counted until then, as the JSON of a TaskReport
+
+
+def replicate_frame(
+    points: Points, plan: JoinPlan, is_right: bool | None = None, *, refuses: bool = False
+) -> DataFrame:
+    """Packets of rows by part: (part int, packet binary, report string); lazy, without a shuffle.
 
     Parameters
     ----------
     is_right : of two tables: whether these are the right one's points.
+    refuses : whether a budget that does not suffice is told in a report, or breaks the task.
     """
-    encode = _to_packets(plan.to_json(), points.reading, is_right)
-    return points.frame.mapInArrow(encode, "part int, packet binary")
+    encode = _to_packets(plan.to_json(), points.reading, is_right, refuses)
+    return points.frame.mapInArrow(encode, _PACKETS)
 
 
-def _to_packets(plan_json: str, reading: Reading, is_right: bool | None) -> Task:
+def _to_packets(plan_json: str, reading: Reading, is_right: bool | None, refuses: bool) -> Task:
     def encode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         plan = JoinPlan.from_json(plan_json)
+        report = _new_report()
         held: dict[int, list[pa.Table]] = defaultdict(list)
         held_bytes = 0
-        for batch in batches:
-            for part, rows in _replicas_of(*reading.arrays(batch), plan):
-                if is_right is not None:
-                    rows = rows.append_column("is_right", pa.repeat(is_right, len(rows)))
-                held[part].append(rows)
-                held_bytes += rows.nbytes
-            if held_bytes > FLUSH_BYTES:
-                yield _packets(held)
-                held_bytes = 0
-        if held:
-            yield _packets(held)
+        try:
+            for batch in batches:
+                for part, rows in _replicas_of(*reading.arrays(batch), plan, report.counters):
+                    if is_right is not None:
+                        rows = rows.append_column("is_right", pa.repeat(is_right, len(rows)))
+                    held[part].append(rows)
+                    held_bytes += rows.nbytes
+                if held_bytes > FLUSH_BYTES:
+                    yield _packets(held)
+                    held_bytes = 0
+        except BudgetError as error:
+            if not refuses:
+                raise
+            report.refused.append(str(error))
+        yield _packets(held)
+        yield _packet_rows([0], [None], [report.to_json()])
 
     return encode
 
 
 def _packets(held: dict[int, list[pa.Table]]) -> pa.RecordBatch:
-    parts = pa.array(list(held), pa.int32())
-    packets = pa.array([to_packet(pa.concat_tables(rows)) for rows in held.values()], pa.binary())
+    packets = [to_packet(pa.concat_tables(rows)) for rows in held.values()]
+    batch = _packet_rows(list(held), packets, [None] * len(packets))
     held.clear()
-    return pa.record_batch({"part": parts, "packet": packets})
+    return batch
+
+
+def _packet_rows(
+    parts: list[int], packets: Sequence[bytes | None], reports: Sequence[str | None]
+) -> pa.RecordBatch:
+    columns = {"part": pa.array(parts, pa.int32()), "packet": pa.array(packets, pa.binary())}
+    return pa.record_batch({**columns, "report": pa.array(reports, pa.string())})
+
+
+def _part_writer(into: tables.Target) -> Task:
+    """A task's work on the packets of a part, its partition's number: write them, pass the reports on."""
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        report = tasks.TaskReport()
+
+        def rows() -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                of_encoders = batch["report"].drop_null().to_pylist()
+                report.add(tasks.TaskReport.from_json(text) for text in of_encoders)
+                yield from from_packets([batch])
+
+        written = into.write(rows(), part=context.partitionId() if context else 0)
+        report.files = [written] if written else []
+        yield report.to_batch()
+
+    return write
 
 
 def make_encoder(plan_json: str, reading: Reading, into: tables.Target) -> Task:
@@ -189,7 +246,7 @@ def make_encoder(plan_json: str, reading: Reading, into: tables.Target) -> Task:
 
     def encode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         plan = JoinPlan.from_json(plan_json)
-        report = tasks.TaskReport(counters={"points": 0, "rows": 0, "replicated_points": 0})
+        report = _new_report()
         held: dict[int, list[pa.Table]] = defaultdict(list)
         held_bytes = 0
         try:
@@ -209,17 +266,20 @@ def make_encoder(plan_json: str, reading: Reading, into: tables.Target) -> Task:
     return encode
 
 
+def _new_report() -> tasks.TaskReport:
+    return tasks.TaskReport(counters={"points": 0, "rows": 0, "replicated_points": 0})
+
+
 def _replicas_of(
     ids: NDArray[np.int64],
     points: NDArray[np.float64],
     plan: JoinPlan,
-    counters: dict[str, float] | None = None,
+    counters: dict[str, float],
 ) -> Iterator[tuple[int, pa.Table]]:
     replicas = replicate(points, ids, plan)
-    if counters is not None:
-        counters["points"] += len(ids)
-        counters["rows"] += len(replicas.row)
-        counters["replicated_points"] += int((np.bincount(replicas.row, minlength=len(ids)) > 1).sum())
+    counters["points"] += len(ids)
+    counters["rows"] += len(replicas.row)
+    counters["replicated_points"] += int((np.bincount(replicas.row, minlength=len(ids)) > 1).sum())
     if not len(replicas.part):
         return
     bounds = np.flatnonzero(np.r_[True, replicas.part[1:] != replicas.part[:-1], True])

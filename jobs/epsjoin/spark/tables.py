@@ -47,6 +47,10 @@ POINT_TABLES = ("points", "replicas")
 """Tables of coordinates: they hardly compress, so their files are written without trying."""
 
 
+ROW_GROUP_BYTES = 16 << 20
+"""A row group is written when it holds so many bytes; until then a task keeps them."""
+
+
 @dataclass(frozen=True)
 class Lake:
     """Where the tables of one data set lie.
@@ -82,8 +86,8 @@ class Lake:
         )
 
 
-def lake_uri(text: str) -> str:
-    """A lake's URI from what a person typed: a URI, or an absolute path.
+def lake_uri(text: str, argument: str = "--lake") -> str:
+    """A folder's URI from what a person typed as ``argument``: a URI, or an absolute path.
 
     Raises
     ------
@@ -93,11 +97,11 @@ def lake_uri(text: str) -> str:
     """
     if "://" in text:
         if text.startswith("file:") and urlsplit(text).netloc not in ("", "localhost"):
-            raise ArgumentError(f"--lake: a file URI has three slashes, file:///..., not {text!r}")
+            raise ArgumentError(f"{argument}: a file URI has three slashes, file:///..., not {text!r}")
         return text
     if not text.startswith("/"):
         raise ArgumentError(
-            f"--lake must be a URI (file:///..., s3a://...) or an absolute path, not {text!r}"
+            f"{argument} must be a URI (file:///..., s3a://...) or an absolute path, not {text!r}"
         )
     return Path(text).as_uri()
 
@@ -166,17 +170,15 @@ class Target:
             file cannot be written, because the disk is full, for one.
         """
         values = {"run": self.run, **{name: str(value) for name, value in partition.items()}}
-        folder = "/".join(f"{name}={values[name]}" for name in self.partitioned)
-        path = f"{folder}/{self.new_name()}"
+        folder = "".join(f"{name}={values[name]}/" for name in self.partitioned)
+        path = f"{folder}{self.new_name()}"
         filesystem, root = filesystem_of(self.location)
         inner = pa.schema([column for column in self.schema if column.name not in self.partitioned])
+        place = f"{self.location}/{path}"
         writer: pq.ParquetWriter | None = None
         rows = 0
-        for batch in batches:
-            if batch.num_rows == 0:
-                continue
-            conformed = self._conform(batch, inner)
-            with _writing(self.table, f"{self.location}/{path}"):
+        for group in _row_groups(self._conform(batch, inner) for batch in batches if batch.num_rows):
+            with _writing(self.table, place):
                 if writer is None:
                     filesystem.create_dir(f"{root}/{folder}", recursive=True)
                     compression = "none" if self.table in POINT_TABLES else "zstd"
@@ -188,11 +190,11 @@ class Target:
                         compression=compression,
                         write_page_checksum=True,
                     )
-                writer.write_table(conformed)
-            rows += batch.num_rows
+                writer.write_table(group)
+            rows += group.num_rows
         if writer is None:
             return None
-        with _writing(self.table, f"{self.location}/{path}"):
+        with _writing(self.table, place):
             writer.close()
             size = filesystem.get_file_info(f"{root}/{path}").size
         return File(self.table, path, size, rows, values)
@@ -218,6 +220,20 @@ class Target:
             raise TableError(f"{self.table}: a column is not of its contract's type: {error}") from error
 
 
+def _row_groups(batches: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Batches brought together: a small row group costs as much as a large one, and compresses worse."""
+    held: list[pa.Table] = []
+    held_bytes = 0
+    for batch in batches:
+        held.append(batch)
+        held_bytes += batch.nbytes
+        if held_bytes >= ROW_GROUP_BYTES:
+            yield pa.concat_tables(held)
+            held, held_bytes = [], 0
+    if held:
+        yield pa.concat_tables(held)
+
+
 def target(lake: Lake, table: str, run: str, stamp: str = "") -> Target:
     """The slice of ``table`` that ``run`` replaces; with a stamp, its files say what they were made from."""
     return Target(
@@ -225,7 +241,7 @@ def target(lake: Lake, table: str, run: str, stamp: str = "") -> Target:
     )
 
 
-def commit(lake: Lake, table: str, run: str, files: Sequence[File], stamp: str = "", **also: str) -> None:
+def commit(lake: Lake, table: str, run: str, files: Sequence[File], /, stamp: str = "", **also: str) -> None:
     """Replace the run's slice by these files, in one transaction.
 
     A slice without rows gets one file without rows: an empty slice is a result, a missing one is an error.
@@ -249,10 +265,37 @@ def commit(lake: Lake, table: str, run: str, files: Sequence[File], stamp: str =
     into = target(lake, table, run, stamp)
     files = [file for file in files if file.table == table]
     with _writing(table, into.location):
-        _commit(lake, into, files or [_empty_file(into, also)], {"run": run, **also})
+        log = open_or_create(lake, table)
+        if table in lake.versions:
+            log.load_as_version(lake.versions[table])
+        _commit(log, into, files or [_empty_file(into, also)], {"run": run, **also})
 
 
-def _commit(lake: Lake, into: Target, files: Sequence[File], slice_: Mapping[str, str]) -> None:
+def replace_table(into: Target, files: Sequence[File]) -> list[File]:
+    """Make a table of these files outside of a lake, or replace all that is in it, in one transaction.
+
+    Returns
+    -------
+    The table's files: these, or one without rows.
+
+    Raises
+    ------
+    TableError
+        There is a table of other columns; somebody else changes it just now; it cannot be written.
+    """
+    with _writing(into.table, into.location):
+        log = _open(into.location)
+        if log is None:
+            log = _create(into.location, into.schema, (), into.table, "")
+        found = pa.schema(log.schema().to_arrow())
+        if [(column.name, column.type) for column in found] != [(c.name, c.type) for c in into.schema]:
+            raise TableError(f"{into.location} is a table of other columns ({', '.join(found.names)})")
+        files = list(files) or [_empty_file(into, {})]
+        _commit(log, into, files, {})
+    return files
+
+
+def _commit(log: DeltaTable, into: Target, files: Sequence[File], slice_: Mapping[str, str]) -> None:
     actions: list[AddAction | RemoveAction] = [
         AddAction(
             path=file.path,
@@ -264,24 +307,24 @@ def _commit(lake: Lake, into: Target, files: Sequence[File], slice_: Mapping[str
         )
         for file in files
     ]
-    log = open_or_create(lake, into.table)
-    if into.table in lake.versions:
-        log.load_as_version(lake.versions[into.table])
-    own = Transaction("/".join(f"{name}={value}" for name, value in slice_.items()), log.version() + 1)
+    own = Transaction(
+        "/".join(f"{name}={value}" for name, value in slice_.items()) or "all", log.version() + 1
+    )
     try:
         log.create_write_transaction(
             actions,
             mode="overwrite",
             schema=Schema.from_arrow(into.schema),
             partition_by=list(into.partitioned),
-            partition_filters=[(name, "=", value) for name, value in slice_.items()],
+            partition_filters=[(name, "=", value) for name, value in slice_.items()] or None,
             commit_properties=CommitProperties(app_transactions=[own]),
         )
     except CommitFailedError as error:
+        what = f"{into.table} of run {into.run}" if into.run else into.location
+        writer = slice_.get("job", WRITERS.get(into.table, into.table))
         raise TableError(
-            f"another job changed {into.table} of run {into.run} while this one ran, so nothing was written "
-            f"to it ({_in_one_line(error)}); run {slice_.get('job', WRITERS[into.table])} again when that "
-            "one has ended"
+            f"another job changed {what} while this one ran, so nothing was written to it "
+            f"({_in_one_line(error)}); run {writer} again when that one has ended"
         ) from error
 
 
@@ -292,7 +335,7 @@ def _writing(table: str, place: str) -> Iterator[None]:
     except OSError as error:
         raise TableError(
             f"{table}: {place} cannot be written ({_in_one_line(error)}); the table is as it was; "
-            f"make room or mend what is wrong, then run {WRITERS[table]} again"
+            f"make room or mend what is wrong, then run {WRITERS.get(table, table)} again"
         ) from error
 
 
@@ -304,16 +347,16 @@ def _in_one_line(error: Exception) -> str:
 
 def _empty_file(into: Target, also: Mapping[str, str]) -> File:
     values = {name: {"run": into.run, **also}.get(name, "0") for name in into.partitioned}
-    folder = "/".join(f"{name}={value}" for name, value in values.items())
+    folder = "".join(f"{name}={value}/" for name, value in values.items())
     filesystem, root = filesystem_of(into.location)
     filesystem.create_dir(f"{root}/{folder}", recursive=True)
-    path = f"{folder}/{into.new_name()}"
+    path = f"{folder}{into.new_name()}"
     inner = pa.schema([column for column in into.schema if column.name not in into.partitioned])
     pq.write_table(inner.empty_table(), f"{root}/{path}", filesystem=filesystem)
     return File(into.table, path, filesystem.get_file_info(f"{root}/{path}").size, 0, values)
 
 
-def write_slice(lake: Lake, table: str, run: str, rows: pa.Table, stamp: str = "", **also: str) -> None:
+def write_slice(lake: Lake, table: str, run: str, rows: pa.Table, /, stamp: str = "", **also: str) -> None:
     """Replace the run's slice by a few rows that the driver holds."""
     written = target(lake, table, run, stamp).write(
         [rows.drop_columns([n for n in ("run", *also) if n in rows.column_names])], **also
@@ -331,18 +374,29 @@ def rows_of(lake: Lake, table: str, rows: Sequence[Mapping[str, object]]) -> pa.
 
 def open_or_create(lake: Lake, table: str) -> DeltaTable:
     """The table; made empty, with its contract's columns, if it does not exist yet."""
-    location = lake.location(table)
+    location, contract = lake.location(table), lake.contract(table)
+    return _open(location) or _create(
+        location, lake.schema(table), contract.partitioned, table, contract.description
+    )
+
+
+def _open(location: str) -> DeltaTable | None:
     with suppress(TableNotFoundError):
         return DeltaTable(uri_for("deltalake", location))
-    contract = lake.contract(table)
+    return None
+
+
+def _create(
+    location: str, schema: pa.Schema, partitioned: Sequence[str], name: str, description: str
+) -> DeltaTable:
     with suppress(CommitFailedError):  # another run made it at the same moment
         return DeltaTable.create(
             uri_for("deltalake", location),
-            Schema.from_arrow(lake.schema(table)),
+            Schema.from_arrow(schema),
             mode="ignore",
-            partition_by=list(contract.partitioned),
-            name=table,
-            description=contract.description,
+            partition_by=list(partitioned),
+            name=name,
+            description=description,
             # deltalake cannot read tables with deletion vectors, and a slice is replaced as a whole anyway
             configuration={"delta.enableDeletionVectors": "false"},
             # tried again it would become version 1, and to all other commits the table would be another one
@@ -394,6 +448,7 @@ WRITERS = {
     "pairs": "merge_join",
     "clusters": "cluster",
     "outliers": "outliers",
+    "quality": "quality",
     "job_metrics": "any job",
 }
 """The job that writes each table."""
@@ -416,14 +471,18 @@ def read(spark: SparkSession, lake: Lake, table: str, run: str, stamp: str = "")
         The run has no slice in this table, or one with another stamp.
     """
     files = files_of(lake, table, run, stamp)
-    location = lake.location(table)
+    location, schema = lake.location(table), lake.schema(table)
     if len(files) > FEW_FILES or lake.contract(table).partitioned != ("run",):
         return spark.read.format("delta").load(uri_for("spark", location)).where(F.col("run") == run)
-    names = lake.schema(table).names
-    columns = spark.read.schema(ddl([c for c in lake.schema(table) if c.name != "run"]))
+    inner = pa.schema([column for column in schema if column.name != "run"])
+    rows = read_by_name(spark, location, files, inner)
+    return rows.withColumn("run", F.lit(run)).select(*schema.names)
+
+
+def read_by_name(spark: SparkSession, location: str, files: Iterable[File], schema: pa.Schema) -> DataFrame:
+    """The rows of these files, by Spark's own scan."""
     folder = uri_for("spark", location)
-    rows = columns.parquet(*(f"{folder}/{file.path}" for file in files))
-    return rows.withColumn("run", F.lit(run)).select(*names)
+    return spark.read.schema(ddl(schema)).parquet(*(f"{folder}/{file.path}" for file in files))
 
 
 def uri_for(library: Library, uri: str) -> str:
@@ -438,6 +497,12 @@ def uri_for(library: Library, uri: str) -> str:
         host = "" if scheme == "file" else parts.netloc
         return f"{scheme}://{host}{unquote(parts.path)}"
     return uri.replace("s3a://", "s3://", 1) if parts.scheme == "s3a" else uri
+
+
+def arrow_schema(ddl: str) -> pa.Schema:
+    """The Arrow columns of a schema as Spark writes it: names and types, with commas between."""
+    columns = (column.split() for column in ddl.split(", "))
+    return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in columns])
 
 
 def ddl(columns: Iterable[pa.Field]) -> str:

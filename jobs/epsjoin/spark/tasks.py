@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from epsjoin.spark.progress import progress_shown
-from epsjoin.spark.tables import File, Lake, commit, target
+from epsjoin.spark.tables import File
 
 T = TypeVar("T")
 
@@ -46,12 +46,29 @@ class TaskReport:
                 self.counters[name] = self.counters.get(name, 0.0) + time.perf_counter() - began
             yield item
 
-    def to_batch(self) -> pa.RecordBatch:
-        """The report as the one row that a task returns."""
+    def add(self, others: Iterable[TaskReport]) -> None:
+        """Take over what other tasks counted and refused, that pass their rows on to this one."""
+        for other in others:
+            self.counters = add_counters([self, other])
+            self.refused += other.refused
+
+    def to_json(self) -> str:
+        """The report as text."""
         # kilobytes, but on macOS
         unit = 1 if sys.platform == "darwin" else 1024
         self.counters["largest_worker_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-        return pa.record_batch({"report": pa.array([json.dumps(asdict(self))])})
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> TaskReport:
+        """The report that :meth:`to_json` wrote."""
+        body = json.loads(text)
+        body["files"] = [File(**file) for file in body["files"]]
+        return cls(**body)
+
+    def to_batch(self) -> pa.RecordBatch:
+        """The report as the one row that a task returns."""
+        return pa.record_batch({"report": pa.array([self.to_json()])})
 
 
 REPORT_SCHEMA = "report string"
@@ -59,14 +76,9 @@ REPORT_SCHEMA = "report string"
 
 def collect_reports(reports: DataFrame) -> list[TaskReport]:
     """Run the tasks and gather their reports, in task order; a few rows, whatever the data."""
-    found = []
     with progress_shown(reports.sparkSession):
         rows = reports.collect()
-    for row in rows:
-        body = json.loads(row["report"])
-        body["files"] = [File(**file) for file in body["files"]]
-        found.append(TaskReport(**body))
-    return found
+    return [TaskReport.from_json(row["report"]) for row in rows]
 
 
 def add_counters(reports: Iterable[TaskReport]) -> dict[str, float]:
@@ -95,23 +107,3 @@ def run_tasks(
                 yield from work(items[index])
 
     return spark.range(0, len(items), 1, max(1, len(items))).mapInArrow(task, schema)
-
-
-def write_frame(lake: Lake, table: str, run: str, rows: DataFrame, stamp: str) -> int:
-    """Replace the run's slice by a frame with the table's columns (without run); the tasks write it.
-
-    Returns
-    -------
-    Rows written.
-    """
-    into = target(lake, table, run, stamp)
-
-    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        written = into.write(batches)
-        yield TaskReport(files=[written] if written else []).to_batch()
-
-    files = [
-        file for report in collect_reports(rows.mapInArrow(write, REPORT_SCHEMA)) for file in report.files
-    ]
-    commit(lake, table, run, files, stamp)
-    return sum(file.rows for file in files)

@@ -1,0 +1,221 @@
+"""Rows that a step works on, batch by batch, wherever they are: in a table's files, in a frame, on the way.
+
+What is done to them one thing after another is done by one task: rows that Spark carries from one function to
+the next cost more than most of these functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from epsjoin.spark import tables, tasks
+from epsjoin.spark.arrow import Task, from_packets, to_packet
+from epsjoin.spark.job import Job
+from epsjoin.spark.progress import progress_shown
+
+Count = Callable[[pa.RecordBatch], Mapping[str, float]]
+BATCH_ROWS = 1 << 20
+
+
+class Rows(Protocol):
+    """Rows in any number of shares, of the columns ``schema`` (DDL)."""
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session."""
+
+    @property
+    def schema(self) -> str:
+        """Names and types of the columns."""
+
+    def map(self, work: Task, schema: str) -> DataFrame:
+        """What ``work`` makes of the batches of each share, as a lazy frame."""
+
+
+@dataclass(frozen=True)
+class FrameRows:
+    """The rows of a frame; a partition is a share."""
+
+    frame: DataFrame
+
+    @property
+    def schema(self) -> str:
+        """See :class:`Rows`."""
+        return ", ".join(f"{column.name} {column.dataType.typeName()}" for column in self.frame.schema)
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session."""
+        return self.frame.sparkSession
+
+    def map(self, work: Task, schema: str) -> DataFrame:
+        """See :class:`Rows`."""
+        return self.frame.mapInArrow(work, schema)
+
+
+@dataclass(frozen=True)
+class PacketRows:
+    """Rows in the packets of a frame; read anew for every use, so best persisted."""
+
+    packets: DataFrame
+    schema: str
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session."""
+        return self.packets.sparkSession
+
+    def map(self, work: Task, schema: str) -> DataFrame:
+        """See :class:`Rows`."""
+
+        def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return work(from_packets(batches))
+
+        return self.packets.mapInArrow(unpack, schema)
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """Rows of a run's slice, a share each file; the tasks read the files themselves."""
+
+    spark: SparkSession
+    location: str
+    files: Sequence[tables.File]
+    schema: str
+
+    @classmethod
+    def of(cls, job: Job, table: str, schema: str, stamp: str = "") -> StoredRows:
+        """Columns of a table, of the job's run.
+
+        Raises
+        ------
+        TableError
+            There is no slice, or it was made from other tables than the stamp says.
+        """
+        files = tables.files_of(job.lake, table, job.run, stamp)
+        return cls(job.spark, job.lake.location(table), files, schema)
+
+    def map(self, work: Task, schema: str) -> DataFrame:
+        """See :class:`Rows`."""
+        columns, location = names_of(self.schema), self.location
+
+        def read(file: tables.File) -> Iterator[pa.RecordBatch]:
+            return work(tables.stream_file(location, file, columns, BATCH_ROWS))
+
+        return tasks.run_tasks(self.spark, self.files, read, schema)
+
+
+@dataclass(frozen=True)
+class MappedRows:
+    """What a function makes of other rows, share by share, when it is asked for."""
+
+    rows: Rows
+    work: Task
+    schema: str
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session."""
+        return self.rows.spark
+
+    def map(self, work: Task, schema: str) -> DataFrame:
+        """See :class:`Rows`."""
+        before = self.work
+
+        def both(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return work(before(batches))
+
+        return self.rows.map(both, schema)
+
+
+def to_frame(rows: Rows) -> DataFrame:
+    """The rows as a frame; lazy."""
+    return rows.frame if isinstance(rows, FrameRows) else rows.map(iter, rows.schema)
+
+
+def narrowed(rows: Rows, schema: str) -> Rows:
+    """The same rows, of fewer columns where that saves reading."""
+    return replace(rows, schema=schema) if isinstance(rows, StoredRows) else rows
+
+
+def pack(rows: Rows, *, compressed: bool = False) -> PacketRows:
+    """The rows in packets, one of each batch; lazy."""
+
+    def packed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            packet = to_packet(batch, compressed=compressed)
+            yield pa.record_batch({"packet": pa.array([packet], pa.binary())})
+
+    return PacketRows(rows.map(packed, "packet binary"), rows.schema)
+
+
+def gather(rows: Rows) -> pa.Table:
+    """All rows, on the driver; in packets, so that Spark carries a few blocks of bytes."""
+    packets = pack(rows, compressed=True).packets
+    with progress_shown(rows.spark):
+        taken = packets.toArrow()
+    return pa.Table.from_batches(from_packets(taken.to_batches()), schema=tables.arrow_schema(rows.schema))
+
+
+class Written(NamedTuple):
+    """What the tasks wrote.
+
+    Parameters
+    ----------
+    files : of one table, not in its log yet.
+    counters : what was counted, ``rows`` and ``largest_worker_bytes``.
+    """
+
+    files: list[tables.File]
+    counters: dict[str, float]
+
+
+def write_files(into: tables.Target, rows: Rows, count: Count | None = None) -> Written:
+    """Let the tasks write the rows, a file for each share that has any.
+
+    Parameters
+    ----------
+    rows : of the target's columns (without run).
+    count : counters of a batch, to be added up.
+    """
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        report = tasks.TaskReport()
+
+        def counted() -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for name, value in (count(batch) if count else {}).items():
+                    report.counters[name] = report.counters.get(name, 0) + value
+                yield batch
+
+        written = into.write(counted())
+        report.files = [written] if written else []
+        yield report.to_batch()
+
+    reports = tasks.collect_reports(rows.map(write, tasks.REPORT_SCHEMA))
+    files = [file for report in reports for file in report.files]
+    return Written(files, {**tasks.add_counters(reports), "rows": sum(file.rows for file in files)})
+
+
+def write_rows(
+    lake: tables.Lake, table: str, run: str, rows: Rows, stamp: str, count: Count | None = None
+) -> dict[str, float]:
+    """Replace the run's slice by these rows; see :func:`write_files`.
+
+    Returns
+    -------
+    The counters.
+    """
+    written = write_files(tables.target(lake, table, run, stamp), rows, count)
+    tables.commit(lake, table, run, written.files, stamp)
+    return written.counters
+
+
+def names_of(schema: str) -> list[str]:
+    """The names of the columns of a schema in DDL."""
+    return [column.split()[0] for column in schema.split(", ")]
