@@ -20,8 +20,9 @@ _HEAD = f"""# The library
 
 <!-- Built from the docstrings by `{COMMAND}`; do not edit. -->
 
-What `import epsjoin` offers to people with arrays, without Spark and Airflow. A name is imported when it is
-first used. The examples are tested; they take for granted
+What `import epsjoin` offers to people with arrays, without Spark and Airflow, and `import epsjoin.spark` to
+those with DataFrames. A name is imported when it is first used. The examples are tested; they take for
+granted
 
 ```python
 import numpy as np
@@ -77,6 +78,17 @@ GROUPS = (
     ),
     Group("Metrics", "What a distance is.", ("get_metric", "Metric")),
     Group(
+        "On Spark DataFrames",
+        "The same on any number of executors: `import epsjoin.spark`, with a session of your own.",
+        (
+            "spark.similarity_join",
+            "spark.dbscan",
+            "spark.outliers",
+            "spark.fit_epsilon",
+            "spark.estimate",
+        ),
+    ),
+    Group(
         "Boxes and balls",
         "Joins of objects with extent, and of points with an eps of their own.",
         ("box_join", "iter_box_join", "Boxes", "ball_join", "iter_ball_join"),
@@ -118,7 +130,7 @@ def build() -> str:
     anchors = _anchors()
     parts = [_HEAD]
     for group in GROUPS:
-        links = " · ".join(f"[{_last(name)}](#{anchors[_last(name)]})" for name in group.names)
+        links = " · ".join(f"[{_shown(name)}](#{anchors[_shown(name)]})" for name in group.names)
         parts.append(f"- [{group.title}](#{_slug(group.title)}): {links}")
     parts.append("")
     for group in GROUPS:
@@ -129,8 +141,10 @@ def build() -> str:
     return re.sub(r":(?:func|meth|class|mod):`~?([^`]+)`", lambda role: _link(role, anchors), page)
 
 
-def _last(path: str) -> str:
-    return path.rpartition(".")[2]
+def _shown(path: str) -> str:
+    """What the page calls it: by its own name, and those of Spark by their package's, too."""
+    name = path.rpartition(".")[2]
+    return f"spark.{name}" if path.startswith("spark.") else name
 
 
 def _slug(heading: str) -> str:
@@ -142,7 +156,7 @@ def _anchors() -> dict[str, str]:
     """Anchor of each name on the page; GitHub numbers those that differ in case only: dbscan, Dbscan."""
     anchors: dict[str, str] = {}
     met: dict[str, int] = {}
-    for name in map(_last, names_on_page()):
+    for name in map(_shown, names_on_page()):
         slug = _slug(name)
         anchors[name] = f"{slug}-{met[slug]}" if slug in met else slug
         met[slug] = met.get(slug, 0) + 1
@@ -151,7 +165,7 @@ def _anchors() -> dict[str, str]:
 
 def _link(role: re.Match[str], anchors: dict[str, str]) -> str:
     """A reference of a docstring: to its place on this page, or a name in code."""
-    name = _last(role[1])
+    name = _shown(role[1].removeprefix("epsjoin."))
     if name in anchors:
         return f"[`{name}`](#{anchors[name]})"
     return f"`{role[1].removeprefix('epsjoin.')}`"
@@ -159,7 +173,7 @@ def _link(role: re.Match[str], anchors: dict[str, str]) -> str:
 
 def _described(path: str) -> list[str]:
     """Heading, signature and docstring of one name."""
-    described, name = find(path), _last(path)
+    described, name = find(path), _shown(path)
     if name in _CONSTANTS:
         return [f"### {name}", "", f"`{name} = {described!r}`", "", _CONSTANTS[name]]
     parts = [f"### {name}", ""]

@@ -1,9 +1,9 @@
 """``make bench-spark``: the join on Spark, from points in Delta to pairs in Delta.
 
 Its page is docs/benchmarks-spark.md. One process per set holds a session and runs every contender in every
-round: cKDTree on one thread, the library (``similarity_join`` written by Spark), the jobs (``replicate``,
-``merge_join``), and clusters from the pairs. CPU time is that of all processes: this one, the JVM, the Python
-workers.
+round: cKDTree on one thread, the jobs (``replicate``, ``merge_join``), the library (``similarity_join``, its
+pairs written by the tasks, or by Spark), clusters and outliers from the pairs. CPU time is that of all
+processes: this one, the JVM, the Python workers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,15 @@ SETS = ("cad16L", "uni8", "landmarks", "skin")
 GROWTH = (130_000, 1_300_000)
 LSH_ROWS = 20_000
 PHASES = ("reading_seconds", "encoding_seconds", "joining_seconds", "writing_seconds")
-SIMULATED_CORES = (1, 2, 4, 8, 16, 64)
+SIMULATED_CORES = (1, 2, 4, 8, 16, 32)
+SIMULATED_PARTS = (8, 64)
+MEMORY_SETS = {"uni2": None, "uni8": None, "cad16L": None, "hist64": None, "landmarks": None, "skin": 0.036}
+"""With eps where it is not the set's own: skin then has 100 million pairs."""
+GROWING = (("jobs", "wall"), ("jobs", "cpu"), ("clusters", "wall"), ("outliers", "wall"))
+
+
+Run = Callable[[Any, float, int], "dict[str, list[Taken]]"]
+"""Points, eps and cores to what all contenders took."""
 
 
 class Taken(NamedTuple):
@@ -124,23 +132,41 @@ class Bench:
         return {**spread_, **joined, **both, **moved, "largest_worker_bytes": peak}
 
     def library(self) -> Mapping[str, float]:
-        import pyarrow as pa
-        from deltalake import DeltaTable
-
         import epsjoin.spark
         from epsjoin.spark import tables
 
         points = tables.read(self.job.spark, self.job.lake, "points", RUN)
-        pairs = epsjoin.spark.similarity_join(points, eps=self.eps, columns="point")
         out = self.folder / "library"
+        epsjoin.spark.similarity_join(points, eps=self.eps, columns="point", to=str(out))
+        return {"pairs": _rows_in(out)}
+
+    def by_spark(self) -> Mapping[str, float]:
+        import epsjoin.spark
+        from epsjoin.spark import tables
+
+        points = tables.read(self.job.spark, self.job.lake, "points", RUN)
+        out = self.folder / "by_spark"
+        pairs = epsjoin.spark.similarity_join(points, eps=self.eps, columns="point")
         pairs.write.format("delta").mode("overwrite").save(str(out))
-        written = pa.table(DeltaTable(str(out)).get_add_actions(flatten=True))
-        return {"pairs": sum(written["num_records"].to_pylist())}
+        return {"pairs": _rows_in(out)}
 
     def clusters(self) -> Mapping[str, float]:
         from epsjoin.spark.cluster import find_clusters
 
         return find_clusters(self.job)
+
+    def outliers(self) -> Mapping[str, float]:
+        from epsjoin.spark.outliers import score_outliers
+
+        return score_outliers(self.job)
+
+
+def _rows_in(table: Path) -> int:
+    """Rows of a Delta table, from its log."""
+    import pyarrow as pa
+    from deltalake import DeltaTable
+
+    return sum(pa.table(DeltaTable(str(table)).get_add_actions(flatten=True))["num_records"].to_pylist())
 
 
 def _environment(cores: int) -> dict[str, str]:
@@ -198,7 +224,9 @@ def run_set(file: str, eps: float, cores: int, rounds: int) -> dict[str, list[Ta
             "cKDTree": bench.tree,
             "jobs": bench.jobs,
             "library": bench.library,
-            "clusters": bench.clusters,  # of the pairs that the jobs have just written
+            "by Spark": bench.by_spark,
+            "clusters": bench.clusters,  # of the pairs that the jobs have written
+            "outliers": bench.outliers,
         }
         for work in list(contenders.values())[1:]:
             work()
@@ -206,13 +234,67 @@ def run_set(file: str, eps: float, cores: int, rounds: int) -> dict[str, list[Ta
         for _ in range(rounds):
             for name, work in contenders.items():
                 found[name].append(timed(work))
-        counts = {name: {int(t.counters["pairs"]) for t in found[name]} for name in list(contenders)[:3]}
+        counts = {name: {int(t.counters["pairs"]) for t in found[name]} for name in list(contenders)[:4]}
         if len(set.union(*counts.values())) != 1:
             raise AssertionError(f"the contenders do not agree on the pairs: {counts}")
         bench.job.spark.stop()
         return found
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def run_memory(file: str, eps: float) -> list[int]:
+    """Pairs, and the most bytes that a worker has held after each step, each run once in a new session."""
+    import numpy as np
+
+    folder = Path(tempfile.mkdtemp(prefix="bench-memory-"))
+    try:
+        bench = Bench(np.load(file), eps, 2, folder)
+        from epsjoin.spark.merge_join import join_parts
+        from epsjoin.spark.replicate import write_replicas
+
+        taken = [write_replicas(bench.job), join_parts(bench.job), bench.clusters(), bench.outliers()]
+        bench.job.spark.stop()
+        return [int(taken[1]["pairs"]), *(int(step["largest_worker_bytes"]) for step in taken)]
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def seconds_of_tasks(file: str, eps: float, n_parts: int) -> list[float]:
+    """Seconds of each task of ``merge_join`` that has a core to itself."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    folder = Path(tempfile.mkdtemp(prefix="bench-tasks-"))
+    try:
+        bench = Bench(np.load(file), eps, 1, folder)
+        from epsjoin.spark import tasks
+
+        bench.job = replace(bench.job, params=replace(bench.job.params, n_parts=n_parts))
+        found: list[list[float]] = []
+        plain = tasks.collect_reports
+
+        def watched(frame: Any) -> list[tasks.TaskReport]:
+            reports = plain(frame)
+            found.append([sum(r.counters.get(phase, 0.0) for phase in PHASES) for r in reports])
+            return reports
+
+        tasks.collect_reports = watched
+        for _ in range(2):  # compiled by the first
+            bench.jobs()
+        bench.job.spark.stop()
+        return found[-1]
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def makespan(tasks_seconds: list[float], cores: int) -> float:
+    """When the last core is through, each taking the longest task that is left: how Spark gets them."""
+    busy = [0.0] * cores
+    for each in sorted(tasks_seconds, reverse=True):
+        busy[busy.index(min(busy))] += each
+    return max(busy)
 
 
 def run_lsh(file: str, eps: float, rows: int) -> dict[str, Any]:
@@ -256,14 +338,21 @@ def median(taken: list[Taken], what: str) -> float:
 
 
 def row_of(name: str, found: dict[str, list[Taken]]) -> list[str]:
-    tree_wall, tree_cpu = median(found["cKDTree"], "wall"), median(found["cKDTree"], "cpu")
-    cells = [name, seconds(tree_wall)]
-    for who in ("jobs", "library"):
+    tree_cpu = median(found["cKDTree"], "cpu")
+    cells = [name, seconds(median(found["cKDTree"], "wall"))]
+    for who in ("jobs", "library", "by Spark"):
         ratios = [t.wall / o.wall for t, o in zip(found["cKDTree"], found[who], strict=True)]
         cells += [seconds(median(found[who], "wall")), spread(ratios)]
         cells.append(f"{median(found[who], 'cpu') / tree_cpu:.2f}")
-    cells.append(seconds(median(found["clusters"], "wall")))
-    cells.append(f"{median(found['clusters'], 'wall') / median(found['jobs'], 'wall'):.0%}")
+    return cells
+
+
+def after_pairs(name: str, found: dict[str, list[Taken]]) -> list[str]:
+    cells = [name]
+    for who in ("clusters", "outliers"):
+        shares = [t.wall / o.wall for t, o in zip(found[who], found["jobs"], strict=True)]
+        cells += [seconds(median(found[who], "wall")), f"{statistics.median(shares):.0%}"]
+        cells.append(megabytes(int(found[who][-1].counters["largest_worker_bytes"])))
     return cells
 
 
@@ -283,6 +372,81 @@ def phases_of(name: str, found: dict[str, list[Taken]]) -> list[str]:
     ]
 
 
+def sets_section(found: dict[str, dict[str, list[Taken]]]) -> list[str]:
+    lines = ["## From points in Delta to pairs in Delta, local[2]", ""]
+    head = ["set", "cKDTree s", "jobs s", "cKDTree / jobs", "CPU", "library s", "cKDTree / library"]
+    head += ["CPU", "by Spark s", "cKDTree / by Spark", "CPU"]
+    lines += table(head, [row_of(*each) for each in found.items()])
+    lines += ["", "## Clusters and outliers from the pairs, local[2]", ""]
+    head = ["set", "clusters s", "of the jobs", "worker MB", "outliers s", "of the jobs", "worker MB"]
+    lines += table(head, [after_pairs(*each) for each in found.items()])
+    lines += ["", "## Where the jobs' task time goes, seconds over all tasks", ""]
+    head = ["set", "points", "rows", "pairs", "read", "encode", "join", "write"]
+    head += ["replicas MB", "pairs MB", "worker MB"]
+    return lines + table(head, [phases_of(*each) for each in found.items()])
+
+
+def lsh_section(file: str, eps: float) -> list[str]:
+    found = in_own_process(run_lsh, file, eps, LSH_ROWS)
+    rows = [
+        [who, seconds(taken.wall), seconds(taken.cpu), count(int(taken.counters["pairs"]))]
+        for who, taken in found.items()
+    ]
+    lines = ["", f"## Against MLlib's LSH, {LSH_ROWS:,} rows of cad16", ""]
+    lines += table(["", "wall s", "CPU s", "pairs"], rows)
+    times = found["lsh"].wall / found["exact"].wall
+    share = found["lsh"].counters["pairs"] / found["cKDTree"].counters["pairs"]
+    text = f"`similarity_join` is {times:.0f} times as fast; LSH, which promises none, found {share:.2%} of"
+    text += " the pairs."
+    return [*lines, "", text, ""]
+
+
+def growth_section(run: Run, whole: Any, eps: float) -> list[str]:
+    rows = []
+    for n in GROWTH:
+        for cores in (1, 2):
+            grown = run(whole[:n].copy(), eps * (GROWTH[-1] / n) ** (1 / 3), cores)
+            medians = [median(grown[who], what) for who, what in GROWING]
+            rows.append([count(n), str(cores), *map(seconds, medians)])
+            print(rows[-1], flush=True)
+    head = ["points", "cores", *(f"{who} {'CPU ' if what == 'cpu' else ''}s" for who, what in GROWING)]
+    title = "## Growth with points and cores (the surface of cad16, as many neighbours)"
+    return [title, "", *table(head, rows)]
+
+
+def memory_section(folder: str) -> list[str]:
+    import numpy as np
+
+    from epsjoin.params import RunParams
+
+    from .sets import BY_NAME
+
+    rows = []
+    for name, eps in MEMORY_SETS.items():
+        points = BY_NAME[name].make()
+        np.save(f"{folder}/points.npy", points)
+        pairs, *held = in_own_process(run_memory, f"{folder}/points.npy", eps or BY_NAME[name].eps)
+        rows.append([name, f"{len(points):,} × {points.shape[1]}", count(pairs), *map(mebibytes, held)])
+        print(rows[-1], flush=True)
+    head = ["set", "points", "pairs", "replicate MiB", "merge_join MiB", "cluster MiB", "outliers MiB"]
+    bound = f"The bound is `worker_memory_mb`, {RunParams.worker_memory_mb:,}."
+    return ["", "## The most memory of a Python worker", "", bound, "", *table(head, rows)]
+
+
+def mebibytes(size: int) -> str:
+    return f"{size / 2**20:,.0f}"
+
+
+def simulated_section(file: str, eps: float) -> list[str]:
+    rows = []
+    for n_parts in SIMULATED_PARTS:
+        taken = in_own_process(seconds_of_tasks, file, eps, n_parts)
+        spans = [makespan(taken, cores) for cores in SIMULATED_CORES]
+        rows.append([count(len(taken)), seconds(max(taken)), *map(seconds, spans)])
+    head = ["parts", "longest task s", *(f"{cores} core{'s'[: cores > 1]}" for cores in SIMULATED_CORES)]
+    return ["", "## More cores, simulated: seconds of merge_join's tasks on cad16L", "", *table(head, rows)]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench-spark", description=__doc__)
     parser.add_argument("--only", help="one set; prints, writes no page")
@@ -292,79 +456,34 @@ def main() -> int:
 
     from .sets import BY_NAME, cad
 
-    lines = [f"{machine()}", ""]
     with tempfile.TemporaryDirectory(prefix="bench-points-") as folder:
 
         def run(points: Any, eps: float, cores: int) -> dict[str, list[Taken]]:
-            file = f"{folder}/points.npy"
-            np.save(file, points)
-            return in_own_process(run_set, file, eps, cores, arguments.rounds)
+            np.save(f"{folder}/points.npy", points)
+            return in_own_process(run_set, f"{folder}/points.npy", eps, cores, arguments.rounds)
 
-        names = (arguments.only,) if arguments.only else SETS
         found = {}
-        for name in names:
+        for name in (arguments.only,) if arguments.only else SETS:
             chosen = BY_NAME[name]
             if chosen.eps is None:
                 raise ValueError(f"{name} has no eps of its own")
             found[name] = run(chosen.make(), chosen.eps, 2)
-            print(row_of(name, found[name]), phases_of(name, found[name]), flush=True)
-        lines += ["## From points in Delta to pairs in Delta, local[2]", ""]
-        head = [
-            "set",
-            "cKDTree s",
-            "jobs s",
-            "cKDTree / jobs",
-            "CPU",
-            "library s",
-            "cKDTree / library",
-            "CPU",
-        ]
-        lines += table([*head, "clusters s", "of the join"], [row_of(*each) for each in found.items()])
-        lines += ["", "## Where the jobs' task time goes, seconds over all tasks", ""]
-        head = [
-            "set",
-            "points",
-            "rows",
-            "pairs",
-            "read",
-            "encode",
-            "join",
-            "write",
-            "replicas MB",
-            "pairs MB",
-            "worker MB",
-        ]
-        lines += table(head, [phases_of(*each) for each in found.items()])
+            for row in (row_of, after_pairs, phases_of):
+                print(row(name, found[name]), flush=True)
+        lines = [f"{machine()}", "", *sets_section(found)]
         if arguments.only:
             print("\n".join(lines))
             return 0
-        lsh_file = f"{folder}/lsh.npy"
-        cad16 = BY_NAME["cad16"]
-        np.save(lsh_file, cad16.make())
-        lsh = in_own_process(run_lsh, lsh_file, cad16.eps, LSH_ROWS)
-        lines += ["", f"## Against MLlib's LSH, {LSH_ROWS:,} rows of cad16", ""]
-        lines += table(
-            ["", "wall s", "CPU s", "pairs"],
-            [
-                [who, seconds(t.wall), seconds(t.cpu), count(int(t.counters["pairs"]))]
-                for who, t in lsh.items()
-            ],
-        )
-        lines += ["", f"`similarity_join` is {lsh['lsh'].wall / lsh['exact'].wall:.0f} times as fast.", ""]
-        lines += ["## Growth with points and cores (the surface of cad16, as many neighbours)", ""]
+        small, large = BY_NAME["cad16"], BY_NAME["cad16L"]
+        if small.eps is None or large.eps is None:
+            raise ValueError("cad16 and cad16L have an eps of their own")
+        np.save(f"{folder}/cad16.npy", small.make())
+        lines += lsh_section(f"{folder}/cad16.npy", small.eps)
         whole = cad(GROWTH[-1])
-        rows = []
-        for n in GROWTH:
-            points = whole[:n].copy()
-            eps = BY_NAME["cad16L"].eps * (GROWTH[-1] / n) ** (1 / 3)
-            for cores in (1, 2):
-                grown = run(points, eps, cores)
-                rows.append([count(n), str(cores), seconds(median(grown["jobs"], "wall"))])
-                rows[-1] += [
-                    seconds(median(grown["jobs"], "cpu")),
-                    seconds(median(grown["clusters"], "wall")),
-                ]
-        lines += table(["points", "cores", "jobs s", "CPU s", "clusters s"], rows)
+        lines += growth_section(run, whole, large.eps)
+        lines += memory_section(folder)
+        np.save(f"{folder}/cad16L.npy", whole)
+        lines += simulated_section(f"{folder}/cad16L.npy", large.eps)
     put(PAGE, "\n".join(lines))
     return 0
 
