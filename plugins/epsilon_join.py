@@ -8,6 +8,7 @@ from typing import Any
 
 from airflow.sdk import DAG, CronDataIntervalTimetable, Param
 
+from lake import TAG
 from spark_job import SparkJobOperator
 
 WHEN_IT_FAILS = """
@@ -148,7 +149,8 @@ def epsilon_join(
 
     Returns
     -------
-    DAG : ``ingest >> fit_epsilon >> replicate >> merge_join >> cluster >> outliers >> report``.
+    DAG : ``ingest >> quality_input >> fit_epsilon >> replicate >> merge_join >> cluster >> outliers >>
+        quality_results >> report``.
 
     Notes
     -----
@@ -162,18 +164,30 @@ def epsilon_join(
         catchup=False,  # older snapshots are back-filled on purpose
         max_active_runs=1,
         params=deepcopy(RUN_PARAMS),  # Airflow writes a run's values into its Param objects
-        tags=["epsjoin", *(tags or [])],
+        tags=[TAG, *(tags or [])],
         default_args={"owner": "epsjoin"},
         doc_md=(doc_md or "") + WHEN_IT_FAILS.format(dataset=dataset, start=f"{start_date:%Y-%m-%d}"),
     ) as dag:
 
-        def job(name: str, writes: list[str], doc: str, hours: float = 1) -> SparkJobOperator:
+        def job(name: str, writes: list[str], doc: str, hours: float = 1, **more: Any) -> SparkJobOperator:
             return SparkJobOperator(
                 job=name,
                 dataset=dataset,
                 writes=writes,
                 doc_md=doc,
                 execution_timeout=timedelta(hours=hours),
+                **more,
+            )
+
+        def quality(stage: str, of: str) -> SparkJobOperator:
+            return job(
+                "quality",
+                ["quality"],
+                f"Great Expectations looks whether {of} are as their contracts in `data_contracts` say; "
+                "`quality` has every expectation. **Exit code 3**: one of severity error does not hold; "
+                "warnings are in the report.",
+                task_id=f"quality_{stage}",
+                arguments=["--stage", stage],
             )
 
         ingest = job(
@@ -207,5 +221,15 @@ def epsilon_join(
         outliers = job("outliers", ["outliers"], "Local outlier factor, k-distance and rank of every point.")
         report = job("report", ["report"], "One HTML page with the run's numbers, plots and checks.")
 
-        ingest >> fit_epsilon >> replicate >> merge_join >> cluster >> outliers >> report
+        (
+            ingest
+            >> quality("input", "the tables of the snapshot")
+            >> fit_epsilon
+            >> replicate
+            >> merge_join
+            >> cluster
+            >> outliers
+            >> quality("results", "all tables of the results")
+            >> report
+        )
     return dag

@@ -15,7 +15,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import Asset, BaseHook, Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+from lake import REPOSITORY, lake_uri
 
 NOTHING_TO_DO = 5
 
@@ -51,6 +51,7 @@ class SparkJobOperator(SparkSubmitOperator):
     dataset : name of the data set, that of its contract.
     writes : tables the job writes; one outlet asset each, ``epsjoin://<data set>/<table>``.
     run : the run to make, an ISO date (templated); the logical date unless another is given.
+    arguments : what this job alone knows, such as ``["--stage", "input"]``.
     **kwargs : as of ``SparkSubmitOperator``; what is given wins over the defaults set here.
 
     Raises
@@ -78,16 +79,27 @@ class SparkJobOperator(SparkSubmitOperator):
         dataset: str,
         writes: Sequence[str],
         run: str = "{{ ds | default('') }}",
+        arguments: Sequence[str] = (),
         **kwargs: Any,
     ) -> None:
-        lake = os.environ.get("EPSJOIN_LAKE", (REPOSITORY / "lake").as_uri())
+        lake = lake_uri()
         # Empty fields of the form are left out: to the job they mean "the data set's default".
         params = "{{ dict(params.items() | selectattr(1, 'ne', none)) | tojson }}"
         assets = [Asset(name=f"{dataset}/{table}", uri=f"epsjoin://{dataset}/{table}") for table in writes]
         defaults: dict[str, Any] = {
             "task_id": job,
             "application": str(REPOSITORY / "jobs" / f"{job}.py"),
-            "application_args": ["--lake", lake, "--dataset", dataset, "--run", run, "--params", params],
+            "application_args": [
+                "--lake",
+                lake,
+                "--dataset",
+                dataset,
+                "--run",
+                run,
+                "--params",
+                params,
+                *arguments,
+            ],
             "name": f"{dataset} {job} {run}",
             "conn_id": "spark_default",
             # an operator's argument may be a path, a connection's may not

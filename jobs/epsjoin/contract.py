@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib.resources
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -30,6 +30,9 @@ DEGREES = {"latitude": 90.0, "longitude": 180.0}
 
 METRICS = ("euclidean", "manhattan", "chebyshev", "haversine")
 
+SEVERITIES = ("error", "warning")
+"""Of a rule: an error stops the run, a warning is reported."""
+
 RESERVED = ("run", "id", "point")
 """Columns that ``points`` has of its own; only a single integer key column may be called ``id``."""
 
@@ -47,6 +50,7 @@ class Column:
     type : one of ``TYPES`` for a source; for a table the physical type (long, int, double, ...).
     required : whether a missing value is an error.
     minimum, maximum : allowed range, both ends included.
+    values : the only ones allowed; empty: any.
     """
 
     name: str
@@ -55,6 +59,26 @@ class Column:
     required: bool = False
     minimum: float | None = None
     maximum: float | None = None
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What every run's slice of a table keeps, beyond its columns.
+
+    Parameters
+    ----------
+    name : in snake case, as a statement that holds.
+    query : SQL that gives one number, of the rows that break the rule, or the like. ``${object}`` is the
+        slice; other tables stand by their names.
+    must_be : what the number must be.
+    severity : one of ``SEVERITIES``.
+    """
+
+    name: str
+    query: str
+    must_be: float
+    severity: str
 
 
 @dataclass(frozen=True)
@@ -99,12 +123,21 @@ class SourceContract:
 
 @dataclass(frozen=True)
 class TableContract:
-    """The columns of one table; ``partitioned`` are those its files are laid out by."""
+    """What one table holds.
+
+    Parameters
+    ----------
+    partitioned : columns that its files are laid out by.
+    key : columns that tell rows apart.
+    rules : what every slice keeps.
+    """
 
     name: str
     description: str
     columns: tuple[Column, ...]
     partitioned: tuple[str, ...]
+    key: tuple[str, ...]
+    rules: tuple[Rule, ...]
 
 
 def load_source(contracts: Path, name: str) -> SourceContract:
@@ -128,7 +161,6 @@ def load_source(contracts: Path, name: str) -> SourceContract:
     columns = tuple(
         _bounded(_column(file, p, p.get("logicalType", "")), roles[p["name"]]) for p in properties
     )
-    keyed = sorted((p.get("primaryKeyPosition", 1), p["name"]) for p in properties if p.get("primaryKey"))
     place = {role: name for name, role in roles.items() if role in DEGREES}
     source = SourceContract(
         name=name,
@@ -137,7 +169,7 @@ def load_source(contracts: Path, name: str) -> SourceContract:
         format=str(servers[0].get("format") or ""),
         interval=str(extra.pop("interval", "day")),
         columns=columns,
-        key=tuple(column for _, column in keyed),
+        key=_key_of(properties),
         coordinates=tuple(name for name, role in roles.items() if role != "payload"),
         latitude=place.get("latitude", ""),
         longitude=place.get("longitude", ""),
@@ -235,7 +267,36 @@ def load_table(contracts: Path, name: str, source: SourceContract | None = None)
         description=str(table.get("description", "")).strip(),
         columns=columns,
         partitioned=tuple(column for _, column in partitioned),
+        key=_key_of(properties),
+        rules=tuple(_rule(file, body) for body in table.get("quality") or []),
     )
+
+
+def _key_of(properties: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    keyed = sorted((p.get("primaryKeyPosition", 1), p["name"]) for p in properties if p.get("primaryKey"))
+    return tuple(name for _, name in keyed)
+
+
+def _rule(file: Path, body: Mapping[str, Any]) -> Rule:
+    name = str(body.get("name") or "")
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise ContractError(f"{file}: a quality rule's name is in snake case, not {name!r}")
+    if body.get("type") != "sql" or not isinstance(body.get("mustBe"), (int, float)):
+        raise ContractError(f"{file}: rule {name}: of a table, type must be sql with a number for mustBe")
+    if body.get("severity") not in SEVERITIES:
+        raise ContractError(f"{file}: rule {name}: severity must be one of {', '.join(SEVERITIES)}")
+    return Rule(name, str(body["query"]).strip(), float(body["mustBe"]), str(body["severity"]))
+
+
+def _values(file: Path, body: Mapping[str, Any]) -> tuple[str, ...]:
+    """The only values allowed in a column: its rule invalidValues."""
+    for rule in body.get("quality") or []:
+        if rule.get("metric") != "invalidValues" or rule.get("mustBe") != 0:
+            raise ContractError(
+                f"{file}: column {body['name']}: invalidValues, mustBe 0, is the only rule known"
+            )
+        return tuple(map(str, (rule.get("arguments") or {}).get("validValues") or ()))
+    return ()
 
 
 def _column(file: Path, body: Mapping[str, Any], type_: str) -> Column:
@@ -249,6 +310,7 @@ def _column(file: Path, body: Mapping[str, Any], type_: str) -> Column:
         required=bool(body.get("required", False)),
         minimum=options.get("minimum"),
         maximum=options.get("maximum"),
+        values=_values(file, body),
     )
 
 
@@ -273,8 +335,14 @@ def _custom(file: Path, body: Mapping[str, Any]) -> dict[str, Any]:
 def _read(file: Path) -> dict[str, Any]:
     if not file.is_file():
         raise ContractError(f"no contract {file}; a data set or table is described by a file of that name")
+    return _parsed(file, file.read_text(encoding="utf-8"))
+
+
+@cache
+def _parsed(file: Path, text: str) -> dict[str, Any]:
+    """The contract in a file's text: a job asks for the same few many times."""
     try:
-        body = yaml.safe_load(file.read_text(encoding="utf-8"))
+        body = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise ContractError(f"{file}: not YAML: {error}") from error
     fault = jsonschema.exceptions.best_match(_validator().iter_errors(body))

@@ -122,6 +122,22 @@ def example() -> Findings:
         largest_clusters=largest,
         cluster_sizes=sizes,
         cluster_size_counts=counts,
+        quality=[
+            {
+                "table": "pairs",
+                "expectation": "left_is_below_right",
+                "severity": "error",
+                "success": True,
+                "observed": "",
+            },
+            {
+                "table": "snapshots",
+                "expectation": "nothing_was_quarantined",
+                "severity": "warning",
+                "success": False,
+                "observed": "3",
+            },
+        ],
         outliers=[
             {
                 "run": "2023-06-04",
@@ -180,6 +196,7 @@ def nothing(example: Findings) -> Findings:
         unknown_columns=(),
         quarantine_reasons={},
         quarantine_examples=[],
+        quality=[],
         epsilon={},
         curve_radius=none,
         curve_pairs=none,

@@ -58,6 +58,7 @@ class Findings:
         many clusters have each.
     outliers : the first rows of ``outliers`` by rank: rank, id, k_distance, k_distance_above, lof, degree,
         dimensions; every other key but run and is_noise is shown as a column of the source.
+    quality : rows of ``quality``: table, expectation, severity, success, observed; none: not checked.
 
     Raises
     ------
@@ -99,6 +100,7 @@ class Findings:
     cluster_sizes: NDArray[np.int64]
     cluster_size_counts: NDArray[np.int64]
     outliers: Sequence[Row]
+    quality: Sequence[Row]
 
     def __post_init__(self) -> None:
         n = len(self.map_points)
@@ -117,6 +119,12 @@ class Findings:
     def eps(self) -> float | None:
         """The run's distance threshold in the metric's unit."""
         return known(self.epsilon.get("eps"))
+
+    @property
+    def broken(self) -> list[Row]:
+        """The expectations that do not hold, errors first."""
+        found = [row for row in self.quality if not row["success"]]
+        return sorted(found, key=lambda row: (row["severity"], row["table"], row["expectation"]))
 
     @property
     def n_quarantined(self) -> int:

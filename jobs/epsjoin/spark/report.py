@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from epsjoin.errors import TableError
 from epsjoin.local.cluster import NOISE
 from epsjoin.records import VALUE
 from epsjoin.spark import tables
@@ -87,6 +89,7 @@ def gather(job: Job) -> dict[str, Any]:
         cluster_sizes=np.array([row["size"] for row in histogram], np.int64),
         cluster_size_counts=np.array([row["count"] for row in histogram], np.int64),
         outliers=_outliers(job, points, of_clusters),
+        quality=_quality(job),
     )
     clusters.unpersist()
     return gathered
@@ -195,6 +198,17 @@ def _quarantine(job: Job) -> dict[str, Any]:
         "quarantine_reasons": {row["kind"]: row["count"] for row in reasons.collect()},
         "quarantine_examples": [row.asDict() for row in examples.collect()],
     }
+
+
+def _quality(job: Job) -> list[dict[str, Any]]:
+    """What the gates found; nothing where this run has not passed any."""
+    with suppress(TableError):
+        rows = tables.read_small(job.lake, "quality", job.run).drop_columns(["run"])
+        return [
+            dict(row)
+            for row in rows.sort_by([("table", "ascending"), ("expectation", "ascending")]).to_pylist()
+        ]
+    return []
 
 
 def _counters(job: Job) -> dict[str, dict[str, float]]:

@@ -1,0 +1,273 @@
+"""Quality: whether the tables of a run are as their contracts say; Great Expectations looks."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pandas as pd
+from pyspark.sql import DataFrame
+
+from epsjoin.contract import Column, Rule, TableContract
+from epsjoin.errors import DataRefusedError
+from epsjoin.spark import tables
+from epsjoin.spark.job import Job, say
+
+if TYPE_CHECKING:
+    from great_expectations.core import ExpectationValidationResult
+    from great_expectations.expectations.expectation import Expectation
+
+STAGES = {
+    "input": ("snapshots", "quarantine", "points"),
+    "results": ("epsilon", "epsilon_curve", "join_plan", "replicas", "pairs", "clusters", "outliers"),
+}
+"""Tables by the time at which they are there; the rules of one may name those of the same time or before."""
+
+SPARK_TYPES = {
+    "string": "StringType",
+    "long": "LongType",
+    "int": "IntegerType",
+    "double": "DoubleType",
+    "boolean": "BooleanType",
+    "binary": "BinaryType",
+    "date": "DateType",
+    "timestamp": "TimestampType",
+}
+MOST_SHOWN = 3
+_SLICE = "epsjoin_slice"
+
+
+class Outcome(NamedTuple):
+    """One expectation: a row of ``quality`` (without run and table)."""
+
+    expectation: str
+    severity: str
+    success: bool
+    observed: str
+
+
+def check_quality(job: Job, stage: str) -> dict[str, float]:
+    """Look at the tables of a stage, one checkpoint each, and replace their slices of ``quality``.
+
+    Raises
+    ------
+    DataRefusedError
+        An expectation of severity error does not hold: the first, by table. All are in ``quality`` then.
+    TableError
+        A table of the stage has no slice of this run.
+
+    Notes
+    -----
+    Rules are SQL on views of the run's slices; a table is read by some ten scans.
+    """
+    known = [name for tables_ in STAGES.values() for name in tables_]
+    seen = known[: known.index(STAGES[stage][-1]) + 1]
+    frames = {name: tables.read(job.spark, job.lake, name, job.run) for name in seen}
+    for name, frame in frames.items():
+        frame.createOrReplaceTempView(name)
+    counters = {"expectations": 0.0, "warnings": 0.0, "errors": 0.0}
+    first = ""
+    for name in STAGES[stage]:
+        outcomes = validate(frames[name], job.lake.contract(name))
+        rows = tables.rows_of(job.lake, "quality", [{"table": name, **o._asdict()} for o in outcomes])
+        tables.write_slice(job.lake, "quality", job.run, rows, table=name)
+        for outcome in outcomes:
+            counters["expectations"] += 1
+            if not outcome.success:
+                counters[f"{outcome.severity}s"] += 1
+                sentence = f"{name}: {outcome.expectation} does not hold ({outcome.observed})"
+                say(f"quality: {outcome.severity}: {sentence}")
+                first = first or (sentence if outcome.severity == "error" else "")
+    for name in seen:
+        job.spark.catalog.dropTempView(name)
+    if first:
+        more = counters["errors"] - 1
+        raise DataRefusedError(f"{first}{f'; and {more:.0f} more' if more else ''}; quality has them all")
+    say(f"quality: {counters['expectations']:.0f} expectations hold, {counters['warnings']:.0f} warnings")
+    return counters
+
+
+def validate(frame: DataFrame, contract: TableContract) -> list[Outcome]:
+    """What a table's contract expects, and whether it is so, in the contract's order.
+
+    Parameters
+    ----------
+    frame : a slice of the table.
+    contract : its rules may name views of the session.
+    """
+    of_columns = look_at_columns(frame, contract)
+    if {(field.name, field.dataType.typeName()) for field in frame.schema} == {
+        (column.name, SPARK_TYPES[column.type].removesuffix("Type").lower()) for column in contract.columns
+    }:
+        return of_columns + look_at_rules(frame, contract)
+    not_asked = "not asked: the columns are not those of the contract"
+    return of_columns + [Outcome(r.name, r.severity, False, not_asked) for r in rules_of(contract)]
+
+
+def look_at_columns(frame: DataFrame, contract: TableContract) -> list[Outcome]:
+    """Whether columns, types, required values, ranges and values are those of the contract."""
+    return _look("add_spark", frame, list(column_expectations(contract)))
+
+
+def look_at_rules(frame: DataFrame, contract: TableContract) -> list[Outcome]:
+    """Whether the key tells rows apart and the rules hold; one query asks for all their numbers."""
+    rules = rules_of(contract)
+    return (
+        _look("add_pandas", _ask(frame, rules), [rule_expectation(rule) for rule in rules]) if rules else []
+    )
+
+
+def _look(engine: str, data: DataFrame | pd.DataFrame, expected: Sequence[Expected]) -> list[Outcome]:
+    """What a checkpoint says of a frame.
+
+    Examples of what breaks an expectation take a job each, so only a second look, if the first finds
+    something, asks for them.
+    """
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read when it is imported: never call home
+    import great_expectations as gx
+    from great_expectations.data_context.types.base import ProgressBarsConfig
+
+    context = gx.get_context(mode="ephemeral")
+    context.variables.progress_bars = ProgressBarsConfig(globally=False)
+    batch = getattr(context.data_sources, engine)(engine).add_dataframe_asset("slice")
+    batch = batch.add_batch_definition_whole_dataframe("whole")
+    suite = gx.ExpectationSuite(name="contract", expectations=[each.made for each in expected])
+    definition = gx.ValidationDefinition(name="slice", data=batch, suite=context.suites.add(suite))
+    context.validation_definitions.add(definition)
+    found: list[ExpectationValidationResult] = []
+    for name, result_format in (
+        ("first", {"result_format": "BOOLEAN_ONLY"}),
+        ("second", {"result_format": "BASIC", "partial_unexpected_count": MOST_SHOWN}),
+    ):
+        checkpoint = gx.Checkpoint(
+            name=name, validation_definitions=[definition], result_format=result_format
+        )
+        result = context.checkpoints.add(checkpoint).run(batch_parameters={"dataframe": data})
+        (of_definition,) = result.run_results.values()
+        found = list(of_definition.results)
+        if result.success:
+            break
+    by_name = {_meta(each)["name"]: each for each in found}
+    return [
+        Outcome(each.name, each.severity, bool(by_name[each.name].success), _observed(by_name[each.name]))
+        for each in expected
+    ]
+
+
+def _ask(frame: DataFrame, rules: Sequence[Rule]) -> pd.DataFrame:
+    """One row with the number that each rule's query gives; infinity where it gives none."""
+    frame.createOrReplaceTempView(_SLICE)
+    asked = ", ".join(f"({rule.query.replace('${object}', _SLICE)}) AS `{rule.name}`" for rule in rules)
+    row = frame.sparkSession.sql(f"SELECT {asked}").first()
+    frame.sparkSession.catalog.dropTempView(_SLICE)
+    numbers = {} if row is None else row.asDict()
+    return pd.DataFrame([{name: math.inf if n is None else float(n) for name, n in numbers.items()}])
+
+
+def _meta(result: ExpectationValidationResult) -> dict[str, Any]:
+    return (result.expectation_config and result.expectation_config.meta) or {}
+
+
+class Expected(NamedTuple):
+    """An expectation of a contract, and what Great Expectations calls it."""
+
+    name: str
+    severity: str
+    made: Expectation
+
+
+def rules_of(contract: TableContract) -> list[Rule]:
+    """The rules of a contract; that rows differ in its key comes first."""
+    key = [name for name in contract.key if name not in contract.partitioned]
+    if not key:
+        return list(contract.rules)
+    names = ", ".join(f"`{name}`" for name in key)
+    twice = f"SELECT COUNT(*) FROM (SELECT 1 FROM ${{object}} GROUP BY {names} HAVING COUNT(*) > 1)"  # noqa: S608 - names of a contract
+    once = Rule(f"rows differ in {', '.join(key)}", twice, 0.0, "error")
+    return [once, *contract.rules]
+
+
+def rule_expectation(rule: Rule) -> Expected:
+    """What is expected of the number that a rule's query gives."""
+    return _expected(
+        rule.name,
+        "ColumnValuesToBeBetween",
+        rule.severity,
+        column=rule.name,
+        min_value=rule.must_be,
+        max_value=rule.must_be,
+    )
+
+
+def column_expectations(contract: TableContract) -> Iterator[Expected]:
+    """What a contract expects of its columns: names, types, required values, ranges, values."""
+    columns = contract.columns
+    names = [column.name for column in columns]
+    yield _expected(
+        "columns are those of the contract", "TableColumnsToMatchSet", column_set=names, exact_match=True
+    )
+    for column in columns:
+        yield _expected(
+            f"{column.name} is of type {column.type}",
+            "ColumnValuesToBeOfType",
+            column=column.name,
+            type_=SPARK_TYPES[column.type],
+        )
+    for column in columns:
+        if column.required:
+            yield _expected(f"{column.name} is never missing", "ColumnValuesToNotBeNull", column=column.name)
+        if column.minimum is not None or column.maximum is not None:
+            yield _expected(
+                f"{column.name} is {_range(column)}",
+                "ColumnValuesToBeBetween",
+                column=column.name,
+                min_value=column.minimum,
+                max_value=column.maximum,
+            )
+        if column.values:
+            yield _expected(
+                f"{column.name} is one of {', '.join(column.values)}",
+                "ColumnValuesToBeInSet",
+                column=column.name,
+                value_set=list(column.values),
+            )
+
+
+def _expected(name: str, kind: str, severity: str = "error", **arguments: Any) -> Expected:
+    import great_expectations.expectations as library
+
+    made = getattr(library, f"Expect{kind}")(
+        **arguments, meta={"name": name}, severity="critical" if severity == "error" else "warning"
+    )
+    return Expected(name, severity, made)
+
+
+def _range(column: Column) -> str:
+    if column.maximum is None:
+        return f"at least {column.minimum:g}"
+    if column.minimum is None:
+        return f"at most {column.maximum:g}"
+    return f"from {column.minimum:g} to {column.maximum:g}"
+
+
+def _observed(found: Any) -> str:
+    """What an expectation found, in a few words; empty where it holds."""
+    if found.success:
+        return ""
+    error = found.exception_info or {}
+    messages = [error.get("exception_message")] + [
+        each.get("exception_message") for each in error.values() if isinstance(each, dict)
+    ]
+    for message in messages:
+        if message:
+            return " ".join(str(message).split())[:300]
+    result = found.result
+    if result.get("unexpected_count"):
+        examples = [str(value) for value in result.get("partial_unexpected_list", [])[:MOST_SHOWN]]
+        if result.get("element_count") == 1 and examples:  # a rule's number
+            return examples[0].removesuffix(".0")
+        shown = f", such as {', '.join(examples)}" if any(example != "None" for example in examples) else ""
+        return f"{result['unexpected_count']:,} rows{shown}"
+    return str(result.get("observed_value", ""))[:300]

@@ -1,0 +1,196 @@
+"""Quality gates: what a run leaves passes; every expectation of every contract finds what breaks it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from conftest import RUN, JobMaker, coordinate, key
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from epsjoin.contract import Column as Contracted
+from epsjoin.errors import DataRefusedError
+from epsjoin.spark import tables
+from epsjoin.spark.cluster import find_clusters
+from epsjoin.spark.fit_epsilon import choose_epsilon
+from epsjoin.spark.ingest import ingest
+from epsjoin.spark.job import Job
+from epsjoin.spark.merge_join import join_parts
+from epsjoin.spark.outliers import score_outliers
+from epsjoin.spark.quality import (
+    STAGES,
+    Outcome,
+    check_quality,
+    column_expectations,
+    look_at_rules,
+    rules_of,
+    validate,
+)
+from epsjoin.spark.replicate import write_replicas
+
+STEPS = (ingest, choose_epsilon, write_replicas, join_parts, find_clusters, score_outliers)
+TABLES = [name for stage in STAGES.values() for name in stage]
+ROWS = "id,x,y\n" + "".join(f"{i},{i % 12}.5,{i // 12 % 3}\n" for i in range(60)) + "60,40,40\n61,n/a,0\n"
+Frames = dict[str, DataFrame]
+
+
+@pytest.fixture
+def job(make_job: JobMaker, tmp_path: Any) -> Job:
+    """A run with clusters of all roles, noise, and a quarantined row."""
+    (tmp_path / "snapshot.csv").write_text(ROWS)
+    params = {"eps": 1.0, "min_pts": 9, "lof_k": 3}
+    made = make_job(
+        [key(), coordinate("x"), coordinate("y")], params=params, max_quarantine_share=0.5, interval="day"
+    )
+    for step in STEPS:
+        step(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def broken_by() -> dict[tuple[str, str], Callable[[Frames], DataFrame]]:
+    """Of every rule of a contract: the table with something in it that breaks the rule."""
+
+    def where(name: str, condition: Column, column: str, value: Any) -> Callable[[Frames], DataFrame]:
+        def change(frames: Frames) -> DataFrame:
+            new = value if isinstance(value, Column) else F.lit(value)
+            return frames[name].withColumn(column, F.when(condition, new).otherwise(F.col(column)))
+
+        return change
+
+    def without(name: str, condition: str) -> Callable[[Frames], DataFrame]:
+        return lambda frames: frames[name].where(f"NOT ({condition})")
+
+    def also(name: str, **values: Any) -> Callable[[Frames], DataFrame]:
+        def add(frames: Frames) -> DataFrame:
+            row = frames[name].limit(1)
+            for column, value in values.items():
+                row = row.withColumn(column, F.lit(value).cast(frames[name].schema[column].dataType))
+            return frames[name].unionByName(row)
+
+        return add
+
+    always, first = F.lit(True), F.col("id") == 0
+    return {
+        ("snapshots", "rows_add_up"): where("snapshots", always, "rows_read", F.col("rows_read") + 1),
+        ("snapshots", "quarantine_has_what_was_put_there"): where(
+            "snapshots", always, "rows_quarantined", F.col("rows_quarantined") + 1
+        ),
+        ("snapshots", "nothing_was_quarantined"): lambda frames: frames["snapshots"],
+        ("points", "points_has_what_was_read"): without("points", "id = 0"),
+        ("points", "there_are_points"): without("points", "true"),
+        ("epsilon", "one_row"): also("epsilon"),
+        ("epsilon", "all_points_were_counted"): where("epsilon", always, "n_points", F.col("n_points") - 1),
+        ("epsilon", "the_fit_is_straight"): where("epsilon", always, "r_squared", 0.5),
+        ("join_plan", "one_row"): also("join_plan"),
+        ("join_plan", "eps_is_that_of_epsilon"): where("join_plan", always, "eps", 1.5),
+        ("join_plan", "pairs_are_as_expected"): where("join_plan", always, "expected_pairs", 1e6),
+        ("replicas", "every_point_has_a_row"): without("replicas", "id = 7"),
+        ("replicas", "every_row_is_a_point"): where("replicas", first, "id", -7),
+        ("pairs", "left_is_below_right"): also("pairs", left_id=9, right_id=8),
+        ("pairs", "distance_is_within_eps"): also("pairs", distance=1.001),
+        ("pairs", "left_is_a_point"): also("pairs", left_id=-9),
+        ("pairs", "right_is_a_point"): also("pairs", right_id=1000),
+        ("clusters", "every_point_has_a_label"): without("clusters", "id = 60"),
+        ("clusters", "every_label_is_of_a_point"): also("clusters", id=1000, degree=1),
+        ("clusters", "degree_is_the_number_of_pairs"): where(
+            "clusters", first, "degree", F.col("degree") + 1
+        ),
+        ("clusters", "noise_is_in_no_cluster"): where("clusters", F.col("id") == 60, "cluster_id", 5),
+        ("clusters", "core_points_have_more_pairs_than_others"): where(
+            "clusters", F.col("role") == "core", "degree", 2
+        ),
+        ("clusters", "a_cluster_is_named_by_a_core_point_of_its_own"): where(
+            "clusters", F.col("role") == "core", "cluster_id", 60
+        ),
+        ("clusters", "not_all_points_are_in_one_cluster"): where("clusters", always, "cluster_id", 1),
+        ("outliers", "every_point_has_a_score"): without("outliers", "id = 60"),
+        ("outliers", "ranks_are_one_to_n"): where("outliers", F.col("rank") == 3, "rank", 4),
+        ("outliers", "noise_is_that_of_clusters"): where("outliers", first, "degree", F.col("degree") + 1),
+        ("outliers", "a_distance_is_known_or_bounded"): where(
+            "outliers", always, "k_distance_above", F.lit(None).cast("double")
+        ),
+    }
+
+
+def frames_of(job: Job) -> Iterator[tuple[str, DataFrame]]:
+    for name in TABLES:
+        frame = tables.read(job.spark, job.lake, name, RUN)
+        frame.createOrReplaceTempView(name)
+        yield name, frame
+
+
+def failing(outcomes: list[Outcome]) -> set[str]:
+    return {outcome.expectation for outcome in outcomes if not outcome.success}
+
+
+def test_gates__pass_what_a_run_leaves(job: Job) -> None:
+    counters = {stage: check_quality(job, stage) for stage in STAGES}
+    assert [found["errors"] for found in counters.values()] == [0, 0]
+    assert counters["input"]["warnings"] == 1
+    rows = tables.read_small(job.lake, "quality", RUN).to_pylist()
+    assert {row["table"] for row in rows} == set(TABLES), "the second stage leaves the first one's slices"
+    assert len(rows) == sum(found["expectations"] for found in counters.values())
+    warnings = [(row["expectation"], row["severity"], row["observed"]) for row in rows if not row["success"]]
+    assert warnings == [("nothing_was_quarantined", "warning", "1")]
+
+
+def test_gates__stop_the_run_on_an_error_that_is_in_the_table_then(job: Job) -> None:
+    pairs = tables.read_small(job.lake, "pairs", RUN, ["left_id", "right_id", "distance"])
+    doubled = pairs.slice(0, 2)
+    tables.write_slice(job.lake, "pairs", RUN, pa.concat_tables([pairs, doubled]))
+    with pytest.raises(
+        DataRefusedError, match=r"pairs: rows differ in left_id, right_id does not hold \(2\)"
+    ):
+        check_quality(job, "results")
+    rows = tables.read_small(job.lake, "quality", RUN).to_pylist()
+    broken = {(row["table"], row["expectation"]) for row in rows if not row["success"]}
+    assert ("pairs", "rows differ in left_id, right_id") in broken
+    assert ("clusters", "degree_is_the_number_of_pairs") in broken
+    assert {row["table"] for row in rows} == set(STAGES["results"]), "the tables after it were looked at, too"
+
+
+def test_rules__each_finds_what_breaks_it(
+    job: Job, broken_by: dict[tuple[str, str], Callable[[Frames], DataFrame]]
+) -> None:
+    frames = dict(frames_of(job))
+    contracts = {name: job.lake.contract(name) for name in TABLES}
+    rules = {(name, rule.name) for name, contract in contracts.items() for rule in contract.rules}
+    assert set(broken_by) == rules, "every rule has its broken table"
+    for (name, rule), change in broken_by.items():
+        assert rule in failing(look_at_rules(change(frames), contracts[name])), f"{name}: {rule}"
+
+
+@pytest.mark.parametrize("name", [*TABLES, "quality", "job_metrics"])
+def test_columns__each_expectation_finds_what_breaks_it(
+    make_job: JobMaker, spark: SparkSession, name: str
+) -> None:
+    """The same key twice, values out of range, other values, missing ones; then other columns and types."""
+    lake = make_job([key(), coordinate("x")]).lake
+    contract = replace(lake.contract(name), rules=())
+    kinds = {column.name: tables.ddl([column]).split()[-1] for column in lake.schema(name)}
+    odd = spark.range(2).select(*(_odd(c).cast(kinds[c.name]).alias(c.name) for c in contract.columns))
+    missing = spark.range(1).select(*(F.lit(None).cast(k).alias(n) for n, k in kinds.items()))
+    found = failing(validate(odd.union(missing), contract))
+    others = missing.select(
+        *(F.lit(None).cast("decimal(5,2)").alias(n) for n in kinds), F.lit(1).alias("more")
+    )
+    outcomes = validate(others, contract)
+    assert all(
+        o.observed.startswith("not asked") for o in outcomes if o.expectation.startswith("rows differ")
+    )
+    found |= failing(outcomes)
+    of_columns = {each.name for each in column_expectations(contract)}
+    assert found == of_columns | {rule.name for rule in rules_of(contract)}
+
+
+def _odd(column: Contracted) -> Column:
+    if column.values:
+        return F.lit("another")
+    if column.minimum is not None:
+        return F.lit(column.minimum - 1)
+    return F.lit(column.maximum + 1) if column.maximum is not None else F.lit("0")
