@@ -11,6 +11,7 @@ from epsjoin.errors import EpsjoinError
 
 USAGE = """usage: epsjoin COMMAND ...
 
+  contract  contract new FILE: a first contract of a data set, from one of its files
   estimate  what a join would give and cost, before it runs: pairs, memory, time, a suggested eps
   show      what a run found, as a few lines
   verify    whether a run's stored pairs and clusters are right, by brute force on random points (a Spark job)
@@ -18,7 +19,7 @@ USAGE = """usage: epsjoin COMMAND ...
 
 epsjoin COMMAND --help says more.
 """
-MODULES = {"estimate": "epsjoin.forecast", "show": "epsjoin.show"}
+MODULES = {"contract": "epsjoin.draft", "estimate": "epsjoin.forecast", "show": "epsjoin.show"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

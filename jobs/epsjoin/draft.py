@@ -1,0 +1,204 @@
+"""A first contract of a data set from one of its files: ``epsjoin contract new``."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.json as pajson
+import pyarrow.parquet as pq
+import yaml
+
+from epsjoin.contract import NAME, RESERVED, load_source
+from epsjoin.errors import ArgumentError, DataRefusedError
+
+PROJECT = Path(__file__).resolve().parents[2]
+LOOKED_AT = 100_000
+"""Rows whose values decide; a file may have more."""
+
+FORMATS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
+_LATITUDE = re.compile(r"lat(itude)?(_deg(rees)?)?", re.IGNORECASE)
+_LONGITUDE = re.compile(r"(lon|lng|long)(itude)?(_deg(rees)?)?", re.IGNORECASE)
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Draft a contract and write it, or print it."""
+    parser = argparse.ArgumentParser(prog="epsjoin contract", description="Contracts of data sets.")
+    new = parser.add_subparsers(dest="what", required=True).add_parser(
+        "new", help="draft a contract from a file", description="Draft a contract from a file."
+    )
+    new.add_argument("file", type=Path, help="CSV, JSON lines or Parquet, .gz allowed")
+    new.add_argument("--name", help="of the data set: lower-case letters, digits, _ (default: the file's)")
+    new.add_argument("--to", type=Path, help="folder to write <name>.odcs.yaml into (default: it is printed)")
+    arguments = parser.parse_args(argv)
+    name = arguments.name or _name_of(arguments.file)
+    text = draft(arguments.file, name)
+    if arguments.to is None:
+        print(text, end="")
+        return 0
+    file = arguments.to / f"{name}.odcs.yaml"
+    try:
+        with file.open("x", encoding="utf-8") as handle:
+            handle.write(text)
+    except OSError as error:
+        raise ArgumentError(f"--to: {file} is not written: {error.strerror}") from error
+    print(f"{file}: read it, correct what was guessed, then add dags/{name}.py", file=sys.stderr)
+    return 0
+
+
+def draft(file: Path, name: str) -> str:
+    """A contract of a data set of such files, as YAML that :func:`epsjoin.contract.load_source` takes.
+
+    Guessed are: types and which columns are never empty, by the first ``LOOKED_AT`` rows; the key, by its
+    name and by being there once; the coordinates, by names such as lat and lon, otherwise all numbers that
+    are no key. What was guessed is said in comments.
+
+    Parameters
+    ----------
+    file : one snapshot; a date in its name makes the contract's path one for all dates.
+    name : of the data set.
+
+    Raises
+    ------
+    ArgumentError
+        No such file; a format that is not known; the name cannot be that of a data set.
+    DataRefusedError
+        It cannot be read; it has no column that could be a coordinate.
+    """
+    rows, format_ = _read(file)
+    usable = [c for c in rows.column_names if NAME.fullmatch(c) and (c == "id" or c not in RESERVED)]
+    types = {c: _type_of(rows.schema.field(c).type) for c in usable}
+    key = _key_of(rows, types)
+    roles = _roles_of(types, key)
+    if not roles:
+        raise DataRefusedError(f"{file}: no column holds numbers that could be coordinates")
+    is_map = "latitude" in roles.values()
+    path = _DATE.sub("{date}", _below_project(file))
+    properties = []
+    for column in usable:
+        body: dict[str, Any] = {"name": column, "logicalType": types[column]}
+        if column == key:
+            body |= {"primaryKey": True}
+        if column == key or column in roles or rows[column].null_count == 0:
+            body |= {"required": True}
+        body |= {"description": f"{column}."}
+        if column in roles:
+            body |= {"customProperties": [{"property": "role", "value": roles[column]}]}
+        properties.append(body)
+    custom: dict[str, Any] = {"interval": "day", "metric": "haversine" if is_map else "euclidean"}
+    if is_map:
+        custom["unit"] = "km"
+    custom |= {"max_quarantine_share": 0.01, "defaults": {"min_pts": 5, "neighbours": 5}}
+    contract = {
+        "apiVersion": "v3.1.0",
+        "kind": "DataContract",
+        "id": f"epsjoin.source.{name}",
+        "name": name,
+        "version": "1.0.0",
+        "status": "draft",
+        "servers": [{"server": "snapshots", "type": "local", "path": path, "format": format_}],
+        "customProperties": [{"property": p, "value": v} for p, v in custom.items()],
+        "schema": [{"name": name, "logicalType": "object", "physicalType": "file", "properties": properties}],
+    }
+    text = _comments(rows, usable, key, roles, path) + yaml.safe_dump(contract, sort_keys=False, width=110)
+    with tempfile.TemporaryDirectory() as scratch:
+        Path(scratch, f"{name}.odcs.yaml").write_text(text, encoding="utf-8")
+        load_source(Path(scratch), name)  # a draft that the jobs refuse would be of no use
+    return text
+
+
+def _comments(rows: pa.Table, usable: list[str], key: str | None, roles: dict[str, str], path: str) -> str:
+    lines = [f"Drafted from {len(rows):,} rows. Check what was guessed:"]
+    lines.append(f"- key: {key or 'none; a record is known by its place in the file'}")
+    lines.append(f"- coordinates: {', '.join(roles)}")
+    lines.append("- interval, metric, min_pts and neighbours (or eps): customProperties")
+    if "{date}" in path:
+        lines.append("- path: {date} stands for the date of a snapshot")
+    left_out = [column for column in rows.column_names if column not in usable]
+    if left_out:
+        lines.append(f"- left out, their names cannot be columns here: {', '.join(map(repr, left_out))}")
+    return "".join(f"# {line}\n" for line in lines)
+
+
+def _read(file: Path) -> tuple[pa.Table, str]:
+    """The first rows of a file, and its format."""
+    suffixes = [suffix for suffix in file.suffixes if suffix != ".gz"]
+    format_ = FORMATS.get(suffixes[-1].lower() if suffixes else "")
+    if format_ is None:
+        raise ArgumentError(f"{file}: the name must end with one of {', '.join(FORMATS)}, .gz may follow")
+    if not file.is_file():
+        raise ArgumentError(f"{file}: no such file")
+    try:
+        if format_ == "parquet":
+            with pq.ParquetFile(file) as parquet:
+                batch = next(parquet.iter_batches(LOOKED_AT), None)
+                rows = pa.Table.from_batches([] if batch is None else [batch], parquet.schema_arrow)
+        elif format_ == "csv":
+            with pa.input_stream(file) as stream:
+                rows = pacsv.read_csv(
+                    stream,
+                    parse_options=pacsv.ParseOptions(newlines_in_values=True),
+                    convert_options=pacsv.ConvertOptions(strings_can_be_null=True),
+                )
+        else:
+            with pa.input_stream(file) as stream:
+                rows = pajson.read_json(stream)
+    except (OSError, pa.ArrowException) as error:
+        raise DataRefusedError(f"{file}: cannot be read: {' '.join(str(error).split())}") from error
+    return rows.slice(0, LOOKED_AT), format_
+
+
+def _type_of(kind: pa.DataType) -> str:
+    if pa.types.is_integer(kind):
+        return "integer"
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "number"
+    if pa.types.is_boolean(kind):
+        return "boolean"
+    if pa.types.is_date(kind):
+        return "date"
+    return "timestamp" if pa.types.is_timestamp(kind) else "string"
+
+
+def _key_of(rows: pa.Table, types: dict[str, str]) -> str | None:
+    """The first column that could tell rows apart, one whose name says so before others."""
+    candidates = [c for c, kind in types.items() if kind in ("integer", "string")]
+    named = [c for c in candidates if re.search(r"(^|_)(id|key|code|uuid)$", c, re.IGNORECASE)]
+    for column in (*named, *(c for c in candidates if types[c] == "string" or c == candidates[0])):
+        values = rows[column]
+        if len(rows) and not values.null_count and pc.count_distinct(values).as_py() == len(rows):
+            return column
+    return None
+
+
+def _roles_of(types: dict[str, str], key: str | None) -> dict[str, str]:
+    numbers = [c for c, kind in types.items() if kind == "number" and c != key]
+    integers = [c for c, kind in types.items() if kind == "integer" and c != key]
+    places = {}
+    for role, pattern in (("latitude", _LATITUDE), ("longitude", _LONGITUDE)):
+        for column in (*numbers, *integers):
+            if pattern.fullmatch(column):
+                places[column] = role
+                break
+    if len(places) == 2:
+        return places
+    return dict.fromkeys(numbers or integers, "coordinate")
+
+
+def _name_of(file: Path) -> str:
+    words = re.sub(r"[^a-z0-9]+", "_", _DATE.sub("", file.name.split(".")[0]).lower()).strip("_")
+    return words if re.match(r"[a-z]", words) else f"set_{words}".strip("_")
+
+
+def _below_project(file: Path) -> str:
+    whole = file.resolve()
+    return str(whole.relative_to(PROJECT)) if whole.is_relative_to(PROJECT) else str(whole)
