@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from epsjoin.report import canvas, page
+from epsjoin.report import canvas, page, summary
 from epsjoin.report.findings import Findings
 
 REPOSITORY = Path(__file__).parents[2]
@@ -270,12 +270,14 @@ def test_page__stays_below_two_megabytes_with_fifty_thousand_points(example: Fin
     assert "50,000 of 5,000,000 points" in Reader(found).words
 
 
-def test_write_report__writes_the_page_and_three_pictures(mapless: Findings, tmp_path: Path) -> None:
+def test_write_report__writes_page_pictures_and_summary(mapless: Findings, tmp_path: Path) -> None:
     folder = tmp_path / "new" / "reports"
     files = page.write_report(mapless, folder)
-    assert [file.name for file in files] == ["report.html", "clusters.png", "pair_count.png", "cost.png"]
+    pictures = ["clusters.png", "pair_count.png", "cost.png"]
+    assert [file.name for file in files] == ["report.html", *pictures, "run.json"]
     assert files[0].read_bytes() == page.render(mapless).encode()
-    for file in files[1:]:
+    assert files[-1].read_bytes() == summary.to_json(mapless).encode()
+    for file in files[1:-1]:
         body = file.read_bytes()
         assert body.startswith(b"\x89PNG\r\n\x1a\n")
         assert struct.unpack(">I", body[16:20]) == (canvas.PNG_WIDTH,)

@@ -14,7 +14,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from epsjoin.report import canvas, plots, words
+from epsjoin.report import canvas, plots, summary, words
 from epsjoin.report.findings import Findings, Row, known
 
 STEPS = ("ingest", "fit_epsilon", "replicate", "merge_join", "cluster", "outliers", "quality", "report")
@@ -60,11 +60,11 @@ def render(findings: Findings) -> str:
 
 
 def write_report(findings: Findings, folder: Path) -> list[Path]:
-    """Write report.html and clusters.png, pair_count.png, cost.png into ``folder``, which is made if missing.
+    """Write report.html, clusters.png, pair_count.png, cost.png and run.json, the run at a glance.
 
     Returns
     -------
-    The files in that order; what stood there under these names is replaced.
+    The files in that order. ``folder`` is made if missing; what stood there under these names is replaced.
     """
     folder.mkdir(parents=True, exist_ok=True)
     files = [folder / "report.html"]
@@ -76,6 +76,8 @@ def write_report(findings: Findings, folder: Path) -> list[Path]:
     ):
         files.append(folder / name)
         files[-1].write_bytes(canvas.to_png(plot(findings)))
+    files.append(folder / "run.json")
+    files[-1].write_text(summary.to_json(findings), encoding="utf-8", newline="\n")
     return files
 
 

@@ -15,7 +15,7 @@ from epsjoin.spark.report import gather
 
 
 def publish(job: Job) -> dict[str, float]:
-    """Write the run's report page and pictures to ``reports/run=<run>`` beside the tables.
+    """Write the run's report page, pictures and ``run.json`` to ``reports/run=<run>`` beside the tables.
 
     Raises
     ------

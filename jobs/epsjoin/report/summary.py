@@ -1,0 +1,44 @@
+"""A run at a glance: the few numbers that a list of runs shows, as a small JSON file beside the page."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from epsjoin.report.findings import Findings
+
+
+def summarise(findings: Findings) -> dict[str, Any]:
+    """Pick what a list shows of a run.
+
+    Returns
+    -------
+    dataset, title, run, eps, unit, points, pairs, clusters; noise_share: from 0 to 1, ``None`` without
+    points; quality: how many expectations are held, and how many are broken by severity (warnings, errors);
+    ``None`` where the tables were not checked.
+    """
+    quality = None
+    if findings.quality:
+        broken = [row["severity"] for row in findings.broken]
+        quality = {
+            "held": len(findings.quality) - len(broken),
+            "warnings": broken.count("warning"),
+            "errors": broken.count("error"),
+        }
+    return {
+        "dataset": findings.dataset,
+        "title": findings.title,
+        "run": findings.run,
+        "eps": findings.eps,
+        "unit": findings.unit,
+        "points": findings.n_points,
+        "pairs": findings.n_pairs,
+        "clusters": findings.n_clusters,
+        "noise_share": findings.n_noise / findings.n_points if findings.n_points else None,
+        "quality": quality,
+    }
+
+
+def to_json(findings: Findings) -> str:
+    """Write the summary as JSON, keys sorted: the same findings give the same bytes."""
+    return json.dumps(summarise(findings), sort_keys=True, indent=2, allow_nan=False) + "\n"

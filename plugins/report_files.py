@@ -1,0 +1,145 @@
+"""The files that the report job writes into the lake: which there are, and what is in them.
+
+Names come from a URL. They are matched against strict patterns before they touch a path, only the names of
+a report's files are known, and a link inside the lake is not followed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from lake import lake_uri
+
+DATA_SET = re.compile(r"[a-z][a-z0-9_]{0,249}")
+"""Names of data sets; Airflow's DAG ids have at most 250 characters."""
+
+RUN = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+PAGE, SUMMARY = "report.html", "run.json"
+
+MEDIA_TYPES = {
+    PAGE: "text/html; charset=utf-8",
+    SUMMARY: "application/json",
+    "clusters.png": "image/png",
+    "pair_count.png": "image/png",
+    "cost.png": "image/png",
+}
+"""The files of a report, as ``epsjoin.report.page.write_report`` names them."""
+
+_PROVIDERS = {
+    "s3": "apache-airflow-providers-amazon[s3fs]",
+    "s3a": "apache-airflow-providers-amazon[s3fs]",
+    "gs": "apache-airflow-providers-google",
+    "abfs": "apache-airflow-providers-microsoft-azure",
+    "abfss": "apache-airflow-providers-microsoft-azure",
+}
+
+
+class LakeError(Exception):
+    """The lake cannot be read from here; the message says what to do about it."""
+
+
+def runs(data_set: str) -> list[str]:
+    """List the runs of a data set that have a folder among its reports, newest first.
+
+    Raises
+    ------
+    LakeError
+        The lake cannot be read.
+    """
+    folder = _place(data_set)
+    if folder is None:
+        return []
+    try:
+        names = [entry.name for entry in folder.iterdir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise _unreadable(error) from error
+    found = (name.removeprefix("run=") for name in names if name.startswith("run="))
+    return sorted((run for run in found if RUN.fullmatch(run)), reverse=True)
+
+
+def read(data_set: str, run: str, name: str) -> bytes | None:
+    """Read a file of a run's report; ``None`` where there is none, or no such name can be.
+
+    Raises
+    ------
+    LakeError
+        The lake cannot be read.
+    """
+    if not RUN.fullmatch(run) or name not in MEDIA_TYPES:
+        return None
+    file = _place(data_set, f"run={run}", name)
+    try:
+        content: bytes | None = file.read_bytes() if file is not None and file.is_file() else None
+    except OSError as error:
+        raise _unreadable(error) from error
+    return content
+
+
+def summary(data_set: str, run: str) -> dict[str, Any]:
+    """Read what a run is at a glance; empty where no summary was written, or it is damaged.
+
+    Raises
+    ------
+    LakeError
+        The lake cannot be read.
+    """
+    try:
+        found = json.loads(read(data_set, run, SUMMARY) or b"{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _place(data_set: str, *names: str) -> Any:
+    """Find a file or folder of a data set's reports; ``None`` where the way to it leads over a link.
+
+    Returns
+    -------
+    A ``Path`` in a local lake, else an ``ObjectStoragePath``, which has the same methods.
+    """
+    if not DATA_SET.fullmatch(data_set):
+        return None
+    uri = lake_uri()
+    url = urlsplit(uri)
+    if "://" not in uri:
+        raise LakeError(f"EPSJOIN_LAKE must be a URI such as file:///data/lake, not {uri!r}.")
+    if url.scheme in ("file", "local"):
+        # The lake itself may be a link. Below it nothing is one: what is there was written by jobs.
+        place = Path(unquote(url.path)).resolve().joinpath(data_set, "reports", *names)
+        return place if _is_itself(place) else None
+    return _object_storage(uri, url.scheme).joinpath(data_set, "reports", *names)
+
+
+def _is_itself(path: Path) -> bool:
+    try:
+        return path.resolve() == path
+    except RuntimeError:  # a link to itself
+        return False
+
+
+def _object_storage(uri: str, scheme: str) -> Any:
+    # hundreds of modules, of no use to a local lake
+    from airflow.sdk import ObjectStoragePath
+    from airflow.sdk.io import has_fs
+
+    if not has_fs(scheme):
+        provider = _PROVIDERS.get(scheme, "the Airflow provider whose file system has this scheme")
+        raise LakeError(
+            f"The lake lies in {scheme}://, which Airflow cannot read here; install {provider} where its API "
+            "server runs, beside the credentials that the jobs have."
+        )
+    return ObjectStoragePath(uri)
+
+
+def _unreadable(error: OSError) -> LakeError:
+    return LakeError(
+        f"The lake cannot be read: {error.strerror or type(error).__name__}. Look at EPSJOIN_LAKE and at the "
+        "rights of the user that Airflow's API server runs as."
+    )

@@ -1,0 +1,215 @@
+"""The pages that show reports inside Airflow: a list of all runs, a run's report, and its pictures.
+
+Whoever may read a DAG's runs may read its reports, nobody else; the look of a page is in
+``report_pages.html.j2``. Nothing is written anywhere.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple, TypeGuard
+
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
+from airflow.api_fastapi.common.db.common import SessionDep
+from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
+from airflow.models.dag import DagTag
+from airflow.models.dagrun import DagRun
+from fastapi import Depends, FastAPI, HTTPException, Request, Response
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from sqlalchemy import select
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException as StarletteHTTPException
+
+import report_files
+from lake import TAG
+from report_files import LakeError
+
+MOST_RUNS = 100
+"""Runs of a data set that the list shows: each is a file to read."""
+
+HEADERS = {
+    # A report is one file with its style and pictures inside. Scripts are in none of our pages.
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+"""On every answer."""
+
+
+class DataSet(NamedTuple):
+    """What the list shows of a data set.
+
+    Parameters
+    ----------
+    name, title : as in its contract; the title as the newest run has it.
+    n_runs : runs that have a report, listed or not.
+    rows : run and its summary, newest first.
+    """
+
+    name: str
+    title: str
+    n_runs: int
+    rows: list[tuple[str, dict[str, Any]]]
+
+
+class Pages(FastAPI):
+    """The application; its headers are set here, since a middleware does not see every answer (500)."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer one request."""
+
+        async def send_with_headers(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        await super().__call__(scope, receive, send_with_headers)
+
+
+def may_read_runs(request: Request, user: GetUserDep) -> None:
+    """Let in who may read the runs of the DAG that the path names, or runs at all where it names none.
+
+    The check that Airflow's own routes for DAG runs make: a report says no less than logs and XComs of its
+    run, so the right to see the API's documentation (``AccessView.DOCS``) would be too little.
+    """
+    dag_id = request.path_params.get("dag_id")
+    if dag_id is not None and not report_files.DATA_SET.fullmatch(dag_id):
+        raise _none_of_ours(dag_id)
+    requires_access_dag("GET", DagAccessEntity.RUN, dag_id)(request, user)
+
+
+app = Pages(
+    title="Reports of the runs",
+    dependencies=[Depends(may_read_runs)],
+    # these routes of FastAPI's would be open to all
+    openapi_url=None,
+)
+
+
+@app.get("/")
+def list_of_runs(user: GetUserDep, session: SessionDep) -> HTMLResponse:
+    """Show the data sets whose DAGs the user may read, with their runs; the newest first."""
+    readable = get_auth_manager().get_authorized_dag_ids(user=user, method="GET", session=session)
+    ours = session.scalars(select(DagTag.dag_id).where(DagTag.name == TAG))
+    data_sets = []
+    for name in sorted(readable.intersection(ours)):
+        runs = report_files.runs(name)
+        if not runs:
+            continue
+        rows = [(run, report_files.summary(name, run)) for run in runs[:MOST_RUNS]]
+        data_sets.append(DataSet(name, str(rows[0][1].get("title") or name), len(runs), rows))
+    data_sets.sort(key=lambda data_set: data_set.rows[0][0], reverse=True)
+    return HTMLResponse(_render(heading="Reports", data_sets=data_sets))
+
+
+@app.get("/runs/{dag_id}/{run_id}")
+def report_of_dag_run(dag_id: str, run_id: str, session: SessionDep) -> Response:
+    """Show the report of a DAG run, which is that of the run's logical date."""
+    if session.scalar(select(DagTag.name).where(DagTag.dag_id == dag_id, DagTag.name == TAG)) is None:
+        raise _none_of_ours(dag_id)
+    found = None
+    if run_id.isprintable():  # databases refuse some of the other characters
+        dag_run = select(DagRun.logical_date).where(DagRun.dag_id == dag_id, DagRun.run_id == run_id)
+        found = session.execute(dag_run).one_or_none()
+    if found is None:
+        raise HTTPException(404, f"{dag_id} has no run {run_id}.")
+    if found.logical_date is None:
+        raise HTTPException(
+            404,
+            "This run has no logical date, so no snapshot belongs to it, and no report. Trigger the DAG with "
+            "a logical date, the first day of the snapshot's interval.",
+        )
+    # in UTC, as in the template variable ds, which names the run to the jobs
+    return _file(dag_id, f"{found.logical_date:%Y-%m-%d}", report_files.PAGE)
+
+
+@app.get("/reports/{dag_id}/{run}/{name}")
+def file_of_report(dag_id: str, run: str, name: str) -> Response:
+    """Show a file of a report: the page, a picture, or the summary."""
+    return _file(dag_id, run, name)
+
+
+@app.exception_handler(StarletteHTTPException)
+def explain(_: Request, error: StarletteHTTPException) -> Response:
+    """Say on a page what went wrong: it is shown in the middle of Airflow."""
+    heading = {401: "Log in first", 403: "Not allowed", 404: "No report"}.get(error.status_code, "Sorry")
+    return HTMLResponse(
+        _render(heading=heading, message=error.detail), status_code=error.status_code, headers=error.headers
+    )
+
+
+@app.exception_handler(LakeError)
+def explain_lake(_: Request, error: LakeError) -> Response:
+    """Say on a page why the lake cannot be read."""
+    return HTMLResponse(_render(heading="No lake", message=str(error)), status_code=503)
+
+
+def _file(data_set: str, run: str, name: str) -> Response:
+    content = report_files.read(data_set, run, name)
+    if content is not None:
+        return Response(content, media_type=report_files.MEDIA_TYPES[name])
+    if name == report_files.PAGE and report_files.RUN.fullmatch(run):
+        raise HTTPException(
+            404,
+            f"There is no report of {data_set}, run {run}, yet. The run's last task, report, writes it.",
+        )
+    raise HTTPException(404, "No report has such a file.")
+
+
+def _none_of_ours(dag_id: str) -> HTTPException:
+    return HTTPException(404, f"{dag_id} is not the DAG of a data set, so its runs have no reports.")
+
+
+def _count(value: object) -> str:
+    return f"{value:,.0f}" if _is_number(value) else "–"
+
+
+def _measure(value: object, unit: object) -> str:
+    if not _is_number(value):
+        return "–"
+    text = f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    return f"{text} {unit or ''}".rstrip()
+
+
+def _percent(value: object) -> str:
+    return f"{value:.1%}".replace("%", " %") if _is_number(value) else "–"
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _quality(summary: dict[str, Any]) -> tuple[str, str]:
+    """Say how the expectations of the tables' contracts fared, and how bad that is: good, warning, error."""
+    counts = summary.get("quality")
+    if not isinstance(counts, dict):
+        return "not checked" if "quality" in summary else "no summary", ""
+    numbers = (counts.get(key) for key in ("held", "warnings", "errors"))
+    held, warnings, errors = (number if isinstance(number, int) else 0 for number in numbers)
+    broken = [
+        f"{number} {name}{'s' if number > 1 else ''}"
+        for number, name in ((errors, "error"), (warnings, "warning"))
+        if number
+    ]
+    text = ", ".join([f"{held} of {held + warnings + errors} expectations hold", *broken])
+    return text, "error" if errors else "warning" if warnings else "good"
+
+
+_TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).parent),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_TEMPLATES.filters.update(count=_count, measure=_measure, percent=_percent, quality=_quality)
+
+
+def _render(*, heading: str, data_sets: list[DataSet] | None = None, message: str = "") -> str:
+    template = _TEMPLATES.get_template("report_pages.html.j2")
+    return template.render(heading=heading, data_sets=data_sets, message=message, page=report_files.PAGE)
