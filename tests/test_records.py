@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from epsjoin import records
 from epsjoin.contract import Column, SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.records import MAX_FIELD, Reading, Record, digest_of, key_id, kind_of, refusal
@@ -322,3 +323,25 @@ def test_key_id__keeps_minus_one_for_noise() -> None:
 def test_digest_of__is_that_of_the_typed_values() -> None:
     assert digest_of((1, 0.5, None)) == digest_of((1, 0.50, None))
     assert digest_of((1, 0.5, None)) != digest_of((1, 0.5, ""))
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_reading__refuses_a_line_that_is_too_long(monkeypatch: pytest.MonkeyPatch, end: str) -> None:
+    data = end.join(["id,x", "1,0.5", "2," + "0" * 35_000, "3,1", "4,1", ""])  # of many blocks
+    monkeypatch.setattr(records, "MAX_LINE", 35_002)
+    assert [record.line for record in read(data)] == [2, 3, 4, 5]
+    monkeypatch.setattr(records, "MAX_LINE", 35_001)
+    with pytest.raises(
+        DataRefusedError, match=r"a line is longer than 35,001 bytes, near byte [\d,]+; records"
+    ):
+        read(data)
+
+
+def test_reading__refuses_a_file_that_becomes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    bomb = gzip.compress(b"id,x\n" + b"1,0\n" * 60_000)
+    assert len(bomb) * 100 < 100_000
+    assert len(read(bomb, name="bomb.csv.gz")) == 60_000, "a small one does no harm"
+    monkeypatch.setattr(records, "FREE_EXPANSION", 1 << 16)
+    monkeypatch.setattr(records, "MAX_EXPANSION", 100)
+    with pytest.raises(DataRefusedError, match=r"bomb.csv.gz: [\d,]+ bytes became more than [\d,]+: no data"):
+        read(bomb, name="bomb.csv.gz")

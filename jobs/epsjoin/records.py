@@ -27,6 +27,14 @@ from epsjoin.errors import DataRefusedError
 MAX_FIELD = 131_072
 """Characters that a CSV field may have: an unclosed quote must not swallow the rest of a file."""
 
+MAX_LINE = 16 << 20
+"""Bytes that a line may have, for a line is held in memory; a file without line ends holds no records."""
+
+MAX_EXPANSION = 500
+"""Bytes that a byte of a gzip file may become, besides ``FREE_EXPANSION`` in all: of text it becomes 3 to 20,
+of a bomb a thousand."""
+FREE_EXPANSION = 256 << 20
+
 VALUE = r"(?s): ['\"].*"
 """The part of a reason that is dropped to count by its kind; Python and Java read this pattern alike."""
 
@@ -110,10 +118,12 @@ class Reading:
 
     def _decompressed(self) -> IO[bytes]:
         # neither a raw stream nor GzipFile is quick at giving lines; a BufferedReader over it is
-        stream: Any = io.BufferedReader(cast("io.RawIOBase", self._stream), BUFFER)
+        stored = _Counted(self._stream)
+        stream: Any = io.BufferedReader(stored, BUFFER)
         if self.name.endswith(".gz"):
-            stream = io.BufferedReader(cast("io.RawIOBase", gzip.GzipFile(fileobj=stream)), BUFFER)
-        return cast("IO[bytes]", stream)
+            stream = gzip.GzipFile(fileobj=stream)
+        bounded = _Bounded(stream, self.name, stored if self.name.endswith(".gz") else None)
+        return cast("IO[bytes]", io.BufferedReader(bounded, BUFFER))
 
     def _csv(self) -> Iterator[Record]:
         # utf-8-sig drops a byte-order mark; surrogateescape keeps bad bytes, so a bad row costs one row
@@ -226,6 +236,61 @@ class Reading:
                     yield Record(row, raw, values, reason)
         except (pa.ArrowInvalid, OSError) as error:
             raise DataRefusedError(f"{self.name}: broken after {row} rows: {error}") from error
+
+
+class _Counted(io.RawIOBase):
+    """A stream that knows how many bytes were read from it."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self.n_bytes = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        self.n_bytes += len(data)
+        return len(data)
+
+
+class _Bounded(_Counted):
+    """A stream of lines of bounded length, that does not become much longer than what is stored of it.
+
+    Parameters
+    ----------
+    stream, name : of the file.
+    stored : its compressed bytes; None: it is not compressed.
+
+    Raises
+    ------
+    DataRefusedError
+        While it is read: ``MAX_LINE`` or ``MAX_EXPANSION`` is exceeded.
+    """
+
+    def __init__(self, stream: IO[bytes], name: str, stored: _Counted | None) -> None:
+        super().__init__(stream)
+        self._name = name
+        self._stored = stored
+        self._line = 0
+
+    def readinto(self, buffer: Any) -> int:
+        n = super().readinto(buffer)
+        data = bytes(buffer[:n])
+        ends = [each for each in (data.find(b"\n"), data.find(b"\r")) if each >= 0]
+        if self._line + (min(ends) if ends else n) > MAX_LINE:
+            raise DataRefusedError(
+                f"{self._name}: a line is longer than {MAX_LINE:,} bytes, near byte {self.n_bytes:,}; "
+                "records stand in lines of their own"
+            )
+        self._line = n - 1 - max(data.rfind(b"\n"), data.rfind(b"\r")) if ends else self._line + n
+        if self._stored and self.n_bytes > FREE_EXPANSION + MAX_EXPANSION * self._stored.n_bytes:
+            raise DataRefusedError(
+                f"{self._name}: {self._stored.n_bytes:,} bytes became more than {self.n_bytes:,}: no data "
+                f"compresses to 1/{MAX_EXPANSION}; if it is what it should be, give it uncompressed"
+            )
+        return n
 
 
 def _fatal_csv(error: csv.Error) -> str | None:
