@@ -11,7 +11,7 @@ PIP := bin/pip --disable-pip-version-check install --quiet --require-hashes
 # a setting of the person's shell must not reach a test
 PYTEST := env PYTHONPATH=$(CURDIR)/jobs .venv/bin/python -m pytest
 
-.PHONY: help setup doctor demo test test-kernels test-uncompiled test-spark test-long test-dags test-end-to-end check kill-loop bench bench-plans bench-parts bench-spark docs lock clean cluster-up cluster-down machine
+.PHONY: help setup doctor demo test test-kernels test-uncompiled test-spark test-long test-dags test-end-to-end check kill-loop bench bench-plans bench-parts bench-spark bench-scaling docs lock clean cluster-up cluster-down machine
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -75,6 +75,9 @@ bench-parts: $(JOBS) ## how evenly the work of a join lies in its parts, into do
 
 bench-spark: $(JOBS) $(JARS) ## the join on Spark against cKDTree and MLlib, into docs/benchmarks-spark.md; ONLY=uni8 prints one
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.spark_join $(if $(ONLY),--only $(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS))
+
+bench-scaling: $(JOBS) $(JARS) ## the ways of large data, on cad16L with lowered limits, into docs/scaling.md
+	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.scaling
 
 docs: $(JOBS) ## docs/api.md from the docstrings, the README's picture of the library from its own lines
 	PYTHONPATH=jobs .venv/bin/python docs/build_api.py

@@ -237,6 +237,7 @@ def test_estimate__of_a_lake_without_the_run_says_what_to_run(
 def test_sample_stored__is_uniform_and_reads_only_the_row_groups_it_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(tables, "ROW_GROUP_BYTES", 1)  # a row group for each batch of 300 rows
     lake = small_lake(tmp_path)
     taken = np.zeros(3000)
     for seed in range(60):
@@ -258,6 +259,20 @@ def test_sample_stored__is_uniform_and_reads_only_the_row_groups_it_needs(
     monkeypatch.setattr(pq.ParquetFile, "read_row_group", counted)
     ids, _ = stored.sample_stored(lake, "2023-01-01", 3, 1)
     assert len(read) == len(np.unique(ids // 300)) <= 3
+
+
+def test_batches__are_brought_together_in_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def row_groups(lake: tables.Lake) -> list[int]:
+        folder = Path(lake.location("points").removeprefix("file://"))
+        files = tables.files_of(lake, "points", "2023-01-01")
+        return [pq.read_metadata(folder / file.path).num_row_groups for file in files]
+
+    (tmp_path / "small").mkdir()
+    (tmp_path / "large").mkdir()
+    monkeypatch.setattr(tables, "ROW_GROUP_BYTES", 1)
+    assert row_groups(small_lake(tmp_path / "small")) == [5, 5]
+    monkeypatch.undo()
+    assert row_groups(small_lake(tmp_path / "large")) == [1, 1]
 
 
 def test_take_rows__notices_a_file_that_is_not_as_the_log_says(tmp_path: Path) -> None:

@@ -1,0 +1,140 @@
+"""``make bench-scaling``: the ways that steps take when data fits no driver, and plans of more points.
+
+Its page is docs/scaling.md. The set is cad16L; limits are lowered so that the ways of large data are taken.
+"""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from .measure import in_own_process
+from .page import count, machine, put, seconds, table
+from .spark_join import Bench, Taken, timed
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "scaling.md"
+SET = "cad16L"
+PARTS = 64
+FLOORS = ("cluster", "lineage", "merge_join", "outliers", "points", "replicate", "rows", "tables")
+ROUNDS = {"most_on_driver": 0, "most_shared_cores": 0, "most_in_one_task": 100_000}
+PLANS = ((10**8, 140, 20_000, 1024), (10**9, 650, 65_000, 8192))
+"""Points, parts asked for, rows of the sample, worker_memory_mb."""
+
+
+def ways(file: str, eps: float) -> dict[str, list[Taken]]:
+    """Every way of every step, more than once; the first time compiles."""
+    import numpy as np
+
+    folder = Path(tempfile.mkdtemp(prefix="bench-scaling-"))
+    try:
+        bench = Bench(np.load(file), eps, 2, folder)
+        steps = {name: importlib.import_module(f"epsjoin.spark.{name}") for name in FLOORS}
+        job = replace(bench.job, params=replace(bench.job.params, n_parts=PARTS))
+        found: dict[str, list[Taken]] = {}
+
+        def take(name: str, work: Any) -> None:
+            found.setdefault(name, []).append(timed(work))
+
+        def replicas(most_files: int) -> dict[str, float]:
+            counters = steps["replicate"].write_replicas(job, most_files)
+            files = steps["tables"].files_of(job.lake, "replicas", job.run)
+            return {"rows": counters["rows"], "files": float(len(files))}
+
+        for _ in range(3):
+            take("replicate, a file of each task and part", lambda: replicas(10_000))
+            take("replicate, a file of each part", lambda: replicas(0))
+        steps["merge_join"].join_parts(job)
+        join = steps["lineage"].read_join(job.lake, job.run)
+        pairs = steps["rows"].StoredRows.of(job, "pairs", steps["merge_join"].PAIRS, join.stamp)
+        points = steps["points"].stored_points(job.spark, job.lake, job.run)
+
+        def clusters(**limits: int) -> dict[str, float]:
+            made = steps["cluster"].cluster_pairs(points.ids(), points.n, pairs, job.params.min_pts, **limits)
+            written = steps["rows"].write_rows(job.lake, "clusters", job.run, made.clusters, join.stamp)
+            made.forget()
+            return dict(written)
+
+        def outliers(most_on_driver: int) -> dict[str, float]:
+            labels = steps["rows"].StoredRows.of(job, "clusters", steps["cluster"].CLUSTERS, join.stamp)
+            _, sample = points.sample(20_000, 0)
+            names = [f"x{j}" for j in range(points.reading.dimensions)]
+            k = job.params.n_neighbours
+            made = steps["outliers"].rank_points(points, sample, labels, pairs, eps, k, names, most_on_driver)
+            written = steps["rows"].write_rows(job.lake, "outliers", job.run, made.rows, join.stamp)
+            made.forget()
+            return dict(written)
+
+        for _ in range(2):
+            take("cluster, by the driver", clusters)
+            take("cluster, by Spark, core ids shared", lambda: clusters(most_on_driver=0))
+            take("cluster, by Spark, no task holds all", lambda: clusters(**ROUNDS))
+            take("outliers, by the driver", lambda: outliers(10**9))
+            take("outliers, by Spark", lambda: outliers(0))
+        bench.job.spark.stop()
+        return found
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def plans(points: Any, eps: float) -> list[list[str]]:
+    """Plans of more points than there are, at equal neighbours per point: eps shrinks with the third root."""
+    import numpy as np
+
+    from epsjoin import Cuts, get_metric
+    from epsjoin.local.plan import plan_join
+    from epsjoin.spark.replicate import rows_that_fit
+
+    rows = []
+    for n, n_parts, m, memory in PLANS:
+        chosen = np.random.default_rng(0).permutation(len(points))[:m]
+        most = rows_that_fit(memory, points.shape[1])
+        began = time.perf_counter()
+        plan = plan_join(
+            points[chosen],
+            chosen,
+            n,
+            eps * (len(points) / n) ** (1 / 3),
+            get_metric("euclidean"),
+            Cuts(n_parts=n_parts, sample_rows=m, most_part_rows=most),
+        )
+        taken = time.perf_counter() - began
+        cells = [count(n), count(m), count(n_parts), count(plan.n_parts), count(memory)]
+        cells += [f"{plan.expected_rows / n:.3f}", count(int(plan.expected_part_rows)), seconds(taken)]
+        rows.append(cells)
+    return rows
+
+
+def main() -> int:
+    import numpy as np
+
+    from .sets import BY_NAME
+
+    chosen = BY_NAME[SET]
+    if chosen.eps is None:
+        raise ValueError(f"{SET} has no eps of its own")
+    points = chosen.make()
+    with tempfile.TemporaryDirectory(prefix="bench-points-") as folder:
+        np.save(f"{folder}/points.npy", points)
+        found = in_own_process(ways, f"{folder}/points.npy", chosen.eps)
+    rows = []
+    for name, taken in found.items():
+        best = min(taken[1:], key=lambda each: each.cpu)
+        files = best.counters.get("files")
+        rows.append([name, seconds(best.wall), seconds(best.cpu), "" if files is None else count(int(files))])
+        print(rows[-1], flush=True)
+    lines = [machine(), "", f"## Other ways of the steps, {SET}, {PARTS} parts, local[2]", ""]
+    lines += table(["", "wall s", "CPU s", "files"], rows)
+    lines += ["", "## Plans of more points, from its rows as a sample", ""]
+    head = ["points", "sample", "parts asked for", "parts", "worker_memory_mb", "rows per point"]
+    lines += table([*head, "rows of the largest part", "s"], plans(points, chosen.eps))
+    put(PAGE, "\n".join(lines))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
