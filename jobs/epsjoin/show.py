@@ -14,7 +14,10 @@ from epsjoin.contract import load_source
 from epsjoin.spark import lineage, tables
 from epsjoin.spark.job import PROJECT
 
-JOBS = ("ingest", "fit_epsilon", "replicate", "merge_join", "cluster", "outliers", "report")
+JOBS = (
+    *("ingest", "quality_input", "fit_epsilon", "replicate", "merge_join", "cluster", "outliers"),
+    *("quality_results", "report"),
+)
 OUTLIERS_SHOWN = 5
 
 
