@@ -287,8 +287,8 @@ class _Bounded(_Counted):
         self._line = n - 1 - max(data.rfind(b"\n"), data.rfind(b"\r")) if ends else self._line + n
         if self._stored and self.n_bytes > FREE_EXPANSION + MAX_EXPANSION * self._stored.n_bytes:
             raise DataRefusedError(
-                f"{self._name}: {self._stored.n_bytes:,} bytes became more than {self.n_bytes:,}: no data "
-                f"compresses to 1/{MAX_EXPANSION}; if it is what it should be, give it uncompressed"
+                f"{self._name}: {self._stored.n_bytes:,} bytes became {self.n_bytes:,}, over {MAX_EXPANSION} "
+                "times as many; if it is what it should be, give it uncompressed"
             )
         return n
 

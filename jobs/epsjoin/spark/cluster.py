@@ -51,7 +51,7 @@ from epsjoin.spark.rows import (
 EDGE, BORDER = 0, 1
 """Kinds of rows that are left of the pairs once the core points are known."""
 MOST_ON_DRIVER = 4_000_000
-"""So many points the driver itself may connect: some 300 bytes each at worst."""
+"""So many points the driver itself may connect: some 300 bytes each at worst, as reckoned."""
 MOST_SHARED_CORES = 20_000_000
 """So many core ids every task may hold (8 bytes each); of more, the pairs are joined with them by Spark."""
 

@@ -47,7 +47,7 @@ from epsjoin.spark.rows import (
 )
 
 MOST_ON_DRIVER = 8_000_000
-"""So many neighbours, k of every point, the driver itself may put together: some 150 bytes each."""
+"""So many neighbours, k of every point, the driver may put together: some 150 bytes each, as reckoned."""
 
 
 def score_outliers(job: Job) -> dict[str, float]:

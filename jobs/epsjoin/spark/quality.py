@@ -60,7 +60,7 @@ def check_quality(job: Job, stage: str) -> dict[str, float]:
 
     Notes
     -----
-    Rules are SQL on views of the run's slices; a table is read by some ten scans.
+    Rules are SQL on views of the run's slices; a table is scanned several times.
     """
     known = [name for tables_ in STAGES.values() for name in tables_]
     seen = known[: known.index(STAGES[stage][-1]) + 1]
