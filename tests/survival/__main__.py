@@ -18,6 +18,7 @@ from typing import NamedTuple
 from epsjoin.contract import load_source
 from epsjoin.errors import TableError
 from epsjoin.show import _summary
+from epsjoin.spark.quality import STAGES
 from epsjoin.spark.tables import WRITERS, Lake
 from survival import chain
 from survival.processes import Started, Victim, daemon, driver, jvm, kill, task, worker, wrapper
@@ -25,7 +26,7 @@ from survival.processes import Started, Victim, daemon, driver, jvm, kill, task,
 OLD_PARAMS = {"neighbours": 6, "min_pts": 8}
 OTHER_RUN = "2022-12-01"
 CLUSTER = chain.REPO / "bin" / "spark-cluster"
-WITHOUT_TASKS_IN_PYTHON = ("fit_epsilon", "report")
+WITHOUT_TASKS_IN_PYTHON = ("quality_input", "fit_epsilon", "quality_results", "report")
 GONE_WITHIN = 5.0
 EXECUTOR = "executor's JVM"
 AIRFLOW = "Airflow's task"
@@ -127,10 +128,18 @@ def play(planned: Round, undisturbed: Undisturbed, lake: Path, master: str) -> R
     problems += [
         f"{' '.join(place)} differs"
         for place in sorted({*final, *found})
-        if (whole or planned.job in (WRITERS[place[0]], place[-1])) and final.get(place) != found.get(place)
+        if (whole or is_written_by(planned.job, place)) and final.get(place) != found.get(place)
     ]
     said = f"{killed}; {', '.join(changed) or 'nothing'} changed by then"
     return planned._replace(outcome=said + "".join(f"; **{p}**" for p in problems), equal=not problems)
+
+
+def is_written_by(job: str, place: tuple[str, ...]) -> bool:
+    """Whether this job makes this slice."""
+    table, second = place[0], place[-1]
+    if table == "quality":
+        return second in STAGES.get(job.removeprefix("quality_"), ())
+    return job == (second if table == "job_metrics" else WRITERS[table])
 
 
 def strike(planned: Round, seconds: float, lake: Path, master: str) -> tuple[str, list[str]]:

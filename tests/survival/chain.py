@@ -16,7 +16,11 @@ from deltalake import DeltaTable
 REPO = Path(__file__).resolve().parents[2]
 DATASET = "navaids"
 RUN = "2023-06-01"
-JOBS = ("ingest", "fit_epsilon", "replicate", "merge_join", "cluster", "outliers", "report")
+JOBS = (
+    *("ingest", "quality_input", "fit_epsilon", "replicate", "merge_join", "cluster", "outliers"),
+    *("quality_results", "report"),
+)
+"""As the tasks are called."""
 NOT_COUNTED = {("report", "bytes"), *((job, "largest_worker_bytes") for job in JOBS)}
 """Besides seconds, the counters of ``job_metrics`` that differ from run to run: the page shows seconds."""
 
@@ -29,8 +33,10 @@ def arguments(lake: Path, run: str = RUN, params: Mapping[str, Any] | None = Non
 
 def command(job: str, lake: Path, master: str = "local[2]", run: str = RUN) -> list[str]:
     """The command of a job, as Airflow's operator makes it."""
-    script = str(REPO / "jobs" / f"{job}.py")
-    return [str(REPO / "bin" / "spark-submit"), "--master", master, script, *arguments(lake, run)]
+    script, _, stage = job.partition("quality_")
+    script = str(REPO / "jobs" / f"{script or 'quality'}.py")
+    own = ["--stage", stage] if stage else []
+    return [str(REPO / "bin" / "spark-submit"), "--master", master, script, *own, *arguments(lake, run)]
 
 
 def submit(
@@ -63,6 +69,9 @@ def timed(job: str, lake: Path) -> float:
     return time.monotonic() - began
 
 
+SECOND = {"job_metrics": "job", "quality": "table"}
+"""Columns that partition a table besides ``run``."""
+
 Content = dict[tuple[str, ...], str]
 """Of every slice, named by its table and its partition values, the digest of its sorted rows."""
 
@@ -92,7 +101,8 @@ def content_of(log: DeltaTable, name: str) -> Content:
         rows = rows.filter(pc.invert(pc.ends_with(rows["counter"], "seconds")))
     slices: dict[tuple[str, ...], list[str]] = {}
     for action in log.get_add_actions(flatten=True).to_struct_array().to_pylist():  # empty slices, too
-        slices[name, *_place(name, {"run": action["partition.run"], "job": action.get("partition.job")})] = []
+        second = {column: action.get(f"partition.{column}") for column in SECOND.values()}
+        slices[name, *_place(name, {"run": action["partition.run"], **second})] = []
     for row in rows.to_pylist():
         if (row.get("job"), row.get("counter")) not in NOT_COUNTED:
             slices[name, *_place(name, row)].append(repr(sorted(row.items())))
@@ -103,4 +113,4 @@ def content_of(log: DeltaTable, name: str) -> Content:
 
 
 def _place(table: str, row: Mapping[str, Any]) -> tuple[str, ...]:
-    return (row["run"], row["job"]) if table == "job_metrics" else (row["run"],)
+    return (row["run"], row[SECOND[table]]) if table in SECOND else (row["run"],)
