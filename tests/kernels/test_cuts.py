@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,21 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.kernels.codes import cube_lower, cube_upper
-from epsjoin.kernels.cuts import HASH_AXIS, MAX_AXES, assign, grow_tree, hash_ids, make_tree
-from epsjoin.kernels.projection import SQUARES
+from epsjoin.kernels.cuts import HASH_AXIS, MAX_AXES, assign, hash_ids, make_tree, turned_sides
 from oracles import examples
 from oracles import join as twin
-
-COSTS = {
-    **{"norm": SQUARES, "rows_per_row": 1.0, "row_cost": 250.0, "candidate_cost": 2.5},
-    **{"decision_cost": 25.0, "move_cost": 1000.0},
-}
-
-
-def grow(points, eps, n_parts, max_rows=math.inf, decided=None, **costs):
-    hashes = hash_ids(np.arange(len(points)))
-    decided = np.zeros(len(points)) if decided is None else decided
-    return grow_tree(points, hashes, eps, n_parts, decided=decided, max_rows=max_rows, **{**COSTS, **costs})
 
 
 def random_tree(random, d, n_cuts, low, high):
@@ -43,25 +31,31 @@ def random_tree(random, d, n_cuts, low, high):
 
 @examples(100)
 @given(
-    st.sampled_from(twin.KINDS), st.integers(1, 4), st.integers(0, 20), st.integers(0, 10**6), st.booleans()
+    *(st.sampled_from(twin.KINDS), st.integers(1, 4), st.integers(0, 20), st.integers(0, 10**6)),
+    *(st.booleans(), st.integers(0, 2)),
 )
-def test_assign__sends_rows_as_the_twin_and_each_pair_has_one_part(kind, d, n_cuts, seed, on_values):
+def test_assign__sends_rows_as_the_twin_and_each_pair_has_one_part(
+    kind, d, n_cuts, seed, on_values, n_turned
+):
     points, eps = twin.awkward_points(kind, 25, d, seed)
     random = np.random.default_rng(seed)
-    tree = random_tree(random, d, n_cuts, points.min(), points.max())
+    basis = random.normal(size=(n_turned, d))
+    basis /= np.linalg.norm(basis, axis=1, keepdims=True) * (1.0 + 1e-12)
+    tree = random_tree(random, d + n_turned, n_cuts, points.min(), points.max())
     if on_values and d:  # cuts through the corners of cubes themselves
         corners = [cube_lower(v, eps / 2) for v in points[:, 0].tolist()]
         on_axis = tree.axis >= 0
         tree.position[on_axis] = random.choice(corners, np.count_nonzero(on_axis))
     hashes = hash_ids(np.arange(25) * 7 - 50)
-    rows = assign(points, hashes, eps, tree)
+    rows = assign(points, hashes, eps, tree._replace(basis=basis))
     columns = {name: column.tolist() for name, column in tree._asdict().items()}
     axis_of_bit = {b: a for a, b in zip(tree.axis.tolist(), tree.bit.tolist(), strict=True) if b}
     axis_of_bit[0] = HASH_AXIS
     for number, point in enumerate(points.tolist()):
+        turned = [turned_sides(points, number, direction, eps / 2) for direction in basis]
         expected = twin.touched_parts(
-            [cube_lower(v, eps / 2) for v in point],
-            [cube_upper(v, eps / 2) for v in point],
+            [cube_lower(v, eps / 2) for v in point] + [lower for lower, _ in turned],
+            [cube_upper(v, eps / 2) for v in point] + [upper for _, upper in turned],
             float(hashes[number]),
             0,
             columns,
@@ -79,8 +73,34 @@ def test_assign__sends_rows_as_the_twin_and_each_pair_has_one_part(kind, d, n_cu
     for i, j in itertools.combinations(range(25), 2):
         common = by_row[i].keys() & by_row[j].keys()
         reporting = [part for part in common if not by_row[i][part] & by_row[j][part]]
-        near = np.abs(points[i] - points[j]).max() <= eps
+        apart = points[i] - points[j]
+        near = np.abs(apart).max() <= eps if n_turned == 0 else (apart * apart).sum() <= eps * eps
         assert len(reporting) == 1 if near else len(reporting) <= 1
+
+
+@examples(200)
+@given(st.integers(1, 6), st.integers(0, 10**6), st.integers(-30, 30))
+def test_turned_sides__hold_what_lies_within_half_of_eps(d, seed, exponent):
+    random = np.random.default_rng(seed)
+    points = random.normal(size=(1, d)) * 10.0**exponent
+    direction = random.normal(size=d)
+    direction /= np.linalg.norm(direction)
+    half = float(random.random())
+    exact = sum(
+        Fraction(a) * Fraction(b) for a, b in zip(direction.tolist(), points[0].tolist(), strict=True)
+    )
+    lower, upper = turned_sides(points, 0, direction, half)
+    assert Fraction(lower) <= exact - Fraction(half)
+    assert Fraction(upper) >= exact + Fraction(half)
+    assert upper - lower <= 2.0 * half * (1.0 + 1e-9) + 1e-12 * float(np.abs(points).sum())
+
+
+def test_turned_sides__are_everywhere_where_the_sum_is_no_number():
+    points = np.array([[1.7e308, -1.7e308]])
+    assert turned_sides(points, 0, np.array([0.8, 0.6]), 1.0) == (-np.inf, np.inf)
+    tree = make_tree([2, HASH_AXIS, HASH_AXIS], [0.0] * 3, [1, -1, -1], [2, -1, -1])
+    rows = assign(points, np.zeros(1), 2.0, tree._replace(basis=np.array([[0.8, 0.6]])))
+    assert rows.part.tolist() == [0, 1]
 
 
 def test_assign__gives_every_row_one_home():
@@ -101,80 +121,6 @@ def test_hash_ids__spreads_consecutive_ids():
     spread = np.histogram(hash_ids(np.arange(10_000)), bins=10, range=(0, 1))[0]
     assert spread.min() > 850
     assert spread.max() < 1150
-
-
-def test_grow_tree__balances_without_crossing_where_it_can():
-    random = np.random.default_rng(0)
-    points = random.random((4000, 2))
-    grown = grow(points, 0.05, 8)
-    rows = assign(points, hash_ids(np.arange(4000)), 0.05, grown.tree)
-    sizes = np.bincount(rows.part)
-    assert len(sizes) == grown.n_parts == 8
-    assert sizes.max() < 1.3 * sizes.mean()
-    assert len(rows.row) == grown.rows < 1.4 * 4000
-    assert set(grown.tree.axis[grown.tree.part < 0].tolist()) == {0, 1}
-
-
-def test_grow_tree__cuts_a_hot_spot_by_hash():
-    points = np.full((300, 2), 0.5)
-    grown = grow(points, 0.1, 4)
-    assert grown.n_parts == 4
-    assert set(grown.tree.axis[grown.tree.part < 0].tolist()) == {HASH_AXIS}
-    # every pair is a candidate once: no cut makes more of them
-    assert grown.candidates == 300 * 299 // 2
-
-
-def test_grow_tree__counts_the_pairs_that_are_decided():
-    # all pairs are in the first tenth of the axis: without them a cut in the middle would do
-    points = np.linspace(0.0, 1.0, 2000)[:, None]
-    decided = np.zeros(2000)
-    decided[:200] = 1e4
-    cut = grow(points, 1e-6, 2, decided=decided)
-    assert 0.04 < cut.tree.position[0] < 0.06
-    assert cut.work.max() < 1.05 * cut.work.mean()
-    assert cut.work.sum() == pytest.approx(2000 * 250 + 25 * decided.sum(), rel=0.01)
-    assert 0.45 < grow(points, 1e-6, 2).tree.position[0] < 0.55
-
-
-@pytest.mark.parametrize("n_parts", [3, 5, 7, 13])
-def test_grow_tree__gives_equal_work_to_any_number_of_parts(n_parts):
-    points = np.random.default_rng(0).random((6000, 1)) ** 3
-    grown = grow(points, 1e-5, n_parts)
-    assert grown.n_parts == len(grown.work) == n_parts
-    assert grown.work.max() < 1.15 * grown.work.mean()
-
-
-@pytest.mark.parametrize("n_parts", [2, 3, 6])
-def test_grow_tree__gives_equal_work_to_parts_cut_by_hash(n_parts):
-    points = np.full((3000, 2), 0.5)
-    grown = grow(points, 0.1, n_parts, decided=np.full(3000, 1499.5))
-    assert grown.n_parts == n_parts
-    assert grown.work.max() < 1.15 * grown.work.mean()
-    # every pair is decided once
-    rows = COSTS["row_cost"] * grown.rows
-    assert grown.work.sum() - rows == pytest.approx((2.5 + 25.0) * 3000 * 2999 / 2, rel=0.02)
-
-
-def test_grow_tree__leaves_the_rest_whole_where_the_largest_leaf_cannot_be_cut():
-    # 900 equal rows, which only a hash cut divides, for which there is no room; 400 others
-    points = np.concatenate((np.full((900, 1), 5.0), np.linspace(0.0, 1.0, 400)[:, None]))
-    assert grow(points, 1e-9, 16, max_rows=1400).n_parts == 2
-    assert grow(points, 1e-9, 16).n_parts == 16
-
-
-@pytest.mark.parametrize("max_rows", [300, 400, 1000])
-def test_grow_tree__stays_within_the_rows_allowed(max_rows):
-    points = np.random.default_rng(0).random((300, 2))
-    grown = grow(points, 0.2, 64, max_rows)
-    assert grown.rows <= max_rows
-    assert len(assign(points, hash_ids(np.arange(300)), 0.2, grown.tree).row) == grown.rows
-
-
-@pytest.mark.parametrize("n", [0, 1, 2, 3])
-def test_grow_tree__takes_few_rows(n):
-    points = np.random.default_rng(0).random((n, 2))
-    grown = grow(points, 0.001, 64)
-    assert 1 <= grown.n_parts <= max(1, n)
 
 
 def test_make_tree__refuses_more_axes_than_bits():

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.spatial import cKDTree
 
 from epsjoin.errors import ArgumentError, BudgetError
+from epsjoin.kernels.codes import deepest_level
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan import Cuts, JoinPlan, join_part, plan_join, replicate
 from oracles import examples
@@ -36,6 +38,28 @@ def join(points, ids, plan, counters=None):
         for batch in join_part(points[of_part], ids[of_part], rows.key[here], part, plan, 50, counters):
             found += zip(batch.left.tolist(), batch.right.tolist(), strict=True)
     return found
+
+
+def test_plan_join__regular_cuts_end_at_the_deepest_level_that_a_cube_reaches():
+    points = np.random.default_rng(0).random((300, 8))
+    plan = plan_for(points, 0.02, cuts="regular", k=0, msl=0)
+    key = replicate(points, np.arange(300), plan).key
+    bits = key[:, -2].astype(int) * 256 + key[:, -1]
+    assert plan.levels == -(-int(bits.max()) // 8)
+    assert plan.levels < deepest_level(plan.width, 0.02, 8) == 5
+    # rows that the plan has not seen may belong deeper (in the middle of a cell): they end at the last one
+    both = np.concatenate((points, np.tile(plan.low + 16.5 / 32.0 * plan.width, (2, 1))))
+    assert (300, 301) in join(both, np.arange(302), plan)
+
+
+def test_plan_join__cuts_along_a_principal_axis_and_finds_the_same_pairs():
+    random = np.random.default_rng(1)
+    points = np.outer(random.random(3000), np.ones(5)) + random.normal(0.0, 0.05, (3000, 5))
+    plan = plan_for(points, 0.1, n_parts=8)
+    assert plan.n_parts == 8
+    assert plan.tree.axis.max() >= 5
+    found = sorted(join(points, np.arange(3000), JoinPlan.from_json(plan.to_json())))
+    assert found == sorted(map(tuple, cKDTree(points).query_pairs(0.1, output_type="ndarray").tolist()))
 
 
 @examples(80)

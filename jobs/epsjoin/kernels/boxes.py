@@ -392,9 +392,9 @@ def grow_box_tree(
 
     Notes
     -----
-    Unlike in :func:`epsjoin.kernels.cuts.grow_tree` there are no parts to balance but work to save: a cut is
-    made when both sides together cost less than the leaf. Where large cubes cross every cut, none saves
-    anything and the leaf stays whole. O(m log m) per level of the tree and axis.
+    Unlike in :func:`epsjoin.kernels.growing.grow_tree` there are no parts to balance but work to save: a
+    cut is made when both sides together cost less than the leaf. Where large cubes cross every cut, none
+    saves anything and the leaf stays whole. O(m log m) per level of the tree and axis.
     """
     m, e = cubes.lower.shape
     sample = _Sample(cubes, is_right, is_self, row_cost * rows_per_row, candidate_cost * rows_per_row**2)

@@ -39,7 +39,7 @@ _LOOKED_PAIRS = 20_000
 _FEW_ROWS = 8000  # fewer rows are joined sooner than planned
 _OUTLIERS = 512  # of so many rows one may lie outside at either end of an axis
 _TRIED_AXES = 64  # by falling variance: the others are looked at no more
-_ROTATED_DIMENSIONS = 256  # beyond, finding principal axes costs more than a join
+ROTATED_DIMENSIONS = 256  # beyond, finding principal axes costs more than a join
 
 _NOTHING_IS_WITHIN = Decision(EUCLIDEAN, 0.0, -1.0)
 
@@ -114,9 +114,8 @@ def choose_projection(
     size = filter_size(e)
     axes = order_axes(looked, eps, size)
     choices = [_best_grid(looked, n_rows, eps, simple._replace(axes=axes))]
-    if norm == SQUARES and 2 < e <= _ROTATED_DIMENSIONS:
-        with np.errstate(over="ignore"):
-            centred = np.clip(looked - simple.centre, simple.low, simple.high)
+    if norm == SQUARES and 2 < e <= ROTATED_DIMENSIONS:
+        centred = _clipped(looked, simple)
         basis = _principal_axes(centred)
         turned = centred @ basis.T
         basis = np.ascontiguousarray(basis[order_axes(turned, eps, size)])
@@ -201,6 +200,22 @@ def _pairs_within(
     with np.errstate(over="ignore"):
         ends = np.searchsorted(ordered, ordered + eps, side="right")
     return int(ends.sum()) - len(values) * (len(values) + 1) // 2, order, ends
+
+
+def principal_axes(embedded: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Orthonormal axes by falling variance of a sample, its outliers drawn in, as rows; (e, e) float64.
+
+    None, (0, e), in one dimension and beyond ``ROTATED_DIMENSIONS``. ``embedded`` (m, e) is not modified.
+    """
+    m, e = embedded.shape
+    if m < 2 or not 1 < e <= ROTATED_DIMENSIONS:
+        return np.empty((0, e))
+    return _principal_axes(_clipped(embedded, simple_projection(embedded, SQUARES)))
+
+
+def _clipped(embedded: NDArray[np.float64], projection: Projection) -> NDArray[np.float64]:
+    with np.errstate(over="ignore"):
+        return np.clip(embedded - projection.centre, projection.low, projection.high)
 
 
 def _principal_axes(centred: NDArray[np.float64]) -> NDArray[np.float64]:

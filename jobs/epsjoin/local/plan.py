@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.kernels import codes as codes_
 from epsjoin.kernels.choice import choose_projection
-from epsjoin.kernels.cuts import CutTree, GrownTree, assign, grow_tree, hash_ids
+from epsjoin.kernels.cuts import CutTree, assign, hash_ids
 from epsjoin.kernels.distances import EUCLIDEAN, Decision
+from epsjoin.kernels.growing import GrownTree, grow_tree
 from epsjoin.kernels.projection import Projection
 from epsjoin.kernels.replicate import (
     DECISIONS,
@@ -48,6 +49,7 @@ _NS_PER_ROW, _NS_PER_COMPARISON = 250.0, 2.5
 # and of the window sweep under planned cuts, between what fits to small and to large parts give
 # (`python -m benchmarks.parts --fit` prints one to all):
 _NS_PER_ROW_AT_ALL, _NS_PER_COORDINATE, _NS_PER_CANDIDATE, _NS_PER_DECISION = 100.0, 27.0, 1.5, 25.0
+_NS_PER_TERM = 0.5  # of a product of a row and a direction
 _NS_PER_MOVE = 1000.0  # a row is written by one task and read by another: not measured, rows are worth saving
 _TRIED_K, _TRIED_MSL = range(6), range(5)  # regular cuts: and the deepest level
 _RULE_ROWS = 5000  # of a sample, for choosing among some thirty rules: tenths of a second
@@ -174,8 +176,8 @@ class JoinPlan:
     low : (e,) float64, lower corner of the sample's bounding box in embedded coordinates.
     width : its largest side. Points outside the box are no trouble.
     tree : planned cuts, else None.
-    axes : (a,) int64, embedded axes in use: of the tree, or of the codes, in code order.
-    levels : regular cuts: the deepest level; 0 for planned cuts.
+    axes : (a,) int64, axes in use: of the tree (e and more: its directions), or of the codes, in code order.
+    levels : regular cuts: the deepest level that a cube of the sample reaches; 0 for planned cuts.
     replication_budget : rows per point, see :class:`Cuts`.
     rule, decisions : regular cuts: see :class:`Cuts`; the rule is None for planned cuts.
     boundaries : (n_parts - 1, w) uint8, regular cuts: the first key of each part but part 0.
@@ -374,7 +376,10 @@ def _plan_once(
         rule, most_parts = cuts.split_rule(), cuts.n_parts
         if rule is None:
             rule, most_parts = _choose_rule(embedded, space, cuts, n_rows)
-        boundaries, rows, compared = _cut(_encode(embedded, space, rule).codes, most_parts, scale)
+        codes = _encode(embedded, space, rule).codes
+        levels = -(-max(map(codes_.code_bits, codes), default=0) // n_embedded)
+        codes = _encode(embedded, space._replace(levels=levels), rule).codes  # shorter
+        boundaries, rows, compared = _cut(codes, most_parts, scale)
         parts = len(boundaries) + 1
     plan = JoinPlan(
         kind=cuts.kind,
@@ -530,6 +535,7 @@ def grow_parts(
         candidate_cost=_NS_PER_CANDIDATE,
         decision_cost=_NS_PER_DECISION,
         move_cost=_NS_PER_MOVE,
+        term_cost=_NS_PER_TERM,
         max_rows=_most_rows(m, cuts.replication_budget),
     )
 
@@ -592,9 +598,10 @@ def _most_pairs(n_rows: int) -> int:
 
 
 def _tree_from_lists(columns: dict[str, list[Any]]) -> CutTree:
-    kinds = {name: np.float64 if name == "position" else np.int64 for name in CutTree._fields}
-    arrays: list[Any] = [np.array(columns[name], kind) for name, kind in kinds.items()]
-    return CutTree(*arrays)
+    kinds = {**dict.fromkeys(CutTree._fields, np.int64), "position": np.float64, "basis": np.float64}
+    arrays: dict[str, Any] = {name: np.array(columns[name], kind) for name, kind in kinds.items()}
+    basis = arrays["basis"]
+    return CutTree(**{**arrays, "basis": basis if basis.ndim == 2 else np.empty((0, 0))})
 
 
 def _as_points(points: NDArray[np.float64], plan: JoinPlan) -> NDArray[np.float64]:

@@ -1,0 +1,130 @@
+"""The planned tree as it is grown on a sample: equal work, few rows, within the rows allowed."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from epsjoin.kernels.cuts import HASH_AXIS, assign, hash_ids
+from epsjoin.kernels.growing import grow_tree
+from epsjoin.kernels.projection import MAXIMUM, SQUARES
+
+COSTS = {
+    **{"norm": SQUARES, "rows_per_row": 1.0, "row_cost": 250.0, "candidate_cost": 2.5},
+    **{"decision_cost": 25.0, "move_cost": 1000.0, "term_cost": 0.5},
+}
+
+
+def grow(points, eps, n_parts, max_rows=math.inf, decided=None, **costs):
+    hashes = hash_ids(np.arange(len(points)))
+    decided = np.zeros(len(points)) if decided is None else decided
+    return grow_tree(points, hashes, eps, n_parts, decided=decided, max_rows=max_rows, **{**COSTS, **costs})
+
+
+def test_grow_tree__balances_without_crossing_where_it_can():
+    random = np.random.default_rng(0)
+    points = random.random((4000, 2))
+    grown = grow(points, 0.05, 8)
+    rows = assign(points, hash_ids(np.arange(4000)), 0.05, grown.tree)
+    sizes = np.bincount(rows.part)
+    assert len(sizes) == grown.n_parts == 8
+    assert sizes.max() < 1.3 * sizes.mean()
+    assert len(rows.row) == grown.rows < 1.4 * 4000
+    assert set(grown.tree.axis[grown.tree.part < 0].tolist()) == {0, 1}
+
+
+def test_grow_tree__cuts_a_hot_spot_by_hash():
+    points = np.full((300, 2), 0.5)
+    grown = grow(points, 0.1, 4)
+    assert grown.n_parts == 4
+    assert set(grown.tree.axis[grown.tree.part < 0].tolist()) == {HASH_AXIS}
+    # every pair is a candidate once: no cut makes more of them
+    assert grown.candidates == 300 * 299 // 2
+
+
+def test_grow_tree__counts_the_pairs_that_are_decided():
+    # all pairs are in the first tenth of the axis: without them a cut in the middle would do
+    points = np.linspace(0.0, 1.0, 2000)[:, None]
+    decided = np.zeros(2000)
+    decided[:200] = 1e4
+    cut = grow(points, 1e-6, 2, decided=decided)
+    assert 0.04 < cut.tree.position[0] < 0.06
+    assert cut.work.max() < 1.05 * cut.work.mean()
+    assert cut.work.sum() == pytest.approx(2000 * 250 + 25 * decided.sum(), rel=0.01)
+    assert 0.45 < grow(points, 1e-6, 2).tree.position[0] < 0.55
+
+
+@pytest.mark.parametrize("n_parts", [3, 5, 7, 13])
+def test_grow_tree__gives_equal_work_to_any_number_of_parts(n_parts):
+    points = np.random.default_rng(0).random((6000, 1)) ** 3
+    grown = grow(points, 1e-5, n_parts)
+    assert grown.n_parts == len(grown.work) == n_parts
+    assert grown.work.max() < 1.15 * grown.work.mean()
+
+
+@pytest.mark.parametrize("n_parts", [2, 3, 6])
+def test_grow_tree__gives_equal_work_to_parts_cut_by_hash(n_parts):
+    points = np.full((3000, 2), 0.5)
+    grown = grow(points, 0.1, n_parts, decided=np.full(3000, 1499.5))
+    assert grown.n_parts == n_parts
+    assert grown.work.max() < 1.15 * grown.work.mean()
+    # every pair is decided once
+    rows = COSTS["row_cost"] * grown.rows
+    assert grown.work.sum() - rows == pytest.approx((2.5 + 25.0) * 3000 * 2999 / 2, rel=0.02)
+
+
+def test_grow_tree__leaves_the_rest_whole_where_the_largest_leaf_cannot_be_cut():
+    # 900 equal rows, which only a hash cut divides, for which there is no room; 400 others
+    points = np.concatenate((np.full((900, 1), 5.0), np.linspace(0.0, 1.0, 400)[:, None]))
+    assert grow(points, 1e-9, 16, max_rows=1400).n_parts == 2
+    assert grow(points, 1e-9, 16).n_parts == 16
+
+
+@pytest.mark.parametrize("max_rows", [300, 400, 1000])
+def test_grow_tree__stays_within_the_rows_allowed(max_rows):
+    points = np.random.default_rng(0).random((300, 2))
+    grown = grow(points, 0.2, 64, max_rows)
+    assert grown.rows <= max_rows
+    assert len(assign(points, hash_ids(np.arange(300)), 0.2, grown.tree).row) == grown.rows
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3])
+def test_grow_tree__takes_few_rows(n):
+    points = np.random.default_rng(0).random((n, 2))
+    grown = grow(points, 0.001, 64)
+    assert 1 <= grown.n_parts <= max(1, n)
+
+
+def diagonal_points():
+    """A stripe along a diagonal: a cut across it crosses fewer cubes than one of an axis."""
+    random = np.random.default_rng(0)
+    return np.outer(random.random(4000), np.ones(4)) + random.normal(0.0, 0.1, (4000, 4))
+
+
+def test_grow_tree__cuts_along_a_principal_axis_where_fewer_cubes_are_crossed():
+    points = diagonal_points()
+    hashes = hash_ids(np.arange(4000))
+    turned, raw = (grow(points, 0.1, 8, norm=norm) for norm in (SQUARES, MAXIMUM))
+    assert np.linalg.norm(turned.tree.basis, axis=1) == pytest.approx(1.0, abs=1e-4)
+    assert (np.linalg.norm(turned.tree.basis, axis=1) <= 1.0).all()
+    assert np.abs(turned.tree.basis @ np.full(4, 0.5)).max() > 0.99
+    assert len(raw.tree.basis) == 0
+    assert turned.rows - 4000 < 0.75 * (raw.rows - 4000)
+    assert len(assign(points, hashes, 0.1, turned.tree).row) == turned.rows
+    used = turned.tree.axis[turned.tree.axis >= 4]
+    assert sorted(set(used.tolist())) == list(range(4, 4 + len(turned.tree.basis)))
+
+
+def test_grow_tree__takes_axes_as_they_are_where_turning_costs_more_than_it_saves():
+    points = diagonal_points()
+    assert len(grow(points, 0.1, 8, term_cost=1e6).tree.basis) == 0
+
+
+def test_grow_tree__divides_work_not_weights():
+    random = np.random.default_rng(0)
+    points = random.random((6000, 6))
+    grown = grow(points, 0.25, 16)
+    assert grown.n_parts == 16
+    assert grown.work.max() < 1.15 * grown.work.mean()
