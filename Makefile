@@ -11,7 +11,7 @@ PIP := bin/pip --disable-pip-version-check install --quiet --require-hashes
 # a setting of the person's shell must not reach a test
 PYTEST := env PYTHONPATH=$(CURDIR)/jobs .venv/bin/python -m pytest
 
-.PHONY: help setup doctor demo test test-kernels test-uncompiled test-spark test-long test-dags test-end-to-end check kill-loop bench bench-plans bench-parts bench-spark bench-scaling docs lock clean cluster-up cluster-down machine
+.PHONY: help setup doctor demo test test-kernels test-uncompiled test-spark test-long test-dags test-end-to-end check kill-loop bench bench-plans bench-parts bench-spark bench-scaling docs lock clean cluster-up cluster-down up down machine
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -47,12 +47,14 @@ test-dags: $(AIRFLOW) ## DAGs, operator and wrapper, without Spark
 test-end-to-end: setup ## whole jobs by spark-submit, on one machine and on a cluster, the demo by Airflow
 	$(PYTEST) tests/end_to_end -m "not long"
 
-check: $(JOBS) $(AIRFLOW) ## lint, types, contracts, import rules
+check: $(JOBS) $(AIRFLOW) ## lint, types, contracts, import rules, Dockerfile and compose file
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	PYTHONPATH=jobs .venv/bin/lint-imports
-	.venv/bin/mypy jobs/epsjoin jobs/*.py docs/*.py
+	.venv/bin/mypy jobs/epsjoin jobs/*.py docs/*.py docker/*.py
 	.venv-airflow/bin/python -m mypy dags plugins
+	.venv-airflow/bin/hadolint docker/Dockerfile
+	.venv-airflow/bin/check-jsonschema --builtin-schema vendor.compose-spec docker/compose.yaml
 	$(PYTEST) tests/test_contract.py
 
 kill-loop: setup ## jobs killed anywhere and run again, ROUNDS=30 SEED=0: the same tables? Minutes per round
@@ -63,6 +65,12 @@ cluster-up: $(JOBS) $(JARS) ## a Spark cluster of a master and two workers on th
 
 cluster-down: ## stop it
 	@bin/spark-cluster down
+
+up: $(JOBS) $(AIRFLOW) $(JARS) ## all services on this machine, without Docker, login on: docs/operate.md
+	@bin/services up
+
+down: ## stop them
+	@bin/services down
 
 bench: $(JOBS) ## the library against scipy and scikit-learn, into docs/benchmarks.md; ONLY=cad16 ROUNDS=1 prints one
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks $(if $(ONLY),--only $(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS))
@@ -88,8 +96,9 @@ lock: ## new lock files from requirements/*.in (asks the package index)
 	for name in jobs airflow; do .cache/lock/bin/uv pip compile --quiet --upgrade --python-version 3.11 \
 		--generate-hashes --no-annotate --no-header requirements/$$name.in -o requirements/$$name.txt; done
 
-clean: ## forget environments, caches, tables
-	rm -rf .venv .venv-airflow .cache .airflow lake
+clean: ## forget environments, caches, tables, the services' database
+	bin/services down || true # where nothing is installed, nothing runs
+	rm -rf .venv .venv-airflow .cache .airflow .services lake
 
 machine:
 	@$(PYTHON) jobs/epsjoin/doctor.py --machine --quiet
