@@ -46,6 +46,7 @@ class Cut(NamedTuple):
     n_points: int
     n_embedded: int
     n_hash_cuts: int
+    n_turned_cuts: int
     plan_seconds: float
     parts: list[Part]
 
@@ -69,8 +70,10 @@ def measure(chosen: Set, n_parts: int = N_PARTS, rounds: int = ROUNDS) -> Cut:
         _join(points, ids, rows, part, plan, float(expected[part]), rounds) for part in range(plan.n_parts)
     ]
     assert plan.tree is not None
-    hash_cuts = np.count_nonzero((plan.tree.part < 0) & (plan.tree.axis == HASH_AXIS))
-    return Cut(chosen.name, n, metric.dimensions(points.shape[1]), int(hash_cuts), plan_seconds, parts)
+    n_embedded = metric.dimensions(points.shape[1])
+    axes = plan.tree.axis[plan.tree.part < 0]
+    hash_cuts, turned_cuts = np.count_nonzero(axes == HASH_AXIS), np.count_nonzero(axes >= n_embedded)
+    return Cut(chosen.name, n, n_embedded, int(hash_cuts), int(turned_cuts), plan_seconds, parts)
 
 
 def _join(
@@ -109,6 +112,7 @@ def row_of(cut: Cut) -> list[str]:
         _largest([part.seconds for part in parts]),
         _largest([part.expected for part in parts]),
         str(cut.n_hash_cuts),
+        str(cut.n_turned_cuts),
         f"{sum(part.seconds for part in parts):.2f}",
         f"{cut.plan_seconds:.2f}",
         count(sum(part.pairs for part in parts)),
@@ -117,7 +121,7 @@ def row_of(cut: Cut) -> list[str]:
 
 HEAD = (
     *("set", "parts", "rows per point", "largest / mean CPU", "largest / mean work expected"),
-    *("cuts by hash", "CPU s of all parts", "CPU s of the plan", "pairs"),
+    *("cuts by hash", "along principal axes", "CPU s of all parts", "CPU s of the plan", "pairs"),
 )
 
 

@@ -1,4 +1,4 @@
-"""Growing the planned tree on a sample: always the leaf with the most estimated work is cut.
+"""Growing the planned tree on a sample.
 
 Any tree is exact (:mod:`epsjoin.kernels.cuts`); this one has leaves of equal work, and few rows in several.
 """
@@ -114,7 +114,7 @@ class _Sample(NamedTuple):
 
 _TRIED_AXES = 16  # by falling variance: a cut on a flat axis crosses every cube
 _TRIED_DIRECTIONS = 8  # principal axes, by falling variance of the sample
-_DIRECTION_STEPS = 1e6  # digits are cut off, towards 0: a plan is written as text, and a length stays below 1
+_DIRECTION_STEPS = 1e6  # in 1
 _DIVIDED_AXES = 3  # of these the work of both sides is counted
 _MANY_CROSSED, _MOST_LEFT = (
     0.3,
@@ -344,7 +344,7 @@ def grow_tree(
     term_cost: float,
     max_rows: float,
 ) -> GrownTree:
-    """Fit a tree of cuts to a sample: always cut the leaf with the most estimated work.
+    """Fit a tree of cuts to a sample, its leaves of equal work.
 
     Parameters
     ----------
@@ -368,15 +368,14 @@ def grow_tree(
 
     Notes
     -----
-    O(m log m) per level of the tree and axis tried.
+    O(m log m) per level of the tree and axis tried. A leaf is allotted parts, and its children share them as
+    their work does; the leaf with the most work per part is cut first. What is uneven then is mended by
+    undoing the cut that divides the least work and cutting the largest leaf in its place.
     """
     m = len(embedded)
     n_grid = choose_projection(embedded, round(m * rows_per_row), eps, norm).projection.n_grid
     squared = rows_per_row**2
-    basis = np.empty((0, embedded.shape[1]))
-    if norm == SQUARES:
-        found = principal_axes(embedded)[:_TRIED_DIRECTIONS]
-        basis = np.ascontiguousarray(np.trunc(found * _DIRECTION_STEPS) / _DIRECTION_STEPS)
+    basis = _directions(embedded) if norm == SQUARES else np.empty((0, embedded.shape[1]))
     sample = _Sample(
         embedded,
         *_all_turned_sides(embedded, basis, eps / 2.0),
@@ -395,6 +394,17 @@ def grow_tree(
     _grow(sample, tree, n_parts, max_rows)
     _exchange(sample, tree, n_parts, max_rows)
     return tree.finished(sample, basis, rows_per_row)
+
+
+def _directions(embedded: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Some principal axes of the sample, the largest coordinate of each above 0; (b, e) float64.
+
+    Digits are cut off, towards 0: a plan is written as text, no direction becomes longer than 1, and what the
+    last bits of another machine's algebra would make of them does not show.
+    """
+    found = principal_axes(embedded)[:_TRIED_DIRECTIONS]
+    largest = np.take_along_axis(found, np.argmax(np.abs(found), axis=1)[:, None], axis=1)
+    return np.ascontiguousarray(np.trunc(found * np.sign(largest) * _DIRECTION_STEPS) / _DIRECTION_STEPS)
 
 
 class _Tree:

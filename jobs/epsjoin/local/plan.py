@@ -19,7 +19,6 @@ from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.kernels import codes as codes_
 from epsjoin.kernels.choice import choose_projection
 from epsjoin.kernels.cuts import CutTree, assign, hash_ids
-from epsjoin.kernels.distances import EUCLIDEAN, Decision
 from epsjoin.kernels.growing import GrownTree, grow_tree
 from epsjoin.kernels.projection import Projection
 from epsjoin.kernels.replicate import (
@@ -38,8 +37,9 @@ from epsjoin.kernels.split_rule import (
     parse_split_rule,
     rule_from_json,
 )
-from epsjoin.kernels.window import BLOCK, count_pairs, window_rows
+from epsjoin.kernels.window import BLOCK, window_rows
 from epsjoin.local.columns import check_count
+from epsjoin.local.expected import decided_pairs, expected_pairs
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.sweeping import Counters, Pairs, check_batch_rows, sweep_stack, sweep_window
 from epsjoin.params import CUTS
@@ -55,8 +55,6 @@ _TRIED_K, _TRIED_MSL = range(6), range(5)  # regular cuts: and the deepest level
 _RULE_ROWS = 5000  # of a sample, for choosing among some thirty rules: tenths of a second
 _MOST_CHOSEN = 32  # rows of a cube under a chosen rule: even an infinite budget must not make trying it dear
 _BUDGET_SHARE = 0.9  # of the rows that a budget adds, for the sample: all rows may need a few more
-_FEW_ROWS, _ENOUGH_PAIRS = 4096, 200_000  # of a sample: more pairs would only make the plan slower
-_BATCH_ROWS = 1 << 16  # pairs of a sample that are looked at at once
 
 
 @dataclass(frozen=True)
@@ -400,7 +398,7 @@ def _plan_once(
         expected_rows=rows * scale,
         expected_part_rows=0.0,
         expected_candidates=compared * scale * scale,
-        expected_pairs=_expected_pairs(points, embedded, n_rows, eps, metric, projection, cuts.seed),
+        expected_pairs=expected_pairs(points, embedded, n_rows, eps, metric, projection, cuts.seed),
         sample_rows=m,
     )
     in_parts = np.bincount(replicate(points, sample_ids, plan).part, minlength=1)
@@ -529,7 +527,7 @@ def grow_parts(
         reach,
         cuts.n_parts,
         norm=metric.norm,
-        decided=_decided_pairs(points, embedded, reach, projection, cuts.seed),
+        decided=decided_pairs(points, embedded, reach, projection, cuts.seed),
         rows_per_row=n_rows / m if m else 0.0,
         row_cost=_NS_PER_ROW_AT_ALL + _NS_PER_COORDINATE * n_embedded,
         candidate_cost=_NS_PER_CANDIDATE,
@@ -538,52 +536,6 @@ def grow_parts(
         term_cost=_NS_PER_TERM,
         max_rows=_most_rows(m, cuts.replication_budget),
     )
-
-
-def _decided_pairs(
-    points: NDArray[np.float64], embedded: NDArray[np.float64], eps: float, projection: Projection, seed: int
-) -> NDArray[np.float64]:
-    """Pairs of the sample that pass the filter of a window sweep, half of each at either of its rows.
-
-    When 4096 of the rows have very many, these stand for all rows.
-    """
-    m = len(points)
-    few = np.sort(np.random.default_rng(seed).permutation(m)[:_FEW_ROWS])
-    everything = Decision(EUCLIDEAN, 0.0, math.inf)
-    for looked in (few, np.arange(m)) if m > _FEW_ROWS else (few,):
-        decided = np.zeros(m)
-        found = 0
-        nothing = np.zeros(len(looked), np.int64)
-        rows = window_rows(points[looked], embedded[looked], looked, nothing, eps, projection)
-        for pairs in sweep_window(rows, everything, _BATCH_ROWS, {}):
-            found += len(pairs.left)
-            decided += np.bincount(pairs.left, minlength=m) + np.bincount(pairs.right, minlength=m)
-        if found >= _ENOUGH_PAIRS:
-            break
-    return decided * (0.5 * (m / len(looked)) ** 2) if m else decided
-
-
-def _expected_pairs(
-    points: NDArray[np.float64],
-    embedded: NDArray[np.float64],
-    n_rows: int,
-    eps: float,
-    metric: Metric,
-    projection: Projection,
-    seed: int,
-) -> float:
-    """Pairs of the whole input, from those of a sample, or of 4096 of its rows when these have enough."""
-    m = len(points)
-    limits = metric.embedded_eps(eps), metric.decision(eps)
-    pairs = -1
-    if m > _FEW_ROWS:
-        few = np.random.default_rng(seed).permutation(m)[:_FEW_ROWS]
-        pairs = count_pairs(points[few], embedded[few], *limits, projection)
-        m = _FEW_ROWS
-    if pairs < _ENOUGH_PAIRS:
-        m = len(points)
-        pairs = count_pairs(points, embedded, *limits, projection)
-    return pairs * (n_rows / m) * ((n_rows - 1) / (m - 1)) if m > 1 else 0.0
 
 
 def _rule_text(rule: Rule) -> str:

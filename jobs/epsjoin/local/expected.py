@@ -1,0 +1,116 @@
+"""What a sample says about the pairs of all rows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsjoin.kernels.distances import EUCLIDEAN, Decision
+from epsjoin.kernels.projection import Projection
+from epsjoin.kernels.window import count_pairs, window_rows
+from epsjoin.local.metric import Metric
+from epsjoin.local.sweeping import sweep_window
+
+_FEW_ROWS, _ENOUGH_PAIRS = 4096, 200_000  # of a sample: more pairs would only make the plan slower
+_LEAST_PAIRS, _FAR = (
+    100,
+    10,
+)  # of a sample: below, their number says little; so many times them at a second distance
+_STEP, _MOST_STEPS = 2.0**0.5, 128  # of a distance
+_BATCH_ROWS = 1 << 16  # pairs of a sample that are looked at at once
+
+
+def expected_pairs(
+    points: NDArray[np.float64],
+    embedded: NDArray[np.float64],
+    n_rows: int,
+    eps: float,
+    metric: Metric,
+    projection: Projection,
+    seed: int,
+) -> float:
+    """Pairs of all rows, from those of a sample.
+
+    Parameters
+    ----------
+    points, embedded : (m, d) and (m, e) float64, the sample; not modified.
+    n_rows : all rows.
+    eps, metric : see :func:`epsjoin.local.plan.plan_join`.
+    projection : of the sweeps that count.
+    seed : of the 4096 rows that are looked at first; where they have enough pairs, no more are.
+
+    Notes
+    -----
+    Of very many rows a sample may hold hardly a pair within eps. Then eps grows by steps until it holds a
+    hundred, and on to a thousand, and the power law through both counts leads back to eps (seed 003, 3.7.1,
+    eq. 3.15). Equal rows, and clumps smaller than what the sample can see, are missed by that.
+    """
+    m = len(points)
+    if m < 2:
+        return 0.0
+
+    def count(rows: NDArray[np.int64] | slice, distance: float) -> int:
+        limits = metric.embedded_eps(distance), metric.decision(distance)
+        return count_pairs(points[rows], embedded[rows], *limits, projection)
+
+    def scaled(pairs: float, looked: int) -> float:
+        return pairs * (n_rows / looked) * ((n_rows - 1) / (looked - 1))
+
+    if m > _FEW_ROWS:
+        pairs = count(np.random.default_rng(seed).permutation(m)[:_FEW_ROWS], eps)
+        if pairs >= _ENOUGH_PAIRS:
+            return scaled(pairs, _FEW_ROWS)
+    pairs = count(slice(None), eps)
+    if pairs >= _LEAST_PAIRS or n_rows == m:
+        return scaled(pairs, m)
+    distance, seen = eps, pairs
+    near: tuple[float, int] | None = None
+    for _ in range(_MOST_STEPS):
+        distance *= _STEP
+        if not distance < math.inf or seen == m * (m - 1) // 2:
+            break
+        seen = count(slice(None), distance)
+        if near is None and seen >= _LEAST_PAIRS:
+            near = distance, seen
+        elif near is not None and seen >= _FAR * near[1]:
+            break
+    if near is None or seen == near[1]:
+        return scaled(pairs, m)
+    exponent = math.log(seen / near[1]) / math.log(distance / near[0])
+    return scaled(near[1] * (eps / near[0]) ** exponent, m)
+
+
+def decided_pairs(
+    points: NDArray[np.float64], embedded: NDArray[np.float64], eps: float, projection: Projection, seed: int
+) -> NDArray[np.float64]:
+    """Pairs of the sample that pass the filter of a window sweep, half of each at either of its rows.
+
+    When 4096 of the rows have very many, these stand for all rows.
+
+    Parameters
+    ----------
+    points, embedded : (m, d) and (m, e) float64, the sample; not modified.
+    eps : threshold in embedded coordinates.
+    projection : of the sweep.
+    seed : of the 4096 rows.
+
+    Returns
+    -------
+    (m,) float64.
+    """
+    m = len(points)
+    few = np.sort(np.random.default_rng(seed).permutation(m)[:_FEW_ROWS])
+    everything = Decision(EUCLIDEAN, 0.0, math.inf)
+    for looked in (few, np.arange(m)) if m > _FEW_ROWS else (few,):
+        decided = np.zeros(m)
+        found = 0
+        nothing = np.zeros(len(looked), np.int64)
+        rows = window_rows(points[looked], embedded[looked], looked, nothing, eps, projection)
+        for pairs in sweep_window(rows, everything, _BATCH_ROWS, {}):
+            found += len(pairs.left)
+            decided += np.bincount(pairs.left, minlength=m) + np.bincount(pairs.right, minlength=m)
+        if found >= _ENOUGH_PAIRS:
+            break
+    return decided * (0.5 * (m / len(looked)) ** 2) if m else decided
