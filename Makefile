@@ -11,7 +11,7 @@ PIP := bin/pip --disable-pip-version-check install --quiet --require-hashes
 # a setting of the person's shell must not reach a test
 PYTEST := env PYTHONPATH=$(CURDIR)/jobs .venv/bin/python -m pytest
 
-.PHONY: help setup doctor demo test test-kernels test-uncompiled test-spark test-long test-dags test-end-to-end check kill-loop bench bench-plans bench-parts bench-spark bench-scaling docs lock clean cluster-up cluster-down up down machine
+.PHONY: help setup doctor demo demo-backfill test test-kernels test-uncompiled test-spark test-long test-dags test-end-to-end check kill-loop bench bench-plans bench-parts bench-spark bench-scaling docs lock clean cluster-up cluster-down up down machine
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -25,6 +25,10 @@ doctor: ## what this machine has and lacks, each with its remedy
 demo: setup ## the main job on real data, by Airflow; ends in a report with pictures
 	@EPSJOIN_LAKE=$(EPSJOIN_LAKE) bin/airflow run navaids $(DEMO_RUN)
 	@bin/epsjoin show --lake $(EPSJOIN_LAKE) --dataset navaids --run $(DEMO_RUN)
+
+demo-backfill: setup ## twelve real months by one back-fill, in MONTHS="2021-11-01 2023-06-01"; ends in a picture over time
+	@EPSJOIN_LAKE=$(EPSJOIN_LAKE) bin/airflow backfill run navaids $(or $(MONTHS),2021-11-01 2023-06-01)
+	@bin/epsjoin trend --lake $(EPSJOIN_LAKE) --dataset navaids
 
 test: setup ## everything that CI checks; the steps on Spark beside all the rest, for neither keeps two cores busy
 	$(MAKE) --jobs=2 --output-sync=target test-spark test-kernels test-end-to-end check test-dags
@@ -52,7 +56,7 @@ check: $(JOBS) $(AIRFLOW) ## lint, types, contracts, import rules, Dockerfile an
 	.venv/bin/ruff format --check .
 	PYTHONPATH=jobs .venv/bin/lint-imports
 	.venv/bin/mypy jobs/epsjoin jobs/*.py docs/*.py docker/*.py
-	.venv-airflow/bin/python -m mypy dags plugins
+	.venv-airflow/bin/python -m mypy dags plugins bin/backfill.py
 	.venv-airflow/bin/hadolint docker/Dockerfile
 	.venv-airflow/bin/check-jsonschema --builtin-schema vendor.compose-spec docker/compose.yaml
 	$(PYTEST) tests/test_contract.py

@@ -15,7 +15,7 @@ from epsilon_join import epsilon_join
 dag = epsilon_join(
     dataset="navaids",
     schedule="0 0 1 * *",
-    start_date=datetime(2022, 11, 1, tzinfo=UTC),
+    start_date=datetime(2021, 11, 1, tzinfo=UTC),
     doc_md=__doc__,
     tags=["monthly"],
 )

@@ -14,12 +14,18 @@ USAGE = """usage: epsjoin COMMAND ...
   contract  contract new FILE: a first contract of a data set, from one of its files
   estimate  what a join would give and cost, before it runs: pairs, memory, time, a suggested eps
   show      what a run found, as a few lines
+  trend     what all runs found, as a table and a picture over time
   verify    whether a run's stored pairs and clusters are right, by brute force on random points (a Spark job)
   doctor    what this machine has and lacks, each with its remedy
 
 epsjoin COMMAND --help says more.
 """
-MODULES = {"contract": "epsjoin.draft", "estimate": "epsjoin.forecast", "show": "epsjoin.show"}
+MODULES = {
+    "contract": "epsjoin.draft",
+    "estimate": "epsjoin.forecast",
+    "show": "epsjoin.show",
+    "trend": "epsjoin.report.trend",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

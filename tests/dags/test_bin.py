@@ -418,3 +418,13 @@ def test_airflow__without_its_environment_says_what_to_do(tmp_path: Path) -> Non
     done = run("airflow", "version", AIRFLOW_VENV=str(tmp_path))
     assert done.returncode == 1
     assert "run 'make setup'" in done.stderr
+
+
+def test_airflow__backfill_run_is_ours_and_other_backfill_commands_are_airflows(fake_airflow: Path) -> None:
+    write_script(fake_airflow / "venv/bin/python", '#!/bin/sh\necho "python: $*"\nenv\n')
+    lines = run("airflow", "backfill", "run", "navaids", "2022-11-01", "2023-06-01").stdout.splitlines()
+    assert lines[0] == f"python: {BIN}/backfill.py navaids 2022-11-01 2023-06-01"
+    assert f"AIRFLOW_HOME={REPOSITORY}/.airflow" in lines
+    lines = run("airflow", "backfill", "create", "--dag-id", "navaids").stdout.splitlines()
+    assert lines[0] == "arguments: backfill create --dag-id navaids"
+    assert run("airflow", "backfill").stdout.splitlines()[0] == "arguments: backfill"

@@ -137,10 +137,10 @@ def scheduled_dates(dag: DAG, until: datetime) -> list[tuple[str, str]]:
 
 
 def test_scheduled_runs__are_named_by_the_start_of_their_interval(dag_bag: DagBag) -> None:
-    assert scheduled_dates(dag_bag.dags["navaids"], datetime(2023, 1, 1, tzinfo=UTC)) == [
-        ("2022-11-01", "2022-12-01"),
-        ("2022-12-01", "2023-01-01"),
-        ("2023-01-01", "2023-02-01"),
+    assert scheduled_dates(dag_bag.dags["navaids"], datetime(2022, 1, 1, tzinfo=UTC)) == [
+        ("2021-11-01", "2021-12-01"),
+        ("2021-12-01", "2022-01-01"),
+        ("2022-01-01", "2022-02-01"),
     ]
     assert scheduled_dates(dag_bag.dags["landmarks"], datetime(2024, 6, 1, tzinfo=UTC)) == [
         ("2023-01-01", "2024-01-01"),
@@ -222,6 +222,7 @@ def test_params__are_a_checked_form(dag_bag: DagBag, data_set: str) -> None:
         assert param.value is None, f"{name}: the default is the data set's, so the field starts empty"
         assert "null" in param.schema["type"], f"{name}: must be allowed to stay empty"
         assert param.schema["section"], f"{name}: give it a section of the form"
+        assert param.schema["title"], f"{name}: give it a title, the name that people see"
         assert len(param.schema["description_md"]) > 30, f"{name}: say what it does, with its unit"
         assert not re.search("secret|password|token|key", name), f"{name}: params are shown in logs"
 

@@ -14,10 +14,8 @@ from epsjoin.local.metric import Metric
 from epsjoin.local.sweeping import sweep_window
 
 _FEW_ROWS, _ENOUGH_PAIRS = 4096, 200_000  # of a sample: more pairs would only make the plan slower
-_LEAST_PAIRS, _FAR = (
-    100,
-    10,
-)  # of a sample: below, their number says little; so many times them at a second distance
+_LEAST_PAIRS = 100  # of a sample: below, their number says little
+_FAR = 10  # so many times them at a second distance
 _STEP, _MOST_STEPS = 2.0**0.5, 128  # of a distance
 _BATCH_ROWS = 1 << 16  # pairs of a sample that are looked at at once
 

@@ -97,11 +97,12 @@ def choose_epsilon(job: Job) -> dict[str, float]:
             f"fit_epsilon: exponent {fit.exponent:.2f} ({law.interval_low:.2f} to {law.interval_high:.2f}), "
             f"{expected_pairs:,.0f} pairs expected"
         )
-    return {
+    counted = {
         "n_sample": float(row["n_sample"] or 0),
         "eps": choice.eps,
         "expected_pairs": expected_pairs or 0.0,
     }
+    return counted if fit is None else {**counted, "exponent": fit.exponent}
 
 
 def _of(target: float | None) -> str:

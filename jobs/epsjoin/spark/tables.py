@@ -454,6 +454,14 @@ WRITERS = {
 """The job that writes each table."""
 
 
+def runs_of(lake: Lake, table: str) -> list[str]:
+    """The runs that have a slice in this table, from the log alone; the oldest first."""
+    log = _open(lake.location(table))
+    if log is None:
+        return []
+    return sorted({str(row["run"]) for row in log.partitions()})
+
+
 def count(lake: Lake, table: str, run: str, stamp: str = "") -> int:
     """Rows of the run's slice, from the log alone."""
     return sum(file.rows for file in files_of(lake, table, run, stamp))

@@ -1,0 +1,67 @@
+"""A person's word on eps, between the step that chooses it and the join."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk import Context
+
+_CHOSEN = "ti.xcom_pull(task_ids='fit_epsilon')"
+_NUMBER = "'%.6g' | format({value})"
+
+
+def _shown(name: str) -> str:
+    """A template of one of ``fit_epsilon``'s numbers; a fit that found no power law has not all of them."""
+    value = f"{_CHOSEN}['{name}']"
+    return f"{{{{ {_NUMBER.format(value=value)} if {value} is defined else 'not known' }}}}"
+
+
+class ApproveEpsilon(ApprovalOperator):
+    """Ask whether the run may join with the eps that ``fit_epsilon`` chose; it follows that task.
+
+    Approved, the run goes on. Rejected, what follows is skipped and the run ends with success, for the
+    question was answered. Without an answer in time it goes on with the eps as fitted. While it waits it
+    holds no slot of a pool and no worker.
+
+    Parameters
+    ----------
+    within : how long to wait for an answer.
+    **kwargs : as of ``ApprovalOperator``.
+    """
+
+    def __init__(self, *, within: timedelta, **kwargs: Any) -> None:
+        defaults: dict[str, Any] = {
+            "task_id": "approve_epsilon",
+            "subject": f"Join {{{{ dag.dag_id }}}}, run {{{{ ds }}}}, with eps {_shown('eps')}?",
+            "body": (
+                "| | |\n|---|---|\n"
+                f"| eps, in the unit of the metric | {_shown('eps')} |\n"
+                f"| pairs expected | {_shown('expected_pairs')} |\n"
+                f"| exponent of the pair count | {_shown('exponent')} |\n\n"
+                "**Approve**: join, cluster and report with this eps. **Reject**: this run ends here, and "
+                f"its tables stay as they are. Without an answer within {_in_words(within)} the run goes on."
+            ),
+            "defaults": self.APPROVE,
+            "response_timeout": within,
+        }
+        super().__init__(**(defaults | kwargs))
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+        """Take the answer; a rejection says what to do next."""
+        if event.get("chosen_options") == [self.REJECT]:  # the base does not come back from that
+            self.log.warning(
+                "eps was rejected: nothing is joined, what follows is skipped. For another eps: "
+                "bin/airflow backfill create --dag-id %s --from-date %s --to-date %s "
+                """--reprocess-behavior completed --dag-run-conf '{"eps": ...}'""",
+                context["dag"].dag_id,
+                context["ds"],
+                context["ds"],
+            )
+        return super().execute_complete(context, event)
+
+
+def _in_words(span: timedelta) -> str:
+    minutes = round(span.total_seconds() / 60)
+    return f"{minutes / 60:g} hours" if minutes >= 120 else f"{minutes} minutes"

@@ -1,0 +1,181 @@
+"""Back-fills by Airflow's own scheduler: any months, any order, beside the schedule. Fake Spark."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from airflow import settings
+from airflow.api_fastapi.app import create_app, purge_cached_app
+from airflow.cli.cli_parser import get_parser
+from airflow.dag_processing.dagbag import DagBag
+from airflow.models.backfill import InvalidBackfillConf
+from airflow.models.pool import Pool
+from fastapi.testclient import TestClient
+
+from dags.fake_spark import REPOSITORY, FakeSpark
+from dags.in_process import Scheduler, runs_of, states_of
+
+MONTHS = ["2022-01-01", "2022-02-01", "2022-03-01"]
+BAD_PARAMS = ['{"eps": -1}', '{"eps": "near"}', '{"min_pts": 2.5}', '{"cuts": "square"}', '{"seed": true}']
+
+
+@pytest.fixture
+def scheduler(database: None, fake_spark: FakeSpark) -> Iterator[Scheduler]:
+    """The DAG navaids, whose schedule goes on beside the back-fill; of a run, only ``ingest`` is real."""
+    scheduler = Scheduler(DagBag(REPOSITORY / "dags" / "navaids.py"), only=["ingest"])
+    yield scheduler
+    scheduler.close()
+
+
+@pytest.fixture(scope="module")
+def rest(database: None) -> Iterator[TestClient]:
+    """Airflow's REST API, to whom everybody is an admin."""
+    purge_cached_app()
+    yield TestClient(create_app(apps="core"), raise_server_exceptions=False)
+    purge_cached_app()
+
+
+def by_cli(*options: str, first: str = MONTHS[0], last: str = MONTHS[-1]) -> None:
+    command = ["backfill", "create", "--dag-id", "navaids", "--from-date", first, "--to-date", last, *options]
+    arguments = get_parser().parse_args(command)
+    arguments.func(arguments)
+
+
+def by_rest(rest: TestClient, **more: Any) -> int:
+    body: dict[str, Any] = {
+        "dag_id": "navaids",
+        "from_date": f"{MONTHS[0]}T00:00:00Z",
+        "to_date": f"{MONTHS[-1]}T00:00:00Z",
+    }
+    return rest.post("/api/v2/backfills", json=body | more).status_code
+
+
+def dates_of_jobs(spark: FakeSpark) -> list[str]:
+    """The runs that Spark was asked to make, in order."""
+    calls = [call.read_text().splitlines() for call in sorted((spark.root / "calls").iterdir())]
+    return [call[call.index("--run") + 1] for call in calls]
+
+
+@pytest.mark.parametrize("door", ["cli", "rest"])
+@pytest.mark.parametrize("is_backwards", [False, True], ids=["forwards", "backwards"])
+def test_backfill__makes_every_month_once_in_the_order_asked_for_beside_the_schedule(
+    scheduler: Scheduler, rest: TestClient, door: str, is_backwards: bool
+) -> None:
+    scheduler.only = ()
+    if door == "cli":
+        by_cli("--max-active-runs", "1", *(["--run-backwards"] if is_backwards else []))
+    else:
+        assert by_rest(rest, max_active_runs=1, run_backwards=is_backwards) == 200
+    scheduler.run()
+    made = runs_of("navaids", run_type="backfill")
+    assert {date: run.state for date, run in made.items()} == dict.fromkeys(MONTHS, "success")
+    intervals = [(run.data_interval_start, run.data_interval_end) for run in made.values()]
+    first_days = [datetime(2022, month, 1, tzinfo=UTC) for month in (1, 2, 3, 4)]
+    assert intervals == list(pairwise(first_days))
+
+    scheduled = runs_of("navaids", run_type="scheduled")
+    assert [run.state for run in scheduled.values()] == ["success"], "the schedule goes on beside it"
+    dates = [date for date, task in scheduler.ran if task == "ingest"]
+    assert [date for date in dates if date in MONTHS] == (MONTHS[::-1] if is_backwards else MONTHS)
+    assert set(dates) - set(MONTHS) == set(scheduled)
+
+
+def test_backfill__of_many_months_at_once_keeps_to_the_pool_and_never_writes_a_slice_twice(
+    scheduler: Scheduler, fake_spark: FakeSpark
+) -> None:
+    by_cli("--max-active-runs", "3")
+    scheduler.run()
+    assert sorted(dates_of_jobs(fake_spark)) == sorted(runs_of("navaids")), "each job is told its own month"
+    assert Pool.get_pool("lake_writers").slots == 2
+    assert max(len(turn) for turn in scheduler.at_once) == 2, "two jobs at once, the schedule's included"
+    assert all(len(set(turn)) == len(turn) for turn in scheduler.at_once), "two jobs of one run at once"
+    assert any(set(turn) <= set(MONTHS) for turn in scheduler.at_once), "months run beside each other"
+    assert len(scheduler.ran) == len(set(scheduler.ran)) == 9 * 4
+
+
+def test_backfill__a_month_that_fails_leaves_the_others_alone_and_can_be_made_again(
+    scheduler: Scheduler, fake_spark: FakeSpark
+) -> None:
+    # of all calls that ask for February, and of no other
+    (fake_spark.root / "ends" / "ingest").write_text('case "$*" in *"--run 2022-02-01"*) exit 3 ;; esac\n')
+    by_cli("--max-active-runs", "2")
+    scheduler.run()
+    runs = runs_of("navaids", run_type="backfill")
+    assert [run.state for run in runs.values()] == ["success", "failed", "success"]
+    february = states_of(runs[MONTHS[1]])
+    assert february.pop("ingest") == "failed"
+    assert set(february.values()) == {"upstream_failed"}
+
+    (fake_spark.root / "ends" / "ingest").unlink()
+    before = len(dates_of_jobs(fake_spark))
+    by_cli("--reprocess-behavior", "failed", "--dag-run-conf", '{"eps": 20}')
+    scheduler.run()
+    assert [run.state for run in runs_of("navaids", run_type="backfill").values()] == ["success"] * 3
+    assert dates_of_jobs(fake_spark)[before:] == [MONTHS[1]]
+    assert '{"eps": 20}' in fake_spark.calls_text().splitlines()
+
+
+@pytest.mark.parametrize("conf", BAD_PARAMS)
+def test_bad_params__are_refused_by_every_door_before_there_is_a_run(
+    scheduler: Scheduler, rest: TestClient, conf: str
+) -> None:
+    with pytest.raises(InvalidBackfillConf, match="Invalid input for param"):
+        by_cli("--dag-run-conf", conf)
+    assert by_rest(rest, dag_run_conf=json.loads(conf)) == 422
+    trigger = {"logical_date": "2022-05-01T00:00:00Z", "conf": json.loads(conf)}
+    answer = rest.post("/api/v2/dags/navaids/dagRuns", json=trigger)
+    assert answer.status_code == 400
+    assert "Invalid input for param" in answer.text
+    arguments = get_parser().parse_args(["dags", "trigger", "navaids", "-l", "2022-05-01", "-c", conf])
+    with pytest.raises(ValueError, match="Invalid input for param"):
+        arguments.func(arguments)
+    assert runs_of("navaids") == {}
+
+
+def test_good_params__are_taken_by_every_door(scheduler: Scheduler, rest: TestClient) -> None:
+    trigger = {"logical_date": "2022-05-01T00:00:00Z", "conf": {"eps": 1.5, "min_pts": None}}
+    assert rest.post("/api/v2/dags/navaids/dagRuns", json=trigger).status_code == 200
+    assert by_rest(rest, dag_run_conf={"eps": 1.5}) == 200
+    assert set(runs_of("navaids")) == {*MONTHS, "2022-05-01"}
+
+
+def test_trigger_form__shows_every_param_with_its_title_help_and_limits(
+    scheduler: Scheduler, rest: TestClient
+) -> None:
+    params = rest.get("/api/v2/dags/navaids/details").json()["params"]
+    assert len(params) == 15
+    for name, param in params.items():
+        assert param["schema"]["title"], name
+        assert "Empty: the data set's default." in param["schema"]["description_md"], name
+    assert params["eps"]["schema"]["exclusiveMinimum"] == 0
+    assert (params["min_pts"]["schema"]["minimum"], params["min_pts"]["schema"]["maximum"]) == (1, 2**31)
+
+
+WRITER = """
+import sqlite3, sys, time
+database = sqlite3.connect(sys.argv[1], timeout=30, isolation_level=None)
+database.execute("CREATE TABLE IF NOT EXISTS busy (n INTEGER)")
+print("writes", flush=True)
+while True:
+    database.execute("INSERT INTO busy VALUES (1)")
+    time.sleep(0.001)
+"""
+
+
+def test_backfill__comes_into_being_whole_on_sqlite_while_others_write(scheduler: Scheduler) -> None:
+    file = str(settings.engine.url.database)
+    with subprocess.Popen([sys.executable, "-c", WRITER, file], stdout=subprocess.PIPE, text=True) as writer:
+        try:
+            assert writer.stdout
+            assert writer.stdout.readline() == "writes\n"
+            by_cli(first="2021-11-01", last="2023-06-30")
+        finally:
+            writer.terminate()
+    assert len(runs_of("navaids", run_type="backfill")) == 20
