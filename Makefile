@@ -11,7 +11,7 @@ PIP := bin/pip --disable-pip-version-check install --quiet --require-hashes
 # a setting of the person's shell must not reach a test
 PYTEST := env PYTHONPATH=$(CURDIR)/jobs .venv/bin/python -m pytest
 
-.PHONY: help setup doctor demo demo-backfill test test-kernels test-uncompiled test-spark test-long test-dags test-end-to-end check kill-loop bench bench-plans bench-parts bench-spark bench-scaling docs lock clean cluster-up cluster-down up down machine
+.PHONY: help setup doctor demo demo-backfill test test-kernels test-uncompiled test-spark test-long test-dags test-end-to-end check kill-loop bench bench-plans bench-parts bench-spark bench-scaling docs screenshots lock clean cluster-up cluster-down up down machine
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -94,6 +94,9 @@ bench-scaling: $(JOBS) $(JARS) ## the ways of large data, on cad16L with lowered
 docs: $(JOBS) ## docs/api.md from the docstrings, the README's picture of the library from its own lines
 	PYTHONPATH=jobs .venv/bin/python docs/build_api.py
 	PYTHONPATH=jobs .venv/bin/python docs/draw_readme.py
+
+screenshots: $(JOBS) ## the demo's report at two widths and its pictures, into docs/pictures; after make demo, with chromium
+	PYTHONPATH=jobs .venv/bin/python docs/draw_report.py --lake $(EPSJOIN_LAKE) --run $(DEMO_RUN)
 
 lock: ## new lock files from requirements/*.in (asks the package index)
 	$(PYTHON) -m venv .cache/lock && .cache/lock/bin/pip install --quiet uv

@@ -15,6 +15,11 @@ import pytest
 from epsjoin.params import RunParams
 from epsjoin.report.findings import NOISE, Findings
 
+JOINED = {"largest_part_rows": 213.0, "largest_worker_bytes": 307.1e6, "joining_seconds": 2.6}
+"""What the join counted, as its cost shows it."""
+
+OTHER_EPS = {"is_chosen": False, "is_knee": False, "is_measured": True}
+
 SIZES = (120, 60, 60, 35, 20, 12, 9, 8, 7, 6)
 
 
@@ -106,11 +111,20 @@ def example() -> Findings:
             "expected_rows": 761.0,
             "expected_candidates": 9800.0,
             "expected_pairs": 4180.4,
+            "expected_part_rows": 210.0,
+            "expected_worker_bytes": 356.6e6,
+            "expected_seconds": 2.5,
         },
         n_replicas=755,
         n_candidates=10_412,
         counters={
-            "merge_join": {"pairs": 4321.0, "largest_stack": 17.0, "bytes": 93_211.0, "seconds": 2.74},
+            "merge_join": {
+                "pairs": 4321.0,
+                "largest_stack": 17.0,
+                "bytes": 93_211.0,
+                "seconds": 2.74,
+                **JOINED,
+            },
             "cluster": {"seconds": 0.4},
             "ingest": {"rows_out": float(n), "seconds": 192.3},
         },
@@ -150,6 +164,11 @@ def example() -> Findings:
                 "is_noise": True,
                 "dimensions": "latitude_deg -4.2",
                 "name": "Pegasus",
+                "power": "HIGH",
+                "nearest": [
+                    {"id": 96090, "label": "Lyra", "distance": 3.4161},
+                    {"id": 96091, "label": None, "distance": 57.0},
+                ],
             },
             {
                 "run": "2023-06-04",
@@ -162,8 +181,52 @@ def example() -> Findings:
                 "is_noise": False,
                 "dimensions": None,
                 "name": None,
+                "power": None,
+                "nearest": [],
             },
         ],
+        label="name",
+        k=4,
+        k_distance=np.array([0.5, 1.0, 2.2134, 4.0, 9.0]),
+        k_share=np.array([0.1, 0.2, 0.374, 0.6, 1.0]),
+        k_is_counted=np.array([True, True, True, False, False]),
+        other_eps=[
+            {**OTHER_EPS, "eps": 1.1067, "pairs": 1551.2, "neighbours": 4.21, "share": 0.231},
+            {
+                **OTHER_EPS,
+                "eps": 2.2134,
+                "pairs": 4180.4,
+                "neighbours": 11.3,
+                "share": 0.374,
+                "is_chosen": True,
+            },
+            {**OTHER_EPS, "eps": 3.5, "pairs": 8046.0, "neighbours": 21.8, "share": 0.55, "is_knee": True},
+            {**OTHER_EPS, "eps": 8.8536, "pairs": 2e9, "neighbours": 82, "share": None, "is_measured": False},
+        ],
+        difference={
+            "run": "2023-05-04",
+            "is_keyed": True,
+            "added": 12,
+            "removed": 1,
+            "changed": 2,
+            "same": n - 14,
+            "examples": [
+                {"what": "added", "id": 96092, "label": "Vega", "columns": []},
+                {"what": "changed", "id": 96093, "label": None, "columns": [("power", "LOW", "HIGH")]},
+            ],
+        },
+        trends=[
+            {"run": "2023-04-04", "points": 700, "quality": None},
+            {
+                **{"run": "2023-05-04", "points": n - 11, "pairs": 4000, "eps": 2.2, "clusters": 9},
+                **{"noise": 403, "refused": 0, "errors": 1, "seconds": 120.0},
+            },
+            {
+                **{"run": "2023-06-04", "points": n, "pairs": 4321, "eps": 2.2134, "clusters": 10},
+                **{"noise": 400, "refused": 3, "errors": 0, "seconds": 195.44},
+            },
+        ],
+        seconds_before={"ingest": 180.0, "cluster": 0.5},
     )
 
 
@@ -212,4 +275,12 @@ def nothing(example: Findings) -> Findings:
         cluster_sizes=none.astype(np.int64),
         cluster_size_counts=none.astype(np.int64),
         outliers=[],
+        label="",
+        k_distance=none,
+        k_share=none,
+        k_is_counted=none.astype(bool),
+        other_eps=[],
+        difference={},
+        trends=[],
+        seconds_before={},
     )

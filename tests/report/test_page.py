@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from epsjoin.report import canvas, page, summary
+from epsjoin.report import canvas, page, sentences, summary
 from epsjoin.report.findings import Findings
 
 REPOSITORY = Path(__file__).parents[2]
@@ -80,6 +80,7 @@ def test_page__escapes_whatever_came_from_the_data(example: Findings) -> None:
     evil["params"] = {**evil["params"], EVIL: EVIL}
     evil["counters"] = {EVIL: {EVIL: 1.0}}
     evil["quarantine_reasons"] = {EVIL: 3}
+    evil["trends"] = [{**row, "run": row["run"].removesuffix(EVIL)} for row in evil["trends"]]  # a date
     evil["epsilon"] = {**evil["epsilon"], "exponent": None, "note": EVIL}
     found = page.render(dataclasses.replace(example, **evil))
     assert "<script" not in found.lower()
@@ -124,7 +125,7 @@ def test_page__is_the_same_bytes_in_another_process(example: Findings, html: str
 
 
 def test_first_sentence__has_the_numbers_of_the_findings(example: Findings, reader: Reader) -> None:
-    sentence = page.first_sentence(example)
+    sentence = sentences.first_sentence(example)
     assert sentence == (
         "737 points: 10 clusters within ε = 2.213 km, the largest with 120 points (Place 0); "
         "400 points stand in none."
@@ -141,13 +142,13 @@ def test_first_sentence__counts_one_and_none_and_thousands(example: Findings, no
         n_noise=1,
         largest_clusters=[{"cluster_id": 3, "size": 11_019}],
     )
-    assert page.first_sentence(one) == (
+    assert sentences.first_sentence(one) == (
         "11,020 points: 1 cluster within ε = 2.213 km, the largest with 11,019 points; "
         "1 point stands in none."
     )
     none = dataclasses.replace(example, n_points=1, n_pairs=0, n_clusters=0, largest_clusters=[])
-    assert page.first_sentence(none) == "1 point: no clusters within ε = 2.213 km, and 0 pairs."
-    assert page.first_sentence(nothing).startswith("No points")
+    assert sentences.first_sentence(none) == "1 point: no clusters within ε = 2.213 km, and 0 pairs."
+    assert sentences.first_sentence(nothing).startswith("No points")
 
 
 def test_page__shows_the_key_numbers(reader: Reader, example: Findings) -> None:
@@ -184,10 +185,14 @@ def test_page__shows_what_the_run_cost(reader: Reader) -> None:
     for text in (
         "cut into 4 parts by planned cuts, from a sample of 700 points",
         "replicas 761 755 −0.8 % 1.02 per point",
-        "candidates 9,800 10,412 +6.2 % 3.84 % of all pairs",
+        "candidates 9,800 10,412 +6.2 % distance computations; 3.84 % of all pairs",
         "pairs 4,180 4,321 +3.4 % the result",
-        "ingest 3 min 12 s rows_out 737 "
-        "merge_join 2.7 s bytes 93.2 kB, largest_stack 17, pairs 4,321 cluster 0.4 s –",
+        "largest part 210 213 +1.4 % replicas that one task joins",
+        "memory 357 MB 307 MB −13.9 % of the largest worker of the join; expected: a bound",
+        "joining 2.5 s 2.6 s +4.0 % all tasks together",
+        "ingest 3 min 12 s 3 min 0 s rows_out 737 merge_join 2.7 s – bytes 93.2 kB, joining_seconds 2.6 s, "
+        "largest_part_rows 213, largest_stack 17, largest_worker_bytes 307 MB, pairs 4,321 "
+        "cluster 0.4 s 0.5 s –",
     ):
         assert text in reader.words
 
@@ -196,8 +201,9 @@ def test_page__lists_clusters_and_outliers(reader: Reader, example: Findings) ->
     row = example.largest_clusters[1]
     north, east = row["centre"]
     assert f"1000 Place 1 60 {row['core']} {row['border']} {north:.6g}, {east:.6g}" in reader.words
-    assert "1 96088 above 2.213 km – 1 latitude_deg -4.2 Pegasus" in reader.words
-    assert "2 96089 2.01 km 3.22 5 – –" in reader.words
+    near = "3.42 km: Lyra (96090), 57 km: – (96091)"
+    assert f"1 96088 Pegasus latitude_deg -4.2 {near} above 2.213 km – 1 HIGH" in reader.words
+    assert "2 96089 – – – 2.01 km 3.22 5 –" in reader.words
     assert "is_noise" not in reader.words
 
 
@@ -229,6 +235,72 @@ def test_page__says_when_eps_lies_outside_the_fit(mapless: Findings, reader: Rea
     for eps, side in ((0.5, "below"), (200.0, "above")):
         far = dataclasses.replace(mapless, epsilon={**mapless.epsilon, "eps": eps})
         assert f"ε lies {side} the fitted range" in Reader(page.render(far)).words
+
+
+def test_page__says_what_other_eps_would_give(reader: Reader) -> None:
+    for text in (
+        "1.107 km 1,551 4.21 23.1 %",
+        "2.213 km 4,180 11.3 37.4 % chosen",
+        "3.5 km 8,046 21.8 55 % knee of the k-distances",
+        "8.854 km 2,000,000,000 82 – by the power law alone, more pairs than max_pairs allows",
+        "37.4 % of the points have their neighbour number 4 within ε, counted on all points.",
+        "bends most at 3.5 km (its knee",
+    ):
+        assert text in reader.words
+    assert [value for name, value in reader.attributes if value == "chosen"] == ["chosen"] * 2  # and this run
+
+
+def test_page__says_what_changed_since_the_run_before(reader: Reader) -> None:
+    for text in (
+        "Against run 2023-05-04, the latest before this one whose points were in the lake when this page was "
+        "made: 12 rows added, 1 row removed, 2 rows changed, 723 the same. Rows were compared by id",
+        "points 726 737 +11",
+        "ε 2.2 km 2.213 km +0.6 %",
+        "clusters 9 10 +1",
+        "noise 403 400 −3",
+        "added 96092 Vega –",
+        "changed 96093 – power: LOW → HIGH",
+    ):
+        assert text in reader.words
+
+
+def test_page__says_that_nothing_changed_or_that_there_is_nothing_before(mapless: Findings) -> None:
+    none = {"added": 0, "removed": 0, "changed": 0, "same": 737, "examples": []}
+    same = dataclasses.replace(mapless, difference={**mapless.difference, **none})
+    assert "the points are the same, all 737." in Reader(page.render(same)).words
+    keyless = {**mapless.difference, "is_keyed": False, "changed": None}
+    said = sentences.difference(dataclasses.replace(mapless, difference=keyless))
+    assert "12 rows added, 1 row removed, 723 the same" in said
+    assert "as the source has no key" in said
+    first = Reader(page.render(dataclasses.replace(mapless, difference={}, trends=mapless.trends[-1:]))).words
+    assert "the lake holds no run of beacons before 2023-06-04." in first
+    assert "so there are no trends yet" in first
+
+
+def test_page__lists_the_last_runs(reader: Reader) -> None:
+    for text in (
+        "This run and the 2 before it",
+        "2023-04-04 700 – – – – – – –",
+        "2023-05-04 726 4,000 2.2 9 403 0 1 120",
+        "2023-06-04 737 4,321 2.213 10 400 3 0 195",
+    ):
+        assert text in reader.words
+
+
+def test_page__shows_what_the_gates_found(reader: Reader) -> None:
+    assert "1 of 2 expectations of the tables' contracts hold: these do not." in reader.words
+    assert "warning snapshots nothing_was_quarantined 3" in reader.words
+    assert "pairs 1 0 0 snapshots 1 1 0" in reader.words
+
+
+def test_page__shows_no_coordinates_of_64_dimensions(mapless: Findings) -> None:
+    names = tuple(f"f{i}" for i in range(64))
+    rows = [{**row, **dict.fromkeys(names, 1.0)} for row in mapless.outliers]
+    wide = dataclasses.replace(mapless, coordinates=names, outliers=rows, is_geographic=False)
+    found = page.render(wide)
+    assert "The 64 coordinates are not shown; they are in the table <code>points</code>." in found
+    assert ">f0</th>" not in found
+    assert ">power</th>" in found
 
 
 def test_page__needs_nothing_to_be_there(nothing: Findings) -> None:

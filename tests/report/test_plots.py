@@ -12,11 +12,14 @@ from matplotlib.collections import PathCollection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from epsjoin.report import canvas, plots
+from epsjoin.report import bar_plots, canvas, curve_plots, map_plot, marks, trend_plots
 from epsjoin.report.findings import NOISE, Findings
 
 REPOSITORY = Path(__file__).parents[2]
-PLOTS = (plots.cluster_map, plots.pair_count_curve, plots.cluster_sizes, plots.cost)
+PLOTS = (
+    *(map_plot.cluster_map, curve_plots.pair_count_curve, curve_plots.k_distance_curve),
+    *(bar_plots.cluster_sizes, bar_plots.cost, bar_plots.step_seconds, trend_plots.trends),
+)
 
 
 def texts(fig: Figure) -> str:
@@ -86,6 +89,23 @@ def odd_numbers(example: Findings) -> dict[str, Findings]:
             curve_in_fit=np.ones(1, bool),
         ),
         "nothing measured": dataclasses.replace(example, n_replicas=None, n_candidates=None, n_pairs=0),
+        "no k-distance": dataclasses.replace(
+            example, k_distance=example.k_distance * 0, k_share=example.k_share * 0
+        ),
+        "one k-distance": dataclasses.replace(
+            example, k_distance=example.k_distance * 0 + 3, k_is_counted=np.ones(5, bool)
+        ),
+        "runs that know nothing": dataclasses.replace(
+            example, trends=[{"run": f"2023-0{month}-01"} for month in range(1, 9)]
+        ),
+        "no time": dataclasses.replace(example, counters={"ingest": {}}, seconds_before={}),
+        "huge and tiny": dataclasses.replace(
+            example,
+            trends=[
+                {"run": "2022-01-01", "points": 10**15, "eps": 1e-12, "seconds": None},
+                {"run": "2023-01-01", "points": 1, "eps": 1e12, "seconds": 0.0},
+            ],
+        ),
         "one huge cluster": dataclasses.replace(
             example, cluster_sizes=np.array([10**12]), cluster_size_counts=np.array([1])
         ),
@@ -94,7 +114,7 @@ def odd_numbers(example: Findings) -> dict[str, Findings]:
 
 @pytest.mark.filterwarnings("error")
 def test_plots__draw_degenerate_findings_without_a_warning(example: Findings) -> None:
-    cases = [(plots.cluster_map, name, findings) for name, findings in odd_maps(example).items()]
+    cases = [(map_plot.cluster_map, name, findings) for name, findings in odd_maps(example).items()]
     cases += [(plot, name, findings) for plot in PLOTS[1:] for name, findings in odd_numbers(example).items()]
     for plot, name, findings in cases:
         try:
@@ -104,17 +124,17 @@ def test_plots__draw_degenerate_findings_without_a_warning(example: Findings) ->
 
 
 def test_cluster_map__colours_the_eight_largest_and_greys_the_rest(example: Findings) -> None:
-    drawn = colours(plots.cluster_map(example))
+    drawn = colours(map_plot.cluster_map(example))
     sizes = [row["size"] for row in example.largest_clusters]
     assert drawn == [
-        (example.n_noise, plots.NOISE_COLOUR),
-        (sum(sizes[8:]), plots.OTHER),
+        (example.n_noise, marks.NOISE_COLOUR),
+        (sum(sizes[8:]), marks.OTHER),
         *zip(sizes[:8], canvas.COLOURS, strict=True),
     ]
 
 
 def test_cluster_map__names_the_eight_largest_with_their_size(example: Findings) -> None:
-    said = texts(plots.cluster_map(example))
+    said = texts(map_plot.cluster_map(example))
     for row in example.largest_clusters[:8]:
         assert f"{row['label']} ({row['size']})" in said
     assert "Place 8" not in said
@@ -123,7 +143,7 @@ def test_cluster_map__names_the_eight_largest_with_their_size(example: Findings)
 def test_cluster_map__writes_names_apart(example: Findings) -> None:
     # Eight clusters in one place: the hardest case for names.
     together = dataclasses.replace(example, map_points=example.map_points % 1e-3)
-    fig = plots.cluster_map(together)
+    fig = map_plot.cluster_map(together)
     fig.draw_without_rendering()
     notes = [text for text in fig.axes[0].texts if text.get_gid() == "label"]
     boxes = [text.get_bbox_patch() or super(type(text), text).get_window_extent() for text in notes]
@@ -135,20 +155,20 @@ def test_cluster_map__writes_names_apart(example: Findings) -> None:
 
 def test_cluster_map__names_what_has_no_label_by_its_id(example: Findings) -> None:
     plain = dataclasses.replace(example, largest_clusters=[{"cluster_id": 1000, "size": 60}])
-    assert "cluster 1000 (60)" in texts(plots.cluster_map(plain))
+    assert "cluster 1000 (60)" in texts(map_plot.cluster_map(plain))
 
 
 def test_cluster_map__reads_no_name_as_a_formula(example: Findings) -> None:
     row = {**example.largest_clusters[0], "label": "$\\frac$ \x00"}
     assert "$\\frac$  " in canvas.to_svg(
-        plots.cluster_map(dataclasses.replace(example, largest_clusters=[row])), "x", "y"
+        map_plot.cluster_map(dataclasses.replace(example, largest_clusters=[row])), "x", "y"
     )
 
 
 def test_cluster_map__keeps_what_lies_across_180_degrees_together(example: Findings) -> None:
     moved = np.column_stack([np.linspace(-190, -150, len(example.map_points)), example.map_points[:, 1]])
     moved[moved[:, 0] < -180, 0] += 360
-    fig = plots.cluster_map(dataclasses.replace(example, map_points=moved))
+    fig = map_plot.cluster_map(dataclasses.replace(example, map_points=moved))
     west, east = fig.axes[0].get_xlim()
     assert east - west < 45
     assert "170° E" in texts(fig)
@@ -156,40 +176,40 @@ def test_cluster_map__keeps_what_lies_across_180_degrees_together(example: Findi
 
 
 def test_cluster_map__is_true_to_scale_at_its_latitude(example: Findings) -> None:
-    fig = plots.cluster_map(example)
+    fig = map_plot.cluster_map(example)
     south, north = fig.axes[0].get_ylim()
     assert fig.axes[0].get_aspect() == pytest.approx(1 / np.cos(np.radians((south + north) / 2)))
 
 
 def test_cluster_map__becomes_a_picture_where_points_are_many(example: Findings) -> None:
-    times = plots.MOST_MARKS // example.n_points + 1
+    times = map_plot.MOST_MARKS // example.n_points + 1
     many = dataclasses.replace(
         example,
         map_points=np.tile(example.map_points, (times, 1)),
         map_cluster_ids=np.tile(example.map_cluster_ids, times),
         map_roles=np.tile(example.map_roles, times),
     )
-    assert "<image" not in canvas.to_svg(plots.cluster_map(example), "x", "y")
-    assert canvas.to_svg(plots.cluster_map(many), "x", "y").count("<image") == 1
+    assert "<image" not in canvas.to_svg(map_plot.cluster_map(example), "x", "y")
+    assert canvas.to_svg(map_plot.cluster_map(many), "x", "y").count("<image") == 1
 
 
 def test_pair_count_curve__says_eps_and_exponent_and_pairs(example: Findings) -> None:
-    said = texts(plots.pair_count_curve(example))
+    said = texts(curve_plots.pair_count_curve(example))
     assert "ε = 2.213 km\nexpected 4,180 pairs\nfound 4,321" in said
     assert "P = 1.43\n95 %: 1.4 to 1.46" in said
 
 
 def test_pair_count_curve__lays_the_line_through_the_fitted_points(example: Findings) -> None:
-    line = plots.pair_count_curve(example).axes[0].lines[0]
+    line = curve_plots.pair_count_curve(example).axes[0].lines[0]
     fitted = example.curve_in_fit
     expected = example.curve_pairs[fitted][[0, -1]]
     np.testing.assert_allclose(np.asarray(line.get_ydata(), float), expected, rtol=1e-9)
 
 
 def test_pair_count_curve__dashes_the_line_to_an_eps_outside_the_fit(example: Findings) -> None:
-    inside = plots.pair_count_curve(example).axes[0].lines
+    inside = curve_plots.pair_count_curve(example).axes[0].lines
     far = dataclasses.replace(example, epsilon={**example.epsilon, "eps": 0.2})
-    outside = plots.pair_count_curve(far).axes[0].lines
+    outside = curve_plots.pair_count_curve(far).axes[0].lines
     assert len(outside) == len(inside) + 1
     np.testing.assert_allclose(
         np.asarray(outside[1].get_xdata(), float), [example.curve_radius[fitted_start(example)], 0.2]
@@ -202,14 +222,87 @@ def fitted_start(findings: Findings) -> int:
 
 def test_pair_count_curve__says_why_there_is_no_fit(example: Findings) -> None:
     none = dataclasses.replace(example, epsilon={"eps": 1.0, "note": "too few pairs"})
-    assert "too few pairs" in texts(plots.pair_count_curve(none))
+    assert "too few pairs" in texts(curve_plots.pair_count_curve(none))
     bare = dataclasses.replace(none, curve_pairs=0 * none.curve_pairs)
-    assert "too few pairs" in texts(plots.pair_count_curve(bare))
-    assert not plots.pair_count_curve(bare).axes[0].lines  # a note, not an empty frame
+    assert "too few pairs" in texts(curve_plots.pair_count_curve(bare))
+    assert not curve_plots.pair_count_curve(bare).axes[0].lines  # a note, not an empty frame
+
+
+@pytest.mark.parametrize(("eps", "side", "end"), [(2.2134, "left", "bottom"), (300.0, "right", "top")])
+def test_pair_count_curve__writes_on_the_side_that_has_room(
+    example: Findings, eps: float, side: str, end: str
+) -> None:
+    fig = curve_plots.pair_count_curve(dataclasses.replace(example, epsilon={**example.epsilon, "eps": eps}))
+    (written,) = (text for text in fig.axes[0].texts if "P = 1.43" in text.get_text())
+    assert (written.get_ha(), written.get_va()) == (side, end)
+    fig.draw_without_rendering()
+    box = written.get_window_extent()
+    assert fig.bbox.x0 <= box.x0
+    assert box.x1 <= fig.bbox.x1
+
+
+def test_k_distance_curve__parts_what_was_counted_from_the_sample(example: Findings) -> None:
+    fig = curve_plots.k_distance_curve(example)
+    counted, at_eps = fig.axes[0].lines
+    np.testing.assert_allclose(np.asarray(counted.get_xdata(), float), [10, 20, 37.4])
+    np.testing.assert_allclose(np.asarray(counted.get_ydata(), float), [0.5, 1, 2.2134])
+    assert np.asarray(at_eps.get_ydata(), float).tolist() == [2.2134, 2.2134]
+    assert colours(fig) == [(2, marks.OTHER)]
+    assert "distance to neighbour 4, km" in texts(fig)
+    exact = dataclasses.replace(example, k_is_counted=np.ones(5, bool))
+    assert "from the sample" in texts(fig)
+    assert "from the sample" not in texts(curve_plots.k_distance_curve(exact))
+
+
+def test_step_seconds__shows_now_and_before(example: Findings) -> None:
+    fig = bar_plots.step_seconds(example)
+    assert [label.get_text() for label in fig.axes[0].get_yticklabels()] == [
+        "ingest",
+        "merge_join",
+        "cluster",
+    ]
+    assert [bar.get_width() for bar in fig.axes[0].patches] == [192.3, 2.74, 0.4]
+    rings = [float(np.asarray(line.get_xdata(), float)[0]) for line in fig.axes[0].lines]
+    assert rings == [180.0, 0.5], "merge_join had no time before"
+    assert "3 min 12 s" in texts(fig)
+
+
+def test_trends__draw_every_number_that_is_known(example: Findings) -> None:
+    fig = trend_plots.trends(example)
+    said = {ax.get_title(loc="left"): ax.get_title(loc="right") for ax in fig.axes}
+    assert said == {
+        **{"points": "737", "pairs": "4,321", "ε (km)": "2.213", "clusters": "10", "noise": "400"},
+        **{"records refused": "3", "broken rules: errors": "0", "seconds": "195.4"},
+    }
+    pairs = np.asarray(fig.axes[1].lines[0].get_ydata(), float)
+    np.testing.assert_array_equal(pairs, [np.nan, 4000, 4321])
+    days = np.asarray(fig.axes[1].lines[0].get_xdata(), float)
+    assert np.diff(days).tolist() == [30, 31], "by date, not by number"
+    few = [{"run": row["run"], "points": row["points"]} for row in example.trends]
+    assert len(trend_plots.trends(dataclasses.replace(example, trends=few)).axes) == 1
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ends"),
+    [
+        (11_020, 11_021, ["11,020", "11,021"]),
+        (6686, 6686, ["6,686"]),
+        (52.51, 52.53, ["52.51", "52.53"]),
+        (0.123451, 0.123456, ["0.12345", "0.12346"]),
+        (1e12, 2e12, ["10¹²", "2×10¹²"]),
+    ],
+)
+def test_trends__write_the_ends_so_that_they_differ(
+    example: Findings, low: float, high: float, ends: list[str]
+) -> None:
+    rows = [{"run": "2023-01-01", "eps": low}, {"run": "2023-02-01", "eps": high}]
+    fig = trend_plots.trends(dataclasses.replace(example, trends=rows))
+    found = [label.get_text().replace("1×10", "10") for label in fig.axes[0].get_yticklabels()]
+    assert found == ends
 
 
 def test_cluster_sizes__counts_every_cluster_and_every_point_once(example: Findings) -> None:
-    said = texts(plots.cluster_sizes(example))
+    said = texts(bar_plots.cluster_sizes(example))
     found = re.findall(r"(\d+) clusters?, (\d+) points", said)
     assert sum(int(clusters) for clusters, _ in found) == example.n_clusters
     assert sum(int(points) for _, points in found) == example.n_core + example.n_border
@@ -221,7 +314,7 @@ def test_cluster_sizes__begins_a_class_at_its_first_size(example: Findings) -> N
     edges = dataclasses.replace(
         example, cluster_sizes=np.array([5, 9, 10]), cluster_size_counts=np.array([1, 2, 3])
     )
-    said = texts(plots.cluster_sizes(edges))
+    said = texts(bar_plots.cluster_sizes(edges))
     assert "3 clusters, 23 points\n3 clusters, 30 points" in said
     assert re.findall(r"\d+–\d+", said)[::2] == [
         "5–9",
@@ -230,7 +323,7 @@ def test_cluster_sizes__begins_a_class_at_its_first_size(example: Findings) -> N
 
 
 def test_cost__shows_expected_beside_measured(example: Findings) -> None:
-    said = texts(plots.cost(example))
+    said = texts(bar_plots.cost(example))
     assert "replicas: expected 761, measured 755 (−0.8 %)" in said
     assert "candidates: expected 9,800, measured 10,412 (+6.2 %)" in said
     assert "pairs: expected 4,180, measured 4,321 (+3.4 %)" in said
@@ -255,12 +348,12 @@ def test_to_svg__leaves_the_neutral_colours_to_the_page(example: Findings) -> No
 
 def test_to_svg__keeps_the_ids_of_two_figures_apart(example: Findings) -> None:
     ids = [
-        set(re.findall(r'\bid="([^"]+)"', canvas.to_svg(plots.cost(example), name, "y")))
+        set(re.findall(r'\bid="([^"]+)"', canvas.to_svg(bar_plots.cost(example), name, "y")))
         for name in ("a", "b")
     ]
     assert ids[0]
     assert not ids[0] & ids[1]
-    svg = canvas.to_svg(plots.cost(example), "a", "y")
+    svg = canvas.to_svg(bar_plots.cost(example), "a", "y")
     used = set(re.findall(r'href="#([^"]+)"', svg)) | set(re.findall(r"url\(#([^)]+)\)", svg))
     assert used <= ids[0]
 

@@ -15,6 +15,7 @@ def test_words__show_a_dash_for_what_is_missing(missing: object) -> None:
         words.size(missing),
         words.duration(missing),
         words.cell(missing),
+        words.signed(missing),
         words.change(missing, 1),
         words.change(1, missing),
     } == {"–"}
@@ -50,6 +51,8 @@ def test_words__show_a_dash_for_what_is_missing(missing: object) -> None:
         (words.change(1000, 683), "−31.7 %"),
         (words.change(1000, 4100), "4.1 times"),
         (words.change(0, 5), "–"),
+        (words.signed(1020), "+1,020"),
+        (words.signed(-3), "−3"),
         (words.cell(85049), "85049"),
         (words.cell(52.55889892578125), "52.5589"),
         (words.cell(True), "yes"),

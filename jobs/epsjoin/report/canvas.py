@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import re
+import textwrap
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
@@ -29,6 +30,8 @@ COLOURS = ("#0077bb", "#ee7733", "#009988", "#cc3311", "#33aadd", "#ee3377", "#a
 """Of the largest clusters, in their order: Tol's vibrant scheme and two more."""
 
 WIDTH_IN = 6.4
+NARROW_IN = 4.4
+"""Width of all figures but the map: on a phone their texts are then as large as the page's small print."""
 PNG_WIDTH = 1600
 
 STYLE: dict[Any, Any] = {
@@ -139,21 +142,33 @@ def _on_page(key: str, value: str, name: str) -> str:
 
 
 def sheet(
-    height: float, left: float = 0.6, right: float = 0.15, bottom: float = 0.45, top: float = 0.25
+    height: float,
+    left: float = 0.6,
+    right: float = 0.15,
+    bottom: float = 0.45,
+    top: float = 0.25,
+    width: float = WIDTH_IN,
 ) -> tuple[Figure, Axes]:
     """Make a figure with axes of that height; all in inches, so that text never needs a layout."""
     full = height + bottom + top
-    fig = Figure(figsize=(WIDTH_IN, full))
-    FigureCanvasAgg(fig)
-    box = (left / WIDTH_IN, bottom / full, (WIDTH_IN - left - right) / WIDTH_IN, height / full)
+    fig = blank(full, width)
+    box = (left / width, bottom / full, (width - left - right) / width, height / full)
     return fig, fig.add_axes(box)
+
+
+def blank(height: float, width: float = WIDTH_IN) -> Figure:
+    """Make a figure without axes; in inches."""
+    fig = Figure(figsize=(width, height))
+    FigureCanvasAgg(fig)
+    return fig
 
 
 def note(text: str) -> Figure:
     """Make a figure that says why there is nothing to draw."""
-    fig, ax = sheet(0.8, bottom=0.1, top=0.1)
+    fig, ax = sheet(0.8, bottom=0.1, top=0.1, width=NARROW_IN)
     ax.set_axis_off()
-    ax.text(0.5, 0.5, one_line(text, 100), ha="center", va="center", color=FAINT, parse_math=False, wrap=True)
+    lines = textwrap.fill(one_line(text, 150), 58)
+    ax.text(0.5, 0.5, lines, ha="center", va="center", color=FAINT, parse_math=False)
     return fig
 
 

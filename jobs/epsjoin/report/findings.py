@@ -41,7 +41,8 @@ class Findings:
     curve_radius, curve_pairs, curve_in_fit : (m,) float64, float64, bool; ``epsilon_curve`` by ascending
         radius. m may be 0.
     plan : the row of ``join_plan`` (kind, split_rule, n_parts, sample_rows, expected_rows,
-        expected_candidates, expected_pairs); empty where there is none.
+        expected_candidates, expected_pairs) and what follows from it: expected_part_rows (of the largest
+        part), expected_worker_bytes (at most), expected_seconds (of one core); empty where there is none.
     n_replicas, n_candidates : the measured sides of the plan's expectations; ``None`` where
         they were not counted.
     counters : job to counter to value, all of ``job_metrics``; ``seconds`` is the job's wall-clock time.
@@ -57,8 +58,23 @@ class Findings:
     cluster_sizes, cluster_size_counts : (s,) int64 each: the distinct cluster sizes, ascending, and how
         many clusters have each.
     outliers : the first rows of ``outliers`` by rank: rank, id, k_distance, k_distance_above, lof, degree,
-        dimensions; every other key but run and is_noise is shown as a column of the source.
+        dimensions, and nearest, the nearest points (id, label, distance each); every other key but run and
+        is_noise is shown as a column of the source.
+    label : the column of the source that tells a point to a person; "" where there is none.
     quality : rows of ``quality``: table, expectation, severity, success, observed; none: not checked.
+    k : neighbours that the k-distance looks at.
+    k_distance, k_share, k_is_counted : (c,) float64, float64, bool; rising distances, and the share of the
+        points whose k-th neighbour lies within each: counted on all points, or estimated on the sample.
+    other_eps : what other ε would give, by rising eps: eps, pairs, neighbours, share (of the points, with
+        their k-th neighbour within it), is_chosen, is_knee (of the k-distance curve), is_measured (whether
+        the sample's curve goes so far); each number may be ``None``.
+    difference : to the run before: run, is_keyed, added, removed, changed, same (rows of ``points``; the last
+        two ``None`` without a key) and examples: a few rows of what, id, label and columns (name, before,
+        now); empty where there is no run before.
+    trends : the last runs, oldest first, this one the last: run, points, pairs, eps, clusters, noise,
+        refused, errors (expectations of that severity that do not hold), seconds (of all steps but the
+        report); each may be ``None``.
+    seconds_before : job to seconds in the run before.
 
     Raises
     ------
@@ -100,7 +116,16 @@ class Findings:
     cluster_sizes: NDArray[np.int64]
     cluster_size_counts: NDArray[np.int64]
     outliers: Sequence[Row]
+    label: str
     quality: Sequence[Row]
+    k: int
+    k_distance: NDArray[np.float64]
+    k_share: NDArray[np.float64]
+    k_is_counted: NDArray[np.bool_]
+    other_eps: Sequence[Row]
+    difference: Row
+    trends: Sequence[Row]
+    seconds_before: Mapping[str, float]
 
     def __post_init__(self) -> None:
         n = len(self.map_points)
@@ -110,6 +135,7 @@ class Findings:
             ("map_points", "map_cluster_ids", "map_roles"),
             ("curve_radius", "curve_pairs", "curve_in_fit"),
             ("cluster_sizes", "cluster_size_counts"),
+            ("k_distance", "k_share", "k_is_counted"),
         ):
             lengths = [len(getattr(self, name)) for name in names]
             if len(set(lengths)) > 1:

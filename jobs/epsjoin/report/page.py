@@ -7,21 +7,22 @@ give the same bytes. Whatever came from the data is escaped.
 from __future__ import annotations
 
 import importlib.resources
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from epsjoin.report import canvas, plots, summary, words
-from epsjoin.report.findings import Findings, Row, known
+from epsjoin.report import bar_plots, canvas, costs, curve_plots, sentences, summary, words
+from epsjoin.report.findings import Findings, Row
+from epsjoin.report.map_plot import cluster_map
+from epsjoin.report.trend_plots import TRENDS, trends
 
-STEPS = ("ingest", "fit_epsilon", "replicate", "merge_join", "cluster", "outliers", "quality", "report")
-"""Jobs in the order of the pipeline; a job that is not named here comes after them."""
-
-_OUTLIER_COLUMNS = ("rank", "id", "k_distance", "k_distance_above", "lof", "degree", "dimensions")
+_OUTLIER_COLUMNS = ("rank", "id", "k_distance", "k_distance_above", "lof", "degree", "dimensions", "nearest")
 _NO_PAYLOAD = (*_OUTLIER_COLUMNS, "run", "is_noise")
+MOST_COORDINATES = 6
+"""Of more coordinates a table of points shows none: what deviates is told beside."""
+MOST_PAYLOAD = 16
 
 
 def render(findings: Findings) -> str:
@@ -32,7 +33,11 @@ def render(findings: Findings) -> str:
     Below 2 MB with 50,000 points on the map: large point sets are one picture inside the SVG.
     """
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=FunctionLoader(_template),
     )
     environment.filters.update(
         count=words.count,
@@ -42,21 +47,31 @@ def render(findings: Findings) -> str:
         duration=words.duration,
         cell=words.cell,
     )
-    template = (importlib.resources.files("epsjoin.report") / "run.html.j2").read_text(encoding="utf-8")
-    return environment.from_string(template).render(
+    return environment.get_template("run.html.j2").render(
         f=findings,
-        lead=first_sentence(findings),
+        style=Markup(_template("run.css")),  # noqa: S704  # our own file
+        lead=sentences.first_sentence(findings),
         key_numbers=_key_numbers(findings),
-        why=_why_eps(findings),
-        law=_power_law(findings),
+        why=sentences.why_eps(findings),
+        law=sentences.power_law(findings),
+        k_distances=sentences.k_distances(findings),
+        difference=sentences.difference(findings),
+        changes=sentences.changes(findings),
         pictures=_pictures(findings),
         colours=canvas.COLOURS,
-        payload=_payload(findings.outliers),
-        cost=_cost(findings),
-        counters=_by_step(findings.counters),
+        payload=_payload(findings),
+        gates=_gates(findings.quality),
+        cost=costs.lines(findings),
+        steps=costs.steps(findings),
+        trends=TRENDS,
         change=words.change,
         plural=words.plural,
+        most_coordinates=MOST_COORDINATES,
     )
+
+
+def _template(name: str) -> str:
+    return (importlib.resources.files("epsjoin.report") / name).read_text(encoding="utf-8")
 
 
 def write_report(findings: Findings, folder: Path) -> list[Path]:
@@ -70,36 +85,15 @@ def write_report(findings: Findings, folder: Path) -> list[Path]:
     files = [folder / "report.html"]
     files[0].write_text(render(findings), encoding="utf-8", newline="\n")
     for name, plot in (
-        ("clusters.png", plots.cluster_map),
-        ("pair_count.png", plots.pair_count_curve),
-        ("cost.png", plots.cost),
+        ("clusters.png", cluster_map),
+        ("pair_count.png", curve_plots.pair_count_curve),
+        ("cost.png", bar_plots.cost),
     ):
         files.append(folder / name)
         files[-1].write_bytes(canvas.to_png(plot(findings)))
     files.append(folder / "run.json")
     files[-1].write_text(summary.to_json(findings), encoding="utf-8", newline="\n")
     return files
-
-
-def first_sentence(findings: Findings) -> str:
-    """Say what was found: points, clusters, the largest, and how many points are in none."""
-    points = words.plural(findings.n_points, "point")
-    within = f"within {_eps(findings)}"
-    if not findings.n_points:
-        return "No points: the snapshot has no record that could be joined."
-    if not findings.n_clusters:
-        return f"{points}: no clusters {within}, and {words.plural(findings.n_pairs, 'pair')}."
-    text = f"{points}: {words.plural(findings.n_clusters, 'cluster')} {within}, "
-    if findings.largest_clusters:
-        row = findings.largest_clusters[0]
-        label = f" ({words.cell(row['label'])})" if row.get("label") else ""
-        text += f"the largest with {words.plural(row['size'], 'point')}{label}; "
-    stand = "stands" if findings.n_noise == 1 else "stand"
-    return text + f"{words.plural(findings.n_noise, 'point')} {stand} in none."
-
-
-def _eps(findings: Findings) -> str:
-    return f"ε = {words.measure(findings.eps, findings.unit)}" if findings.eps is not None else "an unknown ε"
 
 
 def _key_numbers(findings: Findings) -> list[tuple[str, str, str]]:
@@ -134,110 +128,44 @@ def _key_numbers(findings: Findings) -> list[tuple[str, str, str]]:
     ]
 
 
-def _why_eps(findings: Findings) -> str:
-    """Say in words how ε was chosen."""
-    epsilon, target = findings.epsilon, findings.epsilon.get("target")
-    method = epsilon.get("method")
-    if method == "given":
-        return f"{_eps(findings)} was given with the run's parameters; it was not chosen from the data."
-    if method == "neighbours":
-        aim = f"a point has {words.measure(target)} neighbours within it on average, itself not counted"
-    elif method == "pairs":
-        aim = f"the join has about {words.count(target)} pairs"
-    elif method == "k_distance_quantile":
-        neighbour = max(1, int(findings.params.get("min_pts") or 1) - 1)
-        aim = f"{words.percent(target)} of the points have their neighbour number {neighbour} within it"
-    else:
-        return "How ε was chosen is not known."
-    return f"{_eps(findings)} was chosen so that {aim}."
-
-
-def _power_law(findings: Findings) -> list[str]:
-    """Sentences on the fit and on what it expects at ε."""
-    epsilon = findings.epsilon
-    sentences = []
-    exponent = known(epsilon.get("exponent"))
-    if exponent is not None:
-        low, high = (words.measure(epsilon.get(f"exponent_{end}"), digits=3) for end in ("low", "high"))
-        first, last = (known(epsilon.get(f"range_{end}")) for end in ("low", "high"))
-        sentences.append(
-            f"On a sample of {words.count(epsilon.get('n_sample'))} points the pairs within r grow "
-            f"like r to the power P = {words.measure(exponent, digits=3)} (95 % interval {low} to {high}), "
-            f"fitted from r = {words.measure(first, findings.unit)} to {words.measure(last, findings.unit)}, "
-            f"R² = {words.measure(epsilon.get('r_squared'))}."
-        )
-        eps = findings.eps
-        if eps is not None and first is not None and last is not None and not first <= eps <= last:
-            side = "below" if eps < first else "above"
-            sentences.append(f"ε lies {side} the fitted range, so what is expected there is less certain.")
-    elif epsilon.get("note"):
-        sentences.append(f"No power law was fitted: {epsilon['note']}")
-    if known(epsilon.get("expected_pairs")) is not None:
-        sentences.append(
-            f"Expected at ε: {words.count(epsilon['expected_pairs'])} pairs, "
-            f"{words.measure(epsilon.get('expected_neighbours'), digits=3)} neighbours per point; "
-            f"found: {words.count(findings.n_pairs)} pairs."
-        )
-    return sentences
-
-
 def _pictures(findings: Findings) -> dict[str, Markup]:
     """Draw the SVGs by name, each with words for people who cannot see it."""
     return {
         name: Markup(canvas.to_svg(plot(findings), name, label))  # noqa: S704  # Matplotlib escaped the texts
         for name, plot, label in (
-            ("map", plots.cluster_map, "Map of the points, coloured by cluster"),
-            ("curve", plots.pair_count_curve, "Pairs within a radius against the radius, both on log scales"),
-            ("sizes", plots.cluster_sizes, "Number of clusters by size"),
-            ("cost", plots.cost, "Expected against measured replicas, candidates and pairs"),
+            ("map", cluster_map, "Map of the points, coloured by cluster"),
+            (
+                "curve",
+                curve_plots.pair_count_curve,
+                "Pairs within a radius against the radius, both on log scales",
+            ),
+            (
+                "k-distance",
+                curve_plots.k_distance_curve,
+                "Distance to the k-th neighbour against the share of points",
+            ),
+            ("sizes", bar_plots.cluster_sizes, "Number of clusters by size"),
+            ("cost", bar_plots.cost, "Expected against measured replicas, candidates and pairs"),
+            ("seconds", bar_plots.step_seconds, "Wall-clock time of every step, and in the run before"),
+            ("trends", trends, "Numbers of the last runs by date"),
         )
     }
 
 
-def _payload(outliers: Sequence[Row]) -> list[str]:
-    """Name the columns of the source that the outliers' rows bring along, in their order."""
-    return list(dict.fromkeys(name for row in outliers for name in row if name not in _NO_PAYLOAD))
+def _payload(findings: Findings) -> list[str]:
+    """Name the columns of the source that the outliers' table shows, in their order; not too many."""
+    hidden = {*_NO_PAYLOAD, findings.label}
+    if len(findings.coordinates) > MOST_COORDINATES:
+        hidden |= set(findings.coordinates)
+    names = dict.fromkeys(name for row in findings.outliers for name in row if name not in hidden)
+    return list(names)[:MOST_PAYLOAD]
 
 
-def _cost(findings: Findings) -> list[tuple[str, Any, Any, str]]:
-    """Rows of name, expected, measured and what the measured number is a share of."""
-    n, plan = findings.n_points, findings.plan
-    replicas, candidates = known(findings.n_replicas), known(findings.n_candidates)
-    all_pairs = n * (n - 1) // 2
-    per_point = f"{words.measure(replicas / n, digits=3)} per point" if replicas is not None and n else ""
-    share = (
-        f"{words.percent(candidates / all_pairs)} of all pairs"
-        if candidates is not None and all_pairs
-        else ""
-    )
-    return [
-        ("replicas", plan.get("expected_rows"), replicas, per_point),
-        ("candidates", plan.get("expected_candidates"), candidates, share),
-        ("pairs", plan.get("expected_pairs"), findings.n_pairs, "the result"),
-    ]
-
-
-def _by_step(counters: Mapping[str, Mapping[str, float]]) -> list[tuple[str, Any, list[tuple[str, str]]]]:
-    """Rows of job, its seconds and its other counters, in the order of the pipeline."""
-    order = {job: place for place, job in enumerate(STEPS)}
-    jobs = sorted(counters, key=lambda job: (order.get(job, len(STEPS)), job))
-    return [
-        (
-            job,
-            counters[job].get("seconds"),
-            [
-                (name, _counter(name, value))
-                for name, value in sorted(counters[job].items())
-                if name != "seconds"
-            ],
-        )
-        for job in jobs
-    ]
-
-
-def _counter(name: str, value: float) -> str:
-    if name == "bytes" or name.endswith("_bytes"):
-        return words.size(value)
-    if name.endswith("seconds"):
-        return words.duration(value)
-    return words.measure(value) if value != int(value) else words.count(value)
+def _gates(quality: Sequence[Row]) -> list[tuple[str, int, int, int]]:
+    """Rows of table, expectations, broken warnings and broken errors."""
+    gates = []
+    for name in dict.fromkeys(row["table"] for row in quality):
+        mine = [row for row in quality if row["table"] == name]
+        broken = [row["severity"] for row in mine if not row["success"]]
+        gates.append((name, len(mine), broken.count("warning"), broken.count("error")))
+    return gates

@@ -63,6 +63,12 @@ def change(expected: object, measured: object) -> str:
     return f"{(ratio - 1) * 100:+.1f} %".replace("-", "−")
 
 
+def signed(value: object) -> str:
+    """Write a difference of counts with its sign: ``+1,020``, ``−3``."""
+    number = known(value)
+    return MISSING if number is None else f"{number:+,.0f}".replace("-", "−")
+
+
 def size(value: object) -> str:
     """Write a number of bytes: ``312 B``, ``1.3 MB``; a kB is 1,000 B."""
     number = known(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -12,18 +12,26 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from epsjoin.errors import TableError
 from epsjoin.local.cluster import NOISE
+from epsjoin.local.metric import get_metric
+from epsjoin.local.plan import JoinPlan
 from epsjoin.records import VALUE
-from epsjoin.spark import tables
+from epsjoin.spark import history, tables
 from epsjoin.spark.job import Job
-from epsjoin.spark.lineage import read_join, stamp_of_clusters, stamp_of_points
+from epsjoin.spark.k_distances import k_distances, other_eps, refit
+from epsjoin.spark.lineage import Join, read_join, stamp_of_clusters, stamp_of_points
+from epsjoin.spark.nearest import nearest_of
+from epsjoin.spark.points import stored_points
+from epsjoin.spark.replicate import WORKER_BYTES, row_bytes
 
 MAP_POINTS = {"clustered": 30_000, "noise": 20_000}
 """Points on the map: more would hide one another."""
 
 LARGEST_CLUSTERS = 20
 TOP_OUTLIERS = 20
+NEAREST = 3
+"""Neighbours shown of each of them."""
+
 EXAMPLES = 5
 
 
@@ -54,7 +62,14 @@ def gather(job: Job) -> dict[str, Any]:
     known = {column.name for column in source.columns}
     found = {name for row in snapshots for name in json.loads(row["columns"])}
     curve = tables.read_small(lake, "epsilon_curve", run, stamp=of_points).sort_by("radius")
-    counters = _counters(job)
+    counters = history.counters_of(job, run)
+    quality = history.quality_of(job, run)
+    epsilon = tables.read_row(lake, "epsilon", run, of_points)
+    eps, k = float(epsilon["eps"]), job.params.n_neighbours
+    fit = refit(job, stored_points(job.spark, lake, run))
+    n_points = tables.count(lake, "points", run)
+    k_curve = k_distances(job, of_clusters, n_points, eps, fit)
+    difference = history.difference(job, _label_column(job))
     gathered = dict(
         dataset=source.name,
         title=source.title,
@@ -63,7 +78,7 @@ def gather(job: Job) -> dict[str, Any]:
         unit=source.unit,
         coordinates=source.coordinates,
         params=asdict(job.params),
-        n_points=tables.count(lake, "points", run),
+        n_points=n_points,
         n_pairs=tables.count(lake, "pairs", run, join.stamp),
         n_clusters=sum(row["count"] for row in histogram),
         n_core=roles.get("core", 0),
@@ -72,11 +87,11 @@ def gather(job: Job) -> dict[str, Any]:
         snapshots=snapshots,
         unknown_columns=tuple(sorted(found - known)),
         **_quarantine(job),
-        epsilon=tables.read_row(lake, "epsilon", run, of_points),
+        epsilon=epsilon,
         curve_radius=curve["radius"].to_numpy(),
         curve_pairs=curve["pairs"].to_numpy(),
         curve_in_fit=curve["in_fit"].to_numpy(zero_copy_only=False),
-        plan={name: v for name, v in join.plan.items() if name != "plan"},
+        plan=_plan(job, join),
         n_replicas=tables.count(lake, "replicas", run, join.stamp),
         n_candidates=_whole(counters.get("merge_join", {}).get("candidates")),
         counters=counters,
@@ -89,10 +104,42 @@ def gather(job: Job) -> dict[str, Any]:
         cluster_sizes=np.array([row["size"] for row in histogram], np.int64),
         cluster_size_counts=np.array([row["count"] for row in histogram], np.int64),
         outliers=_outliers(job, points, of_clusters),
-        quality=_quality(job),
+        label=_label_column(job) or "",
+        quality=quality,
+        k=k,
+        k_distance=k_curve.distance,
+        k_share=k_curve.share,
+        k_is_counted=k_curve.is_counted,
+        other_eps=other_eps(fit, k_curve, eps, k),
+        difference=difference,
+        seconds_before=history.seconds_of(history.counters_of(job, difference["run"])) if difference else {},
     )
     clusters.unpersist()
-    return gathered
+    return {**gathered, "trends": [*history.trends_before(job), _trend(gathered)]}
+
+
+def _trend(gathered: Mapping[str, Any]) -> dict[str, Any]:
+    """Make the run's own row of the trends, from what the page itself shows."""
+    return {
+        "run": gathered["run"],
+        **{name: gathered[f"n_{name}"] for name in ("points", "pairs", "clusters", "noise")},
+        "eps": gathered["epsilon"]["eps"],
+        "refused": sum(row["rows_quarantined"] for row in gathered["snapshots"]),
+        "errors": history.errors_of(gathered["quality"]),
+        "seconds": sum(history.seconds_of(gathered["counters"]).values()) or None,
+    }
+
+
+def _plan(job: Job, join: Join) -> dict[str, Any]:
+    """The row of ``join_plan`` and what it expects beside: of the largest part, a worker, one core."""
+    plan = JoinPlan.from_json(join.plan["plan"])
+    part_bytes = plan.expected_part_rows * row_bytes(len(job.lake.source.coordinates))
+    return {
+        **{name: value for name, value in join.plan.items() if name != "plan"},
+        "expected_part_rows": plan.expected_part_rows,
+        "expected_worker_bytes": WORKER_BYTES + part_bytes,
+        "expected_seconds": plan.expected_seconds,
+    }
 
 
 def _whole(value: float | None) -> int | None:
@@ -182,10 +229,22 @@ def _outliers(job: Job, points: DataFrame, stamp: str) -> list[dict[str, Any]]:
         .where(F.col("rank") <= TOP_OUTLIERS)
         .drop("run")
     )
-    taken = {name.lower() for name in outliers.columns} - {"id"} | {"run", "point"}
+    taken = {name.lower() for name in outliers.columns} - {"id"} | {"run", "point", "nearest"}
     payload = points.select(*(name for name in points.columns if name.lower() not in taken))
-    rows = outliers.join(payload, "id", how="inner").orderBy("rank").collect()
-    return [row.asDict() for row in rows]
+    rows = [row.asDict() for row in outliers.join(payload, "id", how="inner").orderBy("rank").collect()]
+    if not rows:
+        return []
+    everyone = stored_points(job.spark, job.lake, job.run)
+    near = nearest_of(everyone, [row["id"] for row in rows], get_metric(job.lake.source.metric), NEAREST)
+    label, neighbours = _label_column(job), near.neighbour.tolist()
+    labels = {}
+    if label:
+        named = points.where(F.col("id").isin(neighbours)).select("id", F.col(label).alias("_label"))
+        labels = {row["id"]: row["_label"] for row in named.collect()}
+    nearest: dict[int, list[dict[str, Any]]] = {}
+    for id_, other, distance in zip(near.id.tolist(), neighbours, near.distance.tolist(), strict=True):
+        nearest.setdefault(id_, []).append({"id": other, "label": labels.get(other), "distance": distance})
+    return [{**row, "nearest": nearest.get(row["id"], [])} for row in rows]
 
 
 def _quarantine(job: Job) -> dict[str, Any]:
@@ -198,21 +257,3 @@ def _quarantine(job: Job) -> dict[str, Any]:
         "quarantine_reasons": {row["kind"]: row["count"] for row in reasons.collect()},
         "quarantine_examples": [row.asDict() for row in examples.collect()],
     }
-
-
-def _quality(job: Job) -> list[dict[str, Any]]:
-    """What the gates found; nothing where this run has not passed any."""
-    with suppress(TableError):
-        rows = tables.read_small(job.lake, "quality", job.run).drop_columns(["run"])
-        return [
-            dict(row)
-            for row in rows.sort_by([("table", "ascending"), ("expectation", "ascending")]).to_pylist()
-        ]
-    return []
-
-
-def _counters(job: Job) -> dict[str, dict[str, float]]:
-    counters: dict[str, dict[str, float]] = {}
-    for row in tables.read_small(job.lake, "job_metrics", job.run).to_pylist():
-        counters.setdefault(row["job"], {})[row["counter"]] = row["value"]
-    return counters

@@ -437,6 +437,16 @@ def files_of(lake: Lake, table: str, run: str, stamp: str = "") -> list[File]:
     return sorted(found, key=lambda file: file.path)
 
 
+def rows_by_run(lake: Lake, table: str) -> dict[str, int]:
+    """Rows of every run's slice, oldest run first, from the log alone; empty where there is no table."""
+    log = _open(lake.location(table))
+    rows: dict[str, int] = {}
+    for action in [] if log is None else pa.table(log.get_add_actions(flatten=True)).to_pylist():
+        run = str(action["partition.run"])
+        rows[run] = rows.get(run, 0) + action["num_records"]
+    return dict(sorted(rows.items()))
+
+
 WRITERS = {
     "snapshots": "ingest",
     "quarantine": "ingest",

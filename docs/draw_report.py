@@ -1,0 +1,80 @@
+"""Photographs the demo's report at two widths and takes its pictures along; ``make screenshots`` calls."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from PIL import Image
+
+PICTURES = Path(__file__).parent / "pictures"
+VIEWS = {"report-phone.png": (390, 1500), "report-wide.png": (1280, 1150)}
+"""Width and height of each screenshot: the page's beginning."""
+TAKEN = ("clusters.png", "pair_count.png", "cost.png")
+"""Pictures that the report job itself made."""
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+_QUIET = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+
+
+def find_browser() -> str | None:
+    """Find a browser of the Chromium family; ``None`` where there is none."""
+    return next((found for name in BROWSERS if (found := shutil.which(name))), None)
+
+
+def browse(browser: str, page: Path, *arguments: str) -> str:
+    """Open a page without a window, in a profile of its own; what the browser prints."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        done = subprocess.run(  # noqa: S603  # a browser of this machine, and our own page
+            [browser, *_QUIET, f"--user-data-dir={profile}", *arguments, page.resolve().as_uri()],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        )
+    return done.stdout
+
+
+def photograph(browser: str, page: Path, picture: Path, width: int, height: int) -> None:
+    """Write the beginning of the page as a PNG."""
+    with tempfile.TemporaryDirectory() as scratch:
+        raw = Path(scratch, "raw.png")
+        browse(browser, page, f"--window-size={width},{height}", f"--screenshot={raw}")
+        with Image.open(raw) as image:
+            image.convert("RGB").save(picture, optimize=True)
+
+
+def main() -> int:
+    """Photograph the report of a run."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--lake", required=True, help="folder of all tables on this machine, a file URI")
+    parser.add_argument("--dataset", default="navaids")
+    parser.add_argument("--run", required=True, help="logical date, YYYY-MM-DD")
+    given = parser.parse_args()
+    folder = Path(unquote(urlsplit(given.lake).path), given.dataset, "reports", f"run={given.run}")
+    page, browser = folder / "report.html", find_browser()
+    if not page.is_file():
+        print(f"{page} is missing; make demo writes it", file=sys.stderr)
+        return 2
+    if browser is None:
+        print(f"no browser ({', '.join(BROWSERS)}) is on the PATH; install chromium", file=sys.stderr)
+        return 2
+    for name, (width, height) in VIEWS.items():
+        photograph(browser, page, PICTURES / name, width, height)
+    for name in TAKEN:
+        shutil.copyfile(folder / name, PICTURES / name)
+    for name in (*VIEWS, *TAKEN):
+        print(f"{PICTURES / name}: {(PICTURES / name).stat().st_size:,} bytes")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

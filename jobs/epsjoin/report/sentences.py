@@ -1,0 +1,148 @@
+"""What a run's page says in sentences."""
+
+from __future__ import annotations
+
+from epsjoin.report import words
+from epsjoin.report.findings import Findings, Row, known
+
+
+def first_sentence(findings: Findings) -> str:
+    """Say what was found: points, clusters, the largest, and how many points are in none."""
+    points = words.plural(findings.n_points, "point")
+    within = f"within {_eps(findings)}"
+    if not findings.n_points:
+        return "No points: the snapshot has no record that could be joined."
+    if not findings.n_clusters:
+        return f"{points}: no clusters {within}, and {words.plural(findings.n_pairs, 'pair')}."
+    text = f"{points}: {words.plural(findings.n_clusters, 'cluster')} {within}, "
+    if findings.largest_clusters:
+        row = findings.largest_clusters[0]
+        label = f" ({words.cell(row['label'])})" if row.get("label") else ""
+        text += f"the largest with {words.plural(row['size'], 'point')}{label}; "
+    stand = "stands" if findings.n_noise == 1 else "stand"
+    return text + f"{words.plural(findings.n_noise, 'point')} {stand} in none."
+
+
+def _eps(findings: Findings) -> str:
+    return f"ε = {words.measure(findings.eps, findings.unit)}" if findings.eps is not None else "an unknown ε"
+
+
+def why_eps(findings: Findings) -> str:
+    """Say in words how ε was chosen."""
+    epsilon, target = findings.epsilon, findings.epsilon.get("target")
+    method = epsilon.get("method")
+    if method == "given":
+        return f"{_eps(findings)} was given with the run's parameters; it was not chosen from the data."
+    if method == "neighbours":
+        aim = f"a point has {words.measure(target)} neighbours within it on average, itself not counted"
+    elif method == "pairs":
+        aim = f"the join has about {words.count(target)} pairs"
+    elif method == "k_distance_quantile":
+        neighbour = max(1, int(findings.params.get("min_pts") or 1) - 1)
+        aim = f"{words.percent(target)} of the points have their neighbour number {neighbour} within it"
+    else:
+        return "How ε was chosen is not known."
+    return f"{_eps(findings)} was chosen so that {aim}."
+
+
+def power_law(findings: Findings) -> list[str]:
+    """Sentences on the fit and on what it expects at ε."""
+    epsilon = findings.epsilon
+    sentences = []
+    exponent = known(epsilon.get("exponent"))
+    if exponent is not None:
+        low, high = (words.measure(epsilon.get(f"exponent_{end}"), digits=3) for end in ("low", "high"))
+        first, last = (known(epsilon.get(f"range_{end}")) for end in ("low", "high"))
+        sentences.append(
+            f"On a sample of {words.count(epsilon.get('n_sample'))} points the pairs within r grow "
+            f"like r to the power P = {words.measure(exponent, digits=3)} (95 % interval {low} to {high}), "
+            f"fitted from r = {words.measure(first, findings.unit)} to {words.measure(last, findings.unit)}, "
+            f"R² = {words.measure(epsilon.get('r_squared'))}."
+        )
+        eps = findings.eps
+        if eps is not None and first is not None and last is not None and not first <= eps <= last:
+            side = "below" if eps < first else "above"
+            sentences.append(f"ε lies {side} the fitted range, so what is expected there is less certain.")
+    elif epsilon.get("note"):
+        sentences.append(f"No power law was fitted: {epsilon['note']}")
+    if known(epsilon.get("expected_pairs")) is not None:
+        sentences.append(
+            f"Expected at ε: {words.count(epsilon['expected_pairs'])} pairs, "
+            f"{words.measure(epsilon.get('expected_neighbours'), digits=3)} neighbours per point; "
+            f"found: {words.count(findings.n_pairs)} pairs."
+        )
+    return sentences
+
+
+def k_distances(findings: Findings) -> list[str]:
+    """Say where the k-distance curve comes from, and where it bends."""
+    within = next((row["share"] for row in findings.other_eps if row["is_chosen"]), None)
+    if within is None:
+        return []
+    said = [
+        f"{words.percent(within)} of the points have their neighbour number {findings.k} within ε, counted "
+        "on all points. Beyond ε the curve is an estimate from the sample."
+    ]
+    knee = next((row for row in findings.other_eps if row["is_knee"]), None)
+    if knee is not None:
+        said.append(
+            f"The curve of the sample bends most at {words.measure(knee['eps'], findings.unit)} (its knee, a "
+            "usual choice of ε; a few points far from all others move it up)."
+        )
+    return said
+
+
+def difference(findings: Findings) -> str:
+    """Say how the points differ from those of the run before, or that there is none."""
+    found = findings.difference
+    if not found:
+        return (
+            f"There is nothing to compare with: the lake holds no run of {findings.dataset} before "
+            f"{findings.run}."
+        )
+    digest = "a 64-bit digest of their columns"
+    how = f"by id and {digest}"
+    if not found["is_keyed"]:
+        how = f"by {digest}, as the source has no key: a changed row is one removed and one added"
+    kinds = [
+        f"{words.plural(found[kind], 'row')} {kind}"
+        for kind in ("added", "removed", "changed")
+        if found.get(kind) is not None
+    ]
+    said = f"{', '.join(kinds)}, {words.count(found['same'])} the same."
+    if not any(found.get(kind) for kind in ("added", "removed", "changed")):
+        said = f"The points are the same, all {words.count(found['same'])}."
+    return (
+        f"Against run {found['run']}, the latest before this one whose points were in the lake when this "
+        f"page was made: {said[0].lower()}{said[1:]} Rows were compared {how}."
+    )
+
+
+def changes(findings: Findings) -> list[tuple[str, str, str, str]]:
+    """Rows of name, the run before, this run, and the change; empty where there is no run before."""
+    if not findings.difference:
+        return []
+    before = next((row for row in findings.trends if row["run"] == findings.difference["run"]), {})
+    now: Row = {
+        "points": findings.n_points,
+        "eps": findings.eps,
+        "pairs": findings.n_pairs,
+        "clusters": findings.n_clusters,
+        "noise": findings.n_noise,
+    }
+    return [
+        ("ε" if name == "eps" else name, *_two(name, before.get(name), value, findings.unit))
+        for name, value in now.items()
+    ]
+
+
+def _two(name: str, before: object, now: object, unit: str) -> tuple[str, str, str]:
+    old, new = known(before), known(now)
+    change = words.MISSING
+    if old is not None and new is not None:
+        change = words.change(old, new) if name == "eps" else words.signed(new - old)
+    if old == new is not None:
+        change = "same"
+    if name == "eps":
+        return words.measure(old, unit), words.measure(new, unit), change
+    return words.count(old), words.count(new), change

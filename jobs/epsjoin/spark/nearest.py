@@ -1,0 +1,89 @@
+"""The nearest points of a few, however far away: one look at every point, without pairs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import functions as F
+
+from epsjoin.kernels.paired import paired_distances
+from epsjoin.local.metric import Metric
+from epsjoin.local.outliers import Neighbours, merge_nearest
+from epsjoin.spark.arrow import Task
+from epsjoin.spark.points import Points, Reading
+from epsjoin.spark.rows import FrameRows, MappedRows, gather
+
+_NEAR = "id long, neighbour long, distance double"
+_BLOCK = 8192
+"""Points compared with all few at once."""
+
+
+def nearest_of(points: Points, ids: Sequence[int], metric: Metric, k: int) -> Neighbours:
+    """Find the k nearest other points of some points, ties by the smaller id.
+
+    Parameters
+    ----------
+    points : every point.
+    ids : of a few of them.
+    metric : of the distances; they are those that the join gives.
+    k : neighbours wished; fewer where there are no more points.
+
+    Notes
+    -----
+    O(len(ids) n d): a scan is exact at any distance, where pairs end at eps. A task gives k rows for each of
+    the few points.
+    """
+    few = points.frame.where(F.col("id").isin([int(each) for each in ids])).toArrow()
+    few_ids, places = points.reading.arrays(few)
+    order = np.argsort(few_ids)
+    task = _scan(few_ids[order], places[order], points.reading, metric, k)
+    near = gather(MappedRows(FrameRows(points.frame), task, _NEAR))
+    return _merged(near, k)
+
+
+def _merged(near: pa.Table, k: int) -> Neighbours:
+    ids, neighbours, distances = (near[name].to_numpy() for name in ("id", "neighbour", "distance"))
+    return merge_nearest(ids, neighbours, distances, k)
+
+
+def _scan(
+    ids: NDArray[np.int64], places: NDArray[np.float64], reading: Reading, metric: Metric, k: int
+) -> Task:
+    def scan(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        best: list[pa.Table] = []
+        for batch in batches:
+            others, points = reading.arrays(batch)
+            for begin in range(0, len(others), _BLOCK):
+                block = slice(begin, begin + _BLOCK)
+                best.append(_of_block(ids, places, others[block], points[block], metric))
+                best = [_table(_merged(pa.concat_tables(best), k))]
+        for table in best:
+            yield from table.to_batches()
+
+    return scan
+
+
+def _of_block(
+    ids: NDArray[np.int64],
+    places: NDArray[np.float64],
+    others: NDArray[np.int64],
+    points: NDArray[np.float64],
+    metric: Metric,
+) -> pa.Table:
+    left = np.repeat(np.arange(len(ids)), len(others))
+    right = np.tile(np.arange(len(others)), len(ids))
+    is_other = ids[left] != others[right]
+    left, right = left[is_other], right[is_other]
+    both = np.concatenate([places, points])
+    distance = paired_distances(metric.decision(math.inf), both, left, len(ids) + right)
+    return _table(Neighbours(ids[left], others[right], distance))
+
+
+def _table(near: Neighbours) -> pa.Table:
+    return pa.table(
+        {"id": np.asarray(near.id), "neighbour": np.asarray(near.neighbour), "distance": near.distance}
+    )

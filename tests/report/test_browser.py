@@ -1,0 +1,118 @@
+"""The page as a browser lays it out, on a phone and on a desk."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from draw_report import browse, find_browser
+from epsjoin.report import page
+from epsjoin.report.findings import Findings
+
+WIDTHS = (390, 1280)
+LOOK = """
+<script>
+onload = () => {
+  const found = [...document.querySelectorAll("iframe")].map(frame => {
+    const root = frame.contentDocument.documentElement;
+    const loaded = frame.contentWindow.performance.getEntriesByType("resource").map(entry => entry.name);
+    const svgs = [...frame.contentDocument.querySelectorAll("figure:not(.map) svg")];
+    const letters = svgs.flatMap(svg => [...svg.querySelectorAll("text")])
+      .map(text => text.getBoundingClientRect().height);
+    return {name: frame.name, shown: frame.contentWindow.innerWidth, needed: root.scrollWidth,
+      loaded: loaded.filter(name => !name.startsWith("data:")), smallest: Math.min(...letters)};
+  });
+  document.body.textContent = "FOUND" + JSON.stringify(found) + "END";
+};
+</script>
+"""
+
+BROWSER = find_browser()
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine to lay the page out")
+
+
+def odd_runs(mapless: Findings) -> dict[str, Findings]:
+    """Runs whose pages might not fit; without a map, which takes most of a page's time."""
+    long, dimensions = "Llanfairpwllgwyngyll" * 30, tuple(f"dimension_{i}" for i in range(64))
+    words = "a name of many words " * 20
+    texts: dict[str, Any] = {"title": long, "dataset": long, "metric": long, "unit": long[:40]}
+    flat: dict[str, Any] = {"map_points": np.zeros((9, 2)), "map_cluster_ids": np.arange(9)}
+    return {
+        "no clusters, no outliers, no pairs": dataclasses.replace(
+            mapless,
+            n_pairs=0,
+            n_clusters=0,
+            largest_clusters=[],
+            outliers=[],
+            epsilon={"eps": 1.0, "note": long},
+        ),
+        "long names": dataclasses.replace(
+            mapless,
+            **texts,
+            largest_clusters=[{**row, "label": long} for row in mapless.largest_clusters],
+            outliers=[{**row, "name": words, long: long, "dimensions": long} for row in mapless.outliers],
+            snapshots=[{**row, "source": long} for row in mapless.snapshots],
+            unknown_columns=(long, words),
+            quarantine_examples=[{**row, "raw": long} for row in mapless.quarantine_examples],
+            counters={**mapless.counters, long[:80]: {long: 1.0}},
+            params={**mapless.params, long: long},
+        ),
+        "one dimension": dataclasses.replace(
+            mapless,
+            coordinates=("x",),
+            is_geographic=False,
+            map_axes=("x", ""),
+            map_roles=np.full(9, "core"),
+            **flat,
+        ),
+        "64 dimensions": dataclasses.replace(
+            mapless,
+            coordinates=dimensions,
+            is_geographic=False,
+            outliers=[{**row, **dict.fromkeys(dimensions, np.pi)} for row in mapless.outliers],
+            largest_clusters=[{**row, "centre": [np.pi] * 64} for row in mapless.largest_clusters],
+        ),
+    }
+
+
+@pytest.fixture(scope="module")
+def laid_out(
+    example: Findings, mapless: Findings, nothing: Findings, tmp_path_factory: pytest.TempPathFactory
+) -> list[Mapping[str, Any]]:
+    """What a browser says of every page at every width; to the page in it, a frame is a window."""
+    runs = {"example": example, "nothing": nothing, **odd_runs(mapless)}
+    pages = {name: html.escape(page.render(run)) for name, run in runs.items()}
+    frames = [
+        f'<iframe name="{name}" width="{width}" height="900" srcdoc="{text}"></iframe>'
+        for name, text in pages.items()
+        for width in WIDTHS
+    ]
+    host = tmp_path_factory.mktemp("browser") / "host.html"
+    style = '<meta charset="utf-8"><style>iframe { border: 0 }</style>'
+    host.write_text(f"<!doctype html>{style}<body>{''.join(frames)}{LOOK}", encoding="utf-8")
+    said = browse(str(BROWSER), host, "--dump-dom", "--window-size=1400,900")
+    found = re.search("FOUND(.*)END", said)
+    assert found, said[-500:]
+    return list(json.loads(html.unescape(found[1])))
+
+
+def test_page__is_never_wider_than_its_window(laid_out: list[Mapping[str, Any]]) -> None:
+    assert {frame["shown"] for frame in laid_out} == set(WIDTHS)
+    too_wide = [frame for frame in laid_out if frame["needed"] > frame["shown"]]
+    assert too_wide == []
+
+
+def test_page__loads_nothing(laid_out: list[Mapping[str, Any]]) -> None:
+    assert [frame["loaded"] for frame in laid_out] == [[]] * len(laid_out)
+
+
+def test_page__has_no_letters_too_small_for_a_phone(laid_out: list[Mapping[str, Any]]) -> None:
+    """The map is scrolled instead; a line of 9 CSS pixels is the small print of a packet."""
+    assert {frame["name"]: frame["smallest"] for frame in laid_out if frame["smallest"] < 9} == {}
