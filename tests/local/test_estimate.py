@@ -82,7 +82,7 @@ def test_estimate__of_a_real_set_is_within_a_factor_of_two(name, eps, metric, pa
 
 @pytest.mark.parametrize(
     "cuts",
-    [Cuts(n_parts=8, sample_rows=5000), Cuts("regular", n_parts=8, k=2, msl=4, sample_rows=5000)],
+    [Cuts(n_parts=16, sample_rows=5000), Cuts("regular", n_parts=8, k=2, msl=4, sample_rows=5000)],
     ids=["planned", "regular"],
 )
 def test_estimate__of_a_join_in_parts_counts_replicas(cuts):
