@@ -7,11 +7,12 @@ JOBS := .venv/.installed
 AIRFLOW := .venv-airflow/.installed
 JARS := .cache/jars/.fetched
 DATABASE := .airflow/.migrated
+AUDIT := .cache/audit/.installed
 PIP := bin/pip --disable-pip-version-check install --quiet --require-hashes
 # a setting of the person's shell must not reach a test
 PYTEST := env PYTHONPATH=$(CURDIR)/jobs .venv/bin/python -m pytest
 
-.PHONY: help setup doctor demo demo-backfill test test-kernels test-uncompiled test-spark test-long test-dags test-end-to-end check kill-loop bench bench-plans bench-parts bench-spark bench-scaling docs screenshots lock clean cluster-up cluster-down up down machine
+.PHONY: help setup doctor demo demo-backfill test test-kernels test-uncompiled test-spark test-long test-dags test-end-to-end check audit kill-loop bench bench-plans bench-parts bench-spark bench-scaling docs screenshots lock clean cluster-up cluster-down up down machine
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -61,6 +62,11 @@ check: $(JOBS) $(AIRFLOW) ## lint, types, contracts, import rules, Dockerfile an
 	.venv-airflow/bin/check-jsonschema --builtin-schema vendor.compose-spec docker/compose.yaml
 	$(PYTEST) tests/test_contract.py
 
+# strict: what could not be looked up is an error, not "nothing known"; an index without advisories fails
+audit: $(AUDIT) ## known vulnerabilities in what is locked (asks the package index); nothing of it is installed
+	for lock in requirements/*.txt; do .cache/audit/bin/pip-audit --strict --require-hashes --disable-pip \
+		--progress-spinner off -r $$lock || failed=$$lock; done; test -z "$$failed"
+
 kill-loop: setup ## jobs killed anywhere and run again, ROUNDS=30 SEED=0: the same tables? Minutes per round
 	PYTHONPATH=jobs:tests .venv/bin/python -m survival --rounds $(or $(ROUNDS),30) --seed $(or $(SEED),0)
 
@@ -100,7 +106,7 @@ screenshots: $(JOBS) ## the demo's report at two widths and its pictures, into d
 
 lock: ## new lock files from requirements/*.in (asks the package index)
 	$(PYTHON) -m venv .cache/lock && .cache/lock/bin/pip install --quiet uv
-	for name in jobs airflow; do .cache/lock/bin/uv pip compile --quiet --upgrade --python-version 3.11 \
+	for name in jobs airflow audit; do .cache/lock/bin/uv pip compile --quiet --upgrade --python-version 3.11 \
 		--generate-hashes --no-annotate --no-header requirements/$$name.in -o requirements/$$name.txt; done
 
 clean: ## forget environments, caches, tables, the services' database
@@ -118,6 +124,11 @@ $(JOBS): requirements/jobs.txt | machine
 $(AIRFLOW): requirements/airflow.txt | machine
 	$(PYTHON) -m venv .venv-airflow
 	.venv-airflow/$(PIP) -r $<
+	@touch $@
+
+$(AUDIT): requirements/audit.txt | machine
+	$(PYTHON) -m venv .cache/audit
+	.cache/audit/$(PIP) -r $<
 	@touch $@
 
 $(JARS): conf/delta-jars.sha256 $(JOBS)

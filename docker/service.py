@@ -142,9 +142,7 @@ def prepare_airflow(name: str, environment: dict[str, str]) -> list[str]:
         "AIRFLOW__API_AUTH__JWT_SECRET_CMD": f"cat '{folder}/jwt'",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(folder / "passwords.json"),
     }
-    # their log servers listen on all addresses, and who reads a log has the folder of logs
-    serves_logs = ["--skip-serve-logs"] if name in ("scheduler", "triggerer") else []
-    return [str(REPOSITORY / "bin" / "airflow"), "setup" if name == "migrate" else name, *serves_logs]
+    return [str(REPOSITORY / "bin" / "airflow"), "setup" if name == "migrate" else name]
 
 
 def join_cluster(environment: MutableMapping[str, str], secrets_of: Path) -> None:

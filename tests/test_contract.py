@@ -144,7 +144,32 @@ def test_load_source__names_the_file_that_is_missing(tmp_path: Path) -> None:
         load_source(tmp_path, "nothing")
 
 
-@pytest.mark.parametrize("name", ["../navaids", "Navaids", "", "a/b"])
+NASTY = (
+    *("../x", "..", ".", "/etc/passwd", "a/b", "a\\b", "a.b", "a b", " a", "a\n", "a\x00b", "~", "-rf", ""),
+    *(
+        "a;DROP TABLE points",
+        "a'b",
+        'a"b',
+        "a`b",
+        "a) OR (1=1",
+        "${a}",
+        "{a}",
+        "{{a}}",
+        "$(id)",
+        "%2e%2e",
+    ),
+    *("<script>", "ä", "\u202ea", "\ud800", "９", "a" * 300 + "/"),
+)
+"""What must become neither a path nor SQL, whoever says it is a name."""
+
+
+@pytest.mark.parametrize("name", [*NASTY, "../navaids", "Navaids"], ids=ascii)
 def test_load_source__takes_no_name_that_is_a_path(name: str) -> None:
     with pytest.raises(ContractError, match="a name is lower-case letters, digits and _"):
         load_source(CONTRACTS, name)
+
+
+@pytest.mark.parametrize("name", NASTY, ids=ascii)
+def test_load_source__takes_no_column_of_a_nasty_name(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ContractError):
+        load_source(broken(tmp_path, {"schema.0.properties.0.name": name}), "broken")

@@ -236,7 +236,6 @@ def test_service__moves_secrets_to_files_that_nobody_else_reads(
         assert environment["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] == (
             "postgresql+psycopg2://airflow@127.0.0.1:5432/airflow"
         )
-        assert ("--skip-serve-logs" in command) == (name in ("scheduler", "triggerer"))
     files = [*(tmp_path / "secrets").iterdir(), *(tmp_path / "cluster").iterdir()]
     assert {file.name for file in files} == {
         *("database", "fernet", "api", "jwt", "spark", "pgpass", "passwords.json", "url", "secret.conf")

@@ -6,11 +6,13 @@ import gzip
 import json
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from epsjoin import cli
+from epsjoin import draft as draft_module
 from epsjoin.contract import SourceContract, load_source
 from epsjoin.draft import draft
 from epsjoin.errors import ArgumentError, DataRefusedError
@@ -98,3 +100,31 @@ def test_command__prints_or_writes_and_never_over_a_file(
     assert "is not written: File exists" in capsys.readouterr().err
     assert cli.main(["contract", "new", str(file), "--name", "No"]) == 2
     assert "lower-case letters" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [("a.csv", b"1,2.5,x\n"), ("a.csv.gz", b"1,2.5,x\n"), ("a.jsonl.gz", b'{"a":1,"b":2.5}\n')],
+)
+def test_draft__reads_no_more_than_it_looks_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, line: bytes
+) -> None:
+    text = (b"a,b,c\n" if "csv" in name else b"") + line * 200 + b"broken\x00\n" * 2000
+    file = tmp_path / name
+    file.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    monkeypatch.setattr(draft_module, "LOOKED_AT_BYTES", 1000)
+    assert "coordinates: b" in draft(file, "a")
+    file.write_bytes(gzip.compress(b"x" * 5000) if name.endswith("gz") else b"x" * 5000)
+    with pytest.raises(DataRefusedError, match="the first line is longer than 1,000 bytes"):
+        draft(file, "a")
+
+
+def test_draft__refuses_a_parquet_file_of_endless_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pq.write_table(pa.table({"a": np.zeros(100_000)}), tmp_path / "a.parquet")
+    assert "coordinates: a" in draft(tmp_path / "a.parquet", "a")
+    monkeypatch.setattr(draft_module, "FREE_EXPANSION", 0)
+    monkeypatch.setattr(draft_module, "MAX_EXPANSION", 20)
+    with pytest.raises(DataRefusedError, match="becomes 800,000 bytes or more; take a smaller file"):
+        draft(tmp_path / "a.parquet", "a")

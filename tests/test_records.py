@@ -9,13 +9,14 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from epsjoin import records
 from epsjoin.contract import Column, SourceContract
-from epsjoin.errors import DataRefusedError
+from epsjoin.errors import MAX_MESSAGE, DataRefusedError
 from epsjoin.records import MAX_FIELD, Reading, Record, digest_of, key_id, kind_of, refusal
 
 SOURCE = SourceContract(
@@ -345,3 +346,123 @@ def test_reading__refuses_a_file_that_becomes_too_long(monkeypatch: pytest.Monke
     monkeypatch.setattr(records, "MAX_EXPANSION", 100)
     with pytest.raises(DataRefusedError, match=r"bomb.csv.gz: [\d,]+ bytes became [\d,]+, over 100 times"):
         read(bomb, name="bomb.csv.gz")
+
+
+def stored(table: pa.Table, **how: Any) -> bytes:
+    file = io.BytesIO()
+    pq.write_table(table, file, **how)
+    return file.getvalue()
+
+
+PARQUET = replace(SOURCE, format="parquet", columns=(*SOURCE.columns, Column("v", "string")))
+
+
+def test_reading__refuses_a_parquet_file_of_endless_equal_rows_by_its_footer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(pq.ParquetFile, "iter_batches")  # it is refused before any row is read
+    rows = pa.table({"id": np.zeros(1 << 20, np.int64), "x": np.full(1 << 20, 0.5)})
+    file = io.BytesIO()
+    with pq.ParquetWriter(file, rows.schema, compression="zstd", max_rows_per_page=1 << 20) as writer:
+        for _ in range(40):
+            writer.write_table(rows)
+    size = len(file.getvalue())
+    assert size < 30_000, "41,943,040 rows"
+    source = replace(SOURCE, format="parquet")
+    with pytest.raises(
+        DataRefusedError,
+        match=rf"^bomb.parquet: {size:,} bytes become 671,088,640 or more, over 500 times as many; if it is "
+        "what it should be, give it in smaller files$",
+    ):
+        next(iter(Reading(io.BytesIO(file.getvalue()), "bomb.parquet", source)))
+    source = replace(source, columns=source.columns[:1], coordinates=("id",))
+    with pytest.raises(DataRefusedError, match="become 335,544,320 or more"):  # only what is read counts
+        next(iter(Reading(io.BytesIO(file.getvalue()), "bomb.parquet", source)))
+
+
+def test_reading__refuses_a_parquet_file_of_endless_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "FREE_EXPANSION", 1 << 16)
+    endless = pa.ListArray.from_arrays([0, 1 << 20], np.full(1 << 20, 0.5))
+    data = stored(pa.table({"id": [1], "x": endless, "v": ["a"]}), compression="zstd")
+    with pytest.raises(DataRefusedError, match=r"become 8,388,\d+ or more"):
+        next(iter(Reading(io.BytesIO(data), "bomb.parquet", PARQUET)))
+
+
+@pytest.mark.parametrize("as_dictionary", [True, False])
+def test_reading__a_text_that_is_stored_once_is_not_decoded_for_every_row(
+    monkeypatch: pytest.MonkeyPatch, as_dictionary: bool
+) -> None:
+    monkeypatch.setattr(records, "FREE_EXPANSION", 1 << 22)
+    n = 200  # of 10,000 it would be 10 GB
+    texts = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), pa.array(["x" * (1 << 20)]))
+    rows = pa.table({"id": np.arange(n), "x": np.zeros(n), "v": texts})
+    data = stored(rows, compression="zstd", store_schema=as_dictionary)
+    assert len(data) < 5000
+    monkeypatch.delattr(records, "_decoded")
+    with pytest.raises(DataRefusedError, match=r"become 210,\d+,\d+ or more, over 500 times"):
+        next(iter(Reading(io.BytesIO(data), "bomb.parquet", PARQUET)))
+
+
+def test_reading__decodes_long_texts_of_parquet_a_few_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths = [10, None, 90, 100, 1, 99, 1, 60, 50, None]
+    texts = [None if length is None else "x" * length for length in lengths]
+    data = stored(pa.table({"id": range(10), "x": [0.0] * 10, "v": texts}))
+    decoded: list[int] = []
+
+    def counting(batch: pa.RecordBatch) -> Any:
+        decoded.append(batch.num_rows)
+        return parquet_rows(batch)
+
+    parquet_rows = records._parquet_rows
+    monkeypatch.setattr(records, "_parquet_rows", counting)
+    monkeypatch.setattr(records, "MAX_LINE", 100)
+    found = read(data, PARQUET, "long.parquet")
+    assert [record.values and record.values[2] for record in found] == texts
+    assert [record.line for record in found] == list(range(1, 11))
+    assert decoded == [3, 1, 2, 2, 2]
+    monkeypatch.setattr(records, "MAX_LINE", 99)
+    with pytest.raises(DataRefusedError, match="row 3: its texts are longer than 99 bytes"):
+        read(stored(pa.table({"id": [1, 2, 3], "x": [0.0] * 3, "v": ["", "a", "x" * 100]})), PARQUET)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())])
+@pytest.mark.parametrize("store_schema", [True, False])
+def test_reading__a_text_of_parquet_is_the_same_however_it_is_stored(
+    kind: pa.DataType, store_schema: bool
+) -> None:
+    texts = pa.array(["a", None, "", "ä", "a"]).cast(kind)
+    data = stored(pa.table({"id": range(5), "x": [0.0] * 5, "v": texts}), store_schema=store_schema)
+    values = [record.values and record.values[2] for record in read(data, PARQUET)]
+    assert values == ["a", None, None, "ä", "a"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_reading__refuses_a_record_of_endless_lines(monkeypatch: pytest.MonkeyPatch, end: str) -> None:
+    fields = ",".join(f'"{end}"' for _ in range(2000))  # every line, and every field, is short
+    data = f"id,x{end}1,0{end}2,{fields}{end}3,1{end}"
+    assert [record.reason is None for record in read(data)] == [True, False, True]
+    monkeypatch.setattr(records, "MAX_LINE", 5000)
+    with pytest.raises(DataRefusedError, match="line 3: the record that begins here is longer than 5,000"):
+        read(data)
+
+
+def test_reading__refuses_endless_names_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "MAX_NAMES", 1000)
+    refused = "tiny.csv: the names of its columns have more than 1,000 characters together"
+    with pytest.raises(DataRefusedError, match=refused):
+        read("id,x," + ",".join(f"c{i}" for i in range(300)) + "\n")
+    lines = "".join(f'{{"id": {i}, "x": 0, "name_{i}": 0}}\n' for i in range(200))
+    with pytest.raises(DataRefusedError, match=refused):
+        read(lines, replace(SOURCE, format="json"))
+
+
+def test_reading__names_of_columns_forge_no_line_and_no_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(DataRefusedError, match="column 'id', 'x' is missing") as caught:
+        read(
+            '"x\ningest: done in 1.0 s","\x1b[2J\u202e",' + ",".join("name" for _ in range(9000)) + "\n1,2\n"
+        )
+    said = str(caught.value)
+    assert said.isprintable()
+    assert r"x\ningest: done in 1.0 s, \x1b[2J\u202e, name, name" in said
+    assert len(said) < MAX_MESSAGE + 50
+    assert said.endswith("characters)")

@@ -19,10 +19,14 @@ import yaml
 
 from epsjoin.contract import NAME, RESERVED, load_source
 from epsjoin.errors import ArgumentError, DataRefusedError
+from epsjoin.records import FREE_EXPANSION, MAX_EXPANSION, parquet_bytes
 
 PROJECT = Path(__file__).resolve().parents[2]
 LOOKED_AT = 100_000
 """Rows whose values decide; a file may have more."""
+
+LOOKED_AT_BYTES = 64 << 20
+"""No more bytes of text are read to see them: a line may be long, a small gzip file may become endless."""
 
 FORMATS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
 _LATITUDE = re.compile(r"lat(itude)?(_deg(rees)?)?", re.IGNORECASE)
@@ -72,7 +76,7 @@ def draft(file: Path, name: str) -> str:
     ArgumentError
         No such file; a format that is not known; the name cannot be that of a data set.
     DataRefusedError
-        It cannot be read; it has no column that could be a coordinate.
+        It cannot be read, or becomes too long when it is; it has no column that could be a coordinate.
     """
     rows, format_ = _read(file)
     usable = [c for c in rows.column_names if NAME.fullmatch(c) and (c == "id" or c not in RESERVED)]
@@ -140,21 +144,36 @@ def _read(file: Path) -> tuple[pa.Table, str]:
     try:
         if format_ == "parquet":
             with pq.ParquetFile(file) as parquet:
+                schema = parquet.schema_arrow
+                decoded = parquet_bytes(parquet.metadata, schema, schema.names)
+                if decoded > FREE_EXPANSION + MAX_EXPANSION * file.stat().st_size:
+                    raise DataRefusedError(f"{file}: becomes {decoded:,} bytes or more; take a smaller file")
                 batch = next(parquet.iter_batches(LOOKED_AT), None)
                 rows = pa.Table.from_batches([] if batch is None else [batch], parquet.schema_arrow)
         elif format_ == "csv":
-            with pa.input_stream(file) as stream:
+            with _head(file) as stream:
                 rows = pacsv.read_csv(
                     stream,
                     parse_options=pacsv.ParseOptions(newlines_in_values=True),
                     convert_options=pacsv.ConvertOptions(strings_can_be_null=True),
                 )
         else:
-            with pa.input_stream(file) as stream:
+            with _head(file) as stream:
                 rows = pajson.read_json(stream)
     except (OSError, pa.ArrowException) as error:
         raise DataRefusedError(f"{file}: cannot be read: {' '.join(str(error).split())}") from error
     return rows.slice(0, LOOKED_AT), format_
+
+
+def _head(file: Path) -> pa.NativeFile:
+    """The first lines of a file, decompressed by its name."""
+    with pa.input_stream(file) as stream:
+        head = stream.read(LOOKED_AT_BYTES)
+    if len(head) == LOOKED_AT_BYTES:
+        head = head[: head.rfind(b"\n") + 1]
+        if not head:
+            raise DataRefusedError(f"{file}: the first line is longer than {LOOKED_AT_BYTES:,} bytes")
+    return pa.BufferReader(head)
 
 
 def _type_of(kind: pa.DataType) -> str:

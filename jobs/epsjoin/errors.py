@@ -6,11 +6,33 @@ The exit code tells the orchestrator what to do: 1 is worth another try, 2 to 4 
 
 from __future__ import annotations
 
+MAX_MESSAGE = 2000
+"""Characters of a message that are shown."""
+
+
+def printable(text: str) -> str:
+    r"""Text that came from data, so that a terminal and a log show it and do nothing else.
+
+    A name may hold line ends, which would forge a line of a log, or a terminal's control sequences; what
+    cannot be printed becomes ``\n``, ``\x1b`` and the like.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
 
 class EpsjoinError(Exception):
-    """Base of all errors; on its own: something broke, another try may help."""
+    """Base of all errors; on its own: something broke, another try may help.
+
+    Its text is one line of what can be printed, of ``MAX_MESSAGE`` characters at most.
+    """
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        """One line, whatever the names in it hold."""
+        text = printable(super().__str__())
+        return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]}... ({len(text):,} characters)"
 
 
 class ArgumentError(EpsjoinError, ValueError):

@@ -14,12 +14,15 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime
 from typing import IO, Any, NamedTuple, cast
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from epsjoin.contract import Column, SourceContract
 from epsjoin.errors import DataRefusedError
@@ -28,11 +31,15 @@ MAX_FIELD = 131_072
 """Characters that a CSV field may have: an unclosed quote must not swallow the rest of a file."""
 
 MAX_LINE = 16 << 20
-"""Bytes that a line may have, for a line is held in memory; a file without line ends holds no records."""
+"""Bytes that a line may have, and characters of a record, for both are held in memory; a file without line
+ends holds no records."""
+
+MAX_NAMES = 1 << 20
+"""Characters that the names of a file's columns may have together, for all are kept, shown and stored."""
 
 MAX_EXPANSION = 500
-"""Bytes that a byte of a gzip file may become, besides ``FREE_EXPANSION`` in all: of text it becomes 3 to 20,
-of a bomb a thousand."""
+"""Bytes that a byte of a gzip or Parquet file may become, besides ``FREE_EXPANSION`` in all: of text it
+becomes 3 to 20, of a bomb a thousand."""
 FREE_EXPANSION = 256 << 20
 
 VALUE = r"(?s): ['\"].*"
@@ -132,8 +139,17 @@ class Reading:
         taken: list[str] = []
 
         def lines() -> Iterator[str]:
-            for line in text:
+            size = 0
+            for number, line in enumerate(text, 1):
+                size = len(line) if not taken else size + len(line)
                 taken.append(line)
+                if size > MAX_LINE and len(taken) > 1:
+                    # every field and line may be short: quoted fields with breaks, one after the other
+                    begin = number - len(taken) + 1
+                    raise DataRefusedError(
+                        f"{self.name}: line {begin}: the record that begins here is longer than "
+                        f"{MAX_LINE:,} characters"
+                    )
                 yield line
 
         reader = csv.reader(lines(), strict=True)
@@ -179,9 +195,17 @@ class Reading:
             raise DataRefusedError(f"{self.name}: line 1: {fault}") from error
         if header is None:
             return None
-        self.found_columns = [_printable(name) for name in header]
+        self._find(_printable(name) for name in header)
         self._require(self._wanted())
         return header
+
+    def _find(self, names: Iterable[str]) -> None:
+        """Keep further names of columns."""
+        self.found_columns += names
+        if sum(map(len, self.found_columns)) + len(self.found_columns) > MAX_NAMES:
+            raise DataRefusedError(
+                f"{self.name}: the names of its columns have more than {MAX_NAMES:,} characters together"
+            )
 
     def _wanted(self) -> list[str]:
         return [column.name for column in self.source.columns]
@@ -198,7 +222,7 @@ class Reading:
                 raise DataRefusedError(f"{self.name}: column {name!r} occurs more than once in the header")
 
     def _json(self) -> Iterator[Record]:
-        seen: dict[str, None] = {}
+        seen: set[str] = set()
         for number, line in enumerate(self._decompressed(), 1):
             if not line.strip():
                 continue
@@ -208,34 +232,69 @@ class Reading:
             if body is None:
                 yield Record(number, raw, None, problem)
                 continue
-            seen.update(dict.fromkeys(body))
+            if new := [name for name in body if name not in seen]:
+                self._find(name.encode("utf-8", "backslashreplace").decode() for name in new)
+                seen.update(new)
             values, reason = _convert(self.source.columns, [body.get(c) for c in self._wanted()], _from_value)
             yield Record(number, raw, values, reason)
-        self.found_columns = [name.encode("utf-8", "backslashreplace").decode() for name in seen]
         if seen:  # a record may leave out what is not required, and so may all of them
             self._require([column.name for column in self.source.columns if column.required])
 
     def _parquet(self) -> Iterator[Record]:
         try:
+            size = self._stream.seek(0, io.SEEK_END)
             file = pq.ParquetFile(self._stream)
-            self.found_columns = list(file.schema_arrow.names)
+            schema, footer = file.schema_arrow, file.metadata
         except (pa.ArrowInvalid, OSError, UnicodeDecodeError) as error:
             raise DataRefusedError(f"{self.name}: not a Parquet file: {error}") from error
+        self._find(schema.names)
         wanted = self._wanted()
         self._require(wanted)
+        limit = FREE_EXPANSION + MAX_EXPANSION * size
+        decoded = parquet_bytes(footer, schema, wanted)
+        if decoded > limit:
+            raise self._bomb(size, decoded)
+        # a text that is stored once may stand in every row: it is decoded when its rows' lengths are known
+        texts = [name for name in wanted if _is_text(schema.field(name).type)]
         row = 0
         try:
+            file = pq.ParquetFile(self._stream, metadata=footer, read_dictionary=texts)
             for batch in file.iter_batches(10_000, columns=wanted):
-                for body, problem in _parquet_rows(batch.select(wanted)):
-                    row += 1
-                    raw = json.dumps(body, default=str, ensure_ascii=False)
-                    if problem is not None:
-                        yield Record(row, raw, None, problem)
-                        continue
-                    values, reason = _convert(self.source.columns, list(body.values()), _from_value)
-                    yield Record(row, raw, values, reason)
+                lengths = _text_lengths(batch)
+                decoded += int(lengths.sum())
+                if decoded > limit:
+                    raise self._bomb(size, decoded)
+                for part in self._short(batch, lengths, row):
+                    for body, problem in _parquet_rows(part.select(wanted)):
+                        row += 1
+                        raw = json.dumps(body, default=str, ensure_ascii=False)
+                        if problem is not None:
+                            yield Record(row, raw, None, problem)
+                            continue
+                        values, reason = _convert(self.source.columns, list(body.values()), _from_value)
+                        yield Record(row, raw, values, reason)
         except (pa.ArrowInvalid, OSError) as error:
             raise DataRefusedError(f"{self.name}: broken after {row} rows: {error}") from error
+
+    def _bomb(self, size: int, decoded: int) -> DataRefusedError:
+        return DataRefusedError(
+            f"{self.name}: {size:,} bytes become {decoded:,} or more, over {MAX_EXPANSION} times as many; "
+            "if it is what it should be, give it in smaller files"
+        )
+
+    def _short(self, batch: pa.RecordBatch, lengths: NDArray[np.int64], row: int) -> Iterator[pa.RecordBatch]:
+        """The batch cut into pieces whose texts are short enough to be held, decoded."""
+        if len(lengths) and lengths.max() > MAX_LINE:
+            raise DataRefusedError(
+                f"{self.name}: row {row + int(lengths.argmax()) + 1}: its texts are longer than "
+                f"{MAX_LINE:,} bytes"
+            )
+        begin, total = 0, np.cumsum(lengths)
+        while begin < batch.num_rows:
+            before = int(total[begin - 1]) if begin else 0
+            end = int(np.searchsorted(total, before + MAX_LINE, "right"))
+            yield _decoded(batch.slice(begin, end - begin))
+            begin = end
 
 
 class _Counted(io.RawIOBase):
@@ -314,6 +373,53 @@ def _json_object(line: bytes, encoding: str) -> tuple[dict[str, Any] | None, str
     if not isinstance(body, dict):
         return None, refusal("not a JSON object", type(body).__name__)
     return body, ""
+
+
+def parquet_bytes(footer: pq.FileMetaData, schema: pa.Schema, columns: Iterable[str]) -> int:
+    """Bytes that columns of a Parquet file have when they are decoded, as its footer says, or more.
+
+    A run of equal values takes a few bytes in the file, however long it is; hence the values are counted.
+    Texts that a dictionary holds once are counted once.
+    """
+    widths = dict.fromkeys(columns, 8)
+    for name in widths:
+        kind = schema.field(name).type
+        if pa.types.is_fixed_size_binary(kind) or pa.types.is_decimal(kind):
+            widths[name] = max(8, kind.byte_width)
+    total = 0
+    for group in range(footer.num_row_groups):
+        row_group = footer.row_group(group)
+        for place in range(row_group.num_columns):
+            chunk = row_group.column(place)
+            width = widths.get(chunk.path_in_schema.partition(".")[0], 0)
+            total += max(chunk.num_values * width, chunk.total_uncompressed_size) if width else 0
+    return total
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    return any(is_kind(kind) for is_kind in kinds)
+
+
+def _is_text_once(kind: pa.DataType) -> bool:
+    return pa.types.is_dictionary(kind) and _is_text(kind.value_type)
+
+
+def _text_lengths(batch: pa.RecordBatch) -> NDArray[np.int64]:
+    """Bytes of each row's texts, as if each stood for itself."""
+    lengths = np.zeros(batch.num_rows, np.int64)
+    for column in batch.columns:
+        if _is_text_once(column.type):
+            of_rows = pc.take(pc.binary_length(column.dictionary), column.indices)
+            lengths += pc.fill_null(of_rows, 0).to_numpy(zero_copy_only=False)
+    return lengths
+
+
+def _decoded(batch: pa.RecordBatch) -> pa.RecordBatch:
+    columns = [
+        column.dictionary_decode() if _is_text_once(column.type) else column for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def _parquet_rows(batch: pa.RecordBatch) -> Iterator[tuple[dict[str, Any], str | None]]:

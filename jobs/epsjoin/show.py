@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from epsjoin.contract import load_source
+from epsjoin.errors import printable
 from epsjoin.spark import lineage, tables
 from epsjoin.spark.job import PROJECT
 
@@ -35,9 +36,9 @@ def main(argv: Sequence[str]) -> int:
     lake = tables.Lake(tables.lake_uri(arguments.lake), arguments.contracts, source)
     rows = list(_summary(lake, arguments.run))
     width = max(len(name) for name, _ in rows)
-    print(f"\n{source.title}, run {arguments.run}\n")
+    print(f"\n{printable(source.title)}, run {printable(arguments.run)}\n")
     for name, text in rows:
-        print(f"  {name:<{width}}  {text}")
+        print(f"  {name:<{width}}  {printable(text)}")
     print()
     return 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import stat
@@ -412,6 +413,41 @@ def test_airflow__run_is_dags_test_for_people(fake_airflow: Path) -> None:
     assert lines[0] == 'arguments: dags test navaids 2023-06-01 --conf {"eps": 1}'
     assert "AIRFLOW__LOGGING__LOG_FORMAT=%(message)s" in lines
     assert "EPSJOIN_RETRIES=0" in lines
+
+
+@pytest.mark.parametrize("service", ["scheduler", "triggerer"])
+def test_airflow__starts_no_server_of_logs(fake_airflow: Path, service: str) -> None:
+    lines = run("airflow", service, "--pid", "x").stdout.splitlines()
+    assert lines[0] == f"arguments: {service} --pid x --skip-serve-logs"
+
+
+def test_airflow__standalone_starts_its_services_by_this_script(fake_airflow: Path) -> None:
+    # Airflow's own starts them by the name airflow, without --skip-serve-logs
+    write_script(
+        fake_airflow / "venv/bin/airflow",
+        '#!/bin/sh\necho "arguments: $*"\nif [ "$1" = standalone ]; then airflow scheduler; fi\n',
+    )
+    lines = run("airflow", "standalone").stdout.splitlines()
+    assert lines == ["arguments: standalone", "arguments: scheduler --skip-serve-logs"]
+
+
+def test_settings__let_nothing_listen_beyond_this_machine() -> None:
+    lines = (REPOSITORY / "conf" / "spark-defaults.conf").read_text().splitlines()
+    settings = dict(line.split(None, 1) for line in lines if line and not line.startswith("#"))
+    assert settings["spark.master"].startswith("local[")
+    assert settings["spark.driver.bindAddress"] == settings["spark.driver.host"] == "127.0.0.1"
+    assert settings["spark.ui.enabled"] == "false"
+    for profile in ("small.conf", "large.conf", "cluster/spark-defaults.conf"):
+        file = REPOSITORY / "conf" / profile
+        text = file.read_text() if file.exists() else ""
+        assert not re.search(r"^\s*spark\.(driver\.(host|bindAddress)|ui\.enabled)", text, re.MULTILINE), (
+            profile
+        )
+    env = (REPOSITORY / "conf" / "airflow.env").read_text().splitlines()
+    assert "AIRFLOW__API__HOST=127.0.0.1" in env
+    for file in (REPOSITORY / "conf").rglob("*"):
+        if file.is_file():
+            assert "0.0.0.0" not in file.read_text(), file  # noqa: S104 - looked for, not used
 
 
 def test_airflow__without_its_environment_says_what_to_do(tmp_path: Path) -> None:

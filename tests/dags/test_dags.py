@@ -255,3 +255,15 @@ def test_params__take_exactly_what_run_params_takes(name: str, value: Any) -> No
     assert form_takes_it() == job_takes_it(), (
         f"{name}={value!r}: the form in epsilon_join.py and RunParams disagree"
     )
+
+
+def test_docs__the_dag_of_a_new_data_set_is_one(tmp_path: Path) -> None:
+    page = (REPOSITORY / "docs" / "add-a-data-set.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "wells.py").write_text(code)
+    bag = DagBag(tmp_path)
+    assert bag.import_errors == {}
+    dag = bag.dags["wells"]
+    assert {"ingest", "report"} <= set(dag.task_ids)
+    assert f'schedule="{CRON["day"]}"' in code, "the interval that a drafted contract has"
+    assert dag.doc_md.startswith("Wells, daily")

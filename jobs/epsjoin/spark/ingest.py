@@ -22,6 +22,8 @@ from epsjoin.spark.job import Job, say
 from epsjoin.spark.snapshot import find_snapshot
 
 BATCH_ROWS = 50_000
+BATCH_CHARACTERS = 64 << 20
+"""Records are handed on when so many are held, or when they are so long together."""
 RECORD, FILE = 0, 1
 """What a staged row is: a record of a file, and what is to be said of the file itself."""
 
@@ -149,6 +151,7 @@ def _read_file(
     filesystem, path = tables.filesystem_of(uri)
     facts: dict[str, Any] = {"source": name, "rows_read": 0, "refused": None}
     staged: list[dict[str, Any]] = []
+    held = 0
     names = [column.name for column in source.columns]
     with filesystem.open_input_file(path) as handle:
         size, digest = _size_and_digest(handle) if source.format == "parquet" else (0, "")
@@ -158,9 +161,11 @@ def _read_file(
             for position, record in enumerate(reading):
                 staged.append(_stage(source, names, index, name, position, record))
                 facts["rows_read"] += 1
-                if len(staged) == BATCH_ROWS:
+                held += len(record.raw)
+                if len(staged) == BATCH_ROWS or held >= BATCH_CHARACTERS:
                     yield pa.RecordBatch.from_pylist(staged, schema)
                     staged.clear()
+                    held = 0
         except DataRefusedError as error:
             facts["refused"] = str(error)
         if source.format != "parquet":

@@ -15,7 +15,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from epsjoin.contract import load_source
-from epsjoin.errors import ArgumentError, EpsjoinError, NothingToDoError
+from epsjoin.errors import ArgumentError, EpsjoinError, NothingToDoError, printable
 from epsjoin.params import RunParams
 from epsjoin.spark import tables
 from epsjoin.spark.session import get_session
@@ -92,7 +92,7 @@ def run_job(
         return error.exit_code
     except Exception as error:  # noqa: BLE001 - the last frame: whatever broke becomes one sentence and exit code 1
         traceback.print_exc()
-        print(f"{name}: {_sentence(error)}", file=sys.stderr)
+        print(f"{name}: {printable(_sentence(error))}", file=sys.stderr)
         return EpsjoinError.exit_code
     print(f"{name}: done in {counters['seconds']:.1f} s")
     return 0
@@ -133,4 +133,4 @@ def _sentence(error: Exception) -> str:
 
 def say(text: str) -> None:
     """Tell a person how the job is getting on; shown at once."""
-    print(text, flush=True)
+    print(printable(text), flush=True)

@@ -177,7 +177,7 @@ def _largest(sizes: DataFrame, members: DataFrame, points: DataFrame, job: Job) 
     top = sizes.orderBy(F.col("size").desc(), "cluster_id").limit(LARGEST_CLUSTERS).persist()
     centres = (
         members.join(F.broadcast(top.select("cluster_id")), "cluster_id", how="inner")
-        .join(points.select("id", *names), "id", how="inner")
+        .join(points.select("id", *(F.col(name).alias(f"__{name}") for name in names)), "id", how="inner")
         .groupBy("cluster_id")
         .agg(*_mean_place(job))
     )
@@ -195,7 +195,7 @@ def _largest(sizes: DataFrame, members: DataFrame, points: DataFrame, job: Job) 
     return [
         {
             **{key: row[key] for key in ("cluster_id", "size", "core", "border")},
-            "centre": [float(row[name]) for name in names],
+            "centre": [float(row[f"__{name}"]) for name in names],
             "label": row["_label"],
         }
         for row in rows
@@ -203,18 +203,21 @@ def _largest(sizes: DataFrame, members: DataFrame, points: DataFrame, job: Job) 
 
 
 def _mean_place(job: Job) -> list[Column]:
-    """Means of the coordinates; on a map those of the places on the sphere, so that 179 and -179 make 180."""
+    """Means of the coordinates; on a map those of the places on the sphere, so that 179 and -179 make 180.
+
+    With ``__`` before its name, for a coordinate may be called like a column of ``clusters``.
+    """
     source = job.lake.source
     latitude, longitude = (
-        F.radians(F.col(source.latitude or "id")),
-        F.radians(F.col(source.longitude or "id")),
+        F.radians(F.col(f"__{source.latitude}" if source.latitude else "id")),
+        F.radians(F.col(f"__{source.longitude}" if source.longitude else "id")),
     )
     x, y, z = F.cos(latitude) * F.cos(longitude), F.cos(latitude) * F.sin(longitude), F.sin(latitude)
     on_map = {
         source.latitude: F.degrees(F.atan2(F.avg(z), F.sqrt(F.avg(x) ** 2 + F.avg(y) ** 2))),
         source.longitude: F.degrees(F.atan2(F.avg(y), F.avg(x))),
     }
-    return [on_map.get(name, F.avg(name)).alias(name) for name in source.coordinates]
+    return [on_map.get(name, F.avg(f"__{name}")).alias(f"__{name}") for name in source.coordinates]
 
 
 def _label_column(job: Job) -> str | None:

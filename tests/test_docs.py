@@ -1,0 +1,89 @@
+"""The documents do not rot: what they link, name and tell a person to type is there."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from epsjoin.contract import load_source
+
+REPO = Path(__file__).resolve().parents[1]
+PAGES = [REPO / "README.md", *sorted((REPO / "docs").rglob("*.md"))]
+TARGETS = set(re.findall(r"^([a-z-]+):", (REPO / "Makefile").read_text(), re.MULTILINE))
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(
+        rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPO)))
+def test_documents__link_and_name_what_is_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    links = {link for link in re.findall(r"\]\(([^)\s]+)\)", text) if not link.startswith(("http", "#"))}
+    missing = {link for link in links if not (page.parent / link.split("#")[0]).exists()}
+    assert not missing, "links"
+    commands = set(re.findall(r"(?<![\w./])((?:bin|jobs|conf|docker|tests)/[\w./-]*\w)", text))
+    missing = {name for name in commands if not (REPO / name).exists() and not name.endswith(".secrets")}
+    assert not missing, "files"
+    typed = [line for block in re.findall(r"```.*?```", text, re.DOTALL) for line in block.splitlines()]
+    typed += re.findall(r"`(make [^`]*)`", text)
+    targets = {match[1] for line in typed if (match := re.match(r"make ([a-z][a-z-]*)", line))}
+    assert targets <= TARGETS, "targets of make"
+
+
+ADD = REPO / "docs" / "add-a-data-set.md"
+
+
+def test_add_a_data_set__its_commands_work_up_to_the_jobs(tmp_path: Path) -> None:
+    contracts = tmp_path / "data_contracts"
+    contracts.mkdir()
+    files, contract, estimate, *_ = blocks(ADD, "sh")
+    for block in (files, contract, estimate):
+        mine = block.replace("/tmp/wells", f"{tmp_path}/wells")  # noqa: S108 - the page's, not used here
+        mine = mine.replace("--to data_contracts", f"--to {contracts}")
+        done = subprocess.run(["bash", "-euc", mine], cwd=REPO, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert "eps for 5 neighbours" in done.stdout
+    (head,) = blocks(ADD, "text")
+    written = (contracts / "wells.odcs.yaml").read_text()
+    assert written.startswith(head)
+    source = load_source(contracts, "wells")
+    assert (source.key, source.coordinates) == (("well_id",), ("east_km", "north_km"))
+    assert source.path == f"{tmp_path}/wells/{{date}}.csv"
+    assert source.interval == "day"
+    assert "`dags/wells.py`" in ADD.read_text()
+    for word in ("required", "max_quarantine_share", "interval", "metric", "primaryKey", "defaults"):
+        assert word in written
+
+
+def test_operate__vacuum_deletes_what_is_old_and_no_row(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "lake" / "tiny" / "points"
+    for number in range(3):
+        write_deltalake(
+            table, pa.table({"id": [number], "run": ["a"]}), mode="overwrite", partition_by=["run"]
+        )
+    for name, days in (("killed.parquet", 8), ("running.parquet", 1)):
+        file = table / "run=a" / name
+        file.write_bytes(b"")
+        os.utime(file, (time.time() - days * 86_400,) * 2)
+    replaced = set(DeltaTable(table, version=0).file_uris() + DeltaTable(table, version=1).file_uris())
+    for file in (table / "_delta_log").glob("*.json"):  # as if it were of last month
+        text = file.read_text()
+        file.write_text(re.sub(r'(?<="deletionTimestamp":)\d+', "1600000000000", text))
+    (code,) = [block for block in blocks(REPO / "docs" / "operate.md", "python") if "vacuum" in block]
+    exec(code.replace('Path("lake")', "given"), {"given": tmp_path / "lake"})  # noqa: S102 - the page's code
+    assert "3 files deleted, 1 rows as before" in capsys.readouterr().out
+    assert not any(Path(file).exists() for file in replaced)
+    assert {file.name for file in (table / "run=a").iterdir()} >= {"running.parquet"}
+    assert DeltaTable(table).to_pyarrow_table()["id"].to_pylist() == [2]
