@@ -40,12 +40,25 @@ def test_load_table__gives_points_the_columns_of_its_source() -> None:
     assert names.count("id") == 1
 
 
+def test_load_table__gives_points_the_ranges_of_its_source() -> None:
+    points = load_table(CONTRACTS, "points", load_source(CONTRACTS, "navaids"))
+    latitude = next(column for column in points.columns if column.name == "latitude_deg")
+    assert (latitude.type, latitude.required, latitude.minimum, latitude.maximum) == ("double", True, -90, 90)
+
+
 def test_load_source__gives_latitude_and_longitude_their_range() -> None:
     source = load_source(CONTRACTS, "landmarks")
     assert (source.column("lat").minimum, source.column("lat").maximum) == (-90, 90)
     assert (source.column("lon").minimum, source.column("lon").maximum) == (-180, 180)
 
 
+VALUES = {
+    "type": "library",
+    "metric": "invalidValues",
+    "mustBe": 0,
+    "severity": "error",
+    "arguments": {"validValues": ["a"]},
+}
 HAVERSINE = {
     "customProperties.1.value": "haversine",
     "schema.0.properties.0.customProperties.0.value": "latitude",
@@ -116,6 +129,10 @@ def broken(tmp_path: Path, change: dict[str, Any]) -> Path:
                 "schema.0.properties.1.customProperties.0.value": "coordinate",
             },
             "column lon: minimum and maximum are for numbers, not for a date",
+        ),
+        (
+            {"schema.0.properties.0.quality": [VALUES]},
+            "column lon: invalidValues is for strings and of severity error",
         ),
         ({"schema.0.properties.0.logicalType": "string"}, "coordinate lon must be a number or an integer"),
         ({"schema.0.properties.0.customProperties.0.value": "x"}, "role must be one of payload, coordinate"),

@@ -131,6 +131,12 @@ def test_reading__keeps_to_the_range_with_both_ends() -> None:
     ]
 
 
+def test_reading__keeps_to_the_values_allowed() -> None:
+    source = replace(SOURCE, columns=(*SOURCE.columns, Column("kind", "string", values=("NDB", "VOR"))))
+    records = read("id,x,kind\n1,0,VOR\n2,0,\n3,0,vor\n", source)
+    assert [record.reason for record in records] == [None, None, "kind: not one of NDB, VOR: 'vor'"]
+
+
 def test_kind_of__drops_the_value_and_nothing_else() -> None:
     for value in ("'", '"', "it's: 'so'", "a: 'b", "line\nbreak\u2028", "", "\ud800"):
         assert kind_of(refusal("x: not a number", value)) == "x: not a number"

@@ -11,7 +11,7 @@ from epsjoin.errors import EpsjoinError
 
 USAGE = """usage: epsjoin COMMAND ...
 
-  contract  contract new FILE: a first contract of a data set, from one of its files
+  contract  new FILE: a first contract of a data set, from one of its files; check and publish: their versions
   estimate  what a join would give and cost, before it runs: pairs, memory, time, a suggested eps
   show      what a run found, as a few lines
   trend     what all runs found, as a table and a picture over time

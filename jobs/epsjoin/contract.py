@@ -151,7 +151,7 @@ def load_source(contracts: Path, name: str) -> SourceContract:
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise ContractError(f"data set {name!r}: a name is lower-case letters, digits and _, a letter first")
     file = contracts / f"{name}.odcs.yaml"
-    body = _read(file)
+    body = read_contract(file)
     servers = body.get("servers") or []
     if len(servers) != 1:
         raise ContractError(f"{file}: servers must name exactly one place, it names {len(servers)}")
@@ -246,7 +246,7 @@ def load_table(contracts: Path, name: str, source: SourceContract | None = None)
         No such file, or not an ODCS file.
     """
     file = contracts / "tables" / f"{name}.odcs.yaml"
-    body = _read(file)
+    body = read_contract(file)
     table = body["schema"][0]
     properties = table.get("properties") or []
     columns = tuple(_column(file, p, p.get("physicalType", "")) for p in properties)
@@ -254,9 +254,7 @@ def load_table(contracts: Path, name: str, source: SourceContract | None = None)
         physical = {"integer": "long", "number": "double"}
         own = {column.name for column in columns}
         from_source = tuple(
-            Column(c.name, physical.get(c.type, c.type), c.description, c.required)
-            for c in source.columns
-            if c.name not in own
+            replace(c, type=physical.get(c.type, c.type)) for c in source.columns if c.name not in own
         )
         columns = columns[:2] + from_source + columns[2:]
     partitioned = sorted(
@@ -295,6 +293,11 @@ def _values(file: Path, body: Mapping[str, Any]) -> tuple[str, ...]:
             raise ContractError(
                 f"{file}: column {body['name']}: invalidValues, mustBe 0, is the only rule known"
             )
+        if body.get("logicalType") != "string" or rule.get("severity", "error") != "error":
+            raise ContractError(
+                f"{file}: column {body['name']}: invalidValues is for strings and of severity error; "
+                "a warning is a quality rule of the table"
+            )
         return tuple(map(str, (rule.get("arguments") or {}).get("validValues") or ()))
     return ()
 
@@ -332,7 +335,14 @@ def _custom(file: Path, body: Mapping[str, Any]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _read(file: Path) -> dict[str, Any]:
+def read_contract(file: Path) -> dict[str, Any]:
+    """What a contract's file says, if it is one of the standard's.
+
+    Raises
+    ------
+    ContractError
+        No such file, or not an ODCS file.
+    """
     if not file.is_file():
         raise ContractError(f"no contract {file}; a data set or table is described by a file of that name")
     return _parsed(file, file.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""A first contract of a data set from one of its files: ``epsjoin contract new``."""
+"""The command ``epsjoin contract``; a first contract of a data set from one of its files."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import pyarrow.json as pajson
 import pyarrow.parquet as pq
 import yaml
 
+from epsjoin import published
 from epsjoin.contract import NAME, RESERVED, load_source
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.records import FREE_EXPANSION, MAX_EXPANSION, parquet_bytes
@@ -35,15 +36,37 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def main(argv: Sequence[str]) -> int:
-    """Draft a contract and write it, or print it."""
-    parser = argparse.ArgumentParser(prog="epsjoin contract", description="Contracts of data sets.")
-    new = parser.add_subparsers(dest="what", required=True).add_parser(
+    """Draft a contract and write it, or print it; compare contracts with the published ones; publish them."""
+    parser = argparse.ArgumentParser(
+        prog="epsjoin contract", description="Contracts of data sets and tables."
+    )
+    commands = parser.add_subparsers(dest="what", required=True)
+    new = commands.add_parser(
         "new", help="draft a contract from a file", description="Draft a contract from a file."
     )
+    for name, what in (
+        ("check", "whether all contracts have the versions that their changes ask for"),
+        ("publish", "write down what the contracts say now, under their versions"),
+    ):
+        other = commands.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
+        other.add_argument(
+            "--contracts",
+            type=Path,
+            default=PROJECT / "data_contracts",
+            help="folder of the contracts (default: the project's)",
+        )
     new.add_argument("file", type=Path, help="CSV, JSON lines or Parquet, .gz allowed")
     new.add_argument("--name", help="of the data set: lower-case letters, digits, _ (default: the file's)")
     new.add_argument("--to", type=Path, help="folder to write <name>.odcs.yaml into (default: it is printed)")
     arguments = parser.parse_args(argv)
+    if arguments.what == "check":
+        wrong = published.check(arguments.contracts)
+        for sentence in wrong:
+            print(f"epsjoin contract: {sentence}", file=sys.stderr)
+        return 1 if wrong else 0
+    if arguments.what == "publish":
+        print("\n".join(published.publish(arguments.contracts)) or "nothing is new")
+        return 0
     name = arguments.name or _name_of(arguments.file)
     text = draft(arguments.file, name)
     if arguments.to is None:

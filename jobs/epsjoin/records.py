@@ -495,6 +495,8 @@ def _convert(
             return None, refusal(f"{column.name}: below {_limit(column.minimum)}", given)
         if column.maximum is not None and value > column.maximum:
             return None, refusal(f"{column.name}: above {_limit(column.maximum)}", given)
+        if column.values and value not in column.values:
+            return None, refusal(f"{column.name}: not one of {', '.join(column.values)}", given)
         values.append(value)
     return tuple(values), None
 

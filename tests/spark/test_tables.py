@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from conftest import RUN, JobMaker, coordinate, has_slice, key
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
 from epsjoin.errors import ArgumentError, TableError
@@ -20,7 +21,8 @@ from epsjoin.spark.tables import Lake
 
 @pytest.fixture
 def lake(make_job: JobMaker) -> Lake:
-    return make_job([key(), coordinate("x")]).lake
+    within = {**coordinate("x"), "logicalTypeOptions": {"minimum": -1, "maximum": 1}}
+    return make_job([key(), within]).lake
 
 
 def pairs(*rows: tuple[int, int, float]) -> pa.Table:
@@ -92,7 +94,7 @@ def test_write_slice__many_jobs_at_once_make_a_table_once(lake: Lake, tmp_path: 
         jobs = {f"2023-{month:02}-01": tables.begin(empty, "merge_join") for month in range(1, 9)}
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda each: tables.write_slice(each[1], "pairs", each[0], pairs()), jobs.items()))
-        assert DeltaTable(empty.location("pairs")).version() == len(jobs)
+        assert DeltaTable(empty.location("pairs")).version() == len(jobs) + 1  # one for the constraints
 
 
 def test_write_slice__two_at_once_on_one_slice_leave_one_of_them(lake: Lake) -> None:
@@ -154,6 +156,165 @@ def test_write_slice__keeps_a_tables_contract(lake: Lake) -> None:
         tables.write_slice(
             lake, "pairs", RUN, pa.table({"left_id": ["x"], "right_id": [2], "distance": [0.5]})
         )
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ((5, 5, 0.5), r"pairs: left_is_below_right does not hold in a row \(left_id 5, right_id 5\)"),
+        ((5, 6, -0.5), r"pairs: distance is at least 0 does not hold in a row \(distance -0.5\)"),
+        ((5, 6, float("nan")), r"pairs: distance is at least 0 does not hold in a row \(distance nan\)"),
+    ],
+)
+def test_write_slice__refuses_a_row_that_breaks_its_contract(
+    lake: Lake, row: tuple[int, int, float], sentence: str
+) -> None:
+    tables.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.0)))
+    with pytest.raises(TableError, match=sentence):
+        tables.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5), row, (3, 4, 0.5)))
+    assert read(lake) == [{"left_id": 1, "right_id": 2, "distance": 0.0}]
+
+
+def test_write__refuses_a_partition_that_breaks_its_contract(lake: Lake) -> None:
+    rows = tables.rows_of(lake, "replicas", [{"id": 1, "mask": 0, "point": b""}]).drop_columns(["part"])
+    with pytest.raises(TableError, match=r"replicas: part is at least 0 .* \(part '-1'\)"):
+        tables.target(lake, "replicas", RUN).write([rows], part=-1)
+    assert tables.target(lake, "replicas", RUN).write([rows], part=0)
+
+
+def checks_of(lake: Lake, table: str = "pairs") -> dict[str, str]:
+    """The constraints in a table's log."""
+    known = DeltaTable(lake.location(table)).metadata().configuration
+    names = (name for name in known if name.startswith("delta.constraints."))
+    return {name.removeprefix("delta.constraints."): known[name] for name in names}
+
+
+def test_open_or_create__any_other_writer_must_keep_the_contract(spark: SparkSession, lake: Lake) -> None:
+    tables.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)))
+    place = tables.uri_for("spark", lake.location("pairs"))
+    insert = f"INSERT INTO delta.`{place}` VALUES ('2023-05-01', {{}}, 4, 0.25)"  # noqa: S608 - no text of others
+    with pytest.raises(Exception, match=r"CHECK constraint left_is_below_right__[0-9a-f]{8} "):
+        spark.sql(insert.format(4))
+    with pytest.raises(Exception, match="violated"):
+        spark.sql(insert.format("NULL"))
+    rows = pairs((4, 4, 0.25)).append_column("run", pa.array([RUN]))
+    with pytest.raises(DeltaError, match="1 rows failed validation check"):
+        write_deltalake(lake.location("pairs"), rows, mode="append")
+    spark.sql(insert.format(3))
+    tables.write_slice(tables.begin(lake, "merge_join"), "pairs", RUN, pairs((5, 6, 0.5)))
+    expected = {("2023-05-01", 3), (RUN, 5)}
+    assert {
+        (row["run"], row["left_id"]) for row in spark.read.format("delta").load(place).collect()
+    } == expected
+    by_deltalake = DeltaTable(lake.location("pairs")).to_pyarrow_table().to_pylist()
+    assert {(row["run"], row["left_id"]) for row in by_deltalake} == expected
+
+
+GOOD: dict[str, dict[str, Any]] = {
+    "snapshots": {"bytes": 1, "rows_read": 3, "rows_ok": 2, "rows_quarantined": 1},
+    "points": {"x": 0.5},
+    "pairs": {"left_id": 1, "right_id": 2, "distance": 0.5},
+    "clusters": {"cluster_id": -1, "role": "noise", "degree": 1},
+    "outliers": {"rank": 1, "k_distance": 1.0, "degree": 1},
+}
+
+
+@pytest.mark.parametrize(
+    ("table", "name", "change"),
+    [
+        ("snapshots", "rows_add_up", {"rows_ok": 3}),
+        ("points", "x_is_from_1_to_1", {"x": -1.5}),
+        ("points", "x_is_from_1_to_1", {"x": 1.5}),
+        ("pairs", "distance_is_at_least_0", {"distance": float("nan")}),
+        ("pairs", "left_is_below_right", {"left_id": 2}),
+        ("clusters", "role_is_one_of_core_border_noise", {"role": "edge", "cluster_id": 1}),
+        ("clusters", "degree_is_at_least_1", {"degree": 0}),
+        ("clusters", "noise_is_in_no_cluster", {"cluster_id": 1}),
+        ("clusters", "noise_is_in_no_cluster", {"role": "core"}),
+        ("outliers", "k_distance_is_at_least_0", {"k_distance": -0.5}),
+        ("outliers", "lof_is_at_least_0", {"lof": float("nan")}),
+        ("outliers", "a_distance_is_known_or_bounded", {"k_distance_above": 1.0}),
+        ("outliers", "a_distance_is_known_or_bounded", {"k_distance": None}),
+    ],
+)
+def test_open_or_create__what_the_log_says_means_the_same_to_spark(
+    spark: SparkSession, lake: Lake, table: str, name: str, change: dict[str, Any]
+) -> None:
+    """deltalake words conditions anew: of a good row each is true, of a bad one just one is not."""
+    tables.open_or_create(lake, table)
+    checks = checks_of(lake, table)
+    asked = ", ".join(f"{check} AS {each}" for each, check in checks.items())
+    for row, broken in ((GOOD[table], []), ({**GOOD[table], **change}, [name])):
+        types = {column.name: tables.ddl([column]).split()[1] for column in lake.schema(table)}
+        values = ", ".join(f"CAST({_sql(row.get(c))} AS {kind}) AS `{c}`" for c, kind in types.items())
+        found = spark.sql(f"SELECT {asked} FROM (SELECT {values})").first()  # noqa: S608 - no text of others
+        assert found is not None
+        assert [
+            each.rpartition("__")[0] for each, holds in found.asDict().items() if holds is not True
+        ] == broken
+
+
+def _sql(value: object) -> str:
+    return "NULL" if value is None else f"'{value}'"
+
+
+def test_open_or_create__brings_an_older_table_to_its_contract(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Constraints that came from a contract are those of today's; those of others stay."""
+    with monkeypatch.context() as older:
+        older.setattr(Lake, "checks", lambda *_: {"right_id_is_odd__0123abcd": "right_id <> 4"})
+        tables.write_slice(lake, "pairs", "2023-05-01", pairs((1, 2, 0.5)))
+    DeltaTable(lake.location("pairs")).alter.add_constraint({"of_the_team": "left_id > 0"})
+    jobs = [tables.begin(lake, "merge_join") for _ in range(2)]
+    assert set(checks_of(lake)) == {*lake.checks("pairs"), "of_the_team"}
+    version = DeltaTable(lake.location("pairs")).version()
+    for job, run in zip(jobs, (RUN, "2023-07-01"), strict=True):
+        tables.write_slice(job, "pairs", run, pairs((3, 4, 0.5)))
+    assert DeltaTable(lake.location("pairs")).version() == version + 2, "constraints are set once"
+    assert [len(read(lake, run)) for run in ("2023-05-01", RUN, "2023-07-01")] == [1, 1, 1]
+
+
+def test_open_or_create__of_jobs_at_once_all_end_with_the_constraints(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [f"2023-{month:02}-01" for month in range(1, 13)]
+    with monkeypatch.context() as older:
+        older.setattr(Lake, "checks", lambda *_: {})
+        tables.write_slice(lake, "pairs", "2022-01-01", pairs((1, 2, 0.5)))
+    with ThreadPoolExecutor(8) as pool:
+        list(
+            pool.map(
+                lambda run: tables.write_slice(tables.begin(lake, "merge_join"), "pairs", run, pairs()), runs
+            )
+        )
+    assert set(checks_of(lake)) == set(lake.checks("pairs"))
+    assert all(has_slice(lake, "pairs", run) for run in runs)
+
+
+def test_begin__of_a_table_whose_rows_break_a_newer_contract_says_so(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)))
+    monkeypatch.setattr(Lake, "checks", lambda *_: {"far__0123abcd": "distance >= 1"})
+    with pytest.raises(
+        TableError, match="rows of earlier runs break its contract as it is now .* run merge_join"
+    ):
+        tables.begin(lake, "merge_join")
+    assert read(lake) == [{"left_id": 1, "right_id": 2, "distance": 0.5}]
+
+
+def test_begin__of_a_job_under_an_older_contract_the_commit_is_refused(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as older:
+        older.setattr(Lake, "checks", lambda *_: {})
+        tables.write_slice(lake, "pairs", "2023-05-01", pairs((1, 2, 0.5)))
+        job = tables.begin(lake, "merge_join")
+    tables.begin(lake, "merge_join")
+    with pytest.raises(TableError, match="another job changed pairs"):
+        tables.write_slice(job, "pairs", RUN, pairs((3, 4, 0.5)))
+    tables.write_slice(tables.begin(lake, "merge_join"), "pairs", RUN, pairs((3, 4, 0.5)))
 
 
 def file_of(lake: Lake) -> Path:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pandas as pd
 from pyspark.sql import DataFrame
 
-from epsjoin.contract import Column, Rule, TableContract
+from epsjoin.constraints import range_words, value_words
+from epsjoin.contract import Rule, TableContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.spark import tables
 from epsjoin.spark.job import Job, say
@@ -220,7 +221,7 @@ def column_expectations(contract: TableContract) -> Iterator[Expected]:
             yield _expected(f"{column.name} is never missing", "ColumnValuesToNotBeNull", column=column.name)
         if column.minimum is not None or column.maximum is not None:
             yield _expected(
-                f"{column.name} is {_range(column)}",
+                range_words(column),
                 "ColumnValuesToBeBetween",
                 column=column.name,
                 min_value=column.minimum,
@@ -228,7 +229,7 @@ def column_expectations(contract: TableContract) -> Iterator[Expected]:
             )
         if column.values:
             yield _expected(
-                f"{column.name} is one of {', '.join(column.values)}",
+                value_words(column),
                 "ColumnValuesToBeInSet",
                 column=column.name,
                 value_set=list(column.values),
@@ -242,14 +243,6 @@ def _expected(name: str, kind: str, severity: str = "error", **arguments: Any) -
         **arguments, meta={"name": name}, severity="critical" if severity == "error" else "warning"
     )
     return Expected(name, severity, made)
-
-
-def _range(column: Column) -> str:
-    if column.maximum is None:
-        return f"at least {column.minimum:g}"
-    if column.minimum is None:
-        return f"at most {column.maximum:g}"
-    return f"from {column.minimum:g} to {column.maximum:g}"
 
 
 def _observed(found: Any) -> str:

@@ -23,12 +23,13 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
-from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from epsjoin.constraints import OURS, Constraint, Values, constraints_of
 from epsjoin.contract import SourceContract, TableContract, load_table
 from epsjoin.errors import ArgumentError, TableError
 
@@ -46,9 +47,13 @@ Library = Literal["spark", "pyarrow", "deltalake"]
 POINT_TABLES = ("points", "replicas")
 """Tables of coordinates: they hardly compress, so their files are written without trying."""
 
-
 ROW_GROUP_BYTES = 16 << 20
 """A row group is written when it holds so many bytes; until then a task keeps them."""
+
+MOST_TRIES = 20
+"""To set a table's constraints, where each time another job was faster."""
+
+_CHECK = "delta.constraints."
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,11 @@ class Lake:
             ]
         )
 
+    def checks(self, table: str) -> dict[str, str]:
+        """What the table's Delta log says of every row, by name."""
+        constraints = constraints_of(self.contract(table))
+        return {each.name: each.check for each in constraints if each.is_for_delta}
+
 
 def lake_uri(text: str, argument: str = "--lake") -> str:
     """A folder's URI from what a person typed as ``argument``: a URI, or an absolute path.
@@ -111,13 +121,21 @@ def begin(lake: Lake, job: str) -> Lake:
 
     The tables that the job writes are looked at now. Its commits fail when somebody else has changed their
     slices since, instead of putting older rows over newer ones.
+
+    Raises
+    ------
+    TableError
+        The log of a table cannot be written, or the table holds rows that break its contract as it is now.
     """
     versions = {}
     for table, writer in WRITERS.items():
         if writer in (job, "any job"):
-            versions[table] = 0  # a table that is not there begins with version 0, which is empty
-            with suppress(TableNotFoundError):
-                versions[table] = DeltaTable(lake.location(table)).version()
+            log = _open(lake.location(table))
+            if log is None:  # it will begin with an empty version, and one more for its constraints
+                versions[table] = min(1, len(lake.checks(table)))
+            else:
+                with _writing(table, lake.location(table)):
+                    versions[table] = _constrain(log, table, lake.checks(table)).version()
     return replace(lake, versions=versions)
 
 
@@ -155,6 +173,7 @@ class Target:
     partitioned: tuple[str, ...]
     run: str
     stamp: str = ""
+    constraints: tuple[Constraint, ...] = ()
 
     def write(self, batches: Iterable[pa.RecordBatch | pa.Table], **partition: object) -> File | None:
         """Write batches (without the partition columns) to one new file; nothing if they have no row.
@@ -166,8 +185,8 @@ class Target:
         Raises
         ------
         TableError
-            A batch does not match the table's contract: a column missing, of another type, or null. Or the
-            file cannot be written, because the disk is full, for one.
+            A batch does not match the table's contract: a column missing, of another type, or null, or a row
+            that breaks a constraint. Or the file cannot be written, because the disk is full, for one.
         """
         values = {"run": self.run, **{name: str(value) for name, value in partition.items()}}
         folder = "".join(f"{name}={values[name]}/" for name in self.partitioned)
@@ -178,6 +197,7 @@ class Target:
         writer: pq.ParquetWriter | None = None
         rows = 0
         for group in _row_groups(self._conform(batch, inner) for batch in batches if batch.num_rows):
+            self._check(group, values)
             with _writing(self.table, place):
                 if writer is None:
                     filesystem.create_dir(f"{root}/{folder}", recursive=True)
@@ -219,6 +239,22 @@ class Target:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
             raise TableError(f"{self.table}: a column is not of its contract's type: {error}") from error
 
+    def _check(self, rows: pa.Table, partition: Mapping[str, str]) -> None:
+        def column(name: str) -> Values:
+            if name in rows.column_names:
+                return rows[name]
+            return pa.scalar(partition[name]).cast(self.schema.field(name).type)
+
+        for constraint in self.constraints:
+            row = constraint.first_breach(column)
+            if row is not None:
+                of_row = {**partition, **rows.slice(row, 1).to_pylist()[0]}
+                shown = ", ".join(f"{name} {of_row[name]!r}" for name in sorted(constraint.columns))
+                raise TableError(
+                    f"{self.table}: {constraint.words} does not hold in a row ({shown}); "
+                    "the contract has it, so nothing was written"
+                )
+
 
 def _row_groups(batches: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Batches brought together: a small row group costs as much as a large one, and compresses worse."""
@@ -236,8 +272,15 @@ def _row_groups(batches: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 def target(lake: Lake, table: str, run: str, stamp: str = "") -> Target:
     """The slice of ``table`` that ``run`` replaces; with a stamp, its files say what they were made from."""
+    contract = lake.contract(table)
     return Target(
-        table, lake.location(table), lake.schema(table), lake.contract(table).partitioned, run, stamp
+        table,
+        lake.location(table),
+        lake.schema(table),
+        contract.partitioned,
+        run,
+        stamp,
+        constraints_of(contract),
     )
 
 
@@ -373,11 +416,52 @@ def rows_of(lake: Lake, table: str, rows: Sequence[Mapping[str, object]]) -> pa.
 
 
 def open_or_create(lake: Lake, table: str) -> DeltaTable:
-    """The table; made empty, with its contract's columns, if it does not exist yet."""
+    """The table with its contract's constraints; made empty, with its columns, if it does not exist yet.
+
+    Raises
+    ------
+    TableError
+        It holds rows that break its contract as it is now.
+    """
     location, contract = lake.location(table), lake.contract(table)
-    return _open(location) or _create(
+    log = _open(location) or _create(
         location, lake.schema(table), contract.partitioned, table, contract.description
     )
+    return _constrain(log, table, lake.checks(table))
+
+
+def _constrain(log: DeltaTable, table: str, checks: Mapping[str, str]) -> DeltaTable:
+    """The table with these constraints in its log, and no others that came from a contract.
+
+    A log that has them is only looked at. Of two jobs that set them at once one is refused, and looks
+    again; a job that began before, under another contract, has its commit refused and is tried again.
+
+    Notes
+    -----
+    deltalake takes no constraint when it makes a table: they come in a commit of their own, always before
+    the first rows. When they change, it looks at all rows there are, once.
+    """
+    for _ in range(MOST_TRIES):
+        known = log.metadata().configuration
+        present = {name.removeprefix(_CHECK) for name in known if name.startswith(_CHECK)}
+        wrong = sorted(name for name in present - checks.keys() if OURS.search(name))
+        missing = {name: check for name, check in checks.items() if name not in present}
+        if not wrong and not missing:
+            return log
+        try:
+            for name in wrong:
+                log.alter.drop_constraint(name)
+            if missing:
+                log.alter.add_constraint(missing)
+        except CommitFailedError:  # another job does the same at this moment
+            pass
+        except DeltaError as error:
+            raise TableError(
+                f"{table}: rows of earlier runs break its contract as it is now ({_in_one_line(error)}); "
+                f"run {WRITERS[table]} again for them, or use another lake"
+            ) from error
+        log = DeltaTable(log.table_uri)
+    raise TableError(f"{table}: other jobs change its log all the time; run this one again")
 
 
 def _open(location: str) -> DeltaTable | None:

@@ -1,0 +1,294 @@
+"""Versions of contracts: what breaks somebody needs a new major one, what adds something a new minor one."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from epsjoin import cli
+from epsjoin.errors import ContractError
+from epsjoin.published import FILE, check, publish
+
+CONTRACTS = Path(__file__).resolve().parents[1] / "data_contracts"
+SOURCE, TABLE = "navaids", "tables/clusters"
+Body = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("published")
+    (place / "tables").mkdir()
+    for name in (SOURCE, TABLE):
+        shutil.copy(CONTRACTS / f"{name}.odcs.yaml", place / f"{name}.odcs.yaml")
+    publish(place)
+    return place
+
+
+@pytest.fixture
+def contracts(published: Path, tmp_path: Path) -> Path:
+    """A source and a table, published."""
+    return Path(shutil.copytree(published, tmp_path / "contracts"))
+
+
+def change(contracts: Path, name: str, by: Callable[[Body], object]) -> None:
+    file = contracts / f"{name}.odcs.yaml"
+    body = yaml.safe_load(file.read_text())
+    by(body)
+    file.write_text(yaml.safe_dump(body, sort_keys=False))
+
+
+def column(body: Body, name: str) -> Body:
+    return next(each for each in body["schema"][0]["properties"] if each["name"] == name)
+
+
+def rule(body: Body, name: str) -> Body:
+    return next(each for each in body["schema"][0]["quality"] if each["name"] == name)
+
+
+def custom(body: Body, name: str, value: object) -> None:
+    next(each for each in body["customProperties"] if each["property"] == name)["value"] = value
+
+
+def put(of: Callable[[Body, str], Body], name: str, /, **values: Any) -> Callable[[Body], None]:
+    """A change of some keys of a column or a rule; None takes a key away."""
+
+    def by(body: Body) -> None:
+        part = of(body, name)
+        part.update(values)
+        for key in [key for key, value in part.items() if value is None]:
+            del part[key]
+
+    return by
+
+
+def new_column(**values: Any) -> Callable[[Body], None]:
+    body = {"name": "new", "logicalType": "string", "physicalType": "string", **values}
+    return lambda contract: contract["schema"][0]["properties"].append(body)
+
+
+def new_rule(severity: str) -> Callable[[Body], None]:
+    body = {"name": "new", "type": "sql", "severity": severity, "mustBe": 0, "query": "SELECT 0"}
+    return lambda contract: contract["schema"][0]["quality"].append(body)
+
+
+def without(kind: str, name: str) -> Callable[[Body], None]:
+    def by(body: Body) -> None:
+        parts = body["schema"][0][kind]
+        parts[:] = [part for part in parts if part["name"] != name]
+
+    return by
+
+
+def values(*allowed: str) -> Callable[[Body], None]:
+    return lambda body: column(body, "role")["quality"][0]["arguments"].update(validValues=list(allowed))
+
+
+MAJOR = [
+    (TABLE, without("properties", "degree"), "column degree is gone or has another name"),
+    (TABLE, put(column, "degree", name="n"), "column degree is gone or has another name; column n is new"),
+    (TABLE, put(column, "degree", physicalType="int"), "column degree: type was long and is int"),
+    (TABLE, put(column, "degree", required=False), "column degree was required and is optional"),
+    (TABLE, new_column(required=True), "column new is new, a required one"),
+    (TABLE, put(column, "id", primaryKey=None, primaryKeyPosition=None), "key was run, id and is run"),
+    (
+        TABLE,
+        put(column, "role", partitioned=True, partitionKeyPosition=2),
+        "partitioned was run and is run, role",
+    ),
+    (
+        TABLE,
+        put(column, "degree", logicalTypeOptions={"minimum": 2}),
+        "column degree: minimum was 1 and is 2",
+    ),
+    (
+        TABLE,
+        put(column, "degree", logicalTypeOptions={"minimum": 1, "maximum": 9}),
+        "column degree: maximum was none and is 9",
+    ),
+    (TABLE, values("core", "noise"), "column role: values were core, border, noise and are core, noise"),
+    (TABLE, new_rule("error"), "rule new is new"),
+    (
+        TABLE,
+        put(rule, "noise_is_in_no_cluster", query="SELECT 0"),
+        "rule noise_is_in_no_cluster has another query",
+    ),
+    (
+        TABLE,
+        put(rule, "not_all_points_are_in_one_cluster", severity="error"),
+        "rule not_all_points_are_in_one_cluster has another severity",
+    ),
+    (SOURCE, without("properties", "ident"), "column ident is gone"),
+    (SOURCE, put(column, "ident", logicalType="integer"), "column ident: type was string and is integer"),
+    (SOURCE, put(column, "ident", required=True), "column ident was optional and is required"),
+    (SOURCE, new_column(required=True), "column new is new, a required one"),
+    (SOURCE, lambda body: custom(body, "metric", "euclidean"), "metric was haversine and is euclidean"),
+    (
+        SOURCE,
+        put(column, "latitude_deg", logicalTypeOptions={"minimum": -60}),
+        "column latitude_deg: minimum was -90.0 and is -60",
+    ),
+    (
+        SOURCE,
+        lambda body: custom(body, "max_quarantine_share", 0.0),
+        "max_quarantine_share was 0.01 and is 0",
+    ),
+    (SOURCE, lambda body: custom(body, "interval", "day"), "interval was month and is day"),
+    (SOURCE, lambda body: body["servers"][0].update(format="json"), "format was csv and is json"),
+]
+MINOR = [
+    (TABLE, new_column(), "column new is new, an optional one"),
+    (
+        TABLE,
+        put(column, "degree", logicalTypeOptions={"minimum": 0}),
+        "column degree: minimum was 1 and is 0",
+    ),
+    (
+        TABLE,
+        put(column, "degree", logicalTypeOptions=None),
+        "column degree: minimum was 1 and is none",
+    ),
+    (
+        TABLE,
+        values("core", "border", "noise", "edge"),
+        "column role: values were core, border, noise and are",
+    ),
+    (TABLE, put(column, "role", quality=None), "column role: values were core, border, noise and are none"),
+    (TABLE, new_rule("warning"), "rule new is new"),
+    (TABLE, without("quality", "noise_is_in_no_cluster"), "rule noise_is_in_no_cluster is gone"),
+    (
+        TABLE,
+        put(rule, "noise_is_in_no_cluster", severity="warning"),
+        "rule noise_is_in_no_cluster has another severity",
+    ),
+    (SOURCE, new_column(), "column new is new, an optional one"),
+    (SOURCE, put(column, "id", required=None), "column id was required and is optional"),
+    (
+        SOURCE,
+        lambda body: custom(body, "max_quarantine_share", 0.5),
+        "max_quarantine_share was 0.01 and is 0.5",
+    ),
+]
+FREE = [
+    (TABLE, put(column, "degree", description="Other words.")),
+    (TABLE, lambda body: body["schema"][0].update(description="Other words.")),
+    (TABLE, lambda body: body["schema"][0]["properties"].reverse()),
+    (SOURCE, lambda body: body["servers"][0].update(path="elsewhere/{date}.csv")),
+    (SOURCE, lambda body: custom(body, "defaults", {"min_pts": 6, "neighbours": 3})),
+]
+
+
+def said_of(contracts: Path, name: str, by: Callable[[Body], object], version: str) -> str:
+    """What is said of one contract with a change and a version."""
+    change(contracts, name, by)
+    change(contracts, name, lambda body: body.update(version=version))
+    for other in {SOURCE, TABLE} - {name}:  # it takes its time to be read
+        (contracts / f"{other}.odcs.yaml").unlink()
+    (sentence,) = (each for each in check(contracts) if "the contract is gone" not in each)
+    return sentence
+
+
+@pytest.mark.parametrize(("name", "by", "words"), MAJOR)
+def test_check__of_what_breaks_somebody_asks_for_a_major_version(
+    contracts: Path, name: str, by: Callable[[Body], object], words: str
+) -> None:
+    sentence = said_of(contracts, name, by, "1.7.0")
+    assert words in sentence
+    assert "this breaks what was published as version 1.0.0; undo it, or set the" in sentence
+    assert "version (now 1.7.0) to 2.0.0 or above" in sentence
+
+
+@pytest.mark.parametrize(("name", "by", "words"), MINOR)
+def test_check__of_what_only_adds_asks_for_a_minor_version(
+    contracts: Path, name: str, by: Callable[[Body], object], words: str
+) -> None:
+    sentence = said_of(contracts, name, by, "1.0.9")
+    assert words in sentence
+    assert "this adds to what was published as version 1.0.0; undo it, or set the" in sentence
+    assert "version (now 1.0.9) to 1.1.0 or above" in sentence
+
+
+@pytest.mark.parametrize(
+    ("by", "versions"),
+    [(without("properties", "degree"), ("1.9.9", "2.0.0")), (new_column(), ("1.0.1", "1.1.0"))],
+)
+def test_publish__only_under_a_version_that_is_high_enough(
+    contracts: Path, by: Callable[[Body], object], versions: tuple[str, str]
+) -> None:
+    change(contracts, TABLE, by)
+    too_low, enough = versions
+    change(contracts, TABLE, lambda body: body.update(version=too_low))
+    with pytest.raises(ContractError, match=rf"table clusters: .* \(now {too_low}\) to {enough} or above"):
+        publish(contracts)
+    change(contracts, TABLE, lambda body: body.update(version=enough))
+    news = f"table clusters: version {enough} is new, after 1.0.0"
+    assert check(contracts) == [f"{news}; 'bin/epsjoin contract publish' writes it to {FILE}"]
+    assert publish(contracts) == [news]
+    assert check(contracts) == []
+
+
+@pytest.mark.parametrize(("name", "by"), FREE)
+def test_check__lets_texts_places_and_defaults_be_free(
+    contracts: Path, name: str, by: Callable[[Body], object]
+) -> None:
+    change(contracts, name, by)
+    assert check(contracts) == []
+
+
+def test_check__of_the_projects_own() -> None:
+    """What `make check` asks."""
+    assert check(CONTRACTS) == []
+
+
+def test_check__wants_contracts_published_drafts_excepted(contracts: Path) -> None:
+    shutil.copy(CONTRACTS / "landmarks.odcs.yaml", contracts / "landmarks.odcs.yaml")
+    assert check(contracts) == [
+        f"source landmarks: version 1.0.0 is new; 'bin/epsjoin contract publish' writes it to {FILE}"
+    ]
+    change(contracts, "landmarks", lambda body: body.update(status="draft"))
+    assert check(contracts) == []
+    change(contracts, SOURCE, lambda body: body.update(status="draft"))
+    change(contracts, SOURCE, without("properties", "ident"))
+    (sentence,) = check(contracts)
+    assert "source navaids: column ident is gone" in sentence, "what was published keeps its word"
+
+
+def test_check__wants_it_said_that_a_contract_is_gone(contracts: Path) -> None:
+    (contracts / f"{TABLE}.odcs.yaml").unlink()
+    assert check(contracts) == [
+        f"table clusters: the contract is gone; 'bin/epsjoin contract publish' writes it to {FILE}"
+    ]
+    publish(contracts)
+    assert check(contracts) == []
+
+
+def test_check__refuses_a_version_that_goes_back_or_is_none(contracts: Path) -> None:
+    change(contracts, TABLE, lambda body: body.update(version="0.9.0"))
+    assert "table clusters: the version has gone back" in check(contracts)[0]
+    change(contracts, TABLE, lambda body: body.update(version="v1"))
+    with pytest.raises(
+        ContractError, match="table clusters: version must be three numbers such as 1.0.0, not 'v1'"
+    ):
+        check(contracts)
+
+
+def test_contract_check__the_command(contracts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["--contracts", str(contracts)]
+    assert cli.main(["contract", "check", *given]) == 0
+    change(contracts, TABLE, new_column())
+    assert cli.main(["contract", "check", *given]) == 1
+    assert (
+        "epsjoin contract: table clusters: column new is new, an optional one: this"
+        in capsys.readouterr().err
+    )
+    assert cli.main(["contract", "publish", *given]) == 2
+    change(contracts, TABLE, lambda body: body.update(version="1.1.0"))
+    assert cli.main(["contract", "publish", *given]) == 0
+    assert capsys.readouterr().out == "table clusters: version 1.1.0 is new, after 1.0.0\n"
+    (contracts / FILE).write_text("{")
+    assert cli.main(["contract", "check", *given]) == 2
+    assert "published.json: not JSON" in capsys.readouterr().err
