@@ -5,6 +5,7 @@ DEMO_RUN ?= 2023-06-01
 
 JOBS := .venv/.installed
 AIRFLOW := .venv-airflow/.installed
+TOUR := .venv-tour/.installed
 JARS := .cache/jars/.fetched
 DATABASE := .airflow/.migrated
 AUDIT := .cache/audit/.installed
@@ -12,7 +13,7 @@ PIP := bin/pip --disable-pip-version-check install --quiet --require-hashes
 # a setting of the person's shell must not reach a test
 PYTEST := env PYTHONPATH=$(CURDIR)/jobs .venv/bin/python -m pytest
 
-.PHONY: help setup doctor demo demo-backfill test test-kernels test-uncompiled test-spark test-long test-dags test-end-to-end check audit kill-loop bench bench-plans bench-parts bench-spark bench-scaling docs screenshots lock clean cluster-up cluster-down up down machine
+.PHONY: help setup doctor demo demo-backfill test test-kernels test-uncompiled test-spark test-long test-dags test-end-to-end check audit kill-loop bench bench-plans bench-parts bench-spark bench-scaling docs screenshots lock clean cluster-up cluster-down up down tour machine
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -84,6 +85,9 @@ up: $(JOBS) $(AIRFLOW) $(JARS) ## all services on this machine, without Docker, 
 down: ## stop them
 	@bin/services down
 
+tour: $(JOBS) $(AIRFLOW) $(JARS) $(TOUR) ## through Airflow in a browser without a window, with pictures, into docs/pictures/tour; MONTHS="2022-10-01 2022-12-01"
+	PYTHONPATH=tests .venv-tour/bin/python -m tour $(if $(MONTHS),--months $(MONTHS))
+
 bench: $(JOBS) ## the library against scipy and scikit-learn, into docs/benchmarks.md; ONLY=cad16 ROUNDS=1 prints one
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks $(if $(ONLY),--only $(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
@@ -108,12 +112,12 @@ screenshots: $(JOBS) ## the demo's report at two widths and its pictures, into d
 
 lock: ## new lock files from requirements/*.in (asks the package index)
 	$(PYTHON) -m venv .cache/lock && .cache/lock/bin/pip install --quiet uv
-	for name in jobs airflow audit; do .cache/lock/bin/uv pip compile --quiet --upgrade --python-version 3.11 \
+	for name in jobs airflow audit tour; do .cache/lock/bin/uv pip compile --quiet --upgrade --python-version 3.11 \
 		--generate-hashes --no-annotate --no-header requirements/$$name.in -o requirements/$$name.txt; done
 
 clean: ## forget environments, caches, tables, the services' database
 	bin/services down || true # where nothing is installed, nothing runs
-	rm -rf .venv .venv-airflow .cache .airflow .services lake
+	rm -rf .venv .venv-airflow .venv-tour .cache .airflow .services lake
 
 machine:
 	@$(PYTHON) jobs/epsjoin/doctor.py --machine --quiet
@@ -131,6 +135,11 @@ $(AIRFLOW): requirements/airflow.txt | machine
 $(AUDIT): requirements/audit.txt | machine
 	$(PYTHON) -m venv .cache/audit
 	.cache/audit/$(PIP) -r $<
+	@touch $@
+
+$(TOUR): requirements/tour.txt | machine
+	$(PYTHON) -m venv .venv-tour
+	.venv-tour/$(PIP) -r $<
 	@touch $@
 
 $(JARS): conf/delta-jars.sha256 $(JOBS)

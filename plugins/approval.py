@@ -9,13 +9,12 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Context
 
 _CHOSEN = "ti.xcom_pull(task_ids='fit_epsilon')"
-_NUMBER = "'%.6g' | format({value})"
 
 
-def _shown(name: str) -> str:
+def _shown(name: str, form: str = ".6g") -> str:
     """A template of one of ``fit_epsilon``'s numbers; a fit that found no power law has not all of them."""
     value = f"{_CHOSEN}['{name}']"
-    return f"{{{{ {_NUMBER.format(value=value)} if {value} is defined else 'not known' }}}}"
+    return f"{{{{ '{{:{form}}}'.format({value}) if {value} is defined else 'not known' }}}}"
 
 
 class ApproveEpsilon(ApprovalOperator):
@@ -38,8 +37,8 @@ class ApproveEpsilon(ApprovalOperator):
             "body": (
                 "| | |\n|---|---|\n"
                 f"| eps, in the unit of the metric | {_shown('eps')} |\n"
-                f"| pairs expected | {_shown('expected_pairs')} |\n"
-                f"| exponent of the pair count | {_shown('exponent')} |\n\n"
+                f"| pairs expected | {_shown('expected_pairs', ',.0f')} |\n"
+                f"| exponent of the pair count | {_shown('exponent', '.2f')} |\n\n"
                 "**Approve**: join, cluster and report with this eps. **Reject**: this run ends here, and "
                 f"its tables stay as they are. Without an answer within {_in_words(within)} the run goes on."
             ),

@@ -44,7 +44,10 @@ the form mean the data set's defaults. At a shell, without a scheduler:
 
 
 def _field(section: str, title: str, text: str, kind: str, **limits: Any) -> Param:
-    """Make a field of the trigger form that may stay empty: then the data set's default holds."""
+    """Make a field of the trigger form that may stay empty: then the data set's default holds.
+
+    No code in its text: Airflow's form draws that as a box, over the line above.
+    """
     text = f"{text} Empty: the data set's default."
     return Param(None, type=["null", kind], title=title, section=section, description_md=text, **limits)
 
@@ -59,7 +62,7 @@ RUN_PARAMS = {
         _EPS,
         "Distance threshold eps",
         "Two records are neighbours at this distance or less, in the unit of the data set's metric. "
-        "Without a default, `fit_epsilon` chooses it by the three fields below.",
+        "Without a default, it is chosen by the three fields below.",
         "number",
         exclusiveMinimum=0,
     ),
@@ -73,7 +76,7 @@ RUN_PARAMS = {
     "pairs": _field(
         _EPS,
         "Pairs",
-        "Choose eps so that the join has this many pairs; beats `neighbours`.",
+        "Choose eps so that the join has this many pairs; beats the neighbours above.",
         "number",
         exclusiveMinimum=0,
     ),
@@ -81,7 +84,7 @@ RUN_PARAMS = {
         _EPS,
         "Quantile of the k-distance",
         "Choose eps as this quantile (0 to 1) of the distance to the (min_pts - 1)-th neighbour; "
-        "beats `neighbours`.",
+        "beats the neighbours above.",
         "number",
         exclusiveMinimum=0,
         exclusiveMaximum=1,
@@ -105,7 +108,7 @@ RUN_PARAMS = {
     "cuts": _field(
         _JOIN,
         "Kind of cuts",
-        "`planned`: a tree of cuts fitted to a sample. `regular`: halve the space again and again (GESS).",
+        "*planned*: a tree of cuts fitted to a sample. *regular*: halve the space again and again (GESS).",
         "string",
         enum=["planned", "regular", None],
     ),

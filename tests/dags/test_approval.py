@@ -73,8 +73,8 @@ def test_question__shows_what_was_chosen_and_what_happens_without_an_answer(
     assert question["subject"] == "Join lamps, run 2023-06-01, with eps 52.5141?"
     for row in (
         "| eps, in the unit of the metric | 52.5141 |",
-        "| pairs expected | 16530.4 |",
-        "| exponent of the pair count | 1.6912 |",
+        "| pairs expected | 16,530 |",
+        "| exponent of the pair count | 1.69 |",
         "Without an answer within 4 hours the run goes on",
     ):
         assert row in question["body"]

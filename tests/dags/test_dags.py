@@ -53,6 +53,13 @@ def task_of(dag_bag: DagBag, data_set: str, job: str) -> SparkJobOperator:
     return task
 
 
+def test_tour__has_the_data_set_with_a_question() -> None:
+    bag = DagBag(REPOSITORY / "tests" / "tour" / "dags")
+    assert bag.import_errors == {}
+    assert list(bag.dags) == ["navaids"]
+    assert "approve_epsilon" in bag.dags["navaids"].task_ids
+
+
 def test_dags__are_found_and_import(dag_bag: DagBag) -> None:
     assert not dag_bag.import_errors, f"repair these files: {dag_bag.import_errors}"
     assert set(dag_bag.dags) == set(DATA_SETS), "a data set's DAG is new or gone: name it in DATA_SETS above"
@@ -224,6 +231,7 @@ def test_params__are_a_checked_form(dag_bag: DagBag, data_set: str) -> None:
         assert param.schema["section"], f"{name}: give it a section of the form"
         assert param.schema["title"], f"{name}: give it a title, the name that people see"
         assert len(param.schema["description_md"]) > 30, f"{name}: say what it does, with its unit"
+        assert "`" not in param.schema["description_md"], f"{name}: the form draws code over the line above"
         assert not re.search("secret|password|token|key", name), f"{name}: params are shown in logs"
 
 

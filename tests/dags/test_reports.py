@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
+from xml.etree import ElementTree
 
 import pytest
 from airflow import plugins_manager
@@ -158,6 +160,11 @@ def test_plugin__has_an_entry_in_the_navigation_and_a_tab_on_every_run(viewer: T
     assert views["Report"]["destination"] == "dag_run"
     assert views["Report"]["href"] == "epsjoin/runs/{DAG_ID}/{RUN_ID}"
     assert all(view["url_route"] for view in views.values()), "without one, a page is no part of Airflow's"
+    for view in views.values():
+        for icon in (view["icon"], view["icon_dark_mode"]):
+            kind, _, picture = icon.partition(",")
+            assert kind == "data:image/svg+xml", "nothing is fetched"
+            assert ElementTree.fromstring(unquote(picture)).tag.endswith("}svg")  # noqa: S314 - our own
 
 
 def test_plugin__costs_other_components_no_web_framework() -> None:
