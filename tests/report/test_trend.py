@@ -33,10 +33,10 @@ def write(lake: tables.Lake, table: str, run: str, rows: list[dict[str, Any]], s
 def write_run(lake: tables.Lake, run: str, points: int, pairs: int, clusters: int, eps: float) -> None:
     write(lake, "points", run, [row(lake, "points", id=i, run=run) for i in range(points)])
     stamp = lineage.stamp_of_points(lake, run)
-    write(lake, "epsilon", run, [row(lake, "epsilon", eps=eps, run=run)], stamp)
-    write(lake, "join_plan", run, [row(lake, "join_plan", eps=eps, plan="{}", run=run)])
+    write(lake, "epsilon", run, [row(lake, "epsilon", eps=eps, method="given", run=run)], stamp)
+    write(lake, "join_plan", run, [row(lake, "join_plan", eps=eps, kind="planned", plan="{}", run=run)])
     join = lineage.read_join(lake, run)
-    write(lake, "pairs", run, [row(lake, "pairs", run=run)] * pairs, join.stamp)
+    write(lake, "pairs", run, [row(lake, "pairs", left_id=0, run=run)] * pairs, join.stamp)
     members = [row(lake, "clusters", id=i, cluster_id=i, role="core", run=run) for i in range(clusters)]
     members += [
         row(lake, "clusters", id=i, cluster_id=-1, role="noise", run=run) for i in range(clusters, points)

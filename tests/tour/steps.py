@@ -309,26 +309,26 @@ def _no_run_failed(tour: Tour) -> Callable[[], None]:
     return look
 
 
-def _questions(tour: Tour) -> Locator:
-    """What waits for a person: links of the page Required Actions, which is opened."""
+def _question(tour: Tour, run: str) -> Locator:
+    """The question of a run about its eps: a link of the page Required Actions, which is opened."""
     page = tour.page
-    if not page.url.endswith("/required_actions?response_received=false"):
-        tour.go("/required_actions?response_received=false")
-        expect(
-            page.get_by_text(re.compile(r"^(No Required Actions found|\d+ Required Actions?)$"))
-        ).to_be_visible()
-    return page.get_by_role("link", name=re.compile("^Join navaids, "))
+    if not page.url.endswith("/required_actions"):
+        tour.go("/required_actions")
+        listed = re.compile(r"^(No Required Actions found|\d+ Required Actions?)$")
+        expect(page.get_by_text(listed)).to_be_visible()
+    asks = re.compile(rf"^Join navaids, run {run}, with eps [\d.]+\?$")
+    return page.get_by_role("link", name=asks)
 
 
 def _await_question(tour: Tour, run: str) -> Locator:
     """Wait until a run asks about its eps; return the link to its question."""
-    asks = re.compile(rf"^Join navaids, run {run}, with eps [\d.]+\?$")
-
-    def asked() -> bool:
-        return _questions(tour).filter(has_text=asks).count() > 0
-
-    _await(tour, f"question about the eps of {run}", asked, _no_run_failed(tour))
-    return _questions(tour).filter(has_text=asks)
+    _await(
+        tour,
+        f"question about the eps of {run}",
+        lambda: _question(tour, run).count() > 0,
+        _no_run_failed(tour),
+    )
+    return _question(tour, run)
 
 
 def _approve(page: Page) -> None:

@@ -43,7 +43,8 @@ def expected_pairs(
     -----
     Of very many rows a sample may hold hardly a pair within eps. Then eps grows by steps until it holds a
     hundred, and on to a thousand, and the power law through both counts leads back to eps (seed 003, 3.7.1,
-    eq. 3.15). Equal rows, and clumps smaller than what the sample can see, are missed by that.
+    eq. 3.15), unless that is a tenth of all pairs of the sample. Equal rows, and clumps smaller than what the
+    sample can see, are missed by that.
     """
     m = len(points)
     if m < 2:
@@ -65,16 +66,17 @@ def expected_pairs(
         return scaled(pairs, m)
     distance, seen = eps, pairs
     near: tuple[float, int] | None = None
+    most = m * (m - 1) // 2 // _FAR  # beyond, too many rows lie within: the law bends
     for _ in range(_MOST_STEPS):
         distance *= _STEP
-        if not distance < math.inf or seen == m * (m - 1) // 2:
+        if not distance < math.inf or seen > most:
             break
         seen = count(slice(None), distance)
         if near is None and seen >= _LEAST_PAIRS:
             near = distance, seen
         elif near is not None and seen >= _FAR * near[1]:
             break
-    if near is None or seen == near[1]:
+    if near is None or not _FAR * near[1] <= seen <= most:
         return scaled(pairs, m)
     exponent = math.log(seen / near[1]) / math.log(distance / near[0])
     return scaled(near[1] * (eps / near[0]) ** exponent, m)
