@@ -83,9 +83,13 @@ def write_pairs(job: Job, pairs: Pairs, keep: Sequence[int] = range(4)) -> None:
 
 
 def change_labels(job: Job, point: int, **values: object) -> None:
-    """Change a point's row in ``clusters`` with deltalake, behind the back of the jobs."""
+    """Change a point's row in ``clusters`` with deltalake, behind the back of the jobs and the contract."""
     location = job.lake.location("clusters")
-    rows = pa.table(DeltaTable(location).to_pyarrow_table())
+    log = DeltaTable(location)
+    for name in log.metadata().configuration:
+        if name.startswith("delta.constraints."):
+            log.alter.drop_constraint(name.removeprefix("delta.constraints."))
+    rows = pa.table(log.to_pyarrow_table())
     changed = [row | values if row["id"] == point else row for row in rows.to_pylist()]
     write_deltalake(location, pa.Table.from_pylist(changed, rows.schema), mode="overwrite")
 

@@ -40,7 +40,7 @@ def nearest_of(points: Points, ids: Sequence[int], metric: Metric, k: int) -> Ne
     few = points.frame.where(F.col("id").isin([int(each) for each in ids])).toArrow()
     few_ids, places = points.reading.arrays(few)
     order = np.argsort(few_ids)
-    task = _scan(few_ids[order], places[order], points.reading, metric, k)
+    task = scan_task(few_ids[order], places[order], points.reading, metric, k)
     near = gather(MappedRows(FrameRows(points.frame), task, _NEAR))
     return _merged(near, k)
 
@@ -50,9 +50,16 @@ def _merged(near: pa.Table, k: int) -> Neighbours:
     return merge_nearest(ids, neighbours, distances, k)
 
 
-def _scan(
+def scan_task(
     ids: NDArray[np.int64], places: NDArray[np.float64], reading: Reading, metric: Metric, k: int
 ) -> Task:
+    """Make the task that gives the k nearest of its batches to each of a few points.
+
+    Parameters
+    ----------
+    ids, places : (m,) int64 and (m, d) float64, the few.
+    """
+
     def scan(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         best: list[pa.Table] = []
         for batch in batches:

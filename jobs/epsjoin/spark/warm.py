@@ -27,6 +27,7 @@ from epsjoin.spark import tables
 from epsjoin.spark.arrow import pair_columns, to_binary
 from epsjoin.spark.cluster import Connected
 from epsjoin.spark.merge_join import Part, make_joiner
+from epsjoin.spark.nearest import scan_task
 from epsjoin.spark.points import Reading
 from epsjoin.spark.replicate import make_encoder
 
@@ -58,7 +59,8 @@ def warm(folder: Path) -> int:
         plan = plan_join(points, ids, N_POINTS, eps, get_metric(metric), Cuts(kind, n_parts=3, msl=1))
         location = (folder / metric / kind).as_uri()
         replicas = tables.Target("replicas", f"{location}/replicas", REPLICAS, ("part",), "warm")
-        encode = make_encoder(plan.to_json(), Reading(("x", "y"), 2, is_checked=True), replicas)
+        reading = Reading(("x", "y"), 2, is_checked=True)
+        encode = make_encoder(plan.to_json(), reading, replicas)
         # two files in a part, as two tasks leave them
         halves = [ids[: N_POINTS // 2], ids[N_POINTS // 2 :]]
         files = [
@@ -66,6 +68,8 @@ def warm(folder: Path) -> int:
             for half in halves
             for file in _files(encode([pa.record_batch({"id": half, "point": to_binary(points[half])})]))
         ]
+        batch = pa.record_batch({"id": ids, "point": to_binary(points)})
+        list(scan_task(ids[:3], points[:3], reading, get_metric(metric), 2)([batch]))
         pairs = tables.Target("pairs", f"{location}/pairs", PAIRS, (), "warm")
         join = make_joiner(plan.to_json(), replicas.location, pairs, N_POINTS**2)
         for number in sorted({file.partition["part"] for file in files}):
