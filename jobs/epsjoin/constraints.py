@@ -7,16 +7,20 @@ tables is none of these; only the gates ask for it.
 
 from __future__ import annotations
 
-import ast
 import re
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import sqlglot
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import SqlglotError
 
 from epsjoin.contract import Column, Rule, TableContract
 
@@ -25,22 +29,13 @@ OURS = re.compile(r"__[0-9a-f]{8}$")
 
 Values: TypeAlias = "pa.ChunkedArray | pa.Array | pa.Scalar"
 _ROW_WISE = re.compile(r"SELECT COUNT\(\*\) FROM \$\{object\} WHERE (.+)", re.DOTALL)
-_TOKEN = re.compile(
-    r"\s*(?:(?P<text>'(?:[^']|'')*')|`(?P<name>[^`]+)`|(?P<word>[A-Za-z_]\w*)|(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
-    r"|(?P<sign><>|<=|>=|[=<>(),+-]))"
-)
-_WORDS = {"AND": "and", "OR": "or", "NOT": "not", "IN": "in", "IS": "is", "NULL": "None", "ISNAN": "isnan"}
-_PREFIX = "column_"
-"""Of a column's name in hex: columns may be called like words of Python, or have a hyphen."""
-
-_SIGNS = {"<>": "!=", "=": "=="}
 _OPPOSITE = {
-    ast.Lt: ("<", ">=", pc.less),
-    ast.LtE: ("<=", ">", pc.less_equal),
-    ast.Gt: (">", "<=", pc.greater),
-    ast.GtE: (">=", "<", pc.greater_equal),
-    ast.Eq: ("=", "<>", pc.equal),
-    ast.NotEq: ("<>", "=", pc.not_equal),
+    exp.LT: (">=", pc.less),
+    exp.LTE: (">", pc.less_equal),
+    exp.GT: ("<=", pc.greater),
+    exp.GTE: ("<", pc.greater_equal),
+    exp.EQ: ("<>", pc.equal),
+    exp.NEQ: ("=", pc.not_equal),
 }
 _NOT_IN_DELTA = re.compile(
     r".*[^a-z0-9_].*|all|and|any|case|cast|current_\w+|exists|false|in|interval|is|local\w+|not|null|or"
@@ -127,7 +122,7 @@ def condition_of(rule: Rule, columns: set[str]) -> str | None:
     try:
         tree = _parsed(found[1])
         _kept(tree, frozenset())
-    except (SyntaxError, _UnknownError):
+    except _UnknownError:
         return None
     return found[1] if _names_in(tree) <= columns else None
 
@@ -166,114 +161,101 @@ class _UnknownError(Exception):
     """A form of SQL that is not one of the few known here."""
 
 
+class _Spark4(Spark):
+    """Spark's SQL as of Spark 4, where two quotes in a text are one."""
+
+    class Tokenizer(Spark.Tokenizer):
+        STRING_ESCAPES: ClassVar[list[str]] = ["'", "\\"]
+
+
 @cache
-def _parsed(condition: str) -> ast.expr:
-    """The condition as a tree: its signs and words are turned into Python's, whose grammar binds alike."""
-    python, place = [], 0
-    condition = condition.rstrip()
-    while place < len(condition):
-        found = _TOKEN.match(condition, place)
-        if found is None:
-            raise _UnknownError(condition[place:])
-        place = found.end()
-        text, name, word, sign = found["text"], found["name"], found["word"], found["sign"]
-        if text:
-            python.append(repr(text[1:-1].replace("''", "'")))
-        elif name or word:
-            known = _WORDS.get(word.upper()) if word else None
-            python.append(known or _PREFIX + (name or word).encode().hex())
-        else:
-            python.append(_SIGNS.get(sign, sign) if sign else found["number"])
-    return ast.parse(" ".join(python), mode="eval").body
+def _parsed(condition: str) -> exp.Expr:
+    try:
+        return sqlglot.parse_one(condition, dialect=_Spark4)
+    except SqlglotError as error:
+        raise _UnknownError(condition) from error
 
 
-def _names_in(tree: ast.expr) -> frozenset[str]:
-    names = (node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
-    return frozenset(_column(name) for name in names if name != "isnan")
+def _names_in(tree: exp.Expr) -> frozenset[str]:
+    return frozenset(column.name for column in tree.find_all(exp.Column))
 
 
-def _column(identifier: str) -> str:
-    return bytes.fromhex(identifier.removeprefix(_PREFIX)).decode()
-
-
-def _kept(tree: ast.expr, optional: frozenset[str]) -> str:
+def _kept(tree: exp.Expr, optional: frozenset[str]) -> str:
     """SQL that is true where the condition is false or null."""
     match tree:
-        case ast.BoolOp(op=op, values=values):
-            word = " AND " if isinstance(op, ast.Or) else " OR "
-            return word.join(f"({_kept(value, optional)})" for value in values)
-        case ast.Compare(
-            left=left, ops=[ast.Is() | ast.IsNot() as op], comparators=[ast.Constant(value=None)]
-        ):
-            return f"{_name(left)} IS {'NOT ' if isinstance(op, ast.Is) else ''}NULL"
-        case ast.Compare(left=left, ops=[ast.In() | ast.NotIn() as op], comparators=[among]):
-            texts = ", ".join(_operand(value) for value in _elements(among))
-            kept = f"{_name(left)} {'IN' if isinstance(op, ast.NotIn) else 'NOT IN'} ({texts})"
-        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _OPPOSITE:
-            kept = f"{_operand(left)} {_OPPOSITE[type(op)][1]} {_operand(right)}"
-        case ast.Call(func=ast.Name(id="isnan"), args=[argument], keywords=[]):
-            kept = f"NOT isnan({_name(argument)})"
+        case exp.And() | exp.Or():
+            word = " AND " if isinstance(tree, exp.Or) else " OR "
+            return word.join(f"({_kept(part, optional)})" for part in tree.flatten())
+        case exp.Is(this=column, expression=exp.Null()):
+            return f"{_name(column)} IS NOT NULL"
+        case exp.Not(this=exp.Is(this=column, expression=exp.Null())):
+            return f"{_name(column)} IS NULL"
+        case exp.In(this=column, expressions=[*among]) if among:
+            kept = f"{_name(column)} NOT IN ({', '.join(map(_operand, among))})"
+        case exp.Not(this=exp.In(this=column, expressions=[*among])) if among:
+            kept = f"{_name(column)} IN ({', '.join(map(_operand, among))})"
+        case exp.IsNan(this=column):
+            kept = f"NOT isnan({_name(column)})"
+        case exp.Binary(this=left, expression=right) if type(tree) in _OPPOSITE:
+            kept = f"{_operand(left)} {_OPPOSITE[type(tree)][0]} {_operand(right)}"
         case _:
-            raise _UnknownError(ast.dump(tree))
+            raise _UnknownError(repr(tree))
     missing = sorted(_names_in(tree) & optional)
     return " OR ".join([*(f"{name} IS NULL" for name in missing), kept])
 
 
-def _operand(tree: ast.expr) -> str:
+def _operand(tree: exp.Expr) -> str:
     match tree:
-        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as op, right=ast.Name() | ast.Constant() as right):
-            return f"{_operand(left)} {'+' if isinstance(op, ast.Add) else '-'} {_operand(right)}"
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
-            return f"-{number!r}"
-        case ast.Constant(value=str() as text):
-            return "'" + text.replace("'", "''") + "'"
-        case ast.Constant(value=int() | float() as number):
-            return repr(number)
+        case exp.Add(this=left, expression=exp.Column() | exp.Literal() as right):
+            return f"{_operand(left)} + {_operand(right)}"
+        case exp.Sub(this=left, expression=exp.Column() | exp.Literal() as right):
+            return f"{_operand(left)} - {_operand(right)}"
+        case exp.Neg(this=exp.Literal(is_number=True) as number):
+            return f"-{number.name}"
+        case exp.Literal(is_string=True):
+            return "'" + tree.name.replace("'", "''") + "'"
+        case exp.Literal():
+            return tree.name
     return _name(tree)
 
 
-def _name(tree: ast.expr) -> str:
-    if isinstance(tree, ast.Name) and tree.id != "isnan":
-        return _column(tree.id)
-    raise _UnknownError(ast.dump(tree))
+def _name(tree: exp.Expr) -> str:
+    if isinstance(tree, exp.Column) and len(tree.parts) == 1 and isinstance(tree.this, exp.Identifier):
+        return tree.name
+    raise _UnknownError(repr(tree))
 
 
-def _elements(tree: ast.expr) -> list[ast.expr]:
-    return tree.elts if isinstance(tree, ast.Tuple) else [tree]
-
-
-def _broken(tree: ast.expr, column: Callable[[str], Values]) -> Values:
+def _broken(tree: exp.Expr, column: Callable[[str], Values]) -> Values:
     """Of each row, whether the condition is true; null where SQL says so."""
     match tree:
-        case ast.BoolOp(op=op, values=values):
-            join = pc.or_kleene if isinstance(op, ast.Or) else pc.and_kleene
-            found = _broken(values[0], column)
-            for value in values[1:]:
-                found = join(found, _broken(value, column))
-            return found
-        case ast.Compare(left=left, ops=[ast.Is()]):
+        case exp.Paren(this=inner):
+            return _broken(inner, column)
+        case exp.And(this=left, expression=right):
+            return pc.and_kleene(_broken(left, column), _broken(right, column))
+        case exp.Or(this=left, expression=right):
+            return pc.or_kleene(_broken(left, column), _broken(right, column))
+        case exp.Not(this=positive):
+            return pc.invert(_broken(positive, column))
+        case exp.Is(this=left):
             return pc.is_null(_value(left, column))
-        case ast.Compare(left=left, ops=[ast.IsNot()]):
-            return pc.is_valid(_value(left, column))
-        case ast.Compare(left=left, ops=[ast.In() | ast.NotIn() as op], comparators=[among]):
-            values_ = _value(left, column)
-            allowed = pa.array([_value(value, column).as_py() for value in _elements(among)], values_.type)
-            is_in = pc.is_in(values_, value_set=allowed)
-            return is_in if isinstance(op, ast.In) else pc.and_(pc.is_valid(values_), pc.invert(is_in))
-        case ast.Compare(left=left, ops=[op], comparators=[right]):
-            return _OPPOSITE[type(op)][2](_value(left, column), _value(right, column))
-        case ast.Call(args=[argument]):
-            return pc.is_nan(_value(argument, column))
-    raise _UnknownError(ast.dump(tree))
+        case exp.In(this=left, expressions=[*among]):
+            values = _value(left, column)
+            allowed = pa.array([_value(each, column).as_py() for each in among], values.type)
+            return pc.if_else(pc.is_valid(values), pc.is_in(values, value_set=allowed), None)
+        case exp.IsNan(this=left):
+            return pc.is_nan(_value(left, column))
+        case exp.Binary(this=left, expression=right):
+            return _OPPOSITE[type(tree)][1](_value(left, column), _value(right, column))
+    raise _UnknownError(repr(tree))
 
 
-def _value(tree: ast.expr, column: Callable[[str], Values]) -> Values:
+def _value(tree: exp.Expr, column: Callable[[str], Values]) -> Values:
     match tree:
-        case ast.BinOp(left=left, op=op, right=right):
-            add = pc.add if isinstance(op, ast.Add) else pc.subtract
-            return add(_value(left, column), _value(right, column))
-        case ast.UnaryOp(operand=ast.Constant(value=int() | float() as number)):
-            return pa.scalar(-number)
-        case ast.Constant(value=value):
-            return pa.scalar(value)
+        case exp.Add(this=left, expression=right):
+            return pc.add(_value(left, column), _value(right, column))
+        case exp.Sub(this=left, expression=right):
+            return pc.subtract(_value(left, column), _value(right, column))
+        case exp.Neg() | exp.Literal():
+            value = tree.to_py()
+            return pa.scalar(float(value) if isinstance(value, Decimal) else value)
     return column(_name(tree))

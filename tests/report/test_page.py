@@ -18,6 +18,9 @@ from epsjoin.report.findings import Findings
 
 REPOSITORY = Path(__file__).parents[2]
 VOID = {"meta", "br", "hr", "img", "link", "input"}
+EPS = "ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}2.213\N{NO-BREAK SPACE}km"
+"""No line divides it."""
+
 EVIL = "<script>alert('x')</script>\"&"
 
 
@@ -49,7 +52,7 @@ class Reader(HTMLParser):
     @property
     def words(self) -> str:
         """The text with single spaces."""
-        return " ".join(self.text.split())
+        return re.sub("[ \n]+", " ", self.text).strip()
 
 
 def poisoned(value: Any) -> Any:
@@ -127,7 +130,7 @@ def test_page__is_the_same_bytes_in_another_process(example: Findings, html: str
 def test_first_sentence__has_the_numbers_of_the_findings(example: Findings, reader: Reader) -> None:
     sentence = sentences.first_sentence(example)
     assert sentence == (
-        "737 points: 10 clusters within ε = 2.213 km, the largest with 120 points (Place 0); "
+        f"737 points: 10 clusters within {EPS}, the largest with 120 points (Place 0); "
         "400 points stand in none."
     )
     assert (example.n_points, example.n_clusters, example.n_noise) == (737, 10, 400)
@@ -143,11 +146,10 @@ def test_first_sentence__counts_one_and_none_and_thousands(example: Findings, no
         largest_clusters=[{"cluster_id": 3, "size": 11_019}],
     )
     assert sentences.first_sentence(one) == (
-        "11,020 points: 1 cluster within ε = 2.213 km, the largest with 11,019 points; "
-        "1 point stands in none."
+        f"11,020 points: 1 cluster within {EPS}, the largest with 11,019 points; 1 point stands in none."
     )
     none = dataclasses.replace(example, n_points=1, n_pairs=0, n_clusters=0, largest_clusters=[])
-    assert sentences.first_sentence(none) == "1 point: no clusters within ε = 2.213 km, and 0 pairs."
+    assert sentences.first_sentence(none) == f"1 point: no clusters within {EPS}, and 0 pairs."
     assert sentences.first_sentence(nothing).startswith("No points")
 
 
@@ -210,7 +212,7 @@ def test_page__lists_clusters_and_outliers(reader: Reader, example: Findings) ->
 @pytest.mark.parametrize(
     ("method", "target", "sentence"),
     [
-        ("given", None, "ε = 2.213 km was given with the run's parameters; it was not chosen from the data."),
+        ("given", None, f"{EPS} was given with the run's parameters; it was not chosen from the data."),
         (
             "neighbours",
             5.0,

@@ -61,7 +61,7 @@ def cluster_map(findings: Findings) -> Figure:
         scatter(ax, points[ids == cluster_id], colour, area * 1.8, as_picture)
     handles = [mark(colour, label) for label, chosen, colour, _ in legend if chosen.any()]
     if is_named.any():
-        handles.append(mark(COLOURS[0], "largest clusters, each its colour"))
+        handles.append(mark(COLOURS[0], "largest clusters"))
     ax.legend(
         handles=handles,
         loc="lower left",

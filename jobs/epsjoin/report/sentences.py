@@ -24,7 +24,10 @@ def first_sentence(findings: Findings) -> str:
 
 
 def _eps(findings: Findings) -> str:
-    return f"ε = {words.measure(findings.eps, findings.unit)}" if findings.eps is not None else "an unknown ε"
+    """Name and value of ε, which no line divides."""
+    if findings.eps is None:
+        return "an unknown ε"
+    return f"ε = {words.measure(findings.eps, findings.unit)}".replace(" ", words.NO_BREAK)
 
 
 def why_eps(findings: Findings) -> str:

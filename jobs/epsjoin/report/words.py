@@ -8,6 +8,7 @@ import numbers
 from epsjoin.report.findings import known
 
 MISSING = "–"
+NO_BREAK = "\N{NO-BREAK SPACE}"
 TEXT_LIMIT = 160
 """Longest text of a cell; a raw record may be a megabyte of garbage."""
 
