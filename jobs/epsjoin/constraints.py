@@ -206,9 +206,9 @@ def _kept(tree: exp.Expr, optional: frozenset[str]) -> str:
 
 def _operand(tree: exp.Expr) -> str:
     match tree:
-        case exp.Add(this=left, expression=exp.Column() | exp.Literal() as right):
+        case exp.Add(this=left, expression=right):
             return f"{_operand(left)} + {_operand(right)}"
-        case exp.Sub(this=left, expression=exp.Column() | exp.Literal() as right):
+        case exp.Sub(this=left, expression=right):
             return f"{_operand(left)} - {_operand(right)}"
         case exp.Neg(this=exp.Literal(is_number=True) as number):
             return f"-{number.name}"
