@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -12,26 +10,9 @@ from deltalake import DeltaTable
 from sklearn.cluster import DBSCAN
 from sklearn.neighbors import BallTree
 
-REPO = Path(__file__).resolve().parents[2]
 RUN = "2023-06-01"
 EARTH_RADIUS_KM = 6371.0088
 pytestmark = pytest.mark.end_to_end
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    home = tmp_path_factory.mktemp("demo")
-    environment = {**os.environ, "AIRFLOW_HOME": str(home / "airflow"), "EPSJOIN_LAKE": f"file://{home}/lake"}
-    said = ""
-    for command in (
-        ["bin/airflow", "setup"],
-        ["bin/airflow", "run", "navaids", RUN],
-        ["bin/epsjoin", "show", "--lake", f"{home}/lake", "--dataset", "navaids", "--run", RUN],
-    ):
-        done = subprocess.run(command, cwd=REPO, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
-        said = done.stdout
-    return home / "lake" / "navaids", said
 
 
 def test_demo__pairs_and_clusters_are_those_of_scikit_learn(demo: tuple[Path, str]) -> None:

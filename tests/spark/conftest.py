@@ -6,6 +6,8 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,13 @@ from pyspark.sql import SparkSession  # noqa: E402 - reads the environment when 
 from epsjoin.contract import load_source  # noqa: E402 - as above
 from epsjoin.errors import TableError  # noqa: E402 - as above
 from epsjoin.params import RunParams  # noqa: E402 - as above
-from epsjoin.spark.job import Job  # noqa: E402 - as above
+from epsjoin.spark.cluster import find_clusters  # noqa: E402 - as above
+from epsjoin.spark.fit_epsilon import choose_epsilon  # noqa: E402 - as above
+from epsjoin.spark.ingest import ingest  # noqa: E402 - as above
+from epsjoin.spark.job import Job, Step  # noqa: E402 - as above
+from epsjoin.spark.merge_join import join_parts  # noqa: E402 - as above
+from epsjoin.spark.outliers import score_outliers  # noqa: E402 - as above
+from epsjoin.spark.replicate import write_replicas  # noqa: E402 - as above
 from epsjoin.spark.session import get_session  # noqa: E402 - as above
 from epsjoin.spark.tables import Lake, files_of  # noqa: E402 - as above
 
@@ -48,33 +56,51 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
+STEPS: dict[str, Step] = {
+    "ingest": ingest,
+    "fit_epsilon": choose_epsilon,
+    "replicate": write_replicas,
+    "merge_join": join_parts,
+    "cluster": find_clusters,
+    "outliers": score_outliers,
+}
+"""The chain, in its order, by the names of the jobs."""
+
 JobMaker = Callable[..., Job]
+
+
+def new_job(
+    spark: SparkSession,
+    folder: Path,
+    columns: Sequence[Mapping[str, Any]],
+    *,
+    path: str = "snapshot.csv",
+    format: str = "csv",  # noqa: A002 - the contract's word
+    run: str = RUN,
+    params: Mapping[str, Any] | None = None,
+    **custom: Any,
+) -> Job:
+    """A job on a data set of the test's own: its files in the folder, a contract, an empty lake."""
+    contracts = folder / "data_contracts"
+    if not contracts.exists():
+        shutil.copytree(REPO / "data_contracts" / "tables", contracts / "tables")
+    write_contract(contracts / "tiny.odcs.yaml", columns, path, format, custom)
+    source = load_source(contracts, "tiny")
+    merged = {**source.defaults, **(params or {})}
+    return Job(spark, Lake((folder / "lake").as_uri(), contracts, source), run, RunParams(**merged), folder)
+
+
+def copy_of(job: Job, folder: Path) -> Job:
+    """The job on a copy of its files, contracts and lake, which a test may break."""
+    shutil.copytree(job.project, folder)
+    lake = replace(job.lake, uri=(folder / "lake").as_uri(), contracts=folder / "data_contracts")
+    return replace(job, lake=lake, project=folder)
 
 
 @pytest.fixture
 def make_job(spark: SparkSession, tmp_path: Path) -> JobMaker:
-    """A job on a data set of the test's own: files below ``tmp_path``, a contract, an empty lake."""
-
-    def make(
-        columns: Sequence[Mapping[str, Any]],
-        *,
-        path: str = "snapshot.csv",
-        format: str = "csv",  # noqa: A002 - the contract's word
-        run: str = RUN,
-        params: Mapping[str, Any] | None = None,
-        **custom: Any,
-    ) -> Job:
-        contracts = tmp_path / "data_contracts"
-        if not contracts.exists():
-            shutil.copytree(REPO / "data_contracts" / "tables", contracts / "tables")
-        write_contract(contracts / "tiny.odcs.yaml", columns, path, format, custom)
-        source = load_source(contracts, "tiny")
-        merged = {**source.defaults, **(params or {})}
-        return Job(
-            spark, Lake((tmp_path / "lake").as_uri(), contracts, source), run, RunParams(**merged), tmp_path
-        )
-
-    return make
+    """Make a job in the test's own folder: see ``new_job``."""
+    return partial(new_job, spark, tmp_path)
 
 
 def has_slice(lake: Lake, table: str, run: str) -> bool:

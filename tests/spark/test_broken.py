@@ -3,78 +3,48 @@
 from __future__ import annotations
 
 import resource
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from conftest import REPO, RUN, coordinate, key, write_contract
+from conftest import RUN, STEPS, coordinate, copy_of, key, new_job
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from epsjoin.contract import load_source
 from epsjoin.errors import TableError
-from epsjoin.params import RunParams
 from epsjoin.spark import tables
-from epsjoin.spark.cluster import find_clusters
-from epsjoin.spark.fit_epsilon import choose_epsilon
-from epsjoin.spark.ingest import ingest
-from epsjoin.spark.job import Job, Step, run_job
-from epsjoin.spark.merge_join import join_parts
-from epsjoin.spark.outliers import score_outliers
-from epsjoin.spark.replicate import write_replicas
-from epsjoin.spark.tables import Lake
-
-JOBS: dict[str, Step] = {
-    "ingest": ingest,
-    "fit_epsilon": choose_epsilon,
-    "replicate": write_replicas,
-    "merge_join": join_parts,
-    "cluster": find_clusters,
-    "outliers": score_outliers,
-}
+from epsjoin.spark.job import Job, run_job
 
 
 @pytest.fixture(scope="module")
-def chain(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> tuple[Job, Path]:
-    """The chain has run on 2,000 points with many pairs; the job, and the folder that all this lies in."""
+def chain(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Job:
+    """The chain has run on 2,000 points with many pairs."""
     place = tmp_path_factory.mktemp("chain")
     points = np.random.default_rng(3).random((2000, 2)).tolist()
     (place / "snapshot.csv").write_text(
         "id,x,y\n" + "".join(f"{i},{x!r},{y!r}\n" for i, (x, y) in enumerate(points))
     )
-    contracts = place / "data_contracts"
-    shutil.copytree(REPO / "data_contracts" / "tables", contracts / "tables")
     columns = [key(), coordinate("x"), coordinate("y")]
-    defaults = {"defaults": {"eps": 0.05, "n_parts": 2}}
-    write_contract(contracts / "tiny.odcs.yaml", columns, "snapshot.csv", "csv", defaults)
-    source = load_source(contracts, "tiny")
-    lake = Lake((place / "lake").as_uri(), contracts, source)
-    job = Job(spark, lake, RUN, RunParams(**source.defaults), place)
-    for step in JOBS.values():
+    job = new_job(spark, place, columns, defaults={"eps": 0.05, "n_parts": 2})
+    for step in STEPS.values():
         step(job)
-    return job, place
+    return job
 
 
 @pytest.fixture
-def job(chain: tuple[Job, Path], tmp_path: Path) -> Job:
+def job(chain: Job, tmp_path: Path) -> Job:
     """A copy of it all that a test may break."""
-    job, place = chain
-    copy = tmp_path / "copy"
-    shutil.copytree(place, copy)
-    lake = replace(job.lake, uri=(copy / "lake").as_uri(), contracts=copy / "data_contracts")
-    return replace(job, lake=lake, project=copy)
+    return copy_of(chain, tmp_path / "copy")
 
 
 def run(job: Job, name: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     """Run a job as spark-submit does; its exit code and its last line."""
     capsys.readouterr()
     given = ("--lake", job.lake.uri, "--dataset", "tiny", "--run", RUN)
-    code = run_job(name, JOBS[name], [*given, "--contracts", str(job.lake.contracts)])
+    code = run_job(name, STEPS[name], [*given, "--contracts", str(job.lake.contracts)])
     return code, capsys.readouterr().err.strip().splitlines()[-1]
 
 

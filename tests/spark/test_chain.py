@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import REPO, RUN, JobMaker, coordinate, has_slice, key
+from conftest import REPO, RUN, STEPS, JobMaker, coordinate, has_slice, key
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from sklearn.cluster import DBSCAN
@@ -27,14 +27,12 @@ from epsjoin.spark.fit_epsilon import choose_epsilon
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job
 from epsjoin.spark.merge_join import join_parts
-from epsjoin.spark.outliers import score_outliers
 from epsjoin.spark.replicate import write_replicas
 from epsjoin.spark.tables import Lake
 
 DATA = REPO / "tests" / "data"
 EXPECTED = json.loads((DATA / "expected.json").read_text())
-JOIN_STEPS = (ingest, choose_epsilon, write_replicas, join_parts)
-STEPS = (*JOIN_STEPS, find_clusters, score_outliers)
+JOIN_STEPS = tuple(STEPS.values())[:4]
 
 
 def landmarks() -> NDArray[np.float64]:
@@ -86,7 +84,7 @@ def test_chain__equals_scikit_learn_and_scipy(make_job: JobMaker, tmp_path: Path
     expected = next(join for join in EXPECTED[name]["joins"] if join["metric"] == "euclidean")
     dbscan = expected["dbscan"]
     job = job_on(make_job, tmp_path, points, {"eps": expected["eps"], "min_pts": dbscan["min_pts"]})
-    counters = {step.__name__: step(job) for step in STEPS}
+    counters = {step.__name__: step(job) for step in STEPS.values()}
 
     assert counters["join_parts"]["pairs"] == expected["self_pairs_i_lt_j"]
     by_scipy = cKDTree(points).query_pairs(expected["eps"], output_type="ndarray")
@@ -111,7 +109,7 @@ def test_chain__clusters_and_outliers_are_those_of_the_library(
     job = job_on(
         make_job, tmp_path, points, {"eps": {"landmarks": 0.05, "pendigits": 0.35}[name], "min_pts": 6}
     )
-    for step in STEPS:
+    for step in STEPS.values():
         step(job)
     ids = np.arange(len(points))
     left, right, distance = column(job, "pairs", "left_id", "left_id", "right_id", "distance")
@@ -174,13 +172,13 @@ def test_chain__again_gives_the_same_tables_and_leaves_other_runs_alone(
     points = pendigits()[:2000]
     earlier = job_on(make_job, tmp_path, points[:500], {"min_pts": 6})
     earlier = replace(earlier, run="2022-01-01")
-    for step in STEPS:
+    for step in STEPS.values():
         step(earlier)
     written = ("points", "epsilon", "epsilon_curve", "join_plan", "replicas", "pairs", "clusters", "outliers")
     of_earlier = {table: tables.files_of(earlier.lake, table, earlier.run) for table in written}
 
     job = job_on(make_job, tmp_path, points, {"min_pts": 6})
-    for step in STEPS:
+    for step in STEPS.values():
         step(job)
     once = {table: content(job, table) for table in written}
     other = {"spark.sql.shuffle.partitions": "5", "spark.sql.execution.arrow.maxRecordsPerBatch": "77"}
@@ -188,7 +186,7 @@ def test_chain__again_gives_the_same_tables_and_leaves_other_runs_alone(
     try:
         for name, value in other.items():
             job.spark.conf.set(name, value)
-        for step in STEPS:
+        for step in STEPS.values():
             step(job)
     finally:
         for name, value in usual.items():
@@ -295,7 +293,7 @@ def test_fit_epsilon__refuses_too_many_pairs_and_names_the_eps_that_fits(
 
 def test_cluster__min_pts_of_one_makes_every_point_core(make_job: JobMaker, tmp_path: Path) -> None:
     job = job_on(make_job, tmp_path, np.array([[0.0], [1.0], [5.0]]), {"eps": 1.5, "min_pts": 1})
-    for step in STEPS:
+    for step in STEPS.values():
         step(job)
     cluster_id, role, degree = column(job, "clusters", "id", "cluster_id", "role", "degree")
     assert cluster_id.tolist() == [0, 0, 2]
@@ -371,7 +369,7 @@ def test_chain__copes_with_degenerate_points_when_eps_is_given(
     make_job: JobMaker, tmp_path: Path, points: NDArray[np.float64]
 ) -> None:
     job = job_on(make_job, tmp_path, points, {"eps": 1.0, "min_pts": 3})
-    for step in STEPS:
+    for step in STEPS.values():
         step(job)
     expected = cKDTree(points).query_pairs(1.0, output_type="ndarray")
     assert tables.count(job.lake, "pairs", RUN) == len(expected)

@@ -10,34 +10,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import RUN, JobMaker, coordinate, key
+from conftest import RUN, STEPS, JobMaker, coordinate, key
 
 from epsjoin.local.metric import get_metric
 from epsjoin.report.findings import Findings
 from epsjoin.report.page import render
 from epsjoin.report.publish import publish
 from epsjoin.spark import history, nearest, tables
-from epsjoin.spark.cluster import find_clusters
-from epsjoin.spark.fit_epsilon import choose_epsilon
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job
 from epsjoin.spark.k_distances import FACTORS, k_distances, other_eps, refit
 from epsjoin.spark.lineage import read_join, stamp_of_clusters
-from epsjoin.spark.merge_join import join_parts
-from epsjoin.spark.outliers import score_outliers
 from epsjoin.spark.points import stored_points
-from epsjoin.spark.replicate import write_replicas
 from epsjoin.spark.report import gather
 
 BEFORE, LATER = "2023-05-01", "2023-07-01"
-STEPS = {
-    "ingest": ingest,
-    "fit_epsilon": choose_epsilon,
-    "replicate": write_replicas,
-    "merge_join": join_parts,
-    "cluster": find_clusters,
-    "outliers": score_outliers,
-}
 TEXT = {"name": "name", "logicalType": "string"}
 Rows = dict[int, tuple[str, float, float]]
 

@@ -1,0 +1,29 @@
+"""The demo, which takes minutes: run once for all tests that look at what it leaves."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).resolve().parents[2]
+RUN = "2023-06-01"
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Folder of the tables of the data set, and what was said at the end."""
+    home = tmp_path_factory.mktemp("demo")
+    environment = {**os.environ, "AIRFLOW_HOME": str(home / "airflow"), "EPSJOIN_LAKE": f"file://{home}/lake"}
+    said = ""
+    for command in (
+        ["bin/airflow", "setup"],
+        ["bin/airflow", "run", "navaids", RUN],
+        ["bin/epsjoin", "show", "--lake", f"{home}/lake", "--dataset", "navaids", "--run", RUN],
+    ):
+        done = subprocess.run(command, cwd=REPO, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
+        said = done.stdout
+    return home / "lake" / "navaids", said
