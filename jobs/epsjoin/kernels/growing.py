@@ -116,10 +116,8 @@ _TRIED_AXES = 16  # by falling variance: a cut on a flat axis crosses every cube
 _TRIED_DIRECTIONS = 8  # principal axes, by falling variance of the sample
 _DIRECTION_STEPS = 1e6  # in 1
 _DIVIDED_AXES = 3  # of these the work of both sides is counted
-_MANY_CROSSED, _MOST_LEFT = (
-    0.3,
-    0.7,
-)  # share of crossed cubes, of work on one side: a cut by hash may be cheaper
+_MANY_CROSSED = 0.5  # share of the cubes, from which a cut by hash may be cheaper
+_MOST_LEFT = 0.7  # share of the work on one side, the same
 _LOOKED_LEAVES = 64  # for the estimate of all candidates
 _LARGEST_SHARE = 0.3  # of all work in rating a cut: what the largest part would take if all took as long
 _UNEVEN = 1.2  # largest part to mean part, from which it pays to look on
