@@ -13,13 +13,16 @@ PIP := bin/pip --disable-pip-version-check install --quiet --require-hashes
 # a setting of the person's shell must not reach a test
 PYTEST := env PYTHONPATH=$(CURDIR)/jobs .venv/bin/python -m pytest
 
-.PHONY: help setup doctor demo demo-backfill test test-kernels test-uncompiled test-spark test-long test-dags test-end-to-end check audit kill-loop bench bench-plans bench-parts bench-spark bench-scaling docs screenshots lock clean cluster-up cluster-down up down tour machine
+.PHONY: help setup installed doctor demo demo-backfill test test-kernels test-uncompiled test-spark test-long test-dags test-end-to-end check audit kill-loop bench bench-plans bench-parts bench-spark bench-scaling docs screenshots lock clean cluster-up cluster-down up down tour machine
 .DEFAULT_GOAL := help
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(JOBS) $(AIRFLOW) $(JARS) $(DATABASE) ## both environments, the Delta jars, Airflow's database
+setup: ## both environments, side by side, the Delta jars, Airflow's database
+	@$(MAKE) --no-print-directory --jobs=2 installed
+installed: $(JOBS) $(AIRFLOW) $(JARS) $(DATABASE)
+	@:
 
 doctor: ## what this machine has and lacks, each with its remedy
 	@$(PYTHON) jobs/epsjoin/doctor.py
