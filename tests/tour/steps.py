@@ -26,7 +26,7 @@ MOST_BYTES = 200_000
 """A picture is to be looked at in a repository."""
 
 REPORT_PICTURES = 4
-"""Map, pair count, sizes of the clusters, cost."""
+"""Map, pair count, sizes of the clusters, cost; with more, where there are earlier runs."""
 
 RUN_SECONDS = 3600.0
 """How long one run may take: nine Spark jobs one after the other, on a machine that may be busy."""
@@ -149,22 +149,22 @@ def approve(tour: Tour) -> None:
 def watch(tour: Tour) -> None:
     """The run goes on, task by task, to its end."""
     page = tour.page
-    tour.go(f"/dags/navaids/runs/{NAME}")
-    page.get_by_label("Show Gantt").first.click()
     cell = page.get_by_role("row").filter(has_text="replicate").get_by_test_id("state-badge")
-    _await(
-        tour,
-        "replicate at work",
-        lambda: _text(cell) in ("Running", "Success"),
-        lambda: _state_is_not(page, "Failed"),
-    )
+
+    def is_at_work() -> bool:
+        tour.go(f"/dags/navaids/runs/{NAME}")
+        expect(cell.first).to_be_visible()
+        return _text(cell) in ("Running", "Success")
+
+    def has_ended_well() -> bool:
+        tour.go(f"/dags/navaids/runs/{NAME}")
+        expect(_state(page)).to_be_visible()
+        return _text(_state(page)) == "Success"
+
+    _await(tour, "replicate at work", is_at_work, lambda: _state_is_not(page, "Failed"))
+    page.get_by_label("Show Gantt").first.click()
     tour.look("09-running")
-    _await(
-        tour,
-        "the run's success",
-        lambda: _text(_state(page)) == "Success",
-        lambda: _state_is_not(page, "Failed"),
-    )
+    _await(tour, "the run's success", has_ended_well, lambda: _state_is_not(page, "Failed"))
     tour.look("10-success")
 
 
@@ -337,18 +337,22 @@ def _approve(page: Page) -> None:
 
 
 def _await(tour: Tour, what: str, is_there: Callable[[], bool], is_well: Callable[[], None]) -> None:
-    """Look again and again, until it is there, something is not well, or a run would have ended."""
+    """Look again and again, until it is there, something is not well, or a run would have ended.
+
+    In between no page is open: one of a run that is under way takes more than a core.
+    """
     end = time.monotonic() + RUN_SECONDS
     while not is_there():
         is_well()
         assert time.monotonic() < end, f"not within {RUN_SECONDS:g} s: {what}"
+        tour.page.goto("about:blank")
         tour.page.wait_for_timeout(5000)
 
 
 def _expect_report(frame: FrameLocator) -> None:
     expect(frame.get_by_role("heading", name="Navigation aids of the world")).to_be_visible()
     pictures = frame.locator("svg[role=img]")
-    expect(pictures).to_have_count(REPORT_PICTURES)
+    expect(pictures.nth(REPORT_PICTURES - 1)).to_be_visible()
     for picture in pictures.all():
         box = picture.bounding_box()
         assert box is not None, "a picture of the report is not shown"
