@@ -20,7 +20,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## both environments, side by side, the Delta jars, Airflow's database
-	@$(MAKE) --no-print-directory --jobs=2 installed
+	@$(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,--jobs=2) installed
 installed: $(JOBS) $(AIRFLOW) $(JARS) $(DATABASE)
 	@:
 
