@@ -78,6 +78,11 @@ class Started:
         password = json.loads((self.folder / "secrets" / "passwords.json").read_text())["admin"]
         self.token = self.ask("/auth/token", {"username": "admin", "password": password})["access_token"]
 
+    def unpause(self) -> None:
+        """Log in and let runs start: any test may be the first one that is chosen."""
+        self.login()
+        self.ask("/api/v2/dags/navaids", {"is_paused": False}, "PATCH")
+
     def secrets(self) -> list[str]:
         found = [json.loads((self.folder / "secrets" / "passwords.json").read_text())["admin"]]
         found += [
@@ -198,8 +203,7 @@ def test_services__up_twice_changes_nothing(started: Started) -> None:
 
 
 def test_services__run_a_job_on_the_cluster(started: Started) -> None:
-    started.login()
-    started.ask("/api/v2/dags/navaids", {"is_paused": False}, "PATCH")
+    started.unpause()
     # the last month's, which has no snapshot: exit code 5 comes back as "skipped"
     run = "/api/v2/dags/navaids/dagRuns"
     await_(lambda: started.ask(run)["dag_runs"], 120)
@@ -213,7 +217,7 @@ def test_services__run_a_job_on_the_cluster(started: Started) -> None:
 
 @pytest.mark.long
 def test_services__run_the_whole_chain_on_the_cluster(started: Started) -> None:
-    started.login()
+    started.unpause()
     run = "/api/v2/dags/navaids/dagRuns"
     started.ask(run, {"dag_run_id": "whole", "logical_date": f"{RUN}T00:00:00Z"})
     await_(lambda: started.ask(f"{run}/whole")["state"] in ("success", "failed"), 1500)
@@ -246,7 +250,7 @@ def test_services__tell_no_secret(started: Started) -> None:
 
 @pytest.mark.long
 def test_services__down_ends_a_job_that_runs(started: Started) -> None:
-    started.login()
+    started.unpause()
     run = "/api/v2/dags/navaids/dagRuns"
     started.ask(run, {"dag_run_id": "ended", "logical_date": "2023-05-01T00:00:00Z"})
     await_(lambda: any("jobs/ingest.py" in command for command in started.processes().values()), 300)
