@@ -2,8 +2,8 @@
 
 Its page is docs/benchmarks-spark.md. One process per set holds a session and runs every contender in every
 round: cKDTree on one thread, the jobs (``replicate``, ``merge_join``), the library (``similarity_join``, its
-pairs written by the tasks, or by Spark), clusters and outliers from the pairs. CPU time is that of all
-processes: this one, the JVM, the Python workers.
+pairs written by the tasks, or by Spark), clusters and outliers from the pairs, the quality gates of all
+tables. CPU time is that of all processes: this one, the JVM, the Python workers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MEMORY_SETS = {"uni2": None, "uni8": None, "cad16L": None, "hist64": None, "land
 GROWING = (("jobs", "wall"), ("jobs", "cpu"), ("clusters", "wall"), ("outliers", "wall"))
 
 
-Run = Callable[[Any, float, int], "dict[str, list[Taken]]"]
+Run = Callable[..., "dict[str, list[Taken]]"]
 """Points, eps and cores to what all contenders took."""
 
 
@@ -102,15 +102,20 @@ class Bench:
         self.job = Job(get_session("bench"), lake, RUN, params, folder)
         into = tables.target(lake, "points", RUN)
         files = []
-        for rows in np.array_split(np.arange(len(points)), 8):
-            columns = {"id": pa.array(rows), "point": to_binary(points[rows])}
+        for ids in np.array_split(np.arange(len(points)), 8):
+            columns = {"id": pa.array(ids), "point": to_binary(points[ids])}
             columns |= {"key": columns["id"]}
-            columns |= {name: pa.array(points[rows, j]) for j, name in enumerate(self.names)}
+            columns |= {name: pa.array(points[ids, j]) for j, name in enumerate(self.names)}
             files.append(into.write([pa.table({c: columns[c] for c in into.schema.names if c != "run"})]))
         tables.commit(lake, "points", RUN, [file for file in files if file])
         row = {"eps": eps, "method": "given", "n_points": len(points), "n_sample": 0}
         stamp = stamp_of_points(lake, RUN)
         tables.write_slice(lake, "epsilon", RUN, tables.rows_of(lake, "epsilon", [row]), stamp)
+        tables.write_slice(lake, "epsilon_curve", RUN, tables.rows_of(lake, "epsilon_curve", []), stamp)
+        read = {"source": "none.csv", "bytes": 0, "sha256": "", "columns": "", "rows_quarantined": 0}
+        read |= {"rows_read": len(points), "rows_ok": len(points)}
+        for name, rows in (("snapshots", [read]), ("quarantine", [])):
+            tables.write_slice(lake, name, RUN, tables.rows_of(lake, name, rows))
         self.folder = folder
 
     def tree(self) -> Mapping[str, float]:
@@ -159,6 +164,12 @@ class Bench:
         from epsjoin.spark.outliers import score_outliers
 
         return score_outliers(self.job)
+
+    def gates(self) -> Mapping[str, float]:
+        from epsjoin.spark.quality import STAGES, check_quality
+
+        found = [check_quality(self.job, stage) for stage in STAGES]
+        return {name: sum(stage[name] for stage in found) for name in found[0]}
 
 
 def _rows_in(table: Path) -> int:
@@ -213,7 +224,7 @@ def _contract(names: list[str]) -> dict[str, Any]:
     }
 
 
-def run_set(file: str, eps: float, cores: int, rounds: int) -> dict[str, list[Taken]]:
+def run_set(file: str, eps: float, cores: int, rounds: int, gates: bool) -> dict[str, list[Taken]]:
     """All contenders in every round; the first, unmeasured one starts workers and compiles."""
     import numpy as np
 
@@ -227,7 +238,7 @@ def run_set(file: str, eps: float, cores: int, rounds: int) -> dict[str, list[Ta
             "by Spark": bench.by_spark,
             "clusters": bench.clusters,  # of the pairs that the jobs have written
             "outliers": bench.outliers,
-        }
+        } | ({"gates": bench.gates} if gates else {})
         for work in list(contenders.values())[1:]:
             work()
         found: dict[str, list[Taken]] = {name: [] for name in contenders}
@@ -353,7 +364,8 @@ def after_pairs(name: str, found: dict[str, list[Taken]]) -> list[str]:
         shares = [t.wall / o.wall for t, o in zip(found[who], found["jobs"], strict=True)]
         cells += [seconds(median(found[who], "wall")), f"{statistics.median(shares):.0%}"]
         cells.append(megabytes(int(found[who][-1].counters["largest_worker_bytes"])))
-    return cells
+    shares = [t.wall / o.wall for t, o in zip(found["gates"], found["jobs"], strict=True)]
+    return [*cells, seconds(median(found["gates"], "wall")), f"{statistics.median(shares):.0%}"]
 
 
 def phases_of(name: str, found: dict[str, list[Taken]]) -> list[str]:
@@ -377,8 +389,9 @@ def sets_section(found: dict[str, dict[str, list[Taken]]]) -> list[str]:
     head = ["set", "cKDTree s", "jobs s", "cKDTree / jobs", "CPU", "library s", "cKDTree / library"]
     head += ["CPU", "by Spark s", "cKDTree / by Spark", "CPU"]
     lines += table(head, [row_of(*each) for each in found.items()])
-    lines += ["", "## Clusters and outliers from the pairs, local[2]", ""]
+    lines += ["", "## Clusters and outliers from the pairs, and the quality gates, local[2]", ""]
     head = ["set", "clusters s", "of the jobs", "worker MB", "outliers s", "of the jobs", "worker MB"]
+    head += ["gates s", "of the jobs"]
     lines += table(head, [after_pairs(*each) for each in found.items()])
     lines += ["", "## Where the jobs' task time goes, seconds over all tasks", ""]
     head = ["set", "points", "rows", "pairs", "read", "encode", "join", "write"]
@@ -458,16 +471,16 @@ def main() -> int:
 
     with tempfile.TemporaryDirectory(prefix="bench-points-") as folder:
 
-        def run(points: Any, eps: float, cores: int) -> dict[str, list[Taken]]:
+        def run(points: Any, eps: float, cores: int, *, gates: bool = False) -> dict[str, list[Taken]]:
             np.save(f"{folder}/points.npy", points)
-            return in_own_process(run_set, f"{folder}/points.npy", eps, cores, arguments.rounds)
+            return in_own_process(run_set, f"{folder}/points.npy", eps, cores, arguments.rounds, gates)
 
         found = {}
         for name in (arguments.only,) if arguments.only else SETS:
             chosen = BY_NAME[name]
             if chosen.eps is None:
                 raise ValueError(f"{name} has no eps of its own")
-            found[name] = run(chosen.make(), chosen.eps, 2)
+            found[name] = run(chosen.make(), chosen.eps, 2, gates=True)
             for row in (row_of, after_pairs, phases_of):
                 print(row(name, found[name]), flush=True)
         lines = [f"{machine()}", "", *sets_section(found)]

@@ -22,6 +22,7 @@ from epsjoin.spark.quality import (
     Outcome,
     check_quality,
     column_expectations,
+    look_at_columns,
     look_at_rules,
     rules_of,
     validate,
@@ -140,12 +141,18 @@ def test_gates__pass_what_a_run_leaves(job: Job) -> None:
     assert warnings == [("nothing_was_quarantined", "warning", "1")]
 
 
+def test_columns__a_table_that_was_looked_at_is_not_kept_in_memory(job: Job) -> None:
+    job.spark.catalog.clearCache()  # of what other tests may have kept
+    look_at_columns(tables.read(job.spark, job.lake, "points", RUN), job.lake.contract("points"))
+    assert job.spark._jsparkSession.sharedState().cacheManager().isEmpty()
+
+
 def test_gates__stop_the_run_on_an_error_that_is_in_the_table_then(job: Job) -> None:
     pairs = tables.read_small(job.lake, "pairs", RUN, ["left_id", "right_id", "distance"])
     doubled = pairs.slice(0, 2)
     tables.write_slice(job.lake, "pairs", RUN, pa.concat_tables([pairs, doubled]))
     with pytest.raises(
-        DataRefusedError, match=r"pairs: rows differ in left_id, right_id does not hold \(2\)"
+        DataRefusedError, match=r"pairs: rows differ in left_id, right_id does not hold \(4\)"
     ):
         check_quality(job, "results")
     rows = tables.read_small(job.lake, "quality", RUN).to_pylist()
