@@ -88,7 +88,7 @@ up: $(JOBS) $(AIRFLOW) $(JARS) ## all services on this machine, without Docker, 
 down: ## stop them
 	@bin/services down
 
-tour: $(JOBS) $(AIRFLOW) $(JARS) $(TOUR) ## through Airflow in a browser without a window, with pictures, into docs/pictures/tour; MONTHS="2022-10-01 2022-12-01"
+tour: $(JOBS) $(AIRFLOW) $(JARS) $(TOUR) ## through Airflow in a browser without a window, with pictures, into docs/pictures/tour; MONTHS="2023-03-01 2023-05-01"
 	PYTHONPATH=tests .venv-tour/bin/python -m tour $(if $(MONTHS),--months $(MONTHS))
 
 bench: $(JOBS) ## the library against scipy and scikit-learn, into docs/benchmarks.md; ONLY=cad16 ROUNDS=1 prints one

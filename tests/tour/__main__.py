@@ -46,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="make tour", description=__doc__.splitlines()[0])
     parser.add_argument("--into", type=Path, default=REPO / "docs" / "pictures" / "tour", help="the pictures")
     parser.add_argument(
-        "--months", nargs=2, default=("2023-03-01", "2023-05-01"), help="first and last, to back-fill"
+        "--months", nargs=2, default=("2022-10-01", "2022-12-01"), help="first and last, to back-fill"
     )
     parser.add_argument(
         "--home",
