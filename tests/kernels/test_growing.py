@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 
+from epsjoin.kernels import growing
 from epsjoin.kernels.cuts import HASH_AXIS, assign, hash_ids
-from epsjoin.kernels.growing import grow_tree
+from epsjoin.kernels.growing import DecidedPairs, grow_tree
 from epsjoin.kernels.projection import MAXIMUM, SQUARES
 
 COSTS = {
@@ -19,7 +20,8 @@ COSTS = {
 
 def grow(points, eps, n_parts, max_rows=math.inf, decided=None, **costs):
     hashes = hash_ids(np.arange(len(points)))
-    decided = np.zeros(len(points)) if decided is None else decided
+    none = np.empty(0, np.int64)
+    decided = DecidedPairs(none, none, 1.0) if decided is None else decided
     return grow_tree(points, hashes, eps, n_parts, decided=decided, max_rows=max_rows, **{**COSTS, **costs})
 
 
@@ -47,12 +49,13 @@ def test_grow_tree__cuts_a_hot_spot_by_hash():
 def test_grow_tree__counts_the_pairs_that_are_decided():
     # all pairs are in the first tenth of the axis: without them a cut in the middle would do
     points = np.linspace(0.0, 1.0, 2000)[:, None]
-    decided = np.zeros(2000)
-    decided[:200] = 1e4
+    decided = DecidedPairs(*np.triu_indices(200, 1), weight=100.0)
     cut = grow(points, 1e-6, 2, decided=decided)
-    assert 0.04 < cut.tree.position[0] < 0.06
+    assert (
+        0.06 < cut.tree.position[0] < 0.08
+    )  # of so many rows in order, half of the pairs are of the first 71 %
     assert cut.work.max() < 1.05 * cut.work.mean()
-    assert cut.work.sum() == pytest.approx(2000 * 250 + 25 * decided.sum(), rel=0.01)
+    assert cut.work.sum() == pytest.approx(2000 * 250 + 25 * 100 * 199 * 100, rel=0.01)
     assert 0.45 < grow(points, 1e-6, 2).tree.position[0] < 0.55
 
 
@@ -67,7 +70,7 @@ def test_grow_tree__gives_equal_work_to_any_number_of_parts(n_parts):
 @pytest.mark.parametrize("n_parts", [2, 3, 6])
 def test_grow_tree__gives_equal_work_to_parts_cut_by_hash(n_parts):
     points = np.full((3000, 2), 0.5)
-    grown = grow(points, 0.1, n_parts, decided=np.full(3000, 1499.5))
+    grown = grow(points, 0.1, n_parts, decided=DecidedPairs(*np.triu_indices(3000, 1), weight=1.0))
     assert grown.n_parts == n_parts
     assert grown.work.max() < 1.15 * grown.work.mean()
     # every pair is decided once
@@ -128,3 +131,45 @@ def test_grow_tree__divides_work_not_weights():
     grown = grow(points, 0.25, 16)
     assert grown.n_parts == 16
     assert grown.work.max() < 1.15 * grown.work.mean()
+
+
+@pytest.mark.parametrize("n_parts", [4, 8])
+@pytest.mark.parametrize(("n", "dimensions", "eps"), [(600, 2, 0.2), (300, 12, 1.0), (200, 1, 2.0)])
+def test_grow_tree__gives_a_pair_to_the_part_that_decides_it(n_parts, n, dimensions, eps):
+    # cubes reach over many cuts: most pairs are decided where neither row is at home
+    points = np.random.default_rng(3).random((n, dimensions))
+    pairs = np.array(
+        [(i, j) for i in range(n) for j in range(i) if np.linalg.norm(points[i] - points[j]) <= eps]
+    ).T
+    grown = grow(
+        points,
+        eps,
+        n_parts,
+        decided=DecidedPairs(*pairs, weight=1.0),
+        row_cost=0.0,
+        candidate_cost=0.0,
+        decision_cost=1.0,
+        move_cost=0.0,
+        term_cost=0.0,
+    )
+    assert grown.n_parts > 1
+    assigned = assign(points, hash_ids(np.arange(n)), eps, grown.tree)
+    decided = np.zeros(grown.n_parts)
+    for part in range(grown.n_parts):
+        mask = dict(
+            zip(*(a[assigned.part == part].tolist() for a in (assigned.row, assigned.mask)), strict=True)
+        )
+        decided[part] = sum(a in mask and b in mask and not mask[a] & mask[b] for a, b in pairs.T.tolist())
+    assert decided.tolist() == grown.work.tolist()
+    assert decided.sum() == pairs.shape[1]
+
+
+def test_grow_tree__puts_more_weight_on_the_largest_part_where_the_tree_is_uneven(monkeypatch):
+    # cubes as large as the box in many dimensions, and few rows allowed
+    points = np.random.default_rng(1).random((400, 16))
+    decided = DecidedPairs(*np.triu_indices(400, 1), weight=1.0)
+    largest = {}
+    for shares in ((0.3,), growing._LARGEST_SHARES):
+        monkeypatch.setattr(growing, "_LARGEST_SHARES", shares)
+        largest[len(shares)] = grow(points, 0.8, 16, max_rows=1600, decided=decided).work.max()
+    assert largest[3] < largest[1]

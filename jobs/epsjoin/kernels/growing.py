@@ -55,16 +55,26 @@ class GrownTree(NamedTuple):
     candidates: float
 
 
-class _Leaf(NamedTuple):
-    """Rows of the sample at a leaf: index, whether below its hash bound, whether at home here (mask 0).
+class DecidedPairs(NamedTuple):
+    """Pairs of a sample that a join will decide: ``left``, ``right`` (k,) int64, rows of the sample.
 
-    ``decided`` (rows,) float64: pairs that will be decided here, each shared by both rows' homes.
+    Each stands for ``weight`` of them.
+    """
+
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    weight: float
+
+
+class _Leaf(NamedTuple):
+    """Rows of the sample at a leaf: index, whether below its hash bound.
+
+    ``pair``: numbers of the pairs that are decided here, whose reference point it holds (:mod:`cuts`).
     """
 
     row: NDArray[np.int64]
     is_carried: NDArray[np.bool_]
-    is_home: NDArray[np.bool_]
-    decided: NDArray[np.float64]
+    pair: NDArray[np.int64]
     candidates: NDArray[np.int64]
     work: float
 
@@ -89,6 +99,7 @@ class _Sample(NamedTuple):
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
     hashes: NDArray[np.float64]
+    decided: DecidedPairs
     eps: float
     simple: Projection
     row_cost: float
@@ -96,6 +107,7 @@ class _Sample(NamedTuple):
     decision_cost: float
     move_cost: float
     turn_cost: float
+    largest_share: float
 
     def sides(self, rows: NDArray[np.int64], axis: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Lower and upper sides of the cubes of these rows, as :func:`assign` sees them."""
@@ -103,6 +115,24 @@ class _Sample(NamedTuple):
         if turned >= 0:
             return self.lower[turned, rows], self.upper[turned, rows]
         return cube_sides(np.ascontiguousarray(self.embedded[rows, axis]), self.eps / 2.0)
+
+    def is_pair_left(self, pair: NDArray[np.int64], axis: int, position: float) -> NDArray[np.bool_]:
+        """Whether the reference points of these pairs are below a cut."""
+        below = np.ones(len(pair), np.bool_)
+        for rows in (self.decided.left[pair], self.decided.right[pair]):
+            lower = self.hashes[rows] if axis == HASH_AXIS else self.sides(rows, axis)[0]
+            below &= lower < position
+        return below
+
+    def weights(self, leaf: _Leaf) -> NDArray[np.float64]:
+        """Work of each row of a leaf; that of a pair is shared by its rows."""
+        ends = np.concatenate((self.decided.left[leaf.pair], self.decided.right[leaf.pair]))
+        of_rows = np.bincount(ends, minlength=len(self.embedded))[leaf.row]
+        return np.asarray(
+            self.row_cost
+            + self.candidate_cost * leaf.candidates.astype(np.float64)
+            + self.decision_cost * (0.5 * self.decided.weight) * of_rows
+        )
 
     def values(self, rows: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
         """Coordinates of these rows on an axis; in between the sides, where they are known alone."""
@@ -115,11 +145,14 @@ class _Sample(NamedTuple):
 _TRIED_AXES = 16  # by falling variance: a cut on a flat axis crosses every cube
 _TRIED_DIRECTIONS = 8  # principal axes, by falling variance of the sample
 _DIRECTION_STEPS = 1e6  # in 1
-_DIVIDED_AXES = 3  # of these the work of both sides is counted
+_DIVIDED_AXES = 5  # of these the work of both sides is counted
 _MANY_CROSSED = 0.5  # share of the cubes, from which a cut by hash may be cheaper
 _MOST_LEFT = 0.7  # share of the work on one side, the same
 _LOOKED_LEAVES = 64  # for the estimate of all candidates
-_LARGEST_SHARE = 0.3  # of all work in rating a cut: what the largest part would take if all took as long
+# What the largest part would take if all took as long, as a share of all work in rating a cut: the first, and
+# where the tree is uneven by it the others, too.
+_LARGEST_SHARES = (0.3, 0.5, 0.7)
+_UNEVEN_TREE = 1.35  # largest part to mean part
 _UNEVEN = 1.2  # largest part to mean part, from which it pays to look on
 _MOST_SHIFTS, _BALANCED = 3, 0.03  # of a cut that was tried, until its sides are so near to what was aimed at
 _STUCK_SHARE = 0.75  # of a leaf that stays: cutting smaller ones adds rows, and that one is waited for anyway
@@ -129,8 +162,7 @@ def _make_leaf(
     sample: _Sample,
     row: NDArray[np.int64],
     is_carried: NDArray[np.bool_],
-    is_home: NDArray[np.bool_],
-    decided: NDArray[np.float64],
+    pair: NDArray[np.int64],
 ) -> _Leaf:
     candidates = np.zeros(len(row), np.int64)
     if len(row) > 1:
@@ -140,9 +172,9 @@ def _make_leaf(
     work = (
         sample.row_cost * len(row)
         + sample.candidate_cost * float(candidates.sum())
-        + sample.decision_cost * float(decided.sum())
+        + sample.decision_cost * sample.decided.weight * len(pair)
     )
-    return _Leaf(row, is_carried, is_home, decided, candidates, work)
+    return _Leaf(row, is_carried, pair, candidates, work)
 
 
 def _balanced_position(
@@ -166,23 +198,14 @@ def _divide(sample: _Sample, leaf: _Leaf, axis: int, position: float) -> _Cut:
         is_left = sample.hashes[leaf.row] < position
         is_right = np.ones(len(leaf.row), np.bool_)
         carried = leaf.is_carried | is_left
-        carried_share = _carried_share(leaf)
-        share = float(np.count_nonzero(is_left & leaf.is_home) / np.count_nonzero(leaf.is_home))
-        left_factor = (carried_share + share / 2.0) / (carried_share + 0.5)
-        right_factor = (1.0 - share * left_factor) / (1.0 - share) if share < 1.0 else 0.0
     else:
         lower, upper = sample.sides(leaf.row, axis)
         is_left = lower < position
         is_right = upper >= position
         carried = leaf.is_carried
-        left_factor = right_factor = 1.0
-    decided = leaf.decided * left_factor
-    left = _make_leaf(
-        sample, leaf.row[is_left], leaf.is_carried[is_left], leaf.is_home[is_left], decided[is_left]
-    )
-    is_home = leaf.is_home & ~is_left
-    decided = np.where(is_home, leaf.decided * right_factor, 0.0)
-    right = _make_leaf(sample, leaf.row[is_right], carried[is_right], is_home[is_right], decided[is_right])
+    below = sample.is_pair_left(leaf.pair, axis, position)
+    left = _make_leaf(sample, leaf.row[is_left], leaf.is_carried[is_left], leaf.pair[below])
+    right = _make_leaf(sample, leaf.row[is_right], carried[is_right], leaf.pair[~below])
     return _Cut(axis, position, left, right)
 
 
@@ -225,7 +248,7 @@ def _rate(sample: _Sample, axis: int, works: tuple[float, float], n_rows: int, n
     largest = max(left / of_left, right / (n_parts - of_left))
     is_turned = axis >= sample.embedded.shape[1]
     moved = n_rows * (sample.move_cost + (sample.turn_cost if is_turned else 0.0))
-    return left + right + moved + _LARGEST_SHARE * n_parts * largest
+    return left + right + moved + sample.largest_share * n_parts * largest
 
 
 def _position(
@@ -274,14 +297,10 @@ def _best_cut(sample: _Sample, leaf: _Leaf, used: set[int], room: float, n_parts
     axes that are rated best cross many cubes or leave most of the work on one side; a cut that adds more than
     ``room`` rows is not made.
     """
-    if np.count_nonzero(leaf.is_home) < 2:
+    if np.count_nonzero(~leaf.is_carried) < 2:
         return None
     share = (n_parts // 2) / n_parts
-    weights = (
-        sample.row_cost
-        + sample.candidate_cost * leaf.candidates.astype(np.float64)
-        + sample.decision_cost * leaf.decided
-    )
+    weights = sample.weights(leaf)
     best: tuple[float, _Cut] | None = None
 
     def try_cut(axis: int, position: float | None) -> bool:
@@ -298,23 +317,27 @@ def _best_cut(sample: _Sample, leaf: _Leaf, used: set[int], room: float, n_parts
         best = rated, cut
         return True
 
+    def balance() -> None:
+        """Shift the best cut: what balances the leaf's weights does not balance the work of both sides."""
+        aimed = share
+        for _ in range(_MOST_SHIFTS):
+            if best is None:
+                return
+            left, right = best[1].left.work, best[1].right.work
+            off = left / (left + right) - share
+            aimed -= off
+            if abs(off) <= _BALANCED * share or not 0.0 < aimed < 1.0:
+                return
+            if not try_cut(best[1].axis, _position(sample, leaf, weights, best[1].axis, aimed)):
+                return
+
     for axis, position in _best_axes(sample, leaf, weights, used, n_parts):
         try_cut(axis, position)
+    balance()
     if best is None or _is_poor(best[1], leaf):
-        try_cut(HASH_AXIS, _position(sample, leaf, weights, HASH_AXIS, share))
-    if best is None:
-        return None
-    # What balances the leaf's weights does not balance the work of both sides: cut off, rows lose candidates.
-    aimed = share
-    for _ in range(_MOST_SHIFTS):
-        left, right = best[1].left.work, best[1].right.work
-        off = left / (left + right) - share
-        aimed -= off
-        if abs(off) <= _BALANCED * share or not 0.0 < aimed < 1.0:
-            break
-        if not try_cut(best[1].axis, _position(sample, leaf, weights, best[1].axis, aimed)):
-            break
-    return best[1]
+        if try_cut(HASH_AXIS, _position(sample, leaf, weights, HASH_AXIS, share)):
+            balance()
+    return best[1] if best else None
 
 
 def _is_poor(cut: _Cut, leaf: _Leaf) -> bool:
@@ -333,7 +356,7 @@ def grow_tree(
     n_parts: int,
     *,
     norm: int,
-    decided: NDArray[np.float64],
+    decided: DecidedPairs,
     rows_per_row: float,
     row_cost: float,
     candidate_cost: float,
@@ -351,7 +374,7 @@ def grow_tree(
     eps : side of a cube in embedded coordinates.
     n_parts : leaves to aim at. There are fewer when no cut helps: a leaf that cannot be cut stays a leaf.
     norm : see :class:`epsjoin.kernels.projection.Projection`.
-    decided : (m,) float64, pairs of the sample that are decided, half of each at either row; not modified.
+    decided : pairs of the sample that pass the filter; not modified.
     rows_per_row : rows that each row of the sample stands for.
     row_cost, candidate_cost, decision_cost : cost of a row, of a candidate and of a decided pair of a join,
         in any one unit.
@@ -368,7 +391,8 @@ def grow_tree(
     -----
     O(m log m) per level of the tree and axis tried. A leaf is allotted parts, and its children share them as
     their work does; the leaf with the most work per part is cut first. What is uneven then is mended by
-    undoing the cut that divides the least work and cutting the largest leaf in its place.
+    undoing the cut that divides the least work and cutting the largest leaf in its place. A tree that stays
+    uneven is grown again with more weight on the largest part; of all, that whose largest part is smallest.
     """
     m = len(embedded)
     n_grid = choose_projection(embedded, round(m * rows_per_row), eps, norm).projection.n_grid
@@ -378,6 +402,7 @@ def grow_tree(
         embedded,
         *_all_turned_sides(embedded, basis, eps / 2.0),
         hashes,
+        decided,
         eps,
         simple_projection(embedded, norm, n_grid),
         row_cost * rows_per_row,
@@ -385,13 +410,20 @@ def grow_tree(
         decision_cost * squared,
         move_cost * rows_per_row,
         term_cost * rows_per_row * embedded.shape[1],
+        _LARGEST_SHARES[0],
     )
-    everything = np.arange(m, dtype=np.int64)
-    root = _make_leaf(sample, everything, np.zeros(m, np.bool_), np.ones(m, np.bool_), decided)
-    tree = _Tree(root)
-    _grow(sample, tree, n_parts, max_rows)
-    _exchange(sample, tree, n_parts, max_rows)
-    return tree.finished(sample, basis, rows_per_row)
+    all_pairs = np.arange(len(decided.left))
+    root = _make_leaf(sample, np.arange(m), np.zeros(m, np.bool_), all_pairs)
+    trees: list[_Tree] = []
+    for share in _LARGEST_SHARES:
+        trees.append(_Tree(root))
+        _grow(sample._replace(largest_share=share), trees[-1], n_parts, max_rows)
+        _exchange(sample._replace(largest_share=share), trees[-1], n_parts, max_rows)
+        works = trees[-1].works
+        if max(works) * len(works) <= _UNEVEN_TREE * sum(works):
+            break
+    best = min(trees, key=lambda tree: max(tree.works))
+    return best.finished(sample, basis, rows_per_row)
 
 
 def _directions(embedded: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -415,6 +447,11 @@ class _Tree:
         self.inner: dict[int, _Leaf] = {}
         self.n_nodes = 1
         self.rows = len(root.row)
+
+    @property
+    def works(self) -> list[float]:
+        """Work of each leaf."""
+        return [leaf.work for leaf in self.leaves.values()]
 
     @property
     def axes(self) -> set[int]:

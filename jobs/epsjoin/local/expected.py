@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsjoin.kernels.distances import EUCLIDEAN, Decision
+from epsjoin.kernels.growing import DecidedPairs
 from epsjoin.kernels.projection import Projection
 from epsjoin.kernels.window import count_pairs, window_rows
 from epsjoin.local.metric import Metric
@@ -84,33 +85,32 @@ def expected_pairs(
 
 def decided_pairs(
     points: NDArray[np.float64], embedded: NDArray[np.float64], eps: float, projection: Projection, seed: int
-) -> NDArray[np.float64]:
-    """Pairs of the sample that pass the filter of a window sweep, half of each at either of its rows.
-
-    When 4096 of the rows have very many, these stand for all rows.
+) -> DecidedPairs:
+    """Pairs of the sample that pass the filter of a window sweep, some for all where they are many.
 
     Parameters
     ----------
     points, embedded : (m, d) and (m, e) float64, the sample; not modified.
     eps : threshold in embedded coordinates.
     projection : of the sweep.
-    seed : of the 4096 rows.
-
-    Returns
-    -------
-    (m,) float64.
+    seed : of the 4096 rows that are looked at first, and of the 200,000 pairs that stand for more.
     """
     m = len(points)
-    few = np.sort(np.random.default_rng(seed).permutation(m)[:_FEW_ROWS])
+    random = np.random.default_rng(seed)
+    few = np.sort(random.permutation(m)[:_FEW_ROWS])
     everything = Decision(EUCLIDEAN, 0.0, math.inf)
+    left = right = few[:0]
+    weight = 1.0
     for looked in (few, np.arange(m)) if m > _FEW_ROWS else (few,):
-        decided = np.zeros(m)
-        found = 0
         nothing = np.zeros(len(looked), np.int64)
         rows = window_rows(points[looked], embedded[looked], looked, nothing, eps, projection)
-        for pairs in sweep_window(rows, everything, _BATCH_ROWS, {}):
-            found += len(pairs.left)
-            decided += np.bincount(pairs.left, minlength=m) + np.bincount(pairs.right, minlength=m)
-        if found >= _ENOUGH_PAIRS:
+        batches = list(sweep_window(rows, everything, _BATCH_ROWS, {}))
+        left = np.concatenate([few[:0], *(batch.left for batch in batches)])
+        right = np.concatenate([few[:0], *(batch.right for batch in batches)])
+        weight = (m / len(looked)) ** 2 if m else 1.0
+        if len(left) >= _ENOUGH_PAIRS:
             break
-    return decided * (0.5 * (m / len(looked)) ** 2) if m else decided
+    if len(left) > _ENOUGH_PAIRS:
+        some = random.choice(len(left), _ENOUGH_PAIRS, replace=False)
+        left, right, weight = left[some], right[some], weight * len(left) / _ENOUGH_PAIRS
+    return DecidedPairs(left, right, weight)
