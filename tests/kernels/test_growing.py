@@ -164,12 +164,16 @@ def test_grow_tree__gives_a_pair_to_the_part_that_decides_it(n_parts, n, dimensi
     assert decided.sum() == pairs.shape[1]
 
 
-def test_grow_tree__puts_more_weight_on_the_largest_part_where_the_tree_is_uneven(monkeypatch):
+def test_grow_tree__mends_what_is_uneven(monkeypatch):
     # cubes as large as the box in many dimensions, and few rows allowed
     points = np.random.default_rng(1).random((400, 16))
     decided = DecidedPairs(*np.triu_indices(400, 1), weight=1.0)
-    largest = {}
-    for shares in ((0.3,), growing._LARGEST_SHARES):
-        monkeypatch.setattr(growing, "_LARGEST_SHARES", shares)
-        largest[len(shares)] = grow(points, 0.8, 16, max_rows=1600, decided=decided).work.max()
-    assert largest[3] < largest[1]
+
+    def largest():
+        return grow(points, 0.8, 16, max_rows=1600, decided=decided).work.max()
+
+    with_all = largest()
+    monkeypatch.setattr(growing, "_LARGEST_SHARES", growing._LARGEST_SHARES[:1])
+    grown_once = largest()
+    monkeypatch.setattr(growing, "_exchange", lambda *_: None)
+    assert with_all < grown_once < largest()
