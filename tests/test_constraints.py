@@ -74,7 +74,7 @@ def test_constraint__of_a_required_column_asks_for_no_missing_value() -> None:
 
 
 def rule(where: str, severity: str = "error", must_be: float = 0) -> Rule:
-    return Rule("it_holds", f"SELECT COUNT(*) FROM ${{object}} WHERE {where}", must_be, severity)  # noqa: S608
+    return Rule("it_holds", f"SELECT COUNT(*) FROM ${{object}} WHERE {where}", must_be, severity)  # noqa: S608 - no text of others
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial import cKDTree
 
 from epsjoin.kernels.choice import choose_projection
-from epsjoin.local.expected import expected_pairs
+from epsjoin.local.expected import decided_pairs, expected_pairs
 from epsjoin.local.metric import get_metric
 
 
@@ -50,3 +50,15 @@ def test_expected_pairs__end_where_no_distance_has_more():
     assert expect(np.zeros((5, 2)), 10**9, 1.0) == pytest.approx(10**18 / 2, rel=1e-6)
     assert expect(np.zeros((1, 2)), 10**9, 1.0) == 0.0
     assert expect(np.array([[0.0, 0.0], [0.0, 90.0]]), 10**9, 1.0, "haversine") == 0.0
+
+
+@pytest.mark.parametrize("eps", [0.001, 0.02, 0.1, 0.3])
+def test_decided_pairs__stand_for_all_in_bounded_memory(eps):
+    points = np.random.default_rng(0).random((30_000, 2))
+    projection = choose_projection(points, len(points), eps, get_metric("euclidean").norm).projection
+    found = decided_pairs(points, points, eps, projection, 0)
+    near = cKDTree(points)
+    pairs = (near.count_neighbors(near, eps) - len(points)) / 2
+    assert len(found.left) == len(found.right) <= 200_000
+    assert found.weight * len(found.left) == pytest.approx(pairs, rel=0.15)
+    assert eps > 0.001 or found.weight == 1.0

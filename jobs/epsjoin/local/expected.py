@@ -15,6 +15,7 @@ from epsjoin.local.metric import Metric
 from epsjoin.local.sweeping import sweep_window
 
 _FEW_ROWS, _ENOUGH_PAIRS = 4096, 200_000  # of a sample: more pairs would only make the plan slower
+_MOST_PAIRS = 10 * _ENOUGH_PAIRS  # of a sample, for the rows that are looked at: memory
 _LEAST_PAIRS = 100  # of a sample: below, their number says little
 _FAR = 10  # so many times them at a second distance
 _STEP, _MOST_STEPS = 2.0**0.5, 128  # of a distance
@@ -93,23 +94,28 @@ def decided_pairs(
     points, embedded : (m, d) and (m, e) float64, the sample; not modified.
     eps : threshold in embedded coordinates.
     projection : of the sweep.
-    seed : of the 4096 rows that are looked at first, and of the 200,000 pairs that stand for more.
+    seed : of the 4096 rows that are looked at first, of more rows where these have few pairs (so many that
+        some two million pairs may come), and of the 200,000 pairs that stand for more.
     """
     m = len(points)
     random = np.random.default_rng(seed)
-    few = np.sort(random.permutation(m)[:_FEW_ROWS])
+    shuffled = random.permutation(m)
+    few = np.sort(shuffled[:_FEW_ROWS])
     everything = Decision(EUCLIDEAN, 0.0, math.inf)
     left = right = few[:0]
     weight = 1.0
-    for looked in (few, np.arange(m)) if m > _FEW_ROWS else (few,):
+    looked = few
+    while True:
         nothing = np.zeros(len(looked), np.int64)
         rows = window_rows(points[looked], embedded[looked], looked, nothing, eps, projection)
         batches = list(sweep_window(rows, everything, _BATCH_ROWS, {}))
         left = np.concatenate([few[:0], *(batch.left for batch in batches)])
         right = np.concatenate([few[:0], *(batch.right for batch in batches)])
         weight = (m / len(looked)) ** 2 if m else 1.0
-        if len(left) >= _ENOUGH_PAIRS:
+        if len(looked) > len(few) or len(looked) == m or len(left) >= _ENOUGH_PAIRS:
             break
+        times = math.isqrt(_MOST_PAIRS // max(1, len(left)))  # 3 at least
+        looked = np.sort(shuffled[: times * len(few)])
     if len(left) > _ENOUGH_PAIRS:
         some = random.choice(len(left), _ENOUGH_PAIRS, replace=False)
         left, right, weight = left[some], right[some], weight * len(left) / _ENOUGH_PAIRS

@@ -137,8 +137,8 @@ def draw(found: Sequence[Found], title: str, unit: str) -> Figure:
             are_counts = all(isinstance(value, int) for value in values)
             ax.yaxis.set_major_locator(MaxNLocator(3, integer=are_counts))
             ax.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}" if are_counts else "{x:g}"))
-            months = AutoDateLocator(maxticks=10)  # type: ignore[no-untyped-call]
+            months = AutoDateLocator(maxticks=10)  # type: ignore[no-untyped-call]  # Matplotlib's
             ax.xaxis.set_major_locator(months)
-            ax.xaxis.set_major_formatter(ConciseDateFormatter(months))  # type: ignore[no-untyped-call]
+            ax.xaxis.set_major_formatter(ConciseDateFormatter(months))  # type: ignore[no-untyped-call]  # as above
             ax.tick_params(labelbottom=number == len(panels) - 1, labelcolor=FAINT)
     return fig

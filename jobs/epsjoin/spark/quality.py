@@ -188,7 +188,8 @@ def rules_of(contract: TableContract) -> list[Rule]:
         return list(contract.rules)
     names = ", ".join(f"`{name}`" for name in key)
     alike = f"SELECT COUNT(*) OVER (PARTITION BY {names}) AS n FROM ${{object}}"  # noqa: S608 - names of a contract
-    twice = f"SELECT COUNT(*) FROM ({alike}) WHERE n > 1"  # noqa: S608 - a sort: GROUP BY holds every key in memory
+    # a window sorts the rows; GROUP BY would hold every key in memory
+    twice = f"SELECT COUNT(*) FROM ({alike}) WHERE n > 1"  # noqa: S608 - as above
     once = Rule(f"rows differ in {', '.join(key)}", twice, 0.0, "error")
     return [once, *contract.rules]
 
