@@ -150,7 +150,7 @@ RUN_PARAMS = {
         "Memory of a worker, MB",
         "Memory of a Python worker, in MB of 2**20 bytes: parts are cut so small that one fits.",
         "integer",
-        minimum=512,
+        minimum=768,
         maximum=2**24,
     ),
     "max_pairs": _field(

@@ -140,6 +140,16 @@ def test_is_for_delta__unless_deltalake_cannot_name_the_column(name: str, fits: 
     assert found[0].first_breach({name: pa.array([0, -1])}.__getitem__) == 1
 
 
+def test_values__with_a_backslash_are_as_they_stand() -> None:
+    allowed = ("C:\\", "a\\n", "it's")
+    (found,) = constraints_of(contract(Column("c", "string", values=allowed)))
+    assert found.first_breach(lambda _: pa.array([*allowed, None])) is None
+    for other in ("C:", "a\n", "an", "C:\\\\"):
+        assert found.first_breach(lambda _, other=other: pa.array([other])) == 0  # type: ignore[misc]  # bound now
+    assert not found.is_for_delta, "to deltalake a backslash begins nothing"
+    assert "'C:\\\\'" in found.check
+
+
 def test_name__is_another_for_another_condition() -> None:
     """A changed rule must replace the one in the log, which deltalake has put in words of its own."""
     one, other = (Constraint("it_holds", condition, frozenset()) for condition in ("a < b", "a <= b"))

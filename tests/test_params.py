@@ -41,6 +41,8 @@ def test_from_json__a_way_to_choose_eps_beats_the_data_sets_own_eps(way: str) ->
         ('{"k_distance_quantile": 1}', "k_distance_quantile must be a number above 0 and below 1"),
         ('{"min_pts": 0}', "min_pts must be a whole number from 1"),
         ('{"min_pts": 2.0}', "min_pts must be a whole number from 1"),
+        ('{"eps": 1' + "0" * 400 + "}", "eps must be a number above 0"),
+        ('{"worker_memory_mb": 767}', "worker_memory_mb must be a whole number from 768"),
         ('{"seed": true}', "seed must be a whole number from 0"),
         ('{"replication_budget": 0.5}', "replication_budget must be a number of rows per point, at least 1"),
         ('{"k": -1}', "k must be a whole number from 0"),

@@ -354,6 +354,38 @@ def test_reading__refuses_a_file_that_becomes_too_long(monkeypatch: pytest.Monke
         read(bomb, name="bomb.csv.gz")
 
 
+def test_reading__takes_a_header_name_that_ends_with_its_line() -> None:
+    (record,) = read('id,"x\n"\n1,0.5\n')
+    assert record.values == (1, 0.5)
+
+
+@pytest.mark.parametrize("number", [2**53 + 1, -(2**53) - 1])
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_reading__refuses_a_coordinate_that_no_float64_holds(number: int, kind: str) -> None:
+    source = replace(SOURCE, columns=(SOURCE.columns[0], Column("x", "integer")), format=kind)
+    rows = [(number, number - 1 if number > 0 else number + 1)]
+    text = {
+        "csv": "id,x\n"
+        + "".join(f"{key},{x}\n" for row in rows for key, x in ((number, row[0]), (2, row[1]))),
+        "json": "".join(f'{{"id": {number}, "x": {x}}}\n' for row in rows for x in row),
+    }[kind]
+    bad, good = read(text, source)
+    assert bad.reason == f"x: too large for a float64 to hold exactly: '{number}'"
+    assert good.values is not None, "a key may be any integer"
+
+
+def test_reading__refuses_a_parquet_file_of_a_kind_that_cannot_be_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise pa.ArrowNotImplementedError("lzo")
+
+    data = stored(pa.table({"id": [1], "x": [0.0], "v": ["a"]}))
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", fail)
+    with pytest.raises(DataRefusedError, match=r"^a.parquet: broken after 0 rows: lzo"):
+        read(data, PARQUET, "a.parquet")
+
+
 def stored(table: pa.Table, **how: Any) -> bytes:
     file = io.BytesIO()
     pq.write_table(table, file, **how)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from epsjoin import sampling
+from epsjoin import records, sampling
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.sampling import sample_files
 
@@ -100,6 +100,28 @@ def test_sample__refuses_a_parquet_file_without_the_column(tmp_path: Path) -> No
     pq.write_table(pa.table({"x": [1.0]}), tmp_path / "a.parquet")
     with pytest.raises(DataRefusedError, match=r"a.parquet: lacks the column z"):
         sample_files([tmp_path / "a.parquet"], ["x", "z"], 10)
+
+
+def test_sample__refuses_what_becomes_much_longer_than_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = write(tmp_path / "bomb.csv.gz", gzip.compress(b"x\n" + b"1\n" * 200_000))
+    rows = tmp_path / "bomb.parquet"
+    pq.write_table(pa.table({"x": np.zeros(1 << 17), "y": np.arange(1 << 17)}), rows)
+    assert [sample_files([file], ["x"], 10).n_rows for file in (text, rows)] == [200_000, 1 << 17]
+    monkeypatch.setattr(records, "FREE_EXPANSION", 1 << 16)
+    monkeypatch.setattr(records, "MAX_EXPANSION", 1)
+    with pytest.raises(DataRefusedError, match=r"bomb.csv.gz: [\d,]+ bytes became [\d,]+, over 1 times"):
+        sample_files([text], ["x"], 10)
+    with pytest.raises(DataRefusedError, match=r"bomb.parquet: [\d,]+ bytes become 1,048,576 or more"):
+        sample_files([rows], ["x"], 10)
+
+
+def test_sample__refuses_an_endless_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "MAX_LINE", 1 << 16)
+    file = write(tmp_path / "line.csv", "x\n" + "1" * (1 << 17))
+    with pytest.raises(DataRefusedError, match=r"line.csv: a line is longer than 65,536 bytes"):
+        sample_files([file], ["x"], 10)
 
 
 def test_sample__says_that_a_file_is_not_there(tmp_path: Path) -> None:

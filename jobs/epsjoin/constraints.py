@@ -83,7 +83,8 @@ class Constraint:
     @property
     def is_for_delta(self) -> bool:
         """Whether it can stand in a Delta log."""
-        return not any(_NOT_IN_DELTA.fullmatch(name) for name in self.columns)
+        has_backslash = "\\" in self.broken  # to Spark it begins an escape, to deltalake it is itself
+        return not has_backslash and not any(_NOT_IN_DELTA.fullmatch(name) for name in self.columns)
 
     def first_breach(self, column: Callable[[str], Values]) -> int | None:
         """The first row that breaks it; ``column`` gives the values of a column by its name."""
@@ -149,8 +150,12 @@ def _of_column(column: Column) -> Iterator[tuple[str, str]]:
     if broken:
         yield range_words(column), " OR ".join(broken)
     if column.values:
-        texts = ", ".join("'" + value.replace("'", "''") + "'" for value in column.values)
+        texts = ", ".join(_text(value) for value in column.values)
         yield value_words(column), f"`{column.name}` NOT IN ({texts})"
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def _number(value: float) -> str:
@@ -213,7 +218,7 @@ def _operand(tree: exp.Expr) -> str:
         case exp.Neg(this=exp.Literal(is_number=True) as number):
             return f"-{number.name}"
         case exp.Literal(is_string=True):
-            return "'" + tree.name.replace("'", "''") + "'"
+            return _text(tree.name)
         case exp.Literal():
             return tree.name
     return _name(tree)

@@ -20,7 +20,7 @@ import yaml
 from epsjoin import published
 from epsjoin.contract import NAME, RESERVED, load_source
 from epsjoin.errors import ArgumentError, DataRefusedError
-from epsjoin.records import FREE_EXPANSION, MAX_EXPANSION, parquet_bytes
+from epsjoin.records import check_expansion, parquet_bytes
 
 PROJECT = Path(__file__).resolve().parents[2]
 LOOKED_AT = 100_000
@@ -169,8 +169,7 @@ def _read(file: Path) -> tuple[pa.Table, str]:
             with pq.ParquetFile(file) as parquet:
                 schema = parquet.schema_arrow
                 decoded = parquet_bytes(parquet.metadata, schema, schema.names)
-                if decoded > FREE_EXPANSION + MAX_EXPANSION * file.stat().st_size:
-                    raise DataRefusedError(f"{file}: becomes {decoded:,} bytes or more; take a smaller file")
+                check_expansion(str(file), file.stat().st_size, decoded)
                 batch = next(parquet.iter_batches(LOOKED_AT), None)
                 rows = pa.Table.from_batches([] if batch is None else [batch], parquet.schema_arrow)
         elif format_ == "csv":

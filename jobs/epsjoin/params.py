@@ -28,13 +28,13 @@ class RunParams:
     min_pts : points within eps, the point itself included, that make a point core.
     lof_k : neighbours that the local outlier factor looks at; ``None``: ``min_pts - 1``, at least 1.
     cuts : ``planned`` (a tree of cuts fitted to a sample) or ``regular`` (the papers' halving, GESS).
-    n_parts : parts to cut the join into; ``None``: chosen from the number of rows and cores.
+    n_parts : parts to cut the join into; ``None``: chosen from the number of points and a worker's memory.
     k : regular cuts: a cube that crosses more than k cuts of a level is not split; 0 is MSJ. ``None``:
         chosen on a sample.
     msl : regular cuts: the deepest level at which a cube may be split, 0 the first; ``None``: chosen.
     replication_budget : rows per point that replication must not exceed.
     worker_memory_mb : memory of a Python worker, in MB of 2**20 bytes: parts are cut so small that one fits,
-        itself, its rows and a batch of pairs.
+        itself, its rows and a batch of pairs. Its least value is what other steps may hold.
     max_pairs : the join is refused when more pairs are expected, or when more appear.
     sample_rows : points that a plan and a fit look at.
     seed : of every random choice.
@@ -81,7 +81,7 @@ class RunParams:
             ("n_parts", 1, 2**20),
             ("k", 0, 2**15),
             ("msl", 0, 62),
-            ("worker_memory_mb", 512, 2**24),
+            ("worker_memory_mb", 768, 2**24),
             ("max_pairs", 1, 2**62),
             ("sample_rows", 100, 10**7),
             ("seed", 0, 2**63),
@@ -135,4 +135,9 @@ class RunParams:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer that no float comes near
+        return False

@@ -47,6 +47,8 @@ VALUE = r"(?s): ['\"].*"
 
 BUFFER = 1 << 20
 INT64 = range(-(2**63), 2**63)
+EXACT = range(-(2**53), 2**53 + 1)
+"""Whole numbers that a float64 holds as they are; of larger ones two different ones may become equal."""
 _INTEGER = re.compile(r"[+-]?[0-9]{1,100}")  # int() refuses thousands of digits with a sentence of its own
 _NOT_PYTHON = (ValueError, OverflowError, KeyError)
 """What pyarrow raises for a value that Python has no object for; KeyError: an unknown time zone."""
@@ -123,18 +125,10 @@ class Reading:
             what = "a header but no record" if self.found_columns else "nothing in it"
             raise DataRefusedError(f"{self.name}: the file has {what}")
 
-    def _decompressed(self) -> IO[bytes]:
-        # neither a raw stream nor GzipFile is quick at giving lines; a BufferedReader over it is
-        stored = _Counted(self._stream)
-        stream: Any = io.BufferedReader(stored, BUFFER)
-        if self.name.endswith(".gz"):
-            stream = gzip.GzipFile(fileobj=stream)
-        bounded = _Bounded(stream, self.name, stored if self.name.endswith(".gz") else None)
-        return cast("IO[bytes]", io.BufferedReader(bounded, BUFFER))
-
     def _csv(self) -> Iterator[Record]:
         # utf-8-sig drops a byte-order mark; surrogateescape keeps bad bytes, so a bad row costs one row
-        text = io.TextIOWrapper(self._decompressed(), "utf-8-sig", errors="surrogateescape", newline="")
+        lines_ = open_lines(self._stream, self.name)
+        text = io.TextIOWrapper(lines_, "utf-8-sig", errors="surrogateescape", newline="")
         csv.field_size_limit(MAX_FIELD)
         taken: list[str] = []
 
@@ -184,7 +178,7 @@ class Reading:
                     continue  # a blank line is no record
                 yield Record(begin, _printable(raw), None, problem)
                 continue
-            values, reason = _convert(self.source.columns, [fields[place] for place in places], _from_text)
+            values, reason = _convert(self.source, [fields[place] for place in places], _from_text)
             yield Record(begin, _printable(raw), values, reason)
 
     def _csv_header(self, reader: Iterator[list[str]]) -> list[str] | None:
@@ -197,7 +191,7 @@ class Reading:
             return None
         self._find(_printable(name) for name in header)
         self._require(self._wanted())
-        return header
+        return self.found_columns
 
     def _find(self, names: Iterable[str]) -> None:
         """Keep further names of columns."""
@@ -223,7 +217,7 @@ class Reading:
 
     def _json(self) -> Iterator[Record]:
         seen: set[str] = set()
-        for number, line in enumerate(self._decompressed(), 1):
+        for number, line in enumerate(open_lines(self._stream, self.name), 1):
             if not line.strip():
                 continue
             encoding = "utf-8-sig" if number == 1 else "utf-8"
@@ -235,7 +229,7 @@ class Reading:
             if new := [name for name in body if name not in seen]:
                 self._find(name.encode("utf-8", "backslashreplace").decode() for name in new)
                 seen.update(new)
-            values, reason = _convert(self.source.columns, [body.get(c) for c in self._wanted()], _from_value)
+            values, reason = _convert(self.source, [body.get(c) for c in self._wanted()], _from_value)
             yield Record(number, raw, values, reason)
         if seen:  # a record may leave out what is not required, and so may all of them
             self._require([column.name for column in self.source.columns if column.required])
@@ -245,15 +239,13 @@ class Reading:
             size = self._stream.seek(0, io.SEEK_END)
             file = pq.ParquetFile(self._stream)
             schema, footer = file.schema_arrow, file.metadata
-        except (pa.ArrowInvalid, OSError, UnicodeDecodeError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise DataRefusedError(f"{self.name}: not a Parquet file: {error}") from error
         self._find(schema.names)
         wanted = self._wanted()
         self._require(wanted)
-        limit = FREE_EXPANSION + MAX_EXPANSION * size
         decoded = parquet_bytes(footer, schema, wanted)
-        if decoded > limit:
-            raise self._bomb(size, decoded)
+        check_expansion(self.name, size, decoded)
         # a text that is stored once may stand in every row: it is decoded when its rows' lengths are known
         texts = [name for name in wanted if _is_text(schema.field(name).type)]
         row = 0
@@ -262,8 +254,7 @@ class Reading:
             for batch in file.iter_batches(10_000, columns=wanted):
                 lengths = _text_lengths(batch)
                 decoded += int(lengths.sum())
-                if decoded > limit:
-                    raise self._bomb(size, decoded)
+                check_expansion(self.name, size, decoded)
                 for part in self._short(batch, lengths, row):
                     for body, problem in _parquet_rows(part.select(wanted)):
                         row += 1
@@ -271,16 +262,10 @@ class Reading:
                         if problem is not None:
                             yield Record(row, raw, None, problem)
                             continue
-                        values, reason = _convert(self.source.columns, list(body.values()), _from_value)
+                        values, reason = _convert(self.source, list(body.values()), _from_value)
                         yield Record(row, raw, values, reason)
-        except (pa.ArrowInvalid, OSError) as error:
+        except (pa.ArrowException, OSError) as error:
             raise DataRefusedError(f"{self.name}: broken after {row} rows: {error}") from error
-
-    def _bomb(self, size: int, decoded: int) -> DataRefusedError:
-        return DataRefusedError(
-            f"{self.name}: {size:,} bytes become {decoded:,} or more, over {MAX_EXPANSION} times as many; "
-            "if it is what it should be, give it in smaller files"
-        )
 
     def _short(self, batch: pa.RecordBatch, lengths: NDArray[np.int64], row: int) -> Iterator[pa.RecordBatch]:
         """The batch cut into pieces whose texts are short enough to be held, decoded."""
@@ -295,6 +280,43 @@ class Reading:
             end = int(np.searchsorted(total, before + MAX_LINE, "right"))
             yield _decoded(batch.slice(begin, end - begin))
             begin = end
+
+
+def open_lines(stream: IO[bytes], name: str) -> IO[bytes]:
+    """The bytes of a file of lines, decompressed if its name ends in .gz, their bounds watched.
+
+    Parameters
+    ----------
+    stream : what is stored; read forward only.
+    name : of the file.
+
+    Raises
+    ------
+    DataRefusedError
+        While it is read: ``MAX_LINE`` or ``MAX_EXPANSION`` is exceeded.
+    """
+    # neither a raw stream nor GzipFile is quick at giving lines; a BufferedReader over it is
+    stored = _Counted(stream)
+    opened: Any = io.BufferedReader(stored, BUFFER)
+    if name.endswith(".gz"):
+        opened = gzip.GzipFile(fileobj=opened)
+    bounded = _Bounded(opened, name, stored if name.endswith(".gz") else None)
+    return cast("IO[bytes]", io.BufferedReader(bounded, BUFFER))
+
+
+def check_expansion(name: str, size: int, decoded: int) -> None:
+    """Refuse a Parquet file of ``size`` bytes that become ``decoded`` bytes.
+
+    Raises
+    ------
+    DataRefusedError
+        ``MAX_EXPANSION`` is exceeded.
+    """
+    if decoded > FREE_EXPANSION + MAX_EXPANSION * size:
+        raise DataRefusedError(
+            f"{name}: {size:,} bytes become {decoded:,} or more, over {MAX_EXPANSION} times as many; "
+            "if it is what it should be, give it in smaller files"
+        )
 
 
 class _Counted(io.RawIOBase):
@@ -476,10 +498,10 @@ def _printable(raw: str) -> str:
 
 
 def _convert(
-    columns: Sequence[Column], fields: Sequence[Any], convert: Callable[[Column, Any], Any]
+    source: SourceContract, fields: Sequence[Any], convert: Callable[[Column, Any], Any]
 ) -> tuple[tuple[Any, ...] | None, str | None]:
     values: list[Any] = []
-    for column, given in zip(columns, fields, strict=True):
+    for column, given in zip(source.columns, fields, strict=True):
         if given is None or given == "":
             if column.required:
                 return None, refusal(f"{column.name}: missing")
@@ -491,6 +513,8 @@ def _convert(
             return None, refusal(f"{column.name}: {_kind_of_error(error)}", given)
         if column.type == "number" and not math.isfinite(value):
             return None, refusal(f"{column.name}: not finite", given)
+        if column.type == "integer" and column.name in source.coordinates and value not in EXACT:
+            return None, refusal(f"{column.name}: too large for a float64 to hold exactly", given)
         if column.minimum is not None and value < column.minimum:
             return None, refusal(f"{column.name}: below {_limit(column.minimum)}", given)
         if column.maximum is not None and value > column.maximum:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from epsjoin.errors import ArgumentError, DataRefusedError
+from epsjoin.records import check_expansion, open_lines, parquet_bytes
 
 BATCH_ROWS = 1 << 16
 _CSV, _PARQUET = (".csv", ".csv.gz"), (".parquet",)
@@ -50,7 +52,8 @@ def sample_files(files: Sequence[Path], columns: Sequence[str], n_sample: int, s
     ArgumentError
         A file that is not there, or whose name ends otherwise.
     DataRefusedError
-        A file that cannot be read to its end, or lacks a column.
+        A file that cannot be read to its end, lacks a column, has an endless line, or becomes much longer
+        than it is (``epsjoin.records``).
 
     Notes
     -----
@@ -96,7 +99,7 @@ def _batches(files: Sequence[Path], columns: Sequence[str]) -> Iterator[tuple[ND
             raise ArgumentError(f"{file}: a name must end in {', '.join((*_CSV, *_PARQUET))}")
         try:
             yield from read(file, list(columns))
-        except (pa.ArrowException, OSError, EOFError) as error:
+        except (pa.ArrowException, OSError, EOFError, zlib.error) as error:
             raise DataRefusedError(f"{file}: {str(error).splitlines()[0]}") from error
 
 
@@ -108,9 +111,9 @@ def _csv(file: Path, columns: list[str]) -> Iterator[tuple[NDArray[np.float64], 
         n_broken += 1
         return "skip"
 
-    with pa.input_stream(str(file)) as stream:  # decompresses by the name
+    with file.open("rb") as stored:
         reader = pacsv.open_csv(
-            stream,
+            pa.PythonFile(open_lines(stored, str(file)), "r"),
             parse_options=pacsv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip),
             # as bytes: one word that is no number must cost a row, not the file
             convert_options=pacsv.ConvertOptions(
@@ -138,6 +141,8 @@ def _parquet(file: Path, columns: list[str]) -> Iterator[tuple[NDArray[np.float6
             kind = parquet.schema_arrow.field(name).type
             if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
                 raise DataRefusedError(f"{file}: {name} is {kind}, not a number")
+        decoded = parquet_bytes(parquet.metadata, parquet.schema_arrow, columns)
+        check_expansion(str(file), file.stat().st_size, decoded)
         for batch in parquet.iter_batches(BATCH_ROWS, columns=columns):
             yield _finite([batch.column(name).cast(pa.float64(), safe=False) for name in columns])
 

@@ -121,6 +121,35 @@ def test_settle__finds_two_keys_with_one_id(make_job: JobMaker) -> None:
     assert report.refused == [f"two keys have the same id {id_}: [['hot'], ['cold']]; use another key"]
 
 
+def test_writer__holds_no_more_than_a_file_of_points_and_a_batch_of_refused_rows(
+    make_job: JobMaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = make_job([key(), coordinate("x")])
+    monkeypatch.setattr(ingest_step, "FILE_BYTES", 250)
+    monkeypatch.setattr(ingest_step, "BATCH_CHARACTERS", 25)
+    schema = ingest_step._staged_schema(job.lake)
+    row = {"_what": 0, "_file": 0, "_source": "s"}
+    staged = []
+    for i in range(40):
+        place = {"_slot": i, "_line": i, "_raw": f"{i:010}"}
+        is_bad = i % 4 == 0
+        staged.append(
+            {
+                **row,
+                **place,
+                **({"_reason": "x: missing"} if is_bad else {"_id": i, "_digest": b"", "x": 0.5}),
+            }
+        )
+    batches = [pa.RecordBatch.from_pylist(staged[i : i + 4], schema) for i in range(0, 40, 4)]
+    into = [tables.target(job.lake, name, RUN) for name in ("points", "quarantine")]
+    (said,) = ingest_step._writer(job.lake.source, *into)(iter(batches))
+    report = TaskReport.from_json(said["report"][0].as_py())
+    for table, n_rows, least in (("points", 30, 3), ("quarantine", 10, 3)):
+        sizes = [file.rows for file in report.files if file.table == table]
+        assert sum(sizes) == n_rows
+        assert len(sizes) >= least
+
+
 def test_ingest__a_source_without_key_keeps_equal_records_apart(make_job: JobMaker, tmp_path: Path) -> None:
     job = make_job([coordinate("x")])
     (tmp_path / "snapshot.csv").write_text("x\n1\n1\n2\n1\n")

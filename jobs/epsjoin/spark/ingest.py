@@ -24,6 +24,8 @@ from epsjoin.spark.snapshot import find_snapshot
 BATCH_ROWS = 50_000
 BATCH_CHARACTERS = 64 << 20
 """Records are handed on when so many are held, or when they are so long together."""
+FILE_ROWS, FILE_BYTES = 1_000_000, 256 << 20
+"""A file of points is written when so much is held."""
 RECORD, FILE = 0, 1
 """What a staged row is: a record of a file, and what is to be said of the file itself."""
 
@@ -228,6 +230,7 @@ def _writer(source: SourceContract, points: tables.Target, quarantine: tables.Ta
         report = tasks.TaskReport()
         kept: list[pa.Table] = []
         refused: list[dict[str, Any]] = []
+        of_quarantine = pa.schema([column for column in quarantine.schema if column.name != "run"])
         tally: dict[str, Counter[str]] = defaultdict(Counter)
         kinds: Counter[str] = Counter()
         for rows in _whole_groups(batches):
@@ -241,12 +244,16 @@ def _writer(source: SourceContract, points: tables.Target, quarantine: tables.Ta
                     continue
                 tally[row["source"]]["quarantined"] += 1
                 kinds[kind_of(row["reason"])] += 1
-            if sum(map(len, kept)) >= 1_000_000:
+            if sum(map(len, kept)) >= FILE_ROWS or sum(each.nbytes for each in kept) >= FILE_BYTES:
                 report.files += [file for file in [points.write(kept)] if file]
                 kept = []
+            if len(refused) >= BATCH_ROWS or sum(len(row["raw"]) for row in refused) >= BATCH_CHARACTERS:
+                report.files += [
+                    f for f in [quarantine.write([pa.Table.from_pylist(refused, of_quarantine)])] if f
+                ]
+                refused = []
         report.files += [file for file in [points.write(kept)] if file]
-        inner = pa.schema([column for column in quarantine.schema if column.name != "run"])
-        report.files += [f for f in [quarantine.write([pa.Table.from_pylist(refused, inner)])] if f]
+        report.files += [f for f in [quarantine.write([pa.Table.from_pylist(refused, of_quarantine)])] if f]
         report.facts += [{"source": name, **counts} for name, counts in tally.items()]
         report.facts += [{"kind": kind, "rows": count} for kind, count in kinds.items()]
         yield report.to_batch()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from pyspark.sql import types as T
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.local.join import scale_points
 from epsjoin.local.metric import Metric
+from epsjoin.records import EXACT
 from epsjoin.spark import tables
 from epsjoin.spark.arrow import to_matrix
 from epsjoin.spark.rows import FrameRows
@@ -49,7 +51,8 @@ class Reading:
         Raises
         ------
         DataRefusedError
-            A null, a value that is NaN or infinite, a point of another number of dimensions.
+            A null, a value that is NaN or infinite, a whole number that no float64 holds exactly, a point of
+            another number of dimensions.
         """
         if batch.column(0).null_count:
             raise DataRefusedError("a point's id is null; give every row an id, or leave such rows out")
@@ -72,8 +75,8 @@ class Points:
 
     Parameters
     ----------
-    frame : the columns ``id`` (long), then the coordinates: one column of binary or of arrays of doubles, or
-        one column of doubles per dimension.
+    frame : the columns ``id`` (long), then the coordinates: one column of binary or of arrays of numbers, or
+        one column of numbers per dimension; numbers are doubles, or longs.
     reading : how a task reads them.
     n : rows.
     """
@@ -151,7 +154,7 @@ def points_of(frame: DataFrame, columns: str | Sequence[str], id_: str) -> Point
                     f"the column {name!r} must hold numbers, not {types[name].simpleString()}; one column "
                     "may hold whole points, as arrays, vectors or binary"
                 )
-        coordinates = [F.col(name).cast("double").alias(f"x{i}") for i, name in enumerate(names)]
+        coordinates = [_numbers(name, types[name]).alias(f"x{i}") for i, name in enumerate(names)]
         rows = frame.select(F.col(id_).cast("long").alias("id"), *coordinates)
         return Points(rows, Reading(tuple(names), len(names)), rows.count())
     rows = frame.select(F.col(id_).cast("long").alias("id"), whole.alias("point"))
@@ -230,12 +233,17 @@ def _type_of(frame: DataFrame, name: str) -> T.DataType:
         raise ArgumentError(f"the frame has no column {name!r}; it has {known}") from error
 
 
+def _numbers(name: str, kind: T.DataType) -> Column:
+    """The column as doubles, longs as they are: a task looks whether a double holds them."""
+    return F.col(name) if isinstance(kind, T.LongType) else F.col(name).cast("double")
+
+
 def _whole_point(column: Column, kind: T.DataType) -> Column | None:
-    """A column that holds a whole point, as binary or as an array of doubles; None: it holds a number."""
+    """A column that holds a whole point, as binary or as an array of numbers; None: it holds a number."""
     if isinstance(kind, T.BinaryType):
         return column
     if isinstance(kind, T.ArrayType) and isinstance(kind.elementType, T.NumericType):
-        return column.cast("array<double>")
+        return column if isinstance(kind.elementType, T.LongType) else column.cast("array<double>")
     if isinstance(kind, T.UserDefinedType) and type(kind).__name__ == "VectorUDT":
         return vector_to_array(column)
     return None
@@ -248,8 +256,8 @@ def _fill(
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
         raise DataRefusedError(f"the column {name!r} is null where the id is {ids[row]}")
-    if pa.types.is_floating(column.type):
-        points[:, place] = column.to_numpy()
+    if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
+        points[:, place] = _as_doubles(column.to_numpy(), name, ids)
         return
     d = points.shape[1]
     if pa.types.is_binary(column.type):
@@ -268,7 +276,20 @@ def _fill(
     if values.null_count:
         row = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0]) // d
         raise DataRefusedError(f"a coordinate in {name!r} is null where the id is {ids[row]}")
-    points[:] = values.to_numpy().reshape(-1, d)
+    points[:] = _as_doubles(values.to_numpy(), name, ids).reshape(-1, d)
+
+
+def _as_doubles(values: NDArray[Any], name: str, ids: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Numbers of rows, one or more each; whole ones must be the same as doubles."""
+    if values.dtype == np.int64:
+        odd = np.flatnonzero((values < EXACT[0]) | (values > EXACT[-1]))
+        if len(odd):
+            row = odd[0] // (len(values) // len(ids))
+            raise DataRefusedError(
+                f"{name!r} is {values[odd[0]]} where the id is {ids[row]}; no float64 holds that exactly, "
+                "and joins compute in float64"
+            )
+    return values.astype(np.float64, copy=False)
 
 
 def _refuse_odd(points: NDArray[np.float64], ids: NDArray[np.int64], names: Sequence[str]) -> None:
