@@ -9,6 +9,7 @@ import importlib
 import shutil
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "scaling.md"
 SET = "cad16L"
 PARTS = 64
 FLOORS = ("cluster", "lineage", "merge_join", "outliers", "points", "replicate", "rows", "tables")
+LAYOUTS = ((8, 64), (64, 256), (256, 256))
+"""Tasks and parts."""
 ROUNDS = {"most_on_driver": 0, "most_shared_cores": 0, "most_in_one_task": 100_000}
 PLANS = ((10**8, 140, 20_000, 1024), (10**9, 650, 65_000, 8192))
 """Points, parts asked for, rows of the sample, worker_memory_mb."""
@@ -53,11 +56,17 @@ def ways(file: str, eps: float) -> dict[str, list[Taken]]:
         pairs = steps["rows"].StoredRows.of(job, "pairs", steps["merge_join"].PAIRS, join.stamp)
         points = steps["points"].stored_points(job.spark, job.lake, job.run)
 
+        def written(table: str, rows: Any, forget: Callable[[], None]) -> dict[str, float]:
+            files, counters = steps["rows"].write_files(
+                steps["tables"].target(job.lake, table, job.run, join.stamp), rows
+            )
+            steps["tables"].commit(job.lake, table, job.run, files, join.stamp)
+            forget()
+            return dict(counters)
+
         def clusters(**limits: int) -> dict[str, float]:
             made = steps["cluster"].cluster_pairs(points.ids(), points.n, pairs, job.params.min_pts, **limits)
-            written = steps["rows"].write_rows(job.lake, "clusters", job.run, made.clusters, join.stamp)
-            made.forget()
-            return dict(written)
+            return written("clusters", made.clusters, made.forget)
 
         def outliers(most_on_driver: int) -> dict[str, float]:
             labels = steps["rows"].StoredRows.of(job, "clusters", steps["cluster"].CLUSTERS, join.stamp)
@@ -65,9 +74,7 @@ def ways(file: str, eps: float) -> dict[str, list[Taken]]:
             names = [f"x{j}" for j in range(points.reading.dimensions)]
             k = job.params.n_neighbours
             made = steps["outliers"].rank_points(points, sample, labels, pairs, eps, k, names, most_on_driver)
-            written = steps["rows"].write_rows(job.lake, "outliers", job.run, made.rows, join.stamp)
-            made.forget()
-            return dict(written)
+            return written("outliers", made.rows, made.forget)
 
         for _ in range(2):
             take("cluster, by the driver", clusters)
@@ -79,6 +86,49 @@ def ways(file: str, eps: float) -> dict[str, list[Taken]]:
         return found
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def layouts(n_rows: int, dimensions: int) -> list[list[str]]:
+    """Replicas as tasks write and parts read them: a file of each task and part, or a row group in one."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    how: dict[str, Any] = {"use_dictionary": False, "compression": "none", "write_page_checksum": True}
+    rows = []
+    for n_tasks, n_parts in LAYOUTS:
+        n = n_rows // (n_tasks * n_parts)
+        points = pa.array([bytes(8 * dimensions)] * n, pa.binary())
+        share = pa.table({"id": np.arange(n), "mask": np.zeros(n, np.int64), "point": points})
+        for name, has_groups in (("a file of each task and part", False), ("a row group of each part", True)):
+            folder = Path(tempfile.mkdtemp(prefix="bench-layouts-"))
+            try:
+                began, files = time.perf_counter(), 0
+                for task in range(n_tasks):
+                    if has_groups:
+                        with pq.ParquetWriter(folder / f"{task}", share.schema, **how) as writer:
+                            for _ in range(n_parts):
+                                writer.write_table(share)
+                        files += 1
+                        continue
+                    for part in range(n_parts):
+                        with pq.ParquetWriter(folder / f"{task}-{part}", share.schema, **how) as writer:
+                            writer.write_table(share)
+                        files += 1
+                written = time.perf_counter() - began
+                began = time.perf_counter()
+                for part in range(n_parts):
+                    for task in range(n_tasks):
+                        file = pq.ParquetFile(folder / (f"{task}" if has_groups else f"{task}-{part}"))
+                        file.read_row_group(part if has_groups else 0, use_threads=False)
+                taken = time.perf_counter() - began
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+            rows.append(
+                [count(n_tasks), count(n_parts), name, count(files), seconds(written), seconds(taken)]
+            )
+            print(rows[-1], flush=True)
+    return rows
 
 
 def plans(points: Any, eps: float) -> list[list[str]]:
@@ -129,6 +179,9 @@ def main() -> int:
         print(rows[-1], flush=True)
     lines = [machine(), "", f"## Other ways of the steps, {SET}, {PARTS} parts, local[2]", ""]
     lines += table(["", "wall s", "CPU s", "files"], rows)
+    lines += ["", "## Files of its replicas, written and read by pyarrow on one thread", ""]
+    head = ["tasks", "parts", "", "files", "written s", "read s"]
+    lines += table(head, layouts(len(points), points.shape[1]))
     lines += ["", "## Plans of more points, from its rows as a sample", ""]
     head = ["points", "sample", "parts asked for", "parts", "worker_memory_mb", "rows per point"]
     lines += table([*head, "rows of the largest part", "s"], plans(points, chosen.eps))

@@ -52,6 +52,18 @@ def test_expected_pairs__end_where_no_distance_has_more():
     assert expect(np.array([[0.0, 0.0], [0.0, 90.0]]), 10**9, 1.0, "haversine") == 0.0
 
 
+def test_expected_pairs__end_where_a_power_is_no_float_any_more():
+    sample = np.random.default_rng(3).uniform(0.0, 1e6, (20_000, 2))
+    minkowski = get_metric("minkowski", 100)
+    with pytest.raises(OverflowError):
+        minkowski.decision(1500.0)
+    embedded = minkowski.embed(sample)
+    projection = choose_projection(
+        embedded, len(sample), minkowski.embedded_eps(1.0), minkowski.norm
+    ).projection
+    assert expected_pairs(sample, embedded, 100_000, 1.0, minkowski, projection, 0) >= 0.0
+
+
 @pytest.mark.parametrize("eps", [0.001, 0.02, 0.1, 0.3])
 def test_decided_pairs__stand_for_all_in_bounded_memory(eps):
     points = np.random.default_rng(0).random((30_000, 2))

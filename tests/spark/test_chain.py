@@ -317,6 +317,30 @@ def test_replicate_and_merge_join__notice_rows_lost_on_the_way(
         write_replicas(job)
 
 
+@pytest.mark.parametrize("change", [lambda files: files[1:], lambda files: [*files, files[0]]])
+@pytest.mark.parametrize("step", ["cluster", "outliers"])
+def test_cluster_and_outliers__notice_pairs_lost_on_the_way(
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, change: Any
+) -> None:
+    """As if a task had not read its file, or two had read one."""
+    job = job_on(make_job, tmp_path, pendigits()[:500], {"eps": 0.3, "n_parts": 2})
+    for earlier in [*JOIN_STEPS, find_clusters]:
+        earlier(job)
+    versions = {name: tables.runs_of(job.lake, name) for name in ("clusters", "outliers")}
+    run = tasks.run_tasks
+
+    def lossy(spark: Any, items: Any, work: Any, schema: str) -> Any:
+        of_pairs = all(isinstance(item, tables.File) and item.table == "pairs" for item in items)
+        return run(spark, change(list(items)) if of_pairs else items, work, schema)
+
+    monkeypatch.setattr(tasks, "run_tasks", lossy)
+    before = column(job, "clusters", "id", "degree")
+    with pytest.raises(TableError, match=r"not two for each of|nearest neighbours were found"):
+        STEPS[step](job)
+    assert {name: tables.runs_of(job.lake, name) for name in versions} == versions
+    assert [list(each) for each in column(job, "clusters", "id", "degree")] == [list(each) for each in before]
+
+
 def test_replicate__refuses_too_many_pairs_where_no_power_law_does(
     make_job: JobMaker, tmp_path: Path
 ) -> None:

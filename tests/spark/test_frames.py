@@ -77,12 +77,11 @@ def test_a_frame_joined_with_itself(spark: SparkSession, kind: str, n_parts: int
     assert pairs_of(pairs) == slow.brute_force(points, eps, metric)
 
 
-def test_one_shuffle_lies_between_points_and_pairs(spark: SparkSession) -> None:
-    pairs = epsjoin.spark.similarity_join(
-        frame_of(spark, LATTICE).coalesce(2), eps=LATTICE_EPS, columns=columns_of(LATTICE)
-    )
-    given = shuffles(frame_of(spark, LATTICE).coalesce(2))
-    assert shuffles(pairs) - given == 1
+@pytest.mark.parametrize("n_frames", [1, 2])
+def test_one_shuffle_lies_between_points_and_pairs(spark: SparkSession, n_frames: int) -> None:
+    frames = [frame_of(spark, LATTICE).coalesce(2) for _ in range(n_frames)]
+    pairs = epsjoin.spark.similarity_join(*frames, eps=LATTICE_EPS, columns=columns_of(LATTICE))
+    assert shuffles(pairs) - sum(map(shuffles, frames)) == 1
 
 
 def test_nothing_is_joined_before_the_pairs_are_used(spark: SparkSession) -> None:
@@ -326,6 +325,19 @@ def test_a_join_that_would_be_too_large_is_refused_before_it_runs(spark: SparkSe
     ).count() == pytest.approx(2000, rel=0.25)
 
 
+def test_a_join_with_a_few_rows_is_refused_before_it_runs_as_well(spark: SparkSession) -> None:
+    """A share of the sample as small as theirs of all rows would see none of them."""
+    many = np.random.default_rng(5).random((3000, 2))
+    few = frame_of(spark, many[:10])
+    for left, right in ((few, frame_of(spark, many)), (frame_of(spark, many), few)):
+        with pytest.raises(
+            BudgetError, match=r"about [\d,]+ pairs are expected .*take a smaller eps, or allow"
+        ):
+            epsjoin.spark.similarity_join(
+                left, right, eps=0.5, columns=["x0", "x1"], max_pairs=4999, cuts=Cuts(sample_rows=100)
+            )
+
+
 def test_more_pairs_than_expected_break_the_task(spark: SparkSession) -> None:
     # the sample of 16 rows meets none of the pairs
     points = np.concatenate([np.arange(2000.0)[:, None] * 10.0, np.full((15, 1), 0.5)])
@@ -389,6 +401,18 @@ def test_bad_rows_name_their_id(spark: SparkSession, row: tuple[Any, ...], messa
     frame = spark.createDataFrame([(1, [0.0, 0.0]), (2, [1.0, 0.0]), row], schema)
     with pytest.raises(DataRefusedError, match=message):  # the sample meets it
         epsjoin.spark.similarity_join(frame, eps=1.0, columns="at")
+
+
+@pytest.mark.parametrize("number", [2**53 + 1, -(2**63)])
+def test_a_whole_number_that_no_float64_holds_is_refused(spark: SparkSession, number: int) -> None:
+    """Two different ones might become equal, and a pair."""
+    rows = [(1, 0, 2**53), (2, 1, -(2**53)), (5, number, 0)]
+    frame = spark.createDataFrame(rows, "id long, x long, y long").withColumn("at", F.array("x", "y"))
+    for columns, name in ((["x", "y"], "x"), ("at", "at")):
+        with pytest.raises(DataRefusedError, match=f"'{name}' is {number} where the id is 5; no float64"):
+            epsjoin.spark.similarity_join(frame, eps=1.0, columns=columns)
+        fine = epsjoin.spark.similarity_join(frame.where("id < 5"), eps=1e20, columns=columns)
+        assert pairs_of(fine) == {(1, 2): math.hypot(1.0, 2.0**54)}
 
 
 def test_a_bad_row_outside_the_sample_breaks_its_task(spark: SparkSession) -> None:

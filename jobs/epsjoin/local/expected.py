@@ -73,7 +73,10 @@ def expected_pairs(
         distance *= _STEP
         if not distance < math.inf or seen > most:
             break
-        seen = count(slice(None), distance)
+        try:
+            seen = count(slice(None), distance)
+        except OverflowError:  # a Minkowski distance whose power is no float any more
+            break
         if near is None and seen >= _LEAST_PAIRS:
             near = distance, seen
         elif near is not None and seen >= _FAR * near[1]:

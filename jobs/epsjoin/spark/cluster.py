@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from epsjoin.kernels.ids import index_ids
 from epsjoin.local.cluster import (
     NOISE,
     ROLES,
+    Degrees,
     core_pairs,
     extend_labels,
     nearest_core,
@@ -29,6 +31,7 @@ from epsjoin.local.cluster import label as label_arrays
 from epsjoin.local.columns import check_count
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan import Cuts
+from epsjoin.spark import tables
 from epsjoin.spark.arrow import Task, pair_columns
 from epsjoin.spark.components import MOST_IN_ONE_TASK, join_forests
 from epsjoin.spark.job import Job, say
@@ -41,11 +44,13 @@ from epsjoin.spark.rows import (
     MappedRows,
     Rows,
     StoredRows,
+    brought_together,
     gather,
+    names_of,
     narrowed,
     pack,
     to_frame,
-    write_rows,
+    write_files,
 )
 
 EDGE, BORDER = 0, 1
@@ -64,7 +69,7 @@ def find_clusters(job: Job) -> dict[str, float]:
     Raises
     ------
     TableError
-        ``points`` or ``pairs`` has no slice of this run, or points were lost on the way.
+        ``points`` or ``pairs`` has no slice of this run, or points or pairs were lost on the way.
     """
     join = read_join(job.lake, job.run)
     pairs = StoredRows.of(job, "pairs", PAIRS, join.stamp)
@@ -73,10 +78,18 @@ def find_clusters(job: Job) -> dict[str, float]:
     few = points.n <= MOST_ON_DRIVER
     ids = StoredRows.of(job, "points", "id long") if few else points.ids()
     found = cluster_pairs(ids, points.n, pairs, job.params.min_pts)
-    counters = write_rows(job.lake, "clusters", job.run, found.clusters, join.stamp, count_roles)
+    into = tables.target(job.lake, "clusters", job.run, join.stamp)
+    files, counters = write_files(into, found.clusters, count_roles)
     found.forget()
     if counters["rows"] != points.n:
         raise TableError(f"{counters['rows']:,.0f} points have a label, the log says {points.n:,}")
+    n_pairs = sum(file.rows for file in pairs.files)
+    if counters["neighbours"] != 2 * n_pairs:
+        raise TableError(
+            f"the points have {counters['neighbours']:,.0f} neighbours together, not two for each of "
+            f"{n_pairs:,} pairs; run cluster again"
+        )
+    tables.commit(job.lake, "clusters", job.run, files, join.stamp)
     say(
         f"cluster: {counters['clusters']:,.0f} clusters, {counters['core']:,.0f} core, "
         f"{counters['border']:,.0f} border, {counters['noise']:,.0f} noise"
@@ -127,12 +140,12 @@ def dbscan(
     points = points_of(frame, columns, id)
     refuse_noise_id(points)
     pairs = pack(join_points(points, eps, chosen, weights, cuts, max_pairs))
-    pairs.packets.persist()
-    found = cluster_pairs(points.ids(), points.n, pairs, min_pts)
-    clusters = to_frame(found.clusters).persist()
-    clusters.count()
-    found.forget()
-    pairs.packets.unpersist()
+    with ExitStack() as done:
+        done.callback(pairs.packets.persist().unpersist)
+        found = cluster_pairs(points.ids(), points.n, pairs, min_pts)
+        done.callback(found.forget)
+        clusters = to_frame(found.clusters).persist()
+        clusters.count()
     return clusters
 
 
@@ -244,9 +257,14 @@ _DEGREES = "id long, neighbours long"
 
 
 def _degrees(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        found = partial_degrees(batch.column("left_id").to_numpy(), batch.column("right_id").to_numpy())
-        yield pa.record_batch({"id": found.ids, "neighbours": found.counts})
+    found = (partial_degrees(*(batch.column(end).to_numpy() for end in names_of(_ENDS))) for batch in batches)
+    for degrees in brought_together(found, _sum):
+        yield pa.record_batch({"id": degrees.ids, "neighbours": degrees.counts})
+
+
+def _sum(shares: Sequence[Degrees]) -> Degrees:
+    ids, counts = (np.concatenate(column) for column in zip(*shares, strict=True))
+    return sum_degrees(ids, counts)
 
 
 def degrees_of(pairs: Rows) -> DataFrame:
@@ -357,7 +375,8 @@ def label(
 
 
 def count_roles(clusters: pa.RecordBatch) -> dict[str, float]:
-    """Points of each role, and clusters: a cluster is named by one of its core points."""
+    """Points of each role, their neighbours, and clusters: a cluster is named by one of its core points."""
     counters = {role: float(pc.sum(pc.equal(clusters["role"], role)).as_py() or 0) for role in ROLES}
     is_name = pc.and_(pc.equal(clusters["role"], "core"), pc.equal(clusters["id"], clusters["cluster_id"]))
+    counters["neighbours"] = float(pc.sum(pc.subtract(clusters["degree"], 1)).as_py() or 0)
     return {**counters, "clusters": float(pc.sum(is_name).as_py() or 0)}

@@ -26,6 +26,7 @@ from epsjoin.spark.rows import Rows, to_frame, write_files
 
 MAX_PAIRS = 1_000_000_000
 _ENOUGH_PAIRS = 1_000_000  # of two samples: more would only take longer
+_LEAST_SAMPLE = 1_000  # rows of either frame
 
 
 def similarity_join(
@@ -79,7 +80,7 @@ def similarity_join(
     ArgumentError
         A wrong argument or column; a frame of Spark Connect.
     BudgetError
-        More than ``max_pairs`` pairs are expected; the message has the largest eps that fits.
+        More than ``max_pairs`` pairs are expected; of one frame the message has the largest eps that fits.
     DataRefusedError
         A column of whole points holds none; a coordinate of the sample is null or not finite. Of other rows
         this fails the task that meets it, with the row's id in the message.
@@ -215,8 +216,12 @@ def plan_frames(
     """
     n = points.n + (0 if others is None else others.n)
     wished = _wished(cuts, n, points)
-    share = 1.0 if others is None else points.n / max(1, n)
-    ids, raw = points.sample(round(wished.sample_rows * share), wished.seed)
+    rows = wished.sample_rows
+    if others is not None:
+        # of a side that is small beside the other, still enough to see its pairs
+        least = min(_LEAST_SAMPLE, rows // 2)
+        rows = min(max(round(rows * points.n / max(1, n)), least), rows - least)
+    ids, raw = points.sample(rows, wished.seed)
     sample, threshold = scale_points(raw, eps, weights, metric)
     if others is None:
         plan = plan_join(sample, ids, n, threshold, metric, wished)
@@ -228,9 +233,12 @@ def plan_frames(
         scale = points.n * others.n / max(1, len(sample) * len(other_sample))
         plan = replace(plan, expected_pairs=_count(sample, other_sample, threshold, metric) * scale)
     if plan.expected_pairs > max_pairs:
+        fits = "take a smaller eps, or allow more"
+        if others is None:
+            fits = what_fits(sample, metric, points.n, max_pairs, wished.seed)
         raise BudgetError(
             f"about {plan.expected_pairs:,.0f} pairs are expected within eps {threshold:g}, {max_pairs:,} "
-            f"are allowed (max_pairs); {what_fits(sample, metric, points.n, max_pairs, wished.seed)}"
+            f"are allowed (max_pairs); {fits}"
         )
     return plan
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from epsjoin.kernels.ids import index_ids, rows_of
 from epsjoin.local.columns import check_count
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.outliers import (
+    Neighbours,
     deviating_dimensions,
     lof_from_neighbours,
     merge_nearest,
@@ -27,6 +29,7 @@ from epsjoin.local.outliers import (
     robust_spread,
 )
 from epsjoin.local.plan import Cuts
+from epsjoin.spark import tables
 from epsjoin.spark.arrow import Task, pair_columns
 from epsjoin.spark.cluster import CLUSTERS, cluster_pairs, refuse_noise_id
 from epsjoin.spark.job import Job, say
@@ -39,11 +42,12 @@ from epsjoin.spark.rows import (
     MappedRows,
     Rows,
     StoredRows,
+    brought_together,
     gather,
     names_of,
     pack,
     to_frame,
-    write_rows,
+    write_files,
 )
 
 MOST_ON_DRIVER = 8_000_000
@@ -59,7 +63,8 @@ def score_outliers(job: Job) -> dict[str, float]:
     Raises
     ------
     TableError
-        ``points``, ``pairs`` or ``clusters`` has no slice of this run.
+        ``points``, ``pairs`` or ``clusters`` has no slice of this run, or points or pairs were lost on the
+        way.
     """
     lake, run, k = job.lake, job.run, job.params.n_neighbours
     join = read_join(lake, run)
@@ -70,10 +75,11 @@ def score_outliers(job: Job) -> dict[str, float]:
     _, sample = points.sample(job.params.sample_rows, job.params.seed)
     eps = float(join.plan["eps"])
     found = rank_points(points, sample, clusters, pairs, eps, k, lake.source.coordinates)
-    counters = write_rows(lake, "outliers", run, found.rows, stamp, _count)
+    files, counters = write_files(tables.target(lake, "outliers", run, stamp), found.rows, _count)
     found.forget()
     if counters["rows"] != points.n:
         raise TableError(f"{counters['rows']:,.0f} points were scored, the log of points says {points.n:,}")
+    tables.commit(lake, "outliers", run, files, stamp)
     say(f"outliers: {counters['noise']:,.0f} noise; LOF of {counters['with_lof']:,.0f} points, k = {k}")
     return {**counters, "k": k}
 
@@ -127,18 +133,19 @@ def outliers(
     points = points_of(frame, columns, id)
     refuse_noise_id(points)
     pairs = pack(join_points(points, eps, chosen, None, cuts, max_pairs))
-    pairs.packets.persist()
-    clusters = cluster_pairs(points.ids(), points.n, pairs, min_pts)
-    _, sample = points.sample(Cuts().sample_rows, Cuts().seed)
     names = points.reading.names
     if len(names) != points.reading.dimensions:
         names = tuple(f"{names[0]}[{i}]" for i in range(points.reading.dimensions))
-    found = rank_points(points, sample, clusters.clusters, pairs, chosen.check_eps(eps), n_neighbours, names)
-    rows = to_frame(found.rows).orderBy("rank").persist()
-    rows.count()
-    found.forget()
-    clusters.forget()
-    pairs.packets.unpersist()
+    with ExitStack() as done:
+        done.callback(pairs.packets.persist().unpersist)
+        clusters = cluster_pairs(points.ids(), points.n, pairs, min_pts)
+        done.callback(clusters.forget)
+        _, sample = points.sample(Cuts().sample_rows, Cuts().seed)
+        threshold = chosen.check_eps(eps)
+        found = rank_points(points, sample, clusters.clusters, pairs, threshold, n_neighbours, names)
+        done.callback(found.forget)
+        rows = to_frame(found.rows).orderBy("rank").persist()
+        rows.count()
     return rows
 
 
@@ -194,6 +201,9 @@ def rank_points(
     if points.n * k <= most_on_driver:
         return _by_driver(points, reason, clusters, pairs, eps, k)
     neighbours = nearest_neighbours(pairs, k).persist()
+    of_pairs, of_clusters = F.sum(F.size("near")), F.sum(F.least(F.col("degree") - 1, F.lit(k)))
+    seen = neighbours.agg(of_pairs.alias("n")).union(to_frame(clusters).agg(of_clusters.alias("n"))).collect()
+    _check_near(*(row["n"] or 0 for row in seen))
     known = to_frame(clusters).select("id", "degree", (F.col("role") == "noise").alias("is_noise"))
     scored = (
         points.frame.join(known, "id", how="left")
@@ -223,6 +233,7 @@ def _by_driver(points: Points, reason: _Reason, clusters: Rows, pairs: Rows, eps
     )
     labels = gather(MappedRows(clusters, _labels, "id long, degree long, is_noise boolean"))
     ids, degree, is_noise = (labels[name].to_numpy() for name in ("id", "degree", "is_noise"))
+    _check_near(len(neighbours.id), int(np.minimum(degree - 1, k).sum()))
     scores = lof_from_neighbours(ids, neighbours, k, eps)
     ranks = rank(ids, scores.k_distance, scores.lof, degree)
     known = pairs.spark.sparkContext.broadcast(
@@ -256,6 +267,15 @@ def _by_driver(points: Points, reason: _Reason, clusters: Rows, pairs: Rows, eps
     return Ranked(MappedRows(FrameRows(points.frame), look_up, OUTLIERS), (known,))
 
 
+def _check_near(found: int, expected: int) -> None:
+    """Nearest neighbours, those of all points together: in the pairs, and by the degrees of ``clusters``."""
+    if found != expected:
+        raise TableError(
+            f"{found:,} nearest neighbours were found in the pairs, {expected:,} by the degrees of clusters; "
+            "run cluster again, then outliers"
+        )
+
+
 def _labels(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         is_noise = pc.equal(batch["role"], "noise")
@@ -267,9 +287,13 @@ _NEAR = "id long, neighbour long, distance double"
 
 def _nearest(k: int) -> Task:
     def nearest(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            found = nearest_within(*pair_columns(batch), k)
-            yield pa.record_batch({"id": found.id, "neighbour": found.neighbour, "distance": found.distance})
+        found = (nearest_within(*pair_columns(batch), k) for batch in batches)
+        for near in brought_together(found, merged):
+            yield pa.record_batch({"id": near.id, "neighbour": near.neighbour, "distance": near.distance})
+
+    def merged(shares: Sequence[Neighbours]) -> Neighbours:
+        ids, neighbour, distance = (np.concatenate(column) for column in zip(*shares, strict=True))
+        return merge_nearest(ids, neighbour, distance, k)
 
     return nearest
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -19,6 +19,7 @@ from epsjoin.spark.job import Job
 from epsjoin.spark.progress import progress_shown
 
 Count = Callable[[pa.RecordBatch], Mapping[str, float]]
+Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
 BATCH_ROWS = 1 << 20
 
 
@@ -154,6 +155,32 @@ def pack(rows: Rows, *, compressed: bool = False) -> PacketRows:
     return PacketRows(rows.map(packed, "packet binary"), rows.schema)
 
 
+def brought_together(
+    found: Iterable[Arrays], merge: Callable[[Sequence[Arrays]], Arrays], most_rows: int = 1 << 22
+) -> Iterator[Arrays]:
+    """What was found in a task's batches, merged: rows of its points instead of its pairs.
+
+    Parameters
+    ----------
+    found : arrays of one length, of each batch.
+    merge : one result of several.
+    most_rows : held at once; what stays more than that, though merged, is given on.
+    """
+    held: list[Arrays] = []
+    rows = 0
+    for each in found:
+        held.append(each)
+        rows += len(each[0])
+        if rows > most_rows:
+            held = [merge(held)]
+            rows = len(held[0][0])
+            if rows > most_rows:
+                yield held.pop()
+                rows = 0
+    if held:
+        yield held[0] if len(held) == 1 else merge(held)
+
+
 def gather(rows: Rows) -> pa.Table:
     """All rows, on the driver; in packets, so that Spark carries a few blocks of bytes."""
     packets = pack(rows, compressed=True).packets
@@ -200,20 +227,6 @@ def write_files(into: tables.Target, rows: Rows, count: Count | None = None) -> 
     reports = tasks.collect_reports(rows.map(write, tasks.REPORT_SCHEMA))
     files = [file for report in reports for file in report.files]
     return Written(files, {**tasks.add_counters(reports), "rows": sum(file.rows for file in files)})
-
-
-def write_rows(
-    lake: tables.Lake, table: str, run: str, rows: Rows, stamp: str, count: Count | None = None
-) -> dict[str, float]:
-    """Replace the run's slice by these rows; see :func:`write_files`.
-
-    Returns
-    -------
-    The counters.
-    """
-    written = write_files(tables.target(lake, table, run, stamp), rows, count)
-    tables.commit(lake, table, run, written.files, stamp)
-    return written.counters
 
 
 def names_of(schema: str) -> list[str]:
