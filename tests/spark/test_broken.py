@@ -115,6 +115,8 @@ def test_a_broken_file__is_noticed_by_every_reader(
     columns = [c.name for c in job.lake.schema(table) if c.name not in job.lake.contract(table).partitioned]
     with pytest.raises(TableError, match=said):
         list(tables.stream_file(job.lake.location(table), file, columns, 100))
+    with pytest.raises(TableError, match=said):
+        tables.take_rows(job.lake.location(table), file, columns, np.arange(1))
 
 
 def workers_of(pid: int) -> Iterator[int]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from conftest import RUN, STEPS, JobMaker, coordinate, copy_of, key, new_job
+from conftest import REPO, RUN, STEPS, JobMaker, coordinate, copy_of, key, new_job
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from epsjoin.constraints import range_words
 from epsjoin.contract import Column as Contracted
+from epsjoin.contract import load_source, load_table
 from epsjoin.errors import DataRefusedError
 from epsjoin.spark import tables
 from epsjoin.spark.job import Job
@@ -31,6 +33,10 @@ from epsjoin.spark.quality import (
 TABLES = [name for stage in STAGES.values() for name in stage]
 ROWS = "id,x,y\n" + "".join(f"{i},{i % 12}.5,{i // 12 % 3}\n" for i in range(60)) + "60,40,40\n61,n/a,0\n"
 Frames = dict[str, DataFrame]
+Change = Callable[[Frames], DataFrame]
+CONTRACTS = REPO / "data_contracts"
+SOURCE = load_source(CONTRACTS, "navaids")
+RULES = {(name, rule.name): rule for name in TABLES for rule in load_table(CONTRACTS, name, SOURCE).rules}
 
 
 @pytest.fixture(scope="module")
@@ -52,20 +58,20 @@ def job(chain: Job, tmp_path: Path) -> Job:
 
 
 @pytest.fixture(scope="module")
-def broken_by() -> dict[tuple[str, str], Callable[[Frames], DataFrame]]:
+def broken_by() -> dict[tuple[str, str], Change]:
     """Of every rule of a contract: the table with something in it that breaks the rule."""
 
-    def where(name: str, condition: Column, column: str, value: Any) -> Callable[[Frames], DataFrame]:
+    def where(name: str, condition: Column, column: str, value: Any) -> Change:
         def change(frames: Frames) -> DataFrame:
             new = value if isinstance(value, Column) else F.lit(value)
             return frames[name].withColumn(column, F.when(condition, new).otherwise(F.col(column)))
 
         return change
 
-    def without(name: str, condition: str) -> Callable[[Frames], DataFrame]:
+    def without(name: str, condition: str) -> Change:
         return lambda frames: frames[name].where(f"NOT ({condition})")
 
-    def also(name: str, **values: Any) -> Callable[[Frames], DataFrame]:
+    def also(name: str, **values: Any) -> Change:
         def add(frames: Frames) -> DataFrame:
             row = frames[name].limit(1)
             for column, value in values.items():
@@ -117,13 +123,11 @@ def broken_by() -> dict[tuple[str, str], Callable[[Frames], DataFrame]]:
     }
 
 
-def frames_of(job: Job) -> Iterator[tuple[str, DataFrame]]:
+@pytest.fixture(scope="module")
+def frames(chain: Job) -> Frames:
     """The tables in memory: rules look at them again and again."""
-    for name in TABLES:
-        stored = tables.read(job.spark, job.lake, name, RUN)
-        frame = job.spark.createDataFrame(stored.collect(), stored.schema)
-        frame.createOrReplaceTempView(name)
-        yield name, frame
+    stored = {name: tables.read(chain.spark, chain.lake, name, RUN) for name in TABLES}
+    return {name: chain.spark.createDataFrame(f.collect(), f.schema) for name, f in stored.items()}
 
 
 def failing(outcomes: list[Outcome]) -> set[str]:
@@ -162,23 +166,27 @@ def test_gates__stop_the_run_on_an_error_that_is_in_the_table_then(job: Job) -> 
     assert {row["table"] for row in rows} == set(STAGES["results"]), "the tables after it were looked at, too"
 
 
-def test_rules__each_finds_what_breaks_it(
-    job: Job, broken_by: dict[tuple[str, str], Callable[[Frames], DataFrame]]
+def test_rules__every_one_has_its_broken_table(broken_by: dict[tuple[str, str], Change]) -> None:
+    assert sorted(broken_by) == sorted(RULES)
+
+
+@pytest.mark.parametrize(("name", "rule"), sorted(RULES))
+def test_rule__finds_what_breaks_it(
+    frames: Frames, broken_by: dict[tuple[str, str], Change], name: str, rule: str
 ) -> None:
-    frames = dict(frames_of(job))
-    contracts = {name: job.lake.contract(name) for name in TABLES}
-    rules = {(name, rule.name) for name, contract in contracts.items() for rule in contract.rules}
-    assert set(broken_by) == rules, "every rule has its broken table"
-    for (name, rule), change in broken_by.items():
-        alone = replace(contracts[name], rules=tuple(r for r in contracts[name].rules if r.name == rule))
-        assert rule in failing(look_at_rules(change(frames), alone)), f"{name}: {rule}"
+    for table, frame in frames.items():
+        frame.createOrReplaceTempView(table)
+    of_rule = RULES[name, rule]
+    alone = replace(load_table(CONTRACTS, name, SOURCE), key=(), rules=(of_rule,))
+    (found,) = look_at_rules(broken_by[name, rule](frames), alone)
+    assert (found.expectation, found.severity, found.success) == (rule, of_rule.severity, False)
 
 
 @pytest.mark.parametrize("name", [*TABLES, "quality", "job_metrics"])
 def test_columns__each_expectation_finds_what_breaks_it(
     make_job: JobMaker, spark: SparkSession, name: str
 ) -> None:
-    """The same key twice, values out of range, other values, missing ones; then other columns and types."""
+    """The same key twice, values below and above a range, other or missing values; other columns, types."""
     lake = make_job([key(), coordinate("x")]).lake
     contract = replace(lake.contract(name), rules=())
     kinds = {column.name: tables.ddl([column]).split()[-1] for column in lake.schema(name)}
@@ -193,6 +201,12 @@ def test_columns__each_expectation_finds_what_breaks_it(
         o.observed.startswith("not asked") for o in outcomes if o.expectation.startswith("rows differ")
     )
     found |= failing(outcomes)
+    ranged = [c for c in contract.columns if c.minimum is not None or c.maximum is not None]
+    if above := [c for c in ranged if c.maximum is not None or c.type == "double"]:
+        frame = odd.select(
+            *(_above(c).cast(kinds[c.name]).alias(c.name) if c in above else c.name for c in contract.columns)
+        )
+        assert {range_words(c) for c in above} <= failing(look_at_columns(frame, contract))
     of_columns = {each.name for each in column_expectations(contract)}
     assert found == of_columns | {rule.name for rule in rules_of(contract)}
 
@@ -203,3 +217,8 @@ def _odd(column: Contracted) -> Column:
     if column.minimum is not None:
         return F.lit(column.minimum - 1)
     return F.lit(column.maximum + 1) if column.maximum is not None else F.lit("0")
+
+
+def _above(column: Contracted) -> Column:
+    """More than the range has: to Spark, NaN is."""
+    return F.lit("NaN") if column.type == "double" else F.lit(column.maximum + 1)

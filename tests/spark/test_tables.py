@@ -130,6 +130,18 @@ def test_commit__of_two_jobs_on_one_slice_the_first_wins(
     assert read(lake) == [{"left_id": 3, "right_id": 4, "distance": 0.5}]
 
 
+def test_commit__of_two_gates_on_one_slice_the_first_wins(lake: Lake) -> None:
+    """A slow gate must not put what it saw of older tables over what a later one saw."""
+    row = {"expectation": "one row", "severity": "error", "success": True, "observed": ""}
+    slow, fast = (tables.begin(lake, "quality_results") for _ in range(2))
+    rows = {name: tables.rows_of(lake, "quality", [{"table": name, **row}]) for name in ("pairs", "clusters")}
+    tables.write_slice(fast, "quality", RUN, rows["pairs"], table="pairs")
+    with pytest.raises(TableError, match="another job changed quality of run 2023-06-01 while"):
+        tables.write_slice(slow, "quality", RUN, rows["pairs"], table="pairs")
+    tables.write_slice(slow, "quality", RUN, rows["clusters"], table="clusters")
+    assert sorted(found["table"] for found in read(lake, table="quality")) == ["clusters", "pairs"]
+
+
 def test_commit__of_jobs_on_different_slices_all_succeed(lake: Lake) -> None:
     jobs = {run: tables.begin(lake, "merge_join") for run in (RUN, "2023-05-01", "2023-04-01")}
     for number, (run, of_job) in enumerate(jobs.items()):

@@ -224,12 +224,14 @@ def column_expectations(contract: TableContract) -> Iterator[Expected]:
         if column.required:
             yield _expected(f"{column.name} is never missing", "ColumnValuesToNotBeNull", column=column.name)
         if column.minimum is not None or column.maximum is not None:
+            # NaN is greater than every number to Spark, so without an end above it would be in the range
+            above = math.inf if column.type == "double" else None
             yield _expected(
                 range_words(column),
                 "ColumnValuesToBeBetween",
                 column=column.name,
                 min_value=column.minimum,
-                max_value=column.maximum,
+                max_value=above if column.maximum is None else column.maximum,
             )
         if column.values:
             yield _expected(

@@ -129,7 +129,8 @@ def begin(lake: Lake, job: str) -> Lake:
     """
     versions = {}
     for table, writer in WRITERS.items():
-        if writer in (job, "any job"):
+        # a job of several stages is called by each: quality_input, quality_results
+        if writer in (job, "any job") or job.startswith(f"{writer}_"):
             log = _open(lake.location(table))
             if log is None:  # it will begin with an empty version, and one more for its constraints
                 versions[table] = min(1, len(lake.checks(table)))
@@ -725,28 +726,20 @@ def take_rows(location: str, file: File, columns: Sequence[str], rows: NDArray[n
     Raises
     ------
     TableError
-        The file is gone, broken, or has fewer rows.
+        The file is gone, broken, or has another number of rows.
     """
     filesystem, root = filesystem_of(location)
-    try:
-        with filesystem.open_input_file(f"{root}/{file.path}") as handle:
-            parquet = pq.ParquetFile(handle)
-            sizes = [parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)]
-            begins = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
-            if len(rows) and rows[-1] >= begins[-1]:
-                raise TableError(
-                    f"{location}/{file.path} has {begins[-1]} rows, its table's log says {file.rows}"
-                )
-            group = np.searchsorted(begins, rows, "right") - 1
-            taken = [
-                parquet.read_row_group(i, columns=list(columns)).take(rows[group == i] - begins[i])
-                for i in np.unique(group)
-            ]
-            return pa.concat_tables(taken or [parquet.schema_arrow.empty_table().select(list(columns))])
-    except (OSError, pa.ArrowInvalid) as error:
-        raise TableError(
-            f"{location}/{file.path} cannot be read ({error}); run {WRITERS[file.table]} again"
-        ) from error
+    with _reading(location, file), filesystem.open_input_file(f"{root}/{file.path}") as handle:
+        parquet = pq.ParquetFile(handle, page_checksum_verification=True)
+        _check_rows(location, file, parquet.metadata.num_rows)
+        sizes = [parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)]
+        begins = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
+        group = np.searchsorted(begins, rows, "right") - 1
+        taken = [
+            parquet.read_row_group(i, columns=list(columns)).take(rows[group == i] - begins[i])
+            for i in np.unique(group)
+        ]
+        return pa.concat_tables(taken or [parquet.schema_arrow.empty_table().select(list(columns))])
 
 
 def filesystem_of(uri: str) -> tuple[pafs.FileSystem, str]:
