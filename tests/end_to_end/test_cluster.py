@@ -159,6 +159,24 @@ def test_cluster__gives_the_tables_of_one_machine(
         assert {str(file.relative_to(there)) for file in there.rglob("*.nb[ic]")} == kernels
 
 
+def test_cluster__leaves_nothing_of_failed_and_speculative_attempts_in_a_table(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    settings = {"spark.speculation": "true", "spark.speculation.interval": "100ms"}
+    settings |= {"spark.speculation.quantile": "0.5", "spark.speculation.minTaskRuntime": "1s"}
+    given = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    script = str(Path(__file__).with_name("attempts.py"))
+    done = cluster.submit(*given, script, str(tmp_path / "table"), EPSJOIN_MASTER=cluster.master)
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
+    found = json.loads(done.stdout.split("found: ")[1].splitlines()[0])
+    tried = {"fails within its file": 2, "fails after its file": 2, "is too slow": 2, "does well": 1}
+    assert found["attempts"] == tried, "which attempt counts"
+    rows = {"fails within its file": 1 << 22, "fails after its file": 3, "is too slow": 5, "does well": 7}
+    assert found["rows"] == rows
+    assert found["files in the log"] == len(rows)
+    assert found["files"] == len(rows) + 3, "those of the other attempts lie there, too"
+
+
 def names_in_archive() -> list[str]:
     made = max((REPO / ".cache" / "ship").glob("*.tar.gz"), key=lambda file: file.stat().st_mtime)
     with tarfile.open(made) as archive:

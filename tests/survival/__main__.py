@@ -56,23 +56,27 @@ class Undisturbed(NamedTuple):
         those of this run made with other parameters.
     content : what the tables hold at the end, by lake.
     seconds : how long each job takes.
+    commits : versions of tables that each job makes on an empty lake.
     sights : what a reader may see: this run whole, or made with the other parameters.
     """
 
     lakes: dict[str, Path]
     content: dict[str, chain.Content]
     seconds: dict[str, float]
+    commits: dict[str, int]
     sights: list[Sight]
 
 
 def prepare(folder: Path) -> Undisturbed:
     """Run the chain undisturbed, and make a lake that has slices already."""
     lakes = {"empty": folder / "empty", "has slices": folder / "earlier"}
-    seconds = {}
+    seconds, commits = {}, {}
     lakes["empty"].mkdir()
     for job in chain.JOBS:
+        before = commits_in(folder / "undisturbed")
         seconds[job] = chain.timed(job, folder / "undisturbed")
-        print(f"undisturbed: {job} took {seconds[job]:.0f} s", flush=True)
+        commits[job] = commits_in(folder / "undisturbed") - before
+        print(f"undisturbed: {job} took {seconds[job]:.0f} s, {commits[job]} commits", flush=True)
     for run, params in ((OTHER_RUN, {}), (chain.RUN, OLD_PARAMS)):
         chain.submit_several(chain.JOBS, lakes["has slices"], run, params)
     final = chain.content(folder / "undisturbed")
@@ -81,27 +85,46 @@ def prepare(folder: Path) -> Undisturbed:
     }
     sights = [summary(folder / "undisturbed"), summary(lakes["has slices"])]
     assert None not in sights
-    return Undisturbed(lakes, {"empty": final, "has slices": final | other}, seconds, sights)
+    return Undisturbed(lakes, {"empty": final, "has slices": final | other}, seconds, commits, sights)
+
+
+def commits_in(lake: Path) -> int:
+    """The versions of all tables together."""
+    return sum(1 for _ in (lake / chain.DATASET).glob("*/_delta_log/*.json"))
 
 
 class Round(NamedTuple):
-    """What is done in one round, and what came of it."""
+    """What is done in one round, and what came of it.
+
+    Parameters
+    ----------
+    number, job, base, victim : of the round, what is killed on which lake.
+    share : of the job's time that passes before; where ``commit`` is 0.
+    commit : the kill follows this commit of the job, the first is 1.
+    outcome, equal : what came of it.
+    """
 
     number: int
     job: str
     base: str
     victim: str
     share: float
+    commit: int
     outcome: str = ""
     equal: bool = False
 
 
-def draw(rng: random.Random, number: int, victims: Sequence[str]) -> Round:
-    """Jobs and lakes take turns; the victim is drawn, and the share of the job's time that passes before."""
+def draw(rng: random.Random, number: int, victims: Sequence[str], commits: dict[str, int]) -> Round:
+    """Jobs and lakes take turns; the victim is drawn, and its moment.
+
+    Tables change in the last moments of a job, which drawn times hardly meet: every other round has one of
+    the job's commits drawn instead.
+    """
     job = chain.JOBS[number % len(chain.JOBS)]
     base = ("has slices", "empty")[number // len(chain.JOBS) % 2]
     able = [v for v in victims if v not in OF_TASKS or job not in WITHOUT_TASKS_IN_PYTHON]
-    return Round(number, job, base, rng.choice(able), rng.random())
+    victim, share, commit = rng.choice(able), rng.random(), rng.randint(1, commits[job])
+    return Round(number, job, base, victim, share, commit if number % 2 else 0)
 
 
 def play(planned: Round, undisturbed: Undisturbed, lake: Path, master: str) -> Round:
@@ -145,13 +168,18 @@ def is_written_by(job: str, place: tuple[str, ...]) -> bool:
 def strike(planned: Round, seconds: float, lake: Path, master: str) -> tuple[str, list[str]]:
     """Start the job, kill the victim at its moment or, if it is not there yet, as soon as it is.
 
-    A job that was faster than the undisturbed one, and had ended, is started again, to be killed earlier.
+    A job that was faster than the undisturbed one, or commits less, and had ended, is started again, to be
+    killed earlier.
     """
+    before = commits_in(lake)
     started = start(planned, lake, master)
     try:
         began = time.monotonic()
-        time.sleep(planned.share * seconds)
         victims: list[int] = []
+        if planned.commit:
+            victims = await_commit(planned, started, lake, before)
+        else:
+            time.sleep(planned.share * seconds)
         while not victims and not started.is_over():
             victims = find(planned.victim, started)
             time.sleep(0 if victims else 0.02)
@@ -171,8 +199,21 @@ def strike(planned: Round, seconds: float, lake: Path, master: str) -> tuple[str
     finally:
         started.end()
     if not was_killed:
-        return strike(planned, min(passed, 0.9 * seconds), lake, master)
+        earlier = planned._replace(commit=max(planned.commit - 1, min(1, planned.commit)))
+        return strike(earlier, min(passed, 0.9 * seconds), lake, master)
     return at, [] if gone else [f"left after {GONE_WITHIN:.0f} s: {left}"]
+
+
+def await_commit(planned: Round, started: Started, lake: Path, before: int) -> list[int]:
+    """Wait for the commit; the victims as they were a moment before, for finding them takes longer."""
+    victims: list[int] = []
+    looked = 0.0
+    while commits_in(lake) - before < planned.commit and not started.is_over():
+        if time.monotonic() - looked > 1:
+            victims = find(planned.victim, started)
+            looked = time.monotonic()
+        time.sleep(0.001)
+    return victims
 
 
 def start(planned: Round, lake: Path, master: str) -> Started:
@@ -248,7 +289,7 @@ def main() -> int:
         undisturbed = prepare(work)
         rounds = []
         for number in range(given.rounds):
-            planned = draw(rng, number, victims)
+            planned = draw(rng, number, victims, undisturbed.commits)
             master = cluster_up() if planned.victim == EXECUTOR else "local[2]"
             try:
                 done = play(planned, undisturbed, work / "lake", master)
@@ -268,8 +309,9 @@ def cluster_up() -> str:
 
 
 def row(done: Round) -> str:
+    moment = f"commit {done.commit}" if done.commit else f"{done.share:.0%} of its time"
     return (
-        f"| {done.number + 1} | {done.job} | {done.base} | {done.victim} | {done.share:.0%} "
+        f"| {done.number + 1} | {done.job} | {done.base} | {done.victim} | {moment} "
         f"| {done.outcome} | {'equal' if done.equal else '**differs**'} |"
     )
 

@@ -1,0 +1,61 @@
+"""spark-submit attempts.py FOLDER: tasks that fail and are tried again, or run twice, write a table."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from deltalake import DeltaTable
+from pyspark import TaskContext
+
+from epsjoin.spark import tables, tasks
+from epsjoin.spark.session import get_session
+
+ROWS = {"fails within its file": 1 << 22, "fails after its file": 3, "is too slow": 5, "does well": 7}
+"""A task each, and the rows that it writes; the first one's are more than a row group."""
+
+
+def main(folder: Path) -> None:
+    into = tables.Target("attempts", folder.as_uri(), pa.schema([("task", pa.int64())]), (), "")
+
+    def work(task: int) -> Iterator[pa.RecordBatch]:
+        what, n_rows = list(ROWS.items())[task]
+        context = TaskContext.get()
+        is_first = context is None or context.attemptNumber() == 0
+
+        def rows() -> Iterator[pa.RecordBatch]:
+            yield pa.record_batch({"task": np.full(n_rows, task)})
+            if what == "fails within its file" and is_first:
+                raise OSError(what)
+
+        written = into.write(rows())
+        if what == "fails after its file" and is_first:
+            raise OSError(what)
+        if what == "is too slow" and is_first:
+            time.sleep(600)
+        report = tasks.TaskReport([written] if written else [], {what: 1.0 if is_first else 2.0})
+        yield report.to_batch()
+
+    reports = tasks.collect_reports(
+        tasks.run_tasks(get_session("attempts"), range(len(ROWS)), work, tasks.REPORT_SCHEMA)
+    )
+    files = tables.replace_table(into, [file for report in reports for file in report.files])
+    rows = DeltaTable(folder).to_pyarrow_table()["task"].value_counts().to_pylist()
+    found: dict[str, Any] = {
+        "attempts": tasks.add_counters(reports),
+        "rows": {list(ROWS)[row["values"]]: row["counts"] for row in rows},
+        "files in the log": len(files),
+        "files": len(list(folder.glob("*.parquet"))),
+    }
+    found["attempts"].pop("largest_worker_bytes")
+    print(f"found: {json.dumps(found)}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
