@@ -13,8 +13,12 @@ from urllib.parse import unquote, urlsplit
 from PIL import Image
 
 PICTURES = Path(__file__).parent / "pictures"
-VIEWS = {"report-phone.png": (390, 1500), "report-wide.png": (1280, 1150)}
-"""Width and height of each screenshot: the page's beginning."""
+VIEWS = {
+    "report-phone.png": (390, 1500, False),
+    "report-dark.png": (390, 1500, True),
+    "report-wide.png": (1280, 1150, False),
+}
+"""Width and height of each screenshot, the page's beginning; whether its reader likes it dark."""
 TAKEN = ("clusters.png", "pair_count.png", "cost.png")
 """Pictures that the report job itself made."""
 
@@ -43,11 +47,14 @@ def browse(browser: str, page: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def photograph(browser: str, page: Path, picture: Path, width: int, height: int) -> None:
+def photograph(
+    browser: str, page: Path, picture: Path, width: int, height: int, *, is_dark: bool = False
+) -> None:
     """Write the beginning of the page as a PNG."""
+    scheme = f"--blink-settings=preferredColorScheme={0 if is_dark else 1}"
     with tempfile.TemporaryDirectory() as scratch:
         raw = Path(scratch, "raw.png")
-        browse(browser, page, f"--window-size={width},{height}", f"--screenshot={raw}")
+        browse(browser, page, scheme, f"--window-size={width},{height}", f"--screenshot={raw}")
         with Image.open(raw) as image:
             image.convert("RGB").save(picture, optimize=True)
 
@@ -67,8 +74,8 @@ def main() -> int:
     if browser is None:
         print(f"no browser ({', '.join(BROWSERS)}) is on the PATH; install chromium", file=sys.stderr)
         return 2
-    for name, (width, height) in VIEWS.items():
-        photograph(browser, page, PICTURES / name, width, height)
+    for name, (width, height, is_dark) in VIEWS.items():
+        photograph(browser, page, PICTURES / name, width, height, is_dark=is_dark)
     for name in TAKEN:
         shutil.copyfile(folder / name, PICTURES / name)
     for name in (*VIEWS, *TAKEN):

@@ -7,16 +7,20 @@ import html
 import json
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
-from draw_report import browse, find_browser
+from draw_report import browse, find_browser, photograph
 from epsjoin.report import page
 from epsjoin.report.findings import Findings
 
 WIDTHS = (390, 1280)
+PAPER = 688
+"""CSS pixels of a line on A4 between the page's margins."""
 LOOK = """
 <script>
 onload = () => {
@@ -88,11 +92,14 @@ def laid_out(
 ) -> list[Mapping[str, Any]]:
     """What a browser says of every page at every width; to the page in it, a frame is a window."""
     runs = {"example": example, "nothing": nothing, **odd_runs(mapless)}
-    pages = {name: html.escape(page.render(run)) for name, run in runs.items()}
+    pages = {name: page.render(run) for name, run in runs.items()}
+    shown = [(name, width, text) for name, text in pages.items() for width in WIDTHS]
+    for name, text in pages.items():
+        assert text.count("@media print") == 1
+        shown.append((f"{name}, printed", PAPER, text.replace("@media print", "@media all")))
     frames = [
-        f'<iframe name="{name}" width="{width}" height="900" srcdoc="{text}"></iframe>'
-        for name, text in pages.items()
-        for width in WIDTHS
+        f'<iframe name="{name}" width="{width}" height="900" srcdoc="{html.escape(text)}"></iframe>'
+        for name, width, text in shown
     ]
     host = tmp_path_factory.mktemp("browser") / "host.html"
     style = '<meta charset="utf-8"><style>iframe { border: 0 }</style>'
@@ -103,8 +110,8 @@ def laid_out(
     return list(json.loads(html.unescape(found[1])))
 
 
-def test_page__is_never_wider_than_its_window(laid_out: list[Mapping[str, Any]]) -> None:
-    assert {frame["shown"] for frame in laid_out} == set(WIDTHS)
+def test_page__is_never_wider_than_its_window_or_paper(laid_out: list[Mapping[str, Any]]) -> None:
+    assert {frame["shown"] for frame in laid_out} == {*WIDTHS, PAPER}
     too_wide = [frame for frame in laid_out if frame["needed"] > frame["shown"]]
     assert too_wide == []
 
@@ -115,4 +122,29 @@ def test_page__loads_nothing(laid_out: list[Mapping[str, Any]]) -> None:
 
 def test_page__has_no_letters_too_small_for_a_phone(laid_out: list[Mapping[str, Any]]) -> None:
     """The map is scrolled instead; a line of 9 CSS pixels is the small print of a packet."""
-    assert {frame["name"]: frame["smallest"] for frame in laid_out if frame["smallest"] < 9} == {}
+    small = {frame["name"]: frame["smallest"] for frame in laid_out if frame["smallest"] < 9}
+    assert {name for name in small if not name.endswith("printed")} == set()
+
+
+@pytest.mark.parametrize(("is_dark", "least", "most"), [(False, 200, 255), (True, 0, 60)])
+def test_page__is_light_or_dark_as_its_reader_is(
+    example: Findings, tmp_path: Path, is_dark: bool, least: int, most: int
+) -> None:
+    """Background and every picture: one that stayed white would glare."""
+    file, picture = tmp_path / "report.html", tmp_path / "report.png"
+    file.write_text(page.render(example), encoding="utf-8")
+    photograph(str(BROWSER), file, picture, 390, 6000, is_dark=is_dark)
+    with Image.open(picture) as image:
+        shades = np.asarray(image.convert("L"))
+    assert least <= np.median(shades) <= most
+    of_rows = np.median(shades, axis=1)
+    assert np.mean((of_rows >= least) & (of_rows <= most)) > 0.9
+
+
+def test_page__can_be_printed(example: Findings, tmp_path: Path) -> None:
+    file, paper = tmp_path / "report.html", tmp_path / "report.pdf"
+    file.write_text(page.render(example), encoding="utf-8")
+    browse(str(BROWSER), file, f"--print-to-pdf={paper}")
+    content = paper.read_bytes()
+    assert content.startswith(b"%PDF-")
+    assert 2 <= len(re.findall(rb"/Type /Page\b", content)) <= 12
