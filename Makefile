@@ -25,7 +25,7 @@ installed: $(JOBS) $(AIRFLOW) $(JARS) $(DATABASE)
 	@:
 
 doctor: ## what this machine has and lacks, each with its remedy
-	@$(PYTHON) jobs/epsjoin/doctor.py
+	@$(PYTHON) jobs/epsjoin/doctor.py --lake $(EPSJOIN_LAKE)
 
 demo: setup ## the main job on real data, by Airflow; ends in a report with pictures
 	@EPSJOIN_LAKE=$(EPSJOIN_LAKE) bin/airflow run navaids $(DEMO_RUN)

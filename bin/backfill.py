@@ -29,6 +29,7 @@ HOME = Path(os.environ["AIRFLOW_HOME"])
 LOG = HOME / "logs" / "backfill.log"
 """What the services say that are started here."""
 
+NOTHING_TO_DO = "no run is missing; --reprocess-behavior completed makes them again"
 START_SECONDS = 300
 STOP_SECONDS = 60
 LOOK_EVERY_SECONDS = 2
@@ -63,8 +64,11 @@ def main(argv: Sequence[str]) -> int:
             _say(f"an earlier backfill of {arguments.dag_id} is not finished; it goes on first")
             _wait_for(unfinished)
         _airflow(*command)
-        (made,) = _backfills(arguments.dag_id)
-        return _wait_for(made)
+        made = _backfills(arguments.dag_id)
+        if not made:  # the scheduler was faster: nothing was to be done, and it is completed
+            _say(NOTHING_TO_DO)
+            return 0
+        return _wait_for(made[0])
 
 
 def _say(text: str) -> None:
@@ -198,7 +202,7 @@ def _wait_for(backfill: int) -> int:
         time.sleep(LOOK_EVERY_SECONDS)
     failed = list(ended.values()).count("failed")
     if not ended:
-        _say("no run is missing; --reprocess-behavior completed makes them again")
+        _say(NOTHING_TO_DO)
     elif failed:
         _say(f"{failed} of {len(ended)} runs failed; --reprocess-behavior failed makes those again")
     return 1 if failed else 0

@@ -30,7 +30,10 @@ LSH_ROWS = 20_000
 PHASES = ("reading_seconds", "encoding_seconds", "joining_seconds", "writing_seconds")
 SIMULATED_CORES = (1, 2, 4, 8, 16, 32)
 SIMULATED_PARTS = (8, 64)
-MEMORY_SETS = {"uni2": None, "uni8": None, "cad16L": None, "hist64": None, "landmarks": None, "skin": 0.036}
+MEMORY_SETS = {
+    **dict.fromkeys(("uni2", "uni8", "cad16L", "hist64", "landmarks", "skewed")),
+    "skin": 0.036,
+}
 """With eps where it is not the set's own: skin then has 100 million pairs."""
 GROWING = (("jobs", "wall"), ("jobs", "cpu"), ("clusters", "wall"), ("outliers", "wall"))
 
@@ -435,13 +438,16 @@ def memory_section(folder: str) -> list[str]:
 
     from epsjoin.params import RunParams
 
-    from .sets import BY_NAME
+    from .sets import BY_NAME, SKEWED
 
     rows = []
     for name, eps in MEMORY_SETS.items():
-        points = BY_NAME[name].make()
+        chosen = SKEWED if name == SKEWED.name else BY_NAME[name]
+        points = chosen.make()
         np.save(f"{folder}/points.npy", points)
-        pairs, *held = in_own_process(run_memory, f"{folder}/points.npy", eps or BY_NAME[name].eps)
+        pairs, *held = in_own_process(run_memory, f"{folder}/points.npy", eps or chosen.eps)
+        if max(held) > RunParams.worker_memory_mb << 20:
+            raise RuntimeError(f"{name}: a worker held {max(held):,} bytes, more than worker_memory_mb")
         rows.append([name, f"{len(points):,} × {points.shape[1]}", count(pairs), *map(mebibytes, held)])
         print(rows[-1], flush=True)
     head = ["set", "points", "pairs", "replicate MiB", "merge_join MiB", "cluster MiB", "outliers MiB"]
@@ -465,7 +471,7 @@ def simulated_section(file: str, eps: float) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench-spark", description=__doc__)
-    parser.add_argument("--only", help="one set; prints, writes no page")
+    parser.add_argument("--only", help="one set, or memory; prints, writes no page")
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     import numpy as np
@@ -478,6 +484,9 @@ def main() -> int:
             np.save(f"{folder}/points.npy", points)
             return in_own_process(run_set, f"{folder}/points.npy", eps, cores, arguments.rounds, gates)
 
+        if arguments.only == "memory":
+            print("\n".join(memory_section(folder)))
+            return 0
         found = {}
         for name in (arguments.only,) if arguments.only else SETS:
             chosen = BY_NAME[name]

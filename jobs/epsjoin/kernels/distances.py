@@ -152,8 +152,8 @@ def decide(decision: Decision, left: Points, x: int, right: Points, y: int) -> f
 
     Notes
     -----
-    O(d), no allocation. Euclid and Minkowski are decided on the power, without the root, so the
-    distance given for a pair at eps may exceed eps by a rounding error of the root.
+    O(d), no allocation. Euclid and Minkowski are decided on the power, without the root. Of Minkowski the
+    distance given for a pair at eps may exceed eps by a rounding error of the root; a square root cannot.
     """
     metric = decision.metric
     if metric == EUCLIDEAN:

@@ -7,7 +7,7 @@
    plus a constant: two pointers that only move forward.
 3. Candidates are filtered in blocks of 32, in float32, on at most eight coordinates, with slack for every
    rounding: a bit per candidate, no branch.
-4. What passes is decided in float64 on the coordinates as they came, then by the mask (:mod:`cuts`).
+4. What passes is decided by the mask (:mod:`cuts`), then in float64 on the coordinates as they came.
 
 No projection of the points increases a distance, so any coordinates serve (:mod:`projection`).
 """
