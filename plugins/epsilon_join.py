@@ -62,7 +62,8 @@ RUN_PARAMS = {
         _EPS,
         "Distance threshold eps",
         "Two records are neighbours at this distance or less, in the unit of the data set's metric. "
-        "Without a default, it is chosen by the three fields below.",
+        "Without a default, it is chosen by the three fields below. A back-fill takes this form's fields "
+        "only with 'Override parameters on existing runs'.",
         "number",
         exclusiveMinimum=0,
     ),

@@ -19,6 +19,9 @@ NAME = "tour"
 """Name of the run that is triggered; without one Airflow makes it from the time of the click."""
 
 NEIGHBOURS = 4
+TAKE_FIELDS = "Override parameters on existing runs"
+"""Without it a back-fill takes nothing of the form's fields, for new runs, too."""
+
 LISTED = re.compile(r"^(No Dag Runs found|\d+ Dag Runs?)$")
 """What stands above a list of runs when it is complete."""
 
@@ -200,27 +203,39 @@ def list_reports(tour: Tour) -> None:
     tour.look("14-reports")
 
 
-def back_fill(tour: Tour) -> None:
-    """A back-fill of some months starts from the form."""
+def refuse_bad_back_fill(tour: Tour) -> None:
+    """A back-fill with eps -5 is refused, and the form says why."""
     page = tour.page
-    _open_form(tour)
-    page.get_by_text("Run this Dag for a range of dates").click()
-    for month in (tour.months[0], tour.months[-1]):
-        page.get_by_text("Select date and time").first.click()
-        _pick(page, month)
-    expect(page.get_by_text(f"{len(tour.months)} runs will be triggered.")).to_be_visible()
-    tour.look("15-back-fill")
+    _open_back_fill(tour)
+    _unfold(page, "Distance threshold", "element_eps").fill("-5")
+    page.get_by_text(TAKE_FIELDS).click()
+    page.get_by_role("button", name="Run Backfill").click()
+    refusal = page.get_by_text("-5 is less than or equal to the minimum of 0")
+    expect(refusal).to_be_visible()
+    refusal.scroll_into_view_if_needed()
+    tour.look("15-bad-back-fill")
+
+
+def back_fill(tour: Tour) -> None:
+    """A back-fill of some months with a good parameter starts from the form."""
+    page = tour.page
+    _open_back_fill(tour)
+    neighbours = _unfold(page, "Distance threshold", "element_neighbours")
+    neighbours.fill(str(NEIGHBOURS))
+    page.get_by_text(TAKE_FIELDS).click()
+    page.get_by_text("Date Range").scroll_into_view_if_needed()
+    tour.look("16-back-fill")
     page.get_by_role("button", name="Run Backfill").click()
     expect(page.get_by_text("Backfill in progress")).to_be_visible()
 
 
 def watch_back_fill(tour: Tour) -> None:
-    """Its runs end well, one after the other; each asks about its eps."""
+    """Its runs, and no others, end well, one after the other; each asks about its eps."""
     page = tour.page
     tour.go("/dags/navaids/backfills")
     expect(page.get_by_text("1 Backfill", exact=True)).to_be_visible()
     expect(page.get_by_text(f"{tour.months[0]} 00:00:00").last).to_be_visible()
-    tour.look("16-back-fill-runs")
+    tour.look("17-back-fill-runs")
     for month in tour.full_months:
         _await_question(tour, month).click()
         _approve(page)
@@ -233,17 +248,17 @@ def watch_back_fill(tour: Tour) -> None:
         return done.count() == len(tour.months)
 
     _await(tour, "the success of all runs of the back-fill", all_done, _no_run_failed(tour))
-    tour.look("17-back-filled")
+    tour.look("18-back-filled")
 
 
 def see_results(tour: Tour) -> None:
     """The results of all runs stand side by side, and each opens."""
     _expect_runs(tour, sorted([RUN, *tour.full_months], reverse=True))
-    tour.look("18-results")
+    tour.look("19-results")
     frame = tour.page.frame_locator("iframe")
     frame.get_by_role("link", name=tour.full_months[-1]).click()
     _expect_report(frame)
-    tour.look("19-result-of-a-month")
+    tour.look("20-result-of-a-month")
 
 
 STEPS: tuple[Callable[[Tour], None], ...] = (
@@ -256,6 +271,7 @@ STEPS: tuple[Callable[[Tour], None], ...] = (
     watch,
     open_report,
     list_reports,
+    refuse_bad_back_fill,
     back_fill,
     watch_back_fill,
     see_results,
@@ -266,6 +282,16 @@ def _open_form(tour: Tour) -> None:
     tour.go("/dags/navaids")
     tour.page.get_by_test_id("trigger-dag-button").click()
     expect(tour.page.get_by_text("Run this Dag for a range of dates")).to_be_visible()
+
+
+def _open_back_fill(tour: Tour) -> None:
+    page = tour.page
+    _open_form(tour)
+    page.get_by_text("Run this Dag for a range of dates").click()
+    for month in (tour.months[0], tour.months[-1]):
+        page.get_by_text("Select date and time").first.click()
+        _pick(page, month)
+    expect(page.get_by_text(f"{len(tour.months)} runs will be triggered.")).to_be_visible()
 
 
 def _pick(page: Page, day: str) -> None:
@@ -351,6 +377,8 @@ def _await(tour: Tour, what: str, is_there: Callable[[], bool], is_well: Callabl
 
 def _expect_report(frame: FrameLocator) -> None:
     expect(frame.get_by_role("heading", name="Navigation aids of the world")).to_be_visible()
+    why = f"was chosen so that a point has {NEIGHBOURS} neighbours"
+    expect(frame.get_by_text(why)).to_be_visible()  # as the form said
     pictures = frame.locator("svg[role=img]")
     expect(pictures.nth(REPORT_PICTURES - 1)).to_be_visible()
     for picture in pictures.all():
