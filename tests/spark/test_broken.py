@@ -151,7 +151,16 @@ def files_end_at(size: int, pids: list[int]) -> Iterator[None]:
                 resource.prlimit(pid, resource.RLIMIT_FSIZE, limits)
 
 
-@pytest.mark.parametrize(("name", "table"), [("replicate", "replicas"), ("merge_join", "pairs")])
+@pytest.mark.parametrize(
+    ("name", "table"),
+    [
+        ("ingest", "points"),
+        ("replicate", "replicas"),
+        ("merge_join", "pairs"),
+        ("cluster", "clusters"),
+        ("outliers", "outliers"),
+    ],
+)
 def test_a_full_disk__is_said_and_changes_no_table(
     job: Job, capsys: pytest.CaptureFixture[str], name: str, table: str
 ) -> None:
