@@ -12,13 +12,10 @@ import pyarrow.compute as pc
 
 from epsjoin.contract import load_source
 from epsjoin.errors import printable
+from epsjoin.pipeline import JOBS
 from epsjoin.spark import lineage, tables
 from epsjoin.spark.job import PROJECT
 
-JOBS = (
-    *("ingest", "quality_input", "fit_epsilon", "replicate", "merge_join", "cluster", "outliers"),
-    *("quality_results", "report"),
-)
 OUTLIERS_SHOWN = 5
 
 

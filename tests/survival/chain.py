@@ -13,14 +13,11 @@ from typing import Any
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
+from epsjoin.pipeline import JOBS
+
 REPO = Path(__file__).resolve().parents[2]
 DATASET = "navaids"
 RUN = "2023-06-01"
-JOBS = (
-    *("ingest", "quality_input", "fit_epsilon", "replicate", "merge_join", "cluster", "outliers"),
-    *("quality_results", "report"),
-)
-"""As the tasks are called."""
 NOT_COUNTED = {("report", "bytes"), *((job, "largest_worker_bytes") for job in JOBS)}
 """Besides seconds, the counters of ``job_metrics`` that differ from run to run: the page shows seconds."""
 

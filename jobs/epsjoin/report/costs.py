@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from epsjoin.pipeline import JOBS
 from epsjoin.report import words
 from epsjoin.report.findings import Findings, known
-
-STEPS = (
-    *("ingest", "quality_input", "fit_epsilon", "replicate", "merge_join", "cluster", "outliers"),
-    "quality_results",
-)
-"""Jobs in the order of the pipeline; a job that is not named here comes after them."""
 
 
 class Line(NamedTuple):
@@ -88,8 +83,8 @@ class Step(NamedTuple):
 
 
 def steps(findings: Findings) -> list[Step]:
-    """Give the jobs in the order of the pipeline."""
-    order = {job: place for place, job in enumerate(STEPS)}
+    """Give the jobs in the order of the pipeline, others after them."""
+    order = {job: place for place, job in enumerate(JOBS)}
     return [
         Step(
             job,
@@ -97,7 +92,7 @@ def steps(findings: Findings) -> list[Step]:
             known(findings.seconds_before.get(job)),
             _counters(findings.counters[job]),
         )
-        for job in sorted(findings.counters, key=lambda job: (order.get(job, len(STEPS)), job))
+        for job in sorted(findings.counters, key=lambda job: (order.get(job, len(JOBS)), job))
     ]
 
 
