@@ -340,6 +340,7 @@ def replace_table(into: Target, files: Sequence[File]) -> list[File]:
 
 
 def _commit(log: DeltaTable, into: Target, files: Sequence[File], slice_: Mapping[str, str]) -> None:
+    """Replace a slice that is still as it is in this version of the log."""
     actions: list[AddAction | RemoveAction] = [
         AddAction(
             path=file.path,
@@ -351,25 +352,41 @@ def _commit(log: DeltaTable, into: Target, files: Sequence[File], slice_: Mappin
         )
         for file in files
     ]
-    own = Transaction(
-        "/".join(f"{name}={value}" for name, value in slice_.items()) or "all", log.version() + 1
-    )
-    try:
-        log.create_write_transaction(
-            actions,
-            mode="overwrite",
-            schema=Schema.from_arrow(into.schema),
-            partition_by=list(into.partitioned),
-            partition_filters=[(name, "=", value) for name, value in slice_.items()] or None,
-            commit_properties=CommitProperties(app_transactions=[own]),
+    begun = _state(log, slice_)
+    for _ in range(MOST_TRIES):
+        own = Transaction(
+            "/".join(f"{name}={value}" for name, value in slice_.items()) or "all", log.version() + 1
         )
-    except CommitFailedError as error:
-        what = f"{into.table} of run {into.run}" if into.run else into.location
-        writer = slice_.get("job", WRITERS.get(into.table, into.table))
-        raise TableError(
-            f"another job changed {what} while this one ran, so nothing was written to it "
-            f"({_in_one_line(error)}); run {writer} again when that one has ended"
-        ) from error
+        try:
+            log.create_write_transaction(
+                actions,
+                mode="overwrite",
+                schema=Schema.from_arrow(into.schema),
+                partition_by=list(into.partitioned),
+                partition_filters=[(name, "=", value) for name, value in slice_.items()] or None,
+                commit_properties=CommitProperties(app_transactions=[own]),
+            )
+            return
+        except CommitFailedError as error:
+            refusal = error
+        log = DeltaTable(log.table_uri)
+        # to Delta, who replaces a slice has read the whole table: it refuses what another slice's job removed
+        if _state(log, slice_) != begun:
+            break
+    what = f"{into.table} of run {into.run}" if into.run else into.location
+    writer = slice_.get("job", WRITERS.get(into.table, into.table))
+    raise TableError(
+        f"another job changed {what} while this one ran, so nothing was written to it "
+        f"({_in_one_line(refusal)}); run {writer} again when that one has ended"
+    ) from refusal
+
+
+def _state(log: DeltaTable, slice_: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """What a commit to a slice builds on: the table's settings, and the slice's files."""
+    files = pa.table(log.get_add_actions(flatten=True)).to_pylist()
+    of_slice = {f"partition.{name}": value for name, value in slice_.items()}
+    mine = (file for file in files if all(str(file[name]) == value for name, value in of_slice.items()))
+    return log.metadata().configuration, sorted(file["path"] for file in mine)
 
 
 @contextmanager
