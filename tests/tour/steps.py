@@ -208,9 +208,9 @@ def refuse_bad_back_fill(tour: Tour) -> None:
     page = tour.page
     _open_back_fill(tour)
     _unfold(page, "Distance threshold", "element_eps").fill("-5")
-    page.get_by_text(TAKE_FIELDS).click()
+    page.get_by_text(TAKE_FIELDS, exact=True).click()
     page.get_by_role("button", name="Run Backfill").click()
-    refusal = page.get_by_text("-5 is less than or equal to the minimum of 0")
+    refusal = page.get_by_text("-5 is less than or equal to the minimum of 0").first
     expect(refusal).to_be_visible()
     refusal.scroll_into_view_if_needed()
     tour.look("15-bad-back-fill")
@@ -222,8 +222,8 @@ def back_fill(tour: Tour) -> None:
     _open_back_fill(tour)
     neighbours = _unfold(page, "Distance threshold", "element_neighbours")
     neighbours.fill(str(NEIGHBOURS))
-    page.get_by_text(TAKE_FIELDS).click()
-    page.get_by_text("Date Range").scroll_into_view_if_needed()
+    page.get_by_text(TAKE_FIELDS, exact=True).click()
+    page.get_by_text("Date Range", exact=True).scroll_into_view_if_needed()
     tour.look("16-back-fill")
     page.get_by_role("button", name="Run Backfill").click()
     expect(page.get_by_text("Backfill in progress")).to_be_visible()
