@@ -136,19 +136,24 @@ def ancestors(pid: str) -> Iterator[int]:
 
 
 @contextmanager
-def files_end_at(size: int, pids: list[int]) -> Iterator[None]:
-    """To these processes the disk is full as soon as a file has this size."""
-    usual: dict[int, tuple[int, int]] = {}
+def files_end_at(size: int, jvm: int) -> Iterator[None]:
+    """To a session's Python workers the disk is full as soon as a file has this size."""
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
-        for pid in pids:
-            with suppress(ProcessLookupError):  # an idle worker ends by itself
-                usual[pid] = resource.prlimit(pid, resource.RLIMIT_FSIZE)
-                resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, usual[pid][1]))
+        assert limit_workers(jvm, (size, usual[1]))
         yield
     finally:
-        for pid, limits in usual.items():
-            with suppress(ProcessLookupError):
-                resource.prlimit(pid, resource.RLIMIT_FSIZE, limits)
+        limit_workers(jvm, usual)  # and those that were forked meanwhile
+
+
+def limit_workers(jvm: int, limits: tuple[int, int]) -> int:
+    """Give the workers these limits; how many there are."""
+    n_workers = 0
+    for pid in workers_of(jvm):
+        with suppress(ProcessLookupError):  # an idle worker ends by itself
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, limits)
+            n_workers += 1
+    return n_workers
 
 
 @pytest.mark.parametrize(
@@ -166,9 +171,7 @@ def test_a_full_disk__is_said_and_changes_no_table(
 ) -> None:
     jvm = job.spark.sparkContext._gateway.proc.pid  # the tasks' processes are its children
     before = versions(job)
-    workers = list(workers_of(jvm))
-    assert workers
-    with files_end_at(4096, workers):
+    with files_end_at(4096, jvm):
         code, last = run(job, name, capsys)
     assert code == 1
     assert last.startswith(f"{name}: {table}: file:/")
