@@ -22,7 +22,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "scaling.md"
 SET = "cad16L"
 PARTS = 64
 FLOORS = ("cluster", "lineage", "merge_join", "outliers", "points", "replicate", "rows", "tables")
-LAYOUTS = ((8, 64), (64, 256), (256, 256))
+LAYOUTS = ((8, 64), (64, 256))
 """Tasks and parts."""
 ROUNDS = {"most_on_driver": 0, "most_shared_cores": 0, "most_in_one_task": 100_000}
 PLANS = ((10**8, 140, 20_000, 1024), (10**9, 650, 65_000, 8192))
