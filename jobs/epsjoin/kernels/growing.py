@@ -43,12 +43,14 @@ class GrownTree(NamedTuple):
     ----------
     tree : the cuts.
     n_parts : leaves; parts are numbered from left to right.
+    work : (n_parts,) float64, estimated work of each part, in the unit of the costs.
     rows : rows of the sample in all parts.
     candidates : pairs of them that the window sweeps would look at.
     """
 
     tree: CutTree
     n_parts: int
+    work: NDArray[np.float64]
     rows: int
     candidates: float
 
@@ -376,8 +378,8 @@ def grow_tree(
     rows_per_row : rows that each row of the sample stands for.
     row_cost, candidate_cost, decision_cost : cost of a row, of a candidate and of a decided pair of a join,
         in any one unit.
-    move_cost : cost of bringing a row to its part, in the same unit; no work of the part.
-    term_cost : cost of one product of a row and a direction, in the same unit; no work of the part.
+    move_cost : cost of bringing a row to its part, in the same unit; not in ``work``.
+    term_cost : cost of one product of a row and a direction, in the same unit; not in ``work``.
     max_rows : rows that the sample must not exceed in all leaves; may be infinite.
 
     Returns
@@ -499,6 +501,7 @@ class _Tree:
         return GrownTree(
             make_tree(axis, position, left, right, basis[directions]),
             len(leaves),
+            np.array([leaf.work for leaf in leaves]),
             self.rows,
             _candidates(sample, leaves, rows_per_row),
         )
