@@ -48,7 +48,7 @@ VALUE = r"(?s): ['\"].*"
 BUFFER = 1 << 20
 INT64 = range(-(2**63), 2**63)
 EXACT = range(-(2**53), 2**53 + 1)
-"""Whole numbers that a float64 holds as they are; of larger ones two different ones may become equal."""
+"""Whole numbers that all are float64 as well; of larger ones two different ones may become equal."""
 _INTEGER = re.compile(r"[+-]?[0-9]{1,100}")  # int() refuses thousands of digits with a sentence of its own
 _NOT_PYTHON = (ValueError, OverflowError, KeyError)
 """What pyarrow raises for a value that Python has no object for; KeyError: an unknown time zone."""
@@ -514,7 +514,7 @@ def _convert(
         if column.type == "number" and not math.isfinite(value):
             return None, refusal(f"{column.name}: not finite", given)
         if column.type == "integer" and column.name in source.coordinates and value not in EXACT:
-            return None, refusal(f"{column.name}: too large for a float64 to hold exactly", given)
+            return None, refusal(f"{column.name}: beyond 2**53, where float64 leaves numbers out", given)
         if column.minimum is not None and value < column.minimum:
             return None, refusal(f"{column.name}: below {_limit(column.minimum)}", given)
         if column.maximum is not None and value > column.maximum:

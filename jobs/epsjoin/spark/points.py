@@ -51,7 +51,7 @@ class Reading:
         Raises
         ------
         DataRefusedError
-            A null, a value that is NaN or infinite, a whole number that no float64 holds exactly, a point of
+            A null, a value that is NaN or infinite, a whole number beyond 2**53, a point of
             another number of dimensions.
         """
         if batch.column(0).null_count:
@@ -286,8 +286,8 @@ def _as_doubles(values: NDArray[Any], name: str, ids: NDArray[np.int64]) -> NDAr
         if len(odd):
             row = odd[0] // (len(values) // len(ids))
             raise DataRefusedError(
-                f"{name!r} is {values[odd[0]]} where the id is {ids[row]}; no float64 holds that exactly, "
-                "and joins compute in float64"
+                f"{name!r} is {values[odd[0]]} where the id is {ids[row]}; beyond 2**53 float64 does "
+                "not tell whole numbers apart, and joins compute in it"
             )
     return values.astype(np.float64, copy=False)
 
