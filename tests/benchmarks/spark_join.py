@@ -174,6 +174,15 @@ class Bench:
         found = [check_quality(self.job, stage) for stage in STAGES]
         return {name: sum(stage[name] for stage in found) for name in found[0]}
 
+    def shuffled_bytes(self) -> int:
+        """What tasks have written for shuffles until now, by Spark's own count."""
+        session = self.job.spark.sparkContext
+        spark = session._jsc.sc()
+        spark.listenerBus().waitUntilEmpty()
+        no_quantiles = session._gateway.new_array(session._gateway.jvm.double, 0)
+        stages = spark.statusStore().stageList(None, False, False, no_quantiles, None)
+        return sum(int(stages.apply(i).shuffleWriteBytes()) for i in range(stages.size()))
+
 
 def _rows_in(table: Path) -> int:
     """Rows of a Delta table, from its log."""
@@ -247,7 +256,10 @@ def run_set(file: str, eps: float, cores: int, rounds: int, gates: bool) -> dict
         found: dict[str, list[Taken]] = {name: [] for name in contenders}
         for _ in range(rounds):
             for name, work in contenders.items():
-                found[name].append(timed(work))
+                before = bench.shuffled_bytes()
+                taken = timed(work)
+                moved = {"shuffled_bytes": bench.shuffled_bytes() - before}
+                found[name].append(taken._replace(counters={**taken.counters, **moved}))
         if gates:  # not in the rounds: Python workers, idle meanwhile, would end, and their CPU be missed
             bench.gates()
             found["gates"] = [timed(bench.gates) for _ in range(rounds)]
@@ -386,6 +398,7 @@ def phases_of(name: str, found: dict[str, list[Taken]]) -> list[str]:
         *shares,
         megabytes(int(counters["replica_bytes"])),
         megabytes(int(counters["pair_bytes"])),
+        *(megabytes(int(found[who][-1].counters["shuffled_bytes"])) for who in ("jobs", "library")),
         megabytes(int(counters["largest_worker_bytes"])),
     ]
 
@@ -401,7 +414,7 @@ def sets_section(found: dict[str, dict[str, list[Taken]]]) -> list[str]:
     lines += table(head, [after_pairs(*each) for each in found.items()])
     lines += ["", "## Where the jobs' task time goes, seconds over all tasks", ""]
     head = ["set", "points", "rows", "pairs", "read", "encode", "join", "write"]
-    head += ["replicas MB", "pairs MB", "worker MB"]
+    head += ["replicas MB", "pairs MB", "shuffled MB", "by the library", "worker MB"]
     return lines + table(head, [phases_of(*each) for each in found.items()])
 
 
