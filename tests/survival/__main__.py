@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -114,8 +115,10 @@ class Round(NamedTuple):
     equal: bool = False
 
 
-def draw(rng: random.Random, number: int, victims: Sequence[str], commits: dict[str, int]) -> Round:
-    """Jobs and lakes take turns; the victim is drawn, and its moment.
+def draw(
+    rng: random.Random, number: int, victims: Sequence[str], killed: Counter[str], commits: dict[str, int]
+) -> Round:
+    """Jobs and lakes take turns; the victim is drawn of those killed least so far, and its moment.
 
     Tables change in the last moments of a job, which drawn times hardly meet: every other round has one of
     the job's commits drawn instead.
@@ -123,7 +126,9 @@ def draw(rng: random.Random, number: int, victims: Sequence[str], commits: dict[
     job = chain.JOBS[number % len(chain.JOBS)]
     base = ("has slices", "empty")[number // len(chain.JOBS) % 2]
     able = [v for v in victims if v not in OF_TASKS or job not in WITHOUT_TASKS_IN_PYTHON]
-    victim, share, commit = rng.choice(able), rng.random(), rng.randint(1, commits[job])
+    least = min(killed[victim] for victim in able)
+    victim = rng.choice([victim for victim in able if killed[victim] == least])
+    share, commit = rng.random(), rng.randint(1, commits[job])
     return Round(number, job, base, victim, share, commit if number % 2 else 0)
 
 
@@ -287,9 +292,10 @@ def main() -> int:
             victims.remove(EXECUTOR)
             print("an executor's JVM is not killed: there is no bin/spark-cluster here", flush=True)
         undisturbed = prepare(work)
-        rounds = []
+        rounds, killed = [], Counter[str]()
         for number in range(given.rounds):
-            planned = draw(rng, number, victims, undisturbed.commits)
+            planned = draw(rng, number, victims, killed, undisturbed.commits)
+            killed[planned.victim] += 1
             master = cluster_up() if planned.victim == EXECUTOR else "local[2]"
             try:
                 done = play(planned, undisturbed, work / "lake", master)
