@@ -40,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="bin/airflow backfill run",
         description="Make the runs of a range of dates, and wait for them. Airflow is started and stopped "
-        "unless it runs already. A backfill that was interrupted is ended first.",
+        "unless it runs already. A backfill that was interrupted goes on first, to its end.",
     )
     parser.add_argument("dag_id", metavar="DATASET", help="name of the data set and of its DAG")
     parser.add_argument("from_date", metavar="FROM", help="first logical date, YYYY-MM-DD")

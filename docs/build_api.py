@@ -9,7 +9,8 @@ import json
 import re
 import textwrap
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import Any, NamedTuple, get_args
 
 import docstrings
 
@@ -55,7 +56,10 @@ GROUPS = (
     Group(
         "Clusters and outliers",
         "Density clusters, distances to the k-th neighbour, and what stands apart.",
-        ("dbscan", "Dbscan", "NOISE", "k_distance", "lof", "Lof", "db_outliers", "KNearest"),
+        (
+            *("dbscan", "Dbscan", "NOISE", "k_distance", "lof", "Lof", "db_outliers", "KNearest"),
+            "sklearn.DBSCAN",
+        ),
     ),
     Group(
         "Choosing ε",
@@ -96,7 +100,10 @@ GROUPS = (
     Group(
         "Errors",
         "All are exceptions of `epsjoin.errors`.",
-        ("errors.EpsjoinError", "errors.ArgumentError", "errors.BudgetError"),
+        (
+            *("errors.EpsjoinError", "errors.ArgumentError", "errors.DataRefusedError"),
+            *("errors.BudgetError", "errors.TableError"),
+        ),
     ),
 )
 
@@ -138,7 +145,7 @@ def build() -> str:
         for name in group.names:
             parts += [*_described(name), ""]
     page = re.sub(r"\n{3,}", "\n\n", "\n".join(parts)).strip() + "\n"
-    return re.sub(r":(?:func|meth|class|mod):`~?([^`]+)`", lambda role: _link(role, anchors), page)
+    return re.sub(r":(?:func|meth|class|mod|attr):`~?([^`]+)`", lambda role: _link(role, anchors), page)
 
 
 def _shown(path: str) -> str:
@@ -214,7 +221,8 @@ def _members(described: type) -> list[tuple[str, Any]]:
 def _signature(described: Any, shown: str, skip: int = 0) -> str:
     """The signature, one parameter per line where it is long."""
     given = inspect.signature(described)
-    result = "" if inspect.isclass(described) else f" -> {_annotation(given.return_annotation)}"
+    module = inspect.getmodule(described)
+    result = "" if inspect.isclass(described) else f" -> {_annotation(given.return_annotation, module)}"
     parameters = []
     is_keyword = False
     for each in list(given.parameters.values())[skip:]:
@@ -222,7 +230,7 @@ def _signature(described: Any, shown: str, skip: int = 0) -> str:
             parameters.append("*")
             is_keyword = True
         default = "" if each.default is each.empty else f" = {_default(each.default)}"
-        annotation = "" if each.annotation is each.empty else f": {_annotation(each.annotation)}"
+        annotation = "" if each.annotation is each.empty else f": {_annotation(each.annotation, module)}"
         parameters.append(f"{each.name}{annotation}{default}")
     line = f"{shown}({', '.join(parameters)}){result}"
     if len(line) <= 100:
@@ -235,11 +243,16 @@ def _default(default: object) -> str:
     return json.dumps(default) if isinstance(default, str) else repr(default)
 
 
-def _annotation(annotation: Any) -> str:
-    """As it stands in the source, without the names of modules."""
+def _annotation(annotation: Any, module: ModuleType | None) -> str:
+    """As it stands in the source, without the names of modules; a private name as the literals it means."""
     text = getattr(annotation, "__forward_arg__", annotation)  # a NamedTuple wraps it
     text = text if isinstance(text, str) else getattr(text, "__name__", repr(text))
-    return re.sub(r"\b(?:np|npt|typing|collections\.abc)\.", "", text)
+    text = re.sub(r"\b(?:np|npt|typing|collections\.abc)\.", "", text)
+    return re.sub(r"\b_[A-Z]\w+", lambda name: _literals(vars(module)[name[0]]) if module else name[0], text)
+
+
+def _literals(alias: Any) -> str:
+    return " | ".join(map(json.dumps, get_args(alias)))
 
 
 def markdown(docstring: docstrings.Docstring) -> list[str]:

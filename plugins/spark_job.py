@@ -26,8 +26,8 @@ REFUSALS = {
     ),
     3: (
         "the data was refused",
-        "the tables quarantine (reason, source, line of every bad row) and snapshots, and at the contract; "
-        "clear the task when the source is repaired",
+        "the table quarantine (reason, source, line of every bad row), at quality (what a gate found) and at "
+        "the contract; clear ingest when the source is repaired",
     ),
     4: (
         "a budget would be exceeded",

@@ -65,6 +65,13 @@ def test_api_page__is_what_the_docstrings_say() -> None:
     assert written == build_api.build(), f"docs/api.md is out of date: run {build_api.COMMAND}"
 
 
+def test_api_page__has_no_name_that_a_reader_could_not_look_up() -> None:
+    page = build_api.PAGE.read_text(encoding="utf-8")
+    assert not re.findall(r"(?<!\w)_[A-Z]\w*", page)
+    assert not re.findall(r":[a-z]+:`", page)
+    assert not re.findall(r"```pycon\n(?!>>>)", page), "examples that nobody can run"
+
+
 def test_api_page__has_every_public_name() -> None:
     headings = re.findall(r"^### ([\w.]+)$", build_api.PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert set(epsjoin.__all__) | {f"spark.{name}" for name in epsjoin.spark.__all__} <= set(headings)

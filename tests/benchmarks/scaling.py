@@ -179,10 +179,10 @@ def main() -> int:
         print(rows[-1], flush=True)
     lines = [machine(), "", f"## Other ways of the steps, {SET}, {PARTS} parts, local[2]", ""]
     lines += table(["", "wall s", "CPU s", "files"], rows)
-    lines += ["", "## Files of its replicas, written and read by pyarrow on one thread", ""]
+    lines += ["", f"## Files of the replicas of {SET}, written and read by pyarrow on one thread", ""]
     head = ["tasks", "parts", "", "files", "written s", "read s"]
     lines += table(head, layouts(len(points), points.shape[1]))
-    lines += ["", "## Plans of more points, from its rows as a sample", ""]
+    lines += ["", f"## Plans of more points, from rows of {SET} as a sample", ""]
     head = ["points", "sample", "parts asked for", "parts", "worker_memory_mb", "rows per point"]
     lines += table([*head, "rows of the largest part", "s"], plans(points, chosen.eps))
     put(PAGE, "\n".join(lines))

@@ -652,7 +652,7 @@ def test_exponent__of_landmarks_lies_between_a_line_and_the_plane():
 
 
 def test_exponent__of_pen_written_digits_is_far_below_their_16_dimensions():
-    # Seed 003, section 3.7.1, has 2.9 (CAD), 3.8 (CH) and 5.7 (CT) for sets of 16 and 64 dimensions.
+    # The dissertation, section 3.7.1, has 2.9 (CAD), 3.8 (CH) and 5.7 (CT) for sets of 16 and 64 dimensions.
     path = DATA / "vectors" / "adbench_28_pendigits.csv.gz"
     points = np.loadtxt(path, delimiter=",", skiprows=1)[:, 1:17]
     for law in (fit_epsilon(points, sample_rows=size(1500)).power_law, fit_box_count(points).correlation):

@@ -102,7 +102,7 @@ def cube_corners(
     outside the space behave as if the outermost cells reached to infinity, and two cubes that meet
     still meet after it; cubes that meet only after it are told apart by the metric.
 
-    Fixed point instead of the floats' own bits follows seed 003, section 3.5.
+    Fixed point instead of the floats' own bits follows Dittrich's dissertation, section 3.5.
     """
     n = embedded.shape[0]
     n_axes = axes.shape[0]
@@ -188,7 +188,7 @@ def owns_pair(code: NDArray[np.uint8], lower_x: NDArray[np.int64], lower_y: NDAr
 
     References
     ----------
-    Dittrich, Seeger, KDD 2001, pp. 47-56: reference point method. Seed 003, definition 9.
+    Dittrich, Seeger, KDD 2001, pp. 47-56: reference point method. Dittrich's dissertation, definition 9.
     """
     n_axes = lower_x.shape[0]
     bits = code_bits(code)

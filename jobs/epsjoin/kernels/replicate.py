@@ -4,7 +4,7 @@ A cube moves down while no cut crosses it; where cuts cross it, the split rule s
 replica on each side) or stops. The decision is
 
 *global*: all dimensions of a level together (quadtree): the cube is divided on every crossed cut of the
-level, or stops at its cell (seed 003, section 5.3.4.4); or
+level, or stops at its cell (Dittrich's dissertation, section 5.3.4.4); or
 
 *local*: one cut at a time, level by level and in the order of the axes (binary tree): the cube is divided on
 this cut, or stops at the cell that the cuts before it have made, which may lie inside a level (5.3.4.3).
@@ -287,10 +287,11 @@ def replicate_cubes(
 
     Notes
     -----
-    O(rows x a), two passes (count, fill), iterative. Seed 003, figure 3.4 for n = 2 (local) and n = 2**a
-    (global), sections 5.3.4.2 to 5.3.4.4; the queue of pieces makes a limited budget go to the coarsest cuts
-    first. Splitting everywhere gives the same cells both ways (ORE). Where nothing splits (MSJ), the local
-    cell is the smaller one: it ends before the first crossed cut, not before the first level with one.
+    O(rows x a), two passes (count, fill), iterative. Dittrich's dissertation, figure 3.4 for n = 2 (local)
+    and n = 2**a (global), sections 5.3.4.2 to 5.3.4.4; the queue of pieces makes a limited budget go to the
+    coarsest cuts first. Splitting everywhere gives the same cells both ways (ORE). Where nothing splits
+    (MSJ), the local cell is the smaller one: it ends before the first crossed cut, not before the first level
+    with one.
     """
     if decisions not in DECISIONS:
         raise ArgumentError(f"decisions must be one of {', '.join(DECISIONS)}, not {decisions!r}")

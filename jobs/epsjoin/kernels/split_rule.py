@@ -10,11 +10,11 @@ MSJ    0                   any                         any
 GESS   1, 2, 3, ...        0, 1, 2, ...                as you like
 =====  ==================  ==========================  ==================
 
-Rules are an algebra (seed 003, strategies 1 to 3, section 3.5 "Prädikatgesteuerte Replikation"):
-:func:`max_splits_per_level` and :func:`max_split_level`, joined by ``a & b``, ``a | b`` and ``~a``, and
-:class:`OwnRule` around a function of the user's. Over all of them stands the replication budget, which is no
-part of the algebra: no rule, ``~a`` least of all, lets a cube become more rows than that. Of two rules that
-are combined the smaller budget holds.
+Rules are an algebra (Dittrich's dissertation, strategies 1 to 3, section 3.5 "Prädikatgesteuerte
+Replikation"): :func:`max_splits_per_level` and :func:`max_split_level`, joined by ``a & b``, ``a | b`` and
+``~a``, and :class:`OwnRule` around a function of the user's. Over all of them stands the replication budget,
+which is no part of the algebra: no rule, ``~a`` least of all, lets a cube become more rows than that. Of two
+rules that are combined the smaller budget holds.
 
 What the numbers mean depends on who asks, see :func:`epsjoin.kernels.replicate.replicate_cubes`:
 
@@ -251,7 +251,7 @@ def max_split_level(msl: int) -> SplitRule:
 
     Notes
     -----
-    Seed 003 writes this as ``level < msl``; here msl is the last level that may be split.
+    Dittrich's dissertation writes this as ``level < msl``; here msl is the last level that may be split.
 
     Examples
     --------

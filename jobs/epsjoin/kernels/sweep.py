@@ -129,7 +129,7 @@ def stack_sweep(
     every row on the stack: L∞ with early exit, the metric, and, when one of the two is a replica, the
     reference point method with the longer code, the current row's; (3) push. Carried rows are not compared
     with each other, nor are rows of one of two tables. The steps are those of a sweep area,
-    :mod:`epsjoin.kernels.sweep_area`. Seed 003, figures 3.1 and 3.3.
+    :mod:`epsjoin.kernels.sweep_area`. Dittrich's dissertation, figures 3.1 and 3.3.
 
     O(candidates x e) in the worst case, mostly O(candidates); with two tables, the rows of both on the stack
     are passed.

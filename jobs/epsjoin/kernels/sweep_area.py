@@ -1,7 +1,7 @@
 """The sweep area of Orenstein's merge: the rows that later rows may still have to be compared with.
 
-A merge over sorted rows needs three operations, whatever it joins (seed 003, sections 2.1.4 and 5.3.2,
-figure 4.3):
+A merge over sorted rows needs three operations, whatever it joins (Dittrich's dissertation, sections 2.1.4
+and 5.3.2, figure 4.3):
 
 1. :func:`remove_no_prefix` drops the rows that no later row can meet (there: ``reorganize``, the removal
    predicate P_rm). Sorted by code these are the rows whose code is no prefix of the current one, and they lie

@@ -7,8 +7,8 @@ No join is needed, so all rows can take part.
 
 References
 ----------
-Seed 003, section 3.7.1. Belussi, Faloutsos: Estimating the selectivity of spatial queries using the
-correlation fractal dimension, VLDB 1995 (the sum over boxes of squared counts).
+Dittrich's dissertation, section 3.7.1. Belussi, Faloutsos: Estimating the selectivity of spatial queries
+using the correlation fractal dimension, VLDB 1995 (the sum over boxes of squared counts).
 
 Departures: a sum of squared counts is twice the pairs that share a box, plus n for the pairs of each row with
 itself, a plateau that hides the law on fine boxes; here they are taken off, as those of equal points are

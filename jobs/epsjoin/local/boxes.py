@@ -141,7 +141,7 @@ def iter_box_join(
     the copied rows of some leaves for each thread. Rows that no cut divides (many boxes on one spot) make a
     large leaf, whose pairs come batch by batch like all others.
 
-    Seed 003, section 3.5: GESS takes any input for which a hypercube can be computed.
+    Dittrich's dissertation, section 3.5: GESS takes any input for which a hypercube can be computed.
 
     Examples
     --------
@@ -273,9 +273,9 @@ def iter_ball_join(
     Notes
     -----
     With one eps for all the pairs are those of the point join. The cubes of side eps meet as in the papers:
-    seed 003, section 5.3.4.2, footnote 18, allows another eps for every object. On the unit sphere the cubes
-    reach as far as the chord of eps / 2: a chord never exceeds the sum of the chords of two angles that add
-    up to its own, nor ``sqrt(2 eps)`` of the cosine the sum of the roots of two eps that do.
+    Dittrich's dissertation, section 5.3.4.2, footnote 18, allows another eps for every object. On the unit
+    sphere the cubes reach as far as the chord of eps / 2: a chord never exceeds the sum of the chords of two
+    angles that add up to its own, nor ``sqrt(2 eps)`` of the cosine the sum of the roots of two eps that do.
 
     Examples
     --------

@@ -28,7 +28,7 @@ on CAD. One cube in level 0 alone costs n comparisons. ``d`` may be such a P her
 
 References
 ----------
-Seed 003 (Dittrich, dissertation on GESS), sections 3.3, 3.6.1, 3.7.2, equations 3.3 to 3.10. Where its
+Dittrich's dissertation on GESS, sections 3.3, 3.6.1, 3.7.2, equations 3.3 to 3.10. Where its
 formulas are incomplete: docs/notes-on-papers.md.
 """
 
@@ -69,8 +69,8 @@ def inner_side(eps: float) -> float:
     Notes
     -----
     The space grows to ``1 + eps`` and is scaled back: ``eps / (1 + eps)``, and ``x`` becomes
-    ``(x + eps/2) / (1 + eps)``. Seed 003, section 3.3, has ``x' = eps/2 + x (1 - eps)`` with the side
-    ``(1 - eps) eps``, the same but for terms of ``eps**3``; its cubes do not fill the unit cube.
+    ``(x + eps/2) / (1 + eps)``. Dittrich's dissertation, section 3.3, has ``x' = eps/2 + x (1 - eps)`` with
+    the side ``(1 - eps) eps``, the same but for terms of ``eps**3``; its cubes do not fill the unit cube.
 
     Clamped to the space instead, as :func:`epsjoin.kernels.codes.cube_corners` does, cubes stop at each
     level with the same probabilities; the outermost cells are then a little likelier than the others.

@@ -44,9 +44,9 @@ def expected_pairs(
     Notes
     -----
     Of very many rows a sample may hold hardly a pair within eps. Then eps grows by steps until it holds a
-    hundred, and on to a thousand, and the power law through both counts leads back to eps (seed 003, 3.7.1,
-    eq. 3.15), unless that is a tenth of all pairs of the sample. Equal rows, and clumps smaller than what the
-    sample can see, are missed by that.
+    hundred, and on to a thousand, and the power law through both counts leads back to eps (the dissertation,
+    3.7.1, eq. 3.15), unless that is a tenth of all pairs of the sample. Equal rows, and clumps smaller than
+    what the sample can see, are missed by that.
     """
     m = len(points)
     if m < 2:

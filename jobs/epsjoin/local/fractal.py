@@ -14,9 +14,9 @@ without a join.
 
 References
 ----------
-Seed 003, sections 3.7 and 6.2 (local fractal dimensions). Levina, Bickel: Maximum likelihood estimation of
-intrinsic dimension, NIPS 2004. Satopaa, Albrecht, Irwin, Raghavan: Finding a "kneedle" in a haystack, ICDCS
-workshops 2011.
+Dittrich's dissertation, sections 3.7 and 6.2 (local fractal dimensions). Levina, Bickel: Maximum likelihood
+estimation of intrinsic dimension, NIPS 2004. Satopaa, Albrecht, Irwin, Raghavan: Finding a "kneedle" in a
+haystack, ICDCS workshops 2011.
 """
 
 from __future__ import annotations
@@ -540,8 +540,8 @@ def local_exponents(
 
     References
     ----------
-    Seed 003, section 6.2, which proposes disjoint parts with an exponent each and an index as their
-    hierarchy; here it is a kd-tree.
+    Dittrich's dissertation, section 6.2, which proposes disjoint parts with an exponent each and an index as
+    their hierarchy; here it is a kd-tree.
 
     Examples
     --------

@@ -13,9 +13,9 @@
 
 References
 ----------
-Seed 003, section 3.5: a k-nearest-neighbour join "by an individually computed eps for each point (or
-subspace)". Departure: not one eps per point but one per round for all points still open, so that any
-eps-join serves.
+Dittrich's dissertation, section 3.5: a k-nearest-neighbour join "by an individually computed eps for each
+point (or subspace)". Departure: not one eps per point but one per round for all points still open, so that
+any eps-join serves.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.sweeping import Counters, Pairs, check_batch_rows, sweep_stack, sweep_window
 from epsjoin.params import CUTS
 
-# Work, measured on one core; only the ratios matter. Of the stack sweep under regular cuts (design, 3.1):
+# Work, measured on one core; only the ratios matter. Of the stack sweep under regular cuts:
 _NS_PER_ROW, _NS_PER_COMPARISON = 250.0, 2.5
 # and of the window sweep under planned cuts, between what fits to small and to large parts give
 # (`python -m benchmarks.parts --fit` prints one to all):
@@ -316,8 +316,8 @@ def plan_join(
     -----
     Planned cuts: the leaf with the most estimated work for each part that it becomes is cut (:mod:`growing`).
     Work: per row 100 ns and 27 ns per embedded coordinate, 1.5 ns per candidate, 25 ns per pair that is
-    decided; pairs are counted on the sample, scaled by (n_rows / m)². The model of seed 003 (eq. 3.3) assumes
-    uniform data.
+    decided; pairs are counted on the sample, scaled by (n_rows / m)². The model of the dissertation (eq. 3.3)
+    assumes uniform data.
     """
     most = math.inf if cuts.most_part_rows is None else cuts.most_part_rows
     plan = _plan_once(sample, sample_ids, n_rows, eps, metric, cuts)

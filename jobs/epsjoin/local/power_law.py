@@ -5,10 +5,10 @@ slope P, the pair-count exponent, which for a self join is the correlation fract
 
 References
 ----------
-Seed 003, section 3.7.1, equation 3.15. Belussi, Faloutsos: Estimating the selectivity of spatial queries
-using the correlation fractal dimension, VLDB 1995. Faloutsos, Seeger, Traina, Traina: Spatial join
-selectivity using power laws, SIGMOD 2000 (the exponent does not change with sampling and the choice of L_p).
-Efron, Stein: The jackknife estimate of variance, Annals of Statistics 9 (1981).
+Dittrich's dissertation, section 3.7.1, equation 3.15. Belussi, Faloutsos: Estimating the selectivity of
+spatial queries using the correlation fractal dimension, VLDB 1995. Faloutsos, Seeger, Traina, Traina: Spatial
+join selectivity using power laws, SIGMOD 2000 (the exponent does not change with sampling and the choice of
+L_p). Efron, Stein: The jackknife estimate of variance, Annals of Statistics 9 (1981).
 
 Ohser, Stoyan: On the second-order and orientation analysis of planar stationary point processes, Biometrical
 Journal 23 (1981): the weights of :func:`border_weights`.

@@ -93,8 +93,6 @@ def similarity_join(
     Between points and pairs lies one shuffle, which moves each point once and its replicas: some 1.1 to 3
     rows per point. A task holds one part; :class:`epsjoin.Cuts` says how parts are made.
 
-    Examples
-    --------
     ``similarity_join(df, eps=0.5, columns=["x", "y"])`` gives every pair of rows of ``df``;
     ``similarity_join(a, b, eps=5.0, columns=["lat", "lon"], metric="haversine", how="anti")`` gives the rows
     of ``a`` that are more than 5 km from all of ``b``.
