@@ -2,10 +2,32 @@
 
 import argparse
 import sys
+import traceback
+from collections.abc import Mapping
 from functools import partial
 
-from epsjoin.spark.job import run_job
+from epsjoin.errors import DataRefusedError
+from epsjoin.report.publish import publish
+from epsjoin.spark.job import Job, run_job, say
 from epsjoin.spark.quality import STAGES, check_quality
+
+
+def look(job: Job, stage: str) -> Mapping[str, float]:
+    """Look at the tables; a run that its results stop gets its report at once, which says what does not hold.
+
+    The job ``report`` will not run, and without it the page of an earlier pass would go on saying that all is
+    well.
+    """
+    try:
+        return check_quality(job, stage)
+    except DataRefusedError:
+        if stage == "results":
+            try:
+                publish(job)
+            except Exception:  # noqa: BLE001 - of broken tables anything may come; that they are broken matters
+                traceback.print_exc()
+                say("quality: there is no report of what was found; the table quality has it")
+        raise
 
 
 def main() -> int:
@@ -13,7 +35,7 @@ def main() -> int:
     own = argparse.ArgumentParser(add_help=False, prog="quality")
     own.add_argument("--stage", choices=STAGES, default="results", help="the tables to look at")
     given, _ = own.parse_known_args()
-    return run_job(f"quality_{given.stage}", partial(check_quality, stage=given.stage), sys.argv[1:], [own])
+    return run_job(f"quality_{given.stage}", partial(look, stage=given.stage), sys.argv[1:], [own])
 
 
 if __name__ == "__main__":

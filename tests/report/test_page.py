@@ -127,6 +127,24 @@ def test_page__is_the_same_bytes_in_another_process(example: Findings, html: str
     assert page.render(example) == html
 
 
+def test_alarm__counts_the_errors_that_stopped_the_run(example: Findings, reader: Reader) -> None:
+    assert sentences.alarm(example) == ""
+    assert not any("was stopped" in text for text in reader.words)
+    rows = [
+        {"table": "pairs", "expectation": f"e{i}", "severity": severity, "success": False, "observed": "4"}
+        for i, severity in enumerate(("error", "warning", "error"))
+    ]
+    stopped = dataclasses.replace(example, quality=[*example.quality, *rows])
+    assert sentences.alarm(stopped).startswith("This run was stopped: 2 expectations do not hold.")
+    assert sentences.alarm(dataclasses.replace(example, quality=rows[:2])).startswith(
+        "This run was stopped: 1 expectation does not hold."
+    )
+    html = page.render(stopped)
+    assert sentences.alarm(stopped) in html
+    assert 'href="#quality"' in html
+    assert 'id="quality"' in html
+
+
 def test_first_sentence__has_the_numbers_of_the_findings(example: Findings, reader: Reader) -> None:
     sentence = sentences.first_sentence(example)
     assert sentence == (

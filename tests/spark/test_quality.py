@@ -13,12 +13,14 @@ from conftest import REPO, RUN, STEPS, JobMaker, coordinate, copy_of, key, new_j
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+import quality
 from epsjoin.constraints import range_words
 from epsjoin.contract import Column as Contracted
 from epsjoin.contract import load_source, load_table
 from epsjoin.errors import DataRefusedError
 from epsjoin.spark import tables
 from epsjoin.spark.job import Job
+from epsjoin.spark.lineage import read_join
 from epsjoin.spark.quality import (
     STAGES,
     Outcome,
@@ -154,16 +156,39 @@ def test_columns__a_table_that_was_looked_at_is_not_kept_in_memory(job: Job) -> 
 def test_gates__stop_the_run_on_an_error_that_is_in_the_table_then(job: Job) -> None:
     pairs = tables.read_small(job.lake, "pairs", RUN, ["left_id", "right_id", "distance"])
     doubled = pairs.slice(0, 2)
-    tables.write_slice(job.lake, "pairs", RUN, pa.concat_tables([pairs, doubled]))
+    stamp = read_join(job.lake, RUN).stamp
+    tables.write_slice(job.lake, "pairs", RUN, pa.concat_tables([pairs, doubled]), stamp)
+    report = Path(tables.filesystem_of(job.lake.location("reports"))[1]) / f"run={RUN}" / "report.html"
+    assert "was stopped" not in report.read_text(), "that of the run before"
     with pytest.raises(
         DataRefusedError, match=r"pairs: rows differ in left_id, right_id does not hold \(4\)"
     ):
-        check_quality(job, "results")
+        quality.look(job, "results")
+    assert "This run was stopped: 2 expectations do not hold." in report.read_text()
     rows = tables.read_small(job.lake, "quality", RUN).to_pylist()
     broken = {(row["table"], row["expectation"]) for row in rows if not row["success"]}
     assert ("pairs", "rows differ in left_id, right_id") in broken
     assert ("clusters", "degree_is_the_number_of_pairs") in broken
     assert {row["table"] for row in rows} == set(STAGES["results"]), "the tables after it were looked at, too"
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_gates__that_stop_a_run_say_so_whatever_becomes_of_its_report(
+    stage: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(*_: object) -> None:
+        raise DataRefusedError("a rule does not hold")
+
+    def break_(*_: object) -> None:
+        raise ZeroDivisionError("of a broken table")
+
+    monkeypatch.setattr(quality, "check_quality", stop)
+    monkeypatch.setattr(quality, "publish", break_)
+    with pytest.raises(DataRefusedError, match="a rule does not hold"):
+        quality.look(None, stage)
+    said = capsys.readouterr()
+    assert ("ZeroDivisionError: of a broken table" in said.err) == (stage == "results")
+    assert ("there is no report" in said.out) == (stage == "results"), "before the join there is none to make"
 
 
 def test_rules__every_one_has_its_broken_table(broken_by: dict[tuple[str, str], Change]) -> None:

@@ -51,6 +51,7 @@ def render(findings: Findings) -> str:
         f=findings,
         style=Markup(_template("run.css")),  # noqa: S704  # our own file
         lead=sentences.first_sentence(findings),
+        alarm=sentences.alarm(findings),
         key_numbers=_key_numbers(findings),
         why=sentences.why_eps(findings),
         law=sentences.power_law(findings),

@@ -23,6 +23,15 @@ def first_sentence(findings: Findings) -> str:
     return text + f"{words.plural(findings.n_noise, 'point')} {stand} in none."
 
 
+def alarm(findings: Findings) -> str:
+    """Say that the run was stopped, if it was."""
+    errors = sum(row["severity"] == "error" for row in findings.broken)
+    if not errors:
+        return ""
+    hold = "does not hold" if errors == 1 else "do not hold"
+    return f"This run was stopped: {words.plural(errors, 'expectation')} {hold}. Do not build on its results."
+
+
 def _eps(findings: Findings) -> str:
     """Name and value of ε, which no line divides."""
     if findings.eps is None:
