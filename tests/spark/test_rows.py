@@ -1,14 +1,19 @@
-"""What a task gives on: as many rows as its points need, however many batches of pairs it reads."""
+"""What a task reads, and what it gives on: as many rows as its points need, however many batches of pairs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from epsjoin.local.cluster import Degrees, partial_degrees, sum_degrees
-from epsjoin.spark.rows import brought_together
+from epsjoin.spark.rows import OPENING_BYTES, Piece, StoredRows, brought_together
+from epsjoin.spark.tables import File, stream_file
 
 
 def merged(shares: Sequence[Degrees]) -> Degrees:
@@ -34,6 +39,48 @@ def test_brought_together__gives_the_sums_in_few_rows(most_rows: int, given: lis
     whole = merged(found)
     assert whole.ids.tolist() == list(range(20))
     assert whole.counts.tolist() == [10] * 20
+
+
+def stored(sizes: Sequence[int], share_bytes: int | None) -> StoredRows:
+    files = [File("points", f"{i}.parquet", size, 1, {}) for i, size in enumerate(sizes)]
+    return StoredRows(None, "file:///nowhere", files, "id long", share_bytes)
+
+
+def test_shares__are_a_file_each_unless_a_size_is_said() -> None:
+    rows = stored([10, 10**12, 0], None)
+    assert rows.shares() == [[Piece(file)] for file in rows.files]
+
+
+@pytest.mark.parametrize("share_bytes", [4 << 20, 10 << 20, 64 << 20, 1 << 40])
+def test_shares__hold_every_piece_once_and_are_of_one_size(share_bytes: int) -> None:
+    sizes = [*np.random.default_rng(3).integers(0, 1 << 26, 40).tolist(), 1 << 29, 0, 1, 1 << 20]
+    rows = stored(sizes, share_bytes)
+    shares = rows.shares()
+    found = [piece for share in shares for piece in share]
+    assert found == [
+        Piece(file, number, -(-file.size // share_bytes) or 1)
+        for file in rows.files
+        for number in range(-(-file.size // share_bytes) or 1)
+    ], "in the order of the files, none twice"
+    bytes_of = [sum(piece.file.size / piece.of + OPENING_BYTES for piece in share) for share in shares]
+    assert max(bytes_of) <= share_bytes + OPENING_BYTES, "what is read, and the opening of a file"
+    assert all(a + b > share_bytes for a, b in pairwise(bytes_of)), "two that would fit are one"
+
+
+@pytest.mark.parametrize("of", [1, 2, 3, 5, 8, 100])
+def test_stream_file__in_pieces_gives_every_row_once(of: int, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": np.arange(777)}), tmp_path / "a.parquet", row_group_size=100)
+    file = File("points", "a.parquet", (tmp_path / "a.parquet").stat().st_size, 777, {})
+    found = [
+        [
+            row
+            for batch in stream_file(tmp_path.as_uri(), file, ["id"], 64, (number, of))
+            for row in batch["id"]
+        ]
+        for number in range(of)
+    ]
+    assert [row.as_py() for piece in found for row in piece] == list(range(777))
+    assert sum(bool(piece) for piece in found) == min(of, 8), "a piece is whole row groups"
 
 
 def test_brought_together__of_nothing_is_nothing() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -23,11 +24,15 @@ from epsjoin.spark.fit_epsilon import what_fits
 from epsjoin.spark.job import Job, say
 from epsjoin.spark.lineage import stamp_of
 from epsjoin.spark.points import Points, Reading, stored_points
+from epsjoin.spark.rows import StoredRows
 
 WORKER_BYTES = 340 << 20
 """A Python worker's memory beside the rows of its part: itself, the package, batches of rows and pairs."""
 LEAST_PARTS = 8
 SAMPLE_ROWS_PER_PART = 100
+LEAST_SHARE_BYTES, MOST_SHARE_BYTES = 4 << 20, 64 << 20
+"""Of points, that a task reads."""
+BATCH_BYTES, MOST_BATCH_ROWS = 16 << 20, 1 << 17
 FLUSH_BYTES = 64 << 20
 """A task writes its replicas out, or sends them on in packets, when it holds so many bytes of them."""
 MOST_FILES = 10_000
@@ -68,7 +73,9 @@ def write_replicas(job: Job, most_files: int = MOST_FILES) -> dict[str, float]:
             + what_fits(sample, source.metric, n_points, params.max_pairs, params.seed, source.unit)
         )
     into = tables.target(job.lake, "replicas", job.run, stamp_of(of_points, plan.to_json()))
-    reports = tasks.collect_reports(_reports(points, plan, into, most_files))
+    reports = tasks.collect_reports(
+        _reports(_stored(job, dimensions), points.reading, plan, into, most_files)
+    )
     counters = tasks.add_counters(reports)
     refused = [sentence for report in reports for sentence in report.refused]
     if refused:
@@ -98,13 +105,25 @@ def write_replicas(job: Job, most_files: int = MOST_FILES) -> dict[str, float]:
     }
 
 
-def _reports(points: Points, plan: JoinPlan, into: tables.Target, most_files: int) -> DataFrame:
+def _stored(job: Job, dimensions: int) -> StoredRows:
+    """The points as the tasks read them: in shares for all cores, a few for each where that is not little."""
+    rows = StoredRows.of(job, "points", "id long, point binary")
+    of_core = sum(file.size for file in rows.files) // (2 * job.spark.sparkContext.defaultParallelism)
+    return replace(
+        rows,
+        share_bytes=min(MOST_SHARE_BYTES, max(LEAST_SHARE_BYTES, of_core)),
+        batch_rows=max(1, min(MOST_BATCH_ROWS, BATCH_BYTES // (8 * dimensions))),
+    )
+
+
+def _reports(
+    rows: StoredRows, reading: Reading, plan: JoinPlan, into: tables.Target, most_files: int
+) -> DataFrame:
     """The tasks that write the replicas of all points."""
-    n_tasks = points.frame.rdd.getNumPartitions()
-    if n_tasks * plan.n_parts <= most_files:
-        encoder = make_encoder(plan.to_json(), points.reading, into)
-        return points.frame.mapInArrow(encoder, tasks.REPORT_SCHEMA)
-    by_part = replicate_frame(points, plan, refuses=True).repartitionById(plan.n_parts, "part")
+    if len(rows.shares()) * plan.n_parts <= most_files:
+        return rows.map(make_encoder(plan.to_json(), reading, into), tasks.REPORT_SCHEMA)
+    packets = rows.map(_to_packets(plan.to_json(), reading, None, refuses=True), _PACKETS)
+    by_part = packets.repartitionById(plan.n_parts, "part")
     return by_part.mapInArrow(_part_writer(into), tasks.REPORT_SCHEMA)
 
 
@@ -167,21 +186,20 @@ _PACKETS = "part int, packet binary, report string"
 # report, in some rows: what the task counted until then, as the JSON of a TaskReport
 
 
-def replicate_frame(
-    points: Points, plan: JoinPlan, is_right: bool | None = None, *, refuses: bool = False
-) -> DataFrame:
+def replicate_frame(points: Points, plan: JoinPlan, is_right: bool | None = None) -> DataFrame:
     """Packets of rows by part: (part int, packet binary, report string); lazy, without a shuffle.
 
     Parameters
     ----------
     is_right : of two tables: whether these are the right one's points.
-    refuses : whether a budget that does not suffice is told in a report, or breaks the task.
     """
-    encode = _to_packets(plan.to_json(), points.reading, is_right, refuses)
+    encode = _to_packets(plan.to_json(), points.reading, is_right, refuses=False)
     return points.frame.mapInArrow(encode, _PACKETS)
 
 
-def _to_packets(plan_json: str, reading: Reading, is_right: bool | None, refuses: bool) -> Task:
+def _to_packets(plan_json: str, reading: Reading, is_right: bool | None, *, refuses: bool) -> Task:
+    """A task's work on points: their replicas in packets; too small a budget is reported, or raised."""
+
     def encode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         plan = JoinPlan.from_json(plan_json)
         report = _new_report()

@@ -6,6 +6,7 @@ the next cost more than most of these functions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -21,6 +22,8 @@ from epsjoin.spark.progress import progress_shown
 Count = Callable[[pa.RecordBatch], Mapping[str, float]]
 Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
 BATCH_ROWS = 1 << 20
+OPENING_BYTES = 1 << 20
+"""To open a file takes as long as to read so much of it."""
 
 
 class Rows(Protocol):
@@ -80,14 +83,30 @@ class PacketRows:
         return self.packets.mapInArrow(unpack, schema)
 
 
+class Piece(NamedTuple):
+    """A file of a table, or some of its row groups: number ``number`` of ``of`` pieces."""
+
+    file: tables.File
+    number: int = 0
+    of: int = 1
+
+
 @dataclass(frozen=True)
 class StoredRows:
-    """Rows of a run's slice, a share each file; the tasks read the files themselves."""
+    """Rows of a run's slice; the tasks read the files themselves.
+
+    Parameters
+    ----------
+    share_bytes : a share has so many bytes of files, unless a row group has more; ``None``: a file each.
+    batch_rows : of a batch, at most.
+    """
 
     spark: SparkSession
     location: str
     files: Sequence[tables.File]
     schema: str
+    share_bytes: int | None = None
+    batch_rows: int = BATCH_ROWS
 
     @classmethod
     def of(cls, job: Job, table: str, schema: str, stamp: str = "") -> StoredRows:
@@ -103,12 +122,32 @@ class StoredRows:
 
     def map(self, work: Task, schema: str) -> DataFrame:
         """See :class:`Rows`."""
-        columns, location = names_of(self.schema), self.location
+        columns, location, batch_rows = names_of(self.schema), self.location, self.batch_rows
 
-        def read(file: tables.File) -> Iterator[pa.RecordBatch]:
-            return work(tables.stream_file(location, file, columns, BATCH_ROWS))
+        def read(share: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
+            return work(
+                batch
+                for file, *piece in share
+                for batch in tables.stream_file(location, file, columns, batch_rows, (piece[0], piece[1]))
+            )
 
-        return tasks.run_tasks(self.spark, self.files, read, schema)
+        return tasks.run_tasks(self.spark, self.shares(), read, schema)
+
+    def shares(self) -> list[list[Piece]]:
+        """What each task reads: pieces of large files, several small ones, in the order of the files."""
+        if self.share_bytes is None:
+            return [[Piece(file)] for file in self.files]
+        shares: list[list[Piece]] = []
+        room = 0.0
+        for file in self.files:
+            of = max(1, math.ceil(file.size / self.share_bytes))
+            for number in range(of):
+                room -= file.size / of + OPENING_BYTES
+                if room < 0:
+                    shares.append([])
+                    room = self.share_bytes - file.size / of - OPENING_BYTES
+                shares[-1].append(Piece(file, number, of))
+        return shares
 
 
 @dataclass(frozen=True)

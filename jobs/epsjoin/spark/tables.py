@@ -688,9 +688,13 @@ def read_file(location: str, file: File, columns: Sequence[str], schema: pa.Sche
 
 
 def stream_file(
-    location: str, file: File, columns: Sequence[str], batch_rows: int
+    location: str, file: File, columns: Sequence[str], batch_rows: int, piece: tuple[int, int] = (0, 1)
 ) -> Iterator[pa.RecordBatch]:
     """Columns of one file, batch by batch, in bounded memory.
+
+    Parameters
+    ----------
+    piece : which of how many: the row groups are dealt out in their order, so a piece may have none.
 
     Raises
     ------
@@ -701,7 +705,9 @@ def stream_file(
     with _reading(location, file), filesystem.open_input_file(f"{root}/{file.path}") as handle:
         parquet = pq.ParquetFile(handle, page_checksum_verification=True)
         _check_rows(location, file, parquet.metadata.num_rows)
-        yield from parquet.iter_batches(batch_rows, columns=list(columns))
+        number, of = piece
+        groups = range(parquet.num_row_groups * number // of, parquet.num_row_groups * (number + 1) // of)
+        yield from parquet.iter_batches(batch_rows, row_groups=list(groups), columns=list(columns))
 
 
 @contextmanager
