@@ -21,7 +21,7 @@ from sklearn.cluster import DBSCAN
 from epsjoin.errors import BudgetError, DataRefusedError, TableError
 from epsjoin.local.cluster import ROLES, dbscan_from_pairs
 from epsjoin.local.outliers import lof_from_neighbours, nearest_within, rank
-from epsjoin.spark import tables, tasks
+from epsjoin.spark import replicate, tables, tasks
 from epsjoin.spark.cluster import find_clusters
 from epsjoin.spark.fit_epsilon import choose_epsilon
 from epsjoin.spark.ingest import ingest
@@ -247,6 +247,36 @@ def test_replicate__brings_parts_together_before_it_writes_many_files(
         write_replicas(job, most_files=0)
 
 
+def test_replicate__reads_one_large_file_by_many_tasks(
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = job_on(make_job, tmp_path, pendigits()[:, :3], {"eps": 0.05, "n_parts": 4})
+    ingest(job)
+    points = tables.read_small(job.lake, "points", RUN).drop_columns("run")
+    monkeypatch.setattr(tables, "ROW_GROUP_BYTES", 1)
+    groups = [points.slice(begin, 500) for begin in range(0, len(points), 500)]
+    file = tables.target(job.lake, "points", RUN).write(groups)
+    tables.commit(job.lake, "points", RUN, [file])
+    choose_epsilon(job)
+
+    collect, n_tasks = tasks.collect_reports, []
+
+    def counted(frame: Any) -> list[tasks.TaskReport]:
+        reports = collect(frame)
+        n_tasks.append(sum(report.counters["points"] > 0 for report in reports))
+        return reports
+
+    monkeypatch.setattr(tasks, "collect_reports", counted)
+    write_replicas(job)
+    by_one = content(job, "replicas")
+    monkeypatch.setattr(replicate, "LEAST_SHARE_BYTES", 1 << 14)
+    monkeypatch.setattr(replicate, "MOST_BATCH_ROWS", 77)
+    write_replicas(job)
+    assert n_tasks[0] == 1
+    assert n_tasks[1] > 3
+    assert content(job, "replicas").equals(by_one)
+
+
 def test_merge_join__takes_no_replicas_of_another_plan(
     make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -330,7 +360,7 @@ def test_cluster_and_outliers__notice_pairs_lost_on_the_way(
     for change in (lambda files: files[1:], lambda files: [*files, files[0]]):
 
         def lossy(spark: Any, items: Any, work: Any, schema: str, change: Any = change) -> Any:
-            of_pairs = all(isinstance(item, tables.File) and item.table == "pairs" for item in items)
+            of_pairs = all(isinstance(item, list) and item[0].file.table == "pairs" for item in items)
             return run(spark, change(list(items)) if of_pairs else items, work, schema)
 
         monkeypatch.setattr(tasks, "run_tasks", lossy)

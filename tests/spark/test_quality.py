@@ -159,7 +159,7 @@ def test_gates__stop_the_run_on_an_error_that_is_in_the_table_then(job: Job) -> 
     stamp = read_join(job.lake, RUN).stamp
     tables.write_slice(job.lake, "pairs", RUN, pa.concat_tables([pairs, doubled]), stamp)
     report = Path(tables.filesystem_of(job.lake.location("reports"))[1]) / f"run={RUN}" / "report.html"
-    assert "was stopped" not in report.read_text(), "that of the run before"
+    assert not report.exists()
     with pytest.raises(
         DataRefusedError, match=r"pairs: rows differ in left_id, right_id does not hold \(4\)"
     ):
