@@ -122,14 +122,21 @@ def test_expected_rows__are_those_of_the_twin_by_level(space):
         assert abs(levels[level] - rows) < 3.5 * math.sqrt(rows)
 
 
+def mean_of_eight(what, n, d, eps, k):
+    space = ([-eps / 2] * d, 1 + eps)
+    points = [np.random.default_rng(seed).random((n, d)) for seed in range(8)]
+    return np.mean([getattr(twin.gess(p, eps, k, 62, space=space), what) for p in points])
+
+
+def test_expected_work__is_three_times_too_much_where_everything_is_split():
+    assert mean_of_eight("comparisons", 200, 2, 0.05, 2) == 777
+    assert expected_work(200, 2, 0.05, 2).comparisons == pytest.approx(2235.7, abs=0.05)
+
+
 def test_expected_rows__are_not_always_an_upper_bound():
     # pieces cross fewer cuts than whole cubes do, so fewer of them stop and more are split again
-    points = np.random.default_rng(0).random((150, 3))
-    found = [
-        twin.gess(points, 0.1, 1, 62, space=([-0.05] * 3, 1.1)).rows,
-        expected_work(150, 3, 0.1, 1).left_rows.sum(),
-    ]
-    assert found[0] > found[1]
+    assert mean_of_eight("rows", 150, 3, 0.1, 1) == 366
+    assert expected_work(150, 3, 0.1, 1).left_rows.sum() == pytest.approx(333.2, abs=0.05)
 
 
 def test_expected_work__takes_a_fractal_dimension():
