@@ -109,7 +109,7 @@ def _key_numbers(findings: Findings) -> list[tuple[str, str, str]]:
 
     return [
         ("ε", words.measure(findings.eps, findings.unit), f"distance threshold, {findings.metric} metric"),
-        ("points", words.count(n), f"{words.count(findings.n_quarantined)} records refused"),
+        ("points", words.count(n), f"{words.plural(findings.n_quarantined, 'record')} refused"),
         (
             "pairs",
             words.count(findings.n_pairs),
