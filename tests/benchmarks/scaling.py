@@ -25,7 +25,7 @@ FLOORS = ("cluster", "lineage", "merge_join", "outliers", "points", "replicate",
 LAYOUTS = ((8, 64), (64, 256))
 """Tasks and parts."""
 ROUNDS = {"most_on_driver": 0, "most_shared_cores": 0, "most_in_one_task": 100_000}
-PLANS = ((10**8, 140, 20_000, 1024), (10**9, 650, 65_000, 8192))
+PLANS = ((10**8, 140, 20_000, 1024), (10**9, 650, 65_000, 1024), (10**9, 650, 65_000, 8192))
 """Points, parts asked for, rows of the sample, worker_memory_mb."""
 
 
@@ -136,6 +136,7 @@ def plans(points: Any, eps: float) -> list[list[str]]:
     import numpy as np
 
     from epsjoin import Cuts, get_metric
+    from epsjoin.errors import BudgetError
     from epsjoin.local.plan import plan_join
     from epsjoin.spark.replicate import rows_that_fit
 
@@ -144,18 +145,22 @@ def plans(points: Any, eps: float) -> list[list[str]]:
         chosen = np.random.default_rng(0).permutation(len(points))[:m]
         most = rows_that_fit(memory, points.shape[1])
         began = time.perf_counter()
-        plan = plan_join(
-            points[chosen],
-            chosen,
-            n,
-            eps * (len(points) / n) ** (1 / 3),
-            get_metric("euclidean"),
-            Cuts(n_parts=n_parts, sample_rows=m, most_part_rows=most),
-        )
-        taken = time.perf_counter() - began
-        cells = [count(n), count(m), count(n_parts), count(plan.n_parts), count(memory)]
-        cells += [f"{plan.expected_rows / n:.3f}", count(int(plan.expected_part_rows)), seconds(taken)]
-        rows.append(cells)
+        asked = [count(n), count(m), count(memory), count(n_parts)]
+        try:
+            plan = plan_join(
+                points[chosen],
+                chosen,
+                n,
+                eps * (len(points) / n) ** (1 / 3),
+                get_metric("euclidean"),
+                Cuts(n_parts=n_parts, sample_rows=m, most_part_rows=most),
+            )
+            part_rows = count(int(plan.expected_part_rows))
+            found = [count(plan.n_parts), f"{plan.expected_rows / n:.3f}", part_rows]
+        except BudgetError:
+            found = ["refused: no part of that memory", "", ""]
+        rows.append([*asked, *found, seconds(time.perf_counter() - began)])
+        print(rows[-1], flush=True)
     return rows
 
 
@@ -183,7 +188,7 @@ def main() -> int:
     head = ["tasks", "parts", "", "files", "written s", "read s"]
     lines += table(head, layouts(len(points), points.shape[1]))
     lines += ["", f"## Plans of more points, from rows of {SET} as a sample", ""]
-    head = ["points", "sample", "parts asked for", "parts", "worker_memory_mb", "rows per point"]
+    head = ["points", "sample", "worker_memory_mb", "parts asked for", "parts", "rows per point"]
     lines += table([*head, "rows of the largest part", "s"], plans(points, chosen.eps))
     put(PAGE, "\n".join(lines))
     return 0
