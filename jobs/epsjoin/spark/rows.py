@@ -22,6 +22,8 @@ from epsjoin.spark.progress import progress_shown
 Count = Callable[[pa.RecordBatch], Mapping[str, float]]
 Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
 BATCH_ROWS = 1 << 20
+LEAST_SHARE_BYTES, MOST_SHARE_BYTES = 4 << 20, 64 << 20
+"""Of files, that a task reads."""
 OPENING_BYTES = 1 << 20
 """To open a file takes as long as to read so much of it."""
 
@@ -97,7 +99,7 @@ class StoredRows:
 
     Parameters
     ----------
-    share_bytes : a share has so many bytes of files, unless a row group has more; ``None``: a file each.
+    share_bytes : a share has so many bytes of files, unless a row group has more.
     batch_rows : of a batch, at most.
     """
 
@@ -105,12 +107,12 @@ class StoredRows:
     location: str
     files: Sequence[tables.File]
     schema: str
-    share_bytes: int | None = None
+    share_bytes: int
     batch_rows: int = BATCH_ROWS
 
     @classmethod
     def of(cls, job: Job, table: str, schema: str, stamp: str = "") -> StoredRows:
-        """Columns of a table, of the job's run.
+        """Columns of a table, of the job's run, in shares for all cores, two for each unless that is little.
 
         Raises
         ------
@@ -118,7 +120,9 @@ class StoredRows:
             There is no slice, or it was made from other tables than the stamp says.
         """
         files = tables.files_of(job.lake, table, job.run, stamp)
-        return cls(job.spark, job.lake.location(table), files, schema)
+        of_core = sum(file.size for file in files) // (2 * job.spark.sparkContext.defaultParallelism)
+        share_bytes = min(MOST_SHARE_BYTES, max(LEAST_SHARE_BYTES, of_core))
+        return cls(job.spark, job.lake.location(table), files, schema, share_bytes)
 
     def map(self, work: Task, schema: str) -> DataFrame:
         """See :class:`Rows`."""
@@ -135,8 +139,6 @@ class StoredRows:
 
     def shares(self) -> list[list[Piece]]:
         """What each task reads: pieces of large files, several small ones, in the order of the files."""
-        if self.share_bytes is None:
-            return [[Piece(file)] for file in self.files]
         shares: list[list[Piece]] = []
         room = 0.0
         for file in self.files:
