@@ -248,6 +248,29 @@ def test_replicate__brings_parts_together_before_it_writes_many_files(
         write_replicas(job, most_files=0)
 
 
+def test_replicate__again_writes_files_of_the_same_bytes_whatever_those_of_the_points_are_called(
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = job_on(make_job, tmp_path, pendigits()[:, :3], {"eps": 0.05, "n_parts": 4})
+    ingest(job)
+    points = tables.read_small(job.lake, "points", RUN).drop_columns("run")
+    into, found = tables.target(job.lake, "points", RUN), []
+    for order in ("ab", "ba"):
+        names = iter(order)
+        with monkeypatch.context() as patched:
+            patched.setattr(tables.Target, "new_name", lambda _, names=names: f"{next(names)}.parquet")
+            files = [into.write([points.slice(0, 2000)]), into.write([points.slice(2000)])]
+        tables.commit(job.lake, "points", RUN, files)
+        choose_epsilon(job)
+        counters = write_replicas(job)
+        rows = [
+            tables.read_file(job.lake.location("replicas"), file, ["id", "point"]).to_pylist()
+            for file in sorted(tables.files_of(job.lake, "replicas", RUN), key=lambda f: f.partition["part"])
+        ]
+        found.append((counters["bytes"], rows))
+    assert found[0] == found[1]
+
+
 def test_replicate__reads_one_large_file_by_many_tasks(
     make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

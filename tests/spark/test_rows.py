@@ -54,9 +54,9 @@ def test_shares__hold_every_piece_once_and_are_of_one_size(share_bytes: int) -> 
     found = [piece for share in shares for piece in share]
     assert found == [
         Piece(file, number, -(-file.size // share_bytes) or 1)
-        for file in rows.files
+        for file in sorted(rows.files, key=lambda file: (-file.size, file.path))
         for number in range(-(-file.size // share_bytes) or 1)
-    ], "in the order of the files, none twice"
+    ], "the largest files first, whatever they are called; none twice"
     bytes_of = [sum(piece.file.size / piece.of + OPENING_BYTES for piece in share) for share in shares]
     assert max(bytes_of) <= share_bytes + OPENING_BYTES, "what is read, and the opening of a file"
     assert all(a + b > share_bytes for a, b in pairwise(bytes_of)), "two that would fit are one"

@@ -138,10 +138,14 @@ class StoredRows:
         return tasks.run_tasks(self.spark, self.shares(), read, schema)
 
     def shares(self) -> list[list[Piece]]:
-        """What each task reads: pieces of large files, several small ones, in the order of the files."""
+        """What each task reads: pieces of large files, several small ones; the largest files first.
+
+        Names are random, so an order by name would give other shares, and files of other bytes, to a job
+        that runs again.
+        """
         shares: list[list[Piece]] = []
         room = 0.0
-        for file in self.files:
+        for file in sorted(self.files, key=lambda file: (-file.size, -file.rows, file.path)):
             of = max(1, math.ceil(file.size / self.share_bytes))
             for number in range(of):
                 room -= file.size / of + OPENING_BYTES
