@@ -226,7 +226,7 @@ def cluster_pairs(
 
 
 def _by_driver(ids: Rows, pairs: Rows, min_pts: int) -> Found:
-    found = gather(MappedRows(narrowed(pairs, _ENDS), _degrees, _DEGREES))
+    found = gather(MappedRows(narrowed(pairs, _ENDS), degrees_task, _DEGREES))
     degrees = sum_degrees(found["id"].to_numpy(), found["neighbours"].to_numpy())
     degree = degrees.counts + 1
     shared = _share_cores(pairs, degrees.ids[degree >= min_pts])
@@ -254,7 +254,8 @@ _ENDS = "left_id long, right_id long"
 _DEGREES = "id long, neighbours long"
 
 
-def _degrees(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def degrees_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """A task's work on pairs: how many neighbours each point has in them."""
     found = (partial_degrees(*(batch.column(end).to_numpy() for end in names_of(_ENDS))) for batch in batches)
     for degrees in brought_together(found, _sum):
         yield pa.record_batch({"id": degrees.ids, "neighbours": degrees.counts})
@@ -267,7 +268,7 @@ def _sum(shares: Sequence[Degrees]) -> Degrees:
 
 def degrees_of(pairs: Rows) -> DataFrame:
     """Points within eps, the point itself included, of every point that is in a pair: (id, degree)."""
-    partial = narrowed(pairs, _ENDS).map(_degrees, _DEGREES)
+    partial = narrowed(pairs, _ENDS).map(degrees_task, _DEGREES)
     return partial.groupBy("id").agg((F.sum("neighbours") + 1).alias("degree"))
 
 
