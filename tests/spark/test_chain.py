@@ -22,7 +22,6 @@ from epsjoin.errors import BudgetError, DataRefusedError, TableError
 from epsjoin.local.cluster import ROLES, dbscan_from_pairs
 from epsjoin.local.outliers import lof_from_neighbours, nearest_within, rank
 from epsjoin.spark import replicate, tables, tasks
-from epsjoin.spark import rows as step_rows
 from epsjoin.spark.cluster import find_clusters
 from epsjoin.spark.fit_epsilon import choose_epsilon
 from epsjoin.spark.ingest import ingest
@@ -293,7 +292,7 @@ def test_replicate__reads_one_large_file_by_many_tasks(
     monkeypatch.setattr(tasks, "collect_reports", counted)
     write_replicas(job)
     by_one = content(job, "replicas")
-    monkeypatch.setattr(step_rows, "LEAST_SHARE_BYTES", 1 << 14)
+    monkeypatch.setattr(replicate, "LEAST_SHARE_BYTES", 1 << 14)
     monkeypatch.setattr(replicate, "MOST_BATCH_ROWS", 77)
     write_replicas(job)
     assert n_tasks[0] == 1

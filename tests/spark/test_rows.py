@@ -41,9 +41,14 @@ def test_brought_together__gives_the_sums_in_few_rows(most_rows: int, given: lis
     assert whole.counts.tolist() == [10] * 20
 
 
-def stored(sizes: Sequence[int], share_bytes: int) -> StoredRows:
+def stored(sizes: Sequence[int], share_bytes: int | None) -> StoredRows:
     files = [File("points", f"{i}.parquet", size, 1, {}) for i, size in enumerate(sizes)]
     return StoredRows(None, "file:///nowhere", files, "id long", share_bytes)
+
+
+def test_shares__are_a_file_each_unless_a_size_is_said() -> None:
+    rows = stored([10, 10**12, 0], None)
+    assert rows.shares() == [[Piece(file)] for file in rows.files]
 
 
 @pytest.mark.parametrize("share_bytes", [4 << 20, 10 << 20, 64 << 20, 1 << 40])

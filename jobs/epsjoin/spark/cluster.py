@@ -38,7 +38,7 @@ from epsjoin.spark.job import Job, say
 from epsjoin.spark.join import MAX_PAIRS, join_points
 from epsjoin.spark.lineage import read_join
 from epsjoin.spark.merge_join import PAIRS
-from epsjoin.spark.points import Points, points_of
+from epsjoin.spark.points import Points, points_of, stored_points
 from epsjoin.spark.rows import (
     FrameRows,
     MappedRows,
@@ -73,14 +73,16 @@ def find_clusters(job: Job) -> dict[str, float]:
     """
     join = read_join(job.lake, job.run)
     pairs = StoredRows.of(job, "pairs", PAIRS, join.stamp)
-    n_points = tables.count(job.lake, "points", job.run)
-    ids = StoredRows.of(job, "points", "id long")
-    found = cluster_pairs(ids, n_points, pairs, job.params.min_pts)
+    points = stored_points(job.spark, job.lake, job.run)
+    # a share of few points is a file: tasks read it faster than Spark, which would cut large ones
+    few = points.n <= MOST_ON_DRIVER
+    ids = StoredRows.of(job, "points", "id long") if few else points.ids()
+    found = cluster_pairs(ids, points.n, pairs, job.params.min_pts)
     into = tables.target(job.lake, "clusters", job.run, join.stamp)
     files, counters = write_files(into, found.clusters, count_roles)
     found.forget()
-    if counters["rows"] != n_points:
-        raise TableError(f"{counters['rows']:,.0f} points have a label, the log says {n_points:,}")
+    if counters["rows"] != points.n:
+        raise TableError(f"{counters['rows']:,.0f} points have a label, the log says {points.n:,}")
     n_pairs = sum(file.rows for file in pairs.files)
     if counters["neighbours"] != 2 * n_pairs:
         raise TableError(
@@ -226,7 +228,7 @@ def cluster_pairs(
 
 
 def _by_driver(ids: Rows, pairs: Rows, min_pts: int) -> Found:
-    found = gather(MappedRows(narrowed(pairs, _ENDS), degrees_task, _DEGREES))
+    found = gather(MappedRows(narrowed(pairs, _ENDS), _degrees, _DEGREES))
     degrees = sum_degrees(found["id"].to_numpy(), found["neighbours"].to_numpy())
     degree = degrees.counts + 1
     shared = _share_cores(pairs, degrees.ids[degree >= min_pts])
@@ -254,8 +256,7 @@ _ENDS = "left_id long, right_id long"
 _DEGREES = "id long, neighbours long"
 
 
-def degrees_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """A task's work on pairs: how many neighbours each point has in them."""
+def _degrees(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     found = (partial_degrees(*(batch.column(end).to_numpy() for end in names_of(_ENDS))) for batch in batches)
     for degrees in brought_together(found, _sum):
         yield pa.record_batch({"id": degrees.ids, "neighbours": degrees.counts})
@@ -268,7 +269,7 @@ def _sum(shares: Sequence[Degrees]) -> Degrees:
 
 def degrees_of(pairs: Rows) -> DataFrame:
     """Points within eps, the point itself included, of every point that is in a pair: (id, degree)."""
-    partial = narrowed(pairs, _ENDS).map(degrees_task, _DEGREES)
+    partial = narrowed(pairs, _ENDS).map(_degrees, _DEGREES)
     return partial.groupBy("id").agg((F.sum("neighbours") + 1).alias("degree"))
 
 

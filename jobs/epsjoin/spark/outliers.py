@@ -227,7 +227,7 @@ class _Known(NamedTuple):
 
 
 def _by_driver(points: Points, reason: _Reason, clusters: Rows, pairs: Rows, eps: float, k: int) -> Ranked:
-    near = gather(MappedRows(pairs, nearest_task(k), _NEAR))
+    near = gather(MappedRows(pairs, _nearest(k), _NEAR))
     neighbours = merge_nearest(
         near["id"].to_numpy(), near["neighbour"].to_numpy(), near["distance"].to_numpy(), k
     )
@@ -285,9 +285,7 @@ def _labels(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 _NEAR = "id long, neighbour long, distance double"
 
 
-def nearest_task(k: int) -> Task:
-    """A task's work on pairs: the k nearest neighbours that each point has in them."""
-
+def _nearest(k: int) -> Task:
     def nearest(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         found = (nearest_within(*pair_columns(batch), k) for batch in batches)
         for near in brought_together(found, merged):
@@ -305,7 +303,7 @@ def nearest_neighbours(pairs: Rows, k: int) -> DataFrame:
 
     ``near`` is an array of (distance, neighbour), at most k long; ties go to the smaller id.
     """
-    partial = pairs.map(nearest_task(k), _NEAR)
+    partial = pairs.map(_nearest(k), _NEAR)
     by_distance = F.sort_array(F.collect_list(F.struct("distance", "neighbour")))
     return partial.groupBy("id").agg(F.slice(by_distance, 1, k).alias("near"))
 

@@ -30,6 +30,8 @@ WORKER_BYTES = 340 << 20
 """A Python worker's memory beside the rows of its part: itself, the package, batches of rows and pairs."""
 LEAST_PARTS = 8
 SAMPLE_ROWS_PER_PART = 100
+LEAST_SHARE_BYTES, MOST_SHARE_BYTES = 4 << 20, 64 << 20
+"""Of points, that a task reads."""
 BATCH_BYTES, MOST_BATCH_ROWS = 16 << 20, 1 << 17
 FLUSH_BYTES = 64 << 20
 """A task writes its replicas out, or sends them on in packets, when it holds so many bytes of them."""
@@ -104,9 +106,14 @@ def write_replicas(job: Job, most_files: int = MOST_FILES) -> dict[str, float]:
 
 
 def _stored(job: Job, dimensions: int) -> StoredRows:
-    """The points as the tasks read them."""
-    batch_rows = max(1, min(MOST_BATCH_ROWS, BATCH_BYTES // (8 * dimensions)))
-    return replace(StoredRows.of(job, "points", "id long, point binary"), batch_rows=batch_rows)
+    """The points as the tasks read them: in shares for all cores, a few for each where that is not little."""
+    rows = StoredRows.of(job, "points", "id long, point binary")
+    of_core = sum(file.size for file in rows.files) // (2 * job.spark.sparkContext.defaultParallelism)
+    return replace(
+        rows,
+        share_bytes=min(MOST_SHARE_BYTES, max(LEAST_SHARE_BYTES, of_core)),
+        batch_rows=max(1, min(MOST_BATCH_ROWS, BATCH_BYTES // (8 * dimensions))),
+    )
 
 
 def _reports(

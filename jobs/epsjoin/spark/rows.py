@@ -22,8 +22,6 @@ from epsjoin.spark.progress import progress_shown
 Count = Callable[[pa.RecordBatch], Mapping[str, float]]
 Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
 BATCH_ROWS = 1 << 20
-LEAST_SHARE_BYTES, MOST_SHARE_BYTES = 4 << 20, 64 << 20
-"""Of files, that a task reads."""
 OPENING_BYTES = 1 << 20
 """To open a file takes as long as to read so much of it."""
 
@@ -99,7 +97,7 @@ class StoredRows:
 
     Parameters
     ----------
-    share_bytes : a share has so many bytes of files, unless a row group has more.
+    share_bytes : a share has so many bytes of files, unless a row group has more; ``None``: a file each.
     batch_rows : of a batch, at most.
     """
 
@@ -107,12 +105,12 @@ class StoredRows:
     location: str
     files: Sequence[tables.File]
     schema: str
-    share_bytes: int
+    share_bytes: int | None = None
     batch_rows: int = BATCH_ROWS
 
     @classmethod
     def of(cls, job: Job, table: str, schema: str, stamp: str = "") -> StoredRows:
-        """Columns of a table, of the job's run, in shares for all cores, two for each unless that is little.
+        """Columns of a table, of the job's run.
 
         Raises
         ------
@@ -120,9 +118,7 @@ class StoredRows:
             There is no slice, or it was made from other tables than the stamp says.
         """
         files = tables.files_of(job.lake, table, job.run, stamp)
-        of_core = sum(file.size for file in files) // (2 * job.spark.sparkContext.defaultParallelism)
-        share_bytes = min(MOST_SHARE_BYTES, max(LEAST_SHARE_BYTES, of_core))
-        return cls(job.spark, job.lake.location(table), files, schema, share_bytes)
+        return cls(job.spark, job.lake.location(table), files, schema)
 
     def map(self, work: Task, schema: str) -> DataFrame:
         """See :class:`Rows`."""
@@ -143,6 +139,8 @@ class StoredRows:
         Names are random, so an order by name would give other shares, and files of other bytes, to a job
         that runs again.
         """
+        if self.share_bytes is None:
+            return [[Piece(file)] for file in self.files]
         shares: list[list[Piece]] = []
         room = 0.0
         for file in sorted(self.files, key=lambda file: (-file.size, -file.rows, file.path)):

@@ -20,14 +20,14 @@ from epsjoin.local.cluster import partial_degrees
 from epsjoin.local.columns import IntColumn
 from epsjoin.local.components import Meeting, contract, settle
 from epsjoin.local.metric import get_metric
+from epsjoin.local.outliers import nearest_within
 from epsjoin.local.plan import Cuts, plan_join
 from epsjoin.params import CUTS
 from epsjoin.spark import tables
 from epsjoin.spark.arrow import pair_columns, to_binary
-from epsjoin.spark.cluster import Connected, degrees_task
+from epsjoin.spark.cluster import Connected
 from epsjoin.spark.merge_join import Part, make_joiner
 from epsjoin.spark.nearest import scan_task
-from epsjoin.spark.outliers import nearest_task
 from epsjoin.spark.points import Reading
 from epsjoin.spark.replicate import make_encoder
 
@@ -87,15 +87,12 @@ def _files(reports: Any) -> list[tables.File]:
 
 
 def _after_join(location: str, file: tables.File) -> None:
-    for batch_rows in (1 << 20, file.rows // 2 + 1):  # one batch; two, whose findings are brought together
-        batches = list(tables.stream_file(location, file, PAIRS.names, batch_rows))
-        list(degrees_task(batches))
-        held = Connected.of_nothing()
-        for batch in batches:
-            degrees = partial_degrees(*pair_columns(batch)[:2])
-            held = held.with_batch(batch, degrees.ids[degrees.counts > 1])
+    for batch in tables.stream_file(location, file, PAIRS.names, 1 << 20):
+        left, right, distance = pair_columns(batch)
+        degrees = partial_degrees(left, right)
+        held = Connected.of_nothing().with_batch(batch, degrees.ids[degrees.counts > 1])
         _join_forests(held.node, held.root)
-        list(nearest_task(5)(batches))
+        nearest_within(left, right, distance, 5)
 
 
 def _join_forests(node: IntColumn, root: IntColumn) -> None:
