@@ -33,6 +33,7 @@ SAMPLE_ROWS_PER_PART = 100
 LEAST_SHARE_BYTES, MOST_SHARE_BYTES = 4 << 20, 64 << 20
 """Of points, that a task reads."""
 BATCH_BYTES, MOST_BATCH_ROWS = 16 << 20, 1 << 17
+"""Of points, that a task holds at once."""
 FLUSH_BYTES = 64 << 20
 """A task writes its replicas out, or sends them on in packets, when it holds so many bytes of them."""
 MOST_FILES = 10_000

@@ -127,8 +127,8 @@ class StoredRows:
         def read(share: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
             return work(
                 batch
-                for file, *piece in share
-                for batch in tables.stream_file(location, file, columns, batch_rows, (piece[0], piece[1]))
+                for file, number, of in share
+                for batch in tables.stream_file(location, file, columns, batch_rows, (number, of))
             )
 
         return tasks.run_tasks(self.spark, self.shares(), read, schema)
