@@ -140,35 +140,33 @@ def order_axes(embedded: NDArray[np.float64], eps: float, count: int) -> NDArray
     -----
     O(e m log m + pairs looked at x e x count); these are pairs within eps on the first axis, evenly thinned.
     """
-    m, e = embedded.shape
     by_variance = axes_by_variance(embedded)
-    count = min(count, e)
+    count = min(count, embedded.shape[1])
     tried = by_variance[:_TRIED_AXES]
-    within = np.array([_pairs_within(embedded[:, axis], eps)[0] for axis in tried])
-    first = int(tried[np.argmin(within)])
-    _, order, ends = _pairs_within(embedded[:, first], eps)
-    lengths = ends - np.arange(m) - 1
+    lengths = np.array([_window_lengths(np.sort(embedded[:, axis]), eps) for axis in tried])
+    best = int(np.argmin(lengths.sum(axis=1)))
+    first, lengths = int(tried[best]), lengths[best]
+    order = np.argsort(embedded[:, first], kind="stable")
     total = int(lengths.sum())
     chosen = [first]
     if total:
-        picked = np.unique(np.linspace(0, total - 1, min(total, _LOOKED_PAIRS)).astype(np.int64))
+        picked = np.linspace(0, total - 1, min(total, _LOOKED_PAIRS)).astype(np.int64)
         starts = np.concatenate(([0], np.cumsum(lengths)))
         left = np.searchsorted(starts, picked, side="right") - 1
         right = left + 1 + picked - starts[left]
         left, right = order[left], order[right]
-        is_near = np.empty((len(left), len(tried)), np.bool_)
+        is_near = np.empty((len(tried), len(left)), np.bool_)
         with np.errstate(over="ignore"):
-            for column, axis in enumerate(tried):
-                is_near[:, column] = np.abs(embedded[left, axis] - embedded[right, axis]) <= eps
+            for row, axis in enumerate(tried):
+                values = np.ascontiguousarray(embedded[:, axis])
+                is_near[row] = np.abs(values[left] - values[right]) <= eps
         while len(chosen) < count:
-            left_over = is_near.sum(axis=0)
-            if len(is_near) == 0 or not left_over.min() < len(is_near):
+            left_over = np.count_nonzero(is_near, axis=1)
+            row = int(np.argmin(left_over))
+            if not left_over[row] < is_near.shape[1] or tried[row] in chosen:
                 break
-            column = int(np.argmin(left_over))
-            if tried[column] in chosen:
-                break
-            chosen.append(int(tried[column]))
-            is_near = is_near[is_near[:, column]]
+            chosen.append(int(tried[row]))
+            is_near = is_near[:, is_near[row]]
     chosen += [int(axis) for axis in by_variance if axis not in chosen]
     return np.array(chosen[:count], np.int64)
 
@@ -191,15 +189,11 @@ def row_candidates(
     return candidates
 
 
-def _pairs_within(
-    values: NDArray[np.float64], eps: float
-) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
-    """Pairs within eps on one axis; the order of the rows, and where each row's window ends in it."""
-    order = np.argsort(values, kind="stable")
-    ordered = values[order]
+def _window_lengths(ascending: NDArray[np.float64], eps: float) -> NDArray[np.int64]:
+    """Values within eps above each of them."""
     with np.errstate(over="ignore"):
-        ends = np.searchsorted(ordered, ordered + eps, side="right")
-    return int(ends.sum()) - len(values) * (len(values) + 1) // 2, order, ends
+        ends = np.searchsorted(ascending, ascending + eps, side="right")
+    return ends - np.arange(1, len(ascending) + 1)
 
 
 def principal_axes(embedded: NDArray[np.float64]) -> NDArray[np.float64]:

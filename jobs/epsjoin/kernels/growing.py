@@ -93,6 +93,7 @@ class _Sample(NamedTuple):
 
     ``lower``, ``upper`` (b, m) float64: sides of the cubes along the directions of the basis. ``simple``: the
     coordinates in which a leaf's candidates are counted, but for the axes, of which each leaf has its own.
+    ``columns``: ``embedded`` by axes. ``orders``: what :meth:`order` has found.
     """
 
     embedded: NDArray[np.float64]
@@ -108,13 +109,15 @@ class _Sample(NamedTuple):
     move_cost: float
     turn_cost: float
     largest_share: float
+    columns: NDArray[np.float64]
+    orders: dict[int, NDArray[np.int64]]
 
     def sides(self, rows: NDArray[np.int64], axis: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Lower and upper sides of the cubes of these rows, as :func:`assign` sees them."""
         turned = axis - self.embedded.shape[1]
         if turned >= 0:
             return self.lower[turned, rows], self.upper[turned, rows]
-        return cube_sides(np.ascontiguousarray(self.embedded[rows, axis]), self.eps / 2.0)
+        return cube_sides(self.columns[axis, rows], self.eps / 2.0)
 
     def is_pair_left(self, pair: NDArray[np.int64], axis: int, position: float) -> NDArray[np.bool_]:
         """Whether the reference points of these pairs are below a cut."""
@@ -134,12 +137,21 @@ class _Sample(NamedTuple):
             + self.decision_cost * (0.5 * self.decided.weight) * of_rows
         )
 
+    def order(self, axis: int) -> NDArray[np.int64]:
+        """All rows in the order of their values on an axis, ties by number; found once, for all leaves."""
+        if axis not in self.orders:
+            values = self.values(np.arange(len(self.embedded)), axis)
+            self.orders[axis] = np.argsort(values, kind="stable")
+        return self.orders[axis]
+
     def values(self, rows: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
         """Coordinates of these rows on an axis; in between the sides, where they are known alone."""
+        if axis == HASH_AXIS:
+            return self.hashes[rows]
         turned = axis - self.embedded.shape[1]
         if turned >= 0:
             return np.asarray((self.lower[turned, rows] + self.upper[turned, rows]) / 2.0)
-        return np.ascontiguousarray(self.embedded[rows, axis])
+        return np.asarray(self.columns[axis, rows])
 
 
 _TRIED_AXES = 16  # by falling variance: a cut on a flat axis crosses every cube
@@ -178,18 +190,13 @@ def _make_leaf(
 
 
 def _balanced_position(
-    values: NDArray[np.float64], weights: NDArray[np.float64], share: float
+    ascending: NDArray[np.float64], weights: NDArray[np.float64], share: float
 ) -> float | None:
     """Give the value with ``share`` of the weight below it, one value at least on either side; or None."""
-    order = np.argsort(values, kind="stable")
-    sums = np.cumsum(weights[order])
-    place = min(int(np.searchsorted(sums, sums[-1] * share)), len(order) - 1)
-    position = float(values[order[place]])
-    lowest = float(values[order[0]])
-    if position > lowest:
-        return position
-    above = values[values > lowest]
-    return float(above.min()) if len(above) else None
+    sums = np.cumsum(weights)
+    place = min(int(np.searchsorted(sums, sums[-1] * share)), len(sums) - 1)
+    place = max(place, int(np.searchsorted(ascending, ascending[0], "right")))
+    return float(ascending[place]) if place < len(ascending) else None
 
 
 def _divide(sample: _Sample, leaf: _Leaf, axis: int, position: float) -> _Cut:
@@ -255,10 +262,16 @@ def _position(
     sample: _Sample, leaf: _Leaf, weights: NDArray[np.float64], axis: int, share: float
 ) -> float | None:
     """Where an axis must be cut for about this share of the leaf's weights to be left; or None."""
-    if axis != HASH_AXIS:
-        return _balanced_position(sample.values(leaf.row, axis), weights, share)
-    own = ~leaf.is_carried
-    return _balanced_position(sample.hashes[leaf.row[own]], weights[own], _hash_share(leaf, share))
+    is_moved = np.zeros(len(sample.embedded), np.bool_)
+    is_moved[leaf.row] = True
+    if axis == HASH_AXIS:  # carried rows stay
+        is_moved[leaf.row[leaf.is_carried]] = False
+        share = _hash_share(leaf, share)
+    order = sample.order(axis)
+    order = order[is_moved[order]]
+    of_rows = np.empty(len(sample.embedded))
+    of_rows[leaf.row] = weights
+    return _balanced_position(sample.values(order, axis), of_rows[order], share)
 
 
 def _best_axes(
@@ -411,6 +424,8 @@ def grow_tree(
         move_cost * rows_per_row,
         term_cost * rows_per_row * embedded.shape[1],
         _LARGEST_SHARES[0],
+        np.ascontiguousarray(embedded.T),
+        {},
     )
     all_pairs = np.arange(len(decided.left))
     root = _make_leaf(sample, np.arange(m), np.zeros(m, np.bool_), all_pairs)

@@ -136,8 +136,7 @@ class StoredRows:
     def shares(self) -> list[list[Piece]]:
         """What each task reads: pieces of large files, several small ones; the largest files first.
 
-        Names are random, so an order by name would give other shares, and files of other bytes, to a job
-        that runs again.
+        In an order that is the same for a job that runs again: other shares would give files of other bytes.
         """
         if self.share_bytes is None:
             return [[Piece(file)] for file in self.files]

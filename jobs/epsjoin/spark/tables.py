@@ -7,6 +7,7 @@ Files of failed or speculative attempts are never committed, so they are in no t
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import time
@@ -26,6 +27,7 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 from numpy.typing import NDArray
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -49,6 +51,8 @@ POINT_TABLES = ("points", "replicas")
 
 ROW_GROUP_BYTES = 16 << 20
 """A row group is written when it holds so many bytes; until then a task keeps them."""
+
+_NAMES = itertools.count()
 
 MOST_TRIES = 20
 """To set a table's constraints, where each time another job was faster."""
@@ -179,7 +183,7 @@ class Target:
     def write(self, batches: Iterable[pa.RecordBatch | pa.Table], **partition: object) -> File | None:
         """Write batches (without the partition columns) to one new file; nothing if they have no row.
 
-        The name is random: a retried task must not write over a file that another attempt has committed.
+        The name ends at random: a retried task must not write over a file that another attempt has committed.
 
         Its pages bear checksums: a changed byte in an uncompressed page would be just another number.
 
@@ -221,8 +225,13 @@ class Target:
         return File(self.table, path, size, rows, values)
 
     def new_name(self) -> str:
-        """A file name that nobody else has; it begins with the stamp."""
-        return f"{self.stamp}{uuid.uuid4().hex}.parquet"
+        """A file name that nobody else has: the stamp, then the task's number, then what rises in a task.
+
+        Files of equal size are read in the order of their names, which is the same when a job runs again.
+        """
+        context = TaskContext.get()
+        task = context.partitionId() if context else 0
+        return f"{self.stamp}{task:06d}-{next(_NAMES):06d}-{uuid.uuid4().hex}.parquet"
 
     def _conform(self, batch: pa.RecordBatch | pa.Table, schema: pa.Schema) -> pa.Table:
         table = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
