@@ -54,7 +54,7 @@ def ways(file: str, eps: float) -> dict[str, list[Taken]]:
         steps["merge_join"].join_parts(job)
         join = steps["lineage"].read_join(job.lake, job.run)
         pairs = steps["rows"].StoredRows.of(job, "pairs", steps["merge_join"].PAIRS, join.stamp)
-        points = steps["points"].stored_points(job.spark, job.lake, job.run)
+        points = steps["points"].stored_points(job)
 
         def written(table: str, rows: Any, forget: Callable[[], None]) -> dict[str, float]:
             files, counters = steps["rows"].write_files(

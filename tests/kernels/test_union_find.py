@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import networkx
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from epsjoin.kernels import ids as ids_kernels
 from epsjoin.kernels.ids import index_ids, rows_of
 from epsjoin.kernels.nearest import keep_nearest, sort_nearest
 from epsjoin.kernels.union_find import find_root, forest, unite
-from oracles import examples
+from epsjoin.local.outliers import nearest_within
+from oracles import INTERPRETED, examples
 from oracles.cluster import components
 
 EDGES = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=60)
@@ -110,6 +113,22 @@ def test_rows_of__crosses_the_border_of_a_block():
 def test_index_ids__names_the_id_that_comes_twice():
     with pytest.raises(ValueError, match="id 7 comes twice"):
         index_ids(np.array([3, 7, 5, 7], dtype=np.int64))
+
+
+@pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
+def test_kernels_of_tasks_are_compiled_for_one_kind_of_arrays():
+    """Columns of Arrow cannot be written, what was computed can: an executor meets both."""
+    ids, distance = np.arange(20), np.ones(20)
+    arrow = pa.array(ids).to_numpy(), pa.array(distance).to_numpy()
+    kinds = []
+    for numbers, distances in ((ids, distance), arrow):
+        rows_of(index_ids(numbers), numbers)
+        nearest_within(numbers, numbers + 1, distances, 2)
+        nearest_within(numbers[:-1], numbers[1:], distances[1:], 2)
+        kinds.append(
+            [len(kernel.signatures) for kernel in (ids_kernels._insert, ids_kernels._probe, keep_nearest)]
+        )
+    assert kinds[0] == kinds[1]
 
 
 def nearest_by_kernel(entries, k, n_rows):

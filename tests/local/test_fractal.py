@@ -10,7 +10,6 @@ that 1 % is left.
 from __future__ import annotations
 
 import math
-import os
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +29,7 @@ from epsjoin.local.fractal import (
 )
 from epsjoin.local.join import self_join
 from epsjoin.local.metric import get_metric
-from oracles import examples
+from oracles import INTERPRETED, examples
 from oracles import fractal as twin
 
 SEEDS = st.integers(0, 10**6)
@@ -38,7 +37,6 @@ DATA = Path(__file__).parents[1] / "data"
 
 
 # Kernels that are not compiled take fewer rows: pairs are quadratic, errors grow with the root alone.
-INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 SLACK = 2.5 if INTERPRETED else 1.0
 
 

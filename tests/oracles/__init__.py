@@ -6,12 +6,14 @@ import os
 
 from hypothesis import HealthCheck, settings
 
+INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+"""Whether kernels run as plain Python."""
+
 
 def examples(count: int) -> settings:
     """Settings of a property test: the same examples on every run, fewer of them for uncompiled kernels."""
-    interpreted = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
     return settings(
-        max_examples=max(5, count // 8) if interpreted else count,
+        max_examples=max(5, count // 8) if INTERPRETED else count,
         deadline=None,
         derandomize=True,
         print_blob=True,

@@ -21,7 +21,9 @@ from sklearn.cluster import DBSCAN
 from epsjoin.errors import BudgetError, DataRefusedError, TableError
 from epsjoin.local.cluster import ROLES, dbscan_from_pairs
 from epsjoin.local.outliers import lof_from_neighbours, nearest_within, rank
-from epsjoin.spark import replicate, tables, tasks
+from epsjoin.spark import points as step_points
+from epsjoin.spark import rows as step_rows
+from epsjoin.spark import tables, tasks
 from epsjoin.spark.cluster import find_clusters
 from epsjoin.spark.fit_epsilon import choose_epsilon
 from epsjoin.spark.ingest import ingest
@@ -292,8 +294,9 @@ def test_replicate__reads_one_large_file_by_many_tasks(
     monkeypatch.setattr(tasks, "collect_reports", counted)
     write_replicas(job)
     by_one = content(job, "replicas")
-    monkeypatch.setattr(replicate, "LEAST_SHARE_BYTES", 1 << 14)
-    monkeypatch.setattr(replicate, "MOST_BATCH_ROWS", 77)
+    monkeypatch.setattr(step_rows, "LEAST_SHARE_BYTES", 1 << 14)
+    monkeypatch.setattr(step_rows, "OPENING_BYTES", 1 << 10)
+    monkeypatch.setattr(step_points, "MOST_BATCH_ROWS", 77)
     write_replicas(job)
     assert n_tasks[0] == 1
     assert n_tasks[1] > 3

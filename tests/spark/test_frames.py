@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+import shutil
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from numpy.typing import NDArray
 from pyspark.errors import PySparkException
 from pyspark.ml.linalg import Vectors, VectorUDT
@@ -18,6 +22,8 @@ from pyspark.sql import types as T
 import epsjoin.spark
 from epsjoin import Cuts, get_metric
 from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError, TableError
+from epsjoin.spark import join as step_join
+from epsjoin.spark import tables
 from epsjoin.spark.cluster import CLUSTERS, cluster_pairs
 from epsjoin.spark.join import join_points
 from epsjoin.spark.merge_join import PAIRS
@@ -98,11 +104,31 @@ def test_nothing_is_joined_before_the_pairs_are_used(spark: SparkSession) -> Non
     assert touched.value == before + len(LATTICE)
 
 
-@pytest.mark.parametrize("others", [False, True])
-def test_pairs_written_by_the_tasks_are_the_same(spark: SparkSession, tmp_path: Path, others: bool) -> None:
+@pytest.mark.parametrize(
+    ("others", "kind", "most_files"),
+    [(True, "planned", 100), (False, "planned", 100), (False, "regular", 100), (False, "planned", 15)],
+)
+def test_pairs_written_by_the_tasks_are_the_same(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    others: bool,
+    kind: Any,
+    most_files: int,
+) -> None:
+    """Of one frame of four partitions replicas go in files, unless these would be too many."""
+    monkeypatch.setattr(step_join, "MOST_FILES", most_files)
+    scratched = []
+    scratch = tables.scratch
+
+    def noted(*given: Any) -> Any:
+        scratched.append(given)
+        return scratch(*given)
+
+    monkeypatch.setattr(tables, "scratch", noted)
     right = frame_of(spark, LATTICE[::2]) if others else None
     to = str(tmp_path / "pairs of mine")
-    kinds: dict[str, Any] = {"columns": columns_of(LATTICE), "cuts": Cuts(n_parts=4)}
+    kinds: dict[str, Any] = {"columns": columns_of(LATTICE), "cuts": Cuts(kind, n_parts=4)}
     frame = frame_of(spark, LATTICE)
     epsjoin.spark.similarity_join(frame, right, eps=2 * LATTICE_EPS, to=to, **kinds)
     lazy = epsjoin.spark.similarity_join(frame, right, eps=LATTICE_EPS, **kinds)
@@ -110,6 +136,8 @@ def test_pairs_written_by_the_tasks_are_the_same(spark: SparkSession, tmp_path: 
     assert pairs_of(written) == pairs_of(lazy) != {}
     assert written.schema == lazy.schema
     assert pairs_of(spark.read.format("delta").load(to)) == pairs_of(lazy), "what was there is replaced"
+    assert len(scratched) == (2 if not others and most_files == 100 else 0)
+    assert not [path for path in Path(to).iterdir() if path.is_dir() and path.name != "_delta_log"]
 
 
 def test_no_pairs_are_written_as_an_empty_table(spark: SparkSession, tmp_path: Path) -> None:
@@ -123,16 +151,74 @@ def test_no_pairs_are_written_as_an_empty_table(spark: SparkSession, tmp_path: P
 def test_pairs_are_not_written_over_another_table(spark: SparkSession, tmp_path: Path) -> None:
     to = str(tmp_path / "precious")
     spark.range(3).write.format("delta").save(to)
+    there = sorted(Path(to).rglob("*"))
     frame = frame_of(spark, LATTICE)
     with pytest.raises(TableError, match=r"is a table of other columns \(id\)"):
         epsjoin.spark.similarity_join(frame, eps=LATTICE_EPS, columns=columns_of(LATTICE), to=to)
     assert spark.read.format("delta").load(to).count() == 3
+    assert sorted(Path(to).rglob("*")) == there, "refused before anything was done"
     with pytest.raises(ArgumentError, match="to must be a URI"):
         epsjoin.spark.similarity_join(frame, eps=LATTICE_EPS, columns=columns_of(LATTICE), to="pairs")
     with pytest.raises(ArgumentError, match="is for how = 'inner', not 'anti'"):
         epsjoin.spark.similarity_join(
             frame, frame, eps=LATTICE_EPS, columns=columns_of(LATTICE), how="anti", to=to
         )
+
+
+def test_replicas_of_a_killed_process_do_no_harm_and_are_vacuumed(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    to = str(tmp_path / "pairs")
+    kinds: dict[str, Any] = {"eps": LATTICE_EPS, "columns": columns_of(LATTICE), "to": to}
+    frame = frame_of(spark, LATTICE)
+
+    def keep_what_is_there(*_: object) -> None:
+        shutil.copytree(to, tmp_path / "kept")
+        raise RuntimeError("killed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(step_join, "join_files", keep_what_is_there)
+        with pytest.raises(RuntimeError, match="killed"):
+            epsjoin.spark.similarity_join(frame, **kinds)
+    shutil.copytree(tmp_path / "kept", to, dirs_exist_ok=True)
+    left = {str(path.relative_to(to)) for path in Path(to).rglob("*.parquet")}
+    assert left
+    written = epsjoin.spark.similarity_join(frame, **kinds)
+    assert pairs_of(written) == slow.brute_force(LATTICE, LATTICE_EPS)
+    vacuum = DeltaTable(to).vacuum
+    assert left <= set(vacuum(0, enforce_retention_duration=False, dry_run=False, full=True))
+    assert not left & {str(path.relative_to(to)) for path in Path(to).rglob("*.parquet")}
+    assert pairs_of(written) == slow.brute_force(LATTICE, LATTICE_EPS)
+
+
+def test_a_join_that_fails_leaves_no_replicas(spark: SparkSession, tmp_path: Path) -> None:
+    points = np.concatenate([np.arange(2000.0)[:, None] * 10.0, np.full((15, 1), 0.5)])
+    with pytest.raises(BudgetError, match="120 pairs were found, 99 are allowed"):
+        epsjoin.spark.similarity_join(
+            frame_of(spark, points),
+            eps=1.0,
+            columns="x0",
+            cuts=Cuts(sample_rows=16),
+            max_pairs=99,
+            to=str(tmp_path),
+        )
+    assert not list(tmp_path.glob("scratch-*"))
+
+
+def test_a_frame_that_changes_while_it_is_joined_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    readings = tmp_path / "readings"
+
+    def fewer_each_time(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with readings.open("a") as file:
+            file.write("+")
+        for batch in batches:
+            yield batch.slice(len(readings.read_text()))
+
+    rows = spark.range(0, 10, 1, 1).mapInArrow(fewer_each_time, "id long")
+    frame = rows.select("id", F.col("id").cast("double").alias("x0"))
+    with pytest.raises(DataRefusedError, match="had 9 rows when they were counted, 7 when they were read"):
+        epsjoin.spark.similarity_join(frame, eps=1.0, columns="x0", to=str(tmp_path / "pairs"))
+    assert not list((tmp_path / "pairs").glob("scratch-*"))
 
 
 @pytest.mark.parametrize("form", ["array", "floats", "vector", "ml_sparse", "binary"])

@@ -182,7 +182,7 @@ def test_k_distances__are_counted_up_to_eps_and_the_samples_beyond(
     rows = some_rows()
     snapshot(tmp_path, RUN, rows)
     job = run_steps(job_on(make_job, RUN))
-    points = stored_points(job.spark, job.lake, RUN)
+    points = stored_points(job)
     fit = refit(job, points)
     stamp = stamp_of_clusters(job.lake, RUN, read_join(job.lake, RUN))
     curve = k_distances(job, stamp, len(rows), 1.5, fit)
@@ -218,7 +218,7 @@ def test_k_distances__end_at_eps_without_a_fit(make_job: JobMaker, tmp_path: Pat
     snapshot(tmp_path, RUN, {i: ("a", float(10 * i), 0.0) for i in range(9)})  # no pairs, so no k-distances
     job = run_steps(job_on(make_job, RUN))
     found = gather(job)
-    assert refit(job, stored_points(job.spark, job.lake, RUN)) is None
+    assert refit(job, stored_points(job)) is None
     assert found["k_share"].max() == 0
     assert [row["pairs"] for row in found["other_eps"]] == [None] * 7
     assert [row["share"] for row in found["other_eps"]] == [0.0] * 4 + [None] * 3
@@ -234,7 +234,7 @@ def test_nearest_of__is_that_of_all_points_whatever_the_batches(
     job = job_on(make_job, RUN)
     snapshot(tmp_path, RUN, {i: ("a", float(x), float(y)) for i, (x, y) in enumerate(places)})
     ingest(job)
-    points = stored_points(job.spark, job.lake, RUN)
+    points = stored_points(job)
     points = dataclasses.replace(points, frame=points.frame.repartition(3))
     monkeypatch.setattr(nearest, "_BLOCK", 7)
     few = [5, 299, 0]
@@ -259,7 +259,5 @@ def test_nearest_of__gives_fewer_where_there_are_fewer(make_job: JobMaker, tmp_p
     snapshot(tmp_path, RUN, {4: ("a", 0.0, 0.0), 9: ("b", 3.0, 4.0)})
     job = job_on(make_job, RUN)
     ingest(job)
-    found = nearest.nearest_of(
-        stored_points(job.spark, job.lake, RUN), [9], replace(get_metric("euclidean")), 3
-    )
+    found = nearest.nearest_of(stored_points(job), [9], replace(get_metric("euclidean")), 3)
     assert (found.id.tolist(), found.neighbour.tolist(), found.distance.tolist()) == ([9], [4], [5.0])

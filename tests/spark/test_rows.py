@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -41,30 +41,37 @@ def test_brought_together__gives_the_sums_in_few_rows(most_rows: int, given: lis
     assert whole.counts.tolist() == [10] * 20
 
 
-def stored(sizes: Sequence[int], share_bytes: int | None) -> StoredRows:
+def stored(sizes: Sequence[int], share_bytes: int) -> StoredRows:
     files = [File("points", f"{i}.parquet", size, 1, {}) for i, size in enumerate(sizes)]
     return StoredRows(None, "file:///nowhere", files, "id long", share_bytes)
 
 
-def test_shares__are_a_file_each_unless_a_size_is_said() -> None:
-    rows = stored([10, 10**12, 0], None)
-    assert rows.shares() == [[Piece(file)] for file in rows.files]
+def named(piece: Piece) -> tuple[str, int]:
+    return piece.file.path, piece.number
 
 
 @pytest.mark.parametrize("share_bytes", [4 << 20, 10 << 20, 64 << 20, 1 << 40])
-def test_shares__hold_every_piece_once_and_are_of_one_size(share_bytes: int) -> None:
+def test_shares__hold_every_piece_once_and_are_of_about_one_size(share_bytes: int) -> None:
     sizes = [*np.random.default_rng(3).integers(0, 1 << 26, 40).tolist(), 1 << 29, 0, 1, 1 << 20]
     rows = stored(sizes, share_bytes)
     shares = rows.shares()
-    found = [piece for share in shares for piece in share]
-    assert found == [
+    pieces = [
         Piece(file, number, -(-file.size // share_bytes) or 1)
-        for file in sorted(rows.files, key=lambda file: (-file.size, file.path))
+        for file in rows.files
         for number in range(-(-file.size // share_bytes) or 1)
-    ], "the largest files first, whatever they are called; none twice"
+    ]
+    found = [piece for share in shares for piece in share]
+    assert sorted(found, key=named) == sorted(pieces, key=named)
     bytes_of = [sum(piece.file.size / piece.of + OPENING_BYTES for piece in share) for share in shares]
-    assert max(bytes_of) <= share_bytes + OPENING_BYTES, "what is read, and the opening of a file"
-    assert all(a + b > share_bytes for a, b in pairwise(bytes_of)), "two that would fit are one"
+    assert len(shares) == -(-sum(bytes_of) // share_bytes)
+    largest = max(piece.bytes for piece in pieces)
+    assert max(bytes_of) - min(bytes_of) <= largest, "the least one would have been given the last piece"
+
+
+def test_shares__do_not_depend_on_the_order_of_the_files() -> None:
+    rows = stored([5 << 20, 9 << 20, 9 << 20, 1 << 20, 40 << 20, 1 << 20], 16 << 20)
+    turned = replace(rows, files=rows.files[::-1])
+    assert turned.shares() == rows.shares()
 
 
 @pytest.mark.parametrize("of", [1, 2, 3, 5, 8, 100])

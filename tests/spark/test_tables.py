@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -365,6 +366,25 @@ def test_write__files_that_were_never_committed_are_in_no_table(lake: Lake) -> N
     tables.target(lake, "pairs", RUN).write([pairs((5, 6, 0.5))])
     tables.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)))
     assert len(read(lake)) == 1
+
+
+def test_new_name__rises_with_the_task_and_with_what_a_task_writes(spark: SparkSession, lake: Lake) -> None:
+    """Files of one size are read in this order, which must not be chance's."""
+    into = tables.target(lake, "pairs", RUN, "stamp-")
+
+    def name_two(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            ids = [task for task in batch["id"].to_pylist() for _ in range(2)]
+            yield pa.record_batch({"task": ids, "name": [into.new_name() for _ in ids]})
+
+    rows = spark.range(0, 12, 1, 12).mapInArrow(name_two, "task long, name string").collect()
+    named = [(row["task"], row["name"]) for row in rows]
+    assert [task for task, _ in sorted(named, key=lambda row: row[1])] == sorted(2 * [*range(12)])
+    assert len({name for _, name in named}) == 24
+    for task in range(12):
+        of_task = [name for number, name in named if number == task]
+        assert of_task == sorted(of_task)
+        assert all(name.startswith("stamp-") for name in of_task)
 
 
 def test_open_or_create__makes_tables_that_both_engines_can_read(lake: Lake) -> None:

@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
+from numpy.typing import NDArray
 
 F = TypeVar("F", bound=Callable[..., Any])
+A = TypeVar("A", bound=NDArray[np.generic])
 
 config: Any = numba.config
 
@@ -54,3 +57,14 @@ def njit_filter(function: F) -> F:
     """
     fast = numba.njit(cache=_FOLDER is not None, nogil=True, fastmath={"contract"})
     return cast("F", fast(function))
+
+
+def read_only(array: A) -> A:
+    """Give a view that cannot be written, for what a kernel only reads.
+
+    numba compiles a kernel once for such views and once more for arrays that can be written. Columns of Arrow
+    are of the first kind; so nothing that a task meets is compiled on an executor.
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.accelerate import njit, read_only
 
 Ids = npt.NDArray[np.int64]
 
@@ -82,6 +82,7 @@ def index_ids(ids: Ids) -> IdIndex:
     -----
     O(n) expected time, 16 to 32 bytes per id. Ids made to collide cost time, never correctness.
     """
+    ids = read_only(ids)
     bits = max(1, int(2 * ids.size - 1).bit_length()) if ids.size else 1
     slots = np.full(1 << bits, -1, dtype=np.int64)
     for first in range(0, ids.size, _BLOCK):
@@ -108,6 +109,7 @@ def rows_of(index: IdIndex, wanted: Ids) -> npt.NDArray[np.int64]:
     O(n) expected. Hashing, because a binary search per end of a pair costs six to ten times as much
     from a million ids on.
     """
+    wanted = read_only(wanted)
     rows = np.empty(wanted.size, dtype=np.int64)
     for first in range(0, wanted.size, _BLOCK):
         block = wanted[first : first + _BLOCK]

@@ -31,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
+from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.density import count_ends
 from epsjoin.kernels.ids import IdIndex, index_ids, rows_of
 from epsjoin.kernels.nearest import keep_nearest, sort_nearest
@@ -488,7 +489,8 @@ def _nearest(
     nearest_distance = np.empty(starts[-1])
     filled = np.zeros(owners.size, dtype=np.int64)
     for end, other in directions:
-        keep_nearest(rows_of(index, end), other, distance, starts, filled, nearest_id, nearest_distance)
+        entries = rows_of(index, end), read_only(other), read_only(distance)
+        keep_nearest(*entries, starts, filled, nearest_id, nearest_distance)
     sort_nearest(starts, nearest_id, nearest_distance)
     return Neighbours(np.repeat(owners, sizes), nearest_id, nearest_distance)
 

@@ -38,7 +38,7 @@ from epsjoin.spark.job import Job, say
 from epsjoin.spark.join import MAX_PAIRS, join_points
 from epsjoin.spark.lineage import read_join
 from epsjoin.spark.merge_join import PAIRS
-from epsjoin.spark.points import Points, points_of, stored_points
+from epsjoin.spark.points import Points, points_of
 from epsjoin.spark.rows import (
     FrameRows,
     MappedRows,
@@ -73,16 +73,14 @@ def find_clusters(job: Job) -> dict[str, float]:
     """
     join = read_join(job.lake, job.run)
     pairs = StoredRows.of(job, "pairs", PAIRS, join.stamp)
-    points = stored_points(job.spark, job.lake, job.run)
-    # a share of few points is a file: tasks read it faster than Spark, which would cut large ones
-    few = points.n <= MOST_ON_DRIVER
-    ids = StoredRows.of(job, "points", "id long") if few else points.ids()
-    found = cluster_pairs(ids, points.n, pairs, job.params.min_pts)
+    n_points = tables.count(job.lake, "points", job.run)
+    ids = StoredRows.of(job, "points", "id long")
+    found = cluster_pairs(ids, n_points, pairs, job.params.min_pts)
     into = tables.target(job.lake, "clusters", job.run, join.stamp)
     files, counters = write_files(into, found.clusters, count_roles)
     found.forget()
-    if counters["rows"] != points.n:
-        raise TableError(f"{counters['rows']:,.0f} points have a label, the log says {points.n:,}")
+    if counters["rows"] != n_points:
+        raise TableError(f"{counters['rows']:,.0f} points have a label, the log says {n_points:,}")
     n_pairs = sum(file.rows for file in pairs.files)
     if counters["neighbours"] != 2 * n_pairs:
         raise TableError(

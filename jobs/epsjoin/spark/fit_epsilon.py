@@ -45,7 +45,7 @@ def choose_epsilon(job: Job) -> dict[str, float]:
     """
     source, params = job.lake.source, job.params
     stamp = stamp_of_points(job.lake, job.run)
-    points = stored_points(job.spark, job.lake, job.run)
+    points = stored_points(job)
     n_points = points.n
     _, sample = points.sample(params.sample_rows, params.seed)
     max_k = max(64, params.min_pts - 1)

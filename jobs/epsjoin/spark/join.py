@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from epsjoin.errors import ArgumentError, BudgetError
+from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError
 from epsjoin.local.estimate import Estimate
 from epsjoin.local.estimate import estimate as estimate_points
 from epsjoin.local.join import HOW, iter_join, scale_points
@@ -19,10 +19,10 @@ from epsjoin.local.plan import Cuts, JoinPlan, plan_join
 from epsjoin.params import RunParams
 from epsjoin.spark import tables
 from epsjoin.spark.fit_epsilon import what_fits
-from epsjoin.spark.merge_join import PAIRS, join_frame
+from epsjoin.spark.merge_join import PAIRS, join_files, join_frame, make_joiner
 from epsjoin.spark.points import Points, points_of
-from epsjoin.spark.replicate import parts_for, replicate_frame, rows_that_fit
-from epsjoin.spark.rows import Rows, to_frame, write_files
+from epsjoin.spark.replicate import MOST_FILES, REPLICAS, encode, parts_for, replicate_frame, rows_that_fit
+from epsjoin.spark.rows import Rows, Written, to_frame, write_files
 
 MAX_PAIRS = 1_000_000_000
 _ENOUGH_PAIRS = 1_000_000  # of two samples: more would only take longer
@@ -89,9 +89,11 @@ def similarity_join(
 
     Notes
     -----
-    At the call the rows are counted and a sample of them is drawn (two jobs of Spark's), for the plan.
-    Between points and pairs lies one shuffle, which moves each point once and its replicas: some 1.1 to 3
-    rows per point. A task holds one part; :class:`epsjoin.Cuts` says how parts are made.
+    At the call the rows are counted and a sample of them is drawn, for the plan. Between points and pairs
+    lies one shuffle, which moves each point once and its replicas: some 1.1 to 3 rows per point. A task holds
+    one part; :class:`epsjoin.Cuts` says how parts are made. With ``to``, replicas of one frame are not
+    shuffled but written to a folder below it, which is deleted at the end; where the process was killed,
+    Delta's VACUUM deletes it. So it is unless there were more than 10,000 files.
 
     ``similarity_join(df, eps=0.5, columns=["x", "y"])`` gives every pair of rows of ``df``;
     ``similarity_join(a, b, eps=5.0, columns=["lat", "lon"], metric="haversine", how="anti")`` gives the rows
@@ -109,7 +111,11 @@ def similarity_join(
     location = None if to is None else tables.lake_uri(to, "to")
     points = points_of(left, columns, id)
     if right is None:
-        joined = join_points(points, eps, chosen, weights, cuts, max_pairs)
+        plan = plan_frames(points, None, eps, chosen, weights, cuts, max_pairs)
+        points = points.scaled(eps, weights, chosen)
+        if location is not None and points.n_shares * plan.n_parts <= MOST_FILES:
+            return _joined_by_files(points, plan, location, max_pairs)
+        joined = join_frame(replicate_frame(points, plan), plan, max_pairs)
         return to_frame(joined) if location is None else _written(joined, location, max_pairs)
     others = points_of(right, right_columns or columns, right_id or id)
     if points.reading.dimensions != others.reading.dimensions:
@@ -182,18 +188,41 @@ def join_points(
     return join_frame(replicate_frame(points.scaled(eps, weights, metric), plan), plan, max_pairs)
 
 
+def _joined_by_files(points: Points, plan: JoinPlan, location: str, max_pairs: int) -> DataFrame:
+    """The pairs, read from the table that the tasks wrote them to; replicas go from task to task in files."""
+    into = _target(location)
+    with tables.scratch(into, tables.arrow_schema(REPLICAS), "part") as replicas:
+        files, counters = encode(points, plan, replicas)
+        if counters.get("points", 0) != points.n:
+            raise DataRefusedError(
+                f"the frame had {points.n:,} rows when they were counted, {counters.get('points', 0):,.0f} "
+                "when they were read; persist it, or write it to a table first"
+            )
+        work = make_joiner(plan.to_json(), replicas.location, into, max_pairs)
+        written = join_files(points.rows.spark, files, work)
+    return _replaced(points.rows.spark, into, written, max_pairs)
+
+
 def _written(joined: Rows, location: str, max_pairs: int) -> DataFrame:
     """The pairs, read from the table that the tasks wrote them to."""
+    into = _target(location)
+    return _replaced(joined.spark, into, write_files(into, joined), max_pairs)
+
+
+def _target(location: str) -> tables.Target:
     into = tables.Target("similarity_join", location, tables.arrow_schema(PAIRS), (), "")
-    written = write_files(into, joined)
-    if written.counters["rows"] > max_pairs:
-        raise BudgetError(
-            f"{written.counters['rows']:,.0f} pairs were found, {max_pairs:,} are allowed (max_pairs)"
-        )
+    tables.open_alike(into)
+    return into
+
+
+def _replaced(spark: SparkSession, into: tables.Target, written: Written, max_pairs: int) -> DataFrame:
+    n_pairs = sum(file.rows for file in written.files)
+    if n_pairs > max_pairs:
+        raise BudgetError(f"{n_pairs:,} pairs were found, {max_pairs:,} are allowed (max_pairs)")
     files = tables.replace_table(into, written.files)
     if len(files) > tables.FEW_FILES:
-        return joined.spark.read.format("delta").load(tables.uri_for("spark", location))
-    return tables.read_by_name(joined.spark, location, files, into.schema)
+        return spark.read.format("delta").load(tables.uri_for("spark", into.location))
+    return tables.read_by_name(spark, into.location, files, into.schema)
 
 
 def plan_frames(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark import TaskContext
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from epsjoin.errors import BudgetError, TableError
 from epsjoin.local.plan import JoinPlan, join_part
@@ -22,7 +22,7 @@ from epsjoin.spark.fit_epsilon import what_fits
 from epsjoin.spark.job import Job, say
 from epsjoin.spark.lineage import read_join
 from epsjoin.spark.points import stored_points
-from epsjoin.spark.rows import FrameRows, MappedRows, Rows
+from epsjoin.spark.rows import FrameRows, MappedRows, Rows, Written
 
 BATCH_ROWS, BATCH_PAIRS = 1 << 16, 1 << 18
 
@@ -32,6 +32,10 @@ class Part(NamedTuple):
 
     number: int
     files: list[tables.File]
+
+
+Joiner = Callable[[Part], Iterator[pa.RecordBatch]]
+"""A task's work on a part; it gives one report."""
 
 
 def join_parts(job: Job) -> dict[str, float]:
@@ -50,22 +54,14 @@ def join_parts(job: Job) -> dict[str, float]:
     plan_row, stamp = read_join(job.lake, job.run)
     if plan_row["expected_pairs"] > job.params.max_pairs:
         raise _too_many(job, plan_row, f"{job.params.max_pairs:,} pairs are allowed")
-    by_part: dict[int, list[tables.File]] = defaultdict(list)
-    files = tables.files_of(job.lake, "replicas", job.run, stamp)
-    for file in files:
-        by_part[int(file.partition["part"])].append(file)
-    parts = [Part(number, mine) for number, mine in by_part.items()]
-    parts.sort(key=lambda part: (-sum(file.size for file in part.files), part.number))
-    say(f"merge_join: {sum(file.rows for file in files):,} rows in {len(parts)} parts")
+    replicas = tables.files_of(job.lake, "replicas", job.run, stamp)
+    say(f"merge_join: {sum(file.rows for file in replicas):,} rows in {plan_row['n_parts']} parts")
     into = tables.target(job.lake, "pairs", job.run, stamp)
     work = make_joiner(plan_row["plan"], job.lake.location("replicas"), into, job.params.max_pairs)
-    reports = tasks.collect_reports(tasks.run_tasks(job.spark, parts, work, tasks.REPORT_SCHEMA))
-    counters = tasks.add_counters(reports)
+    files, counters = join_files(job.spark, replicas, work)
     if counters["pairs"] > job.params.max_pairs:
         raise _too_many(job, plan_row, f"more than {job.params.max_pairs:,} pairs lie")
-    if counters["rows"] != sum(file.rows for file in files):
-        raise TableError("the parts joined fewer rows than replicas has; run merge_join again")
-    tables.commit(job.lake, "pairs", job.run, [file for report in reports for file in report.files], stamp)
+    tables.commit(job.lake, "pairs", job.run, files, stamp)
     say(f"merge_join: {counters['pairs']:,.0f} pairs, {counters['candidates']:,.0f} candidates")
     return {
         **counters,
@@ -74,9 +70,29 @@ def join_parts(job: Job) -> dict[str, float]:
     }
 
 
+def join_files(spark: SparkSession, replicas: Sequence[tables.File], work: Joiner) -> Written:
+    """Let a task for each part join its files of replicas; the largest parts start first.
+
+    Raises
+    ------
+    TableError
+        Rows were lost on the way.
+    """
+    by_part: dict[int, list[tables.File]] = defaultdict(list)
+    for file in replicas:
+        by_part[int(file.partition["part"])].append(file)
+    parts = [Part(number, mine) for number, mine in by_part.items()]
+    parts.sort(key=lambda part: (-sum(file.size for file in part.files), part.number))
+    reports = tasks.collect_reports(tasks.run_tasks(spark, parts, work, tasks.REPORT_SCHEMA))
+    counters = {"rows": 0.0, "pairs": 0.0, **tasks.add_counters(reports)}
+    if counters["rows"] != sum(file.rows for file in replicas):
+        raise TableError("the parts joined fewer rows than replicas has; run merge_join again")
+    return Written([file for report in reports for file in report.files], counters)
+
+
 def _too_many(job: Job, plan_row: dict[str, Any], what: str) -> BudgetError:
     source, params = job.lake.source, job.params
-    points = stored_points(job.spark, job.lake, job.run)
+    points = stored_points(job)
     _, sample = points.sample(params.sample_rows, params.seed)
     fits = what_fits(sample, source.metric, points.n, params.max_pairs, params.seed, source.unit)
     eps = f"{plan_row['eps']:g} {source.unit}".rstrip()
@@ -112,9 +128,7 @@ def join_frame(replicas: DataFrame, plan: JoinPlan, max_pairs: int) -> Rows:
     return MappedRows(FrameRows(by_part), join, PAIRS)
 
 
-def make_joiner(
-    plan_json: str, replicas: str, pairs: tables.Target, max_pairs: int
-) -> Callable[[Part], Iterator[pa.RecordBatch]]:
+def make_joiner(plan_json: str, replicas: str, pairs: tables.Target, max_pairs: int) -> Joiner:
     """A task's work on a part: read its files of ``replicas``, join, write ``pairs``, yield one report."""
 
     def join(part: Part) -> Iterator[pa.RecordBatch]:

@@ -71,7 +71,7 @@ def score_outliers(job: Job) -> dict[str, float]:
     stamp = stamp_of_clusters(lake, run, join)
     pairs = StoredRows.of(job, "pairs", PAIRS, join.stamp)
     clusters = StoredRows.of(job, "clusters", CLUSTERS, join.stamp)
-    points = stored_points(job.spark, lake, run)
+    points = stored_points(job)
     _, sample = points.sample(job.params.sample_rows, job.params.seed)
     eps = float(join.plan["eps"])
     found = rank_points(points, sample, clusters, pairs, eps, k, lake.source.coordinates)
@@ -264,7 +264,7 @@ def _by_driver(points: Points, reason: _Reason, clusters: Rows, pairs: Rows, eps
                 }
             )
 
-    return Ranked(MappedRows(FrameRows(points.frame), look_up, OUTLIERS), (known,))
+    return Ranked(MappedRows(points.rows, look_up, OUTLIERS), (known,))
 
 
 def _check_near(found: int, expected: int) -> None:

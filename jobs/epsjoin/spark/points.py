@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 from pyspark.errors import PySparkException
 from pyspark.ml.functions import vector_to_array
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -22,10 +22,12 @@ from epsjoin.local.metric import Metric
 from epsjoin.records import EXACT
 from epsjoin.spark import tables
 from epsjoin.spark.arrow import to_matrix
-from epsjoin.spark.rows import FrameRows
-from epsjoin.spark.tables import Lake
+from epsjoin.spark.job import Job
+from epsjoin.spark.rows import FrameRows, Rows, StoredRows
 
 Scale = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+BATCH_BYTES, MOST_BATCH_ROWS = 16 << 20, 1 << 17
+"""Of stored points, that a task holds at once."""
 
 
 @dataclass(frozen=True)
@@ -79,11 +81,20 @@ class Points:
         one column of numbers per dimension; numbers are doubles, or longs.
     reading : how a task reads them.
     n : rows.
+    n_shares : tasks that read them, as far as is known.
+    files : the columns of the frame as tasks read them themselves, where they are a table's.
     """
 
     frame: DataFrame
     reading: Reading
     n: int
+    n_shares: int
+    files: StoredRows | None = None
+
+    @property
+    def rows(self) -> Rows:
+        """The columns of the frame, read in the quickest way."""
+        return self.files or FrameRows(self.frame)
 
     def ids(self) -> FrameRows:
         """The ids of the points: (id)."""
@@ -156,27 +167,39 @@ def points_of(frame: DataFrame, columns: str | Sequence[str], id_: str) -> Point
                 )
         coordinates = [_numbers(name, types[name]).alias(f"x{i}") for i, name in enumerate(names)]
         rows = frame.select(F.col(id_).cast("long").alias("id"), *coordinates)
-        return Points(rows, Reading(tuple(names), len(names)), rows.count())
+        return Points(rows, Reading(tuple(names), len(names)), *_counted(rows))
     rows = frame.select(F.col(id_).cast("long").alias("id"), whole.alias("point"))
     is_binary = isinstance(types[names[0]], T.BinaryType)
     length = F.octet_length("point") / 8 if is_binary else F.size("point")
-    found = rows.agg(F.count("*").alias("n"), F.max(length).alias("dimensions")).first()
-    if found is None or not (found["dimensions"] or 0) >= 1:
+    # one point says it; the tasks compare the others with it
+    found = rows.where(length >= 1).select(length.alias("dimensions")).first()
+    if found is None:
         raise DataRefusedError(f"the column {names[0]!r} holds no point")
-    return Points(rows, Reading((names[0],), int(found["dimensions"])), found["n"])
+    return Points(rows, Reading((names[0],), int(found["dimensions"])), *_counted(rows))
 
 
-def stored_points(spark: SparkSession, lake: Lake, run: str) -> Points:
-    """The run's slice of the table ``points``.
+def _counted(rows: DataFrame) -> tuple[int, int]:
+    """Rows of a frame, and its partitions."""
+    partitions = rows.select(F.spark_partition_id().alias("number"))
+    found = partitions.agg(F.count("*").alias("n"), F.max("number").alias("last")).collect()[0]
+    return found["n"], 1 + (found["last"] or 0)
+
+
+def stored_points(job: Job) -> Points:
+    """The job's slice of the table ``points``.
 
     Raises
     ------
     TableError
         The run has no slice.
     """
-    rows = tables.read(spark, lake, "points", run).select("id", "point")
+    lake = job.lake
+    frame = tables.read(job.spark, lake, "points", job.run).select("id", "point")
     reading = Reading(lake.source.coordinates, len(lake.source.coordinates), is_checked=True)
-    return Points(rows, reading, tables.count(lake, "points", run))
+    files = StoredRows.of(job, "points", "id long, point binary")
+    batch_rows = max(1, min(MOST_BATCH_ROWS, BATCH_BYTES // (8 * reading.dimensions)))
+    files = replace(files, batch_rows=batch_rows)
+    return Points(frame, reading, sum(file.rows for file in files.files), len(files.shares()), files)
 
 
 def sample_stored(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -24,16 +23,12 @@ from epsjoin.spark.fit_epsilon import what_fits
 from epsjoin.spark.job import Job, say
 from epsjoin.spark.lineage import stamp_of
 from epsjoin.spark.points import Points, Reading, stored_points
-from epsjoin.spark.rows import StoredRows
+from epsjoin.spark.rows import Written
 
 WORKER_BYTES = 340 << 20
 """A Python worker's memory beside the rows of its part: itself, the package, batches of rows and pairs."""
 LEAST_PARTS = 8
 SAMPLE_ROWS_PER_PART = 100
-LEAST_SHARE_BYTES, MOST_SHARE_BYTES = 4 << 20, 64 << 20
-"""Of points, that a task reads."""
-BATCH_BYTES, MOST_BATCH_ROWS = 16 << 20, 1 << 17
-"""Of points, that a task holds at once."""
 FLUSH_BYTES = 64 << 20
 """A task writes its replicas out, or sends them on in packets, when it holds so many bytes of them."""
 MOST_FILES = 10_000
@@ -57,9 +52,9 @@ def write_replicas(job: Job, most_files: int = MOST_FILES) -> dict[str, float]:
     source, params = job.lake.source, job.params
     of_points = tables.files_of(job.lake, "points", job.run)
     eps = float(tables.read_row(job.lake, "epsilon", job.run, stamp_of(of_points))["eps"])
-    points = stored_points(job.spark, job.lake, job.run)
-    n_points, dimensions = points.n, points.reading.dimensions
-    cuts = cuts_of(params, n_points, dimensions)
+    points = stored_points(job)
+    n_points = points.n
+    cuts = cuts_of(params, n_points, points.reading.dimensions)
     ids, sample = points.sample(cuts.sample_rows, params.seed)
     plan = plan_join(sample, ids, n_points, eps, get_metric(source.metric), cuts)
     say(
@@ -74,13 +69,10 @@ def write_replicas(job: Job, most_files: int = MOST_FILES) -> dict[str, float]:
             + what_fits(sample, source.metric, n_points, params.max_pairs, params.seed, source.unit)
         )
     into = tables.target(job.lake, "replicas", job.run, stamp_of(of_points, plan.to_json()))
-    reports = tasks.collect_reports(
-        _reports(_stored(job, dimensions), points.reading, plan, into, most_files)
-    )
-    counters = tasks.add_counters(reports)
-    refused = [sentence for report in reports for sentence in report.refused]
-    if refused:
-        raise BudgetError(refused[0])
+    if points.n_shares * plan.n_parts <= most_files:
+        written, counters = encode(points, plan, into)
+    else:
+        written, counters = _by_part(points, plan, into)
     if counters.get("points", 0) != n_points:
         raise TableError(f"{counters.get('points', 0):,.0f} points were read, the log says {n_points:,}")
     if counters["rows"] > params.replication_budget * n_points:
@@ -88,7 +80,6 @@ def write_replicas(job: Job, most_files: int = MOST_FILES) -> dict[str, float]:
             f"{counters['rows'] / n_points:.2f} rows per point, the budget is {params.replication_budget:g}; "
             "allow more (replication_budget), or cut into fewer parts (n_parts)"
         )
-    written = [file for report in reports for file in report.files]
     if counters["rows"] != sum(file.rows for file in written):
         raise TableError(
             f"{counters['rows']:,.0f} rows were made, another number was written; run replicate again"
@@ -106,26 +97,31 @@ def write_replicas(job: Job, most_files: int = MOST_FILES) -> dict[str, float]:
     }
 
 
-def _stored(job: Job, dimensions: int) -> StoredRows:
-    """The points as the tasks read them: in shares for all cores, a few for each where that is not little."""
-    rows = StoredRows.of(job, "points", "id long, point binary")
-    of_core = sum(file.size for file in rows.files) // (2 * job.spark.sparkContext.defaultParallelism)
-    return replace(
-        rows,
-        share_bytes=min(MOST_SHARE_BYTES, max(LEAST_SHARE_BYTES, of_core)),
-        batch_rows=max(1, min(MOST_BATCH_ROWS, BATCH_BYTES // (8 * dimensions))),
-    )
+def encode(points: Points, plan: JoinPlan, into: tables.Target) -> Written:
+    """Let the tasks write the replicas of all points: a file of each task for each part, or a few.
+
+    Raises
+    ------
+    BudgetError
+        A point lies in more parts than the replication budget lets it.
+    """
+    work = make_encoder(plan.to_json(), points.reading, into)
+    return _written(points.rows.map(work, tasks.REPORT_SCHEMA))
 
 
-def _reports(
-    rows: StoredRows, reading: Reading, plan: JoinPlan, into: tables.Target, most_files: int
-) -> DataFrame:
-    """The tasks that write the replicas of all points."""
-    if len(rows.shares()) * plan.n_parts <= most_files:
-        return rows.map(make_encoder(plan.to_json(), reading, into), tasks.REPORT_SCHEMA)
-    packets = rows.map(_to_packets(plan.to_json(), reading, None, refuses=True), _PACKETS)
+def _by_part(points: Points, plan: JoinPlan, into: tables.Target) -> Written:
+    """The same, a file for each part, after a shuffle of packets."""
+    packets = points.rows.map(_to_packets(plan.to_json(), points.reading, None, refuses=True), _PACKETS)
     by_part = packets.repartitionById(plan.n_parts, "part")
-    return by_part.mapInArrow(_part_writer(into), tasks.REPORT_SCHEMA)
+    return _written(by_part.mapInArrow(_part_writer(into), tasks.REPORT_SCHEMA))
+
+
+def _written(tasks_: DataFrame) -> Written:
+    reports = tasks.collect_reports(tasks_)
+    refused = [sentence for report in reports for sentence in report.refused]
+    if refused:
+        raise BudgetError(refused[0])
+    return Written([file for report in reports for file in report.files], tasks.add_counters(reports))
 
 
 def cuts_of(params: RunParams, n_points: int, dimensions: int) -> Cuts:
@@ -182,6 +178,8 @@ def _plan_row(plan: JoinPlan, n_points: int) -> dict[str, object]:
         "plan": plan.to_json(),
     }
 
+
+REPLICAS = "part int, id long, mask long, code binary, point binary"
 
 _PACKETS = "part int, packet binary, report string"
 # report, in some rows: what the task counted until then, as the JSON of a TaskReport

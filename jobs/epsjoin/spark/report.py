@@ -66,7 +66,7 @@ def gather(job: Job) -> dict[str, Any]:
     quality = history.quality_of(job, run)
     epsilon = tables.read_row(lake, "epsilon", run, of_points)
     eps, k = float(epsilon["eps"]), job.params.n_neighbours
-    fit = refit(job, stored_points(job.spark, lake, run))
+    fit = refit(job, stored_points(job))
     n_points = tables.count(lake, "points", run)
     k_curve = k_distances(job, of_clusters, n_points, eps, fit)
     difference = history.difference(job, _label_column(job))
@@ -237,7 +237,7 @@ def _outliers(job: Job, points: DataFrame, stamp: str) -> list[dict[str, Any]]:
     rows = [row.asDict() for row in outliers.join(payload, "id", how="inner").orderBy("rank").collect()]
     if not rows:
         return []
-    everyone = stored_points(job.spark, job.lake, job.run)
+    everyone = stored_points(job)
     near = nearest_of(everyone, [row["id"] for row in rows], get_metric(job.lake.source.metric), NEAREST)
     label, neighbours = _label_column(job), near.neighbour.tolist()
     labels = {}

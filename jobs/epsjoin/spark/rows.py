@@ -6,6 +6,7 @@ the next cost more than most of these functions.
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +23,8 @@ from epsjoin.spark.progress import progress_shown
 Count = Callable[[pa.RecordBatch], Mapping[str, float]]
 Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
 BATCH_ROWS = 1 << 20
+LEAST_SHARE_BYTES, MOST_SHARE_BYTES = 4 << 20, 64 << 20
+"""Of files, that a task reads."""
 OPENING_BYTES = 1 << 20
 """To open a file takes as long as to read so much of it."""
 
@@ -90,6 +93,11 @@ class Piece(NamedTuple):
     number: int = 0
     of: int = 1
 
+    @property
+    def bytes(self) -> float:
+        """To be read, and for opening the file."""
+        return self.file.size / self.of + OPENING_BYTES
+
 
 @dataclass(frozen=True)
 class StoredRows:
@@ -97,7 +105,8 @@ class StoredRows:
 
     Parameters
     ----------
-    share_bytes : a share has so many bytes of files, unless a row group has more; ``None``: a file each.
+    share_bytes : a share has about so many bytes of files, ``OPENING_BYTES`` for each among them, unless a
+        row group has more.
     batch_rows : of a batch, at most.
     """
 
@@ -105,12 +114,12 @@ class StoredRows:
     location: str
     files: Sequence[tables.File]
     schema: str
-    share_bytes: int | None = None
+    share_bytes: int
     batch_rows: int = BATCH_ROWS
 
     @classmethod
     def of(cls, job: Job, table: str, schema: str, stamp: str = "") -> StoredRows:
-        """Columns of a table, of the job's run.
+        """Columns of a table, of the job's run, in shares for all cores, two for each unless that is little.
 
         Raises
         ------
@@ -118,7 +127,10 @@ class StoredRows:
             There is no slice, or it was made from other tables than the stamp says.
         """
         files = tables.files_of(job.lake, table, job.run, stamp)
-        return cls(job.spark, job.lake.location(table), files, schema)
+        total = sum(Piece(file).bytes for file in files)
+        of_core = math.ceil(total / (2 * job.spark.sparkContext.defaultParallelism))
+        share_bytes = min(MOST_SHARE_BYTES, max(LEAST_SHARE_BYTES, of_core))
+        return cls(job.spark, job.lake.location(table), files, schema, share_bytes)
 
     def map(self, work: Task, schema: str) -> DataFrame:
         """See :class:`Rows`."""
@@ -134,22 +146,21 @@ class StoredRows:
         return tasks.run_tasks(self.spark, self.shares(), read, schema)
 
     def shares(self) -> list[list[Piece]]:
-        """What each task reads: pieces of large files, several small ones; the largest files first.
+        """What each task reads: pieces of large files, several small ones; each goes where least is so far.
 
         In an order that is the same for a job that runs again: other shares would give files of other bytes.
         """
-        if self.share_bytes is None:
-            return [[Piece(file)] for file in self.files]
-        shares: list[list[Piece]] = []
-        room = 0.0
+        pieces = []
         for file in sorted(self.files, key=lambda file: (-file.size, -file.rows, file.path)):
             of = max(1, math.ceil(file.size / self.share_bytes))
-            for number in range(of):
-                room -= file.size / of + OPENING_BYTES
-                if room < 0:
-                    shares.append([])
-                    room = self.share_bytes - file.size / of - OPENING_BYTES
-                shares[-1].append(Piece(file, number, of))
+            pieces += [Piece(file, number, of) for number in range(of)]
+        n_shares = math.ceil(sum(piece.bytes for piece in pieces) / self.share_bytes)
+        shares: list[list[Piece]] = [[] for _ in range(n_shares)]
+        loads = [(0.0, place) for place in range(n_shares)]
+        for piece in pieces:
+            load, place = loads[0]
+            shares[place].append(piece)
+            heapq.heapreplace(loads, (load + piece.bytes, place))
         return shares
 
 

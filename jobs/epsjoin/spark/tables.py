@@ -179,6 +179,7 @@ class Target:
     run: str
     stamp: str = ""
     constraints: tuple[Constraint, ...] = ()
+    compression: str = "zstd"
 
     def write(self, batches: Iterable[pa.RecordBatch | pa.Table], **partition: object) -> File | None:
         """Write batches (without the partition columns) to one new file; nothing if they have no row.
@@ -206,13 +207,12 @@ class Target:
             with _writing(self.table, place):
                 if writer is None:
                     filesystem.create_dir(f"{root}/{folder}", recursive=True)
-                    compression = "none" if self.table in POINT_TABLES else "zstd"
                     writer = pq.ParquetWriter(
                         f"{root}/{path}",
                         inner,
                         filesystem=filesystem,
                         use_dictionary=False,
-                        compression=compression,
+                        compression=self.compression,
                         write_page_checksum=True,
                     )
                 writer.write_table(group)
@@ -231,7 +231,7 @@ class Target:
         """
         context = TaskContext.get()
         task = context.partitionId() if context else 0
-        return f"{self.stamp}{task:06d}-{next(_NAMES):06d}-{uuid.uuid4().hex}.parquet"
+        return f"{self.stamp}{task:06d}-{next(_NAMES):08d}-{uuid.uuid4().hex}.parquet"
 
     def _conform(self, batch: pa.RecordBatch | pa.Table, schema: pa.Schema) -> pa.Table:
         table = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
@@ -291,6 +291,7 @@ def target(lake: Lake, table: str, run: str, stamp: str = "") -> Target:
         run,
         stamp,
         constraints_of(contract),
+        "none" if table in POINT_TABLES else "zstd",
     )
 
 
@@ -337,15 +338,26 @@ def replace_table(into: Target, files: Sequence[File]) -> list[File]:
         There is a table of other columns; somebody else changes it just now; it cannot be written.
     """
     with _writing(into.table, into.location):
-        log = _open(into.location)
-        if log is None:
-            log = _create(into.location, into.schema, (), into.table, "")
-        found = pa.schema(log.schema().to_arrow())
-        if [(column.name, column.type) for column in found] != [(c.name, c.type) for c in into.schema]:
-            raise TableError(f"{into.location} is a table of other columns ({', '.join(found.names)})")
+        log = open_alike(into) or _create(into.location, into.schema, (), into.table, "")
         files = list(files) or [_empty_file(into, {})]
         _commit(log, into, files, {})
     return files
+
+
+def open_alike(into: Target) -> DeltaTable | None:
+    """The table outside of a lake, where there is one.
+
+    Raises
+    ------
+    TableError
+        It has other columns.
+    """
+    log = _open(into.location)
+    if log is not None:
+        found = pa.schema(log.schema().to_arrow())
+        if [(column.name, column.type) for column in found] != [(c.name, c.type) for c in into.schema]:
+            raise TableError(f"{into.location} is a table of other columns ({', '.join(found.names)})")
+    return log
 
 
 def _commit(log: DeltaTable, into: Target, files: Sequence[File], slice_: Mapping[str, str]) -> None:
@@ -413,6 +425,23 @@ def _in_one_line(error: Exception) -> str:
     """An error's text without the colours, arrows and advice of the libraries below."""
     lines = [re.sub(r"\x1b\[\d*m|↳", "", line).strip(" .") for line in str(error).splitlines()]
     return ": ".join(line for line in lines if line and not line.startswith("Help:"))
+
+
+@contextmanager
+def scratch(into: Target, schema: pa.Schema, *partitioned: str) -> Iterator[Target]:
+    """A folder below the table's for files of other columns that no log names; gone at the end.
+
+    Where the process is killed, it stays until the table is vacuumed.
+    """
+    location = f"{into.location}/scratch-{uuid.uuid4().hex}"
+    filesystem, root = filesystem_of(location)
+    with _writing(into.table, location):
+        filesystem.create_dir(root, recursive=True)
+    try:
+        yield Target(into.table, location, schema, partitioned, into.run, compression="none")
+    finally:
+        with _writing(into.table, location):
+            filesystem.delete_dir(root)
 
 
 def _empty_file(into: Target, also: Mapping[str, str]) -> File:
@@ -729,14 +758,14 @@ def _reading(location: str, file: File) -> Iterator[None]:
 
 
 def _unreadable(table: str, path: str, why: str) -> str:
-    return f"{table}: {path} cannot be read ({why}); run {WRITERS[table]} again"
+    return f"{table}: {path} cannot be read ({why}); run {WRITERS.get(table, table)} again"
 
 
 def _check_rows(location: str, file: File, rows: int) -> None:
     if rows != file.rows:
         raise TableError(
             f"{file.table}: {location}/{file.path} has {rows} rows, its table's log says {file.rows}; "
-            f"run {WRITERS[file.table]} again"
+            f"run {WRITERS.get(file.table, file.table)} again"
         )
 
 

@@ -26,22 +26,13 @@ from epsjoin.params import CUTS
 from epsjoin.spark import tables
 from epsjoin.spark.arrow import pair_columns, to_binary
 from epsjoin.spark.cluster import Connected
-from epsjoin.spark.merge_join import Part, make_joiner
+from epsjoin.spark.merge_join import PAIRS, Part, make_joiner
 from epsjoin.spark.nearest import scan_task
 from epsjoin.spark.points import Reading
-from epsjoin.spark.replicate import make_encoder
+from epsjoin.spark.replicate import REPLICAS, make_encoder
+from epsjoin.spark.rows import names_of
 
 N_POINTS, EPS = 2000, 0.02
-REPLICAS = pa.schema(
-    [
-        pa.field("part", pa.int32(), nullable=False),
-        pa.field("id", pa.int64(), nullable=False),
-        ("mask", pa.int64()),
-        ("code", pa.binary()),
-        pa.field("point", pa.binary(), nullable=False),
-    ]
-)
-PAIRS = pa.schema([("left_id", pa.int64()), ("right_id", pa.int64()), ("distance", pa.float64())])
 
 
 def warm(folder: Path) -> int:
@@ -58,7 +49,8 @@ def warm(folder: Path) -> int:
         eps = EPS * (100 if metric == "haversine" else 1)  # km for a degree
         plan = plan_join(points, ids, N_POINTS, eps, get_metric(metric), Cuts(kind, n_parts=3, msl=1))
         location = (folder / metric / kind).as_uri()
-        replicas = tables.Target("replicas", f"{location}/replicas", REPLICAS, ("part",), "warm")
+        of_replicas, of_pairs = tables.arrow_schema(REPLICAS), tables.arrow_schema(PAIRS)
+        replicas = tables.Target("replicas", f"{location}/replicas", of_replicas, ("part",), "warm")
         reading = Reading(("x", "y"), 2, is_checked=True)
         encode = make_encoder(plan.to_json(), reading, replicas)
         # two files in a part, as two tasks leave them
@@ -70,7 +62,7 @@ def warm(folder: Path) -> int:
         ]
         batch = pa.record_batch({"id": ids, "point": to_binary(points)})
         list(scan_task(ids[:3], points[:3], reading, get_metric(metric), 2)([batch]))
-        pairs = tables.Target("pairs", f"{location}/pairs", PAIRS, (), "warm")
+        pairs = tables.Target("pairs", f"{location}/pairs", of_pairs, (), "warm")
         join = make_joiner(plan.to_json(), replicas.location, pairs, N_POINTS**2)
         for number in sorted({file.partition["part"] for file in files}):
             mine = [file for file in files if file.partition["part"] == number]
@@ -87,7 +79,7 @@ def _files(reports: Any) -> list[tables.File]:
 
 
 def _after_join(location: str, file: tables.File) -> None:
-    for batch in tables.stream_file(location, file, PAIRS.names, 1 << 20):
+    for batch in tables.stream_file(location, file, names_of(PAIRS), 1 << 20):
         left, right, distance = pair_columns(batch)
         degrees = partial_degrees(left, right)
         held = Connected.of_nothing().with_batch(batch, degrees.ids[degrees.counts > 1])
