@@ -53,7 +53,8 @@ def ways(file: str, eps: float) -> dict[str, list[Taken]]:
             take("replicate, a file of each part", lambda: replicas(0))
         steps["merge_join"].join_parts(job)
         join = steps["lineage"].read_join(job.lake, job.run)
-        pairs = steps["rows"].StoredRows.of(job, "pairs", steps["merge_join"].PAIRS, join.stamp)
+        pairs = steps["cluster"].stored_pairs(job, join.stamp)
+        ids = steps["rows"].StoredRows.of(job, "points", "id long")
         points = steps["points"].stored_points(job)
 
         def written(table: str, rows: Any, forget: Callable[[], None]) -> dict[str, float]:
@@ -65,7 +66,7 @@ def ways(file: str, eps: float) -> dict[str, list[Taken]]:
             return dict(counters)
 
         def clusters(**limits: int) -> dict[str, float]:
-            made = steps["cluster"].cluster_pairs(points.ids(), points.n, pairs, job.params.min_pts, **limits)
+            made = steps["cluster"].cluster_pairs(ids, ids.n, pairs, job.params.min_pts, **limits)
             return written("clusters", made.clusters, made.forget)
 
         def outliers(most_on_driver: int) -> dict[str, float]:

@@ -394,6 +394,7 @@ def after_pairs(name: str, found: dict[str, list[Taken]]) -> list[str]:
 
 def phases_of(name: str, found: dict[str, list[Taken]]) -> list[str]:
     counters = found["jobs"][-1].counters
+    shuffled = [found[who][-1].counters["shuffled_bytes"] for who in ("jobs", "library", "by Spark")]
     total = sum(counters.get(phase, 0.0) for phase in PHASES)
     shares = [f"{counters.get(p, 0.0):.2f} ({counters.get(p, 0.0) / total:.0%})" for p in PHASES]
     return [
@@ -404,7 +405,7 @@ def phases_of(name: str, found: dict[str, list[Taken]]) -> list[str]:
         *shares,
         megabytes(int(counters["replica_bytes"])),
         megabytes(int(counters["pair_bytes"])),
-        *(megabytes(int(found[who][-1].counters["shuffled_bytes"])) for who in ("jobs", "library")),
+        *(megabytes(int(each)) for each in shuffled),
         megabytes(int(counters["largest_worker_bytes"])),
     ]
 
@@ -420,7 +421,7 @@ def sets_section(found: dict[str, dict[str, list[Taken]]]) -> list[str]:
     lines += table(head, [after_pairs(*each) for each in found.items()])
     lines += ["", "## Where the jobs' task time goes, seconds over all tasks", ""]
     head = ["set", "points", "rows", "pairs", "read", "encode", "join", "write"]
-    head += ["replicas MB", "pairs MB", "shuffled MB", "by the library", "worker MB"]
+    head += ["replicas MB", "pairs MB", "shuffled MB", "by the library", "by Spark", "worker MB"]
     return lines + table(head, [phases_of(*each) for each in found.items()])
 
 

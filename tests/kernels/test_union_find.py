@@ -13,8 +13,8 @@ from epsjoin.kernels import ids as ids_kernels
 from epsjoin.kernels.ids import index_ids, rows_of
 from epsjoin.kernels.nearest import keep_nearest, sort_nearest
 from epsjoin.kernels.union_find import find_root, forest, unite
-from epsjoin.local.outliers import nearest_within
-from oracles import INTERPRETED, examples
+from epsjoin.local import outliers as local
+from oracles import examples
 from oracles.cluster import components
 
 EDGES = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=60)
@@ -115,20 +115,31 @@ def test_index_ids__names_the_id_that_comes_twice():
         index_ids(np.array([3, 7, 5, 7], dtype=np.int64))
 
 
-@pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
-def test_kernels_of_tasks_are_compiled_for_one_kind_of_arrays():
-    """Columns of Arrow cannot be written, what was computed can: an executor meets both."""
+@pytest.mark.parametrize("is_arrows", [True, False])
+def test_kernels_of_tasks_get_what_they_only_read_as_one_kind_of_arrays(monkeypatch, is_arrows):
+    """Columns of Arrow cannot be written, what was computed can: each kind would be compiled for itself."""
+    called = set()
+
+    def watch(module, name, *only_read):
+        kernel = getattr(module, name)
+
+        def watched(*given):
+            called.add(name)
+            assert not any(given[place].flags.writeable for place in only_read), name
+            return kernel(*given)
+
+        monkeypatch.setattr(module, name, watched)
+
+    watch(ids_kernels, "_insert", 0)
+    watch(ids_kernels, "_probe", 0, 2)
+    watch(local, "keep_nearest", 1, 2)
     ids, distance = np.arange(20), np.ones(20)
-    arrow = pa.array(ids).to_numpy(), pa.array(distance).to_numpy()
-    kinds = []
-    for numbers, distances in ((ids, distance), arrow):
-        rows_of(index_ids(numbers), numbers)
-        nearest_within(numbers, numbers + 1, distances, 2)
-        nearest_within(numbers[:-1], numbers[1:], distances[1:], 2)
-        kinds.append(
-            [len(kernel.signatures) for kernel in (ids_kernels._insert, ids_kernels._probe, keep_nearest)]
-        )
-    assert kinds[0] == kinds[1]
+    if is_arrows:
+        ids, distance = pa.array(ids).to_numpy(), pa.array(distance).to_numpy()
+    rows_of(index_ids(ids), ids)
+    local.nearest_within(ids[:-1], ids[1:], distance[1:], 2)
+    assert called == {"_insert", "_probe", "keep_nearest"}
+    assert ids.flags.writeable != is_arrows, "a view is taken"
 
 
 def nearest_by_kernel(entries, k, n_rows):

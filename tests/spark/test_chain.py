@@ -24,13 +24,14 @@ from epsjoin.local.outliers import lof_from_neighbours, nearest_within, rank
 from epsjoin.spark import points as step_points
 from epsjoin.spark import rows as step_rows
 from epsjoin.spark import tables, tasks
-from epsjoin.spark.cluster import find_clusters
+from epsjoin.spark.cluster import find_clusters, stored_pairs
 from epsjoin.spark.fit_epsilon import choose_epsilon
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job
 from epsjoin.spark.merge_join import join_parts
 from epsjoin.spark.outliers import score_outliers
 from epsjoin.spark.replicate import write_replicas
+from epsjoin.spark.rows import StoredRows
 from epsjoin.spark.tables import Lake
 
 DATA = REPO / "tests" / "data"
@@ -104,16 +105,32 @@ def test_chain__equals_scikit_learn_and_scipy(make_job: JobMaker, tmp_path: Path
     assert len(both) == dbscan["clusters"]
 
 
-@pytest.mark.parametrize("name", ["landmarks", pytest.param("pendigits", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("name", "least_share_bytes"),
+    [("landmarks", None), ("landmarks", 1 << 14), pytest.param("pendigits", None, marks=pytest.mark.long)],
+)
 def test_chain__clusters_and_outliers_are_those_of_the_library(
-    make_job: JobMaker, tmp_path: Path, name: str
+    make_job: JobMaker,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    least_share_bytes: int | None,
 ) -> None:
+    """Little data is one share for a task; or small ones, of several files and of pieces of files."""
+    if least_share_bytes is not None:
+        monkeypatch.setattr(step_rows, "LEAST_SHARE_BYTES", least_share_bytes)
+        monkeypatch.setattr(step_rows, "MOST_SHARE_BYTES", least_share_bytes)
+        monkeypatch.setattr(step_rows, "OPENING_BYTES", least_share_bytes // 8)
+        monkeypatch.setattr(tables, "ROW_GROUP_BYTES", 1 << 12)
     points = {"landmarks": lambda: landmarks()[::10], "pendigits": pendigits}[name]()
     job = job_on(
         make_job, tmp_path, points, {"eps": {"landmarks": 0.05, "pendigits": 0.35}[name], "min_pts": 6}
     )
     for step in STEPS.values():
         step(job)
+    for rows in (StoredRows.of(job, "points", "id long"), stored_pairs(job, "")):
+        several = [len(share) for share in rows.shares()] if least_share_bytes else []
+        assert not least_share_bytes or len(several) > 2
     ids = np.arange(len(points))
     left, right, distance = column(job, "pairs", "left_id", "left_id", "right_id", "distance")
     by_library = dbscan_from_pairs(ids, left, right, distance, 6)
@@ -367,7 +384,7 @@ def test_replicate_and_merge_join__notice_rows_lost_on_the_way(
         step(job)
     collect = tasks.collect_reports
     monkeypatch.setattr(tasks, "collect_reports", lambda frame: collect(frame)[1:])
-    with pytest.raises(TableError, match="the parts joined fewer rows than replicas has"):
+    with pytest.raises(TableError, match="the parts joined another number of rows than replicas have"):
         join_parts(job)
     monkeypatch.setattr(tasks, "collect_reports", lambda frame: collect(frame) * 2)
     with pytest.raises(TableError, match="1,000 points were read, the log says 500"):

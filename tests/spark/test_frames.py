@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import pyarrow as pa
@@ -145,6 +146,8 @@ def test_no_pairs_are_written_as_an_empty_table(spark: SparkSession, tmp_path: P
     to = str(tmp_path / "pairs")
     written = epsjoin.spark.similarity_join(frame_of(spark, points), eps=1.0, columns="x0", to=to)
     assert written.count() == 0
+    nothing = frame_of(spark, points).where("id < 0")
+    assert epsjoin.spark.similarity_join(nothing, eps=1.0, columns="x0", to=to).count() == 0
     assert spark.read.format("delta").load(to).columns == ["left_id", "right_id", "distance"]
 
 
@@ -193,7 +196,7 @@ def test_replicas_of_a_killed_process_do_no_harm_and_are_vacuumed(
 
 def test_a_join_that_fails_leaves_no_replicas(spark: SparkSession, tmp_path: Path) -> None:
     points = np.concatenate([np.arange(2000.0)[:, None] * 10.0, np.full((15, 1), 0.5)])
-    with pytest.raises(BudgetError, match="120 pairs were found, 99 are allowed"):
+    with pytest.raises(BudgetError, match="120 pairs at least were found, 99 are allowed"):
         epsjoin.spark.similarity_join(
             frame_of(spark, points),
             eps=1.0,
@@ -203,6 +206,32 @@ def test_a_join_that_fails_leaves_no_replicas(spark: SparkSession, tmp_path: Pat
             to=str(tmp_path),
         )
     assert not list(tmp_path.glob("scratch-*"))
+
+
+def test_a_task_that_fails_says_why_and_leaves_no_replicas(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sample meets all rows but the one that is bad; nor can the folder be deleted, the second time."""
+    rows = [(i, [float(i), 0.0]) for i in range(200)] + [(1000, [math.nan, 0.0])]
+    frame = spark.createDataFrame(rows, "id long, at array<double>").repartition(3)
+    kinds: dict[str, Any] = {"eps": 1.0, "columns": "at", "cuts": Cuts(sample_rows=10)}
+    for is_open in (True, False):
+        to = tmp_path / f"pairs-{is_open}"
+        if not is_open:
+            monkeypatch.setattr(tables, "filesystem_of", lambda uri: (Locked(), urlsplit(uri).path))
+        with pytest.raises(PySparkException, match="coordinate 1 of 'at' is nan where the id is 1000"):
+            epsjoin.spark.similarity_join(frame, to=str(to), **kinds)
+        assert len(list(to.glob("scratch-*"))) == (0 if is_open else 1)
+
+
+class Locked:
+    """A file system that lets nobody delete."""
+
+    def create_dir(self, path: str, *, recursive: bool) -> None:
+        Path(path).mkdir(parents=recursive)
+
+    def delete_dir(self, path: str) -> None:
+        raise PermissionError(path)
 
 
 def test_a_frame_that_changes_while_it_is_joined_is_refused(spark: SparkSession, tmp_path: Path) -> None:
@@ -478,7 +507,7 @@ def test_other_frames_are_refused(spark: SparkSession) -> None:
         ((5, [-math.inf, 1.0]), "coordinate 1 of 'at' is -inf where the id is 5"),
         ((5, [1.0, None]), "a coordinate in 'at' is null where the id is 5"),
         ((5, None), "the column 'at' is null where the id is 5"),
-        ((5, [1.0]), "the point with the id 5 has 1 dimensions in 'at', others have 2"),
+        ((5, [1.0]), "the point with the id 5 has 1 dimensions in 'at', another has 2"),
         ((None, [1.0, 2.0]), "a point's id is null"),
     ],
 )

@@ -46,6 +46,14 @@ def stored(sizes: Sequence[int], share_bytes: int) -> StoredRows:
     return StoredRows(None, "file:///nowhere", files, "id long", share_bytes)
 
 
+def test_shares__are_never_empty_and_whole_files_are_not_cut() -> None:
+    for sizes in ([20 << 20], [3 << 20], [0], [1100 << 20]):
+        rows = stored(sizes, 1 + (sizes[0] + OPENING_BYTES) // 7)
+        assert all(rows.shares())
+        whole = replace(rows, whole_files=True)
+        assert whole.shares() == [[Piece(file)] for file in rows.files]
+
+
 def named(piece: Piece) -> tuple[str, int]:
     return piece.file.path, piece.number
 
@@ -62,8 +70,10 @@ def test_shares__hold_every_piece_once_and_are_of_about_one_size(share_bytes: in
     ]
     found = [piece for share in shares for piece in share]
     assert sorted(found, key=named) == sorted(pieces, key=named)
-    bytes_of = [sum(piece.file.size / piece.of + OPENING_BYTES for piece in share) for share in shares]
-    assert len(shares) == -(-sum(bytes_of) // share_bytes)
+    bytes_of = [sum(piece.bytes for piece in share) for share in shares]
+    total = sum(file.size + OPENING_BYTES for file in rows.files)
+    assert sum(bytes_of) == pytest.approx(total)
+    assert len(shares) == -(-total // share_bytes)
     largest = max(piece.bytes for piece in pieces)
     assert max(bytes_of) - min(bytes_of) <= largest, "the least one would have been given the last piece"
 

@@ -368,6 +368,16 @@ def test_write__files_that_were_never_committed_are_in_no_table(lake: Lake) -> N
     assert len(read(lake)) == 1
 
 
+def test_replace_table__refuses_a_table_of_other_columns_that_was_made_meanwhile(tmp_path: Path) -> None:
+    location = tmp_path.as_uri()
+    others = tables.Target("others", location, pa.schema([("id", pa.int64())]), (), "")
+    tables.replace_table(others, [])
+    into = tables.Target("pairs", location, pa.schema([("left_id", pa.int64())]), (), "")
+    with pytest.raises(TableError, match=r"is a table of other columns \(id\)"):
+        tables.replace_table(into, [])
+    assert DeltaTable(location).version() == 1
+
+
 def test_new_name__rises_with_the_task_and_with_what_a_task_writes(spark: SparkSession, lake: Lake) -> None:
     """Files of one size are read in this order, which must not be chance's."""
     into = tables.target(lake, "pairs", RUN, "stamp-")

@@ -63,7 +63,7 @@ def read_only(array: A) -> A:
     """Give a view that cannot be written, for what a kernel only reads.
 
     numba compiles a kernel once for such views and once more for arrays that can be written. Columns of Arrow
-    are of the first kind; so nothing that a task meets is compiled on an executor.
+    are of the first kind, so what tasks share with other callers asks for it: an executor compiles nothing.
     """
     view = array.view()
     view.flags.writeable = False

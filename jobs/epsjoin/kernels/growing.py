@@ -93,7 +93,7 @@ class _Sample(NamedTuple):
 
     ``lower``, ``upper`` (b, m) float64: sides of the cubes along the directions of the basis. ``simple``: the
     coordinates in which a leaf's candidates are counted, but for the axes, of which each leaf has its own.
-    ``columns``: ``embedded`` by axes. ``orders``: what :meth:`order` has found.
+    ``columns``: ``embedded`` by axes. ``orders``: all rows by their values on each axis that was sorted.
     """
 
     embedded: NDArray[np.float64]
@@ -137,12 +137,17 @@ class _Sample(NamedTuple):
             + self.decision_cost * (0.5 * self.decided.weight) * of_rows
         )
 
-    def order(self, axis: int) -> NDArray[np.int64]:
-        """All rows in the order of their values on an axis, ties by number; found once, for all leaves."""
+    def order(self, rows: NDArray[np.int64], axis: int) -> NDArray[np.int64]:
+        """Places in ``rows``, which rise, by their values on an axis; ties by row."""
+        m = len(self.embedded)
+        if len(rows) * _SORTED_ROWS < m:
+            return np.argsort(self.values(rows, axis), kind="stable")
         if axis not in self.orders:
-            values = self.values(np.arange(len(self.embedded)), axis)
-            self.orders[axis] = np.argsort(values, kind="stable")
-        return self.orders[axis]
+            self.orders[axis] = np.argsort(self.values(np.arange(m), axis), kind="stable")
+        place = np.full(m, -1)
+        place[rows] = np.arange(len(rows))
+        places = place[self.orders[axis]]
+        return np.asarray(places[places >= 0])
 
     def values(self, rows: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
         """Coordinates of these rows on an axis; in between the sides, where they are known alone."""
@@ -157,6 +162,7 @@ class _Sample(NamedTuple):
 _TRIED_AXES = 16  # by falling variance: a cut on a flat axis crosses every cube
 _TRIED_DIRECTIONS = 8  # principal axes, by falling variance of the sample
 _DIRECTION_STEPS = 1e6  # in 1
+_SORTED_ROWS = 8  # to sort a row among few costs as much as to look at so many of a sorted sample
 _DIVIDED_AXES = 5  # of these the work of both sides is counted
 _MANY_CROSSED = 0.5  # share of the cubes, from which a cut by hash may be cheaper
 _MOST_LEFT = 0.7  # share of the work on one side, the same
@@ -262,16 +268,12 @@ def _position(
     sample: _Sample, leaf: _Leaf, weights: NDArray[np.float64], axis: int, share: float
 ) -> float | None:
     """Where an axis must be cut for about this share of the leaf's weights to be left; or None."""
-    is_moved = np.zeros(len(sample.embedded), np.bool_)
-    is_moved[leaf.row] = True
-    if axis == HASH_AXIS:  # carried rows stay
-        is_moved[leaf.row[leaf.is_carried]] = False
-        share = _hash_share(leaf, share)
-    order = sample.order(axis)
-    order = order[is_moved[order]]
-    of_rows = np.empty(len(sample.embedded))
-    of_rows[leaf.row] = weights
-    return _balanced_position(sample.values(order, axis), of_rows[order], share)
+    rows = leaf.row
+    if axis == HASH_AXIS:
+        own = ~leaf.is_carried
+        rows, weights, share = rows[own], weights[own], _hash_share(leaf, share)
+    order = sample.order(rows, axis)
+    return _balanced_position(sample.values(rows[order], axis), weights[order], share)
 
 
 def _best_axes(

@@ -72,20 +72,18 @@ def find_clusters(job: Job) -> dict[str, float]:
         ``points`` or ``pairs`` has no slice of this run, or points or pairs were lost on the way.
     """
     join = read_join(job.lake, job.run)
-    pairs = StoredRows.of(job, "pairs", PAIRS, join.stamp)
-    n_points = tables.count(job.lake, "points", job.run)
+    pairs = stored_pairs(job, join.stamp)
     ids = StoredRows.of(job, "points", "id long")
-    found = cluster_pairs(ids, n_points, pairs, job.params.min_pts)
+    found = cluster_pairs(ids, ids.n, pairs, job.params.min_pts)
     into = tables.target(job.lake, "clusters", job.run, join.stamp)
     files, counters = write_files(into, found.clusters, count_roles)
     found.forget()
-    if counters["rows"] != n_points:
-        raise TableError(f"{counters['rows']:,.0f} points have a label, the log says {n_points:,}")
-    n_pairs = sum(file.rows for file in pairs.files)
-    if counters["neighbours"] != 2 * n_pairs:
+    if counters["rows"] != ids.n:
+        raise TableError(f"{counters['rows']:,.0f} points have a label, the log says {ids.n:,}")
+    if counters["neighbours"] != 2 * pairs.n:
         raise TableError(
             f"the points have {counters['neighbours']:,.0f} neighbours together, not two for each of "
-            f"{n_pairs:,} pairs; run cluster again"
+            f"{pairs.n:,} pairs; run cluster again"
         )
     tables.commit(job.lake, "clusters", job.run, files, join.stamp)
     say(
@@ -93,6 +91,19 @@ def find_clusters(job: Job) -> dict[str, float]:
         f"{counters['border']:,.0f} border, {counters['noise']:,.0f} noise"
     )
     return counters
+
+
+def stored_pairs(job: Job, stamp: str) -> StoredRows:
+    """The job's slice of the table ``pairs``.
+
+    In whole files: a part's points are met in its file, and each piece of it would tell the driver of them.
+
+    Raises
+    ------
+    TableError
+        There is no slice, or it was made from other tables than the stamp says.
+    """
+    return StoredRows.of(job, "pairs", PAIRS, stamp, whole_files=True)
 
 
 def dbscan(

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError
@@ -21,7 +21,15 @@ from epsjoin.spark import tables
 from epsjoin.spark.fit_epsilon import what_fits
 from epsjoin.spark.merge_join import PAIRS, join_files, join_frame, make_joiner
 from epsjoin.spark.points import Points, points_of
-from epsjoin.spark.replicate import MOST_FILES, REPLICAS, encode, parts_for, replicate_frame, rows_that_fit
+from epsjoin.spark.replicate import (
+    MOST_FILES,
+    REPLICAS,
+    encode,
+    n_files,
+    parts_for,
+    replicate_frame,
+    rows_that_fit,
+)
 from epsjoin.spark.rows import Rows, Written, to_frame, write_files
 
 MAX_PAIRS = 1_000_000_000
@@ -83,7 +91,8 @@ def similarity_join(
         More than ``max_pairs`` pairs are expected; of one frame the message has the largest eps that fits.
     DataRefusedError
         A column of whole points holds none; a coordinate of the sample is null or not finite. Of other rows
-        this fails the task that meets it, with the row's id in the message.
+        this fails the task that meets it, with the row's id in the message. With ``to``: the frame gave
+        another number of rows when it was read again.
     TableError
         ``to`` holds a table of other columns, or cannot be written; it is as it was.
 
@@ -92,8 +101,9 @@ def similarity_join(
     At the call the rows are counted and a sample of them is drawn, for the plan. Between points and pairs
     lies one shuffle, which moves each point once and its replicas: some 1.1 to 3 rows per point. A task holds
     one part; :class:`epsjoin.Cuts` says how parts are made. With ``to``, replicas of one frame are not
-    shuffled but written to a folder below it, which is deleted at the end; where the process was killed,
-    Delta's VACUUM deletes it. So it is unless there were more than 10,000 files.
+    shuffled, unless they were more than 10,000 files, but written to a folder below the table's, which is
+    deleted at the end. Where that was not possible, or the process was killed, they are in no table, and
+    Delta's VACUUM of the table deletes them.
 
     ``similarity_join(df, eps=0.5, columns=["x", "y"])`` gives every pair of rows of ``df``;
     ``similarity_join(a, b, eps=5.0, columns=["lat", "lon"], metric="haversine", how="anti")`` gives the rows
@@ -108,15 +118,19 @@ def similarity_join(
         raise ArgumentError(
             f"to = {to!r} is for how = 'inner', not {how!r}; write the frame that is returned"
         )
-    location = None if to is None else tables.lake_uri(to, "to")
+    into = None if to is None else _target(tables.lake_uri(to, "to").rstrip("/"))
+    if into is not None:
+        tables.refuse_other_columns(into)
     points = points_of(left, columns, id)
     if right is None:
         plan = plan_frames(points, None, eps, chosen, weights, cuts, max_pairs)
         points = points.scaled(eps, weights, chosen)
-        if location is not None and points.n_shares * plan.n_parts <= MOST_FILES:
-            return _joined_by_files(points, plan, location, max_pairs)
+        if into is not None and n_files(points, plan) <= MOST_FILES:
+            return _joined_by_files(points, plan, into, max_pairs)
         joined = join_frame(replicate_frame(points, plan), plan, max_pairs)
-        return to_frame(joined) if location is None else _written(joined, location, max_pairs)
+        return (
+            to_frame(joined) if into is None else _replace(into, write_files(into, joined), max_pairs, left)
+        )
     others = points_of(right, right_columns or columns, right_id or id)
     if points.reading.dimensions != others.reading.dimensions:
         both = f"{points.reading.dimensions} and {others.reading.dimensions}"
@@ -126,8 +140,8 @@ def similarity_join(
         replicate_frame(others.scaled(eps, weights, chosen), plan, is_right=True)
     )
     joined = join_frame(packets, plan, max_pairs)
-    if location is not None:
-        return _written(joined, location, max_pairs)
+    if into is not None:
+        return _replace(into, write_files(into, joined), max_pairs, left)
     pairs = to_frame(joined)
     if how in ("semi", "anti"):
         partners = pairs.select(F.col("left_id").alias("_left_id"))
@@ -188,38 +202,32 @@ def join_points(
     return join_frame(replicate_frame(points.scaled(eps, weights, metric), plan), plan, max_pairs)
 
 
-def _joined_by_files(points: Points, plan: JoinPlan, location: str, max_pairs: int) -> DataFrame:
+def _joined_by_files(points: Points, plan: JoinPlan, into: tables.Target, max_pairs: int) -> DataFrame:
     """The pairs, read from the table that the tasks wrote them to; replicas go from task to task in files."""
-    into = _target(location)
     with tables.scratch(into, tables.arrow_schema(REPLICAS), "part") as replicas:
-        files, counters = encode(points, plan, replicas)
-        if counters.get("points", 0) != points.n:
+        encoded = encode(points, plan, replicas)
+        n_read = encoded.counters.get("points", 0)
+        if n_read != points.n:
             raise DataRefusedError(
-                f"the frame had {points.n:,} rows when they were counted, {counters.get('points', 0):,.0f} "
-                "when they were read; persist it, or write it to a table first"
+                f"the frame had {points.n:,} rows when they were counted, {n_read:,.0f} when they were read; "
+                "persist it, or write it to a table first"
             )
         work = make_joiner(plan.to_json(), replicas.location, into, max_pairs)
-        written = join_files(points.rows.spark, files, work)
-    return _replaced(points.rows.spark, into, written, max_pairs)
-
-
-def _written(joined: Rows, location: str, max_pairs: int) -> DataFrame:
-    """The pairs, read from the table that the tasks wrote them to."""
-    into = _target(location)
-    return _replaced(joined.spark, into, write_files(into, joined), max_pairs)
+        written = join_files(points.frame.sparkSession, encoded.files, work)
+    return _replace(into, written, max_pairs, points.frame)
 
 
 def _target(location: str) -> tables.Target:
-    into = tables.Target("similarity_join", location, tables.arrow_schema(PAIRS), (), "")
-    tables.open_alike(into)
-    return into
+    return tables.Target("similarity_join", location, tables.arrow_schema(PAIRS), (), "")
 
 
-def _replaced(spark: SparkSession, into: tables.Target, written: Written, max_pairs: int) -> DataFrame:
-    n_pairs = sum(file.rows for file in written.files)
-    if n_pairs > max_pairs:
-        raise BudgetError(f"{n_pairs:,} pairs were found, {max_pairs:,} are allowed (max_pairs)")
-    files = tables.replace_table(into, written.files)
+def _replace(into: tables.Target, written: Written, max_pairs: int, frame: DataFrame) -> DataFrame:
+    """Make a table of what the tasks wrote, and read it in the session of the frame."""
+    if written.rows > max_pairs:
+        raise BudgetError(
+            f"{written.rows:,} pairs at least were found, {max_pairs:,} are allowed (max_pairs)"
+        )
+    spark, files = frame.sparkSession, tables.replace_table(into, written.files)
     if len(files) > tables.FEW_FILES:
         return spark.read.format("delta").load(tables.uri_for("spark", into.location))
     return tables.read_by_name(spark, into.location, files, into.schema)

@@ -84,10 +84,10 @@ def join_files(spark: SparkSession, replicas: Sequence[tables.File], work: Joine
     parts = [Part(number, mine) for number, mine in by_part.items()]
     parts.sort(key=lambda part: (-sum(file.size for file in part.files), part.number))
     reports = tasks.collect_reports(tasks.run_tasks(spark, parts, work, tasks.REPORT_SCHEMA))
-    counters = {"rows": 0.0, "pairs": 0.0, **tasks.add_counters(reports)}
-    if counters["rows"] != sum(file.rows for file in replicas):
-        raise TableError("the parts joined fewer rows than replicas has; run merge_join again")
-    return Written([file for report in reports for file in report.files], counters)
+    written = Written.of(reports)
+    if written.counters.get("rows", 0) != sum(file.rows for file in replicas):
+        raise TableError("the parts joined another number of rows than replicas have; run the join again")
+    return written
 
 
 def _too_many(job: Job, plan_row: dict[str, Any], what: str) -> BudgetError:

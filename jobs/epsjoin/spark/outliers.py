@@ -31,11 +31,10 @@ from epsjoin.local.outliers import (
 from epsjoin.local.plan import Cuts
 from epsjoin.spark import tables
 from epsjoin.spark.arrow import Task, pair_columns
-from epsjoin.spark.cluster import CLUSTERS, cluster_pairs, refuse_noise_id
+from epsjoin.spark.cluster import CLUSTERS, cluster_pairs, refuse_noise_id, stored_pairs
 from epsjoin.spark.job import Job, say
 from epsjoin.spark.join import MAX_PAIRS, join_points
 from epsjoin.spark.lineage import read_join, stamp_of_clusters
-from epsjoin.spark.merge_join import PAIRS
 from epsjoin.spark.points import Points, points_of, stored_points
 from epsjoin.spark.rows import (
     FrameRows,
@@ -69,7 +68,7 @@ def score_outliers(job: Job) -> dict[str, float]:
     lake, run, k = job.lake, job.run, job.params.n_neighbours
     join = read_join(lake, run)
     stamp = stamp_of_clusters(lake, run, join)
-    pairs = StoredRows.of(job, "pairs", PAIRS, join.stamp)
+    pairs = stored_pairs(job, join.stamp)
     clusters = StoredRows.of(job, "clusters", CLUSTERS, join.stamp)
     points = stored_points(job)
     _, sample = points.sample(job.params.sample_rows, job.params.seed)

@@ -199,7 +199,7 @@ def stored_points(job: Job) -> Points:
     files = StoredRows.of(job, "points", "id long, point binary")
     batch_rows = max(1, min(MOST_BATCH_ROWS, BATCH_BYTES // (8 * reading.dimensions)))
     files = replace(files, batch_rows=batch_rows)
-    return Points(frame, reading, sum(file.rows for file in files.files), len(files.shares()), files)
+    return Points(frame, reading, files.n, len(files.shares()), files)
 
 
 def sample_stored(
@@ -290,8 +290,8 @@ def _fill(
     other = np.flatnonzero(lengths != d)
     if len(other):
         raise DataRefusedError(
-            f"the point with the id {ids[other[0]]} has {lengths[other[0]]:g} dimensions in {name!r}, others "
-            f"have {d}"
+            f"the point with the id {ids[other[0]]} has {lengths[other[0]]:g} dimensions in {name!r}, "
+            f"another has {d}"
         )
     if values is None:
         points[:] = to_matrix(column, d)

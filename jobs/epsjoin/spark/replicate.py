@@ -31,6 +31,8 @@ LEAST_PARTS = 8
 SAMPLE_ROWS_PER_PART = 100
 FLUSH_BYTES = 64 << 20
 """A task writes its replicas out, or sends them on in packets, when it holds so many bytes of them."""
+_ROW_BYTES = 20
+"""Of a row of replicas beside its point."""
 MOST_FILES = 10_000
 """So many files tasks may write, one for each task and part; before more, Spark brings parts together."""
 
@@ -69,10 +71,9 @@ def write_replicas(job: Job, most_files: int = MOST_FILES) -> dict[str, float]:
             + what_fits(sample, source.metric, n_points, params.max_pairs, params.seed, source.unit)
         )
     into = tables.target(job.lake, "replicas", job.run, stamp_of(of_points, plan.to_json()))
-    if points.n_shares * plan.n_parts <= most_files:
-        written, counters = encode(points, plan, into)
-    else:
-        written, counters = _by_part(points, plan, into)
+    by_task = n_files(points, plan) <= most_files
+    written = encode(points, plan, into) if by_task else _by_part(points, plan, into)
+    counters = written.counters
     if counters.get("points", 0) != n_points:
         raise TableError(f"{counters.get('points', 0):,.0f} points were read, the log says {n_points:,}")
     if counters["rows"] > params.replication_budget * n_points:
@@ -80,11 +81,7 @@ def write_replicas(job: Job, most_files: int = MOST_FILES) -> dict[str, float]:
             f"{counters['rows'] / n_points:.2f} rows per point, the budget is {params.replication_budget:g}; "
             "allow more (replication_budget), or cut into fewer parts (n_parts)"
         )
-    if counters["rows"] != sum(file.rows for file in written):
-        raise TableError(
-            f"{counters['rows']:,.0f} rows were made, another number was written; run replicate again"
-        )
-    tables.commit(job.lake, "replicas", job.run, written, into.stamp)
+    tables.commit(job.lake, "replicas", job.run, written.files, into.stamp)
     tables.write_slice(
         job.lake, "join_plan", job.run, tables.rows_of(job.lake, "join_plan", [_plan_row(plan, n_points)])
     )
@@ -93,8 +90,14 @@ def write_replicas(job: Job, most_files: int = MOST_FILES) -> dict[str, float]:
         **counters,
         "parts": plan.n_parts,
         "expected_rows": plan.expected_rows,
-        "bytes": sum(file.size for file in written),
+        "bytes": sum(file.size for file in written.files),
     }
+
+
+def n_files(points: Points, plan: JoinPlan) -> float:
+    """Files of replicas that tasks would write at most, as expected: one for each part and each time."""
+    n_bytes = plan.expected_rows * (8 * plan.dimensions + _ROW_BYTES)
+    return plan.n_parts * (points.n_shares + n_bytes / FLUSH_BYTES)
 
 
 def encode(points: Points, plan: JoinPlan, into: tables.Target) -> Written:
@@ -103,7 +106,9 @@ def encode(points: Points, plan: JoinPlan, into: tables.Target) -> Written:
     Raises
     ------
     BudgetError
-        A point lies in more parts than the replication budget lets it.
+        A split rule without limit makes too many rows of one cube.
+    TableError
+        Rows were lost on the way.
     """
     work = make_encoder(plan.to_json(), points.reading, into)
     return _written(points.rows.map(work, tasks.REPORT_SCHEMA))
@@ -116,12 +121,17 @@ def _by_part(points: Points, plan: JoinPlan, into: tables.Target) -> Written:
     return _written(by_part.mapInArrow(_part_writer(into), tasks.REPORT_SCHEMA))
 
 
-def _written(tasks_: DataFrame) -> Written:
-    reports = tasks.collect_reports(tasks_)
+def _written(reported: DataFrame) -> Written:
+    reports = tasks.collect_reports(reported)
     refused = [sentence for report in reports for sentence in report.refused]
     if refused:
         raise BudgetError(refused[0])
-    return Written([file for report in reports for file in report.files], tasks.add_counters(reports))
+    written = Written.of(reports)
+    if written.counters.get("rows", 0) != written.rows:
+        raise TableError(
+            f"{written.counters['rows']:,.0f} rows were made, another number was written; run it again"
+        )
+    return written
 
 
 def cuts_of(params: RunParams, n_points: int, dimensions: int) -> Cuts:

@@ -23,7 +23,7 @@ from epsjoin.spark.progress import progress_shown
 Count = Callable[[pa.RecordBatch], Mapping[str, float]]
 Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
 BATCH_ROWS = 1 << 20
-LEAST_SHARE_BYTES, MOST_SHARE_BYTES = 4 << 20, 64 << 20
+LEAST_SHARE_BYTES, MOST_SHARE_BYTES = 4 << 20, 32 << 20
 """Of files, that a task reads."""
 OPENING_BYTES = 1 << 20
 """To open a file takes as long as to read so much of it."""
@@ -95,8 +95,8 @@ class Piece(NamedTuple):
 
     @property
     def bytes(self) -> float:
-        """To be read, and for opening the file."""
-        return self.file.size / self.of + OPENING_BYTES
+        """To be read, and its part of opening the file."""
+        return (self.file.size + OPENING_BYTES) / self.of
 
 
 @dataclass(frozen=True)
@@ -108,6 +108,7 @@ class StoredRows:
     share_bytes : a share has about so many bytes of files, ``OPENING_BYTES`` for each among them, unless a
         row group has more.
     batch_rows : of a batch, at most.
+    whole_files : no file is cut into pieces.
     """
 
     spark: SparkSession
@@ -116,9 +117,12 @@ class StoredRows:
     schema: str
     share_bytes: int
     batch_rows: int = BATCH_ROWS
+    whole_files: bool = False
 
     @classmethod
-    def of(cls, job: Job, table: str, schema: str, stamp: str = "") -> StoredRows:
+    def of(
+        cls, job: Job, table: str, schema: str, stamp: str = "", *, whole_files: bool = False
+    ) -> StoredRows:
         """Columns of a table, of the job's run, in shares for all cores, two for each unless that is little.
 
         Raises
@@ -130,7 +134,13 @@ class StoredRows:
         total = sum(Piece(file).bytes for file in files)
         of_core = math.ceil(total / (2 * job.spark.sparkContext.defaultParallelism))
         share_bytes = min(MOST_SHARE_BYTES, max(LEAST_SHARE_BYTES, of_core))
-        return cls(job.spark, job.lake.location(table), files, schema, share_bytes)
+        location = job.lake.location(table)
+        return cls(job.spark, location, files, schema, share_bytes, whole_files=whole_files)
+
+    @property
+    def n(self) -> int:
+        """Rows, as the log says."""
+        return sum(file.rows for file in self.files)
 
     def map(self, work: Task, schema: str) -> DataFrame:
         """See :class:`Rows`."""
@@ -148,13 +158,14 @@ class StoredRows:
     def shares(self) -> list[list[Piece]]:
         """What each task reads: pieces of large files, several small ones; each goes where least is so far.
 
-        In an order that is the same for a job that runs again: other shares would give files of other bytes.
+        In an order that is the same for a job that runs again on as many cores: other shares would give files
+        of other bytes.
         """
         pieces = []
         for file in sorted(self.files, key=lambda file: (-file.size, -file.rows, file.path)):
-            of = max(1, math.ceil(file.size / self.share_bytes))
+            of = 1 if self.whole_files else max(1, math.ceil(file.size / self.share_bytes))
             pieces += [Piece(file, number, of) for number in range(of)]
-        n_shares = math.ceil(sum(piece.bytes for piece in pieces) / self.share_bytes)
+        n_shares = min(len(pieces), math.ceil(sum(piece.bytes for piece in pieces) / self.share_bytes))
         shares: list[list[Piece]] = [[] for _ in range(n_shares)]
         loads = [(0.0, place) for place in range(n_shares)]
         for piece in pieces:
@@ -248,11 +259,21 @@ class Written(NamedTuple):
     Parameters
     ----------
     files : of one table, not in its log yet.
-    counters : what was counted, ``rows`` and ``largest_worker_bytes``.
+    counters : what was counted, and ``largest_worker_bytes``.
     """
 
     files: list[tables.File]
     counters: dict[str, float]
+
+    @classmethod
+    def of(cls, reports: Sequence[tasks.TaskReport]) -> Written:
+        """What the tasks told."""
+        return cls([file for report in reports for file in report.files], tasks.add_counters(reports))
+
+    @property
+    def rows(self) -> int:
+        """Rows of the files."""
+        return sum(file.rows for file in self.files)
 
 
 def write_files(into: tables.Target, rows: Rows, count: Count | None = None) -> Written:
@@ -277,9 +298,9 @@ def write_files(into: tables.Target, rows: Rows, count: Count | None = None) -> 
         report.files = [written] if written else []
         yield report.to_batch()
 
-    reports = tasks.collect_reports(rows.map(write, tasks.REPORT_SCHEMA))
-    files = [file for report in reports for file in report.files]
-    return Written(files, {**tasks.add_counters(reports), "rows": sum(file.rows for file in files)})
+    written = Written.of(tasks.collect_reports(rows.map(write, tasks.REPORT_SCHEMA)))
+    written.counters["rows"] = written.rows
+    return written
 
 
 def names_of(schema: str) -> list[str]:

@@ -338,25 +338,30 @@ def replace_table(into: Target, files: Sequence[File]) -> list[File]:
         There is a table of other columns; somebody else changes it just now; it cannot be written.
     """
     with _writing(into.table, into.location):
-        log = open_alike(into) or _create(into.location, into.schema, (), into.table, "")
+        log = _alike(_open(into.location) or _create(into.location, into.schema, (), into.table, ""), into)
         files = list(files) or [_empty_file(into, {})]
         _commit(log, into, files, {})
     return files
 
 
-def open_alike(into: Target) -> DeltaTable | None:
-    """The table outside of a lake, where there is one.
+def refuse_other_columns(into: Target) -> None:
+    """Look whether a table outside of a lake, where there is one, may be replaced.
 
     Raises
     ------
     TableError
-        It has other columns.
+        It has other columns, or cannot be read.
     """
-    log = _open(into.location)
-    if log is not None:
-        found = pa.schema(log.schema().to_arrow())
-        if [(column.name, column.type) for column in found] != [(c.name, c.type) for c in into.schema]:
-            raise TableError(f"{into.location} is a table of other columns ({', '.join(found.names)})")
+    with _writing(into.table, into.location):
+        log = _open(into.location)
+        if log is not None:
+            _alike(log, into)
+
+
+def _alike(log: DeltaTable, into: Target) -> DeltaTable:
+    found = pa.schema(log.schema().to_arrow())
+    if [(column.name, column.type) for column in found] != [(c.name, c.type) for c in into.schema]:
+        raise TableError(f"{into.location} is a table of other columns ({', '.join(found.names)})")
     return log
 
 
@@ -429,9 +434,10 @@ def _in_one_line(error: Exception) -> str:
 
 @contextmanager
 def scratch(into: Target, schema: pa.Schema, *partitioned: str) -> Iterator[Target]:
-    """A folder below the table's for files of other columns that no log names; gone at the end.
+    """A folder below the table's for files of other columns that no log names; deleted at the end.
 
-    Where the process is killed, it stays until the table is vacuumed.
+    What cannot be deleted, or is written by a task that goes on after its job has failed, is in no table and
+    stays until all files without a log's entry are vacuumed; so it is where the process was killed.
     """
     location = f"{into.location}/scratch-{uuid.uuid4().hex}"
     filesystem, root = filesystem_of(location)
@@ -440,7 +446,7 @@ def scratch(into: Target, schema: pa.Schema, *partitioned: str) -> Iterator[Targ
     try:
         yield Target(into.table, location, schema, partitioned, into.run, compression="none")
     finally:
-        with _writing(into.table, location):
+        with suppress(OSError):
             filesystem.delete_dir(root)
 
 
