@@ -23,7 +23,7 @@ from epsjoin.spark.progress import progress_shown
 Count = Callable[[pa.RecordBatch], Mapping[str, float]]
 Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
 BATCH_ROWS = 1 << 20
-LEAST_SHARE_BYTES, MOST_SHARE_BYTES = 4 << 20, 32 << 20
+LEAST_SHARE_BYTES, MOST_SHARE_BYTES = 4 << 20, 64 << 20
 """Of files, that a task reads."""
 OPENING_BYTES = 1 << 20
 """To open a file takes as long as to read so much of it."""
