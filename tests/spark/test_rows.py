@@ -12,6 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from epsjoin.local.cluster import Degrees, partial_degrees, sum_degrees
+from epsjoin.local.metric import get_metric
+from epsjoin.local.plan import Cuts, plan_join
+from epsjoin.spark.points import Points, Reading
+from epsjoin.spark.replicate import FLUSH_BYTES, n_files
 from epsjoin.spark.rows import OPENING_BYTES, Piece, StoredRows, brought_together
 from epsjoin.spark.tables import File, stream_file
 
@@ -52,6 +56,18 @@ def test_shares__are_never_empty_and_whole_files_are_not_cut() -> None:
         assert all(rows.shares())
         whole = replace(rows, whole_files=True)
         assert whole.shares() == [[Piece(file)] for file in rows.files]
+
+
+def test_n_files__counts_the_times_that_a_task_writes() -> None:
+    """A partition of a frame may be large: its task writes whenever it holds enough."""
+    sample = np.random.default_rng(1).random((500, 2))
+    ids, metric = np.arange(500), get_metric("euclidean")
+    of_frame = Points(None, Reading(("x", "y"), 2), 500, 3)  # type: ignore[arg-type]  # no frame is looked at
+    small, large = (plan_join(sample, ids, n, 0.01, metric, Cuts(n_parts=4)) for n in (500, 10**9))
+    assert n_files(of_frame, small) == pytest.approx(small.n_parts * 3, rel=0.01)
+    flushes = large.expected_rows * (2 * 8 + 8 + 8 + 4) / FLUSH_BYTES
+    assert n_files(of_frame, large) == pytest.approx(large.n_parts * (3 + flushes), rel=0.01)
+    assert flushes > 500
 
 
 def named(piece: Piece) -> tuple[str, int]:
