@@ -302,14 +302,14 @@ def seconds_of_tasks(file: str, eps: float, n_parts: int) -> list[float]:
 
         bench.job = replace(bench.job, params=replace(bench.job.params, n_parts=n_parts))
         found: list[list[float]] = []
-        plain = tasks.collect_reports
+        plain = tasks.reports_of
 
         def watched(frame: Any) -> list[tasks.TaskReport]:
             reports = plain(frame)
             found.append([sum(r.counters.get(phase, 0.0) for phase in PHASES) for r in reports])
             return reports
 
-        tasks.collect_reports = watched
+        tasks.reports_of = watched
         for _ in range(2):  # compiled by the first
             bench.jobs()
         bench.job.spark.stop()

@@ -42,9 +42,7 @@ def main(folder: Path) -> None:
         report = tasks.TaskReport([written] if written else [], {what: 1.0 if is_first else 2.0})
         yield report.to_batch()
 
-    reports = tasks.collect_reports(
-        tasks.run_tasks(get_session("attempts"), range(len(ROWS)), work, tasks.REPORT_SCHEMA)
-    )
+    reports = tasks.reports_of(tasks.run_tasks(get_session("attempts"), range(len(ROWS)), work))
     files = tables.replace_table(into, [file for report in reports for file in report.files])
     rows = DeltaTable(folder).to_pyarrow_table()["task"].value_counts().to_pylist()
     found: dict[str, Any] = {

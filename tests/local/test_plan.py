@@ -190,6 +190,22 @@ def test_plan_join__expects_from_a_sample_what_comes():
         assert sizes.max() < 2 * sizes.mean()
 
 
+@pytest.mark.parametrize("cuts", ["planned", "regular"])
+def test_plan_join__makes_no_more_parts_than_have_work(cuts):
+    points, ids = np.random.default_rng(0).random((2000, 2)), np.arange(2000)
+
+    def parts(eps: float, n_rows: int = 2000, **wished: float) -> int:
+        given = Cuts(cuts, 8, k=1, msl=3, replication_budget=math.inf, **wished)
+        return plan_join(points, ids, n_rows, eps, EUCLIDEAN, given).n_parts
+
+    assert parts(1e-4) == 8
+    assert parts(1e-4, least_part_seconds=0.05) == 1
+    assert parts(1e-4, 600_000, least_part_seconds=0.05) == 2  # 154 ns for each row
+    assert parts(1e-4, 3_000_000, least_part_seconds=0.05) == 8
+    assert parts(1e-4, least_part_seconds=0.05, most_part_rows=500) > 4
+    assert parts(0.2, least_part_seconds=0.002) > 2  # 25 ns for each of some 250,000 pairs
+
+
 @pytest.mark.parametrize("budget", [1.0, 1.2, 2.0, 4.0])
 def test_plan_join__keeps_the_sample_within_the_budget(budget):
     points = np.random.default_rng(0).random((400, 4))

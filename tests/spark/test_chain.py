@@ -107,7 +107,7 @@ def test_chain__equals_scikit_learn_and_scipy(make_job: JobMaker, tmp_path: Path
 
 @pytest.mark.parametrize(
     ("name", "least_share_bytes"),
-    [("landmarks", None), ("landmarks", 1 << 14), pytest.param("pendigits", None, marks=pytest.mark.long)],
+    [("landmarks", None), ("landmarks", 1 << 12), pytest.param("pendigits", None, marks=pytest.mark.long)],
 )
 def test_chain__clusters_and_outliers_are_those_of_the_library(
     make_job: JobMaker,
@@ -123,9 +123,8 @@ def test_chain__clusters_and_outliers_are_those_of_the_library(
         monkeypatch.setattr(step_rows, "OPENING_BYTES", least_share_bytes // 8)
         monkeypatch.setattr(tables, "ROW_GROUP_BYTES", 1 << 12)
     points = {"landmarks": lambda: landmarks()[::10], "pendigits": pendigits}[name]()
-    job = job_on(
-        make_job, tmp_path, points, {"eps": {"landmarks": 0.05, "pendigits": 0.35}[name], "min_pts": 6}
-    )
+    eps = {"landmarks": 0.05, "pendigits": 0.35}[name]
+    job = job_on(make_job, tmp_path, points, {"eps": eps, "min_pts": 6})
     for step in STEPS.values():
         step(job)
     for rows in (StoredRows.of(job, "points", "id long"), stored_pairs(job, "")):
@@ -255,13 +254,13 @@ def test_replicate__brings_parts_together_before_it_writes_many_files(
     tight = replace(job, params=replace(job.params, cuts="regular", k=3, msl=4, replication_budget=1.0))
     with pytest.raises(BudgetError, match="replication_budget"):
         write_replicas(tight, most_files=0)
-    collect = tasks.collect_reports
+    collect = tasks.reports_of
 
     def one_file_less(frame: Any) -> list[tasks.TaskReport]:
         first, *others = collect(frame)
         return [replace(first, files=[]), *others]
 
-    monkeypatch.setattr(tasks, "collect_reports", one_file_less)
+    monkeypatch.setattr(tasks, "reports_of", one_file_less)
     with pytest.raises(TableError, match="rows were made, another number was written"):
         write_replicas(job, most_files=0)
 
@@ -301,14 +300,14 @@ def test_replicate__reads_one_large_file_by_many_tasks(
     tables.commit(job.lake, "points", RUN, [file])
     choose_epsilon(job)
 
-    collect, n_tasks = tasks.collect_reports, []
+    collect, n_tasks = tasks.reports_of, []
 
     def counted(frame: Any) -> list[tasks.TaskReport]:
         reports = collect(frame)
         n_tasks.append(sum(report.counters["points"] > 0 for report in reports))
         return reports
 
-    monkeypatch.setattr(tasks, "collect_reports", counted)
+    monkeypatch.setattr(tasks, "reports_of", counted)
     write_replicas(job)
     by_one = content(job, "replicas")
     monkeypatch.setattr(step_rows, "LEAST_SHARE_BYTES", 1 << 14)
@@ -382,11 +381,11 @@ def test_replicate_and_merge_join__notice_rows_lost_on_the_way(
     job = job_on(make_job, tmp_path, pendigits()[:500], {"eps": 0.3})
     for step in JOIN_STEPS[:3]:
         step(job)
-    collect = tasks.collect_reports
-    monkeypatch.setattr(tasks, "collect_reports", lambda frame: collect(frame)[1:])
+    collect = tasks.reports_of
+    monkeypatch.setattr(tasks, "reports_of", lambda frame: collect(frame)[1:])
     with pytest.raises(TableError, match="the parts joined another number of rows than replicas have"):
         join_parts(job)
-    monkeypatch.setattr(tasks, "collect_reports", lambda frame: collect(frame) * 2)
+    monkeypatch.setattr(tasks, "reports_of", lambda frame: collect(frame) * 2)
     with pytest.raises(TableError, match="1,000 points were read, the log says 500"):
         write_replicas(job)
 
@@ -402,9 +401,9 @@ def test_cluster_and_outliers__notice_pairs_lost_on_the_way(
     run = tasks.run_tasks
     for change in (lambda files: files[1:], lambda files: [*files, files[0]]):
 
-        def lossy(spark: Any, items: Any, work: Any, schema: str, change: Any = change) -> Any:
+        def lossy(spark: Any, items: Any, work: Any, change: Any = change) -> Any:
             of_pairs = all(isinstance(item, list) and item[0].file.table == "pairs" for item in items)
-            return run(spark, change(list(items)) if of_pairs else items, work, schema)
+            return run(spark, change(list(items)) if of_pairs else items, work)
 
         monkeypatch.setattr(tasks, "run_tasks", lossy)
         with pytest.raises(TableError, match=r"neighbours together, not two for each of"):

@@ -24,9 +24,10 @@ import epsjoin.spark
 from epsjoin import Cuts, get_metric
 from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError, TableError
 from epsjoin.spark import join as step_join
+from epsjoin.spark import replicate as step_replicate
 from epsjoin.spark import tables
 from epsjoin.spark.cluster import CLUSTERS, cluster_pairs
-from epsjoin.spark.join import join_points
+from epsjoin.spark.join import join_points, plan_frames
 from epsjoin.spark.merge_join import PAIRS
 from epsjoin.spark.outliers import rank_points
 from epsjoin.spark.points import points_of
@@ -518,6 +519,41 @@ def test_bad_rows_name_their_id(spark: SparkSession, row: tuple[Any, ...], messa
         epsjoin.spark.similarity_join(frame, eps=1.0, columns="at")
 
 
+@pytest.mark.parametrize("n_frames", [1, 2])
+def test_very_many_parts_are_planned_on_more_rows(
+    spark: SparkSession, n_frames: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How many parts there are follows from the dimensions, which the sample shows."""
+    frame = spark.range(25_000).select("id", F.array(F.rand(1), F.rand(2)).alias("at")).persist()
+    sides = [points_of(frame, "at", "id") for _ in range(n_frames)]
+    left, right = (*sides, None)[:2]
+    rows = []
+    for per_part in (100, 3000):
+        monkeypatch.setattr(step_replicate, "SAMPLE_ROWS_PER_PART", per_part)
+        plan = plan_frames(left, right, 1e-3, get_metric("euclidean"), None, None, 10**9)
+        rows.append(plan.sample_rows)
+    assert rows == [20_000, 24_000]
+    frame.unpersist()
+
+
+@pytest.mark.parametrize("odd", range(4))
+def test_the_point_that_has_not_the_dimensions_of_the_others_is_named(spark: SparkSession, odd: int) -> None:
+    """Whichever the sample meets first."""
+    rows = [(i, [0.0] * (3 if i == odd else 2)) for i in range(4)]
+    frame = spark.createDataFrame(rows, "id long, at array<double>")
+    with pytest.raises(DataRefusedError, match=f"the id {odd} has 3 dimensions in 'at', another has 2"):
+        epsjoin.spark.similarity_join(frame, eps=1.0, columns="at")
+
+
+def test_a_point_of_other_dimensions_outside_the_sample_breaks_its_task(spark: SparkSession) -> None:
+    rows = [(i, [float(i), 0.0]) for i in range(200)] + [(1000, [1.0, 2.0, 3.0])]
+    frame = spark.createDataFrame(rows, "id long, at array<double>").repartition(20)
+    for each in (frame, frame.where("id = 1000 or id < 11")):
+        pairs = epsjoin.spark.similarity_join(each, eps=1.0, columns="at", cuts=Cuts(sample_rows=10))
+        with pytest.raises(PySparkException, match="the id 1000 has 3 dimensions in 'at', another has 2"):
+            pairs.collect()
+
+
 @pytest.mark.parametrize("number", [2**53 + 1, -(2**63)])
 def test_a_whole_number_beyond_2_to_the_53_is_refused(spark: SparkSession, number: int) -> None:
     """Two different ones might become equal, and a pair."""
@@ -540,8 +576,11 @@ def test_a_bad_row_outside_the_sample_breaks_its_task(spark: SparkSession) -> No
 
 def test_columns_that_hold_no_point_are_refused(spark: SparkSession) -> None:
     frame = spark.createDataFrame([(1, None)], "id long, at array<double>")
-    with pytest.raises(DataRefusedError, match="the column 'at' holds no point"):
-        epsjoin.spark.similarity_join(frame, eps=1.0, columns="at")
+    whole = [frame, frame.where("id = 2"), spark.createDataFrame([(1, [])], frame.schema)]
+    whole += [spark.createDataFrame([(1, b"not so long")], "id long, at binary")]
+    for each in whole:
+        with pytest.raises(DataRefusedError, match="the column 'at' holds no point in the [01] rows looked"):
+            epsjoin.spark.similarity_join(each, eps=1.0, columns="at")
     with pytest.raises(ArgumentError, match="'w' must hold numbers, not array<string>"):
         epsjoin.spark.similarity_join(
             spark.createDataFrame([(1, ["a"])], "id long, w array<string>"), eps=1.0, columns="w"

@@ -47,7 +47,7 @@ def test_brought_together__gives_the_sums_in_few_rows(most_rows: int, given: lis
 
 def stored(sizes: Sequence[int], share_bytes: int) -> StoredRows:
     files = [File("points", f"{i}.parquet", size, 1, {}) for i, size in enumerate(sizes)]
-    return StoredRows(None, "file:///nowhere", files, "id long", share_bytes)
+    return StoredRows(None, "file:///nowhere", files, "id long, point binary", share_bytes)
 
 
 def test_shares__are_never_empty_and_whole_files_are_not_cut() -> None:
@@ -86,11 +86,11 @@ def test_shares__hold_every_piece_once_and_are_of_about_one_size(share_bytes: in
     ]
     found = [piece for share in shares for piece in share]
     assert sorted(found, key=named) == sorted(pieces, key=named)
-    bytes_of = [sum(piece.bytes for piece in share) for share in shares]
+    bytes_of = [sum((piece.file.size + OPENING_BYTES) / piece.of for piece in share) for share in shares]
     total = sum(file.size + OPENING_BYTES for file in rows.files)
     assert sum(bytes_of) == pytest.approx(total)
     assert len(shares) == -(-total // share_bytes)
-    largest = max(piece.bytes for piece in pieces)
+    largest = max((piece.file.size + OPENING_BYTES) / piece.of for piece in pieces)
     assert max(bytes_of) - min(bytes_of) <= largest, "the least one would have been given the last piece"
 
 
@@ -98,6 +98,13 @@ def test_shares__do_not_depend_on_the_order_of_the_files() -> None:
     rows = stored([5 << 20, 9 << 20, 9 << 20, 1 << 20, 40 << 20, 1 << 20], 16 << 20)
     turned = replace(rows, files=rows.files[::-1])
     assert turned.shares() == rows.shares()
+
+
+def test_shares__are_of_what_is_read_not_of_whole_files() -> None:
+    files = [File("points", f"{i}.parquet", 30 << 20, 1 << 17, {}) for i in range(8)]
+    ids, whole = (StoredRows(None, "", files, schema, 4 << 20) for schema in ("id long", "point binary"))
+    assert [len(share) for share in ids.shares()] == [2, 2, 2, 2]  # each a megabyte and its opening
+    assert len(whole.shares()) == 8 * 31 / 4
 
 
 @pytest.mark.parametrize("of", [1, 2, 3, 5, 8, 100])

@@ -65,6 +65,8 @@ class Cuts:
     ----------
     kind : "planned" (a tree fitted to a sample) or "regular" (the papers' halving). The pairs are the same.
     n_parts : parts to aim at; there are fewer when rows or the budget do not allow more.
+    least_part_seconds : fewer parts are aimed at where each would be expected to have less than so many
+        seconds of work: to plan it and to start it would take longer.
     k, msl : regular cuts: split where a cube crosses at most k cuts of a level, down to level msl. What is
         None is chosen on the sample: k up to 5, msl up to 4 or the deepest level, 32 rows of a cube at most.
     replication_budget : rows per point. Regular cuts: no cube becomes more rows than this before it is
@@ -103,6 +105,7 @@ class Cuts:
     rule: Rule | str | None = None
     decisions: str = "global"
     most_part_rows: int | None = None
+    least_part_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         if self.kind not in CUTS:
@@ -112,11 +115,12 @@ class Cuts:
         for name, least in (("k", 0), ("msl", 0), ("most_part_rows", 1)):
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name), least)
+        if not 0.0 <= self.least_part_seconds < math.inf:
+            raise ArgumentError(f"least_part_seconds must be 0 or more, not {self.least_part_seconds}")
         if not self.replication_budget >= 1.0:
             raise ArgumentError(
                 f"replication_budget must be at least 1 row per point, not {self.replication_budget}"
             )
-
         if self.decisions not in DECISIONS:
             raise ArgumentError(f"decisions must be one of {', '.join(DECISIONS)}, not {self.decisions!r}")
         self.split_rule()
@@ -263,11 +267,10 @@ class JoinPlan:
     @property
     def expected_seconds(self) -> float:
         """Seconds that one core sweeps, by the costs that the cuts were chosen by; a rough guess."""
-        per_row, per_candidate, pairs = _NS_PER_ROW, _NS_PER_COMPARISON, 0.0
         if self.kind == "planned":
-            per_row = _NS_PER_ROW_AT_ALL + _NS_PER_COORDINATE * len(self.low)
-            per_candidate, pairs = _NS_PER_CANDIDATE, _NS_PER_DECISION * self.expected_pairs
-        return (per_row * self.expected_rows + per_candidate * self.expected_candidates + pairs) / 1e9
+            rows, candidates = self.expected_rows, self.expected_candidates
+            return _window_seconds(rows, len(self.low), candidates, self.expected_pairs)
+        return (_NS_PER_ROW * self.expected_rows + _NS_PER_COMPARISON * self.expected_candidates) / 1e9
 
     def get_metric(self) -> Metric:
         """Give the plan's metric."""
@@ -325,7 +328,8 @@ def plan_join(
     while plan.expected_part_rows > most:
         # parts are of equal work, not of equal rows: so many more, and a few
         wished = math.ceil(wished * min(4.0, 1.2 * plan.expected_part_rows / most))
-        finer = _plan_once(sample, sample_ids, n_rows, eps, metric, replace(cuts, n_parts=wished))
+        cuts = replace(cuts, n_parts=wished, least_part_seconds=0.0)
+        finer = _plan_once(sample, sample_ids, n_rows, eps, metric, cuts)
         if finer.n_parts <= plan.n_parts or finer.n_parts > len(sample):
             raise BudgetError(
                 f"the largest of {plan.n_parts:,} parts would have about {plan.expected_part_rows:,.0f} "
@@ -358,7 +362,13 @@ def _plan_once(
         width = float((embedded.max(axis=0) - low).max()) if m else 0.0
     width = width if math.isfinite(width) else 0.0  # one cell: slow but exact
     scale = n_rows / m if m else 0.0
-    projection = choose_projection(embedded, m, embedded_eps, metric.norm).projection
+    in_one_part = choose_projection(embedded, m, embedded_eps, metric.norm)
+    projection = in_one_part.projection
+    pairs = expected_pairs(points, embedded, n_rows, eps, metric, projection, cuts.seed)
+    if cuts.least_part_seconds:
+        expected = _window_seconds(n_rows, n_embedded, in_one_part.candidates * scale * scale, pairs)
+        most_parts = max(1, math.ceil(expected / cuts.least_part_seconds))
+        cuts = replace(cuts, n_parts=min(cuts.n_parts, most_parts))
     tree: CutTree | None = None
     boundaries = np.empty((0, 0), np.uint8)
     axes = np.arange(n_embedded, dtype=np.int64)
@@ -399,7 +409,7 @@ def _plan_once(
         expected_rows=rows * scale,
         expected_part_rows=0.0,
         expected_candidates=compared * scale * scale,
-        expected_pairs=expected_pairs(points, embedded, n_rows, eps, metric, projection, cuts.seed),
+        expected_pairs=pairs,
         sample_rows=m,
     )
     in_parts = np.bincount(replicate(points, sample_ids, plan).part, minlength=1)
@@ -537,6 +547,12 @@ def grow_parts(
         term_cost=_NS_PER_TERM,
         max_rows=_most_rows(m, cuts.replication_budget),
     )
+
+
+def _window_seconds(rows: float, dimensions: int, candidates: float, pairs: float) -> float:
+    """Of window sweeps over rows of so many embedded coordinates, on one core."""
+    of_row = _NS_PER_ROW_AT_ALL + _NS_PER_COORDINATE * dimensions
+    return (of_row * rows + _NS_PER_CANDIDATE * candidates + _NS_PER_DECISION * pairs) / 1e9
 
 
 def _rule_text(rule: Rule) -> str:

@@ -90,7 +90,12 @@ def from_packets(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows of the packets in the column ``packet``, of those that are not null; views of its bytes."""
     for batch in batches:
         for packet in batch.column("packet").drop_null():
-            yield from pa.ipc.open_stream(packet.as_buffer())
+            yield from from_packet(packet.as_buffer())
+
+
+def from_packet(packet: bytes | pa.Buffer) -> Iterator[pa.RecordBatch]:
+    """The rows of a packet; views of its bytes."""
+    yield from pa.ipc.open_stream(packet)
 
 
 def pair_columns(

@@ -19,6 +19,7 @@ from epsjoin.records import Reading, Record, digest_of, key_id, kind_of, refusal
 from epsjoin.spark import tables, tasks
 from epsjoin.spark.arrow import Task, to_binary
 from epsjoin.spark.job import Job, say
+from epsjoin.spark.rows import FrameRows
 from epsjoin.spark.snapshot import find_snapshot
 
 BATCH_ROWS = 50_000
@@ -61,7 +62,7 @@ def ingest(job: Job) -> dict[str, float]:
         tables.target(job.lake, "points", job.run),
         tables.target(job.lake, "quarantine", job.run),
     )
-    reports = tasks.collect_reports(staged.mapInArrow(writer, tasks.REPORT_SCHEMA))
+    reports = tasks.reports_of(FrameRows(staged).run(writer))
     written = [file for report in reports for file in report.files]
     tables.commit(job.lake, "quarantine", job.run, written)
 

@@ -20,21 +20,21 @@ from epsjoin.params import RunParams
 from epsjoin.spark import tables
 from epsjoin.spark.fit_epsilon import what_fits
 from epsjoin.spark.merge_join import PAIRS, join_files, join_frame, make_joiner
-from epsjoin.spark.points import Points, points_of
+from epsjoin.spark.points import Points, Sample, points_of
 from epsjoin.spark.replicate import (
     MOST_FILES,
     REPLICAS,
+    cuts_of,
     encode,
     n_files,
-    parts_for,
     replicate_frame,
-    rows_that_fit,
 )
 from epsjoin.spark.rows import Rows, Written, to_frame, write_files
 
 MAX_PAIRS = 1_000_000_000
 _ENOUGH_PAIRS = 1_000_000  # of two samples: more would only take longer
 _LEAST_SAMPLE = 1_000  # rows of either frame
+_LEAST_PART_SECONDS = 0.05  # in a session that stands, to plan a part and start its task is not nothing
 
 
 def similarity_join(
@@ -69,8 +69,8 @@ def similarity_join(
         rows of ``left``, with all their columns, that have a partner, or none. One frame has inner only.
     right_columns, right_id : where ``right`` calls them otherwise.
     weights : (d,) numbers, at least 0: each term of the metric's sum (or maximum) is multiplied by its own.
-    cuts : how to cut the join into parts; by default planned cuts, so many that a part fits a Python worker
-        of 1 GB.
+    cuts : how to cut the join into parts; by default planned cuts into eight parts, more where these would
+        not fit a Python worker of 1 GB, fewer where they would have hardly any work.
     max_pairs : refuse to begin when more are expected, and to go on in a part when more appear.
     to : folder of a Delta table, a URI or an absolute path; only with ``how = "inner"``. The pairs are found
         at once, and the tasks write them there themselves, which is faster than what Spark writes. All that
@@ -132,9 +132,6 @@ def similarity_join(
             to_frame(joined) if into is None else _replace(into, write_files(into, joined), max_pairs, left)
         )
     others = points_of(right, right_columns or columns, right_id or id)
-    if points.reading.dimensions != others.reading.dimensions:
-        both = f"{points.reading.dimensions} and {others.reading.dimensions}"
-        raise ArgumentError(f"left and right must have the same dimensions, not {both}")
     plan = plan_frames(points, others, eps, chosen, weights, cuts, max_pairs)
     packets = replicate_frame(points.scaled(eps, weights, chosen), plan, is_right=False).union(
         replicate_frame(others.scaled(eps, weights, chosen), plan, is_right=True)
@@ -184,8 +181,7 @@ def estimate(
         See :func:`similarity_join`.
     """
     points = points_of(frame, columns, id)
-    wished = _wished(cuts, points.n, points)
-    _, sample = points.sample(wished.sample_rows, wished.seed)
+    wished, [(_, sample)] = _look_at(points, None, cuts)
     return estimate_points(sample, eps, metric, weights=weights, n_rows=points.n, cuts=wished)
 
 
@@ -250,23 +246,14 @@ def plan_frames(
         As :func:`similarity_join`.
     """
     n = points.n + (0 if others is None else others.n)
-    wished = _wished(cuts, n, points)
-    rows = wished.sample_rows
-    if others is not None:
-        # of a side that is small beside the other, still enough to see its pairs
-        least = min(_LEAST_SAMPLE, rows // 2)
-        rows = min(max(round(rows * points.n / max(1, n)), least), rows - least)
-    ids, raw = points.sample(rows, wished.seed)
+    wished, samples = _look_at(points, others, cuts)
+    ids, raw = (np.concatenate(column) for column in zip(*samples, strict=True))
     sample, threshold = scale_points(raw, eps, weights, metric)
-    if others is None:
-        plan = plan_join(sample, ids, n, threshold, metric, wished)
-    else:
-        other_ids, raw = others.sample(wished.sample_rows - len(sample), wished.seed)
-        other_sample, _ = scale_points(raw, eps, weights, metric)
-        both = np.concatenate((sample, other_sample))
-        plan = plan_join(both, np.concatenate((ids, other_ids)), n, threshold, metric, wished)
-        scale = points.n * others.n / max(1, len(sample) * len(other_sample))
-        plan = replace(plan, expected_pairs=_count(sample, other_sample, threshold, metric) * scale)
+    plan = plan_join(sample, ids, n, threshold, metric, wished)
+    if others is not None:
+        of_left, of_right = np.split(sample, [len(samples[0][0])])
+        scale = points.n * others.n / max(1, len(of_left) * len(of_right))
+        plan = replace(plan, expected_pairs=_count(of_left, of_right, threshold, metric) * scale)
     if plan.expected_pairs > max_pairs:
         fits = "take a smaller eps, or allow more"
         if others is None:
@@ -278,9 +265,33 @@ def plan_frames(
     return plan
 
 
-def _wished(cuts: Cuts | None, n: int, points: Points) -> Cuts:
-    most = rows_that_fit(RunParams.worker_memory_mb, points.reading.dimensions)
-    return cuts if cuts is not None else Cuts(n_parts=parts_for(n, most), most_part_rows=most)
+def _look_at(points: Points, others: Points | None, cuts: Cuts | None) -> tuple[Cuts, list[Sample]]:
+    """The cuts, and a sample of each side."""
+    drawn = cuts or Cuts()
+    samples = _samples(points, others, drawn)
+    dimensions = [coordinates.shape[1] for _, coordinates in samples]
+    if len(set(dimensions)) > 1:
+        raise ArgumentError(
+            f"left and right must have the same dimensions, not {dimensions[0]} and {dimensions[1]}"
+        )
+    if cuts is not None:
+        return cuts, samples
+    n = points.n + (0 if others is None else others.n)
+    wished = replace(cuts_of(RunParams(), n, dimensions[0]), least_part_seconds=_LEAST_PART_SECONDS)
+    if wished.sample_rows > drawn.sample_rows:  # for very many parts
+        samples = _samples(points, others, wished)
+    return wished, samples
+
+
+def _samples(points: Points, others: Points | None, cuts: Cuts) -> list[Sample]:
+    rows = cuts.sample_rows
+    if others is None:
+        return [points.sample(rows, cuts.seed)]
+    # of a side that is small beside the other, still enough to see its pairs
+    least = min(_LEAST_SAMPLE, rows // 2)
+    share = points.n / max(1, points.n + others.n)
+    of_left = points.sample(min(max(round(rows * share), least), rows - least), cuts.seed)
+    return [of_left, others.sample(rows - len(of_left[0]), cuts.seed)]
 
 
 def _count(left: NDArray[np.float64], right: NDArray[np.float64], eps: float, metric: Metric) -> float:

@@ -83,7 +83,7 @@ def join_files(spark: SparkSession, replicas: Sequence[tables.File], work: Joine
         by_part[int(file.partition["part"])].append(file)
     parts = [Part(number, mine) for number, mine in by_part.items()]
     parts.sort(key=lambda part: (-sum(file.size for file in part.files), part.number))
-    reports = tasks.collect_reports(tasks.run_tasks(spark, parts, work, tasks.REPORT_SCHEMA))
+    reports = tasks.reports_of(tasks.run_tasks(spark, parts, work))
     written = Written.of(reports)
     if written.counters.get("rows", 0) != sum(file.rows for file in replicas):
         raise TableError("the parts joined another number of rows than replicas have; run the join again")

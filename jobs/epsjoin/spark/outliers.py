@@ -132,16 +132,23 @@ def outliers(
     points = points_of(frame, columns, id)
     refuse_noise_id(points)
     pairs = pack(join_points(points, eps, chosen, None, cuts, max_pairs))
-    names = points.reading.names
-    if len(names) != points.reading.dimensions:
-        names = tuple(f"{names[0]}[{i}]" for i in range(points.reading.dimensions))
     with ExitStack() as done:
         done.callback(pairs.packets.persist().unpersist)
         clusters = cluster_pairs(points.ids(), points.n, pairs, min_pts)
         done.callback(clusters.forget)
         _, sample = points.sample(Cuts().sample_rows, Cuts().seed)
-        threshold = chosen.check_eps(eps)
-        found = rank_points(points, sample, clusters.clusters, pairs, threshold, n_neighbours, names)
+        dimensions, names = sample.shape[1], points.reading.names
+        if len(names) != dimensions:
+            names = tuple(f"{names[0]}[{i}]" for i in range(dimensions))
+        found = rank_points(
+            points.of_dimensions(dimensions),
+            sample,
+            clusters.clusters,
+            pairs,
+            chosen.check_eps(eps),
+            n_neighbours,
+            names,
+        )
         done.callback(found.forget)
         rows = to_frame(found.rows).orderBy("rank").persist()
         rows.count()

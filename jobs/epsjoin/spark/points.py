@@ -25,6 +25,8 @@ from epsjoin.spark.arrow import to_matrix
 from epsjoin.spark.job import Job
 from epsjoin.spark.rows import FrameRows, Rows, StoredRows
 
+Sample = tuple[NDArray[np.int64], NDArray[np.float64]]
+"""Ids (m,) and coordinates (m, d)."""
 Scale = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 BATCH_BYTES, MOST_BATCH_ROWS = 16 << 20, 1 << 17
 """Of stored points, that a task holds at once."""
@@ -37,7 +39,7 @@ class Reading:
     Parameters
     ----------
     names : the coordinate columns, as the caller calls them.
-    dimensions : coordinates of a point.
+    dimensions : coordinates of a point; 0: those that most points of a batch have.
     scale : applied to every (n, d) array of coordinates; None: they are taken as they are.
     is_checked : one column of binary, known to hold finite coordinates.
     """
@@ -47,6 +49,10 @@ class Reading:
     scale: Scale | None = None
     is_checked: bool = False
 
+    def of_dimensions(self, dimensions: int) -> Reading:
+        """The same of points that must have so many coordinates."""
+        return replace(self, dimensions=dimensions)
+
     def arrays(self, batch: pa.RecordBatch | pa.Table) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Ids (n,) and coordinates (n, d) of the rows of :attr:`Points.frame`.
 
@@ -54,7 +60,7 @@ class Reading:
         ------
         DataRefusedError
             A null, a value that is NaN or infinite, a whole number beyond 2**53, a point of
-            another number of dimensions.
+            another number of dimensions; no point says how many they are.
         """
         if batch.column(0).null_count:
             raise DataRefusedError("a point's id is null; give every row an id, or leave such rows out")
@@ -63,10 +69,10 @@ class Reading:
         if self.is_checked:
             points = to_matrix(columns[0], self.dimensions)
         else:
-            points = np.empty((len(ids), self.dimensions))
+            columns = [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in columns]
+            points = np.empty((len(ids), self.dimensions or _commonest_length(columns[0], self.names[0])))
             for place, (name, column) in enumerate(zip(self.names, columns, strict=True)):
-                whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-                _fill(points, place, name, whole, ids)
+                _fill(points, place, name, column, ids)
             _refuse_odd(points, ids, self.names)
         return ids, points if self.scale is None else self.scale(points)
 
@@ -100,6 +106,10 @@ class Points:
         """The ids of the points: (id)."""
         return FrameRows(self.frame.select("id"))
 
+    def of_dimensions(self, dimensions: int) -> Points:
+        """The same points; one that has not so many coordinates is refused."""
+        return replace(self, reading=self.reading.of_dimensions(dimensions))
+
     def scaled(self, eps: float | ArrayLike, weights: ArrayLike | None, metric: Metric) -> Points:
         """The same points with eps per dimension and weights brought into their coordinates."""
         if np.ndim(eps) == 0 and weights is None:
@@ -110,7 +120,7 @@ class Points:
 
         return replace(self, reading=replace(self.reading, scale=scale))
 
-    def sample(self, rows: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def sample(self, rows: int, seed: int) -> Sample:
         """The ``rows`` points whose hashed id is smallest, in the order of the hash.
 
         Uniform, and the same under every partitioning and row order, which ``DataFrame.sample`` is not.
@@ -118,6 +128,11 @@ class Points:
         Returns
         -------
         ids (m,) int64 and points (m, d) float64, m = min(n, rows).
+
+        Raises
+        ------
+        DataRefusedError
+            See :meth:`Reading.arrays`.
         """
         order = F.xxhash64(F.lit(seed), F.col("id"))
         ordered = self.frame.withColumn("_order", order)
@@ -140,12 +155,15 @@ def points_of(frame: DataFrame, columns: str | Sequence[str], id_: str) -> Point
         other).
     id_ : name of a column of whole numbers that tells rows apart; this is not checked.
 
+    Returns
+    -------
+    Points
+        How many dimensions whole points have a sample will show.
+
     Raises
     ------
     ArgumentError
         A column does not exist or has another type; the frame is Spark Connect's.
-    DataRefusedError
-        A column of whole points holds none.
     """
     _refuse_connect(frame)
     names = [columns] if isinstance(columns, str) else list(columns)
@@ -169,13 +187,7 @@ def points_of(frame: DataFrame, columns: str | Sequence[str], id_: str) -> Point
         rows = frame.select(F.col(id_).cast("long").alias("id"), *coordinates)
         return Points(rows, Reading(tuple(names), len(names)), *_counted(rows))
     rows = frame.select(F.col(id_).cast("long").alias("id"), whole.alias("point"))
-    is_binary = isinstance(types[names[0]], T.BinaryType)
-    length = F.octet_length("point") / 8 if is_binary else F.size("point")
-    # one point says it; the tasks compare the others with it
-    found = rows.where(length >= 1).select(length.alias("dimensions")).first()
-    if found is None:
-        raise DataRefusedError(f"the column {names[0]!r} holds no point")
-    return Points(rows, Reading((names[0],), int(found["dimensions"])), *_counted(rows))
+    return Points(rows, Reading((names[0],), 0), *_counted(rows))
 
 
 def _counted(rows: DataFrame) -> tuple[int, int]:
@@ -202,9 +214,7 @@ def stored_points(job: Job) -> Points:
     return Points(frame, reading, files.n, len(files.shares()), files)
 
 
-def sample_stored(
-    lake: tables.Lake, run: str, n_sample: int, seed: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def sample_stored(lake: tables.Lake, run: str, n_sample: int, seed: int) -> Sample:
     """``n_sample`` points of the run's slice, without a Spark session.
 
     The log says how many rows each file has; the numbers of the rows are drawn, each set as likely as any
@@ -283,10 +293,8 @@ def _fill(
         points[:, place] = _as_doubles(column.to_numpy(), name, ids)
         return
     d = points.shape[1]
-    if pa.types.is_binary(column.type):
-        lengths, values = pc.binary_length(column).to_numpy() / 8, None
-    else:
-        lengths, values = column.value_lengths().to_numpy(), column.flatten()
+    lengths = _lengths(column).to_numpy()
+    values = None if pa.types.is_binary(column.type) else column.flatten()
     other = np.flatnonzero(lengths != d)
     if len(other):
         raise DataRefusedError(
@@ -300,6 +308,23 @@ def _fill(
         row = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0]) // d
         raise DataRefusedError(f"a coordinate in {name!r} is null where the id is {ids[row]}")
     points[:] = _as_doubles(values.to_numpy(), name, ids).reshape(-1, d)
+
+
+def _lengths(column: pa.Array) -> pa.Array:
+    """Coordinates of the points in a column of whole ones; null where there is none."""
+    if pa.types.is_binary(column.type):
+        return pc.divide(pc.cast(pc.binary_length(column), pa.float64()), 8.0)
+    return column.value_lengths()
+
+
+def _commonest_length(column: pa.Array, name: str) -> int:
+    """Coordinates that most points of a column have, of equally many the most."""
+    counts = pc.value_counts(_lengths(column).drop_null()).to_pylist()
+    whole = [(each["counts"], each["values"]) for each in counts if each["values"] in range(1, 2**31)]
+    found = max(whole, default=None)
+    if found is None:
+        raise DataRefusedError(f"the column {name!r} holds no point in the {len(column):,} rows looked at")
+    return int(found[1])
 
 
 def _as_doubles(values: NDArray[Any], name: str, ids: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -23,7 +23,7 @@ from epsjoin.spark.fit_epsilon import what_fits
 from epsjoin.spark.job import Job, say
 from epsjoin.spark.lineage import stamp_of
 from epsjoin.spark.points import Points, Reading, stored_points
-from epsjoin.spark.rows import Written
+from epsjoin.spark.rows import FrameRows, Written
 
 WORKER_BYTES = 340 << 20
 """A Python worker's memory beside the rows of its part: itself, the package, batches of rows and pairs."""
@@ -111,18 +111,18 @@ def encode(points: Points, plan: JoinPlan, into: tables.Target) -> Written:
         Rows were lost on the way.
     """
     work = make_encoder(plan.to_json(), points.reading, into)
-    return _written(points.rows.map(work, tasks.REPORT_SCHEMA))
+    return _written(points.rows.run(work))
 
 
 def _by_part(points: Points, plan: JoinPlan, into: tables.Target) -> Written:
     """The same, a file for each part, after a shuffle of packets."""
     packets = points.rows.map(_to_packets(plan.to_json(), points.reading, None, refuses=True), _PACKETS)
-    by_part = packets.repartitionById(plan.n_parts, "part")
-    return _written(by_part.mapInArrow(_part_writer(into), tasks.REPORT_SCHEMA))
+    by_part = FrameRows(packets.repartitionById(plan.n_parts, "part"))
+    return _written(by_part.run(_part_writer(into)))
 
 
-def _written(reported: DataFrame) -> Written:
-    reports = tasks.collect_reports(reported)
+def _written(reported: Iterable[pa.RecordBatch]) -> Written:
+    reports = tasks.reports_of(reported)
     refused = [sentence for report in reports for sentence in report.refused]
     if refused:
         raise BudgetError(refused[0])
@@ -137,7 +137,7 @@ def _written(reported: DataFrame) -> Written:
 def cuts_of(params: RunParams, n_points: int, dimensions: int) -> Cuts:
     """How the job cuts so many points: into parts that fit a worker, and some more for the cores."""
     most = rows_that_fit(params.worker_memory_mb, dimensions)
-    n_parts = params.n_parts or parts_for(n_points, most)
+    n_parts = params.n_parts or max(LEAST_PARTS, math.ceil(n_points / most))
     return Cuts(
         params.cuts,
         n_parts,
@@ -148,11 +148,6 @@ def cuts_of(params: RunParams, n_points: int, dimensions: int) -> Cuts:
         params.seed,
         most_part_rows=most,
     )
-
-
-def parts_for(n_points: int, most_part_rows: int) -> int:
-    """Parts to aim at where nobody says how many."""
-    return max(LEAST_PARTS, math.ceil(n_points / most_part_rows))
 
 
 def rows_that_fit(worker_memory_mb: int, dimensions: int) -> int:
@@ -211,12 +206,13 @@ def _to_packets(plan_json: str, reading: Reading, is_right: bool | None, *, refu
 
     def encode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         plan = JoinPlan.from_json(plan_json)
+        arrays = reading.of_dimensions(plan.dimensions).arrays
         report = _new_report()
         held: dict[int, list[pa.Table]] = defaultdict(list)
         held_bytes = 0
         try:
             for batch in batches:
-                for part, rows in _replicas_of(*reading.arrays(batch), plan, report.counters):
+                for part, rows in _replicas_of(*arrays(batch), plan, report.counters):
                     if is_right is not None:
                         rows = rows.append_column("is_right", pa.repeat(is_right, len(rows)))
                     held[part].append(rows)
@@ -273,12 +269,13 @@ def make_encoder(plan_json: str, reading: Reading, into: tables.Target) -> Task:
 
     def encode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         plan = JoinPlan.from_json(plan_json)
+        arrays = reading.of_dimensions(plan.dimensions).arrays
         report = _new_report()
         held: dict[int, list[pa.Table]] = defaultdict(list)
         held_bytes = 0
         try:
             for batch in report.timed(batches, "reading"):
-                replicas = _replicas_of(*reading.arrays(batch), plan, report.counters)
+                replicas = _replicas_of(*arrays(batch), plan, report.counters)
                 for part, rows in report.timed(replicas, "encoding"):
                     held[part].append(rows)
                     held_bytes += rows.nbytes

@@ -43,6 +43,9 @@ class Rows(Protocol):
     def map(self, work: Task, schema: str) -> DataFrame:
         """What ``work`` makes of the batches of each share, as a lazy frame."""
 
+    def run(self, work: Task) -> list[pa.RecordBatch]:
+        """The same at once, on the driver, in the order of the shares."""
+
 
 @dataclass(frozen=True)
 class FrameRows:
@@ -64,6 +67,12 @@ class FrameRows:
         """See :class:`Rows`."""
         return self.frame.mapInArrow(work, schema)
 
+    def run(self, work: Task) -> list[pa.RecordBatch]:
+        """See :class:`Rows`."""
+        with progress_shown(self.spark):
+            taken = self.map(_packed(work, compressed=True), _PACKET).toArrow()
+        return list(from_packets(taken.to_batches()))
+
 
 @dataclass(frozen=True)
 class PacketRows:
@@ -79,11 +88,11 @@ class PacketRows:
 
     def map(self, work: Task, schema: str) -> DataFrame:
         """See :class:`Rows`."""
+        return FrameRows(self.packets).map(_unpacked(work), schema)
 
-        def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return work(from_packets(batches))
-
-        return self.packets.mapInArrow(unpack, schema)
+    def run(self, work: Task) -> list[pa.RecordBatch]:
+        """See :class:`Rows`."""
+        return FrameRows(self.packets).run(_unpacked(work))
 
 
 class Piece(NamedTuple):
@@ -93,11 +102,6 @@ class Piece(NamedTuple):
     number: int = 0
     of: int = 1
 
-    @property
-    def bytes(self) -> float:
-        """To be read, and its part of opening the file."""
-        return (self.file.size + OPENING_BYTES) / self.of
-
 
 @dataclass(frozen=True)
 class StoredRows:
@@ -105,7 +109,7 @@ class StoredRows:
 
     Parameters
     ----------
-    share_bytes : a share has about so many bytes of files, ``OPENING_BYTES`` for each among them, unless a
+    share_bytes : a share reads about so many bytes of files, ``OPENING_BYTES`` for each among them, unless a
         row group has more.
     batch_rows : of a batch, at most.
     whole_files : no file is cut into pieces.
@@ -131,7 +135,7 @@ class StoredRows:
             There is no slice, or it was made from other tables than the stamp says.
         """
         files = tables.files_of(job.lake, table, job.run, stamp)
-        total = sum(Piece(file).bytes for file in files)
+        total = sum(bytes_read(file, schema) + OPENING_BYTES for file in files)
         of_core = math.ceil(total / (2 * job.spark.sparkContext.defaultParallelism))
         share_bytes = min(MOST_SHARE_BYTES, max(LEAST_SHARE_BYTES, of_core))
         location = job.lake.location(table)
@@ -144,6 +148,13 @@ class StoredRows:
 
     def map(self, work: Task, schema: str) -> DataFrame:
         """See :class:`Rows`."""
+        return tasks.lazy_tasks(self.spark, self.shares(), self._reading(work), schema)
+
+    def run(self, work: Task) -> list[pa.RecordBatch]:
+        """See :class:`Rows`."""
+        return tasks.run_tasks(self.spark, self.shares(), self._reading(work))
+
+    def _reading(self, work: Task) -> Callable[[Sequence[Piece]], Iterator[pa.RecordBatch]]:
         columns, location, batch_rows = names_of(self.schema), self.location, self.batch_rows
 
         def read(share: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
@@ -153,7 +164,7 @@ class StoredRows:
                 for batch in tables.stream_file(location, file, columns, batch_rows, (number, of))
             )
 
-        return tasks.run_tasks(self.spark, self.shares(), read, schema)
+        return read
 
     def shares(self) -> list[list[Piece]]:
         """What each task reads: pieces of large files, several small ones; each goes where least is so far.
@@ -161,18 +172,29 @@ class StoredRows:
         In an order that is the same for a job that runs again on as many cores: other shares would give files
         of other bytes.
         """
-        pieces = []
+        pieces, sizes = [], []
         for file in sorted(self.files, key=lambda file: (-file.size, -file.rows, file.path)):
-            of = 1 if self.whole_files else max(1, math.ceil(file.size / self.share_bytes))
+            size = bytes_read(file, self.schema)
+            of = 1 if self.whole_files else max(1, math.ceil(size / self.share_bytes))
             pieces += [Piece(file, number, of) for number in range(of)]
-        n_shares = min(len(pieces), math.ceil(sum(piece.bytes for piece in pieces) / self.share_bytes))
+            sizes += [(size + OPENING_BYTES) / of] * of
+        n_shares = min(len(pieces), math.ceil(sum(sizes) / self.share_bytes))
         shares: list[list[Piece]] = [[] for _ in range(n_shares)]
         loads = [(0.0, place) for place in range(n_shares)]
-        for piece in pieces:
+        for piece, size in zip(pieces, sizes, strict=True):
             load, place = loads[0]
             shares[place].append(piece)
-            heapq.heapreplace(loads, (load + piece.bytes, place))
+            heapq.heapreplace(loads, (load + size, place))
         return shares
+
+
+def bytes_read(file: tables.File, schema: str) -> float:
+    """Of a file for these columns, at most: those of its rows, where all are numbers, or its own."""
+    types = tables.arrow_schema(schema).types
+    if not all(map(pa.types.is_primitive, types)):
+        return file.size
+    width = sum(int(each.bit_width) for each in types) / 8
+    return min(file.size, file.rows * width)
 
 
 @dataclass(frozen=True)
@@ -190,12 +212,18 @@ class MappedRows:
 
     def map(self, work: Task, schema: str) -> DataFrame:
         """See :class:`Rows`."""
-        before = self.work
+        return self.rows.map(_composed(work, self.work), schema)
 
-        def both(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return work(before(batches))
+    def run(self, work: Task) -> list[pa.RecordBatch]:
+        """See :class:`Rows`."""
+        return self.rows.run(_composed(work, self.work))
 
-        return self.rows.map(both, schema)
+
+def _composed(work: Task, before: Task) -> Task:
+    def both(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return work(before(batches))
+
+    return both
 
 
 def to_frame(rows: Rows) -> DataFrame:
@@ -208,15 +236,28 @@ def narrowed(rows: Rows, schema: str) -> Rows:
     return replace(rows, schema=schema) if isinstance(rows, StoredRows) else rows
 
 
-def pack(rows: Rows, *, compressed: bool = False) -> PacketRows:
+def pack(rows: Rows) -> PacketRows:
     """The rows in packets, one of each batch; lazy."""
+    return PacketRows(rows.map(_packed(iter), _PACKET), rows.schema)
 
+
+_PACKET = "packet binary"
+
+
+def _packed(work: Task, *, compressed: bool = False) -> Task:
     def packed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
+        for batch in work(batches):
             packet = to_packet(batch, compressed=compressed)
             yield pa.record_batch({"packet": pa.array([packet], pa.binary())})
 
-    return PacketRows(rows.map(packed, "packet binary"), rows.schema)
+    return packed
+
+
+def _unpacked(work: Task) -> Task:
+    def unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return work(from_packets(batches))
+
+    return unpacked
 
 
 def brought_together(
@@ -246,11 +287,8 @@ def brought_together(
 
 
 def gather(rows: Rows) -> pa.Table:
-    """All rows, on the driver; in packets, so that Spark carries a few blocks of bytes."""
-    packets = pack(rows, compressed=True).packets
-    with progress_shown(rows.spark):
-        taken = packets.toArrow()
-    return pa.Table.from_batches(from_packets(taken.to_batches()), schema=tables.arrow_schema(rows.schema))
+    """All rows, on the driver."""
+    return pa.Table.from_batches(rows.run(iter), schema=tables.arrow_schema(rows.schema))
 
 
 class Written(NamedTuple):
@@ -298,7 +336,7 @@ def write_files(into: tables.Target, rows: Rows, count: Count | None = None) -> 
         report.files = [written] if written else []
         yield report.to_batch()
 
-    written = Written.of(tasks.collect_reports(rows.map(write, tasks.REPORT_SCHEMA)))
+    written = Written.of(tasks.reports_of(rows.run(write)))
     written.counters["rows"] = written.rows
     return written
 

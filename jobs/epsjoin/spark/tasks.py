@@ -7,12 +7,14 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from epsjoin.spark.arrow import from_packet, to_packet
 from epsjoin.spark.progress import progress_shown
 from epsjoin.spark.tables import File
 
@@ -71,14 +73,9 @@ class TaskReport:
         return pa.record_batch({"report": pa.array([self.to_json()])})
 
 
-REPORT_SCHEMA = "report string"
-
-
-def collect_reports(reports: DataFrame) -> list[TaskReport]:
-    """Run the tasks and gather their reports, in task order; a few rows, whatever the data."""
-    with progress_shown(reports.sparkSession):
-        rows = reports.collect()
-    return [TaskReport.from_json(row["report"]) for row in rows]
+def reports_of(batches: Iterable[pa.RecordBatch]) -> list[TaskReport]:
+    """The reports that tasks returned, in the order of the batches."""
+    return [TaskReport.from_json(text) for batch in batches for text in batch.column("report").to_pylist()]
 
 
 def add_counters(reports: Iterable[TaskReport]) -> dict[str, float]:
@@ -93,13 +90,48 @@ def add_counters(reports: Iterable[TaskReport]) -> dict[str, float]:
 
 
 def run_tasks(
+    spark: SparkSession, items: Sequence[Any], work: Callable[[Any], Iterator[pa.RecordBatch]]
+) -> list[pa.RecordBatch]:
+    """Run one task per item, and gather the batches that ``work(item)`` yields, in the order of the items.
+
+    Items are small (a part and its files). Rows do not pass through the JVM, because ``work`` reads its
+    files itself, and what it yields is a few blocks of bytes to Spark.
+    """
+
+    def task(items: Iterable[Any]) -> Iterator[bytes]:
+        for item in items:
+            for batch in work(item):
+                yield to_packet(batch, compressed=True)
+
+    # an RDD: a query would be analysed, compiled and taken apart into rows, 30 ms and 10 more for each task
+    packets = spark.sparkContext.parallelize(items, max(1, len(items))).mapPartitions(task)
+    with progress_shown(spark), _workers_of_queries(spark):
+        taken = packets.collect()
+    return [batch for packet in taken for batch in from_packet(packet)]
+
+
+@contextmanager
+def _workers_of_queries(spark: SparkSession) -> Iterator[None]:
+    """Let the Python workers that run a query's functions run those of RDDs, too.
+
+    Spark keeps workers by their environment, and has a word more in that of queries, which shortens
+    tracebacks; without it RDDs get a second set of workers, which load and compile everything again.
+    """
+    environment = spark.sparkContext.environment
+    before = dict(environment)
+    if spark.conf.get("spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled") == "true":
+        environment["SPARK_SIMPLIFIED_TRACEBACK"] = "1"
+    try:
+        yield
+    finally:
+        environment.clear()
+        environment.update(before)
+
+
+def lazy_tasks(
     spark: SparkSession, items: Sequence[Any], work: Callable[[Any], Iterator[pa.RecordBatch]], schema: str
 ) -> DataFrame:
-    """One task per item; the batches that ``work(item)`` yields are the frame's rows.
-
-    Items are small (a part and its files) and travel with the function; rows do not pass through the JVM
-    on their way in, because ``work`` reads its files itself.
-    """
+    """The same, as a lazy frame of the rows."""
 
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -143,7 +143,7 @@ def verify_tables(job: Job, wish: Wish) -> dict[str, float]:
     )
     found = _brute_force(job, ids, points, eps, findings)
     passed = _read_pairs(job, ids, eps).persist()
-    stored, are_whole = _neighbours(passed, findings)
+    stored, are_whole = _neighbours(passed.where(F.col("kind") != DEGREE).toArrow(), findings)
     findings.add(compare_pairs(found, stored))
     if has_clusters:
         labels, faults = _labels_of(job, np.unique(np.concatenate([ids, found.other])))
@@ -228,7 +228,7 @@ def _choose(job: Job, wish: Wish, per_cell: int, findings: _Findings) -> tuple[I
         yield _record(_POINTS, cell=occupied)
         yield _record(_POINTS, fault=_of_log(file, rows))
 
-    taken = tasks.run_tasks(job.spark, _files(job, "points"), _reading(_POINTS, choose), _POINTS).toArrow()
+    taken = _read_all(job, "points", choose, _POINTS)
     if findings.add(taken["fault"].drop_null().to_pylist()):
         return ids, points, 0
     of_cells = taken.filter(pc.is_valid(taken["id"]))
@@ -253,8 +253,7 @@ def _brute_force(
             found = neighbours_by_brute_force(*shared.value, *others, eps, metric)
             yield _record(_PAIRS, PAIR, a=found.query, b=found.other, distance=found.distance)
 
-    frame = tasks.run_tasks(job.spark, _files(job, "points"), _reading(_PAIRS, compare), _PAIRS)
-    return _neighbours(frame, findings)[0]
+    return _neighbours(_read_all(job, "points", compare, _PAIRS), findings)[0]
 
 
 def _read_pairs(job: Job, ids: Ids, eps: float) -> DataFrame:
@@ -297,7 +296,7 @@ def _read_pairs(job: Job, ids: Ids, eps: float) -> DataFrame:
         faults = [f"{n:,} pairs where {what}, such as {example[what]}" for what, n in wrong.items() if n]
         yield _record(_PAIRS, FAULT, fault=[f"{file.path}: {text}" for text in faults] + _of_log(file, rows))
 
-    return tasks.run_tasks(job.spark, _files(job, "pairs"), _reading(_PAIRS, read), _PAIRS)
+    return tasks.lazy_tasks(job.spark, _files(job, "pairs"), _reading(_PAIRS, read), _PAIRS)
 
 
 def _labels_of(job: Job, ids: Ids) -> tuple[Labels, list[str]]:
@@ -314,7 +313,7 @@ def _labels_of(job: Job, ids: Ids) -> tuple[Labels, list[str]]:
             yield _record(_LABELS, **{name: wanted.column(name) for name in names})
         yield _record(_LABELS, fault=_of_log(file, rows))
 
-    rows = tasks.run_tasks(job.spark, _files(job, "clusters"), _reading(_LABELS, read), _LABELS).toArrow()
+    rows = _read_all(job, "clusters", read, _LABELS)
     faults = rows["fault"].drop_null().to_pylist()
     rows = rows.filter(pc.is_valid(rows["id"])).sort_by("id")
     ids, cluster_id, degree = (rows[name].to_numpy() for name in ("id", "cluster_id", "degree"))
@@ -403,6 +402,14 @@ def _of_log(file: tables.File, rows: int) -> list[str]:
     )
 
 
+def _read_all(
+    job: Job, table: str, read: Callable[[tables.File], Iterator[pa.RecordBatch]], schema: str
+) -> pa.Table:
+    """What ``read`` makes of every file of a table, on the driver."""
+    found = tasks.run_tasks(job.spark, _files(job, table), _reading(schema, read))
+    return pa.Table.from_batches(found, schema=tables.arrow_schema(schema))
+
+
 def _reading(
     schema: str, read: Callable[[tables.File], Iterator[pa.RecordBatch]]
 ) -> Callable[[tables.File], Iterator[pa.RecordBatch]]:
@@ -419,10 +426,7 @@ def _reading(
 
 def _record(schema: str, kind: str = "", **columns: object) -> pa.RecordBatch:
     """A batch of the schema's columns, null where nothing is given."""
-    types = {"string": pa.string(), "long": pa.int64(), "double": pa.float64(), "binary": pa.binary()}
-    fields = pa.schema(
-        [(name, types[type_]) for name, type_ in (field.split() for field in schema.split(", "))]
-    )
+    fields = tables.arrow_schema(schema)
     n = len(next(iter(columns.values())))  # type: ignore[arg-type]  # a column of any kind
     given = {"kind": [kind] * n} | columns
     return pa.record_batch(
@@ -434,9 +438,8 @@ def _record(schema: str, kind: str = "", **columns: object) -> pa.RecordBatch:
     )
 
 
-def _neighbours(frame: DataFrame, findings: _Findings) -> tuple[Neighbours, bool]:
+def _neighbours(rows: pa.Table, findings: _Findings) -> tuple[Neighbours, bool]:
     """The pairs among the rows, faults to the findings, and whether every file could be read."""
-    rows = frame.where(F.col("kind") != DEGREE).toArrow()
     findings.add(rows["fault"].drop_null().to_pylist())
     is_gone = pc.any(pc.equal(rows["kind"], GONE)).as_py()
     pairs = rows.filter(pc.equal(rows["kind"], PAIR))

@@ -1,0 +1,69 @@
+"""Tasks that Spark starts for a list of items, without a query."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from epsjoin.errors import DataRefusedError
+from epsjoin.spark.job import _sentence
+from epsjoin.spark.rows import FrameRows
+from epsjoin.spark.tasks import lazy_tasks, run_tasks
+
+
+@pytest.mark.parametrize("items", [[], [0], [3, 0, 1, 5]])
+def test_run_tasks__gives_the_rows_of_the_lazy_frame_in_the_order_of_the_items(
+    spark: SparkSession, items: list[int]
+) -> None:
+    def numbers(item: int) -> Iterator[pa.RecordBatch]:
+        for begin in range(0, item, 2):
+            yield pa.record_batch({"item": [item] * (min(item, begin + 2) - begin)})
+
+    found = [row for batch in run_tasks(spark, items, numbers) for row in batch["item"].to_pylist()]
+    assert found == [item for item in items for _ in range(item)]
+    assert lazy_tasks(spark, items, numbers, "item long").toArrow()["item"].to_pylist() == found
+
+
+@pytest.mark.parametrize("is_simplified", ["true", "false"])
+def test_run_tasks__takes_the_workers_of_queries(spark: SparkSession, is_simplified: str) -> None:
+    """A second set of workers would load and compile everything again, and hold its memory twice."""
+
+    def parents(batches: Iterable[object]) -> Iterator[pa.RecordBatch]:
+        list(batches)
+        yield pa.record_batch({"parent": [os.getppid()]})
+
+    environment = dict(spark.sparkContext.environment)
+    spark.conf.set("spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled", is_simplified)
+    try:
+        of_query = FrameRows(spark.range(4).repartition(2)).run(parents)
+        of_tasks = run_tasks(spark, [[1], [2]], parents)
+    finally:
+        spark.conf.unset("spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled")
+    assert len({batch["parent"][0].as_py() for batch in (*of_query, *of_tasks)}) == 1
+    assert spark.sparkContext.environment == environment
+
+
+def test_run_tasks__an_error_of_a_task_is_told_in_its_words(spark: SparkSession) -> None:
+    def refuse(item: int) -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"item": [item]})
+        raise DataRefusedError(f"the item {item} is refused")
+
+    with pytest.raises(PySparkException) as caught:
+        run_tasks(spark, [7], refuse)
+    assert _sentence(caught.value) == "the item 7 is refused"
+
+
+def test_run_tasks__carries_rows_of_many_megabytes(spark: SparkSession) -> None:
+    values = np.random.default_rng(0).random(1 << 19)
+
+    def large(item: int) -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"value": values + item})
+
+    for item, batch in enumerate(run_tasks(spark, range(3), large)):
+        np.testing.assert_array_equal(batch["value"].to_numpy(), values + item)
