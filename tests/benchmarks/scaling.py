@@ -9,7 +9,7 @@ import importlib
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from .spark_join import Bench, Taken, timed
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "scaling.md"
 SET = "cad16L"
 PARTS = 64
-FLOORS = ("cluster", "lineage", "merge_join", "outliers", "points", "replicate", "rows", "tables")
+FLOORS = ("cluster", "lineage", "merge_join", "outliers", "points", "replicate", "rows", "tables", "tasks")
 LAYOUTS = ((8, 64), (64, 256))
 """Tasks and parts."""
 ROUNDS = {"most_on_driver": 0, "most_shared_cores": 0, "most_in_one_task": 100_000}
@@ -32,6 +32,7 @@ PLANS = ((10**8, 140, 20_000, 1024), (10**9, 650, 65_000, 1024), (10**9, 650, 65
 def ways(file: str, eps: float) -> dict[str, list[Taken]]:
     """Every way of every step, more than once; the first time compiles."""
     import numpy as np
+    import pyarrow as pa
 
     folder = Path(tempfile.mkdtemp(prefix="bench-scaling-"))
     try:
@@ -77,6 +78,23 @@ def ways(file: str, eps: float) -> dict[str, list[Taken]]:
             made = steps["outliers"].rank_points(points, sample, labels, pairs, eps, k, names, most_on_driver)
             return written("outliers", made.rows, made.forget)
 
+        spark, run_tasks, lazy_tasks = job.spark, steps["tasks"].run_tasks, steps["tasks"].lazy_tasks
+        for megabytes in (0, 2):
+
+            def give(item: int, n_bytes: int = megabytes << 20) -> Iterator[pa.RecordBatch]:
+                # random: no packet makes them fewer
+                value = np.random.default_rng(item).bytes(n_bytes)
+                yield pa.record_batch({"value": pa.array([value], pa.binary())})
+
+            def by_list(give: Any = give) -> dict[str, float]:
+                return {"batches": len(run_tasks(spark, range(8), give))}
+
+            def by_query(give: Any = give) -> dict[str, float]:
+                return {"rows": lazy_tasks(spark, range(8), give, "value binary").toArrow().num_rows}
+
+            for _ in range(6):
+                take(f"8 tasks that give {megabytes} MB each, of a list", by_list)
+                take(f"8 tasks that give {megabytes} MB each, of a query", by_query)
         for _ in range(2):
             take("cluster, by the driver", clusters)
             take("cluster, by Spark, core ids shared", lambda: clusters(most_on_driver=0))

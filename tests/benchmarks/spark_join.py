@@ -304,8 +304,8 @@ def seconds_of_tasks(file: str, eps: float, n_parts: int) -> list[float]:
         found: list[list[float]] = []
         plain = tasks.reports_of
 
-        def watched(frame: Any) -> list[tasks.TaskReport]:
-            reports = plain(frame)
+        def watched(batches: Any) -> list[tasks.TaskReport]:
+            reports = plain(batches)
             found.append([sum(r.counters.get(phase, 0.0) for phase in PHASES) for r in reports])
             return reports
 

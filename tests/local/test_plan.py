@@ -203,7 +203,11 @@ def test_plan_join__makes_no_more_parts_than_have_work(cuts):
     assert parts(1e-4, 600_000, least_part_seconds=0.05) == 2  # 154 ns for each row
     assert parts(1e-4, 3_000_000, least_part_seconds=0.05) == 8
     assert parts(1e-4, least_part_seconds=0.05, most_part_rows=500) > 4
+    assert parts(1e-4, least_part_seconds=1e-320) == 8
     assert parts(0.2, least_part_seconds=0.002) > 2  # 25 ns for each of some 250,000 pairs
+    for wrong in (-1.0, math.inf, math.nan):
+        with pytest.raises(ArgumentError, match="least_part_seconds must be finite and at least 0"):
+            Cuts(least_part_seconds=wrong)
 
 
 @pytest.mark.parametrize("budget", [1.0, 1.2, 2.0, 4.0])

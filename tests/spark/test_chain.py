@@ -254,10 +254,10 @@ def test_replicate__brings_parts_together_before_it_writes_many_files(
     tight = replace(job, params=replace(job.params, cuts="regular", k=3, msl=4, replication_budget=1.0))
     with pytest.raises(BudgetError, match="replication_budget"):
         write_replicas(tight, most_files=0)
-    collect = tasks.reports_of
+    read = tasks.reports_of
 
-    def one_file_less(frame: Any) -> list[tasks.TaskReport]:
-        first, *others = collect(frame)
+    def one_file_less(batches: Any) -> list[tasks.TaskReport]:
+        first, *others = read(batches)
         return [replace(first, files=[]), *others]
 
     monkeypatch.setattr(tasks, "reports_of", one_file_less)
@@ -300,10 +300,10 @@ def test_replicate__reads_one_large_file_by_many_tasks(
     tables.commit(job.lake, "points", RUN, [file])
     choose_epsilon(job)
 
-    collect, n_tasks = tasks.reports_of, []
+    read, n_tasks = tasks.reports_of, []
 
-    def counted(frame: Any) -> list[tasks.TaskReport]:
-        reports = collect(frame)
+    def counted(batches: Any) -> list[tasks.TaskReport]:
+        reports = read(batches)
         n_tasks.append(sum(report.counters["points"] > 0 for report in reports))
         return reports
 
@@ -381,11 +381,11 @@ def test_replicate_and_merge_join__notice_rows_lost_on_the_way(
     job = job_on(make_job, tmp_path, pendigits()[:500], {"eps": 0.3})
     for step in JOIN_STEPS[:3]:
         step(job)
-    collect = tasks.reports_of
-    monkeypatch.setattr(tasks, "reports_of", lambda frame: collect(frame)[1:])
+    read = tasks.reports_of
+    monkeypatch.setattr(tasks, "reports_of", lambda batches: read(batches)[1:])
     with pytest.raises(TableError, match="the parts joined another number of rows than replicas have"):
         join_parts(job)
-    monkeypatch.setattr(tasks, "reports_of", lambda frame: collect(frame) * 2)
+    monkeypatch.setattr(tasks, "reports_of", lambda batches: read(batches) * 2)
     with pytest.raises(TableError, match="1,000 points were read, the log says 500"):
         write_replicas(job)
 

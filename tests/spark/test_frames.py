@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -88,7 +89,9 @@ def test_a_frame_joined_with_itself(spark: SparkSession, kind: str, n_parts: int
 @pytest.mark.parametrize("n_frames", [1, 2])
 def test_one_shuffle_lies_between_points_and_pairs(spark: SparkSession, n_frames: int) -> None:
     frames = [frame_of(spark, LATTICE).coalesce(2) for _ in range(n_frames)]
-    pairs = epsjoin.spark.similarity_join(*frames, eps=LATTICE_EPS, columns=columns_of(LATTICE))
+    pairs = epsjoin.spark.similarity_join(
+        *frames, eps=LATTICE_EPS, columns=columns_of(LATTICE), cuts=Cuts(n_parts=4)
+    )
     assert shuffles(pairs) - sum(map(shuffles, frames)) == 1
 
 
@@ -263,22 +266,22 @@ def test_a_column_may_hold_whole_points(spark: SparkSession, form: str) -> None:
     }[form]
     schema = T.StructType([T.StructField("key", T.IntegerType()), T.StructField("at", make[1])])
     frame = spark.createDataFrame([(i, make[0](row)) for i, row in enumerate(points.tolist())], schema)
-    pairs = epsjoin.spark.similarity_join(frame, eps=LATTICE_EPS, columns="at", id="key")
-    assert pairs_of(pairs) == slow.brute_force(points, LATTICE_EPS)
+    for cuts in (None, Cuts(n_parts=4)):
+        pairs = epsjoin.spark.similarity_join(frame, eps=LATTICE_EPS, columns="at", id="key", cuts=cuts)
+        assert pairs_of(pairs) == slow.brute_force(points, LATTICE_EPS)
 
 
 def test_other_metrics_scaled_dimensions_and_weights(spark: SparkSession) -> None:
     points = np.random.default_rng(3).random((80, 2)) * [1.0, 100.0]
     frame = frame_of(spark, points)
-    each = epsjoin.spark.similarity_join(frame, eps=[0.1, 10.0], columns=["x0", "x1"])
+    kinds: dict[str, Any] = {"columns": ["x0", "x1"], "cuts": Cuts(n_parts=4)}
+    each = epsjoin.spark.similarity_join(frame, eps=[0.1, 10.0], **kinds)
     assert set(pairs_of(each)) == set(slow.brute_force(points / [0.1, 10.0], 1.0))
     weighted = epsjoin.spark.similarity_join(
-        frame, eps=12.0, columns=["x0", "x1"], metric="manhattan", weights=[100.0, 0.5]
+        frame, eps=12.0, metric="manhattan", weights=[100.0, 0.5], **kinds
     )
     assert set(pairs_of(weighted)) == set(slow.brute_force(points * [100.0, 0.5], 12.0, "manhattan"))
-    cubic = epsjoin.spark.similarity_join(
-        frame, eps=9.0, columns=["x0", "x1"], metric=get_metric("minkowski", 3.0)
-    )
+    cubic = epsjoin.spark.similarity_join(frame, eps=9.0, metric=get_metric("minkowski", 3.0), **kinds)
     assert set(pairs_of(cubic)) == set(slow.brute_force(points, 9.0, "minkowski", 3.0))
 
 
@@ -519,6 +522,27 @@ def test_bad_rows_name_their_id(spark: SparkSession, row: tuple[Any, ...], messa
         epsjoin.spark.similarity_join(frame, eps=1.0, columns="at")
 
 
+@pytest.mark.parametrize("at", ["array<double>", "binary"])
+def test_a_frame_without_rows_has_no_pairs(spark: SparkSession, at: str) -> None:
+    """Of how many dimensions its points would have been nobody knows, and nobody needs to."""
+    nothing = spark.createDataFrame([], f"id long, at {at}")
+    some = spark.createDataFrame([(1, bytes(24)), (2, bytes(24))], "id long, at binary")
+    assert pairs_of(epsjoin.spark.similarity_join(nothing, eps=1.0, columns="at")) == {}
+    for sides in ((nothing, some), (some, nothing)):
+        assert pairs_of(epsjoin.spark.similarity_join(*sides, eps=1.0, columns="at")) == {}
+    with_one = epsjoin.spark.similarity_join(
+        some.where("id = 1"), some.where("id = 2"), eps=1.0, columns="at", cuts=Cuts(sample_rows=1)
+    )
+    assert pairs_of(with_one) == {(1, 2): 0.0}, "a sample has a row of each side at least"
+
+
+@pytest.mark.parametrize(("n", "n_parts"), [(20_000, 1), (10_000_000, 8)])
+def test_small_joins_are_one_part(spark: SparkSession, n: int, n_parts: int) -> None:
+    points = points_of(frame_of(spark, np.random.default_rng(0).random((3000, 2))), ["x0", "x1"], "id")
+    plan = plan_frames(replace(points, n=n), None, 1e-4, get_metric("euclidean"), None, None, 10**12)
+    assert plan.n_parts == n_parts
+
+
 @pytest.mark.parametrize("n_frames", [1, 2])
 def test_very_many_parts_are_planned_on_more_rows(
     spark: SparkSession, n_frames: int, monkeypatch: pytest.MonkeyPatch
@@ -546,10 +570,12 @@ def test_the_point_that_has_not_the_dimensions_of_the_others_is_named(spark: Spa
 
 
 def test_a_point_of_other_dimensions_outside_the_sample_breaks_its_task(spark: SparkSession) -> None:
+    """Also where a batch has that point alone, as in the second frame."""
     rows = [(i, [float(i), 0.0]) for i in range(200)] + [(1000, [1.0, 2.0, 3.0])]
     frame = spark.createDataFrame(rows, "id long, at array<double>").repartition(20)
     for each in (frame, frame.where("id = 1000 or id < 11")):
         pairs = epsjoin.spark.similarity_join(each, eps=1.0, columns="at", cuts=Cuts(sample_rows=10))
+        assert 1000 not in points_of(each, "at", "id").sample(10, Cuts().seed)[0]
         with pytest.raises(PySparkException, match="the id 1000 has 3 dimensions in 'at', another has 2"):
             pairs.collect()
 
@@ -576,10 +602,10 @@ def test_a_bad_row_outside_the_sample_breaks_its_task(spark: SparkSession) -> No
 
 def test_columns_that_hold_no_point_are_refused(spark: SparkSession) -> None:
     frame = spark.createDataFrame([(1, None)], "id long, at array<double>")
-    whole = [frame, frame.where("id = 2"), spark.createDataFrame([(1, [])], frame.schema)]
+    whole = [frame, spark.createDataFrame([(1, [])], frame.schema)]
     whole += [spark.createDataFrame([(1, b"not so long")], "id long, at binary")]
     for each in whole:
-        with pytest.raises(DataRefusedError, match="the column 'at' holds no point in the [01] rows looked"):
+        with pytest.raises(DataRefusedError, match="the column 'at' holds no point in the 1 rows looked"):
             epsjoin.spark.similarity_join(each, eps=1.0, columns="at")
     with pytest.raises(ArgumentError, match="'w' must hold numbers, not array<string>"):
         epsjoin.spark.similarity_join(

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from conftest import RUN, JobMaker, coordinate, key
-from pyspark.sql import DataFrame
 
 from epsjoin.errors import DataRefusedError, NothingToDoError, TableError
 from epsjoin.spark import ingest as ingest_step
@@ -242,13 +241,13 @@ def test_ingest__counts_reasons_without_their_values_as_the_report_does(
     content = "id,lat,lon\n1,0,0,0\n2,0\n" + "".join(",".join(row) + "\n" for row in bad)
     (tmp_path / "snapshot.csv").write_text(content)
     seen: list[TaskReport] = []
-    collect = tasks.reports_of
+    read = tasks.reports_of
 
-    def collect_and_see(frame: DataFrame) -> list[TaskReport]:
-        seen.extend(collect(frame))
+    def read_and_see(batches: Any) -> list[TaskReport]:
+        seen.extend(read(batches))
         return seen
 
-    monkeypatch.setattr(tasks, "reports_of", collect_and_see)
+    monkeypatch.setattr(tasks, "reports_of", read_and_see)
     with pytest.raises(DataRefusedError, match="most often: lat: above 90[.] Every"):
         ingest(job)
     kinds: dict[str, int] = {}

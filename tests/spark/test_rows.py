@@ -16,7 +16,7 @@ from epsjoin.local.metric import get_metric
 from epsjoin.local.plan import Cuts, plan_join
 from epsjoin.spark.points import Points, Reading
 from epsjoin.spark.replicate import FLUSH_BYTES, n_files
-from epsjoin.spark.rows import OPENING_BYTES, Piece, StoredRows, brought_together
+from epsjoin.spark.rows import OPENING_BYTES, Piece, StoredRows, brought_together, narrowed
 from epsjoin.spark.tables import File, stream_file
 
 
@@ -45,14 +45,14 @@ def test_brought_together__gives_the_sums_in_few_rows(most_rows: int, given: lis
     assert whole.counts.tolist() == [10] * 20
 
 
-def stored(sizes: Sequence[int], share_bytes: int) -> StoredRows:
+def stored(sizes: Sequence[int], n_cores: int) -> StoredRows:
     files = [File("points", f"{i}.parquet", size, 1, {}) for i, size in enumerate(sizes)]
-    return StoredRows(None, "file:///nowhere", files, "id long, point binary", share_bytes)
+    return StoredRows(None, "file:///nowhere", files, "id long, point binary", n_cores)
 
 
 def test_shares__are_never_empty_and_whole_files_are_not_cut() -> None:
     for sizes in ([20 << 20], [3 << 20], [0], [1100 << 20]):
-        rows = stored(sizes, 1 + (sizes[0] + OPENING_BYTES) // 7)
+        rows = stored(sizes, 7)
         assert all(rows.shares())
         whole = replace(rows, whole_files=True)
         assert whole.shares() == [[Piece(file)] for file in rows.files]
@@ -74,11 +74,12 @@ def named(piece: Piece) -> tuple[str, int]:
     return piece.file.path, piece.number
 
 
-@pytest.mark.parametrize("share_bytes", [4 << 20, 10 << 20, 64 << 20, 1 << 40])
-def test_shares__hold_every_piece_once_and_are_of_about_one_size(share_bytes: int) -> None:
+@pytest.mark.parametrize(("n_cores", "megabytes"), [(1000, 4), (200, 8), (1, 64)])
+def test_shares__hold_every_piece_once_and_are_of_about_one_size(n_cores: int, megabytes: int) -> None:
     sizes = [*np.random.default_rng(3).integers(0, 1 << 26, 40).tolist(), 1 << 29, 0, 1, 1 << 20]
-    rows = stored(sizes, share_bytes)
-    shares = rows.shares()
+    rows = stored(sizes, n_cores)
+    shares, share_bytes = rows.shares(), rows.share_bytes
+    assert share_bytes >> 20 == megabytes
     pieces = [
         Piece(file, number, -(-file.size // share_bytes) or 1)
         for file in rows.files
@@ -95,16 +96,24 @@ def test_shares__hold_every_piece_once_and_are_of_about_one_size(share_bytes: in
 
 
 def test_shares__do_not_depend_on_the_order_of_the_files() -> None:
-    rows = stored([5 << 20, 9 << 20, 9 << 20, 1 << 20, 40 << 20, 1 << 20], 16 << 20)
+    rows = stored([5 << 20, 9 << 20, 9 << 20, 1 << 20, 40 << 20, 1 << 20], 4)
     turned = replace(rows, files=rows.files[::-1])
     assert turned.shares() == rows.shares()
 
 
 def test_shares__are_of_what_is_read_not_of_whole_files() -> None:
     files = [File("points", f"{i}.parquet", 30 << 20, 1 << 17, {}) for i in range(8)]
-    ids, whole = (StoredRows(None, "", files, schema, 4 << 20) for schema in ("id long", "point binary"))
+    ids, whole = (StoredRows(None, "", files, schema, 100) for schema in ("id long", "point binary"))
     assert [len(share) for share in ids.shares()] == [2, 2, 2, 2]  # each a megabyte and its opening
     assert len(whole.shares()) == 8 * 31 / 4
+
+
+def test_shares__are_one_for_each_core_of_any_columns() -> None:
+    files = [File("pairs", f"{i}.parquet", (24 << 20) + i, 1 << 20, {}) for i in range(16)]
+    rows = StoredRows(None, "", files, "left_id long, right_id long, distance double", 8)
+    ends = narrowed(rows, "left_id long, right_id long")
+    for each in (rows, ends):
+        assert [len(share) for share in replace(each, whole_files=True).shares()] == [2] * 8
 
 
 @pytest.mark.parametrize("of", [1, 2, 3, 5, 8, 100])

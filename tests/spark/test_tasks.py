@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +40,7 @@ def test_run_tasks__takes_the_workers_of_queries(spark: SparkSession, is_simplif
         yield pa.record_batch({"parent": [os.getppid()]})
 
     environment = dict(spark.sparkContext.environment)
+    assert environment
     spark.conf.set("spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled", is_simplified)
     try:
         of_query = FrameRows(spark.range(4).repartition(2)).run(parents)
@@ -57,6 +59,18 @@ def test_run_tasks__an_error_of_a_task_is_told_in_its_words(spark: SparkSession)
     with pytest.raises(PySparkException) as caught:
         run_tasks(spark, [7], refuse)
     assert _sentence(caught.value) == "the item 7 is refused"
+    assert "SPARK_SIMPLIFIED_TRACEBACK" not in spark.sparkContext.environment
+
+
+def test_run_tasks__may_be_called_by_several_threads(spark: SparkSession) -> None:
+    def double(item: int) -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"double": [2 * item]})
+
+    environment = dict(spark.sparkContext.environment)
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda item: run_tasks(spark, [item], double), range(8)))
+    assert [batch["double"][0].as_py() for [batch] in found] == list(range(0, 16, 2))
+    assert spark.sparkContext.environment == environment
 
 
 def test_run_tasks__carries_rows_of_many_megabytes(spark: SparkSession) -> None:
@@ -65,5 +79,5 @@ def test_run_tasks__carries_rows_of_many_megabytes(spark: SparkSession) -> None:
     def large(item: int) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch({"value": values + item})
 
-    for item, batch in enumerate(run_tasks(spark, range(3), large)):
+    for item, batch in zip(range(3), run_tasks(spark, range(3), large), strict=True):
         np.testing.assert_array_equal(batch["value"].to_numpy(), values + item)

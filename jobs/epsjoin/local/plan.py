@@ -116,7 +116,9 @@ class Cuts:
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name), least)
         if not 0.0 <= self.least_part_seconds < math.inf:
-            raise ArgumentError(f"least_part_seconds must be 0 or more, not {self.least_part_seconds}")
+            raise ArgumentError(
+                f"least_part_seconds must be finite and at least 0, not {self.least_part_seconds}"
+            )
         if not self.replication_budget >= 1.0:
             raise ArgumentError(
                 f"replication_budget must be at least 1 row per point, not {self.replication_budget}"
@@ -367,8 +369,8 @@ def _plan_once(
     pairs = expected_pairs(points, embedded, n_rows, eps, metric, projection, cuts.seed)
     if cuts.least_part_seconds:
         expected = _window_seconds(n_rows, n_embedded, in_one_part.candidates * scale * scale, pairs)
-        most_parts = max(1, math.ceil(expected / cuts.least_part_seconds))
-        cuts = replace(cuts, n_parts=min(cuts.n_parts, most_parts))
+        affordable = min(cuts.n_parts, expected / cuts.least_part_seconds)
+        cuts = replace(cuts, n_parts=max(1, math.ceil(affordable)))
     tree: CutTree | None = None
     boundaries = np.empty((0, 0), np.uint8)
     axes = np.arange(n_embedded, dtype=np.int64)

@@ -90,15 +90,17 @@ def similarity_join(
     BudgetError
         More than ``max_pairs`` pairs are expected; of one frame the message has the largest eps that fits.
     DataRefusedError
-        A column of whole points holds none; a coordinate of the sample is null or not finite. Of other rows
-        this fails the task that meets it, with the row's id in the message. With ``to``: the frame gave
+        A column of whole points holds none; a point of the sample has another number of dimensions than most,
+        a coordinate that is null or not finite. Of other rows this fails the task that meets it, with the
+        row's id in the message. With ``to``: the frame gave
         another number of rows when it was read again.
     TableError
         ``to`` holds a table of other columns, or cannot be written; it is as it was.
 
     Notes
     -----
-    At the call the rows are counted and a sample of them is drawn, for the plan. Between points and pairs
+    At the call the rows are counted and a sample of them is drawn, for the plan; of very many parts a larger
+    one after it. Between points and pairs
     lies one shuffle, which moves each point once and its replicas: some 1.1 to 3 rows per point. A task holds
     one part; :class:`epsjoin.Cuts` says how parts are made. With ``to``, replicas of one frame are not
     shuffled, unless they were more than 10,000 files, but written to a folder below the table's, which is
@@ -181,7 +183,7 @@ def estimate(
         See :func:`similarity_join`.
     """
     points = points_of(frame, columns, id)
-    wished, [(_, sample)] = _look_at(points, None, cuts)
+    wished, [(_, sample)] = _cuts_and_samples(points, None, cuts)
     return estimate_points(sample, eps, metric, weights=weights, n_rows=points.n, cuts=wished)
 
 
@@ -246,7 +248,7 @@ def plan_frames(
         As :func:`similarity_join`.
     """
     n = points.n + (0 if others is None else others.n)
-    wished, samples = _look_at(points, others, cuts)
+    wished, samples = _cuts_and_samples(points, others, cuts)
     ids, raw = (np.concatenate(column) for column in zip(*samples, strict=True))
     sample, threshold = scale_points(raw, eps, weights, metric)
     plan = plan_join(sample, ids, n, threshold, metric, wished)
@@ -265,28 +267,28 @@ def plan_frames(
     return plan
 
 
-def _look_at(points: Points, others: Points | None, cuts: Cuts | None) -> tuple[Cuts, list[Sample]]:
-    """The cuts, and a sample of each side."""
-    drawn = cuts or Cuts()
+def _cuts_and_samples(points: Points, others: Points | None, cuts: Cuts | None) -> tuple[Cuts, list[Sample]]:
+    """The cuts, by default those of the jobs in fewer parts where work is little; a sample of each side."""
+    n = points.n + (0 if others is None else others.n)
+    drawn = cuts or cuts_of(RunParams(), n, 1)
     samples = _samples(points, others, drawn)
-    dimensions = [coordinates.shape[1] for _, coordinates in samples]
-    if len(set(dimensions)) > 1:
+    dimensions = [coordinates.shape[1] for ids, coordinates in samples if len(ids)] or [1]
+    if min(dimensions) != max(dimensions):
         raise ArgumentError(
             f"left and right must have the same dimensions, not {dimensions[0]} and {dimensions[1]}"
         )
-    if cuts is not None:
-        return cuts, samples
-    n = points.n + (0 if others is None else others.n)
-    wished = replace(cuts_of(RunParams(), n, dimensions[0]), least_part_seconds=_LEAST_PART_SECONDS)
-    if wished.sample_rows > drawn.sample_rows:  # for very many parts
-        samples = _samples(points, others, wished)
-    return wished, samples
+    if cuts is None:
+        wished = replace(cuts_of(RunParams(), n, dimensions[0]), least_part_seconds=_LEAST_PART_SECONDS)
+        if wished.sample_rows > drawn.sample_rows:  # for very many parts
+            samples = _samples(points, others, wished)
+        drawn = wished
+    return drawn, [(ids, coordinates.reshape(-1, dimensions[0])) for ids, coordinates in samples]
 
 
 def _samples(points: Points, others: Points | None, cuts: Cuts) -> list[Sample]:
-    rows = cuts.sample_rows
     if others is None:
-        return [points.sample(rows, cuts.seed)]
+        return [points.sample(cuts.sample_rows, cuts.seed)]
+    rows = max(2, cuts.sample_rows)
     # of a side that is small beside the other, still enough to see its pairs
     least = min(_LEAST_SAMPLE, rows // 2)
     share = points.n / max(1, points.n + others.n)

@@ -39,13 +39,13 @@ class Reading:
     Parameters
     ----------
     names : the coordinate columns, as the caller calls them.
-    dimensions : coordinates of a point; 0: those that most points of a batch have.
+    dimensions : coordinates of a point; None: not known yet, a sample will show it.
     scale : applied to every (n, d) array of coordinates; None: they are taken as they are.
     is_checked : one column of binary, known to hold finite coordinates.
     """
 
     names: tuple[str, ...]
-    dimensions: int
+    dimensions: int | None
     scale: Scale | None = None
     is_checked: bool = False
 
@@ -60,8 +60,10 @@ class Reading:
         ------
         DataRefusedError
             A null, a value that is NaN or infinite, a whole number beyond 2**53, a point of
-            another number of dimensions; no point says how many they are.
+            another number of dimensions.
         """
+        if self.dimensions is None:
+            raise ValueError("tasks must know the dimensions of points, or each would go by its own")
         if batch.column(0).null_count:
             raise DataRefusedError("a point's id is null; give every row an id, or leave such rows out")
         ids = batch.column(0).to_numpy()
@@ -69,10 +71,9 @@ class Reading:
         if self.is_checked:
             points = to_matrix(columns[0], self.dimensions)
         else:
-            columns = [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in columns]
-            points = np.empty((len(ids), self.dimensions or _commonest_length(columns[0], self.names[0])))
+            points = np.empty((len(ids), self.dimensions))
             for place, (name, column) in enumerate(zip(self.names, columns, strict=True)):
-                _fill(points, place, name, column, ids)
+                _fill(points, place, name, _in_one_chunk(column), ids)
             _refuse_odd(points, ids, self.names)
         return ids, points if self.scale is None else self.scale(points)
 
@@ -132,7 +133,7 @@ class Points:
         Raises
         ------
         DataRefusedError
-            See :meth:`Reading.arrays`.
+            See :meth:`Reading.arrays`; there are rows, but none with a point.
         """
         order = F.xxhash64(F.lit(seed), F.col("id"))
         ordered = self.frame.withColumn("_order", order)
@@ -141,7 +142,11 @@ class Points:
         if share < 1:
             ordered = ordered.where(F.col("_order") < F.lit(int(-(2**63) + share * 2**64)))
         taken = ordered.orderBy("_order", "id").limit(rows).drop("_order").toArrow()
-        return self.reading.arrays(taken)
+        reading = self.reading
+        if reading.dimensions is None:
+            whole = _in_one_chunk(taken.column(1))
+            reading = reading.of_dimensions(_commonest_length(whole, reading.names[0]))
+        return reading.arrays(taken)
 
 
 def points_of(frame: DataFrame, columns: str | Sequence[str], id_: str) -> Points:
@@ -187,7 +192,7 @@ def points_of(frame: DataFrame, columns: str | Sequence[str], id_: str) -> Point
         rows = frame.select(F.col(id_).cast("long").alias("id"), *coordinates)
         return Points(rows, Reading(tuple(names), len(names)), *_counted(rows))
     rows = frame.select(F.col(id_).cast("long").alias("id"), whole.alias("point"))
-    return Points(rows, Reading((names[0],), 0), *_counted(rows))
+    return Points(rows, Reading((names[0],), None), *_counted(rows))
 
 
 def _counted(rows: DataFrame) -> tuple[int, int]:
@@ -207,9 +212,10 @@ def stored_points(job: Job) -> Points:
     """
     lake = job.lake
     frame = tables.read(job.spark, lake, "points", job.run).select("id", "point")
-    reading = Reading(lake.source.coordinates, len(lake.source.coordinates), is_checked=True)
+    dimensions = len(lake.source.coordinates)
+    reading = Reading(lake.source.coordinates, dimensions, is_checked=True)
     files = StoredRows.of(job, "points", "id long, point binary")
-    batch_rows = max(1, min(MOST_BATCH_ROWS, BATCH_BYTES // (8 * reading.dimensions)))
+    batch_rows = max(1, min(MOST_BATCH_ROWS, BATCH_BYTES // (8 * dimensions)))
     files = replace(files, batch_rows=batch_rows)
     return Points(frame, reading, files.n, len(files.shares()), files)
 
@@ -294,7 +300,7 @@ def _fill(
         return
     d = points.shape[1]
     lengths = _lengths(column).to_numpy()
-    values = None if pa.types.is_binary(column.type) else column.flatten()
+    values = None if _is_binary(column.type) else column.flatten()
     other = np.flatnonzero(lengths != d)
     if len(other):
         raise DataRefusedError(
@@ -312,19 +318,31 @@ def _fill(
 
 def _lengths(column: pa.Array) -> pa.Array:
     """Coordinates of the points in a column of whole ones; null where there is none."""
-    if pa.types.is_binary(column.type):
+    if _is_binary(column.type):
         return pc.divide(pc.cast(pc.binary_length(column), pa.float64()), 8.0)
     return column.value_lengths()
 
 
+def _is_binary(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def _in_one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
 def _commonest_length(column: pa.Array, name: str) -> int:
     """Coordinates that most points of a column have, of equally many the most."""
-    counts = pc.value_counts(_lengths(column).drop_null()).to_pylist()
-    whole = [(each["counts"], each["values"]) for each in counts if each["values"] in range(1, 2**31)]
-    found = max(whole, default=None)
-    if found is None:
-        raise DataRefusedError(f"the column {name!r} holds no point in the {len(column):,} rows looked at")
-    return int(found[1])
+    if not len(column):
+        return 1  # whatever: there is no point
+    lengths, counts = np.unique(_lengths(column).drop_null().to_numpy(), return_counts=True)
+    is_point = (lengths > 0) & (lengths == np.floor(lengths))
+    if not is_point.any():
+        raise DataRefusedError(
+            f"the column {name!r} holds no point in the {len(column):,} rows looked at; give arrays of "
+            "numbers, vectors, or binary of 8 bytes for each coordinate"
+        )
+    return int(lengths[is_point][counts[is_point] == counts[is_point].max()].max())
 
 
 def _as_doubles(values: NDArray[Any], name: str, ids: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -28,7 +28,10 @@ from epsjoin.spark.rows import FrameRows, Written
 WORKER_BYTES = 340 << 20
 """A Python worker's memory beside the rows of its part: itself, the package, batches of rows and pairs."""
 LEAST_PARTS = 8
+"""For the cores, where memory asks for fewer."""
 SAMPLE_ROWS_PER_PART = 100
+MOST_SAMPLE_BYTES = 256 << 20
+"""Of coordinates, unless ``sample_rows`` asks for more: the driver holds them."""
 FLUSH_BYTES = 64 << 20
 """A task writes its replicas out, or sends them on in packets, when it holds so many bytes of them."""
 _ROW_BYTES = 20
@@ -56,7 +59,7 @@ def write_replicas(job: Job, most_files: int = MOST_FILES) -> dict[str, float]:
     eps = float(tables.read_row(job.lake, "epsilon", job.run, stamp_of(of_points))["eps"])
     points = stored_points(job)
     n_points = points.n
-    cuts = cuts_of(params, n_points, points.reading.dimensions)
+    cuts = cuts_of(params, n_points, len(source.coordinates))
     ids, sample = points.sample(cuts.sample_rows, params.seed)
     plan = plan_join(sample, ids, n_points, eps, get_metric(source.metric), cuts)
     say(
@@ -135,7 +138,7 @@ def _written(reported: Iterable[pa.RecordBatch]) -> Written:
 
 
 def cuts_of(params: RunParams, n_points: int, dimensions: int) -> Cuts:
-    """How the job cuts so many points: into parts that fit a worker, and some more for the cores."""
+    """How to cut so many points: into parts that fit a worker, and some more for the cores."""
     most = rows_that_fit(params.worker_memory_mb, dimensions)
     n_parts = params.n_parts or max(LEAST_PARTS, math.ceil(n_points / most))
     return Cuts(
@@ -144,7 +147,7 @@ def cuts_of(params: RunParams, n_points: int, dimensions: int) -> Cuts:
         params.k,
         params.msl,
         params.replication_budget,
-        max(params.sample_rows, SAMPLE_ROWS_PER_PART * n_parts),
+        max(params.sample_rows, min(SAMPLE_ROWS_PER_PART * n_parts, MOST_SAMPLE_BYTES // (8 * dimensions))),
         params.seed,
         most_part_rows=most,
     )

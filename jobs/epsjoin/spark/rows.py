@@ -44,7 +44,7 @@ class Rows(Protocol):
         """What ``work`` makes of the batches of each share, as a lazy frame."""
 
     def run(self, work: Task) -> list[pa.RecordBatch]:
-        """The same at once, on the driver, in the order of the shares."""
+        """The same, computed at once: the batches, on the driver, in the order of the shares."""
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,7 @@ class StoredRows:
 
     Parameters
     ----------
-    share_bytes : a share reads about so many bytes of files, ``OPENING_BYTES`` for each among them, unless a
-        row group has more.
+    n_cores : there are so many shares, unless these would be larger or smaller than a share should be.
     batch_rows : of a batch, at most.
     whole_files : no file is cut into pieces.
     """
@@ -119,7 +118,7 @@ class StoredRows:
     location: str
     files: Sequence[tables.File]
     schema: str
-    share_bytes: int
+    n_cores: int
     batch_rows: int = BATCH_ROWS
     whole_files: bool = False
 
@@ -127,7 +126,7 @@ class StoredRows:
     def of(
         cls, job: Job, table: str, schema: str, stamp: str = "", *, whole_files: bool = False
     ) -> StoredRows:
-        """Columns of a table, of the job's run, in shares for all cores, two for each unless that is little.
+        """Columns of a table, of the job's run, in a share for each core, more or fewer for much or little.
 
         Raises
         ------
@@ -135,11 +134,8 @@ class StoredRows:
             There is no slice, or it was made from other tables than the stamp says.
         """
         files = tables.files_of(job.lake, table, job.run, stamp)
-        total = sum(bytes_read(file, schema) + OPENING_BYTES for file in files)
-        of_core = math.ceil(total / (2 * job.spark.sparkContext.defaultParallelism))
-        share_bytes = min(MOST_SHARE_BYTES, max(LEAST_SHARE_BYTES, of_core))
-        location = job.lake.location(table)
-        return cls(job.spark, location, files, schema, share_bytes, whole_files=whole_files)
+        n_cores = job.spark.sparkContext.defaultParallelism
+        return cls(job.spark, job.lake.location(table), files, schema, n_cores, whole_files=whole_files)
 
     @property
     def n(self) -> int:
@@ -166,19 +162,26 @@ class StoredRows:
 
         return read
 
+    @property
+    def share_bytes(self) -> int:
+        """A share reads about so many bytes, ``OPENING_BYTES`` for each file, unless a row group has more."""
+        total = sum(bytes_read(file, self.schema) + OPENING_BYTES for file in self.files)
+        return min(MOST_SHARE_BYTES, max(LEAST_SHARE_BYTES, math.ceil(total / self.n_cores)))
+
     def shares(self) -> list[list[Piece]]:
         """What each task reads: pieces of large files, several small ones; each goes where least is so far.
 
         In an order that is the same for a job that runs again on as many cores: other shares would give files
         of other bytes.
         """
-        pieces, sizes = [], []
-        for file in sorted(self.files, key=lambda file: (-file.size, -file.rows, file.path)):
-            size = bytes_read(file, self.schema)
-            of = 1 if self.whole_files else max(1, math.ceil(size / self.share_bytes))
+        share_bytes, pieces, sizes = self.share_bytes, [], []
+        read = [(bytes_read(file, self.schema), file) for file in self.files]
+        read.sort(key=lambda each: (-each[0], -each[1].size, -each[1].rows, each[1].path))
+        for size, file in read:
+            of = 1 if self.whole_files else max(1, math.ceil(size / share_bytes))
             pieces += [Piece(file, number, of) for number in range(of)]
             sizes += [(size + OPENING_BYTES) / of] * of
-        n_shares = min(len(pieces), math.ceil(sum(sizes) / self.share_bytes))
+        n_shares = min(len(pieces), math.ceil(sum(sizes) / share_bytes))
         shares: list[list[Piece]] = [[] for _ in range(n_shares)]
         loads = [(0.0, place) for place in range(n_shares)]
         for piece, size in zip(pieces, sizes, strict=True):
@@ -189,7 +192,7 @@ class StoredRows:
 
 
 def bytes_read(file: tables.File, schema: str) -> float:
-    """Of a file for these columns, at most: those of its rows, where all are numbers, or its own."""
+    """Of a file for these columns: those of its rows, where all are numbers, but no more than it has."""
     types = tables.arrow_schema(schema).types
     if not all(map(pa.types.is_primitive, types)):
         return file.size

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import resource
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from epsjoin.spark.arrow import from_packet, to_packet
+from epsjoin.spark.arrow import from_packet, to_one_packet
 from epsjoin.spark.progress import progress_shown
 from epsjoin.spark.tables import File
 
@@ -90,48 +91,60 @@ def add_counters(reports: Iterable[TaskReport]) -> dict[str, float]:
 
 
 def run_tasks(
-    spark: SparkSession, items: Sequence[Any], work: Callable[[Any], Iterator[pa.RecordBatch]]
+    spark: SparkSession, items: Sequence[Any], work: Callable[[Any], Iterable[pa.RecordBatch]]
 ) -> list[pa.RecordBatch]:
     """Run one task per item, and gather the batches that ``work(item)`` yields, in the order of the items.
 
     Items are small (a part and its files). Rows do not pass through the JVM, because ``work`` reads its
-    files itself, and what it yields is a few blocks of bytes to Spark.
+    files itself, and what it yields, batches of one schema, is one block of bytes to Spark.
     """
 
-    def task(items: Iterable[Any]) -> Iterator[bytes]:
-        for item in items:
-            for batch in work(item):
-                yield to_packet(batch, compressed=True)
+    def task(mine: Iterable[Any]) -> Iterator[bytes]:
+        for item in mine:
+            yield from to_one_packet(work(item))
 
-    # an RDD: a query would be analysed, compiled and taken apart into rows, 30 ms and 10 more for each task
+    # no query (ADR 1): it would be analysed, compiled, and what it gives taken apart into rows
     packets = spark.sparkContext.parallelize(items, max(1, len(items))).mapPartitions(task)
-    with progress_shown(spark), _workers_of_queries(spark):
+    with _WRAPPING, _environment_of_queries(spark):
+        packets.id()  # the function is wrapped now, with the environment of now
+    with progress_shown(spark):
         taken = packets.collect()
     return [batch for packet in taken for batch in from_packet(packet)]
 
 
-@contextmanager
-def _workers_of_queries(spark: SparkSession) -> Iterator[None]:
-    """Let the Python workers that run a query's functions run those of RDDs, too.
+_WRAPPING = threading.Lock()
+_OF_QUERIES = {
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "SPARK_SIMPLIFIED_TRACEBACK",
+    "spark.sql.execution.pyspark.udf.hideTraceback.enabled": "SPARK_HIDE_TRACEBACK",
+}
+"""Settings of a session, and what they put into the environment of its queries' Python workers."""
 
-    Spark keeps workers by their environment, and has a word more in that of queries, which shortens
-    tracebacks; without it RDDs get a second set of workers, which load and compile everything again.
+
+@contextmanager
+def _environment_of_queries(spark: SparkSession) -> Iterator[None]:
+    """Let functions be wrapped for the Python workers that run a query's functions.
+
+    Spark keeps workers by their environment, and that of queries has more in it than that of RDDs; so these
+    would get a second set of workers, which load and compile everything again.
     """
     environment = spark.sparkContext.environment
-    before = dict(environment)
-    if spark.conf.get("spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled") == "true":
-        environment["SPARK_SIMPLIFIED_TRACEBACK"] = "1"
+    added = {
+        word: "1"
+        for setting, word in _OF_QUERIES.items()
+        if str(spark.conf.get(setting)).lower() == "true" and word not in environment
+    }
+    environment.update(added)
     try:
         yield
     finally:
-        environment.clear()
-        environment.update(before)
+        for word in added:
+            del environment[word]
 
 
 def lazy_tasks(
     spark: SparkSession, items: Sequence[Any], work: Callable[[Any], Iterator[pa.RecordBatch]], schema: str
 ) -> DataFrame:
-    """The same, as a lazy frame of the rows."""
+    """The same, as a lazy frame of the rows, of the columns ``schema`` (DDL)."""
 
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
