@@ -310,7 +310,8 @@ def test_replicate__reads_one_large_file_by_many_tasks(
     monkeypatch.setattr(tasks, "reports_of", counted)
     write_replicas(job)
     by_one = content(job, "replicas")
-    monkeypatch.setattr(step_rows, "LEAST_SHARE_BYTES", 1 << 14)
+    for bound in ("LEAST_SHARE_BYTES", "MOST_SHARE_BYTES"):
+        monkeypatch.setattr(step_rows, bound, 1 << 14)
     monkeypatch.setattr(step_rows, "OPENING_BYTES", 1 << 10)
     monkeypatch.setattr(step_points, "MOST_BATCH_ROWS", 77)
     write_replicas(job)
