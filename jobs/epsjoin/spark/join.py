@@ -286,9 +286,9 @@ def _cuts_and_samples(points: Points, others: Points | None, cuts: Cuts | None) 
 
 
 def _samples(points: Points, others: Points | None, cuts: Cuts) -> list[Sample]:
+    rows = cuts.sample_rows
     if others is None:
-        return [points.sample(cuts.sample_rows, cuts.seed)]
-    rows = max(2, cuts.sample_rows)
+        return [points.sample(rows, cuts.seed)]
     # of a side that is small beside the other, still enough to see its pairs
     least = min(_LEAST_SAMPLE, rows // 2)
     share = points.n / max(1, points.n + others.n)
