@@ -45,7 +45,8 @@ def _summary(lake: tables.Lake, run: str) -> Iterator[tuple[str, str]]:
     unit = lake.source.unit
     join, of_points = lineage.read_join(lake, run), lineage.stamp_of_points(lake, run)
     of_clusters = lineage.stamp_of_clusters(lake, run, join)
-    snapshots = tables.read_small(lake, "snapshots", run).to_pylist()
+    of_ingest = lineage.stamp_of_ingest(lake, run)
+    snapshots = tables.read_small(lake, "snapshots", run, stamp=of_ingest).to_pylist()
     yield "snapshot", ", ".join(row["source"] for row in snapshots)
     refused = sum(row["rows_quarantined"] for row in snapshots)
     yield "points", f"{tables.count(lake, 'points', run):,} ({refused:,} rows in quarantine)"

@@ -14,7 +14,7 @@ from conftest import JobMaker, coordinate, key
 from deltalake import DeltaTable
 
 from epsjoin import show
-from epsjoin.errors import TableError
+from epsjoin.errors import DataRefusedError, TableError
 from epsjoin.spark import lineage, tables
 from epsjoin.spark import replicate as replication
 from epsjoin.spark.cluster import find_clusters
@@ -23,6 +23,7 @@ from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job, Step
 from epsjoin.spark.merge_join import join_parts
 from epsjoin.spark.outliers import score_outliers
+from epsjoin.spark.quality import check_quality
 from epsjoin.spark.replicate import write_replicas
 from epsjoin.spark.report import gather
 
@@ -73,11 +74,12 @@ class Commits:
 JOB_OF = {step: tables.WRITERS[names[0]] for step, names in COMMITS.items()}
 
 
-def tiny(make_job: JobMaker, tmp_path: Path, params: Mapping[str, Any]) -> Job:
+def tiny(make_job: JobMaker, tmp_path: Path, params: Mapping[str, Any], *, bad_rows: int = 1) -> Job:
     rng = np.random.default_rng(7)
     points = np.concatenate([rng.normal(0, 0.1, (150, 2)), rng.random((150, 2))])
     lines = [f"{i},{x!r},{y!r}" for i, (x, y) in enumerate(points.tolist())]
-    (tmp_path / "snapshot.csv").write_text("\n".join(["id,x,y", *lines, "900,?,0"]) + "\n")
+    bad = [f"{900 + i},?,0" for i in range(bad_rows)]
+    (tmp_path / "snapshot.csv").write_text("\n".join(["id,x,y", *lines, *bad]) + "\n")
     return make_job(
         [key(), coordinate("x"), coordinate("y")],
         params={**params, "n_parts": 4, "replication_budget": 9.0},
@@ -101,7 +103,7 @@ def sight(job: Job) -> list[tuple[str, str]] | None:
 def test_chain__killed_before_any_commit_or_after_the_last_and_run_again_gives_the_same_tables(
     make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Over slices made with other parameters, which must never be seen beside the new ones."""
+    """Over slices made of another file with other parameters, never to be seen beside the new ones."""
     commits = Commits(monkeypatch)
     job = tiny(make_job, tmp_path, NEW)
     undisturbed = replace(job, lake=replace(job.lake, uri=(tmp_path / "undisturbed").as_uri()))
@@ -109,7 +111,8 @@ def test_chain__killed_before_any_commit_or_after_the_last_and_run_again_gives_t
         tables.commit(lake, "job_metrics", job.run, [], job="none")  # a reader wants the table
     for step, names in COMMITS.items():
         assert commits.run(step, undisturbed) == list(names)
-        commits.run(step, tiny(make_job, tmp_path, OLD))
+        commits.run(step, tiny(make_job, tmp_path, OLD, bad_rows=3))
+    tiny(make_job, tmp_path, NEW)
     old, new = sight(job), sight(undisturbed)
     assert None not in (old, new)
     assert old != new
@@ -124,7 +127,7 @@ def test_chain__killed_before_any_commit_or_after_the_last_and_run_again_gives_t
         for table in names:
             assert content(job, table) == content(undisturbed, table), table
     assert all(seen in (None, old, new) for seen in sights), "a reader has seen two runs mixed"
-    assert sights[:3] == [old] * 3, "what is not committed shows"
+    assert sights[:2] == [old] * 2, "what is not committed shows"
     assert sights[-1] == new
 
 
@@ -225,3 +228,69 @@ def test_read_join__is_of_the_points_as_they_are_now(make_job: JobMaker, tmp_pat
     before = lineage.read_join(job.lake, job.run).stamp
     run_steps(job, ingest, choose_epsilon)
     assert lineage.read_join(job.lake, job.run).stamp != before
+
+
+def test_report_and_gates__want_snapshot_quarantine_and_points_of_one_pass(
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits = Commits(monkeypatch)
+    job = tiny(make_job, tmp_path, NEW)
+    run_steps(job, *COMMITS)
+    tables.commit(job.lake, "job_metrics", job.run, [], job="none")
+    whole = sight(job)
+    assert whole is not None
+    tiny(make_job, tmp_path, NEW, bad_rows=3)
+
+    def refused(reader: Callable[[], Any], table: str) -> None:
+        with pytest.raises(TableError, match=f"{table} of run .* was made from other .* run ingest again"):
+            reader()
+
+    for number, table in ((1, "quarantine"), (2, "snapshots")):
+        with pytest.raises(KilledError):
+            commits.run(ingest, job, (number, "before"))
+        refused(lambda: gather(job), table)
+        refused(lambda: check_quality(job, "input"), table)
+        assert sight(job) == (whole if table == "quarantine" else None), "show reads no quarantine"
+    assert commits.run(ingest, job) == ["quarantine", "snapshots", "points"]
+    check_quality(job, "input")
+
+
+def test_ingest__that_is_refused_leaves_what_show_says(make_job: JobMaker, tmp_path: Path) -> None:
+    job = tiny(make_job, tmp_path, NEW)
+    run_steps(job, *COMMITS)
+    tables.commit(job.lake, "job_metrics", job.run, [], job="none")
+    whole = sight(job)
+    tiny(make_job, tmp_path, NEW, bad_rows=200)
+    with pytest.raises(DataRefusedError, match="200 of 500 rows"):
+        ingest(job)
+    assert sight(job) == whole
+    with pytest.raises(TableError, match="quarantine of run .* run ingest again"):
+        gather(job)
+
+
+def test_report_and_gates__want_the_curve_of_this_fit(
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits = Commits(monkeypatch)
+    job = tiny(make_job, tmp_path, NEW)
+    run_steps(job, *COMMITS)
+    other = replace(job, params=replace(job.params, seed=5))
+    with pytest.raises(KilledError):
+        commits.run(choose_epsilon, other, (0, "after"))
+    for read in (gather, lambda job: check_quality(job, "results")):
+        with pytest.raises(
+            TableError, match="epsilon_curve of run .* made from other .* run fit_epsilon again"
+        ):
+            read(job)
+
+
+def test_points_of_an_earlier_version__bear_no_stamp_and_are_read(
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = tiny(make_job, tmp_path, NEW)
+    monkeypatch.setattr(sys.modules[ingest.__module__], "new_stamp", lambda: "")
+    run_steps(job, *COMMITS)
+    assert lineage.stamp_of_ingest(job.lake, job.run) == ""
+    tables.commit(job.lake, "job_metrics", job.run, [], job="none")
+    assert sight(job) is not None
+    check_quality(job, "input")

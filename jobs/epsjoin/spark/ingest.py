@@ -19,6 +19,7 @@ from epsjoin.records import Reading, Record, digest_of, key_id, kind_of, refusal
 from epsjoin.spark import tables, tasks
 from epsjoin.spark.arrow import Task, to_binary
 from epsjoin.spark.job import Job, say
+from epsjoin.spark.lineage import new_stamp
 from epsjoin.spark.rows import FrameRows
 from epsjoin.spark.snapshot import find_snapshot
 
@@ -36,7 +37,8 @@ def ingest(job: Job) -> dict[str, float]:
 
     Rows meet their key's other rows in one shuffle by id: the same row again is refused (the first is
     kept), one key with different rows is refused whole. Rows read are counted by the readers, rows kept
-    and refused by the writers; the sums must agree.
+    and refused by the writers; the sums must agree. The files of one pass bear
+    one stamp.
 
     Raises
     ------
@@ -57,14 +59,15 @@ def ingest(job: Job) -> dict[str, float]:
         .repartition("_slot")
         .sortWithinPartitions("_slot", "_file", "_line")
     )
+    stamp = new_stamp()
     writer = _writer(
         job.lake.source,
-        tables.target(job.lake, "points", job.run),
-        tables.target(job.lake, "quarantine", job.run),
+        tables.target(job.lake, "points", job.run, stamp),
+        tables.target(job.lake, "quarantine", job.run, stamp),
     )
     reports = tasks.reports_of(FrameRows(staged).run(writer))
     written = [file for report in reports for file in report.files]
-    tables.commit(job.lake, "quarantine", job.run, written)
+    tables.commit(job.lake, "quarantine", job.run, written, stamp)
 
     refused = sorted(sentence for report in reports for sentence in report.refused)
     if refused:
@@ -80,8 +83,10 @@ def ingest(job: Job) -> dict[str, float]:
         )
     if quarantined == read:
         raise DataRefusedError("no row is left after quarantine")
-    tables.write_slice(job.lake, "snapshots", job.run, tables.rows_of(job.lake, "snapshots", snapshots))
-    tables.commit(job.lake, "points", job.run, written)
+    tables.write_slice(
+        job.lake, "snapshots", job.run, tables.rows_of(job.lake, "snapshots", snapshots), stamp
+    )
+    tables.commit(job.lake, "points", job.run, written, stamp)
     say(f"ingest: {read:,} rows read, {read - quarantined:,} kept, {quarantined:,} quarantined")
     return {
         "rows_read": read,

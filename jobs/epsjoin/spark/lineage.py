@@ -8,6 +8,8 @@ before anything is read, so that what changes meanwhile shows as well.
 from __future__ import annotations
 
 import hashlib
+import re
+import uuid
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -24,9 +26,29 @@ def stamp_of(files: Iterable[File], *texts: str) -> str:
     return f"{digest.hexdigest()}-"
 
 
+def new_stamp() -> str:
+    """A stamp of its own, for tables that are made at once."""
+    return f"{uuid.uuid4().hex[:16]}-"
+
+
+def stamp_of_ingest(lake: Lake, run: str) -> str:
+    """The stamp that the files of ``points`` bear, and of ``snapshots`` and ``quarantine``; may be empty.
+
+    Points that an earlier version of epsjoin has stored bear none.
+    """
+    name = tables.files_of(lake, "points", run)[0].path.rpartition("/")[2]
+    found = re.match("[0-9a-f]{16}-", name)
+    return found[0] if found else ""
+
+
 def stamp_of_points(lake: Lake, run: str) -> str:
-    """The stamp that the files of ``epsilon`` and ``epsilon_curve`` bear."""
+    """The stamp that the files of ``epsilon`` bear."""
     return stamp_of(tables.files_of(lake, "points", run))
+
+
+def stamp_of_epsilon(lake: Lake, run: str) -> str:
+    """The stamp that the files of ``epsilon_curve`` bear."""
+    return stamp_of(tables.files_of(lake, "epsilon", run, stamp_of_points(lake, run)))
 
 
 class Join(NamedTuple):
@@ -56,6 +78,27 @@ def read_join(lake: Lake, run: str) -> Join:
     if plan["eps"] != eps:
         raise TableError(f"join_plan of run {run} has eps {plan['eps']}, epsilon {eps}; run replicate again")
     return Join(plan, stamp_of(points, str(plan["plan"])))
+
+
+def stamp_for(lake: Lake, run: str, table: str) -> str:
+    """The stamp that the table's files bear if it belongs to the others as they are now; may be empty.
+
+    Raises
+    ------
+    TableError
+        Those that it is made from do not belong together.
+    """
+    if table in ("snapshots", "quarantine"):
+        return stamp_of_ingest(lake, run)
+    if table == "epsilon":
+        return stamp_of_points(lake, run)
+    if table == "epsilon_curve":
+        return stamp_of_epsilon(lake, run)
+    if table in ("replicas", "pairs", "clusters"):
+        return read_join(lake, run).stamp
+    if table == "outliers":
+        return stamp_of_clusters(lake, run, read_join(lake, run))
+    return ""
 
 
 def stamp_of_clusters(lake: Lake, run: str, join: Join) -> str:

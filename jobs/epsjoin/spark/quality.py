@@ -15,6 +15,7 @@ from epsjoin.contract import Rule, TableContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.spark import tables
 from epsjoin.spark.job import Job, say
+from epsjoin.spark.lineage import stamp_for
 
 if TYPE_CHECKING:
     from great_expectations.core import ExpectationValidationResult
@@ -57,7 +58,7 @@ def check_quality(job: Job, stage: str) -> dict[str, float]:
     DataRefusedError
         An expectation of severity error does not hold: the first, by table. All are in ``quality`` then.
     TableError
-        A table of the stage has no slice of this run.
+        A table of the stage has no slice of this run, or one that does not belong to the others.
 
     Notes
     -----
@@ -65,7 +66,8 @@ def check_quality(job: Job, stage: str) -> dict[str, float]:
     """
     known = [name for tables_ in STAGES.values() for name in tables_]
     seen = known[: known.index(STAGES[stage][-1]) + 1]
-    frames = {name: tables.read(job.spark, job.lake, name, job.run) for name in seen}
+    lake, run = job.lake, job.run
+    frames = {name: tables.read(job.spark, lake, name, run, stamp_for(lake, run, name)) for name in seen}
     for name, frame in frames.items():
         frame.createOrReplaceTempView(name)
     counters = {"expectations": 0.0, "warnings": 0.0, "errors": 0.0}

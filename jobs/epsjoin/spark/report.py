@@ -19,7 +19,14 @@ from epsjoin.records import VALUE
 from epsjoin.spark import history, tables
 from epsjoin.spark.job import Job
 from epsjoin.spark.k_distances import k_distances, other_eps, refit
-from epsjoin.spark.lineage import Join, read_join, stamp_of_clusters, stamp_of_points
+from epsjoin.spark.lineage import (
+    Join,
+    read_join,
+    stamp_of_clusters,
+    stamp_of_epsilon,
+    stamp_of_ingest,
+    stamp_of_points,
+)
 from epsjoin.spark.nearest import nearest_of
 from epsjoin.spark.points import stored_points
 from epsjoin.spark.replicate import WORKER_BYTES, row_bytes
@@ -58,10 +65,10 @@ def gather(job: Job) -> dict[str, Any]:
     histogram = sizes.groupBy("size").count().orderBy("size").collect()
     x, y = _map_axes(job, points)
     shown = _map_points(clusters, points, [name for name in (x, y) if name], job.params.seed)
-    snapshots = tables.read_small(lake, "snapshots", run).to_pylist()
+    snapshots = tables.read_small(lake, "snapshots", run, stamp=stamp_of_ingest(lake, run)).to_pylist()
     known = {column.name for column in source.columns}
     found = {name for row in snapshots for name in json.loads(row["columns"])}
-    curve = tables.read_small(lake, "epsilon_curve", run, stamp=of_points).sort_by("radius")
+    curve = tables.read_small(lake, "epsilon_curve", run, stamp=stamp_of_epsilon(lake, run)).sort_by("radius")
     counters = history.counters_of(job, run)
     quality = history.quality_of(job, run)
     epsilon = tables.read_row(lake, "epsilon", run, of_points)
@@ -251,7 +258,8 @@ def _outliers(job: Job, points: DataFrame, stamp: str) -> list[dict[str, Any]]:
 
 
 def _quarantine(job: Job) -> dict[str, Any]:
-    quarantine = tables.read(job.spark, job.lake, "quarantine", job.run)
+    stamp = stamp_of_ingest(job.lake, job.run)
+    quarantine = tables.read(job.spark, job.lake, "quarantine", job.run, stamp)
     kind = F.regexp_replace("reason", VALUE, "")  # as records.kind_of, by which ingest counts
     of_records = quarantine.where(F.col("line").isNotNull()).groupBy(kind.alias("kind"))
     reasons = of_records.count().orderBy(F.col("count").desc(), "kind").limit(20)
