@@ -28,7 +28,8 @@ class RunParams:
     min_pts : points within eps, the point itself included, that make a point core.
     lof_k : neighbours that the local outlier factor looks at; ``None``: ``min_pts - 1``, at least 1.
     cuts : ``planned`` (a tree of cuts fitted to a sample) or ``regular`` (the papers' halving, GESS).
-    n_parts : parts to cut the join into; ``None``: chosen from the number of points and a worker's memory.
+    n_parts : parts to cut the join into; ``None``: as many as the number of points and a
+        worker's memory ask for, at least 8.
     k : regular cuts: a cube that crosses more than k cuts of a level is not split; 0 is MSJ. ``None``:
         chosen on a sample.
     msl : regular cuts: the deepest level at which a cube may be split, 0 the first; ``None``: chosen.

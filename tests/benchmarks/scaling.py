@@ -10,6 +10,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -58,25 +59,27 @@ def ways(file: str, eps: float) -> dict[str, list[Taken]]:
         ids = steps["rows"].StoredRows.of(job, "points", "id long")
         points = steps["points"].stored_points(job)
 
-        def written(table: str, rows: Any, forget: Callable[[], None]) -> dict[str, float]:
-            files, counters = steps["rows"].write_files(
-                steps["tables"].target(job.lake, table, job.run, join.stamp), rows
-            )
-            steps["tables"].commit(job.lake, table, job.run, files, join.stamp)
-            forget()
+        def written(table: str, make: Callable[[ExitStack], Any]) -> dict[str, float]:
+            with ExitStack() as done:
+                into = steps["tables"].target(job.lake, table, job.run, join.stamp)
+                files, counters = steps["rows"].write_files(into, make(done))
+                steps["tables"].commit(job.lake, table, job.run, files, join.stamp)
             return dict(counters)
 
         def clusters(**limits: int) -> dict[str, float]:
-            made = steps["cluster"].cluster_pairs(ids, ids.n, pairs, job.params.min_pts, **limits)
-            return written("clusters", made.clusters, made.forget)
+            find = steps["cluster"].cluster_pairs
+            return written(
+                "clusters", lambda done: find(ids, ids.n, pairs, job.params.min_pts, done, **limits)
+            )
 
         def outliers(most_on_driver: int) -> dict[str, float]:
             labels = steps["rows"].StoredRows.of(job, "clusters", steps["cluster"].CLUSTERS, join.stamp)
             _, sample = points.sample(20_000, 0)
             names = [f"x{j}" for j in range(points.reading.dimensions)]
             k = job.params.n_neighbours
-            made = steps["outliers"].rank_points(points, sample, labels, pairs, eps, k, names, most_on_driver)
-            return written("outliers", made.rows, made.forget)
+            of = points, sample, labels, pairs, eps, k, names
+            rank = steps["outliers"].rank_points
+            return written("outliers", lambda done: rank(*of, done, most_on_driver))
 
         spark, run_tasks, lazy_tasks = job.spark, steps["tasks"].run_tasks, steps["tasks"].lazy_tasks
         for megabytes in (0, 2):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 import shutil
+import sys
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,9 +27,9 @@ from pyspark.sql import types as T
 import epsjoin.spark
 from epsjoin import Cuts, get_metric
 from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError, TableError
+from epsjoin.spark import dbscan, outliers, tables
 from epsjoin.spark import join as step_join
 from epsjoin.spark import replicate as step_replicate
-from epsjoin.spark import tables
 from epsjoin.spark.cluster import CLUSTERS, cluster_pairs
 from epsjoin.spark.join import join_points, plan_frames
 from epsjoin.spark.merge_join import PAIRS
@@ -198,18 +201,25 @@ def test_replicas_of_a_killed_process_do_no_harm_and_are_vacuumed(
     assert pairs_of(written) == slow.brute_force(LATTICE, LATTICE_EPS)
 
 
-def test_a_join_that_fails_leaves_no_replicas(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("others", "most_files"), [(False, 100), (False, 0), (True, 100)])
+def test_a_join_that_is_refused_leaves_no_files(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: bool, most_files: int
+) -> None:
+    monkeypatch.setattr(step_join, "MOST_FILES", most_files)
     points = np.concatenate([np.arange(2000.0)[:, None] * 10.0, np.full((15, 1), 0.5)])
-    with pytest.raises(BudgetError, match="120 pairs at least were found, 99 are allowed"):
+    right = frame_of(spark, points + np.repeat([[5.0], [0.0]], [2000, 15], axis=0)) if others else None
+    n_pairs = 15 * 15 + 15 if others else 15 * 14 // 2 + 15
+    with pytest.raises(BudgetError, match=f"{n_pairs} pairs at least were found, 99 are allowed"):
         epsjoin.spark.similarity_join(
             frame_of(spark, points),
+            right,
             eps=1.0,
             columns="x0",
             cuts=Cuts(sample_rows=16),
             max_pairs=99,
             to=str(tmp_path),
         )
-    assert not list(tmp_path.glob("scratch-*"))
+    assert not list(tmp_path.rglob("*"))
 
 
 def test_a_task_that_fails_says_why_and_leaves_no_replicas(
@@ -249,9 +259,23 @@ def test_a_frame_that_changes_while_it_is_joined_is_refused(spark: SparkSession,
 
     rows = spark.range(0, 10, 1, 1).mapInArrow(fewer_each_time, "id long")
     frame = rows.select("id", F.col("id").cast("double").alias("x0"))
-    with pytest.raises(DataRefusedError, match="had 9 rows when they were counted, 7 when they were read"):
-        epsjoin.spark.similarity_join(frame, eps=1.0, columns="x0", to=str(tmp_path / "pairs"))
-    assert not list((tmp_path / "pairs").glob("scratch-*"))
+    to = tmp_path / "pairs"
+    kinds: dict[str, Any] = {"eps": 1.0, "columns": "x0"}
+    with pytest.raises(DataRefusedError, match="were 9 rows when they were counted, 7 when they were read"):
+        epsjoin.spark.similarity_join(frame, to=str(to), **kinds)
+    assert not list(to.glob("scratch-*"))
+
+    steady = spark.range(0, 40, 1, 3).select("id", F.col("id").cast("double").alias("x0"))
+    for right in (None, steady):
+        readings.unlink()
+        pairs = epsjoin.spark.similarity_join(frame, right, **kinds)
+        n = 9 + (right is not None) * 40
+        with pytest.raises(PySparkException, match=f"were {n} rows when they were counted, {n - 2} when"):
+            pairs.collect()
+    readings.unlink()
+    with pytest.raises(PySparkException, match="were 49 rows when they were counted, 47 when"):
+        epsjoin.spark.similarity_join(steady, frame, to=str(to), **kinds)
+    assert not (to / "_delta_log").exists()
 
 
 @pytest.mark.parametrize("form", ["array", "floats", "vector", "ml_sparse", "binary"])
@@ -348,13 +372,14 @@ def test_clusters_are_the_same_whoever_connects_them(
     found = points_of(frame_of(spark, points), columns_of(points), "id")
     metric, cuts = get_metric("euclidean"), Cuts(n_parts=3)
     joined = join_points(found, 1.0, metric, None, cuts, 10_000)
-    clusters = cluster_pairs(found.ids(), found.n, joined, min_pts, **limits)
+    done = ExitStack()
+    clusters = cluster_pairs(found.ids(), found.n, joined, min_pts, done, **limits)
     pairs = [(i, j, distance) for (i, j), distance in slow.brute_force(points, 1.0).items()]
     wanted = slow_cluster.dbscan(list(range(len(points))), pairs, min_pts)
-    rows = to_frame(clusters.clusters).collect()
+    with done:
+        rows = to_frame(clusters).collect()
     assert len(rows) == len(points)
     assert {row["id"]: (row["cluster_id"], row["role"], row["degree"]) for row in rows} == wanted
-    clusters.forget()
 
 
 @pytest.mark.parametrize("most_on_driver", [10**6, 0])
@@ -365,17 +390,10 @@ def test_outliers_are_the_same_whoever_scores_them(spark: SparkSession, most_on_
     labels = slow_cluster.dbscan(ids, pairs, 4)
     clusters = FrameRows(spark.createDataFrame([(i, *labels[i]) for i in ids], CLUSTERS))
     found = points_of(frame_of(spark, points), columns_of(points), "id")
-    ranked = rank_points(
-        found,
-        LATTICE,
-        clusters,
-        FrameRows(spark.createDataFrame(pairs, PAIRS)),
-        eps,
-        k,
-        ["a", "b", "c"],
-        most_on_driver,
-    )
-    rows = sorted(to_frame(ranked.rows).collect(), key=lambda row: row["rank"])
+    stored = FrameRows(spark.createDataFrame(pairs, PAIRS))
+    with ExitStack() as done:
+        ranked = rank_points(found, LATTICE, clusters, stored, eps, k, ["a", "b", "c"], done, most_on_driver)
+        rows = sorted(to_frame(ranked).collect(), key=lambda row: row["rank"])
     scores = slow_outliers.lof(ids, pairs, k)
     wanted = slow_outliers.rank([(i, *scores[i], labels[i][2]) for i in ids])
     assert {row["id"]: row["rank"] for row in rows} == wanted
@@ -386,7 +404,28 @@ def test_outliers_are_the_same_whoever_scores_them(spark: SparkSession, most_on_
         assert (row["degree"], row["is_noise"]) == (labels[row["id"]][2], labels[row["id"]][1] == "noise")
     assert {row["id"] for row in rows if row["k_distance"] is None} >= {len(points) - 1, len(points) - 2}
     assert rows[0]["dimensions"].startswith("a +")
-    ranked.forget()
+
+
+@pytest.mark.parametrize("most_on_driver", [10**6, 0])
+def test_what_fails_keeps_nothing_in_memory(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, most_on_driver: int
+) -> None:
+    for step, name in ((dbscan, "cluster_pairs"), (outliers, "cluster_pairs"), (outliers, "rank_points")):
+        module = sys.modules[step.__module__]  # the package has the public function by its name
+        monkeypatch.setattr(module, name, partial(getattr(module, name), most_on_driver=most_on_driver))
+    rows = [(i, [float(i), 0.0]) for i in range(200)] + [(1000, [math.nan, 0.0])]
+    frame = spark.createDataFrame(rows, "id long, at array<double>").repartition(3)
+    kinds: dict[str, Any] = {"eps": 1.0, "columns": "at", "min_pts": 3, "cuts": Cuts(sample_rows=10)}
+    spark.catalog.clearCache()
+    is_empty = spark._jsparkSession.sharedState().cacheManager().isEmpty
+    for find in (dbscan, outliers):
+        with pytest.raises(PySparkException, match="coordinate 1 of 'at' is nan"):
+            find(frame, **kinds)
+        assert is_empty()
+        found = find(frame.where("id < 1000"), **kinds)
+        assert not is_empty()
+        found.unpersist()
+        assert is_empty()
 
 
 def test_an_id_that_means_noise_is_refused(spark: SparkSession) -> None:

@@ -22,6 +22,6 @@ def test_progress_shown__says_how_many_tasks_are_through(
 
     with progress_shown(spark, seconds=0.1):
         spark.range(0, 6, 1, 6).mapInArrow(slow, "id long").collect()
-    said = capsys.readouterr().out.splitlines()
+    said = capsys.readouterr().err.splitlines()
     assert "  0 of 6 tasks through" in said
     assert any(line.endswith("of 6 tasks through") and not line.startswith("  0 ") for line in said)

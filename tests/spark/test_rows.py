@@ -10,13 +10,26 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from epsjoin.local.cluster import Degrees, partial_degrees, sum_degrees
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan import Cuts, plan_join
+from epsjoin.spark import tables
 from epsjoin.spark.points import Points, Reading
 from epsjoin.spark.replicate import FLUSH_BYTES, n_files
-from epsjoin.spark.rows import OPENING_BYTES, Piece, StoredRows, brought_together, narrowed
+from epsjoin.spark.rows import (
+    OPENING_BYTES,
+    FrameRows,
+    Piece,
+    StoredRows,
+    brought_together,
+    computed,
+    gather,
+    narrowed,
+)
 from epsjoin.spark.tables import File, stream_file
 
 
@@ -130,6 +143,28 @@ def test_stream_file__in_pieces_gives_every_row_once(of: int, tmp_path: Path) ->
     ]
     assert [row.as_py() for piece in found for row in piece] == list(range(777))
     assert sum(bool(piece) for piece in found) == min(of, 8), "a piece is whole row groups"
+
+
+def test_frame_rows__name_their_types_as_tables_do(spark: SparkSession) -> None:
+    frame = spark.createDataFrame(
+        [(1, 2, 0.5, "a", b"b", True)], "i int, l long, d double, s string, b binary, t boolean"
+    )
+    schema = FrameRows(frame).schema
+    assert tables.arrow_schema(schema).types == [
+        tables.ARROW_TYPES[kind] for kind in ("int", "long", "double", "string", "binary", "boolean")
+    ]
+    assert gather(FrameRows(frame)).to_pylist() == [row.asDict() for row in frame.collect()]
+
+
+def test_computed__keeps_a_frame_unless_it_fails(spark: SparkSession) -> None:
+    spark.catalog.clearCache()
+    is_empty = spark._jsparkSession.sharedState().cacheManager().isEmpty
+    with pytest.raises(PySparkException, match="no such row"):
+        computed(spark.range(1).select(F.raise_error(F.lit("no such row"))))
+    assert is_empty()
+    frame = computed(spark.range(1))
+    assert frame.is_cached
+    frame.unpersist()
 
 
 def test_brought_together__of_nothing_is_nothing() -> None:

@@ -378,6 +378,64 @@ def test_replace_table__refuses_a_table_of_other_columns_that_was_made_meanwhile
     assert DeltaTable(location).version() == 1
 
 
+def test_replace_table__refuses_a_partitioned_table(tmp_path: Path) -> None:
+    rows = pa.table({"id": [1, 2], "x": [1, 1]})
+    write_deltalake(tmp_path, rows, partition_by=["x"])
+    into = tables.Target("pairs", tmp_path.as_uri(), rows.schema, (), "")
+    for look in (tables.refuse_other_columns, lambda into: tables.replace_table(into, [])):
+        with pytest.raises(TableError, match="is partitioned by x; take another folder"):
+            look(into)
+    assert DeltaTable(tmp_path).version() == 0
+
+
+def test_refuse_other_columns__of_a_log_that_cannot_be_read_says_so(tmp_path: Path) -> None:
+    (tmp_path / "_delta_log").mkdir()
+    (tmp_path / "_delta_log" / f"{0:020d}.json").write_text("no log")
+    into = tables.Target("pairs", tmp_path.as_uri(), pa.schema([("id", pa.int64())]), (), "")
+    with pytest.raises(
+        TableError, match=r"the Delta log of .* cannot be read \(Kernel error: Json error[^<]*\)$"
+    ):
+        tables.refuse_other_columns(into)
+
+
+@pytest.mark.parametrize("few", [0, 1000])
+def test_read__is_of_the_version_that_was_looked_at(
+    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(tables, "FEW_FILES", few)
+    tables.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)), "old-")
+    listed = tables._slice_of
+
+    def replaced_right_after(*given: Any) -> Any:
+        found = listed(*given)
+        tables.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5), (3, 4, 0.1)), "new-")
+        return found
+
+    monkeypatch.setattr(tables, "_slice_of", replaced_right_after)
+    assert tables.read(spark, lake, "pairs", RUN, "old-").count() == 1
+
+
+@pytest.mark.parametrize("few", [0, 1000])
+def test_read_replaced__is_what_was_written_not_what_another_job_has_made_of_it(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(tables, "FEW_FILES", few)
+    into = tables.Target("ids", tmp_path.as_uri(), pa.schema([("id", pa.int64())]), (), "")
+
+    def written(*ids: int) -> list[tables.File]:
+        file = into.write([pa.table({"id": ids})])
+        return tables.replace_table(into, [file] if file else [])
+
+    files = written(1, 2)
+    assert tables.read_replaced(spark, into, files).count() == 2
+    written(3)
+    if few:
+        assert tables.read_replaced(spark, into, files).count() == 2
+        return
+    with pytest.raises(TableError, match="another job has changed .* meanwhile"):
+        tables.read_replaced(spark, into, files)
+
+
 def test_new_name__rises_with_the_task_and_with_what_a_task_writes(spark: SparkSession, lake: Lake) -> None:
     """Files of one size are read in this order, which must not be chance's."""
     into = tables.target(lake, "pairs", RUN, "stamp-")
@@ -455,10 +513,11 @@ def test_filesystem_of__knows_the_stores(
     assert (filesystem.type_name, inner) == (kind, path)
 
 
-def test_read__takes_a_lake_with_blanks_and_letters_of_any_alphabet(
-    spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", ["mein See ö", "lake [a-z] {1,2} *?"])
+def test_read__takes_a_lake_with_blanks_signs_and_letters_of_any_alphabet(
+    spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    lake = Lake(tables.lake_uri(str(tmp_path / "mein See ö")), lake.contracts, lake.source)
+    lake = Lake(tables.lake_uri(str(tmp_path / name)), lake.contracts, lake.source)
     tables.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)))
     for few in (0, 1000):
         monkeypatch.setattr(tables, "FEW_FILES", few)

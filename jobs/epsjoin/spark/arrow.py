@@ -63,18 +63,21 @@ def to_binary(rows: NDArray[np.generic]) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(rows), [None, pa.py_buffer(offsets), pa.py_buffer(rows)])
 
 
-def to_codes(column: pa.Array | pa.ChunkedArray) -> NDArray[np.uint8]:
-    """Rows of a binary column of equal length as an (n, w) uint8 array."""
-    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if isinstance(array, pa.ChunkedArray):
-        array = array.chunk(0)
-    if len(array) == 0:
+def to_codes(column: pa.Array) -> NDArray[np.uint8]:
+    """Rows of a binary column of equal length as an (n, w) uint8 array.
+
+    Raises
+    ------
+    TableError
+        A value is null, or not as long as the first.
+    """
+    if len(column) == 0:
         return np.empty((0, 2), np.uint8)
-    width = len(array[0].as_py())
-    offsets = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1]
-    if array.null_count or not (np.diff(offsets) == width).all():
+    offsets = np.frombuffer(column.buffers()[1], np.int32)[column.offset : column.offset + len(column) + 1]
+    widths = np.diff(offsets)
+    if column.null_count or not (widths == widths[0]).all():
         raise TableError("the codes of one plan have one width; these do not. Run replicate again")
-    return np.frombuffer(array.buffers()[2], np.uint8)[offsets[0] : offsets[-1]].reshape(-1, width)
+    return np.frombuffer(column.buffers()[2], np.uint8)[offsets[0] : offsets[-1]].reshape(-1, widths[0])
 
 
 def to_packet(rows: pa.RecordBatch | pa.Table, *, compressed: bool = False) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -45,7 +45,9 @@ from epsjoin.spark.rows import (
     Rows,
     StoredRows,
     brought_together,
+    computed,
     gather,
+    kept,
     names_of,
     narrowed,
     pack,
@@ -74,10 +76,10 @@ def find_clusters(job: Job) -> dict[str, float]:
     join = read_join(job.lake, job.run)
     pairs = stored_pairs(job, join.stamp)
     ids = StoredRows.of(job, "points", "id long")
-    found = cluster_pairs(ids, ids.n, pairs, job.params.min_pts)
     into = tables.target(job.lake, "clusters", job.run, join.stamp)
-    files, counters = write_files(into, found.clusters, count_roles)
-    found.forget()
+    with ExitStack() as done:
+        found = cluster_pairs(ids, ids.n, pairs, job.params.min_pts, done)
+        files, counters = write_files(into, found, count_roles)
     if counters["rows"] != ids.n:
         raise TableError(f"{counters['rows']:,.0f} points have a label, the log says {ids.n:,}")
     if counters["neighbours"] != 2 * pairs.n:
@@ -150,12 +152,8 @@ def dbscan(
     refuse_noise_id(points)
     pairs = pack(join_points(points, eps, chosen, weights, cuts, max_pairs))
     with ExitStack() as done:
-        done.callback(pairs.packets.persist().unpersist)
-        found = cluster_pairs(points.ids(), points.n, pairs, min_pts)
-        done.callback(found.forget)
-        clusters = to_frame(found.clusters).persist()
-        clusters.count()
-    return clusters
+        kept(pairs.packets, done)
+        return computed(to_frame(cluster_pairs(points.ids(), points.n, pairs, min_pts, done)))
 
 
 def refuse_noise_id(points: Points) -> None:
@@ -170,33 +168,16 @@ def refuse_noise_id(points: Points) -> None:
         raise ArgumentError(f"the id {NOISE} is kept for noise; give that row another")
 
 
-class Found(NamedTuple):
-    """Clusters, and what Spark keeps as long as they are not computed.
-
-    Parameters
-    ----------
-    clusters : columns ``CLUSTERS``.
-    kept : what they are made from.
-    """
-
-    clusters: Rows
-    kept: tuple[DataFrame | Broadcast[Any], ...]
-
-    def forget(self) -> None:
-        """Let Spark drop what the clusters were made from."""
-        for each in self.kept:
-            each.unpersist()
-
-
 def cluster_pairs(
     ids: Rows,
     n_points: int,
     pairs: Rows,
     min_pts: int,
+    done: ExitStack,
     most_on_driver: int = MOST_ON_DRIVER,
     most_shared_cores: int = MOST_SHARED_CORES,
     most_in_one_task: int = MOST_IN_ONE_TASK,
-) -> Found:
+) -> Rows:
     """Cluster and role of every point.
 
     The pairs are read twice: for the degrees, then for what connects the core points. Each share of them is
@@ -210,44 +191,52 @@ def cluster_pairs(
     n_points : their number.
     pairs : columns ``PAIRS``, every pair within eps once.
     min_pts : points within eps, the point itself included, that make a point core.
+    done : closed when the clusters are computed: Spark then drops what they are made from.
     most_on_driver : points that the driver may put together.
     most_shared_cores : core ids that every task may hold.
     most_in_one_task : edges between core points that a task may hold.
+
+    Returns
+    -------
+    Columns ``CLUSTERS``, of every point; not computed yet.
     """
     if n_points <= most_on_driver:
-        return _by_driver(ids, pairs, min_pts)
-    degrees = degrees_of(pairs).persist()
+        return _by_driver(ids, pairs, min_pts, done)
+    degrees = kept(degrees_of(pairs), done)
     cores = degrees.where(F.col("degree") >= min_pts).select("id")
     if n_points <= most_shared_cores or cores.count() <= most_shared_cores:
         shared = _share_cores(pairs, cores.toArrow()["id"].to_numpy())
-        connected = to_frame(_connect(pairs, shared)).persist()
-        kept: tuple[DataFrame | Broadcast[Any], ...] = (degrees, connected, shared)
+        done.callback(shared.unpersist)  # not destroyed: what is lost of the clusters is computed again
+        connected = to_frame(_connect(pairs, shared))
     else:
-        connected = _connected_by_join(pairs, cores).persist()
-        kept = (degrees, connected)
+        connected = _connected_by_join(pairs, cores)
+    kept(connected, done)
     edges = connected.where(F.col("kind") == EDGE)
     trees = join_forests(edges.select(F.col("a").alias("node"), F.col("b").alias("root")), most_in_one_task)
+    done.callback(trees.unpersist)
     nearest = (
         connected.where(F.col("kind") == BORDER)
         .groupBy(F.col("a").alias("id"))
         .agg(F.min(F.struct("distance", "b")).getField("b").alias("nearest_core_id"))
     )
-    clusters = label(to_frame(ids), degrees, trees, nearest, min_pts)
-    return Found(FrameRows(clusters), (*kept, trees))
+    return FrameRows(label(to_frame(ids), degrees, trees, nearest, min_pts))
 
 
-def _by_driver(ids: Rows, pairs: Rows, min_pts: int) -> Found:
+def _by_driver(ids: Rows, pairs: Rows, min_pts: int, done: ExitStack) -> Rows:
     found = gather(MappedRows(narrowed(pairs, _ENDS), _degrees, _DEGREES))
     degrees = sum_degrees(found["id"].to_numpy(), found["neighbours"].to_numpy())
     degree = degrees.counts + 1
     shared = _share_cores(pairs, degrees.ids[degree >= min_pts])
-    connected = gather(_connect(pairs, shared))
-    shared.unpersist()
+    try:
+        connected = gather(_connect(pairs, shared))
+    finally:
+        shared.destroy()
     is_edge = connected["kind"].to_numpy() == EDGE
     a, b, distance = (connected[name].to_numpy() for name in ("a", "b", "distance"))
     trees = spanning_forest(a[is_edge], b[is_edge])
     nearest = nearest_core(a[~is_edge], b[~is_edge], distance[~is_edge])
     known = pairs.spark.sparkContext.broadcast(label_arrays(degrees.ids, degree, trees, nearest, min_pts))
+    done.callback(known.unpersist)
 
     def look_up(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         index = index_ids(known.value.ids)
@@ -258,7 +247,7 @@ def _by_driver(ids: Rows, pairs: Rows, min_pts: int) -> Found:
                 {"id": found.ids, "cluster_id": found.cluster_id, "role": role, "degree": found.degree}
             )
 
-    return Found(MappedRows(ids, look_up, CLUSTERS), (known,))
+    return MappedRows(ids, look_up, CLUSTERS)
 
 
 _ENDS = "left_id long, right_id long"

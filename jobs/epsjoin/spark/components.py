@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from epsjoin.local.cluster import spanning_forest
 from epsjoin.local.columns import check_count
 from epsjoin.local.components import EDGE, Meeting, contract, settle
 from epsjoin.spark.progress import progress_shown
+from epsjoin.spark.rows import computed, kept
 
 MOST_IN_ONE_TASK = 8_000_000
 """Edges in one task: some 100 bytes each while they are contracted, so a Python worker below 1 GB."""
@@ -37,8 +39,8 @@ def join_forests(
 ) -> DataFrame:
     """Join edges into connected components, each named by its smallest node.
 
-    Not lazy: jobs run inside. The result is persisted; unpersist it when it is used. ``forests`` is read
-    twice, so it should be persisted, too.
+    Not lazy: jobs run inside. The result is persisted; unpersist it when it is used, for of few edges it is
+    computed only then. ``forests`` is read twice, so it should be persisted, too.
 
     Up to ``few_edges``: one task. Up to ``most_in_one_task`` edges, counted after each partition is
     contracted: a tree of joins, eight forests at a time. Above it: rounds of a distributed algorithm, two
@@ -75,27 +77,26 @@ def join_forests(
     executor would end the job; and a plan takes no longer in later rounds (measured over seven).
     """
     most = check_count("most_in_one_task", most_in_one_task)
-    with progress_shown(forests.sparkSession):
+    with progress_shown(forests.sparkSession), ExitStack() as done:
         if few_edges and forests.count() <= min(most, few_edges):
             one = forests.select(F.lit(0).alias("part"), "node", "root")
             return _by_tree(one, 1).persist()
-        parts = _contracted(forests, most).persist()
+        parts = kept(_contracted(forests, most), done)
         sizes = {row["part"]: row["count"] for row in parts.groupBy("part").count().collect()}
         names, counts = sorted(sizes), [sizes[name] for name in sorted(sizes)]
         is_few = sum(counts) <= most
         if len(names) <= 1:
-            joined = _computed(parts.select("node", "root"))
+            joined = computed(parts.select("node", "root"))
         elif is_few:
             groups = [place // _WIDTH for place in range(len(names))]
-            joined = _computed(_by_tree(_gathered(parts, names, groups), groups[-1] + 1))
+            joined = computed(_by_tree(_gathered(parts, names, groups), groups[-1] + 1))
         else:
             cores = forests.sparkSession.sparkContext.defaultParallelism
             groups = _neighbours(counts, min(most, -(-sum(counts) // (_PARTS_PER_CORE * cores))))
             rows = _gathered(parts, names, groups).withColumn("kind", F.lit(EDGE))
-            held = _computed(_settled(rows, groups[-1] + 1))
+            held = computed(_settled(rows, groups[-1] + 1))
             parts.unpersist()
             joined = _by_rounds(held, groups[-1] + 1, most)
-        parts.unpersist()
     return joined
 
 
@@ -132,12 +133,6 @@ def _neighbours(counts: Sequence[int], most: int) -> list[int]:
     return groups
 
 
-def _computed(rows: DataFrame) -> DataFrame:
-    rows = rows.persist()
-    rows.count()
-    return rows
-
-
 def _by_tree(parts: DataFrame, n_parts: int) -> DataFrame:
     """Contract the parts, then groups of neighbouring parts, until one is left: (node, root)."""
 
@@ -162,19 +157,19 @@ def _by_rounds(held: DataFrame, n_parts: int, most: int) -> DataFrame:
     held : as :func:`_settled` returns it, computed; unpersisted when the next round is there.
     """
     is_edge = F.col("node") != F.col("root")
-    while True:
-        before, held = held, _after_round(held, n_parts).persist()
-        n_changes, n_edges = held.agg(F.sum("changes"), F.count_if(is_edge)).collect()[0]
-        before.unpersist()
-        if n_changes == 0 or n_edges <= most:
-            break
-    trees = held.where(is_edge).select(F.spark_partition_id().alias("part"), "node", "root")
-    if n_changes:
-        groups = (F.col("part") / _WIDTH).cast("int")
-        trees = _by_tree(trees.withColumn("part", groups), -(-n_parts // _WIDTH))
-    joined = _computed(trees.select("node", "root"))
-    held.unpersist()
-    return joined
+    with ExitStack() as done:
+        done.callback(held.unpersist)
+        while True:
+            before, held = held, kept(_after_round(held, n_parts), done)
+            n_changes, n_edges = held.agg(F.sum("changes"), F.count_if(is_edge)).collect()[0]
+            before.unpersist()
+            if n_changes == 0 or n_edges <= most:
+                break
+        trees = held.where(is_edge).select(F.spark_partition_id().alias("part"), "node", "root")
+        if n_changes:
+            groups = (F.col("part") / _WIDTH).cast("int")
+            trees = _by_tree(trees.withColumn("part", groups), -(-n_parts // _WIDTH))
+        return computed(trees.select("node", "root"))
 
 
 def _after_round(held: DataFrame, n_parts: int) -> DataFrame:

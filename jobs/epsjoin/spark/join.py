@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError
+from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.local.estimate import Estimate
 from epsjoin.local.estimate import estimate as estimate_points
 from epsjoin.local.join import HOW, iter_join, scale_points
@@ -20,7 +20,7 @@ from epsjoin.params import RunParams
 from epsjoin.spark import tables
 from epsjoin.spark.fit_epsilon import what_fits
 from epsjoin.spark.merge_join import PAIRS, join_files, join_frame, make_joiner
-from epsjoin.spark.points import Points, Sample, points_of
+from epsjoin.spark.points import Points, Sample, points_of, refuse_changed
 from epsjoin.spark.replicate import (
     MOST_FILES,
     REPLICAS,
@@ -89,23 +89,28 @@ def similarity_join(
         A wrong argument or column; a frame of Spark Connect.
     BudgetError
         More than ``max_pairs`` pairs are expected; of one frame the message has the largest eps that fits.
+        With ``to``: so many were found, too.
     DataRefusedError
         A column of whole points holds none; a point of the sample has another number of dimensions than most,
-        a coordinate that is null or not finite. Of other rows this fails the task that meets it, with the
-        row's id in the message. With ``to``: the frame gave
-        another number of rows when it was read again.
+        a coordinate that is null or not finite. With ``to``, of one frame: it gave another number of rows
+        when it was read again.
     TableError
-        ``to`` holds a table of other columns, or cannot be written; it is as it was.
+        ``to`` holds a table of other columns, or a partitioned one, or cannot be read or written; it is as it
+        was.
 
     Notes
     -----
+    What shows only when the tasks work fails one of them, and comes as Spark's error with our sentence in it:
+    a coordinate of any other row that is null or not finite, with the row's id; more than ``max_pairs`` pairs
+    in one part; frames that give more or fewer rows than were counted.
+
     At the call the rows are counted and a sample of them is drawn, for the plan; of very many parts a larger
-    one after it. Between points and pairs
-    lies one shuffle, which moves each point once and its replicas: some 1.1 to 3 rows per point. A task holds
-    one part; :class:`epsjoin.Cuts` says how parts are made. With ``to``, replicas of one frame are not
-    shuffled, unless they were more than 10,000 files, but written to a folder below the table's, which is
-    deleted at the end. Where that was not possible, or the process was killed, they are in no table, and
-    Delta's VACUUM of the table deletes them.
+    one after it. Between points and pairs lies one shuffle, which moves each point once and its replicas:
+    some 1.1 to 3 rows per point. A task holds one part; :class:`epsjoin.Cuts` says how parts are made.
+
+    With ``to``, replicas of one frame are not shuffled, unless they were more than 10,000 files, but written
+    to a folder below the table's, which is deleted at the end. Where that was not possible, or the process
+    was killed, they are in no table, and Delta's VACUUM of the table deletes them.
 
     ``similarity_join(df, eps=0.5, columns=["x", "y"])`` gives every pair of rows of ``df``;
     ``similarity_join(a, b, eps=5.0, columns=["lat", "lon"], metric="haversine", how="anti")`` gives the rows
@@ -129,7 +134,7 @@ def similarity_join(
         points = points.scaled(eps, weights, chosen)
         if into is not None and n_files(points, plan) <= MOST_FILES:
             return _joined_by_files(points, plan, into, max_pairs)
-        joined = join_frame(replicate_frame(points, plan), plan, max_pairs)
+        joined = join_frame(replicate_frame(points, plan), plan, points.n, max_pairs, raises=into is None)
         return (
             to_frame(joined) if into is None else _replace(into, write_files(into, joined), max_pairs, left)
         )
@@ -138,7 +143,7 @@ def similarity_join(
     packets = replicate_frame(points.scaled(eps, weights, chosen), plan, is_right=False).union(
         replicate_frame(others.scaled(eps, weights, chosen), plan, is_right=True)
     )
-    joined = join_frame(packets, plan, max_pairs)
+    joined = join_frame(packets, plan, points.n + others.n, max_pairs, raises=into is None)
     if into is not None:
         return _replace(into, write_files(into, joined), max_pairs, left)
     pairs = to_frame(joined)
@@ -197,19 +202,15 @@ def join_points(
 ) -> Rows:
     """Join points with themselves; see :func:`similarity_join`."""
     plan = plan_frames(points, None, eps, metric, weights, cuts, max_pairs)
-    return join_frame(replicate_frame(points.scaled(eps, weights, metric), plan), plan, max_pairs)
+    packets = replicate_frame(points.scaled(eps, weights, metric), plan)
+    return join_frame(packets, plan, points.n, max_pairs)
 
 
 def _joined_by_files(points: Points, plan: JoinPlan, into: tables.Target, max_pairs: int) -> DataFrame:
     """The pairs, read from the table that the tasks wrote them to; replicas go from task to task in files."""
     with tables.scratch(into, tables.arrow_schema(REPLICAS), "part") as replicas:
         encoded = encode(points, plan, replicas)
-        n_read = encoded.counters.get("points", 0)
-        if n_read != points.n:
-            raise DataRefusedError(
-                f"the frame had {points.n:,} rows when they were counted, {n_read:,.0f} when they were read; "
-                "persist it, or write it to a table first"
-            )
+        refuse_changed(points.n, encoded.counters.get("points", 0))
         work = make_joiner(plan.to_json(), replicas.location, into, max_pairs)
         written = join_files(points.frame.sparkSession, encoded.files, work)
     return _replace(into, written, max_pairs, points.frame)
@@ -222,13 +223,11 @@ def _target(location: str) -> tables.Target:
 def _replace(into: tables.Target, written: Written, max_pairs: int, frame: DataFrame) -> DataFrame:
     """Make a table of what the tasks wrote, and read it in the session of the frame."""
     if written.rows > max_pairs:
+        tables.forget_files(into, written.files)
         raise BudgetError(
             f"{written.rows:,} pairs at least were found, {max_pairs:,} are allowed (max_pairs)"
         )
-    spark, files = frame.sparkSession, tables.replace_table(into, written.files)
-    if len(files) > tables.FEW_FILES:
-        return spark.read.format("delta").load(tables.uri_for("spark", into.location))
-    return tables.read_by_name(spark, into.location, files, into.schema)
+    return tables.read_replaced(frame.sparkSession, into, tables.replace_table(into, written.files))
 
 
 def plan_frames(

@@ -17,11 +17,12 @@ from epsjoin.errors import BudgetError, TableError
 from epsjoin.local.plan import JoinPlan, join_part
 from epsjoin.local.sweeping import Counters
 from epsjoin.spark import tables, tasks
-from epsjoin.spark.arrow import from_packets, to_codes, to_matrix
+from epsjoin.spark.arrow import to_codes, to_matrix
 from epsjoin.spark.fit_epsilon import what_fits
 from epsjoin.spark.job import Job, say
 from epsjoin.spark.lineage import read_join
-from epsjoin.spark.points import stored_points
+from epsjoin.spark.points import refuse_changed, stored_points
+from epsjoin.spark.replicate import rows_of
 from epsjoin.spark.rows import FrameRows, MappedRows, Rows, Written
 
 BATCH_ROWS, BATCH_PAIRS = 1 << 16, 1 << 18
@@ -104,8 +105,15 @@ def _too_many(job: Job, plan_row: dict[str, Any], what: str) -> BudgetError:
 PAIRS = "left_id long, right_id long, distance double"
 
 
-def join_frame(replicas: DataFrame, plan: JoinPlan, max_pairs: int) -> Rows:
+def join_frame(
+    replicas: DataFrame, plan: JoinPlan, n_points: int, max_pairs: int, *, raises: bool = True
+) -> Rows:
     """Join the packets of ``replicate_frame``; lazy, one shuffle by part.
+
+    Parameters
+    ----------
+    n_points : of all frames. The task of part 0 fails where the packets were made of more or fewer.
+    raises : whether the task of a part with more than ``max_pairs`` pairs fails; or just ends, with more.
 
     Returns
     -------
@@ -119,12 +127,19 @@ def join_frame(replicas: DataFrame, plan: JoinPlan, max_pairs: int) -> Rows:
         # a part is a partition, of the same number
         part, counters = context.partitionId() if context else 0, dict[str, int]()
         plan = JoinPlan.from_json(plan_json)
-        yield from _join(from_packets(batches), part, plan, max_pairs, counters)
-        if counters.get("pairs", 0) > max_pairs:
+
+        def rows() -> Iterator[pa.RecordBatch]:
+            of_encoders = tasks.TaskReport()
+            yield from rows_of(batches, of_encoders)
+            if part == 0:
+                refuse_changed(n_points, of_encoders.counters.get("points", 0))
+
+        yield from _join(rows(), part, plan, max_pairs, counters)
+        if raises and counters.get("pairs", 0) > max_pairs:
             what = f"more than {max_pairs:,} pairs (max_pairs) lie within eps {plan.eps:g}"
             raise BudgetError(f"{what} in part {part} alone")
 
-    by_part = replicas.repartitionById(plan.n_parts, "part").select("packet")
+    by_part = replicas.repartitionById(plan.n_parts, "part").select("packet", "report")
     return MappedRows(FrameRows(by_part), join, PAIRS)
 
 

@@ -17,7 +17,7 @@ from epsjoin.spark.arrow import Task
 from epsjoin.spark.points import Points, Reading
 from epsjoin.spark.rows import MappedRows, gather
 
-_NEAR = "id long, neighbour long, distance double"
+NEAR = "id long, neighbour long, distance double"
 _BLOCK = 8192
 """Points compared with all few at once."""
 
@@ -41,7 +41,7 @@ def nearest_of(points: Points, ids: Sequence[int], metric: Metric, k: int) -> Ne
     few_ids, places = points.reading.arrays(few)
     order = np.argsort(few_ids)
     task = scan_task(few_ids[order], places[order], points.reading, metric, k)
-    near = gather(MappedRows(points.rows, task, _NEAR))
+    near = gather(MappedRows(points.rows, task, NEAR))
     return _merged(near, k)
 
 

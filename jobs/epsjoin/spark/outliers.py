@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark import TaskContext
-from pyspark.core.broadcast import Broadcast
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -35,6 +34,7 @@ from epsjoin.spark.cluster import CLUSTERS, cluster_pairs, refuse_noise_id, stor
 from epsjoin.spark.job import Job, say
 from epsjoin.spark.join import MAX_PAIRS, join_points
 from epsjoin.spark.lineage import read_join, stamp_of_clusters
+from epsjoin.spark.nearest import NEAR
 from epsjoin.spark.points import Points, points_of, stored_points
 from epsjoin.spark.rows import (
     FrameRows,
@@ -42,7 +42,9 @@ from epsjoin.spark.rows import (
     Rows,
     StoredRows,
     brought_together,
+    computed,
     gather,
+    kept,
     names_of,
     pack,
     to_frame,
@@ -73,9 +75,9 @@ def score_outliers(job: Job) -> dict[str, float]:
     points = stored_points(job)
     _, sample = points.sample(job.params.sample_rows, job.params.seed)
     eps = float(join.plan["eps"])
-    found = rank_points(points, sample, clusters, pairs, eps, k, lake.source.coordinates)
-    files, counters = write_files(tables.target(lake, "outliers", run, stamp), found.rows, _count)
-    found.forget()
+    with ExitStack() as done:
+        ranked = rank_points(points, sample, clusters, pairs, eps, k, lake.source.coordinates, done)
+        files, counters = write_files(tables.target(lake, "outliers", run, stamp), ranked, _count)
     if counters["rows"] != points.n:
         raise TableError(f"{counters['rows']:,.0f} points were scored, the log of points says {points.n:,}")
     tables.commit(lake, "outliers", run, files, stamp)
@@ -133,44 +135,23 @@ def outliers(
     refuse_noise_id(points)
     pairs = pack(join_points(points, eps, chosen, None, cuts, max_pairs))
     with ExitStack() as done:
-        done.callback(pairs.packets.persist().unpersist)
-        clusters = cluster_pairs(points.ids(), points.n, pairs, min_pts)
-        done.callback(clusters.forget)
+        kept(pairs.packets, done)
+        clusters = cluster_pairs(points.ids(), points.n, pairs, min_pts, done)
         _, sample = points.sample(Cuts().sample_rows, Cuts().seed)
         dimensions, names = sample.shape[1], points.reading.names
         if len(names) != dimensions:
             names = tuple(f"{names[0]}[{i}]" for i in range(dimensions))
-        found = rank_points(
+        ranked = rank_points(
             points.of_dimensions(dimensions),
             sample,
-            clusters.clusters,
+            clusters,
             pairs,
             chosen.check_eps(eps),
             n_neighbours,
             names,
+            done,
         )
-        done.callback(found.forget)
-        rows = to_frame(found.rows).orderBy("rank").persist()
-        rows.count()
-    return rows
-
-
-class Ranked(NamedTuple):
-    """Outliers, and what Spark keeps as long as they are not computed.
-
-    Parameters
-    ----------
-    rows : columns ``OUTLIERS``.
-    kept : what they are made from.
-    """
-
-    rows: Rows
-    kept: tuple[DataFrame | Broadcast[Any], ...]
-
-    def forget(self) -> None:
-        """Let Spark drop what the rows were made from."""
-        for each in self.kept:
-            each.unpersist()
+        return computed(to_frame(ranked).orderBy("rank"))
 
 
 OUTLIERS = (
@@ -187,8 +168,9 @@ def rank_points(
     eps: float,
     k: int,
     names: Sequence[str],
+    done: ExitStack,
     most_on_driver: int = MOST_ON_DRIVER,
-) -> Ranked:
+) -> Rows:
     """Rank, k-distance and LOF of every point.
 
     Parameters
@@ -200,13 +182,18 @@ def rank_points(
     eps : their threshold.
     k : neighbours that the local outlier factor looks at.
     names : of the dimensions.
+    done : closed when the rows are computed: Spark then drops what they are made from.
     most_on_driver : neighbours, k of every point, that the driver may put together; of more, Spark does.
         The rows are the same.
+
+    Returns
+    -------
+    Columns ``OUTLIERS``, of every point; not computed yet.
     """
     reason = _Reason(*robust_spread(sample), tuple(names))
     if points.n * k <= most_on_driver:
-        return _by_driver(points, reason, clusters, pairs, eps, k)
-    neighbours = nearest_neighbours(pairs, k).persist()
+        return _by_driver(points, reason, clusters, pairs, eps, k, done)
+    neighbours = kept(nearest_neighbours(pairs, k), done)
     of_pairs, of_clusters = F.sum(F.size("near")), F.sum(F.least(F.col("degree") - 1, F.lit(k)))
     seen = neighbours.agg(of_pairs.alias("n")).union(to_frame(clusters).agg(of_clusters.alias("n"))).collect()
     _check_near(*(row["n"] or 0 for row in seen))
@@ -216,9 +203,9 @@ def rank_points(
         .join(local_outlier_factors(neighbours, k), "id", how="left")
         .withColumn("k_distance_above", F.when(F.col("k_distance").isNull(), F.lit(eps)))
     )
-    ordered = scored.orderBy(*outlyingness()).persist()
+    ordered = kept(scored.orderBy(*outlyingness()), done)
     ranker = _ranker(_offsets(ordered), points, reason)
-    return Ranked(FrameRows(ordered.mapInArrow(ranker, OUTLIERS)), (neighbours, ordered))
+    return FrameRows(ordered.mapInArrow(ranker, OUTLIERS))
 
 
 class _Known(NamedTuple):
@@ -232,8 +219,10 @@ class _Known(NamedTuple):
     is_noise: NDArray[np.bool_]
 
 
-def _by_driver(points: Points, reason: _Reason, clusters: Rows, pairs: Rows, eps: float, k: int) -> Ranked:
-    near = gather(MappedRows(pairs, _nearest(k), _NEAR))
+def _by_driver(
+    points: Points, reason: _Reason, clusters: Rows, pairs: Rows, eps: float, k: int, done: ExitStack
+) -> Rows:
+    near = gather(MappedRows(pairs, _nearest(k), NEAR))
     neighbours = merge_nearest(
         near["id"].to_numpy(), near["neighbour"].to_numpy(), near["distance"].to_numpy(), k
     )
@@ -245,7 +234,7 @@ def _by_driver(points: Points, reason: _Reason, clusters: Rows, pairs: Rows, eps
     known = pairs.spark.sparkContext.broadcast(
         _Known(ids, ranks, scores.lof, scores.k_distance, degree, is_noise)
     )
-
+    done.callback(known.unpersist)
     reading = points.reading
 
     def look_up(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -270,7 +259,7 @@ def _by_driver(points: Points, reason: _Reason, clusters: Rows, pairs: Rows, eps
                 }
             )
 
-    return Ranked(MappedRows(points.rows, look_up, OUTLIERS), (known,))
+    return MappedRows(points.rows, look_up, OUTLIERS)
 
 
 def _check_near(found: int, expected: int) -> None:
@@ -286,9 +275,6 @@ def _labels(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         is_noise = pc.equal(batch["role"], "noise")
         yield pa.record_batch({"id": batch["id"], "degree": batch["degree"], "is_noise": is_noise})
-
-
-_NEAR = "id long, neighbour long, distance double"
 
 
 def _nearest(k: int) -> Task:
@@ -309,7 +295,7 @@ def nearest_neighbours(pairs: Rows, k: int) -> DataFrame:
 
     ``near`` is an array of (distance, neighbour), at most k long; ties go to the smaller id.
     """
-    partial = pairs.map(_nearest(k), _NEAR)
+    partial = pairs.map(_nearest(k), NEAR)
     by_distance = F.sort_array(F.collect_list(F.struct("distance", "neighbour")))
     return partial.groupBy("id").agg(F.slice(by_distance, 1, k).alias("near"))
 

@@ -149,6 +149,21 @@ class Points:
         return reading.arrays(taken)
 
 
+def refuse_changed(counted: int, read: float) -> None:
+    """Refuse frames that did not give the same rows again.
+
+    Raises
+    ------
+    DataRefusedError
+        More or fewer were read than were counted at first.
+    """
+    if read != counted:
+        raise DataRefusedError(
+            f"there were {counted:,} rows when they were counted, {read:,.0f} when they were read; "
+            "persist the frame, or write it to a table first"
+        )
+
+
 def points_of(frame: DataFrame, columns: str | Sequence[str], id_: str) -> Points:
     """Points of a frame.
 

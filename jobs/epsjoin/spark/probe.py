@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 from deltalake import DeltaTable, write_deltalake
 
-from epsjoin.spark.tables import filesystem_of, lake_uri
+from epsjoin.spark.tables import filesystem_of, lake_uri, uri_for
 
 
 def probe(lake: str) -> str:
@@ -37,9 +37,10 @@ def probe(lake: str) -> str:
         with filesystem.open_input_stream(f"{folder}/file") as back:
             if back.read() != b"epsjoin":
                 raise OSError(f"{uri} gave back other bytes than were written")
+        table = uri_for("deltalake", f"{location}/table")
         for rows in (1, 2):
-            write_deltalake(f"{location}/table", pa.table({"id": range(rows)}), mode="overwrite")
-        if DeltaTable(f"{location}/table").count() != 2:
+            write_deltalake(table, pa.table({"id": range(rows)}), mode="overwrite")
+        if DeltaTable(table).count() != 2:
             raise OSError(f"{uri}: a Delta table was replaced, but gave back other rows")
     finally:
         if filesystem.get_file_info(folder).type != pafs.FileType.NotFound:

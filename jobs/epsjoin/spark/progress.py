@@ -1,7 +1,8 @@
-"""How far the running tasks are, for a person who waits."""
+"""How far the running tasks are, for a person who waits: on stderr, as Spark's own bar."""
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,4 +31,4 @@ def _watch(spark: SparkSession, seconds: float, over: threading.Event) -> None:
         for stage in tracker.getActiveStageIds():
             info = tracker.getStageInfo(stage)
             if info is not None:
-                print(f"  {info.numCompletedTasks:,} of {info.numTasks:,} tasks through", flush=True)
+                print(f"  {info.numCompletedTasks:,} of {info.numTasks:,} tasks through", file=sys.stderr)

@@ -196,6 +196,8 @@ _PACKETS = "part int, packet binary, report string"
 def replicate_frame(points: Points, plan: JoinPlan, is_right: bool | None = None) -> DataFrame:
     """Packets of rows by part: (part int, packet binary, report string); lazy, without a shuffle.
 
+    Reports, of what a task has counted, go to part 0.
+
     Parameters
     ----------
     is_right : of two tables: whether these are the right one's points.
@@ -233,6 +235,14 @@ def _to_packets(plan_json: str, reading: Reading, is_right: bool | None, *, refu
     return encode
 
 
+def rows_of(batches: Iterable[pa.RecordBatch], report: tasks.TaskReport) -> Iterator[pa.RecordBatch]:
+    """The rows in packets of :func:`replicate_frame`; what their encoders told is added to the report."""
+    for batch in batches:
+        of_encoders = batch["report"].drop_null().to_pylist()
+        report.add(tasks.TaskReport.from_json(text) for text in of_encoders)
+        yield from from_packets([batch])
+
+
 def _packets(held: dict[int, list[pa.Table]]) -> pa.RecordBatch:
     packets = [to_packet(pa.concat_tables(rows)) for rows in held.values()]
     batch = _packet_rows(list(held), packets, [None] * len(packets))
@@ -253,14 +263,7 @@ def _part_writer(into: tables.Target) -> Task:
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         report = tasks.TaskReport()
-
-        def rows() -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                of_encoders = batch["report"].drop_null().to_pylist()
-                report.add(tasks.TaskReport.from_json(text) for text in of_encoders)
-                yield from from_packets([batch])
-
-        written = into.write(rows(), part=context.partitionId() if context else 0)
+        written = into.write(rows_of(batches, report), part=context.partitionId() if context else 0)
         report.files = [written] if written else []
         yield report.to_batch()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -56,7 +57,8 @@ class FrameRows:
     @property
     def schema(self) -> str:
         """See :class:`Rows`."""
-        return ", ".join(f"{column.name} {column.dataType.typeName()}" for column in self.frame.schema)
+        types = ((column.name, column.dataType.typeName()) for column in self.frame.schema)
+        return ", ".join(f"{name} {'int' if kind == 'integer' else kind}" for name, kind in types)
 
     @property
     def spark(self) -> SparkSession:
@@ -232,6 +234,20 @@ def _composed(work: Task, before: Task) -> Task:
 def to_frame(rows: Rows) -> DataFrame:
     """The rows as a frame; lazy."""
     return rows.frame if isinstance(rows, FrameRows) else rows.map(iter, rows.schema)
+
+
+def kept(frame: DataFrame, until: ExitStack) -> DataFrame:
+    """The frame, persisted until the stack closes."""
+    until.callback(frame.persist().unpersist)
+    return frame
+
+
+def computed(frame: DataFrame) -> DataFrame:
+    """The frame, persisted and computed; it is not persisted where that fails."""
+    with ExitStack() as failed:
+        kept(frame, failed).count()
+        failed.pop_all()
+    return frame
 
 
 def narrowed(rows: Rows, schema: str) -> Rows:

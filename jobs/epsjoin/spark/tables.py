@@ -328,6 +328,11 @@ def commit(lake: Lake, table: str, run: str, files: Sequence[File], /, stamp: st
 def replace_table(into: Target, files: Sequence[File]) -> list[File]:
     """Make a table of these files outside of a lake, or replace all that is in it, in one transaction.
 
+    Parameters
+    ----------
+    into : without partitions.
+    files : written by it.
+
     Returns
     -------
     The table's files: these, or one without rows.
@@ -335,7 +340,8 @@ def replace_table(into: Target, files: Sequence[File]) -> list[File]:
     Raises
     ------
     TableError
-        There is a table of other columns; somebody else changes it just now; it cannot be written.
+        There is a table of other columns, or partitioned; somebody else changes it just now; it cannot be
+        written.
     """
     with _writing(into.table, into.location):
         log = _alike(_open(into.location) or _create(into.location, into.schema, (), into.table, ""), into)
@@ -350,7 +356,7 @@ def refuse_other_columns(into: Target) -> None:
     Raises
     ------
     TableError
-        It has other columns, or cannot be read.
+        It has other columns, or is partitioned, or cannot be read.
     """
     with _writing(into.table, into.location):
         log = _open(into.location)
@@ -362,6 +368,9 @@ def _alike(log: DeltaTable, into: Target) -> DeltaTable:
     found = pa.schema(log.schema().to_arrow())
     if [(column.name, column.type) for column in found] != [(c.name, c.type) for c in into.schema]:
         raise TableError(f"{into.location} is a table of other columns ({', '.join(found.names)})")
+    partitioned = log.metadata().partition_columns
+    if partitioned:
+        raise TableError(f"{into.location} is partitioned by {', '.join(partitioned)}; take another folder")
     return log
 
 
@@ -450,6 +459,14 @@ def scratch(into: Target, schema: pa.Schema, *partitioned: str) -> Iterator[Targ
             filesystem.delete_dir(root)
 
 
+def forget_files(into: Target, files: Iterable[File]) -> None:
+    """Delete files that will not be committed; what cannot be deleted is in no table all the same."""
+    filesystem, root = filesystem_of(into.location)
+    for file in files:
+        with suppress(OSError):
+            filesystem.delete_file(f"{root}/{file.path}")
+
+
 def _empty_file(into: Target, also: Mapping[str, str]) -> File:
     values = {name: {"run": into.run, **also}.get(name, "0") for name in into.partitioned}
     folder = "".join(f"{name}={value}/" for name, value in values.items())
@@ -527,9 +544,13 @@ def _constrain(log: DeltaTable, table: str, checks: Mapping[str, str]) -> DeltaT
 
 
 def _open(location: str) -> DeltaTable | None:
-    with suppress(TableNotFoundError):
+    try:
         return DeltaTable(uri_for("deltalake", location))
-    return None
+    except TableNotFoundError:
+        return None
+    except DeltaError as error:
+        why = _in_one_line(error).partition(": 0: ")[0]  # a trace of Rust's follows
+        raise TableError(f"the Delta log of {location} cannot be read ({why})") from error
 
 
 def _create(
@@ -560,11 +581,12 @@ def files_of(lake: Lake, table: str, run: str, stamp: str = "") -> list[File]:
         The run has no slice in this table: the job that writes it has not run. Or its files bear another
         stamp: what they were made from has changed since.
     """
-    location = lake.location(table)
-    try:
-        log = DeltaTable(uri_for("deltalake", location))
-    except TableNotFoundError:
-        log = None
+    return _slice_of(lake, table, run, stamp)[1]
+
+
+def _slice_of(lake: Lake, table: str, run: str, stamp: str) -> tuple[int, list[File]]:
+    """The table's version, and the files of the run's slice in it."""
+    log = _open(lake.location(table))
     found = []
     if log is not None:
         partitioned = lake.contract(table).partitioned
@@ -574,13 +596,13 @@ def files_of(lake: Lake, table: str, run: str, stamp: str = "") -> list[File]:
                 found.append(
                     File(table, unquote(action["path"]), action["size_bytes"], action["num_records"], values)
                 )
-    if not found:
+    if log is None or not found:
         raise TableError(f"{table} has no slice of run {run}; run {WRITERS[table]} for it first")
     if not all(file.path.rpartition("/")[2].startswith(stamp) for file in found):
         raise TableError(
             f"{table} of run {run} was made from other tables than these; run {WRITERS[table]} again"
         )
-    return sorted(found, key=lambda file: file.path)
+    return log.version(), sorted(found, key=lambda file: file.path)
 
 
 def rows_by_run(lake: Lake, table: str) -> dict[str, int]:
@@ -634,19 +656,39 @@ def read(spark: SparkSession, lake: Lake, table: str, run: str, stamp: str = "")
     TableError
         The run has no slice in this table, or one with another stamp.
     """
-    files = files_of(lake, table, run, stamp)
+    version, files = _slice_of(lake, table, run, stamp)
     location, schema = lake.location(table), lake.schema(table)
     if len(files) > FEW_FILES or lake.contract(table).partitioned != ("run",):
-        return spark.read.format("delta").load(uri_for("spark", location)).where(F.col("run") == run)
+        return _read_by_log(spark, location, version).where(F.col("run") == run)
     inner = pa.schema([column for column in schema if column.name != "run"])
-    rows = read_by_name(spark, location, files, inner)
+    rows = _read_by_name(spark, location, files, inner)
     return rows.withColumn("run", F.lit(run)).select(*schema.names)
 
 
-def read_by_name(spark: SparkSession, location: str, files: Iterable[File], schema: pa.Schema) -> DataFrame:
-    """The rows of these files, by Spark's own scan."""
-    folder = uri_for("spark", location)
+def read_replaced(spark: SparkSession, into: Target, files: Sequence[File]) -> DataFrame:
+    """What :func:`replace_table` has made of these files, by Spark's own scan.
+
+    Raises
+    ------
+    TableError
+        They are many, and somebody else has changed the table since.
+    """
+    if len(files) <= FEW_FILES:
+        return _read_by_name(spark, into.location, files, into.schema)
+    log = _open(into.location)
+    if log is None or _state(log, {})[1] != sorted(file.path for file in files):
+        raise TableError(f"another job has changed {into.location} meanwhile")
+    return _read_by_log(spark, into.location, log.version())
+
+
+def _read_by_name(spark: SparkSession, location: str, files: Iterable[File], schema: pa.Schema) -> DataFrame:
+    # Spark takes a path for a pattern
+    folder = re.sub(r"([\[\]{}*?\\])", r"\\\1", uri_for("spark", location))
     return spark.read.schema(ddl(schema)).parquet(*(f"{folder}/{file.path}" for file in files))
+
+
+def _read_by_log(spark: SparkSession, location: str, version: int) -> DataFrame:
+    return spark.read.format("delta").option("versionAsOf", version).load(uri_for("spark", location))
 
 
 def uri_for(library: Library, uri: str) -> str:

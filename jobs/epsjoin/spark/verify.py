@@ -47,7 +47,7 @@ SHARES = 0.001, 0.05
 """Shares of wrong points and of wrong cells for which it is said how likely they are missed."""
 
 PAIR, DEGREE, FAULT, GONE = "pair", "degree", "fault", "gone"
-"""Kinds of rows that tasks return; GONE is the fault of a file that cannot be read."""
+"""Kinds of rows that tasks return; GONE is the fault of a file that cannot be read, or has other rows."""
 
 _POINTS = "id long, point binary, cell long, fault string"
 _PAIRS = "kind string, a long, b long, distance double, fault string"
@@ -215,9 +215,7 @@ def _choose(job: Job, wish: Wish, per_cell: int, findings: _Findings) -> tuple[I
     def choose(file: tables.File) -> Iterator[pa.RecordBatch]:
         held, held_points = np.empty(0, np.int64), np.empty((0, dimensions))
         occupied = np.empty(0, np.int64)
-        rows = 0
         for batch in tables.stream_file(location, file, ["id", "point"], BATCH_ROWS):
-            rows += batch.num_rows
             of_batch = to_matrix(batch.column("point"), dimensions)
             occupied = np.union1d(occupied, cells.of(of_batch))
             held = np.concatenate([held, batch.column("id").to_numpy()])
@@ -226,7 +224,6 @@ def _choose(job: Job, wish: Wish, per_cell: int, findings: _Findings) -> tuple[I
             held, held_points = held[chosen], held_points[chosen]
         yield _record(_POINTS, id=held, point=to_binary(held_points))
         yield _record(_POINTS, cell=occupied)
-        yield _record(_POINTS, fault=_of_log(file, rows))
 
     taken = _read_all(job, "points", choose, _POINTS)
     if findings.add(taken["fault"].drop_null().to_pylist()):
@@ -269,9 +266,7 @@ def _read_pairs(job: Job, ids: Ids, eps: float) -> DataFrame:
         wrong = {"left_id is not below right_id": 0, f"the distance is not from 0 to eps {eps!r}": 0}
         example: dict[str, str] = {}
         ends, counts = np.empty(0, np.int64), np.empty(0, np.int64)
-        rows = 0
         for batch in tables.stream_file(location, file, ["left_id", "right_id", "distance"], BATCH_ROWS):
-            rows += batch.num_rows
             left, right, distance = pair_columns(batch)
             for what, is_wrong in zip(
                 wrong, (left >= right, ~((distance >= 0) & (distance <= eps))), strict=True
@@ -294,7 +289,7 @@ def _read_pairs(job: Job, ids: Ids, eps: float) -> DataFrame:
             ends = more
         yield _record(_PAIRS, DEGREE, a=ends, b=counts)
         faults = [f"{n:,} pairs where {what}, such as {example[what]}" for what, n in wrong.items() if n]
-        yield _record(_PAIRS, FAULT, fault=[f"{file.path}: {text}" for text in faults] + _of_log(file, rows))
+        yield _record(_PAIRS, FAULT, fault=[f"{file.path}: {text}" for text in faults])
 
     return tasks.lazy_tasks(job.spark, _files(job, "pairs"), _reading(_PAIRS, read), _PAIRS)
 
@@ -305,13 +300,10 @@ def _labels_of(job: Job, ids: Ids) -> tuple[Labels, list[str]]:
     names = ["id", "cluster_id", "role", "degree"]
 
     def read(file: tables.File) -> Iterator[pa.RecordBatch]:
-        rows = 0
         for batch in tables.stream_file(location, file, names, BATCH_ROWS):
-            rows += batch.num_rows
             is_wanted = pa.array(_is_in(batch.column("id").to_numpy(), shared.value))
             wanted = batch.filter(is_wanted)
             yield _record(_LABELS, **{name: wanted.column(name) for name in names})
-        yield _record(_LABELS, fault=_of_log(file, rows))
 
     rows = _read_all(job, "clusters", read, _LABELS)
     faults = rows["fault"].drop_null().to_pylist()
@@ -394,12 +386,6 @@ def _some(frame: DataFrame) -> list[Row]:
 
 def _files(job: Job, table: str) -> list[tables.File]:
     return tables.files_of(job.lake, table, job.run)
-
-
-def _of_log(file: tables.File, rows: int) -> list[str]:
-    return (
-        [] if rows == file.rows else [f"{file.table}/{file.path} has {rows} rows, the log says {file.rows}"]
-    )
 
 
 def _read_all(
