@@ -52,7 +52,7 @@ def gather(job: Job) -> dict[str, Any]:
     """
     lake, run, source = job.lake, job.run, job.lake.source
     join, of_points = read_join(lake, run), stamp_of_points(lake, run)
-    of_clusters = stamp_of_clusters(lake, run, join)
+    of_clusters, of_ingest = stamp_of_clusters(lake, run, join), stamp_of_ingest(lake, run)
     points = tables.read(job.spark, lake, "points", run)
     clusters = tables.read(job.spark, lake, "clusters", run, join.stamp).persist()
     roles = {row["role"]: row["count"] for row in clusters.groupBy("role").count().collect()}
@@ -65,7 +65,7 @@ def gather(job: Job) -> dict[str, Any]:
     histogram = sizes.groupBy("size").count().orderBy("size").collect()
     x, y = _map_axes(job, points)
     shown = _map_points(clusters, points, [name for name in (x, y) if name], job.params.seed)
-    snapshots = tables.read_small(lake, "snapshots", run, stamp=stamp_of_ingest(lake, run)).to_pylist()
+    snapshots = tables.read_small(lake, "snapshots", run, stamp=of_ingest).to_pylist()
     known = {column.name for column in source.columns}
     found = {name for row in snapshots for name in json.loads(row["columns"])}
     curve = tables.read_small(lake, "epsilon_curve", run, stamp=stamp_of_epsilon(lake, run)).sort_by("radius")
@@ -93,7 +93,7 @@ def gather(job: Job) -> dict[str, Any]:
         n_noise=roles.get("noise", 0),
         snapshots=snapshots,
         unknown_columns=tuple(sorted(found - known)),
-        **_quarantine(job),
+        **_quarantine(job, of_ingest),
         epsilon=epsilon,
         curve_radius=curve["radius"].to_numpy(),
         curve_pairs=curve["pairs"].to_numpy(),
@@ -257,8 +257,7 @@ def _outliers(job: Job, points: DataFrame, stamp: str) -> list[dict[str, Any]]:
     return [{**row, "nearest": nearest.get(row["id"], [])} for row in rows]
 
 
-def _quarantine(job: Job) -> dict[str, Any]:
-    stamp = stamp_of_ingest(job.lake, job.run)
+def _quarantine(job: Job, stamp: str) -> dict[str, Any]:
     quarantine = tables.read(job.spark, job.lake, "quarantine", job.run, stamp)
     kind = F.regexp_replace("reason", VALUE, "")  # as records.kind_of, by which ingest counts
     of_records = quarantine.where(F.col("line").isNotNull()).groupBy(kind.alias("kind"))
