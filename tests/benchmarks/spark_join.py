@@ -91,7 +91,7 @@ class Bench:
         from epsjoin.spark import tables
         from epsjoin.spark.arrow import to_binary
         from epsjoin.spark.job import Job
-        from epsjoin.spark.lineage import stamp_of_points
+        from epsjoin.spark.lineage import stamp_for
         from epsjoin.spark.session import get_session
 
         self.points, self.eps = points, eps
@@ -112,9 +112,9 @@ class Bench:
             files.append(into.write([pa.table({c: columns[c] for c in into.schema.names if c != "run"})]))
         tables.commit(lake, "points", RUN, [file for file in files if file])
         row = {"eps": eps, "method": "given", "n_points": len(points), "n_sample": 0}
-        stamp = stamp_of_points(lake, RUN)
-        tables.write_slice(lake, "epsilon", RUN, tables.rows_of(lake, "epsilon", [row]), stamp)
-        tables.write_slice(lake, "epsilon_curve", RUN, tables.rows_of(lake, "epsilon_curve", []), stamp)
+        for name, made in (("epsilon", [row]), ("epsilon_curve", [])):
+            stamp = stamp_for(lake, RUN, name)
+            tables.write_slice(lake, name, RUN, tables.rows_of(lake, name, made), stamp)
         read = {"source": "none.csv", "bytes": 0, "sha256": "", "columns": "", "rows_quarantined": 0}
         read |= {"rows_read": len(points), "rows_ok": len(points)}
         for name, rows in (("snapshots", [read]), ("quarantine", [])):
