@@ -230,15 +230,21 @@ def test_read_join__is_of_the_points_as_they_are_now(make_job: JobMaker, tmp_pat
     assert lineage.read_join(job.lake, job.run).stamp != before
 
 
+def whole_run(make_job: JobMaker, tmp_path: Path) -> tuple[Job, list[tuple[str, str]]]:
+    """A run of all steps, and what ``epsjoin show`` says of it."""
+    job = tiny(make_job, tmp_path, NEW)
+    run_steps(job, *COMMITS)
+    tables.commit(job.lake, "job_metrics", job.run, [], job="none")  # a reader wants the table
+    seen = sight(job)
+    assert seen is not None
+    return job, seen
+
+
 def test_report_and_gates__want_snapshot_quarantine_and_points_of_one_pass(
     make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commits = Commits(monkeypatch)
-    job = tiny(make_job, tmp_path, NEW)
-    run_steps(job, *COMMITS)
-    tables.commit(job.lake, "job_metrics", job.run, [], job="none")
-    whole = sight(job)
-    assert whole is not None
+    job, whole = whole_run(make_job, tmp_path)
     tiny(make_job, tmp_path, NEW, bad_rows=3)
 
     def refused(reader: Callable[[], Any], table: str) -> None:
@@ -256,10 +262,7 @@ def test_report_and_gates__want_snapshot_quarantine_and_points_of_one_pass(
 
 
 def test_ingest__that_is_refused_leaves_what_show_says(make_job: JobMaker, tmp_path: Path) -> None:
-    job = tiny(make_job, tmp_path, NEW)
-    run_steps(job, *COMMITS)
-    tables.commit(job.lake, "job_metrics", job.run, [], job="none")
-    whole = sight(job)
+    job, whole = whole_run(make_job, tmp_path)
     tiny(make_job, tmp_path, NEW, bad_rows=200)
     with pytest.raises(DataRefusedError, match="200 of 500 rows"):
         ingest(job)
@@ -272,8 +275,7 @@ def test_report_and_gates__want_the_curve_of_this_fit(
     make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commits = Commits(monkeypatch)
-    job = tiny(make_job, tmp_path, NEW)
-    run_steps(job, *COMMITS)
+    job, _ = whole_run(make_job, tmp_path)
     other = replace(job, params=replace(job.params, seed=5))
     with pytest.raises(KilledError):
         commits.run(choose_epsilon, other, (0, "after"))
@@ -287,10 +289,7 @@ def test_report_and_gates__want_the_curve_of_this_fit(
 def test_points_of_an_earlier_version__bear_no_stamp_and_are_read(
     make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = tiny(make_job, tmp_path, NEW)
     monkeypatch.setattr(sys.modules[ingest.__module__], "new_stamp", lambda: "")
-    run_steps(job, *COMMITS)
+    job, _ = whole_run(make_job, tmp_path)
     assert lineage.stamp_of_ingest(job.lake, job.run) == ""
-    tables.commit(job.lake, "job_metrics", job.run, [], job="none")
-    assert sight(job) is not None
     check_quality(job, "input")
