@@ -49,7 +49,7 @@ def _summary(lake: tables.Lake, run: str) -> Iterator[tuple[str, str]]:
     snapshots = tables.read_small(lake, "snapshots", run, stamp=of_ingest).to_pylist()
     yield "snapshot", ", ".join(row["source"] for row in snapshots)
     refused = sum(row["rows_quarantined"] for row in snapshots)
-    yield "points", f"{tables.count(lake, 'points', run):,} ({refused:,} rows in quarantine)"
+    yield "points", f"{tables.count(lake, 'points', run, of_ingest):,} ({refused:,} rows in quarantine)"
     epsilon = tables.read_row(lake, "epsilon", run, of_points)
     yield "eps", f"{epsilon['eps']:g} {unit}: {_why(epsilon)}"
     yield "pairs", f"{tables.count(lake, 'pairs', run, join.stamp):,}"

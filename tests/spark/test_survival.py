@@ -293,3 +293,32 @@ def test_points_of_an_earlier_version__bear_no_stamp_and_are_read(
     job, _ = whole_run(make_job, tmp_path)
     assert lineage.stamp_of_ingest(job.lake, job.run) == ""
     check_quality(job, "input")
+
+
+@pytest.mark.parametrize(
+    ("step", "named"), [(ingest, "points|snapshots|quarantine"), (choose_epsilon, "epsilon_curve")]
+)
+def test_gates_and_report__refuse_what_is_replaced_while_they_read(
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: Step, named: str
+) -> None:
+    """Right after the first table of the step was read all of its tables are made again."""
+    job, _ = whole_run(make_job, tmp_path)
+    first = {ingest: "snapshots", choose_epsilon: "epsilon"}[step]
+    stage = {ingest: "input", choose_epsilon: "results"}[step]
+    with monkeypatch.context() as patched:
+        meanwhile(patched, tables, "read", lambda *given: given[2] == first, lambda: step(job))
+        with pytest.raises(TableError, match=f"({named}) of run .* was made from other"):
+            check_quality(job, stage)
+    run_steps(job, *COMMITS)
+    read = {ingest: "read_small", choose_epsilon: "read_row"}[step]
+    with monkeypatch.context() as patched:
+        # of epsilon: read_join reads it first, the report's own look comes second
+        n_before = [0 if step is ingest else 1]
+
+        def is_it(*given: Any) -> bool:
+            n_before[0] -= given[1] == first
+            return given[1] == first and n_before[0] < 0
+
+        meanwhile(patched, tables, read, is_it, lambda: step(job))
+        with pytest.raises(TableError, match=f"({named}) of run .* was made from other"):
+            gather(job)

@@ -37,8 +37,8 @@ def ingest(job: Job) -> dict[str, float]:
 
     Rows meet their key's other rows in one shuffle by id: the same row again is refused (the first is
     kept), one key with different rows is refused whole. Rows read are counted by the readers, rows kept
-    and refused by the writers; the sums must agree. The files of one pass bear
-    one stamp.
+    and refused by the writers; the sums must agree. Files of one pass bear one
+    stamp.
 
     Raises
     ------

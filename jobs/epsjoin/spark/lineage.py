@@ -83,12 +83,14 @@ def read_join(lake: Lake, run: str) -> Join:
 def stamp_for(lake: Lake, run: str, table: str) -> str:
     """The stamp that the table's files bear if it belongs to the others as they are now; may be empty.
 
+    Of several tables take all stamps before any is read: what is replaced in between then shows.
+
     Raises
     ------
     TableError
         Those that it is made from do not belong together.
     """
-    if table in ("snapshots", "quarantine"):
+    if table in ("snapshots", "quarantine", "points"):
         return stamp_of_ingest(lake, run)
     if table == "epsilon":
         return stamp_of_points(lake, run)

@@ -22,7 +22,7 @@ from epsjoin.spark.fit_epsilon import what_fits
 from epsjoin.spark.job import Job, say
 from epsjoin.spark.lineage import read_join
 from epsjoin.spark.points import refuse_changed, stored_points
-from epsjoin.spark.replicate import rows_of
+from epsjoin.spark.replicate import read_packets
 from epsjoin.spark.rows import FrameRows, MappedRows, Rows, Written
 
 BATCH_ROWS, BATCH_PAIRS = 1 << 16, 1 << 18
@@ -130,7 +130,7 @@ def join_frame(
 
         def rows() -> Iterator[pa.RecordBatch]:
             of_encoders = tasks.TaskReport()
-            yield from rows_of(batches, of_encoders)
+            yield from read_packets(batches, of_encoders)
             if part == 0:
                 refuse_changed(n_points, of_encoders.counters.get("points", 0))
 

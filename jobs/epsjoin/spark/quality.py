@@ -67,7 +67,8 @@ def check_quality(job: Job, stage: str) -> dict[str, float]:
     known = [name for tables_ in STAGES.values() for name in tables_]
     seen = known[: known.index(STAGES[stage][-1]) + 1]
     lake, run = job.lake, job.run
-    frames = {name: tables.read(job.spark, lake, name, run, stamp_for(lake, run, name)) for name in seen}
+    stamps = {name: stamp_for(lake, run, name) for name in seen}
+    frames = {name: tables.read(job.spark, lake, name, run, stamp) for name, stamp in stamps.items()}
     for name, frame in frames.items():
         frame.createOrReplaceTempView(name)
     counters = {"expectations": 0.0, "warnings": 0.0, "errors": 0.0}

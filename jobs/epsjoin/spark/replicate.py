@@ -235,7 +235,7 @@ def _to_packets(plan_json: str, reading: Reading, is_right: bool | None, *, refu
     return encode
 
 
-def rows_of(batches: Iterable[pa.RecordBatch], report: tasks.TaskReport) -> Iterator[pa.RecordBatch]:
+def read_packets(batches: Iterable[pa.RecordBatch], report: tasks.TaskReport) -> Iterator[pa.RecordBatch]:
     """The rows in packets of :func:`replicate_frame`; what their encoders told is added to the report."""
     for batch in batches:
         of_encoders = batch["report"].drop_null().to_pylist()
@@ -263,7 +263,7 @@ def _part_writer(into: tables.Target) -> Task:
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         report = tasks.TaskReport()
-        written = into.write(rows_of(batches, report), part=context.partitionId() if context else 0)
+        written = into.write(read_packets(batches, report), part=context.partitionId() if context else 0)
         report.files = [written] if written else []
         yield report.to_batch()
 

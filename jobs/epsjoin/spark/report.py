@@ -53,7 +53,9 @@ def gather(job: Job) -> dict[str, Any]:
     lake, run, source = job.lake, job.run, job.lake.source
     join, of_points = read_join(lake, run), stamp_of_points(lake, run)
     of_clusters, of_ingest = stamp_of_clusters(lake, run, join), stamp_of_ingest(lake, run)
-    points = tables.read(job.spark, lake, "points", run)
+    of_epsilon = stamp_of_epsilon(lake, run)
+    points = tables.read(job.spark, lake, "points", run, of_ingest)
+    epsilon = tables.read_row(lake, "epsilon", run, of_points)
     clusters = tables.read(job.spark, lake, "clusters", run, join.stamp).persist()
     roles = {row["role"]: row["count"] for row in clusters.groupBy("role").count().collect()}
     members = clusters.where(F.col("cluster_id") != NOISE)
@@ -68,13 +70,12 @@ def gather(job: Job) -> dict[str, Any]:
     snapshots = tables.read_small(lake, "snapshots", run, stamp=of_ingest).to_pylist()
     known = {column.name for column in source.columns}
     found = {name for row in snapshots for name in json.loads(row["columns"])}
-    curve = tables.read_small(lake, "epsilon_curve", run, stamp=stamp_of_epsilon(lake, run)).sort_by("radius")
+    curve = tables.read_small(lake, "epsilon_curve", run, stamp=of_epsilon).sort_by("radius")
     counters = history.counters_of(job, run)
     quality = history.quality_of(job, run)
-    epsilon = tables.read_row(lake, "epsilon", run, of_points)
     eps, k = float(epsilon["eps"]), job.params.n_neighbours
     fit = refit(job, stored_points(job))
-    n_points = tables.count(lake, "points", run)
+    n_points = tables.count(lake, "points", run, of_ingest)
     k_curve = k_distances(job, of_clusters, n_points, eps, fit)
     difference = history.difference(job, _label_column(job))
     gathered = dict(
