@@ -6,9 +6,10 @@ import traceback
 from collections.abc import Mapping
 from functools import partial
 
+from epsjoin.console import say
 from epsjoin.errors import DataRefusedError
 from epsjoin.report.publish import publish
-from epsjoin.spark.job import Job, run_job, say
+from epsjoin.spark.job import Job, run_job
 from epsjoin.spark.quality import STAGES, check_quality
 
 

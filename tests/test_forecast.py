@@ -15,10 +15,11 @@ import pytest
 
 from epsjoin import cli, forecast
 from epsjoin.contract import load_source
+from epsjoin.errors import TableError
+from epsjoin.lake import delta_log, parquet, sample, slices
+from epsjoin.lake.arrow import to_binary
+from epsjoin.lake.lake import Lake
 from epsjoin.local.join import self_join
-from epsjoin.spark import points as stored
-from epsjoin.spark import tables
-from epsjoin.spark.arrow import to_binary
 
 REPO = Path(__file__).resolve().parents[1]
 SKIN = REPO / "tests" / "data" / "vectors" / "adbench_33_skin.csv.gz"
@@ -188,14 +189,14 @@ def test_time__has_a_class(seconds: float, word: str) -> None:
     assert forecast._time_class(seconds)[0] == word
 
 
-def small_lake(tmp_path: Path) -> tables.Lake:
+def small_lake(tmp_path: Path) -> Lake:
     """The landmarks' contract, 3,000 points of it in two files and several row groups."""
     contracts = tmp_path / "data_contracts"
     shutil.copytree(REPO / "data_contracts", contracts)
     source = load_source(contracts, "landmarks")
-    lake = tables.Lake((tmp_path / "lake").as_uri(), contracts, source)
+    lake = Lake((tmp_path / "lake").as_uri(), contracts, source)
     points, ids = square(3000), np.arange(3000)
-    into = tables.target(lake, "points", "2023-01-01")
+    into = parquet.target(lake, "points", "2023-01-01")
     files = []
     for rows in np.array_split(ids, 2):
         groups = np.array_split(rows, 5)
@@ -206,11 +207,11 @@ def small_lake(tmp_path: Path) -> tables.Lake:
                 for g in groups
             )
         )
-    tables.commit(lake, "points", "2023-01-01", [file for file in files if file is not None])
+    delta_log.commit(lake, "points", "2023-01-01", [file for file in files if file is not None])
     return lake
 
 
-def of_lake(lake: tables.Lake) -> list[str]:
+def of_lake(lake: Lake) -> list[str]:
     where = ["--lake", lake.uri, "--contracts", str(lake.contracts)]
     return [*where, "--dataset", "landmarks", "--run", "2023-01-01"]
 
@@ -238,17 +239,17 @@ def test_estimate__of_a_lake_without_the_run_says_what_to_run(
 def test_sample_stored__is_uniform_and_reads_only_the_row_groups_it_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "ROW_GROUP_BYTES", 1)  # a row group for each batch of 300 rows
+    monkeypatch.setattr(parquet, "ROW_GROUP_BYTES", 1)  # a row group for each batch of 300 rows
     lake = small_lake(tmp_path)
     taken = np.zeros(3000)
     for seed in range(60):
-        ids, points = stored.sample_stored(lake, "2023-01-01", 300, seed)
+        ids, points = sample.sample_stored(lake, "2023-01-01", 300, seed)
         np.testing.assert_array_equal(points, square(3000)[ids])
         assert (np.diff(ids) > 0).all()
         assert len(ids) == 300
         taken[ids] += 1
     assert abs(taken.reshape(10, 300).mean(axis=1) - 6).max() < 1
-    np.testing.assert_array_equal(stored.sample_stored(lake, "2023-01-01", 5000, 0)[0], np.arange(3000))
+    np.testing.assert_array_equal(sample.sample_stored(lake, "2023-01-01", 5000, 0)[0], np.arange(3000))
 
     read: list[int] = []
     read_row_group = pq.ParquetFile.read_row_group
@@ -258,19 +259,19 @@ def test_sample_stored__is_uniform_and_reads_only_the_row_groups_it_needs(
         return read_row_group(self, i, **options)
 
     monkeypatch.setattr(pq.ParquetFile, "read_row_group", counted)
-    ids, _ = stored.sample_stored(lake, "2023-01-01", 3, 1)
+    ids, _ = sample.sample_stored(lake, "2023-01-01", 3, 1)
     assert len(read) == len(np.unique(ids // 300)) <= 3
 
 
 def test_batches__are_brought_together_in_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def row_groups(lake: tables.Lake) -> list[int]:
+    def row_groups(lake: Lake) -> list[int]:
         folder = Path(lake.location("points").removeprefix("file://"))
-        files = tables.files_of(lake, "points", "2023-01-01")
+        files = slices.files_of(lake, "points", "2023-01-01")
         return [pq.read_metadata(folder / file.path).num_row_groups for file in files]
 
     (tmp_path / "small").mkdir()
     (tmp_path / "large").mkdir()
-    monkeypatch.setattr(tables, "ROW_GROUP_BYTES", 1)
+    monkeypatch.setattr(parquet, "ROW_GROUP_BYTES", 1)
     assert row_groups(small_lake(tmp_path / "small")) == [5, 5]
     monkeypatch.undo()
     assert row_groups(small_lake(tmp_path / "large")) == [1, 1]
@@ -278,7 +279,7 @@ def test_batches__are_brought_together_in_row_groups(tmp_path: Path, monkeypatch
 
 def test_take_rows__notices_a_file_that_is_not_as_the_log_says(tmp_path: Path) -> None:
     lake = small_lake(tmp_path)
-    (file, *_) = tables.files_of(lake, "points", "2023-01-01")
+    (file, *_) = slices.files_of(lake, "points", "2023-01-01")
     other = replace(file, rows=1501)
-    with pytest.raises(tables.TableError, match="has 1500 rows, its table's log says 1501; run ingest again"):
-        tables.take_rows(lake.location("points"), other, ["id"], np.array([1500]))
+    with pytest.raises(TableError, match="has 1500 rows, its table's log says 1501; run ingest again"):
+        parquet.take_rows(lake.location("points"), other, ["id"], np.array([1500]))

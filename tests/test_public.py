@@ -17,6 +17,7 @@ import pytest
 import docstrings
 import epsjoin
 from epsjoin import errors
+from epsjoin.errors import ArgumentError
 
 JOBS = Path(epsjoin.__file__).parents[1]
 CALLABLES = [name for name in epsjoin.__all__ if callable(getattr(epsjoin, name))]
@@ -176,7 +177,7 @@ def test_docstring__members_have_one(name: str) -> None:
 
 
 def _deep() -> None:
-    raise errors.ArgumentError("no")
+    raise ArgumentError("no")
 
 
 def _through(whole: int, lacking: int) -> int:

@@ -226,7 +226,7 @@ def lake_rights(lake: str) -> Iterator[Finding]:
         yield Finding("lake", False, f"not tried, there is no {python}; run make setup")
         return
     environment = os.environ | {"PYTHONPATH": str(PROJECT / "jobs")}
-    command = [str(python), "-m", "epsjoin.spark.probe", lake]
+    command = [str(python), "-m", "epsjoin.lake.probe", lake]
     try:
         tried = subprocess.run(  # noqa: S603 - the project's own Python
             command, env=environment, capture_output=True, text=True, check=False, timeout=TIMEOUT

@@ -6,19 +6,10 @@ The exit code tells the orchestrator what to do: 1 is worth another try, 2 to 4 
 
 from __future__ import annotations
 
+from epsjoin.console import printable
+
 MAX_MESSAGE = 2000
 """Characters of a message that are shown."""
-
-
-def printable(text: str) -> str:
-    r"""Text that came from data, so that a terminal and a log show it and do nothing else.
-
-    A name may hold line ends, which would forge a line of a log, or a terminal's control sequences; what
-    cannot be printed becomes ``\n``, ``\x1b`` and the like.
-    """
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 class EpsjoinError(Exception):

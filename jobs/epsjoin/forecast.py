@@ -14,16 +14,17 @@ from numpy.typing import NDArray
 
 from epsjoin.contract import load_source
 from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError
+from epsjoin.lake import slices, uris
+from epsjoin.lake.lake import Lake
+from epsjoin.lake.sample import sample_stored
 from epsjoin.local.estimate import estimate
 from epsjoin.local.fractal import EpsilonFit, fit_epsilon
 from epsjoin.local.metric import METRICS, Metric, get_metric
 from epsjoin.local.plan import plan_join
 from epsjoin.params import RunParams
+from epsjoin.paths import PROJECT
 from epsjoin.sampling import sample_files
-from epsjoin.spark import tables
 from epsjoin.spark.fit_epsilon import largest_that_fits
-from epsjoin.spark.job import PROJECT
-from epsjoin.spark.points import sample_stored
 from epsjoin.spark.replicate import WORKER_BYTES, cuts_of, row_bytes
 
 TIMES = (("seconds", 1.0, 60.0), ("minutes", 60.0, 3600.0), ("hours", 3600.0, 86400.0))
@@ -204,9 +205,9 @@ def _of_lake(arguments: argparse.Namespace) -> Sample:
     source = load_source(arguments.contracts, arguments.dataset)
     given = {"seed": arguments.seed} | ({} if arguments.eps is None else {"eps": arguments.eps})
     params = RunParams.from_json(json.dumps(given), source.defaults)
-    lake = tables.Lake(tables.lake_uri(arguments.lake), arguments.contracts, source)
+    lake = Lake(uris.lake_uri(arguments.lake), arguments.contracts, source)
     ids, points = sample_stored(lake, arguments.run, params.sample_rows, params.seed)
-    n_rows = tables.count(lake, "points", arguments.run)
+    n_rows = slices.count(lake, "points", arguments.run)
     return Sample(ids, points, n_rows, 0, get_metric(source.metric), source.unit, params)
 
 

@@ -7,3 +7,20 @@ JOBS = (
     *("quality_results", "report"),
 )
 """As Airflow's tasks and ``job_metrics`` call them."""
+
+
+WRITERS = {
+    "snapshots": "ingest",
+    "quarantine": "ingest",
+    "points": "ingest",
+    "epsilon": "fit_epsilon",
+    "epsilon_curve": "fit_epsilon",
+    "join_plan": "replicate",
+    "replicas": "replicate",
+    "pairs": "merge_join",
+    "clusters": "cluster",
+    "outliers": "outliers",
+    "quality": "quality",
+    "job_metrics": "any job",
+}
+"""The job that writes each table."""

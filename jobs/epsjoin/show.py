@@ -10,11 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from epsjoin.console import printable
 from epsjoin.contract import load_source
-from epsjoin.errors import printable
+from epsjoin.lake import lineage, slices, uris
+from epsjoin.lake.lake import Lake
+from epsjoin.paths import PROJECT
 from epsjoin.pipeline import JOBS
-from epsjoin.spark import lineage, tables
-from epsjoin.spark.job import PROJECT
 
 OUTLIERS_SHOWN = 5
 
@@ -30,7 +31,7 @@ def main(argv: Sequence[str]) -> int:
     )
     arguments = parser.parse_args(argv)
     source = load_source(arguments.contracts, arguments.dataset)
-    lake = tables.Lake(tables.lake_uri(arguments.lake), arguments.contracts, source)
+    lake = Lake(uris.lake_uri(arguments.lake), arguments.contracts, source)
     rows = list(_summary(lake, arguments.run))
     width = max(len(name) for name, _ in rows)
     print(f"\n{printable(source.title)}, run {printable(arguments.run)}\n")
@@ -40,20 +41,20 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _summary(lake: tables.Lake, run: str) -> Iterator[tuple[str, str]]:
+def _summary(lake: Lake, run: str) -> Iterator[tuple[str, str]]:
     """What a run found, as (name, text) lines."""
     unit = lake.source.unit
     join, of_points = lineage.read_join(lake, run), lineage.stamp_of_points(lake, run)
     of_clusters = lineage.stamp_of_clusters(lake, run, join)
     of_ingest = lineage.stamp_of_ingest(lake, run)
-    snapshots = tables.read_small(lake, "snapshots", run, stamp=of_ingest).to_pylist()
+    snapshots = slices.read_small(lake, "snapshots", run, stamp=of_ingest).to_pylist()
     yield "snapshot", ", ".join(row["source"] for row in snapshots)
     refused = sum(row["rows_quarantined"] for row in snapshots)
-    yield "points", f"{tables.count(lake, 'points', run, of_ingest):,} ({refused:,} rows in quarantine)"
-    epsilon = tables.read_row(lake, "epsilon", run, of_points)
+    yield "points", f"{slices.count(lake, 'points', run, of_ingest):,} ({refused:,} rows in quarantine)"
+    epsilon = slices.read_row(lake, "epsilon", run, of_points)
     yield "eps", f"{epsilon['eps']:g} {unit}: {_why(epsilon)}"
-    yield "pairs", f"{tables.count(lake, 'pairs', run, join.stamp):,}"
-    clusters = tables.read_small(lake, "clusters", run, ["cluster_id", "role"], join.stamp)
+    yield "pairs", f"{slices.count(lake, 'pairs', run, join.stamp):,}"
+    clusters = slices.read_small(lake, "clusters", run, ["cluster_id", "role"], join.stamp)
     roles = {row["values"]: row["counts"] for row in pc.value_counts(clusters["role"]).to_pylist()}
     members = clusters.filter(pc.not_equal(clusters["role"], "noise"))
     sizes = (
@@ -69,11 +70,11 @@ def _summary(lake: tables.Lake, run: str) -> Iterator[tuple[str, str]]:
     for number, row in enumerate(_top_outliers(lake, run, of_clusters)):
         yield "top outliers" if number == 0 else "", _outlier(row, unit)
     counters = (
-        tables.read_small(lake, "job_metrics", run).filter(pc.field("counter") == "seconds").to_pylist()
+        slices.read_small(lake, "job_metrics", run).filter(pc.field("counter") == "seconds").to_pylist()
     )
     seconds = {row["job"]: row["value"] for row in counters}
     yield "seconds per step", ", ".join(f"{job} {seconds[job]:.0f}" for job in JOBS if job in seconds)
-    filesystem, folder = tables.filesystem_of(f"{lake.location('reports')}/run={run}")
+    filesystem, folder = uris.filesystem_of(f"{lake.location('reports')}/run={run}")
     for name in ("report.html", "clusters.png"):
         if filesystem.get_file_info(f"{folder}/{name}").is_file:
             yield "report" if name.endswith("html") else "picture", f"{folder}/{name}"
@@ -90,11 +91,11 @@ def _why(epsilon: dict[str, Any]) -> str:
     return reasons[epsilon["method"]] + ("" if epsilon["method"] == "given" else law)
 
 
-def _top_outliers(lake: tables.Lake, run: str, stamp: str) -> list[dict[str, Any]]:
+def _top_outliers(lake: Lake, run: str, stamp: str) -> list[dict[str, Any]]:
     columns = ["id", "rank", "lof", "k_distance", "degree", "dimensions"]
-    top = tables.read_small(lake, "outliers", run, columns, stamp).filter(pc.field("rank") <= OUTLIERS_SHOWN)
+    top = slices.read_small(lake, "outliers", run, columns, stamp).filter(pc.field("rank") <= OUTLIERS_SHOWN)
     names = [column.name for column in lake.source.columns if column.type == "string"][:3]
-    points = tables.read_small(lake, "points", run, ["id", *names]) if names else top.select(["id"])
+    points = slices.read_small(lake, "points", run, ["id", *names]) if names else top.select(["id"])
     known = {row["id"]: row for row in points.filter(pc.is_in(points["id"], pa.array(top["id"]))).to_pylist()}
     return [
         {**row, "names": [known[row["id"]][name] for name in names]}

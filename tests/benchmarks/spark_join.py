@@ -87,11 +87,12 @@ class Bench:
         import yaml
 
         from epsjoin.contract import load_source
+        from epsjoin.lake import delta_log, parquet, slices
+        from epsjoin.lake.arrow import to_binary
+        from epsjoin.lake.lake import Lake
+        from epsjoin.lake.lineage import stamp_for
         from epsjoin.params import RunParams
-        from epsjoin.spark import tables
-        from epsjoin.spark.arrow import to_binary
         from epsjoin.spark.job import Job
-        from epsjoin.spark.lineage import stamp_for
         from epsjoin.spark.session import get_session
 
         self.points, self.eps = points, eps
@@ -100,25 +101,25 @@ class Bench:
         shutil.copytree(REPOSITORY / "data_contracts" / "tables", contracts / "tables")
         (contracts / "bench.odcs.yaml").write_text(yaml.safe_dump(_contract(self.names)), encoding="utf-8")
         source = load_source(contracts, "bench")
-        lake = tables.Lake((folder / "lake").as_uri(), contracts, source)
+        lake = Lake((folder / "lake").as_uri(), contracts, source)
         params = RunParams(eps=eps, max_pairs=10**9)
         self.job = Job(get_session("bench"), lake, RUN, params, folder)
-        into = tables.target(lake, "points", RUN)
+        into = parquet.target(lake, "points", RUN)
         files = []
         for ids in np.array_split(np.arange(len(points)), 8):
             columns = {"id": pa.array(ids), "point": to_binary(points[ids])}
             columns |= {"key": columns["id"]}
             columns |= {name: pa.array(points[ids, j]) for j, name in enumerate(self.names)}
             files.append(into.write([pa.table({c: columns[c] for c in into.schema.names if c != "run"})]))
-        tables.commit(lake, "points", RUN, [file for file in files if file])
+        delta_log.commit(lake, "points", RUN, [file for file in files if file])
         row = {"eps": eps, "method": "given", "n_points": len(points), "n_sample": 0}
         for name, made in (("epsilon", [row]), ("epsilon_curve", [])):
             stamp = stamp_for(lake, RUN, name)
-            tables.write_slice(lake, name, RUN, tables.rows_of(lake, name, made), stamp)
+            slices.write_slice(lake, name, RUN, slices.rows_of(lake, name, made), stamp)
         read = {"source": "none.csv", "bytes": 0, "sha256": "", "columns": "", "rows_quarantined": 0}
         read |= {"rows_read": len(points), "rows_ok": len(points)}
         for name, rows in (("snapshots", [read]), ("quarantine", [])):
-            tables.write_slice(lake, name, RUN, tables.rows_of(lake, name, rows))
+            slices.write_slice(lake, name, RUN, slices.rows_of(lake, name, rows))
         self.folder = folder
 
     def tree(self) -> Mapping[str, float]:
@@ -141,18 +142,18 @@ class Bench:
 
     def library(self) -> Mapping[str, float]:
         import epsjoin.spark
-        from epsjoin.spark import tables
+        from epsjoin.spark import scan
 
-        points = tables.read(self.job.spark, self.job.lake, "points", RUN)
+        points = scan.read(self.job.spark, self.job.lake, "points", RUN)
         out = self.folder / "library"
         epsjoin.spark.similarity_join(points, eps=self.eps, columns="point", to=str(out))
         return {"pairs": _rows_in(out)}
 
     def by_spark(self) -> Mapping[str, float]:
         import epsjoin.spark
-        from epsjoin.spark import tables
+        from epsjoin.spark import scan
 
-        points = tables.read(self.job.spark, self.job.lake, "points", RUN)
+        points = scan.read(self.job.spark, self.job.lake, "points", RUN)
         out = self.folder / "by_spark"
         pairs = epsjoin.spark.similarity_join(points, eps=self.eps, columns="point")
         pairs.write.format("delta").mode("overwrite").save(str(out))
@@ -338,9 +339,9 @@ def run_lsh(file: str, eps: float, rows: int, rounds: int) -> dict[str, list[Tak
         from pyspark.sql import functions as F
 
         import epsjoin.spark
-        from epsjoin.spark import tables
+        from epsjoin.spark import scan
 
-        points = tables.read(bench.job.spark, bench.job.lake, "points", RUN)
+        points = scan.read(bench.job.spark, bench.job.lake, "points", RUN)
         vectors = points.select("id", array_to_vector(F.array(*bench.names)).alias("at")).persist()
         vectors.count()
 

@@ -14,7 +14,9 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark import TaskContext
 
-from epsjoin.spark import tables, tasks
+from epsjoin.lake import delta_log
+from epsjoin.lake.parquet import Target
+from epsjoin.spark import tasks
 from epsjoin.spark.session import get_session
 
 ROWS = {"fails within its file": 1 << 22, "fails after its file": 3, "is too slow": 5, "does well": 7}
@@ -22,7 +24,7 @@ ROWS = {"fails within its file": 1 << 22, "fails after its file": 3, "is too slo
 
 
 def main(folder: Path) -> None:
-    into = tables.Target("attempts", folder.as_uri(), pa.schema([("task", pa.int64())]), (), "")
+    into = Target("attempts", folder.as_uri(), pa.schema([("task", pa.int64())]), (), "")
 
     def work(task: int) -> Iterator[pa.RecordBatch]:
         what, n_rows = list(ROWS.items())[task]
@@ -34,16 +36,16 @@ def main(folder: Path) -> None:
             if what == "fails within its file" and is_first:
                 raise OSError(what)
 
-        written = into.write(rows())
+        report = tasks.TaskReport(counters={what: 1.0 if is_first else 2.0})
+        report.write(into, rows())
         if what == "fails after its file" and is_first:
             raise OSError(what)
         if what == "is too slow" and is_first:
             time.sleep(600)
-        report = tasks.TaskReport([written] if written else [], {what: 1.0 if is_first else 2.0})
         yield report.to_batch()
 
     reports = tasks.reports_of(tasks.run_tasks(get_session("attempts"), range(len(ROWS)), work))
-    files = tables.replace_table(into, [file for report in reports for file in report.files])
+    files = delta_log.replace_table(into, [file for report in reports for file in report.files])
     rows = DeltaTable(folder).to_pyarrow_table()["task"].value_counts().to_pylist()
     found: dict[str, Any] = {
         "attempts": tasks.add_counters(reports),

@@ -12,25 +12,26 @@ from matplotlib.image import imread
 
 from epsjoin import cli
 from epsjoin.contract import load_source
+from epsjoin.lake import lineage, slices
+from epsjoin.lake.lake import Lake
 from epsjoin.report.trend import Found, draw, gather
-from epsjoin.spark import lineage, tables
 
 CONTRACTS = Path(__file__).resolve().parents[2] / "data_contracts"
 RUNS = {"2022-03-01": (5, 3, 2, 20.0), "2021-12-01": (4, 2, 1, 19.5), "2022-04-01": (3, 0, 0, 21.25)}
 FOUND = [Found(date.fromisoformat(run), *RUNS[run]) for run in sorted(RUNS)]
 
 
-def row(lake: tables.Lake, table: str, **values: Any) -> dict[str, Any]:
+def row(lake: Lake, table: str, **values: Any) -> dict[str, Any]:
     """A row of a table in which all columns have a value."""
     kinds = {"string": "x", "double": 0.5, "int64": 1, "bool": True, "int32": 1, "binary": b"x"}
     return {field.name: kinds.get(str(field.type)) for field in lake.schema(table)} | values
 
 
-def write(lake: tables.Lake, table: str, run: str, rows: list[dict[str, Any]], stamp: str = "") -> None:
-    tables.write_slice(lake, table, run, tables.rows_of(lake, table, rows), stamp)
+def write(lake: Lake, table: str, run: str, rows: list[dict[str, Any]], stamp: str = "") -> None:
+    slices.write_slice(lake, table, run, slices.rows_of(lake, table, rows), stamp)
 
 
-def write_run(lake: tables.Lake, run: str, points: int, pairs: int, clusters: int, eps: float) -> None:
+def write_run(lake: Lake, run: str, points: int, pairs: int, clusters: int, eps: float) -> None:
     write(lake, "points", run, [row(lake, "points", id=i, run=run) for i in range(points)])
     stamp = lineage.stamp_of_points(lake, run)
     write(lake, "epsilon", run, [row(lake, "epsilon", eps=eps, method="given", run=run)], stamp)
@@ -45,19 +46,19 @@ def write_run(lake: tables.Lake, run: str, points: int, pairs: int, clusters: in
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> tables.Lake:
-    lake = tables.Lake((tmp_path / "lake").as_uri(), CONTRACTS, load_source(CONTRACTS, "navaids"))
+def lake(tmp_path: Path) -> Lake:
+    lake = Lake((tmp_path / "lake").as_uri(), CONTRACTS, load_source(CONTRACTS, "navaids"))
     for run, numbers in RUNS.items():
         write_run(lake, run, *numbers)
     return lake
 
 
-def test_gather__has_every_run_once_the_oldest_first(lake: tables.Lake) -> None:
+def test_gather__has_every_run_once_the_oldest_first(lake: Lake) -> None:
     assert gather(lake) == FOUND
 
 
 def test_gather__leaves_out_a_run_whose_tables_do_not_belong_together(
-    lake: tables.Lake, capsys: pytest.CaptureFixture[str]
+    lake: Lake, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = "2022-03-01"
     write(lake, "points", run, [row(lake, "points", id=9, run=run)])
@@ -68,7 +69,7 @@ def test_gather__leaves_out_a_run_whose_tables_do_not_belong_together(
 
 
 def test_trend__prints_the_runs_and_writes_the_picture(
-    lake: tables.Lake, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    lake: Lake, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["trend", "--lake", str(tmp_path / "lake"), "--dataset", "navaids"]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()]

@@ -29,6 +29,8 @@ from pyspark.sql import SparkSession  # noqa: E402 - reads the environment when 
 
 from epsjoin.contract import load_source  # noqa: E402 - as above
 from epsjoin.errors import TableError  # noqa: E402 - as above
+from epsjoin.lake.lake import Lake  # noqa: E402 - as above
+from epsjoin.lake.slices import files_of  # noqa: E402 - as above
 from epsjoin.params import RunParams  # noqa: E402 - as above
 from epsjoin.spark.cluster import find_clusters  # noqa: E402 - as above
 from epsjoin.spark.fit_epsilon import choose_epsilon  # noqa: E402 - as above
@@ -38,7 +40,6 @@ from epsjoin.spark.merge_join import join_parts  # noqa: E402 - as above
 from epsjoin.spark.outliers import score_outliers  # noqa: E402 - as above
 from epsjoin.spark.replicate import write_replicas  # noqa: E402 - as above
 from epsjoin.spark.session import get_session  # noqa: E402 - as above
-from epsjoin.spark.tables import Lake, files_of  # noqa: E402 - as above
 
 RUN = "2023-06-01"
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from epsjoin.errors import TableError
-from epsjoin.spark.arrow import to_binary, to_codes, to_matrix
+from epsjoin.lake.arrow import to_binary, to_codes, to_matrix
 
 POINTS = np.random.default_rng(0).normal(size=(50, 3))
 

@@ -19,11 +19,14 @@ from scipy.spatial import cKDTree
 from sklearn.cluster import DBSCAN
 
 from epsjoin.errors import BudgetError, DataRefusedError, TableError
+from epsjoin.lake import delta_log, parquet, slices
+from epsjoin.lake.lake import Lake
+from epsjoin.lake.parquet import Target
 from epsjoin.local.cluster import ROLES, dbscan_from_pairs
 from epsjoin.local.outliers import lof_from_neighbours, nearest_within, rank
-from epsjoin.spark import points as step_points
+from epsjoin.spark import points as spark_points
 from epsjoin.spark import rows as step_rows
-from epsjoin.spark import tables, tasks
+from epsjoin.spark import tasks
 from epsjoin.spark.cluster import find_clusters, stored_pairs
 from epsjoin.spark.fit_epsilon import choose_epsilon
 from epsjoin.spark.ingest import ingest
@@ -32,7 +35,6 @@ from epsjoin.spark.merge_join import join_parts
 from epsjoin.spark.outliers import score_outliers
 from epsjoin.spark.replicate import write_replicas
 from epsjoin.spark.rows import StoredRows
-from epsjoin.spark.tables import Lake
 
 DATA = REPO / "tests" / "data"
 EXPECTED = json.loads((DATA / "expected.json").read_text())
@@ -72,12 +74,12 @@ def job_on(make_job: JobMaker, tmp_path: Path, points: NDArray[np.float64], para
 
 
 def column(job: Job, table: str, order: str, *names: str) -> list[NDArray[Any]]:
-    found = tables.read_small(job.lake, table, job.run).sort_by(order)
+    found = slices.read_small(job.lake, table, job.run).sort_by(order)
     return [found[name].to_numpy(zero_copy_only=False) for name in names]
 
 
 def pair_set(job: Job) -> NDArray[np.int64]:
-    pairs = tables.read_small(job.lake, "pairs", job.run)
+    pairs = slices.read_small(job.lake, "pairs", job.run)
     found = np.column_stack([pairs["left_id"].to_numpy(), pairs["right_id"].to_numpy()])
     return found[np.lexsort((found[:, 1], found[:, 0]))]
 
@@ -121,7 +123,7 @@ def test_chain__clusters_and_outliers_are_those_of_the_library(
         monkeypatch.setattr(step_rows, "LEAST_SHARE_BYTES", least_share_bytes)
         monkeypatch.setattr(step_rows, "MOST_SHARE_BYTES", least_share_bytes)
         monkeypatch.setattr(step_rows, "OPENING_BYTES", least_share_bytes // 8)
-        monkeypatch.setattr(tables, "ROW_GROUP_BYTES", 1 << 12)
+        monkeypatch.setattr(parquet, "ROW_GROUP_BYTES", 1 << 12)
     points = {"landmarks": lambda: landmarks()[::10], "pendigits": pendigits}[name]()
     eps = {"landmarks": 0.05, "pendigits": 0.35}[name]
     job = job_on(make_job, tmp_path, points, {"eps": eps, "min_pts": 6})
@@ -154,7 +156,7 @@ def test_merge_join__joins_heavy_duplicates(make_job: JobMaker, tmp_path: Path) 
     job = job_on(make_job, tmp_path, skin(), {"eps": expected["eps"]})
     for step in JOIN_STEPS:
         step(job)
-    assert tables.count(job.lake, "pairs", RUN) == expected["self_pairs_i_lt_j"]
+    assert slices.count(job.lake, "pairs", RUN) == expected["self_pairs_i_lt_j"]
 
 
 @pytest.mark.parametrize(
@@ -181,7 +183,7 @@ def test_merge_join__finds_the_same_pairs_however_the_space_is_cut(
 
 
 def content(job: Job, table: str) -> pa.Table:
-    rows = tables.read_small(job.lake, table, job.run)
+    rows = slices.read_small(job.lake, table, job.run)
     return rows.sort_by([(name, "ascending") for name in rows.column_names if rows[name].type != pa.bool_()])
 
 
@@ -194,7 +196,7 @@ def test_chain__again_gives_the_same_tables_and_leaves_other_runs_alone(
     for step in STEPS.values():
         step(earlier)
     written = ("points", "epsilon", "epsilon_curve", "join_plan", "replicas", "pairs", "clusters", "outliers")
-    of_earlier = {table: tables.files_of(earlier.lake, table, earlier.run) for table in written}
+    of_earlier = {table: slices.files_of(earlier.lake, table, earlier.run) for table in written}
 
     job = job_on(make_job, tmp_path, points, {"min_pts": 6})
     for step in STEPS.values():
@@ -212,7 +214,7 @@ def test_chain__again_gives_the_same_tables_and_leaves_other_runs_alone(
             job.spark.conf.set(name, value)
     for table in written:
         assert content(job, table).equals(once[table]), table
-        assert tables.files_of(earlier.lake, table, earlier.run) == of_earlier[table], table
+        assert slices.files_of(earlier.lake, table, earlier.run) == of_earlier[table], table
 
 
 def test_replicate__makes_replicas_and_keeps_to_the_budget(make_job: JobMaker, tmp_path: Path) -> None:
@@ -220,14 +222,14 @@ def test_replicate__makes_replicas_and_keeps_to_the_budget(make_job: JobMaker, t
     for step in JOIN_STEPS[:2]:
         step(job)
     counters = write_replicas(job)
-    n_points = tables.count(job.lake, "points", RUN)
+    n_points = slices.count(job.lake, "points", RUN)
     assert counters["replicated_points"] > 100
     assert (
         n_points + counters["replicated_points"]
         <= counters["rows"]
         <= job.params.replication_budget * n_points
     )
-    assert counters["rows"] == tables.count(job.lake, "replicas", RUN)
+    assert counters["rows"] == slices.count(job.lake, "replicas", RUN)
 
 
 def test_replicate__brings_parts_together_before_it_writes_many_files(
@@ -239,7 +241,7 @@ def test_replicate__brings_parts_together_before_it_writes_many_files(
         step(job)
 
     def rows() -> list[dict[str, Any]]:
-        found = tables.read_small(job.lake, "replicas", RUN)
+        found = slices.read_small(job.lake, "replicas", RUN)
         return found.sort_by([("part", "ascending"), ("id", "ascending")]).to_pylist()
 
     counted = ("points", "rows", "replicated_points")
@@ -248,7 +250,7 @@ def test_replicate__brings_parts_together_before_it_writes_many_files(
     few = write_replicas(job, most_files=0)
     assert [few[name] for name in counted] == [many[name] for name in counted]
     assert rows() == by_many
-    files = tables.files_of(job.lake, "replicas", RUN)
+    files = slices.files_of(job.lake, "replicas", RUN)
     assert len(files) == len({file.partition["part"] for file in files}) == many["parts"]
 
     tight = replace(job, params=replace(job.params, cuts="regular", k=3, msl=4, replication_budget=1.0))
@@ -270,19 +272,19 @@ def test_replicate__again_writes_files_of_the_same_bytes_whatever_those_of_the_p
 ) -> None:
     job = job_on(make_job, tmp_path, pendigits()[:, :3], {"eps": 0.05, "n_parts": 4})
     ingest(job)
-    points = tables.read_small(job.lake, "points", RUN).drop_columns("run")
-    into, found = tables.target(job.lake, "points", RUN), []
+    points = slices.read_small(job.lake, "points", RUN).drop_columns("run")
+    into, found = parquet.target(job.lake, "points", RUN), []
     for order in ("ab", "ba"):
         names = iter(order)
         with monkeypatch.context() as patched:
-            patched.setattr(tables.Target, "new_name", lambda _, names=names: f"{next(names)}.parquet")
+            patched.setattr(Target, "new_name", lambda *_, names=names: f"{next(names)}.parquet")
             files = [into.write([points.slice(0, 2000)]), into.write([points.slice(2000)])]
-        tables.commit(job.lake, "points", RUN, files)
+        delta_log.commit(job.lake, "points", RUN, files)
         choose_epsilon(job)
         counters = write_replicas(job)
         rows = [
-            tables.read_file(job.lake.location("replicas"), file, ["id", "point"]).to_pylist()
-            for file in sorted(tables.files_of(job.lake, "replicas", RUN), key=lambda f: f.partition["part"])
+            parquet.read_file(job.lake.location("replicas"), file, ["id", "point"]).to_pylist()
+            for file in sorted(slices.files_of(job.lake, "replicas", RUN), key=lambda f: f.partition["part"])
         ]
         found.append((counters["bytes"], rows))
     assert found[0] == found[1]
@@ -293,11 +295,11 @@ def test_replicate__reads_one_large_file_by_many_tasks(
 ) -> None:
     job = job_on(make_job, tmp_path, pendigits()[:, :3], {"eps": 0.05, "n_parts": 4})
     ingest(job)
-    points = tables.read_small(job.lake, "points", RUN).drop_columns("run")
-    monkeypatch.setattr(tables, "ROW_GROUP_BYTES", 1)
+    points = slices.read_small(job.lake, "points", RUN).drop_columns("run")
+    monkeypatch.setattr(parquet, "ROW_GROUP_BYTES", 1)
     groups = [points.slice(begin, 500) for begin in range(0, len(points), 500)]
-    file = tables.target(job.lake, "points", RUN).write(groups)
-    tables.commit(job.lake, "points", RUN, [file])
+    file = parquet.target(job.lake, "points", RUN).write(groups)
+    delta_log.commit(job.lake, "points", RUN, [file])
     choose_epsilon(job)
 
     read, n_tasks = tasks.reports_of, []
@@ -313,7 +315,7 @@ def test_replicate__reads_one_large_file_by_many_tasks(
     for bound in ("LEAST_SHARE_BYTES", "MOST_SHARE_BYTES"):
         monkeypatch.setattr(step_rows, bound, 1 << 14)
     monkeypatch.setattr(step_rows, "OPENING_BYTES", 1 << 10)
-    monkeypatch.setattr(step_points, "MOST_BATCH_ROWS", 77)
+    monkeypatch.setattr(spark_points, "MOST_BATCH_ROWS", 77)
     write_replicas(job)
     assert n_tasks[0] == 1
     assert n_tasks[1] > 3
@@ -331,7 +333,7 @@ def test_merge_join__takes_no_replicas_of_another_plan(
     def killed(lake: Lake, table: str, *rest: object, **also: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tables, "write_slice", killed)
+    monkeypatch.setattr(slices, "write_slice", killed)
     with pytest.raises(KeyboardInterrupt):
         write_replicas(replace(job, params=replace(job.params, n_parts=3)))
     monkeypatch.undo()
@@ -398,7 +400,7 @@ def test_cluster_and_outliers__notice_pairs_lost_on_the_way(
     job = job_on(make_job, tmp_path, pendigits()[:500], {"eps": 0.3, "n_parts": 2})
     for step in [*JOIN_STEPS, find_clusters]:
         step(job)
-    versions = [tables.begin(job.lake, name).versions for name in ("cluster", "outliers")]
+    versions = [delta_log.begin(job.lake, name).versions for name in ("cluster", "outliers")]
     run = tasks.run_tasks
     for change in (lambda files: files[1:], lambda files: [*files, files[0]]):
 
@@ -411,7 +413,7 @@ def test_cluster_and_outliers__notice_pairs_lost_on_the_way(
             find_clusters(job)
         with pytest.raises(TableError, match=r"nearest neighbours were found in the pairs"):
             score_outliers(job)
-    assert [tables.begin(job.lake, name).versions for name in ("cluster", "outliers")] == versions
+    assert [delta_log.begin(job.lake, name).versions for name in ("cluster", "outliers")] == versions
 
 
 def test_replicate__refuses_too_many_pairs_where_no_power_law_does(
@@ -436,8 +438,8 @@ def test_merge_join__stops_when_more_pairs_appear_than_allowed(make_job: JobMake
         match=r"100 pairs are allowed .* [\d,]+ are expected; the largest eps that fits is about 0.17",
     ):
         join_parts(small)
-    plan = tables.read_row(job.lake, "join_plan", RUN) | {"expected_pairs": 99.0}
-    tables.write_slice(job.lake, "join_plan", RUN, tables.rows_of(job.lake, "join_plan", [plan]))
+    plan = slices.read_row(job.lake, "join_plan", RUN) | {"expected_pairs": 99.0}
+    slices.write_slice(job.lake, "join_plan", RUN, slices.rows_of(job.lake, "join_plan", [plan]))
     with pytest.raises(
         BudgetError, match=r"more than 100 pairs lie within eps 0.3 \(max_pairs\), 99 are expected"
     ):
@@ -469,5 +471,5 @@ def test_chain__copes_with_degenerate_points_when_eps_is_given(
     for step in STEPS.values():
         step(job)
     expected = cKDTree(points).query_pairs(1.0, output_type="ndarray")
-    assert tables.count(job.lake, "pairs", RUN) == len(expected)
-    assert tables.count(job.lake, "clusters", RUN) == tables.count(job.lake, "outliers", RUN) == len(points)
+    assert slices.count(job.lake, "pairs", RUN) == len(expected)
+    assert slices.count(job.lake, "clusters", RUN) == slices.count(job.lake, "outliers", RUN) == len(points)

@@ -27,7 +27,8 @@ from pyspark.sql import types as T
 import epsjoin.spark
 from epsjoin import Cuts, get_metric
 from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError, TableError
-from epsjoin.spark import dbscan, outliers, tables
+from epsjoin.lake import parquet, uris
+from epsjoin.spark import dbscan, outliers
 from epsjoin.spark import join as step_join
 from epsjoin.spark import replicate as step_replicate
 from epsjoin.spark.cluster import CLUSTERS, cluster_pairs
@@ -127,13 +128,13 @@ def test_pairs_written_by_the_tasks_are_the_same(
     """Of one frame of four partitions replicas go in files, unless these would be too many."""
     monkeypatch.setattr(step_join, "MOST_FILES", most_files)
     scratched = []
-    scratch = tables.scratch
+    scratch = parquet.scratch
 
     def noted(*given: Any) -> Any:
         scratched.append(given)
         return scratch(*given)
 
-    monkeypatch.setattr(tables, "scratch", noted)
+    monkeypatch.setattr(parquet, "scratch", noted)
     right = frame_of(spark, LATTICE[::2]) if others else None
     to = str(tmp_path / "pairs of mine")
     kinds: dict[str, Any] = {"columns": columns_of(LATTICE), "cuts": Cuts(kind, n_parts=4)}
@@ -232,7 +233,7 @@ def test_a_task_that_fails_says_why_and_leaves_no_replicas(
     for is_open in (True, False):
         to = tmp_path / f"pairs-{is_open}"
         if not is_open:
-            monkeypatch.setattr(tables, "filesystem_of", lambda uri: (Locked(), urlsplit(uri).path))
+            monkeypatch.setattr(uris, "filesystem_of", lambda uri: (Locked(), urlsplit(uri).path))
         with pytest.raises(PySparkException, match="coordinate 1 of 'at' is nan where the id is 1000"):
             epsjoin.spark.similarity_join(frame, to=str(to), **kinds)
         assert len(list(to.glob("scratch-*"))) == (0 if is_open else 1)

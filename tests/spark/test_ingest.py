@@ -16,9 +16,10 @@ import pytest
 from conftest import RUN, JobMaker, coordinate, key
 
 from epsjoin.errors import DataRefusedError, NothingToDoError, TableError
+from epsjoin.lake import parquet, slices, uris
 from epsjoin.spark import ingest as ingest_step
 from epsjoin.spark import report as report_step
-from epsjoin.spark import tables, tasks
+from epsjoin.spark import tasks
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job
 from epsjoin.spark.snapshot import find_snapshot, interval_of
@@ -29,7 +30,7 @@ GOOD = "id,x,y,name\n1,0.5,1.5,a\n2,2.5,3.5,b\n3,4.5,5.5,c\n"
 
 
 def rows(job: Job, table: str) -> list[dict[str, Any]]:
-    return tables.read_small(job.lake, table, job.run).to_pylist()
+    return slices.read_small(job.lake, table, job.run).to_pylist()
 
 
 def by_line(job: Job) -> dict[int, str]:
@@ -140,7 +141,7 @@ def test_writer__holds_no_more_than_a_file_of_points_and_a_batch_of_refused_rows
             }
         )
     batches = [pa.RecordBatch.from_pylist(staged[i : i + 4], schema) for i in range(0, 40, 4)]
-    into = [tables.target(job.lake, name, RUN) for name in ("points", "quarantine")]
+    into = [parquet.target(job.lake, name, RUN) for name in ("points", "quarantine")]
     (said,) = ingest_step._writer(job.lake.source, *into)(iter(batches))
     report = TaskReport.from_json(said["report"][0].as_py())
     for table, n_rows, least in (("points", 30, 3), ("quarantine", 10, 3)):
@@ -308,11 +309,11 @@ def test_ingest__refuses_a_broken_file_and_leaves_the_points_alone(
     job = make_job(XY)
     (tmp_path / "snapshot.csv").write_text(GOOD)
     ingest(job)
-    before = tables.files_of(job.lake, "points", RUN)
+    before = slices.files_of(job.lake, "points", RUN)
     (tmp_path / "snapshot.csv").write_bytes(content)
     with pytest.raises(DataRefusedError, match=sentence):
         ingest(job)
-    assert tables.files_of(job.lake, "points", RUN) == before
+    assert slices.files_of(job.lake, "points", RUN) == before
     assert rows(job, "quarantine")
 
 
@@ -377,7 +378,7 @@ def test_ingest__a_file_may_have_any_name(
         name = path if "{date}" not in path else name
     job = make_job(XY, path=path, interval="month")
     ((shown, uri),) = find_snapshot(job)
-    found = tables.filesystem_of(uri)[1]
+    found = uris.filesystem_of(uri)[1]
     assert (shown, found) == (name, str(tmp_path / place))
     if place == f"2023-06-04/{ODD}" and not is_uri:
         ingest(job)
@@ -408,7 +409,7 @@ def test_ingest__again_gives_the_same_tables(make_job: JobMaker, tmp_path: Path)
 
 def test_ingest__a_missing_slice_is_an_error_and_names_the_job(make_job: JobMaker) -> None:
     with pytest.raises(TableError, match="points has no slice of run 2023-06-01; run ingest for it first"):
-        tables.count(make_job(XY).lake, "points", RUN)
+        slices.count(make_job(XY).lake, "points", RUN)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from conftest import RUN, JobMaker, coordinate, has_slice, key
 
 from epsjoin.errors import BudgetError, TableError
-from epsjoin.spark import tables
+from epsjoin.lake import slices
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job, Step, run_job
 
@@ -49,7 +49,7 @@ def test_run_job__ends_with_0_and_its_counters(job: Job, tmp_path: Path) -> None
     counters = json.loads((tmp_path / "metrics.json").read_text())
     assert (counters["rows_read"], counters["rows_ok"]) == (10, 10)
     table = {
-        row["counter"]: row["value"] for row in tables.read_small(job.lake, "job_metrics", RUN).to_pylist()
+        row["counter"]: row["value"] for row in slices.read_small(job.lake, "job_metrics", RUN).to_pylist()
     }
     assert table == counters
 
@@ -75,7 +75,7 @@ def test_run_job__ends_with_3_when_the_data_is_refused(
     last = capsys.readouterr().err.strip().splitlines()[-1]
     assert last.startswith("ingest: ")
     assert sentence in last
-    assert tables.count(job.lake, "quarantine", RUN) > 0
+    assert slices.count(job.lake, "quarantine", RUN) > 0
     assert not has_slice(job.lake, "points", RUN)
 
 

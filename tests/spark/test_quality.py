@@ -18,9 +18,10 @@ from epsjoin.constraints import range_words
 from epsjoin.contract import Column as Contracted
 from epsjoin.contract import load_source, load_table
 from epsjoin.errors import DataRefusedError
-from epsjoin.spark import tables
+from epsjoin.lake import schemas, slices, uris
+from epsjoin.lake.lineage import read_join
+from epsjoin.spark import scan
 from epsjoin.spark.job import Job
-from epsjoin.spark.lineage import read_join
 from epsjoin.spark.quality import (
     STAGES,
     Outcome,
@@ -128,7 +129,7 @@ def broken_by() -> dict[tuple[str, str], Change]:
 @pytest.fixture(scope="module")
 def frames(chain: Job) -> Frames:
     """The tables in memory: rules look at them again and again."""
-    stored = {name: tables.read(chain.spark, chain.lake, name, RUN) for name in TABLES}
+    stored = {name: scan.read(chain.spark, chain.lake, name, RUN) for name in TABLES}
     return {name: chain.spark.createDataFrame(f.collect(), f.schema) for name, f in stored.items()}
 
 
@@ -140,7 +141,7 @@ def test_gates__pass_what_a_run_leaves(job: Job) -> None:
     counters = {stage: check_quality(job, stage) for stage in STAGES}
     assert [found["errors"] for found in counters.values()] == [0, 0]
     assert counters["input"]["warnings"] == 1
-    rows = tables.read_small(job.lake, "quality", RUN).to_pylist()
+    rows = slices.read_small(job.lake, "quality", RUN).to_pylist()
     assert {row["table"] for row in rows} == set(TABLES), "the second stage leaves the first one's slices"
     assert len(rows) == sum(found["expectations"] for found in counters.values())
     warnings = [(row["expectation"], row["severity"], row["observed"]) for row in rows if not row["success"]]
@@ -149,23 +150,23 @@ def test_gates__pass_what_a_run_leaves(job: Job) -> None:
 
 def test_columns__a_table_that_was_looked_at_is_not_kept_in_memory(job: Job) -> None:
     job.spark.catalog.clearCache()  # of what other tests may have kept
-    look_at_columns(tables.read(job.spark, job.lake, "points", RUN), job.lake.contract("points"))
+    look_at_columns(scan.read(job.spark, job.lake, "points", RUN), job.lake.contract("points"))
     assert job.spark._jsparkSession.sharedState().cacheManager().isEmpty()
 
 
 def test_gates__stop_the_run_on_an_error_that_is_in_the_table_then(job: Job) -> None:
-    pairs = tables.read_small(job.lake, "pairs", RUN, ["left_id", "right_id", "distance"])
+    pairs = slices.read_small(job.lake, "pairs", RUN, ["left_id", "right_id", "distance"])
     doubled = pairs.slice(0, 2)
     stamp = read_join(job.lake, RUN).stamp
-    tables.write_slice(job.lake, "pairs", RUN, pa.concat_tables([pairs, doubled]), stamp)
-    report = Path(tables.filesystem_of(job.lake.location("reports"))[1]) / f"run={RUN}" / "report.html"
+    slices.write_slice(job.lake, "pairs", RUN, pa.concat_tables([pairs, doubled]), stamp)
+    report = Path(uris.filesystem_of(job.lake.location("reports"))[1]) / f"run={RUN}" / "report.html"
     assert not report.exists()
     with pytest.raises(
         DataRefusedError, match=r"pairs: rows differ in left_id, right_id does not hold \(4\)"
     ):
         quality.look(job, "results")
     assert "This run was stopped: 2 expectations do not hold." in report.read_text()
-    rows = tables.read_small(job.lake, "quality", RUN).to_pylist()
+    rows = slices.read_small(job.lake, "quality", RUN).to_pylist()
     broken = {(row["table"], row["expectation"]) for row in rows if not row["success"]}
     assert ("pairs", "rows differ in left_id, right_id") in broken
     assert ("clusters", "degree_is_the_number_of_pairs") in broken
@@ -214,7 +215,7 @@ def test_columns__each_expectation_finds_what_breaks_it(
     """The same key twice, values below and above a range, other or missing values; other columns, types."""
     lake = make_job([key(), coordinate("x")]).lake
     contract = replace(lake.contract(name), rules=())
-    kinds = {column.name: tables.ddl([column]).split()[-1] for column in lake.schema(name)}
+    kinds = {column.name: schemas.ddl([column]).split()[-1] for column in lake.schema(name)}
     odd = spark.range(2).select(*(_odd(c).cast(kinds[c.name]).alias(c.name) for c in contract.columns))
     missing = spark.range(1).select(*(F.lit(None).cast(k).alias(n) for n, k in kinds.items()))
     found = failing(validate(odd.union(missing), contract))

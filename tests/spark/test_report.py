@@ -12,15 +12,16 @@ import numpy as np
 import pytest
 from conftest import RUN, STEPS, JobMaker, coordinate, key
 
+from epsjoin.lake import slices
+from epsjoin.lake.lineage import read_join, stamp_of_clusters
 from epsjoin.local.metric import get_metric
 from epsjoin.report.findings import Findings
 from epsjoin.report.page import render
 from epsjoin.report.publish import publish
-from epsjoin.spark import history, nearest, tables
+from epsjoin.spark import history, nearest
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job
 from epsjoin.spark.k_distances import FACTORS, k_distances, other_eps, refit
-from epsjoin.spark.lineage import read_join, stamp_of_clusters
 from epsjoin.spark.points import stored_points
 from epsjoin.spark.report import gather
 
@@ -55,8 +56,8 @@ def run_steps(job: Job, names: Sequence[str] = tuple(STEPS)) -> Job:
     for number, name in enumerate(names):
         counters = {**STEPS[name](job), "seconds": number + 0.5}
         rows = [{"job": name, "counter": counter, "value": float(v)} for counter, v in counters.items()]
-        found = tables.rows_of(job.lake, "job_metrics", rows)
-        tables.write_slice(job.lake, "job_metrics", job.run, found, job=name)
+        found = slices.rows_of(job.lake, "job_metrics", rows)
+        slices.write_slice(job.lake, "job_metrics", job.run, found, job=name)
     return job
 
 
@@ -104,8 +105,8 @@ def test_report__of_a_second_run(make_job: JobMaker, tmp_path: Path) -> None:
     publish(job)
     first = (tmp_path / "lake" / "tiny" / "reports" / f"run={RUN}" / "report.html").read_bytes()
     counters = [{"job": "report", "counter": "seconds", "value": 7.0}]
-    tables.write_slice(
-        job.lake, "job_metrics", RUN, tables.rows_of(job.lake, "job_metrics", counters), job="report"
+    slices.write_slice(
+        job.lake, "job_metrics", RUN, slices.rows_of(job.lake, "job_metrics", counters), job="report"
     )
     assert render(Findings(**gather(job))).encode() == first, "the page of a page must be the same"
     assert b"<script" not in first
@@ -166,8 +167,8 @@ def test_trends__are_of_the_last_runs_and_have_gaps(make_job: JobMaker, tmp_path
         {"table": "points", "expectation": "e", "severity": s, "success": False, "observed": ""}
         for s in ("error", "warning")
     ]
-    tables.write_slice(
-        job.lake, "quality", days[5], tables.rows_of(job.lake, "quality", broken), table="points"
+    slices.write_slice(
+        job.lake, "quality", days[5], slices.rows_of(job.lake, "quality", broken), table="points"
     )
     found = history.trends_before(job)
     assert [row["run"] for row in found] == days[2:13], "eleven before this one, the latest"

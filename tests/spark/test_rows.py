@@ -14,10 +14,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from epsjoin.lake import schemas
+from epsjoin.lake.parquet import File, stream_file
 from epsjoin.local.cluster import Degrees, partial_degrees, sum_degrees
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan import Cuts, plan_join
-from epsjoin.spark import tables
 from epsjoin.spark.points import Points, Reading
 from epsjoin.spark.replicate import FLUSH_BYTES, n_files
 from epsjoin.spark.rows import (
@@ -30,7 +31,6 @@ from epsjoin.spark.rows import (
     gather,
     narrowed,
 )
-from epsjoin.spark.tables import File, stream_file
 
 
 def merged(shares: Sequence[Degrees]) -> Degrees:
@@ -150,8 +150,8 @@ def test_frame_rows__name_their_types_as_tables_do(spark: SparkSession) -> None:
         [(1, 2, 0.5, "a", b"b", True)], "i int, l long, d double, s string, b binary, t boolean"
     )
     schema = FrameRows(frame).schema
-    assert tables.arrow_schema(schema).types == [
-        tables.ARROW_TYPES[kind] for kind in ("int", "long", "double", "string", "binary", "boolean")
+    assert schemas.arrow_schema(schema).types == [
+        schemas.ARROW_TYPES[kind] for kind in ("int", "long", "double", "string", "binary", "boolean")
     ]
     assert gather(FrameRows(frame)).to_pylist() == [row.asDict() for row in frame.collect()]
 

@@ -13,10 +13,11 @@ import pytest
 from conftest import JobMaker, coordinate, key
 from deltalake import DeltaTable
 
-from epsjoin import show
+from epsjoin import pipeline, show
 from epsjoin.errors import DataRefusedError, TableError
-from epsjoin.spark import lineage, tables
+from epsjoin.lake import delta_log, lineage, slices
 from epsjoin.spark import replicate as replication
+from epsjoin.spark import scan
 from epsjoin.spark.cluster import find_clusters
 from epsjoin.spark.fit_epsilon import choose_epsilon
 from epsjoin.spark.ingest import ingest
@@ -67,11 +68,11 @@ class Commits:
     def run(self, step: Step, job: Job, last: tuple[int, str] | None = None) -> list[str]:
         """Run a step up to this commit; the tables that it committed, or was about to."""
         self.names, self.last = [], last
-        step(replace(job, lake=tables.begin(job.lake, JOB_OF[step])))
+        step(replace(job, lake=delta_log.begin(job.lake, JOB_OF[step])))
         return self.names
 
 
-JOB_OF = {step: tables.WRITERS[names[0]] for step, names in COMMITS.items()}
+JOB_OF = {step: pipeline.WRITERS[names[0]] for step, names in COMMITS.items()}
 
 
 def tiny(make_job: JobMaker, tmp_path: Path, params: Mapping[str, Any], *, bad_rows: int = 1) -> Job:
@@ -88,7 +89,7 @@ def tiny(make_job: JobMaker, tmp_path: Path, params: Mapping[str, Any], *, bad_r
 
 
 def content(job: Job, table: str) -> list[str]:
-    return sorted(map(repr, tables.read_small(job.lake, table, job.run).to_pylist()))
+    return sorted(map(repr, slices.read_small(job.lake, table, job.run).to_pylist()))
 
 
 def sight(job: Job) -> list[tuple[str, str]] | None:
@@ -108,7 +109,7 @@ def test_chain__killed_before_any_commit_or_after_the_last_and_run_again_gives_t
     job = tiny(make_job, tmp_path, NEW)
     undisturbed = replace(job, lake=replace(job.lake, uri=(tmp_path / "undisturbed").as_uri()))
     for lake in (job.lake, undisturbed.lake):
-        tables.commit(lake, "job_metrics", job.run, [], job="none")  # a reader wants the table
+        delta_log.commit(lake, "job_metrics", job.run, [], job="none")  # a reader wants the table
     for step, names in COMMITS.items():
         assert commits.run(step, undisturbed) == list(names)
         commits.run(step, tiny(make_job, tmp_path, OLD, bad_rows=3))
@@ -159,7 +160,7 @@ def test_merge_join__does_not_join_by_a_plan_that_is_replaced_meanwhile(
     run_steps(job, ingest, choose_epsilon, write_replicas)
     other = replace(job, params=replace(job.params, n_parts=7))
     meanwhile(
-        monkeypatch, tables, "read_row", lambda *of: of[1] == "join_plan", lambda: write_replicas(other)
+        monkeypatch, slices, "read_row", lambda *of: of[1] == "join_plan", lambda: write_replicas(other)
     )
     with pytest.raises(TableError, match="replicas of run .* was made from other tables .* run replicate"):
         join_parts(job)
@@ -204,7 +205,7 @@ def test_outliers_and_report__want_the_clusters_and_outliers_of_this_join(
     run_steps(job, *COMMITS)
     other = replace(job, params=replace(job.params, min_pts=9))
     find_clusters(other)
-    tables.commit(job.lake, "job_metrics", job.run, [], job="none")
+    delta_log.commit(job.lake, "job_metrics", job.run, [], job="none")
     for read in (gather, lambda job: list(show._summary(job.lake, job.run))):
         with pytest.raises(TableError, match="outliers of run .* was made from other .* run outliers again"):
             read(job)
@@ -234,7 +235,7 @@ def whole_run(make_job: JobMaker, tmp_path: Path) -> tuple[Job, list[tuple[str, 
     """A run of all steps, and what ``epsjoin show`` says of it."""
     job = tiny(make_job, tmp_path, NEW)
     run_steps(job, *COMMITS)
-    tables.commit(job.lake, "job_metrics", job.run, [], job="none")  # a reader wants the table
+    delta_log.commit(job.lake, "job_metrics", job.run, [], job="none")  # a reader wants the table
     seen = sight(job)
     assert seen is not None
     return job, seen
@@ -306,7 +307,7 @@ def test_gates_and_report__refuse_what_is_replaced_while_they_read(
     first = {ingest: "snapshots", choose_epsilon: "epsilon"}[step]
     stage = {ingest: "input", choose_epsilon: "results"}[step]
     with monkeypatch.context() as patched:
-        meanwhile(patched, tables, "read", lambda *given: given[2] == first, lambda: step(job))
+        meanwhile(patched, scan, "read", lambda *given: given[2] == first, lambda: step(job))
         with pytest.raises(TableError, match=f"({named}) of run .* was made from other"):
             check_quality(job, stage)
     run_steps(job, *COMMITS)
@@ -319,6 +320,6 @@ def test_gates_and_report__refuse_what_is_replaced_while_they_read(
             n_before[0] -= given[1] == first
             return given[1] == first and n_before[0] < 0
 
-        meanwhile(patched, tables, read, is_it, lambda: step(job))
+        meanwhile(patched, slices, read, is_it, lambda: step(job))
         with pytest.raises(TableError, match=f"({named}) of run .* was made from other"):
             gather(job)

@@ -16,8 +16,11 @@ from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
 from epsjoin.errors import ArgumentError, TableError
-from epsjoin.spark import tables
-from epsjoin.spark.tables import Lake
+from epsjoin.lake import delta_log, parquet, schemas, slices, uris
+from epsjoin.lake.lake import Lake
+from epsjoin.lake.parquet import File, Target
+from epsjoin.spark import scan
+from epsjoin.spark.tasks import task_number
 
 
 @pytest.fixture
@@ -37,20 +40,20 @@ def pairs(*rows: tuple[int, int, float]) -> pa.Table:
 
 
 def read(lake: Lake, run: str = RUN, table: str = "pairs") -> list[dict[str, Any]]:
-    return tables.read_small(lake, table, run).drop_columns(["run"]).to_pylist()
+    return slices.read_small(lake, table, run).drop_columns(["run"]).to_pylist()
 
 
 def test_write_slice__replaces_the_runs_rows_and_no_others(lake: Lake) -> None:
-    tables.write_slice(lake, "pairs", "2023-05-01", pairs((1, 2, 0.5)))
-    tables.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5), (3, 4, 0.1)))
-    tables.write_slice(lake, "pairs", RUN, pairs((7, 8, 0.25)))
+    slices.write_slice(lake, "pairs", "2023-05-01", pairs((1, 2, 0.5)))
+    slices.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5), (3, 4, 0.1)))
+    slices.write_slice(lake, "pairs", RUN, pairs((7, 8, 0.25)))
     assert read(lake) == [{"left_id": 7, "right_id": 8, "distance": 0.25}]
     assert read(lake, "2023-05-01") == [{"left_id": 1, "right_id": 2, "distance": 0.5}]
 
 
 def test_write_slice__an_empty_slice_is_there_and_a_missing_one_is_not(lake: Lake) -> None:
-    tables.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)))
-    tables.write_slice(lake, "pairs", RUN, pairs())
+    slices.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)))
+    slices.write_slice(lake, "pairs", RUN, pairs())
     assert read(lake) == []
     assert has_slice(lake, "pairs", RUN)
     assert not has_slice(lake, "pairs", "2022-01-01")
@@ -59,8 +62,8 @@ def test_write_slice__an_empty_slice_is_there_and_a_missing_one_is_not(lake: Lak
 
 def test_write_slice__of_job_metrics_is_the_jobs_own(lake: Lake) -> None:
     for job, value in (("ingest", 1.0), ("cluster", 2.0), ("ingest", 3.0)):
-        rows = tables.rows_of(lake, "job_metrics", [{"job": job, "counter": "n", "value": value}])
-        tables.write_slice(lake, "job_metrics", RUN, rows, job=job)
+        rows = slices.rows_of(lake, "job_metrics", [{"job": job, "counter": "n", "value": value}])
+        slices.write_slice(lake, "job_metrics", RUN, rows, job=job)
     found = sorted((row["job"], row["value"]) for row in read(lake, table="job_metrics"))
     assert found == [("cluster", 2.0), ("ingest", 3.0)]
 
@@ -69,10 +72,10 @@ def test_write_slice__of_job_metrics_is_the_jobs_own(lake: Lake) -> None:
 def test_read__spark_by_delta_or_by_name_and_pyarrow_see_the_same_rows(
     spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(tables, "FEW_FILES", few)
-    tables.write_slice(lake, "pairs", "2023-05-01", pairs((9, 10, 0.5)))
-    tables.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5), (3, 4, 0.1)))
-    by_spark = [row.asDict() for row in tables.read(spark, lake, "pairs", RUN).orderBy("left_id").collect()]
+    monkeypatch.setattr(scan, "FEW_FILES", few)
+    slices.write_slice(lake, "pairs", "2023-05-01", pairs((9, 10, 0.5)))
+    slices.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5), (3, 4, 0.1)))
+    by_spark = [row.asDict() for row in scan.read(spark, lake, "pairs", RUN).orderBy("left_id").collect()]
     assert by_spark == [{"run": RUN, **row} for row in read(lake)]
 
 
@@ -81,7 +84,7 @@ def test_write_slice__many_runs_at_once_on_a_table_that_does_not_exist_yet(lake:
     with ThreadPoolExecutor(8) as pool:
         list(
             pool.map(
-                lambda run: tables.write_slice(lake, "pairs", run, pairs((1, int(run[5:7]) + 1, 0.5))), runs
+                lambda run: slices.write_slice(lake, "pairs", run, pairs((1, int(run[5:7]) + 1, 0.5))), runs
             )
         )
     assert [read(lake, run)[0]["right_id"] for run in runs] == list(range(2, 14))
@@ -92,16 +95,16 @@ def test_write_slice__many_jobs_at_once_make_a_table_once(lake: Lake, tmp_path: 
     """A table that is made twice has another identity in its second version: every other job would fail."""
     for number in range(25):  # the two must meet within microseconds
         empty = replace(lake, uri=(tmp_path / f"lake{number}").as_uri())
-        jobs = {f"2023-{month:02}-01": tables.begin(empty, "merge_join") for month in range(1, 9)}
+        jobs = {f"2023-{month:02}-01": delta_log.begin(empty, "merge_join") for month in range(1, 9)}
         with ThreadPoolExecutor(8) as pool:
-            list(pool.map(lambda each: tables.write_slice(each[1], "pairs", each[0], pairs()), jobs.items()))
+            list(pool.map(lambda each: slices.write_slice(each[1], "pairs", each[0], pairs()), jobs.items()))
         assert DeltaTable(empty.location("pairs")).version() == len(jobs) + 1  # one for the constraints
 
 
 def test_write_slice__two_at_once_on_one_slice_leave_one_of_them(lake: Lake) -> None:
     def write(number: int) -> bool:
         try:
-            tables.write_slice(lake, "pairs", RUN, pairs((number, 100, 0.5), (number, 101, 0.5)))
+            slices.write_slice(lake, "pairs", RUN, pairs((number, 100, 0.5), (number, 101, 0.5)))
         except TableError:
             return False
         return True
@@ -119,15 +122,15 @@ def test_commit__of_two_jobs_on_one_slice_the_first_wins(
     lake: Lake, before: tuple[tuple[int, int, float], ...] | None
 ) -> None:
     if before is not None:
-        tables.write_slice(lake, "pairs", RUN, pairs(*before))
-    first, second = tables.begin(lake, "merge_join"), tables.begin(lake, "merge_join")
-    tables.write_slice(first, "pairs", RUN, pairs((1, 2, 0.5)))
+        slices.write_slice(lake, "pairs", RUN, pairs(*before))
+    first, second = delta_log.begin(lake, "merge_join"), delta_log.begin(lake, "merge_join")
+    slices.write_slice(first, "pairs", RUN, pairs((1, 2, 0.5)))
     with pytest.raises(
         TableError, match="another job changed pairs of run 2023-06-01 while .* run merge_join again when"
     ):
-        tables.write_slice(second, "pairs", RUN, pairs((3, 4, 0.5)))
+        slices.write_slice(second, "pairs", RUN, pairs((3, 4, 0.5)))
     assert read(lake) == [{"left_id": 1, "right_id": 2, "distance": 0.5}]
-    tables.write_slice(tables.begin(lake, "merge_join"), "pairs", RUN, pairs((3, 4, 0.5)))
+    slices.write_slice(delta_log.begin(lake, "merge_join"), "pairs", RUN, pairs((3, 4, 0.5)))
     assert read(lake) == [{"left_id": 3, "right_id": 4, "distance": 0.5}]
 
 
@@ -135,15 +138,15 @@ def test_commit__of_two_gates_on_one_slice_the_first_wins(lake: Lake) -> None:
     """A slow gate must not put what it saw of older tables over what a later one saw."""
     row = {"expectation": "one row", "severity": "error", "success": True, "observed": ""}
     names = ("clusters", "outliers", "pairs")
-    rows = {name: tables.rows_of(lake, "quality", [{"table": name, **row}]) for name in names}
+    rows = {name: slices.rows_of(lake, "quality", [{"table": name, **row}]) for name in names}
     for name in names:
-        tables.write_slice(lake, "quality", RUN, rows[name], table=name)
-    slow, fast = (tables.begin(lake, "quality_results") for _ in range(2))
+        slices.write_slice(lake, "quality", RUN, rows[name], table=name)
+    slow, fast = (delta_log.begin(lake, "quality_results") for _ in range(2))
     for name in ("pairs", "outliers"):  # the second commit meets what the first removed
-        tables.write_slice(fast, "quality", RUN, rows[name], table=name)
+        slices.write_slice(fast, "quality", RUN, rows[name], table=name)
     with pytest.raises(TableError, match="another job changed quality of run 2023-06-01 while"):
-        tables.write_slice(slow, "quality", RUN, rows["pairs"], table="pairs")
-    tables.write_slice(slow, "quality", RUN, rows["clusters"], table="clusters")
+        slices.write_slice(slow, "quality", RUN, rows["pairs"], table="pairs")
+    slices.write_slice(slow, "quality", RUN, rows["clusters"], table="clusters")
     assert sorted(found["table"] for found in read(lake, table="quality")) == list(names)
 
 
@@ -151,30 +154,30 @@ def test_commit__of_two_gates_on_one_slice_the_first_wins(lake: Lake) -> None:
 def test_commit__of_jobs_on_different_slices_all_succeed(lake: Lake, again: bool) -> None:
     runs = (RUN, "2023-05-01", "2023-04-01")
     for run in runs if again else ():  # Delta refuses whom another's removal of files might concern
-        tables.write_slice(lake, "pairs", run, pairs((7, 8, 0.5)))
-    jobs = {run: tables.begin(lake, "merge_join") for run in runs}
+        slices.write_slice(lake, "pairs", run, pairs((7, 8, 0.5)))
+    jobs = {run: delta_log.begin(lake, "merge_join") for run in runs}
     for number, (run, of_job) in enumerate(jobs.items()):
-        tables.write_slice(of_job, "pairs", run, pairs((number, 9, 0.5)))
+        slices.write_slice(of_job, "pairs", run, pairs((number, 9, 0.5)))
     assert [read(lake, run)[0]["left_id"] for run in jobs] == [0, 1, 2]
-    jobs = {job: tables.begin(lake, job) for job in ("cluster", "outliers")}
+    jobs = {job: delta_log.begin(lake, job) for job in ("cluster", "outliers")}
     for job, of_job in jobs.items():
-        rows = tables.rows_of(lake, "job_metrics", [{"job": job, "counter": "n", "value": 1.0}])
-        tables.write_slice(of_job, "job_metrics", RUN, rows, job=job)
+        rows = slices.rows_of(lake, "job_metrics", [{"job": job, "counter": "n", "value": 1.0}])
+        slices.write_slice(of_job, "job_metrics", RUN, rows, job=job)
     assert {row["job"] for row in read(lake, table="job_metrics")} == set(jobs)
 
 
 def test_write_slice__keeps_a_tables_contract(lake: Lake) -> None:
     with pytest.raises(TableError, match="pairs: columns .* where the contract has"):
-        tables.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)).drop_columns(["distance"]))
+        slices.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)).drop_columns(["distance"]))
     with pytest.raises(TableError, match="pairs: distance is null in a row"):
-        tables.write_slice(
+        slices.write_slice(
             lake,
             "pairs",
             RUN,
             pa.table({"left_id": [1], "right_id": [2], "distance": pa.nulls(1, pa.float64())}),
         )
     with pytest.raises(TableError, match="a column is not of its contract's type"):
-        tables.write_slice(
+        slices.write_slice(
             lake, "pairs", RUN, pa.table({"left_id": ["x"], "right_id": [2], "distance": [0.5]})
         )
 
@@ -190,17 +193,17 @@ def test_write_slice__keeps_a_tables_contract(lake: Lake) -> None:
 def test_write_slice__refuses_a_row_that_breaks_its_contract(
     lake: Lake, row: tuple[int, int, float], sentence: str
 ) -> None:
-    tables.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.0)))
+    slices.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.0)))
     with pytest.raises(TableError, match=sentence):
-        tables.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5), row, (3, 4, 0.5)))
+        slices.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5), row, (3, 4, 0.5)))
     assert read(lake) == [{"left_id": 1, "right_id": 2, "distance": 0.0}]
 
 
 def test_write__refuses_a_partition_that_breaks_its_contract(lake: Lake) -> None:
-    rows = tables.rows_of(lake, "replicas", [{"id": 1, "mask": 0, "point": b""}]).drop_columns(["part"])
+    rows = slices.rows_of(lake, "replicas", [{"id": 1, "mask": 0, "point": b""}]).drop_columns(["part"])
     with pytest.raises(TableError, match=r"replicas: part is at least 0 .* \(part '-1'\)"):
-        tables.target(lake, "replicas", RUN).write([rows], part=-1)
-    assert tables.target(lake, "replicas", RUN).write([rows], part=0)
+        parquet.target(lake, "replicas", RUN).write([rows], part=-1)
+    assert parquet.target(lake, "replicas", RUN).write([rows], part=0)
 
 
 def checks_of(lake: Lake, table: str = "pairs") -> dict[str, str]:
@@ -211,8 +214,8 @@ def checks_of(lake: Lake, table: str = "pairs") -> dict[str, str]:
 
 
 def test_open_or_create__any_other_writer_must_keep_the_contract(spark: SparkSession, lake: Lake) -> None:
-    tables.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)))
-    place = tables.uri_for("spark", lake.location("pairs"))
+    slices.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)))
+    place = uris.uri_for("spark", lake.location("pairs"))
     insert = f"INSERT INTO delta.`{place}` VALUES ('2023-05-01', {{}}, 4, 0.25)"  # noqa: S608 - no text of others
     with pytest.raises(Exception, match=r"CHECK constraint left_is_below_right__[0-9a-f]{8} "):
         spark.sql(insert.format(4))
@@ -222,7 +225,7 @@ def test_open_or_create__any_other_writer_must_keep_the_contract(spark: SparkSes
     with pytest.raises(DeltaError, match="1 rows failed validation check"):
         write_deltalake(lake.location("pairs"), rows, mode="append")
     spark.sql(insert.format(3))
-    tables.write_slice(tables.begin(lake, "merge_join"), "pairs", RUN, pairs((5, 6, 0.5)))
+    slices.write_slice(delta_log.begin(lake, "merge_join"), "pairs", RUN, pairs((5, 6, 0.5)))
     expected = {("2023-05-01", 3), (RUN, 5)}
     assert {
         (row["run"], row["left_id"]) for row in spark.read.format("delta").load(place).collect()
@@ -262,11 +265,11 @@ def test_open_or_create__what_the_log_says_means_the_same_to_spark(
     spark: SparkSession, lake: Lake, table: str, name: str, change: dict[str, Any]
 ) -> None:
     """deltalake words conditions anew: of a good row each is true, of a bad one just one is not."""
-    tables.open_or_create(lake, table)
+    delta_log.open_or_create(lake, table)
     checks = checks_of(lake, table)
     asked = ", ".join(f"{check} AS {each}" for each, check in checks.items())
     for row, broken in ((GOOD[table], []), ({**GOOD[table], **change}, [name])):
-        types = {column.name: tables.ddl([column]).split()[1] for column in lake.schema(table)}
+        types = {column.name: schemas.ddl([column]).split()[1] for column in lake.schema(table)}
         values = ", ".join(f"CAST({_sql(row.get(c))} AS {kind}) AS `{c}`" for c, kind in types.items())
         found = spark.sql(f"SELECT {asked} FROM (SELECT {values})").first()  # noqa: S608 - no text of others
         assert found is not None
@@ -285,13 +288,13 @@ def test_open_or_create__brings_an_older_table_to_its_contract(
     """Constraints that came from a contract are those of today's; those of others stay."""
     with monkeypatch.context() as older:
         older.setattr(Lake, "checks", lambda *_: {"right_id_is_odd__0123abcd": "right_id <> 4"})
-        tables.write_slice(lake, "pairs", "2023-05-01", pairs((1, 2, 0.5)))
+        slices.write_slice(lake, "pairs", "2023-05-01", pairs((1, 2, 0.5)))
     DeltaTable(lake.location("pairs")).alter.add_constraint({"of_the_team": "left_id > 0"})
-    jobs = [tables.begin(lake, "merge_join") for _ in range(2)]
+    jobs = [delta_log.begin(lake, "merge_join") for _ in range(2)]
     assert set(checks_of(lake)) == {*lake.checks("pairs"), "of_the_team"}
     version = DeltaTable(lake.location("pairs")).version()
     for job, run in zip(jobs, (RUN, "2023-07-01"), strict=True):
-        tables.write_slice(job, "pairs", run, pairs((3, 4, 0.5)))
+        slices.write_slice(job, "pairs", run, pairs((3, 4, 0.5)))
     assert DeltaTable(lake.location("pairs")).version() == version + 2, "constraints are set once"
     assert [len(read(lake, run)) for run in ("2023-05-01", RUN, "2023-07-01")] == [1, 1, 1]
 
@@ -302,11 +305,12 @@ def test_open_or_create__of_jobs_at_once_all_end_with_the_constraints(
     runs = [f"2023-{month:02}-01" for month in range(1, 13)]
     with monkeypatch.context() as older:
         older.setattr(Lake, "checks", lambda *_: {})
-        tables.write_slice(lake, "pairs", "2022-01-01", pairs((1, 2, 0.5)))
+        slices.write_slice(lake, "pairs", "2022-01-01", pairs((1, 2, 0.5)))
     with ThreadPoolExecutor(8) as pool:
         list(
             pool.map(
-                lambda run: tables.write_slice(tables.begin(lake, "merge_join"), "pairs", run, pairs()), runs
+                lambda run: slices.write_slice(delta_log.begin(lake, "merge_join"), "pairs", run, pairs()),
+                runs,
             )
         )
     assert set(checks_of(lake)) == set(lake.checks("pairs"))
@@ -316,12 +320,12 @@ def test_open_or_create__of_jobs_at_once_all_end_with_the_constraints(
 def test_begin__of_a_table_whose_rows_break_a_newer_contract_says_so(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tables.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)))
+    slices.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)))
     monkeypatch.setattr(Lake, "checks", lambda *_: {"far__0123abcd": "distance >= 1"})
     with pytest.raises(
         TableError, match="rows of earlier runs break its contract as it is now .* run merge_join"
     ):
-        tables.begin(lake, "merge_join")
+        delta_log.begin(lake, "merge_join")
     assert read(lake) == [{"left_id": 1, "right_id": 2, "distance": 0.5}]
 
 
@@ -330,18 +334,18 @@ def test_begin__of_a_job_under_an_older_contract_the_commit_is_refused(
 ) -> None:
     with monkeypatch.context() as older:
         older.setattr(Lake, "checks", lambda *_: {})
-        tables.write_slice(lake, "pairs", "2023-05-01", pairs((1, 2, 0.5)))
-        job = tables.begin(lake, "merge_join")
-    tables.begin(lake, "merge_join")
+        slices.write_slice(lake, "pairs", "2023-05-01", pairs((1, 2, 0.5)))
+        job = delta_log.begin(lake, "merge_join")
+    delta_log.begin(lake, "merge_join")
     with pytest.raises(TableError, match="another job changed pairs"):
-        tables.write_slice(job, "pairs", RUN, pairs((3, 4, 0.5)))
-    tables.write_slice(tables.begin(lake, "merge_join"), "pairs", RUN, pairs((3, 4, 0.5)))
+        slices.write_slice(job, "pairs", RUN, pairs((3, 4, 0.5)))
+    slices.write_slice(delta_log.begin(lake, "merge_join"), "pairs", RUN, pairs((3, 4, 0.5)))
 
 
 def file_of(lake: Lake) -> Path:
-    tables.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5), (3, 4, 0.1)))
-    _, root = tables.filesystem_of(lake.location("pairs"))
-    return Path(root) / tables.files_of(lake, "pairs", RUN)[0].path
+    slices.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5), (3, 4, 0.1)))
+    _, root = uris.filesystem_of(lake.location("pairs"))
+    return Path(root) / slices.files_of(lake, "pairs", RUN)[0].path
 
 
 def test_read_small__notices_a_file_that_is_gone_or_broken(lake: Lake) -> None:
@@ -363,26 +367,26 @@ def test_read_small__notices_a_file_with_other_rows_than_its_log_says(lake: Lake
 
 
 def test_write__files_that_were_never_committed_are_in_no_table(lake: Lake) -> None:
-    tables.target(lake, "pairs", RUN).write([pairs((5, 6, 0.5))])
-    tables.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)))
+    parquet.target(lake, "pairs", RUN).write([pairs((5, 6, 0.5))])
+    slices.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)))
     assert len(read(lake)) == 1
 
 
 def test_replace_table__refuses_a_table_of_other_columns_that_was_made_meanwhile(tmp_path: Path) -> None:
     location = tmp_path.as_uri()
-    others = tables.Target("others", location, pa.schema([("id", pa.int64())]), (), "")
-    tables.replace_table(others, [])
-    into = tables.Target("pairs", location, pa.schema([("left_id", pa.int64())]), (), "")
+    others = Target("others", location, pa.schema([("id", pa.int64())]), (), "")
+    delta_log.replace_table(others, [])
+    into = Target("pairs", location, pa.schema([("left_id", pa.int64())]), (), "")
     with pytest.raises(TableError, match=r"is a table of other columns \(id\)"):
-        tables.replace_table(into, [])
+        delta_log.replace_table(into, [])
     assert DeltaTable(location).version() == 1
 
 
 def test_replace_table__refuses_a_partitioned_table(tmp_path: Path) -> None:
     rows = pa.table({"id": [1, 2], "x": [1, 1]})
     write_deltalake(tmp_path, rows, partition_by=["x"])
-    into = tables.Target("pairs", tmp_path.as_uri(), rows.schema, (), "")
-    for look in (tables.refuse_other_columns, lambda into: tables.replace_table(into, [])):
+    into = Target("pairs", tmp_path.as_uri(), rows.schema, (), "")
+    for look in (delta_log.refuse_other_columns, lambda into: delta_log.replace_table(into, [])):
         with pytest.raises(TableError, match="is partitioned by x; take another folder"):
             look(into)
     assert DeltaTable(tmp_path).version() == 0
@@ -391,59 +395,59 @@ def test_replace_table__refuses_a_partitioned_table(tmp_path: Path) -> None:
 def test_refuse_other_columns__of_a_log_that_cannot_be_read_says_so(tmp_path: Path) -> None:
     (tmp_path / "_delta_log").mkdir()
     (tmp_path / "_delta_log" / f"{0:020d}.json").write_text("no log")
-    into = tables.Target("pairs", tmp_path.as_uri(), pa.schema([("id", pa.int64())]), (), "")
+    into = Target("pairs", tmp_path.as_uri(), pa.schema([("id", pa.int64())]), (), "")
     with pytest.raises(
         TableError, match=r"the Delta log of .* cannot be read \(Kernel error: Json error[^<]*\)$"
     ):
-        tables.refuse_other_columns(into)
+        delta_log.refuse_other_columns(into)
 
 
 @pytest.mark.parametrize("few", [0, 1000])
 def test_read__is_of_the_version_that_was_looked_at(
     spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(tables, "FEW_FILES", few)
-    tables.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)), "old-")
-    listed = tables._slice_of
+    monkeypatch.setattr(scan, "FEW_FILES", few)
+    slices.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)), "old-")
+    listed = slices.slice_of
 
     def replaced_right_after(*given: Any) -> Any:
         found = listed(*given)
-        tables.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5), (3, 4, 0.1)), "new-")
+        slices.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5), (3, 4, 0.1)), "new-")
         return found
 
-    monkeypatch.setattr(tables, "_slice_of", replaced_right_after)
-    assert tables.read(spark, lake, "pairs", RUN, "old-").count() == 1
+    monkeypatch.setattr(slices, "slice_of", replaced_right_after)
+    assert scan.read(spark, lake, "pairs", RUN, "old-").count() == 1
 
 
 @pytest.mark.parametrize("few", [0, 1000])
 def test_read_replaced__is_what_was_written_not_what_another_job_has_made_of_it(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(tables, "FEW_FILES", few)
-    into = tables.Target("ids", tmp_path.as_uri(), pa.schema([("id", pa.int64())]), (), "")
+    monkeypatch.setattr(scan, "FEW_FILES", few)
+    into = Target("ids", tmp_path.as_uri(), pa.schema([("id", pa.int64())]), (), "")
 
-    def written(*ids: int) -> list[tables.File]:
+    def written(*ids: int) -> list[File]:
         file = into.write([pa.table({"id": ids})])
-        return tables.replace_table(into, [file] if file else [])
+        return delta_log.replace_table(into, [file] if file else [])
 
     files = written(1, 2)
-    assert tables.read_replaced(spark, into, files).count() == 2
+    assert scan.read_replaced(spark, into, files).count() == 2
     written(3)
     if few:
-        assert tables.read_replaced(spark, into, files).count() == 2
+        assert scan.read_replaced(spark, into, files).count() == 2
         return
     with pytest.raises(TableError, match="another job has changed .* meanwhile"):
-        tables.read_replaced(spark, into, files)
+        scan.read_replaced(spark, into, files)
 
 
 def test_new_name__rises_with_the_task_and_with_what_a_task_writes(spark: SparkSession, lake: Lake) -> None:
     """Files of one size are read in this order, which must not be chance's."""
-    into = tables.target(lake, "pairs", RUN, "stamp-")
+    into = parquet.target(lake, "pairs", RUN, "stamp-")
 
     def name_two(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             ids = [task for task in batch["id"].to_pylist() for _ in range(2)]
-            yield pa.record_batch({"task": ids, "name": [into.new_name() for _ in ids]})
+            yield pa.record_batch({"task": ids, "name": [into.new_name(task_number()) for _ in ids]})
 
     rows = spark.range(0, 12, 1, 12).mapInArrow(name_two, "task long, name string").collect()
     named = [(row["task"], row["name"]) for row in rows]
@@ -456,7 +460,7 @@ def test_new_name__rises_with_the_task_and_with_what_a_task_writes(spark: SparkS
 
 
 def test_open_or_create__makes_tables_that_both_engines_can_read(lake: Lake) -> None:
-    tables.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)))
+    slices.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)))
     table = DeltaTable(lake.location("pairs"))
     assert table.metadata().partition_columns == ["run"]
     assert table.metadata().configuration["delta.enableDeletionVectors"] == "false"
@@ -465,12 +469,12 @@ def test_open_or_create__makes_tables_that_both_engines_can_read(lake: Lake) -> 
 @pytest.mark.parametrize("text", ["lake", "./lake", "~/lake"])
 def test_lake_uri__refuses_a_relative_path(text: str) -> None:
     with pytest.raises(ArgumentError, match="--lake must be a URI"):
-        tables.lake_uri(text)
+        uris.lake_uri(text)
 
 
 def test_lake_uri__refuses_a_host_that_was_meant_as_a_folder() -> None:
     with pytest.raises(ArgumentError, match="a file URI has three slashes"):
-        tables.lake_uri("file://lake2/tables")
+        uris.lake_uri("file://lake2/tables")
 
 
 @pytest.mark.parametrize(
@@ -490,9 +494,9 @@ def test_lake_uri__refuses_a_host_that_was_meant_as_a_folder() -> None:
     ],
 )
 def test_uri_for__is_what_each_library_takes(uri: str, spark: str, others: str) -> None:
-    assert tables.uri_for("spark", uri) == spark
-    assert tables.uri_for("pyarrow", uri) == others
-    assert tables.uri_for("deltalake", uri) == others
+    assert uris.uri_for("spark", uri) == spark
+    assert uris.uri_for("pyarrow", uri) == others
+    assert uris.uri_for("deltalake", uri) == others
 
 
 @pytest.mark.parametrize(
@@ -509,7 +513,7 @@ def test_filesystem_of__knows_the_stores(
     monkeypatch: pytest.MonkeyPatch, uri: str, kind: str, path: str
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")  # else pyarrow asks AWS for the region
-    filesystem, inner = tables.filesystem_of(uri)
+    filesystem, inner = uris.filesystem_of(uri)
     assert (filesystem.type_name, inner) == (kind, path)
 
 
@@ -517,17 +521,17 @@ def test_filesystem_of__knows_the_stores(
 def test_read__takes_a_lake_with_blanks_signs_and_letters_of_any_alphabet(
     spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    lake = Lake(tables.lake_uri(str(tmp_path / name)), lake.contracts, lake.source)
-    tables.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)))
+    lake = Lake(uris.lake_uri(str(tmp_path / name)), lake.contracts, lake.source)
+    slices.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)))
     for few in (0, 1000):
-        monkeypatch.setattr(tables, "FEW_FILES", few)
-        assert tables.read(spark, lake, "pairs", RUN).count() == 1
+        monkeypatch.setattr(scan, "FEW_FILES", few)
+        assert scan.read(spark, lake, "pairs", RUN).count() == 1
 
 
 def test_files_of__refuses_files_made_from_something_else(lake: Lake) -> None:
-    tables.commit(lake, "pairs", RUN, [], stamp="old-")
-    assert tables.files_of(lake, "pairs", RUN, "old-")
+    delta_log.commit(lake, "pairs", RUN, [], stamp="old-")
+    assert slices.files_of(lake, "pairs", RUN, "old-")
     with pytest.raises(
         TableError, match="pairs of run 2023-06-01 was made from other tables .* run merge_join again"
     ):
-        tables.files_of(lake, "pairs", RUN, "new-")
+        slices.files_of(lake, "pairs", RUN, "new-")

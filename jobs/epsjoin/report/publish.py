@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pyarrow.fs as pafs
 
+from epsjoin.console import say
+from epsjoin.lake import uris
 from epsjoin.report.findings import Findings
 from epsjoin.report.page import write_report
-from epsjoin.spark import tables
-from epsjoin.spark.job import Job, say
+from epsjoin.spark.job import Job
 from epsjoin.spark.report import gather
 
 
@@ -24,7 +25,7 @@ def publish(job: Job) -> dict[str, float]:
     """
     findings = Findings(**gather(job))
     folder = f"{job.lake.location('reports')}/run={job.run}"
-    filesystem, path = tables.filesystem_of(folder)
+    filesystem, path = uris.filesystem_of(folder)
     filesystem.create_dir(path, recursive=True)
     with tempfile.TemporaryDirectory() as scratch:
         written = write_report(findings, Path(scratch))

@@ -15,11 +15,13 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
+from epsjoin.console import say
 from epsjoin.contract import load_source
 from epsjoin.errors import TableError
+from epsjoin.lake import lineage, slices, uris
+from epsjoin.lake.lake import Lake
+from epsjoin.paths import PROJECT
 from epsjoin.report.canvas import COLOURS, FAINT, STYLE, WIDTH_IN, to_png
-from epsjoin.spark import lineage, tables
-from epsjoin.spark.job import PROJECT, say
 
 PICTURE = "trend.png"
 """Its name in the folder of the data set's reports."""
@@ -57,7 +59,7 @@ def main(argv: Sequence[str]) -> int:
     )
     arguments = parser.parse_args(argv)
     source = load_source(arguments.contracts, arguments.dataset)
-    lake = tables.Lake(tables.lake_uri(arguments.lake), arguments.contracts, source)
+    lake = Lake(uris.lake_uri(arguments.lake), arguments.contracts, source)
     found = gather(lake)
     if not found:
         raise TableError(f"{arguments.dataset} has no finished run in {lake.location('')}; make some first")
@@ -65,7 +67,7 @@ def main(argv: Sequence[str]) -> int:
     print(f"  {'run':<10}  {'points':>12}  {'pairs':>14}  {'clusters':>10}  {'eps ' + source.unit:>12}")
     for row in found:
         print(f"  {row.run}  {row.points:>12,}  {row.pairs:>14,}  {row.clusters:>10,}  {row.eps:>12.6g}")
-    filesystem, folder = tables.filesystem_of(lake.location("reports"))
+    filesystem, folder = uris.filesystem_of(lake.location("reports"))
     filesystem.create_dir(folder, recursive=True)
     with filesystem.open_output_stream(f"{folder}/{PICTURE}") as file:
         file.write(to_png(draw(found, source.title, source.unit)))
@@ -73,19 +75,19 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def gather(lake: tables.Lake) -> list[Found]:
+def gather(lake: Lake) -> list[Found]:
     """What every run found whose tables belong together, the oldest first; others are named and left out."""
     found = []
-    for run in tables.runs_of(lake, "clusters"):
+    for run in slices.runs_of(lake, "clusters"):
         try:
             join = lineage.read_join(lake, run)
-            of_clusters = tables.read_small(lake, "clusters", run, ["cluster_id", "role"], join.stamp)
+            of_clusters = slices.read_small(lake, "clusters", run, ["cluster_id", "role"], join.stamp)
             members = of_clusters.filter(pc.field("role") != "noise")
             found.append(
                 Found(
                     date.fromisoformat(run),
                     len(of_clusters),
-                    tables.count(lake, "pairs", run, join.stamp),
+                    slices.count(lake, "pairs", run, join.stamp),
                     len(members["cluster_id"].unique()),
                     float(join.plan["eps"]),
                 )

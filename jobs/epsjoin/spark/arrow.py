@@ -9,75 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
-
-from epsjoin.errors import TableError
 
 Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """A task's work on its batches; what ``mapInArrow`` takes."""
-
-
-def to_matrix(column: pa.Array | pa.ChunkedArray, dimensions: int) -> NDArray[np.float64]:
-    """Rows of a binary column, each ``dimensions`` little-endian float64, as an (n, d) array.
-
-    Returns
-    -------
-    (n, d) float64, C order; a read-only view of one chunk's buffer, a copy of several.
-
-    Raises
-    ------
-    TableError
-        A value is null or not ``8 * dimensions`` bytes long.
-    """
-    if isinstance(column, pa.ChunkedArray):
-        if column.num_chunks == 0:
-            return np.empty((0, dimensions))
-        if column.num_chunks == 1:
-            return to_matrix(column.chunk(0), dimensions)
-        return np.concatenate([to_matrix(chunk, dimensions) for chunk in column.chunks])
-    if len(column) == 0:
-        return np.empty((0, dimensions))
-    is_large = pa.types.is_large_binary(column.type)
-    offsets = np.frombuffer(column.buffers()[1], np.int64 if is_large else np.int32)
-    offsets = offsets[column.offset : column.offset + len(column) + 1]
-    if column.null_count or not (np.diff(offsets) == 8 * dimensions).all():
-        raise TableError(
-            f"a point is not {dimensions} float64 values long; was the contract changed? Run ingest again"
-        )
-    data = np.frombuffer(column.buffers()[2], np.uint8)[offsets[0] : offsets[-1]]
-    return data.view("<f8").reshape(-1, dimensions)
-
-
-def to_binary(rows: NDArray[np.generic]) -> pa.Array:
-    """Each row of a two-dimensional array as one value of a binary column; the bytes are copied.
-
-    Rows are (n, d) float64 for points, (n, w) uint8 for codes. The column must stay below 2 GiB.
-    """
-    rows = np.ascontiguousarray(rows)
-    width = rows.shape[1] * rows.itemsize
-    if len(rows) * width >= 2**31:
-        raise ValueError(f"{len(rows)} rows of {width} bytes do not fit one Arrow binary array")
-    offsets = np.arange(len(rows) + 1, dtype=np.int32) * np.int32(width)
-    return pa.Array.from_buffers(pa.binary(), len(rows), [None, pa.py_buffer(offsets), pa.py_buffer(rows)])
-
-
-def to_codes(column: pa.Array) -> NDArray[np.uint8]:
-    """Rows of a binary column of equal length as an (n, w) uint8 array.
-
-    Raises
-    ------
-    TableError
-        A value is null, or not as long as the first.
-    """
-    if len(column) == 0:
-        return np.empty((0, 2), np.uint8)
-    offsets = np.frombuffer(column.buffers()[1], np.int32)[column.offset : column.offset + len(column) + 1]
-    widths = np.diff(offsets)
-    if column.null_count or not (widths == widths[0]).all():
-        raise TableError("the codes of one plan have one width; these do not. Run replicate again")
-    return np.frombuffer(column.buffers()[2], np.uint8)[offsets[0] : offsets[-1]].reshape(-1, widths[0])
 
 
 def to_packet(rows: pa.RecordBatch | pa.Table, *, compressed: bool = False) -> bytes:
@@ -115,11 +50,3 @@ def to_one_packet(batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
             for batch in following:
                 stream.write_batch(batch)
         yield bytes(sink.getvalue())
-
-
-def pair_columns(
-    batch: pa.RecordBatch,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """The columns left_id, right_id and distance of a batch of pairs, as views."""
-    left, right, distance = (batch.column(name).to_numpy() for name in ("left_id", "right_id", "distance"))
-    return left, right, distance

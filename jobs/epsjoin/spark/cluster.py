@@ -14,8 +14,12 @@ from pyspark.core.broadcast import Broadcast
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from epsjoin.console import say
 from epsjoin.errors import ArgumentError, TableError
 from epsjoin.kernels.ids import index_ids
+from epsjoin.lake import delta_log, parquet
+from epsjoin.lake.arrow import pair_columns
+from epsjoin.lake.lineage import read_join
 from epsjoin.local.cluster import (
     NOISE,
     ROLES,
@@ -31,12 +35,10 @@ from epsjoin.local.cluster import label as label_arrays
 from epsjoin.local.columns import check_count
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan import Cuts
-from epsjoin.spark import tables
-from epsjoin.spark.arrow import Task, pair_columns
+from epsjoin.spark.arrow import Task
 from epsjoin.spark.components import MOST_IN_ONE_TASK, join_forests
-from epsjoin.spark.job import Job, say
+from epsjoin.spark.job import Job
 from epsjoin.spark.join import MAX_PAIRS, join_points
-from epsjoin.spark.lineage import read_join
 from epsjoin.spark.merge_join import PAIRS
 from epsjoin.spark.points import Points, points_of
 from epsjoin.spark.rows import (
@@ -76,7 +78,7 @@ def find_clusters(job: Job) -> dict[str, float]:
     join = read_join(job.lake, job.run)
     pairs = stored_pairs(job, join.stamp)
     ids = StoredRows.of(job, "points", "id long")
-    into = tables.target(job.lake, "clusters", job.run, join.stamp)
+    into = parquet.target(job.lake, "clusters", job.run, join.stamp)
     with ExitStack() as done:
         found = cluster_pairs(ids, ids.n, pairs, job.params.min_pts, done)
         files, counters = write_files(into, found, count_roles)
@@ -87,7 +89,7 @@ def find_clusters(job: Job) -> dict[str, float]:
             f"the points have {counters['neighbours']:,.0f} neighbours together, not two for each of "
             f"{pairs.n:,} pairs; run cluster again"
         )
-    tables.commit(job.lake, "clusters", job.run, files, join.stamp)
+    delta_log.commit(job.lake, "clusters", job.run, files, join.stamp)
     say(
         f"cluster: {counters['clusters']:,.0f} clusters, {counters['core']:,.0f} core, "
         f"{counters['border']:,.0f} border, {counters['noise']:,.0f} noise"

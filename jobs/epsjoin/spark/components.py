@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -18,6 +17,7 @@ from epsjoin.local.columns import check_count
 from epsjoin.local.components import EDGE, Meeting, contract, settle
 from epsjoin.spark.progress import progress_shown
 from epsjoin.spark.rows import computed, kept
+from epsjoin.spark.tasks import task_number
 
 MOST_IN_ONE_TASK = 8_000_000
 """Edges in one task: some 100 bytes each while they are contracted, so a Python worker below 1 GB."""
@@ -105,7 +105,7 @@ def _contracted(edges: DataFrame, most: int) -> DataFrame:
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         shares = ((batch.column(0).to_numpy(), batch.column(1).to_numpy()) for batch in batches)
-        first = _partition() << 32
+        first = task_number() << 32
         for place, trees in enumerate(contract(shares, most)):
             yield from _rows(part=np.full(trees.node.size, first + place), node=trees.node, root=trees.root)
 
@@ -139,7 +139,7 @@ def _by_tree(parts: DataFrame, n_parts: int) -> DataFrame:
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         node, root = _columns(batches, "node", "root")
         trees = spanning_forest(node, root)
-        part = np.full(trees.node.size, _partition() // _WIDTH, np.int32)
+        part = np.full(trees.node.size, task_number() // _WIDTH, np.int32)
         yield from _rows(part=part, node=trees.node, root=trees.root)
 
     while True:
@@ -210,12 +210,6 @@ def _settled(rows: DataFrame, n_parts: int) -> DataFrame:
         yield from _rows(node=trees.node, root=trees.root, changes=changes)
 
     return rows.repartitionById(n_parts, "part").mapInArrow(work, "node long, root long, changes long")
-
-
-def _partition() -> int:
-    context = TaskContext.get()
-    assert context is not None  # noqa: S101 - only tasks call this
-    return context.partitionId()
 
 
 def _columns(batches: Iterable[pa.RecordBatch], *names: str) -> list[NDArray[Any]]:

@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 
+from epsjoin.console import say
 from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError
+from epsjoin.lake import delta_log, parquet, slices
+from epsjoin.lake.lineage import stamp_of, stamp_of_points
 from epsjoin.local.fractal import EpsilonFit
 from epsjoin.local.fractal import fit_epsilon as fit_points
 from epsjoin.local.metric import Metric
 from epsjoin.params import RunParams
-from epsjoin.spark import tables
-from epsjoin.spark.job import Job, say
-from epsjoin.spark.lineage import stamp_of, stamp_of_points
+from epsjoin.spark.job import Job
 from epsjoin.spark.points import points_of, stored_points
 
 
@@ -89,13 +90,13 @@ def choose_epsilon(job: Job) -> dict[str, float]:
             {"radius": r, "pairs": n * scale, "in_fit": law.range_low <= r <= law.range_high}
             for r, n in zip(fit.curve.radius.tolist(), fit.curve.pairs.tolist(), strict=True)
         ]
-    written = tables.target(job.lake, "epsilon", job.run, stamp).write(
-        [tables.rows_of(job.lake, "epsilon", [row])]
+    written = parquet.target(job.lake, "epsilon", job.run, stamp).write(
+        [slices.rows_of(job.lake, "epsilon", [row])]
     )
     of_epsilon = [written] if written else []
-    rows = tables.rows_of(job.lake, "epsilon_curve", curve)
-    tables.write_slice(job.lake, "epsilon_curve", job.run, rows, stamp_of(of_epsilon))
-    tables.commit(job.lake, "epsilon", job.run, of_epsilon, stamp)
+    rows = slices.rows_of(job.lake, "epsilon_curve", curve)
+    slices.write_slice(job.lake, "epsilon_curve", job.run, rows, stamp_of(of_epsilon))
+    delta_log.commit(job.lake, "epsilon", job.run, of_epsilon, stamp)
     say(f"fit_epsilon: eps {choice.eps:g} {source.unit} ({choice.method}{_of(choice.target)})")
     if fit is not None:
         say(

@@ -15,7 +15,8 @@ from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 
 from epsjoin.errors import TableError
-from epsjoin.spark import tables
+from epsjoin.lake import slices
+from epsjoin.spark import scan
 from epsjoin.spark.job import Job
 
 MOST_RUNS = 12
@@ -30,14 +31,14 @@ Counters = dict[str, dict[str, float]]
 
 def runs_before(job: Job) -> list[str]:
     """The runs of the data set with an earlier date and points in the lake, the latest last."""
-    return [run for run in tables.rows_by_run(job.lake, "points") if run < job.run]
+    return [run for run in slices.rows_by_run(job.lake, "points") if run < job.run]
 
 
 def counters_of(job: Job, run: str) -> Counters:
     """What the jobs of a run counted; without the report, which cannot know its own."""
     counters: Counters = {}
     with suppress(TableError):
-        for row in tables.read_small(job.lake, "job_metrics", run).to_pylist():
+        for row in slices.read_small(job.lake, "job_metrics", run).to_pylist():
             if row["job"] != "report":
                 counters.setdefault(row["job"], {})[row["counter"]] = row["value"]
     return counters
@@ -56,7 +57,7 @@ def errors_of(quality: Sequence[Mapping[str, Any]]) -> int | None:
 def quality_of(job: Job, run: str) -> list[dict[str, Any]]:
     """What the gates found, by table and expectation; nothing where the run has not passed any."""
     with suppress(TableError):
-        rows = tables.read_small(job.lake, "quality", run).drop_columns(["run"])
+        rows = slices.read_small(job.lake, "quality", run).drop_columns(["run"])
         return [
             dict(row)
             for row in rows.sort_by([("table", "ascending"), ("expectation", "ascending")]).to_pylist()
@@ -72,7 +73,7 @@ def trends_before(job: Job) -> list[dict[str, Any]]:
     From the logs of ``points`` and ``pairs``, and from ``job_metrics`` and ``quality``: no large table is
     read, however long the history is.
     """
-    points, pairs = (tables.rows_by_run(job.lake, table) for table in ("points", "pairs"))
+    points, pairs = (slices.rows_by_run(job.lake, table) for table in ("points", "pairs"))
     rows = []
     for run in runs_before(job)[-(MOST_RUNS - 1) :]:
         counters = counters_of(job, run)
@@ -111,8 +112,8 @@ def difference(job: Job, label: str | None) -> dict[str, Any]:
     if not before:
         return {}
     is_keyed = bool(job.lake.source.key)
-    earlier = tables.read(job.spark, job.lake, "points", before[0])
-    now = tables.read(job.spark, job.lake, "points", job.run)
+    earlier = scan.read(job.spark, job.lake, "points", before[0])
+    now = scan.read(job.spark, job.lake, "points", job.run)
     counts = {"added": 0, "removed": 0, "changed": 0, "same": 0}
     found = (_by_key if is_keyed else _by_content)(_digested(job, now), _digested(job, earlier)).persist()
     counts |= {row[0]: row[1] for row in found.groupBy("what").agg(F.sum("n")).collect()}

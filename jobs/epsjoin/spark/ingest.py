@@ -13,13 +13,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from epsjoin.console import say
 from epsjoin.contract import SourceContract
 from epsjoin.errors import DataRefusedError, TableError
+from epsjoin.lake import delta_log, parquet, schemas, slices, uris
+from epsjoin.lake.arrow import to_binary
+from epsjoin.lake.lake import Lake
+from epsjoin.lake.lineage import new_stamp
+from epsjoin.lake.parquet import Target
 from epsjoin.records import Reading, Record, digest_of, key_id, kind_of, refusal
-from epsjoin.spark import tables, tasks
-from epsjoin.spark.arrow import Task, to_binary
-from epsjoin.spark.job import Job, say
-from epsjoin.spark.lineage import new_stamp
+from epsjoin.spark import tasks
+from epsjoin.spark.arrow import Task
+from epsjoin.spark.job import Job
 from epsjoin.spark.rows import FrameRows
 from epsjoin.spark.snapshot import find_snapshot
 
@@ -55,19 +60,19 @@ def ingest(job: Job) -> dict[str, float]:
         [(index, name, uri) for index, (name, uri) in enumerate(files)], "file int, name string, uri string"
     ).repartition(len(files), "file")
     staged = (
-        listed.mapInArrow(_reader(job.lake.source, staged_schema), tables.ddl(staged_schema))
+        listed.mapInArrow(_reader(job.lake.source, staged_schema), schemas.ddl(staged_schema))
         .repartition("_slot")
         .sortWithinPartitions("_slot", "_file", "_line")
     )
     stamp = new_stamp()
     writer = _writer(
         job.lake.source,
-        tables.target(job.lake, "points", job.run, stamp),
-        tables.target(job.lake, "quarantine", job.run, stamp),
+        parquet.target(job.lake, "points", job.run, stamp),
+        parquet.target(job.lake, "quarantine", job.run, stamp),
     )
     reports = tasks.reports_of(FrameRows(staged).run(writer))
     written = [file for report in reports for file in report.files]
-    tables.commit(job.lake, "quarantine", job.run, written, stamp)
+    delta_log.commit(job.lake, "quarantine", job.run, written, stamp)
 
     refused = sorted(sentence for report in reports for sentence in report.refused)
     if refused:
@@ -83,10 +88,10 @@ def ingest(job: Job) -> dict[str, float]:
         )
     if quarantined == read:
         raise DataRefusedError("no row is left after quarantine")
-    tables.write_slice(
-        job.lake, "snapshots", job.run, tables.rows_of(job.lake, "snapshots", snapshots), stamp
+    slices.write_slice(
+        job.lake, "snapshots", job.run, slices.rows_of(job.lake, "snapshots", snapshots), stamp
     )
-    tables.commit(job.lake, "points", job.run, written, stamp)
+    delta_log.commit(job.lake, "points", job.run, written, stamp)
     say(f"ingest: {read:,} rows read, {read - quarantined:,} kept, {quarantined:,} quarantined")
     return {
         "rows_read": read,
@@ -101,7 +106,7 @@ def _is_hashed(source: SourceContract) -> bool:
     return len(source.key) > 1 or (len(source.key) == 1 and source.column(source.key[0]).type != "integer")
 
 
-def _staged_schema(lake: tables.Lake) -> pa.Schema:
+def _staged_schema(lake: Lake) -> pa.Schema:
     points = lake.schema("points")
     own = [points.field(column.name).with_nullable(True) for column in lake.source.columns]
     return pa.schema(
@@ -156,7 +161,7 @@ def _reader(source: SourceContract, schema: pa.Schema) -> Task:
 def _read_file(
     source: SourceContract, schema: pa.Schema, index: int, name: str, uri: str
 ) -> Iterator[pa.RecordBatch]:
-    filesystem, path = tables.filesystem_of(uri)
+    filesystem, path = uris.filesystem_of(uri)
     facts: dict[str, Any] = {"source": name, "rows_read": 0, "refused": None}
     staged: list[dict[str, Any]] = []
     held = 0
@@ -231,7 +236,7 @@ def _stage(
     }
 
 
-def _writer(source: SourceContract, points: tables.Target, quarantine: tables.Target) -> Task:
+def _writer(source: SourceContract, points: Target, quarantine: Target) -> Task:
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         report = tasks.TaskReport()
         kept: list[pa.Table] = []
@@ -251,15 +256,13 @@ def _writer(source: SourceContract, points: tables.Target, quarantine: tables.Ta
                 tally[row["source"]]["quarantined"] += 1
                 kinds[kind_of(row["reason"])] += 1
             if sum(map(len, kept)) >= FILE_ROWS or sum(each.nbytes for each in kept) >= FILE_BYTES:
-                report.files += [file for file in [points.write(kept)] if file]
+                report.write(points, kept)
                 kept = []
             if len(refused) >= BATCH_ROWS or sum(len(row["raw"]) for row in refused) >= BATCH_CHARACTERS:
-                report.files += [
-                    f for f in [quarantine.write([pa.Table.from_pylist(refused, of_quarantine)])] if f
-                ]
+                report.write(quarantine, [pa.Table.from_pylist(refused, of_quarantine)])
                 refused = []
-        report.files += [file for file in [points.write(kept)] if file]
-        report.files += [f for f in [quarantine.write([pa.Table.from_pylist(refused, of_quarantine)])] if f]
+        report.write(points, kept)
+        report.write(quarantine, [pa.Table.from_pylist(refused, of_quarantine)])
         report.facts += [{"source": name, **counts} for name, counts in tally.items()]
         report.facts += [{"kind": kind, "rows": count} for kind, count in kinds.items()]
         yield report.to_batch()
@@ -336,7 +339,7 @@ def _file_facts(row: Mapping[str, Any], report: tasks.TaskReport) -> list[dict[s
     return [{"source": row["_source"], "line": None, "reason": facts["refused"], "raw": raw}]
 
 
-def _points(source: SourceContract, points: tables.Target, rows: pa.Table) -> pa.Table:
+def _points(source: SourceContract, points: Target, rows: pa.Table) -> pa.Table:
     matrix = np.column_stack([rows[name].to_numpy().astype("<f8") for name in source.coordinates])
     columns = {name: rows[name] for name in (column.name for column in source.columns)}
     columns["id"] = rows["_id"]

@@ -14,14 +14,15 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from epsjoin.console import printable
 from epsjoin.contract import load_source
-from epsjoin.errors import ArgumentError, EpsjoinError, NothingToDoError, printable
+from epsjoin.errors import ArgumentError, EpsjoinError, NothingToDoError
+from epsjoin.lake import delta_log, slices, uris
+from epsjoin.lake.lake import Lake
 from epsjoin.params import RunParams
-from epsjoin.spark import tables
+from epsjoin.paths import PROJECT
+from epsjoin.spark import scan
 from epsjoin.spark.session import get_session
-
-PROJECT = Path(__file__).resolve().parents[3]
-"""Folder of the project; relative paths of a contract begin here."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Job:
     """
 
     spark: SparkSession
-    lake: tables.Lake
+    lake: Lake
     run: str
     params: RunParams
     project: Path
@@ -66,7 +67,7 @@ def run_job(
         arguments = _parse(name, argv, parents)
         began = time.monotonic()
         source = load_source(arguments.contracts, arguments.dataset)
-        lake = tables.begin(tables.Lake(tables.lake_uri(arguments.lake), arguments.contracts, source), name)
+        lake = delta_log.begin(Lake(uris.lake_uri(arguments.lake), arguments.contracts, source), name)
         job = Job(
             spark=get_session(f"{arguments.dataset} {name} {arguments.run}"),
             lake=lake,
@@ -79,8 +80,8 @@ def run_job(
         rows = [
             {"job": name, "counter": counter, "value": float(v)} for counter, v in sorted(counters.items())
         ]
-        tables.write_slice(
-            job.lake, "job_metrics", job.run, tables.rows_of(job.lake, "job_metrics", rows), job=name
+        slices.write_slice(
+            job.lake, "job_metrics", job.run, slices.rows_of(job.lake, "job_metrics", rows), job=name
         )
         if arguments.metrics_out:
             arguments.metrics_out.write_text(json.dumps(counters) + "\n", encoding="utf-8")
@@ -122,15 +123,10 @@ def _parse(
 
 def _sentence(error: Exception) -> str:
     """The one line of an error that says something; of a Java stack trace that is the last cause."""
-    broken_file = tables.unreadable_by_spark(str(error))
+    broken_file = scan.unreadable_by_spark(str(error))
     if broken_file is not None:
         return broken_file
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     python = [line.partition(": ")[2] for line in lines if line.startswith("epsjoin.errors.")]
     return (python or causes or lines or [type(error).__name__])[-1 if causes else 0]
-
-
-def say(text: str) -> None:
-    """Tell a person how the job is getting on; shown at once."""
-    print(printable(text), flush=True)

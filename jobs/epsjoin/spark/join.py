@@ -11,16 +11,19 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from epsjoin.errors import ArgumentError, BudgetError
+from epsjoin.lake import delta_log, parquet, schemas, uris
+from epsjoin.lake.parquet import Target
+from epsjoin.lake.sample import Sample
 from epsjoin.local.estimate import Estimate
 from epsjoin.local.estimate import estimate as estimate_points
 from epsjoin.local.join import HOW, iter_join, scale_points
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan import Cuts, JoinPlan, plan_join
 from epsjoin.params import RunParams
-from epsjoin.spark import tables
+from epsjoin.spark import scan
 from epsjoin.spark.fit_epsilon import what_fits
 from epsjoin.spark.merge_join import PAIRS, join_files, join_frame, make_joiner
-from epsjoin.spark.points import Points, Sample, points_of, refuse_changed
+from epsjoin.spark.points import Points, points_of, refuse_changed
 from epsjoin.spark.replicate import (
     MOST_FILES,
     REPLICAS,
@@ -125,9 +128,9 @@ def similarity_join(
         raise ArgumentError(
             f"to = {to!r} is for how = 'inner', not {how!r}; write the frame that is returned"
         )
-    into = None if to is None else _target(tables.lake_uri(to, "to").rstrip("/"))
+    into = None if to is None else _target(uris.lake_uri(to, "to").rstrip("/"))
     if into is not None:
-        tables.refuse_other_columns(into)
+        delta_log.refuse_other_columns(into)
     points = points_of(left, columns, id)
     if right is None:
         plan = plan_frames(points, None, eps, chosen, weights, cuts, max_pairs)
@@ -206,9 +209,9 @@ def join_points(
     return join_frame(packets, plan, points.n, max_pairs)
 
 
-def _joined_by_files(points: Points, plan: JoinPlan, into: tables.Target, max_pairs: int) -> DataFrame:
+def _joined_by_files(points: Points, plan: JoinPlan, into: Target, max_pairs: int) -> DataFrame:
     """The pairs, read from the table that the tasks wrote them to; replicas go from task to task in files."""
-    with tables.scratch(into, tables.arrow_schema(REPLICAS), "part") as replicas:
+    with parquet.scratch(into, schemas.arrow_schema(REPLICAS), "part") as replicas:
         encoded = encode(points, plan, replicas)
         refuse_changed(points.n, encoded.counters.get("points", 0))
         work = make_joiner(plan.to_json(), replicas.location, into, max_pairs)
@@ -216,18 +219,18 @@ def _joined_by_files(points: Points, plan: JoinPlan, into: tables.Target, max_pa
     return _replace(into, written, max_pairs, points.frame)
 
 
-def _target(location: str) -> tables.Target:
-    return tables.Target("similarity_join", location, tables.arrow_schema(PAIRS), (), "")
+def _target(location: str) -> Target:
+    return Target("similarity_join", location, schemas.arrow_schema(PAIRS), (), "")
 
 
-def _replace(into: tables.Target, written: Written, max_pairs: int, frame: DataFrame) -> DataFrame:
+def _replace(into: Target, written: Written, max_pairs: int, frame: DataFrame) -> DataFrame:
     """Make a table of what the tasks wrote, and read it in the session of the frame."""
     if written.rows > max_pairs:
-        tables.forget_files(into, written.files)
+        parquet.forget_files(into, written.files)
         raise BudgetError(
             f"{written.rows:,} pairs at least were found, {max_pairs:,} are allowed (max_pairs)"
         )
-    return tables.read_replaced(frame.sparkSession, into, tables.replace_table(into, written.files))
+    return scan.read_replaced(frame.sparkSession, into, delta_log.replace_table(into, written.files))
 
 
 def plan_frames(

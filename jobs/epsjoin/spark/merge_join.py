@@ -10,17 +10,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
+from epsjoin.console import say
 from epsjoin.errors import BudgetError, TableError
+from epsjoin.lake import delta_log, parquet, slices
+from epsjoin.lake.arrow import to_codes, to_matrix
+from epsjoin.lake.lineage import read_join
+from epsjoin.lake.parquet import File, Target
 from epsjoin.local.plan import JoinPlan, join_part
 from epsjoin.local.sweeping import Counters
-from epsjoin.spark import tables, tasks
-from epsjoin.spark.arrow import to_codes, to_matrix
+from epsjoin.spark import tasks
 from epsjoin.spark.fit_epsilon import what_fits
-from epsjoin.spark.job import Job, say
-from epsjoin.spark.lineage import read_join
+from epsjoin.spark.job import Job
 from epsjoin.spark.points import refuse_changed, stored_points
 from epsjoin.spark.replicate import read_packets
 from epsjoin.spark.rows import FrameRows, MappedRows, Rows, Written
@@ -32,7 +34,7 @@ class Part(NamedTuple):
     """A part and the files that its rows lie in."""
 
     number: int
-    files: list[tables.File]
+    files: list[File]
 
 
 Joiner = Callable[[Part], Iterator[pa.RecordBatch]]
@@ -55,14 +57,14 @@ def join_parts(job: Job) -> dict[str, float]:
     plan_row, stamp = read_join(job.lake, job.run)
     if plan_row["expected_pairs"] > job.params.max_pairs:
         raise _too_many(job, plan_row, f"{job.params.max_pairs:,} pairs are allowed")
-    replicas = tables.files_of(job.lake, "replicas", job.run, stamp)
+    replicas = slices.files_of(job.lake, "replicas", job.run, stamp)
     say(f"merge_join: {sum(file.rows for file in replicas):,} rows in {plan_row['n_parts']} parts")
-    into = tables.target(job.lake, "pairs", job.run, stamp)
+    into = parquet.target(job.lake, "pairs", job.run, stamp)
     work = make_joiner(plan_row["plan"], job.lake.location("replicas"), into, job.params.max_pairs)
     files, counters = join_files(job.spark, replicas, work)
     if counters["pairs"] > job.params.max_pairs:
         raise _too_many(job, plan_row, f"more than {job.params.max_pairs:,} pairs lie")
-    tables.commit(job.lake, "pairs", job.run, files, stamp)
+    delta_log.commit(job.lake, "pairs", job.run, files, stamp)
     say(f"merge_join: {counters['pairs']:,.0f} pairs, {counters['candidates']:,.0f} candidates")
     return {
         **counters,
@@ -71,7 +73,7 @@ def join_parts(job: Job) -> dict[str, float]:
     }
 
 
-def join_files(spark: SparkSession, replicas: Sequence[tables.File], work: Joiner) -> Written:
+def join_files(spark: SparkSession, replicas: Sequence[File], work: Joiner) -> Written:
     """Let a task for each part join its files of replicas; the largest parts start first.
 
     Raises
@@ -79,7 +81,7 @@ def join_files(spark: SparkSession, replicas: Sequence[tables.File], work: Joine
     TableError
         Rows were lost on the way.
     """
-    by_part: dict[int, list[tables.File]] = defaultdict(list)
+    by_part: dict[int, list[File]] = defaultdict(list)
     for file in replicas:
         by_part[int(file.partition["part"])].append(file)
     parts = [Part(number, mine) for number, mine in by_part.items()]
@@ -123,9 +125,8 @@ def join_frame(
     plan_json = plan.to_json()
 
     def join(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
         # a part is a partition, of the same number
-        part, counters = context.partitionId() if context else 0, dict[str, int]()
+        part, counters = tasks.task_number(), dict[str, int]()
         plan = JoinPlan.from_json(plan_json)
 
         def rows() -> Iterator[pa.RecordBatch]:
@@ -143,7 +144,7 @@ def join_frame(
     return MappedRows(FrameRows(by_part), join, PAIRS)
 
 
-def make_joiner(plan_json: str, replicas: str, pairs: tables.Target, max_pairs: int) -> Joiner:
+def make_joiner(plan_json: str, replicas: str, pairs: Target, max_pairs: int) -> Joiner:
     """A task's work on a part: read its files of ``replicas``, join, write ``pairs``, yield one report."""
 
     def join(part: Part) -> Iterator[pa.RecordBatch]:
@@ -152,12 +153,11 @@ def make_joiner(plan_json: str, replicas: str, pairs: tables.Target, max_pairs: 
         report = tasks.TaskReport()
         began = time.perf_counter()
         rows = (
-            batch for file in part.files for batch in tables.stream_file(replicas, file, columns, BATCH_ROWS)
+            batch for file in part.files for batch in parquet.stream_file(replicas, file, columns, BATCH_ROWS)
         )
         counters: dict[str, int] = {"rows": 0, "pairs": 0}
         found = _join(report.timed(rows, "reading"), part.number, plan, max_pairs, counters)
-        written = pairs.write(report.timed(found, "joining"))
-        report.files = [written] if written else []
+        written = report.write(pairs, report.timed(found, "joining"))
         report.counters["joining_seconds"] -= report.counters["reading_seconds"]
         report.counters["writing_seconds"] = time.perf_counter() - began - sum(report.counters.values())
         report.counters |= counters

@@ -10,12 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from epsjoin.console import say
 from epsjoin.errors import TableError
 from epsjoin.kernels.ids import index_ids, rows_of
+from epsjoin.lake import delta_log, parquet
+from epsjoin.lake.arrow import pair_columns
+from epsjoin.lake.lineage import read_join, stamp_of_clusters
 from epsjoin.local.columns import check_count
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.outliers import (
@@ -28,12 +31,11 @@ from epsjoin.local.outliers import (
     robust_spread,
 )
 from epsjoin.local.plan import Cuts
-from epsjoin.spark import tables
-from epsjoin.spark.arrow import Task, pair_columns
+from epsjoin.spark import tasks
+from epsjoin.spark.arrow import Task
 from epsjoin.spark.cluster import CLUSTERS, cluster_pairs, refuse_noise_id, stored_pairs
-from epsjoin.spark.job import Job, say
+from epsjoin.spark.job import Job
 from epsjoin.spark.join import MAX_PAIRS, join_points
-from epsjoin.spark.lineage import read_join, stamp_of_clusters
 from epsjoin.spark.nearest import NEAR
 from epsjoin.spark.points import Points, points_of, stored_points
 from epsjoin.spark.rows import (
@@ -77,10 +79,10 @@ def score_outliers(job: Job) -> dict[str, float]:
     eps = float(join.plan["eps"])
     with ExitStack() as done:
         ranked = rank_points(points, sample, clusters, pairs, eps, k, lake.source.coordinates, done)
-        files, counters = write_files(tables.target(lake, "outliers", run, stamp), ranked, _count)
+        files, counters = write_files(parquet.target(lake, "outliers", run, stamp), ranked, _count)
     if counters["rows"] != points.n:
         raise TableError(f"{counters['rows']:,.0f} points were scored, the log of points says {points.n:,}")
-    tables.commit(lake, "outliers", run, files, stamp)
+    delta_log.commit(lake, "outliers", run, files, stamp)
     say(f"outliers: {counters['noise']:,.0f} noise; LOF of {counters['with_lof']:,.0f} points, k = {k}")
     return {**counters, "k": k}
 
@@ -378,8 +380,7 @@ def _ranker(offsets: dict[int, int], points: Points, reason: _Reason) -> Task:
     reading, columns = points.reading, points.frame.columns
 
     def rank(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        before = offsets.get(context.partitionId(), 0) if context else 0
+        before = offsets.get(tasks.task_number(), 0)
         for batch in batches:
             rows = pa.Table.from_batches([batch])
             _, coordinates = reading.arrays(rows.select(columns))

@@ -17,16 +17,15 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from epsjoin.errors import ArgumentError, DataRefusedError
+from epsjoin.lake.arrow import to_matrix
+from epsjoin.lake.sample import Sample
 from epsjoin.local.join import scale_points
 from epsjoin.local.metric import Metric
 from epsjoin.records import EXACT
-from epsjoin.spark import tables
-from epsjoin.spark.arrow import to_matrix
+from epsjoin.spark import scan
 from epsjoin.spark.job import Job
 from epsjoin.spark.rows import FrameRows, Rows, StoredRows
 
-Sample = tuple[NDArray[np.int64], NDArray[np.float64]]
-"""Ids (m,) and coordinates (m, d)."""
 Scale = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 BATCH_BYTES, MOST_BATCH_ROWS = 16 << 20, 1 << 17
 """Of stored points, that a task holds at once."""
@@ -226,49 +225,13 @@ def stored_points(job: Job) -> Points:
         The run has no slice.
     """
     lake = job.lake
-    frame = tables.read(job.spark, lake, "points", job.run).select("id", "point")
+    frame = scan.read(job.spark, lake, "points", job.run).select("id", "point")
     dimensions = len(lake.source.coordinates)
     reading = Reading(lake.source.coordinates, dimensions, is_checked=True)
     files = StoredRows.of(job, "points", "id long, point binary")
     batch_rows = max(1, min(MOST_BATCH_ROWS, BATCH_BYTES // (8 * dimensions)))
     files = replace(files, batch_rows=batch_rows)
     return Points(frame, reading, files.n, len(files.shares()), files)
-
-
-def sample_stored(lake: tables.Lake, run: str, n_sample: int, seed: int) -> Sample:
-    """``n_sample`` points of the run's slice, without a Spark session.
-
-    The log says how many rows each file has; the numbers of the rows are drawn, each set as likely as any
-    other, and only the row groups that hold them are read.
-
-    Returns
-    -------
-    ids (m,) int64, rising, and points (m, d) float64, m = min(rows, n_sample). The same for the same files
-    and seed; files that were written anew may give others.
-
-    Raises
-    ------
-    TableError
-        ``points`` has no slice of this run, or a file is not as the log says.
-    """
-    files = tables.files_of(lake, "points", run)
-    ends = np.cumsum([file.rows for file in files])
-    n_rows = int(ends[-1])
-    chosen = np.random.default_rng(seed).choice(n_rows, min(n_sample, n_rows), replace=False)
-    chosen.sort()
-    rows = pa.concat_tables(
-        [
-            tables.take_rows(
-                lake.location("points"),
-                file,
-                ["id", "point"],
-                chosen[(chosen >= end - file.rows) & (chosen < end)] - (end - file.rows),
-            )
-            for file, end in zip(files, ends, strict=True)
-        ]
-    ).sort_by("id")
-    points = to_matrix(rows["point"].combine_chunks(), len(lake.source.coordinates))
-    return rows["id"].to_numpy(), points
 
 
 def _refuse_connect(frame: DataFrame) -> None:

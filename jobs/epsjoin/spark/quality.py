@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pandas as pd
 from pyspark.sql import DataFrame
 
+from epsjoin.console import say
 from epsjoin.constraints import range_words, value_words
 from epsjoin.contract import Rule, TableContract
 from epsjoin.errors import DataRefusedError
-from epsjoin.spark import tables
-from epsjoin.spark.job import Job, say
-from epsjoin.spark.lineage import stamp_for
+from epsjoin.lake import slices
+from epsjoin.lake.lineage import stamp_for
+from epsjoin.spark import scan
+from epsjoin.spark.job import Job
 
 if TYPE_CHECKING:
     from great_expectations.core import ExpectationValidationResult
@@ -68,15 +70,15 @@ def check_quality(job: Job, stage: str) -> dict[str, float]:
     seen = known[: known.index(STAGES[stage][-1]) + 1]
     lake, run = job.lake, job.run
     stamps = {name: stamp_for(lake, run, name) for name in seen}
-    frames = {name: tables.read(job.spark, lake, name, run, stamp) for name, stamp in stamps.items()}
+    frames = {name: scan.read(job.spark, lake, name, run, stamp) for name, stamp in stamps.items()}
     for name, frame in frames.items():
         frame.createOrReplaceTempView(name)
     counters = {"expectations": 0.0, "warnings": 0.0, "errors": 0.0}
     first = ""
     for name in STAGES[stage]:
         outcomes = validate(frames[name], job.lake.contract(name))
-        rows = tables.rows_of(job.lake, "quality", [{"table": name, **o._asdict()} for o in outcomes])
-        tables.write_slice(job.lake, "quality", job.run, rows, table=name)
+        rows = slices.rows_of(job.lake, "quality", [{"table": name, **o._asdict()} for o in outcomes])
+        slices.write_slice(job.lake, "quality", job.run, rows, table=name)
         for outcome in outcomes:
             counters["expectations"] += 1
             if not outcome.success:

@@ -10,18 +10,21 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
+from epsjoin.console import say
 from epsjoin.errors import BudgetError, TableError
+from epsjoin.lake import delta_log, parquet, slices
+from epsjoin.lake.arrow import to_binary
+from epsjoin.lake.lineage import stamp_of
+from epsjoin.lake.parquet import File, Target
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan import Cuts, JoinPlan, plan_join, replicate
 from epsjoin.params import RunParams
-from epsjoin.spark import tables, tasks
-from epsjoin.spark.arrow import Task, from_packets, to_binary, to_packet
+from epsjoin.spark import tasks
+from epsjoin.spark.arrow import Task, from_packets, to_packet
 from epsjoin.spark.fit_epsilon import what_fits
-from epsjoin.spark.job import Job, say
-from epsjoin.spark.lineage import stamp_of
+from epsjoin.spark.job import Job
 from epsjoin.spark.points import Points, Reading, stored_points
 from epsjoin.spark.rows import FrameRows, Written
 
@@ -55,8 +58,8 @@ def write_replicas(job: Job, most_files: int = MOST_FILES) -> dict[str, float]:
         ``points`` or ``epsilon`` has no slice of this run, or rows were lost on the way.
     """
     source, params = job.lake.source, job.params
-    of_points = tables.files_of(job.lake, "points", job.run)
-    eps = float(tables.read_row(job.lake, "epsilon", job.run, stamp_of(of_points))["eps"])
+    of_points = slices.files_of(job.lake, "points", job.run)
+    eps = float(slices.read_row(job.lake, "epsilon", job.run, stamp_of(of_points))["eps"])
     points = stored_points(job)
     n_points = points.n
     cuts = cuts_of(params, n_points, len(source.coordinates))
@@ -73,7 +76,7 @@ def write_replicas(job: Job, most_files: int = MOST_FILES) -> dict[str, float]:
             + f", {params.max_pairs:,} are allowed (max_pairs); "
             + what_fits(sample, source.metric, n_points, params.max_pairs, params.seed, source.unit)
         )
-    into = tables.target(job.lake, "replicas", job.run, stamp_of(of_points, plan.to_json()))
+    into = parquet.target(job.lake, "replicas", job.run, stamp_of(of_points, plan.to_json()))
     by_task = n_files(points, plan) <= most_files
     written = encode(points, plan, into) if by_task else _by_part(points, plan, into)
     counters = written.counters
@@ -84,9 +87,9 @@ def write_replicas(job: Job, most_files: int = MOST_FILES) -> dict[str, float]:
             f"{counters['rows'] / n_points:.2f} rows per point, the budget is {params.replication_budget:g}; "
             "allow more (replication_budget), or cut into fewer parts (n_parts)"
         )
-    tables.commit(job.lake, "replicas", job.run, written.files, into.stamp)
-    tables.write_slice(
-        job.lake, "join_plan", job.run, tables.rows_of(job.lake, "join_plan", [_plan_row(plan, n_points)])
+    delta_log.commit(job.lake, "replicas", job.run, written.files, into.stamp)
+    slices.write_slice(
+        job.lake, "join_plan", job.run, slices.rows_of(job.lake, "join_plan", [_plan_row(plan, n_points)])
     )
     say(f"replicate: {counters['rows']:,.0f} rows, {counters['rows'] / n_points:.2f} per point")
     return {
@@ -103,7 +106,7 @@ def n_files(points: Points, plan: JoinPlan) -> float:
     return plan.n_parts * (points.n_shares + n_bytes / FLUSH_BYTES)
 
 
-def encode(points: Points, plan: JoinPlan, into: tables.Target) -> Written:
+def encode(points: Points, plan: JoinPlan, into: Target) -> Written:
     """Let the tasks write the replicas of all points: a file of each task for each part, or a few.
 
     Raises
@@ -117,7 +120,7 @@ def encode(points: Points, plan: JoinPlan, into: tables.Target) -> Written:
     return _written(points.rows.run(work))
 
 
-def _by_part(points: Points, plan: JoinPlan, into: tables.Target) -> Written:
+def _by_part(points: Points, plan: JoinPlan, into: Target) -> Written:
     """The same, a file for each part, after a shuffle of packets."""
     packets = points.rows.map(_to_packets(plan.to_json(), points.reading, None, refuses=True), _PACKETS)
     by_part = FrameRows(packets.repartitionById(plan.n_parts, "part"))
@@ -257,20 +260,18 @@ def _packet_rows(
     return pa.record_batch({**columns, "report": pa.array(reports, pa.string())})
 
 
-def _part_writer(into: tables.Target) -> Task:
+def _part_writer(into: Target) -> Task:
     """A task's work on the packets of a part, its partition's number: write them, pass the reports on."""
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
         report = tasks.TaskReport()
-        written = into.write(read_packets(batches, report), part=context.partitionId() if context else 0)
-        report.files = [written] if written else []
+        report.write(into, read_packets(batches, report), part=tasks.task_number())
         yield report.to_batch()
 
     return write
 
 
-def make_encoder(plan_json: str, reading: Reading, into: tables.Target) -> Task:
+def make_encoder(plan_json: str, reading: Reading, into: Target) -> Task:
     """A task's work on points: write their replicas, yield one report."""
 
     def encode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -329,8 +330,8 @@ def _replicas_of(
         )
 
 
-def _flush(into: tables.Target, held: dict[int, list[pa.Table]]) -> Iterator[tables.File]:
+def _flush(into: Target, held: dict[int, list[pa.Table]]) -> Iterator[File]:
     for part in sorted(held):
-        file = into.write(held.pop(part), part=part)
+        file = into.write(held.pop(part), task=tasks.task_number(), part=part)
         if file is not None:
             yield file

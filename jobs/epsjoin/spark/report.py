@@ -12,14 +12,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from epsjoin.local.cluster import NOISE
-from epsjoin.local.metric import get_metric
-from epsjoin.local.plan import JoinPlan
-from epsjoin.records import VALUE
-from epsjoin.spark import history, tables
-from epsjoin.spark.job import Job
-from epsjoin.spark.k_distances import k_distances, other_eps, refit
-from epsjoin.spark.lineage import (
+from epsjoin.lake import slices
+from epsjoin.lake.lineage import (
     Join,
     read_join,
     stamp_of_clusters,
@@ -27,6 +21,13 @@ from epsjoin.spark.lineage import (
     stamp_of_ingest,
     stamp_of_points,
 )
+from epsjoin.local.cluster import NOISE
+from epsjoin.local.metric import get_metric
+from epsjoin.local.plan import JoinPlan
+from epsjoin.records import VALUE
+from epsjoin.spark import history, scan
+from epsjoin.spark.job import Job
+from epsjoin.spark.k_distances import k_distances, other_eps, refit
 from epsjoin.spark.nearest import nearest_of
 from epsjoin.spark.points import stored_points
 from epsjoin.spark.replicate import WORKER_BYTES, row_bytes
@@ -54,9 +55,9 @@ def gather(job: Job) -> dict[str, Any]:
     join, of_points = read_join(lake, run), stamp_of_points(lake, run)
     of_clusters, of_ingest = stamp_of_clusters(lake, run, join), stamp_of_ingest(lake, run)
     of_epsilon = stamp_of_epsilon(lake, run)
-    points = tables.read(job.spark, lake, "points", run, of_ingest)
-    epsilon = tables.read_row(lake, "epsilon", run, of_points)
-    clusters = tables.read(job.spark, lake, "clusters", run, join.stamp).persist()
+    points = scan.read(job.spark, lake, "points", run, of_ingest)
+    epsilon = slices.read_row(lake, "epsilon", run, of_points)
+    clusters = scan.read(job.spark, lake, "clusters", run, join.stamp).persist()
     roles = {row["role"]: row["count"] for row in clusters.groupBy("role").count().collect()}
     members = clusters.where(F.col("cluster_id") != NOISE)
     sizes = members.groupBy("cluster_id").agg(
@@ -67,15 +68,15 @@ def gather(job: Job) -> dict[str, Any]:
     histogram = sizes.groupBy("size").count().orderBy("size").collect()
     x, y = _map_axes(job, points)
     shown = _map_points(clusters, points, [name for name in (x, y) if name], job.params.seed)
-    snapshots = tables.read_small(lake, "snapshots", run, stamp=of_ingest).to_pylist()
+    snapshots = slices.read_small(lake, "snapshots", run, stamp=of_ingest).to_pylist()
     known = {column.name for column in source.columns}
     found = {name for row in snapshots for name in json.loads(row["columns"])}
-    curve = tables.read_small(lake, "epsilon_curve", run, stamp=of_epsilon).sort_by("radius")
+    curve = slices.read_small(lake, "epsilon_curve", run, stamp=of_epsilon).sort_by("radius")
     counters = history.counters_of(job, run)
     quality = history.quality_of(job, run)
     eps, k = float(epsilon["eps"]), job.params.n_neighbours
     fit = refit(job, stored_points(job))
-    n_points = tables.count(lake, "points", run, of_ingest)
+    n_points = slices.count(lake, "points", run, of_ingest)
     k_curve = k_distances(job, of_clusters, n_points, eps, fit)
     difference = history.difference(job, _label_column(job))
     gathered = dict(
@@ -87,7 +88,7 @@ def gather(job: Job) -> dict[str, Any]:
         coordinates=source.coordinates,
         params=asdict(job.params),
         n_points=n_points,
-        n_pairs=tables.count(lake, "pairs", run, join.stamp),
+        n_pairs=slices.count(lake, "pairs", run, join.stamp),
         n_clusters=sum(row["count"] for row in histogram),
         n_core=roles.get("core", 0),
         n_border=roles.get("border", 0),
@@ -100,7 +101,7 @@ def gather(job: Job) -> dict[str, Any]:
         curve_pairs=curve["pairs"].to_numpy(),
         curve_in_fit=curve["in_fit"].to_numpy(zero_copy_only=False),
         plan=_plan(job, join),
-        n_replicas=tables.count(lake, "replicas", run, join.stamp),
+        n_replicas=slices.count(lake, "replicas", run, join.stamp),
         n_candidates=_whole(counters.get("merge_join", {}).get("candidates")),
         counters=counters,
         map_points=np.column_stack([_column(shown, x), _column(shown, y)]),
@@ -236,7 +237,7 @@ def _label_column(job: Job) -> str | None:
 
 def _outliers(job: Job, points: DataFrame, stamp: str) -> list[dict[str, Any]]:
     outliers = (
-        tables.read(job.spark, job.lake, "outliers", job.run, stamp)
+        scan.read(job.spark, job.lake, "outliers", job.run, stamp)
         .where(F.col("rank") <= TOP_OUTLIERS)
         .drop("run")
     )
@@ -259,7 +260,7 @@ def _outliers(job: Job, points: DataFrame, stamp: str) -> list[dict[str, Any]]:
 
 
 def _quarantine(job: Job, stamp: str) -> dict[str, Any]:
-    quarantine = tables.read(job.spark, job.lake, "quarantine", job.run, stamp)
+    quarantine = scan.read(job.spark, job.lake, "quarantine", job.run, stamp)
     kind = F.regexp_replace("reason", VALUE, "")  # as records.kind_of, by which ingest counts
     of_records = quarantine.where(F.col("line").isNotNull()).groupBy(kind.alias("kind"))
     reasons = of_records.count().orderBy(F.col("count").desc(), "kind").limit(20)

@@ -16,7 +16,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from epsjoin.spark import tables, tasks
+from epsjoin.lake import parquet, schemas, slices
+from epsjoin.lake.parquet import File, Target
+from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task, from_packets, to_packet
 from epsjoin.spark.job import Job
 from epsjoin.spark.progress import progress_shown
@@ -100,7 +102,7 @@ class PacketRows:
 class Piece(NamedTuple):
     """A file of a table, or some of its row groups: number ``number`` of ``of`` pieces."""
 
-    file: tables.File
+    file: File
     number: int = 0
     of: int = 1
 
@@ -118,7 +120,7 @@ class StoredRows:
 
     spark: SparkSession
     location: str
-    files: Sequence[tables.File]
+    files: Sequence[File]
     schema: str
     n_cores: int
     batch_rows: int = BATCH_ROWS
@@ -135,7 +137,7 @@ class StoredRows:
         TableError
             There is no slice, or it was made from other tables than the stamp says.
         """
-        files = tables.files_of(job.lake, table, job.run, stamp)
+        files = slices.files_of(job.lake, table, job.run, stamp)
         n_cores = job.spark.sparkContext.defaultParallelism
         return cls(job.spark, job.lake.location(table), files, schema, n_cores, whole_files=whole_files)
 
@@ -159,7 +161,7 @@ class StoredRows:
             return work(
                 batch
                 for file, number, of in share
-                for batch in tables.stream_file(location, file, columns, batch_rows, (number, of))
+                for batch in parquet.stream_file(location, file, columns, batch_rows, (number, of))
             )
 
         return read
@@ -193,9 +195,9 @@ class StoredRows:
         return shares
 
 
-def bytes_read(file: tables.File, schema: str) -> float:
+def bytes_read(file: File, schema: str) -> float:
     """Of a file for these columns: those of its rows, where all are numbers, but no more than it has."""
-    types = tables.arrow_schema(schema).types
+    types = schemas.arrow_schema(schema).types
     if not all(map(pa.types.is_primitive, types)):
         return file.size
     width = sum(int(each.bit_width) for each in types) / 8
@@ -307,7 +309,7 @@ def brought_together(
 
 def gather(rows: Rows) -> pa.Table:
     """All rows, on the driver."""
-    return pa.Table.from_batches(rows.run(iter), schema=tables.arrow_schema(rows.schema))
+    return pa.Table.from_batches(rows.run(iter), schema=schemas.arrow_schema(rows.schema))
 
 
 class Written(NamedTuple):
@@ -319,7 +321,7 @@ class Written(NamedTuple):
     counters : what was counted, and ``largest_worker_bytes``.
     """
 
-    files: list[tables.File]
+    files: list[File]
     counters: dict[str, float]
 
     @classmethod
@@ -333,7 +335,7 @@ class Written(NamedTuple):
         return sum(file.rows for file in self.files)
 
 
-def write_files(into: tables.Target, rows: Rows, count: Count | None = None) -> Written:
+def write_files(into: Target, rows: Rows, count: Count | None = None) -> Written:
     """Let the tasks write the rows, a file for each share that has any.
 
     Parameters
@@ -351,8 +353,7 @@ def write_files(into: tables.Target, rows: Rows, count: Count | None = None) -> 
                     report.counters[name] = report.counters.get(name, 0) + value
                 yield batch
 
-        written = into.write(counted())
-        report.files = [written] if written else []
+        report.write(into, counted())
         yield report.to_batch()
 
     written = Written.of(tasks.reports_of(rows.run(write)))

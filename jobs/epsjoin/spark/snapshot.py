@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote
 import pyarrow.fs as pafs
 
 from epsjoin.errors import DataRefusedError, NothingToDoError
-from epsjoin.spark import tables
+from epsjoin.lake import uris
 from epsjoin.spark.job import Job
 
 
@@ -37,7 +37,7 @@ def find_snapshot(job: Job) -> list[tuple[str, str]]:
         return _files_at(f"{place}/{leaf if is_uri else quote(leaf)}", source.path)
     if "{date}" in folder:
         raise DataRefusedError(f"{source.path}: {{date}} may stand in the last part of the path only")
-    filesystem, root = tables.filesystem_of(place)
+    filesystem, root = uris.filesystem_of(place)
     try:
         entries = filesystem.get_file_info(pafs.FileSelector(root))
     except FileNotFoundError as error:
@@ -67,7 +67,7 @@ def interval_of(interval: str, begin: date) -> tuple[date, date]:
 
 
 def _files_at(uri: str, name: str) -> list[tuple[str, str]]:
-    filesystem, path = tables.filesystem_of(uri)
+    filesystem, path = uris.filesystem_of(uri)
     info = filesystem.get_file_info(path)
     if info.type == pafs.FileType.File:
         return [(name, uri)]

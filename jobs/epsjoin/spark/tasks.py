@@ -13,11 +13,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
+from epsjoin.lake.parquet import File, Target
 from epsjoin.spark.arrow import from_packet, to_one_packet
 from epsjoin.spark.progress import progress_shown
-from epsjoin.spark.tables import File
 
 T = TypeVar("T")
 
@@ -34,6 +35,14 @@ class TaskReport:
     counters: dict[str, float] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)
     facts: list[dict[str, Any]] = field(default_factory=list)
+
+    def write(
+        self, into: Target, batches: Iterable[pa.RecordBatch | pa.Table], **partition: object
+    ) -> File | None:
+        """Write batches to a new file of the table (see :meth:`Target.write`) and report the file."""
+        file = into.write(batches, task=task_number(), **partition)
+        self.files += [file] if file else []
+        return file
 
     def timed(self, items: Iterable[T], phase: str) -> Iterator[T]:
         """The same items; the time until each is there goes to the counter ``<phase>_seconds``."""
@@ -72,6 +81,12 @@ class TaskReport:
     def to_batch(self) -> pa.RecordBatch:
         """The report as the one row that a task returns."""
         return pa.record_batch({"report": pa.array([self.to_json()])})
+
+
+def task_number() -> int:
+    """Number of the partition that this task works on; 0 on the driver."""
+    context = TaskContext.get()
+    return context.partitionId() if context else 0
 
 
 def reports_of(batches: Iterable[pa.RecordBatch]) -> list[TaskReport]:

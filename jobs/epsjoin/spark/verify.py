@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from epsjoin.console import say
 from epsjoin.errors import DataRefusedError, TableError
+from epsjoin.lake import parquet, schemas, slices
+from epsjoin.lake.arrow import pair_columns, to_binary, to_matrix
+from epsjoin.lake.lineage import read_join
+from epsjoin.lake.parquet import File
+from epsjoin.lake.sample import sample_stored
 from epsjoin.local.columns import check_count
 from epsjoin.local.verify import (
     NOISE,
@@ -26,11 +32,8 @@ from epsjoin.local.verify import (
     neighbours_by_brute_force,
     points_of_cells,
 )
-from epsjoin.spark import tables, tasks
-from epsjoin.spark.arrow import pair_columns, to_binary, to_matrix
-from epsjoin.spark.job import Job, say
-from epsjoin.spark.lineage import read_join
-from epsjoin.spark.points import sample_stored
+from epsjoin.spark import scan, tasks
+from epsjoin.spark.job import Job
 
 PER_CELL = 50
 """Points that are checked of one cell, at most."""
@@ -126,8 +129,8 @@ def verify_tables(job: Job, wish: Wish) -> dict[str, float]:
     check_count("--seed", wish.seed, 0)
     lake, run = job.lake, job.run
     findings = _Findings()
-    n_points, n_pairs = tables.count(lake, "points", run), tables.count(lake, "pairs", run)
-    eps = float(tables.read_row(lake, "join_plan", run)["eps"])
+    n_points, n_pairs = slices.count(lake, "points", run), slices.count(lake, "pairs", run)
+    eps = float(slices.read_row(lake, "join_plan", run)["eps"])
     findings.add(_of_other_tables(job, eps))
     has_clusters = _has_clusters(job)
 
@@ -173,18 +176,18 @@ def verify_tables(job: Job, wish: Wish) -> dict[str, float]:
 
 
 def _of_other_tables(job: Job, eps: float) -> Iterator[str]:
-    of_fit = float(tables.read_row(job.lake, "epsilon", job.run)["eps"])
+    of_fit = float(slices.read_row(job.lake, "epsilon", job.run)["eps"])
     if of_fit != eps:
         yield f"epsilon of run {job.run} is {of_fit!r}, pairs were joined with {eps!r}"
     try:
-        tables.files_of(job.lake, "pairs", job.run, read_join(job.lake, job.run).stamp)
+        slices.files_of(job.lake, "pairs", job.run, read_join(job.lake, job.run).stamp)
     except TableError as error:
         yield str(error)
 
 
 def _has_clusters(job: Job) -> bool:
     try:
-        tables.files_of(job.lake, "clusters", job.run)
+        slices.files_of(job.lake, "clusters", job.run)
     except TableError:
         return False
     return True
@@ -212,10 +215,10 @@ def _choose(job: Job, wish: Wish, per_cell: int, findings: _Findings) -> tuple[I
         return ids, points, 0
     cells = Cells.over(points, wish.seed)
 
-    def choose(file: tables.File) -> Iterator[pa.RecordBatch]:
+    def choose(file: File) -> Iterator[pa.RecordBatch]:
         held, held_points = np.empty(0, np.int64), np.empty((0, dimensions))
         occupied = np.empty(0, np.int64)
-        for batch in tables.stream_file(location, file, ["id", "point"], BATCH_ROWS):
+        for batch in parquet.stream_file(location, file, ["id", "point"], BATCH_ROWS):
             of_batch = to_matrix(batch.column("point"), dimensions)
             occupied = np.union1d(occupied, cells.of(of_batch))
             held = np.concatenate([held, batch.column("id").to_numpy()])
@@ -244,8 +247,8 @@ def _brute_force(
     shared = job.spark.sparkContext.broadcast((ids, points))
     dimensions, metric = len(source.coordinates), source.metric
 
-    def compare(file: tables.File) -> Iterator[pa.RecordBatch]:
-        for batch in tables.stream_file(location, file, ["id", "point"], BATCH_ROWS):
+    def compare(file: File) -> Iterator[pa.RecordBatch]:
+        for batch in parquet.stream_file(location, file, ["id", "point"], BATCH_ROWS):
             others = batch.column("id").to_numpy(), to_matrix(batch.column("point"), dimensions)
             found = neighbours_by_brute_force(*shared.value, *others, eps, metric)
             yield _record(_PAIRS, PAIR, a=found.query, b=found.other, distance=found.distance)
@@ -262,11 +265,11 @@ def _read_pairs(job: Job, ids: Ids, eps: float) -> DataFrame:
     location = job.lake.location("pairs")
     shared = job.spark.sparkContext.broadcast(ids)
 
-    def read(file: tables.File) -> Iterator[pa.RecordBatch]:
+    def read(file: File) -> Iterator[pa.RecordBatch]:
         wrong = {"left_id is not below right_id": 0, f"the distance is not from 0 to eps {eps!r}": 0}
         example: dict[str, str] = {}
         ends, counts = np.empty(0, np.int64), np.empty(0, np.int64)
-        for batch in tables.stream_file(location, file, ["left_id", "right_id", "distance"], BATCH_ROWS):
+        for batch in parquet.stream_file(location, file, ["left_id", "right_id", "distance"], BATCH_ROWS):
             left, right, distance = pair_columns(batch)
             for what, is_wrong in zip(
                 wrong, (left >= right, ~((distance >= 0) & (distance <= eps))), strict=True
@@ -299,8 +302,8 @@ def _labels_of(job: Job, ids: Ids) -> tuple[Labels, list[str]]:
     shared = job.spark.sparkContext.broadcast(ids)
     names = ["id", "cluster_id", "role", "degree"]
 
-    def read(file: tables.File) -> Iterator[pa.RecordBatch]:
-        for batch in tables.stream_file(location, file, names, BATCH_ROWS):
+    def read(file: File) -> Iterator[pa.RecordBatch]:
+        for batch in parquet.stream_file(location, file, names, BATCH_ROWS):
             is_wanted = pa.array(_is_in(batch.column("id").to_numpy(), shared.value))
             wanted = batch.filter(is_wanted)
             yield _record(_LABELS, **{name: wanted.column(name) for name in names})
@@ -313,7 +316,7 @@ def _labels_of(job: Job, ids: Ids) -> tuple[Labels, list[str]]:
 
 
 def _doubles(job: Job, n_pairs: int) -> Iterator[str]:
-    pairs = tables.read(job.spark, job.lake, "pairs", job.run).select("left_id", "right_id")
+    pairs = scan.read(job.spark, job.lake, "pairs", job.run).select("left_id", "right_id")
     share = MOST_COUNTED / max(1, n_pairs)
     if share < 1:
         say(f"verify: doubles are looked for among {share:.2%} of the pairs")
@@ -325,9 +328,7 @@ def _doubles(job: Job, n_pairs: int) -> Iterator[str]:
 
 def _faults_of_all(job: Job, passed: DataFrame, has_clusters: bool) -> Iterator[str]:
     """What ids, degrees and labels of all points show."""
-    ids = (
-        tables.read(job.spark, job.lake, "points", job.run).groupBy("id").agg(F.count("*").alias("n_points"))
-    )
+    ids = scan.read(job.spark, job.lake, "points", job.run).groupBy("id").agg(F.count("*").alias("n_points"))
     degrees = (
         passed.where(F.col("kind") == DEGREE)
         .groupBy(F.col("a").alias("id"))
@@ -337,7 +338,7 @@ def _faults_of_all(job: Job, passed: DataFrame, has_clusters: bool) -> Iterator[
     fault = F.when(F.col("n_points").isNull(), "it is in pairs or clusters, but not in points")
     fault = fault.when(F.col("n_points") > 1, "points has it more than once")
     if has_clusters:
-        clusters = tables.read(job.spark, job.lake, "clusters", job.run).drop("run")
+        clusters = scan.read(job.spark, job.lake, "clusters", job.run).drop("run")
         names = clusters.where((F.col("role") == "core") & (F.col("id") == F.col("cluster_id")))
         names = names.select("cluster_id", F.lit(True).alias("is_named")).distinct()
         clusters = clusters.join(names, "cluster_id", how="left")
@@ -384,24 +385,24 @@ def _some(frame: DataFrame) -> list[Row]:
     return frame.limit(SHOWN).collect()
 
 
-def _files(job: Job, table: str) -> list[tables.File]:
-    return tables.files_of(job.lake, table, job.run)
+def _files(job: Job, table: str) -> list[File]:
+    return slices.files_of(job.lake, table, job.run)
 
 
 def _read_all(
-    job: Job, table: str, read: Callable[[tables.File], Iterator[pa.RecordBatch]], schema: str
+    job: Job, table: str, read: Callable[[File], Iterator[pa.RecordBatch]], schema: str
 ) -> pa.Table:
     """What ``read`` makes of every file of a table, on the driver."""
     found = tasks.run_tasks(job.spark, _files(job, table), _reading(schema, read))
-    return pa.Table.from_batches(found, schema=tables.arrow_schema(schema))
+    return pa.Table.from_batches(found, schema=schemas.arrow_schema(schema))
 
 
 def _reading(
-    schema: str, read: Callable[[tables.File], Iterator[pa.RecordBatch]]
-) -> Callable[[tables.File], Iterator[pa.RecordBatch]]:
+    schema: str, read: Callable[[File], Iterator[pa.RecordBatch]]
+) -> Callable[[File], Iterator[pa.RecordBatch]]:
     """``read``, but a file that cannot be read is a fault, not a broken task."""
 
-    def safely(file: tables.File) -> Iterator[pa.RecordBatch]:
+    def safely(file: File) -> Iterator[pa.RecordBatch]:
         try:
             yield from read(file)
         except TableError as error:
@@ -412,7 +413,7 @@ def _reading(
 
 def _record(schema: str, kind: str = "", **columns: object) -> pa.RecordBatch:
     """A batch of the schema's columns, null where nothing is given."""
-    fields = tables.arrow_schema(schema)
+    fields = schemas.arrow_schema(schema)
     n = len(next(iter(columns.values())))  # type: ignore[arg-type]  # a column of any kind
     given = {"kind": [kind] * n} | columns
     return pa.record_batch(

@@ -16,6 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from epsjoin.contract import METRICS
+from epsjoin.lake import parquet, schemas
+from epsjoin.lake.arrow import pair_columns, to_binary
+from epsjoin.lake.parquet import File, Target
 from epsjoin.local.cluster import partial_degrees
 from epsjoin.local.columns import IntColumn
 from epsjoin.local.components import Meeting, contract, settle
@@ -23,8 +26,6 @@ from epsjoin.local.metric import get_metric
 from epsjoin.local.outliers import nearest_within
 from epsjoin.local.plan import Cuts, plan_join
 from epsjoin.params import CUTS
-from epsjoin.spark import tables
-from epsjoin.spark.arrow import pair_columns, to_binary
 from epsjoin.spark.cluster import Connected
 from epsjoin.spark.merge_join import PAIRS, Part, make_joiner
 from epsjoin.spark.nearest import scan_task
@@ -49,8 +50,8 @@ def warm(folder: Path) -> int:
         eps = EPS * (100 if metric == "haversine" else 1)  # km for a degree
         plan = plan_join(points, ids, N_POINTS, eps, get_metric(metric), Cuts(kind, n_parts=3, msl=1))
         location = (folder / metric / kind).as_uri()
-        of_replicas, of_pairs = tables.arrow_schema(REPLICAS), tables.arrow_schema(PAIRS)
-        replicas = tables.Target("replicas", f"{location}/replicas", of_replicas, ("part",), "warm")
+        of_replicas, of_pairs = schemas.arrow_schema(REPLICAS), schemas.arrow_schema(PAIRS)
+        replicas = Target("replicas", f"{location}/replicas", of_replicas, ("part",), "warm")
         reading = Reading(("x", "y"), 2, is_checked=True)
         encode = make_encoder(plan.to_json(), reading, replicas)
         # two files in a part, as two tasks leave them
@@ -62,7 +63,7 @@ def warm(folder: Path) -> int:
         ]
         batch = pa.record_batch({"id": ids, "point": to_binary(points)})
         list(scan_task(ids[:3], points[:3], reading, get_metric(metric), 2)([batch]))
-        pairs = tables.Target("pairs", f"{location}/pairs", of_pairs, (), "warm")
+        pairs = Target("pairs", f"{location}/pairs", of_pairs, (), "warm")
         join = make_joiner(plan.to_json(), replicas.location, pairs, N_POINTS**2)
         for number in sorted({file.partition["part"] for file in files}):
             mine = [file for file in files if file.partition["part"] == number]
@@ -73,13 +74,13 @@ def warm(folder: Path) -> int:
     return found
 
 
-def _files(reports: Any) -> list[tables.File]:
+def _files(reports: Any) -> list[File]:
     rows = [json.loads(batch.column(0)[0].as_py()) for batch in reports]
-    return [tables.File(**file) for row in rows for file in row["files"]]
+    return [File(**file) for row in rows for file in row["files"]]
 
 
-def _after_join(location: str, file: tables.File) -> None:
-    for batch in tables.stream_file(location, file, names_of(PAIRS), 1 << 20):
+def _after_join(location: str, file: File) -> None:
+    for batch in parquet.stream_file(location, file, names_of(PAIRS), 1 << 20):
         left, right, distance = pair_columns(batch)
         degrees = partial_degrees(left, right)
         held = Connected.of_nothing().with_batch(batch, degrees.ids[degrees.counts > 1])

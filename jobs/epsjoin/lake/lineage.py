@@ -14,8 +14,9 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from epsjoin.errors import TableError
-from epsjoin.spark import tables
-from epsjoin.spark.tables import File, Lake
+from epsjoin.lake import slices
+from epsjoin.lake.lake import Lake
+from epsjoin.lake.parquet import File
 
 
 def stamp_of(files: Iterable[File], *texts: str) -> str:
@@ -36,19 +37,19 @@ def stamp_of_ingest(lake: Lake, run: str) -> str:
 
     Points that an earlier version of epsjoin has stored bear none.
     """
-    name = tables.files_of(lake, "points", run)[0].path.rpartition("/")[2]
+    name = slices.files_of(lake, "points", run)[0].path.rpartition("/")[2]
     found = re.match("[0-9a-f]{16}-", name)
     return found[0] if found else ""
 
 
 def stamp_of_points(lake: Lake, run: str) -> str:
     """The stamp that the files of ``epsilon`` bear."""
-    return stamp_of(tables.files_of(lake, "points", run))
+    return stamp_of(slices.files_of(lake, "points", run))
 
 
 def stamp_of_epsilon(lake: Lake, run: str) -> str:
     """The stamp that the files of ``epsilon_curve`` bear."""
-    return stamp_of(tables.files_of(lake, "epsilon", run, stamp_of_points(lake, run)))
+    return stamp_of(slices.files_of(lake, "epsilon", run, stamp_of_points(lake, run)))
 
 
 class Join(NamedTuple):
@@ -72,9 +73,9 @@ def read_join(lake: Lake, run: str) -> Join:
     TableError
         There is no plan of this run, or eps or the points have changed since it was made.
     """
-    points = tables.files_of(lake, "points", run)
-    plan = tables.read_row(lake, "join_plan", run)
-    eps = tables.read_row(lake, "epsilon", run, stamp_of(points))["eps"]
+    points = slices.files_of(lake, "points", run)
+    plan = slices.read_row(lake, "join_plan", run)
+    eps = slices.read_row(lake, "epsilon", run, stamp_of(points))["eps"]
     if plan["eps"] != eps:
         raise TableError(f"join_plan of run {run} has eps {plan['eps']}, epsilon {eps}; run replicate again")
     return Join(plan, stamp_of(points, str(plan["plan"])))
@@ -105,4 +106,4 @@ def stamp_for(lake: Lake, run: str, table: str) -> str:
 
 def stamp_of_clusters(lake: Lake, run: str, join: Join) -> str:
     """The stamp that the files of ``outliers`` bear."""
-    return stamp_of(tables.files_of(lake, "clusters", run, join.stamp), join.stamp)
+    return stamp_of(slices.files_of(lake, "clusters", run, join.stamp), join.stamp)

@@ -1,6 +1,6 @@
 """Whether a lake can be written: one file and one tiny table, written, read and deleted again.
 
-``python -m epsjoin.spark.probe URI``: what was done on stdout, or the fault as the last line on stderr.
+``python -m epsjoin.lake.probe URI``: what was done on stdout, or the fault as the last line on stderr.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 from deltalake import DeltaTable, write_deltalake
 
-from epsjoin.spark.tables import filesystem_of, lake_uri, uri_for
+from epsjoin.lake.uris import filesystem_of, lake_uri, uri_for
 
 
 def probe(lake: str) -> str:

@@ -1,0 +1,1 @@
+"""The floor of stored tables: Delta and Parquet by deltalake and pyarrow, without Spark."""

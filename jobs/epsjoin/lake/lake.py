@@ -1,0 +1,53 @@
+"""The lake of one data set: where its tables lie and what their contracts say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from epsjoin.constraints import constraints_of
+from epsjoin.contract import SourceContract, TableContract, load_table
+from epsjoin.lake.schemas import ARROW_TYPES
+
+
+@dataclass(frozen=True)
+class Lake:
+    """Where the tables of one data set lie.
+
+    Parameters
+    ----------
+    uri : folder of all data sets, as a URI (file, s3a, hdfs, ...).
+    contracts : folder of the contracts.
+    source : the data set's own contract.
+    versions : of a table, the version that a commit to it must follow; what is not named follows the newest.
+    """
+
+    uri: str
+    contracts: Path
+    source: SourceContract
+    versions: Mapping[str, int] = field(default_factory=dict)
+
+    def location(self, table: str) -> str:
+        """URI of a table's folder."""
+        return f"{self.uri.rstrip('/')}/{self.source.name}/{table}"
+
+    def contract(self, table: str) -> TableContract:
+        """Contract of a table."""
+        return load_table(self.contracts, table, self.source)
+
+    def schema(self, table: str) -> pa.Schema:
+        """Arrow schema of a table, as its contract has it."""
+        return pa.schema(
+            [
+                pa.field(column.name, ARROW_TYPES[column.type], nullable=not column.required)
+                for column in self.contract(table).columns
+            ]
+        )
+
+    def checks(self, table: str) -> dict[str, str]:
+        """What the table's Delta log says of every row, by name."""
+        constraints = constraints_of(self.contract(table))
+        return {each.name: each.check for each in constraints if each.is_for_delta}

@@ -1,0 +1,50 @@
+"""A random sample of stored points, by the numbers of their rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from epsjoin.lake import parquet, slices
+from epsjoin.lake.arrow import to_matrix
+from epsjoin.lake.lake import Lake
+
+Sample = tuple[NDArray[np.int64], NDArray[np.float64]]
+"""Ids (m,) and coordinates (m, d)."""
+
+
+def sample_stored(lake: Lake, run: str, n_sample: int, seed: int) -> Sample:
+    """``n_sample`` points of the run's slice, without a Spark session.
+
+    The log says how many rows each file has; the numbers of the rows are drawn, each set as likely as any
+    other, and only the row groups that hold them are read.
+
+    Returns
+    -------
+    ids (m,) int64, rising, and points (m, d) float64, m = min(rows, n_sample). The same for the same files
+    and seed; files that were written anew may give others.
+
+    Raises
+    ------
+    TableError
+        ``points`` has no slice of this run, or a file is not as the log says.
+    """
+    files = slices.files_of(lake, "points", run)
+    ends = np.cumsum([file.rows for file in files])
+    n_rows = int(ends[-1])
+    chosen = np.random.default_rng(seed).choice(n_rows, min(n_sample, n_rows), replace=False)
+    chosen.sort()
+    rows = pa.concat_tables(
+        [
+            parquet.take_rows(
+                lake.location("points"),
+                file,
+                ["id", "point"],
+                chosen[(chosen >= end - file.rows) & (chosen < end)] - (end - file.rows),
+            )
+            for file, end in zip(files, ends, strict=True)
+        ]
+    ).sort_by("id")
+    points = to_matrix(rows["point"].combine_chunks(), len(lake.source.coordinates))
+    return rows["id"].to_numpy(), points

@@ -1,0 +1,55 @@
+"""Where a lake lies: URIs as each library wants them, and file systems."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+from urllib.parse import unquote, urlsplit
+
+import pyarrow.fs as pafs
+
+from epsjoin.errors import ArgumentError
+
+Library = Literal["spark", "pyarrow", "deltalake"]
+
+
+def lake_uri(text: str, argument: str = "--lake") -> str:
+    """A folder's URI from what a person typed as ``argument``: a URI, or an absolute path.
+
+    Raises
+    ------
+    ArgumentError
+        A relative path: its meaning would depend on the folder that a job was started in. A file URI with
+        a host, which is what ``file://lake`` means.
+    """
+    if "://" in text:
+        if text.startswith("file:") and urlsplit(text).netloc not in ("", "localhost"):
+            raise ArgumentError(f"{argument}: a file URI has three slashes, file:///..., not {text!r}")
+        return text
+    if not text.startswith("/"):
+        raise ArgumentError(
+            f"{argument} must be a URI (file:///..., s3a://...) or an absolute path, not {text!r}"
+        )
+    return Path(text).as_uri()
+
+
+def uri_for(library: Library, uri: str) -> str:
+    """A URI as each library takes it.
+
+    Only S3 has two names: Hadoop's file system is s3a, pyarrow and deltalake know s3. And only Hadoop does
+    not decode a path: to Spark, the ``%20`` of a URI are three letters.
+    """
+    parts = urlsplit(uri)
+    if library == "spark":
+        scheme = "s3a" if parts.scheme == "s3" else parts.scheme
+        host = "" if scheme == "file" else parts.netloc
+        return f"{scheme}://{host}{unquote(parts.path)}"
+    return uri.replace("s3a://", "s3://", 1) if parts.scheme == "s3a" else uri
+
+
+def filesystem_of(uri: str) -> tuple[pafs.FileSystem, str]:
+    """The file system of a URI and the path in it."""
+    if urlsplit(uri).scheme == "file":
+        return pafs.LocalFileSystem(), unquote(urlsplit(uri).path)
+    filesystem, path = pafs.FileSystem.from_uri(uri_for("pyarrow", uri))
+    return filesystem, path

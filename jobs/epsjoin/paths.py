@@ -1,0 +1,8 @@
+"""Folders of the project."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parents[2]
+"""Folder of the project; relative paths of a contract begin here."""

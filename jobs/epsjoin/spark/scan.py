@@ -1,0 +1,76 @@
+"""A slice as a frame, by Spark's own scan."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from epsjoin.errors import TableError
+from epsjoin.lake.delta_log import open_log, state_of_slice
+from epsjoin.lake.lake import Lake
+from epsjoin.lake.parquet import File, Target, unreadable
+from epsjoin.lake.schemas import ddl
+from epsjoin.lake.slices import slice_of
+from epsjoin.lake.uris import uri_for
+from epsjoin.pipeline import WRITERS
+
+FEW_FILES = 1000
+"""So many files Spark is given by name; it would list more of them by a job of its own."""
+
+
+def read(spark: SparkSession, lake: Lake, table: str, run: str, stamp: str = "") -> DataFrame:
+    """The run's slice, by Spark's own scan.
+
+    A few files are read by their names: Delta's own look at the log costs a small job half of its CPU
+    time. Many files, and tables with more partition columns than the run, go through Delta.
+
+    Raises
+    ------
+    TableError
+        The run has no slice in this table, or one with another stamp.
+    """
+    version, files = slice_of(lake, table, run, stamp)
+    location, schema = lake.location(table), lake.schema(table)
+    if len(files) > FEW_FILES or lake.contract(table).partitioned != ("run",):
+        return _read_by_log(spark, location, version).where(F.col("run") == run)
+    inner = pa.schema([column for column in schema if column.name != "run"])
+    rows = _read_by_name(spark, location, files, inner)
+    return rows.withColumn("run", F.lit(run)).select(*schema.names)
+
+
+def read_replaced(spark: SparkSession, into: Target, files: Sequence[File]) -> DataFrame:
+    """What :func:`replace_table` has made of these files, by Spark's own scan.
+
+    Raises
+    ------
+    TableError
+        They are many, and somebody else has changed the table since.
+    """
+    if len(files) <= FEW_FILES:
+        return _read_by_name(spark, into.location, files, into.schema)
+    log = open_log(into.location)
+    if log is None or state_of_slice(log, {})[1] != sorted(file.path for file in files):
+        raise TableError(f"another job has changed {into.location} meanwhile")
+    return _read_by_log(spark, into.location, log.version())
+
+
+def _read_by_name(spark: SparkSession, location: str, files: Iterable[File], schema: pa.Schema) -> DataFrame:
+    # Spark takes a path for a pattern
+    folder = re.sub(r"([\[\]{}*?\\])", r"\\\1", uri_for("spark", location))
+    return spark.read.schema(ddl(schema)).parquet(*(f"{folder}/{file.path}" for file in files))
+
+
+def _read_by_log(spark: SparkSession, location: str, version: int) -> DataFrame:
+    return spark.read.format("delta").option("versionAsOf", version).load(uri_for("spark", location))
+
+
+def unreadable_by_spark(text: str) -> str | None:
+    """What a person should know of an error of Spark's own scan; nothing if it is another error."""
+    found = re.search(r"(?:reading file|does not exist:) (.*?/([a-z_]+)/run=.*?\.parquet)", text)
+    if found is None or found[2] not in WRITERS:
+        return None
+    return unreadable(found[2], found[1], "missing or broken")
