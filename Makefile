@@ -25,7 +25,7 @@ installed: $(JOBS) $(AIRFLOW) $(JARS) $(DATABASE)
 	@:
 
 doctor: ## what this machine has and lacks, each with its remedy
-	@$(PYTHON) jobs/epsjoin/doctor.py --lake $(EPSJOIN_LAKE)
+	@$(PYTHON) jobs/epsjoin/commands/doctor.py --lake $(EPSJOIN_LAKE)
 
 demo: setup ## the main job on real data, by Airflow; ends in a report with pictures
 	@EPSJOIN_LAKE=$(EPSJOIN_LAKE) bin/airflow run navaids $(DEMO_RUN)
@@ -123,7 +123,7 @@ clean: ## forget environments, caches, tables, the services' database
 	rm -rf .venv .venv-airflow .venv-tour .cache .airflow .services lake
 
 machine:
-	@$(PYTHON) jobs/epsjoin/doctor.py --machine --quiet
+	@$(PYTHON) jobs/epsjoin/commands/doctor.py --machine --quiet
 
 $(JOBS): requirements/jobs.txt | machine
 	$(PYTHON) -m venv .venv

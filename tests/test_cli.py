@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from epsjoin import cli
+from epsjoin.commands import cli
 from epsjoin.errors import TableError
 
 COMMANDS = ("contract", "estimate", "show", "trend", "verify", "doctor")
@@ -60,7 +60,7 @@ def test_bin_epsjoin__hands_verify_to_spark_submit(tmp_path: Path) -> None:
 def test_an_error__becomes_one_sentence_and_its_exit_code(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from epsjoin import show
+    from epsjoin.commands import show
 
     def broken(_: list[str]) -> int:
         raise TableError("no slice")
@@ -72,8 +72,8 @@ def test_an_error__becomes_one_sentence_and_its_exit_code(
 
 def test_doctor__needs_no_package_of_ours() -> None:
     """Nor may the usage: what the other commands import is loaded when they are called."""
-    code = "import sys; from epsjoin import cli; cli.main(['--help']); print('numpy' in sys.modules)"
-    jobs = str(Path(cli.__file__).parents[1])
+    code = "import sys; from epsjoin.commands import cli; cli.main(['--help']); print('numpy' in sys.modules)"
+    jobs = str(Path(cli.__file__).parents[2])
     done = subprocess.run(
         [sys.executable, "-c", code], env={"PYTHONPATH": jobs}, capture_output=True, text=True, check=True
     )

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from epsjoin.constraints import Constraint, condition_of, constraints_of
-from epsjoin.contract import Column, Rule, TableContract, load_table
+from epsjoin.contracts.odcs import Column, Rule, TableContract, load_table
+from epsjoin.contracts.row_rules import Constraint, condition_of, constraints_of
 
 CONTRACTS = Path(__file__).resolve().parents[1] / "data_contracts"
 OPTIONAL = frozenset({"a", "b", "c"})

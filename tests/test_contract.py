@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from epsjoin.contract import load_source, load_table
+from epsjoin.contracts.odcs import load_source, load_table
 from epsjoin.errors import ContractError
 from epsjoin.params import RunParams
 

@@ -11,9 +11,9 @@ from types import ModuleType
 
 import pytest
 
-from epsjoin import doctor
+from epsjoin.commands import doctor
 
-DOCTOR = Path(__file__).resolve().parents[1] / "jobs" / "epsjoin" / "doctor.py"
+DOCTOR = Path(__file__).resolve().parents[1] / "jobs" / "epsjoin" / "commands" / "doctor.py"
 
 
 def ask(tmp_path: Path, java: str | None, **environment: str) -> tuple[int, str]:
@@ -78,7 +78,7 @@ def test_doctor__is_content_with_the_environment_that_runs_it() -> None:
 def load_doctor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The doctor's functions, on a project of the test's own: the real settings, no environments."""
     project = tmp_path / "project"
-    shutil.copytree(DOCTOR.parents[2] / "conf", project / "conf")
+    shutil.copytree(DOCTOR.parents[3] / "conf", project / "conf")
     monkeypatch.setattr(doctor, "PROJECT", project)
     for name in (doctor.CONNECTION, "AIRFLOW_VENV", "SPARK_JOB_VENV", "EPSJOIN_PROFILE", "EPSJOIN_LAKE"):
         monkeypatch.delenv(name, raising=False)
@@ -191,11 +191,18 @@ def test_doctor__does_not_try_the_lake_without_an_environment(
 
 def test_doctor__runs_where_nothing_is_installed(tmp_path: Path) -> None:
     """A copy of the bare project, Python without any package, an empty PATH."""
-    for name in ("jobs/epsjoin/doctor.py", "requirements/jobs.txt", "requirements/airflow.txt"):
+    for name in ("jobs/epsjoin/commands/doctor.py", "requirements/jobs.txt", "requirements/airflow.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(DOCTOR.parents[2] / name, tmp_path / name)
-    shutil.copytree(DOCTOR.parents[2] / "conf", tmp_path / "conf")
-    command = [sys.executable, "-I", "-S", str(tmp_path / "jobs/epsjoin/doctor.py"), "--lake", "/lake"]
+        shutil.copy(DOCTOR.parents[3] / name, tmp_path / name)
+    shutil.copytree(DOCTOR.parents[3] / "conf", tmp_path / "conf")
+    command = [
+        sys.executable,
+        "-I",
+        "-S",
+        str(tmp_path / "jobs/epsjoin/commands/doctor.py"),
+        "--lake",
+        "/lake",
+    ]
     done = subprocess.run(command, env={"PATH": "/nowhere"}, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr == ""

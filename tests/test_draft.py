@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from epsjoin import cli, records
-from epsjoin import draft as draft_module
-from epsjoin.contract import SourceContract, load_source
-from epsjoin.draft import draft
+from epsjoin.commands import cli, contract
+from epsjoin.commands.contract import draft
+from epsjoin.contracts.odcs import SourceContract, load_source
 from epsjoin.errors import ArgumentError, DataRefusedError
-from epsjoin.records import Reading
+from epsjoin.source import bounds
+from epsjoin.source.records import Reading
 
 DATA = Path(__file__).parent / "data"
 
@@ -112,7 +112,7 @@ def test_draft__reads_no_more_than_it_looks_at(
     text = (b"a,b,c\n" if "csv" in name else b"") + line * 200 + b"broken\x00\n" * 2000
     file = tmp_path / name
     file.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
-    monkeypatch.setattr(draft_module, "LOOKED_AT_BYTES", 1000)
+    monkeypatch.setattr(contract, "LOOKED_AT_BYTES", 1000)
     assert "coordinates: b" in draft(file, "a")
     file.write_bytes(gzip.compress(b"x" * 5000) if name.endswith("gz") else b"x" * 5000)
     with pytest.raises(DataRefusedError, match="the first line is longer than 1,000 bytes"):
@@ -124,7 +124,7 @@ def test_draft__refuses_a_parquet_file_of_endless_rows(
 ) -> None:
     pq.write_table(pa.table({"a": np.zeros(100_000)}), tmp_path / "a.parquet")
     assert "coordinates: a" in draft(tmp_path / "a.parquet", "a")
-    monkeypatch.setattr(records, "FREE_EXPANSION", 0)
-    monkeypatch.setattr(records, "MAX_EXPANSION", 20)
+    monkeypatch.setattr(bounds, "FREE_EXPANSION", 0)
+    monkeypatch.setattr(bounds, "MAX_EXPANSION", 20)
     with pytest.raises(DataRefusedError, match=r"bytes become 800,000 or more, over \d+ times"):
         draft(tmp_path / "a.parquet", "a")

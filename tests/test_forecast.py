@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from epsjoin import cli, forecast
-from epsjoin.contract import load_source
+from epsjoin.commands import cli, estimate
+from epsjoin.contracts.odcs import load_source
 from epsjoin.errors import TableError
 from epsjoin.lake import delta_log, parquet, sample, slices
 from epsjoin.lake.arrow import to_binary
@@ -186,7 +186,7 @@ def test_estimate__with_eps_needs_no_power_law(tmp_path: Path, capsys: pytest.Ca
     ("seconds", "word"), [(59.9, "seconds"), (60, "minutes"), (3600, "hours"), (86400, "days"), (1e9, "days")]
 )
 def test_time__has_a_class(seconds: float, word: str) -> None:
-    assert forecast._time_class(seconds)[0] == word
+    assert estimate._time_class(seconds)[0] == word
 
 
 def small_lake(tmp_path: Path) -> Lake:

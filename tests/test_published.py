@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from epsjoin import cli
+from epsjoin.commands import cli
+from epsjoin.contracts.versions import FILE, check, publish
 from epsjoin.errors import ContractError
-from epsjoin.published import FILE, check, publish
 
 CONTRACTS = Path(__file__).resolve().parents[1] / "data_contracts"
 SOURCE, TABLE = "navaids", "tables/clusters"

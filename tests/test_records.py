@@ -14,10 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from epsjoin import records
-from epsjoin.contract import Column, SourceContract
+from epsjoin.contracts.odcs import Column, SourceContract
 from epsjoin.errors import MAX_MESSAGE, DataRefusedError
-from epsjoin.records import MAX_FIELD, Reading, Record, digest_of, key_id, kind_of, refusal
+from epsjoin.source import bounds, records
+from epsjoin.source.bounds import MAX_FIELD
+from epsjoin.source.keys import digest_of, key_id
+from epsjoin.source.records import Reading, Record
+from epsjoin.source.values import kind_of, refusal
 
 SOURCE = SourceContract(
     name="tiny",
@@ -335,9 +338,9 @@ def test_digest_of__is_that_of_the_typed_values() -> None:
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_reading__refuses_a_line_that_is_too_long(monkeypatch: pytest.MonkeyPatch, end: str) -> None:
     data = end.join(["id,x", "1,0.5", "2," + "0" * 35_000, "3,1", "4,1", ""])  # of many blocks
-    monkeypatch.setattr(records, "MAX_LINE", 35_002)
+    monkeypatch.setattr(bounds, "MAX_LINE", 35_002)
     assert [record.line for record in read(data)] == [2, 3, 4, 5]
-    monkeypatch.setattr(records, "MAX_LINE", 35_001)
+    monkeypatch.setattr(bounds, "MAX_LINE", 35_001)
     with pytest.raises(
         DataRefusedError, match=r"a line is longer than 35,001 bytes, near byte [\d,]+; records"
     ):
@@ -348,8 +351,8 @@ def test_reading__refuses_a_file_that_becomes_too_long(monkeypatch: pytest.Monke
     bomb = gzip.compress(b"id,x\n" + b"1,0\n" * 60_000)
     assert len(bomb) * 100 < 100_000
     assert len(read(bomb, name="bomb.csv.gz")) == 60_000, "a small one does no harm"
-    monkeypatch.setattr(records, "FREE_EXPANSION", 1 << 16)
-    monkeypatch.setattr(records, "MAX_EXPANSION", 100)
+    monkeypatch.setattr(bounds, "FREE_EXPANSION", 1 << 16)
+    monkeypatch.setattr(bounds, "MAX_EXPANSION", 100)
     with pytest.raises(DataRefusedError, match=r"bomb.csv.gz: [\d,]+ bytes became [\d,]+, over 100 times"):
         read(bomb, name="bomb.csv.gz")
 
@@ -419,7 +422,7 @@ def test_reading__refuses_a_parquet_file_of_endless_equal_rows_by_its_footer(
 
 
 def test_reading__refuses_a_parquet_file_of_endless_lists(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "FREE_EXPANSION", 1 << 16)
+    monkeypatch.setattr(bounds, "FREE_EXPANSION", 1 << 16)
     endless = pa.ListArray.from_arrays([0, 1 << 20], np.full(1 << 20, 0.5))
     data = stored(pa.table({"id": [1], "x": endless, "v": ["a"]}), compression="zstd")
     with pytest.raises(DataRefusedError, match=r"become 8,388,\d+ or more"):
@@ -430,7 +433,7 @@ def test_reading__refuses_a_parquet_file_of_endless_lists(monkeypatch: pytest.Mo
 def test_reading__a_text_that_is_stored_once_is_not_decoded_for_every_row(
     monkeypatch: pytest.MonkeyPatch, as_dictionary: bool
 ) -> None:
-    monkeypatch.setattr(records, "FREE_EXPANSION", 1 << 22)
+    monkeypatch.setattr(bounds, "FREE_EXPANSION", 1 << 22)
     n = 200  # of 10,000 it would be 10 GB
     texts = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), pa.array(["x" * (1 << 20)]))
     rows = pa.table({"id": np.arange(n), "x": np.zeros(n), "v": texts})
@@ -453,12 +456,12 @@ def test_reading__decodes_long_texts_of_parquet_a_few_rows_at_a_time(monkeypatch
 
     parquet_rows = records._parquet_rows
     monkeypatch.setattr(records, "_parquet_rows", counting)
-    monkeypatch.setattr(records, "MAX_LINE", 100)
+    monkeypatch.setattr(bounds, "MAX_LINE", 100)
     found = read(data, PARQUET, "long.parquet")
     assert [record.values and record.values[2] for record in found] == texts
     assert [record.line for record in found] == list(range(1, 11))
     assert decoded == [3, 1, 2, 2, 2]
-    monkeypatch.setattr(records, "MAX_LINE", 99)
+    monkeypatch.setattr(bounds, "MAX_LINE", 99)
     with pytest.raises(DataRefusedError, match="row 3: its texts are longer than 99 bytes"):
         read(stored(pa.table({"id": [1, 2, 3], "x": [0.0] * 3, "v": ["", "a", "x" * 100]})), PARQUET)
 
@@ -479,13 +482,13 @@ def test_reading__refuses_a_record_of_endless_lines(monkeypatch: pytest.MonkeyPa
     fields = ",".join(f'"{end}"' for _ in range(2000))  # every line, and every field, is short
     data = f"id,x{end}1,0{end}2,{fields}{end}3,1{end}"
     assert [record.reason is None for record in read(data)] == [True, False, True]
-    monkeypatch.setattr(records, "MAX_LINE", 5000)
+    monkeypatch.setattr(bounds, "MAX_LINE", 5000)
     with pytest.raises(DataRefusedError, match="line 3: the record that begins here is longer than 5,000"):
         read(data)
 
 
 def test_reading__refuses_endless_names_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "MAX_NAMES", 1000)
+    monkeypatch.setattr(bounds, "MAX_NAMES", 1000)
     refused = "tiny.csv: the names of its columns have more than 1,000 characters together"
     with pytest.raises(DataRefusedError, match=refused):
         read("id,x," + ",".join(f"c{i}" for i in range(300)) + "\n")

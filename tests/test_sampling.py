@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from epsjoin import records, sampling
 from epsjoin.errors import ArgumentError, DataRefusedError
-from epsjoin.sampling import sample_files
+from epsjoin.source import bounds, sampling
+from epsjoin.source.sampling import sample_files
 
 BAD = """\ufeffid,x,"y"
 1,0.5,1
@@ -109,8 +109,8 @@ def test_sample__refuses_what_becomes_much_longer_than_it_is(
     rows = tmp_path / "bomb.parquet"
     pq.write_table(pa.table({"x": np.zeros(1 << 17), "y": np.arange(1 << 17)}), rows)
     assert [sample_files([file], ["x"], 10).n_rows for file in (text, rows)] == [200_000, 1 << 17]
-    monkeypatch.setattr(records, "FREE_EXPANSION", 1 << 16)
-    monkeypatch.setattr(records, "MAX_EXPANSION", 1)
+    monkeypatch.setattr(bounds, "FREE_EXPANSION", 1 << 16)
+    monkeypatch.setattr(bounds, "MAX_EXPANSION", 1)
     with pytest.raises(DataRefusedError, match=r"bomb.csv.gz: [\d,]+ bytes became [\d,]+, over 1 times"):
         sample_files([text], ["x"], 10)
     with pytest.raises(DataRefusedError, match=r"bomb.parquet: [\d,]+ bytes become 1,048,576 or more"):
@@ -118,7 +118,7 @@ def test_sample__refuses_what_becomes_much_longer_than_it_is(
 
 
 def test_sample__refuses_an_endless_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "MAX_LINE", 1 << 16)
+    monkeypatch.setattr(bounds, "MAX_LINE", 1 << 16)
     file = write(tmp_path / "line.csv", "x\n" + "1" * (1 << 17))
     with pytest.raises(DataRefusedError, match=r"line.csv: a line is longer than 65,536 bytes"):
         sample_files([file], ["x"], 10)

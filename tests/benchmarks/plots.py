@@ -10,7 +10,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from epsjoin.report.canvas import COLOURS, FAINT, INK, PAPER, STYLE, sheet
+from epsjoin.report.figures.figure import COLOURS, FAINT, INK, PAPER, STYLE, sheet
 
 from .questions import Curve
 

@@ -86,7 +86,7 @@ class Bench:
         import pyarrow as pa
         import yaml
 
-        from epsjoin.contract import load_source
+        from epsjoin.contracts.odcs import load_source
         from epsjoin.lake import delta_log, parquet, slices
         from epsjoin.lake.arrow import to_binary
         from epsjoin.lake.lake import Lake

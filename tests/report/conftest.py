@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from epsjoin.findings import NOISE, Findings
 from epsjoin.params import RunParams
-from epsjoin.report.findings import NOISE, Findings
 
 JOINED = {"largest_part_rows": 213.0, "largest_worker_bytes": 307.1e6, "joining_seconds": 2.6}
 """What the join counted, as its cost shows it."""

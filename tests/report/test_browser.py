@@ -15,8 +15,8 @@ import pytest
 from PIL import Image
 
 from draw_report import browse, find_browser, photograph
+from epsjoin.findings import Findings
 from epsjoin.report import page
-from epsjoin.report.findings import Findings
 
 WIDTHS = (390, 1280)
 PAPER = 688

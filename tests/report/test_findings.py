@@ -3,7 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from epsjoin.report.findings import Findings, known
+from epsjoin.findings import Findings, known
 
 
 def test_findings__refuse_arrays_of_different_length(example: Findings) -> None:

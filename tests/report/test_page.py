@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from epsjoin.report import canvas, page, sentences, summary
-from epsjoin.report.findings import Findings
+from epsjoin.findings import Findings
+from epsjoin.report import page, sentences, summary
+from epsjoin.report.figures import figure
 
 REPOSITORY = Path(__file__).parents[2]
 VOID = {"meta", "br", "hr", "img", "link", "input"}
@@ -112,7 +113,7 @@ def test_page__is_the_same_bytes_in_another_process(example: Findings, html: str
     fields = {field.name: getattr(example, field.name) for field in dataclasses.fields(example)}
     (tmp_path / "findings").write_bytes(pickle.dumps(fields))
     code = (
-        "import pickle, sys; from epsjoin.report import findings, page;"
+        "import pickle, sys; from epsjoin import findings; from epsjoin.report import page;"
         "fields = pickle.load(open(sys.argv[1], 'rb'));"
         "sys.stdout.buffer.write(page.render(findings.Findings(**fields)).encode())"
     )
@@ -372,6 +373,6 @@ def test_write_report__writes_page_pictures_and_summary(mapless: Findings, tmp_p
     for file in files[1:-1]:
         body = file.read_bytes()
         assert body.startswith(b"\x89PNG\r\n\x1a\n")
-        assert struct.unpack(">I", body[16:20]) == (canvas.PNG_WIDTH,)
+        assert struct.unpack(">I", body[16:20]) == (figure.PNG_WIDTH,)
     before = [file.read_bytes() for file in files]
     assert [file.read_bytes() for file in page.write_report(mapless, folder)] == before

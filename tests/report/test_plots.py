@@ -12,13 +12,14 @@ from matplotlib.collections import PathCollection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from epsjoin.report import bar_plots, canvas, curve_plots, map_plot, marks, trend_plots
-from epsjoin.report.findings import NOISE, Findings
+from epsjoin.findings import NOISE, Findings
+from epsjoin.report.figures import bars, curves, figure, maps, marks, trends
+from epsjoin.report.figures.figure import Plot
 
 REPOSITORY = Path(__file__).parents[2]
 PLOTS = (
-    *(map_plot.cluster_map, curve_plots.pair_count_curve, curve_plots.k_distance_curve),
-    *(bar_plots.cluster_sizes, bar_plots.cost, bar_plots.step_seconds, trend_plots.trends),
+    *(maps.cluster_map, curves.pair_count_curve, curves.k_distance_curve),
+    *(bars.cluster_sizes, bars.cost, bars.step_seconds, trends.trends),
 )
 
 
@@ -35,14 +36,14 @@ def colours(fig: Figure) -> list[tuple[int, str]]:
 
 
 @pytest.mark.parametrize("plot", PLOTS)
-def test_plots__draw_the_same_bytes_twice(plot: canvas.Plot, example: Findings) -> None:
-    assert canvas.to_svg(plot(example), "x", "y") == canvas.to_svg(plot(example), "x", "y")
-    assert canvas.to_png(plot(example)) == canvas.to_png(plot(example))
+def test_plots__draw_the_same_bytes_twice(plot: Plot, example: Findings) -> None:
+    assert figure.to_svg(plot(example), "x", "y") == figure.to_svg(plot(example), "x", "y")
+    assert figure.to_png(plot(example)) == figure.to_png(plot(example))
 
 
 @pytest.mark.parametrize("plot", PLOTS)
-def test_plots__need_nothing_to_be_there(plot: canvas.Plot, nothing: Findings) -> None:
-    assert "<svg" in canvas.to_svg(plot(nothing), "x", "y")
+def test_plots__need_nothing_to_be_there(plot: Plot, nothing: Findings) -> None:
+    assert "<svg" in figure.to_svg(plot(nothing), "x", "y")
     assert texts(plot(nothing)).strip()  # a note says why
 
 
@@ -114,27 +115,27 @@ def odd_numbers(example: Findings) -> dict[str, Findings]:
 
 @pytest.mark.filterwarnings("error")
 def test_plots__draw_degenerate_findings_without_a_warning(example: Findings) -> None:
-    cases = [(map_plot.cluster_map, name, findings) for name, findings in odd_maps(example).items()]
+    cases = [(maps.cluster_map, name, findings) for name, findings in odd_maps(example).items()]
     cases += [(plot, name, findings) for plot in PLOTS[1:] for name, findings in odd_numbers(example).items()]
     for plot, name, findings in cases:
         try:
-            canvas.to_svg(plot(findings), "x", "y")
+            figure.to_svg(plot(findings), "x", "y")
         except Exception as error:
             raise AssertionError(f"{plot.__name__} of {name}: {error!r}") from error
 
 
 def test_cluster_map__colours_the_eight_largest_and_greys_the_rest(example: Findings) -> None:
-    drawn = colours(map_plot.cluster_map(example))
+    drawn = colours(maps.cluster_map(example))
     sizes = [row["size"] for row in example.largest_clusters]
     assert drawn == [
         (example.n_noise, marks.NOISE_COLOUR),
         (sum(sizes[8:]), marks.OTHER),
-        *zip(sizes[:8], canvas.COLOURS, strict=True),
+        *zip(sizes[:8], figure.COLOURS, strict=True),
     ]
 
 
 def test_cluster_map__names_the_eight_largest_with_their_size(example: Findings) -> None:
-    said = texts(map_plot.cluster_map(example))
+    said = texts(maps.cluster_map(example))
     for row in example.largest_clusters[:8]:
         assert f"{row['label']} ({row['size']})" in said
     assert "Place 8" not in said
@@ -143,7 +144,7 @@ def test_cluster_map__names_the_eight_largest_with_their_size(example: Findings)
 def test_cluster_map__writes_names_apart(example: Findings) -> None:
     # Eight clusters in one place: the hardest case for names.
     together = dataclasses.replace(example, map_points=example.map_points % 1e-3)
-    fig = map_plot.cluster_map(together)
+    fig = maps.cluster_map(together)
     fig.draw_without_rendering()
     notes = [text for text in fig.axes[0].texts if text.get_gid() == "label"]
     boxes = [text.get_bbox_patch() or super(type(text), text).get_window_extent() for text in notes]
@@ -155,20 +156,20 @@ def test_cluster_map__writes_names_apart(example: Findings) -> None:
 
 def test_cluster_map__names_what_has_no_label_by_its_id(example: Findings) -> None:
     plain = dataclasses.replace(example, largest_clusters=[{"cluster_id": 1000, "size": 60}])
-    assert "cluster 1000 (60)" in texts(map_plot.cluster_map(plain))
+    assert "cluster 1000 (60)" in texts(maps.cluster_map(plain))
 
 
 def test_cluster_map__reads_no_name_as_a_formula(example: Findings) -> None:
     row = {**example.largest_clusters[0], "label": "$\\frac$ \x00"}
-    assert "$\\frac$  " in canvas.to_svg(
-        map_plot.cluster_map(dataclasses.replace(example, largest_clusters=[row])), "x", "y"
+    assert "$\\frac$  " in figure.to_svg(
+        maps.cluster_map(dataclasses.replace(example, largest_clusters=[row])), "x", "y"
     )
 
 
 def test_cluster_map__keeps_what_lies_across_180_degrees_together(example: Findings) -> None:
     moved = np.column_stack([np.linspace(-190, -150, len(example.map_points)), example.map_points[:, 1]])
     moved[moved[:, 0] < -180, 0] += 360
-    fig = map_plot.cluster_map(dataclasses.replace(example, map_points=moved))
+    fig = maps.cluster_map(dataclasses.replace(example, map_points=moved))
     west, east = fig.axes[0].get_xlim()
     assert east - west < 45
     assert "170° E" in texts(fig)
@@ -176,40 +177,40 @@ def test_cluster_map__keeps_what_lies_across_180_degrees_together(example: Findi
 
 
 def test_cluster_map__is_true_to_scale_at_its_latitude(example: Findings) -> None:
-    fig = map_plot.cluster_map(example)
+    fig = maps.cluster_map(example)
     south, north = fig.axes[0].get_ylim()
     assert fig.axes[0].get_aspect() == pytest.approx(1 / np.cos(np.radians((south + north) / 2)))
 
 
 def test_cluster_map__becomes_a_picture_where_points_are_many(example: Findings) -> None:
-    times = map_plot.MOST_MARKS // example.n_points + 1
+    times = maps.MOST_MARKS // example.n_points + 1
     many = dataclasses.replace(
         example,
         map_points=np.tile(example.map_points, (times, 1)),
         map_cluster_ids=np.tile(example.map_cluster_ids, times),
         map_roles=np.tile(example.map_roles, times),
     )
-    assert "<image" not in canvas.to_svg(map_plot.cluster_map(example), "x", "y")
-    assert canvas.to_svg(map_plot.cluster_map(many), "x", "y").count("<image") == 1
+    assert "<image" not in figure.to_svg(maps.cluster_map(example), "x", "y")
+    assert figure.to_svg(maps.cluster_map(many), "x", "y").count("<image") == 1
 
 
 def test_pair_count_curve__says_eps_and_exponent_and_pairs(example: Findings) -> None:
-    said = texts(curve_plots.pair_count_curve(example))
+    said = texts(curves.pair_count_curve(example))
     assert "ε = 2.213 km\nexpected 4,180 pairs\nfound 4,321" in said
     assert "P = 1.43\n95 %: 1.4 to 1.46" in said
 
 
 def test_pair_count_curve__lays_the_line_through_the_fitted_points(example: Findings) -> None:
-    line = curve_plots.pair_count_curve(example).axes[0].lines[0]
+    line = curves.pair_count_curve(example).axes[0].lines[0]
     fitted = example.curve_in_fit
     expected = example.curve_pairs[fitted][[0, -1]]
     np.testing.assert_allclose(np.asarray(line.get_ydata(), float), expected, rtol=1e-9)
 
 
 def test_pair_count_curve__dashes_the_line_to_an_eps_outside_the_fit(example: Findings) -> None:
-    inside = curve_plots.pair_count_curve(example).axes[0].lines
+    inside = curves.pair_count_curve(example).axes[0].lines
     far = dataclasses.replace(example, epsilon={**example.epsilon, "eps": 0.2})
-    outside = curve_plots.pair_count_curve(far).axes[0].lines
+    outside = curves.pair_count_curve(far).axes[0].lines
     assert len(outside) == len(inside) + 1
     np.testing.assert_allclose(
         np.asarray(outside[1].get_xdata(), float), [example.curve_radius[fitted_start(example)], 0.2]
@@ -222,17 +223,17 @@ def fitted_start(findings: Findings) -> int:
 
 def test_pair_count_curve__says_why_there_is_no_fit(example: Findings) -> None:
     none = dataclasses.replace(example, epsilon={"eps": 1.0, "note": "too few pairs"})
-    assert "too few pairs" in texts(curve_plots.pair_count_curve(none))
+    assert "too few pairs" in texts(curves.pair_count_curve(none))
     bare = dataclasses.replace(none, curve_pairs=0 * none.curve_pairs)
-    assert "too few pairs" in texts(curve_plots.pair_count_curve(bare))
-    assert not curve_plots.pair_count_curve(bare).axes[0].lines  # a note, not an empty frame
+    assert "too few pairs" in texts(curves.pair_count_curve(bare))
+    assert not curves.pair_count_curve(bare).axes[0].lines  # a note, not an empty frame
 
 
 @pytest.mark.parametrize(("eps", "side", "end"), [(2.2134, "left", "bottom"), (300.0, "right", "top")])
 def test_pair_count_curve__writes_on_the_side_that_has_room(
     example: Findings, eps: float, side: str, end: str
 ) -> None:
-    fig = curve_plots.pair_count_curve(dataclasses.replace(example, epsilon={**example.epsilon, "eps": eps}))
+    fig = curves.pair_count_curve(dataclasses.replace(example, epsilon={**example.epsilon, "eps": eps}))
     (written,) = (text for text in fig.axes[0].texts if "P = 1.43" in text.get_text())
     assert (written.get_ha(), written.get_va()) == (side, end)
     fig.draw_without_rendering()
@@ -242,7 +243,7 @@ def test_pair_count_curve__writes_on_the_side_that_has_room(
 
 
 def test_k_distance_curve__parts_what_was_counted_from_the_sample(example: Findings) -> None:
-    fig = curve_plots.k_distance_curve(example)
+    fig = curves.k_distance_curve(example)
     counted, at_eps = fig.axes[0].lines
     np.testing.assert_allclose(np.asarray(counted.get_xdata(), float), [10, 20, 37.4])
     np.testing.assert_allclose(np.asarray(counted.get_ydata(), float), [0.5, 1, 2.2134])
@@ -251,11 +252,11 @@ def test_k_distance_curve__parts_what_was_counted_from_the_sample(example: Findi
     assert "distance to neighbour 4, km" in texts(fig)
     exact = dataclasses.replace(example, k_is_counted=np.ones(5, bool))
     assert "from the sample" in texts(fig)
-    assert "from the sample" not in texts(curve_plots.k_distance_curve(exact))
+    assert "from the sample" not in texts(curves.k_distance_curve(exact))
 
 
 def test_step_seconds__shows_now_and_before(example: Findings) -> None:
-    fig = bar_plots.step_seconds(example)
+    fig = bars.step_seconds(example)
     assert [label.get_text() for label in fig.axes[0].get_yticklabels()] == [
         "ingest",
         "merge_join",
@@ -268,7 +269,7 @@ def test_step_seconds__shows_now_and_before(example: Findings) -> None:
 
 
 def test_trends__draw_every_number_that_is_known(example: Findings) -> None:
-    fig = trend_plots.trends(example)
+    fig = trends.trends(example)
     said = {ax.get_title(loc="left"): ax.get_title(loc="right") for ax in fig.axes}
     assert said == {
         **{"points": "737", "pairs": "4,321", "ε (km)": "2.213", "clusters": "10", "noise": "400"},
@@ -279,7 +280,7 @@ def test_trends__draw_every_number_that_is_known(example: Findings) -> None:
     days = np.asarray(fig.axes[1].lines[0].get_xdata(), float)
     assert np.diff(days).tolist() == [30, 31], "by date, not by number"
     few = [{"run": row["run"], "points": row["points"]} for row in example.trends]
-    assert len(trend_plots.trends(dataclasses.replace(example, trends=few)).axes) == 1
+    assert len(trends.trends(dataclasses.replace(example, trends=few)).axes) == 1
 
 
 @pytest.mark.parametrize(
@@ -296,13 +297,13 @@ def test_trends__write_the_ends_so_that_they_differ(
     example: Findings, low: float, high: float, ends: list[str]
 ) -> None:
     rows = [{"run": "2023-01-01", "eps": low}, {"run": "2023-02-01", "eps": high}]
-    fig = trend_plots.trends(dataclasses.replace(example, trends=rows))
+    fig = trends.trends(dataclasses.replace(example, trends=rows))
     found = [label.get_text().replace("1×10", "10") for label in fig.axes[0].get_yticklabels()]
     assert found == ends
 
 
 def test_cluster_sizes__counts_every_cluster_and_every_point_once(example: Findings) -> None:
-    said = texts(bar_plots.cluster_sizes(example))
+    said = texts(bars.cluster_sizes(example))
     found = re.findall(r"(\d+) clusters?, (\d+) points", said)
     assert sum(int(clusters) for clusters, _ in found) == example.n_clusters
     assert sum(int(points) for _, points in found) == example.n_core + example.n_border
@@ -314,7 +315,7 @@ def test_cluster_sizes__begins_a_class_at_its_first_size(example: Findings) -> N
     edges = dataclasses.replace(
         example, cluster_sizes=np.array([5, 9, 10]), cluster_size_counts=np.array([1, 2, 3])
     )
-    said = texts(bar_plots.cluster_sizes(edges))
+    said = texts(bars.cluster_sizes(edges))
     assert "3 clusters, 23 points\n3 clusters, 30 points" in said
     assert re.findall(r"\d+–\d+", said)[::2] == [
         "5–9",
@@ -323,7 +324,7 @@ def test_cluster_sizes__begins_a_class_at_its_first_size(example: Findings) -> N
 
 
 def test_cost__shows_expected_beside_measured(example: Findings) -> None:
-    said = texts(bar_plots.cost(example))
+    said = texts(bars.cost(example))
     assert "replicas: expected 761, measured 755 (−0.8 %)" in said
     assert "candidates: expected 9,800, measured 10,412 (+6.2 %)" in said
     assert "pairs: expected 4,180, measured 4,321 (+3.4 %)" in said
@@ -332,28 +333,28 @@ def test_cost__shows_expected_beside_measured(example: Findings) -> None:
 def test_to_png__is_an_image_of_the_promised_width(example: Findings, nothing: Findings) -> None:
     for findings in (example, nothing):
         for plot in PLOTS:
-            png = canvas.to_png(plot(findings))
+            png = figure.to_png(plot(findings))
             assert png.startswith(b"\x89PNG\r\n\x1a\n")
             width, height = struct.unpack(">II", png[16:24])
-            assert width == canvas.PNG_WIDTH
+            assert width == figure.PNG_WIDTH
             assert 150 < height < 1600
 
 
 def test_to_svg__leaves_the_neutral_colours_to_the_page(example: Findings) -> None:
     for plot in PLOTS:
-        svg = canvas.to_svg(plot(example), "x", "y")
-        assert not [colour for colour in canvas.NEUTRALS if colour in svg]
+        svg = figure.to_svg(plot(example), "x", "y")
+        assert not [colour for colour in figure.NEUTRALS if colour in svg]
         assert "var(--ink)" in svg
 
 
 def test_to_svg__keeps_the_ids_of_two_figures_apart(example: Findings) -> None:
     ids = [
-        set(re.findall(r'\bid="([^"]+)"', canvas.to_svg(bar_plots.cost(example), name, "y")))
+        set(re.findall(r'\bid="([^"]+)"', figure.to_svg(bars.cost(example), name, "y")))
         for name in ("a", "b")
     ]
     assert ids[0]
     assert not ids[0] & ids[1]
-    svg = canvas.to_svg(bar_plots.cost(example), "a", "y")
+    svg = figure.to_svg(bars.cost(example), "a", "y")
     used = set(re.findall(r'href="#([^"]+)"', svg)) | set(re.findall(r"url\(#([^)]+)\)", svg))
     assert used <= ids[0]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import report_files
-from epsjoin.report.findings import Findings
+from epsjoin.findings import Findings
 from epsjoin.report.page import write_report
 from epsjoin.report.summary import summarise, to_json
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from epsjoin import cli
-from epsjoin.contract import load_source
+from epsjoin.commands import cli
+from epsjoin.commands.trend import Found, draw, gather
+from epsjoin.contracts.odcs import load_source
 from epsjoin.lake import lineage, slices
 from epsjoin.lake.lake import Lake
-from epsjoin.report.trend import Found, draw, gather
 
 CONTRACTS = Path(__file__).resolve().parents[2] / "data_contracts"
 RUNS = {"2022-03-01": (5, 3, 2, 20.0), "2021-12-01": (4, 2, 1, 19.5), "2022-04-01": (3, 0, 0, 21.25)}

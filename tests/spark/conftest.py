@@ -27,7 +27,7 @@ os.environ["PYSPARK_SUBMIT_ARGS"] = (
 
 from pyspark.sql import SparkSession  # noqa: E402 - reads the environment when it is first used
 
-from epsjoin.contract import load_source  # noqa: E402 - as above
+from epsjoin.contracts.odcs import load_source  # noqa: E402 - as above
 from epsjoin.errors import TableError  # noqa: E402 - as above
 from epsjoin.lake.lake import Lake  # noqa: E402 - as above
 from epsjoin.lake.slices import files_of  # noqa: E402 - as above

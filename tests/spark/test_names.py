@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from conftest import RUN, STEPS, JobMaker, coordinate, key
 
-from epsjoin import show
+from epsjoin.commands import show
 from epsjoin.errors import TableError
 from epsjoin.lake import slices
 from epsjoin.report.publish import publish

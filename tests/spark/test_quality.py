@@ -14,9 +14,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import quality
-from epsjoin.constraints import range_words
-from epsjoin.contract import Column as Contracted
-from epsjoin.contract import load_source, load_table
+from epsjoin.contracts.odcs import Column as Contracted
+from epsjoin.contracts.odcs import load_source, load_table
+from epsjoin.contracts.row_rules import range_words
 from epsjoin.errors import DataRefusedError
 from epsjoin.lake import schemas, slices, uris
 from epsjoin.lake.lineage import read_join

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from conftest import RUN, STEPS, JobMaker, coordinate, key
 
+from epsjoin.findings import Findings
 from epsjoin.lake import slices
 from epsjoin.lake.lineage import read_join, stamp_of_clusters
 from epsjoin.local.metric import get_metric
-from epsjoin.report.findings import Findings
 from epsjoin.report.page import render
 from epsjoin.report.publish import publish
 from epsjoin.spark import history, nearest

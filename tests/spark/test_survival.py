@@ -13,7 +13,8 @@ import pytest
 from conftest import JobMaker, coordinate, key
 from deltalake import DeltaTable
 
-from epsjoin import pipeline, show
+from epsjoin import pipeline
+from epsjoin.commands import show
 from epsjoin.errors import DataRefusedError, TableError
 from epsjoin.lake import delta_log, lineage, slices
 from epsjoin.spark import replicate as replication

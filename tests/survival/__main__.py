@@ -16,11 +16,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from epsjoin.contract import load_source
+from epsjoin.commands.show import _summary
+from epsjoin.contracts.odcs import load_source
 from epsjoin.errors import TableError
 from epsjoin.lake.lake import Lake
 from epsjoin.pipeline import WRITERS
-from epsjoin.show import _summary
 from epsjoin.spark.quality import STAGES
 from survival import chain
 from survival.processes import Started, Victim, daemon, driver, jvm, kill, task, worker, wrapper

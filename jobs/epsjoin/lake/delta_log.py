@@ -13,7 +13,7 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
-from epsjoin.constraints import OURS
+from epsjoin.contracts.row_rules import OURS
 from epsjoin.errors import TableError
 from epsjoin.lake.lake import Lake
 from epsjoin.lake.parquet import File, Target, in_one_line, target, write_empty_file, writing

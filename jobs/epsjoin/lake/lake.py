@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from epsjoin.constraints import constraints_of
-from epsjoin.contract import SourceContract, TableContract, load_table
+from epsjoin.contracts.odcs import SourceContract, TableContract, load_table
+from epsjoin.contracts.row_rules import constraints_of
 from epsjoin.lake.schemas import ARROW_TYPES
 
 

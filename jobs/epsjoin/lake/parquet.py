@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from epsjoin.constraints import Constraint, Values, constraints_of
+from epsjoin.contracts.row_rules import Constraint, Values, constraints_of
 from epsjoin.errors import TableError
 from epsjoin.lake.lake import Lake
 from epsjoin.lake.uris import filesystem_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from epsjoin.findings import Findings, known
 from epsjoin.pipeline import JOBS
 from epsjoin.report import words
-from epsjoin.report.findings import Findings, known
 
 
 class Line(NamedTuple):

@@ -13,10 +13,11 @@ from pathlib import Path
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from epsjoin.report import bar_plots, canvas, costs, curve_plots, sentences, summary, words
-from epsjoin.report.findings import Findings, Row
-from epsjoin.report.map_plot import cluster_map
-from epsjoin.report.trend_plots import TRENDS, trends
+from epsjoin.findings import Findings, Row
+from epsjoin.report import costs, sentences, summary, words
+from epsjoin.report.figures import bars, curves, figure
+from epsjoin.report.figures.maps import cluster_map
+from epsjoin.report.figures.trends import TRENDS, trends
 
 _OUTLIER_COLUMNS = ("rank", "id", "k_distance", "k_distance_above", "lof", "degree", "dimensions", "nearest")
 _NO_PAYLOAD = (*_OUTLIER_COLUMNS, "run", "is_noise")
@@ -59,7 +60,7 @@ def render(findings: Findings) -> str:
         difference=sentences.difference(findings),
         changes=sentences.changes(findings),
         pictures=_pictures(findings),
-        colours=canvas.COLOURS,
+        colours=figure.COLOURS,
         payload=_payload(findings),
         gates=_gates(findings.quality),
         cost=costs.lines(findings),
@@ -87,11 +88,11 @@ def write_report(findings: Findings, folder: Path) -> list[Path]:
     files[0].write_text(render(findings), encoding="utf-8", newline="\n")
     for name, plot in (
         ("clusters.png", cluster_map),
-        ("pair_count.png", curve_plots.pair_count_curve),
-        ("cost.png", bar_plots.cost),
+        ("pair_count.png", curves.pair_count_curve),
+        ("cost.png", bars.cost),
     ):
         files.append(folder / name)
-        files[-1].write_bytes(canvas.to_png(plot(findings)))
+        files[-1].write_bytes(figure.to_png(plot(findings)))
     files.append(folder / "run.json")
     files[-1].write_text(summary.to_json(findings), encoding="utf-8", newline="\n")
     return files
@@ -132,22 +133,22 @@ def _key_numbers(findings: Findings) -> list[tuple[str, str, str]]:
 def _pictures(findings: Findings) -> dict[str, Markup]:
     """Draw the SVGs by name, each with words for people who cannot see it."""
     return {
-        name: Markup(canvas.to_svg(plot(findings), name, label))  # noqa: S704  # Matplotlib escaped the texts
+        name: Markup(figure.to_svg(plot(findings), name, label))  # noqa: S704  # Matplotlib escaped the texts
         for name, plot, label in (
             ("map", cluster_map, "Map of the points, coloured by cluster"),
             (
                 "curve",
-                curve_plots.pair_count_curve,
+                curves.pair_count_curve,
                 "Pairs within a radius against the radius, both on log scales",
             ),
             (
                 "k-distance",
-                curve_plots.k_distance_curve,
+                curves.k_distance_curve,
                 "Distance to the k-th neighbour against the share of points",
             ),
-            ("sizes", bar_plots.cluster_sizes, "Number of clusters by size"),
-            ("cost", bar_plots.cost, "Expected against measured replicas, candidates and pairs"),
-            ("seconds", bar_plots.step_seconds, "Wall-clock time of every step, and in the run before"),
+            ("sizes", bars.cluster_sizes, "Number of clusters by size"),
+            ("cost", bars.cost, "Expected against measured replicas, candidates and pairs"),
+            ("seconds", bars.step_seconds, "Wall-clock time of every step, and in the run before"),
             ("trends", trends, "Numbers of the last runs by date"),
         )
     }

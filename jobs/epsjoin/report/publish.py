@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow.fs as pafs
 
 from epsjoin.console import say
+from epsjoin.findings import Findings
 from epsjoin.lake import uris
-from epsjoin.report.findings import Findings
 from epsjoin.report.page import write_report
 from epsjoin.spark.job import Job
 from epsjoin.spark.report import gather

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from epsjoin.findings import Findings, Row, known
 from epsjoin.report import words
-from epsjoin.report.findings import Findings, Row, known
 
 
 def first_sentence(findings: Findings) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from epsjoin.report.findings import Findings
+from epsjoin.findings import Findings
 
 
 def summarise(findings: Findings) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 
-from epsjoin.report.findings import known
+from epsjoin.findings import known
 
 MISSING = "–"
 NO_BREAK = "\N{NO-BREAK SPACE}"

@@ -14,14 +14,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from epsjoin.console import say
-from epsjoin.contract import SourceContract
+from epsjoin.contracts.odcs import SourceContract
 from epsjoin.errors import DataRefusedError, TableError
 from epsjoin.lake import delta_log, parquet, schemas, slices, uris
 from epsjoin.lake.arrow import to_binary
 from epsjoin.lake.lake import Lake
 from epsjoin.lake.lineage import new_stamp
 from epsjoin.lake.parquet import Target
-from epsjoin.records import Reading, Record, digest_of, key_id, kind_of, refusal
+from epsjoin.source.keys import digest_of, key_id
+from epsjoin.source.records import Reading, Record
+from epsjoin.source.values import kind_of, refusal
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.job import Job

@@ -15,7 +15,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from epsjoin.console import printable
-from epsjoin.contract import load_source
+from epsjoin.contracts.odcs import load_source
 from epsjoin.errors import ArgumentError, EpsjoinError, NothingToDoError
 from epsjoin.lake import delta_log, slices, uris
 from epsjoin.lake.lake import Lake

@@ -21,7 +21,7 @@ from epsjoin.lake.arrow import to_matrix
 from epsjoin.lake.sample import Sample
 from epsjoin.local.join import scale_points
 from epsjoin.local.metric import Metric
-from epsjoin.records import EXACT
+from epsjoin.source.values import EXACT
 from epsjoin.spark import scan
 from epsjoin.spark.job import Job
 from epsjoin.spark.rows import FrameRows, Rows, StoredRows

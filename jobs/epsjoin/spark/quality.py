@@ -11,8 +11,8 @@ import pandas as pd
 from pyspark.sql import DataFrame
 
 from epsjoin.console import say
-from epsjoin.constraints import range_words, value_words
-from epsjoin.contract import Rule, TableContract
+from epsjoin.contracts.odcs import Rule, TableContract
+from epsjoin.contracts.row_rules import range_words, value_words
 from epsjoin.errors import DataRefusedError
 from epsjoin.lake import slices
 from epsjoin.lake.lineage import stamp_for

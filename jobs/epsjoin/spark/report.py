@@ -24,7 +24,7 @@ from epsjoin.lake.lineage import (
 from epsjoin.local.cluster import NOISE
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan import JoinPlan
-from epsjoin.records import VALUE
+from epsjoin.source.values import VALUE
 from epsjoin.spark import history, scan
 from epsjoin.spark.job import Job
 from epsjoin.spark.k_distances import k_distances, other_eps, refit

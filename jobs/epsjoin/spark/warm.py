@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from epsjoin.contract import METRICS
+from epsjoin.contracts.odcs import METRICS
 from epsjoin.lake import parquet, schemas
 from epsjoin.lake.arrow import pair_columns, to_binary
 from epsjoin.lake.parquet import File, Target

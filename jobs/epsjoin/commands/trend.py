@@ -16,12 +16,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from epsjoin.console import say
-from epsjoin.contract import load_source
+from epsjoin.contracts.odcs import load_source
 from epsjoin.errors import TableError
 from epsjoin.lake import lineage, slices, uris
 from epsjoin.lake.lake import Lake
 from epsjoin.paths import PROJECT
-from epsjoin.report.canvas import COLOURS, FAINT, STYLE, WIDTH_IN, to_png
+from epsjoin.report.figures.figure import COLOURS, FAINT, STYLE, WIDTH_IN, to_png
 
 PICTURE = "trend.png"
 """Its name in the folder of the data set's reports."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from epsjoin.contract import Column, load_source, load_table, read_contract
+from epsjoin.contracts.odcs import Column, load_source, load_table, read_contract
 from epsjoin.errors import ContractError
 
 FILE = "published.json"

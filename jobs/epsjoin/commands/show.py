@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from epsjoin.console import printable
-from epsjoin.contract import load_source
+from epsjoin.contracts.odcs import load_source
 from epsjoin.lake import lineage, slices, uris
 from epsjoin.lake.lake import Lake
 from epsjoin.paths import PROJECT

@@ -22,7 +22,7 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
-from epsjoin.contract import Column, Rule, TableContract
+from epsjoin.contracts.odcs import Column, Rule, TableContract
 
 OURS = re.compile(r"__[0-9a-f]{8}$")
 """How the names end that this file gives; others in a table's log are somebody else's."""

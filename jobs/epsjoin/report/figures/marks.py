@@ -10,7 +10,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from numpy.typing import NDArray
 
 from epsjoin.report import words
-from epsjoin.report.canvas import COLOURS, PAPER
+from epsjoin.report.figures.figure import COLOURS, PAPER
 
 OTHER, NOISE_COLOUR = "#72839b", "#a9aeb5"
 MEASURED, EXPECTED = COLOURS[0], COLOURS[1]

@@ -1,7 +1,7 @@
 """What a machine must have: every line one thing, found or with its remedy.
 
 Knows the standard library only, so that it can run before anything is installed:
-``python3.11 jobs/epsjoin/doctor.py``.
+``python3.11 jobs/epsjoin/commands/doctor.py``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
-PROJECT = Path(__file__).resolve().parents[2]
+PROJECT = Path(__file__).resolve().parents[3]
 PYTHON = (3, 11)
 JAVA = 17
 LEAST_FREE = 2 * 10**9

@@ -9,10 +9,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from epsjoin.findings import Findings, Row, known
 from epsjoin.report import words
-from epsjoin.report.canvas import FAINT, INK, NARROW_IN, halo, note, one_line, sheet, styled
-from epsjoin.report.findings import Findings, Row, known
-from epsjoin.report.marks import EXPECTED, MEASURED, NOISE_COLOUR, OTHER, mark, ring, scatter, short_numbers
+from epsjoin.report.figures.figure import FAINT, INK, NARROW_IN, halo, note, one_line, sheet, styled
+from epsjoin.report.figures.marks import (
+    EXPECTED,
+    MEASURED,
+    NOISE_COLOUR,
+    OTHER,
+    mark,
+    ring,
+    scatter,
+    short_numbers,
+)
 
 
 @styled

@@ -13,10 +13,10 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 from matplotlib.transforms import Bbox, BboxBase
 from numpy.typing import NDArray
 
+from epsjoin.findings import NOISE, Findings
 from epsjoin.report import words
-from epsjoin.report.canvas import COLOURS, WIDTH_IN, halo, note, one_line, sheet, styled
-from epsjoin.report.findings import NOISE, Findings
-from epsjoin.report.marks import NOISE_COLOUR, OTHER, mark, scatter
+from epsjoin.report.figures.figure import COLOURS, WIDTH_IN, halo, note, one_line, sheet, styled
+from epsjoin.report.figures.marks import NOISE_COLOUR, OTHER, mark, scatter
 
 LABEL_SIZE = 8.5
 MOST_MARKS = 2000

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from epsjoin.errors import ArgumentError, DataRefusedError
-from epsjoin.records import check_expansion, open_lines, parquet_bytes
+from epsjoin.source.bounds import check_expansion, open_lines, parquet_bytes
 
 BATCH_ROWS = 1 << 16
 _CSV, _PARQUET = (".csv", ".csv.gz"), (".parquet",)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from epsjoin.contract import load_source
+from epsjoin.contracts.odcs import load_source
 from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError
 from epsjoin.lake import slices, uris
 from epsjoin.lake.lake import Lake
@@ -23,7 +23,7 @@ from epsjoin.local.metric import METRICS, Metric, get_metric
 from epsjoin.local.plan import plan_join
 from epsjoin.params import RunParams
 from epsjoin.paths import PROJECT
-from epsjoin.sampling import sample_files
+from epsjoin.source.sampling import sample_files
 from epsjoin.spark.fit_epsilon import largest_that_fits
 from epsjoin.spark.replicate import WORKER_BYTES, cuts_of, row_bytes
 

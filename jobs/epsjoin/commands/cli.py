@@ -6,7 +6,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from epsjoin import doctor
+from epsjoin.commands import doctor
 from epsjoin.errors import EpsjoinError
 
 USAGE = """usage: epsjoin COMMAND ...
@@ -21,10 +21,10 @@ USAGE = """usage: epsjoin COMMAND ...
 epsjoin COMMAND --help says more.
 """
 MODULES = {
-    "contract": "epsjoin.draft",
-    "estimate": "epsjoin.forecast",
-    "show": "epsjoin.show",
-    "trend": "epsjoin.report.trend",
+    "contract": "epsjoin.commands.contract",
+    "estimate": "epsjoin.commands.estimate",
+    "show": "epsjoin.commands.show",
+    "trend": "epsjoin.commands.trend",
 }
 
 

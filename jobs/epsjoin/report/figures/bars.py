@@ -6,10 +6,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+from epsjoin.findings import Findings
 from epsjoin.report import costs, words
-from epsjoin.report.canvas import FAINT, INK, NARROW_IN, halo, note, one_line, sheet, styled
-from epsjoin.report.findings import Findings
-from epsjoin.report.marks import EXPECTED, MEASURED, mark, ring
+from epsjoin.report.figures.figure import FAINT, INK, NARROW_IN, halo, note, one_line, sheet, styled
+from epsjoin.report.figures.marks import EXPECTED, MEASURED, mark, ring
 
 
 @styled

@@ -17,12 +17,12 @@ import pyarrow.json as pajson
 import pyarrow.parquet as pq
 import yaml
 
-from epsjoin import published
-from epsjoin.contract import NAME, RESERVED, load_source
+from epsjoin.contracts import versions
+from epsjoin.contracts.odcs import NAME, RESERVED, load_source
 from epsjoin.errors import ArgumentError, DataRefusedError
-from epsjoin.records import check_expansion, parquet_bytes
+from epsjoin.paths import PROJECT
+from epsjoin.source.bounds import check_expansion, parquet_bytes
 
-PROJECT = Path(__file__).resolve().parents[2]
 LOOKED_AT = 100_000
 """Rows whose values decide; a file may have more."""
 
@@ -60,12 +60,12 @@ def main(argv: Sequence[str]) -> int:
     new.add_argument("--to", type=Path, help="folder to write <name>.odcs.yaml into (default: it is printed)")
     arguments = parser.parse_args(argv)
     if arguments.what == "check":
-        wrong = published.check(arguments.contracts)
+        wrong = versions.check(arguments.contracts)
         for sentence in wrong:
             print(f"epsjoin contract: {sentence}", file=sys.stderr)
         return 1 if wrong else 0
     if arguments.what == "publish":
-        print("\n".join(published.publish(arguments.contracts)) or "nothing is new")
+        print("\n".join(versions.publish(arguments.contracts)) or "nothing is new")
         return 0
     name = arguments.name or _name_of(arguments.file)
     text = draft(arguments.file, name)
@@ -83,7 +83,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def draft(file: Path, name: str) -> str:
-    """A contract of a data set of such files, as YAML that :func:`epsjoin.contract.load_source` takes.
+    """A contract of a data set of such files, as YAML that :func:`epsjoin.contracts.odcs.load_source` takes.
 
     Guessed are: types and which columns are never empty, by the first ``LOOKED_AT`` rows; the key, by its
     name and by being there once; the coordinates, by names such as lat and lon, otherwise all numbers that

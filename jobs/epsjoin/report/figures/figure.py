@@ -22,7 +22,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from epsjoin.report.findings import Findings
+from epsjoin.findings import Findings
 
 INK, FAINT, RULE, PAPER = "#1f2429", "#5c646d", "#d8dce1", "#ffffff"
 NEUTRALS = {INK: "var(--ink)", FAINT: "var(--faint)", RULE: "var(--rule)", PAPER: "var(--paper)"}

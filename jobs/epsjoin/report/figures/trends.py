@@ -8,10 +8,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from epsjoin.findings import Findings, known
 from epsjoin.report import words
-from epsjoin.report.canvas import FAINT, INK, NARROW_IN, blank, halo, note, styled
-from epsjoin.report.findings import Findings, known
-from epsjoin.report.marks import EXPECTED, MEASURED
+from epsjoin.report.figures.figure import FAINT, INK, NARROW_IN, blank, halo, note, styled
+from epsjoin.report.figures.marks import EXPECTED, MEASURED
 
 COLUMNS = 2
 CELL_HEIGHT_IN, LEFT_IN, RIGHT_IN, BELOW_IN, ABOVE_IN = 1.05, 0.62, 0.1, 0.24, 0.3

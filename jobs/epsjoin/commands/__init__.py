@@ -1,0 +1,1 @@
+"""The commands of ``epsjoin``, a file for each, by its name."""

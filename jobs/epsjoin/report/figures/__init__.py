@@ -1,0 +1,1 @@
+"""The report's figures: Matplotlib, the same bytes for the same data, light and dark."""

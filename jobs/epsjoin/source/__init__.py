@@ -1,0 +1,1 @@
+"""From the bytes of a source file to typed records."""

@@ -1,0 +1,154 @@
+"""Bounds on what a source file may make a reader hold: lines, fields, names, expansion."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from collections.abc import Iterable
+from typing import IO, Any, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from epsjoin.errors import DataRefusedError
+
+MAX_FIELD = 131_072
+"""Characters that a CSV field may have: an unclosed quote must not swallow the rest of a file."""
+
+MAX_LINE = 16 << 20
+"""Bytes that a line may have, and characters of a record, for both are held in memory; a file without line
+ends holds no records."""
+
+MAX_NAMES = 1 << 20
+"""Characters that the names of a file's columns may have together, for all are kept, shown and stored."""
+
+MAX_EXPANSION = 500
+"""Bytes that a byte of a gzip or Parquet file may become, besides ``FREE_EXPANSION`` in all: of text it
+becomes 3 to 20, of a bomb a thousand."""
+FREE_EXPANSION = 256 << 20
+
+BUFFER = 1 << 20
+
+
+def open_lines(stream: IO[bytes], name: str) -> IO[bytes]:
+    """The bytes of a file of lines, decompressed if its name ends in .gz, their bounds watched.
+
+    Parameters
+    ----------
+    stream : what is stored; read forward only.
+    name : of the file.
+
+    Raises
+    ------
+    DataRefusedError
+        While it is read: ``MAX_LINE`` or ``MAX_EXPANSION`` is exceeded.
+    """
+    # neither a raw stream nor GzipFile is quick at giving lines; a BufferedReader over it is
+    stored = _Counted(stream)
+    opened: Any = io.BufferedReader(stored, BUFFER)
+    if name.endswith(".gz"):
+        opened = gzip.GzipFile(fileobj=opened)
+    bounded = _Bounded(opened, name, stored if name.endswith(".gz") else None)
+    return cast("IO[bytes]", io.BufferedReader(bounded, BUFFER))
+
+
+def check_expansion(name: str, size: int, decoded: int) -> None:
+    """Refuse a Parquet file of ``size`` bytes that become ``decoded`` bytes.
+
+    Raises
+    ------
+    DataRefusedError
+        ``MAX_EXPANSION`` is exceeded.
+    """
+    if decoded > FREE_EXPANSION + MAX_EXPANSION * size:
+        raise DataRefusedError(
+            f"{name}: {size:,} bytes become {decoded:,} or more, over {MAX_EXPANSION} times as many; "
+            "if it is what it should be, give it in smaller files"
+        )
+
+
+class _Counted(io.RawIOBase):
+    """A stream that knows how many bytes were read from it."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self.n_bytes = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        self.n_bytes += len(data)
+        return len(data)
+
+
+class _Bounded(_Counted):
+    """A stream of lines of bounded length, that does not become much longer than what is stored of it.
+
+    Parameters
+    ----------
+    stream, name : of the file.
+    stored : its compressed bytes; None: it is not compressed.
+
+    Raises
+    ------
+    DataRefusedError
+        While it is read: ``MAX_LINE`` or ``MAX_EXPANSION`` is exceeded.
+    """
+
+    def __init__(self, stream: IO[bytes], name: str, stored: _Counted | None) -> None:
+        super().__init__(stream)
+        self._name = name
+        self._stored = stored
+        self._line = 0
+
+    def readinto(self, buffer: Any) -> int:
+        n = super().readinto(buffer)
+        data = bytes(buffer[:n])
+        ends = [each for each in (data.find(b"\n"), data.find(b"\r")) if each >= 0]
+        if self._line + (min(ends) if ends else n) > MAX_LINE:
+            raise DataRefusedError(
+                f"{self._name}: a line is longer than {MAX_LINE:,} bytes, near byte {self.n_bytes:,}; "
+                "records stand in lines of their own"
+            )
+        self._line = n - 1 - max(data.rfind(b"\n"), data.rfind(b"\r")) if ends else self._line + n
+        if self._stored and self.n_bytes > FREE_EXPANSION + MAX_EXPANSION * self._stored.n_bytes:
+            raise DataRefusedError(
+                f"{self._name}: {self._stored.n_bytes:,} bytes became {self.n_bytes:,}, over {MAX_EXPANSION} "
+                "times as many; if it is what it should be, give it uncompressed"
+            )
+        return n
+
+
+def parquet_bytes(footer: pq.FileMetaData, schema: pa.Schema, columns: Iterable[str]) -> int:
+    """Bytes that columns of a Parquet file have when they are decoded, as its footer says, or more.
+
+    A run of equal values takes a few bytes in the file, however long it is; hence the values are counted.
+    Texts that a dictionary holds once are counted once.
+    """
+    widths = dict.fromkeys(columns, 8)
+    for name in widths:
+        kind = schema.field(name).type
+        if pa.types.is_fixed_size_binary(kind) or pa.types.is_decimal(kind):
+            widths[name] = max(8, kind.byte_width)
+    total = 0
+    for group in range(footer.num_row_groups):
+        row_group = footer.row_group(group)
+        for place in range(row_group.num_columns):
+            chunk = row_group.column(place)
+            width = widths.get(chunk.path_in_schema.partition(".")[0], 0)
+            total += max(chunk.num_values * width, chunk.total_uncompressed_size) if width else 0
+    return total
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds texts or bytes."""
+    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    return any(is_kind(kind) for is_kind in kinds)
+
+
+def is_text_once(kind: pa.DataType) -> bool:
+    """Whether it holds each of its texts once, in a dictionary."""
+    return pa.types.is_dictionary(kind) and is_text(kind.value_type)
