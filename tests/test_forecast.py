@@ -19,7 +19,7 @@ from epsjoin.errors import TableError
 from epsjoin.lake import delta_log, parquet, sample, slices
 from epsjoin.lake.arrow import to_binary
 from epsjoin.lake.lake import Lake
-from epsjoin.local.join import self_join
+from epsjoin.local.join.arrays import self_join
 
 REPO = Path(__file__).resolve().parents[1]
 SKIN = REPO / "tests" / "data" / "vectors" / "adbench_33_skin.csv.gz"

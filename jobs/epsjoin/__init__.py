@@ -10,32 +10,36 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from epsjoin.kernels.split_rule import OwnRule, SplitRule, max_split_level, max_splits_per_level
-    from epsjoin.local.boxes import Boxes, ball_join, box_join, iter_ball_join, iter_box_join
-    from epsjoin.local.cluster import NOISE
-    from epsjoin.local.dbscan import Dbscan, dbscan
-    from epsjoin.local.estimate import Estimate, estimate
-    from epsjoin.local.fractal import EpsilonFit, fit_epsilon, local_exponents
-    from epsjoin.local.join import NO_ROW, Rows, iter_join, iter_self_join, join, self_join
-    from epsjoin.local.knn import KNearest, k_distance, knn_join
+    from epsjoin.kernels.join.rules import OwnRule, SplitRule, max_split_level, max_splits_per_level
+    from epsjoin.local.cluster.dbscan import Dbscan, dbscan
+    from epsjoin.local.cluster.from_pairs import NOISE
+    from epsjoin.local.epsilon.fit import EpsilonFit, fit_epsilon
+    from epsjoin.local.epsilon.local_exponents import local_exponents
+    from epsjoin.local.join.arrays import NO_ROW, Rows, iter_join, iter_self_join, join, self_join
+    from epsjoin.local.join.boxes import Boxes, ball_join, box_join, iter_ball_join, iter_box_join
+    from epsjoin.local.join.estimate import Estimate, estimate
     from epsjoin.local.metric import Metric, get_metric
-    from epsjoin.local.outliers import Lof, db_outliers, lof
-    from epsjoin.local.plan import Cuts
-    from epsjoin.local.sweeping import Pairs
+    from epsjoin.local.neighbours.knn import KNearest, k_distance, knn_join
+    from epsjoin.local.neighbours.lof import Lof, lof
+    from epsjoin.local.neighbours.rank import db_outliers
+    from epsjoin.local.plan.cuts import Cuts
+    from epsjoin.local.sweep.pairs import Pairs
 
 _HOMES = {
-    "kernels.split_rule": ("OwnRule", "SplitRule", "max_split_level", "max_splits_per_level"),
-    "local.boxes": ("Boxes", "ball_join", "box_join", "iter_ball_join", "iter_box_join"),
-    "local.cluster": ("NOISE",),
-    "local.dbscan": ("Dbscan", "dbscan"),
-    "local.estimate": ("Estimate", "estimate"),
-    "local.fractal": ("EpsilonFit", "fit_epsilon", "local_exponents"),
-    "local.join": ("NO_ROW", "Rows", "iter_join", "iter_self_join", "join", "self_join"),
-    "local.knn": ("KNearest", "k_distance", "knn_join"),
+    "kernels.join.rules": ("OwnRule", "SplitRule", "max_split_level", "max_splits_per_level"),
+    "local.join.boxes": ("Boxes", "ball_join", "box_join", "iter_ball_join", "iter_box_join"),
+    "local.cluster.from_pairs": ("NOISE",),
+    "local.cluster.dbscan": ("Dbscan", "dbscan"),
+    "local.join.estimate": ("Estimate", "estimate"),
+    "local.epsilon.fit": ("EpsilonFit", "fit_epsilon"),
+    "local.epsilon.local_exponents": ("local_exponents",),
+    "local.join.arrays": ("NO_ROW", "Rows", "iter_join", "iter_self_join", "join", "self_join"),
+    "local.neighbours.knn": ("KNearest", "k_distance", "knn_join"),
     "local.metric": ("Metric", "get_metric"),
-    "local.outliers": ("Lof", "db_outliers", "lof"),
-    "local.plan": ("Cuts",),
-    "local.sweeping": ("Pairs",),
+    "local.neighbours.lof": ("Lof", "lof"),
+    "local.neighbours.rank": ("db_outliers",),
+    "local.plan.cuts": ("Cuts",),
+    "local.sweep.pairs": ("Pairs",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

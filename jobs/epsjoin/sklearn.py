@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
-from epsjoin.local.columns import check_count
-from epsjoin.local.dbscan import dbscan
+from epsjoin.local.arguments import check_count
+from epsjoin.local.cluster.dbscan import dbscan
 from epsjoin.local.metric import Metric, get_metric
 
 try:
@@ -79,7 +79,7 @@ class DBSCAN(ClusterMixin, BaseEstimator):
     -----
     Sums are taken in the metric's formula in column order in float64. scikit-learn's faster formulas may
     decide a pair whose distance is eps up to rounding otherwise. Memory does not grow with the pairs, see
-    :func:`epsjoin.local.dbscan.dbscan`.
+    :func:`epsjoin.local.cluster.dbscan.dbscan`.
 
     Examples
     --------

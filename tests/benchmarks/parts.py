@@ -16,9 +16,13 @@ from typing import NamedTuple
 import numpy as np
 
 from epsjoin import get_metric
-from epsjoin.kernels.choice import choose_projection
-from epsjoin.kernels.cuts import HASH_AXIS
-from epsjoin.local.plan import Cuts, JoinPlan, Replicas, grow_parts, join_part, plan_join, replicate
+from epsjoin.kernels.join.cuts import HASH_AXIS
+from epsjoin.local.join.parts import join_part
+from epsjoin.local.plan.cuts import Cuts
+from epsjoin.local.plan.join_plan import JoinPlan
+from epsjoin.local.plan.planner import grow_parts, plan_join
+from epsjoin.local.plan.projection import choose_projection
+from epsjoin.local.plan.spread import Replicas, replicate
 
 from .page import count, machine, put, table
 from .sets import SETS, SKEWED, Points, Set

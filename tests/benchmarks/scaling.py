@@ -159,7 +159,7 @@ def plans(points: Any, eps: float) -> list[list[str]]:
 
     from epsjoin import Cuts, get_metric
     from epsjoin.errors import BudgetError
-    from epsjoin.local.plan import plan_join
+    from epsjoin.local.plan.planner import plan_join
     from epsjoin.spark.replicate import rows_that_fit
 
     rows = []

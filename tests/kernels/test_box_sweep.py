@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epsjoin.kernels import boxes
-from epsjoin.kernels.boxes import (
+from epsjoin.kernels.distances import CHEBYSHEV, EUCLIDEAN, MANHATTAN, MINKOWSKI, decide, make_decision
+from epsjoin.kernels.join import box_sweep as join_box_sweep
+from epsjoin.kernels.join.box_sweep import (
     Cubes,
     Objects,
     assign_cubes,
@@ -27,9 +28,16 @@ from epsjoin.kernels.boxes import (
     separating_axes,
     sweep_order,
 )
-from epsjoin.kernels.cuts import make_tree
-from epsjoin.kernels.distances import CHEBYSHEV, EUCLIDEAN, MANHATTAN, MINKOWSKI, decide, make_decision
-from epsjoin.kernels.sweep import CANDIDATES, DISTANCES, LARGEST_STACK, PAIRS, PairBatch, is_done, new_state
+from epsjoin.kernels.join.cuts import make_tree
+from epsjoin.kernels.join.stack_sweep import (
+    CANDIDATES,
+    DISTANCES,
+    LARGEST_STACK,
+    PAIRS,
+    PairBatch,
+    is_done,
+    new_state,
+)
 from oracles import boxes as twin
 from oracles import examples
 from oracles.join import touched_parts
@@ -165,7 +173,7 @@ def test_box_sweep__over_any_cuts_is_brute_force(kind, n, d, n_cuts, room, seed)
     expected = twin.box_pairs((lower, upper), eps=eps)
     assert sorted(pairs) == [(*pair, pytest.approx(expected[pair], rel=1e-15)) for pair in sorted(expected)]
     # every pair that meets on the leaf's axis is looked at once, whatever the batch
-    axes = min(d, boxes.CUT_AXES)
+    axes = min(d, join_box_sweep.CUT_AXES)
     leaves = [order.row[a:b] for a, b in itertools.pairwise(order.begin.tolist())]
     met = [overlaps(cubes.lower, cubes.upper, no_right(n), True, leaf, axes) for leaf in leaves]
     assert counters[CANDIDATES] == sum(int(counts.min()) for counts in met)
@@ -301,7 +309,7 @@ def test_grow_box_tree__takes_few_rows(n):
 
 def test_grow_box_tree__cuts_the_first_axes_only():
     random = np.random.default_rng(0)
-    lower = np.zeros((500, boxes.CUT_AXES + 1))
+    lower = np.zeros((500, join_box_sweep.CUT_AXES + 1))
     lower[:, -1] = random.random(500)
     _, grown = grown_on(lower, lower + 1e-3)
     assert grown.n_parts == 1

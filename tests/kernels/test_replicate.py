@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.errors import ArgumentError
-from epsjoin.kernels.codes import (
+from epsjoin.kernels.join.codes import (
     BITS,
     code_bits,
     code_order,
@@ -20,8 +20,8 @@ from epsjoin.kernels.codes import (
     hold_cubes,
     is_prefix,
 )
-from epsjoin.kernels.replicate import DECISIONS, carry, owner_parts, replicate_cubes
-from epsjoin.kernels.split_rule import OwnRule, make_split_rule, parse_split_rule
+from epsjoin.kernels.join.regular import DECISIONS, carry, owner_parts, replicate_cubes
+from epsjoin.kernels.join.rules import OwnRule, make_split_rule, parse_split_rule
 from oracles import examples
 from oracles import join as twin
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.errors import ArgumentError
-from epsjoin.kernels import split_rule
-from epsjoin.kernels.split_rule import (
+from epsjoin.kernels.join import rules as join_rules
+from epsjoin.kernels.join.rules import (
     YES,
     OwnRule,
     ask,
@@ -72,11 +72,11 @@ def test_may_split__adds_one_row_for_a_local_decision(k, msl, budget, level, spl
 
 def equal(rule, predicate):
     """A rule holds where a plain predicate does, asked one by one and tabulated."""
-    table = split_rule.tabulate(rule, 6, 5)
+    table = join_rules.tabulate(rule, 6, 5)
     for level, crossed in itertools.product(range(6), range(6)):
         expected = bool(predicate(level, crossed, 1))
         assert rule.holds(level, crossed, 1) == expected, (str(rule), level, crossed)
-        assert (table[0, level, crossed] == split_rule.YES) == expected
+        assert (table[0, level, crossed] == join_rules.YES) == expected
 
 
 @st.composite
@@ -85,10 +85,10 @@ def rules(draw, depth=4):
     kind = draw(st.sampled_from(["k", "level"] + ["and", "or", "not"] * (depth > 0)))
     if kind == "k":
         k = draw(st.integers(0, 6))
-        return split_rule.max_splits_per_level(k), lambda _level, crossed, _rows: crossed <= k
+        return join_rules.max_splits_per_level(k), lambda _level, crossed, _rows: crossed <= k
     if kind == "level":
         msl = draw(st.integers(-1, 6))
-        return split_rule.max_split_level(msl), lambda level, _crossed, _rows: level <= msl
+        return join_rules.max_split_level(msl), lambda level, _crossed, _rows: level <= msl
     a, is_a = draw(rules(depth=depth - 1))
     if kind == "not":
         return ~a, lambda *asked: not is_a(*asked)
@@ -211,12 +211,12 @@ def test_rules__refuse_a_budget_below_one_row(budget):
 
 def test_rules__refuse_what_is_no_rule():
     with pytest.raises(ArgumentError, match="k must be at least 0, not -1"):
-        split_rule.max_splits_per_level(-1)
+        join_rules.max_splits_per_level(-1)
     with pytest.raises(ArgumentError, match="msl must be at least -1, not -2"):
-        split_rule.max_split_level(-2)
+        join_rules.max_split_level(-2)
     with pytest.raises(
         ArgumentError, match="function must be a function of level, n_crossed and rows, not 'k<=1'"
     ):
         OwnRule("k<=1")
     with pytest.raises(TypeError):
-        split_rule.max_splits_per_level(1) & 3
+        join_rules.max_splits_per_level(1) & 3

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epsjoin.kernels import sweep
-from epsjoin.kernels.codes import code_order, cube_corners, deepest_level
 from epsjoin.kernels.distances import EUCLIDEAN, make_decision
-from epsjoin.kernels.replicate import DECISIONS, carry, replicate_cubes, stack_rows
-from epsjoin.kernels.split_rule import OwnRule, make_split_rule, parse_split_rule
+from epsjoin.kernels.join import stack_sweep
+from epsjoin.kernels.join.codes import code_order, cube_corners, deepest_level
+from epsjoin.kernels.join.regular import DECISIONS, carry, replicate_cubes, stack_rows
+from epsjoin.kernels.join.rules import OwnRule, make_split_rule, parse_split_rule
+from epsjoin.kernels.join.stack_sweep import PairBatch, StackRows
 from oracles import examples
 from oracles import join as twin
 
@@ -28,21 +29,21 @@ def coded_rows(points, eps, k, msl, budget=math.inf, rule=None, decisions="globa
     order = code_order(coded.codes)
     row = coded.row[order]
     nobody = np.zeros(len(row), np.bool_)
-    return row, sweep.StackRows(
+    return row, StackRows(
         points[row], points[row], coded.codes[order], lower[row], coded.is_replica[order], nobody,
-        np.full(len(row), sweep.ONE_TABLE, np.int8) if side is None else np.asarray(side, np.int8)[row],
+        np.full(len(row), stack_sweep.ONE_TABLE, np.int8) if side is None else np.asarray(side, np.int8)[row],
     )  # fmt: skip
 
 
 def run(kernel, rows, eps, number, room=1000):
     """All pairs (by ``number``, smaller first) in the order found, and the counters."""
     counters = np.zeros(4, np.int64)
-    batch = sweep.PairBatch(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room))
-    state = sweep.new_state(len(rows.points))
+    batch = PairBatch(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room))
+    state = stack_sweep.new_state(len(rows.points))
     found = []
-    while not sweep.is_done(state):
+    while not stack_sweep.is_done(state):
         n = kernel(state, rows, eps, make_decision(EUCLIDEAN, 0.0, eps), batch, counters)
-        assert n == room or sweep.is_done(state)
+        assert n == room or stack_sweep.is_done(state)
         for a, b in zip(number[batch.left[:n]].tolist(), number[batch.right[:n]].tolist(), strict=True):
             found.append((min(a, b), max(a, b)))
     return found, counters.tolist()
@@ -67,7 +68,7 @@ def test_stack_sweep__does_the_work_of_the_twin(name, d, eps, k, msl, budget):
     points = np.random.default_rng(100 + d).random((120, d))
     expected = twin.gess(points, eps, k, msl, budget)
     number, rows = coded_rows(points, eps, k, msl, budget)
-    pairs, counters = run(sweep.stack_sweep, rows, eps, number)
+    pairs, counters = run(stack_sweep.stack_sweep, rows, eps, number)
     assert len(number) == expected.rows
     assert int(rows.is_replica.sum()) == expected.replicas
     assert counters == [
@@ -77,7 +78,7 @@ def test_stack_sweep__does_the_work_of_the_twin(name, d, eps, k, msl, budget):
         len(expected.pairs),
     ]
     assert sorted(pairs) == sorted(expected.pairs) == sorted(twin.brute_force(points, eps))
-    assert int(sweep.stack_comparisons(rows.codes).sum()) == expected.comparisons
+    assert int(stack_sweep.stack_comparisons(rows.codes).sum()) == expected.comparisons
     assert (expected.replicas > len(points) / 4) == (name != "MSJ")
     if name != "MSJ" and d <= 4:  # replication is there to save comparisons; in 6 dimensions it did not
         assert expected.comparisons < twin.gess(points, eps, 0, 0).comparisons
@@ -110,7 +111,7 @@ def test_stack_sweep__does_the_work_of_the_twin_for_any_rule(name, rule, same, b
     rule = parse_split_rule(rule).within(budget) if isinstance(rule, str) else rule
     expected = twin.gess(points, 0.1, 0, 0, budget, rule=same, decisions=decisions, side=side)
     number, rows = coded_rows(points, 0.1, 0, 0, rule=rule, decisions=decisions, side=side)
-    pairs, counters = run(sweep.stack_sweep, rows, 0.1, number, 7)
+    pairs, counters = run(stack_sweep.stack_sweep, rows, 0.1, number, 7)
     assert len(number) == expected.rows
     assert int(rows.is_replica.sum()) == expected.replicas
     assert counters == [
@@ -120,7 +121,7 @@ def test_stack_sweep__does_the_work_of_the_twin_for_any_rule(name, rule, same, b
         len(expected.pairs),
     ]
     assert sorted(pairs) == sorted(expected.pairs) == sorted(between(twin.brute_force(points, 0.1), side))
-    assert int(sweep.stack_comparisons(rows.codes, rows.side).sum()) == expected.comparisons
+    assert int(stack_sweep.stack_comparisons(rows.codes, rows.side).sum()) == expected.comparisons
     assert (expected.replicas == 0) == (name == "MSJ")
     assert len(pairs) >= 10
 
@@ -131,8 +132,12 @@ def test_stack_sweep__work_falls_from_msj_over_gess_to_ore_and_from_global_to_lo
     for decisions in DECISIONS:
         for rule in ("k<=0", "k<=1", "k<=2", "k<=3"):
             number, rows = coded_rows(points, 0.1, 0, 0, rule=parse_split_rule(rule), decisions=decisions)
-            counters = run(sweep.stack_sweep, rows, 0.1, number)[1]
-            work[decisions, rule] = len(number), counters[sweep.CANDIDATES], counters[sweep.LARGEST_STACK]
+            counters = run(stack_sweep.stack_sweep, rows, 0.1, number)[1]
+            work[decisions, rule] = (
+                len(number),
+                counters[stack_sweep.CANDIDATES],
+                counters[stack_sweep.LARGEST_STACK],
+            )
     for decisions in DECISIONS:
         rows, comparisons, stack = zip(*[work[decisions, f"k<={k}"] for k in range(4)], strict=True)
         assert list(rows) == sorted(rows)
@@ -202,13 +207,13 @@ def test_stack_sweep__reports_each_pair_once_for_any_rule_part_and_table(
             points[row], points[row], coded.codes[of_part], lower[row], upper[row], boundaries, part,
             None if side is None else side[row],
         )  # fmt: skip
-        pairs, counters = run(sweep.stack_sweep, rows, eps, row[order], room)
+        pairs, counters = run(stack_sweep.stack_sweep, rows, eps, row[order], room)
         found += pairs
-        compared += counters[sweep.CANDIDATES]
+        compared += counters[stack_sweep.CANDIDATES]
     assert sorted(found) == sorted(between(twin.brute_force(points, eps), side))
     order = code_order(coded.codes)
     sides = None if side is None else side[coded.row[order]]
-    assert compared == sweep.stack_comparisons(coded.codes[order], sides).sum()
+    assert compared == stack_sweep.stack_comparisons(coded.codes[order], sides).sum()
 
 
 # Row 1 crosses both first cuts and stops at the root (k = 1); row 2 crosses one and is split.
@@ -220,7 +225,7 @@ def test_stack_sweep__uses_the_longer_code():
     number, rows = coded_rows(STOPPED_AND_SPLIT, 0.3, 1, 0)
     assert number.tolist().count(1) == 1
     assert number.tolist().count(2) == 2
-    assert run(sweep.stack_sweep, rows, 0.3, number)[0] == [(1, 2)]
+    assert run(stack_sweep.stack_sweep, rows, 0.3, number)[0] == [(1, 2)]
     assert twin.gess(STOPPED_AND_SPLIT, 0.3, 1, 0, with_longer_code=False).pairs == [(1, 2), (1, 2)]
 
 
@@ -228,8 +233,8 @@ def test_stack_sweep__uses_the_longer_code():
 def test_stack_sweep__finds_and_counts_the_same_whatever_the_batch(room):
     points = np.random.default_rng(3).random((90, 2))
     number, rows = coded_rows(points, 0.15, 1, 1)
-    whole = run(sweep.stack_sweep, rows, 0.15, number, 10_000)
-    assert whole == run(sweep.stack_sweep, rows, 0.15, number, room)
+    whole = run(stack_sweep.stack_sweep, rows, 0.15, number, 10_000)
+    assert whole == run(stack_sweep.stack_sweep, rows, 0.15, number, room)
     assert len(whole[0]) > 50
 
 
@@ -241,12 +246,15 @@ def test_stack_sweep__comes_back_before_long_and_goes_on():
     eps = 1e-6
     number, rows = coded_rows(points, eps, 0, 0)
     counters = np.zeros(4, np.int64)
-    batch = sweep.PairBatch(np.empty(10, np.int64), np.empty(10, np.int64), np.empty(10))
-    state = sweep.new_state(len(number))
+    batch = PairBatch(np.empty(10, np.int64), np.empty(10, np.int64), np.empty(10))
+    state = stack_sweep.new_state(len(number))
     calls = 0
-    while not sweep.is_done(state):
-        assert sweep.stack_sweep(state, rows, eps, make_decision(EUCLIDEAN, 0.0, eps), batch, counters) == 0
+    while not stack_sweep.is_done(state):
+        assert (
+            stack_sweep.stack_sweep(state, rows, eps, make_decision(EUCLIDEAN, 0.0, eps), batch, counters)
+            == 0
+        )
         calls += 1
-    assert counters[sweep.CANDIDATES] == sweep.stack_comparisons(rows.codes).sum()
-    assert calls == 1 + counters[sweep.CANDIDATES] // sweep._CANDIDATES_PER_CALL
+    assert counters[stack_sweep.CANDIDATES] == stack_sweep.stack_comparisons(rows.codes).sum()
+    assert calls == 1 + counters[stack_sweep.CANDIDATES] // stack_sweep._CANDIDATES_PER_CALL
     assert calls > 1

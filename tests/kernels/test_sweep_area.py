@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epsjoin.kernels.codes import code_order
-from epsjoin.kernels.sweep_area import insert, new_area, query, remove_no_prefix
+from epsjoin.kernels.join.codes import code_order
+from epsjoin.kernels.join.sweep_area import insert, new_area, query, remove_no_prefix
 from oracles import examples
 from oracles import join as twin
 

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial import cKDTree
 
-from epsjoin.kernels import window
-from epsjoin.kernels.choice import choose_projection, row_candidates, simple_projection
 from epsjoin.kernels.distances import CHEBYSHEV, EUCLIDEAN, MANHATTAN, make_decision
-from epsjoin.kernels.projection import MAXIMUM, SQUARES, SUM, filter_coordinates, project
-from epsjoin.kernels.sweep import CANDIDATES, DISTANCES, PAIRS, PairBatch
-from epsjoin.kernels.window import BLOCK, SELF_MEETINGS, TWO_TABLE_MEETINGS, sort_keys
+from epsjoin.kernels.join import window
+from epsjoin.kernels.join.projection import MAXIMUM, SQUARES, SUM, filter_coordinates, project
+from epsjoin.kernels.join.stack_sweep import CANDIDATES, DISTANCES, PAIRS, PairBatch
+from epsjoin.kernels.join.window import BLOCK, SELF_MEETINGS, TWO_TABLE_MEETINGS, sort_keys
+from epsjoin.local.plan.projection import choose_projection, row_candidates, simple_projection
 from oracles import examples
 from oracles import join as twin
 

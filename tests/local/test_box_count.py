@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.errors import ArgumentError
-from epsjoin.local.box_count import box_counts, fit_box_count
-from epsjoin.local.fractal import fit_epsilon
+from epsjoin.local.epsilon.box_count import box_counts, fit_box_count
+from epsjoin.local.epsilon.fit import fit_epsilon
 from oracles import examples
 from oracles import fractal as twin
 

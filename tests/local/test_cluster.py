@@ -14,7 +14,7 @@ from sklearn.cluster import DBSCAN
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.ids import index_ids
-from epsjoin.local.cluster import (
+from epsjoin.local.cluster.from_pairs import (
     NOISE,
     ROLES,
     Forest,

@@ -7,9 +7,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from epsjoin.kernels import pairs as pairs_kernels
-from epsjoin.local import sweeping
-from epsjoin.local.sweeping import Pairs, collect
+from epsjoin.kernels.join import sort_pairs
+from epsjoin.local.sweep import pairs as sweep_pairs
+from epsjoin.local.sweep.pairs import Pairs, collect
 
 PAIR_BYTES = 24
 
@@ -56,8 +56,8 @@ def test_collect__of_row_numbers_takes_little_more_memory_than_its_result():
 
 
 def test_collect__keeps_pairs_in_blocks_of_any_size(monkeypatch):
-    monkeypatch.setattr(sweeping, "_LEAST_BLOCK", 3)
-    monkeypatch.setattr(sweeping, "_LARGEST_BLOCK", 8)
+    monkeypatch.setattr(sweep_pairs, "_LEAST_BLOCK", 3)
+    monkeypatch.setattr(sweep_pairs, "_LARGEST_BLOCK", 8)
     left, right = np.nonzero(np.ones((7, 5), np.bool_))
     order = np.random.default_rng(0).permutation(35)
     columns = left[order], right[order], np.arange(35.0)[order]
@@ -72,15 +72,15 @@ def test_collect__keeps_pairs_in_blocks_of_any_size(monkeypatch):
 
 @pytest.mark.parametrize("largest", [5, 4])
 def test_collect__takes_row_numbers_that_int32_does_not_hold(monkeypatch, largest):
-    monkeypatch.setattr(sweeping, "_INT32_ROWS", largest)
+    monkeypatch.setattr(sweep_pairs, "_INT32_ROWS", largest)
     kept = []
-    pack = pairs_kernels.pack
+    pack = sort_pairs.pack
 
     def watched(left, right, distance, begin, block, filled):
         kept.append(block.left.dtype)
         return pack(left, right, distance, begin, block, filled)
 
-    monkeypatch.setattr(pairs_kernels, "pack", watched)
+    monkeypatch.setattr(sort_pairs, "pack", watched)
     found = collect(iter([Pairs(np.array([2, 1]), np.array([3, 4]), np.array([0.5, 0.25]))]), (3, 5))
     assert [column.tolist() for column in found] == [[1, 2], [4, 3], [0.25, 0.5]]
     assert kept == [np.int32 if largest == 5 else np.int64]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from epsjoin.errors import ArgumentError
-from epsjoin.local.columns import check_points
+from epsjoin.local.arguments import check_points
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", ">f8", "i1", "u2", "i4", "i8", "u8"])

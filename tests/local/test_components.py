@@ -14,9 +14,9 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from epsjoin.errors import ArgumentError
-from epsjoin.kernels.meeting import ANSWER, EDGE
-from epsjoin.local import components
-from epsjoin.local.components import Meeting, contract, settle
+from epsjoin.kernels.cluster.components import ANSWER, EDGE
+from epsjoin.local.cluster import components
+from epsjoin.local.cluster.components import Meeting, contract, settle
 from oracles import cluster as twin
 from oracles import examples
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from sklearn.cluster import DBSCAN
 
 from epsjoin.errors import ArgumentError, BudgetError
-from epsjoin.local import dbscan as module
-from epsjoin.local.dbscan import NOISE, Dbscan, dbscan
+from epsjoin.local.cluster import dbscan as cluster_dbscan
+from epsjoin.local.cluster.dbscan import NOISE, Dbscan, dbscan
 from epsjoin.local.metric import get_metric
-from epsjoin.local.sweeping import Pairs
+from epsjoin.local.sweep.pairs import Pairs
 from oracles import cluster as twin
 from oracles import examples
 from oracles import join as join_twin
@@ -38,14 +38,14 @@ def assert_is_the_definition(found, points, eps, min_pts, weight=None, metric="e
 
 def in_batches_of(rows):
     """The join with batches of so many pairs."""
-    join = module.iter_self_join
+    join = cluster_dbscan.iter_self_join
 
     def cut_small(*given, **options):
         for batch in join(*given, **options):
             for first in range(0, len(batch.left), rows):
                 yield Pairs(*(column[first : first + rows] for column in batch))
 
-    return mock.patch.object(module, "iter_self_join", cut_small)
+    return mock.patch.object(cluster_dbscan, "iter_self_join", cut_small)
 
 
 @examples(200)
@@ -150,14 +150,14 @@ def test_waiting_pairs__are_bounded_by_the_points_not_by_the_pairs(batch_rows):
     points = np.random.default_rng(3).random((300, 2)) * 0.5
     n, min_pts = len(points), 4
     waited = []
-    unite = module._unite
+    unite = cluster_dbscan._unite
 
     def watched(pairs, is_core, parent):
         others = unite(pairs, is_core, parent)
         waited.append(len(others.left))
         return others
 
-    with in_batches_of(batch_rows), mock.patch.object(module, "_unite", watched):
+    with in_batches_of(batch_rows), mock.patch.object(cluster_dbscan, "_unite", watched):
         found = dbscan(points, 1.0, min_pts)
     assert found.degree.tolist() == [n] * n  # 44,850 pairs
     assert found.labels.tolist() == [0] * n
@@ -166,7 +166,7 @@ def test_waiting_pairs__are_bounded_by_the_points_not_by_the_pairs(batch_rows):
 
 def test_waiting_pairs__take_16_bytes():
     pairs = Pairs(np.array([0, 1]), np.array([1, 2]), np.array([0.5, 0.25]))
-    waiting = module._unite(pairs, np.array([True, True, False]), np.arange(3))
+    waiting = cluster_dbscan._unite(pairs, np.array([True, True, False]), np.arange(3))
     assert [column.tolist() for column in waiting] == [[1], [2], [0.25]]
     assert sum(column.itemsize for column in waiting) == 16
 

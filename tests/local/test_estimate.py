@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from epsjoin.errors import ArgumentError
-from epsjoin.local.estimate import estimate
-from epsjoin.local.join import iter_self_join, self_join
+from epsjoin.local.join.arrays import iter_self_join, self_join
+from epsjoin.local.join.estimate import estimate
 from epsjoin.local.metric import get_metric
-from epsjoin.local.plan import Cuts
+from epsjoin.local.plan.cuts import Cuts
 from oracles import join as twin
 from oracles import open_sets
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 
-from epsjoin.kernels.choice import choose_projection
-from epsjoin.local.expected import decided_pairs, expected_pairs
 from epsjoin.local.metric import get_metric
+from epsjoin.local.plan.expected import decided_pairs, expected_pairs
+from epsjoin.local.plan.projection import choose_projection
 
 
 def expect(sample, n_rows, eps, metric="euclidean"):

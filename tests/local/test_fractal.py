@@ -14,20 +14,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from epsjoin.local.fractal import fit_power_law, pair_count_curve
 from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.errors import ArgumentError
-from epsjoin.local.box_count import fit_box_count
-from epsjoin.local.fractal import (
-    _median_cuts,
-    choose_r_max,
-    fit_epsilon,
-    fit_power_law,
-    local_exponents,
-    pair_count_curve,
-)
-from epsjoin.local.join import self_join
+from epsjoin.local.epsilon.box_count import fit_box_count
+from epsjoin.local.epsilon.fit import fit_epsilon
+from epsjoin.local.epsilon.local_exponents import _median_cuts, local_exponents
+from epsjoin.local.epsilon.radius import choose_r_max
+from epsjoin.local.join.arrays import self_join
 from epsjoin.local.metric import get_metric
 from oracles import INTERPRETED, examples
 from oracles import fractal as twin

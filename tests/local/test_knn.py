@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from sklearn.neighbors import NearestNeighbors
 
 from epsjoin.errors import ArgumentError
-from epsjoin.kernels.knn import BLOCK, find_surplus
+from epsjoin.kernels.neighbours.knn import BLOCK, find_surplus
 from epsjoin.kernels.paired import paired_distances
-from epsjoin.local import knn as module
-from epsjoin.local.knn import k_distance, knn_join
 from epsjoin.local.metric import METRICS, get_metric
+from epsjoin.local.neighbours import knn
+from epsjoin.local.neighbours.knn import k_distance, knn_join
 from oracles import examples
 from oracles import join as join_twin
 from oracles import outliers as twin
@@ -28,7 +28,7 @@ ROUNDED_ONCE = ("euclidean", "manhattan", "chebyshev")  # the same bits from eve
 def by_rounds(queries=4, points=16):
     """Rounds of joins even where so few points would be scanned."""
     return mock.patch.multiple(
-        module, _FEW_COMPARISONS=0, _SAMPLE_QUERIES=queries, _SAMPLE_POINTS=points, _LARGE_SHARE=math.inf
+        knn, _FEW_COMPARISONS=0, _SAMPLE_QUERIES=queries, _SAMPLE_POINTS=points, _LARGE_SHARE=math.inf
     )
 
 
@@ -161,7 +161,7 @@ def test_knn_join__does_not_lose_a_tie_that_rounding_of_the_root_made():
     else:
         pytest.fail("no such numbers")
     points = np.array([with_square(near + 1), with_square(near)], dtype=np.float64)
-    with by_rounds(2), mock.patch.object(module._Search, "choose_eps", return_value=root):
+    with by_rounds(2), mock.patch.object(knn._Search, "choose_eps", return_value=root):
         found = knn_join(np.zeros((50, 12)), points, 1)
     assert found.neighbour.ravel().tolist() == [0] * 50
     assert (found.distance == root).all()
@@ -174,7 +174,7 @@ _FEW_AND_SAMPLES = _FEW + 8 * _SAMPLES * (_N + 256)  # the last scan, and eight 
 def work_of(points, k, queries=None):
     """The result and the work, with constants that suit a thousand points or two."""
     counters: dict[str, int] = {}
-    with mock.patch.multiple(module, _FEW_COMPARISONS=_FEW, _SAMPLE_QUERIES=_SAMPLES, _SAMPLE_POINTS=256):
+    with mock.patch.multiple(knn, _FEW_COMPARISONS=_FEW, _SAMPLE_QUERIES=_SAMPLES, _SAMPLE_POINTS=256):
         found = knn_join(queries, points, k, counters=counters)
     return found, counters
 
@@ -256,8 +256,8 @@ def test_equal_points__are_neighbours_of_one_another_but_not_of_themselves(name)
 
 def test_surplus__is_found_whatever_the_hashes():
     points = np.array([[0.0], [1.0], [-0.0], [0.0], [1.0], [0.0]])
-    assert module._surplus(points, 2).tolist() == [-1, -1, -1, 0, -1, 0]
-    assert module._surplus(points, 1).tolist() == [-1, -1, 0, 0, 1, 0]
+    assert knn._surplus(points, 2).tolist() == [-1, -1, -1, 0, -1, 0]
+    assert knn._surplus(points, 1).tolist() == [-1, -1, 0, 0, 1, 0]
     # Rows that collide are in one group: those unlike its first stay, and do not count.
     one_group = find_surplus(points, np.arange(6), np.array([0, 6]), 3)
     assert one_group.tolist() == [-1, -1, -1, -1, -1, 0]

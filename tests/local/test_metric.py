@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.errors import ArgumentError
-from epsjoin.kernels.projection import MAXIMUM, SQUARES, SUM
-from epsjoin.local.join import self_join
+from epsjoin.kernels.join.projection import MAXIMUM, SQUARES, SUM
+from epsjoin.local.join.arrays import self_join
 from epsjoin.local.metric import METRICS, get_metric
 from oracles import examples
 from oracles import join as twin

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 
-from epsjoin.local.join import iter_join, iter_self_join, join, self_join
+from epsjoin.local.join.arrays import iter_join, iter_self_join, join, self_join
 from epsjoin.local.metric import METRICS
 from oracles import open_sets
 

@@ -12,20 +12,17 @@ from hypothesis import strategies as st
 from sklearn.neighbors import LocalOutlierFactor
 
 from epsjoin.errors import ArgumentError
-from epsjoin.local.outliers import (
+from epsjoin.local.neighbours.lof import (
     Neighbours,
-    db_outliers,
-    deviating_dimensions,
     k_distances,
     lof,
     lof_from_neighbours,
     merge_nearest,
     nearest_within,
     outlier_factors,
-    rank,
     reach_densities,
-    robust_spread,
 )
+from epsjoin.local.neighbours.rank import db_outliers, deviating_dimensions, rank, robust_spread
 from oracles import examples
 from oracles import join as join_twin
 from oracles import outliers as twin

@@ -13,9 +13,13 @@ from hypothesis import strategies as st
 from scipy.spatial import cKDTree
 
 from epsjoin.errors import ArgumentError, BudgetError
-from epsjoin.kernels.codes import deepest_level
+from epsjoin.kernels.join.codes import deepest_level
+from epsjoin.local.join.parts import join_part
 from epsjoin.local.metric import get_metric
-from epsjoin.local.plan import Cuts, JoinPlan, join_part, plan_join, replicate
+from epsjoin.local.plan.cuts import Cuts
+from epsjoin.local.plan.join_plan import JoinPlan
+from epsjoin.local.plan.planner import plan_join
+from epsjoin.local.plan.spread import replicate
 from oracles import examples
 from oracles import join as twin
 

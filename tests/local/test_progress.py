@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from epsjoin.errors import ArgumentError, BudgetError
-from epsjoin.local.join import iter_join, iter_self_join, join, self_join
-from epsjoin.local.plan import Cuts
+from epsjoin.local.join.arrays import iter_join, iter_self_join, join, self_join
+from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.progress import Progress
 
 POINTS = np.random.default_rng(3).random((20_000, 2))

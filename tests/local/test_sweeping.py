@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from epsjoin.errors import BudgetError
-from epsjoin.kernels import window
-from epsjoin.local import sweeping
-from epsjoin.local.join import iter_join, iter_self_join, join, self_join
-from epsjoin.local.plan import Cuts
+from epsjoin.kernels.join import window
+from epsjoin.local.join.arrays import iter_join, iter_self_join, join, self_join
+from epsjoin.local.plan.cuts import Cuts
+from epsjoin.local.sweep import sweeping
 
 JOBS = Path(__file__).parents[2] / "jobs"
 LARGEST_BATCH = 1 << 18

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epsjoin.local.cluster import ROLES, dbscan_from_pairs
-from epsjoin.local.join import self_join
+from epsjoin.local.cluster.from_pairs import ROLES, dbscan_from_pairs
+from epsjoin.local.join.arrays import self_join
 from epsjoin.local.verify import (
     Cells,
     Labels,

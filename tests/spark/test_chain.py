@@ -22,8 +22,9 @@ from epsjoin.errors import BudgetError, DataRefusedError, TableError
 from epsjoin.lake import delta_log, parquet, slices
 from epsjoin.lake.lake import Lake
 from epsjoin.lake.parquet import Target
-from epsjoin.local.cluster import ROLES, dbscan_from_pairs
-from epsjoin.local.outliers import lof_from_neighbours, nearest_within, rank
+from epsjoin.local.cluster.from_pairs import ROLES, dbscan_from_pairs
+from epsjoin.local.neighbours.lof import lof_from_neighbours, nearest_within
+from epsjoin.local.neighbours.rank import rank
 from epsjoin.spark import points as spark_points
 from epsjoin.spark import rows as step_rows
 from epsjoin.spark import tasks

@@ -16,9 +16,10 @@ from pyspark.sql import functions as F
 
 from epsjoin.lake import schemas
 from epsjoin.lake.parquet import File, stream_file
-from epsjoin.local.cluster import Degrees, partial_degrees, sum_degrees
+from epsjoin.local.cluster.from_pairs import Degrees, partial_degrees, sum_degrees
 from epsjoin.local.metric import get_metric
-from epsjoin.local.plan import Cuts, plan_join
+from epsjoin.local.plan.cuts import Cuts
+from epsjoin.local.plan.planner import plan_join
 from epsjoin.spark.points import Points, Reading
 from epsjoin.spark.replicate import FLUSH_BYTES, n_files
 from epsjoin.spark.rows import (

@@ -17,11 +17,12 @@ from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.lake import delta_log, parquet, slices, uris
 from epsjoin.lake.arrow import to_binary
 from epsjoin.lake.lineage import read_join, stamp_of_points
-from epsjoin.local.cluster import ROLES, dbscan_from_pairs
-from epsjoin.local.join import self_join
+from epsjoin.local.cluster.from_pairs import ROLES, dbscan_from_pairs
+from epsjoin.local.join.arrays import self_join
 from epsjoin.local.metric import get_metric
-from epsjoin.local.plan import Cuts, plan_join
-from epsjoin.local.sweeping import Pairs
+from epsjoin.local.plan.cuts import Cuts
+from epsjoin.local.plan.planner import plan_join
+from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.spark import verify
 from epsjoin.spark.cluster import find_clusters
 from epsjoin.spark.fit_epsilon import choose_epsilon

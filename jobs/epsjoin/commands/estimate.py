@@ -17,10 +17,10 @@ from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError
 from epsjoin.lake import slices, uris
 from epsjoin.lake.lake import Lake
 from epsjoin.lake.sample import sample_stored
-from epsjoin.local.estimate import estimate
-from epsjoin.local.fractal import EpsilonFit, fit_epsilon
+from epsjoin.local.epsilon.fit import EpsilonFit, fit_epsilon
+from epsjoin.local.join.estimate import estimate
 from epsjoin.local.metric import METRICS, Metric, get_metric
-from epsjoin.local.plan import plan_join
+from epsjoin.local.plan.planner import plan_join
 from epsjoin.params import RunParams
 from epsjoin.paths import PROJECT
 from epsjoin.source.sampling import sample_files
@@ -54,9 +54,9 @@ class Forecast:
     metric, unit, eps : of the distances; the threshold.
     exponent, exponent_low, exponent_high : of the power law of pair counts.
     note : why there is no power law.
-    pairs, pairs_low, pairs_high, neighbours : see :class:`epsjoin.local.estimate.Estimate`.
-    parts, replicas, candidates, seconds_on_one_core : see :class:`epsjoin.local.plan.JoinPlan`; replicas are
-        rows per point.
+    pairs, pairs_low, pairs_high, neighbours : see :class:`epsjoin.local.join.estimate.Estimate`.
+    parts, replicas, candidates, seconds_on_one_core : see :class:`epsjoin.local.plan.join_plan.JoinPlan`;
+        replicas are rows per point.
     largest_part_rows, largest_part_bytes : rows of the largest part, as the sample falls into the parts, and
         a worker's memory for them.
     pair_bytes : of the pairs in memory.

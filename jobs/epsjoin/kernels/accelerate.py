@@ -26,8 +26,8 @@ def _cache_folder() -> Path | None:
     """
     kernels = Path(__file__).parent
     digest = hashlib.sha256()
-    for source in sorted(kernels.glob("*.py")):
-        digest.update(source.read_bytes())
+    for source in sorted(kernels.rglob("*.py")):
+        digest.update(f"{source.relative_to(kernels)}\0".encode() + source.read_bytes())
     base = Path(config.CACHE_DIR or kernels / "__pycache__")
     try:
         base.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels import distances
 from epsjoin.kernels.distances import Decision
-from epsjoin.kernels.projection import MAXIMUM, SQUARES, SUM
+from epsjoin.kernels.join.projection import MAXIMUM, SQUARES, SUM
 
 METRICS = {
     "euclidean": distances.EUCLIDEAN,

@@ -155,7 +155,8 @@ class Reading:
         self.found_columns += names
         if sum(map(len, self.found_columns)) + len(self.found_columns) > bounds.MAX_NAMES:
             raise DataRefusedError(
-                f"{self.name}: the names of its columns have more than {bounds.MAX_NAMES:,} characters together"
+                f"{self.name}: the names of its columns have more than {bounds.MAX_NAMES:,} characters "
+                "together"
             )
 
     def _wanted(self) -> list[str]:

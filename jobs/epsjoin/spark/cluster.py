@@ -20,7 +20,8 @@ from epsjoin.kernels.ids import index_ids
 from epsjoin.lake import delta_log, parquet
 from epsjoin.lake.arrow import pair_columns
 from epsjoin.lake.lineage import read_join
-from epsjoin.local.cluster import (
+from epsjoin.local.arguments import check_count
+from epsjoin.local.cluster.from_pairs import (
     NOISE,
     ROLES,
     Degrees,
@@ -31,10 +32,9 @@ from epsjoin.local.cluster import (
     spanning_forest,
     sum_degrees,
 )
-from epsjoin.local.cluster import label as label_arrays
-from epsjoin.local.columns import check_count
+from epsjoin.local.cluster.from_pairs import label as label_arrays
 from epsjoin.local.metric import Metric, get_metric
-from epsjoin.local.plan import Cuts
+from epsjoin.local.plan.cuts import Cuts
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.components import MOST_IN_ONE_TASK, join_forests
 from epsjoin.spark.job import Job

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from epsjoin.local.cluster import spanning_forest
-from epsjoin.local.columns import check_count
-from epsjoin.local.components import EDGE, Meeting, contract, settle
+from epsjoin.kernels.cluster.components import EDGE
+from epsjoin.local.arguments import check_count
+from epsjoin.local.cluster.components import Meeting, contract, settle
+from epsjoin.local.cluster.from_pairs import spanning_forest
 from epsjoin.spark.progress import progress_shown
 from epsjoin.spark.rows import computed, kept
 from epsjoin.spark.tasks import task_number

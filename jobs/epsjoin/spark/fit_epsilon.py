@@ -13,8 +13,8 @@ from epsjoin.console import say
 from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError
 from epsjoin.lake import delta_log, parquet, slices
 from epsjoin.lake.lineage import stamp_of, stamp_of_points
-from epsjoin.local.fractal import EpsilonFit
-from epsjoin.local.fractal import fit_epsilon as fit_points
+from epsjoin.local.epsilon.fit import EpsilonFit
+from epsjoin.local.epsilon.fit import fit_epsilon as fit_points
 from epsjoin.local.metric import Metric
 from epsjoin.params import RunParams
 from epsjoin.spark.job import Job

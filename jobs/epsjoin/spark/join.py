@@ -14,11 +14,14 @@ from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.lake import delta_log, parquet, schemas, uris
 from epsjoin.lake.parquet import Target
 from epsjoin.lake.sample import Sample
-from epsjoin.local.estimate import Estimate
-from epsjoin.local.estimate import estimate as estimate_points
-from epsjoin.local.join import HOW, iter_join, scale_points
+from epsjoin.local.join.arrays import HOW, iter_join
+from epsjoin.local.join.estimate import Estimate
+from epsjoin.local.join.estimate import estimate as estimate_points
+from epsjoin.local.join.scale import scale_points
 from epsjoin.local.metric import Metric, get_metric
-from epsjoin.local.plan import Cuts, JoinPlan, plan_join
+from epsjoin.local.plan.cuts import Cuts
+from epsjoin.local.plan.join_plan import JoinPlan
+from epsjoin.local.plan.planner import plan_join
 from epsjoin.params import RunParams
 from epsjoin.spark import scan
 from epsjoin.spark.fit_epsilon import what_fits

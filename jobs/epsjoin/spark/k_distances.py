@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from pyspark.sql import functions as F
 
 from epsjoin.errors import ArgumentError
-from epsjoin.local.fractal import EpsilonFit
-from epsjoin.local.fractal import fit_epsilon as fit_points
+from epsjoin.local.epsilon.fit import EpsilonFit
+from epsjoin.local.epsilon.fit import fit_epsilon as fit_points
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.job import Job
 from epsjoin.spark.points import Points

@@ -18,8 +18,9 @@ from epsjoin.lake import delta_log, parquet, slices
 from epsjoin.lake.arrow import to_codes, to_matrix
 from epsjoin.lake.lineage import read_join
 from epsjoin.lake.parquet import File, Target
-from epsjoin.local.plan import JoinPlan, join_part
-from epsjoin.local.sweeping import Counters
+from epsjoin.local.join.parts import join_part
+from epsjoin.local.plan.join_plan import JoinPlan
+from epsjoin.local.sweep.sweeping import Counters
 from epsjoin.spark import tasks
 from epsjoin.spark.fit_epsilon import what_fits
 from epsjoin.spark.job import Job

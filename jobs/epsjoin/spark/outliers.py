@@ -19,18 +19,11 @@ from epsjoin.kernels.ids import index_ids, rows_of
 from epsjoin.lake import delta_log, parquet
 from epsjoin.lake.arrow import pair_columns
 from epsjoin.lake.lineage import read_join, stamp_of_clusters
-from epsjoin.local.columns import check_count
+from epsjoin.local.arguments import check_count
 from epsjoin.local.metric import Metric, get_metric
-from epsjoin.local.outliers import (
-    Neighbours,
-    deviating_dimensions,
-    lof_from_neighbours,
-    merge_nearest,
-    nearest_within,
-    rank,
-    robust_spread,
-)
-from epsjoin.local.plan import Cuts
+from epsjoin.local.neighbours.lof import Neighbours, lof_from_neighbours, merge_nearest, nearest_within
+from epsjoin.local.neighbours.rank import deviating_dimensions, rank, robust_spread
+from epsjoin.local.plan.cuts import Cuts
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.cluster import CLUSTERS, cluster_pairs, refuse_noise_id, stored_pairs

@@ -19,7 +19,7 @@ from pyspark.sql import types as T
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.lake.arrow import to_matrix
 from epsjoin.lake.sample import Sample
-from epsjoin.local.join import scale_points
+from epsjoin.local.join.scale import scale_points
 from epsjoin.local.metric import Metric
 from epsjoin.source.values import EXACT
 from epsjoin.spark import scan

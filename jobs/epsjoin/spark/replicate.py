@@ -19,7 +19,10 @@ from epsjoin.lake.arrow import to_binary
 from epsjoin.lake.lineage import stamp_of
 from epsjoin.lake.parquet import File, Target
 from epsjoin.local.metric import get_metric
-from epsjoin.local.plan import Cuts, JoinPlan, plan_join, replicate
+from epsjoin.local.plan.cuts import Cuts
+from epsjoin.local.plan.join_plan import JoinPlan
+from epsjoin.local.plan.planner import plan_join
+from epsjoin.local.plan.spread import replicate
 from epsjoin.params import RunParams
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task, from_packets, to_packet

@@ -21,9 +21,9 @@ from epsjoin.lake.lineage import (
     stamp_of_ingest,
     stamp_of_points,
 )
-from epsjoin.local.cluster import NOISE
+from epsjoin.local.cluster.from_pairs import NOISE
 from epsjoin.local.metric import get_metric
-from epsjoin.local.plan import JoinPlan
+from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.source.values import VALUE
 from epsjoin.spark import history, scan
 from epsjoin.spark.job import Job

@@ -20,7 +20,7 @@ from epsjoin.lake.arrow import pair_columns, to_binary, to_matrix
 from epsjoin.lake.lineage import read_join
 from epsjoin.lake.parquet import File
 from epsjoin.lake.sample import sample_stored
-from epsjoin.local.columns import check_count
+from epsjoin.local.arguments import check_count
 from epsjoin.local.verify import (
     NOISE,
     Cells,

@@ -19,12 +19,13 @@ from epsjoin.contracts.odcs import METRICS
 from epsjoin.lake import parquet, schemas
 from epsjoin.lake.arrow import pair_columns, to_binary
 from epsjoin.lake.parquet import File, Target
-from epsjoin.local.cluster import partial_degrees
-from epsjoin.local.columns import IntColumn
-from epsjoin.local.components import Meeting, contract, settle
+from epsjoin.local.arguments import IntColumn
+from epsjoin.local.cluster.components import Meeting, contract, settle
+from epsjoin.local.cluster.from_pairs import partial_degrees
 from epsjoin.local.metric import get_metric
-from epsjoin.local.outliers import nearest_within
-from epsjoin.local.plan import Cuts, plan_join
+from epsjoin.local.neighbours.lof import nearest_within
+from epsjoin.local.plan.cuts import Cuts
+from epsjoin.local.plan.planner import plan_join
 from epsjoin.params import CUTS
 from epsjoin.spark.cluster import Connected
 from epsjoin.spark.merge_join import PAIRS, Part, make_joiner

@@ -1,0 +1,1 @@
+"""Compiled loops of clusters: union-find, degrees and border points, rounds of components."""

@@ -1,0 +1,158 @@
+"""DBSCAN on pairs that come in batches: degrees, unions as soon as both ends are known to be core."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.cluster.union_find import find_root, unite
+
+Rows = npt.NDArray[np.int64]
+Ends = npt.NDArray[np.int64] | npt.NDArray[np.int32]
+Flags = npt.NDArray[np.bool_]
+Distances = npt.NDArray[np.float64]
+
+
+@njit
+def count_ends(left: Ends, right: Ends, core_at: int, degree: Rows, is_core: Flags) -> None:
+    """Add the pairs to the degrees of both their ends.
+
+    Parameters
+    ----------
+    left, right : (n_pairs,) rows, 0 to n - 1.
+    core_at : degree that makes a row core.
+    degree : (n,) int64, modified.
+    is_core : (n,) bool, modified: set where the degree comes to ``core_at`` from below.
+    """
+    for i in range(left.size):
+        for row in (left[i], right[i]):
+            degree[row] += 1
+            if degree[row] == core_at:
+                is_core[row] = True
+
+
+@njit
+def add_weights(
+    left: Ends,
+    right: Ends,
+    weight: Distances,
+    core_at: float,
+    degree: Distances,
+    rest: Distances,
+    is_core: Flags,
+) -> None:
+    """Add to the degree of each end the weight of the other.
+
+    Parameters
+    ----------
+    left, right : (n_pairs,) rows, 0 to n - 1.
+    weight : (n,) float64.
+    core_at : degree that makes a row core; infinity where sums may fall again.
+    degree, rest : (n,) float64, the sum is ``degree + rest``; modified. The rest is what rounding took from
+        the degree: their sum is off by about ``(m u)**2 sum(|weight|)`` for m terms, u = 2**-53.
+    is_core : (n,) bool, modified: set where the sum reaches ``core_at``.
+
+    References
+    ----------
+    Knuth, The Art of Computer Programming 2, 4.2.2, theorem B: the error of an addition is a float itself.
+    Ogita, Rump, Oishi: Accurate sum and dot product, SIAM J. Sci. Comput. 26 (2005), algorithm 4.4 (Sum2).
+    """
+    for i in range(left.size):
+        for row, other in ((left[i], right[i]), (right[i], left[i])):
+            before, added = degree[row], weight[other]
+            total = before + added
+            part = total - before
+            rest[row] += (before - (total - part)) + (added - part)
+            degree[row] = total
+            if total + rest[row] >= core_at:
+                is_core[row] = True
+
+
+@njit
+def unite_cores(
+    left: Ends,
+    right: Ends,
+    distance: Distances,
+    is_core: Flags,
+    parent: Rows,
+    other_left: Ends,
+    other_right: Ends,
+    other_distance: Distances,
+) -> int:
+    """Unite the ends of every pair of two core rows, and hand on the other pairs.
+
+    Parameters
+    ----------
+    left, right, distance : (n_pairs,), rows 0 to n - 1.
+    is_core : (n,) bool.
+    parent : (n,) int64, a forest as in :mod:`epsjoin.kernels.cluster.union_find`; modified.
+    other_left, other_right, other_distance : (n_pairs,) or longer; modified.
+
+    Returns
+    -------
+    int
+        Pairs handed on, written from the first place on, in their order.
+    """
+    handed_on = 0
+    for i in range(left.size):
+        if is_core[left[i]] and is_core[right[i]]:
+            if parent[left[i]] != parent[right[i]]:  # most pairs of a dense cluster end here
+                unite(parent, left[i], right[i])
+        else:
+            other_left[handed_on] = left[i]
+            other_right[handed_on] = right[i]
+            other_distance[handed_on] = distance[i]
+            handed_on += 1
+    return handed_on
+
+
+@njit
+def find_nearest_cores(
+    left: Ends, right: Ends, distance: Distances, is_core: Flags, home: Rows, home_distance: Distances
+) -> None:
+    """Keep for every row that is not core its nearest core row, ties: the smallest row.
+
+    Parameters
+    ----------
+    left, right, distance : (n_pairs,), rows 0 to n - 1.
+    is_core : (n,) bool.
+    home, home_distance : (n,) the nearest so far, -1 and infinity where there is none; modified.
+    """
+    for i in range(left.size):
+        if is_core[left[i]] == is_core[right[i]]:
+            continue
+        row, core = (right[i], left[i]) if is_core[left[i]] else (left[i], right[i])
+        if distance[i] < home_distance[row] or (distance[i] == home_distance[row] and core < home[row]):
+            home[row] = core
+            home_distance[row] = distance[i]
+
+
+@njit
+def number_clusters(parent: Rows, is_core: Flags, home: Rows) -> Rows:
+    """Clusters 0, 1, ... in the order of their smallest core row; -1 for rows in none.
+
+    Parameters
+    ----------
+    parent : (n,) int64, a forest as in :mod:`epsjoin.kernels.cluster.union_find`; modified, the sets stay.
+    is_core : (n,) bool; rows that are not core are roots.
+    home : (n,) int64, the core row that another row belongs to, -1 for none.
+
+    Returns
+    -------
+    (n,) int64.
+    """
+    label = np.full(parent.size, -1, dtype=np.int64)
+    n_clusters = 0
+    for row in range(parent.size):
+        if is_core[row]:
+            root = find_root(parent, row)  # the smallest row of its tree: it has its number already
+            if root == row:
+                label[row] = n_clusters
+                n_clusters += 1
+            else:
+                label[row] = label[root]
+    for row in range(parent.size):
+        if home[row] >= 0:
+            label[row] = label[home[row]]
+    return label

@@ -1,0 +1,268 @@
+"""The planned tree of cuts: which parts a row goes to, and which part reports a pair.
+
+Each pair exactly once. Per axis j a row covers the interval [lower_j, upper_j] of its cube, and on the
+hash axis [hash(id), infinity). Two rows within eps meet on every axis, so their reference point
+``r_j = max(lower_j(x), lower_j(y))`` lies in both. The leaves of the tree divide the whole space, so
+exactly one leaf holds r.
+
+* *Both rows are there.* At a cut v on the path to that leaf, if r_j < v both lower_j < v: both rows go
+  left. If r_j >= v both upper_j >= r_j >= v: both go right.
+* *That leaf reports, no other does.* In a leaf, bit j of a row's mask says that the row went right at
+  some cut of axis j with lower_j < v, that is, lower_j is below the leaf's lower bound on axis j. Both
+  rows have bit j exactly when r_j is below that bound; neither row, and so not r, is above the leaf's upper
+  bounds, else it had not gone left. So ``mask_x & mask_y == 0`` exactly when the leaf holds r.
+
+Nothing is asked of the cuts: any tree is exact. Corners are compared as float64 computed once per row by
+:func:`~epsjoin.kernels.join.codes.cube_lower` and ``cube_upper``, whose slack makes cubes of rows within eps
+meet.
+
+With Euclid's norm an axis may be any direction of length 1: rows within eps are within eps on it. A tree over
+e embedded axes and b such directions calls these axes e to e + b - 1.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.join.codes import cube_lower, cube_upper
+
+HASH_AXIS = -1
+HASH_BIT = 0
+MAX_AXES = 62  # bits 1..62 of a positive int64; bit 0 is the hash
+_ROUNDING = 2.0**-50  # of one term of a sum of products
+
+
+class CutTree(NamedTuple):
+    """A binary tree of cuts, node 0 the root.
+
+    Parameters
+    ----------
+    axis : (nodes,) int64, axis of the node's cut: embedded, or e + j for direction j; ``HASH_AXIS`` cuts by
+        the hash of the id.
+    position : (nodes,) float64, the cut: a coordinate on the axis, or a hash in [0, 1).
+    left, right : (nodes,) int64, child nodes; not read at a leaf.
+    part : (nodes,) int64, number of a leaf's part, -1 at inner nodes.
+    bit : (nodes,) int64, mask bit of the node's axis: 0 for the hash, 1 to 62 for the axes in use.
+    basis : (b, e) float64, directions of length 1 at most; (0, 0) where none is cut.
+    """
+
+    axis: NDArray[np.int64]
+    position: NDArray[np.float64]
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    part: NDArray[np.int64]
+    bit: NDArray[np.int64]
+    basis: NDArray[np.float64]
+
+
+class AssignedRows(NamedTuple):
+    """Rows by point: ``row`` (m,) int64, ``part`` (m,) int64, ``mask`` (m,) int64 (see the module)."""
+
+    row: NDArray[np.int64]
+    part: NDArray[np.int64]
+    mask: NDArray[np.int64]
+
+
+def hash_ids(ids: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Give a number in [0, 1) per id, evenly spread whatever the ids: splitmix64, its upper 53 bits.
+
+    Parameters
+    ----------
+    ids : (n,) int64; not modified.
+
+    References
+    ----------
+    Steele, Lea, Flood, OOPSLA 2014: fast splittable pseudorandom number generators.
+    """
+    z = ids.astype(np.int64).view(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return (z >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+@njit
+def turned_sides(
+    embedded: NDArray[np.float64], row: int, direction: NDArray[np.float64], half: float
+) -> tuple[float, float]:
+    """Lower and upper side of a row's cube along a direction; term after term, so the same in any batch.
+
+    Parameters
+    ----------
+    embedded : (n, e) float64; not modified.
+    row : of which row.
+    direction : (e,) float64, of length 1 at most.
+    half : half of eps.
+
+    Returns
+    -------
+    The slack is eight times the rounding of the sum. Where the sum is not finite, everywhere.
+    """
+    value = 0.0
+    total = 0.0
+    for i in range(direction.shape[0]):
+        term = direction[i] * embedded[row, i]
+        value += term
+        total += abs(term)
+    reach = half + total * direction.shape[0] * _ROUNDING
+    if not reach < math.inf:
+        return -math.inf, math.inf
+    return cube_lower(value, reach), cube_upper(value, reach)
+
+
+@njit
+def _assign(
+    embedded: NDArray[np.float64],
+    hashes: NDArray[np.float64],
+    half: float,
+    tree: CutTree,
+    row: NDArray[np.int64],
+    part: NDArray[np.int64],
+    mask: NDArray[np.int64],
+    fill: bool,
+) -> int:
+    """One pass over all rows: count what they become (``fill`` false) or write it; returns the count."""
+    n_nodes = tree.axis.shape[0]
+    n_embedded = embedded.shape[1]
+    nodes = np.empty(n_nodes + 1, np.int64)
+    masks = np.empty(n_nodes + 1, np.int64)
+    written = 0
+    for point in range(embedded.shape[0]):
+        nodes[0] = 0
+        masks[0] = 0
+        height = 1
+        while height > 0:
+            height -= 1
+            node = nodes[height]
+            seen = masks[height]
+            if tree.part[node] >= 0:
+                if fill:
+                    row[written] = point
+                    part[written] = tree.part[node]
+                    mask[written] = seen
+                written += 1
+                continue
+            cut = tree.position[node]
+            axis = tree.axis[node]
+            if axis < 0:
+                is_left = hashes[point] < cut
+                is_right = True
+            elif axis < n_embedded:
+                is_left = cube_lower(embedded[point, axis], half) < cut
+                is_right = cube_upper(embedded[point, axis], half) >= cut
+            else:
+                lower, upper = turned_sides(embedded, point, tree.basis[axis - n_embedded], half)
+                is_left = lower < cut
+                is_right = upper >= cut
+            if is_right:
+                nodes[height] = tree.right[node]
+                masks[height] = seen | (np.int64(1) << tree.bit[node]) if is_left else seen
+                height += 1
+            if is_left:
+                nodes[height] = tree.left[node]
+                masks[height] = seen
+                height += 1
+    return written
+
+
+def assign(
+    embedded: NDArray[np.float64], hashes: NDArray[np.float64], eps: float, tree: CutTree
+) -> AssignedRows:
+    """Send every row to the parts that its cube touches.
+
+    Parameters
+    ----------
+    embedded : (n, d) float64; not modified.
+    hashes : (n,) float64, :func:`hash_ids` of the rows' ids.
+    eps : side of a cube in embedded coordinates.
+    tree : the cuts.
+
+    Returns
+    -------
+    AssignedRows
+        By point, then in the order of the leaves from left to right. A point's rows depend on its
+        coordinates, its id and the tree alone.
+
+    Notes
+    -----
+    Two passes (count, fill), O(rows x depth), e times that where directions are cut.
+    """
+    half = eps / 2.0
+    none = np.empty(0, np.int64)
+    total = _assign(embedded, hashes, half, tree, none, none, none, False)
+    rows = AssignedRows(np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64))
+    _assign(embedded, hashes, half, tree, rows.row, rows.part, rows.mask, True)
+    return rows
+
+
+@njit
+def cube_sides(values: NDArray[np.float64], half: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Lower and upper sides of the cubes on one axis, as :func:`assign` sees them; (n,) float64 each."""
+    lower = np.empty(values.shape[0], np.float64)
+    upper = np.empty(values.shape[0], np.float64)
+    for row in range(values.shape[0]):
+        lower[row] = cube_lower(values[row], half)
+        upper[row] = cube_upper(values[row], half)
+    return lower, upper
+
+
+def make_tree(
+    axis: list[int],
+    position: list[float],
+    left: list[int],
+    right: list[int],
+    basis: NDArray[np.float64] | None = None,
+) -> CutTree:
+    """Give a tree from its nodes: numbers the leaves from left to right and gives each axis its mask bit.
+
+    Parameters
+    ----------
+    axis, position, left, right : one entry per node, node 0 the root; a node without children
+        (``left == -1``) is a leaf.
+    basis : directions that are cut, see :class:`CutTree`; None: none.
+
+    Raises
+    ------
+    ValueError
+        The cuts use more than 62 axes.
+    """
+    axes = sorted({a for a, child in zip(axis, left, strict=True) if child >= 0 and a != HASH_AXIS})
+    if len(axes) > MAX_AXES:
+        raise ValueError(f"a tree may cut {MAX_AXES} axes, not {len(axes)}")
+    bits = {HASH_AXIS: HASH_BIT, **{a: number for number, a in enumerate(axes, 1)}}
+    part = [-1] * len(axis)
+    pending, n_parts = [0], 0
+    while pending:
+        node = pending.pop()
+        if left[node] < 0:
+            part[node] = n_parts
+            n_parts += 1
+        else:
+            pending += [right[node], left[node]]
+    return CutTree(
+        np.array(axis, np.int64),
+        np.array(position, np.float64),
+        np.array(left, np.int64),
+        np.array(right, np.int64),
+        np.array(part, np.int64),
+        np.array([bits[a] if child >= 0 else 0 for a, child in zip(axis, left, strict=True)], np.int64),
+        np.empty((0, 0)) if basis is None or len(basis) == 0 else basis,
+    )
+
+
+@njit
+def all_turned_sides(
+    embedded: NDArray[np.float64], basis: NDArray[np.float64], half: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Sides of all cubes along all directions, (b, n) float64 each."""
+    lower = np.empty((basis.shape[0], embedded.shape[0]), np.float64)
+    upper = np.empty((basis.shape[0], embedded.shape[0]), np.float64)
+    for axis in range(basis.shape[0]):
+        for row in range(embedded.shape[0]):
+            lower[axis, row], upper[axis, row] = turned_sides(embedded, row, basis[axis], half)
+    return lower, upper

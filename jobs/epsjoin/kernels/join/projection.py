@@ -1,0 +1,230 @@
+"""The few coordinates in which a part is swept and filtered: embedded axes, or principal axes.
+
+Points within eps are within eps in every projection: on any axes, and for Euclid's norm on any axes after a
+rotation. A good choice has few candidates and few survivors of the filter; which one is good, a sample tells.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsjoin.kernels.accelerate import njit
+
+SQUARES, SUM, MAXIMUM = range(3)
+FILTER_SIZES = (2, 4, 8)
+_LARGEST = 1e30  # clipping never increases a difference, and float32 holds it
+_ROWS_AT_ONCE = 64
+_ROUNDING = 2.0**-48  # > 8 x the rounding of a coordinate, relative to what it is computed from
+
+
+class Projection(NamedTuple):
+    """How embedded coordinates become the coordinates of a window sweep.
+
+    Parameters
+    ----------
+    norm : what a distance in embedded coordinates is: ``SQUARES`` (the sum of squared differences is eps² at
+        most), ``SUM`` (of absolute differences) or ``MAXIMUM``.
+    axes : (c,) int64, embedded axes, the best first; empty after a rotation.
+    basis : (c, e) float64, orthonormal rows, the best first; (0, e) without a rotation.
+    centre, low, high : (e,) float64. Each embedded axis is first counted from the centre and clipped to
+        ``low`` .. ``high``, where all but a few rows lie: a single far outlier must not cost float32 and the
+        keys their resolution. Clipping, like projecting, increases no difference.
+    n_grid : coordinates 1 to ``n_grid`` make the grid; coordinate 0 is swept.
+    n_filter : coordinates of the filter, one of ``FILTER_SIZES``; those beyond c are 0.
+    """
+
+    norm: int
+    axes: NDArray[np.int64]
+    basis: NDArray[np.float64]
+    centre: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    n_grid: int
+    n_filter: int
+
+    @property
+    def is_rotated(self) -> bool:
+        """Whether the coordinates are principal axes."""
+        return len(self.basis) > 0
+
+    @property
+    def size(self) -> int:
+        """Coordinates c."""
+        return len(self.basis) or len(self.axes)
+
+
+def filter_size(n_coordinates: int) -> int:
+    """Give the smallest filter that holds so many coordinates, or the largest there is."""
+    return next((size for size in FILTER_SIZES if size >= n_coordinates), FILTER_SIZES[-1])
+
+
+@njit
+def _rotate(
+    embedded: NDArray[np.float64], row: int, projection: Projection, values: NDArray[np.float64]
+) -> float:
+    """Write the first coordinates of one row on the principal axes; returns the sum that went into them."""
+    basis, centre, low, high = projection.basis, projection.centre, projection.low, projection.high
+    values[:] = 0.0
+    total = 0.0
+    for i in range(embedded.shape[1]):
+        value = min(max(embedded[row, i] - centre[i], low[i]), high[i])
+        total += abs(value)
+        for j in range(values.shape[0]):
+            values[j] += basis[j, i] * value
+    return total
+
+
+@njit
+def _project(
+    embedded: NDArray[np.float64], projection: Projection, coordinates: NDArray[np.float64]
+) -> float:
+    """Fill ``coordinates`` (c, n); returns the largest magnitude that went into one."""
+    axes, centre, low, high = projection.axes, projection.centre, projection.low, projection.high
+    size = coordinates.shape[0]
+    values = np.empty(size, np.float64)
+    largest = 0.0
+    for row in range(embedded.shape[0]):
+        if projection.basis.shape[0] > 0:
+            largest = max(largest, _rotate(embedded, row, projection, values))
+            for j in range(size):
+                coordinates[j, row] = values[j]
+            continue
+        for j in range(size):  # here and below by itself: a call costs more than a coordinate
+            axis = axes[j]
+            value = min(max(embedded[row, axis] - centre[axis], low[axis]), high[axis])
+            coordinates[j, row] = value
+            largest = max(largest, abs(value))
+    return largest
+
+
+@njit
+def _gather_rotated(
+    embedded: NDArray[np.float64],
+    order: NDArray[np.int64],
+    projection: Projection,
+    scale: float,
+    size: int,
+    stride: int,
+    near: NDArray[np.float32],
+) -> float:
+    """Fill ``near`` (size * stride,) in the given order; returns the largest magnitude."""
+    values = np.empty(size, np.float64)
+    largest = 0.0
+    for place in range(order.shape[0]):
+        _rotate(embedded, order[place], projection, values)
+        for j in range(size):
+            value = min(max(values[j] * scale, -_LARGEST), _LARGEST)
+            near[j * stride + place] = value
+            largest = max(largest, abs(value))
+    return largest
+
+
+@njit
+def _gather_axes(
+    embedded: NDArray[np.float64],
+    order: NDArray[np.int64],
+    projection: Projection,
+    scale: float,
+    size: int,
+    stride: int,
+    near: NDArray[np.float32],
+) -> float:
+    """As :func:`_gather_rotated`, of raw axes.
+
+    Some rows are first copied as they are: reads that wait for nothing, which the memory serves together.
+    """
+    axes = projection.axes
+    centre, low, high = projection.centre[axes], projection.low[axes], projection.high[axes]
+    copied = np.empty((size, _ROWS_AT_ONCE), np.float64)
+    largest = 0.0
+    for begin in range(0, order.shape[0], _ROWS_AT_ONCE):
+        count = min(_ROWS_AT_ONCE, order.shape[0] - begin)
+        for i in range(count):
+            row = order[begin + i]
+            for j in range(size):
+                copied[j, i] = embedded[row, axes[j]]
+        for j in range(size):
+            for i in range(count):
+                value = copied[j, i] - centre[j]
+                value = low[j] if value < low[j] else value
+                value = high[j] if value > high[j] else value
+                value *= scale
+                value = -_LARGEST if value < -_LARGEST else value
+                value = _LARGEST if value > _LARGEST else value
+                near[j * stride + begin + i] = value
+                value = abs(value)
+                largest = value if value > largest else largest
+    return largest
+
+
+def project(
+    embedded: NDArray[np.float64], projection: Projection, count: int, eps: float
+) -> tuple[NDArray[np.float64], float]:
+    """Give the first ``count`` coordinates of every row in units of the reach, and the reach.
+
+    Parameters
+    ----------
+    embedded : (n, e) float64; not modified.
+    projection : from :func:`choose_projection`.
+    count : coordinates wished.
+    eps : threshold in embedded coordinates.
+
+    Returns
+    -------
+    coordinates : (count, n) float64; those of two rows within eps differ by less than 1.
+    reach : a little more than eps: it covers the rounding of these coordinates, which grows with the
+        magnitude of the values, not with eps. May be infinite: then nothing is told apart, which is exact.
+        The other coordinates of a filter are rounded to float32, whose slack covers it.
+    """
+    coordinates = np.zeros((count, len(embedded)))
+    with np.errstate(over="ignore"):
+        largest = _project(embedded, projection, coordinates[: projection.size])
+        terms = embedded.shape[1] if projection.is_rotated else 1
+        reach = eps * (1.0 + 1e-9) + largest * terms * _ROUNDING
+    if not reach < math.inf:
+        return np.zeros_like(coordinates), math.inf
+    coordinates /= reach
+    return coordinates, reach
+
+
+def filter_coordinates(
+    embedded: NDArray[np.float64],
+    order: NDArray[np.int64],
+    projection: Projection,
+    reach: float,
+    padding: int,
+) -> tuple[NDArray[np.float32], float]:
+    """Give the coordinates of the filter in units of the reach, rows in the given order.
+
+    Parameters
+    ----------
+    embedded : (n, e) float64; not modified.
+    order : (n,) int64.
+    projection : from :func:`epsjoin.local.plan.projection.choose_projection`.
+    reach : from :func:`project`; infinite: all coordinates are 0.
+    padding : zeros behind each coordinate.
+
+    Returns
+    -------
+    near : (n_filter * (n + padding),) float32, coordinate by coordinate.
+    largest : the largest magnitude among them.
+    """
+    stride = len(order) + padding
+    near = np.zeros(projection.n_filter * stride, np.float32)
+    if not reach < math.inf:
+        return near, 0.0
+    size = min(projection.n_filter, projection.size)
+    gather = _gather_rotated if projection.is_rotated else _gather_axes
+    return near, gather(embedded, order, projection, 1.0 / reach, size, stride, near)
+
+
+def axes_by_variance(embedded: NDArray[np.float64]) -> NDArray[np.int64]:
+    """All axes, the one with the largest variance first, ties by number; (e,) int64."""
+    if len(embedded) == 0:
+        return np.arange(embedded.shape[1], dtype=np.int64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.argsort(-embedded.var(axis=0), kind="stable").astype(np.int64)

@@ -1,0 +1,421 @@
+"""The replicator of GESS: cubes in, rows (point, code) out.
+
+A cube moves down while no cut crosses it; where cuts cross it, the split rule says whether it is divided (a
+replica on each side) or stops. The decision is
+
+*global*: all dimensions of a level together (quadtree): the cube is divided on every crossed cut of the
+level, or stops at its cell (Dittrich's dissertation, section 5.3.4.4); or
+
+*local*: one cut at a time, level by level and in the order of the axes (binary tree): the cube is divided on
+this cut, or stops at the cell that the cuts before it have made, which may lie inside a level (5.3.4.3).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsjoin.errors import ArgumentError
+from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.join.codes import (
+    BITS,
+    as_keys,
+    code_order,
+    code_width,
+    hold_cubes,
+    range_ends,
+    write_code,
+)
+from epsjoin.kernels.join.projection import axes_by_variance
+from epsjoin.kernels.join.rules import NO, UNKNOWN, YES, OwnRule, Rule, ask, tabulate
+from epsjoin.kernels.join.stack_sweep import ONE_TABLE, StackRows, stack_comparisons
+
+MAX_ROWS_PER_CUBE = 1 << 20
+DECISIONS = ("global", "local")
+_DONE, _TOO_MANY, _ASKED = range(3)
+_FEW_ROWS = 16  # per cube, that a table of answers has room for at first
+
+
+class CodedRows(NamedTuple):
+    """Rows of the replicator, by point, in the order in which a cube's pieces stop.
+
+    Parameters
+    ----------
+    row : (m,) int64, index of the point.
+    codes : (m, w) uint8, see :mod:`epsjoin.kernels.join.codes`.
+    is_replica : (m,) bool, whether the point has other rows too.
+    """
+
+    row: NDArray[np.int64]
+    codes: NDArray[np.uint8]
+    is_replica: NDArray[np.bool_]
+
+
+class _Decisions(NamedTuple):
+    """Who decides.
+
+    ``answers`` and ``max_rows`` are those of :func:`epsjoin.kernels.join.rules.ask`; ``is_local`` says
+    whether the cuts are decided one by one; ``question``, (3,) int64, receives the level, n_crossed and rows
+    to which the answer is unknown.
+    """
+
+    answers: NDArray[np.int8]
+    max_rows: int
+    is_local: bool
+    question: NDArray[np.int64]
+
+
+@njit
+def stop_level(lower: NDArray[np.int64], upper: NDArray[np.int64], levels: int) -> int:
+    """Give the first level whose cuts cross the cube, or ``levels`` when none does.
+
+    Level l is crossed in a dimension when bit BITS-1-l of its corners differs and no bit above it does;
+    so the highest bit in which any dimension differs gives the level.
+    """
+    differing = np.int64(0)
+    for i in range(lower.shape[0]):
+        differing |= lower[i] ^ upper[i]
+    level = 0
+    while level < levels and not (differing >> (BITS - 1 - level)):
+        level += 1
+    return level
+
+
+@njit
+def _divide(
+    lower: NDArray[np.int64],
+    upper: NDArray[np.int64],
+    piece: int,
+    children: int,
+    level: int,
+    crossed: NDArray[np.int64],
+    n_crossed: int,
+) -> None:
+    """Write the 2**n_crossed pieces of ``piece`` behind each other, starting at ``children``, in Z-order."""
+    d = lower.shape[1]
+    shift = BITS - 1 - level
+    for child in range(1 << n_crossed):
+        target = children + child
+        for i in range(d):
+            lower[target, i] = lower[piece, i]
+            upper[target, i] = upper[piece, i]
+        for j in range(n_crossed):
+            i = crossed[j]
+            cut = (upper[piece, i] >> shift) << shift
+            if (child >> (n_crossed - 1 - j)) & 1:
+                lower[target, i] = cut
+            else:
+                upper[target, i] = cut - 1
+
+
+@njit
+def _crossed_axes(
+    lower: NDArray[np.int64],
+    upper: NDArray[np.int64],
+    level: int,
+    is_local: bool,
+    crossed: NDArray[np.int64],
+) -> int:
+    """List the axes whose cut of this level the piece, corners (d,) each, crosses; locally only the first.
+
+    Returns their number, at least 1 at the piece's stop level.
+    """
+    n_crossed = 0
+    shift = BITS - 1 - level
+    for i in range(lower.shape[0]):
+        if ((lower[i] ^ upper[i]) >> shift) & 1:
+            crossed[n_crossed] = i
+            n_crossed += 1
+            if is_local:
+                break
+    return n_crossed
+
+
+@njit
+def _with_room(old: Any, room: int) -> Any:
+    """Copy an array into one of ``room`` entries, the further ones not set."""
+    new = np.empty((room, *old.shape[1:]), old.dtype)
+    new[: old.shape[0]] = old
+    return new
+
+
+@njit
+def _replicate(
+    lower: NDArray[np.int64],
+    upper: NDArray[np.int64],
+    levels: int,
+    decisions: _Decisions,
+    first_point: int,
+    counts: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    row: NDArray[np.int64],
+    codes: NDArray[np.uint8],
+) -> tuple[int, int]:
+    """One pass over the cubes from ``first_point`` on: count the rows of each (no ``row``) or write them.
+
+    The pieces of a cube are taken in the order in which they arise: first come, first served puts a limited
+    budget where it saves most, on the coarsest cuts. A piece needs no more than its corners: on axes that are
+    already divided at its level they differ no longer. Only the splits of its path at the level are kept.
+
+    Returns
+    -------
+    ``_DONE``, or ``_TOO_MANY`` (more than ``MAX_ROWS_PER_CUBE`` rows), or ``_ASKED`` (the user's rule has to
+    answer the question first); and the cube at which it is so.
+    """
+    n, d = lower.shape
+    answers, max_rows, is_local, question = decisions
+    fill = row.shape[0] > 0
+    room = 16
+    piece_lower = np.empty((room, d), np.int64)
+    piece_upper = np.empty((room, d), np.int64)
+    split_level = np.empty(room, np.int64)  # level at which the piece was split off
+    splits = np.empty(room, np.int64)  # splits of its path at that level
+    crossed = np.empty(d, np.int64)
+    for point in range(first_point, n):
+        piece_lower[0] = lower[point]
+        piece_upper[0] = upper[point]
+        split_level[0] = -1
+        splits[0] = 0
+        taken = 0  # pieces before this one are done
+        pieces = 1
+        rows = 1  # rows that the cube will become if nothing more is split
+        written = 0
+        while taken < pieces:
+            level = stop_level(piece_lower[taken], piece_upper[taken], levels)
+            n_crossed = 0
+            n_more = 0
+            answer = NO
+            splits_here = 0
+            if level < levels:
+                n_crossed = _crossed_axes(piece_lower[taken], piece_upper[taken], level, is_local, crossed)
+                splits_here = n_crossed
+                if is_local:
+                    n_more = crossed[0]
+                    splits_here += splits[taken] if split_level[taken] == level else 0
+                answer = ask(answers, max_rows, level, splits_here, rows, is_local)
+            if answer == UNKNOWN:
+                question[0] = level
+                question[1] = splits_here
+                question[2] = rows
+                return _ASKED, point
+            if answer == NO:
+                if fill:
+                    target = starts[point] + written
+                    row[target] = point
+                    write_code(piece_lower[taken], level, codes[target], n_more)
+                written += 1
+            else:
+                n_children = 1 << n_crossed
+                rows += n_children - 1
+                if rows > MAX_ROWS_PER_CUBE:
+                    return _TOO_MANY, point
+                if pieces + n_children > room:
+                    while room < pieces + n_children:
+                        room *= 2
+                    piece_lower = _with_room(piece_lower, room)
+                    piece_upper = _with_room(piece_upper, room)
+                    split_level = _with_room(split_level, room)
+                    splits = _with_room(splits, room)
+                _divide(piece_lower, piece_upper, taken, pieces, level, crossed, n_crossed)
+                split_level[pieces : pieces + n_children] = level
+                splits[pieces : pieces + n_children] = splits_here
+                pieces += n_children
+            taken += 1
+        counts[point] = written
+    return _DONE, n
+
+
+def _count(
+    lower: NDArray[np.int64], upper: NDArray[np.int64], levels: int, rule: Rule, is_local: bool, width: int
+) -> tuple[NDArray[np.int64], _Decisions]:
+    """First pass: the rows of each cube, and the decisions with all answers of the user's rule."""
+    n, n_axes = lower.shape
+    counts = np.zeros(n, np.int64)
+    nothing = np.empty(0, np.int64)
+    no_codes = np.empty((0, width), np.uint8)
+    if isinstance(rule, OwnRule):
+        answers = np.full((_FEW_ROWS, levels, n_axes + 1), UNKNOWN, np.int8)
+    else:
+        answers = tabulate(rule, levels, n_axes)
+    decisions = _Decisions(answers, rule.max_rows, is_local, np.zeros(3, np.int64))
+    point = 0
+    while True:
+        status, point = _replicate(lower, upper, levels, decisions, point, counts, nothing, nothing, no_codes)
+        if status == _DONE:
+            return counts, decisions
+        if status == _TOO_MANY:
+            raise OverflowError(f"the cube of row {point} would become more than {MAX_ROWS_PER_CUBE} rows")
+        level, n_crossed, rows = decisions.question.tolist()
+        while rows >= len(answers):
+            answers = np.concatenate([answers, np.full_like(answers, UNKNOWN)])
+        answers[rows, level, n_crossed] = YES if rule.holds(level, n_crossed, rows) else NO
+        decisions = decisions._replace(answers=answers)
+
+
+def replicate_cubes(
+    lower: NDArray[np.int64],
+    upper: NDArray[np.int64],
+    levels: int,
+    rule: Rule,
+    decisions: str = "global",
+) -> CodedRows:
+    """Codes of the cells that cover each cube, as the split rule wants them.
+
+    Parameters
+    ----------
+    lower, upper : (n, a) int64, corners in fixed point (:func:`epsjoin.kernels.join.codes.cube_corners`).
+    levels : deepest level of a cell.
+    rule : the split rule, a :class:`~epsjoin.kernels.join.rules.SplitRule` or the user's own.
+    decisions : "global" decides all dimensions of a level together; "local" one cut after the other, in the
+        order of the axes. Locally k counts the splits already made on the path at this level and the one in
+        question, and msl is the last level any of whose cuts may be split.
+
+    Returns
+    -------
+    CodedRows
+        By point. The cells of one point are disjoint and cover its cube. The rows of a point depend on
+        its cube, ``levels``, ``rule`` and ``decisions`` alone. Locally a code may end inside a level.
+
+    Raises
+    ------
+    ArgumentError
+        ``decisions`` is neither of the two.
+    OverflowError
+        A cube would become more than a million rows: nothing but an unlimited rule does this.
+
+    Notes
+    -----
+    O(rows x a), two passes (count, fill), iterative. Dittrich's dissertation, figure 3.4 for n = 2 (local)
+    and n = 2**a (global), sections 5.3.4.2 to 5.3.4.4; the queue of pieces makes a limited budget go to the
+    coarsest cuts first. Splitting everywhere gives the same cells both ways (ORE). Where nothing splits
+    (MSJ), the local cell is the smaller one: it ends before the first crossed cut, not before the first level
+    with one.
+    """
+    if decisions not in DECISIONS:
+        raise ArgumentError(f"decisions must be one of {', '.join(DECISIONS)}, not {decisions!r}")
+    n, n_axes = lower.shape
+    width = code_width(levels * n_axes)
+    counts, choices = _count(lower, upper, levels, rule, decisions == "local", width)
+    starts = np.zeros(n + 1, np.int64)
+    np.cumsum(counts, out=starts[1:])
+    total = int(starts[n])
+    row = np.empty(total, np.int64)
+    codes = np.empty((total, width), np.uint8)
+    _replicate(lower, upper, levels, choices, 0, counts, starts, row, codes)
+    return CodedRows(row, codes, counts[row] > 1)
+
+
+class CarriedRows(NamedTuple):
+    """Where coded rows go: ``coded`` (m,) int64 is the index of a coded row, ``part`` (m,) int64 its part."""
+
+    coded: NDArray[np.int64]
+    part: NDArray[np.int64]
+
+
+def owner_parts(codes: NDArray[np.uint8], boundaries: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Give the part in which a code's key range begins.
+
+    Parameters
+    ----------
+    codes : (m, w) uint8.
+    boundaries : (parts - 1, w) uint8, ascending; part p begins at boundary p - 1, that key included.
+
+    Returns
+    -------
+    (m,) int64.
+    """
+    if len(boundaries) == 0 or len(codes) == 0:
+        return np.zeros(len(codes), np.int64)
+    return np.searchsorted(as_keys(boundaries), as_keys(codes), side="right").astype(np.int64, copy=False)
+
+
+def carry(codes: NDArray[np.uint8], boundaries: NDArray[np.uint8]) -> CarriedRows:
+    """Give each coded row to its owner part and carry it into every other part its key range touches.
+
+    Parameters
+    ----------
+    codes, boundaries : see :func:`owner_parts`.
+
+    Returns
+    -------
+    CarriedRows
+        By coded row, then by part; a row's first entry is its owner.
+
+    Notes
+    -----
+    A row with code c stands for the keys from c to c followed by ones. Two rows that the merge compares
+    have codes A and B, A a prefix of B, so B lies in A's range: A is at home in, or carried into, the
+    owner part of B. In any other part with both rows, both are carried: there they are not compared.
+    """
+    owner = owner_parts(codes, boundaries)
+    copies = owner_parts(range_ends(codes), boundaries) - owner + 1
+    coded = np.repeat(np.arange(len(codes), dtype=np.int64), copies)
+    first = np.zeros(len(codes), np.int64)
+    np.cumsum(copies[:-1], out=first[1:])
+    part = owner[coded] + np.arange(len(coded), dtype=np.int64) - first[coded]
+    return CarriedRows(coded, part)
+
+
+def choose_boundaries(
+    codes: NDArray[np.uint8], n_parts: int, row_cost: float, candidate_cost: float
+) -> tuple[NDArray[np.uint8], float]:
+    """Choose part boundaries of equal work among the codes of a sample.
+
+    Parameters
+    ----------
+    codes : (m, w) uint8, in any order; not modified.
+    n_parts : parts to aim at; equal codes are never divided, so there may be fewer.
+    row_cost, candidate_cost : cost of a row and of a comparison on the stack, in any one unit.
+
+    Returns
+    -------
+    boundaries : (parts - 1, w) uint8, ascending, distinct, each a code of the sample.
+    compared : comparisons on the stack in all parts.
+    """
+    width = codes.shape[1]
+    ordered = codes[code_order(codes)]
+    compared = stack_comparisons(ordered)
+    boundaries = np.empty((0, width), np.uint8)
+    if n_parts > 1 and len(ordered) > 1:
+        work = np.cumsum(row_cost + candidate_cost * compared)
+        places = np.searchsorted(work, work[-1] * np.arange(1, n_parts) / n_parts)
+        keys = np.unique(as_keys(ordered[places]))
+        keys = keys[keys > as_keys(ordered)[0]]  # part 0 keeps the first row
+        boundaries = keys.view(np.uint8).reshape(len(keys), width)
+    return boundaries, float(compared.sum())
+
+
+def stack_rows(
+    points: NDArray[np.float64],
+    embedded: NDArray[np.float64],
+    codes: NDArray[np.uint8],
+    lower: NDArray[np.int64],
+    upper: NDArray[np.int64],
+    boundaries: NDArray[np.uint8],
+    part: int,
+    side: NDArray[np.int8] | None = None,
+) -> tuple[NDArray[np.int64], StackRows]:
+    """Put the rows of a part in the order of the stack sweep.
+
+    Parameters
+    ----------
+    points : (n, d) float64, original coordinates; embedded : (n, e) float64; codes : (n, w) uint8; lower,
+        upper : (n, a) int64, corners of the whole cubes. Not modified.
+    boundaries : (parts - 1, w) uint8, of all parts.
+    part : number of this part.
+    side : (n,) int8, the table of each row, 0 or 1, when two tables are joined; none for one with itself.
+
+    Returns
+    -------
+    order : (n,) int64, the row at each place.
+    rows : copies in that order. What is a replica and what is carried is found from the codes alone.
+    """
+    order = code_order(codes)
+    codes, lower, upper = codes[order], lower[order], upper[order]
+    near = np.ascontiguousarray(embedded[order][:, axes_by_variance(embedded)])
+    is_carried = owner_parts(codes, boundaries) != part
+    side = np.full(len(order), ONE_TABLE, np.int8) if side is None else np.asarray(side, np.int8)[order]
+    is_replica = ~hold_cubes(codes, lower, upper)
+    return order, StackRows(points[order], near, codes, lower, is_replica, is_carried, side)

@@ -1,0 +1,539 @@
+"""The fast join inside a part: a grid over a few coordinates, a window along one, a filter, the decision.
+
+1. :func:`sort_keys` gives each row one 64-bit key, ``group | cell | tick | row``, and sorts the keys. A cell
+   is at least eps wide in each grid coordinate; a tick is a small fraction of eps along the sweep coordinate.
+2. Rows that can be within eps lie in neighbouring cells, their ticks in a window. So for each difference of
+   cells (a *pass*) the candidates of a row are the rows whose place, ``cell | tick``, is near the row's place
+   plus a constant: two pointers that only move forward.
+3. Candidates are filtered in blocks of 32, in float32, on at most eight coordinates, with slack for every
+   rounding: a bit per candidate, no branch.
+4. What passes is decided by the mask (:mod:`cuts`), then in float64 on the coordinates as they came.
+
+No projection of the points increases a distance, so any coordinates serve (:mod:`projection`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsjoin.kernels.accelerate import njit, njit_filter
+from epsjoin.kernels.distances import EUCLIDEAN, Decision, decide, squared_euclidean
+from epsjoin.kernels.join.projection import (
+    FILTER_SIZES,
+    MAXIMUM,
+    SQUARES,
+    SUM,
+    Projection,
+    filter_coordinates,
+    project,
+)
+from epsjoin.kernels.join.stack_sweep import CANDIDATES, DISTANCES, LARGEST_STACK, PAIRS, PairBatch
+
+# Which groups are compared: own and carried rows; or those of the left table, then those of the right.
+SELF_MEETINGS = ((0, 0), (0, 1))
+TWO_TABLE_MEETINGS = ((0, 2), (0, 3), (1, 2))
+BLOCK = 32  # candidates that are filtered at once, one bit each
+# Rows of a cache line or less: copied, they share lines with the rows beside them in the sweep.
+_COPIED_DIMENSIONS = 8
+_TICKS = 64  # per eps: finer ticks save few candidates
+_MOST_CELLS = 1 << 20  # along one coordinate: rounding stays far below a cell
+_KEY_BITS = 62  # of a positive int64; a place plus or minus a window stays one, too
+_WORK_PER_CALL = 1 << 22  # blocks, and distances of 8 dimensions: tenths of a second, then a caller may stop
+# Times a power of two, this number has in its upper five of 32 bits what tells which power (de Bruijn).
+_DE_BRUIJN = 0x077CB531
+_LANES = np.empty(BLOCK, np.int64)
+_LANES[[((1 << lane) * _DE_BRUIJN & 0xFFFFFFFF) >> 27 for lane in range(BLOCK)]] = range(BLOCK)
+_STEP, _ROW, _FIRST, _LAST, _CANDIDATE, _DONE = range(6)
+
+
+class WindowRows(NamedTuple):
+    """Rows of a part in the order of the window sweep.
+
+    Parameters
+    ----------
+    points : (m, d) float64, coordinates as they came.
+    row : (n,) int64, where in ``points`` each row is.
+    near : (f * stride,) float32, filter coordinates in units of the reach, one after the other.
+    stride : n + ``BLOCK``; a block may be read beyond the last row.
+    n_coordinates : f, 2, 4 or 8.
+    norm : how differences of filter coordinates add up, see :mod:`epsjoin.kernels.join.projection`.
+    bound : float32, the filter's: nothing within eps exceeds it.
+    place : (n,) int64, ``group | cell | tick``, ascending.
+    window : ticks to look ahead and back.
+    ids : (n,) int64.
+    mask : (n,) int64, see :mod:`epsjoin.kernels.join.cuts`.
+    passes : (s, 5) int64: begin and end of the rows, begin and end of their targets, difference of places.
+    is_self : whether a pair is (smaller id, larger id), not (row, target).
+    """
+
+    points: NDArray[np.float64]
+    row: NDArray[np.int64]
+    near: NDArray[np.float32]
+    stride: int
+    n_coordinates: int
+    norm: int
+    bound: np.float32
+    place: NDArray[np.int64]
+    window: int
+    ids: NDArray[np.int64]
+    mask: NDArray[np.int64]
+    passes: NDArray[np.int64]
+    is_self: bool
+
+
+class Keys(NamedTuple):
+    """Rows in the order of the sweep, without their coordinates.
+
+    Parameters
+    ----------
+    row : (n,) int64, the row at each place.
+    place, window, passes : see :class:`WindowRows`.
+    """
+
+    row: NDArray[np.int64]
+    place: NDArray[np.int64]
+    window: int
+    passes: NDArray[np.int64]
+
+
+@njit
+def _write_keys(
+    coordinates: NDArray[np.float64],
+    group: NDArray[np.int8],
+    low: NDArray[np.float64],
+    cell: NDArray[np.float64],
+    factors: NDArray[np.int64],
+    ticks: float,
+    window: int,
+    tick_bits: int,
+    row_bits: int,
+    keys: NDArray[np.int64],
+) -> None:
+    """Write ``group | cell | tick | row`` of each row."""
+    for row in range(keys.shape[0]):
+        place = np.int64(group[row]) if group.shape[0] else np.int64(0)
+        for i in range(factors.shape[0]):
+            number = np.int64((coordinates[i + 1, row] - low[i + 1]) / cell[i])
+            place = place * factors[i] + number + 1
+        tick = np.int64((coordinates[0, row] - low[0]) * ticks) + window
+        keys[row] = (((place << tick_bits) | tick) << row_bits) | row
+
+
+def sort_keys(
+    coordinates: NDArray[np.float64],
+    n_grid: int,
+    group: NDArray[np.int8],
+    meetings: tuple[tuple[int, int], ...],
+) -> Keys:
+    """Sort rows by (group, cell, tick) and list the passes that bring together what may be within eps.
+
+    Parameters
+    ----------
+    coordinates : (c, n) float64, in units of the reach (:func:`project`); 0 is swept, 1 to ``n_grid`` make
+        the grid. Not modified.
+    n_grid : grid coordinates to use; fewer are when a key has no room for them.
+    group : (n,) int8 from 0 on, or empty: all rows are of group 0.
+    meetings : pairs of groups that are compared; a group with itself: each row with the later ones.
+
+    Notes
+    -----
+    O(n log n): one sort of 64-bit integers. Two rows within 1 of each other in every coordinate meet in
+    exactly one pass, and their ticks differ by less than the window: cells and ticks of coordinates that
+    differ by 1 at most differ by 1 and ``ticks + 1`` at most; one tick more covers rounding.
+    """
+    n = coordinates.shape[1]
+    n_groups = 1 + max(max(pair) for pair in meetings)
+    row_bits = max(1, (n - 1).bit_length()) if n else 1
+    low = coordinates.min(axis=1, initial=np.inf if n else 0.0)
+    high = coordinates.max(axis=1, initial=-np.inf if n else 0.0)
+    extent = high - low
+    room = _KEY_BITS - row_bits
+    cell: list[float] = []
+    factors: list[int] = []
+    n_cells = 1
+    for axis in range(1, n_grid + 1):
+        side = max(1.0, float(extent[axis]) / _MOST_CELLS)
+        factor = int(extent[axis] / side) + 3
+        if (n_groups * n_cells * factor).bit_length() + 12 > room:  # some bits are better spent on ticks
+            break
+        n_cells *= factor
+        cell.append(side)
+        factors.append(factor)
+    room -= (n_cells * n_groups).bit_length()
+    ticks = min(float(_TICKS), (2.0**room - 16.0) / (float(extent[0]) + 4.0))
+    window = int(ticks) + 2
+    tick_bits = (int(float(extent[0]) * ticks) + 2 * window + 2).bit_length()
+    keys = np.empty(n, np.int64)
+    _write_keys(
+        coordinates,
+        group,
+        low,
+        np.array(cell),
+        np.array(factors, np.int64),
+        ticks,
+        window,
+        tick_bits,
+        row_bits,
+        keys,
+    )
+    keys.sort()
+    row = keys & ((1 << row_bits) - 1)
+    place = keys >> row_bits
+    steps = [0]
+    for factor in factors:
+        steps = [step * factor + move for step, move in itertools.product(steps, (-1, 0, 1))]
+    begins = np.searchsorted(place, np.arange(n_groups + 1) * n_cells << tick_bits).tolist()
+    passes = [
+        (begins[a], begins[a + 1], begins[b], begins[b + 1], ((b - a) * n_cells + step) << tick_bits)
+        for a, b in meetings
+        for step in steps
+        if (a != b or step >= 0) and begins[a] < begins[a + 1] and begins[b] < begins[b + 1]
+    ]
+    return Keys(row, place, window, np.array(passes, np.int64).reshape(len(passes), 5))
+
+
+def window_rows(
+    points: NDArray[np.float64],
+    embedded: NDArray[np.float64],
+    ids: NDArray[np.int64],
+    mask: NDArray[np.int64],
+    eps: float,
+    projection: Projection,
+    is_right: NDArray[np.bool_] | None = None,
+) -> WindowRows:
+    """Put the rows of a part in the order of the window sweep.
+
+    Parameters
+    ----------
+    points : (n, d) float64, original coordinates; embedded : (n, e) float64. Not modified.
+    ids, mask : (n,) int64; rows whose mask has bit 0 are carried, they are not compared with each other.
+    eps : threshold in embedded coordinates.
+    projection : any is exact.
+    is_right : (n,) bool: rows of the right table are compared with those of the left; None: one table.
+
+    Notes
+    -----
+    O(n log n + n d). Memory: 4 bytes per filter coordinate and 40 bytes per row; points of at most eight
+    dimensions are copied in the order of the sweep. Longer ones are read where they are, and must not change
+    before the sweep ends: few rows are looked at after the filter, and a copy comes from memory, not from
+    the cache, twice.
+    """
+    carried = (mask & 1).astype(np.int8)
+    group = carried if is_right is None else carried + np.int8(2) * is_right.astype(np.int8)
+    meetings: tuple[tuple[int, int], ...] = SELF_MEETINGS if is_right is None else TWO_TABLE_MEETINGS
+    if is_right is None and not carried.any():
+        group, meetings = np.empty(0, np.int8), ((0, 0),)
+    coordinates, reach = project(embedded, projection, projection.n_grid + 1, eps)
+    keys = sort_keys(coordinates, projection.n_grid, group, meetings)
+    is_copied = points.shape[1] <= _COPIED_DIMENSIONS
+    near, largest = filter_coordinates(embedded, keys.row, projection, reach, BLOCK)
+    return WindowRows(
+        points=points[keys.row] if is_copied else points,
+        row=np.arange(len(points)) if is_copied else keys.row,
+        near=near,
+        stride=len(points) + BLOCK,
+        n_coordinates=projection.n_filter,
+        norm=projection.norm,
+        bound=_filter_bound(projection.norm, projection.n_filter, largest),
+        place=keys.place,
+        window=keys.window,
+        ids=ids[keys.row],
+        mask=mask[keys.row],
+        passes=keys.passes,
+        is_self=is_right is None,
+    )
+
+
+def _filter_bound(norm: int, size: int, largest: float) -> np.float32:
+    """Give what the float32 filter compares with, for coordinates up to ``largest`` reaches.
+
+    Rounding to float32 moves a coordinate by 2**-24 of it at most, a difference by twice that; the sums
+    themselves round by a few 2**-24 of what they add up.
+    """
+    slack = 2.0**-22 * largest
+    if norm == SQUARES:
+        bound = (1.0 + slack * size**0.5) ** 2
+    elif norm == MAXIMUM:
+        bound = 1.0 + slack
+    else:
+        bound = 1.0 + slack * size
+    bound *= 1.0 + 1e-5
+    return np.float32(bound if bound < 3e38 else np.inf)
+
+
+_NearBlock = Callable[[NDArray[np.float32], int, int, int, np.float32], np.int32]
+
+
+def _make_filter(size: int, norm: int) -> _NearBlock:
+    """Compile the filter for one size and norm: both are constants in it, so that its loops are unrolled."""
+
+    @njit_filter
+    def near_block(
+        near: NDArray[np.float32], stride: int, block: int, row: int, bound: np.float32
+    ) -> np.int32:
+        """Whether each of the 32 rows from ``block`` on may be within eps of ``row``: bit by bit."""
+        # Unsigned indices and 32-bit sums: LLVM then takes eight candidates at a time.
+        bits = np.int32(0)
+        step = np.uint64(stride)
+        first = np.uint64(block)
+        place = np.uint64(row)
+        for lane in range(BLOCK):
+            total = np.float32(0.0)
+            for j in range(size):
+                axis = np.uint64(j) * step
+                difference = near[first + axis + np.uint64(lane)] - near[place + axis]
+                if norm == SQUARES:
+                    total += difference * difference
+                elif norm == SUM:
+                    total += abs(difference)
+                else:
+                    total = abs(difference) if abs(difference) > total else total
+            bits = np.int32(bits | np.int32(np.int32(total <= bound) << np.int32(lane)))
+        return bits
+
+    return near_block
+
+
+_squares_2, _squares_4, _squares_8 = (_make_filter(size, SQUARES) for size in FILTER_SIZES)
+_sum_2, _sum_4, _sum_8 = (_make_filter(size, SUM) for size in FILTER_SIZES)
+_maximum_2, _maximum_4, _maximum_8 = (_make_filter(size, MAXIMUM) for size in FILTER_SIZES)
+
+
+def new_state() -> NDArray[np.int64]:
+    """Give the state of a sweep that has not begun."""
+    state = np.zeros(6, np.int64)
+    state[_ROW] = -1
+    return state
+
+
+def is_done(state: NDArray[np.int64]) -> bool:
+    """Whether a sweep has come to its end."""
+    return bool(state[_DONE])
+
+
+@njit
+def _lower_bound(place: NDArray[np.int64], begin: int, end: int, value: int) -> int:
+    """First index from ``begin`` on whose place is not below ``value``."""
+    while begin < end:
+        middle = (begin + end) >> 1
+        if place[middle] < value:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
+@njit
+def window_sweep(
+    state: NDArray[np.int64],
+    rows: WindowRows,
+    chunk_begin: int,
+    chunk_end: int,
+    decision: Decision,
+    batch: PairBatch,
+    counters: NDArray[np.int64],
+) -> int:
+    """Compare the rows of a chunk with all rows after them, until the batch is full or some time has passed.
+
+    Parameters
+    ----------
+    state : from :func:`new_state`, one per chunk; modified.
+    rows : from :func:`window_rows`. Chunks of it may be swept at the same time, by several threads.
+    chunk_begin, chunk_end : rows of the chunk. Chunks that divide the rows find each pair once.
+    decision : the metric's decision on the original coordinates.
+    batch : filled from its beginning with ids; needs room for ``BLOCK`` pairs at least.
+    counters : (4,) int64, added to, see :mod:`epsjoin.kernels.join.stack_sweep`.
+
+    Returns
+    -------
+    int
+        Pairs written. The chunk is at its end when :func:`is_done`.
+
+    Notes
+    -----
+    O(passes x rows + candidates), no allocation.
+    """
+    points, near, stride, bound, place = rows.points, rows.near, rows.stride, rows.bound, rows.place
+    size, norm, window = rows.n_coordinates, rows.norm, rows.window
+    room = batch.left.shape[0] - BLOCK
+    step, row, first, last, candidate = (
+        state[_STEP],
+        state[_ROW],
+        state[_FIRST],
+        state[_LAST],
+        state[_CANDIDATE],
+    )
+    written = 0
+    work = 0
+    distances = 0
+    # Names for what the innermost loop needs: taken out of the tuples there, it costs twice as much.
+    at, mask, ids, is_self, metric = rows.row, rows.mask, rows.ids, rows.is_self, decision.metric
+    to_left, to_right, to_distance = batch.left, batch.right, batch.distance
+    n_dimensions = points.shape[1]
+    price = 1 + n_dimensions // 8
+    while step < rows.passes.shape[0]:
+        begin = max(chunk_begin, rows.passes[step, 0])
+        end = min(chunk_end, rows.passes[step, 1])
+        target_begin = rows.passes[step, 2]
+        target_end = rows.passes[step, 3]
+        difference = rows.passes[step, 4]
+        if begin >= end:
+            step += 1
+            continue
+        if row < 0:
+            row = begin
+            first = _lower_bound(place, target_begin, target_end, place[row] + difference - window)
+            last = first
+            candidate = -1
+        while row < end:
+            if candidate < 0:
+                goal = place[row] + difference
+                if difference == 0:
+                    first = row + 1
+                else:
+                    while first < target_end and place[first] < goal - window:
+                        first += 1
+                last = max(first, last)
+                while last < target_end and place[last] <= goal + window:
+                    last += 1
+                candidate = first
+                counters[CANDIDATES] += last - first
+                counters[LARGEST_STACK] = max(counters[LARGEST_STACK], last - first + 1)
+            while candidate < last:
+                if written > room or work >= _WORK_PER_CALL:
+                    state[_STEP] = step
+                    state[_ROW] = row
+                    state[_FIRST] = first
+                    state[_LAST] = last
+                    state[_CANDIDATE] = candidate
+                    counters[DISTANCES] += distances
+                    counters[PAIRS] += written
+                    return written
+                work += 1
+                # Nine filters, called by name: one chosen by an argument would not be unrolled.
+                if norm == SQUARES:
+                    if size == 8:
+                        bits = _squares_8(near, stride, candidate, row, bound)
+                    elif size == 4:
+                        bits = _squares_4(near, stride, candidate, row, bound)
+                    else:
+                        bits = _squares_2(near, stride, candidate, row, bound)
+                elif norm == SUM:
+                    if size == 8:
+                        bits = _sum_8(near, stride, candidate, row, bound)
+                    elif size == 4:
+                        bits = _sum_4(near, stride, candidate, row, bound)
+                    else:
+                        bits = _sum_2(near, stride, candidate, row, bound)
+                elif size == 8:
+                    bits = _maximum_8(near, stride, candidate, row, bound)
+                elif size == 4:
+                    bits = _maximum_4(near, stride, candidate, row, bound)
+                else:
+                    bits = _maximum_2(near, stride, candidate, row, bound)
+                left_over = np.int64(bits) & 0xFFFFFFFF
+                if last - candidate < BLOCK:
+                    left_over &= (np.int64(1) << (last - candidate)) - 1
+                while left_over != 0:  # from bit to bit: whether the next lane passed, no branch can foresee
+                    other = candidate + _LANES[(((left_over & -left_over) * _DE_BRUIJN) & 0xFFFFFFFF) >> 27]
+                    left_over &= left_over - 1
+                    if (mask[row] & mask[other]) == 0:
+                        distances += 1
+                        source = at[row]
+                        target = at[other]
+                        work += price
+                        if metric == EUCLIDEAN:  # as decide, whose call costs more than this
+                            if n_dimensions <= 8:  # no more than it adds before it looks at its bound
+                                square = 0.0
+                                for j in range(n_dimensions):
+                                    gap = points[source, j] - points[target, j]
+                                    square += gap * gap
+                            else:
+                                square = squared_euclidean(points, source, points, target, decision.bound)
+                            distance = math.sqrt(square) if square <= decision.bound else -1.0
+                        else:
+                            distance = decide(decision, points, source, points, target)
+                        if distance >= 0.0:
+                            left = ids[row]
+                            right = ids[other]
+                            if is_self and left > right:
+                                left, right = right, left
+                            to_left[written] = left
+                            to_right[written] = right
+                            to_distance[written] = distance
+                            written += 1
+                candidate += BLOCK
+            candidate = -1
+            row += 1
+        row = -1
+        step += 1
+    state[_STEP] = step
+    state[_DONE] = 1
+    counters[DISTANCES] += distances
+    counters[PAIRS] += written
+    return written
+
+
+@njit
+def window_candidates(keys: Keys) -> NDArray[np.int64]:
+    """Candidates that a window sweep would look at, by place: the work, without doing it.
+
+    Parameters
+    ----------
+    keys : from :func:`sort_keys`.
+
+    Returns
+    -------
+    (n,) int64. A pair is counted at the row whose window it is in.
+    """
+    place, passes = keys.place, keys.passes
+    counts = np.zeros(place.shape[0], np.int64)
+    for step in range(passes.shape[0]):
+        difference = passes[step, 4]
+        first = passes[step, 2]
+        last = first
+        for row in range(passes[step, 0], passes[step, 1]):
+            goal = place[row] + difference
+            if difference == 0:
+                first = row + 1
+            else:
+                while first < passes[step, 3] and place[first] < goal - keys.window:
+                    first += 1
+            last = max(first, last)
+            while last < passes[step, 3] and place[last] <= goal + keys.window:
+                last += 1
+            counts[row] += last - first
+    return counts
+
+
+def count_pairs(
+    points: NDArray[np.float64],
+    embedded: NDArray[np.float64],
+    eps: float,
+    decision: Decision,
+    projection: Projection,
+) -> int:
+    """Count the pairs within eps without keeping them.
+
+    Parameters
+    ----------
+    points : (n, d) float64, original coordinates; embedded : (n, e) float64. Not modified.
+    eps : threshold in embedded coordinates.
+    decision : the metric's decision.
+    projection : coordinates of the sweep.
+    """
+    n = len(points)
+    nothing = np.zeros(n, np.int64)
+    rows = window_rows(points, embedded, nothing, nothing, eps, projection)
+    counters = np.zeros(4, np.int64)
+    batch = PairBatch(np.empty(1 << 16, np.int64), np.empty(1 << 16, np.int64), np.empty(1 << 16))
+    state = new_state()
+    while not is_done(state):
+        window_sweep(state, rows, 0, n, decision, batch, counters)
+    return int(counters[PAIRS])

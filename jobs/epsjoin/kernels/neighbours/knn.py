@@ -1,0 +1,174 @@
+"""Nearest neighbours by looking at every point, block by block, and rows that say the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.distances import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Decision, decide
+from epsjoin.kernels.neighbours.heaps import keep_one
+
+Points = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int64]
+
+BLOCK = 256  # points whose distances are summed side by side: they stay in the cache
+
+
+@njit
+def _block_values(metric: int, query: Points, block: Points, size: int, values: Points) -> None:
+    """Write to ``values`` the sums (or maxima) of one query and each of the block's points.
+
+    Parameters
+    ----------
+    block : (d, BLOCK), the points as columns, so that neighbouring sums grow side by side. Each sum still
+        runs in column order, the same bits as in :mod:`epsjoin.kernels.distances`.
+    size : points in the block.
+    """
+    for j in range(size):
+        values[j] = 0.0
+    for i in range(query.size):
+        value = query[i]
+        if metric == EUCLIDEAN:
+            for j in range(size):
+                difference = value - block[i, j]
+                values[j] += difference * difference
+        elif metric == MANHATTAN:
+            for j in range(size):
+                values[j] += abs(value - block[i, j])
+        else:
+            for j in range(size):
+                values[j] = max(values[j], abs(value - block[i, j]))
+
+
+@njit
+def scan_nearest(
+    decision: Decision,
+    queries: Points,
+    rows: Rows,
+    points: Points,
+    itself: Rows,
+    sizes: Rows,
+    nearest_id: Rows,
+    nearest_distance: Points,
+) -> None:
+    """Compare some queries with every point and keep the nearest k, ties: the smallest row.
+
+    Parameters
+    ----------
+    decision : metric, with an infinite bound.
+    queries : (q, d) float64.
+    rows : (r,) int64, the rows of queries to look at.
+    points : (n, d) float64.
+    itself : (q,) int64, the row of points that a query must not find; -1 for none.
+    sizes : (q,) int64, entries in each list so far, 0 for the rows looked at; modified.
+    nearest_id, nearest_distance : (q, k) contiguous, the lists, each a heap, farthest on top; modified.
+
+    Notes
+    -----
+    O(r n d), and most comparisons beyond the first blocks end without a root. No memory but one block.
+    """
+    n, d = points.shape
+    k = nearest_id.shape[1]
+    ids, distances = nearest_id.reshape(-1), nearest_distance.reshape(-1)
+    metric = decision.metric
+    is_summed = metric in (EUCLIDEAN, MANHATTAN, CHEBYSHEV)
+    block = np.empty((d, BLOCK))
+    values = np.empty(BLOCK)
+    for first in range(0, n, BLOCK):
+        size = min(BLOCK, n - first)
+        if is_summed:
+            for j in range(size):
+                for i in range(d):
+                    block[i, j] = points[first + j, i]
+        for row in rows:
+            if is_summed:
+                _block_values(metric, queries[row], block, size, values)
+            filled = sizes[row]
+            for j in range(size):
+                if is_summed:
+                    # Points come by rising row, so one as far as the last of a full list never enters. The
+                    # square of a rounded root is off by a few 1e-16: beyond the slack no root is needed.
+                    if filled == k and values[j] > _ceiling(metric, distances[row * k]):
+                        continue
+                    distance = np.sqrt(values[j]) if metric == EUCLIDEAN else values[j]
+                else:
+                    distance = decide(decision, queries, row, points, first + j)
+                if first + j != itself[row]:
+                    filled = keep_one(ids, distances, row * k, k, filled, first + j, distance)
+            sizes[row] = filled
+
+
+@njit
+def _ceiling(metric: int, distance: float) -> float:
+    """A value of the metric's sum that is surely beyond this distance."""
+    if metric == EUCLIDEAN:
+        return distance * distance * (1.0 + 1e-12) + 1e-300  # tiny squares have few digits
+    return distance
+
+
+@njit
+def count_within(
+    decision: Decision, queries: Points, rows: Rows, points: Points, chosen: Rows, radius: Points
+) -> Rows:
+    """Count the pairs of some queries and some points within each radius.
+
+    Parameters
+    ----------
+    decision : metric, with an infinite bound.
+    queries, points : (q, d) and (n, d) float64.
+    rows, chosen : int64, rows of queries and of points.
+    radius : (m,) float64, rising.
+
+    Returns
+    -------
+    (m,) int64.
+    """
+    counts = np.zeros(radius.size, dtype=np.int64)
+    for row in rows:
+        for point in chosen:
+            distance = decide(decision, queries, row, points, point)
+            for i in range(radius.size - 1, -1, -1):
+                if distance > radius[i]:
+                    break
+                counts[i] += 1
+    return counts
+
+
+@njit
+def find_surplus(points: Points, order: Rows, start: Rows, most: int) -> Rows:
+    """Find the rows that have ``most`` equal rows before them.
+
+    Parameters
+    ----------
+    points : (n, d) float64.
+    order : (m,) int64, rows in groups, rising within each group. Equal rows are in one group; a group may
+        hold others, too.
+    start : (n_groups + 1,) int64, where each group begins in ``order``, and the end.
+    most : rows of a value to keep, at least 1.
+
+    Returns
+    -------
+    (n,) int64: for each surplus row the first row equal to it, -1 for the others. Of the rows in a group only
+    those equal to its first are looked at, the others stay.
+    """
+    n, d = points.shape
+    first_equal = np.full(n, -1, dtype=np.int64)
+    for group in range(start.size - 1):
+        if start[group + 1] - start[group] <= most:
+            continue
+        first = order[start[group]]
+        kept = 0
+        for place in range(start[group], start[group + 1]):
+            row = order[place]
+            is_equal = True
+            for i in range(d):
+                if points[row, i] != points[first, i]:
+                    is_equal = False
+                    break
+            if is_equal:
+                if kept == most:
+                    first_equal[row] = first
+                else:
+                    kept += 1
+    return first_equal

@@ -1,0 +1,1 @@
+"""Clusters: DBSCAN from points and from pairs, components in rounds."""

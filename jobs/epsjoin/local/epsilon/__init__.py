@@ -1,0 +1,1 @@
+"""Choosing eps: the power law of pair counts, its radius, its regions."""

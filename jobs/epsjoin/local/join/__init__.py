@@ -1,0 +1,1 @@
+"""Joins of arrays, of parts, of boxes; what they would give."""

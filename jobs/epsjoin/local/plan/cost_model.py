@@ -1,0 +1,183 @@
+"""What GESS would cost on uniform data: the dissertation's analytical model, rows and comparisons by level.
+
+The cubes are taken as independent and uniform in the unit cube, all sides equal, decided level by level
+("global"), with the rule "k crossed dimensions, down to level msl" (k = 0: MSJ; k = d at all levels: ORE).
+Per dimension, a cube of side s that no cut above level l crosses is crossed by one of level l with the
+probability
+
+    p_l = 1 - (1 - 2**(l+1) s) / (1 - 2**l s)                                   (3.4 for d = 1)
+
+and crosses q cuts of the level with the binomial probability b(q; d, p_l). From r rows that reach level l
+
+    r P(X_l > k) stop there, and r sum(2**q P(X_l = q), q = 0..k) go on          (3.10)
+
+and all that reach the deepest level stop there. Two rows that stop at levels i and j are compared when the
+coarser cell is a prefix of the finer, and a space of n-ary cells has 2**(d min(i, j)) of these: lemma 2
+(3.3).
+
+How good it is. Without replication (k = 0) level counts and comparisons are exact in the mean, rounding and
+the border aside. With replication the model takes replicas as whole cubes in random places; the dissertation
+(section 3.6.1) finds it "very accurate" and "slightly pessimistic", an upper bound for the comparisons:
+pieces are smaller than cubes and fall deeper. (For ORE the bound is about three times too high.) The rows are
+no bound, since pieces that stop less often are split more often.
+
+On real data it can only be a guess. Section 3.7.2 puts the fractal dimension P of the data in the place of
+d, and section 3.7.3 finds no support for it: for msl = 0, k = 3 the model with replication is 3 to 4 orders
+of magnitude below the measured comparisons on two of four data sets, the one without at most one order off
+on CAD. One cube in level 0 alone costs n comparisons. ``d`` may be such a P here.
+
+References
+----------
+Dittrich's dissertation on GESS, sections 3.3, 3.6.1, 3.7.2, equations 3.3 to 3.10. Where its
+formulas are incomplete: docs/notes-on-papers.md.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsjoin.errors import ArgumentError
+from epsjoin.kernels.join.codes import BITS, deepest_level
+
+
+class ExpectedWork(NamedTuple):
+    """What a join is expected to do.
+
+    Parameters
+    ----------
+    left_rows, right_rows : (levels + 1,) float64, rows whose code ends at each level, replicas among them;
+        of one table with itself both are the same.
+    comparisons : rows compared with a row on the stack, the papers' distance computations (DC).
+    """
+
+    left_rows: NDArray[np.float64]
+    right_rows: NDArray[np.float64]
+    comparisons: float
+
+
+def inner_side(eps: float) -> float:
+    """Side of the cubes after the points were moved so that all cubes lie within the unit cube.
+
+    Parameters
+    ----------
+    eps : relative to the space's side; cubes of points at the border reach out by ``eps / 2``.
+
+    Notes
+    -----
+    The space grows to ``1 + eps`` and is scaled back: ``eps / (1 + eps)``, and ``x`` becomes
+    ``(x + eps/2) / (1 + eps)``. Dittrich's dissertation, section 3.3, has ``x' = eps/2 + x (1 - eps)`` with
+    the side ``(1 - eps) eps``, the same but for terms of ``eps**3``; its cubes do not fill the unit cube.
+
+    Clamped to the space instead, as :func:`epsjoin.kernels.join.codes.cube_corners` does, cubes stop at each
+    level with the same probabilities; the outermost cells are then a little likelier than the others.
+    """
+    return eps / (1.0 + eps)
+
+
+def crossing_probability(level: int, side: float) -> float:
+    """Probability that a cut of ``level`` crosses, in one dimension, a cube that no cut above crosses.
+
+    Parameters
+    ----------
+    level : 0 is the whole space.
+    side : of the cube, at most ``2**-(level + 1)``, in a space of side 1.
+    """
+    return 1.0 - (1.0 - 2.0 ** (level + 1) * side) / (1.0 - 2.0**level * side)
+
+
+def crossed_dimensions(d: float, p: float, q: int) -> float:
+    """Probability of crossing the cuts of exactly ``q`` of ``d`` dimensions, each with probability ``p`` < 1.
+
+    ``d`` may be a fractal dimension: the binomial coefficient is continued by the gamma function up to
+    ``q = ceil(d)``, and 0 beyond.
+    """
+    if q > math.ceil(d):
+        return 0.0
+    if p == 0.0:
+        return float(q == 0)
+    log_ways = math.lgamma(d + 1) - math.lgamma(q + 1) - math.lgamma(d - q + 1)
+    return math.exp(log_ways + q * math.log(p) + (d - q) * math.log1p(-p))
+
+
+def expected_rows(n: int, d: float, side: float, levels: int, k: int, msl: int = BITS) -> NDArray[np.float64]:
+    """Rows that stop at each level: equations 3.10, which for k = 0 are 3.4 and 3.5.
+
+    Parameters
+    ----------
+    n : cubes.
+    d : dimensions, or a fractal dimension.
+    side : of the cubes, in a space of side 1; ``side * 2**levels`` must be below 1.
+    levels : deepest level, mL.
+    k, msl : at most k crossed dimensions are split, down to level msl.
+
+    Returns
+    -------
+    (levels + 1,) float64. Its sum over ``n`` is the replication rate.
+    """
+    rows = np.zeros(levels + 1)
+    reached = float(n)
+    for level in range(levels):
+        p = crossing_probability(level, side)
+        k_here = k if level <= msl else 0
+        split = [crossed_dimensions(d, p, q) for q in range(min(k_here, math.ceil(d)) + 1)]
+        if float(d).is_integer():  # summed from the far end: 1 - sum(split) would lose what is below 1e-16
+            stopping = math.fsum(crossed_dimensions(d, p, q) for q in range(len(split), int(d) + 1))
+        else:
+            stopping = max(0.0, 1.0 - math.fsum(split))
+        rows[level] = reached * stopping
+        reached *= math.fsum(2.0**q * share for q, share in enumerate(split))
+    rows[levels] = reached
+    return rows
+
+
+def expected_comparisons(left: NDArray[np.float64], right: NDArray[np.float64], d: float) -> float:
+    """Lemma 2, equation 3.3: comparisons of two tables from the rows per level, (levels + 1,) each.
+
+    A row of level i meets the rows of level j in 1 of ``2**(d min(i, j))`` cells.
+    """
+    level = np.arange(len(left))
+    share = 2.0 ** (-d * np.minimum(level[:, None], level))
+    return float(left @ share @ right)
+
+
+def expected_work(
+    n: int, d: float, eps: float, k: int, msl: int = BITS, n_right: int | None = None
+) -> ExpectedWork:
+    """Expected rows per level and comparisons of a join of uniform points.
+
+    Parameters
+    ----------
+    n : points.
+    d : dimensions, above 0; a fractal dimension at your own risk, see the head of this module.
+    eps : relative to the side of the space that holds the points, above 0.
+    k, msl : the split rule, see :mod:`epsjoin.kernels.join.rules`.
+    n_right : points of the second table; none for one table with itself, in which each pair of different
+        points is compared once for each cell in which it meets, and replicas of one point never.
+
+    Raises
+    ------
+    ArgumentError
+        An argument is out of its range.
+
+    Notes
+    -----
+    O(levels x min(d, k) + levels**2).
+    """
+    for name, value, least in (("n", n, 0), ("n_right", n_right or 0, 0), ("k", k, 0), ("msl", msl, -1)):
+        if value < least:
+            raise ArgumentError(f"{name} must be at least {least}, not {value}")
+    for name, number in (("d", d), ("eps", eps)):
+        if not 0.0 < number < math.inf:
+            raise ArgumentError(f"{name} must be a number above 0, not {number}")
+    levels = deepest_level(1.0, eps, math.ceil(d))
+    side = inner_side(eps)
+    left = expected_rows(n, d, side, levels, k, msl)
+    if n_right is None:
+        twice = expected_comparisons(left, left, d)
+        return ExpectedWork(left, left, twice * (1.0 - 1.0 / n) / 2.0 if n else 0.0)
+    right = expected_rows(n_right, d, side, levels, k, msl)
+    return ExpectedWork(left, right, expected_comparisons(left, right, d))

@@ -1,0 +1,149 @@
+"""The plan of a join: everything that spreading rows and joining parts need besides rows."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsjoin.errors import ArgumentError
+from epsjoin.kernels.join.cuts import CutTree
+from epsjoin.kernels.join.rules import Rule, SplitRule, rule_from_json
+from epsjoin.local.metric import Metric, get_metric
+from epsjoin.local.plan.costs import NS_PER_COMPARISON, NS_PER_ROW, window_seconds
+
+
+@dataclass(frozen=True, eq=False)
+class JoinPlan:
+    """Everything that ``replicate`` and ``join_part`` need besides rows; a few KB.
+
+    Parameters
+    ----------
+    kind : "planned" or "regular".
+    eps : threshold in the metric's unit.
+    metric, p : see :func:`epsjoin.local.metric.get_metric`; p is None but for minkowski.
+    n_parts : parts, numbered from 0; may be fewer than were asked for.
+    dimensions : coordinates of a point.
+    low : (e,) float64, lower corner of the sample's bounding box in embedded coordinates.
+    width : its largest side. Points outside the box are no trouble.
+    tree : planned cuts, else None.
+    axes : (a,) int64, axes in use: of the tree (e and more: its directions), or of the codes, in code order.
+    levels : regular cuts: the deepest level that a cube of the sample reaches; 0 for planned cuts.
+    replication_budget : rows per point, see :class:`Cuts`.
+    rule, decisions : regular cuts: see :class:`Cuts`; the rule is None for planned cuts.
+    boundaries : (n_parts - 1, w) uint8, regular cuts: the first key of each part but part 0.
+    expected_rows : replicas in all parts.
+    expected_part_rows : replicas in the largest part.
+    expected_candidates : pairs of rows looked at: the papers' number, the counter
+        ``candidates`` of :func:`join_part`.
+    expected_pairs : pairs in the result.
+    sample_rows : rows that the plan looked at; the expectations are scaled from them.
+    """
+
+    kind: str
+    eps: float
+    metric: str
+    p: float | None
+    n_parts: int
+    dimensions: int
+    low: NDArray[np.float64]
+    width: float
+    tree: CutTree | None
+    axes: NDArray[np.int64]
+    levels: int
+    replication_budget: float
+    rule: Rule | None
+    decisions: str
+    boundaries: NDArray[np.uint8]
+    expected_rows: float
+    expected_part_rows: float
+    expected_candidates: float
+    expected_pairs: float
+    sample_rows: int
+
+    def to_json(self) -> str:
+        """Give the plan as one JSON object; :meth:`from_json` gives back the same plan, bit for bit.
+
+        Floats are written by ``repr``, which is exact; boundaries in hexadecimal.
+
+        Raises
+        ------
+        ArgumentError
+            The split rule is a function, which has no text.
+        """
+        tree = None if self.tree is None else {name: a.tolist() for name, a in self.tree._asdict().items()}
+        budget = None if math.isinf(self.replication_budget) else self.replication_budget
+        return json.dumps(
+            {
+                **{name: getattr(self, name) for name in _PLAIN_FIELDS},
+                "low": self.low.tolist(),
+                "axes": self.axes.tolist(),
+                "tree": tree,
+                "boundaries": [row.tobytes().hex() for row in self.boundaries],
+                "key_bytes": self.boundaries.shape[1],
+                "replication_budget": budget,  # JSON has no infinity
+                "rule": None if self.rule is None else _rule_text(self.rule),
+            },
+            allow_nan=False,
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> JoinPlan:
+        """Give the plan that :meth:`to_json` wrote.
+
+        Raises
+        ------
+        ArgumentError
+            The text is no such plan.
+        """
+        try:
+            given = json.loads(text)
+            tree = None if given["tree"] is None else _tree_from_lists(given["tree"])
+            keys = [np.frombuffer(bytes.fromhex(key), np.uint8) for key in given["boundaries"]]
+            budget = given["replication_budget"]
+            return cls(
+                **{name: given[name] for name in _PLAIN_FIELDS},
+                low=np.array(given["low"], np.float64),
+                axes=np.array(given["axes"], np.int64),
+                tree=tree,
+                boundaries=np.array(keys, np.uint8).reshape(len(keys), given["key_bytes"]),
+                replication_budget=math.inf if budget is None else budget,
+                rule=None if given["rule"] is None else rule_from_json(given["rule"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise ArgumentError(f"this is no join plan: {error}") from error
+
+    @property
+    def expected_seconds(self) -> float:
+        """Seconds that one core sweeps, by the costs that the cuts were chosen by; a rough guess."""
+        if self.kind == "planned":
+            rows, candidates = self.expected_rows, self.expected_candidates
+            return window_seconds(rows, len(self.low), candidates, self.expected_pairs)
+        return (NS_PER_ROW * self.expected_rows + NS_PER_COMPARISON * self.expected_candidates) / 1e9
+
+    def get_metric(self) -> Metric:
+        """Give the plan's metric."""
+        return get_metric(self.metric, self.p)
+
+
+_PLAIN_FIELDS = (
+    *("kind", "eps", "metric", "p", "n_parts", "dimensions", "width", "levels", "decisions"),
+    *("expected_rows", "expected_part_rows", "expected_candidates", "expected_pairs", "sample_rows"),
+)
+
+
+def _rule_text(rule: Rule) -> str:
+    if isinstance(rule, SplitRule):
+        return rule.to_json()
+    raise ArgumentError("a plan with a split rule of your own cannot be written as text: it is a function")
+
+
+def _tree_from_lists(columns: dict[str, list[Any]]) -> CutTree:
+    kinds = {**dict.fromkeys(CutTree._fields, np.int64), "position": np.float64, "basis": np.float64}
+    arrays: dict[str, Any] = {name: np.array(columns[name], kind) for name, kind in kinds.items()}
+    basis = arrays["basis"]
+    return CutTree(**{**arrays, "basis": basis if basis.ndim == 2 else np.empty((0, 0))})

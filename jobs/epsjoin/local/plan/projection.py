@@ -1,0 +1,271 @@
+"""Choosing the coordinates of a window sweep on a sample, and what the sweep will cost.
+
+1. :func:`order_axes`: axes by what they tell apart: on the first the fewest pairs of the sample are within
+   eps, each next one leaves the fewest of those that all before it leave.
+2. For the raw axes and, with Euclid's norm, the principal axes: the filter's size and the grid's dimensions
+   with the least estimated cost. Candidates and survivors are counted on the sample, pairs of it standing for
+   ``(n / m)**2`` pairs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsjoin.kernels.distances import EUCLIDEAN, Decision
+from epsjoin.kernels.join.projection import SQUARES, Projection, axes_by_variance, filter_size, project
+from epsjoin.kernels.join.stack_sweep import DISTANCES, PairBatch
+from epsjoin.kernels.join.window import (
+    BLOCK,
+    SELF_MEETINGS,
+    is_done,
+    new_state,
+    sort_keys,
+    window_candidates,
+    window_rows,
+    window_sweep,
+)
+
+# Nanoseconds on one core; only the ratios matter.
+_NS_PER_VISIT, _NS_PER_SURVIVOR, _NS_PER_TERM = 3.0, 40.0, 0.5
+_NS_PER_BLOCK = {2: 12.0, 4: 16.0, 8: 26.0}
+_NS_PER_COORDINATE = 2.5
+_MOST_GRID = 6
+_LEAST_LOOKED, _MOST_LOOKED = 1024, 4096  # rows of a sample, for choosing
+_LOOKED_SHARE = 100  # one row of so many: choosing then costs little beside the join
+_LOOKED_PAIRS = 20_000
+_FEW_ROWS = 8000  # fewer rows are joined sooner than planned
+_OUTLIERS = 512  # of so many rows one may lie outside at either end of an axis
+_TRIED_AXES = 64  # by falling variance: the others are looked at no more
+ROTATED_DIMENSIONS = 256  # beyond, finding principal axes costs more than a join
+
+_NOTHING_IS_WITHIN = Decision(EUCLIDEAN, 0.0, -1.0)
+
+
+class Choice(NamedTuple):
+    """A projection and the estimates it was chosen by.
+
+    Parameters
+    ----------
+    projection : the coordinates.
+    candidates : pairs that the sweep will look at, of all rows.
+    nanoseconds : estimated cost of sorting, copying and sweeping all rows; only ratios mean something.
+    """
+
+    projection: Projection
+    candidates: float
+    nanoseconds: float
+
+
+def simple_projection(embedded: NDArray[np.float64], norm: int, n_grid: int = 1) -> Projection:
+    """Axes by falling variance: for few rows, where choosing would cost more than it saves.
+
+    Parameters
+    ----------
+    embedded : (n, e) float64; not modified.
+    norm, n_grid : see :class:`epsjoin.kernels.join.projection.Projection`; fewer grid axes where e is less.
+    """
+    e = embedded.shape[1]
+    size = filter_size(e)
+    axes = axes_by_variance(embedded)[:size]
+    return Projection(norm, axes, np.empty((0, e)), *_range(embedded), min(n_grid, len(axes) - 1), size)
+
+
+def choose_projection(
+    sample: NDArray[np.float64], n_rows: int, eps: float, norm: int, seed: int = 0
+) -> Choice:
+    """Choose coordinates, filter and grid for a sweep over ``n_rows`` rows of which this is a sample.
+
+    Parameters
+    ----------
+    sample : (m, e) float64, embedded, a uniform sample in any order; not modified.
+    n_rows : rows to sweep, at least m.
+    eps : threshold in embedded coordinates.
+    norm : see :class:`epsjoin.kernels.join.projection.Projection`.
+    seed : of the rows of the sample that are looked at, when they are many.
+
+    Returns
+    -------
+    Choice
+        The same for the same arguments.
+
+    Notes
+    -----
+    Milliseconds, some tens of them in many dimensions: 1024 to 4096 rows of the sample are looked at.
+    """
+    looked = sample
+    size = min(max(n_rows // _LOOKED_SHARE, _LEAST_LOOKED), _MOST_LOOKED)
+    if len(sample) > size:
+        looked = sample[np.sort(np.random.default_rng(seed).choice(len(sample), size, replace=False))]
+    simple = simple_projection(looked, norm)
+    if n_rows < _FEW_ROWS or len(looked) < 2:
+        return _cost(looked, n_rows, eps, simple)
+    e = sample.shape[1]
+    size = filter_size(e)
+    axes = order_axes(looked, eps, size)
+    choices = [_best_grid(looked, n_rows, eps, simple._replace(axes=axes))]
+    if norm == SQUARES and 2 < e <= ROTATED_DIMENSIONS:
+        centred = _clipped(looked, simple)
+        basis = _principal_axes(centred)
+        turned = centred @ basis.T
+        basis = np.ascontiguousarray(basis[order_axes(turned, eps, size)])
+        choices.append(_best_grid(looked, n_rows, eps, simple._replace(axes=axes[:0], basis=basis)))
+    return min(choices, key=lambda choice: choice.nanoseconds)
+
+
+def order_axes(embedded: NDArray[np.float64], eps: float, count: int) -> NDArray[np.int64]:
+    """Give the axes that tell points apart best, the best first.
+
+    Parameters
+    ----------
+    embedded : (m, e) float64, a sample; not modified.
+    eps : threshold.
+    count : axes wished.
+
+    Returns
+    -------
+    (min(count, e),) int64. Where nothing is left to tell apart, by falling variance.
+
+    Notes
+    -----
+    O(e m log m + pairs looked at x e x count); these are pairs within eps on the first axis, evenly thinned.
+    """
+    by_variance = axes_by_variance(embedded)
+    count = min(count, embedded.shape[1])
+    tried = by_variance[:_TRIED_AXES]
+    lengths = np.array([_window_lengths(np.sort(embedded[:, axis]), eps) for axis in tried])
+    best = int(np.argmin(lengths.sum(axis=1)))
+    first, lengths = int(tried[best]), lengths[best]
+    order = np.argsort(embedded[:, first], kind="stable")
+    total = int(lengths.sum())
+    chosen = [first]
+    if total:
+        picked = np.linspace(0, total - 1, min(total, _LOOKED_PAIRS)).astype(np.int64)
+        starts = np.concatenate(([0], np.cumsum(lengths)))
+        left = np.searchsorted(starts, picked, side="right") - 1
+        right = left + 1 + picked - starts[left]
+        left, right = order[left], order[right]
+        is_near = np.empty((len(tried), len(left)), np.bool_)
+        with np.errstate(over="ignore"):
+            for row, axis in enumerate(tried):
+                values = np.ascontiguousarray(embedded[:, axis])
+                is_near[row] = np.abs(values[left] - values[right]) <= eps
+        while len(chosen) < count:
+            left_over = np.count_nonzero(is_near, axis=1)
+            row = int(np.argmin(left_over))
+            if not left_over[row] < is_near.shape[1] or tried[row] in chosen:
+                break
+            chosen.append(int(tried[row]))
+            is_near = is_near[:, is_near[row]]
+    chosen += [int(axis) for axis in by_variance if axis not in chosen]
+    return np.array(chosen[:count], np.int64)
+
+
+def row_candidates(
+    embedded: NDArray[np.float64], is_carried: NDArray[np.bool_], eps: float, projection: Projection
+) -> NDArray[np.int64]:
+    """Candidates of each row in a sweep over these rows; (n,) int64, a pair counted at one of its rows.
+
+    Parameters
+    ----------
+    embedded : (n, e) float64; is_carried : (n,) bool, rows that are not compared with each other.
+    eps : threshold in embedded coordinates.
+    projection : coordinates of the sweep.
+    """
+    coordinates, _ = project(embedded, projection, projection.n_grid + 1, eps)
+    keys = sort_keys(coordinates, projection.n_grid, is_carried.astype(np.int8), SELF_MEETINGS)
+    candidates = np.empty(len(embedded), np.int64)
+    candidates[keys.row] = window_candidates(keys)
+    return candidates
+
+
+def _window_lengths(ascending: NDArray[np.float64], eps: float) -> NDArray[np.int64]:
+    """Values within eps above each of them."""
+    with np.errstate(over="ignore"):
+        ends = np.searchsorted(ascending, ascending + eps, side="right")
+    return ends - np.arange(1, len(ascending) + 1)
+
+
+def principal_axes(embedded: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Orthonormal axes by falling variance of a sample, its outliers drawn in, as rows; (e, e) float64.
+
+    None, (0, e), in one dimension and beyond ``ROTATED_DIMENSIONS``. ``embedded`` (m, e) is not modified.
+    """
+    m, e = embedded.shape
+    if m < 2 or not 1 < e <= ROTATED_DIMENSIONS:
+        return np.empty((0, e))
+    return _principal_axes(_clipped(embedded, simple_projection(embedded, SQUARES)))
+
+
+def _clipped(embedded: NDArray[np.float64], projection: Projection) -> NDArray[np.float64]:
+    with np.errstate(over="ignore"):
+        return np.clip(embedded - projection.centre, projection.low, projection.high)
+
+
+def _principal_axes(centred: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Orthonormal axes by falling variance, as rows; (e, e) float64."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        covariance = centred.T @ centred
+    if not np.isfinite(covariance).all():
+        return np.eye(centred.shape[1])
+    return np.ascontiguousarray(np.linalg.eigh(covariance)[1].T[::-1])
+
+
+def _range(
+    embedded: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Centre of each axis, and where all but a few values lie around it; (e,) float64 each."""
+    m, e = embedded.shape
+    if m == 0:
+        return np.zeros(e), np.zeros(e), np.zeros(e)
+    few = m // _OUTLIERS
+    low, centre, high = np.partition(embedded, (few, m // 2, m - 1 - few), axis=0)[[few, m // 2, m - 1 - few]]
+    with np.errstate(over="ignore"):
+        largest = np.finfo(np.float64).max
+        return centre, np.maximum(low - centre, -largest), np.minimum(high - centre, largest)
+
+
+def _best_grid(looked: NDArray[np.float64], n_rows: int, eps: float, projection: Projection) -> Choice:
+    """Try grids of 0, 1, 2, ... dimensions, until one costs clearly more than the best before it."""
+    best = _cost(looked, n_rows, eps, projection._replace(n_grid=0))
+    for n_grid in range(1, min(_MOST_GRID, projection.size - 1) + 1):
+        option = _cost(looked, n_rows, eps, projection._replace(n_grid=n_grid))
+        if option.nanoseconds > 2.0 * best.nanoseconds:
+            break
+        best = min(best, option, key=lambda choice: choice.nanoseconds)
+    survivors = _survivors(looked, eps, best.projection) * (n_rows / len(looked)) ** 2
+    return best._replace(nanoseconds=best.nanoseconds + _NS_PER_SURVIVOR * survivors)
+
+
+def _survivors(looked: NDArray[np.float64], eps: float, projection: Projection) -> int:
+    """Pairs of the sample that the filter lets through."""
+    nothing = np.zeros(len(looked), np.int64)
+    rows = window_rows(looked, looked, nothing, nothing, eps, projection)
+    counters = np.zeros(4, np.int64)
+    batch = PairBatch(np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64), np.empty(BLOCK))
+    state = new_state()
+    while not is_done(state):
+        window_sweep(state, rows, 0, len(looked), _NOTHING_IS_WITHIN, batch, counters)
+    return int(counters[DISTANCES])
+
+
+def _cost(looked: NDArray[np.float64], n_rows: int, eps: float, projection: Projection) -> Choice:
+    """Estimate a sweep: rows are sorted and copied, visited in each pass, candidates filtered in blocks."""
+    m = len(looked)
+    e = looked.shape[1]
+    coordinates, _ = project(looked, projection, projection.n_grid + 1, eps)
+    keys = sort_keys(coordinates, projection.n_grid, np.empty(0, np.int8), ((0, 0),))
+    scale = n_rows / m if m else 0.0
+    candidates = float(window_candidates(keys).sum()) * scale * scale
+    visits = float(n_rows) * len(keys.passes)
+    # A window needs a block at least, if it is not empty.
+    filled = visits * -np.expm1(-candidates / visits) if visits else 0.0
+    terms = e if projection.is_rotated else 1
+    nanoseconds = (
+        n_rows * (projection.n_filter + projection.n_grid + 1) * (_NS_PER_COORDINATE + terms * _NS_PER_TERM)
+        + _NS_PER_VISIT * visits
+        + _NS_PER_BLOCK[projection.n_filter] * (filled + candidates / BLOCK)
+    )
+    return Choice(projection, candidates, nanoseconds)

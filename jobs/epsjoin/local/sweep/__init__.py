@@ -1,0 +1,1 @@
+"""Sweeps over sorted rows, in threads, and the pairs that they find."""

@@ -1,0 +1,105 @@
+"""Pairs, as sweeps find them and as callers get them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsjoin.kernels.join import sort_pairs
+from epsjoin.kernels.join.sort_pairs import Block
+from epsjoin.local.sweep.sweeping import _closed
+
+# Pairs that are kept together until they are sorted. Memory of large arrays goes back to the system at once.
+_LEAST_BLOCK, _LARGEST_BLOCK = 1 << 14, 1 << 24
+_INT32_ROWS = 1 << 31  # so many rows have numbers that int32 holds
+
+
+class Pairs(NamedTuple):
+    """Pairs within eps.
+
+    Parameters
+    ----------
+    left, right : (m,) int64; of one table with itself ``left < right``.
+    distance : (m,) float64, in the metric's unit.
+
+    Examples
+    --------
+    >>> left, right, distance = Pairs(np.array([0, 0]), np.array([1, 2]), np.array([5.0, 3.0]))
+    >>> right[distance < 4.0]
+    array([2])
+    """
+
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    distance: NDArray[np.float64]
+
+
+def collect(batches: Iterator[Pairs], n_rows: tuple[int, int] | None = None) -> Pairs:
+    """Give all batches as one, sorted by (left, right).
+
+    Parameters
+    ----------
+    batches : every pair once.
+    n_rows : where ``left`` and ``right`` are row numbers, how many rows there are at either side: sorting
+        then takes linear time, and at most a sixth more memory than the result.
+    """
+    if n_rows is not None:
+        return _sorted_rows(batches, *n_rows)
+    with _closed(batches):
+        collected = list(batches)
+    columns = zip(*collected, strict=True) if collected else ((np.empty(0, np.int64),),) * 3
+    left, right, distance = (np.concatenate(column) for column in columns)
+    order = np.lexsort((right, left))
+    return Pairs(left[order], right[order], distance[order].astype(np.float64, copy=False))
+
+
+def _sorted_rows(batches: Iterator[Pairs], n_left: int, n_right: int) -> Pairs:
+    """As :func:`collect`, in the four steps of :mod:`epsjoin.kernels.join.sort_pairs`."""
+    dtype: type[np.int32 | np.int64] = np.int32 if max(n_left, n_right) <= _INT32_ROWS else np.int64
+    blocks = _packed(batches, dtype)
+    m = sum(len(block.left) for block in blocks)
+    left_places, right_places = np.zeros(n_left, np.int64), np.zeros(n_right, np.int64)
+    for number in range(len(blocks)):  # no name for a block, which would keep it
+        sort_pairs.count(blocks[number].left, left_places)
+        sort_pairs.count(blocks[number].right, right_places)
+    _to_first_places(left_places)
+    _to_first_places(right_places)
+    of_right, its_distance = np.empty(m, dtype), np.empty(m)
+    while blocks:
+        sort_pairs.sort_by_right(blocks.pop(), right_places, of_right, its_distance)
+    right, distance = np.empty(m, np.int64), np.empty(m)
+    sort_pairs.sort_by_left(right_places, of_right, its_distance, left_places, right, distance)
+    del of_right, its_distance  # before the left rows take as much
+    left = np.empty(m, np.int64)
+    sort_pairs.fill_left(left_places, left)
+    return Pairs(left, right, distance)
+
+
+def _packed(batches: Iterator[Pairs], dtype: type[np.int32 | np.int64]) -> list[Block]:
+    """All pairs in blocks that are full, but for the last."""
+    blocks: list[Block] = []
+    room = filled = 0
+    with _closed(batches):
+        for batch in batches:
+            begin = 0
+            while begin < len(batch.left):
+                if filled == room:  # ever larger blocks: few pairs need little, many have huge pages
+                    room = min(max(2 * room, _LEAST_BLOCK), _LARGEST_BLOCK)
+                    filled = 0
+                    blocks.append(Block(np.empty(room, dtype), np.empty(room, dtype), np.empty(room)))
+                copied = sort_pairs.pack(*batch, begin, blocks[-1], filled)
+                begin += copied
+                filled += copied
+    if blocks:
+        last = blocks[-1]
+        blocks[-1] = Block(last.left[:filled], last.right[:filled], last.distance[:filled])
+    return blocks
+
+
+def _to_first_places(counts: NDArray[np.int64]) -> None:
+    """Make of the pairs of each row the place of its first."""
+    counts[1:] = np.cumsum(counts)[:-1]
+    counts[:1] = 0

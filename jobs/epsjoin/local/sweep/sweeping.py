@@ -1,0 +1,222 @@
+"""Running a sweep to its end: batches out, counters up, threads, a word on the progress."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsjoin.kernels.distances import Decision
+from epsjoin.kernels.join import stack_sweep, window
+from epsjoin.kernels.join.stack_sweep import PairBatch, StackRows
+from epsjoin.kernels.join.window import BLOCK, WindowRows
+from epsjoin.local.arguments import check_count
+from epsjoin.local.sweep.pairs import Pairs
+
+_CHUNK_ROWS = 8192  # rows and their neighbours in the grid then stay in a core's cache
+_FEW_CHUNKS, _LEAST_ROWS = 16, 1024  # of fewer rows: so that threads have work, and progress is seen
+_AHEAD = 2  # chunks per thread that may be done before they are asked for
+
+Counters = dict[str, int]
+
+
+def add_counts(counters: Counters, **values: int) -> None:
+    """Add to counters; the largest stack keeps its maximum."""
+    for name, value in values.items():
+        if name == "largest_stack":
+            counters[name] = max(counters.get(name, 0), value)
+        else:
+            counters[name] = counters.get(name, 0) + value
+
+
+@contextmanager
+def _closed(batches: Iterator[Pairs]) -> Iterator[None]:
+    """A generator that fails is closed at once, not when its traceback is forgotten."""
+    try:
+        yield
+    finally:
+        if isinstance(batches, Generator):
+            batches.close()
+
+
+def check_batch_rows(batch_rows: object) -> int:
+    """Return the most pairs in a batch as an int.
+
+    Raises
+    ------
+    ArgumentError
+        Not a whole number, or below what one step of a sweep may find.
+    """
+    return check_count("batch_rows", batch_rows, BLOCK)
+
+
+def check_n_jobs(n_jobs: object) -> int:
+    """Return the number of threads.
+
+    Raises
+    ------
+    ArgumentError
+        Not a whole number of at least 1.
+    """
+    return check_count("n_jobs", n_jobs)
+
+
+def sweep_window(
+    rows: WindowRows,
+    decision: Decision,
+    batch_rows: int,
+    counters: Counters,
+    n_jobs: int = 1,
+    show: Callable[[float], None] | None = None,
+) -> Generator[Pairs, None, None]:
+    """All pairs of rows in the order of a window sweep.
+
+    Parameters
+    ----------
+    rows : from :func:`epsjoin.kernels.join.window.window_rows`.
+    decision : the metric's.
+    batch_rows : most pairs in one batch, at least ``BLOCK``.
+    counters : added to as the batches come.
+    n_jobs : threads. The pairs come in the same order for any number, in other batches.
+    show : called with the share of the rows that is done and whose pairs the caller has taken, but for those
+        of the batch that is being filled.
+
+    Yields
+    ------
+    Pairs
+        Never empty. ``n_jobs x (1 + batches ahead)`` batches are in memory.
+
+    Notes
+    -----
+    The rows are swept in chunks; a chunk's pairs depend on nothing that another chunk does.
+    """
+    n = len(rows.place)
+    n_queries = int(rows.passes[:, 1].max()) if len(rows.passes) else 0
+    chunk_rows = min(_CHUNK_ROWS, max(_LEAST_ROWS, n_queries // _FEW_CHUNKS))
+    chunks = [(begin, min(begin + chunk_rows, n_queries)) for begin in range(0, n_queries, chunk_rows)]
+    add_counts(counters, rows=n, carried_rows=int(np.count_nonzero(rows.mask & 1)))
+    if n_jobs == 1 or len(chunks) < 2:
+        swept = _in_turn(rows, decision, batch_rows, chunks)
+    else:
+        swept = _in_threads(rows, decision, batch_rows, chunks, n_jobs)
+    with closing(swept):  # an error's traceback would keep its threads alive
+        for number, (found, counts) in swept:
+            add_counts(counters, **dict(zip(_NAMES, counts.tolist(), strict=True)))
+            if len(found.left):
+                yield found
+            if show is not None and chunks:
+                show(number / len(chunks))
+
+
+def sweep_stack(
+    rows: StackRows,
+    ids: NDArray[np.int64],
+    embedded_eps: float,
+    decision: Decision,
+    batch_rows: int,
+    counters: Counters,
+) -> Iterator[Pairs]:
+    """All pairs of rows in the order of a stack sweep, by the merge of the papers.
+
+    Parameters
+    ----------
+    rows : from :func:`epsjoin.kernels.join.regular.stack_rows`.
+    ids : (n,) int64, in the order of the rows.
+    embedded_eps : L∞ threshold.
+    decision, batch_rows, counters : see :func:`sweep_window`.
+
+    Yields
+    ------
+    Pairs
+        Never empty.
+    """
+    n = len(ids)
+    batch = _room(batch_rows)
+    state = stack_sweep.new_state(n)
+    two_tables = n > 0 and rows.side[0] != stack_sweep.ONE_TABLE
+    add_counts(counters, rows=n, carried_rows=int(np.count_nonzero(rows.is_carried)))
+    while not stack_sweep.is_done(state):
+        counts = np.zeros(len(_NAMES), np.int64)
+        found = stack_sweep.stack_sweep(state, rows, embedded_eps, decision, batch, counts)
+        add_counts(counters, **dict(zip(_NAMES, counts.tolist(), strict=True)))
+        if found:
+            first, second = batch.left[:found], batch.right[:found]
+            left, right = ids[first], ids[second]
+            swap = rows.side[first] > rows.side[second] if two_tables else left > right
+            yield Pairs(
+                np.where(swap, right, left), np.where(swap, left, right), batch.distance[:found].copy()
+            )
+
+
+_NAMES = ("candidates", "distance_computations", "largest_stack", "pairs")
+_Swept = tuple[Pairs, NDArray[np.int64]]
+_Chunks = list[tuple[int, int]]
+
+
+def _room(batch_rows: int) -> PairBatch:
+    return PairBatch(np.empty(batch_rows, np.int64), np.empty(batch_rows, np.int64), np.empty(batch_rows))
+
+
+def _taken(batch: PairBatch, found: int) -> Pairs:
+    return Pairs(batch.left[:found].copy(), batch.right[:found].copy(), batch.distance[:found].copy())
+
+
+def _in_turn(
+    rows: WindowRows, decision: Decision, batch_rows: int, chunks: _Chunks
+) -> Generator[tuple[int, _Swept], None, None]:
+    """One chunk after the other into one batch, which leaves when it is full."""
+    batch = _room(batch_rows)
+    found = 0
+    for number, (begin, end) in enumerate(chunks):
+        state = window.new_state()
+        while not window.is_done(state):
+            counts = np.zeros(len(_NAMES), np.int64)
+            rest = PairBatch(batch.left[found:], batch.right[found:], batch.distance[found:])
+            found += window.window_sweep(state, rows, begin, end, decision, rest, counts)
+            full = found > batch_rows - BLOCK
+            yield number, (_taken(batch, found if full else 0), counts)
+            found = 0 if full else found
+    yield len(chunks), (_taken(batch, found), np.zeros(len(_NAMES), np.int64))
+
+
+def _in_threads(
+    rows: WindowRows, decision: Decision, batch_rows: int, chunks: _Chunks, n_jobs: int
+) -> Generator[tuple[int, _Swept], None, None]:
+    """Chunks by several threads, their pairs in the order of the chunks."""
+    stop = threading.Event()
+
+    def sweep_on(state: NDArray[np.int64], begin: int, end: int) -> _Swept:
+        """Sweep until the chunk is done or a batch is full."""
+        batch = _room(batch_rows)
+        counts = np.zeros(len(_NAMES), np.int64)
+        found = 0
+        while not window.is_done(state) and found <= batch_rows - BLOCK and not stop.is_set():
+            rest = PairBatch(batch.left[found:], batch.right[found:], batch.distance[found:])
+            found += window.window_sweep(state, rows, begin, end, decision, rest, counts)
+        return _taken(batch, found), counts
+
+    waiting = iter(chunks)
+    running: deque[tuple[NDArray[np.int64], tuple[int, int], Future[_Swept]]] = deque()
+    with ThreadPoolExecutor(n_jobs, "epsjoin") as pool:
+        try:
+            number = 0
+            while True:
+                while len(running) < n_jobs * _AHEAD and (chunk := next(waiting, None)) is not None:
+                    state = window.new_state()
+                    running.append((state, chunk, pool.submit(sweep_on, state, *chunk)))
+                if not running:
+                    break
+                state, chunk, future = running.popleft()
+                yield number, future.result()
+                if not window.is_done(state):
+                    running.appendleft((state, chunk, pool.submit(sweep_on, state, *chunk)))
+                    continue
+                number += 1
+        finally:
+            stop.set()  # also when the caller goes away, or presses Ctrl-C
+    yield len(chunks), (_taken(_room(BLOCK), 0), np.zeros(len(_NAMES), np.int64))
