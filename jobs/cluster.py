@@ -1,7 +1,7 @@
 """spark-submit jobs/cluster.py: density clusters from the pairs."""
 
-from epsjoin.spark.cluster import find_clusters
+from epsjoin.spark.cluster import cluster
 from epsjoin.spark.job import run_job
 
 if __name__ == "__main__":
-    raise SystemExit(run_job("cluster", find_clusters))
+    raise SystemExit(run_job("cluster", cluster.run))

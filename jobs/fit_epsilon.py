@@ -1,7 +1,7 @@
 """spark-submit jobs/fit_epsilon.py: the distance threshold, given or chosen from a sample."""
 
-from epsjoin.spark.fit_epsilon import choose_epsilon
+from epsjoin.spark.epsilon import fit_epsilon
 from epsjoin.spark.job import run_job
 
 if __name__ == "__main__":
-    raise SystemExit(run_job("fit_epsilon", choose_epsilon))
+    raise SystemExit(run_job("fit_epsilon", fit_epsilon.run))

@@ -1,7 +1,7 @@
 """spark-submit jobs/merge_join.py: every part joined by itself, every pair once."""
 
 from epsjoin.spark.job import run_job
-from epsjoin.spark.merge_join import join_parts
+from epsjoin.spark.join import merge_join
 
 if __name__ == "__main__":
-    raise SystemExit(run_job("merge_join", join_parts))
+    raise SystemExit(run_job("merge_join", merge_join.run))

@@ -9,8 +9,8 @@ from functools import partial
 from epsjoin.console import say
 from epsjoin.errors import DataRefusedError
 from epsjoin.report.publish import publish
+from epsjoin.spark.checks.quality import STAGES, check_quality
 from epsjoin.spark.job import Job, run_job
-from epsjoin.spark.quality import STAGES, check_quality
 
 
 def look(job: Job, stage: str) -> Mapping[str, float]:

@@ -4,8 +4,8 @@ import argparse
 import sys
 from functools import partial
 
+from epsjoin.spark.checks.verify import Wish, verify_tables
 from epsjoin.spark.job import run_job
-from epsjoin.spark.verify import Wish, verify_tables
 
 
 def main() -> int:

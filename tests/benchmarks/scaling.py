@@ -5,7 +5,6 @@ Its page is docs/scaling.md. The set is cad16L; limits are lowered so that the w
 
 from __future__ import annotations
 
-import importlib
 import shutil
 import tempfile
 import time
@@ -22,7 +21,6 @@ from .spark_join import Bench, Taken, timed
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "scaling.md"
 SET = "cad16L"
 PARTS = 64
-FLOORS = ("cluster", "lineage", "merge_join", "outliers", "points", "replicate", "rows", "tables", "tasks")
 LAYOUTS = ((8, 64), (64, 256))
 """Tasks and parts."""
 ROUNDS = {"most_on_driver": 0, "most_shared_cores": 0, "most_in_one_task": 100_000}
@@ -35,10 +33,19 @@ def ways(file: str, eps: float) -> dict[str, list[Taken]]:
     import numpy as np
     import pyarrow as pa
 
+    from epsjoin.lake import delta_log, lineage, parquet, slices
+    from epsjoin.spark import tasks
+    from epsjoin.spark.cluster import from_pairs
+    from epsjoin.spark.cluster.cluster import stored_pairs
+    from epsjoin.spark.join import merge_join, replicate
+    from epsjoin.spark.neighbours.rank import rank_points
+    from epsjoin.spark.points import stored_points
+    from epsjoin.spark.rows import StoredRows
+    from epsjoin.spark.write import write_files
+
     folder = Path(tempfile.mkdtemp(prefix="bench-scaling-"))
     try:
         bench = Bench(np.load(file), eps, 2, folder)
-        steps = {name: importlib.import_module(f"epsjoin.spark.{name}") for name in FLOORS}
         job = replace(bench.job, params=replace(bench.job.params, n_parts=PARTS))
         found: dict[str, list[Taken]] = {}
 
@@ -46,42 +53,41 @@ def ways(file: str, eps: float) -> dict[str, list[Taken]]:
             found.setdefault(name, []).append(timed(work))
 
         def replicas(most_files: int) -> dict[str, float]:
-            counters = steps["replicate"].write_replicas(job, most_files)
-            files = steps["tables"].files_of(job.lake, "replicas", job.run)
+            counters = replicate.run(job, most_files)
+            files = slices.files_of(job.lake, "replicas", job.run)
             return {"rows": counters["rows"], "files": float(len(files))}
 
         for _ in range(3):
             take("replicate, a file of each task and part", lambda: replicas(10_000))
             take("replicate, a file of each part", lambda: replicas(0))
-        steps["merge_join"].join_parts(job)
-        join = steps["lineage"].read_join(job.lake, job.run)
-        pairs = steps["cluster"].stored_pairs(job, join.stamp)
-        ids = steps["rows"].StoredRows.of(job, "points", "id long")
-        points = steps["points"].stored_points(job)
+        merge_join.run(job)
+        join = lineage.read_join(job.lake, job.run)
+        pairs = stored_pairs(job, join.stamp)
+        ids = StoredRows.of(job, "points", "id long")
+        points = stored_points(job)
 
         def written(table: str, make: Callable[[ExitStack], Any]) -> dict[str, float]:
             with ExitStack() as done:
-                into = steps["tables"].target(job.lake, table, job.run, join.stamp)
-                files, counters = steps["rows"].write_files(into, make(done))
-                steps["tables"].commit(job.lake, table, job.run, files, join.stamp)
+                into = parquet.target(job.lake, table, job.run, join.stamp)
+                files, counters = write_files(into, make(done))
+                delta_log.commit(job.lake, table, job.run, files, join.stamp)
             return dict(counters)
 
         def clusters(**limits: int) -> dict[str, float]:
-            find = steps["cluster"].cluster_pairs
+            find = from_pairs.cluster_pairs
             return written(
                 "clusters", lambda done: find(ids, ids.n, pairs, job.params.min_pts, done, **limits)
             )
 
         def outliers(most_on_driver: int) -> dict[str, float]:
-            labels = steps["rows"].StoredRows.of(job, "clusters", steps["cluster"].CLUSTERS, join.stamp)
+            labels = StoredRows.of(job, "clusters", from_pairs.CLUSTERS, join.stamp)
             _, sample = points.sample(20_000, 0)
             names = [f"x{j}" for j in range(points.reading.dimensions)]
             k = job.params.n_neighbours
             of = points, sample, labels, pairs, eps, k, names
-            rank = steps["outliers"].rank_points
-            return written("outliers", lambda done: rank(*of, done, most_on_driver))
+            return written("outliers", lambda done: rank_points(*of, done, most_on_driver))
 
-        spark, run_tasks, lazy_tasks = job.spark, steps["tasks"].run_tasks, steps["tasks"].lazy_tasks
+        spark, run_tasks, lazy_tasks = job.spark, tasks.run_tasks, tasks.lazy_tasks
         for megabytes in (0, 2):
 
             def give(item: int, n_bytes: int = megabytes << 20) -> Iterator[pa.RecordBatch]:
@@ -160,7 +166,7 @@ def plans(points: Any, eps: float) -> list[list[str]]:
     from epsjoin import Cuts, get_metric
     from epsjoin.errors import BudgetError
     from epsjoin.local.plan.planner import plan_join
-    from epsjoin.spark.replicate import rows_that_fit
+    from epsjoin.local.plan.sizes import rows_that_fit
 
     rows = []
     for n, n_parts, m, memory in PLANS:

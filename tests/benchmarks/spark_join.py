@@ -128,11 +128,10 @@ class Bench:
         return {"pairs": len(cKDTree(self.points).query_pairs(self.eps, output_type="ndarray"))}
 
     def jobs(self) -> Mapping[str, float]:
-        from epsjoin.spark.merge_join import join_parts
-        from epsjoin.spark.replicate import write_replicas
+        from epsjoin.spark.join import merge_join, replicate
 
-        spread_ = write_replicas(self.job)
-        joined = join_parts(self.job)
+        spread_ = replicate.run(self.job)
+        joined = merge_join.run(self.job)
         both = {
             name: spread_.get(name, 0.0) + joined.get(name, 0.0) for name in {*spread_, *joined} & {*PHASES}
         }
@@ -160,17 +159,17 @@ class Bench:
         return {"pairs": _rows_in(out)}
 
     def clusters(self) -> Mapping[str, float]:
-        from epsjoin.spark.cluster import find_clusters
+        from epsjoin.spark.cluster import cluster
 
-        return find_clusters(self.job)
+        return cluster.run(self.job)
 
     def outliers(self) -> Mapping[str, float]:
-        from epsjoin.spark.outliers import score_outliers
+        from epsjoin.spark.neighbours import outliers
 
-        return score_outliers(self.job)
+        return outliers.run(self.job)
 
     def gates(self) -> Mapping[str, float]:
-        from epsjoin.spark.quality import STAGES, check_quality
+        from epsjoin.spark.checks.quality import STAGES, check_quality
 
         found = [check_quality(self.job, stage) for stage in STAGES]
         return {name: sum(stage[name] for stage in found) for name in found[0]}
@@ -280,10 +279,9 @@ def run_memory(file: str, eps: float) -> list[int]:
     folder = Path(tempfile.mkdtemp(prefix="bench-memory-"))
     try:
         bench = Bench(np.load(file), eps, 2, folder)
-        from epsjoin.spark.merge_join import join_parts
-        from epsjoin.spark.replicate import write_replicas
+        from epsjoin.spark.join import merge_join, replicate
 
-        taken = [write_replicas(bench.job), join_parts(bench.job), bench.clusters(), bench.outliers()]
+        taken = [replicate.run(bench.job), merge_join.run(bench.job), bench.clusters(), bench.outliers()]
         bench.job.spark.stop()
         return [int(taken[1]["pairs"]), *(int(step["largest_worker_bytes"]) for step in taken)]
     finally:

@@ -32,13 +32,12 @@ from epsjoin.errors import TableError  # noqa: E402 - as above
 from epsjoin.lake.lake import Lake  # noqa: E402 - as above
 from epsjoin.lake.slices import files_of  # noqa: E402 - as above
 from epsjoin.params import RunParams  # noqa: E402 - as above
-from epsjoin.spark.cluster import find_clusters  # noqa: E402 - as above
-from epsjoin.spark.fit_epsilon import choose_epsilon  # noqa: E402 - as above
+from epsjoin.spark.cluster import cluster  # noqa: E402 - as above
+from epsjoin.spark.epsilon import fit_epsilon  # noqa: E402 - as above
 from epsjoin.spark.ingest import ingest  # noqa: E402 - as above
 from epsjoin.spark.job import Job, Step  # noqa: E402 - as above
-from epsjoin.spark.merge_join import join_parts  # noqa: E402 - as above
-from epsjoin.spark.outliers import score_outliers  # noqa: E402 - as above
-from epsjoin.spark.replicate import write_replicas  # noqa: E402 - as above
+from epsjoin.spark.join import merge_join, replicate  # noqa: E402 - as above
+from epsjoin.spark.neighbours import outliers  # noqa: E402 - as above
 from epsjoin.spark.session import get_session  # noqa: E402 - as above
 
 RUN = "2023-06-01"
@@ -58,12 +57,12 @@ def spark() -> Iterator[SparkSession]:
 
 
 STEPS: dict[str, Step] = {
-    "ingest": ingest,
-    "fit_epsilon": choose_epsilon,
-    "replicate": write_replicas,
-    "merge_join": join_parts,
-    "cluster": find_clusters,
-    "outliers": score_outliers,
+    "ingest": ingest.run,
+    "fit_epsilon": fit_epsilon.run,
+    "replicate": replicate.run,
+    "merge_join": merge_join.run,
+    "cluster": cluster.run,
+    "outliers": outliers.run,
 }
 """The chain, in its order, by the names of the jobs."""
 

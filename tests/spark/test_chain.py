@@ -25,16 +25,14 @@ from epsjoin.lake.parquet import Target
 from epsjoin.local.cluster.from_pairs import ROLES, dbscan_from_pairs
 from epsjoin.local.neighbours.lof import lof_from_neighbours, nearest_within
 from epsjoin.local.neighbours.rank import rank
-from epsjoin.spark import points as spark_points
-from epsjoin.spark import rows as step_rows
-from epsjoin.spark import tasks
-from epsjoin.spark.cluster import find_clusters, stored_pairs
-from epsjoin.spark.fit_epsilon import choose_epsilon
+from epsjoin.spark import splits, tasks
+from epsjoin.spark.cluster import cluster
+from epsjoin.spark.cluster.cluster import stored_pairs
+from epsjoin.spark.epsilon import fit_epsilon
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job
-from epsjoin.spark.merge_join import join_parts
-from epsjoin.spark.outliers import score_outliers
-from epsjoin.spark.replicate import write_replicas
+from epsjoin.spark.join import merge_join, replicate
+from epsjoin.spark.neighbours import outliers
 from epsjoin.spark.rows import StoredRows
 
 DATA = REPO / "tests" / "data"
@@ -121,9 +119,9 @@ def test_chain__clusters_and_outliers_are_those_of_the_library(
 ) -> None:
     """Little data is one share for a task; or small ones, of several files and of pieces of files."""
     if least_share_bytes is not None:
-        monkeypatch.setattr(step_rows, "LEAST_SHARE_BYTES", least_share_bytes)
-        monkeypatch.setattr(step_rows, "MOST_SHARE_BYTES", least_share_bytes)
-        monkeypatch.setattr(step_rows, "OPENING_BYTES", least_share_bytes // 8)
+        monkeypatch.setattr(splits, "LEAST_SHARE_BYTES", least_share_bytes)
+        monkeypatch.setattr(splits, "MOST_SHARE_BYTES", least_share_bytes)
+        monkeypatch.setattr(splits, "OPENING_BYTES", least_share_bytes // 8)
         monkeypatch.setattr(parquet, "ROW_GROUP_BYTES", 1 << 12)
     points = {"landmarks": lambda: landmarks()[::10], "pendigits": pendigits}[name]()
     eps = {"landmarks": 0.05, "pendigits": 0.35}[name]
@@ -222,7 +220,7 @@ def test_replicate__makes_replicas_and_keeps_to_the_budget(make_job: JobMaker, t
     job = job_on(make_job, tmp_path, pendigits()[:, :3], {"eps": 0.05, "n_parts": 16})
     for step in JOIN_STEPS[:2]:
         step(job)
-    counters = write_replicas(job)
+    counters = replicate.run(job)
     n_points = slices.count(job.lake, "points", RUN)
     assert counters["replicated_points"] > 100
     assert (
@@ -246,9 +244,9 @@ def test_replicate__brings_parts_together_before_it_writes_many_files(
         return found.sort_by([("part", "ascending"), ("id", "ascending")]).to_pylist()
 
     counted = ("points", "rows", "replicated_points")
-    many = write_replicas(job)
+    many = replicate.run(job)
     by_many = rows()
-    few = write_replicas(job, most_files=0)
+    few = replicate.run(job, most_files=0)
     assert [few[name] for name in counted] == [many[name] for name in counted]
     assert rows() == by_many
     files = slices.files_of(job.lake, "replicas", RUN)
@@ -256,7 +254,7 @@ def test_replicate__brings_parts_together_before_it_writes_many_files(
 
     tight = replace(job, params=replace(job.params, cuts="regular", k=3, msl=4, replication_budget=1.0))
     with pytest.raises(BudgetError, match="replication_budget"):
-        write_replicas(tight, most_files=0)
+        replicate.run(tight, most_files=0)
     read = tasks.reports_of
 
     def one_file_less(batches: Any) -> list[tasks.TaskReport]:
@@ -265,14 +263,14 @@ def test_replicate__brings_parts_together_before_it_writes_many_files(
 
     monkeypatch.setattr(tasks, "reports_of", one_file_less)
     with pytest.raises(TableError, match="rows were made, another number was written"):
-        write_replicas(job, most_files=0)
+        replicate.run(job, most_files=0)
 
 
 def test_replicate__again_writes_files_of_the_same_bytes_whatever_those_of_the_points_are_called(
     make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = job_on(make_job, tmp_path, pendigits()[:, :3], {"eps": 0.05, "n_parts": 4})
-    ingest(job)
+    ingest.run(job)
     points = slices.read_small(job.lake, "points", RUN).drop_columns("run")
     into, found = parquet.target(job.lake, "points", RUN), []
     for order in ("ab", "ba"):
@@ -281,8 +279,8 @@ def test_replicate__again_writes_files_of_the_same_bytes_whatever_those_of_the_p
             patched.setattr(Target, "new_name", lambda *_, names=names: f"{next(names)}.parquet")
             files = [into.write([points.slice(0, 2000)]), into.write([points.slice(2000)])]
         delta_log.commit(job.lake, "points", RUN, files)
-        choose_epsilon(job)
-        counters = write_replicas(job)
+        fit_epsilon.run(job)
+        counters = replicate.run(job)
         rows = [
             parquet.read_file(job.lake.location("replicas"), file, ["id", "point"]).to_pylist()
             for file in sorted(slices.files_of(job.lake, "replicas", RUN), key=lambda f: f.partition["part"])
@@ -295,13 +293,13 @@ def test_replicate__reads_one_large_file_by_many_tasks(
     make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = job_on(make_job, tmp_path, pendigits()[:, :3], {"eps": 0.05, "n_parts": 4})
-    ingest(job)
+    ingest.run(job)
     points = slices.read_small(job.lake, "points", RUN).drop_columns("run")
     monkeypatch.setattr(parquet, "ROW_GROUP_BYTES", 1)
     groups = [points.slice(begin, 500) for begin in range(0, len(points), 500)]
     file = parquet.target(job.lake, "points", RUN).write(groups)
     delta_log.commit(job.lake, "points", RUN, [file])
-    choose_epsilon(job)
+    fit_epsilon.run(job)
 
     read, n_tasks = tasks.reports_of, []
 
@@ -311,13 +309,13 @@ def test_replicate__reads_one_large_file_by_many_tasks(
         return reports
 
     monkeypatch.setattr(tasks, "reports_of", counted)
-    write_replicas(job)
+    replicate.run(job)
     by_one = content(job, "replicas")
     for bound in ("LEAST_SHARE_BYTES", "MOST_SHARE_BYTES"):
-        monkeypatch.setattr(step_rows, bound, 1 << 14)
-    monkeypatch.setattr(step_rows, "OPENING_BYTES", 1 << 10)
-    monkeypatch.setattr(spark_points, "MOST_BATCH_ROWS", 77)
-    write_replicas(job)
+        monkeypatch.setattr(splits, bound, 1 << 14)
+    monkeypatch.setattr(splits, "OPENING_BYTES", 1 << 10)
+    monkeypatch.setattr("epsjoin.spark.points.MOST_BATCH_ROWS", 77)
+    replicate.run(job)
     assert n_tasks[0] == 1
     assert n_tasks[1] > 3
     assert content(job, "replicas").equals(by_one)
@@ -336,23 +334,23 @@ def test_merge_join__takes_no_replicas_of_another_plan(
 
     monkeypatch.setattr(slices, "write_slice", killed)
     with pytest.raises(KeyboardInterrupt):
-        write_replicas(replace(job, params=replace(job.params, n_parts=3)))
+        replicate.run(replace(job, params=replace(job.params, n_parts=3)))
     monkeypatch.undo()
     with pytest.raises(
         TableError, match="replicas of run 2023-06-01 was made from other tables .* run replicate again"
     ):
-        join_parts(job)
+        merge_join.run(job)
 
 
 def test_cluster__takes_no_pairs_of_points_that_are_gone(make_job: JobMaker, tmp_path: Path) -> None:
     job = job_on(make_job, tmp_path, pendigits()[:500], {"eps": 0.3})
-    for step in (*JOIN_STEPS, ingest):
+    for step in (*JOIN_STEPS, ingest.run):
         step(job)
-    for step in (write_replicas, join_parts, find_clusters):
+    for step in (replicate.run, merge_join.run, cluster.run):
         with pytest.raises(TableError, match="epsilon of run 2023-06-01 .* run fit_epsilon again"):
             step(job)
-    choose_epsilon(job)
-    for step, table in ((join_parts, "replicas"), (find_clusters, "pairs")):
+    fit_epsilon.run(job)
+    for step, table in ((merge_join.run, "replicas"), (cluster.run, "pairs")):
         with pytest.raises(TableError, match=f"{table} of run 2023-06-01 was made from other tables"):
             step(job)
 
@@ -361,11 +359,11 @@ def test_fit_epsilon__refuses_too_many_pairs_and_names_the_eps_that_fits(
     make_job: JobMaker, tmp_path: Path
 ) -> None:
     job = job_on(make_job, tmp_path, pendigits(), {"eps": 2.0, "max_pairs": 10_000})
-    ingest(job)
+    ingest.run(job)
     with pytest.raises(
         BudgetError, match=r"would give about .* 10,000 are allowed .* largest eps that fits is about 0\.\d+"
     ):
-        choose_epsilon(job)
+        fit_epsilon.run(job)
 
 
 def test_cluster__min_pts_of_one_makes_every_point_core(make_job: JobMaker, tmp_path: Path) -> None:
@@ -388,10 +386,10 @@ def test_replicate_and_merge_join__notice_rows_lost_on_the_way(
     read = tasks.reports_of
     monkeypatch.setattr(tasks, "reports_of", lambda batches: read(batches)[1:])
     with pytest.raises(TableError, match="the parts joined another number of rows than replicas have"):
-        join_parts(job)
+        merge_join.run(job)
     monkeypatch.setattr(tasks, "reports_of", lambda batches: read(batches) * 2)
     with pytest.raises(TableError, match="1,000 points were read, the log says 500"):
-        write_replicas(job)
+        replicate.run(job)
 
 
 def test_cluster_and_outliers__notice_pairs_lost_on_the_way(
@@ -399,7 +397,7 @@ def test_cluster_and_outliers__notice_pairs_lost_on_the_way(
 ) -> None:
     """As if a task had not read its file, or two had read one."""
     job = job_on(make_job, tmp_path, pendigits()[:500], {"eps": 0.3, "n_parts": 2})
-    for step in [*JOIN_STEPS, find_clusters]:
+    for step in [*JOIN_STEPS, cluster.run]:
         step(job)
     versions = [delta_log.begin(job.lake, name).versions for name in ("cluster", "outliers")]
     run = tasks.run_tasks
@@ -411,9 +409,9 @@ def test_cluster_and_outliers__notice_pairs_lost_on_the_way(
 
         monkeypatch.setattr(tasks, "run_tasks", lossy)
         with pytest.raises(TableError, match=r"neighbours together, not two for each of"):
-            find_clusters(job)
+            cluster.run(job)
         with pytest.raises(TableError, match=r"nearest neighbours were found in the pairs"):
-            score_outliers(job)
+            outliers.run(job)
     assert [delta_log.begin(job.lake, name).versions for name in ("cluster", "outliers")] == versions
 
 
@@ -426,7 +424,7 @@ def test_replicate__refuses_too_many_pairs_where_no_power_law_does(
     with pytest.raises(
         BudgetError, match="19,900 pairs are expected within eps 1, 1,000 are allowed .* cannot be told"
     ):
-        write_replicas(job)
+        replicate.run(job)
 
 
 def test_merge_join__stops_when_more_pairs_appear_than_allowed(make_job: JobMaker, tmp_path: Path) -> None:
@@ -438,13 +436,13 @@ def test_merge_join__stops_when_more_pairs_appear_than_allowed(make_job: JobMake
         BudgetError,
         match=r"100 pairs are allowed .* [\d,]+ are expected; the largest eps that fits is about 0.17",
     ):
-        join_parts(small)
+        merge_join.run(small)
     plan = slices.read_row(job.lake, "join_plan", RUN) | {"expected_pairs": 99.0}
     slices.write_slice(job.lake, "join_plan", RUN, slices.rows_of(job.lake, "join_plan", [plan]))
     with pytest.raises(
         BudgetError, match=r"more than 100 pairs lie within eps 0.3 \(max_pairs\), 99 are expected"
     ):
-        join_parts(small)
+        merge_join.run(small)
     assert not has_slice(job.lake, "pairs", RUN)
 
 
@@ -452,9 +450,9 @@ def test_fit_epsilon__refuses_to_choose_where_there_is_no_power_law(
     make_job: JobMaker, tmp_path: Path
 ) -> None:
     job = job_on(make_job, tmp_path, np.zeros((50, 2)), {})
-    ingest(job)
+    ingest.run(job)
     with pytest.raises(DataRefusedError, match="eps cannot be chosen from these points"):
-        choose_epsilon(job)
+        fit_epsilon.run(job)
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from epsjoin.errors import ArgumentError
-from epsjoin.spark import components
-from epsjoin.spark.components import join_forests
+from epsjoin.spark.cluster import components
+from epsjoin.spark.cluster.components import join_forests
 from oracles import cluster as twin
 
 Edges = NDArray[np.int64]

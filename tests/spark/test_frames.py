@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import shutil
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -27,14 +26,14 @@ from pyspark.sql import types as T
 import epsjoin.spark
 from epsjoin import Cuts, get_metric
 from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError, TableError
-from epsjoin.lake import parquet, uris
-from epsjoin.spark import dbscan, outliers
-from epsjoin.spark import join as step_join
-from epsjoin.spark import replicate as step_replicate
-from epsjoin.spark.cluster import CLUSTERS, cluster_pairs
-from epsjoin.spark.join import join_points, plan_frames
-from epsjoin.spark.merge_join import PAIRS
-from epsjoin.spark.outliers import rank_points
+from epsjoin.lake import parquet
+from epsjoin.local.plan import sizes
+from epsjoin.spark import dbscan, frames, outliers
+from epsjoin.spark.cluster.from_pairs import CLUSTERS, cluster_pairs
+from epsjoin.spark.join import frames as join_frames
+from epsjoin.spark.join.frames import join_points, plan_frames
+from epsjoin.spark.join.merge_join import PAIRS
+from epsjoin.spark.neighbours.rank import rank_points
 from epsjoin.spark.points import points_of
 from epsjoin.spark.rows import FrameRows, to_frame
 from oracles import cluster as slow_cluster
@@ -126,7 +125,7 @@ def test_pairs_written_by_the_tasks_are_the_same(
     most_files: int,
 ) -> None:
     """Of one frame of four partitions replicas go in files, unless these would be too many."""
-    monkeypatch.setattr(step_join, "MOST_FILES", most_files)
+    monkeypatch.setattr(join_frames, "MOST_FILES", most_files)
     scratched = []
     scratch = parquet.scratch
 
@@ -188,7 +187,7 @@ def test_replicas_of_a_killed_process_do_no_harm_and_are_vacuumed(
         raise RuntimeError("killed")
 
     with monkeypatch.context() as patched:
-        patched.setattr(step_join, "join_files", keep_what_is_there)
+        patched.setattr(join_frames, "join_files", keep_what_is_there)
         with pytest.raises(RuntimeError, match="killed"):
             epsjoin.spark.similarity_join(frame, **kinds)
     shutil.copytree(tmp_path / "kept", to, dirs_exist_ok=True)
@@ -206,7 +205,7 @@ def test_replicas_of_a_killed_process_do_no_harm_and_are_vacuumed(
 def test_a_join_that_is_refused_leaves_no_files(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: bool, most_files: int
 ) -> None:
-    monkeypatch.setattr(step_join, "MOST_FILES", most_files)
+    monkeypatch.setattr(join_frames, "MOST_FILES", most_files)
     points = np.concatenate([np.arange(2000.0)[:, None] * 10.0, np.full((15, 1), 0.5)])
     right = frame_of(spark, points + np.repeat([[5.0], [0.0]], [2000, 15], axis=0)) if others else None
     n_pairs = 15 * 15 + 15 if others else 15 * 14 // 2 + 15
@@ -233,7 +232,7 @@ def test_a_task_that_fails_says_why_and_leaves_no_replicas(
     for is_open in (True, False):
         to = tmp_path / f"pairs-{is_open}"
         if not is_open:
-            monkeypatch.setattr(uris, "filesystem_of", lambda uri: (Locked(), urlsplit(uri).path))
+            monkeypatch.setattr(parquet, "filesystem_of", lambda uri: (Locked(), urlsplit(uri).path))
         with pytest.raises(PySparkException, match="coordinate 1 of 'at' is nan where the id is 1000"):
             epsjoin.spark.similarity_join(frame, to=str(to), **kinds)
         assert len(list(to.glob("scratch-*"))) == (0 if is_open else 1)
@@ -411,9 +410,9 @@ def test_outliers_are_the_same_whoever_scores_them(spark: SparkSession, most_on_
 def test_what_fails_keeps_nothing_in_memory(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, most_on_driver: int
 ) -> None:
-    for step, name in ((dbscan, "cluster_pairs"), (outliers, "cluster_pairs"), (outliers, "rank_points")):
-        module = sys.modules[step.__module__]  # the package has the public function by its name
-        monkeypatch.setattr(module, name, partial(getattr(module, name), most_on_driver=most_on_driver))
+    for name in ("cluster_pairs", "rank_points"):
+        few = partial(getattr(frames, name), most_on_driver=most_on_driver)
+        monkeypatch.setattr(frames, name, few)
     rows = [(i, [float(i), 0.0]) for i in range(200)] + [(1000, [math.nan, 0.0])]
     frame = spark.createDataFrame(rows, "id long, at array<double>").repartition(3)
     kinds: dict[str, Any] = {"eps": 1.0, "columns": "at", "min_pts": 3, "cuts": Cuts(sample_rows=10)}
@@ -592,9 +591,9 @@ def test_very_many_parts_are_planned_on_more_rows(
     sides = [points_of(frame, "at", "id") for _ in range(n_frames)]
     left, right = (*sides, None)[:2]
     rows = []
-    monkeypatch.setattr(step_replicate, "rows_that_fit", lambda _, d: 1000 * n_frames if d == 2 else 10**6)
+    monkeypatch.setattr(sizes, "rows_that_fit", lambda _, d: 1000 * n_frames if d == 2 else 10**6)
     for per_part in (100, 900):
-        monkeypatch.setattr(step_replicate, "SAMPLE_ROWS_PER_PART", per_part)
+        monkeypatch.setattr(sizes, "SAMPLE_ROWS_PER_PART", per_part)
         plan = plan_frames(left, right, 1e-3, get_metric("euclidean"), None, None, 10**9)
         rows.append(plan.sample_rows)
     assert rows == [20_000, 22_500]
@@ -655,11 +654,11 @@ def test_columns_that_hold_no_point_are_refused(spark: SparkSession) -> None:
 
 
 def test_steps_files_do_not_hide_the_public_functions() -> None:
-    from epsjoin.spark.fit_epsilon import choose_epsilon
-    from epsjoin.spark.outliers import score_outliers
+    from epsjoin.spark.epsilon import fit_epsilon
+    from epsjoin.spark.neighbours import outliers as neighbours_outliers
 
-    assert callable(choose_epsilon)
-    assert callable(score_outliers)
+    assert callable(fit_epsilon.run)
+    assert callable(neighbours_outliers.run)
     assert callable(epsjoin.spark.outliers)
     assert callable(epsjoin.spark.fit_epsilon)
     with pytest.raises(AttributeError, match=r"module 'epsjoin.spark' has no attribute 'nothing'"):

@@ -17,12 +17,12 @@ from conftest import RUN, JobMaker, coordinate, key
 
 from epsjoin.errors import DataRefusedError, NothingToDoError, TableError
 from epsjoin.lake import parquet, slices, uris
-from epsjoin.spark import ingest as ingest_step
-from epsjoin.spark import report as report_step
 from epsjoin.spark import tasks
-from epsjoin.spark.ingest import ingest
+from epsjoin.spark.ingest import ingest, settle
+from epsjoin.spark.ingest import read as ingest_read
+from epsjoin.spark.ingest.snapshot import find_snapshot, interval_of
 from epsjoin.spark.job import Job
-from epsjoin.spark.snapshot import find_snapshot, interval_of
+from epsjoin.spark.report.gather import gather
 from epsjoin.spark.tasks import TaskReport
 
 XY = [key(), coordinate("x"), coordinate("y"), {"name": "name", "logicalType": "string"}]
@@ -42,7 +42,7 @@ def test_ingest__keeps_every_value_as_it_came(make_job: JobMaker, tmp_path: Path
     (tmp_path / "snapshot.csv").write_text(
         'id,extra,y,x,name\n7,?,1e-3,0.1,"a, ""b""\nc"\n-8,?,-0.0,9007199254740993,\n'
     )
-    counters = ingest(job)
+    counters = ingest.run(job)
     points = sorted(rows(job, "points"), key=lambda row: row["id"])
     assert [(p["id"], p["x"], p["y"], p["name"]) for p in points] == [
         (-8, 9007199254740992.0, 0.0, None),
@@ -65,7 +65,7 @@ def test_ingest__quarantines_each_bad_row_with_line_reason_and_raw_record(
         b"4,nan,0,a\r\n5,0,1e999,a\r\n6,0,0\r\n7,0,0,\xff\xfe\r\n,0,0,a\r\n9.5,0,0,a\r\n10,1_0,0,a\r\n"
     )
     (tmp_path / "snapshot.csv").write_bytes(bad)
-    counters = ingest(job)
+    counters = ingest.run(job)
     assert by_line(job) == {
         3: "x: missing",
         4: "x: not a number: 'zero'",
@@ -89,7 +89,7 @@ def test_ingest__keeps_the_first_of_equal_rows_and_none_of_a_key_with_different_
     job = make_job(XY, max_quarantine_share=0.9)
     lines = ["1,0,0,a", "2,0,0,b", "1,0,0,a", "3,0,0,c", "2,0,0,changed", "2,0,0,b", "1,0.0,0,a"]
     (tmp_path / "snapshot.csv").write_text("id,x,y,name\n" + "\n".join(lines) + "\n")
-    ingest(job)
+    ingest.run(job)
     assert sorted(row["id"] for row in rows(job, "points")) == [1, 3]
     assert by_line(job) == {
         4: "key: the same row again",
@@ -103,7 +103,7 @@ def test_ingest__keeps_the_first_of_equal_rows_and_none_of_a_key_with_different_
 def test_ingest__tells_composite_keys_apart(make_job: JobMaker, tmp_path: Path) -> None:
     job = make_job([key("a", "string", 1), key("b", "string", 2), coordinate("x")])
     (tmp_path / "snapshot.csv").write_text("a,b,x\n1,11,0\n11,1,0\n111,,0\n".replace("111,,0\n", ""))
-    ingest(job)
+    ingest.run(job)
     assert len({row["id"] for row in rows(job, "points")}) == 2
 
 
@@ -116,8 +116,8 @@ def test_settle__finds_two_keys_with_one_id(make_job: JobMaker) -> None:
     refused = {**row, "_slot": id_ + 1, "_line": 4, "_reason": "x: missing"}
     staged = [{**good, "a": "hot"}, {**good, "_line": 3, "a": "cold"}, refused]
     report = TaskReport()
-    schema = ingest_step._staged_schema(job.lake)
-    ingest_step._settle(job.lake.source, pa.Table.from_pylist(staged, schema), report)
+    schema = ingest_read.staged_schema(job.lake)
+    settle.settle(job.lake.source, pa.Table.from_pylist(staged, schema), report)
     assert report.refused == [f"two keys have the same id {id_}: [['hot'], ['cold']]; use another key"]
 
 
@@ -125,9 +125,9 @@ def test_writer__holds_no_more_than_a_file_of_points_and_a_batch_of_refused_rows
     make_job: JobMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = make_job([key(), coordinate("x")])
-    monkeypatch.setattr(ingest_step, "FILE_BYTES", 250)
-    monkeypatch.setattr(ingest_step, "BATCH_CHARACTERS", 25)
-    schema = ingest_step._staged_schema(job.lake)
+    monkeypatch.setattr(settle, "FILE_BYTES", 250)
+    monkeypatch.setattr(settle, "BATCH_CHARACTERS", 25)
+    schema = ingest_read.staged_schema(job.lake)
     row = {"_what": 0, "_file": 0, "_source": "s"}
     staged = []
     for i in range(40):
@@ -142,7 +142,7 @@ def test_writer__holds_no_more_than_a_file_of_points_and_a_batch_of_refused_rows
         )
     batches = [pa.RecordBatch.from_pylist(staged[i : i + 4], schema) for i in range(0, 40, 4)]
     into = [parquet.target(job.lake, name, RUN) for name in ("points", "quarantine")]
-    (said,) = ingest_step._writer(job.lake.source, *into)(iter(batches))
+    (said,) = settle.make_writer(job.lake.source, *into)(iter(batches))
     report = TaskReport.from_json(said["report"][0].as_py())
     for table, n_rows, least in (("points", 30, 3), ("quarantine", 10, 3)):
         sizes = [file.rows for file in report.files if file.table == table]
@@ -153,7 +153,7 @@ def test_writer__holds_no_more_than_a_file_of_points_and_a_batch_of_refused_rows
 def test_ingest__a_source_without_key_keeps_equal_records_apart(make_job: JobMaker, tmp_path: Path) -> None:
     job = make_job([coordinate("x")])
     (tmp_path / "snapshot.csv").write_text("x\n1\n1\n2\n1\n")
-    ingest(job)
+    ingest.run(job)
     assert [row["id"] for row in sorted(rows(job, "points"), key=lambda row: row["id"])] == [0, 1, 2, 3]
 
 
@@ -162,7 +162,7 @@ def test_ingest__reads_byte_order_mark_and_gzip(make_job: JobMaker, tmp_path: Pa
     (tmp_path / "snapshot.csv.gz").write_bytes(
         gzip.compress(b"\xef\xbb\xbf" + GOOD.replace("\n", "\r\n").encode())
     )
-    assert ingest(job)["rows_ok"] == 3
+    assert ingest.run(job)["rows_ok"] == 3
 
 
 def test_ingest__reads_json_lines(make_job: JobMaker, tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_ingest__reads_json_lines(make_job: JobMaker, tmp_path: Path) -> None:
         "{",
     ]
     (tmp_path / "snapshot.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    ingest(job)
+    ingest.run(job)
     assert [(row["id"], row["name"]) for row in rows(job, "points")] == [(1, "ü")]
     assert sorted(by_line(job)) == [2, 3, 4, 5]
 
@@ -186,7 +186,7 @@ def test_ingest__reads_parquet(make_job: JobMaker, tmp_path: Path) -> None:
         {"id": [1, 2, 3], "x": [0.0, None, 2.0], "y": [0.0, 0.0, float("inf")], "name": ["a", "b", "c"]}
     )
     pq.write_table(table, tmp_path / "snapshot.parquet")
-    ingest(job)
+    ingest.run(job)
     assert [row["id"] for row in rows(job, "points")] == [1]
     assert by_line(job) == {2: "x: missing", 3: "y: not finite: 'inf'"}
     assert len(rows(job, "snapshots")[0]["sha256"]) == 64
@@ -204,7 +204,7 @@ def test_ingest__no_json_record_can_break_it(make_job: JobMaker, tmp_path: Path)
         '{"name": "e", "x": 0, "\\ud800": "\\ud800"}',
     ]
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
-    counters = ingest(job)
+    counters = ingest.run(job)
     assert (counters["rows_read"], counters["rows_ok"], counters["rows_quarantined"]) == (5, 2, 3)
     assert by_line(job) == {
         2: f"x: out of range: '1{'0' * 79}'",
@@ -222,7 +222,7 @@ def test_ingest__no_parquet_row_can_break_it(make_job: JobMaker, tmp_path: Path)
     names = pa.array([b"a", b"\xff\xfe", b"c"], pa.binary()).view(pa.string())
     content = {"id": [1, 2, 3], "x": [0.0] * 3, "y": [0.0] * 3, "name": names, "t": far[::-1].take([1, 1, 0])}
     pq.write_table(pa.table({**content, "unnamed": far, "bytes": names}), tmp_path / "a.parquet")
-    counters = ingest(job)
+    counters = ingest.run(job)
     assert (counters["rows_read"], counters["rows_ok"], counters["rows_quarantined"]) == (3, 1, 2)
     assert {line: reason[:18] for line, reason in by_line(job).items()} == {
         2: "name: not UTF-8: '",
@@ -250,7 +250,7 @@ def test_ingest__counts_reasons_without_their_values_as_the_report_does(
 
     monkeypatch.setattr(tasks, "reports_of", read_and_see)
     with pytest.raises(DataRefusedError, match="most often: lat: above 90[.] Every"):
-        ingest(job)
+        ingest.run(job)
     kinds: dict[str, int] = {}
     for report in seen:
         mine = [fact for fact in report.facts if "kind" in fact]
@@ -264,7 +264,7 @@ def test_ingest__counts_reasons_without_their_values_as_the_report_does(
         "lon: not a number": 3,
         "not as many fields as the header has": 2,
     }
-    shown = report_step._quarantine(job, stamp="")["quarantine_reasons"]
+    shown = gather._quarantine(job, stamp="")["quarantine_reasons"]
     assert {kind: count for kind, count in shown.items() if not kind.startswith("key")} == kinds
     assert next(iter(shown)) == "lat: above 90"
 
@@ -276,9 +276,9 @@ def test_read_file__digests_what_a_refused_file_has_left(
     job = make_job(XY, path="a", format=source_format)
     content = ("id,x,y,name\n" + '1,0,0,"' + "a" * 5_000_000) if source_format == "csv" else '{"id": 1}\n' * 9
     (tmp_path / "a").write_text(content)
-    schema = ingest_step._staged_schema(job.lake)
+    schema = ingest_read.staged_schema(job.lake)
     uri = (tmp_path / "a").as_uri()
-    *_, last = ingest_step._read_file(job.lake.source, schema, 0, "a", uri)
+    *_, last = ingest_read._read_file(job.lake.source, schema, 0, "a", uri)
     facts = json.loads(last.to_pylist()[-1]["_raw"])
     assert facts["refused"]
     assert facts["bytes"] == len(content)
@@ -308,11 +308,11 @@ def test_ingest__refuses_a_broken_file_and_leaves_the_points_alone(
 ) -> None:
     job = make_job(XY)
     (tmp_path / "snapshot.csv").write_text(GOOD)
-    ingest(job)
+    ingest.run(job)
     before = slices.files_of(job.lake, "points", RUN)
     (tmp_path / "snapshot.csv").write_bytes(content)
     with pytest.raises(DataRefusedError, match=sentence):
-        ingest(job)
+        ingest.run(job)
     assert slices.files_of(job.lake, "points", RUN) == before
     assert rows(job, "quarantine")
 
@@ -322,7 +322,7 @@ def test_ingest__refuses_a_broken_gzip(make_job: JobMaker, tmp_path: Path) -> No
     whole = gzip.compress((GOOD + "".join(f"{i},{i % 7}.5,0,z{i * i}\n" for i in range(9, 5000))).encode())
     (tmp_path / "snapshot.csv.gz").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(DataRefusedError, match=r"broken gzip after \d+ records"):
-        ingest(job)
+        ingest.run(job)
     assert "broken gzip" in rows(job, "quarantine")[0]["reason"]
 
 
@@ -330,7 +330,7 @@ def test_ingest__takes_the_last_snapshot_of_the_interval(make_job: JobMaker, tmp
     for day in ("2023-05-31", "2023-06-04", "2023-06-30", "2023-07-01"):
         (tmp_path / f"{day}.csv").write_text(GOOD)
     job = make_job(XY, path="{date}.csv", interval="month")
-    ingest(job)
+    ingest.run(job)
     assert rows(job, "snapshots")[0]["source"] == "2023-06-30.csv"
 
 
@@ -338,7 +338,7 @@ def test_ingest__has_nothing_to_do_without_a_snapshot(make_job: JobMaker, tmp_pa
     (tmp_path / "2023-05-31.csv").write_text(GOOD)
     job = make_job(XY, path="{date}.csv", interval="month")
     with pytest.raises(NothingToDoError, match="no snapshot of tiny is dated 2023-06-01 to 2023-07-01"):
-        ingest(job)
+        ingest.run(job)
 
 
 def test_ingest__reads_a_folder_of_files_as_one_snapshot(make_job: JobMaker, tmp_path: Path) -> None:
@@ -346,7 +346,7 @@ def test_ingest__reads_a_folder_of_files_as_one_snapshot(make_job: JobMaker, tmp
     (tmp_path / "2023-06-04" / "a.csv").write_text(GOOD)
     (tmp_path / "2023-06-04" / "b.csv").write_text("id,x,y,name\n3,4.5,5.5,c\n4,0,0,d\n")
     job = make_job(XY, path="{date}", interval="month", max_quarantine_share=0.5)
-    ingest(job)
+    ingest.run(job)
     assert sorted(row["id"] for row in rows(job, "points")) == [1, 2, 3, 4]
     assert [(r["source"], r["reason"]) for r in rows(job, "quarantine")] == [
         ("2023-06-04/b.csv", "key: the same row again")
@@ -381,7 +381,7 @@ def test_ingest__a_file_may_have_any_name(
     found = uris.filesystem_of(uri)[1]
     assert (shown, found) == (name, str(tmp_path / place))
     if place == f"2023-06-04/{ODD}" and not is_uri:
-        ingest(job)
+        ingest.run(job)
         assert [row["source"] for row in rows(job, "snapshots")] == [name]
 
 
@@ -400,10 +400,10 @@ def test_find_snapshot__refuses_a_folder_in_a_snapshot(make_job: JobMaker, tmp_p
 def test_ingest__again_gives_the_same_tables(make_job: JobMaker, tmp_path: Path) -> None:
     job = make_job(XY)
     (tmp_path / "snapshot.csv").write_text(GOOD)
-    ingest(job)
+    ingest.run(job)
     first = sorted(rows(job, "points"), key=lambda row: row["id"])
     (tmp_path / "snapshot.csv").write_text("id,x,y,name\n3,4.5,5.5,c\n1,0.5,1.5,a\n2,2.5,3.5,b\n")
-    ingest(job)
+    ingest.run(job)
     assert sorted(rows(job, "points"), key=lambda row: row["id"]) == first
 
 

@@ -25,7 +25,7 @@ def job(make_job: JobMaker) -> Job:
     )
 
 
-def run(job: Job, step: Step = ingest, *more: str) -> int:
+def run(job: Job, step: Step = ingest.run, *more: str) -> int:
     arguments = [
         "--lake",
         job.lake.uri,
@@ -45,7 +45,7 @@ def put(tmp_path: Path, content: bytes) -> None:
 
 def test_run_job__ends_with_0_and_its_counters(job: Job, tmp_path: Path) -> None:
     put(tmp_path, gzip.compress(GOOD.encode()))
-    assert run(job, ingest, "--metrics-out", str(tmp_path / "metrics.json")) == 0
+    assert run(job, ingest.run, "--metrics-out", str(tmp_path / "metrics.json")) == 0
     counters = json.loads((tmp_path / "metrics.json").read_text())
     assert (counters["rows_read"], counters["rows_ok"]) == (10, 10)
     table = {
@@ -99,13 +99,13 @@ def test_run_job__ends_with_5_when_there_is_nothing_to_do(
 def test_run_job__ends_with_2_when_arguments_are_wrong(
     job: Job, capsys: pytest.CaptureFixture[str], more: list[str], sentence: str
 ) -> None:
-    assert run(job, ingest, *more) == 2
+    assert run(job, ingest.run, *more) == 2
     assert sentence in capsys.readouterr().err
 
 
 def test_run_job__ends_with_2_when_an_argument_is_missing() -> None:
     with pytest.raises(SystemExit) as ended:
-        run_job("ingest", ingest, ["--dataset", "tiny"])
+        run_job("ingest", ingest.run, ["--dataset", "tiny"])
     assert ended.value.code == 2
 
 

@@ -62,7 +62,7 @@ def test_ingest__reads_files_of_any_name(make_job: JobMaker, tmp_path: Path) -> 
     for number, name in enumerate(NASTY):
         (folder / f"{name}.csv").write_text(f"id,x\n{number},0.5\n", encoding="utf-8")
     job = make_job([key(), coordinate("x")], path="snapshot")
-    assert ingest(job)["rows_ok"] == len(NASTY)
+    assert ingest.run(job)["rows_ok"] == len(NASTY)
     snapshots = slices.read_small(job.lake, "snapshots", RUN)
     assert set(snapshots["source"].to_pylist()) == {f"snapshot/{name}.csv" for name in NASTY}
     written = {path.relative_to(tmp_path / "lake").parts[0] for path in (tmp_path / "lake").rglob("*")}
@@ -85,7 +85,7 @@ def test_chain__shows_names_and_texts_and_does_nothing_else(
     payload: list[dict[str, Any]] = [{"name": name, "logicalType": "string"} for name in ("name", "role")]
     job = make_job([key(), *map(coordinate, names), *payload], params={"eps": 1.0, "min_pts": 3})
     where = ["--lake", job.lake.uri, "--dataset", "tiny", "--contracts", str(job.lake.contracts)]
-    assert run_job("ingest", ingest, [*where, "--run", RUN]) == 0
+    assert run_job("ingest", ingest.run, [*where, "--run", RUN]) == 0
     for step in list(STEPS.values())[1:]:
         step(job)
     publish(job)
@@ -104,7 +104,7 @@ def test_chain__shows_names_and_texts_and_does_nothing_else(
 def test_read_small__of_a_run_that_is_a_path_finds_nothing(make_job: JobMaker, tmp_path: Path) -> None:
     job = make_job([key(), coordinate("x")])
     (tmp_path / "snapshot.csv").write_text("id,x\n1,0.5\n")
-    ingest(job)
+    ingest.run(job)
     for run in ("../2023-06-01", f"{RUN}/../run={RUN}", f"{RUN}' OR '1'='1"):
         with pytest.raises(TableError, match="has no slice of run"):
             slices.read_small(job.lake, "points", run)

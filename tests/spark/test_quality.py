@@ -21,8 +21,7 @@ from epsjoin.errors import DataRefusedError
 from epsjoin.lake import schemas, slices, uris
 from epsjoin.lake.lineage import read_join
 from epsjoin.spark import scan
-from epsjoin.spark.job import Job
-from epsjoin.spark.quality import (
+from epsjoin.spark.checks.quality import (
     STAGES,
     Outcome,
     check_quality,
@@ -32,6 +31,7 @@ from epsjoin.spark.quality import (
     rules_of,
     validate,
 )
+from epsjoin.spark.job import Job
 
 TABLES = [name for stage in STAGES.values() for name in stage]
 ROWS = "id,x,y\n" + "".join(f"{i},{i % 12}.5,{i // 12 % 3}\n" for i in range(60)) + "60,40,40\n61,n/a,0\n"

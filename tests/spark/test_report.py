@@ -18,12 +18,13 @@ from epsjoin.lake.lineage import read_join, stamp_of_clusters
 from epsjoin.local.metric import get_metric
 from epsjoin.report.page import render
 from epsjoin.report.publish import publish
-from epsjoin.spark import history, nearest
+from epsjoin.spark.epsilon.k_distances import FACTORS, k_distances, other_eps, refit
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job
-from epsjoin.spark.k_distances import FACTORS, k_distances, other_eps, refit
+from epsjoin.spark.neighbours import nearest
 from epsjoin.spark.points import stored_points
-from epsjoin.spark.report import gather
+from epsjoin.spark.report import history
+from epsjoin.spark.report.gather import gather
 
 BEFORE, LATER = "2023-05-01", "2023-07-01"
 TEXT = {"name": "name", "logicalType": "string"}
@@ -138,7 +139,7 @@ def test_difference__sees_a_value_that_moved_to_another_column(make_job: JobMake
     for run, line in ((BEFORE, "1,a,,0\n2,b,b,0\n"), (RUN, "1,,a,0\n2,b,b,0\n")):
         (tmp_path / f"{run}.csv").write_text("id,name,other,x\n" + line, encoding="utf-8")
         job = make_job(columns, path="{date}.csv", run=run)
-        ingest(job)
+        ingest.run(job)
     found = history.difference(job, None)
     assert (found["changed"], found["same"]) == (1, 1)
 
@@ -149,7 +150,7 @@ def test_difference__without_a_key_counts_equal_rows(make_job: JobMaker, tmp_pat
         lines = [f"{id_ // 2},a,1.0,{float(id_ // 2)!r}\n" for id_ in ids]
         (tmp_path / f"{run}.csv").write_text("id_,name,x,y\n" + "".join(lines), encoding="utf-8")
         job = job_on(make_job, run, keyed=False)
-        ingest(job)
+        ingest.run(job)
     found = history.difference(job, "name")
     # now: 4 twice, 3 three times, 2 twice, 0 once, and a new one; before: 0 to 4 twice each
     assert (found["added"], found["removed"], found["same"]) == (2, 3, 7)
@@ -161,7 +162,7 @@ def test_trends__are_of_the_last_runs_and_have_gaps(make_job: JobMaker, tmp_path
     days = [f"2023-04-{day:02}" for day in range(1, 15)]
     for day in days:
         snapshot(tmp_path, day, {1: ("a", 0.0, 0.0), int(day[-2:]) + 1: ("b", 1.0, 0.0)})
-        ingest(job_on(make_job, day))
+        ingest.run(job_on(make_job, day))
     job = job_on(make_job, days[-1])
     broken = [
         {"table": "points", "expectation": "e", "severity": s, "success": False, "observed": ""}
@@ -234,7 +235,7 @@ def test_nearest_of__is_that_of_all_points_whatever_the_batches(
     places = rng.integers(-40, 40, (300, 2)).astype(float)  # ties, and equal points
     job = job_on(make_job, RUN)
     snapshot(tmp_path, RUN, {i: ("a", float(x), float(y)) for i, (x, y) in enumerate(places)})
-    ingest(job)
+    ingest.run(job)
     points = stored_points(job)
     points = dataclasses.replace(points, frame=points.frame.repartition(3), files=None)
     monkeypatch.setattr(nearest, "_BLOCK", 7)
@@ -259,6 +260,6 @@ def _distances(one: Any, places: Any, metric: str) -> Any:
 def test_nearest_of__gives_fewer_where_there_are_fewer(make_job: JobMaker, tmp_path: Path) -> None:
     snapshot(tmp_path, RUN, {4: ("a", 0.0, 0.0), 9: ("b", 3.0, 4.0)})
     job = job_on(make_job, RUN)
-    ingest(job)
+    ingest.run(job)
     found = nearest.nearest_of(stored_points(job), [9], replace(get_metric("euclidean")), 3)
     assert (found.id.tolist(), found.neighbour.tolist(), found.distance.tolist()) == ([9], [4], [5.0])

@@ -20,18 +20,12 @@ from epsjoin.local.cluster.from_pairs import Degrees, partial_degrees, sum_degre
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.planner import plan_join
-from epsjoin.spark.points import Points, Reading
-from epsjoin.spark.replicate import FLUSH_BYTES, n_files
-from epsjoin.spark.rows import (
-    OPENING_BYTES,
-    FrameRows,
-    Piece,
-    StoredRows,
-    brought_together,
-    computed,
-    gather,
-    narrowed,
-)
+from epsjoin.spark.join.replicate import FLUSH_BYTES, n_files
+from epsjoin.spark.persist import computed
+from epsjoin.spark.points import Points
+from epsjoin.spark.reading import Reading
+from epsjoin.spark.rows import FrameRows, StoredRows, brought_together, gather, narrowed
+from epsjoin.spark.splits import OPENING_BYTES, Piece
 
 
 def merged(shares: Sequence[Degrees]) -> Degrees:

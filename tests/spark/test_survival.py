@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,25 +16,23 @@ from epsjoin import pipeline
 from epsjoin.commands import show
 from epsjoin.errors import DataRefusedError, TableError
 from epsjoin.lake import delta_log, lineage, slices
-from epsjoin.spark import replicate as replication
 from epsjoin.spark import scan
-from epsjoin.spark.cluster import find_clusters
-from epsjoin.spark.fit_epsilon import choose_epsilon
+from epsjoin.spark.checks.quality import check_quality
+from epsjoin.spark.cluster import cluster
+from epsjoin.spark.epsilon import fit_epsilon
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job, Step
-from epsjoin.spark.merge_join import join_parts
-from epsjoin.spark.outliers import score_outliers
-from epsjoin.spark.quality import check_quality
-from epsjoin.spark.replicate import write_replicas
-from epsjoin.spark.report import gather
+from epsjoin.spark.join import merge_join, replicate
+from epsjoin.spark.neighbours import outliers
+from epsjoin.spark.report.gather import gather
 
 COMMITS: dict[Step, tuple[str, ...]] = {
-    ingest: ("quarantine", "snapshots", "points"),
-    choose_epsilon: ("epsilon_curve", "epsilon"),
-    write_replicas: ("replicas", "join_plan"),
-    join_parts: ("pairs",),
-    find_clusters: ("clusters",),
-    score_outliers: ("outliers",),
+    ingest.run: ("quarantine", "snapshots", "points"),
+    fit_epsilon.run: ("epsilon_curve", "epsilon"),
+    replicate.run: ("replicas", "join_plan"),
+    merge_join.run: ("pairs",),
+    cluster.run: ("clusters",),
+    outliers.run: ("outliers",),
 }
 """The steps in their order, and the tables that each commits, in its order."""
 
@@ -158,44 +155,42 @@ def test_merge_join__does_not_join_by_a_plan_that_is_replaced_meanwhile(
     make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = tiny(make_job, tmp_path, NEW)
-    run_steps(job, ingest, choose_epsilon, write_replicas)
+    run_steps(job, ingest.run, fit_epsilon.run, replicate.run)
     other = replace(job, params=replace(job.params, n_parts=7))
-    meanwhile(
-        monkeypatch, slices, "read_row", lambda *of: of[1] == "join_plan", lambda: write_replicas(other)
-    )
+    meanwhile(monkeypatch, slices, "read_row", lambda *of: of[1] == "join_plan", lambda: replicate.run(other))
     with pytest.raises(TableError, match="replicas of run .* was made from other tables .* run replicate"):
-        join_parts(job)
+        merge_join.run(job)
 
 
 def test_replicate__of_points_that_are_replaced_meanwhile_is_not_joined(
     make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = tiny(make_job, tmp_path, NEW)
-    run_steps(job, ingest, choose_epsilon)
-    meanwhile(monkeypatch, replication, "stored_points", lambda *_: True, lambda: ingest(job))
-    write_replicas(job)
+    run_steps(job, ingest.run, fit_epsilon.run)
+    meanwhile(monkeypatch, replicate, "stored_points", lambda *_: True, lambda: ingest.run(job))
+    replicate.run(job)
     with pytest.raises(TableError, match="run fit_epsilon again"):
-        join_parts(job)
-    choose_epsilon(job)
+        merge_join.run(job)
+    fit_epsilon.run(job)
     with pytest.raises(TableError, match="replicas of run .* was made from other tables .* run replicate"):
-        join_parts(job)
+        merge_join.run(job)
 
 
 def test_replicate__wants_an_eps_of_these_points(make_job: JobMaker, tmp_path: Path) -> None:
     job = tiny(make_job, tmp_path, NEW)
-    run_steps(job, ingest, choose_epsilon, ingest)
+    run_steps(job, ingest.run, fit_epsilon.run, ingest.run)
     with pytest.raises(
         TableError, match="epsilon of run .* was made from other tables .* run fit_epsilon again"
     ):
-        write_replicas(job)
+        replicate.run(job)
 
 
 def test_merge_join__wants_the_plan_of_this_eps(make_job: JobMaker, tmp_path: Path) -> None:
     job = tiny(make_job, tmp_path, NEW)
-    run_steps(job, ingest, choose_epsilon, write_replicas)
-    choose_epsilon(replace(job, params=replace(job.params, eps=0.15)))
+    run_steps(job, ingest.run, fit_epsilon.run, replicate.run)
+    fit_epsilon.run(replace(job, params=replace(job.params, eps=0.15)))
     with pytest.raises(TableError, match="join_plan of run .* has eps 0.1, epsilon 0.15; run replicate"):
-        join_parts(job)
+        merge_join.run(job)
 
 
 @pytest.mark.long
@@ -205,30 +200,29 @@ def test_outliers_and_report__want_the_clusters_and_outliers_of_this_join(
     job = tiny(make_job, tmp_path, NEW)
     run_steps(job, *COMMITS)
     other = replace(job, params=replace(job.params, min_pts=9))
-    find_clusters(other)
+    cluster.run(other)
     delta_log.commit(job.lake, "job_metrics", job.run, [], job="none")
     for read in (gather, lambda job: list(show._summary(job.lake, job.run))):
         with pytest.raises(TableError, match="outliers of run .* was made from other .* run outliers again"):
             read(job)
 
-    outlier_step = sys.modules[score_outliers.__module__]  # the package has the public function by its name
-    meanwhile(monkeypatch, outlier_step, "stored_points", lambda *_: True, lambda: find_clusters(job))
-    score_outliers(job)
+    meanwhile(monkeypatch, outliers, "stored_points", lambda *_: True, lambda: cluster.run(job))
+    outliers.run(job)
     with pytest.raises(TableError, match="run outliers again"):
         gather(job)
 
-    write_replicas(replace(job, params=replace(job.params, n_parts=7)))
-    join_parts(job)
-    for step in (score_outliers, gather):
+    replicate.run(replace(job, params=replace(job.params, n_parts=7)))
+    merge_join.run(job)
+    for step in (outliers.run, gather):
         with pytest.raises(TableError, match="clusters of run .* was made from other .* run cluster again"):
             step(job)
 
 
 def test_read_join__is_of_the_points_as_they_are_now(make_job: JobMaker, tmp_path: Path) -> None:
     job = tiny(make_job, tmp_path, NEW)
-    run_steps(job, ingest, choose_epsilon, write_replicas)
+    run_steps(job, ingest.run, fit_epsilon.run, replicate.run)
     before = lineage.read_join(job.lake, job.run).stamp
-    run_steps(job, ingest, choose_epsilon)
+    run_steps(job, ingest.run, fit_epsilon.run)
     assert lineage.read_join(job.lake, job.run).stamp != before
 
 
@@ -255,11 +249,11 @@ def test_report_and_gates__want_snapshot_quarantine_and_points_of_one_pass(
 
     for number, table in ((1, "quarantine"), (2, "snapshots")):
         with pytest.raises(KilledError):
-            commits.run(ingest, job, (number, "before"))
+            commits.run(ingest.run, job, (number, "before"))
         refused(lambda: gather(job), table)
         refused(lambda: check_quality(job, "input"), table)
         assert sight(job) == (whole if table == "quarantine" else None), "show reads no quarantine"
-    assert commits.run(ingest, job) == ["quarantine", "snapshots", "points"]
+    assert commits.run(ingest.run, job) == ["quarantine", "snapshots", "points"]
     check_quality(job, "input")
 
 
@@ -267,7 +261,7 @@ def test_ingest__that_is_refused_leaves_what_show_says(make_job: JobMaker, tmp_p
     job, whole = whole_run(make_job, tmp_path)
     tiny(make_job, tmp_path, NEW, bad_rows=200)
     with pytest.raises(DataRefusedError, match="200 of 500 rows"):
-        ingest(job)
+        ingest.run(job)
     assert sight(job) == whole
     with pytest.raises(TableError, match="quarantine of run .* run ingest again"):
         gather(job)
@@ -280,7 +274,7 @@ def test_report_and_gates__want_the_curve_of_this_fit(
     job, _ = whole_run(make_job, tmp_path)
     other = replace(job, params=replace(job.params, seed=5))
     with pytest.raises(KilledError):
-        commits.run(choose_epsilon, other, (0, "after"))
+        commits.run(fit_epsilon.run, other, (0, "after"))
     for read in (gather, lambda job: check_quality(job, "results")):
         with pytest.raises(
             TableError, match="epsilon_curve of run .* made from other .* run fit_epsilon again"
@@ -291,31 +285,31 @@ def test_report_and_gates__want_the_curve_of_this_fit(
 def test_points_of_an_earlier_version__bear_no_stamp_and_are_read(
     make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys.modules[ingest.__module__], "new_stamp", lambda: "")
+    monkeypatch.setattr(ingest, "new_stamp", lambda: "")
     job, _ = whole_run(make_job, tmp_path)
     assert lineage.stamp_of_ingest(job.lake, job.run) == ""
     check_quality(job, "input")
 
 
 @pytest.mark.parametrize(
-    ("step", "named"), [(ingest, "points|snapshots|quarantine"), (choose_epsilon, "epsilon_curve")]
+    ("step", "named"), [(ingest.run, "points|snapshots|quarantine"), (fit_epsilon.run, "epsilon_curve")]
 )
 def test_gates_and_report__refuse_what_is_replaced_while_they_read(
     make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: Step, named: str
 ) -> None:
     """Right after the first table of the step was read all of its tables are made again."""
     job, _ = whole_run(make_job, tmp_path)
-    first = {ingest: "snapshots", choose_epsilon: "epsilon"}[step]
-    stage = {ingest: "input", choose_epsilon: "results"}[step]
+    first = {ingest.run: "snapshots", fit_epsilon.run: "epsilon"}[step]
+    stage = {ingest.run: "input", fit_epsilon.run: "results"}[step]
     with monkeypatch.context() as patched:
         meanwhile(patched, scan, "read", lambda *given: given[2] == first, lambda: step(job))
         with pytest.raises(TableError, match=f"({named}) of run .* was made from other"):
             check_quality(job, stage)
     run_steps(job, *COMMITS)
-    read = {ingest: "read_small", choose_epsilon: "read_row"}[step]
+    read = {ingest.run: "read_small", fit_epsilon.run: "read_row"}[step]
     with monkeypatch.context() as patched:
         # of epsilon: read_join reads it first, the report's own look comes second
-        n_before = [0 if step is ingest else 1]
+        n_before = [0 if step is ingest.run else 1]
 
         def is_it(*given: Any) -> bool:
             n_before[0] -= given[1] == first

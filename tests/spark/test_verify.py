@@ -23,14 +23,13 @@ from epsjoin.local.metric import get_metric
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.sweep.pairs import Pairs
-from epsjoin.spark import verify
-from epsjoin.spark.cluster import find_clusters
-from epsjoin.spark.fit_epsilon import choose_epsilon
+from epsjoin.spark.checks import verify
+from epsjoin.spark.checks.verify import Wish, verify_tables
+from epsjoin.spark.cluster import cluster
+from epsjoin.spark.epsilon import fit_epsilon
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job, run_job
-from epsjoin.spark.merge_join import join_parts
-from epsjoin.spark.replicate import write_replicas
-from epsjoin.spark.verify import Wish, verify_tables
+from epsjoin.spark.join import merge_join, replicate
 
 MIN_PTS = 4
 EPS = {"euclidean": 3.0, "manhattan": 4.0, "chebyshev": 2.0, "haversine": 300.0}
@@ -122,9 +121,9 @@ def test_verify__is_silent_on_what_the_chain_wrote(make_job: JobMaker) -> None:
     job = make_job([key(), coordinate("f0"), coordinate("f1")], params={"eps": 3.0, "min_pts": MIN_PTS})
     lines = ["id,f0,f1", *(f"{i},{x!r},{y!r}" for i, (x, y) in enumerate(points.tolist()))]
     (job.project / "snapshot.csv").write_text("\n".join(lines) + "\n")
-    for step in (ingest, choose_epsilon, write_replicas, join_parts):
+    for step in (ingest.run, fit_epsilon.run, replicate.run, merge_join.run):
         step(job)
-    find_clusters(job)
+    cluster.run(job)
     log = DeltaTable(job.lake.location("pairs")).version()
     counters = verify_tables(job, Wish(points=100, cells=5))
     assert 100 < counters["points_checked"] < 200

@@ -21,7 +21,7 @@ from epsjoin.contracts.odcs import load_source
 from epsjoin.errors import TableError
 from epsjoin.lake.lake import Lake
 from epsjoin.pipeline import WRITERS
-from epsjoin.spark.quality import STAGES
+from epsjoin.spark.checks.quality import STAGES
 from survival import chain
 from survival.processes import Started, Victim, daemon, driver, jvm, kill, task, worker, wrapper
 

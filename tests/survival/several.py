@@ -7,23 +7,22 @@ import sys
 from functools import partial
 
 from epsjoin.report.publish import publish
-from epsjoin.spark.cluster import find_clusters
-from epsjoin.spark.fit_epsilon import choose_epsilon
+from epsjoin.spark.checks.quality import check_quality
+from epsjoin.spark.cluster import cluster
+from epsjoin.spark.epsilon import fit_epsilon
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import run_job
-from epsjoin.spark.merge_join import join_parts
-from epsjoin.spark.outliers import score_outliers
-from epsjoin.spark.quality import check_quality
-from epsjoin.spark.replicate import write_replicas
+from epsjoin.spark.join import merge_join, replicate
+from epsjoin.spark.neighbours import outliers
 
 STEPS = {
-    "ingest": ingest,
+    "ingest": ingest.run,
     "quality_input": partial(check_quality, stage="input"),
-    "fit_epsilon": choose_epsilon,
-    "replicate": write_replicas,
-    "merge_join": join_parts,
-    "cluster": find_clusters,
-    "outliers": score_outliers,
+    "fit_epsilon": fit_epsilon.run,
+    "replicate": replicate.run,
+    "merge_join": merge_join.run,
+    "cluster": cluster.run,
+    "outliers": outliers.run,
     "quality_results": partial(check_quality, stage="results"),
     "report": publish,
 }

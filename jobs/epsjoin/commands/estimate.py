@@ -18,14 +18,14 @@ from epsjoin.lake import slices, uris
 from epsjoin.lake.lake import Lake
 from epsjoin.lake.sample import sample_stored
 from epsjoin.local.epsilon.fit import EpsilonFit, fit_epsilon
+from epsjoin.local.epsilon.limits import largest_that_fits
 from epsjoin.local.join.estimate import estimate
 from epsjoin.local.metric import METRICS, Metric, get_metric
 from epsjoin.local.plan.planner import plan_join
+from epsjoin.local.plan.sizes import WORKER_BYTES, cuts_of, row_bytes
 from epsjoin.params import RunParams
 from epsjoin.paths import PROJECT
 from epsjoin.source.sampling import sample_files
-from epsjoin.spark.fit_epsilon import largest_that_fits
-from epsjoin.spark.replicate import WORKER_BYTES, cuts_of, row_bytes
 
 TIMES = (("seconds", 1.0, 60.0), ("minutes", 60.0, 3600.0), ("hours", 3600.0, 86400.0))
 """Word, seconds of its unit, seconds below which it is the word; longer is days."""

@@ -12,7 +12,7 @@ from epsjoin.findings import Findings
 from epsjoin.lake import uris
 from epsjoin.report.page import write_report
 from epsjoin.spark.job import Job
-from epsjoin.spark.report import gather
+from epsjoin.spark.report.gather import gather
 
 
 def publish(job: Job) -> dict[str, float]:

@@ -11,7 +11,10 @@ import importlib
 
 from pyspark.daemon import manager
 
-STEPS = ("ingest", "replicate", "merge_join", "cluster", "outliers", "verify")
+STEPS = (
+    *("ingest.ingest", "join.replicate", "join.merge_join", "cluster.cluster", "neighbours.outliers"),
+    "checks.verify",
+)
 
 if __name__ == "__main__":
     for step in STEPS:

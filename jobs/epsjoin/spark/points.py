@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 from pyspark.errors import PySparkException
 from pyspark.ml.functions import vector_to_array
@@ -17,64 +14,16 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from epsjoin.errors import ArgumentError, DataRefusedError
-from epsjoin.lake.arrow import to_matrix
 from epsjoin.lake.sample import Sample
 from epsjoin.local.join.scale import scale_points
 from epsjoin.local.metric import Metric
-from epsjoin.source.values import EXACT
 from epsjoin.spark import scan
 from epsjoin.spark.job import Job
+from epsjoin.spark.reading import Reading, commonest_length, in_one_chunk
 from epsjoin.spark.rows import FrameRows, Rows, StoredRows
 
-Scale = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 BATCH_BYTES, MOST_BATCH_ROWS = 16 << 20, 1 << 17
 """Of stored points, that a task holds at once."""
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How a task gets arrays from batches of points; small, and pickled to every task.
-
-    Parameters
-    ----------
-    names : the coordinate columns, as the caller calls them.
-    dimensions : coordinates of a point; None: not known yet, a sample will show it.
-    scale : applied to every (n, d) array of coordinates; None: they are taken as they are.
-    is_checked : one column of binary, known to hold finite coordinates.
-    """
-
-    names: tuple[str, ...]
-    dimensions: int | None
-    scale: Scale | None = None
-    is_checked: bool = False
-
-    def of_dimensions(self, dimensions: int) -> Reading:
-        """The same of points that must have so many coordinates."""
-        return replace(self, dimensions=dimensions)
-
-    def arrays(self, batch: pa.RecordBatch | pa.Table) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Ids (n,) and coordinates (n, d) of the rows of :attr:`Points.frame`.
-
-        Raises
-        ------
-        DataRefusedError
-            A null, a value that is NaN or infinite, a whole number beyond 2**53, a point of
-            another number of dimensions.
-        """
-        if self.dimensions is None:
-            raise ValueError("tasks must know the dimensions of points, or each would go by its own")
-        if batch.column(0).null_count:
-            raise DataRefusedError("a point's id is null; give every row an id, or leave such rows out")
-        ids = batch.column(0).to_numpy()
-        columns = batch.columns[1:]
-        if self.is_checked:
-            points = to_matrix(columns[0], self.dimensions)
-        else:
-            points = np.empty((len(ids), self.dimensions))
-            for place, (name, column) in enumerate(zip(self.names, columns, strict=True)):
-                _fill(points, place, name, _in_one_chunk(column), ids)
-            _refuse_odd(points, ids, self.names)
-        return ids, points if self.scale is None else self.scale(points)
 
 
 @dataclass(frozen=True)
@@ -143,8 +92,8 @@ class Points:
         taken = ordered.orderBy("_order", "id").limit(rows).drop("_order").toArrow()
         reading = self.reading
         if reading.dimensions is None:
-            whole = _in_one_chunk(taken.column(1))
-            reading = reading.of_dimensions(_commonest_length(whole, reading.names[0]))
+            whole = in_one_chunk(taken.column(1))
+            reading = reading.of_dimensions(commonest_length(whole, reading.names[0]))
         return reading.arrays(taken)
 
 
@@ -264,81 +213,3 @@ def _whole_point(column: Column, kind: T.DataType) -> Column | None:
     if isinstance(kind, T.UserDefinedType) and type(kind).__name__ == "VectorUDT":
         return vector_to_array(column)
     return None
-
-
-def _fill(
-    points: NDArray[np.float64], place: int, name: str, column: pa.Array, ids: NDArray[np.int64]
-) -> None:
-    """Write a column of a batch into the array of its points."""
-    if column.null_count:
-        row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
-        raise DataRefusedError(f"the column {name!r} is null where the id is {ids[row]}")
-    if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
-        points[:, place] = _as_doubles(column.to_numpy(), name, ids)
-        return
-    d = points.shape[1]
-    lengths = _lengths(column).to_numpy()
-    values = None if _is_binary(column.type) else column.flatten()
-    other = np.flatnonzero(lengths != d)
-    if len(other):
-        raise DataRefusedError(
-            f"the point with the id {ids[other[0]]} has {lengths[other[0]]:g} dimensions in {name!r}, "
-            f"another has {d}"
-        )
-    if values is None:
-        points[:] = to_matrix(column, d)
-        return
-    if values.null_count:
-        row = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0]) // d
-        raise DataRefusedError(f"a coordinate in {name!r} is null where the id is {ids[row]}")
-    points[:] = _as_doubles(values.to_numpy(), name, ids).reshape(-1, d)
-
-
-def _lengths(column: pa.Array) -> pa.Array:
-    """Coordinates of the points in a column of whole ones; null where there is none."""
-    if _is_binary(column.type):
-        return pc.divide(pc.cast(pc.binary_length(column), pa.float64()), 8.0)
-    return column.value_lengths()
-
-
-def _is_binary(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
-
-
-def _in_one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
-def _commonest_length(column: pa.Array, name: str) -> int:
-    """Coordinates that most points of a column have, of equally many the most."""
-    if not len(column):
-        return 1  # whatever: there is no point
-    lengths, counts = np.unique(_lengths(column).drop_null().to_numpy(), return_counts=True)
-    is_point = (lengths > 0) & (lengths == np.floor(lengths))
-    if not is_point.any():
-        raise DataRefusedError(
-            f"the column {name!r} holds no point in the {len(column):,} rows looked at; give arrays of "
-            "numbers, vectors, or binary of 8 bytes for each coordinate"
-        )
-    return int(lengths[is_point][counts[is_point] == counts[is_point].max()].max())
-
-
-def _as_doubles(values: NDArray[Any], name: str, ids: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Numbers of rows, one or more each; whole ones must be the same as doubles."""
-    if values.dtype == np.int64:
-        odd = np.flatnonzero((values < EXACT[0]) | (values > EXACT[-1]))
-        if len(odd):
-            row = odd[0] // (len(values) // len(ids))
-            raise DataRefusedError(
-                f"{name!r} is {values[odd[0]]} where the id is {ids[row]}; beyond 2**53 float64 does "
-                "not tell whole numbers apart, and joins compute in it"
-            )
-    return values.astype(np.float64, copy=False)
-
-
-def _refuse_odd(points: NDArray[np.float64], ids: NDArray[np.int64], names: Sequence[str]) -> None:
-    if np.isfinite(points).all():
-        return
-    row, axis = (int(each[0]) for each in np.nonzero(~np.isfinite(points)))
-    where = f"{names[axis]!r}" if len(names) > 1 else f"coordinate {axis + 1} of {names[0]!r}"
-    raise DataRefusedError(f"{where} is {points[row, axis]:g} where the id is {ids[row]}; it must be finite")

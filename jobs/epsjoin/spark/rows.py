@@ -8,28 +8,27 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from epsjoin.lake import parquet, schemas, slices
-from epsjoin.lake.parquet import File, Target
-from epsjoin.spark import tasks
+from epsjoin.lake.parquet import File
+from epsjoin.spark import splits, tasks
 from epsjoin.spark.arrow import Task, from_packets, to_packet
 from epsjoin.spark.job import Job
 from epsjoin.spark.progress import progress_shown
+from epsjoin.spark.splits import (
+    Piece,
+    bytes_read,
+    names_of,
+)
 
-Count = Callable[[pa.RecordBatch], Mapping[str, float]]
 Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
 BATCH_ROWS = 1 << 20
-LEAST_SHARE_BYTES, MOST_SHARE_BYTES = 4 << 20, 64 << 20
-"""Of files, that a task reads."""
-OPENING_BYTES = 1 << 20
-"""To open a file takes as long as to read so much of it."""
 
 
 class Rows(Protocol):
@@ -99,14 +98,6 @@ class PacketRows:
         return FrameRows(self.packets).run(_unpacked(work))
 
 
-class Piece(NamedTuple):
-    """A file of a table, or some of its row groups: number ``number`` of ``of`` pieces."""
-
-    file: File
-    number: int = 0
-    of: int = 1
-
-
 @dataclass(frozen=True)
 class StoredRows:
     """Rows of a run's slice; the tasks read the files themselves.
@@ -169,8 +160,8 @@ class StoredRows:
     @property
     def share_bytes(self) -> int:
         """A share reads about so many bytes, ``OPENING_BYTES`` for each file, unless a row group has more."""
-        total = sum(bytes_read(file, self.schema) + OPENING_BYTES for file in self.files)
-        return min(MOST_SHARE_BYTES, max(LEAST_SHARE_BYTES, math.ceil(total / self.n_cores)))
+        total = sum(bytes_read(file, self.schema) + splits.OPENING_BYTES for file in self.files)
+        return min(splits.MOST_SHARE_BYTES, max(splits.LEAST_SHARE_BYTES, math.ceil(total / self.n_cores)))
 
     def shares(self) -> list[list[Piece]]:
         """What each task reads: pieces of large files, several small ones; each goes where least is so far.
@@ -184,7 +175,7 @@ class StoredRows:
         for size, file in read:
             of = 1 if self.whole_files else max(1, math.ceil(size / share_bytes))
             pieces += [Piece(file, number, of) for number in range(of)]
-            sizes += [(size + OPENING_BYTES) / of] * of
+            sizes += [(size + splits.OPENING_BYTES) / of] * of
         n_shares = min(len(pieces), math.ceil(sum(sizes) / share_bytes))
         shares: list[list[Piece]] = [[] for _ in range(n_shares)]
         loads = [(0.0, place) for place in range(n_shares)]
@@ -193,15 +184,6 @@ class StoredRows:
             shares[place].append(piece)
             heapq.heapreplace(loads, (load + size, place))
         return shares
-
-
-def bytes_read(file: File, schema: str) -> float:
-    """Of a file for these columns: those of its rows, where all are numbers, but no more than it has."""
-    types = schemas.arrow_schema(schema).types
-    if not all(map(pa.types.is_primitive, types)):
-        return file.size
-    width = sum(int(each.bit_width) for each in types) / 8
-    return min(file.size, file.rows * width)
 
 
 @dataclass(frozen=True)
@@ -236,20 +218,6 @@ def _composed(work: Task, before: Task) -> Task:
 def to_frame(rows: Rows) -> DataFrame:
     """The rows as a frame; lazy."""
     return rows.frame if isinstance(rows, FrameRows) else rows.map(iter, rows.schema)
-
-
-def kept(frame: DataFrame, until: ExitStack) -> DataFrame:
-    """The frame, persisted until the stack closes."""
-    until.callback(frame.persist().unpersist)
-    return frame
-
-
-def computed(frame: DataFrame) -> DataFrame:
-    """The frame, persisted and computed; it is not persisted where that fails."""
-    with ExitStack() as failed:
-        kept(frame, failed).count()
-        failed.pop_all()
-    return frame
 
 
 def narrowed(rows: Rows, schema: str) -> Rows:
@@ -310,57 +278,3 @@ def brought_together(
 def gather(rows: Rows) -> pa.Table:
     """All rows, on the driver."""
     return pa.Table.from_batches(rows.run(iter), schema=schemas.arrow_schema(rows.schema))
-
-
-class Written(NamedTuple):
-    """What the tasks wrote.
-
-    Parameters
-    ----------
-    files : of one table, not in its log yet.
-    counters : what was counted, and ``largest_worker_bytes``.
-    """
-
-    files: list[File]
-    counters: dict[str, float]
-
-    @classmethod
-    def of(cls, reports: Sequence[tasks.TaskReport]) -> Written:
-        """What the tasks told."""
-        return cls([file for report in reports for file in report.files], tasks.add_counters(reports))
-
-    @property
-    def rows(self) -> int:
-        """Rows of the files."""
-        return sum(file.rows for file in self.files)
-
-
-def write_files(into: Target, rows: Rows, count: Count | None = None) -> Written:
-    """Let the tasks write the rows, a file for each share that has any.
-
-    Parameters
-    ----------
-    rows : of the target's columns (without run).
-    count : counters of a batch, to be added up.
-    """
-
-    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        report = tasks.TaskReport()
-
-        def counted() -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                for name, value in (count(batch) if count else {}).items():
-                    report.counters[name] = report.counters.get(name, 0) + value
-                yield batch
-
-        report.write(into, counted())
-        yield report.to_batch()
-
-    written = Written.of(tasks.reports_of(rows.run(write)))
-    written.counters["rows"] = written.rows
-    return written
-
-
-def names_of(schema: str) -> list[str]:
-    """The names of the columns of a schema in DDL."""
-    return [column.split()[0] for column in schema.split(", ")]

@@ -10,11 +10,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from epsjoin.errors import TableError
+from epsjoin.lake import slices
 from epsjoin.lake.delta_log import open_log, state_of_slice
 from epsjoin.lake.lake import Lake
 from epsjoin.lake.parquet import File, Target, unreadable
 from epsjoin.lake.schemas import ddl
-from epsjoin.lake.slices import slice_of
 from epsjoin.lake.uris import uri_for
 from epsjoin.pipeline import WRITERS
 
@@ -33,7 +33,7 @@ def read(spark: SparkSession, lake: Lake, table: str, run: str, stamp: str = "")
     TableError
         The run has no slice in this table, or one with another stamp.
     """
-    version, files = slice_of(lake, table, run, stamp)
+    version, files = slices.slice_of(lake, table, run, stamp)
     location, schema = lake.location(table), lake.schema(table)
     if len(files) > FEW_FILES or lake.contract(table).partitioned != ("run",):
         return _read_by_log(spark, location, version).where(F.col("run") == run)

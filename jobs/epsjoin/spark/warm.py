@@ -27,12 +27,12 @@ from epsjoin.local.neighbours.lof import nearest_within
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.params import CUTS
-from epsjoin.spark.cluster import Connected
-from epsjoin.spark.merge_join import PAIRS, Part, make_joiner
-from epsjoin.spark.nearest import scan_task
-from epsjoin.spark.points import Reading
-from epsjoin.spark.replicate import REPLICAS, make_encoder
-from epsjoin.spark.rows import names_of
+from epsjoin.spark.cluster.from_pairs import Connected
+from epsjoin.spark.join.merge_join import PAIRS, Part, make_joiner
+from epsjoin.spark.join.replicate import REPLICAS, make_encoder
+from epsjoin.spark.neighbours.nearest import scan_task
+from epsjoin.spark.reading import Reading
+from epsjoin.spark.splits import names_of
 
 N_POINTS, EPS = 2000, 0.02
 

@@ -24,13 +24,14 @@ from epsjoin.lake.lineage import (
 from epsjoin.local.cluster.from_pairs import NOISE
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan.join_plan import JoinPlan
+from epsjoin.local.plan.sizes import WORKER_BYTES, row_bytes
 from epsjoin.source.values import VALUE
-from epsjoin.spark import history, scan
+from epsjoin.spark import scan
+from epsjoin.spark.epsilon.k_distances import k_distances, other_eps, refit
 from epsjoin.spark.job import Job
-from epsjoin.spark.k_distances import k_distances, other_eps, refit
-from epsjoin.spark.nearest import nearest_of
+from epsjoin.spark.neighbours.nearest import nearest_of
 from epsjoin.spark.points import stored_points
-from epsjoin.spark.replicate import WORKER_BYTES, row_bytes
+from epsjoin.spark.report import history
 
 MAP_POINTS = {"clustered": 30_000, "noise": 20_000}
 """Points on the map: more would hide one another."""

@@ -1,4 +1,4 @@
-"""Outliers: how far out every point is; definitions and departures as in ``local/outliers.py``."""
+"""Ranks of points by their nearest neighbours within eps."""
 
 from __future__ import annotations
 
@@ -13,141 +13,21 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from epsjoin.console import say
 from epsjoin.errors import TableError
 from epsjoin.kernels.ids import index_ids, rows_of
-from epsjoin.lake import delta_log, parquet
 from epsjoin.lake.arrow import pair_columns
-from epsjoin.lake.lineage import read_join, stamp_of_clusters
-from epsjoin.local.arguments import check_count
-from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.neighbours.lof import Neighbours, lof_from_neighbours, merge_nearest, nearest_within
 from epsjoin.local.neighbours.rank import deviating_dimensions, rank, robust_spread
-from epsjoin.local.plan.cuts import Cuts
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task
-from epsjoin.spark.cluster import CLUSTERS, cluster_pairs, refuse_noise_id, stored_pairs
-from epsjoin.spark.job import Job
-from epsjoin.spark.join import MAX_PAIRS, join_points
-from epsjoin.spark.nearest import NEAR
-from epsjoin.spark.points import Points, points_of, stored_points
-from epsjoin.spark.rows import (
-    FrameRows,
-    MappedRows,
-    Rows,
-    StoredRows,
-    brought_together,
-    computed,
-    gather,
-    kept,
-    names_of,
-    pack,
-    to_frame,
-    write_files,
-)
+from epsjoin.spark.neighbours.nearest import NEAR
+from epsjoin.spark.persist import kept
+from epsjoin.spark.points import Points
+from epsjoin.spark.rows import FrameRows, MappedRows, Rows, brought_together, gather, to_frame
+from epsjoin.spark.splits import names_of
 
 MOST_ON_DRIVER = 8_000_000
 """So many neighbours, k of every point, the driver may put together: some 150 bytes each, as reckoned."""
-
-
-def score_outliers(job: Job) -> dict[str, float]:
-    """Replace the run's slice of ``outliers``: every point with its rank, k-distance and LOF.
-
-    Degree and noise are those of ``clusters``. Sums run over neighbours in their order, so that a score
-    does not depend on the partitioning, not even in its last bit.
-
-    Raises
-    ------
-    TableError
-        ``points``, ``pairs`` or ``clusters`` has no slice of this run, or points or pairs were lost on the
-        way.
-    """
-    lake, run, k = job.lake, job.run, job.params.n_neighbours
-    join = read_join(lake, run)
-    stamp = stamp_of_clusters(lake, run, join)
-    pairs = stored_pairs(job, join.stamp)
-    clusters = StoredRows.of(job, "clusters", CLUSTERS, join.stamp)
-    points = stored_points(job)
-    _, sample = points.sample(job.params.sample_rows, job.params.seed)
-    eps = float(join.plan["eps"])
-    with ExitStack() as done:
-        ranked = rank_points(points, sample, clusters, pairs, eps, k, lake.source.coordinates, done)
-        files, counters = write_files(parquet.target(lake, "outliers", run, stamp), ranked, _count)
-    if counters["rows"] != points.n:
-        raise TableError(f"{counters['rows']:,.0f} points were scored, the log of points says {points.n:,}")
-    delta_log.commit(lake, "outliers", run, files, stamp)
-    say(f"outliers: {counters['noise']:,.0f} noise; LOF of {counters['with_lof']:,.0f} points, k = {k}")
-    return {**counters, "k": k}
-
-
-def _count(rows: pa.RecordBatch) -> dict[str, float]:
-    known = {f"with_{name}": float(len(rows) - rows[name].null_count) for name in ("lof", "k_distance")}
-    return {**known, "noise": float(pc.sum(rows["is_noise"]).as_py() or 0)}
-
-
-def outliers(
-    frame: DataFrame,
-    *,
-    eps: float,
-    min_pts: int,
-    columns: str | Sequence[str],
-    k: int | None = None,
-    id: str = "id",  # noqa: A002 - what people call it
-    metric: str | Metric = "euclidean",
-    cuts: Cuts | None = None,
-    max_pairs: int = MAX_PAIRS,
-) -> DataFrame:
-    """How far out every row of a frame is.
-
-    Parameters
-    ----------
-    frame, eps, columns, id, metric, cuts, max_pairs : see :func:`epsjoin.spark.join.similarity_join`.
-    min_pts : points within eps, the point itself included, that make a point core.
-    k : neighbours that the local outlier factor looks at; by default ``min_pts - 1``, at least 1.
-
-    Returns
-    -------
-    DataFrame
-        A row for every row, furthest out first: ``id``, ``rank`` (from 1), ``lof``, ``k_distance`` (each null
-        where it needs neighbours beyond eps), ``k_distance_above`` (eps, where ``k_distance`` is null),
-        ``degree``, ``is_noise``, ``dimensions`` (the coordinates that deviate most, with their robust
-        z-score).
-        Persisted: call ``unpersist()`` on it when it is done with.
-
-    Raises
-    ------
-    ArgumentError, BudgetError, DataRefusedError
-        See :func:`epsjoin.spark.cluster.dbscan`; k is below 1.
-
-    Notes
-    -----
-    All is computed at the call, as by :func:`epsjoin.spark.cluster.dbscan`, whose clusters it needs.
-    """
-    check_count("min_pts", min_pts)
-    n_neighbours = max(1, min_pts - 1) if k is None else check_count("k", k)
-    chosen = metric if isinstance(metric, Metric) else get_metric(metric)
-    points = points_of(frame, columns, id)
-    refuse_noise_id(points)
-    pairs = pack(join_points(points, eps, chosen, None, cuts, max_pairs))
-    with ExitStack() as done:
-        kept(pairs.packets, done)
-        clusters = cluster_pairs(points.ids(), points.n, pairs, min_pts, done)
-        _, sample = points.sample(Cuts().sample_rows, Cuts().seed)
-        dimensions, names = sample.shape[1], points.reading.names
-        if len(names) != dimensions:
-            names = tuple(f"{names[0]}[{i}]" for i in range(dimensions))
-        ranked = rank_points(
-            points.of_dimensions(dimensions),
-            sample,
-            clusters,
-            pairs,
-            chosen.check_eps(eps),
-            n_neighbours,
-            names,
-            done,
-        )
-        return computed(to_frame(ranked).orderBy("rank"))
-
 
 OUTLIERS = (
     "id long, rank long, lof double, k_distance double, k_distance_above double, degree long, "

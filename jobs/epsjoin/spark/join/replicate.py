@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import DataFrame
 
 from epsjoin.console import say
 from epsjoin.errors import BudgetError, TableError
@@ -18,35 +16,28 @@ from epsjoin.lake import delta_log, parquet, slices
 from epsjoin.lake.arrow import to_binary
 from epsjoin.lake.lineage import stamp_of
 from epsjoin.lake.parquet import File, Target
+from epsjoin.local.epsilon.limits import what_fits
 from epsjoin.local.metric import get_metric
-from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.planner import plan_join
+from epsjoin.local.plan.sizes import _ROW_BYTES, cuts_of
 from epsjoin.local.plan.spread import replicate
-from epsjoin.params import RunParams
 from epsjoin.spark import tasks
-from epsjoin.spark.arrow import Task, from_packets, to_packet
-from epsjoin.spark.fit_epsilon import what_fits
+from epsjoin.spark.arrow import Task
 from epsjoin.spark.job import Job
-from epsjoin.spark.points import Points, Reading, stored_points
-from epsjoin.spark.rows import FrameRows, Written
+from epsjoin.spark.join.shuffle import _PACKETS, _to_packets, read_packets
+from epsjoin.spark.points import Points, stored_points
+from epsjoin.spark.reading import Reading
+from epsjoin.spark.rows import FrameRows
+from epsjoin.spark.write import Written
 
-WORKER_BYTES = 340 << 20
-"""A Python worker's memory beside the rows of its part: itself, the package, batches of rows and pairs."""
-LEAST_PARTS = 8
-"""For the cores, where memory asks for fewer."""
-SAMPLE_ROWS_PER_PART = 100
-MOST_SAMPLE_BYTES = 256 << 20
-"""Of coordinates, unless ``sample_rows`` asks for more: the driver holds them."""
 FLUSH_BYTES = 64 << 20
 """A task writes its replicas out, or sends them on in packets, when it holds so many bytes of them."""
-_ROW_BYTES = 20
-"""Of a row of replicas beside its point."""
 MOST_FILES = 10_000
 """So many files tasks may write, one for each task and part; before more, Spark brings parts together."""
 
 
-def write_replicas(job: Job, most_files: int = MOST_FILES) -> dict[str, float]:
+def run(job: Job, most_files: int = MOST_FILES) -> dict[str, float]:
     """Replace the run's slices of ``join_plan`` and ``replicas``.
 
     The number of parts follows from the number of points, never from the cluster: a re-run elsewhere
@@ -143,36 +134,6 @@ def _written(reported: Iterable[pa.RecordBatch]) -> Written:
     return written
 
 
-def cuts_of(params: RunParams, n_points: int, dimensions: int) -> Cuts:
-    """How to cut so many points: into parts that fit a worker, and some more for the cores."""
-    most = rows_that_fit(params.worker_memory_mb, dimensions)
-    n_parts = params.n_parts or max(LEAST_PARTS, math.ceil(n_points / most))
-    return Cuts(
-        params.cuts,
-        n_parts,
-        params.k,
-        params.msl,
-        params.replication_budget,
-        max(params.sample_rows, min(SAMPLE_ROWS_PER_PART * n_parts, MOST_SAMPLE_BYTES // (8 * dimensions))),
-        params.seed,
-        most_part_rows=most,
-    )
-
-
-def rows_that_fit(worker_memory_mb: int, dimensions: int) -> int:
-    """Rows of a part that a Python worker of so much memory can join."""
-    return max(1, ((worker_memory_mb << 20) - WORKER_BYTES) // row_bytes(dimensions))
-
-
-def row_bytes(dimensions: int) -> int:
-    """Bytes of a worker's memory for one row of a part, as measured.
-
-    The row as it is read, its point in the order of ids (up to 8 dimensions once more, in the order of the
-    sweep), keys, filter coordinates and places.
-    """
-    return (24 if dimensions <= 8 else 16) * dimensions + 210
-
-
 def _words_for(plan: JoinPlan) -> str:
     return f"{plan.kind} cuts" if plan.rule is None else f"{plan.kind} cuts ({plan.rule})"
 
@@ -195,73 +156,6 @@ def _plan_row(plan: JoinPlan, n_points: int) -> dict[str, object]:
 
 REPLICAS = "part int, id long, mask long, code binary, point binary"
 
-_PACKETS = "part int, packet binary, report string"
-# report, in some rows: what the task counted until then, as the JSON of a TaskReport
-
-
-def replicate_frame(points: Points, plan: JoinPlan, is_right: bool | None = None) -> DataFrame:
-    """Packets of rows by part: (part int, packet binary, report string); lazy, without a shuffle.
-
-    Reports, of what a task has counted, go to part 0.
-
-    Parameters
-    ----------
-    is_right : of two tables: whether these are the right one's points.
-    """
-    encode = _to_packets(plan.to_json(), points.reading, is_right, refuses=False)
-    return points.frame.mapInArrow(encode, _PACKETS)
-
-
-def _to_packets(plan_json: str, reading: Reading, is_right: bool | None, *, refuses: bool) -> Task:
-    """A task's work on points: their replicas in packets; too small a budget is reported, or raised."""
-
-    def encode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        plan = JoinPlan.from_json(plan_json)
-        arrays = reading.of_dimensions(plan.dimensions).arrays
-        report = _new_report()
-        held: dict[int, list[pa.Table]] = defaultdict(list)
-        held_bytes = 0
-        try:
-            for batch in batches:
-                for part, rows in _replicas_of(*arrays(batch), plan, report.counters):
-                    if is_right is not None:
-                        rows = rows.append_column("is_right", pa.repeat(is_right, len(rows)))
-                    held[part].append(rows)
-                    held_bytes += rows.nbytes
-                if held_bytes > FLUSH_BYTES:
-                    yield _packets(held)
-                    held_bytes = 0
-        except BudgetError as error:
-            if not refuses:
-                raise
-            report.refused.append(str(error))
-        yield _packets(held)
-        yield _packet_rows([0], [None], [report.to_json()])
-
-    return encode
-
-
-def read_packets(batches: Iterable[pa.RecordBatch], report: tasks.TaskReport) -> Iterator[pa.RecordBatch]:
-    """The rows in packets of :func:`replicate_frame`; what their encoders told is added to the report."""
-    for batch in batches:
-        of_encoders = batch["report"].drop_null().to_pylist()
-        report.add(tasks.TaskReport.from_json(text) for text in of_encoders)
-        yield from from_packets([batch])
-
-
-def _packets(held: dict[int, list[pa.Table]]) -> pa.RecordBatch:
-    packets = [to_packet(pa.concat_tables(rows)) for rows in held.values()]
-    batch = _packet_rows(list(held), packets, [None] * len(packets))
-    held.clear()
-    return batch
-
-
-def _packet_rows(
-    parts: list[int], packets: Sequence[bytes | None], reports: Sequence[str | None]
-) -> pa.RecordBatch:
-    columns = {"part": pa.array(parts, pa.int32()), "packet": pa.array(packets, pa.binary())}
-    return pa.record_batch({**columns, "report": pa.array(reports, pa.string())})
-
 
 def _part_writer(into: Target) -> Task:
     """A task's work on the packets of a part, its partition's number: write them, pass the reports on."""
@@ -280,12 +174,12 @@ def make_encoder(plan_json: str, reading: Reading, into: Target) -> Task:
     def encode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         plan = JoinPlan.from_json(plan_json)
         arrays = reading.of_dimensions(plan.dimensions).arrays
-        report = _new_report()
+        report = new_report()
         held: dict[int, list[pa.Table]] = defaultdict(list)
         held_bytes = 0
         try:
             for batch in report.timed(batches, "reading"):
-                replicas = _replicas_of(*arrays(batch), plan, report.counters)
+                replicas = replicas_of(*arrays(batch), plan, report.counters)
                 for part, rows in report.timed(replicas, "encoding"):
                     held[part].append(rows)
                     held_bytes += rows.nbytes
@@ -300,16 +194,18 @@ def make_encoder(plan_json: str, reading: Reading, into: Target) -> Task:
     return encode
 
 
-def _new_report() -> tasks.TaskReport:
+def new_report() -> tasks.TaskReport:
+    """A report with the counters of :func:`replicas_of`."""
     return tasks.TaskReport(counters={"points": 0, "rows": 0, "replicated_points": 0})
 
 
-def _replicas_of(
+def replicas_of(
     ids: NDArray[np.int64],
     points: NDArray[np.float64],
     plan: JoinPlan,
     counters: dict[str, float],
 ) -> Iterator[tuple[int, pa.Table]]:
+    """The replicas of some points, part by part; counted in ``counters``."""
     replicas = replicate(points, ids, plan)
     counters["points"] += len(ids)
     counters["rows"] += len(replicas.row)

@@ -18,15 +18,16 @@ from epsjoin.lake import delta_log, parquet, slices
 from epsjoin.lake.arrow import to_codes, to_matrix
 from epsjoin.lake.lineage import read_join
 from epsjoin.lake.parquet import File, Target
+from epsjoin.local.epsilon.limits import what_fits
 from epsjoin.local.join.parts import join_part
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.sweep.sweeping import Counters
 from epsjoin.spark import tasks
-from epsjoin.spark.fit_epsilon import what_fits
 from epsjoin.spark.job import Job
+from epsjoin.spark.join.shuffle import read_packets
 from epsjoin.spark.points import refuse_changed, stored_points
-from epsjoin.spark.replicate import read_packets
-from epsjoin.spark.rows import FrameRows, MappedRows, Rows, Written
+from epsjoin.spark.rows import FrameRows, MappedRows, Rows
+from epsjoin.spark.write import Written
 
 BATCH_ROWS, BATCH_PAIRS = 1 << 16, 1 << 18
 
@@ -42,7 +43,7 @@ Joiner = Callable[[Part], Iterator[pa.RecordBatch]]
 """A task's work on a part; it gives one report."""
 
 
-def join_parts(job: Job) -> dict[str, float]:
+def run(job: Job) -> dict[str, float]:
     """Replace the run's slice of ``pairs``.
 
     One task per part reads the part's files itself, joins it, and writes its pairs batch by batch; the

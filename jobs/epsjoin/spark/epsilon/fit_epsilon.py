@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
-from pyspark.sql import DataFrame
 
 from epsjoin.console import say
 from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError
@@ -15,10 +10,10 @@ from epsjoin.lake import delta_log, parquet, slices
 from epsjoin.lake.lineage import stamp_of, stamp_of_points
 from epsjoin.local.epsilon.fit import EpsilonFit
 from epsjoin.local.epsilon.fit import fit_epsilon as fit_points
-from epsjoin.local.metric import Metric
+from epsjoin.local.epsilon.limits import largest_that_fits
 from epsjoin.params import RunParams
 from epsjoin.spark.job import Job
-from epsjoin.spark.points import points_of, stored_points
+from epsjoin.spark.points import stored_points
 
 
 class Choice(NamedTuple):
@@ -29,7 +24,7 @@ class Choice(NamedTuple):
     target: float | None
 
 
-def choose_epsilon(job: Job) -> dict[str, float]:
+def run(job: Job) -> dict[str, float]:
     """Replace the run's slices of ``epsilon`` and ``epsilon_curve``.
 
     Where eps is given, the fit is made all the same, for the report and for the expected number of pairs;
@@ -130,71 +125,3 @@ def _choose(params: RunParams, fit: EpsilonFit | None, note: str | None) -> Choi
         return Choice(fit.eps_for(neighbours=params.neighbours), "neighbours", params.neighbours)
     except ArgumentError as error:
         raise DataRefusedError(f"eps cannot be chosen from these points: {error}") from error
-
-
-def fit_epsilon(
-    frame: DataFrame,
-    *,
-    columns: str | Sequence[str],
-    id: str = "id",  # noqa: A002 - what people call it
-    metric: str | Metric = "euclidean",
-    sample_rows: int = 20_000,
-    seed: int = 0,
-    max_k: int = 64,
-) -> EpsilonFit:
-    """The power law of pair counts of a frame's rows, from a sample: for choosing eps.
-
-    Parameters
-    ----------
-    frame, columns, id, metric : see :func:`epsjoin.spark.join.similarity_join`.
-    sample_rows, seed, max_k : see :func:`epsjoin.fit_epsilon`.
-
-    Returns
-    -------
-    EpsilonFit
-        Of all rows: ``expected_pairs(eps)``, ``eps_for(neighbours=...)``, ``eps_for(pairs=...)``, ...
-
-    Raises
-    ------
-    ArgumentError
-        A wrong argument or column; the points follow no power law.
-    DataRefusedError
-        A coordinate of the sample is null or not finite.
-    """
-    points = points_of(frame, columns, id)
-    _, sample = points.sample(sample_rows, seed)
-    return fit_points(sample, metric, sample_rows, seed, points.n, max_k)
-
-
-def what_fits(
-    sample: NDArray[np.float64],
-    metric: str | Metric,
-    n_points: int,
-    max_pairs: int,
-    seed: int,
-    unit: str = "",
-) -> str:
-    """The largest eps under which no more pairs are expected than allowed, in words for a refusal.
-
-    Parameters
-    ----------
-    sample : (m, d) float64, a uniform sample of the points.
-    metric : what a distance is.
-    n_points : all points.
-    max_pairs : pairs allowed.
-    seed : of the fit.
-    unit : of eps.
-    """
-    try:
-        fit = fit_points(sample, metric, len(sample), seed, n_points)
-    except ArgumentError as error:
-        return f"which eps fits cannot be told: {error}"
-    return largest_that_fits(fit, max_pairs, unit)
-
-
-def largest_that_fits(fit: EpsilonFit, max_pairs: int, unit: str) -> str:
-    """The largest eps with so many pairs, or why there is none, as the end of a sentence."""
-    try:
-        return f"the largest eps that fits is about {fit.eps_for(pairs=max_pairs):g} {unit}".rstrip()
-    except ArgumentError as error:
-        return f"no eps fits: {error}"

@@ -1,46 +1,188 @@
-"""Similarity joins of DataFrames: a frame of points in, a frame of pairs out."""
+"""The functions on DataFrames, for people with a session of their own."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from contextlib import ExitStack
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from epsjoin.errors import ArgumentError, BudgetError
-from epsjoin.lake import delta_log, parquet, schemas, uris
-from epsjoin.lake.parquet import Target
-from epsjoin.lake.sample import Sample
-from epsjoin.local.join.arrays import HOW, iter_join
+from epsjoin.errors import ArgumentError
+from epsjoin.lake import delta_log, uris
+from epsjoin.local.arguments import check_count
+from epsjoin.local.epsilon.fit import EpsilonFit
+from epsjoin.local.epsilon.fit import fit_epsilon as fit_points
+from epsjoin.local.join.arrays import HOW
 from epsjoin.local.join.estimate import Estimate
 from epsjoin.local.join.estimate import estimate as estimate_points
-from epsjoin.local.join.scale import scale_points
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.cuts import Cuts
-from epsjoin.local.plan.join_plan import JoinPlan
-from epsjoin.local.plan.planner import plan_join
-from epsjoin.params import RunParams
-from epsjoin.spark import scan
-from epsjoin.spark.fit_epsilon import what_fits
-from epsjoin.spark.merge_join import PAIRS, join_files, join_frame, make_joiner
-from epsjoin.spark.points import Points, points_of, refuse_changed
-from epsjoin.spark.replicate import (
-    MOST_FILES,
-    REPLICAS,
-    cuts_of,
-    encode,
-    n_files,
-    replicate_frame,
+from epsjoin.spark.cluster.from_pairs import cluster_pairs, refuse_noise_id
+from epsjoin.spark.join.frames import (
+    MAX_PAIRS,
+    _cuts_and_samples,
+    _joined_by_files,
+    _replace,
+    _target,
+    join_points,
+    plan_frames,
 )
-from epsjoin.spark.rows import Rows, Written, to_frame, write_files
+from epsjoin.spark.join.merge_join import join_frame
+from epsjoin.spark.join.replicate import MOST_FILES, n_files
+from epsjoin.spark.join.shuffle import replicate_frame
+from epsjoin.spark.neighbours.rank import rank_points
+from epsjoin.spark.persist import computed, kept
+from epsjoin.spark.points import points_of
+from epsjoin.spark.rows import pack, to_frame
+from epsjoin.spark.write import write_files
 
-MAX_PAIRS = 1_000_000_000
-_ENOUGH_PAIRS = 1_000_000  # of two samples: more would only take longer
-_LEAST_SAMPLE = 1_000  # rows of either frame
-_LEAST_PART_SECONDS = 0.05  # in a session that stands, to plan a part and start its task is not nothing
+
+def fit_epsilon(
+    frame: DataFrame,
+    *,
+    columns: str | Sequence[str],
+    id: str = "id",  # noqa: A002 - what people call it
+    metric: str | Metric = "euclidean",
+    sample_rows: int = 20_000,
+    seed: int = 0,
+    max_k: int = 64,
+) -> EpsilonFit:
+    """The power law of pair counts of a frame's rows, from a sample: for choosing eps.
+
+    Parameters
+    ----------
+    frame, columns, id, metric : see :func:`epsjoin.spark.frames.similarity_join`.
+    sample_rows, seed, max_k : see :func:`epsjoin.fit_epsilon`.
+
+    Returns
+    -------
+    EpsilonFit
+        Of all rows: ``expected_pairs(eps)``, ``eps_for(neighbours=...)``, ``eps_for(pairs=...)``, ...
+
+    Raises
+    ------
+    ArgumentError
+        A wrong argument or column; the points follow no power law.
+    DataRefusedError
+        A coordinate of the sample is null or not finite.
+    """
+    points = points_of(frame, columns, id)
+    _, sample = points.sample(sample_rows, seed)
+    return fit_points(sample, metric, sample_rows, seed, points.n, max_k)
+
+
+def dbscan(
+    frame: DataFrame,
+    *,
+    eps: float | ArrayLike,
+    min_pts: int,
+    columns: str | Sequence[str],
+    id: str = "id",  # noqa: A002 - what people call it
+    metric: str | Metric = "euclidean",
+    weights: ArrayLike | None = None,
+    cuts: Cuts | None = None,
+    max_pairs: int = MAX_PAIRS,
+) -> DataFrame:
+    """Density clusters of the rows of a frame.
+
+    Parameters
+    ----------
+    frame, eps, columns, id, metric, weights, cuts, max_pairs : see
+        :func:`epsjoin.spark.frames.similarity_join`.
+    min_pts : points within eps, the point itself included, that make a point core; at least 1.
+
+    Returns
+    -------
+    DataFrame
+        ``id`` (long), ``cluster_id`` (long: the smallest core id of the cluster, -1 for noise), ``role``
+        ("core", "border", "noise"), ``degree`` (long: points within eps, the point itself included); a row
+        for every row. A border point is in the cluster of its nearest core point, ties: the smallest id. The
+        same under every partitioning. Persisted: call ``unpersist()`` on it when it is done with.
+
+    Raises
+    ------
+    ArgumentError, BudgetError, DataRefusedError
+        See :func:`epsjoin.spark.frames.similarity_join`; min_pts is below 1; an id is -1, which is noise.
+
+    Notes
+    -----
+    All is computed at the call: the join once, its pairs kept by Spark in memory and on disk, in few rows of
+    many pairs each, until the clusters are there.
+    """
+    check_count("min_pts", min_pts)
+    chosen = metric if isinstance(metric, Metric) else get_metric(metric)
+    points = points_of(frame, columns, id)
+    refuse_noise_id(points)
+    pairs = pack(join_points(points, eps, chosen, weights, cuts, max_pairs))
+    with ExitStack() as done:
+        kept(pairs.packets, done)
+        return computed(to_frame(cluster_pairs(points.ids(), points.n, pairs, min_pts, done)))
+
+
+def outliers(
+    frame: DataFrame,
+    *,
+    eps: float,
+    min_pts: int,
+    columns: str | Sequence[str],
+    k: int | None = None,
+    id: str = "id",  # noqa: A002 - what people call it
+    metric: str | Metric = "euclidean",
+    cuts: Cuts | None = None,
+    max_pairs: int = MAX_PAIRS,
+) -> DataFrame:
+    """How far out every row of a frame is.
+
+    Parameters
+    ----------
+    frame, eps, columns, id, metric, cuts, max_pairs : see :func:`epsjoin.spark.frames.similarity_join`.
+    min_pts : points within eps, the point itself included, that make a point core.
+    k : neighbours that the local outlier factor looks at; by default ``min_pts - 1``, at least 1.
+
+    Returns
+    -------
+    DataFrame
+        A row for every row, furthest out first: ``id``, ``rank`` (from 1), ``lof``, ``k_distance`` (each null
+        where it needs neighbours beyond eps), ``k_distance_above`` (eps, where ``k_distance`` is null),
+        ``degree``, ``is_noise``, ``dimensions`` (the coordinates that deviate most, with their robust
+        z-score).
+        Persisted: call ``unpersist()`` on it when it is done with.
+
+    Raises
+    ------
+    ArgumentError, BudgetError, DataRefusedError
+        See :func:`epsjoin.spark.frames.dbscan`; k is below 1.
+
+    Notes
+    -----
+    All is computed at the call, as by :func:`epsjoin.spark.frames.dbscan`, whose clusters it needs.
+    """
+    check_count("min_pts", min_pts)
+    n_neighbours = max(1, min_pts - 1) if k is None else check_count("k", k)
+    chosen = metric if isinstance(metric, Metric) else get_metric(metric)
+    points = points_of(frame, columns, id)
+    refuse_noise_id(points)
+    pairs = pack(join_points(points, eps, chosen, None, cuts, max_pairs))
+    with ExitStack() as done:
+        kept(pairs.packets, done)
+        clusters = cluster_pairs(points.ids(), points.n, pairs, min_pts, done)
+        _, sample = points.sample(Cuts().sample_rows, Cuts().seed)
+        dimensions, names = sample.shape[1], points.reading.names
+        if len(names) != dimensions:
+            names = tuple(f"{names[0]}[{i}]" for i in range(dimensions))
+        ranked = rank_points(
+            points.of_dimensions(dimensions),
+            sample,
+            clusters,
+            pairs,
+            chosen.check_eps(eps),
+            n_neighbours,
+            names,
+            done,
+        )
+        return computed(to_frame(ranked).orderBy("rank"))
 
 
 def similarity_join(
@@ -196,120 +338,3 @@ def estimate(
     points = points_of(frame, columns, id)
     wished, [(_, sample)] = _cuts_and_samples(points, None, cuts)
     return estimate_points(sample, eps, metric, weights=weights, n_rows=points.n, cuts=wished)
-
-
-def join_points(
-    points: Points,
-    eps: float | ArrayLike,
-    metric: Metric,
-    weights: ArrayLike | None,
-    cuts: Cuts | None,
-    max_pairs: int,
-) -> Rows:
-    """Join points with themselves; see :func:`similarity_join`."""
-    plan = plan_frames(points, None, eps, metric, weights, cuts, max_pairs)
-    packets = replicate_frame(points.scaled(eps, weights, metric), plan)
-    return join_frame(packets, plan, points.n, max_pairs)
-
-
-def _joined_by_files(points: Points, plan: JoinPlan, into: Target, max_pairs: int) -> DataFrame:
-    """The pairs, read from the table that the tasks wrote them to; replicas go from task to task in files."""
-    with parquet.scratch(into, schemas.arrow_schema(REPLICAS), "part") as replicas:
-        encoded = encode(points, plan, replicas)
-        refuse_changed(points.n, encoded.counters.get("points", 0))
-        work = make_joiner(plan.to_json(), replicas.location, into, max_pairs)
-        written = join_files(points.frame.sparkSession, encoded.files, work)
-    return _replace(into, written, max_pairs, points.frame)
-
-
-def _target(location: str) -> Target:
-    return Target("similarity_join", location, schemas.arrow_schema(PAIRS), (), "")
-
-
-def _replace(into: Target, written: Written, max_pairs: int, frame: DataFrame) -> DataFrame:
-    """Make a table of what the tasks wrote, and read it in the session of the frame."""
-    if written.rows > max_pairs:
-        parquet.forget_files(into, written.files)
-        raise BudgetError(
-            f"{written.rows:,} pairs at least were found, {max_pairs:,} are allowed (max_pairs)"
-        )
-    return scan.read_replaced(frame.sparkSession, into, delta_log.replace_table(into, written.files))
-
-
-def plan_frames(
-    points: Points,
-    others: Points | None,
-    eps: float | ArrayLike,
-    metric: Metric,
-    weights: ArrayLike | None,
-    cuts: Cuts | None,
-    max_pairs: int,
-) -> JoinPlan:
-    """Plan a join of frames on a sample of both, and refuse it where it would be too large.
-
-    Raises
-    ------
-    ArgumentError, BudgetError, DataRefusedError
-        As :func:`similarity_join`.
-    """
-    n = points.n + (0 if others is None else others.n)
-    wished, samples = _cuts_and_samples(points, others, cuts)
-    ids, raw = (np.concatenate(column) for column in zip(*samples, strict=True))
-    sample, threshold = scale_points(raw, eps, weights, metric)
-    plan = plan_join(sample, ids, n, threshold, metric, wished)
-    if others is not None:
-        of_left, of_right = np.split(sample, [len(samples[0][0])])
-        scale = points.n * others.n / max(1, len(of_left) * len(of_right))
-        plan = replace(plan, expected_pairs=_count(of_left, of_right, threshold, metric) * scale)
-    if plan.expected_pairs > max_pairs:
-        fits = "take a smaller eps, or allow more"
-        if others is None:
-            fits = what_fits(sample, metric, points.n, max_pairs, wished.seed)
-        raise BudgetError(
-            f"about {plan.expected_pairs:,.0f} pairs are expected within eps {threshold:g}, {max_pairs:,} "
-            f"are allowed (max_pairs); {fits}"
-        )
-    return plan
-
-
-def _cuts_and_samples(points: Points, others: Points | None, cuts: Cuts | None) -> tuple[Cuts, list[Sample]]:
-    """The cuts, by default those of the jobs in fewer parts where work is little; a sample of each side."""
-    n = points.n + (0 if others is None else others.n)
-    drawn = cuts or cuts_of(RunParams(), n, 1)
-    samples = _samples(points, others, drawn)
-    dimensions = [coordinates.shape[1] for ids, coordinates in samples if len(ids)] or [1]
-    if min(dimensions) != max(dimensions):
-        raise ArgumentError(
-            f"left and right must have the same dimensions, not {dimensions[0]} and {dimensions[1]}"
-        )
-    if cuts is None:
-        wished = replace(cuts_of(RunParams(), n, dimensions[0]), least_part_seconds=_LEAST_PART_SECONDS)
-        if wished.sample_rows > drawn.sample_rows:  # for very many parts
-            samples = _samples(points, others, wished)
-        drawn = wished
-    return drawn, [(ids, coordinates.reshape(-1, dimensions[0])) for ids, coordinates in samples]
-
-
-def _samples(points: Points, others: Points | None, cuts: Cuts) -> list[Sample]:
-    rows = cuts.sample_rows
-    if others is None:
-        return [points.sample(rows, cuts.seed)]
-    # of a side that is small beside the other, still enough to see its pairs
-    least = min(_LEAST_SAMPLE, rows // 2)
-    share = points.n / max(1, points.n + others.n)
-    of_left = points.sample(min(max(round(rows * share), least), rows - least), cuts.seed)
-    return [of_left, others.sample(rows - len(of_left[0]), cuts.seed)]
-
-
-def _count(left: NDArray[np.float64], right: NDArray[np.float64], eps: float, metric: Metric) -> float:
-    """Pairs of two samples; where they are many, of a share of the right one's rows, scaled."""
-    looked = len(right)
-    while True:
-        found = 0
-        for batch in iter_join(left, right[:looked], eps, metric):
-            found += len(batch.left)
-            if found > _ENOUGH_PAIRS and looked > 16:
-                break
-        else:
-            return found * len(right) / looked if looked else 0.0
-        looked = max(16, looked // 8)

@@ -14,7 +14,8 @@ from epsjoin.kernels.paired import paired_distances
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.lof import Neighbours, merge_nearest
 from epsjoin.spark.arrow import Task
-from epsjoin.spark.points import Points, Reading
+from epsjoin.spark.points import Points
+from epsjoin.spark.reading import Reading
 from epsjoin.spark.rows import MappedRows, gather
 
 NEAR = "id long, neighbour long, distance double"

@@ -9,18 +9,14 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from pyspark.core.broadcast import Broadcast
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from epsjoin.console import say
-from epsjoin.errors import ArgumentError, TableError
+from epsjoin.errors import ArgumentError
 from epsjoin.kernels.ids import index_ids
-from epsjoin.lake import delta_log, parquet
 from epsjoin.lake.arrow import pair_columns
-from epsjoin.lake.lineage import read_join
-from epsjoin.local.arguments import check_count
 from epsjoin.local.cluster.from_pairs import (
     NOISE,
     ROLES,
@@ -33,29 +29,12 @@ from epsjoin.local.cluster.from_pairs import (
     sum_degrees,
 )
 from epsjoin.local.cluster.from_pairs import label as label_arrays
-from epsjoin.local.metric import Metric, get_metric
-from epsjoin.local.plan.cuts import Cuts
 from epsjoin.spark.arrow import Task
-from epsjoin.spark.components import MOST_IN_ONE_TASK, join_forests
-from epsjoin.spark.job import Job
-from epsjoin.spark.join import MAX_PAIRS, join_points
-from epsjoin.spark.merge_join import PAIRS
-from epsjoin.spark.points import Points, points_of
-from epsjoin.spark.rows import (
-    FrameRows,
-    MappedRows,
-    Rows,
-    StoredRows,
-    brought_together,
-    computed,
-    gather,
-    kept,
-    names_of,
-    narrowed,
-    pack,
-    to_frame,
-    write_files,
-)
+from epsjoin.spark.cluster.components import MOST_IN_ONE_TASK, join_forests
+from epsjoin.spark.persist import kept
+from epsjoin.spark.points import Points
+from epsjoin.spark.rows import FrameRows, MappedRows, Rows, brought_together, gather, narrowed, to_frame
+from epsjoin.spark.splits import names_of
 
 EDGE, BORDER = 0, 1
 """Kinds of rows that are left of the pairs once the core points are known."""
@@ -65,97 +44,6 @@ MOST_SHARED_CORES = 20_000_000
 """So many core ids every task may hold (8 bytes each); of more, the pairs are joined with them by Spark."""
 
 CLUSTERS = "id long, cluster_id long, role string, degree long"
-
-
-def find_clusters(job: Job) -> dict[str, float]:
-    """Replace the run's slice of ``clusters``.
-
-    Raises
-    ------
-    TableError
-        ``points`` or ``pairs`` has no slice of this run, or points or pairs were lost on the way.
-    """
-    join = read_join(job.lake, job.run)
-    pairs = stored_pairs(job, join.stamp)
-    ids = StoredRows.of(job, "points", "id long")
-    into = parquet.target(job.lake, "clusters", job.run, join.stamp)
-    with ExitStack() as done:
-        found = cluster_pairs(ids, ids.n, pairs, job.params.min_pts, done)
-        files, counters = write_files(into, found, count_roles)
-    if counters["rows"] != ids.n:
-        raise TableError(f"{counters['rows']:,.0f} points have a label, the log says {ids.n:,}")
-    if counters["neighbours"] != 2 * pairs.n:
-        raise TableError(
-            f"the points have {counters['neighbours']:,.0f} neighbours together, not two for each of "
-            f"{pairs.n:,} pairs; run cluster again"
-        )
-    delta_log.commit(job.lake, "clusters", job.run, files, join.stamp)
-    say(
-        f"cluster: {counters['clusters']:,.0f} clusters, {counters['core']:,.0f} core, "
-        f"{counters['border']:,.0f} border, {counters['noise']:,.0f} noise"
-    )
-    return counters
-
-
-def stored_pairs(job: Job, stamp: str) -> StoredRows:
-    """The job's slice of the table ``pairs``.
-
-    In whole files: a part's points are met in its file, and each piece of it would tell the driver of them.
-
-    Raises
-    ------
-    TableError
-        There is no slice, or it was made from other tables than the stamp says.
-    """
-    return StoredRows.of(job, "pairs", PAIRS, stamp, whole_files=True)
-
-
-def dbscan(
-    frame: DataFrame,
-    *,
-    eps: float | ArrayLike,
-    min_pts: int,
-    columns: str | Sequence[str],
-    id: str = "id",  # noqa: A002 - what people call it
-    metric: str | Metric = "euclidean",
-    weights: ArrayLike | None = None,
-    cuts: Cuts | None = None,
-    max_pairs: int = MAX_PAIRS,
-) -> DataFrame:
-    """Density clusters of the rows of a frame.
-
-    Parameters
-    ----------
-    frame, eps, columns, id, metric, weights, cuts, max_pairs : see
-        :func:`epsjoin.spark.join.similarity_join`.
-    min_pts : points within eps, the point itself included, that make a point core; at least 1.
-
-    Returns
-    -------
-    DataFrame
-        ``id`` (long), ``cluster_id`` (long: the smallest core id of the cluster, -1 for noise), ``role``
-        ("core", "border", "noise"), ``degree`` (long: points within eps, the point itself included); a row
-        for every row. A border point is in the cluster of its nearest core point, ties: the smallest id. The
-        same under every partitioning. Persisted: call ``unpersist()`` on it when it is done with.
-
-    Raises
-    ------
-    ArgumentError, BudgetError, DataRefusedError
-        See :func:`epsjoin.spark.join.similarity_join`; min_pts is below 1; an id is -1, which is noise.
-
-    Notes
-    -----
-    All is computed at the call: the join once, its pairs kept by Spark in memory and on disk, in few rows of
-    many pairs each, until the clusters are there.
-    """
-    check_count("min_pts", min_pts)
-    chosen = metric if isinstance(metric, Metric) else get_metric(metric)
-    points = points_of(frame, columns, id)
-    refuse_noise_id(points)
-    pairs = pack(join_points(points, eps, chosen, weights, cuts, max_pairs))
-    with ExitStack() as done:
-        kept(pairs.packets, done)
-        return computed(to_frame(cluster_pairs(points.ids(), points.n, pairs, min_pts, done)))
 
 
 def refuse_noise_id(points: Points) -> None:
@@ -185,7 +73,7 @@ def cluster_pairs(
     The pairs are read twice: for the degrees, then for what connects the core points. Each share of them is
     contracted to a forest. What the shares make of few points is put together by the driver and shared with
     the tasks, so that Spark moves no rows but these; of more points by Spark, and the forests by
-    :func:`epsjoin.spark.components.join_forests`. The labels are the same.
+    :func:`epsjoin.spark.cluster.components.join_forests`. The labels are the same.
 
     Parameters
     ----------
@@ -282,6 +170,8 @@ def _connect(pairs: Rows, shared: Broadcast[NDArray[np.int64]]) -> Rows:
 
 
 _CONNECTED = "kind int, a long, b long, distance double"
+
+
 # EDGE: a is a core point, b a core point of the same cluster (distance 0, unused); one forest per share.
 # BORDER: a is no core point, b its nearest core point in this share.
 

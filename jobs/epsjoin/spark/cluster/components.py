@@ -16,8 +16,8 @@ from epsjoin.kernels.cluster.components import EDGE
 from epsjoin.local.arguments import check_count
 from epsjoin.local.cluster.components import Meeting, contract, settle
 from epsjoin.local.cluster.from_pairs import spanning_forest
+from epsjoin.spark.persist import computed, kept
 from epsjoin.spark.progress import progress_shown
-from epsjoin.spark.rows import computed, kept
 from epsjoin.spark.tasks import task_number
 
 MOST_IN_ONE_TASK = 8_000_000

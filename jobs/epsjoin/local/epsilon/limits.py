@@ -1,0 +1,45 @@
+"""Which eps would fit a limit, in words for a refusal."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsjoin.errors import ArgumentError
+from epsjoin.local.epsilon.fit import EpsilonFit
+from epsjoin.local.epsilon.fit import fit_epsilon as fit_points
+from epsjoin.local.metric import Metric
+
+
+def what_fits(
+    sample: NDArray[np.float64],
+    metric: str | Metric,
+    n_points: int,
+    max_pairs: int,
+    seed: int,
+    unit: str = "",
+) -> str:
+    """The largest eps under which no more pairs are expected than allowed, in words for a refusal.
+
+    Parameters
+    ----------
+    sample : (m, d) float64, a uniform sample of the points.
+    metric : what a distance is.
+    n_points : all points.
+    max_pairs : pairs allowed.
+    seed : of the fit.
+    unit : of eps.
+    """
+    try:
+        fit = fit_points(sample, metric, len(sample), seed, n_points)
+    except ArgumentError as error:
+        return f"which eps fits cannot be told: {error}"
+    return largest_that_fits(fit, max_pairs, unit)
+
+
+def largest_that_fits(fit: EpsilonFit, max_pairs: int, unit: str) -> str:
+    """The largest eps with so many pairs, or why there is none, as the end of a sentence."""
+    try:
+        return f"the largest eps that fits is about {fit.eps_for(pairs=max_pairs):g} {unit}".rstrip()
+    except ArgumentError as error:
+        return f"no eps fits: {error}"

@@ -1,0 +1,1 @@
+"""The gates, and the check of what is stored by brute force."""

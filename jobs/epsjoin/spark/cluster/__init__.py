@@ -1,0 +1,1 @@
+"""The step cluster: DBSCAN from stored pairs."""

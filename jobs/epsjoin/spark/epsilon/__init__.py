@@ -1,0 +1,1 @@
+"""The step fit_epsilon, and what the report shows of eps."""

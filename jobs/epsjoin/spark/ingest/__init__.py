@@ -1,0 +1,1 @@
+"""The step ingest: files to typed points."""

@@ -1,0 +1,136 @@
+"""Ingest, second half: staged rows of one key together, kept or refused with a reason."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from epsjoin.contracts.odcs import SourceContract
+from epsjoin.lake.arrow import to_binary
+from epsjoin.lake.parquet import Target
+from epsjoin.source.values import kind_of, refusal
+from epsjoin.spark import tasks
+from epsjoin.spark.arrow import Task
+from epsjoin.spark.ingest.read import BATCH_CHARACTERS, BATCH_ROWS, FILE
+
+FILE_ROWS, FILE_BYTES = 1_000_000, 256 << 20
+"""A file of points is written when so much is held."""
+
+
+def make_writer(source: SourceContract, points: Target, quarantine: Target) -> Task:
+    """A task's work on staged rows, sorted by slot: write points and quarantine, yield one report."""
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        report = tasks.TaskReport()
+        kept: list[pa.Table] = []
+        refused: list[dict[str, Any]] = []
+        of_quarantine = pa.schema([column for column in quarantine.schema if column.name != "run"])
+        tally: dict[str, Counter[str]] = defaultdict(Counter)
+        kinds: Counter[str] = Counter()
+        for rows in _whole_groups(batches):
+            good, bad = settle(source, rows, report)
+            kept.append(_points(source, points, good))
+            refused += bad
+            for name, count in Counter(good["_source"].to_pylist()).items():
+                tally[name]["ok"] += count
+            for row in bad:
+                if row["line"] is None:  # about the file, no record of it
+                    continue
+                tally[row["source"]]["quarantined"] += 1
+                kinds[kind_of(row["reason"])] += 1
+            if sum(map(len, kept)) >= FILE_ROWS or sum(each.nbytes for each in kept) >= FILE_BYTES:
+                report.write(points, kept)
+                kept = []
+            if len(refused) >= BATCH_ROWS or sum(len(row["raw"]) for row in refused) >= BATCH_CHARACTERS:
+                report.write(quarantine, [pa.Table.from_pylist(refused, of_quarantine)])
+                refused = []
+        report.write(points, kept)
+        report.write(quarantine, [pa.Table.from_pylist(refused, of_quarantine)])
+        report.facts += [{"source": name, **counts} for name, counts in tally.items()]
+        report.facts += [{"kind": kind, "rows": count} for kind, count in kinds.items()]
+        yield report.to_batch()
+
+    return write
+
+
+def _whole_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The sorted rows again, cut so that rows of one slot are never apart."""
+    held: pa.Table | None = None
+    for batch in batches:
+        table = pa.Table.from_batches([batch])
+        if held is not None:
+            table = pa.concat_tables([held, table])
+        slots = table["_slot"].to_numpy()
+        cut = int(np.searchsorted(slots, slots[-1])) if len(slots) else 0
+        held = table.slice(cut)
+        if cut:
+            yield table.slice(0, cut)
+    if held is not None and held.num_rows:
+        yield held
+
+
+def settle(
+    source: SourceContract, rows: pa.Table, report: tasks.TaskReport
+) -> tuple[pa.Table, list[dict[str, Any]]]:
+    """Decide about every row: keep it, or refuse it with a reason; file facts go to the report."""
+    slots = rows["_slot"].to_numpy()  # where there is an id, its slot is the id
+    has_id = rows["_id"].is_valid().to_numpy()
+    keep = has_id.copy()
+    reasons: dict[int, str] = {}
+    for group in _groups_of_equal(slots, has_id):
+        members = rows.take(pa.array(group)).select(["_digest", *source.key]).to_pylist()
+        if len({tuple(member[name] for name in source.key) for member in members}) > 1:
+            report.refused.append(
+                f"two keys have the same id {int(slots[group[0]])}: "
+                f"{[[member[name] for name in source.key] for member in members][:2]}; use another key"
+            )
+        if len({member["_digest"] for member in members}) > 1:
+            keep[group] = False
+            reason = refusal("key: rows with one key differ", f"{len(group)} rows")
+            reasons.update((int(i), reason) for i in group)
+        else:
+            keep[group[1:]] = False
+            reasons.update((int(i), refusal("key: the same row again")) for i in group[1:])
+    bad = []
+    for index in np.flatnonzero(~keep).tolist():
+        row = rows.slice(index, 1).select(["_what", "_source", "_line", "_reason", "_raw"]).to_pylist()[0]
+        if row["_what"] == FILE:
+            bad += _file_facts(row, report)
+            continue
+        reason = reasons.get(index) or row["_reason"]
+        bad.append({"source": row["_source"], "line": row["_line"], "reason": reason, "raw": row["_raw"]})
+    return rows.filter(pa.array(keep)), bad
+
+
+def _groups_of_equal(slots: NDArray[np.int64], has_id: NDArray[np.bool_]) -> Iterator[NDArray[np.int64]]:
+    """Row numbers of the slots that more than one record with an id has."""
+    numbers = np.flatnonzero(has_id)
+    mine = slots[numbers]
+    starts = np.flatnonzero(np.r_[True, mine[1:] != mine[:-1]]) if len(mine) else np.empty(0, np.int64)
+    sizes = np.diff(np.r_[starts, len(mine)])
+    for start, size in zip(starts[sizes > 1], sizes[sizes > 1], strict=True):
+        yield numbers[start : start + size]
+
+
+def _file_facts(row: Mapping[str, Any], report: tasks.TaskReport) -> list[dict[str, Any]]:
+    facts = json.loads(row["_raw"])
+    report.facts.append(facts)
+    if facts["refused"] is None:
+        return []
+    report.refused.append(facts["refused"])
+    raw = ",".join(facts["columns"])
+    return [{"source": row["_source"], "line": None, "reason": facts["refused"], "raw": raw}]
+
+
+def _points(source: SourceContract, points: Target, rows: pa.Table) -> pa.Table:
+    matrix = np.column_stack([rows[name].to_numpy().astype("<f8") for name in source.coordinates])
+    columns = {name: rows[name] for name in (column.name for column in source.columns)}
+    columns["id"] = rows["_id"]
+    columns["point"] = to_binary(matrix)
+    return pa.table({name: columns[name] for name in points.schema.names if name != "run"})

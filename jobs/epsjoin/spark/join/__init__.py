@@ -1,0 +1,1 @@
+"""The steps replicate and merge_join, and the same on frames."""

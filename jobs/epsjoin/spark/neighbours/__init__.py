@@ -1,0 +1,1 @@
+"""The step outliers: ranks of points by their neighbours."""

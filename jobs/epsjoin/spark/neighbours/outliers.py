@@ -1,0 +1,55 @@
+"""The step outliers: every point ranked by its neighbours."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from epsjoin.console import say
+from epsjoin.errors import TableError
+from epsjoin.lake import delta_log, parquet
+from epsjoin.lake.lineage import read_join, stamp_of_clusters
+from epsjoin.spark.cluster.cluster import stored_pairs
+from epsjoin.spark.cluster.from_pairs import CLUSTERS
+from epsjoin.spark.job import Job
+from epsjoin.spark.neighbours.rank import rank_points
+from epsjoin.spark.points import stored_points
+from epsjoin.spark.rows import StoredRows
+from epsjoin.spark.write import write_files
+
+
+def run(job: Job) -> dict[str, float]:
+    """Replace the run's slice of ``outliers``: every point with its rank, k-distance and LOF.
+
+    Degree and noise are those of ``clusters``. Sums run over neighbours in their order, so that a score
+    does not depend on the partitioning, not even in its last bit.
+
+    Raises
+    ------
+    TableError
+        ``points``, ``pairs`` or ``clusters`` has no slice of this run, or points or pairs were lost on the
+        way.
+    """
+    lake, run, k = job.lake, job.run, job.params.n_neighbours
+    join = read_join(lake, run)
+    stamp = stamp_of_clusters(lake, run, join)
+    pairs = stored_pairs(job, join.stamp)
+    clusters = StoredRows.of(job, "clusters", CLUSTERS, join.stamp)
+    points = stored_points(job)
+    _, sample = points.sample(job.params.sample_rows, job.params.seed)
+    eps = float(join.plan["eps"])
+    with ExitStack() as done:
+        ranked = rank_points(points, sample, clusters, pairs, eps, k, lake.source.coordinates, done)
+        files, counters = write_files(parquet.target(lake, "outliers", run, stamp), ranked, _count)
+    if counters["rows"] != points.n:
+        raise TableError(f"{counters['rows']:,.0f} points were scored, the log of points says {points.n:,}")
+    delta_log.commit(lake, "outliers", run, files, stamp)
+    say(f"outliers: {counters['noise']:,.0f} noise; LOF of {counters['with_lof']:,.0f} points, k = {k}")
+    return {**counters, "k": k}
+
+
+def _count(rows: pa.RecordBatch) -> dict[str, float]:
+    known = {f"with_{name}": float(len(rows) - rows[name].null_count) for name in ("lof", "k_distance")}
+    return {**known, "noise": float(pc.sum(rows["is_noise"]).as_py() or 0)}

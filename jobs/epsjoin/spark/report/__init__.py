@@ -1,0 +1,1 @@
+"""What the report shows of a run, and of the runs before."""
