@@ -25,20 +25,20 @@ os.environ["PYSPARK_SUBMIT_ARGS"] = (
     f"--conf spark.sql.warehouse.dir={REPO}/.cache/warehouse pyspark-shell"
 )
 
-from pyspark.sql import SparkSession  # noqa: E402 - reads the environment when it is first used
+from pyspark.sql import SparkSession
 
-from epsjoin.contracts.odcs import load_source  # noqa: E402 - as above
-from epsjoin.errors import TableError  # noqa: E402 - as above
-from epsjoin.lake.lake import Lake  # noqa: E402 - as above
-from epsjoin.lake.slices import files_of  # noqa: E402 - as above
-from epsjoin.params import RunParams  # noqa: E402 - as above
-from epsjoin.spark.cluster import cluster  # noqa: E402 - as above
-from epsjoin.spark.epsilon import fit_epsilon  # noqa: E402 - as above
-from epsjoin.spark.ingest import ingest  # noqa: E402 - as above
-from epsjoin.spark.job import Job, Step  # noqa: E402 - as above
-from epsjoin.spark.join import merge_join, replicate  # noqa: E402 - as above
-from epsjoin.spark.neighbours import outliers  # noqa: E402 - as above
-from epsjoin.spark.session import get_session  # noqa: E402 - as above
+from epsjoin.contracts.odcs import load_source
+from epsjoin.errors import TableError
+from epsjoin.lake.lake import Lake
+from epsjoin.lake.slices import files_of
+from epsjoin.params import RunParams
+from epsjoin.spark.cluster import cluster
+from epsjoin.spark.epsilon import fit_epsilon
+from epsjoin.spark.ingest import ingest
+from epsjoin.spark.job import Job, Step
+from epsjoin.spark.join import merge_join, replicate
+from epsjoin.spark.neighbours import outliers
+from epsjoin.spark.session import get_session
 
 RUN = "2023-06-01"
 

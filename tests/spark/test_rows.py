@@ -20,7 +20,8 @@ from epsjoin.local.cluster.from_pairs import Degrees, partial_degrees, sum_degre
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.planner import plan_join
-from epsjoin.spark.join.replicate import FLUSH_BYTES, n_files
+from epsjoin.spark.join.replicas import FLUSH_BYTES
+from epsjoin.spark.join.replicate import n_files
 from epsjoin.spark.persist import computed
 from epsjoin.spark.points import Points
 from epsjoin.spark.reading import Reading

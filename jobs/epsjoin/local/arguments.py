@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
+from epsjoin.kernels.ids import IdIndex, index_ids
 
 IntColumn = npt.NDArray[np.int64]
 FloatColumn = npt.NDArray[np.float64]
@@ -123,3 +124,17 @@ def _refuse_first(name: str, rule: str, given: npt.NDArray[Any], is_bad: npt.NDA
     if is_bad.any():
         row, column = divmod(int(is_bad.argmax()), is_bad.shape[1])
         raise ArgumentError(f"{name} {rule}; row {row}, column {column} is {given[row, column]}")
+
+
+def index_distinct(ids: IntColumn) -> IdIndex:
+    """An index of ids.
+
+    Raises
+    ------
+    ArgumentError
+        Two ids are equal.
+    """
+    try:
+        return index_ids(ids)
+    except ValueError as error:
+        raise ArgumentError(f"ids must be distinct: {error}") from error

@@ -22,12 +22,12 @@ from epsjoin.local.plan.cuts import Cuts
 from epsjoin.spark.cluster.from_pairs import cluster_pairs, refuse_noise_id
 from epsjoin.spark.join.frames import (
     MAX_PAIRS,
-    _cuts_and_samples,
-    _joined_by_files,
-    _replace,
-    _target,
+    draw_samples,
+    join_by_files,
     join_points,
     plan_frames,
+    replace_pairs,
+    target_at,
 )
 from epsjoin.spark.join.merge_join import join_frame
 from epsjoin.spark.join.replicate import MOST_FILES, n_files
@@ -273,7 +273,7 @@ def similarity_join(
         raise ArgumentError(
             f"to = {to!r} is for how = 'inner', not {how!r}; write the frame that is returned"
         )
-    into = None if to is None else _target(uris.lake_uri(to, "to").rstrip("/"))
+    into = None if to is None else target_at(uris.lake_uri(to, "to").rstrip("/"))
     if into is not None:
         delta_log.refuse_other_columns(into)
     points = points_of(left, columns, id)
@@ -281,10 +281,12 @@ def similarity_join(
         plan = plan_frames(points, None, eps, chosen, weights, cuts, max_pairs)
         points = points.scaled(eps, weights, chosen)
         if into is not None and n_files(points, plan) <= MOST_FILES:
-            return _joined_by_files(points, plan, into, max_pairs)
+            return join_by_files(points, plan, into, max_pairs)
         joined = join_frame(replicate_frame(points, plan), plan, points.n, max_pairs, raises=into is None)
         return (
-            to_frame(joined) if into is None else _replace(into, write_files(into, joined), max_pairs, left)
+            to_frame(joined)
+            if into is None
+            else replace_pairs(into, write_files(into, joined), max_pairs, left)
         )
     others = points_of(right, right_columns or columns, right_id or id)
     plan = plan_frames(points, others, eps, chosen, weights, cuts, max_pairs)
@@ -293,7 +295,7 @@ def similarity_join(
     )
     joined = join_frame(packets, plan, points.n + others.n, max_pairs, raises=into is None)
     if into is not None:
-        return _replace(into, write_files(into, joined), max_pairs, left)
+        return replace_pairs(into, write_files(into, joined), max_pairs, left)
     pairs = to_frame(joined)
     if how in ("semi", "anti"):
         partners = pairs.select(F.col("left_id").alias("_left_id"))
@@ -336,5 +338,5 @@ def estimate(
         See :func:`similarity_join`.
     """
     points = points_of(frame, columns, id)
-    wished, [(_, sample)] = _cuts_and_samples(points, None, cuts)
+    wished, [(_, sample)] = draw_samples(points, None, cuts)
     return estimate_points(sample, eps, metric, weights=weights, n_rows=points.n, cuts=wished)

@@ -29,7 +29,8 @@ from epsjoin.local.plan.planner import plan_join
 from epsjoin.params import CUTS
 from epsjoin.spark.cluster.from_pairs import Connected
 from epsjoin.spark.join.merge_join import PAIRS, Part, make_joiner
-from epsjoin.spark.join.replicate import REPLICAS, make_encoder
+from epsjoin.spark.join.replicas import REPLICAS
+from epsjoin.spark.join.replicate import make_encoder
 from epsjoin.spark.neighbours.nearest import scan_task
 from epsjoin.spark.reading import Reading
 from epsjoin.spark.splits import names_of

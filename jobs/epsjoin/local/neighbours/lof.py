@@ -32,7 +32,7 @@ import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.accelerate import read_only
-from epsjoin.kernels.ids import IdIndex, index_ids, rows_of
+from epsjoin.kernels.ids import index_ids, rows_of
 from epsjoin.kernels.neighbours.heaps import keep_nearest, sort_nearest
 from epsjoin.local.arguments import (
     FloatColumn,
@@ -40,6 +40,7 @@ from epsjoin.local.arguments import (
     check_count,
     check_lengths,
     distance_column,
+    index_distinct,
     int_column,
 )
 from epsjoin.local.metric import Metric
@@ -220,7 +221,7 @@ def lof_from_neighbours(ids: npt.ArrayLike, neighbours: Neighbours, k: int, eps:
     check_lengths(id=neighbours.id, neighbour=neighbours.neighbour, distance=neighbours.distance)
     if neighbours.distance.size and not neighbours.distance.max() <= eps * (1 + _EPS_SLACK):
         raise ArgumentError(f"a neighbour at distance {neighbours.distance.max()} is beyond eps = {eps}")
-    wanted = _distinct(ids)
+    wanted = index_distinct(ids)
     starts, owners = _groups(neighbours)
     has_k = np.diff(starts) >= k
     # All that follows is about points with k neighbours; the others' values are unknown.
@@ -325,10 +326,3 @@ def _sum_in_order(columns: FloatColumn) -> FloatColumn:
 def _values(values: FloatColumn, rows: IntColumn) -> FloatColumn:
     """Values at rows; NaN where the row is -1."""
     return np.append(values, np.nan)[rows]
-
-
-def _distinct(ids: IntColumn) -> IdIndex:
-    try:
-        return index_ids(ids)
-    except ValueError as error:
-        raise ArgumentError(f"ids must be distinct: {error}") from error

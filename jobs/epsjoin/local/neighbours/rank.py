@@ -9,10 +9,16 @@ import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.cluster.density import count_ends
-from epsjoin.local.arguments import FloatColumn, IntColumn, check_lengths, check_points, int_column
+from epsjoin.local.arguments import (
+    FloatColumn,
+    IntColumn,
+    check_lengths,
+    check_points,
+    index_distinct,
+    int_column,
+)
 from epsjoin.local.join.arrays import iter_self_join
 from epsjoin.local.metric import Metric
-from epsjoin.local.neighbours.lof import _distinct
 from epsjoin.local.progress import ProgressWish
 
 # Makes the median absolute deviation a standard deviation on normal data: 1 / quantile(3/4).
@@ -135,7 +141,7 @@ def rank(
     ids, degree = int_column("ids", ids), int_column("degree", degree)
     k_distance, lof = np.asarray(k_distance, dtype=np.float64), np.asarray(lof, dtype=np.float64)
     check_lengths(ids=ids, k_distance=k_distance, lof=lof, degree=degree)
-    _distinct(ids)
+    index_distinct(ids)
     is_far, is_open = np.isnan(k_distance), np.isnan(lof)
     if (is_far & ~is_open).any():
         raise ArgumentError("a local outlier factor cannot be known where the k-distance is not")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,6 @@ from numpy.typing import NDArray
 
 from epsjoin.kernels.join import sort_pairs
 from epsjoin.kernels.join.sort_pairs import Block
-from epsjoin.local.sweep.sweeping import _closed
 
 # Pairs that are kept together until they are sorted. Memory of large arrays goes back to the system at once.
 _LEAST_BLOCK, _LARGEST_BLOCK = 1 << 14, 1 << 24
@@ -48,7 +48,7 @@ def collect(batches: Iterator[Pairs], n_rows: tuple[int, int] | None = None) -> 
     """
     if n_rows is not None:
         return _sorted_rows(batches, *n_rows)
-    with _closed(batches):
+    with close_at_end(batches):
         collected = list(batches)
     columns = zip(*collected, strict=True) if collected else ((np.empty(0, np.int64),),) * 3
     left, right, distance = (np.concatenate(column) for column in columns)
@@ -82,7 +82,7 @@ def _packed(batches: Iterator[Pairs], dtype: type[np.int32 | np.int64]) -> list[
     """All pairs in blocks that are full, but for the last."""
     blocks: list[Block] = []
     room = filled = 0
-    with _closed(batches):
+    with close_at_end(batches):
         for batch in batches:
             begin = 0
             while begin < len(batch.left):
@@ -103,3 +103,13 @@ def _to_first_places(counts: NDArray[np.int64]) -> None:
     """Make of the pairs of each row the place of its first."""
     counts[1:] = np.cumsum(counts)[:-1]
     counts[:1] = 0
+
+
+@contextmanager
+def close_at_end(batches: Iterator[Pairs]) -> Iterator[None]:
+    """A generator that fails is closed at once, not when its traceback is forgotten."""
+    try:
+        yield
+    finally:
+        if isinstance(batches, Generator):
+            batches.close()

@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,16 +32,6 @@ def add_counts(counters: Counters, **values: int) -> None:
             counters[name] = max(counters.get(name, 0), value)
         else:
             counters[name] = counters.get(name, 0) + value
-
-
-@contextmanager
-def _closed(batches: Iterator[Pairs]) -> Iterator[None]:
-    """A generator that fails is closed at once, not when its traceback is forgotten."""
-    try:
-        yield
-    finally:
-        if isinstance(batches, Generator):
-            batches.close()
 
 
 def check_batch_rows(batch_rows: object) -> int:

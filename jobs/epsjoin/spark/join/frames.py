@@ -23,7 +23,8 @@ from epsjoin.local.plan.sizes import cuts_of
 from epsjoin.params import RunParams
 from epsjoin.spark import scan
 from epsjoin.spark.join.merge_join import PAIRS, join_files, join_frame, make_joiner
-from epsjoin.spark.join.replicate import REPLICAS, encode
+from epsjoin.spark.join.replicas import REPLICAS
+from epsjoin.spark.join.replicate import encode
 from epsjoin.spark.join.shuffle import replicate_frame
 from epsjoin.spark.points import Points, refuse_changed
 from epsjoin.spark.rows import Rows
@@ -49,21 +50,22 @@ def join_points(
     return join_frame(packets, plan, points.n, max_pairs)
 
 
-def _joined_by_files(points: Points, plan: JoinPlan, into: Target, max_pairs: int) -> DataFrame:
+def join_by_files(points: Points, plan: JoinPlan, into: Target, max_pairs: int) -> DataFrame:
     """The pairs, read from the table that the tasks wrote them to; replicas go from task to task in files."""
     with parquet.scratch(into, schemas.arrow_schema(REPLICAS), "part") as replicas:
         encoded = encode(points, plan, replicas)
         refuse_changed(points.n, encoded.counters.get("points", 0))
         work = make_joiner(plan.to_json(), replicas.location, into, max_pairs)
         written = join_files(points.frame.sparkSession, encoded.files, work)
-    return _replace(into, written, max_pairs, points.frame)
+    return replace_pairs(into, written, max_pairs, points.frame)
 
 
-def _target(location: str) -> Target:
+def target_at(location: str) -> Target:
+    """The table of pairs in a folder, outside of a lake."""
     return Target("similarity_join", location, schemas.arrow_schema(PAIRS), (), "")
 
 
-def _replace(into: Target, written: Written, max_pairs: int, frame: DataFrame) -> DataFrame:
+def replace_pairs(into: Target, written: Written, max_pairs: int, frame: DataFrame) -> DataFrame:
     """Make a table of what the tasks wrote, and read it in the session of the frame."""
     if written.rows > max_pairs:
         parquet.forget_files(into, written.files)
@@ -90,7 +92,7 @@ def plan_frames(
         As :func:`similarity_join`.
     """
     n = points.n + (0 if others is None else others.n)
-    wished, samples = _cuts_and_samples(points, others, cuts)
+    wished, samples = draw_samples(points, others, cuts)
     ids, raw = (np.concatenate(column) for column in zip(*samples, strict=True))
     sample, threshold = scale_points(raw, eps, weights, metric)
     plan = plan_join(sample, ids, n, threshold, metric, wished)
@@ -109,7 +111,7 @@ def plan_frames(
     return plan
 
 
-def _cuts_and_samples(points: Points, others: Points | None, cuts: Cuts | None) -> tuple[Cuts, list[Sample]]:
+def draw_samples(points: Points, others: Points | None, cuts: Cuts | None) -> tuple[Cuts, list[Sample]]:
     """The cuts, by default those of the jobs in fewer parts where work is little; a sample of each side."""
     n = points.n + (0 if others is None else others.n)
     drawn = cuts or cuts_of(RunParams(), n, 1)

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from epsjoin.console import say
 from epsjoin.errors import BudgetError, TableError
 from epsjoin.lake import delta_log, parquet, slices
-from epsjoin.lake.arrow import to_binary
 from epsjoin.lake.lineage import stamp_of
 from epsjoin.lake.parquet import File, Target
 from epsjoin.local.epsilon.limits import what_fits
@@ -21,18 +17,16 @@ from epsjoin.local.metric import get_metric
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.sizes import _ROW_BYTES, cuts_of
-from epsjoin.local.plan.spread import replicate
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.job import Job
-from epsjoin.spark.join.shuffle import _PACKETS, _to_packets, read_packets
+from epsjoin.spark.join.replicas import FLUSH_BYTES, new_report, replicas_of
+from epsjoin.spark.join.shuffle import PACKETS, make_packer, read_packets
 from epsjoin.spark.points import Points, stored_points
 from epsjoin.spark.reading import Reading
 from epsjoin.spark.rows import FrameRows
 from epsjoin.spark.write import Written
 
-FLUSH_BYTES = 64 << 20
-"""A task writes its replicas out, or sends them on in packets, when it holds so many bytes of them."""
 MOST_FILES = 10_000
 """So many files tasks may write, one for each task and part; before more, Spark brings parts together."""
 
@@ -116,7 +110,7 @@ def encode(points: Points, plan: JoinPlan, into: Target) -> Written:
 
 def _by_part(points: Points, plan: JoinPlan, into: Target) -> Written:
     """The same, a file for each part, after a shuffle of packets."""
-    packets = points.rows.map(_to_packets(plan.to_json(), points.reading, None, refuses=True), _PACKETS)
+    packets = points.rows.map(make_packer(plan.to_json(), points.reading, None, refuses=True), PACKETS)
     by_part = FrameRows(packets.repartitionById(plan.n_parts, "part"))
     return _written(by_part.run(_part_writer(into)))
 
@@ -154,9 +148,6 @@ def _plan_row(plan: JoinPlan, n_points: int) -> dict[str, object]:
     }
 
 
-REPLICAS = "part int, id long, mask long, code binary, point binary"
-
-
 def _part_writer(into: Target) -> Task:
     """A task's work on the packets of a part, its partition's number: write them, pass the reports on."""
 
@@ -192,41 +183,6 @@ def make_encoder(plan_json: str, reading: Reading, into: Target) -> Task:
         yield report.to_batch()
 
     return encode
-
-
-def new_report() -> tasks.TaskReport:
-    """A report with the counters of :func:`replicas_of`."""
-    return tasks.TaskReport(counters={"points": 0, "rows": 0, "replicated_points": 0})
-
-
-def replicas_of(
-    ids: NDArray[np.int64],
-    points: NDArray[np.float64],
-    plan: JoinPlan,
-    counters: dict[str, float],
-) -> Iterator[tuple[int, pa.Table]]:
-    """The replicas of some points, part by part; counted in ``counters``."""
-    replicas = replicate(points, ids, plan)
-    counters["points"] += len(ids)
-    counters["rows"] += len(replicas.row)
-    counters["replicated_points"] += int((np.bincount(replicas.row, minlength=len(ids)) > 1).sum())
-    if not len(replicas.part):
-        return
-    bounds = np.flatnonzero(np.r_[True, replicas.part[1:] != replicas.part[:-1], True])
-    for begin, end in pairwise(bounds):
-        row, key = replicas.row[begin:end], replicas.key[begin:end]
-        is_planned = plan.kind == "planned"
-        yield (
-            int(replicas.part[begin]),
-            pa.table(
-                {
-                    "id": ids[row],
-                    "mask": pa.array(key) if is_planned else pa.nulls(len(row), pa.int64()),
-                    "code": pa.nulls(len(row), pa.binary()) if is_planned else to_binary(key),
-                    "point": to_binary(points[row]),
-                }
-            ),
-        )
 
 
 def _flush(into: Target, held: dict[int, list[pa.Table]]) -> Iterator[File]:

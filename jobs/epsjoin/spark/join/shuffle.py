@@ -12,11 +12,11 @@ from epsjoin.errors import BudgetError
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task, from_packets, to_packet
-from epsjoin.spark.join.replicate import FLUSH_BYTES, new_report, replicas_of
+from epsjoin.spark.join.replicas import FLUSH_BYTES, new_report, replicas_of
 from epsjoin.spark.points import Points
 from epsjoin.spark.reading import Reading
 
-_PACKETS = "part int, packet binary, report string"
+PACKETS = "part int, packet binary, report string"
 
 
 # report, in some rows: what the task counted until then, as the JSON of a TaskReport
@@ -31,11 +31,11 @@ def replicate_frame(points: Points, plan: JoinPlan, is_right: bool | None = None
     ----------
     is_right : of two tables: whether these are the right one's points.
     """
-    encode = _to_packets(plan.to_json(), points.reading, is_right, refuses=False)
-    return points.frame.mapInArrow(encode, _PACKETS)
+    encode = make_packer(plan.to_json(), points.reading, is_right, refuses=False)
+    return points.frame.mapInArrow(encode, PACKETS)
 
 
-def _to_packets(plan_json: str, reading: Reading, is_right: bool | None, *, refuses: bool) -> Task:
+def make_packer(plan_json: str, reading: Reading, is_right: bool | None, *, refuses: bool) -> Task:
     """A task's work on points: their replicas in packets; too small a budget is reported, or raised."""
 
     def encode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
