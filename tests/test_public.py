@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import inspect
 import re
 import subprocess
 import sys
 import textwrap
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,16 @@ def python(code: str) -> str:
     """What a fresh interpreter prints."""
     command, environment = [sys.executable, "-c", code], {"PYTHONPATH": str(JOBS)}
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_licence__is_the_exact_text_of_the_one_that_the_package_names() -> None:
+    project = tomllib.loads((JOBS.parent / "pyproject.toml").read_text())["project"]
+    assert project["license"] == "Apache-2.0"
+    (file,) = project["license-files"]
+    published = (
+        "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30"  # apache.org's LICENSE-2.0.txt
+    )
+    assert hashlib.sha256((JOBS.parent / file).read_bytes()).hexdigest() == published
 
 
 def test_all__is_what_a_star_imports() -> None:
