@@ -106,9 +106,9 @@ bench-spark: $(JOBS) $(JARS) ## the join on Spark against cKDTree and MLlib, int
 bench-scaling: $(JOBS) $(JARS) ## the ways of large data, on cad16L with lowered limits, into docs/scaling.md
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.scaling
 
-docs: $(JOBS) ## docs/api.md from the docstrings, the README's picture of the library from its own lines
+docs: $(JOBS) ## docs/api.md from the docstrings, the picture in docs/library.md from the lines of that page
 	PYTHONPATH=jobs .venv/bin/python docs/build_api.py
-	PYTHONPATH=jobs .venv/bin/python docs/draw_readme.py
+	PYTHONPATH=jobs .venv/bin/python docs/draw_library.py
 
 screenshots: $(JOBS) ## the demo's report at two widths and its pictures, into docs/pictures; after make demo, with chromium
 	PYTHONPATH=jobs .venv/bin/python docs/draw_report.py --lake $(EPSJOIN_LAKE) --run $(DEMO_RUN)

@@ -1,4 +1,4 @@
-"""Draws the picture in the README's section on arrays by the lines that stand there; ``make docs`` calls."""
+"""Draws the picture of ``docs/library.md`` by the lines of code that stand there; ``make docs`` calls it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "library.md"
 PICTURE = ROOT / "docs" / "pictures" / "landmarks.png"
 _STYLE: dict[Any, Any] = {
     "figure.figsize": (9, 4.6),
@@ -21,20 +22,20 @@ _STYLE: dict[Any, Any] = {
 }
 
 
-def blocks() -> list[str]:
-    """Give the README's blocks of Python code."""
-    return re.findall(r"^```python\n(.*?)^```$", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+def blocks(page: Path = PAGE) -> list[str]:
+    """Return the page's blocks of Python code."""
+    return re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
 def run_first_block() -> tuple[dict[str, Any], Figure]:
-    """Run the README's first block from the repository's root; give its names and the figure it drew."""
+    """Run the page's first block from the repository's root; return its names and the figure it drew."""
     mpl.use("agg")
     names: dict[str, Any] = {}
     with mpl.rc_context(
         {"figure.figsize": (9, 4.6), "figure.dpi": 120, "figure.constrained_layout.use": True}
     ):
         plt.close("all")
-        exec(blocks()[0], names)  # noqa: S102  # the README's code
+        exec(blocks()[0], names)  # noqa: S102  # the page's code
         return names, plt.gcf()
 
 

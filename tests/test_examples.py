@@ -1,4 +1,4 @@
-"""What the documents show is run: examples of docstrings, the page of the API, the README's code."""
+"""What the documents show is run: examples of docstrings, the page of the API, the code of README and docs/library.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 import build_api
 import docstrings
-import draw_readme
+import draw_library
 import epsjoin
 import epsjoin.kernels
 import epsjoin.local
@@ -128,30 +128,40 @@ def test_page__of_a_docstring() -> None:
     )
 
 
-def test_readme__picture_is_drawn_by_its_own_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_library__picture_is_drawn_by_its_own_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    names, figure = draw_readme.run_first_block()
+    names, figure = draw_library.run_first_block()
     found = names["found"]
     noise, clusters = figure.axes[0].collections
     n_noise = int((found.labels == epsjoin.NOISE).sum())
     shown = [np.shape(drawn.get_offsets()) for drawn in (noise, clusters)]
     assert shown == [(n_noise, 2), (len(found.labels) - n_noise, 2)]
     assert n_noise > 0
-    text = draw_readme.README.read_text(encoding="utf-8")
+    text = draw_library.PAGE.read_text(encoding="utf-8")
     assert f"{len(found.labels):,} landmarks (TIGER/Line) in {found.labels.max() + 1} clusters" in text
-    assert draw_readme.PICTURE.is_file()
-    assert str(draw_readme.PICTURE.relative_to(ROOT)) in text
+    assert draw_library.PICTURE.is_file()
+    assert str(draw_library.PICTURE.relative_to(draw_library.PAGE.parent)) in text
 
 
-def test_readme__other_lines_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_library__other_lines_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    first, *others = draw_readme.blocks()
+    first, *others = draw_library.blocks()
     assert others
     names: dict[str, Any] = {}
     imports, _, _ = first.partition("\n\n")
-    exec(imports, names)  # noqa: S102  # the README's imports
+    exec(imports, names)  # noqa: S102  # the page's imports
     for block in others:
-        exec(block, names)  # noqa: S102  # the README's code
+        exec(block, names)  # noqa: S102  # the page's code
     assert names["nearest"].neighbour.shape == names["nearest"].distance.shape == (5000, 5)
     assert names["expected"].pairs == names["n_pairs"]  # a sample of all rows
     assert 5 < 2 * len(epsjoin.self_join(names["points"], names["eps"]).left) / 5000 < 15
+
+
+def test_readme__lines_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    (block,) = draw_library.blocks(draw_library.README)
+    names: dict[str, Any] = {}
+    exec(block, names)  # noqa: S102  # the README's code
+    assert (names["left"] < names["right"]).all()
+    assert 0 < len(names["left"]) == len(names["distance"])
+    assert names["clusters"].labels.shape == (5000,)
