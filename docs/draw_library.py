@@ -31,9 +31,7 @@ def run_first_block() -> tuple[dict[str, Any], Figure]:
     """Run the page's first block from the repository's root; return its names and the figure it drew."""
     mpl.use("agg")
     names: dict[str, Any] = {}
-    with mpl.rc_context(
-        {"figure.figsize": (9, 4.6), "figure.dpi": 120, "figure.constrained_layout.use": True}
-    ):
+    with mpl.rc_context(_STYLE):
         plt.close("all")
         exec(blocks()[0], names)  # noqa: S102  # the page's code
         return names, plt.gcf()

@@ -1,4 +1,4 @@
-"""What the documents show is run: examples of docstrings, the page of the API, the code of README and docs/library.md."""
+"""What the documents show is run: examples of docstrings, the page of the API, code of README and library."""
 
 from __future__ import annotations
 
