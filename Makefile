@@ -91,19 +91,19 @@ down: ## stop them
 tour: $(JOBS) $(AIRFLOW) $(JARS) $(TOUR) ## through Airflow in a browser without a window, with pictures, into docs/pictures/tour; MONTHS="2023-03-01 2023-05-01"
 	PYTHONPATH=tests .venv-tour/bin/python -m tour $(if $(MONTHS),--months $(MONTHS))
 
-bench: $(JOBS) ## the library against scipy and scikit-learn, into docs/benchmarks.md; ONLY=cad16 ROUNDS=1 prints one
+bench: $(JOBS) ## the library against scipy and scikit-learn, into docs/benchmarks/arrays.md; ONLY=cad16 ROUNDS=1 prints one
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks $(if $(ONLY),--only $(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
-bench-plans: $(JOBS) ## what the planner expects against what comes, into docs/planner.md; nothing is timed
+bench-plans: $(JOBS) ## what the planner expects against what comes, into docs/benchmarks/planner.md; nothing is timed
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.plans
 
-bench-parts: $(JOBS) ## how evenly the work of a join lies in its parts, into docs/planner.md; ONLY=skin prints one
+bench-parts: $(JOBS) ## how evenly the work of a join lies in its parts, into docs/benchmarks/planner.md; ONLY=skin prints one
 	env OPENBLAS_NUM_THREADS=1 PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.parts $(if $(ONLY),--only $(ONLY))
 
-bench-spark: $(JOBS) $(JARS) ## the join on Spark against cKDTree and MLlib, into docs/benchmarks-spark.md; ONLY=uni8 prints one
+bench-spark: $(JOBS) $(JARS) ## the join on Spark against cKDTree and MLlib, into docs/benchmarks/spark.md; ONLY=uni8 prints one
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.spark_join $(if $(ONLY),--only $(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
-bench-scaling: $(JOBS) $(JARS) ## the ways of large data, on cad16L with lowered limits, into docs/scaling.md
+bench-scaling: $(JOBS) $(JARS) ## the ways of large data, on cad16L with lowered limits, into docs/benchmarks/scaling.md
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.scaling
 
 docs: $(JOBS) ## docs/api.md from the docstrings, the picture in docs/library.md from the lines of that page

@@ -1,4 +1,4 @@
-"""What the library costs beside scipy and scikit-learn; ``make bench`` writes it to docs/benchmarks.md.
+"""What the library costs beside scipy and scikit-learn; ``make bench`` writes docs/benchmarks/arrays.md.
 
 ``sets`` are the points, ``contenders`` what is called, ``measure`` how, ``questions`` what is asked of whom,
 ``page`` and ``plots`` the answers.

@@ -21,6 +21,7 @@ QUESTIONS: dict[str, Callable[..., Answer]] = {
     "growth-d": questions.growth_dimensions,
 }
 STREAM = "stream"
+PAGE = "benchmarks/arrays.md"
 RATIOS = "pictures/benchmarks-ratio.svg"
 NAMES = (*BY_NAME, *QUESTIONS, STREAM)
 
@@ -64,11 +65,11 @@ def publish(answers: Sequence[Answer], docs: Path) -> None:
     text = [
         f"Measured by `make bench` on {machine()}.",
         "",
-        f"![How many times faster, by set]({RATIOS})",
+        f"![How many times faster, by set](../{RATIOS})",
         "",
         *map(section, answers),
     ]
-    put(docs / "benchmarks.md", "\n".join(text))
+    put(docs / PAGE, "\n".join(text))
 
 
 def main(

@@ -252,7 +252,7 @@ def growth(
         _say(f"growth, {axis} = {chosen.name}: {neighbours:.2f} neighbours, {seconds(cpu['epsjoin'])} s")
     head = [axis, "eps", "neighbours per point", "cKDTree CPU s", "epsjoin CPU s", "times faster, by CPU"]
     answer.lines, answer.curve = table(head, rows), curve
-    answer.lines += ["", f"![CPU seconds against {axis}]({curve.picture})"]
+    answer.lines += ["", f"![CPU seconds against {axis}](../{curve.picture})"]
     return answer
 
 

@@ -1,6 +1,7 @@
 """``make bench-scaling``: the ways that steps take when data fits no driver, and plans of more points.
 
-Its page is docs/scaling.md. The set is cad16L; limits are lowered so that the ways of large data are taken.
+Its page is docs/benchmarks/scaling.md. The set is cad16L; limits are lowered so that the steps take the ways
+of large data.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .measure import in_own_process
 from .page import count, machine, put, seconds, table
 from .spark_join import Bench, Taken, timed
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "scaling.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks" / "scaling.md"
 SET = "cad16L"
 PARTS = 64
 LAYOUTS = ((8, 64), (64, 256))

@@ -1,6 +1,6 @@
 """``make bench-spark``: the join on Spark, from points in Delta to pairs in Delta.
 
-Its page is docs/benchmarks-spark.md. One process per set holds a session and runs every contender in every
+Its page is docs/benchmarks/spark.md. One process per set holds a session and runs every contender in every
 round: cKDTree on one thread, the jobs (``replicate``, ``merge_join``), the library (``similarity_join``, its
 pairs written by the tasks, or by Spark), clusters and outliers from the pairs, the quality gates of all
 tables. CPU time is that of all processes: this one, the JVM, the Python workers.
@@ -22,7 +22,7 @@ from .measure import in_own_process
 from .page import count, machine, megabytes, put, seconds, spread, table
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PAGE = REPOSITORY / "docs" / "benchmarks-spark.md"
+PAGE = REPOSITORY / "docs" / "benchmarks" / "spark.md"
 RUN = "2024-01-01"
 SETS = ("cad16L", "uni8", "landmarks", "skin")
 GROWTH = (130_000, 1_300_000)

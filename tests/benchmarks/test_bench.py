@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import contenders, questions
+from benchmarks import contenders, parts, plans, questions, scaling, spark_join
 from benchmarks.contenders import (
     Clusters,
     are_same_clusters,
@@ -53,7 +53,8 @@ def pairs_of(chosen: Set) -> int:
 
 @pytest.fixture
 def docs(tmp_path: Path) -> Path:
-    (tmp_path / "benchmarks.md").write_text(PAGE)
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / command.PAGE).write_text(PAGE)
     return tmp_path
 
 
@@ -196,7 +197,7 @@ def short(monkeypatch):
 
 def test_main__writes_the_page_between_the_markers_and_the_pictures(docs, short):
     assert command.main(["--rounds", "1"], call=here, docs=docs, sets=[TINY]) == 0
-    text = (docs / "benchmarks.md").read_text()
+    text = (docs / command.PAGE).read_text()
     assert text.startswith(f"# Benchmarks\n\nby hand\n\n{BEGIN}\nMeasured by `make bench` on ")
     assert text.endswith(f"{END}\n\nbelow\n")
     assert "old" not in text
@@ -207,7 +208,7 @@ def test_main__writes_the_page_between_the_markers_and_the_pictures(docs, short)
         "Growth with d",
         "Pairs as a stream",
     ]
-    shown = re.findall(r"\]\((pictures/\S+)\)", text)
+    shown = re.findall(r"\]\(\.\./(pictures/\S+)\)", text)
     assert shown == sorted(set(shown), key=shown.index)
     drawn = {str(file.relative_to(docs)) for file in docs.glob("pictures/*.svg")}
     assert drawn == {f"pictures/benchmarks-{name}.svg" for name in ("ratio", "growth-n", "growth-d")}
@@ -226,7 +227,7 @@ def test_main__a_wrong_count_gives_exit_code_1(docs, short, monkeypatch, capsys)
 
 def test_main__some_sets_leave_the_page_alone(docs, short, capsys):
     assert command.main(["--only", "tiny", "--rounds", "1"], call=here, docs=docs, sets=[TINY]) == 0
-    assert (docs / "benchmarks.md").read_text() == PAGE
+    assert (docs / command.PAGE).read_text() == PAGE
     assert not list(docs.glob("pictures/*"))
     assert capsys.readouterr().out.count("## ") == 1
 
@@ -245,9 +246,20 @@ def test_put__needs_the_markers(tmp_path):
         put(tmp_path / "page.md", "text")
 
 
-def test_the_page_of_the_docs_has_the_markers():
-    text = (command.DOCS / "benchmarks.md").read_text()
-    assert text.count(BEGIN) == text.count(END) == 1
+@pytest.mark.parametrize(
+    ("page", "markers"),
+    [
+        (command.DOCS / command.PAGE, (BEGIN, END)),
+        (plans.DOCS / plans.PAGE, (BEGIN, END)),
+        (parts.DOCS / parts.PAGE, (parts.BEGIN, parts.END)),
+        (spark_join.PAGE, (BEGIN, END)),
+        (scaling.PAGE, (BEGIN, END)),
+    ],
+    ids=["bench", "bench-plans", "bench-parts", "bench-spark", "bench-scaling"],
+)
+def test_the_pages_of_the_docs_have_their_markers(page: Path, markers: tuple[str, str]):
+    text = page.read_text(encoding="utf-8")
+    assert [text.count(marker) for marker in markers] == [1, 1]
 
 
 def test_table_and_spread():
