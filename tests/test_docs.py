@@ -37,7 +37,7 @@ def test_documents__link_and_name_what_is_there(page: Path) -> None:
     links = {link for link in re.findall(r"\]\(([^)\s]+)\)", text) if not link.startswith(("http", "#"))}
     missing = {link for link in links if not (page.parent / link.split("#")[0]).exists()}
     assert not missing, "links"
-    commands = set(re.findall(r"(?<![\w./])((?:bin|jobs|conf|docker|tests)/[\w./-]*\w)", text))
+    commands = set(re.findall(r"(?<![\w./-])((?:bin|jobs|conf|docker|services|tests)/[\w./-]*\w)", text))
     missing = {name for name in commands if not (REPO / name).exists() and not name.endswith(".secrets")}
     assert not missing, "files"
     typed = [line for block in re.findall(r"```.*?```", text, re.DOTALL) for line in block.splitlines()]
