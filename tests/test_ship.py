@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from epsjoin import ship
+import ship
 
 
 @pytest.fixture

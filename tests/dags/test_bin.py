@@ -177,7 +177,7 @@ def test_die_with_parent__does_not_start_what_has_lost_its_parent_already(
 
 @pytest.fixture
 def shipping(fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeSpark:
-    """A fake Spark whose Python says where the archive is, as ``ship.py`` does; no real cluster."""
+    """A fake Spark whose Python says where the archive is, as ``bin/ship.py`` does; no real cluster."""
     write_script(fake_spark.venv / "bin" / "python", "#!/bin/sh\necho /ship/epsjoin-1.tar.gz\n")
     monkeypatch.setenv("EPSJOIN_CLUSTER_DIR", str(tmp_path / "cluster"))
     fake_spark.writes_no_metrics()

@@ -1,7 +1,7 @@
 """The package as a cluster's workers get it: an archive with its compiled kernels, made once per content.
 
 Knows the standard library only, because it runs before every job that goes to a cluster:
-``.venv/bin/python jobs/epsjoin/ship.py .cache/ship`` prints the archive's path.
+``.venv/bin/python bin/ship.py .cache/ship`` prints the archive's path.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-PACKAGE = Path(__file__).resolve().parent
+PACKAGE = Path(__file__).resolve().parents[1] / "jobs" / "epsjoin"
 LOCATOR = {"NUMBA_CACHE_LOCATOR_CLASSES": "InTreeCacheLocator"}
 """Makes numba look for compiled kernels beside their sources, wherever those lie."""
 
@@ -61,7 +61,7 @@ def archive(folder: Path) -> Path:
 
 def content() -> str:
     """Digest of all that the archive depends on: sources, Python, the libraries of the kernels, processor."""
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(Path(__file__).read_bytes())  # another way to pack makes another archive
     for file in sorted(sources()):
         digest.update(f"{file.relative_to(PACKAGE)}\0".encode() + file.read_bytes())
     libraries = Path(sys.prefix).glob("lib/python3*/site-packages/*.dist-info")
