@@ -7,13 +7,14 @@ from copy import deepcopy
 from datetime import datetime, timedelta
 from typing import Any
 
-from airflow.sdk import DAG, CronDataIntervalTimetable, Param
+from airflow.sdk import DAG, CronDataIntervalTimetable
 from airflow.sdk.definitions.callback import AsyncCallback, SyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
 import alerts
 from approval import ApproveEpsilon
 from lake import TAG
+from run_params import RUN_PARAMS
 from spark_job import SparkJobOperator
 
 WHEN_IT_FAILS = """
@@ -41,138 +42,6 @@ makes the others again, too, and `--dag-run-conf` gives them other params. Where
 the form mean the data set's defaults. At a shell, without a scheduler:
 `bin/airflow dags test {dataset} {start}`.
 """
-
-
-def _field(section: str, title: str, text: str, kind: str, **limits: Any) -> Param:
-    """Make a field of the trigger form that may stay empty: then the data set's default holds.
-
-    No code in its text: Airflow's form draws that as a box, over the line above.
-    """
-    text = f"{text} Empty: the data set's default."
-    return Param(None, type=["null", kind], title=title, section=section, description_md=text, **limits)
-
-
-_EPS = "Distance threshold"
-_CLUSTERS = "Clusters and outliers"
-_JOIN = "How the join is cut"
-_LIMITS = "Limits, sample, seed"
-
-RUN_PARAMS = {
-    "eps": _field(
-        _EPS,
-        "Distance threshold eps",
-        "Two records are neighbours at this distance or less, in the unit of the data set's metric. "
-        "Without a default, it is chosen by the three fields below. A back-fill takes this form's fields "
-        "only with 'Override parameters on existing runs'.",
-        "number",
-        exclusiveMinimum=0,
-    ),
-    "neighbours": _field(
-        _EPS,
-        "Neighbours per record",
-        "Choose eps so that a record has this many neighbours on average, itself not counted.",
-        "number",
-        exclusiveMinimum=0,
-    ),
-    "pairs": _field(
-        _EPS,
-        "Pairs",
-        "Choose eps so that the join has this many pairs; beats the neighbours above.",
-        "number",
-        exclusiveMinimum=0,
-    ),
-    "k_distance_quantile": _field(
-        _EPS,
-        "Quantile of the k-distance",
-        "Choose eps as this quantile (0 to 1) of the distance to the (min_pts - 1)-th neighbour; "
-        "beats the neighbours above.",
-        "number",
-        exclusiveMinimum=0,
-        exclusiveMaximum=1,
-    ),
-    "min_pts": _field(
-        _CLUSTERS,
-        "Records that make a core (min_pts)",
-        "Records within eps, the record itself included, that make it the core of a cluster.",
-        "integer",
-        minimum=1,
-        maximum=2**31,
-    ),
-    "lof_k": _field(
-        _CLUSTERS,
-        "Neighbours of the outlier factor",
-        "Neighbours that the local outlier factor looks at.",
-        "integer",
-        minimum=1,
-        maximum=2**31,
-    ),
-    "cuts": _field(
-        _JOIN,
-        "Kind of cuts",
-        "*planned*: a tree of cuts fitted to a sample. *regular*: halve the space again and again (GESS).",
-        "string",
-        enum=["planned", "regular", None],
-    ),
-    "n_parts": _field(
-        _JOIN,
-        "Number of parts",
-        "Parts that the join is cut into, each one Spark task.",
-        "integer",
-        minimum=1,
-        maximum=2**20,
-    ),
-    "k": _field(
-        _JOIN,
-        "Cuts crossed at most (k)",
-        "Regular cuts: a cube that crosses more than k cuts of a level is not split; 0 is MSJ. "
-        "Without a default, a sample chooses it.",
-        "integer",
-        minimum=0,
-        maximum=2**15,
-    ),
-    "msl": _field(
-        _JOIN,
-        "Deepest level of a split (msl)",
-        "Regular cuts: deepest level at which a cube may be split; 0 is the first. Without a default, a "
-        "sample chooses it.",
-        "integer",
-        minimum=0,
-        maximum=62,
-    ),
-    "replication_budget": _field(
-        _LIMITS,
-        "Rows per record at most",
-        "Rows per record that replication must not exceed.",
-        "number",
-        minimum=1,
-    ),
-    "worker_memory_mb": _field(
-        _LIMITS,
-        "Memory of a worker, MB",
-        "Memory of a Python worker, in MB of 2**20 bytes: parts are cut so small that one fits.",
-        "integer",
-        minimum=768,
-        maximum=2**24,
-    ),
-    "max_pairs": _field(
-        _LIMITS,
-        "Pairs at most",
-        "The join is refused (exit code 4) when more pairs are expected, or appear.",
-        "integer",
-        minimum=1,
-        maximum=2**62,
-    ),
-    "sample_rows": _field(
-        _LIMITS,
-        "Records in the sample",
-        "Records that the plan and the fit look at.",
-        "integer",
-        minimum=100,
-        maximum=10**7,
-    ),
-    "seed": _field(_LIMITS, "Seed", "Seed of every random choice.", "integer", minimum=0, maximum=2**63),
-}
-"""The parameters of a run as a checked form: names and ranges are those of ``epsjoin.params.RunParams``."""
 
 
 def epsilon_join(

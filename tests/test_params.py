@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.resources
+import json
 from typing import Any
 
+import jsonschema
 import pytest
 
 from epsjoin.errors import ArgumentError
@@ -13,6 +16,12 @@ from epsjoin.params import RunParams
 def test_from_json__puts_the_persons_values_over_the_data_sets() -> None:
     params = RunParams.from_json('{"min_pts": 7, "eps": null}', {"min_pts": 5, "eps": 2.5, "seed": 3})
     assert (params.min_pts, params.eps, params.seed, params.cuts) == (7, 2.5, 3, "planned")
+
+
+def test_schema__is_valid_and_has_a_rule_for_every_parameter() -> None:
+    schema = json.loads((importlib.resources.files("epsjoin") / "params.schema.json").read_text("utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert list(schema["properties"]) == list(RunParams.__dataclass_fields__)
 
 
 def test_run_params__without_k_and_msl_leave_them_to_the_plan() -> None:

@@ -6,11 +6,15 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 from epsjoin.errors import ArgumentError
 
-CUTS = ("planned", "regular")
+_RULES = json.loads(Path(__file__).with_name("params.schema.json").read_text(encoding="utf-8"))["properties"]
+"""What a parameter may be; the trigger form of a DAG reads the same file, without this package."""
+
+CUTS: tuple[str, ...] = tuple(kind for kind in _RULES["cuts"]["enum"] if kind is not None)
 
 
 @dataclass(frozen=True)
@@ -63,42 +67,10 @@ class RunParams:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, low, high in (
-            ("eps", 0.0, math.inf),
-            ("neighbours", 0.0, math.inf),
-            ("pairs", 0.0, math.inf),
-            ("k_distance_quantile", 0.0, 1.0),
-        ):
-            value = getattr(self, name)
-            if value is None and name != "neighbours":
-                continue
-            if not _is_number(value) or not low < value < high:
-                raise ArgumentError(
-                    f"{name} must be a number above {low:g} and below {high:g}, not {value!r}"
-                )
-        for name, least, most in (
-            ("min_pts", 1, 2**31),
-            ("lof_k", 1, 2**31),
-            ("n_parts", 1, 2**20),
-            ("k", 0, 2**15),
-            ("msl", 0, 62),
-            ("worker_memory_mb", 768, 2**24),
-            ("max_pairs", 1, 2**62),
-            ("sample_rows", 100, 10**7),
-            ("seed", 0, 2**63),
-        ):
-            value = getattr(self, name)
-            if value is None and name in ("lof_k", "n_parts", "k", "msl"):
-                continue
-            if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-                raise ArgumentError(f"{name} must be a whole number from {least} to {most}, not {value!r}")
-        if not _is_number(self.replication_budget) or not self.replication_budget >= 1:
-            raise ArgumentError(
-                "replication_budget must be a number of rows per point, at least 1, "
-                f"not {self.replication_budget!r}"
-            )
-        if self.cuts not in CUTS:
-            raise ArgumentError(f"cuts must be one of {', '.join(CUTS)}, not {self.cuts!r}")
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is not None or field.default is not None:
+                _check(field.name, value)
 
     @property
     def n_neighbours(self) -> int:
@@ -133,6 +105,26 @@ class RunParams:
         if unknown:
             raise ArgumentError(f"unknown parameter {unknown[0]!r}; known are {', '.join(sorted(known))}")
         return cls(**merged)
+
+
+def _check(name: str, value: Any) -> None:
+    """Refuse a value that ``params.schema.json`` does not allow."""
+    rule = _RULES[name]
+    if "enum" in rule:
+        is_allowed, allowed = value in CUTS, f"one of {', '.join(CUTS)}"
+    elif "integer" in rule["type"]:
+        low, high = rule["minimum"], rule["maximum"]
+        is_allowed = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+        allowed = f"a whole number from {low} to {high}"
+    elif "minimum" in rule:
+        is_allowed = _is_number(value) and value >= rule["minimum"]
+        allowed = f"a number of rows per point, at least {rule['minimum']}"
+    else:
+        low, high = rule["exclusiveMinimum"], rule.get("exclusiveMaximum", math.inf)
+        is_allowed = _is_number(value) and low < value < high
+        allowed = f"a number above {low} and below {high}"
+    if not is_allowed:
+        raise ArgumentError(f"{name} must be {allowed}, not {value!r}")
 
 
 def _is_number(value: object) -> bool:

@@ -18,9 +18,9 @@ from airflow.serialization.encoders import coerce_to_core_timetable
 from airflow.timetables.base import DataInterval, TimeRestriction
 
 from dags.fake_spark import REPOSITORY
-from epsilon_join import RUN_PARAMS
 from epsjoin.errors import ArgumentError
 from epsjoin.params import CUTS, RunParams
+from run_params import RUN_PARAMS
 from spark_job import REFUSALS, SparkJobOperator
 
 DATA_SETS = ("navaids", "landmarks")
@@ -261,7 +261,7 @@ def test_params__take_exactly_what_run_params_takes(name: str, value: Any) -> No
         return True
 
     assert form_takes_it() == job_takes_it(), (
-        f"{name}={value!r}: the form in epsilon_join.py and RunParams disagree"
+        f"{name}={value!r}: the form of the DAG and RunParams read params.schema.json in two ways"
     )
 
 
