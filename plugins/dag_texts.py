@@ -1,0 +1,66 @@
+"""What Airflow's pages say of a data set's DAG and of each of its tasks, in Markdown."""
+
+from __future__ import annotations
+
+WHEN_A_TASK_FAILS = """
+**When a task fails**, the last line of its log says what happened, and its exit code what to do:
+
+| exit code | meaning | what to do |
+|---|---|---|
+| 1, others | something broke: machine, network, a bug | three tries were made; read the log, clear the task |
+| 2 | wrong arguments or params | correct the params or `data_contracts/{dataset}.odcs.yaml`, trigger again |
+| 3 | the data was refused | `quarantine` or `quality` says why; repair the source, clear `ingest` |
+| 4 | refused by a budget | trigger again with the eps that the message names, or, knowingly, a higher limit |
+| 5 (skipped) | nothing to do | the run's interval has no snapshot |
+
+Tables lie in `<lake>/{dataset}/`; `snapshots` shows what was read, `job_metrics` what every job counted.
+
+**Clear** any task at any time, *with downstream*: every job replaces exactly its run's slice of its tables.
+
+**Back-fill** (one at a time per DAG, which must not be paused), here, by REST, or
+`bin/airflow backfill create --dag-id {dataset} --from-date {start} --to-date <last run> --max-active-runs 2`
+makes the runs that are missing, in any order, the schedule beside them; `--reprocess-behavior completed`
+makes the others again, too, and `--dag-run-conf` gives them other params. Where no Airflow runs:
+`bin/airflow backfill run {dataset} {start} <last run>`.
+
+**Trigger by hand** with a logical date, the first day of the interval, that has no run yet; empty fields of
+the form mean the data set's defaults. At a shell, without a scheduler:
+`bin/airflow dags test {dataset} {start}`.
+"""
+"""On the page of a DAG, below what is special about its data set."""
+
+_QUALITY = (
+    "Great Expectations looks whether {tables} are as their contracts in `data_contracts` say; "
+    "`quality` has every expectation. **Exit code 3**: one of severity error does not hold; "
+    "warnings are in the report."
+)
+
+TASKS = {
+    "ingest": (
+        "Reads the snapshot of the run's interval, checks it against the contract, writes `points`. "
+        "**Exit code 5 (skipped)**: there is no snapshot. **3**: too many bad rows; `quarantine` has "
+        "each with reason, source and line."
+    ),
+    "quality_input": _QUALITY.format(tables="the tables of the snapshot"),
+    "fit_epsilon": (
+        "Chooses eps from the power law of the pair count, unless the run or the contract gives it. "
+        "`epsilon` says which way, and how well the law fits. **Exit code 4**: more pairs are expected "
+        "than `max_pairs`; the message has the largest eps that fits."
+    ),
+    "replicate": (
+        "Plans the cuts and writes every point to each part that its cube touches. **Exit code 4**: more "
+        "rows per point than `replication_budget`."
+    ),
+    "merge_join": (
+        "Joins the parts, each on its own, into `pairs`: all pairs within eps, each once. "
+        "**Exit code 4**: more pairs came than `max_pairs`."
+    ),
+    "cluster": "DBSCAN from the pairs: cluster, role, degree of every point.",
+    "outliers": "Local outlier factor, k-distance and rank of every point.",
+    "quality_results": _QUALITY.format(tables="all tables of the results"),
+    "report": "One HTML page with the run's numbers, plots and checks.",
+}
+"""On the page of a task, by its id: what it does, and where to look when it refuses."""
+
+APPROVAL = "Asks a person whether eps is right. **Rejected**: what follows is skipped."
+"""On the page of the task that asks for approval, where a data set has one."""
