@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,10 +17,15 @@ from airflow import settings
 from airflow.api_fastapi.app import create_app, purge_cached_app
 from airflow.cli.cli_parser import get_parser
 from airflow.dag_processing.dagbag import DagBag
+from airflow.jobs.job import Job
 from airflow.models.backfill import InvalidBackfillConf
+from airflow.models.dag import DagModel
 from airflow.models.pool import Pool
+from airflow.utils.session import create_session
 from fastapi.testclient import TestClient
+from sqlalchemy import delete
 
+import backfill
 from dags.fake_spark import REPOSITORY, FakeSpark
 from dags.in_process import Scheduler, runs_of, states_of
 
@@ -156,6 +163,49 @@ def test_trigger_form__shows_every_param_with_its_title_help_and_limits(
         assert "Empty: the data set's default." in param["schema"]["description_md"], name
     assert params["eps"]["schema"]["exclusiveMinimum"] == 0
     assert (params["min_pts"]["schema"]["minimum"], params["min_pts"]["schema"]["maximum"]) == (1, 2**31)
+
+
+def test_backfill_run__with_an_airflow_that_runs_waits_and_says_how_each_run_ended(
+    scheduler: Scheduler,
+    fake_spark: FakeSpark,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(backfill, "time", SimpleNamespace(sleep=lambda _: scheduler.run()))
+    ends = {MONTHS[1]: 3, MONTHS[2]: 5}
+    lines = [f'case "$*" in *"--run {month}"*) exit {code} ;; esac\n' for month, code in ends.items()]
+    (fake_spark.root / "ends" / "ingest").write_text("".join(lines))
+    with create_session() as session:
+        session.get_one(DagModel, "navaids").is_paused = True
+        session.add(Job(job_type="SchedulerJob", state="running"))
+    try:
+        assert backfill.main(["navaids", MONTHS[0], MONTHS[-1], "--max-active-runs", "1"]) == 1
+        said = re.findall("^backfill: .*", capsys.readouterr().out, re.MULTILINE)
+        (fake_spark.root / "ends" / "ingest").unlink()
+        assert backfill.main(["navaids", MONTHS[0], MONTHS[-1], "--reprocess-behavior", "failed"]) == 0
+        assert backfill.main(["navaids", MONTHS[0], MONTHS[-1]]) == 0
+    finally:
+        with create_session() as session:
+            session.execute(delete(Job).where(Job.job_type == "SchedulerJob"))
+    assert [re.sub(r"in \d+ s", "in 0 s", line.removeprefix("backfill: ")) for line in said] == [
+        "Airflow runs already, and makes the runs",
+        "2022-01-01 done in 0 s (1 of 3)",
+        "2022-02-01 failed in ingest (2 of 3)",
+        "2022-03-01 skipped: no snapshot (3 of 3)",
+        "1 of 3 runs failed; --reprocess-behavior failed makes those again",
+    ]
+    assert "backfill: no run is missing" in capsys.readouterr().out
+    with create_session() as session:
+        assert session.get_one(DagModel, "navaids").is_paused, "as it was before"
+
+
+@pytest.mark.parametrize("wrong", [["2022-13-01", "2022-12-01"], ["2022-01-01"], ["2022-01-01", "May"]])
+def test_backfill_run__refuses_a_wrong_date_before_it_starts_anything(
+    wrong: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        backfill.main(["navaids", *wrong])
+    assert "bin/airflow backfill run: error:" in capsys.readouterr().err
 
 
 WRITER = """
