@@ -3,13 +3,14 @@
 Usage: ``bin/service NAME``, where NAME is
 
 * ``api-server``, ``scheduler``, ``dag-processor`` or ``triggerer``: one of Airflow's four services;
-* ``migrate``: make or upgrade Airflow's database and its pools, then end;
-* ``spark-master`` or ``spark-worker``: a part of a Spark cluster whose parts are containers;
-* ``health NAME``: exit code 0 if that service answers and is well.
+* ``migrate``: create or upgrade Airflow's database and its pools, then end;
+* ``spark-master`` or ``spark-worker``: a part of a Spark cluster of containers;
+* ``health NAME``: end with exit code 0 if that service answers and is healthy.
 
-Knows the standard library only. Settings that are no secret stand in ``docker/settings.env``; what is set
-already wins. Secrets come from variables (``SECRETS``) or from files of an earlier start; Airflow and Spark
-get files, so that no secret stands in an argument, and none in the environment of a task.
+This module uses the standard library only. Settings that are not secret stand in ``docker/settings.env``; a
+variable that is set already wins over them. Secrets come from variables (``SECRETS``) or from files of an
+earlier start. Airflow and Spark get them as files, so that no secret stands in an argument or in the
+environment of a task.
 """
 
 from __future__ import annotations
@@ -35,35 +36,35 @@ SECRETS = {
     "jwt": "EPSJOIN_JWT_SECRET",
     "spark": "EPSJOIN_SPARK_SECRET",
 }
-"""Name of a secret's file, and the variable that gives it: the password of the database, the key of stored
-connections, the signatures of sessions and of tokens, and what Spark's parts know each other by."""
+"""File of every secret, and the variable that gives it: the password of the database, the key that encrypts
+stored connections, the keys that sign sessions and tokens, and the secret that the parts of Spark share."""
 
 ADMIN_PASSWORD = "EPSJOIN_ADMIN_PASSWORD"  # noqa: S105 - a name
-"""The variable with the password of ``admin``; it goes to Airflow's own file of passwords."""
+"""The variable with the password of ``admin``, which is written to Airflow's file of passwords."""
 
 PORTS = {"spark-master": 7077, "spark-worker": 7078}
 
 
-class Refusal(Exception):  # noqa: N818 - what a person reads is no error of the program
-    """What is wrong, and what to do about it, in one sentence."""
+class Refusal(Exception):  # noqa: N818 - the program is right to refuse
+    """One sentence that says what is wrong and what to do about it."""
 
 
 def read_settings(file: Path) -> Iterator[tuple[str, str]]:
-    """Names and values of an env file, as ``docker compose`` reads it."""
+    """Read the names and values of an env file, as ``docker compose`` does."""
     for line in file.read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
             name, _, value = line.partition("=")
             yield name, value
 
 
-def with_settings(environment: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return the environment and the settings that it lacks: the services' own, then all Airflows'."""
+def add_settings(environment: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the environment with the settings that it lacks, first those of ``docker/settings.env``."""
     settings = dict(read_settings(REPOSITORY / "conf" / "airflow.env"))
     return settings | dict(read_settings(REPOSITORY / "docker" / "settings.env")) | dict(environment)
 
 
 def write_private(file: Path, text: str) -> None:
-    """Write a file that nobody else may read; who reads it meanwhile sees the old text or the new one."""
+    """Write a file that no other user may read; a reader sees the old text or the new one, never a part."""
     made = file.with_name(f".{file.name}.{os.getpid()}")
     with os.fdopen(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as opened:
         opened.write(text)
@@ -76,13 +77,13 @@ def take_secrets(environment: MutableMapping[str, str], folder: Path, wanted: It
     Parameters
     ----------
     environment : all variables of ``SECRETS`` are removed from it, wanted or not.
-    folder : where the files go; made if missing.
+    folder : the folder of the files; it is created if it is missing.
     wanted : keys of ``SECRETS``.
 
     Raises
     ------
     Refusal
-        If a wanted secret is neither given nor there from an earlier start. There are no defaults.
+        A wanted secret is neither given nor left by an earlier start. There are no defaults.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     given = {name: environment.pop(variable, "") for name, variable in SECRETS.items()}
@@ -94,9 +95,9 @@ def take_secrets(environment: MutableMapping[str, str], folder: Path, wanted: It
 
 
 def write_passwords(environment: MutableMapping[str, str], folder: Path) -> None:
-    """Write Airflow's file of passwords, so that none is missing.
+    """Write Airflow's file of passwords, with a password for every user.
 
-    Airflow invents missing ones, too, but prints them to the log.
+    Airflow would make up a password that is missing, but print it to the log.
     """
     file = folder / "passwords.json"
     passwords = json.loads(file.read_text()) if file.is_file() else {}
@@ -109,13 +110,13 @@ def write_passwords(environment: MutableMapping[str, str], folder: Path) -> None
     write_private(file, json.dumps(passwords) + "\n")
 
 
-def secrets_folder(environment: MutableMapping[str, str]) -> Path:
-    """Say where the files of secrets lie: ``EPSJOIN_SECRETS``, or ``.services/secrets`` of the project."""
+def find_secrets_folder(environment: MutableMapping[str, str]) -> Path:
+    """Return the folder of the secrets: ``EPSJOIN_SECRETS``, or else ``.services/secrets`` of the project."""
     return Path(environment.get("EPSJOIN_SECRETS") or REPOSITORY / ".services" / "secrets")
 
 
 def write_pgpass(folder: Path) -> Path:
-    """Write the file in which PostgreSQL's clients look for a password, so that none is in a URI."""
+    """Write the file in which PostgreSQL's clients look for a password, so that no URI holds one."""
     password = (folder / "database").read_text().replace("\\", "\\\\").replace(":", "\\:")
     write_private(folder / "pgpass", f"*:*:*:airflow:{password}\n")
     return folder / "pgpass"
@@ -123,8 +124,8 @@ def write_pgpass(folder: Path) -> Path:
 
 def prepare_airflow(name: str, environment: dict[str, str]) -> list[str]:
     """Complete the environment of one of Airflow's services; return its command."""
-    folder = secrets_folder(environment)
-    # on one machine bin/spark-cluster has made its own
+    folder = find_secrets_folder(environment)
+    # on one machine bin/spark-cluster has made a secret of its own
     is_driver = name == "scheduler" and SECRETS["spark"] in environment
     take_secrets(environment, folder, ("database", "fernet", "api", "jwt", *(["spark"] if is_driver else [])))
     if is_driver:
@@ -146,7 +147,7 @@ def prepare_airflow(name: str, environment: dict[str, str]) -> list[str]:
 
 
 def join_cluster(environment: MutableMapping[str, str], secrets_of: Path) -> None:
-    """Write what ``bin/spark-submit`` and ``bin/spark-cluster`` need to know of a cluster in containers."""
+    """Write what ``bin/spark-submit`` and ``bin/spark-cluster`` read about a cluster of containers."""
     folder = Path(environment.get("EPSJOIN_CLUSTER_DIR") or REPOSITORY / ".cache" / "cluster")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     secret = (secrets_of / "spark").read_text()
@@ -156,7 +157,7 @@ def join_cluster(environment: MutableMapping[str, str], secrets_of: Path) -> Non
 
 def prepare_spark(name: str, environment: dict[str, str]) -> list[str]:
     """Complete the environment of Spark's master or of a worker; return its command."""
-    folder = secrets_folder(environment)
+    folder = find_secrets_folder(environment)
     take_secrets(environment, folder, ("spark",))
     environment.pop(ADMIN_PASSWORD, None)
     join_cluster(environment, folder)
@@ -165,10 +166,10 @@ def prepare_spark(name: str, environment: dict[str, str]) -> list[str]:
 
 
 def is_healthy(name: str, environment: MutableMapping[str, str]) -> bool:
-    """Whether a service does its work.
+    """Whether a service answers and does its work.
 
-    Of Airflow's services the API server knows: the others tell the database every few seconds that they live.
-    Asking it costs less than starting another Airflow beside each of them.
+    The API server knows the state of all of Airflow's services: the others write to the database every few
+    seconds that they run. To ask it costs less than to start another Airflow beside each of them.
     """
     if name in PORTS:
         try:
@@ -179,7 +180,7 @@ def is_healthy(name: str, environment: MutableMapping[str, str]) -> bool:
     port = environment["AIRFLOW__API__PORT"]
     base = environment.get("AIRFLOW__CORE__EXECUTION_API_SERVER_URL", f"http://127.0.0.1:{port}/execution/")
     url = base.removesuffix("/execution/") + "/api/v2/monitor/health"
-    # a proxy of the environment is for other addresses
+    # a proxy that the environment names is for other addresses
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(url, timeout=10) as answer:
@@ -191,9 +192,9 @@ def is_healthy(name: str, environment: MutableMapping[str, str]) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    """Become the service; return only if that is refused, or for a question about its health."""
+    """Become the service; return only after a refusal or a question about health."""
     names = (*AIRFLOW, "migrate", *PORTS)
-    environment = with_settings(os.environ.items())
+    environment = add_settings(os.environ.items())
     match arguments:
         case ["health", name] if name in names:
             return 0 if is_healthy(name, environment) else 1

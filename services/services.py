@@ -1,13 +1,14 @@
 """All services on this machine, without Docker, by the same settings as ``docker/compose.yaml``.
 
-* ``bin/services up``: PostgreSQL, a Spark cluster, Airflow's four services; returns when all are well.
-  What runs already is left alone.
+* ``bin/services up``: PostgreSQL, a Spark cluster, Airflow's four services; returns when all are healthy.
+  A service that already runs is left alone.
 * ``bin/services down``: stop everything; database, secrets and logs stay.
-* ``bin/services status``: what runs; exit code 0 only if everything does.
-* ``bin/services secrets FILE``: new secrets for ``docker compose --env-file FILE``.
+* ``bin/services status``: say what runs; the exit code is 0 only if every service is healthy.
+* ``bin/services secrets FILE``: write new secrets for ``docker compose --env-file FILE``.
 
-Knows the standard library only; Linux, and PostgreSQL as Debian packs it. Each service is a session of its
-own, which is how ``down`` finds what it has started, however the service itself ended.
+This module uses the standard library only. It needs Linux, and PostgreSQL as Debian packages it. Each service
+runs in a process session of its own; by its session ``down`` finds every process of a service, even after the
+first process of the service has ended.
 
 Variables: ``EPSJOIN_SERVICES_DIR`` (default: ``.services``), the ports ``AIRFLOW__API__PORT`` (8080),
 ``EPSJOIN_DATABASE_PORT`` (5433), ``EPSJOIN_CLUSTER_PORT`` (7077); ``EPSJOIN_SERVICES_WAIT`` (seconds, 180);
@@ -36,34 +37,36 @@ from service import (
     REPOSITORY,
     SECRETS,
     Refusal,
+    add_settings,
     is_healthy,
-    with_settings,
     write_passwords,
     write_pgpass,
     write_private,
 )
 
 GRACE = 10.0
-"""Seconds that a service has to end by itself."""
+"""How many seconds a service has to end by itself before it is killed."""
 
 
-def new_secret(name: str) -> str:
-    """Make a secret that nobody can guess; Fernet wants 32 bytes in one certain form."""
+def make_secret(name: str) -> str:
+    """Make a secret that nobody can guess; a Fernet key must be 32 bytes in URL-safe base64."""
     if name == "fernet":
         return base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
-    return secrets.token_urlsafe(64)  # as long as the signatures of tokens want it
+    return secrets.token_urlsafe(64)  # signatures of tokens ask for this length
 
 
 def write_secrets(file: Path) -> None:
     """Write all variables that ``docker/compose.yaml`` asks for, with new secrets."""
     if file.exists():
-        raise Refusal(f"{file} is there already; new secrets would not open the database of the old ones")
-    lines = [f"{variable}={new_secret(name)}\n" for name, variable in SECRETS.items()]
+        raise Refusal(
+            f"{file} is there already; with new secrets the database of the old ones would not open"
+        )
+    lines = [f"{variable}={make_secret(name)}\n" for name, variable in SECRETS.items()]
     write_private(file, "".join([*lines, f"{ADMIN_PASSWORD}={secrets.token_urlsafe(18)}\n"]))
 
 
 class Process(NamedTuple):
-    """What ``/proc`` says: ``began`` tells a process from a later one with the same number."""
+    """A process as ``/proc`` shows it; ``began`` tells it from a later process with the same number."""
 
     pid: int
     session: int
@@ -71,8 +74,8 @@ class Process(NamedTuple):
     is_zombie: bool
 
 
-def processes() -> list[Process]:
-    """All processes of this machine."""
+def list_processes() -> list[Process]:
+    """List all processes of this machine."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -84,7 +87,7 @@ def processes() -> list[Process]:
     return found
 
 
-def send(process: Process, what: signal.Signals) -> None:
+def send_signal(process: Process, what: signal.Signals) -> None:
     """Send a signal to a process that may have ended meanwhile."""
     with suppress(ProcessLookupError):
         os.kill(process.pid, what)
@@ -95,8 +98,8 @@ class Services:
 
     Parameters
     ----------
-    folder : holds everything that they leave on the disk.
-    environment : variables of the person, without the settings of the project.
+    folder : holds everything that the services write to the disk.
+    environment : variables of the user, without the settings of the project.
     """
 
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
@@ -113,31 +116,31 @@ class Services:
             "EPSJOIN_DATABASE": f"127.0.0.1:{self.database_port}",
             "EPSJOIN_SECRETS": str(self.secrets),
         }
-        self.environment = with_settings((own | environment).items())
+        self.environment = add_settings((own | environment).items())
         for variable in SECRETS.values():
-            self.environment.pop(variable, None)  # the containers'; here each folder has its own
+            self.environment.pop(variable, None)  # only containers use them; each folder has its own
         self.api_port = int(self.environment["AIRFLOW__API__PORT"])
 
     # --- processes
 
-    def started(self, name: str) -> list[Process]:
-        """What runs of a service: its first process, if it lives, and all others of its session."""
+    def find_processes(self, name: str) -> list[Process]:
+        """List the processes of a service that run: its first process and all others of its session."""
         try:
             pid, began = map(int, (self.folder / "run" / name).read_text().split())
         except (OSError, ValueError):
             return []
-        everyone = processes()
+        everyone = list_processes()
         if any(process.pid == pid and process.began != began for process in everyone):
-            return []  # another one's: a number is given again when nothing of its session is left
+            return []  # the number was given to another process, so nothing of the session is left
         return [process for process in everyone if process.session == pid and not process.is_zombie]
 
-    def runs(self, name: str) -> bool:
-        """Whether the service's first process lives."""
-        return any(process.pid == process.session for process in self.started(name))
+    def is_running(self, name: str) -> bool:
+        """Whether the first process of a service runs."""
+        return any(process.pid == process.session for process in self.find_processes(name))
 
     def start(self, name: str, command: list[str], **how: Any) -> None:
-        """Start a service in a session of its own; its words go to a log."""
-        self.end([name])  # what an earlier one left
+        """Start a service in a session of its own; its output goes to a log."""
+        self.stop([name])  # processes that an earlier start left
         with (self.folder / "logs" / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(  # noqa: S603 - the project's own
                 command,
@@ -147,53 +150,53 @@ class Services:
                 start_new_session=True,
                 **how,
             )
-        began = next(other.began for other in processes() if other.pid == process.pid)
+        began = next(other.began for other in list_processes() if other.pid == process.pid)
         (self.folder / "run" / name).write_text(f"{process.pid} {began}\n")
 
-    def end(self, names: list[str], how: signal.Signals = signal.SIGTERM) -> None:
-        """End services together; who is still there after a while is killed."""
-        running = {name: self.started(name) for name in names}
+    def stop(self, names: list[str], how: signal.Signals = signal.SIGTERM) -> None:
+        """Stop services together; what still runs after ``GRACE`` seconds is killed."""
+        running = {name: self.find_processes(name) for name in names}
         for session in running.values():
             for process in session:
                 if process.pid == process.session:
-                    send(process, how)
+                    send_signal(process, how)
         end = time.monotonic() + GRACE
         while any(running.values()):
             if time.monotonic() > end:
                 for process in (process for session in running.values() for process in session):
-                    send(process, signal.SIGKILL)
+                    send_signal(process, signal.SIGKILL)
             time.sleep(0.1)
-            running = {name: self.started(name) for name in names}
+            running = {name: self.find_processes(name) for name in names}
         for name in names:
             (self.folder / "run" / name).unlink(missing_ok=True)
 
-    def await_health(self, name: str) -> None:
-        """Return when a service is well; refuse with the end of its log if it ends, or takes too long."""
+    def wait_until_healthy(self, name: str) -> None:
+        """Return when a service is healthy; refuse with the end of its log if it ends or takes too long."""
         end = time.monotonic() + self.wait
-        while not self.is_well(name):
-            if not self.runs(name):
-                raise Refusal(f"{name} ended; {self.last_words(name)}")
+        while not self.is_healthy(name):
+            if not self.is_running(name):
+                raise Refusal(f"{name} ended; {self.quote_log(name)}")
             if time.monotonic() > end:
-                raise Refusal(f"{name} was not well after {self.wait:g} s; {self.last_words(name)}")
+                raise Refusal(f"{name} was not healthy after {self.wait:g} s; {self.quote_log(name)}")
             time.sleep(0.5)
 
-    def is_well(self, name: str) -> bool:
-        """Whether a service runs and does its work."""
+    def is_healthy(self, name: str) -> bool:
+        """Whether a service runs and answers."""
         if name == "postgres":
-            tool = str(self.database_programs() / "pg_isready")
+            tool = str(self.find_database_programs() / "pg_isready")
             asked = [tool, "--quiet", "--host", "127.0.0.1", "--port", str(self.database_port)]
-            return self.runs(name) and subprocess.run(asked, check=False).returncode == 0  # noqa: S603 - Debian's
-        return self.runs(name) and is_healthy(name, self.environment)
+            return self.is_running(name) and subprocess.run(asked, check=False).returncode == 0  # noqa: S603 - Debian's
+        return self.is_running(name) and is_healthy(name, self.environment)
 
-    def last_words(self, name: str) -> str:
-        """Name a log and quote its end."""
+    def quote_log(self, name: str) -> str:
+        """Name the log of a service and quote its last lines."""
         log = self.folder / "logs" / f"{name}.log"
         return "\n".join([f"the last lines of {log}:", *log.read_text(errors="replace").splitlines()[-15:]])
 
     # --- PostgreSQL
 
-    def database_programs(self) -> Path:
-        """Find PostgreSQL: the version that made the database, or else the newest."""
+    def find_database_programs(self) -> Path:
+        """Find PostgreSQL: the version that created the database, or else the newest one."""
         data = self.folder / "postgres" / "PG_VERSION"
         made_by = data.read_text().strip() if data.is_file() else None
         on_path = shutil.which("postgres")
@@ -204,7 +207,7 @@ class Services:
         )
         found = [folder for folder in folders if (folder / "initdb").is_file()]
         if not found:
-            raise Refusal("no PostgreSQL here; install it (on Debian: apt-get install postgresql)")
+            raise Refusal("PostgreSQL is missing here; install it (on Debian: apt-get install postgresql)")
         if made_by is None:
             return found[0]
         for folder in found:
@@ -213,12 +216,12 @@ class Services:
             if said.stdout.split()[2].split(".")[0] == made_by:
                 return folder
         raise Refusal(
-            f"{data.parent} was made by PostgreSQL {made_by}, which is not here; "
+            f"{data.parent} was created by PostgreSQL {made_by}, which is missing here; "
             f"install postgresql-{made_by}; docs/operate.md says how to move to another version"
         )
 
-    def database_user(self) -> dict[str, Any]:
-        """How PostgreSQL runs: as this user, but never as root, which it refuses."""
+    def choose_database_user(self) -> dict[str, Any]:
+        """Choose the user that PostgreSQL runs as: this user, but never root, which PostgreSQL refuses."""
         how: dict[str, Any] = {"cwd": "/", "env": {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}}
         if os.geteuid() != 0:
             return how
@@ -229,14 +232,15 @@ class Services:
                 continue
             return how | {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
         raise Refusal(
-            "PostgreSQL does not run as root, and there is no user postgres; run this as another user"
+            "PostgreSQL does not run as root, and there is no user postgres or nobody; use another user"
         )
 
     def start_database(self) -> None:
-        """Start PostgreSQL on loopback alone, with a database ``airflow``; make it the first time."""
-        programs, how, data = self.database_programs(), self.database_user(), self.folder / "postgres"
+        """Start PostgreSQL on the loopback address alone; create the database ``airflow`` the first time."""
+        programs, how = self.find_database_programs(), self.choose_database_user()
+        data = self.folder / "postgres"
         if not data.is_dir():
-            self.make_database(programs, how, data)
+            self.create_database_files(programs, how, data)
         settings = {
             "listen_addresses": "127.0.0.1",
             "port": str(self.database_port),
@@ -245,17 +249,17 @@ class Services:
         }
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         self.start("postgres", [str(programs / "postgres"), "-D", str(data), *options], **how)
-        self.await_health("postgres")
+        self.wait_until_healthy("postgres")
 
         command = [str(programs / "createdb"), "--host", "127.0.0.1", "--port", str(self.database_port)]
         command += ["--username", "airflow", "--no-password", "--maintenance-db", "postgres", "airflow"]
         environment = {**os.environ, "PGPASSFILE": str(write_pgpass(self.secrets)), "LC_ALL": "C"}
         made = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 - Debian's
         if made.returncode and "already exists" not in made.stderr:
-            raise Refusal(f"the database airflow could not be made: {made.stderr.strip()}")
+            raise Refusal(f"the database airflow could not be created: {made.stderr.strip()}")
 
-    def make_database(self, programs: Path, how: dict[str, Any], data: Path) -> None:
-        """Make PostgreSQL's files; they get their name when they are complete."""
+    def create_database_files(self, programs: Path, how: dict[str, Any], data: Path) -> None:
+        """Create the files of PostgreSQL; the folder gets its name when it is complete."""
         made, password = data.with_name("postgres.new"), self.folder / "password"
         shutil.rmtree(made, ignore_errors=True)
         made.mkdir(mode=0o700)
@@ -274,22 +278,22 @@ class Services:
         if done.returncode:
             whose = pwd.getpwuid(how.get("user", os.geteuid())).pw_name
             raise Refusal(
-                f"PostgreSQL could not make its files in {made} as user {whose}; where that is a question of "
+                f"PostgreSQL could not create its files in {made} as user {whose}; if that is a question of "
                 f"rights, set EPSJOIN_SERVICES_DIR to a folder that this user reaches: {done.stderr.strip()}"
             )
         made.rename(data)
 
     # --- all of them
 
-    def spark(self, word: str, quiet: bool = False) -> int:
-        """Say a word to ``bin/spark-cluster``; return its exit code."""
+    def call_spark_cluster(self, word: str, quiet: bool = False) -> int:
+        """Call ``bin/spark-cluster`` with a word; return its exit code."""
         command = [str(REPOSITORY / "bin" / "spark-cluster"), word]
         silence = subprocess.DEVNULL if quiet else None
         done = subprocess.run(command, env=self.environment, stdout=silence, stderr=silence, check=False)  # noqa: S603 - the project's own
         return done.returncode
 
-    def up(self) -> None:
-        """Start what does not run; if one of them fails, end what was started here."""
+    def start_all(self) -> None:
+        """Start every service that does not run; if one of them fails, stop what was started here."""
         for folder in (
             self.folder,
             self.secrets,
@@ -297,18 +301,18 @@ class Services:
         ):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name in SECRETS:
-            if name != "spark" and not (self.secrets / name).exists():  # bin/spark-cluster makes its own
-                write_private(self.secrets / name, new_secret(name))
+            if name != "spark" and not (self.secrets / name).exists():  # bin/spark-cluster makes that one
+                write_private(self.secrets / name, make_secret(name))
         write_passwords(self.environment, self.secrets)
-        missing = [name for name in ("postgres", *AIRFLOW) if not self.runs(name)]
-        if self.spark("status", quiet=True):
+        missing = [name for name in ("postgres", *AIRFLOW) if not self.is_running(name)]
+        if self.call_spark_cluster("status", quiet=True):
             missing.append("spark")
         self.check_ports(missing)
         try:
             if "postgres" in missing:
                 print("services: PostgreSQL ...", flush=True)
                 self.start_database()
-            if self.spark("up"):
+            if self.call_spark_cluster("up"):
                 raise Refusal("the Spark cluster did not start; the reason stands above")
             service = str(REPOSITORY / "bin" / "service")
             if set(missing) & set(AIRFLOW):
@@ -318,13 +322,13 @@ class Services:
                 if name in missing:
                     self.start(name, [service, name], env=self.environment)
             for name in AIRFLOW:
-                self.await_health(name)
+                self.wait_until_healthy(name)
         except BaseException:
-            self.end([name for name in AIRFLOW if name in missing])
+            self.stop([name for name in AIRFLOW if name in missing])
             if "spark" in missing:
-                self.spark("down", quiet=True)
+                self.call_spark_cluster("down", quiet=True)
             if "postgres" in missing:
-                self.end(["postgres"], signal.SIGINT)
+                self.stop(["postgres"], signal.SIGINT)
             raise
         host = self.environment["AIRFLOW__API__HOST"]
         print(
@@ -333,7 +337,7 @@ class Services:
         print(f"services: logs in {self.folder}/logs")
 
     def check_ports(self, missing: list[str]) -> None:
-        """Refuse when a port is taken, before anything is started."""
+        """Refuse a port that another program uses, before anything is started."""
         for name, variable, port in (
             ("postgres", "EPSJOIN_DATABASE_PORT", self.database_port),
             ("api-server", "AIRFLOW__API__PORT", self.api_port),
@@ -343,33 +347,33 @@ class Services:
                 raise Refusal(f"port {port} is taken by another program; set {variable} to a free one")
 
     def migrate(self, service: str) -> None:
-        """Make or upgrade Airflow's database and pools."""
+        """Create or upgrade Airflow's database and pools."""
         with (self.folder / "logs" / "migrate.log").open("wb") as log:
             done = subprocess.run(  # noqa: S603 - the project's own
                 [service, "migrate"], env=self.environment, stdout=log, stderr=subprocess.STDOUT, check=False
             )
         if done.returncode:
-            raise Refusal(f"Airflow's database could not be made; {self.last_words('migrate')}")
+            raise Refusal(f"Airflow's database could not be created; {self.quote_log('migrate')}")
 
-    def down(self) -> None:
-        """End everything: first who uses the database, last the database."""
-        self.end(list(AIRFLOW))
-        self.spark("down", quiet=True)
-        self.end(["postgres"], signal.SIGINT)  # "fast": it does not wait for its clients
+    def stop_all(self) -> None:
+        """Stop everything: first the services that use the database, the database last."""
+        self.stop(list(AIRFLOW))
+        self.call_spark_cluster("down", quiet=True)
+        self.stop(["postgres"], signal.SIGINT)  # "fast": it does not wait for its clients
         print("services: down")
 
-    def status(self) -> int:
-        """Say what runs."""
+    def print_status(self) -> int:
+        """Print the state of every service; return 0 only if all of them are healthy."""
         code = 0
         for name in ("postgres", *AIRFLOW):
-            state = "well" if self.is_well(name) else "not well" if self.runs(name) else "down"
-            code |= state != "well"
+            state = "healthy" if self.is_healthy(name) else "unhealthy" if self.is_running(name) else "down"
+            code |= state != "healthy"
             print(f"{name}: {state}")
-        return self.spark("status") | code
+        return self.call_spark_cluster("status") | code
 
 
 def is_free(port: int) -> bool:
-    """Whether a service could listen there."""
+    """Whether a service could listen at a port of this machine."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -380,18 +384,18 @@ def is_free(port: int) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    """Do what the first argument says."""
+    """Run the command that the arguments name."""
     folder = Path(os.environ.get("EPSJOIN_SERVICES_DIR") or REPOSITORY / ".services").absolute()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that "up" takes down what it has started
     try:
         services = Services(folder, dict(os.environ))
         match arguments:
             case ["up"]:
-                services.up()
+                services.start_all()
             case ["down"]:
-                services.down()
+                services.stop_all()
             case ["status"]:
-                return services.status()
+                return services.print_status()
             case ["secrets", file]:
                 write_secrets(Path(file))
             case _:

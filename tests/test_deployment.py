@@ -205,11 +205,11 @@ def test_compose__is_accepted_by_docker(tmp_path: Path) -> None:
 
 
 def test_settings__turn_the_login_on_and_win_over_those_of_one_person() -> None:
-    settings = service.with_settings([])
+    settings = service.add_settings([])
     assert settings["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS"] == "False"
     assert settings["AIRFLOW__API__HOST"] == "127.0.0.1"
-    assert service.with_settings([("AIRFLOW__API__HOST", "::1")])["AIRFLOW__API__HOST"] == "::1"
-    assert service.with_settings([("EPSJOIN_CLUSTER_CORES", "7")])["EPSJOIN_CLUSTER_CORES"] == "7"
+    assert service.add_settings([("AIRFLOW__API__HOST", "::1")])["AIRFLOW__API__HOST"] == "::1"
+    assert service.add_settings([("EPSJOIN_CLUSTER_CORES", "7")])["EPSJOIN_CLUSTER_CORES"] == "7"
     one = dict(service.read_settings(REPO / "conf" / "airflow.env"))
     own = dict(service.read_settings(DOCKER / "settings.env"))
     assert settings == one | own
@@ -222,7 +222,7 @@ def test_settings__turn_the_login_on_and_win_over_those_of_one_person() -> None:
 @pytest.fixture
 def given() -> dict[str, str]:
     secrets = {variable: f"pssst-{name}" for name, variable in SECRETS.items()}
-    return service.with_settings((secrets | {ADMIN_PASSWORD: "pssst-admin"}).items())
+    return service.add_settings((secrets | {ADMIN_PASSWORD: "pssst-admin"}).items())
 
 
 def test_service__moves_secrets_to_files_that_nobody_else_reads(
@@ -249,7 +249,7 @@ def test_service__moves_secrets_to_files_that_nobody_else_reads(
         ("AIRFLOW__API__SECRET_KEY_CMD", "api"),
     ):
         assert environment[variable] == f"cat '{tmp_path}/secrets/{file}'"
-    again = service.with_settings({"EPSJOIN_SECRETS": str(tmp_path / "secrets")}.items())
+    again = service.add_settings({"EPSJOIN_SECRETS": str(tmp_path / "secrets")}.items())
     service.prepare_airflow("api-server", again)
     assert again["PGPASSFILE"] == f"{tmp_path}/secrets/pgpass", "from the files of the first start"
 
@@ -330,7 +330,7 @@ def test_service__starts_a_part_of_a_cluster_with_the_secret_in_a_file(
 
 def test_service__health_is_what_the_api_server_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     port = free_port()
-    environment = service.with_settings({"AIRFLOW__API__PORT": str(port)}.items())
+    environment = service.add_settings({"AIRFLOW__API__PORT": str(port)}.items())
     assert not service.is_healthy("scheduler", environment), "nobody answers"
     # a proxy would answer for it
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
@@ -423,14 +423,15 @@ def test_services__down_leaves_no_process_whatever_it_does_with_a_signal(
     here.start("stubborn", [sys.executable, "-c", STUBBORN])
     log = here.folder / "logs" / "stubborn.log"
     await_(lambda: log.read_text().count("ready") == 2)
-    left = here.started("stubborn")
+    left = here.find_processes("stubborn")
     assert len(left) == 2
-    assert here.runs("stubborn")
+    assert here.is_running("stubborn")
     os.kill(left[0].session, signal.SIGKILL)
-    await_(lambda: len(here.started("stubborn")) == 1)
-    assert not here.runs("stubborn"), "its first process is gone"
-    here.end(["stubborn"])
-    assert not {process.pid for process in left} & {p.pid for p in services.processes() if not p.is_zombie}
+    await_(lambda: len(here.find_processes("stubborn")) == 1)
+    assert not here.is_running("stubborn"), "its first process is gone"
+    here.stop(["stubborn"])
+    alive = {process.pid for process in services.list_processes() if not process.is_zombie}
+    assert not {process.pid for process in left} & alive
     assert not list((here.folder / "run").iterdir())
 
 
@@ -438,8 +439,8 @@ def test_services__takes_no_other_process_for_its_own(here: services.Services) -
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as stranger:
         try:
             (here.folder / "run" / "scheduler").write_text(f"{stranger.pid} 1\n")
-            assert not here.runs("scheduler"), "its number was in a file that a crash had left"
-            here.end(["scheduler"])
+            assert not here.is_running("scheduler"), "its number was in a file that a crash had left"
+            here.stop(["scheduler"])
             assert stranger.poll() is None
         finally:
             stranger.kill()
@@ -448,7 +449,7 @@ def test_services__takes_no_other_process_for_its_own(here: services.Services) -
 def test_services__of_one_that_ended_shows_the_last_words(here: services.Services) -> None:
     here.start("scheduler", ["sh", "-c", "echo no such table; exit 1"])
     with pytest.raises(Refusal, match=r"scheduler ended; the last lines of .*scheduler.log:\nno such table"):
-        here.await_health("scheduler")
+        here.wait_until_healthy("scheduler")
 
 
 def test_services__without_postgresql_says_what_to_do(
@@ -456,8 +457,8 @@ def test_services__without_postgresql_says_what_to_do(
 ) -> None:
     monkeypatch.setenv("PATH", str(here.folder))
     monkeypatch.setattr(Path, "glob", lambda *_: iter(()))
-    with pytest.raises(Refusal, match=r"no PostgreSQL here; install it \(on Debian: apt-get install"):
-        here.database_programs()
+    with pytest.raises(Refusal, match=r"PostgreSQL is missing here; install it \(on Debian: apt-get install"):
+        here.find_database_programs()
 
 
 def test_services__takes_the_postgresql_that_made_the_database(
@@ -471,13 +472,15 @@ def test_services__takes_the_postgresql_that_made_the_database(
         (programs / "postgres").chmod(0o755)
     monkeypatch.setattr(Path, "glob", lambda *_: iter(()))
     monkeypatch.setenv("PATH", f"{here.folder}/postgresql-17:{os.environ['PATH']}")
-    assert here.database_programs().name == "postgresql-17"
+    assert here.find_database_programs().name == "postgresql-17"
     (here.folder / "postgres").mkdir()
     (here.folder / "postgres" / "PG_VERSION").write_text("15\n")
-    with pytest.raises(Refusal, match="was made by PostgreSQL 15, which is not here; install postgresql-15"):
-        here.database_programs()
+    with pytest.raises(
+        Refusal, match="was created by PostgreSQL 15, which is missing here; install postgresql-15"
+    ):
+        here.find_database_programs()
     monkeypatch.setenv("PATH", f"{here.folder}/postgresql-15:{os.environ['PATH']}")
-    assert here.database_programs().name == "postgresql-15"
+    assert here.find_database_programs().name == "postgresql-15"
 
 
 def test_services__knows_four_words() -> None:
