@@ -1,9 +1,10 @@
-"""What Airflow takes from here before it opens its database: on SQLite, a savepoint begins as a writer.
+"""Settings that Airflow reads before it opens its database: on SQLite, a savepoint begins as a writer.
 
-Airflow makes the runs of a backfill in savepoints that read before they write. SQLite refuses such a write at
-once, "database is locked", when anybody else wrote in between (https://github.com/apache/airflow/issues/66726):
-beside a scheduler that works, a backfill of twenty months does not come into being. As a writer from its
-beginning the transaction waits for its turn instead, and all runs of a backfill appear together.
+Airflow creates the runs of a backfill in savepoints that read before they write. SQLite refuses such a write
+at once with "database is locked" when another process wrote in between
+(https://github.com/apache/airflow/issues/66726): beside a scheduler that works, a backfill of twenty months
+is not created. A transaction that begins as a writer waits for its turn instead, and all runs of a backfill
+appear together.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from sqlalchemy import Connection, Engine, create_engine, event
 __all__ = ["create_metadata_engine"]
 
 WAIT_SECONDS = 30
-"""How long SQLite waits for another writer, instead of Python's 5."""
+"""How long SQLite waits for another writer; Python's default is 5."""
 
 
 def create_metadata_engine(url: str, *, engine_args: dict[str, Any], connect_args: dict[str, Any]) -> Engine:
-    """Make the engine of Airflow's database, as Airflow would but for SQLite."""
+    """Create the engine of Airflow's database; only for SQLite does it differ from Airflow's own."""
     on_sqlite = url.startswith("sqlite")
     if on_sqlite:
         connect_args = {"timeout": WAIT_SECONDS, **connect_args}

@@ -1,8 +1,8 @@
-"""Whom to tell that a run is late, where a data set's page names nobody: whoever reads the triggerer's log.
+"""The alert for late runs of data sets that name no other: a warning in the log of the triggerer.
 
 A page in ``dags/`` may give ``epsilon_join`` another function like this one, or one of Airflow's notifiers,
-such as ``AsyncCallback("airflow.providers.slack.notifications.slack.SlackNotifier", {...})``. It must live
-where Airflow's services can import it, for instance in ``plugins/``; in the page itself they do not find it.
+such as ``AsyncCallback("airflow.providers.slack.notifications.slack.SlackNotifier", {...})``. Airflow's
+services must be able to import the function: it may stand in ``plugins/``, but not in the page itself.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 async def deadline_missed(context: dict[str, Any]) -> None:
-    """Say in a warning which run is late; the run's page in Airflow shows it, too."""
+    """Log a warning that says which run is late; the run's page in Airflow shows it, too."""
     run = context["dag_run"]
     log.warning(
         "%s is late: run %s should have ended by %s and is %s",

@@ -1,4 +1,4 @@
-"""What Airflow's pages say of a data set's DAG and of each of its tasks, in Markdown."""
+"""What Airflow's pages say about the DAG of a data set and about each of its tasks, in Markdown."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ makes the others again, too, and `--dag-run-conf` gives them other params. Where
 the form mean the data set's defaults. At a shell, without a scheduler:
 `bin/airflow dags test {dataset} {start}`.
 """
-"""On the page of a DAG, below what is special about its data set."""
+"""This text stands on the page of a DAG, below what is special about its data set."""
 
 _QUALITY = (
-    "Great Expectations looks whether {tables} are as their contracts in `data_contracts` say; "
+    "Great Expectations checks whether {tables} are as their contracts in `data_contracts` say; "
     "`quality` has every expectation. **Exit code 3**: one of severity error does not hold; "
     "warnings are in the report."
 )
@@ -60,7 +60,7 @@ TASKS = {
     "quality_results": _QUALITY.format(tables="all tables of the results"),
     "report": "One HTML page with the run's numbers, plots and checks.",
 }
-"""On the page of a task, by its id: what it does, and where to look when it refuses."""
+"""This text stands on the page of a task: what it does, and where to look when it refuses."""
 
 APPROVAL = "Asks a person whether eps is right. **Rejected**: what follows is skipped."
-"""On the page of the task that asks for approval, where a data set has one."""
+"""This text stands on the page of the task that asks for approval, where a data set has one."""

@@ -1,4 +1,4 @@
-"""The DAG of a data set: one function, so that a data set is one page in ``dags/``."""
+"""The factory of DAGs: with this one function, a data set needs only one page in ``dags/``."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ def epsilon_join(
     Parameters
     ----------
     dataset : name of the data set and of the DAG; its contract is ``data_contracts/<data set>.odcs.yaml``.
-    schedule : cron expression (UTC) of where the runs begin; its interval must be the contract's.
+    schedule : cron expression (UTC) of the times at which intervals begin; the contract names the interval.
     start_date : the first run's date, with a time zone; earlier runs cannot be scheduled or back-filled.
     doc_md : what is special about this data set; on the DAG's page ``WHEN_A_TASK_FAILS`` follows it.
     tags : tags besides ``epsjoin``.
-    approve_within : ask a person whether eps is right, before the join; so long to wait for an answer, then
-        the run goes on with the eps as fitted. ``None``: nobody is asked. In a back-fill, every run asks.
+    approve_within : before the join, ask a person whether eps is right; wait so long for an answer, then go
+        on with the eps as fitted. ``None``: nobody is asked. In a back-fill, every run asks.
     deadline : a run should end this long after it was queued; a later one is marked, and
-        ``deadline_callback`` called. ``None``: runs may take as long as they need. All runs of a back-fill
-        are queued when it is made: those that wait their turn count as late.
-    deadline_callback : whom to tell of a late run, as ``AsyncCallback("my_module.my_function")``; by default
+        ``deadline_callback`` is called. ``None``: runs may take as long as they need. All runs of a back-fill
+        are queued when it is created: those that wait too long for their turn count as late.
+    deadline_callback : what to call for a late run, as ``AsyncCallback("my_module.my_function")``; by default
         ``alerts.deadline_missed``.
-    on_failure : whom to tell of a failed run, once a run: a function of Airflow's context, or a notifier.
-        ``None``: nobody.
+    on_failure : what to call for a failed run, once per run: a function of Airflow's context, or a notifier.
+        ``None``: nothing is called.
 
     Returns
     -------
@@ -62,8 +62,9 @@ def epsilon_join(
 
     Notes
     -----
-    A run is named by its logical date, the start of its interval. For a bare cron string Airflow 3 makes no
-    intervals, and a run's date would be the day it is due, an interval later: hence the timetable.
+    A run is named by its logical date, the start of its interval. From a bare cron string Airflow 3 makes no
+    intervals, and the date of a run would be the day on which it is due, an interval later. Therefore the
+    schedule is a timetable.
     """
     for name, span in (("approve_within", approve_within), ("deadline", deadline)):
         if span is not None and span <= timedelta(0):

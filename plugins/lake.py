@@ -1,4 +1,4 @@
-"""What operator, DAGs and report pages share: where project and lake lie, how a DAG of ours is known."""
+"""What operator, DAGs and report pages share: the folders of project and lake, the tag of our DAGs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 TAG = "epsjoin"
-"""The tag that every DAG of a data set bears, and no other should."""
+"""The tag that every DAG of a data set has; no other DAG should have it."""
 
 
-def lake_uri() -> str:
-    """Say where tables and reports lie: ``EPSJOIN_LAKE``, or else the folder ``lake/`` of the project."""
+def find_lake_uri() -> str:
+    """Return where tables and reports lie: ``EPSJOIN_LAKE``, or else the folder ``lake/`` of the project."""
     return os.environ.get("EPSJOIN_LAKE", (REPOSITORY / "lake").as_uri())

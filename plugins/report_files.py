@@ -1,7 +1,7 @@
-"""The files that the report job writes into the lake: which there are, and what is in them.
+"""Find and read the files that the report job writes into the lake.
 
-Names come from a URL. They are matched against strict patterns before they touch a path, only the names of
-a report's files are known, and a link inside the lake is not followed.
+Names come from a URL. They are matched against strict patterns before they become part of a path, only the
+names of a report's files are accepted, and a link inside the lake is not followed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from lake import lake_uri
+from lake import find_lake_uri
 
 DATA_SET = re.compile(r"[a-z][a-z0-9_]{0,249}")
 """Names of data sets; Airflow's DAG ids have at most 250 characters."""
@@ -43,7 +43,7 @@ class LakeError(Exception):
     """The lake cannot be read from here; the message says what to do about it."""
 
 
-def runs(data_set: str) -> list[str]:
+def list_runs(data_set: str) -> list[str]:
     """List the runs of a data set that have a folder among its reports, newest first.
 
     Raises
@@ -51,7 +51,7 @@ def runs(data_set: str) -> list[str]:
     LakeError
         The lake cannot be read.
     """
-    folder = _place(data_set)
+    folder = _find(data_set)
     if folder is None:
         return []
     try:
@@ -59,13 +59,13 @@ def runs(data_set: str) -> list[str]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        raise _unreadable(error) from error
+        raise _explain(error) from error
     found = (name.removeprefix("run=") for name in names if name.startswith("run="))
     return sorted((run for run in found if RUN.fullmatch(run)), reverse=True)
 
 
-def read(data_set: str, run: str, name: str) -> bytes | None:
-    """Read a file of a run's report; ``None`` where there is none, or no such name can be.
+def read_file(data_set: str, run: str, name: str) -> bytes | None:
+    """Read a file of a run's report; return ``None`` where there is none, or the name is not allowed.
 
     Raises
     ------
@@ -74,16 +74,16 @@ def read(data_set: str, run: str, name: str) -> bytes | None:
     """
     if not RUN.fullmatch(run) or name not in MEDIA_TYPES:
         return None
-    file = _place(data_set, f"run={run}", name)
+    file = _find(data_set, f"run={run}", name)
     try:
         content: bytes | None = file.read_bytes() if file is not None and file.is_file() else None
     except OSError as error:
-        raise _unreadable(error) from error
+        raise _explain(error) from error
     return content
 
 
-def summary(data_set: str, run: str) -> dict[str, Any]:
-    """Read what a run is at a glance; empty where no summary was written, or it is damaged.
+def read_summary(data_set: str, run: str) -> dict[str, Any]:
+    """Read the summary of a run; return an empty one where none was written or it is damaged.
 
     Raises
     ------
@@ -91,14 +91,14 @@ def summary(data_set: str, run: str) -> dict[str, Any]:
         The lake cannot be read.
     """
     try:
-        found = json.loads(read(data_set, run, SUMMARY) or b"{}")
+        found = json.loads(read_file(data_set, run, SUMMARY) or b"{}")
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
 
 
-def _place(data_set: str, *names: str) -> Any:
-    """Find a file or folder of a data set's reports; ``None`` where the way to it leads over a link.
+def _find(data_set: str, *names: str) -> Any:
+    """Find a file or folder of a data set's reports; return ``None`` where the path leads over a link.
 
     Returns
     -------
@@ -106,15 +106,15 @@ def _place(data_set: str, *names: str) -> Any:
     """
     if not DATA_SET.fullmatch(data_set):
         return None
-    uri = lake_uri()
+    uri = find_lake_uri()
     url = urlsplit(uri)
     if "://" not in uri:
         raise LakeError(f"EPSJOIN_LAKE must be a URI such as file:///data/lake, not {uri!r}.")
     if url.scheme in ("file", "local"):
-        # The lake itself may be a link. Below it nothing is one: what is there was written by jobs.
+        # The lake itself may be a link. Below it no path may be one: jobs write no links.
         place = Path(unquote(url.path)).resolve().joinpath(data_set, "reports", *names)
         return place if _is_itself(place) else None
-    return _object_storage(uri, url.scheme).joinpath(data_set, "reports", *names)
+    return _open_object_storage(uri, url.scheme).joinpath(data_set, "reports", *names)
 
 
 def _is_itself(path: Path) -> bool:
@@ -124,8 +124,8 @@ def _is_itself(path: Path) -> bool:
         return False
 
 
-def _object_storage(uri: str, scheme: str) -> Any:
-    # hundreds of modules, of no use to a local lake
+def _open_object_storage(uri: str, scheme: str) -> Any:
+    # these are hundreds of modules, which a local lake does not need
     from airflow.sdk import ObjectStoragePath
     from airflow.sdk.io import has_fs
 
@@ -138,7 +138,7 @@ def _object_storage(uri: str, scheme: str) -> Any:
     return ObjectStoragePath(uri)
 
 
-def _unreadable(error: OSError) -> LakeError:
+def _explain(error: OSError) -> LakeError:
     return LakeError(
         f"The lake cannot be read: {error.strerror or type(error).__name__}. Look at EPSJOIN_LAKE and at the "
         "rights of the user that Airflow's API server runs as."

@@ -26,11 +26,11 @@ import report_files
 from lake import TAG
 from report_files import LakeError
 
-MOST_RUNS = 100
-"""Runs of a data set that the list shows: each is a file to read."""
+MAX_RUNS = 100
+"""How many runs of a data set the list shows at most: each is a file to read."""
 
 HEADERS = {
-    # A report is one file with its style and pictures inside. Scripts are in none of our pages.
+    # A report is one file that holds its style and pictures. None of our pages has a script.
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
@@ -38,11 +38,11 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
 }
-"""On every answer."""
+"""Every answer has these headers."""
 
 
 class DataSet(NamedTuple):
-    """What the list shows of a data set.
+    """A data set in the list of runs.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class DataSet(NamedTuple):
 
 
 class Pages(FastAPI):
-    """The application; its headers are set here, since a middleware does not see every answer (500)."""
+    """The application; it sets the headers itself, because a middleware does not see every answer (500)."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one request."""
@@ -71,49 +71,49 @@ class Pages(FastAPI):
         await super().__call__(scope, receive, send_with_headers)
 
 
-def may_read_runs(request: Request, user: GetUserDep) -> None:
-    """Let in who may read the runs of the DAG that the path names, or runs at all where it names none.
+def require_right_to_read(request: Request, user: GetUserDep) -> None:
+    """Refuse users who may not read the runs of the DAG in the path, or no runs at all where it names none.
 
-    The check that Airflow's own routes for DAG runs make: a report says no less than logs and XComs of its
-    run, so the right to see the API's documentation (``AccessView.DOCS``) would be too little.
+    Airflow's own routes for DAG runs make the same check: a report says no less than logs and XComs of its
+    run, so the right to see the documentation of the API (``AccessView.DOCS``) would not be enough.
     """
     dag_id = request.path_params.get("dag_id")
     if dag_id is not None and not report_files.DATA_SET.fullmatch(dag_id):
-        raise _none_of_ours(dag_id)
+        raise _explain_foreign_dag(dag_id)
     requires_access_dag("GET", DagAccessEntity.RUN, dag_id)(request, user)
 
 
 app = Pages(
     title="Reports of the runs",
-    dependencies=[Depends(may_read_runs)],
-    # these routes of FastAPI's would be open to all
+    dependencies=[Depends(require_right_to_read)],
+    # these routes of FastAPI would be open to everyone
     openapi_url=None,
 )
 
 
 @app.get("/")
-def list_of_runs(user: GetUserDep, session: SessionDep) -> HTMLResponse:
-    """Show the data sets whose DAGs the user may read, with their runs; the newest first."""
+def show_runs(user: GetUserDep, session: SessionDep) -> HTMLResponse:
+    """Show the data sets whose DAGs the user may read, with their runs, the newest first."""
     readable = get_auth_manager().get_authorized_dag_ids(user=user, method="GET", session=session)
     ours = session.scalars(select(DagTag.dag_id).where(DagTag.name == TAG))
     data_sets = []
     for name in sorted(readable.intersection(ours)):
-        runs = report_files.runs(name)
+        runs = report_files.list_runs(name)
         if not runs:
             continue
-        rows = [(run, report_files.summary(name, run)) for run in runs[:MOST_RUNS]]
+        rows = [(run, report_files.read_summary(name, run)) for run in runs[:MAX_RUNS]]
         data_sets.append(DataSet(name, str(rows[0][1].get("title") or name), len(runs), rows))
     data_sets.sort(key=lambda data_set: data_set.rows[0][0], reverse=True)
     return HTMLResponse(_render(heading="Reports", data_sets=data_sets))
 
 
 @app.get("/runs/{dag_id}/{run_id}")
-def report_of_dag_run(dag_id: str, run_id: str, session: SessionDep) -> Response:
-    """Show the report of a DAG run, which is that of the run's logical date."""
+def show_report_of_dag_run(dag_id: str, run_id: str, session: SessionDep) -> Response:
+    """Show the report of a DAG run: the one of its logical date."""
     if session.scalar(select(DagTag.name).where(DagTag.dag_id == dag_id, DagTag.name == TAG)) is None:
-        raise _none_of_ours(dag_id)
+        raise _explain_foreign_dag(dag_id)
     found = None
-    if run_id.isprintable():  # databases refuse some of the other characters
+    if run_id.isprintable():  # databases refuse some of the characters that are not
         dag_run = select(DagRun.logical_date).where(DagRun.dag_id == dag_id, DagRun.run_id == run_id)
         found = session.execute(dag_run).one_or_none()
     if found is None:
@@ -124,19 +124,19 @@ def report_of_dag_run(dag_id: str, run_id: str, session: SessionDep) -> Response
             "This run has no logical date, so no snapshot belongs to it, and no report. Trigger the DAG with "
             "a logical date, the first day of the snapshot's interval.",
         )
-    # in UTC, as in the template variable ds, which names the run to the jobs
-    return _file(dag_id, f"{found.logical_date:%Y-%m-%d}", report_files.PAGE)
+    # the date is in UTC, as in the template variable ds, which tells the jobs their run
+    return _send_file(dag_id, f"{found.logical_date:%Y-%m-%d}", report_files.PAGE)
 
 
 @app.get("/reports/{dag_id}/{run}/{name}")
-def file_of_report(dag_id: str, run: str, name: str) -> Response:
+def show_file(dag_id: str, run: str, name: str) -> Response:
     """Show a file of a report: the page, a picture, or the summary."""
-    return _file(dag_id, run, name)
+    return _send_file(dag_id, run, name)
 
 
 @app.exception_handler(StarletteHTTPException)
-def explain(_: Request, error: StarletteHTTPException) -> Response:
-    """Say on a page what went wrong: it is shown in the middle of Airflow."""
+def explain_error(_: Request, error: StarletteHTTPException) -> Response:
+    """Say on a page what went wrong, because it is shown inside a page of Airflow."""
     heading = {401: "Log in first", 403: "Not allowed", 404: "No report"}.get(error.status_code, "Sorry")
     return HTMLResponse(
         _render(heading=heading, message=error.detail), status_code=error.status_code, headers=error.headers
@@ -144,13 +144,13 @@ def explain(_: Request, error: StarletteHTTPException) -> Response:
 
 
 @app.exception_handler(LakeError)
-def explain_lake(_: Request, error: LakeError) -> Response:
+def explain_lake_error(_: Request, error: LakeError) -> Response:
     """Say on a page why the lake cannot be read."""
     return HTMLResponse(_render(heading="No lake", message=str(error)), status_code=503)
 
 
-def _file(data_set: str, run: str, name: str) -> Response:
-    content = report_files.read(data_set, run, name)
+def _send_file(data_set: str, run: str, name: str) -> Response:
+    content = report_files.read_file(data_set, run, name)
     if content is not None:
         return Response(content, media_type=report_files.MEDIA_TYPES[name])
     if name == report_files.PAGE and report_files.RUN.fullmatch(run):
@@ -161,22 +161,22 @@ def _file(data_set: str, run: str, name: str) -> Response:
     raise HTTPException(404, "No report has such a file.")
 
 
-def _none_of_ours(dag_id: str) -> HTTPException:
+def _explain_foreign_dag(dag_id: str) -> HTTPException:
     return HTTPException(404, f"{dag_id} is not the DAG of a data set, so its runs have no reports.")
 
 
-def _count(value: object) -> str:
+def _format_count(value: object) -> str:
     return f"{value:,.0f}" if _is_number(value) else "–"
 
 
-def _measure(value: object, unit: object) -> str:
+def _format_measure(value: object, unit: object) -> str:
     if not _is_number(value):
         return "–"
     text = f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
     return f"{text} {unit or ''}".rstrip()
 
 
-def _percent(value: object) -> str:
+def _format_percent(value: object) -> str:
     return f"{value:.1%}".replace("%", " %") if _is_number(value) else "–"
 
 
@@ -184,8 +184,8 @@ def _is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _quality(summary: dict[str, Any]) -> tuple[str, str]:
-    """Say how the expectations of the tables' contracts fared, and how bad that is: good, warning, error."""
+def _describe_quality(summary: dict[str, Any]) -> tuple[str, str]:
+    """Say how many expectations of the contracts hold, and how bad that is: good, warning, error."""
     counts = summary.get("quality")
     if not isinstance(counts, dict):
         return "not checked" if "quality" in summary else "no summary", ""
@@ -207,7 +207,9 @@ _TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_TEMPLATES.filters.update(count=_count, measure=_measure, percent=_percent, quality=_quality)
+_TEMPLATES.filters.update(
+    count=_format_count, measure=_format_measure, percent=_format_percent, quality=_describe_quality
+)
 
 
 def _render(*, heading: str, data_sets: list[DataSet] | None = None, message: str = "") -> str:

@@ -1,4 +1,4 @@
-"""The runs' reports inside Airflow: an entry "Reports" in its navigation, a tab "Report" on every run."""
+"""Reports inside Airflow: an entry "Reports" in its navigation, and a tab "Report" on every run."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 from airflow.sdk.plugins_manager import AirflowPlugin
 
 PREFIX = "/epsjoin"
-"""Where Airflow's API server mounts the pages."""
+"""The path at which Airflow's API server mounts the pages."""
 
 
-def _icon(ink: str, paper: str) -> str:
-    """Draw a page with bars, as wide as Airflow's own icons; without one a view has Airflow's plug.
+def _draw_icon(ink: str, paper: str) -> str:
+    """Draw a page with bars, as wide as Airflow's own icons; a view without an icon would show a plug.
 
-    Airflow does not colour it: the page is filled, so that it is seen on the dark ground of the entry that
-    is open, too.
+    Airflow does not colour the icon. The page is filled, so that one can also see it on the dark background
+    of the entry that is open.
     """
     return (
         "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 24 24' "
@@ -24,14 +24,14 @@ def _icon(ink: str, paper: str) -> str:
     )
 
 
-ICONS = {"icon": _icon("3f5878", "ffffff"), "icon_dark_mode": _icon("e4e9f0", "15181c")}
+ICONS = {"icon": _draw_icon("3f5878", "ffffff"), "icon_dark_mode": _draw_icon("e4e9f0", "15181c")}
 
 
 class PagesWhenAsked:
     """The pages as an ASGI application that is imported at the first request.
 
-    Every task and every command of Airflow loads the plugins. FastAPI and Airflow's models would cost each
-    more than a second of CPU, for pages that the API server alone shows.
+    Every task and every command of Airflow loads the plugins. FastAPI and Airflow's models would cost each of
+    them more than a second of CPU, for pages that only the API server shows.
     """
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -42,7 +42,7 @@ class PagesWhenAsked:
 
 
 class ReportsPlugin(AirflowPlugin):
-    """What Airflow looks for in this folder; hrefs are relative, Airflow may live below a path."""
+    """The class that Airflow looks for; its hrefs are relative, because Airflow may lie below a path."""
 
     name = "epsjoin_reports"
     fastapi_apps = [{"app": PagesWhenAsked(), "url_prefix": PREFIX, "name": "Reports of the runs"}]  # noqa: RUF012 - the base's form

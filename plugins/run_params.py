@@ -1,4 +1,4 @@
-"""The parameters of a run as Airflow's checked form, from the schema that the jobs check them by, too."""
+"""The parameters of a run as a form that Airflow checks, by the same schema as the jobs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RUN_PARAMS = {
     name: Param(None, **rule | {"description_md": f"{rule['description_md']} Empty: the data set's default."})
     for name, rule in _SCHEMA["properties"].items()
 }
-"""A field for each parameter; every field may stay empty, then the data set's default holds.
+"""A field of the form for each parameter; a field that stays empty means the data set's default.
 
-No code in a description: Airflow's form draws that as a box, over the line above.
+A description must hold no code: Airflow's form draws code as a box over the line above.
 """

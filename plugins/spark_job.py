@@ -1,4 +1,4 @@
-"""The operator of every task: one job, one spark-submit, one exit code that says what to do next."""
+"""The operator of every task: it submits one job to Spark, and the exit code says what to do next."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import Asset, BaseHook, Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
-from lake import REPOSITORY, lake_uri
+from lake import REPOSITORY, find_lake_uri
 
 NOTHING_TO_DO = 5
 
@@ -35,30 +35,30 @@ REFUSALS = {
         "knowingly, with a higher limit",
     ),
 }
-"""Exit codes that a second try cannot change: what happened, and where to look."""
+"""Exit codes that a second try would not change: what happened, and where to look."""
 
 
 class SparkJobOperator(SparkSubmitOperator):
     """Run ``jobs/<job>.py`` by spark-submit for one data set and one run.
 
-    The exit code decides: 0 is success, 2 to 4 fail at once, 5 skips the task and with it what follows,
-    anything else is tried again. The job's metrics become the task's return value (XCom) and the ``extra``
+    The exit code decides: 0 is success, 2 to 4 fail at once, 5 skips the task and all tasks that follow it,
+    any other code is tried again. The job's metrics become the task's return value (XCom) and the ``extra``
     of its asset events.
 
     Parameters
     ----------
-    job : name of the script in ``jobs/``; also the task's id unless another is given.
+    job : name of the script in ``jobs/``; also the id of the task unless another is given.
     dataset : name of the data set, that of its contract.
     writes : tables the job writes; one outlet asset each, ``epsjoin://<data set>/<table>``.
     run : the run to make, an ISO date (templated); the logical date unless another is given.
-    arguments : what this job alone knows, such as ``["--stage", "input"]``.
-    **kwargs : as of ``SparkSubmitOperator``; what is given wins over the defaults set here.
+    arguments : arguments that only this job has, such as ``["--stage", "input"]``.
+    **kwargs : further arguments of ``SparkSubmitOperator``; they win over the defaults set here.
 
     Raises
     ------
     AirflowFailException
         On execution: exit code 2, 3 or 4, or nothing was submitted because the lake, the Spark connection
-        or the logical date is missing or of no use. Not retried.
+        or the logical date is missing or cannot be used. Not retried.
     AirflowSkipException
         On execution: exit code 5.
     AirflowException
@@ -82,7 +82,7 @@ class SparkJobOperator(SparkSubmitOperator):
         arguments: Sequence[str] = (),
         **kwargs: Any,
     ) -> None:
-        lake = lake_uri()
+        lake = find_lake_uri()
         # Empty fields of the form are left out: to the job they mean "the data set's default".
         params = "{{ dict(params.items() | selectattr(1, 'ne', none)) | tojson }}"
         assets = [Asset(name=f"{dataset}/{table}", uri=f"epsjoin://{dataset}/{table}") for table in writes]
@@ -129,7 +129,7 @@ class SparkJobOperator(SparkSubmitOperator):
             try:
                 super().execute(context)
             except AirflowException as error:
-                raise self._verdict(error) from None  # its message repeats the log that stands above it
+                raise self._translate_error(error) from None  # its message repeats the log above
             finally:
                 self.application_args = given
             metrics = self._read_metrics(metrics_file)
@@ -138,7 +138,7 @@ class SparkJobOperator(SparkSubmitOperator):
         return metrics
 
     def _check_before_submit(self) -> None:
-        """Refuse what would otherwise end in a wrong place or in a page of Java."""
+        """Refuse settings that would write to a wrong place or end in a stack trace of Java."""
         url = urlsplit(self.lake)
         if "://" not in self.lake or not (url.netloc + url.path).strip("/"):
             raise AirflowFailException(
@@ -162,7 +162,7 @@ class SparkJobOperator(SparkSubmitOperator):
         try:
             connection = BaseHook.get_connection(self._conn_id)
         except AirflowException:
-            # The provider would go on with --master yarn.
+            # Without a connection the provider would go on with --master yarn.
             raise AirflowFailException(
                 f"the connection {self._conn_id} is missing; create it, for one machine: {how}"
             ) from None
@@ -172,13 +172,13 @@ class SparkJobOperator(SparkSubmitOperator):
                 f"metrics come from a driver beside the task; set it to client, for one machine: {how}"
             )
 
-    def _verdict(self, error: AirflowException) -> AirflowException:
+    def _translate_error(self, error: AirflowException) -> AirflowException:
         """Translate the job's exit code into the exception that makes Airflow do the right thing."""
         process = self._hook._submit_sp if self._hook else None
         if process is None or not process.returncode:
             return error  # the submit itself failed
         code = process.returncode
-        last = str(error).splitlines()[-1].strip()  # the job's last word is one sentence
+        last = str(error).splitlines()[-1].strip()  # the last line of a job is one sentence
         what = f"{self.job} of {self.dataset}, run {self.run}"
         if code == NOTHING_TO_DO:
             return AirflowSkipException(f"{what}: nothing to do (exit code {code}): {last}")

@@ -305,7 +305,7 @@ def test_list__shows_a_number_of_runs_and_says_how_many_there_are(
 ) -> None:
     import report_pages
 
-    monkeypatch.setattr(report_pages, "MOST_RUNS", 2)
+    monkeypatch.setattr(report_pages, "MAX_RUNS", 2)
     for month in (1, 2, 3):
         write_report(lake, "beacons", f"2023-{month:02}-01", SUMMARY)
     html = viewer.get(f"{PREFIX}/").text
@@ -513,7 +513,7 @@ def test_read__knows_no_separators(guarded: Path, data_set: str, run: str, name:
     outside = guarded.parent / "outside"
     data_set, name = (text.format(outside=outside) for text in (data_set, name))
     assert Path(guarded, data_set, "reports", f"run={run}", name).is_file(), "there must be something to read"
-    assert report_files.read(data_set, run, name) is None
+    assert report_files.read_file(data_set, run, name) is None
 
 
 def test_links__are_not_followed_out_of_the_reports(viewer: TestClient, guarded: Path) -> None:
@@ -580,7 +580,7 @@ def test_every_answer__bears_the_headers(
     report = f"{PREFIX}/reports/beacons/{RUN}/report.html"
     answers = [viewer.get(f"{PREFIX}/"), viewer.get(report), viewer.get(f"{PREFIX}/no/such/page")]
     answers += [stranger.get(report), viewer.post(report), viewer.get(f"{PREFIX}/runs/beacons/later")]
-    monkeypatch.setattr(report_files, "read", lambda *_: 1 / 0)
+    monkeypatch.setattr(report_files, "read_file", lambda *_: 1 / 0)
     answers.append(viewer.get(report))
     assert [answer.status_code for answer in answers] == [200, 200, 404, 401, 405, 404, 500]
     for answer in answers:

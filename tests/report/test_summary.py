@@ -79,7 +79,7 @@ def test_airflows_pages__find_what_is_written(
     monkeypatch.setenv("EPSJOIN_LAKE", tmp_path.as_uri())
     written = write_report(mapless, tmp_path / "beacons" / "reports" / "run=2023-06-04")
     assert {file.name for file in written} == set(report_files.MEDIA_TYPES)
-    assert report_files.runs("beacons") == ["2023-06-04"]
-    assert report_files.summary("beacons", "2023-06-04") == summarise(mapless)
+    assert report_files.list_runs("beacons") == ["2023-06-04"]
+    assert report_files.read_summary("beacons", "2023-06-04") == summarise(mapless)
     for file in written:
-        assert report_files.read("beacons", "2023-06-04", file.name) == file.read_bytes()
+        assert report_files.read_file("beacons", "2023-06-04", file.name) == file.read_bytes()
