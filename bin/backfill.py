@@ -1,6 +1,6 @@
 """``bin/airflow backfill run``: make the runs of a range of dates and wait for them.
 
-Needs an Airflow of this home that runs; where none does, one is started, and stopped at the end.
+The runs are made by the Airflow of this home; where none runs, one is started and, at the end, stopped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from airflow.utils.session import create_session
 from sqlalchemy import select
 
 LOG = Path(os.environ["AIRFLOW_HOME"], "logs", "backfill.log")
-"""What the Airflow says that is started here."""
+"""The output of an Airflow that is started here."""
 
 NOTHING_TO_DO = "no run is missing; --reprocess-behavior completed makes them again"
 START_SECONDS = 300
@@ -41,35 +41,35 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="bin/airflow backfill run",
         description="Make the runs of a range of dates, and wait for them. Airflow is started and stopped "
-        "unless it runs already. A backfill that was interrupted goes on first, to its end.",
+        "unless it runs already. A backfill that was interrupted is finished first.",
     )
     parser.add_argument("dag_id", metavar="DATASET", help="name of the data set and of its DAG")
-    parser.add_argument("from_date", metavar="FROM", type=_date, help="first logical date, YYYY-MM-DD")
-    parser.add_argument("to_date", metavar="TO", type=_date, help="last logical date, YYYY-MM-DD")
+    parser.add_argument("from_date", metavar="FROM", type=_parse_date, help="first logical date, YYYY-MM-DD")
+    parser.add_argument("to_date", metavar="TO", type=_parse_date, help="last logical date, YYYY-MM-DD")
     parser.add_argument("--max-active-runs", type=int, default=2, help="runs at once (default: 2)")
     parser.add_argument("--run-backwards", action="store_true", help="the newest run first")
     parser.add_argument("--reprocess-behavior", choices=["none", "failed", "completed"], default="none")
     parser.add_argument("--dag-run-conf", help="parameters of all runs, a JSON object")
-    parser.set_defaults(dry_run=False, run_on_latest_version=None)  # further arguments of Airflow's command
+    parser.set_defaults(dry_run=False, run_on_latest_version=None)  # arguments of Airflow's own command
     arguments = parser.parse_args(argv)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # end as by Ctrl-C
     job = most_recent_job("SchedulerJob")
     if is_running := job is not None and job.is_alive():
         _say("Airflow runs already, and makes the runs")
-    with nullcontext() if is_running else _started_airflow(arguments.dag_id), _unpaused(arguments.dag_id):
+    with nullcontext() if is_running else _start_airflow(arguments.dag_id), _unpause(arguments.dag_id):
         for unfinished in _find_backfills(arguments.dag_id):
             _say(f"an earlier backfill of {arguments.dag_id} is not finished; it goes on first")
             _wait_for(unfinished)
         create_backfill(arguments)
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # Airflow's own would end with exit code 0
         created = _find_backfills(arguments.dag_id)
-        if not created:  # the scheduler was faster: nothing was to be done, and it is completed
+        if not created:  # there was nothing to do, and the scheduler has completed it already
             _say(NOTHING_TO_DO)
             return 0
         return _wait_for(created[0])
 
 
-def _date(text: str) -> datetime:
+def _parse_date(text: str) -> datetime:
     return datetime.fromisoformat(f"{text}T00:00+00:00")
 
 
@@ -78,7 +78,7 @@ def _say(text: str) -> None:
 
 
 @contextmanager
-def _started_airflow(dag_id: str) -> Iterator[None]:
+def _start_airflow(dag_id: str) -> Iterator[None]:
     """Start an Airflow on a free port, wait until it has read the DAG, and stop it at the end."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -101,7 +101,7 @@ def _started_airflow(dag_id: str) -> Iterator[None]:
             stdout=log,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C comes here, and from here
+            start_new_session=True,  # Ctrl-C reaches this process alone, which then stops Airflow
         )
     try:
         _say(f"Airflow starts at {url}; its log is {LOG}")
@@ -123,7 +123,7 @@ def _started_airflow(dag_id: str) -> Iterator[None]:
 
 
 def _is_healthy(url: str) -> bool:
-    """Whether pages are served; a task that starts before would find nobody to report to."""
+    """Whether the API server answers; a task that starts earlier could not report to it."""
     try:
         with urllib.request.urlopen(f"{url}/api/v2/version", timeout=5) as answer:  # noqa: S310 - our own
             return bool(answer.status == 200)
@@ -138,8 +138,8 @@ def _was_read_since(dag_id: str, began: datetime) -> bool:
 
 
 @contextmanager
-def _unpaused(dag_id: str) -> Iterator[None]:
-    """Let a DAG make runs: one that is paused makes none, not even those of a backfill."""
+def _unpause(dag_id: str) -> Iterator[None]:
+    """Unpause a DAG for a while: one that is paused makes no runs, not even those of a backfill."""
     with create_session() as session:
         dag = session.get(DagModel, dag_id)
         if dag is None:

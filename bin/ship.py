@@ -1,6 +1,6 @@
-"""The package as a cluster's workers get it: an archive with its compiled kernels, made once per content.
+"""Pack the package with its compiled kernels for the workers of a cluster: one archive per content.
 
-Knows the standard library only, because it runs before every job that goes to a cluster:
+This script uses the standard library only, because it runs before every job on a cluster:
 ``.venv/bin/python bin/ship.py .cache/ship`` prints the archive's path.
 """
 
@@ -20,30 +20,30 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1] / "jobs" / "epsjoin"
 LOCATOR = {"NUMBA_CACHE_LOCATOR_CLASSES": "InTreeCacheLocator"}
-"""Makes numba look for compiled kernels beside their sources, wherever those lie."""
+"""This makes numba look for compiled kernels beside their sources, wherever those lie."""
 
-STAMP = 315532800
-"""Time of every file in the archive, 1980-01-01: a compiled module names the time of its source."""
+FILE_TIME = 315532800
+"""The time of every file in the archive, 1980-01-01: a compiled module names the time of its source."""
 
 
-def archive(folder: Path) -> Path:
-    """Give the archive of this content, made now if it is not there.
+def make_archive(folder: Path) -> Path:
+    """Return the archive of this content; make it now if it is missing.
 
     Parameters
     ----------
-    folder : where the archives lie; made if missing.
+    folder : the folder of the archives; it is created if it is missing.
 
     Raises
     ------
     CalledProcessError
-        The kernels could not be compiled; the compiler's words stand on stderr.
+        The kernels could not be compiled; stderr shows what the compiler printed.
 
     Notes
     -----
-    20 ms if it is there, else about a minute. Two jobs at once each make it; the files are alike, and the
-    last one stays.
+    This takes 20 ms if the archive is there, else about a minute. Two jobs at once each make it; the files
+    are equal, and the last one stays.
     """
-    made = folder / f"epsjoin-{content()}.tar.gz"
+    made = folder / f"epsjoin-{digest_content()}.tar.gz"
     if made.exists():
         return made
     folder.mkdir(parents=True, exist_ok=True)
@@ -51,32 +51,32 @@ def archive(folder: Path) -> Path:
         package = Path(scratch, PACKAGE.name)
         shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
         for file in package.rglob("*"):
-            os.utime(file, (STAMP, STAMP))
-        compile_in(package)
+            os.utime(file, (FILE_TIME, FILE_TIME))
+        compile_kernels(package)
         part = Path(scratch, "archive")
         pack(package, part)
         part.replace(made)
     return made
 
 
-def content() -> str:
-    """Digest of all that the archive depends on: sources, Python, the libraries of the kernels, processor."""
+def digest_content() -> str:
+    """Digest all that the archive depends on: sources, Python, the libraries of the kernels, processor."""
     digest = hashlib.sha256(Path(__file__).read_bytes())  # another way to pack makes another archive
-    for file in sorted(sources()):
+    for file in sorted(list_sources()):
         digest.update(f"{file.relative_to(PACKAGE)}\0".encode() + file.read_bytes())
     libraries = Path(sys.prefix).glob("lib/python3*/site-packages/*.dist-info")
     kernels = [path.name for path in libraries if path.name.startswith(("numba-", "numpy-", "llvmlite-"))]
-    digest.update(repr((sys.version, sorted(kernels), processor())).encode())
+    digest.update(repr((sys.version, sorted(kernels), describe_processor())).encode())
     return digest.hexdigest()[:16]
 
 
-def sources() -> Iterator[Path]:
-    """Files of the package, without what Python or numba made of them."""
+def list_sources() -> Iterator[Path]:
+    """List the files of the package, without those that Python or numba made of them."""
     return (path for path in PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
 
 
-def processor() -> tuple[str, ...]:
-    """What numba compiles for; another processor compiles the kernels again, which costs it a minute."""
+def describe_processor() -> tuple[str, ...]:
+    """Describe the processor that numba compiles for; another one compiles again, which takes a minute."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -85,7 +85,7 @@ def processor() -> tuple[str, ...]:
     return (platform.machine(), *sorted(set(named)))
 
 
-def compile_in(package: Path) -> None:
+def compile_kernels(package: Path) -> None:
     """Compile the kernels of a copy of the package, into the copy."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "PYTHON"))}
     subprocess.run(  # noqa: S603 - our own module
@@ -98,7 +98,7 @@ def compile_in(package: Path) -> None:
 
 
 def pack(package: Path, file: Path) -> None:
-    """Write a folder as a tar.gz that depends on nothing but names and contents."""
+    """Write a folder as a tar.gz whose bytes depend on names and contents alone."""
     with (
         file.open("wb") as raw,
         gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0, compresslevel=6) as zipped,
@@ -108,17 +108,17 @@ def pack(package: Path, file: Path) -> None:
             member = tar.gettarinfo(path, str(path.relative_to(package.parent)))
             member.uid = member.gid = 0
             member.uname = member.gname = ""
-            member.mtime = STAMP
+            member.mtime = FILE_TIME
             if path.is_file():
-                with path.open("rb") as content_:
-                    tar.addfile(member, content_)
+                with path.open("rb") as opened:
+                    tar.addfile(member, opened)
             else:
                 tar.addfile(member)
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print the path of the archive in the folder that is the only argument."""
-    print(archive(Path(argv[0]).resolve()))
+    """Print the path of the archive in the folder that the only argument names."""
+    print(make_archive(Path(argv[0]).resolve()))
     return 0
 
 

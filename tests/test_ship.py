@@ -20,38 +20,38 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (package / "__pycache__" / "old.nbc").write_text("of other sources")
     monkeypatch.setattr(ship, "PACKAGE", package)
 
-    def compile_in(copy: Path) -> None:
+    def compile_kernels(copy: Path) -> None:
         (copy / "__pycache__").mkdir()
         (copy / "__pycache__" / "kernels.nbc").write_text("compiled")
 
-    monkeypatch.setattr(ship, "compile_in", compile_in)
+    monkeypatch.setattr(ship, "compile_kernels", compile_kernels)
     return package
 
 
 def test_archive__holds_the_package_and_what_was_compiled_for_it(package: Path, tmp_path: Path) -> None:
-    made = ship.archive(tmp_path / "ship")
+    made = ship.make_archive(tmp_path / "ship")
     assert [file.name for file in (tmp_path / "ship").iterdir()] == [made.name]
     with tarfile.open(made) as archive:
         members = {member.name: member for member in archive.getmembers()}
         files = {name for name, member in members.items() if member.isfile()}
         assert files == {"epsjoin/__init__.py", "epsjoin/kernels.py", "epsjoin/__pycache__/kernels.nbc"}
         # Python recompiles a module whose time is not the one that its compiled form names
-        assert {member.mtime for member in members.values()} == {ship.STAMP}
+        assert {member.mtime for member in members.values()} == {ship.FILE_TIME}
 
 
 def test_archive__is_made_once_per_content(
     package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = ship.archive(tmp_path / "ship")
+    first = ship.make_archive(tmp_path / "ship")
     made = first.stat().st_mtime_ns
-    assert ship.archive(tmp_path / "ship") == first
+    assert ship.make_archive(tmp_path / "ship") == first
     assert first.stat().st_mtime_ns == made
 
     (package / "kernels.py").write_text("x = 2\n")
-    second = ship.archive(tmp_path / "ship")
+    second = ship.make_archive(tmp_path / "ship")
     assert second != first
-    monkeypatch.setattr(ship, "processor", lambda: ("another",))
-    assert ship.archive(tmp_path / "ship") not in (first, second)
+    monkeypatch.setattr(ship, "describe_processor", lambda: ("another",))
+    assert ship.make_archive(tmp_path / "ship") not in (first, second)
 
 
 def test_pack__gives_the_same_bytes_for_the_same_files(
@@ -72,6 +72,6 @@ def test_compile_in__leaves_nothing_of_the_callers_numba_and_python(
     monkeypatch.setenv("NUMBA_CACHE_DIR", "/elsewhere")
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     monkeypatch.setenv("PYTHONPATH", "/elsewhere")
-    ship.compile_in(tmp_path / "epsjoin")
+    ship.compile_kernels(tmp_path / "epsjoin")
     found = {name: value for name, value in called["env"].items() if name.startswith(("NUMBA_", "PYTHON"))}
     assert found == {"NUMBA_CACHE_LOCATOR_CLASSES": "InTreeCacheLocator", "PYTHONPATH": str(tmp_path)}
