@@ -1,6 +1,6 @@
 """Call the kernels as the tasks call them, on what comes from Arrow, so that numba's cache has them.
 
-``python -m epsjoin.spark.warm``; :mod:`epsjoin.ship` runs it before it packs the package for a cluster. It
+``python -m epsjoin.spark.warm``; ``bin/ship.py`` runs it before it packs the package for a cluster. It
 needs no session: what a task does is a function of Arrow batches.
 """
 
