@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from conftest import RUN, STEPS, coordinate, copy_of, key, new_job
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
@@ -18,6 +17,7 @@ from epsjoin import pipeline
 from epsjoin.errors import TableError
 from epsjoin.lake import delta_log, parquet, slices, uris
 from epsjoin.spark.job import Job, run_job
+from tests.spark.conftest import RUN, STEPS, coordinate, copy_of, key, new_job
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import REPO, RUN, STEPS, JobMaker, coordinate, has_slice, key
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from sklearn.cluster import DBSCAN
@@ -34,6 +33,7 @@ from epsjoin.spark.job import Job
 from epsjoin.spark.join import merge_join, replicate
 from epsjoin.spark.neighbours import outliers
 from epsjoin.spark.rows import StoredRows
+from tests.spark.conftest import REPO, RUN, STEPS, JobMaker, coordinate, has_slice, key
 
 DATA = REPO / "tests" / "data"
 EXPECTED = json.loads((DATA / "expected.json").read_text())

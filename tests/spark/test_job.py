@@ -7,12 +7,12 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import RUN, JobMaker, coordinate, has_slice, key
 
 from epsjoin.errors import BudgetError, TableError
 from epsjoin.lake import slices
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job, Step, run_job
+from tests.spark.conftest import RUN, JobMaker, coordinate, has_slice, key
 
 GOOD = "id,x\n" + "".join(f"{i},{i}.5\n" for i in range(10))
 BAD = "id,x\n" + "".join(f"{i},{'?' if i < 3 else i}\n" for i in range(10))

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import RUN, STEPS, JobMaker, coordinate, key
 
 from epsjoin.commands import show
 from epsjoin.errors import TableError
@@ -18,6 +17,7 @@ from epsjoin.report.publish import publish
 from epsjoin.spark import scan
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job, run_job
+from tests.spark.conftest import RUN, STEPS, JobMaker, coordinate, key
 
 NASTY = (
     *("a..%2f..%2fx", "%2e%2e", "a b", "a'b", 'a"b', "a`b; DROP TABLE points", "a--", "${HOME}", "{date}"),

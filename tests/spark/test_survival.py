@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import JobMaker, coordinate, key
 from deltalake import DeltaTable
 
 from epsjoin import pipeline
@@ -25,6 +24,7 @@ from epsjoin.spark.job import Job, Step
 from epsjoin.spark.join import merge_join, replicate
 from epsjoin.spark.neighbours import outliers
 from epsjoin.spark.report.gather import gather
+from tests.spark.conftest import JobMaker, coordinate, key
 
 COMMITS: dict[Step, tuple[str, ...]] = {
     ingest.run: ("quarantine", "snapshots", "points"),

@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from conftest import RUN, JobMaker, coordinate, has_slice, key
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
@@ -21,6 +20,7 @@ from epsjoin.lake.lake import Lake
 from epsjoin.lake.parquet import File, Target
 from epsjoin.spark import scan
 from epsjoin.spark.tasks import task_number
+from tests.spark.conftest import RUN, JobMaker, coordinate, has_slice, key
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from epsjoin.local.fractal import fit_power_law, pair_count_curve
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +21,7 @@ from epsjoin.errors import ArgumentError
 from epsjoin.local.epsilon.box_count import fit_box_count
 from epsjoin.local.epsilon.fit import fit_epsilon
 from epsjoin.local.epsilon.local_exponents import _median_cuts, local_exponents
+from epsjoin.local.epsilon.power_law import fit_power_law, pair_count_curve
 from epsjoin.local.epsilon.radius import choose_r_max
 from epsjoin.local.join.arrays import self_join
 from epsjoin.local.metric import get_metric
@@ -29,7 +29,7 @@ from oracles import INTERPRETED, examples
 from oracles import fractal as twin
 
 SEEDS = st.integers(0, 10**6)
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[2] / "data"
 
 
 # Kernels that are not compiled take fewer rows: pairs are quadratic, errors grow with the root alone.

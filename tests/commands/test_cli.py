@@ -46,7 +46,7 @@ def test_bin_epsjoin__hands_verify_to_spark_submit(tmp_path: Path) -> None:
     """A copy of the script beside a spark-submit that says what it was given."""
     (tmp_path / "bin").mkdir()
     for name, text in (
-        ("epsjoin", (Path(__file__).resolve().parents[1] / "bin" / "epsjoin").read_text()),
+        ("epsjoin", (Path(__file__).resolve().parents[2] / "bin" / "epsjoin").read_text()),
         ("spark-submit", '#!/bin/sh\nprintf "%s\\n" "$@"; exit 3\n'),
     ):
         (tmp_path / "bin" / name).write_text(text)

@@ -18,7 +18,7 @@ from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.source import bounds
 from epsjoin.source.records import Reading
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 
 
 def drafted(file: Path, tmp_path: Path, name: str = "mine") -> tuple[SourceContract, str]:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import RUN, STEPS, JobMaker, coordinate, key
 
 from epsjoin.findings import Findings
 from epsjoin.lake import slices
@@ -25,6 +24,7 @@ from epsjoin.spark.neighbours import nearest
 from epsjoin.spark.points import stored_points
 from epsjoin.spark.report import history
 from epsjoin.spark.report.gather import gather
+from tests.spark.conftest import RUN, STEPS, JobMaker, coordinate, key
 
 BEFORE, LATER = "2023-05-01", "2023-07-01"
 TEXT = {"name": "name", "logicalType": "string"}

@@ -13,7 +13,7 @@ import pytest
 
 from epsjoin.commands import doctor
 
-DOCTOR = Path(__file__).resolve().parents[1] / "jobs" / "epsjoin" / "commands" / "doctor.py"
+DOCTOR = Path(__file__).resolve().parents[2] / "jobs" / "epsjoin" / "commands" / "doctor.py"
 
 
 def ask(tmp_path: Path, java: str | None, **environment: str) -> tuple[int, str]:

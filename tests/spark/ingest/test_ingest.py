@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import RUN, JobMaker, coordinate, key
 
 from epsjoin.errors import DataRefusedError, NothingToDoError, TableError
 from epsjoin.lake import parquet, slices, uris
@@ -24,6 +23,7 @@ from epsjoin.spark.ingest.snapshot import find_snapshot, interval_of
 from epsjoin.spark.job import Job
 from epsjoin.spark.report.gather import gather
 from epsjoin.spark.tasks import TaskReport
+from tests.spark.conftest import RUN, JobMaker, coordinate, key
 
 XY = [key(), coordinate("x"), coordinate("y"), {"name": "name", "logicalType": "string"}]
 GOOD = "id,x,y,name\n1,0.5,1.5,a\n2,2.5,3.5,b\n3,4.5,5.5,c\n"

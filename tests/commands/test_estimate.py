@@ -21,7 +21,7 @@ from epsjoin.lake.arrow import to_binary
 from epsjoin.lake.lake import Lake
 from epsjoin.local.join.arrays import self_join
 
-REPO = Path(__file__).resolve().parents[1]
+REPO = Path(__file__).resolve().parents[2]
 SKIN = REPO / "tests" / "data" / "vectors" / "adbench_33_skin.csv.gz"
 
 

@@ -12,7 +12,7 @@ from epsjoin.contracts.odcs import load_source, load_table
 from epsjoin.errors import ContractError
 from epsjoin.params import RunParams
 
-CONTRACTS = Path(__file__).resolve().parents[1] / "data_contracts"
+CONTRACTS = Path(__file__).resolve().parents[2] / "data_contracts"
 SOURCES = sorted(file.name.split(".")[0] for file in CONTRACTS.glob("*.odcs.yaml"))
 TABLES = sorted(file.name.split(".")[0] for file in (CONTRACTS / "tables").glob("*.odcs.yaml"))
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import RUN, JobMaker, coordinate, key
 from deltalake import DeltaTable, write_deltalake
 from numpy.typing import NDArray
 
@@ -30,6 +29,7 @@ from epsjoin.spark.epsilon import fit_epsilon
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job, run_job
 from epsjoin.spark.join import merge_join, replicate
+from tests.spark.conftest import RUN, JobMaker, coordinate, key
 
 MIN_PTS = 4
 EPS = {"euclidean": 3.0, "manhattan": 4.0, "chebyshev": 2.0, "haversine": 300.0}

@@ -20,7 +20,7 @@ from epsjoin.local.join.arrays import iter_join, iter_self_join, join, self_join
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.sweep import sweeping
 
-JOBS = Path(__file__).parents[2] / "jobs"
+JOBS = Path(__file__).parents[3] / "jobs"
 LARGEST_BATCH = 1 << 18
 PAIR_BYTES = 24
 
@@ -187,7 +187,7 @@ def test_join__ends_soon_after_ctrl_c(call, n_jobs):
 import sys, signal, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the parent ignores it
 import numpy as np
-from epsjoin.local.join import iter_self_join, join, self_join
+from epsjoin.local.join.arrays import iter_self_join, join, self_join
 n_jobs = {n_jobs}
 uniform = np.random.default_rng(0).random((160_000, 16))
 def told(share):

@@ -16,7 +16,7 @@ from epsjoin.findings import NOISE, Findings
 from epsjoin.report.figures import bars, curves, figure, maps, marks, trends
 from epsjoin.report.figures.figure import Plot
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 PLOTS = (
     *(maps.cluster_map, curves.pair_count_curve, curves.k_distance_curve),
     *(bars.cluster_sizes, bars.cost, bars.step_seconds, trends.trends),

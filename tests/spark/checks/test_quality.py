@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from conftest import REPO, RUN, STEPS, JobMaker, coordinate, copy_of, key, new_job
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -32,6 +31,7 @@ from epsjoin.spark.checks.quality import (
     validate,
 )
 from epsjoin.spark.job import Job
+from tests.spark.conftest import REPO, RUN, STEPS, JobMaker, coordinate, copy_of, key, new_job
 
 TABLES = [name for stage in STAGES.values() for name in stage]
 ROWS = "id,x,y\n" + "".join(f"{i},{i % 12}.5,{i // 12 % 3}\n" for i in range(60)) + "60,40,40\n61,n/a,0\n"

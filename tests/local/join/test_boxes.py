@@ -25,7 +25,7 @@ from oracles.join import KINDS as POINT_KINDS
 from oracles.join import awkward_points
 
 SEEDS = st.integers(0, 10**6)
-DATA = Path(__file__).parents[1] / "data" / "boxes"
+DATA = Path(__file__).parents[2] / "data" / "boxes"
 METRICS = {"euclidean": 0.0, "manhattan": 0.0, "chebyshev": 0.0, "minkowski": 3.0}
 
 

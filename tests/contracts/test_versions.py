@@ -14,7 +14,7 @@ from epsjoin.commands import cli
 from epsjoin.contracts.versions import FILE, check, publish
 from epsjoin.errors import ContractError
 
-CONTRACTS = Path(__file__).resolve().parents[1] / "data_contracts"
+CONTRACTS = Path(__file__).resolve().parents[2] / "data_contracts"
 SOURCE, TABLE = "navaids", "tables/clusters"
 Body = dict[str, Any]
 
