@@ -8,7 +8,6 @@ from pathlib import Path
 import pyarrow.fs as pafs
 
 from epsjoin.console import say
-from epsjoin.findings import Findings
 from epsjoin.lake import uris
 from epsjoin.report.page import write_report
 from epsjoin.spark.job import Job
@@ -23,7 +22,7 @@ def publish(job: Job) -> dict[str, float]:
     TableError
         A table has no slice of this run.
     """
-    findings = Findings(**gather(job))
+    findings = gather(job)
     folder = f"{job.lake.location('reports')}/run={job.run}"
     filesystem, path = uris.filesystem_of(folder)
     filesystem.create_dir(path, recursive=True)

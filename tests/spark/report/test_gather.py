@@ -22,9 +22,10 @@ from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job
 from epsjoin.spark.neighbours import nearest
 from epsjoin.spark.points import stored_points
-from epsjoin.spark.report import history
+from epsjoin.spark.report.difference import find_difference
 from epsjoin.spark.report.gather import gather
 from tests.spark.conftest import RUN, STEPS, JobMaker, coordinate, key
+from epsjoin.spark.report.trends import trends_before
 
 BEFORE, LATER = "2023-05-01", "2023-07-01"
 TEXT = {"name": "name", "logicalType": "string"}
@@ -80,7 +81,7 @@ def test_report__of_a_second_run(make_job: JobMaker, tmp_path: Path) -> None:
     job = run_steps(job_on(make_job, RUN))
     found = gather(job)
 
-    gone = found["difference"]
+    gone = found.difference
     assert {name: gone[name] for name in ("run", "added", "removed", "changed", "same")} == {
         **{"run": BEFORE, "added": 3, "removed": 2, "changed": 2},
         "same": len(rows) - 4,
@@ -95,12 +96,12 @@ def test_report__of_a_second_run(make_job: JobMaker, tmp_path: Path) -> None:
         [("name", "n7", "<script>alert(1)</script>")],
         [("y", y, y + 0.25)],
     ]
-    assert [row["run"] for row in found["trends"]] == [BEFORE, RUN]
-    assert [row["points"] for row in found["trends"]] == [len(rows), len(rows) + 1]
-    assert found["trends"][0]["clusters"] == 2
-    assert found["trends"][0].keys() == found["trends"][1].keys()
-    assert [row["seconds"] for row in found["trends"]] == [18.0, 18.0]
-    assert found["seconds_before"] == {name: number + 0.5 for number, name in enumerate(STEPS)}
+    assert [row["run"] for row in found.trends] == [BEFORE, RUN]
+    assert [row["points"] for row in found.trends] == [len(rows), len(rows) + 1]
+    assert found.trends[0]["clusters"] == 2
+    assert found.trends[0].keys() == found.trends[1].keys()
+    assert [row["seconds"] for row in found.trends] == [18.0, 18.0]
+    assert found.seconds_before == {name: number + 0.5 for number, name in enumerate(STEPS)}
     check_outliers(found, changed(rows))
 
     publish(job)
@@ -109,16 +110,16 @@ def test_report__of_a_second_run(make_job: JobMaker, tmp_path: Path) -> None:
     slices.write_slice(
         job.lake, "job_metrics", RUN, slices.rows_of(job.lake, "job_metrics", counters), job="report"
     )
-    assert render(Findings(**gather(job))).encode() == first, "the page of a page must be the same"
+    assert render(gather(job)).encode() == first, "the page of a page must be the same"
     assert b"<script" not in first
     assert b"&lt;script&gt;" in first
 
 
-def check_outliers(found: dict[str, Any], rows: Rows) -> None:
+def check_outliers(found: Findings, rows: Rows) -> None:
     """Every listed point has its three nearest of all, by brute force, ties by id."""
     ids, places = np.array(list(rows)), np.array([row[1:] for row in rows.values()])
-    assert len(found["outliers"]) == 20
-    for row in found["outliers"]:
+    assert len(found.outliers) == 20
+    for row in found.outliers:
         distance = np.sqrt(((places - (row["x"], row["y"])) ** 2).sum(axis=1))
         order = [i for i in np.lexsort((ids, distance)) if ids[i] != row["id"]][:3]
         assert [near["id"] for near in row["nearest"]] == ids[order].tolist()
@@ -129,8 +130,8 @@ def check_outliers(found: dict[str, Any], rows: Rows) -> None:
 def test_report__of_a_first_run_has_nothing_before(make_job: JobMaker, tmp_path: Path) -> None:
     snapshot(tmp_path, RUN, some_rows())
     job = run_steps(job_on(make_job, RUN), ["ingest"])
-    assert history.difference(job, "name") == {}
-    assert history.trends_before(job) == []
+    assert find_difference(job, "name") == {}
+    assert trends_before(job.lake, job.run) == []
 
 
 def test_difference__sees_a_value_that_moved_to_another_column(make_job: JobMaker, tmp_path: Path) -> None:
@@ -140,7 +141,7 @@ def test_difference__sees_a_value_that_moved_to_another_column(make_job: JobMake
         (tmp_path / f"{run}.csv").write_text("id,name,other,x\n" + line, encoding="utf-8")
         job = make_job(columns, path="{date}.csv", run=run)
         ingest.run(job)
-    found = history.difference(job, None)
+    found = find_difference(job, None)
     assert (found["changed"], found["same"]) == (1, 1)
 
 
@@ -151,7 +152,7 @@ def test_difference__without_a_key_counts_equal_rows(make_job: JobMaker, tmp_pat
         (tmp_path / f"{run}.csv").write_text("id_,name,x,y\n" + "".join(lines), encoding="utf-8")
         job = job_on(make_job, run, keyed=False)
         ingest.run(job)
-    found = history.difference(job, "name")
+    found = find_difference(job, "name")
     # now: 4 twice, 3 three times, 2 twice, 0 once, and a new one; before: 0 to 4 twice each
     assert (found["added"], found["removed"], found["same"]) == (2, 3, 7)
     assert (found["changed"], found["examples"]) == (None, [])
@@ -171,7 +172,7 @@ def test_trends__are_of_the_last_runs_and_have_gaps(make_job: JobMaker, tmp_path
     slices.write_slice(
         job.lake, "quality", days[5], slices.rows_of(job.lake, "quality", broken), table="points"
     )
-    found = history.trends_before(job)
+    found = trends_before(job.lake, job.run)
     assert [row["run"] for row in found] == days[2:13], "eleven before this one, the latest"
     assert {row["points"] for row in found} == {2}
     assert {row["clusters"] for row in found} == {None}
@@ -221,10 +222,10 @@ def test_k_distances__end_at_eps_without_a_fit(make_job: JobMaker, tmp_path: Pat
     job = run_steps(job_on(make_job, RUN))
     found = gather(job)
     assert refit(job, stored_points(job)) is None
-    assert found["k_share"].max() == 0
-    assert [row["pairs"] for row in found["other_eps"]] == [None] * 7
-    assert [row["share"] for row in found["other_eps"]] == [0.0] * 4 + [None] * 3
-    assert "None" not in render(Findings(**found))
+    assert found.k_share.max() == 0
+    assert [row["pairs"] for row in found.other_eps] == [None] * 7
+    assert [row["share"] for row in found.other_eps] == [0.0] * 4 + [None] * 3
+    assert "None" not in render(found)
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "haversine"])

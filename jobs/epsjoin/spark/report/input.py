@@ -1,0 +1,52 @@
+"""The input of a run: its files, the columns that were not read, and the records that were refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from pyspark.sql import functions as F
+
+from epsjoin.lake import slices
+from epsjoin.source.values import VALUE
+from epsjoin.spark import scan
+from epsjoin.spark.job import Job
+
+MAX_REASONS = 20
+"""Maximum number of reasons for refusals that are shown, the most frequent first."""
+
+MAX_EXAMPLES = 5
+"""Maximum number of refused records that are shown."""
+
+
+class Input(NamedTuple):
+    """The input of a run; the fields are those of ``Findings``."""
+
+    snapshots: list[dict[str, Any]]
+    unknown_columns: tuple[str, ...]
+    quarantine_reasons: dict[str, int]
+    quarantine_examples: list[dict[str, Any]]
+
+
+def gather_input(job: Job, stamp: str) -> Input:
+    """Gather the input of the run.
+
+    Parameters
+    ----------
+    stamp : fingerprint of ``snapshots`` and ``quarantine``.
+    """
+    snapshots = slices.read_small(job.lake, "snapshots", job.run, stamp=stamp).to_pylist()
+    named = {column.name for column in job.lake.source.columns}
+    found = {name for row in snapshots for name in json.loads(row["columns"])}
+    quarantine = scan.read(job.spark, job.lake, "quarantine", job.run, stamp)
+    # the job ingest counts reasons without the values in them, too
+    kind = F.regexp_replace("reason", VALUE, "").alias("kind")
+    of_records = quarantine.where(F.col("line").isNotNull()).groupBy(kind)
+    reasons = of_records.count().orderBy(F.col("count").desc(), "kind").limit(MAX_REASONS).collect()
+    examples = quarantine.orderBy("source", "line").limit(MAX_EXAMPLES).drop("run").collect()
+    return Input(
+        snapshots,
+        tuple(sorted(found - named)),
+        {row["kind"]: row["count"] for row in reasons},
+        [row.asDict() for row in examples],
+    )
