@@ -53,7 +53,7 @@ def test_doctor__is_content_with_python_and_java(tmp_path: Path) -> None:
             GOOD_JAVA.replace("jdk.incubator.vector@17", "java.base@17"),
             "lacks the module jdk.incubator.vector",
         ),
-        ("exit 1", "-version does not say a version; install a JDK 17"),
+        ("exit 1", "-version prints no version; install a JDK 17"),
     ],
 )
 def test_doctor__says_what_is_wrong_with_java(tmp_path: Path, java: str | None, sentence: str) -> None:
@@ -94,7 +94,7 @@ def put_script(file: Path, body: str) -> None:
 def test_doctor__asks_nothing_about_a_connection_without_airflow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert list(load_doctor(tmp_path, monkeypatch).connection()) == []
+    assert list(load_doctor(tmp_path, monkeypatch).check_connection()) == []
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_doctor__asks_nothing_about_a_connection_without_airflow(
         ("spark://host:7077?deploy-mode=client", None),
         ("spark://u:secret@host:7077?deploy-mode=cluster", "asks for deploy-mode cluster"),
         ("http://u:secret@host", "is of type 'http', it must be 'spark'"),
-        ('{"conn_type":"spark"', "begins as JSON, but is none"),
+        ('{"conn_type":"spark"', "begins like JSON, but is not valid JSON"),
     ],
 )
 def test_doctor__reads_the_spark_connection(
@@ -119,7 +119,7 @@ def test_doctor__reads_the_spark_connection(
     put_script(tmp_path / "project/.venv-airflow/bin/airflow", "exit 1")
     if text is not None:
         monkeypatch.setenv(there.CONNECTION, text)
-    (finding,) = there.connection()
+    (finding,) = there.check_connection()
     assert finding.is_well == (fault is None)
     assert (fault or "client mode") in finding.text
     assert fault is None or "for one machine: AIRFLOW_CONN_SPARK_DEFAULT='{" in finding.text
@@ -132,7 +132,7 @@ def test_doctor__reads_the_spark_connection(
         ('echo \'some log line\'; echo \'[{"conn_type": "spark", "extra_dejson": {}}]\'', None),
         ('echo \'[{"conn_type": "http"}]\'', "is of type 'http'"),
         ("echo Connection not found >&2; exit 1", "the connection spark_default is missing"),
-        ("exec sleep 5", "Airflow did not say within 0.5 s"),
+        ("exec sleep 5", "Airflow did not answer within 0.5 s"),
     ],
 )
 def test_doctor__asks_airflow_where_no_variable_says_it(
@@ -143,24 +143,24 @@ def test_doctor__asks_airflow_where_no_variable_says_it(
     put_script(tmp_path / "project/bin/airflow", answer)
     (tmp_path / "project/conf/airflow.env").write_text("# nothing\n")
     monkeypatch.setattr(there, "TIMEOUT", 0.5)
-    (finding,) = there.connection()
+    (finding,) = there.check_connection()
     assert finding.is_well == (fault is None), finding.text
     assert (fault or "client mode") in finding.text
 
 
 def test_doctor__says_that_disk_and_memory_are_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     there = load_doctor(tmp_path, monkeypatch)
-    assert all(finding.is_well for finding in there.resources("s3a://bucket/lake"))
-    assert next(iter(there.resources("s3a://bucket/lake"))).what == "disk of Spark"
-    monkeypatch.setattr(there, "LEAST_FREE", 10**18)
-    monkeypatch.setattr(there, "BESIDE_JVM", 10**18)
-    said = {finding.what: finding for finding in there.resources(str(tmp_path / "not/yet/there"))}
+    assert all(finding.is_well for finding in there.check_resources("s3a://bucket/lake"))
+    assert next(iter(there.check_resources("s3a://bucket/lake"))).what == "disk of Spark"
+    monkeypatch.setattr(there, "MIN_FREE_BYTES", 10**18)
+    monkeypatch.setattr(there, "PYTHON_WORKER_BYTES", 10**18)
+    said = {finding.what: finding for finding in there.check_resources(str(tmp_path / "not/yet/there"))}
     assert not any(finding.is_well for finding in said.values())
     assert "make room" in said["disk of the lake"].text
     assert "or set SPARK_LOCAL_DIRS" in said["disk of Spark"].text
     assert "end other programs" in said["memory"].text
     monkeypatch.setenv("EPSJOIN_PROFILE", "huge")
-    assert "EPSJOIN_PROFILE must be small or large, not 'huge'" in [*there.resources("/")][-1].text
+    assert "EPSJOIN_PROFILE must be small or large, not 'huge'" in [*there.check_resources("/")][-1].text
 
 
 def test_doctor__tries_the_lake_and_leaves_nothing_there(
@@ -170,21 +170,21 @@ def test_doctor__tries_the_lake_and_leaves_nothing_there(
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "table").write_text("")
     for name in ("there", "not there"):
-        (finding,) = doctor.lake_rights(f"{tmp_path}/{name}")
+        (finding,) = doctor.check_lake(f"{tmp_path}/{name}")
         assert finding.is_well, finding.text
         assert "a file and a Delta table written, read and deleted in file://" in finding.text
     assert [path.name for path in tmp_path.iterdir()] == ["there"]
     assert [path.name for path in (tmp_path / "there").iterdir()] == ["table"]
-    (finding,) = doctor.lake_rights(f"{tmp_path}/there/table/lake")  # below a file
+    (finding,) = doctor.check_lake(f"{tmp_path}/there/table/lake")  # below a file
     assert not finding.is_well
-    assert "give this user the right to write there, or name another --lake" in finding.text
+    assert "allow this user to write there, or name another --lake" in finding.text
 
 
 def test_doctor__does_not_try_the_lake_without_an_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     there = load_doctor(tmp_path, monkeypatch)
-    (finding,) = there.lake_rights("/lake")
+    (finding,) = there.check_lake("/lake")
     assert not finding.is_well
     assert "run make setup" in finding.text
 
@@ -210,6 +210,6 @@ def test_doctor__runs_where_nothing_is_installed(tmp_path: Path) -> None:
         "java: no java on the PATH",
         ".venv: missing; run make setup",
         "delta jars: ",
-        "lake: not tried",
+        "lake: not checked",
     ):
         assert f"WRONG {what}" in done.stdout

@@ -82,7 +82,7 @@ def test_estimate__says_each_thing_on_a_line_with_its_unit(
     lines = out.splitlines()
     begins = {line.index(line[2:].split("  ")[-1].strip()) for line in lines}
     assert len(begins) == 1, out  # the texts stand one below the other
-    for text in ("0.02 (chebyshev)", " per point", " rows", " KB", "of one core", "candidates"):
+    for text in ("0.02 (chebyshev)", " per point", " rows", " kB", "of one core", "candidates"):
         assert text in out
 
 
@@ -186,7 +186,7 @@ def test_estimate__with_eps_needs_no_power_law(tmp_path: Path, capsys: pytest.Ca
     ("seconds", "word"), [(59.9, "seconds"), (60, "minutes"), (3600, "hours"), (86400, "days"), (1e9, "days")]
 )
 def test_time__has_a_class(seconds: float, word: str) -> None:
-    assert estimate._time_class(seconds)[0] == word
+    assert estimate._choose_time_unit(seconds)[0] == word
 
 
 def small_lake(tmp_path: Path) -> Lake:

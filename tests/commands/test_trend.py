@@ -11,14 +11,14 @@ import pytest
 from matplotlib.image import imread
 
 from epsjoin.commands import cli
-from epsjoin.commands.trend import Found, draw, gather
+from epsjoin.commands.trend import RunResult, draw, read_runs
 from epsjoin.contracts.odcs import load_source
 from epsjoin.lake import lineage, slices
 from epsjoin.lake.lake import Lake
 
 CONTRACTS = Path(__file__).resolve().parents[2] / "data_contracts"
 RUNS = {"2022-03-01": (5, 3, 2, 20.0), "2021-12-01": (4, 2, 1, 19.5), "2022-04-01": (3, 0, 0, 21.25)}
-FOUND = [Found(date.fromisoformat(run), *RUNS[run]) for run in sorted(RUNS)]
+FOUND = [RunResult(date.fromisoformat(run), *RUNS[run]) for run in sorted(RUNS)]
 
 
 def row(lake: Lake, table: str, **values: Any) -> dict[str, Any]:
@@ -53,16 +53,16 @@ def lake(tmp_path: Path) -> Lake:
     return lake
 
 
-def test_gather__has_every_run_once_the_oldest_first(lake: Lake) -> None:
-    assert gather(lake) == FOUND
+def test_read_runs__has_every_run_once_the_oldest_first(lake: Lake) -> None:
+    assert read_runs(lake) == FOUND
 
 
-def test_gather__leaves_out_a_run_whose_tables_do_not_belong_together(
+def test_read_runs__leaves_out_a_run_whose_tables_do_not_belong_together(
     lake: Lake, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = "2022-03-01"
     write(lake, "points", run, [row(lake, "points", id=9, run=run)])
-    assert gather(lake) == [found for found in FOUND if found.run != date(2022, 3, 1)]
+    assert read_runs(lake) == [found for found in FOUND if found.run != date(2022, 3, 1)]
     assert "trend: run 2022-03-01 is left out: epsilon of run 2022-03-01 was made from other tables" in (
         capsys.readouterr().out
     )

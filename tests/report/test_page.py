@@ -251,6 +251,27 @@ def test_page__says_how_eps_was_chosen(mapless: Findings, method: str, target: f
     assert sentence in Reader(page.render(chosen)).words
 
 
+@pytest.mark.parametrize(
+    ("method", "target", "words"),
+    [
+        ("given", None, "given"),
+        ("neighbours", 3.0, "chosen for 3 neighbours per point by the pair-count exponent 1.43"),
+        ("pairs", 20_000.0, "chosen for 20,000 pairs by the pair-count exponent 1.43"),
+        (
+            "k_distance_quantile",
+            0.9,
+            "chosen as the 90 % quantile of the k-distance by the pair-count exponent 1.43",
+        ),
+    ],
+)
+def test_why_eps_briefly__names_method_target_and_exponent(
+    example: Findings, method: str, target: float, words: str
+) -> None:
+    row = {**example.epsilon, "method": method, "target": target}
+    assert sentences.why_eps_briefly(row) == words
+    assert sentences.why_eps_briefly({**row, "exponent": None}) == words.partition(" by the pair-count")[0]
+
+
 def test_page__says_when_eps_lies_outside_the_fit(mapless: Findings, reader: Reader) -> None:
     assert "fitted range, so what is expected there" not in reader.words
     for eps, side in ((0.5, "below"), (200.0, "above")):

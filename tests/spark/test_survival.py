@@ -93,7 +93,7 @@ def content(job: Job, table: str) -> list[str]:
 def sight(job: Job) -> list[tuple[str, str]] | None:
     """What ``epsjoin show`` says, nothing if it refuses."""
     try:
-        return list(show._summary(job.lake, job.run))
+        return list(show.summarise(job.lake, job.run))
     except TableError:
         return None
 
@@ -202,7 +202,7 @@ def test_outliers_and_report__want_the_clusters_and_outliers_of_this_join(
     other = replace(job, params=replace(job.params, min_pts=9))
     cluster.run(other)
     delta_log.commit(job.lake, "job_metrics", job.run, [], job="none")
-    for read in (gather, lambda job: list(show._summary(job.lake, job.run))):
+    for read in (gather, lambda job: list(show.summarise(job.lake, job.run))):
         with pytest.raises(TableError, match="outliers of run .* was made from other .* run outliers again"):
             read(job)
 

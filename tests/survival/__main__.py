@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from epsjoin.commands.show import _summary
+from epsjoin.commands.show import summarise
 from epsjoin.contracts.odcs import load_source
 from epsjoin.errors import TableError
 from epsjoin.lake.lake import Lake
@@ -267,7 +267,7 @@ def summary(lake: Path) -> Sight:
     contracts = chain.REPO / "data_contracts"
     try:
         rows = list(
-            _summary(Lake(lake.as_uri(), contracts, load_source(contracts, chain.DATASET)), chain.RUN)
+            summarise(Lake(lake.as_uri(), contracts, load_source(contracts, chain.DATASET)), chain.RUN)
         )
     except TableError:
         return None

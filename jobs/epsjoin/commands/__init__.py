@@ -1,1 +1,1 @@
-"""The commands of ``epsjoin``, a file for each, by its name."""
+"""The commands of ``epsjoin``: one file per command, named like it."""

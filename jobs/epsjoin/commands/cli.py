@@ -1,4 +1,4 @@
-"""The command ``epsjoin``: what people ask of tables, files and machines."""
+"""The command ``epsjoin``: runs one of its commands and turns errors into exit codes."""
 
 from __future__ import annotations
 
@@ -11,25 +11,28 @@ from epsjoin.errors import EpsjoinError
 
 USAGE = """usage: epsjoin COMMAND ...
 
-  contract  new FILE: a first contract of a data set, from one of its files; check and publish: their versions
-  estimate  what a join would give and cost, before it runs: pairs, memory, time, a suggested eps
-  show      what a run found, as a few lines
-  trend     what all runs found, as a table and a picture over time
-  verify    whether a run's stored pairs and clusters are right, by brute force on random points (a Spark job)
-  doctor    what this machine has and lacks, each with its remedy
+  contract  new FILE: draft a contract of a data set from a file; check and publish: versions of contracts
+  estimate  predict what a join will yield and cost: pairs, memory, time; suggest an eps
+  show      print the result of a run in a few lines
+  trend     print the results of all runs as a table, and draw them over time
+  verify    check a run's stored pairs and clusters by brute force on random points (a Spark job)
+  doctor    check whether this machine has what epsjoin needs; print what to do where it lacks something
 
-epsjoin COMMAND --help says more.
+epsjoin COMMAND --help explains the arguments of a command.
 """
+"""Text of ``epsjoin --help``."""
+
 MODULES = {
     "contract": "epsjoin.commands.contract",
     "estimate": "epsjoin.commands.estimate",
     "show": "epsjoin.commands.show",
     "trend": "epsjoin.commands.trend",
 }
+"""Modules of the commands that need the jobs' packages, by the command's name."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code, see ``errors.py``."""
+    """Run one command and return its exit code (see ``errors.py``)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     command = arguments[0] if arguments else ""
     if command in ("-h", "--help", "help"):
@@ -38,12 +41,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if command == "doctor":
         return doctor.main(arguments[1:])
     if command == "verify":
-        print("epsjoin verify: it runs on Spark; start it as bin/epsjoin verify", file=sys.stderr)
+        print("epsjoin verify runs on Spark: start it as bin/epsjoin verify", file=sys.stderr)
         return 2
     if command not in MODULES:
         print(USAGE, end="", file=sys.stderr)
         return 2
-    # only now: the doctor must run where what these import is missing
+    # imported only now, as the doctor must run where the packages of the other commands are missing
     run = importlib.import_module(MODULES[command]).main
     try:
         return int(run(arguments[1:]))

@@ -1,6 +1,6 @@
-"""What a machine must have: every line one thing, found or with its remedy.
+"""The command ``epsjoin doctor``: checks whether the machine has what epsjoin needs, a line for each thing.
 
-Knows the standard library only, so that it can run before anything is installed:
+It imports the standard library only, so that it can run before anything is installed:
 ``python3.11 jobs/epsjoin/commands/doctor.py``.
 """
 
@@ -21,29 +21,35 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
 PROJECT = Path(__file__).resolve().parents[3]
-PYTHON = (3, 11)
-JAVA = 17
-LEAST_FREE = 2 * 10**9
-"""Bytes that the disk must have for tables, and for what Spark writes while it works."""
+"""Folder of the project; not imported, as ``epsjoin.paths`` cannot be when this file runs as a script."""
 
-BESIDE_JVM = 10**9
-"""Bytes of memory for the Python workers of a job, beside its JVM."""
+PYTHON = (3, 11)
+"""Version of Python that the environments need."""
+
+MIN_JAVA = 17
+"""Lowest version of Java that Spark runs on."""
+
+MIN_FREE_BYTES = 2 * 10**9
+"""Minimum number of free bytes on the disk of the lake, and on the disk of Spark's temporary files."""
+
+PYTHON_WORKER_BYTES = 10**9
+"""Bytes of memory that the Python workers of a job need in addition to its JVM."""
 
 TIMEOUT = 60.0
-"""Seconds that a question to another program may take."""
+"""Seconds after which a program that does not answer is stopped."""
 
 CONNECTION = "AIRFLOW_CONN_SPARK_DEFAULT"
 LOCAL_CONNECTION = '{"conn_type":"spark","host":"local[2]","extra":{"deploy-mode":"client"}}'
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at.
+    """The result of one check.
 
     Parameters
     ----------
-    what : its name.
-    is_well : whether it is as it must be.
-    text : what was found; where it is not well, the remedy too.
+    what : name of the thing that was checked.
+    is_well : whether it is as epsjoin needs it.
+    text : what was found, followed by the remedy if it is not well.
     """
 
     what: str
@@ -51,16 +57,16 @@ class Finding(NamedTuple):
     text: str
 
 
-def machine() -> Iterator[Finding]:
-    """What must be there before ``make setup``."""
+def check_machine() -> Iterator[Finding]:
+    """Check what must be there before ``make setup``: Python, Java and three programs."""
     version = ".".join(map(str, sys.version_info[:3]))
     is_right = sys.version_info[:2] == PYTHON
     yield Finding(
         "python",
         is_right,
-        version + ("" if is_right else "; install Python 3.11, or say make PYTHON=<its path>"),
+        version + ("" if is_right else "; install Python 3.11, or run make PYTHON=<its path>"),
     )
-    yield _java()
+    yield _check_java()
     for tool in ("bash", "sha256sum"):
         found = shutil.which(tool)
         yield Finding(tool, found is not None, found or f"{tool} is not on the PATH; install it")
@@ -73,19 +79,19 @@ def machine() -> Iterator[Finding]:
         )
 
 
-def _java() -> Finding:
+def _check_java() -> Finding:
     home = os.environ.get("JAVA_HOME")
     java = f"{home}/bin/java" if home else shutil.which("java")
-    remedy = f"install a JDK {JAVA}, and set JAVA_HOME to it where it is not on the PATH"
+    remedy = f"install a JDK {MIN_JAVA}, and set JAVA_HOME to its folder if it is not on the PATH"
     if home and not Path(f"{home}/bin/java").is_file():
         return Finding("java", False, f"JAVA_HOME is {home}, which has no bin/java; {remedy}")
     if java is None:
         return Finding("java", False, f"no java on the PATH and no JAVA_HOME; {remedy}")
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603 - the user's own java
-    match = re.search(r'version "(\d+)', said.stderr + said.stdout)
+    answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603 - the user's own java
+    match = re.search(r'version "(\d+)', answer.stderr + answer.stdout)
     if match is None:
-        return Finding("java", False, f"{java} -version does not say a version; {remedy}")
-    if int(match[1]) < JAVA:
+        return Finding("java", False, f"{java} -version prints no version; {remedy}")
+    if int(match[1]) < MIN_JAVA:
         return Finding("java", False, f"{java} is Java {match[1]}; {remedy}")
     modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=False)  # noqa: S603 - as above
     if "jdk.incubator.vector" not in modules.stdout:
@@ -95,26 +101,24 @@ def _java() -> Finding:
     return Finding("java", True, f"Java {match[1]} ({java})")
 
 
-def environments() -> Iterator[Finding]:
-    """What ``make setup`` makes: both environments at the versions of their lock files, and the jars."""
+def check_environments() -> Iterator[Finding]:
+    """Check what ``make setup`` makes: both environments, at the versions of their lock files, and jars."""
     for folder, lock in ((".venv", "jobs.txt"), (".venv-airflow", "airflow.txt")):
-        wanted = _pinned(PROJECT / "requirements" / lock)
-        found = _installed(PROJECT / folder)
+        wanted = _read_pins(PROJECT / "requirements" / lock)
+        found = _list_installed(PROJECT / folder)
         wrong = sorted(name for name, version in wanted.items() if found.get(name) != version)
         if not found:
             yield Finding(folder, False, "missing; run make setup")
         elif wrong:
             name = wrong[0]
-            text = (
-                f"{name} is {found.get(name, 'missing')}, {lock} wants {wanted[name]} ({len(wrong)} differ)"
-            )
-            yield Finding(folder, False, f"{text}; run make setup")
+            text = f"{name} is {found.get(name, 'missing')}, {lock} has {wanted[name]}"
+            yield Finding(folder, False, f"{text} ({len(wrong)} packages differ); run make setup")
         else:
             yield Finding(folder, True, f"{len(wanted)} packages as in {lock}")
-    yield _jars()
+    yield _check_jars()
 
 
-def _jars() -> Finding:
+def _check_jars() -> Finding:
     folder = PROJECT / ".cache" / "jars"
     sums = [line.split() for line in (PROJECT / "conf" / "delta-jars.sha256").read_text().splitlines()]
     for digest, name in sums:
@@ -123,94 +127,95 @@ def _jars() -> Finding:
             return Finding("delta jars", False, f"{name} is missing; run make setup")
         if hashlib.sha256(jar.read_bytes()).hexdigest() != digest:
             return Finding(
-                "delta jars", False, f"{name} is not the file it should be; delete it and run make setup"
+                "delta jars", False, f"{name} has the wrong checksum; delete it and run make setup"
             )
     return Finding("delta jars", True, f"{len(sums)} jars, checksums right")
 
 
-def connection() -> Iterator[Finding]:
-    """Airflow's connection ``spark_default``, where there is an Airflow; its values are never shown."""
+def check_connection() -> Iterator[Finding]:
+    """Check Airflow's connection ``spark_default`` if there is an Airflow; its values are never printed."""
     airflow = Path(os.environ.get("AIRFLOW_VENV", PROJECT / ".venv-airflow")) / "bin" / "airflow"
     if not airflow.is_file():
         return
     settings = (PROJECT / "conf" / "airflow.env").read_text()
-    given = re.search(rf"^{CONNECTION}=(.*)$", settings, re.MULTILINE)
-    text = os.environ.get(CONNECTION) or (given[1] if given else "")
-    fault = _fault_of_connection(text) if text else _ask_airflow()
+    default = re.search(rf"^{CONNECTION}=(.*)$", settings, re.MULTILINE)
+    text = os.environ.get(CONNECTION) or (default[1] if default else "")
+    fault = _find_fault(text) if text else _find_fault_in_airflow()
     remedy = f"; for one machine: {CONNECTION}='{LOCAL_CONNECTION}'"
     yield Finding("spark_default", fault is None, f"{fault}{remedy}" if fault else "Spark, in client mode")
 
 
-def _fault_of_connection(text: str) -> str | None:
-    """What is wrong with a connection as Airflow writes it: a JSON object, or a URI."""
+def _find_fault(text: str) -> str | None:
+    """Find what is wrong with a connection in one of Airflow's two notations: a JSON object or a URI."""
     if text.lstrip().startswith("{"):
         try:
             body = json.loads(text)
             extra = body.get("extra") or {}
             extra = json.loads(extra) if isinstance(extra, str) else extra
         except ValueError:
-            return f"{CONNECTION} begins as JSON, but is none"
-        return _fault_of_kind(body.get("conn_type"), extra)
+            return f"{CONNECTION} begins like JSON, but is not valid JSON"
+        return _find_fault_of(body.get("conn_type"), extra)
     url = urlsplit(text)
-    return _fault_of_kind(url.scheme, {name: values[-1] for name, values in parse_qs(url.query).items()})
+    return _find_fault_of(url.scheme, {name: values[-1] for name, values in parse_qs(url.query).items()})
 
 
-def _fault_of_kind(kind: object, extra: Any) -> str | None:
+def _find_fault_of(kind: object, extra: Any) -> str | None:
     if kind != "spark":
         return f"the connection spark_default is of type {kind!r}, it must be 'spark'"
     if not isinstance(extra, dict) or extra.get("deploy-mode", "client") != "client":
-        return "the connection spark_default asks for deploy-mode cluster; exit code and metrics need client"
+        return "the connection spark_default asks for deploy-mode cluster; exit codes and metrics need client"
     return None
 
 
-def _ask_airflow() -> str | None:
+def _find_fault_in_airflow() -> str | None:
     command = [str(PROJECT / "bin" / "airflow"), "connections", "get", "spark_default", "--output", "json"]
     try:
-        asked = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT)  # noqa: S603 - the project's own script
+        answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT)  # noqa: S603 - the project's own script
     except subprocess.TimeoutExpired:
-        return f"Airflow did not say within {TIMEOUT:g} s whether the connection spark_default is there"
-    if asked.returncode:
+        return f"Airflow did not answer within {TIMEOUT:g} s whether the connection spark_default exists"
+    if answer.returncode:
         return "the connection spark_default is missing"
-    found = re.search(r"^\[\s*\{.*\]", asked.stdout, re.MULTILINE | re.DOTALL)
+    found = re.search(r"^\[\s*\{.*\]", answer.stdout, re.MULTILINE | re.DOTALL)
     try:
         body = json.loads(found[0])[0] if found else {}
     except ValueError:
         return "Airflow's answer about the connection spark_default is not JSON"
-    return _fault_of_kind(body.get("conn_type"), body.get("extra_dejson") or {})
+    return _find_fault_of(body.get("conn_type"), body.get("extra_dejson") or {})
 
 
-def resources(lake: str) -> Iterator[Finding]:
-    """Room on the disks, and memory; a remote lake's room cannot be seen."""
+def check_resources(lake: str) -> Iterator[Finding]:
+    """Check free space on the disks and memory; the space of a remote lake cannot be checked."""
     folders = {"disk of the lake": _local_folder(lake)}
     spark = os.environ.get("SPARK_LOCAL_DIRS") or tempfile.gettempdir()
     folders |= {"disk of Spark": Path(spark.split(",")[0])}
     for what, folder in folders.items():
         if folder is None:
             continue
-        there = next(parent for parent in (folder, *folder.parents) if parent.exists())
-        free = shutil.disk_usage(there).free
+        existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
+        free = shutil.disk_usage(existing).free
         text = f"{free / 1e9:.1f} GB free at {folder}"
-        remedy = f"; jobs need {LEAST_FREE / 1e9:g} GB, make room" + (
+        remedy = f"; jobs need {MIN_FREE_BYTES / 1e9:g} GB, make room" + (
             "" if what == "disk of the lake" else ", or set SPARK_LOCAL_DIRS"
         )
-        yield Finding(what, free >= LEAST_FREE, text if free >= LEAST_FREE else text + remedy)
-    yield from _memory()
+        yield Finding(what, free >= MIN_FREE_BYTES, text if free >= MIN_FREE_BYTES else text + remedy)
+    yield from _check_memory()
 
 
-def _memory() -> Iterator[Finding]:
+def _check_memory() -> Iterator[Finding]:
     profile = PROJECT / "conf" / f"{os.environ.get('EPSJOIN_PROFILE') or 'small'}.conf"
     if not profile.is_file():
         yield Finding("memory", False, f"EPSJOIN_PROFILE must be small or large, not {profile.stem!r}")
         return
     jvm = re.search(r"^spark\.driver\.memory\s+(\d+)g", profile.read_text(), re.MULTILINE)
-    needed = (int(jvm[1]) << 30 if jvm else 0) + BESIDE_JVM
-    facts = Path("/proc/meminfo")
-    available = re.search(r"^MemAvailable:\s+(\d+) kB", facts.read_text() if facts.is_file() else "", re.M)
+    needed = (int(jvm[1]) << 30 if jvm else 0) + PYTHON_WORKER_BYTES
+    meminfo = Path("/proc/meminfo")
+    text = meminfo.read_text() if meminfo.is_file() else ""
+    available = re.search(r"^MemAvailable:\s+(\d+) kB", text, re.MULTILINE)
     if available is None:
         return  # not Linux
     free = int(available[1]) * 1024
     text = f"{free / 1e9:.1f} GB available"
-    remedy = f"; a job of the profile {profile.stem} takes {needed / 1e9:.1f} GB: end other programs"
+    remedy = f"; a job of the profile {profile.stem} needs {needed / 1e9:.1f} GB: end other programs"
     yield Finding("memory", free >= needed, text if free >= needed else text + remedy)
 
 
@@ -219,59 +224,67 @@ def _local_folder(lake: str) -> Path | None:
     return Path(unquote(url.path)) if url.scheme in ("", "file") else None
 
 
-def lake_rights(lake: str) -> Iterator[Finding]:
-    """Whether files and tables can be written and deleted in the lake, by trying it."""
+def check_lake(lake: str) -> Iterator[Finding]:
+    """Check whether files and tables can be written to the lake and deleted there, by doing it."""
     python = Path(os.environ.get("SPARK_JOB_VENV", PROJECT / ".venv")) / "bin" / "python"
     if not python.is_file():
-        yield Finding("lake", False, f"not tried, there is no {python}; run make setup")
+        yield Finding("lake", False, f"not checked, as there is no {python}; run make setup")
         return
     environment = os.environ | {"PYTHONPATH": str(PROJECT / "jobs")}
     command = [str(python), "-m", "epsjoin.lake.probe", lake]
     try:
-        tried = subprocess.run(  # noqa: S603 - the project's own Python
+        answer = subprocess.run(  # noqa: S603 - the project's own Python
             command, env=environment, capture_output=True, text=True, check=False, timeout=TIMEOUT
         )
     except subprocess.TimeoutExpired:
         yield Finding("lake", False, f"{lake} did not answer within {TIMEOUT:g} s; is its address right?")
         return
-    is_well = tried.returncode == 0
-    said = (tried.stdout if is_well else tried.stderr).strip().splitlines() or ["no answer"]
-    remedy = "" if is_well else "; give this user the right to write there, or name another --lake"
-    yield Finding("lake", is_well, said[-1] + remedy)
+    is_well = answer.returncode == 0
+    lines = (answer.stdout if is_well else answer.stderr).strip().splitlines() or ["no answer"]
+    remedy = "" if is_well else "; allow this user to write there, or name another --lake"
+    yield Finding("lake", is_well, lines[-1] + remedy)
 
 
-def _pinned(lock: Path) -> dict[str, str]:
+def _read_pins(lock: Path) -> dict[str, str]:
     pins = re.findall(r"^([A-Za-z0-9._-]+)==([^ ;\\\n]+)([^\n]*)", lock.read_text(), re.MULTILINE)
-    return {_normal(name): version for name, version, marker in pins if ";" not in marker}
+    return {_normalise(name): version for name, version, marker in pins if ";" not in marker}
 
 
-def _installed(venv: Path) -> dict[str, str]:
+def _list_installed(venv: Path) -> dict[str, str]:
     found = {}
     for folder in venv.glob("lib/python3*/site-packages/*.dist-info"):
         name, _, version = folder.name.removesuffix(".dist-info").partition("-")
-        found[_normal(name)] = version
+        found[_normalise(name)] = version
     return found
 
 
-def _normal(name: str) -> str:
+def _normalise(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print every finding; exit code 1 if one is not well."""
-    parser = argparse.ArgumentParser(prog="epsjoin doctor", description="Look for what epsjoin needs.")
-    parser.add_argument("--machine", action="store_true", help="only what must be there before make setup")
+    """Print every finding; return 1 if one is not well, otherwise 0."""
+    parser = argparse.ArgumentParser(
+        prog="epsjoin doctor", description="Check whether this machine has what epsjoin needs."
+    )
+    parser.add_argument(
+        "--machine", action="store_true", help="check only what must be there before make setup"
+    )
     parser.add_argument(
         "--lake",
         default=os.environ.get("EPSJOIN_LAKE"),
-        help="also try to write there: a URI or an absolute path (default: EPSJOIN_LAKE, if set)",
+        help="also check whether it can be written: URI or absolute path (default: EPSJOIN_LAKE, if set)",
     )
-    parser.add_argument("--quiet", action="store_true", help="only what is not well")
+    parser.add_argument("--quiet", action="store_true", help="print only what is not well")
     arguments = parser.parse_args(argv)
-    findings = list(machine())
+    findings = list(check_machine())
     if not arguments.machine:
-        findings += [*environments(), *connection(), *resources(arguments.lake or str(PROJECT / "lake"))]
-        findings += lake_rights(arguments.lake) if arguments.lake else ()
+        findings += [
+            *check_environments(),
+            *check_connection(),
+            *check_resources(arguments.lake or str(PROJECT / "lake")),
+        ]
+        findings += check_lake(arguments.lake) if arguments.lake else ()
     for finding in findings:
         if not finding.is_well or not arguments.quiet:
             print(f"{'ok   ' if finding.is_well else 'WRONG'} {finding.what}: {finding.text}")

@@ -1,4 +1,4 @@
-"""What a join would give and cost, before it runs, without Spark: ``epsjoin estimate``."""
+"""The command ``epsjoin estimate``: what a join will yield and cost, predicted from a sample."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import argparse
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from epsjoin.contracts.odcs import load_source
 from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError
-from epsjoin.lake import slices, uris
-from epsjoin.lake.lake import Lake
+from epsjoin.lake import slices
+from epsjoin.lake.arguments import add_contracts, open_lake
 from epsjoin.lake.sample import sample_stored
 from epsjoin.local.epsilon.fit import EpsilonFit, fit_epsilon
 from epsjoin.local.epsilon.limits import largest_that_fits
@@ -24,16 +23,24 @@ from epsjoin.local.metric import METRICS, Metric, get_metric
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.sizes import WORKER_BYTES, cuts_of, row_bytes
 from epsjoin.params import RunParams
-from epsjoin.paths import PROJECT
+from epsjoin.report import words
 from epsjoin.source.sampling import sample_files
 
-TIMES = (("seconds", 1.0, 60.0), ("minutes", 60.0, 3600.0), ("hours", 3600.0, 86400.0))
-"""Word, seconds of its unit, seconds below which it is the word; longer is days."""
+TIME_UNITS = (("seconds", 1.0, 60.0), ("minutes", 60.0, 3600.0), ("hours", 3600.0, 86400.0))
+"""Units of time: name, seconds in one, seconds from which the next unit is used; the last unit is days."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Points to look at, and what is known of the set they are from."""
+    """A sample of a point set.
+
+    Parameters
+    ----------
+    ids, points : (n,) int64 and (n, d) float64, the sample.
+    n_rows, n_left_out : points of the whole set; rows of its files that are no points.
+    metric, unit : the metric and the unit of its distances, "" if there is none.
+    params : parameters of the join; those that no argument sets have their defaults.
+    """
 
     ids: NDArray[np.int64]
     points: NDArray[np.float64]
@@ -46,23 +53,24 @@ class Sample:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What is said, to people and as JSON; ``None`` where it cannot be known.
+    """The prediction; its fields are the keys of ``--json``, and ``None`` stands for what is not known.
 
     Parameters
     ----------
-    rows, rows_left_out, sample_rows : points; rows that are none; points that were looked at.
-    metric, unit, eps : of the distances; the threshold.
-    exponent, exponent_low, exponent_high : of the power law of pair counts.
-    note : why there is no power law.
+    rows, rows_left_out, sample_rows : points; rows that are no points; points of the sample.
+    metric, unit, eps : the metric, the unit of its distances, the distance threshold.
+    exponent, exponent_low, exponent_high : exponent of the power law of pair counts, with its 95 % interval.
+    note : the reason why there is no power law.
     pairs, pairs_low, pairs_high, neighbours : see :class:`epsjoin.local.join.estimate.Estimate`.
     parts, replicas, candidates, seconds_on_one_core : see :class:`epsjoin.local.plan.join_plan.JoinPlan`;
         replicas are rows per point.
-    largest_part_rows, largest_part_bytes : rows of the largest part, as the sample falls into the parts, and
-        a worker's memory for them.
-    pair_bytes : of the pairs in memory.
-    time : seconds, minutes, hours or days, of one core.
-    neighbours_wished, eps_for_neighbours, max_pairs, eps_for_max_pairs : wishes, and the eps for each.
-    why_not_neighbours, why_not_max_pairs : why no eps does.
+    largest_part_rows, largest_part_bytes : rows of the largest part, estimated from the sample, and the
+        memory of a worker that joins it.
+    pair_bytes : bytes of the pairs in memory.
+    time : the unit that fits the time on one core: seconds, minutes, hours or days.
+    neighbours_wished, eps_for_neighbours, max_pairs, eps_for_max_pairs : what ``--neighbours`` and
+        ``--max-pairs`` ask for, and the eps that yields it.
+    why_not_neighbours, why_not_max_pairs : the reason why no eps yields it.
     """
 
     rows: int
@@ -96,85 +104,92 @@ class Forecast:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print what a join would give and cost.
+    """Print what a join will yield and cost.
 
     Raises
     ------
     ArgumentError
-        Arguments that do not go together, or that are out of their range.
+        Arguments exclude one another, or one is out of its range.
     DataRefusedError
-        No points, points that the metric is not defined for, or no power law and no eps either.
+        There are no points, the metric is not defined for one, or there is neither a power law nor an eps.
     BudgetError
-        More pairs are expected than ``--max-pairs``; what was found is printed all the same.
+        More pairs are expected than ``--max-pairs`` allows; the prediction is printed all the same.
     """
     arguments = _parser().parse_args(argv)
     for name in ("neighbours", "max_pairs"):
-        wish = getattr(arguments, name)
-        if wish is not None and not 0 < wish < math.inf:
-            raise ArgumentError(f"--{name.replace('_', '-')} must be above 0, not {wish}")
-    sample = _read(arguments)
+        value = getattr(arguments, name)
+        if value is not None and not 0 < value < math.inf:
+            raise ArgumentError(f"--{name.replace('_', '-')} must be above 0, not {value}")
+    sample = _read_sample(arguments)
     fit, note = _fit(sample)
-    found = _forecast(sample, fit, note, arguments)
+    forecast = _predict(sample, fit, note, arguments)
     if arguments.json:
-        print(json.dumps(asdict(found)))
+        print(json.dumps(asdict(forecast)))
     else:
-        lines = list(_lines(found, sample.params))
+        lines = list(_describe(forecast, sample.params))
         width = max(len(name) for name, _ in lines)
         for name, text in lines:
             print(f"  {name:<{width}}  {text}")
-    if found.max_pairs is not None and found.pairs is not None and found.pairs > found.max_pairs:
+    max_pairs, pairs = forecast.max_pairs, forecast.pairs
+    if max_pairs is not None and pairs is not None and pairs > max_pairs:
         fits = f"no eps can be named: {note}"
         if fit is not None:
-            fits = largest_that_fits(fit, found.max_pairs, sample.unit)
+            fits = largest_that_fits(fit, max_pairs, sample.unit)
         raise BudgetError(
-            f"eps {found.eps:g} {sample.unit}".rstrip() + f" would give about {found.pairs:.3g} pairs, "
-            f"{found.max_pairs:,} are allowed (--max-pairs); {fits}"
+            f"eps {forecast.eps:g} {sample.unit}".rstrip() + f" would give about {pairs:.3g} pairs, "
+            f"{max_pairs:,} are allowed (--max-pairs); {fits}"
         )
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="epsjoin estimate", description="Say what a join would give and cost, from a sample, in seconds."
+        prog="epsjoin estimate",
+        description="Predict what a join will yield and cost, from a sample, in seconds.",
     )
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="CSV with a header, or Parquet")
-    parser.add_argument("--columns", help="coordinates in the files, with commas between: x,y,z")
+    parser.add_argument("--columns", help="names of the coordinate columns, with commas between: x,y,z")
     parser.add_argument(
         "--metric",
         choices=[name for name in METRICS if name != "minkowski"],
-        help="of files (default: euclidean); haversine takes latitude before longitude, in degrees",
+        help="metric of the files' points (default: euclidean); haversine: latitude first, in degrees",
     )
-    parser.add_argument("--lake", help="instead of files, a folder of all tables: a URI or an absolute path")
+    parser.add_argument("--lake", help="instead of files: folder of all tables, a URI or an absolute path")
     parser.add_argument("--dataset", help="with --lake: name of a contract in the contracts' folder")
     parser.add_argument("--run", help="with --lake: logical date of the snapshot, YYYY-MM-DD")
+    add_contracts(parser)
     parser.add_argument(
-        "--contracts", type=Path, default=PROJECT / "data_contracts", help="folder of the contracts"
+        "--eps",
+        type=float,
+        help="threshold (default: the contract's); without one it is only suggested",
     )
     parser.add_argument(
-        "--eps", type=float, help="threshold (default: the data set's own); without one it is only suggested"
+        "--neighbours",
+        type=float,
+        default=10.0,
+        help="suggest the eps that yields this many per point",
     )
     parser.add_argument(
-        "--neighbours", type=float, default=10.0, help="suggest the eps that gives a point so many"
+        "--max-pairs",
+        type=int,
+        help="suggest the largest eps within this limit; refuse more pairs (exit code 4)",
     )
-    parser.add_argument(
-        "--max-pairs", type=int, help="suggest the largest eps with so many pairs; refuse more (exit code 4)"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="of the sample")
-    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the sample")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     return parser
 
 
-def _read(arguments: argparse.Namespace) -> Sample:
-    of_lake = [name for name in ("lake", "dataset", "run") if getattr(arguments, name) is not None]
-    of_files = [name for name in ("files", "columns") if getattr(arguments, name)]
-    if of_files == ["files", "columns"] and not of_lake:
-        sample = _of_files(arguments)
-    elif len(of_lake) == 3 and not of_files and arguments.metric is None:
-        sample = _of_lake(arguments)
+def _read_sample(arguments: argparse.Namespace) -> Sample:
+    for_lake = [name for name in ("lake", "dataset", "run") if getattr(arguments, name) is not None]
+    for_files = [name for name in ("files", "columns") if getattr(arguments, name)]
+    if for_files == ["files", "columns"] and not for_lake:
+        sample = _sample_files(arguments)
+    elif len(for_lake) == 3 and not for_files and arguments.metric is None:
+        sample = _sample_lake(arguments)
     else:
         raise ArgumentError(
             "give either files and --columns (and --metric), or --lake, --dataset and --run; "
-            f"not {', '.join(of_files + of_lake) or 'nothing'}"
+            f"not {', '.join(for_files + for_lake) or 'nothing'}"
         )
     if sample.n_rows == 0:
         raise DataRefusedError(f"there are no points; {sample.n_left_out:,} rows were left out")
@@ -187,7 +202,7 @@ def _read(arguments: argparse.Namespace) -> Sample:
     return sample
 
 
-def _of_files(arguments: argparse.Namespace) -> Sample:
+def _sample_files(arguments: argparse.Namespace) -> Sample:
     columns = [name.strip() for name in arguments.columns.split(",")]
     if "" in columns or len(set(columns)) < len(columns):
         raise ArgumentError(
@@ -201,11 +216,11 @@ def _of_files(arguments: argparse.Namespace) -> Sample:
     return Sample(ids, found.points, found.n_rows, found.n_left_out, metric, metric.unit, params)
 
 
-def _of_lake(arguments: argparse.Namespace) -> Sample:
-    source = load_source(arguments.contracts, arguments.dataset)
-    given = {"seed": arguments.seed} | ({} if arguments.eps is None else {"eps": arguments.eps})
-    params = RunParams.from_json(json.dumps(given), source.defaults)
-    lake = Lake(uris.lake_uri(arguments.lake), arguments.contracts, source)
+def _sample_lake(arguments: argparse.Namespace) -> Sample:
+    lake = open_lake(arguments)
+    source = lake.source
+    own = {"seed": arguments.seed} | ({} if arguments.eps is None else {"eps": arguments.eps})
+    params = RunParams.from_json(json.dumps(own), source.defaults)
     ids, points = sample_stored(lake, arguments.run, params.sample_rows, params.seed)
     n_rows = slices.count(lake, "points", arguments.run)
     return Sample(ids, points, n_rows, 0, get_metric(source.metric), source.unit, params)
@@ -223,24 +238,24 @@ def _fit(sample: Sample) -> tuple[EpsilonFit | None, str | None]:
 
 
 def _suggest(
-    fit: EpsilonFit | None, note: str | None, **wish: float | None
+    fit: EpsilonFit | None, note: str | None, **aim: float | None
 ) -> tuple[float | None, str | None]:
-    """The eps that fulfils the wish, or why there is none; neither where nothing was wished."""
-    if fit is None or None in wish.values():
+    """Return the eps that reaches the aim, or the reason why none does; neither if there is no aim."""
+    if fit is None or None in aim.values():
         return None, note
     try:
-        return fit.eps_for(**wish), None  # type: ignore[arg-type]  # neighbours or pairs
-    except ArgumentError as error:  # more than there are, or fewer than equal points make
+        return fit.eps_for(**aim), None  # type: ignore[arg-type]  # neighbours or pairs
+    except ArgumentError as error:  # more than all points have, or fewer than equal points have at eps 0
         return None, str(error)
 
 
-def _forecast(
+def _predict(
     sample: Sample, fit: EpsilonFit | None, note: str | None, arguments: argparse.Namespace
 ) -> Forecast:
     eps = sample.params.eps
     for_neighbours, why_not_neighbours = _suggest(fit, note, neighbours=arguments.neighbours)
     for_pairs, why_not_pairs = _suggest(fit, note, pairs=arguments.max_pairs)
-    known = Forecast(
+    forecast = Forecast(
         rows=sample.n_rows,
         rows_left_out=sample.n_left_out,
         sample_rows=len(sample.points),
@@ -258,71 +273,84 @@ def _forecast(
         eps_for_max_pairs=for_pairs,
         why_not_max_pairs=why_not_pairs,
     )
-    return known if eps is None else _with_join(known, sample, eps)
+    return forecast if eps is None else _add_join(forecast, sample, eps)
 
 
-def _with_join(known: Forecast, sample: Sample, eps: float) -> Forecast:
+def _add_join(forecast: Forecast, sample: Sample, eps: float) -> Forecast:
+    """Add what the join with this eps will yield and cost."""
     n_rows, dimensions = sample.n_rows, sample.points.shape[1]
     expected = estimate(sample.points, eps, sample.metric, n_rows=n_rows, seed=sample.params.seed)
     cuts = cuts_of(sample.params, n_rows, dimensions)
     plan = plan_join(sample.points, sample.ids, n_rows, eps, sample.metric, cuts)
-    joined = {
-        "pairs": expected.pairs,
-        "pairs_low": expected.pairs_low,
-        "pairs_high": expected.pairs_high,
-        "neighbours": expected.neighbours,
-        "parts": plan.n_parts,
-        "replicas": plan.expected_rows / n_rows,
-        "largest_part_rows": plan.expected_part_rows,
-        "largest_part_bytes": WORKER_BYTES + plan.expected_part_rows * row_bytes(dimensions),
-        "pair_bytes": expected.pair_bytes,
-        "candidates": plan.expected_candidates,
-        "seconds_on_one_core": plan.expected_seconds,
-        "time": _time_class(plan.expected_seconds)[0],
-    }
-    return Forecast(**(asdict(known) | joined))
+    return replace(
+        forecast,
+        pairs=expected.pairs,
+        pairs_low=expected.pairs_low,
+        pairs_high=expected.pairs_high,
+        neighbours=expected.neighbours,
+        parts=plan.n_parts,
+        replicas=plan.expected_rows / n_rows,
+        largest_part_rows=plan.expected_part_rows,
+        largest_part_bytes=WORKER_BYTES + plan.expected_part_rows * row_bytes(dimensions),
+        pair_bytes=expected.pair_bytes,
+        candidates=plan.expected_candidates,
+        seconds_on_one_core=plan.expected_seconds,
+        time=_choose_time_unit(plan.expected_seconds)[0],
+    )
 
 
-def _time_class(seconds: float) -> tuple[str, float]:
-    """The word for a time, and the seconds of its unit."""
-    return next(((word, unit) for word, unit, end in TIMES if seconds < end), ("days", 86400.0))
+def _choose_time_unit(seconds: float) -> tuple[str, float]:
+    """Choose the unit for a time: its name and the seconds in one."""
+    return next(((name, unit) for name, unit, end in TIME_UNITS if seconds < end), ("days", 86400.0))
 
 
-def _lines(found: Forecast, params: RunParams) -> Iterator[tuple[str, str]]:
-    """What is said to people, as (name, text) lines."""
-    left_out = f" ({found.rows_left_out:,} more left out: not numbers, or not finite)"
-    yield "rows", f"{found.rows:,}" + (left_out if found.rows_left_out else "")
-    yield "sample", f"{found.sample_rows:,} rows"
-    if found.exponent is None:
-        yield "exponent", f"unknown: {found.note}"
+def _describe(forecast: Forecast, params: RunParams) -> Iterator[tuple[str, str]]:
+    """Yield the prediction as lines of (name, text) for people."""
+    unit = forecast.unit
+    left_out = f" ({words.count(forecast.rows_left_out)} more left out: not numbers, or not finite)"
+    yield "rows", words.count(forecast.rows) + (left_out if forecast.rows_left_out else "")
+    yield "sample", f"{words.count(forecast.sample_rows)} rows"
+    if forecast.exponent is None:
+        yield "exponent", f"unknown: {forecast.note}"
     else:
-        yield "exponent", f"{found.exponent:.2f} ({found.exponent_low:.2f} to {found.exponent_high:.2f})"
-    if found.eps is not None:
-        yield "eps", f"{found.eps:g} {found.unit} ({found.metric})".replace("  ", " ")
-        yield "pairs", f"about {found.pairs:,.0f} ({found.pairs_low:,.0f} to {found.pairs_high:,.0f})"
-        if found.max_pairs is None and (found.pairs or 0) > params.max_pairs:
-            yield "", f"more than the job allows (max_pairs {params.max_pairs:,})"
-        yield "neighbours", f"{found.neighbours:,.1f} per point"
-        yield "parts", f"{found.parts}"
-        yield "replicas", f"{found.replicas:.2f} rows per point"
-        yield "largest part", f"{found.largest_part_rows:,.0f} rows"
-        yield "largest worker", f"{_bytes(found.largest_part_bytes or 0)} at most"
-        yield "bytes of pairs", f"{_bytes(found.pair_bytes or 0)} in memory"
-        seconds = found.seconds_on_one_core or 0.0
-        word, unit = _time_class(seconds)
-        of_core = f"{seconds / unit:.2g} {word} of one core, {found.candidates:,.0f} candidates"
-        yield "time", f"{word} ({of_core}; without Spark's start and the writing of pairs)"
-    wishes = [(f"{found.neighbours_wished:g} neighbours", found.eps_for_neighbours, found.why_not_neighbours)]
-    if found.max_pairs is not None:
-        wishes.append((f"{found.max_pairs:,} pairs", found.eps_for_max_pairs, found.why_not_max_pairs))
-    for wish, eps, why_not in wishes:
-        if found.exponent is not None:
-            yield f"eps for {wish}", f"none: {why_not}" if eps is None else f"{eps:g} {found.unit}".rstrip()
-
-
-def _bytes(number: float) -> str:
-    for unit in ("bytes", "KB", "MB", "GB"):
-        if number < 1000:
-            return f"{number:.3g} {unit}"
-        number /= 1000
-    return f"{number:,.3g} TB"
+        exponent, low, high = (
+            words.measure(value, digits=3)
+            for value in (forecast.exponent, forecast.exponent_low, forecast.exponent_high)
+        )
+        yield "exponent", f"{exponent} ({low} to {high})"
+    if forecast.eps is not None:
+        pairs, low, high = map(words.count, (forecast.pairs, forecast.pairs_low, forecast.pairs_high))
+        yield "eps", f"{words.measure(forecast.eps, unit, digits=6)} ({forecast.metric})"
+        yield "pairs", f"about {pairs} ({low} to {high})"
+        if forecast.max_pairs is None and (forecast.pairs or 0) > params.max_pairs:
+            yield "", f"more than the job allows (max_pairs {words.count(params.max_pairs)})"
+        yield "neighbours", f"{forecast.neighbours:,.1f} per point"
+        yield "parts", words.count(forecast.parts)
+        yield "replicas", f"{words.measure(forecast.replicas, digits=3)} rows per point"
+        yield "largest part", f"{words.count(forecast.largest_part_rows)} rows"
+        yield "largest worker", f"{words.size(forecast.largest_part_bytes)} at most"
+        yield "bytes of pairs", f"{words.size(forecast.pair_bytes)} in memory"
+        seconds = forecast.seconds_on_one_core or 0.0
+        name, unit_seconds = _choose_time_unit(seconds)
+        of_core = f"{words.measure(seconds / unit_seconds, digits=2)} {name} of one core"
+        candidates = f"{words.count(forecast.candidates)} candidates"
+        yield "time", f"{name} ({of_core}, {candidates}; without Spark's start and the writing of pairs)"
+    aims = [
+        (
+            f"{forecast.neighbours_wished:g} neighbours",
+            forecast.eps_for_neighbours,
+            forecast.why_not_neighbours,
+        )
+    ]
+    if forecast.max_pairs is not None:
+        aims.append(
+            (
+                f"{words.count(forecast.max_pairs)} pairs",
+                forecast.eps_for_max_pairs,
+                forecast.why_not_max_pairs,
+            )
+        )
+    for aim, eps, why_not in aims:
+        if forecast.exponent is not None:
+            text = f"none: {why_not}" if eps is None else words.measure(eps, unit, digits=6)
+            yield f"eps for {aim}", text

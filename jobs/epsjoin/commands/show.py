@@ -1,48 +1,45 @@
-"""What a run found, as a few lines for a person: ``epsjoin show``."""
+"""The command ``epsjoin show``: the result of a run as a few lines of text."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from epsjoin.console import printable
-from epsjoin.contracts.odcs import load_source
 from epsjoin.lake import lineage, slices, uris
+from epsjoin.lake.arguments import add_lake, open_lake
 from epsjoin.lake.lake import Lake
-from epsjoin.paths import PROJECT
 from epsjoin.pipeline import JOBS
+from epsjoin.report import sentences, words
 
-OUTLIERS_SHOWN = 5
+MAX_OUTLIERS = 5
+"""Maximum number of outliers that are printed, by rank."""
+
+MAX_NAMES = 3
+"""Maximum number of columns of text that are printed with an outlier."""
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print what a run found."""
-    parser = argparse.ArgumentParser(prog="epsjoin show", description="Print what a run found.")
-    parser.add_argument("--lake", required=True, help="folder of all tables: a URI or an absolute path")
-    parser.add_argument("--dataset", required=True, help="name of a contract in the contracts' folder")
-    parser.add_argument("--run", required=True, help="logical date of the snapshot, YYYY-MM-DD")
-    parser.add_argument(
-        "--contracts", type=Path, default=PROJECT / "data_contracts", help="folder of the contracts"
-    )
+    """Print the result of a run."""
+    parser = argparse.ArgumentParser(prog="epsjoin show", description="Print the result of a run.")
+    add_lake(parser)
     arguments = parser.parse_args(argv)
-    source = load_source(arguments.contracts, arguments.dataset)
-    lake = Lake(uris.lake_uri(arguments.lake), arguments.contracts, source)
-    rows = list(_summary(lake, arguments.run))
+    lake = open_lake(arguments)
+    rows = list(summarise(lake, arguments.run))
     width = max(len(name) for name, _ in rows)
-    print(f"\n{printable(source.title)}, run {printable(arguments.run)}\n")
+    print(f"\n{printable(lake.source.title)}, run {printable(arguments.run)}\n")
     for name, text in rows:
         print(f"  {name:<{width}}  {printable(text)}")
     print()
     return 0
 
 
-def _summary(lake: Lake, run: str) -> Iterator[tuple[str, str]]:
-    """What a run found, as (name, text) lines."""
+def summarise(lake: Lake, run: str) -> Iterator[tuple[str, str]]:
+    """Yield the result of a run as lines of (name, text)."""
     unit = lake.source.unit
     join, of_points = lineage.read_join(lake, run), lineage.stamp_of_points(lake, run)
     of_clusters = lineage.stamp_of_clusters(lake, run, join)
@@ -50,10 +47,11 @@ def _summary(lake: Lake, run: str) -> Iterator[tuple[str, str]]:
     snapshots = slices.read_small(lake, "snapshots", run, stamp=of_ingest).to_pylist()
     yield "snapshot", ", ".join(row["source"] for row in snapshots)
     refused = sum(row["rows_quarantined"] for row in snapshots)
-    yield "points", f"{slices.count(lake, 'points', run, of_ingest):,} ({refused:,} rows in quarantine)"
+    n_points = slices.count(lake, "points", run, of_ingest)
+    yield "points", f"{words.count(n_points)} ({words.plural(refused, 'row')} in quarantine)"
     epsilon = slices.read_row(lake, "epsilon", run, of_points)
-    yield "eps", f"{epsilon['eps']:g} {unit}: {_why(epsilon)}"
-    yield "pairs", f"{slices.count(lake, 'pairs', run, join.stamp):,}"
+    yield "eps", f"{words.measure(epsilon['eps'], unit, digits=6)}: {sentences.why_eps_briefly(epsilon)}"
+    yield "pairs", words.count(slices.count(lake, "pairs", run, join.stamp))
     clusters = slices.read_small(lake, "clusters", run, ["cluster_id", "role"], join.stamp)
     roles = {row["values"]: row["counts"] for row in pc.value_counts(clusters["role"]).to_pylist()}
     members = clusters.filter(pc.not_equal(clusters["role"], "noise"))
@@ -62,13 +60,13 @@ def _summary(lake: Lake, run: str) -> Iterator[tuple[str, str]]:
         .aggregate([([], "count_all")])
         .sort_by([("count_all", "descending"), ("cluster_id", "ascending")])
     )
-    in_roles = ", ".join(f"{roles.get(role, 0):,} {role}" for role in ("core", "border", "noise"))
-    yield "clusters", f"{sizes.num_rows:,} ({in_roles})"
+    in_roles = ", ".join(f"{words.count(roles.get(role, 0))} {role}" for role in ("core", "border", "noise"))
+    yield "clusters", f"{words.count(sizes.num_rows)} ({in_roles})"
     if sizes.num_rows:
         largest = sizes.slice(0, 1).to_pylist()[0]
-        yield "largest cluster", f"{largest['count_all']:,} points, id {largest['cluster_id']}"
-    for number, row in enumerate(_top_outliers(lake, run, of_clusters)):
-        yield "top outliers" if number == 0 else "", _outlier(row, unit)
+        yield "largest cluster", f"{words.plural(largest['count_all'], 'point')}, id {largest['cluster_id']}"
+    for number, row in enumerate(_read_outliers(lake, run, of_clusters)):
+        yield "top outliers" if number == 0 else "", _describe_outlier(row, unit)
     counters = (
         slices.read_small(lake, "job_metrics", run).filter(pc.field("counter") == "seconds").to_pylist()
     )
@@ -80,21 +78,10 @@ def _summary(lake: Lake, run: str) -> Iterator[tuple[str, str]]:
             yield "report" if name.endswith("html") else "picture", f"{folder}/{name}"
 
 
-def _why(epsilon: dict[str, Any]) -> str:
-    reasons = {
-        "given": "given",
-        "neighbours": f"chosen for {epsilon['target'] or 0:g} neighbours per point",
-        "pairs": f"chosen for {epsilon['target'] or 0:,.0f} pairs",
-        "k_distance_quantile": f"chosen as the {epsilon['target'] or 0:.0%} quantile of the k-distance",
-    }
-    law = "" if epsilon["exponent"] is None else f" by the pair-count exponent {epsilon['exponent']:.2f}"
-    return reasons[epsilon["method"]] + ("" if epsilon["method"] == "given" else law)
-
-
-def _top_outliers(lake: Lake, run: str, stamp: str) -> list[dict[str, Any]]:
+def _read_outliers(lake: Lake, run: str, stamp: str) -> list[dict[str, Any]]:
     columns = ["id", "rank", "lof", "k_distance", "degree", "dimensions"]
-    top = slices.read_small(lake, "outliers", run, columns, stamp).filter(pc.field("rank") <= OUTLIERS_SHOWN)
-    names = [column.name for column in lake.source.columns if column.type == "string"][:3]
+    top = slices.read_small(lake, "outliers", run, columns, stamp).filter(pc.field("rank") <= MAX_OUTLIERS)
+    names = [column.name for column in lake.source.columns if column.type == "string"][:MAX_NAMES]
     points = slices.read_small(lake, "points", run, ["id", *names]) if names else top.select(["id"])
     known = {row["id"]: row for row in points.filter(pc.is_in(points["id"], pa.array(top["id"]))).to_pylist()}
     return [
@@ -103,12 +90,12 @@ def _top_outliers(lake: Lake, run: str, stamp: str) -> list[dict[str, Any]]:
     ]
 
 
-def _outlier(row: dict[str, Any], unit: str) -> str:
-    named = " ".join(str(name) for name in row["names"] if name)
+def _describe_outlier(row: dict[str, Any], unit: str) -> str:
+    names = " ".join(str(name) for name in row["names"] if name)
     if row["lof"] is not None:
         how = f"LOF {row['lof']:.2f}"
     elif row["k_distance"] is not None:
-        how = f"k-distance {row['k_distance']:.3g} {unit}".rstrip()
+        how = f"k-distance {words.measure(row['k_distance'], unit, digits=3)}"
     else:
-        how = f"{row['degree'] - 1} neighbours within eps"
-    return f"{row['rank']}. {row['id']} {named} ({how}; {row['dimensions']})".replace("  ", " ")
+        how = f"{words.plural(row['degree'] - 1, 'neighbour')} within eps"
+    return f"{row['rank']}. {row['id']} {names} ({how}; {row['dimensions']})".replace("  ", " ")

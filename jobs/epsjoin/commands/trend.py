@@ -1,43 +1,44 @@
-"""What all runs of a data set found, over time, as a table and a picture: ``epsjoin trend``."""
+"""The command ``epsjoin trend``: the results of all runs, as a table and as a picture over time."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
 from datetime import date, timedelta
-from pathlib import Path
 from typing import NamedTuple
 
 import matplotlib as mpl
 import pyarrow.compute as pc
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-from epsjoin.console import say
-from epsjoin.contracts.odcs import load_source
+from epsjoin.console import printable, say
 from epsjoin.errors import TableError
 from epsjoin.lake import lineage, slices, uris
+from epsjoin.lake.arguments import add_lake, open_lake
 from epsjoin.lake.lake import Lake
-from epsjoin.paths import PROJECT
-from epsjoin.report.figures.figure import COLOURS, FAINT, STYLE, WIDTH_IN, to_png
+from epsjoin.report import words
+from epsjoin.report.figures.figure import COLOURS, FAINT, STYLE, WIDTH_IN, blank, to_png
 
 PICTURE = "trend.png"
-"""Its name in the folder of the data set's reports."""
+"""File name of the picture in the folder of the data set's reports."""
 
 PANEL_IN, GAP_IN, LEFT_IN, RIGHT_IN, TOP_IN, BOTTOM_IN = 1.05, 0.45, 0.75, 0.25, 0.75, 0.45
-ROOM_DAYS = 15
+"""Height of a panel, of the gap between two, and widths of the picture's margins, in inches."""
+
+MARGIN_DAYS = 15
+"""Days that the time axis shows before the first run and after the last."""
 
 
-class Found(NamedTuple):
-    """What a run found.
+class RunResult(NamedTuple):
+    """The result of a run in numbers.
 
     Parameters
     ----------
-    run : its logical date.
-    points, pairs, clusters : how many there are.
-    eps : in the unit of the data set's metric.
+    run : the run's logical date.
+    points, pairs, clusters : numbers of each.
+    eps : the distance threshold, in the unit of the data set's metric.
     """
 
     run: date
@@ -48,43 +49,42 @@ class Found(NamedTuple):
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print the table, write the picture, say where it is."""
+    """Print the table, write the picture and print where it is."""
     parser = argparse.ArgumentParser(
-        prog="epsjoin trend", description="Print what all runs found, and draw it over time."
+        prog="epsjoin trend", description="Print the results of all runs, and draw them over time."
     )
-    parser.add_argument("--lake", required=True, help="folder of all tables: a URI or an absolute path")
-    parser.add_argument("--dataset", required=True, help="name of a contract in the contracts' folder")
-    parser.add_argument(
-        "--contracts", type=Path, default=PROJECT / "data_contracts", help="folder of the contracts"
-    )
+    add_lake(parser, has_run=False)
     arguments = parser.parse_args(argv)
-    source = load_source(arguments.contracts, arguments.dataset)
-    lake = Lake(uris.lake_uri(arguments.lake), arguments.contracts, source)
-    found = gather(lake)
-    if not found:
+    lake = open_lake(arguments)
+    title, unit = lake.source.title, lake.source.unit
+    runs = read_runs(lake)
+    if not runs:
         raise TableError(f"{arguments.dataset} has no finished run in {lake.location('')}; make some first")
-    print(f"\n{source.title}, {len(found)} runs\n")
-    print(f"  {'run':<10}  {'points':>12}  {'pairs':>14}  {'clusters':>10}  {'eps ' + source.unit:>12}")
-    for row in found:
+    print(f"\n{printable(title)}, {words.plural(len(runs), 'run')}\n")
+    print(f"  {'run':<10}  {'points':>12}  {'pairs':>14}  {'clusters':>10}  {printable('eps ' + unit):>12}")
+    for row in runs:
         print(f"  {row.run}  {row.points:>12,}  {row.pairs:>14,}  {row.clusters:>10,}  {row.eps:>12.6g}")
     filesystem, folder = uris.filesystem_of(lake.location("reports"))
     filesystem.create_dir(folder, recursive=True)
     with filesystem.open_output_stream(f"{folder}/{PICTURE}") as file:
-        file.write(to_png(draw(found, source.title, source.unit)))
+        file.write(to_png(draw(runs, title, unit)))
     print(f"\n  picture     {folder}/{PICTURE}\n")
     return 0
 
 
-def gather(lake: Lake) -> list[Found]:
-    """What every run found whose tables belong together, the oldest first; others are named and left out."""
-    found = []
+def read_runs(lake: Lake) -> list[RunResult]:
+    """Read the result of every run, the oldest first.
+
+    A run whose tables do not belong together is left out, and its name and the reason are printed.
+    """
+    results = []
     for run in slices.runs_of(lake, "clusters"):
         try:
             join = lineage.read_join(lake, run)
             of_clusters = slices.read_small(lake, "clusters", run, ["cluster_id", "role"], join.stamp)
             members = of_clusters.filter(pc.field("role") != "noise")
-            found.append(
-                Found(
+            results.append(
+                RunResult(
                     date.fromisoformat(run),
                     len(of_clusters),
                     slices.count(lake, "pairs", run, join.stamp),
@@ -94,30 +94,29 @@ def gather(lake: Lake) -> list[Found]:
             )
         except TableError as error:
             say(f"trend: run {run} is left out: {error}")
-    return found
+    return results
 
 
-def draw(found: Sequence[Found], title: str, unit: str) -> Figure:
+def draw(runs: Sequence[RunResult], title: str, unit: str) -> Figure:
     """Draw points, pairs, clusters and eps over time, one above the other, each on a scale of its own.
 
     Parameters
     ----------
-    found : at least one run, the oldest first.
-    title : of the data set.
-    unit : of eps; may be empty.
+    runs : at least one run, the oldest first.
+    title : title of the data set.
+    unit : unit of eps; may be empty.
     """
     panels: tuple[tuple[str, list[int] | list[float]], ...] = (
-        ("points", [row.points for row in found]),
-        ("pairs", [row.pairs for row in found]),
-        ("clusters", [row.clusters for row in found]),
-        (f"eps, {unit}" if unit else "eps", [row.eps for row in found]),
+        ("points", [row.points for row in runs]),
+        ("pairs", [row.pairs for row in runs]),
+        ("clusters", [row.clusters for row in runs]),
+        (f"eps, {unit}" if unit else "eps", [row.eps for row in runs]),
     )
     height = TOP_IN + len(panels) * PANEL_IN + (len(panels) - 1) * GAP_IN + BOTTOM_IN
-    dates = [row.run for row in found]
-    first, last = dates[0] - timedelta(ROOM_DAYS), dates[-1] + timedelta(ROOM_DAYS)
+    dates = [row.run for row in runs]
+    first, last = dates[0] - timedelta(MARGIN_DAYS), dates[-1] + timedelta(MARGIN_DAYS)
     with mpl.rc_context(STYLE):
-        fig = Figure(figsize=(WIDTH_IN, height))
-        FigureCanvasAgg(fig)
+        fig = blank(height)
         left = LEFT_IN / WIDTH_IN
         fig.text(left, 1 - 0.25 / height, title, size=12, va="center", parse_math=False)
         for number, (name, values) in enumerate(panels):
@@ -126,7 +125,7 @@ def draw(found: Sequence[Found], title: str, unit: str) -> Figure:
             ax = fig.add_axes((left, bottom / height, width, PANEL_IN / height))
             ax.set_title(name, loc="left", parse_math=False)
             ax.plot(
-                dates,  # type: ignore[arg-type]  # Matplotlib takes dates, its types do not
+                dates,  # type: ignore[arg-type]  # Matplotlib accepts dates, its type hints do not
                 values,
                 color=COLOURS[number],
                 marker="o",

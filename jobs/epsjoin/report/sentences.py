@@ -40,9 +40,8 @@ def _eps(findings: Findings) -> str:
 
 
 def why_eps(findings: Findings) -> str:
-    """Say in words how ε was chosen."""
-    epsilon, target = findings.epsilon, findings.epsilon.get("target")
-    method = epsilon.get("method")
+    """Say how ε was chosen, in a sentence for the page."""
+    method, target = findings.epsilon.get("method"), findings.epsilon.get("target")
     if method == "given":
         return f"{_eps(findings)} was given with the run's parameters; it was not chosen from the data."
     if method == "neighbours":
@@ -55,6 +54,22 @@ def why_eps(findings: Findings) -> str:
     else:
         return "How ε was chosen is not known."
     return f"{_eps(findings)} was chosen so that {aim}."
+
+
+def why_eps_briefly(epsilon: Row) -> str:
+    """Say how ε was chosen, in a few words for a line of text; ``epsilon`` is the row of that table."""
+    method, target = epsilon["method"], epsilon["target"]
+    if method == "given":
+        return "given"
+    aims = {
+        "neighbours": f"for {words.measure(target)} neighbours per point",
+        "pairs": f"for {words.count(target)} pairs",
+        "k_distance_quantile": f"as the {words.percent(target)} quantile of the k-distance",
+    }
+    law = ""
+    if epsilon["exponent"] is not None:
+        law = f" by the pair-count exponent {words.measure(epsilon['exponent'], digits=3)}"
+    return f"chosen {aims[method]}{law}"
 
 
 def power_law(findings: Findings) -> list[str]:

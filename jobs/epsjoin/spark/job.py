@@ -15,12 +15,11 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from epsjoin.console import printable
-from epsjoin.contracts.odcs import load_source
 from epsjoin.errors import ArgumentError, EpsjoinError, NothingToDoError
-from epsjoin.lake import delta_log, slices, uris
+from epsjoin.lake import delta_log, slices
+from epsjoin.lake.arguments import add_lake, open_lake
 from epsjoin.lake.lake import Lake
 from epsjoin.params import RunParams
-from epsjoin.paths import PROJECT
 from epsjoin.spark import scan
 from epsjoin.spark.session import get_session
 
@@ -66,13 +65,12 @@ def run_job(
     try:
         arguments = _parse(name, argv, parents)
         began = time.monotonic()
-        source = load_source(arguments.contracts, arguments.dataset)
-        lake = delta_log.begin(Lake(uris.lake_uri(arguments.lake), arguments.contracts, source), name)
+        lake = delta_log.begin(open_lake(arguments), name)
         job = Job(
             spark=get_session(f"{arguments.dataset} {name} {arguments.run}"),
             lake=lake,
             run=arguments.run,
-            params=RunParams.from_json(arguments.params, source.defaults),
+            params=RunParams.from_json(arguments.params, lake.source.defaults),
             project=arguments.contracts.resolve().parent,
         )
         counters = dict(step(job))
@@ -105,14 +103,9 @@ def _parse(
     parser = argparse.ArgumentParser(
         prog=name, parents=list(parents)
     )  # argparse itself exits with 2, as wrong arguments should
-    parser.add_argument("--lake", required=True, help="folder of all tables: a URI or an absolute path")
-    parser.add_argument("--dataset", required=True, help="name of a contract in the contracts' folder")
-    parser.add_argument("--run", required=True, help="logical date of the snapshot, YYYY-MM-DD")
+    add_lake(parser)
     parser.add_argument("--params", default="{}", help="parameters of the run as a JSON object")
     parser.add_argument("--metrics-out", type=Path, help="file for the counters, one JSON object")
-    parser.add_argument(
-        "--contracts", type=Path, default=PROJECT / "data_contracts", help="folder of the contracts"
-    )
     arguments = parser.parse_args(argv)
     try:
         arguments.run = date.fromisoformat(arguments.run).isoformat()

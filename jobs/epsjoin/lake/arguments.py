@@ -1,0 +1,41 @@
+"""The command-line arguments that name a run of a data set, and the lake that they name."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from epsjoin.contracts.odcs import load_source
+from epsjoin.lake import uris
+from epsjoin.lake.lake import Lake
+from epsjoin.paths import PROJECT
+
+
+def add_contracts(parser: argparse.ArgumentParser) -> None:
+    """Add ``--contracts``."""
+    parser.add_argument(
+        "--contracts", type=Path, default=PROJECT / "data_contracts", help="folder of the contracts"
+    )
+
+
+def add_lake(parser: argparse.ArgumentParser, *, has_run: bool = True) -> None:
+    """Add ``--lake``, ``--dataset``, ``--contracts`` and, if the command is about one run, ``--run``."""
+    parser.add_argument("--lake", required=True, help="folder of all tables: a URI or an absolute path")
+    parser.add_argument("--dataset", required=True, help="name of a contract in the contracts' folder")
+    if has_run:
+        parser.add_argument("--run", required=True, help="logical date of the snapshot, YYYY-MM-DD")
+    add_contracts(parser)
+
+
+def open_lake(arguments: argparse.Namespace) -> Lake:
+    """Return the lake that the parsed arguments name.
+
+    Raises
+    ------
+    ContractError
+        There is no contract of that name, or it is wrong.
+    ArgumentError
+        The lake is neither a URI nor an absolute path.
+    """
+    source = load_source(arguments.contracts, arguments.dataset)
+    return Lake(uris.lake_uri(arguments.lake), arguments.contracts, source)
