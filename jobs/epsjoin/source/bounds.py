@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 from collections.abc import Iterable
 from typing import IO, Any, cast
@@ -31,12 +32,12 @@ BUFFER = 1 << 20
 
 
 def open_lines(stream: IO[bytes], name: str) -> IO[bytes]:
-    """The bytes of a file of lines, decompressed if its name ends in .gz, their bounds watched.
+    """Open a file of lines: decompressed if its name ends in .gz, within ``MAX_LINE`` and ``MAX_EXPANSION``.
 
     Parameters
     ----------
-    stream : what is stored; read forward only.
-    name : of the file.
+    stream : the stored bytes; read forward only. A ``CountedStream`` is used as it is.
+    name : the file's name.
 
     Raises
     ------
@@ -44,11 +45,11 @@ def open_lines(stream: IO[bytes], name: str) -> IO[bytes]:
         While it is read: ``MAX_LINE`` or ``MAX_EXPANSION`` is exceeded.
     """
     # neither a raw stream nor GzipFile is quick at giving lines; a BufferedReader over it is
-    stored = _Counted(stream)
+    stored = stream if isinstance(stream, CountedStream) else CountedStream(stream)
     opened: Any = io.BufferedReader(stored, BUFFER)
     if name.endswith(".gz"):
         opened = gzip.GzipFile(fileobj=opened)
-    bounded = _Bounded(opened, name, stored if name.endswith(".gz") else None)
+    bounded = _BoundedStream(opened, name, stored if name.endswith(".gz") else None)
     return cast("IO[bytes]", io.BufferedReader(bounded, BUFFER))
 
 
@@ -67,30 +68,57 @@ def check_expansion(name: str, size: int, decoded: int) -> None:
         )
 
 
-class _Counted(io.RawIOBase):
-    """A stream that knows how many bytes were read from it."""
+class CountedStream(io.RawIOBase):
+    """A stream that counts the bytes read from it."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
         self.n_bytes = 0
 
     def readable(self) -> bool:
+        """True: a raw stream must say so."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = self._stream.read(len(buffer))
+        """Fill the buffer from the stream, as far as bytes are left, and return their number."""
+        data = self._read(len(buffer))
         buffer[: len(data)] = data
-        self.n_bytes += len(data)
         return len(data)
 
+    def _read(self, size: int) -> bytes:
+        data = self._stream.read(size)
+        self.n_bytes += len(data)
+        return data
 
-class _Bounded(_Counted):
-    """A stream of lines of bounded length, that does not become much longer than what is stored of it.
+
+class DigestedStream(CountedStream):
+    """A stream that also computes the SHA-256 of the bytes read from it."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        super().__init__(stream)
+        self.sha256 = hashlib.sha256()
+
+    def read_rest(self) -> None:
+        """Read to the end, so that count and digest are those of the whole file.
+
+        It works after :meth:`close`, too: a reader over this stream closes it when it is freed.
+        """
+        while self._read(BUFFER):
+            pass
+
+    def _read(self, size: int) -> bytes:
+        data = super()._read(size)
+        self.sha256.update(data)
+        return data
+
+
+class _BoundedStream(CountedStream):
+    """A stream whose lines and whose expansion are bounded.
 
     Parameters
     ----------
-    stream, name : of the file.
-    stored : its compressed bytes; None: it is not compressed.
+    stream, name : the file's bytes, decompressed, and its name.
+    stored : the stream of its compressed bytes; None if the file is not compressed.
 
     Raises
     ------
@@ -98,7 +126,7 @@ class _Bounded(_Counted):
         While it is read: ``MAX_LINE`` or ``MAX_EXPANSION`` is exceeded.
     """
 
-    def __init__(self, stream: IO[bytes], name: str, stored: _Counted | None) -> None:
+    def __init__(self, stream: IO[bytes], name: str, stored: CountedStream | None) -> None:
         super().__init__(stream)
         self._name = name
         self._stored = stored

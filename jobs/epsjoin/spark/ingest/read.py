@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from io import RawIOBase
 from typing import IO, Any, cast
 
 import pyarrow as pa
@@ -14,6 +12,7 @@ from epsjoin.contracts.odcs import SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.lake import uris
 from epsjoin.lake.lake import Lake
+from epsjoin.source.bounds import DigestedStream
 from epsjoin.source.keys import digest_of, key_id
 from epsjoin.source.records import Reading, Record
 from epsjoin.spark.arrow import Task
@@ -45,30 +44,6 @@ def staged_schema(lake: Lake) -> pa.Schema:
     )
 
 
-class _Counting(RawIOBase):
-    """A file's bytes on their way to the reader: counted and digested as they pass."""
-
-    def __init__(self, inner: IO[bytes]) -> None:
-        self.inner = inner
-        self.size = 0
-        self.sha256 = hashlib.sha256()
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self.inner.read(len(buffer))
-        buffer[: len(data)] = data
-        self.size += len(data)
-        self.sha256.update(data)
-        return len(data)
-
-    def finish(self) -> None:
-        """Digest what the reader left unread, so that the digest is the file's."""
-        while self.read(1 << 20):
-            pass
-
-
 def make_reader(source: SourceContract, schema: pa.Schema) -> Task:
     """A task's work on names of files: read them, yield their staged rows."""
 
@@ -89,9 +64,12 @@ def _read_file(
     held = 0
     names = [column.name for column in source.columns]
     with filesystem.open_input_file(path) as handle:
-        size, digest = _size_and_digest(handle) if source.format == "parquet" else (0, "")
-        counting = _Counting(cast("IO[bytes]", handle))
-        reading = Reading(cast("IO[bytes]", handle if source.format == "parquet" else counting), name, source)
+        stored = DigestedStream(cast("IO[bytes]", handle))
+        is_seekable = source.format == "parquet"
+        if is_seekable:  # it is not read front to back, so it is digested before
+            stored.read_rest()
+            handle.seek(0)
+        reading = Reading(cast("IO[bytes]", handle if is_seekable else stored), name, source)
         try:
             for position, record in enumerate(reading):
                 staged.append(_stage(source, names, index, name, position, record))
@@ -103,10 +81,9 @@ def _read_file(
                     held = 0
         except DataRefusedError as error:
             facts["refused"] = str(error)
-        if source.format != "parquet":
-            counting.finish()
-            size, digest = counting.size, counting.sha256.hexdigest()
-    facts.update(bytes=size, sha256=digest, columns=reading.found_columns)
+        if not is_seekable:
+            stored.read_rest()
+    facts.update(bytes=stored.n_bytes, sha256=stored.sha256.hexdigest(), columns=reading.found_columns)
     staged.append(
         {
             "_slot": index,
@@ -118,15 +95,6 @@ def _read_file(
         }
     )
     yield pa.RecordBatch.from_pylist(staged, schema)
-
-
-def _size_and_digest(handle: pa.NativeFile) -> tuple[int, str]:
-    digest = hashlib.sha256()
-    while data := handle.read(1 << 20):
-        digest.update(data)
-    size = handle.tell()
-    handle.seek(0)
-    return size, digest.hexdigest()
 
 
 def _stage(
