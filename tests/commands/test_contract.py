@@ -16,7 +16,7 @@ from epsjoin.commands.contract import draft
 from epsjoin.contracts.odcs import SourceContract, load_source
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.source import bounds
-from epsjoin.source.records import Reading
+from epsjoin.source.records import open_records
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -36,7 +36,7 @@ def test_draft__of_real_places_on_the_map(tmp_path: Path) -> None:
     assert source.path == "tests/data/navaids/{date}.csv.gz"
     assert "# - path: {date} stands for the date of a snapshot" in text
     with (DATA / "navaids" / "2023-06-04.csv.gz").open("rb") as stream:
-        records = list(Reading(stream, "2023-06-04.csv.gz", source))
+        records = list(open_records(stream, "2023-06-04.csv.gz", source))
     assert len(records) == 11_020
     assert [record.reason for record in records if record.reason] == [], "every row fits the draft"
 

@@ -16,10 +16,11 @@ import pytest
 
 from epsjoin.contracts.odcs import Column, SourceContract
 from epsjoin.errors import MAX_MESSAGE, DataRefusedError
-from epsjoin.source import bounds, records
+from epsjoin.source import bounds
+from epsjoin.source import parquet as parquet_format
 from epsjoin.source.bounds import MAX_FIELD
 from epsjoin.source.keys import digest_of, key_id
-from epsjoin.source.records import Reading, Record
+from epsjoin.source.records import Record, open_records
 from epsjoin.source.values import kind_of, refusal
 
 SOURCE = SourceContract(
@@ -45,7 +46,7 @@ SOURCE = SourceContract(
 
 def read(content: str | bytes, source: SourceContract = SOURCE, name: str = "tiny.csv") -> list[Record]:
     data = content if isinstance(content, bytes) else content.encode()
-    return list(Reading(io.BytesIO(data), name, source))
+    return list(open_records(io.BytesIO(data), name, source))
 
 
 def typed(kind: str, text: str, *, as_json: bool = False) -> Any:
@@ -81,7 +82,7 @@ def typed(kind: str, text: str, *, as_json: bool = False) -> Any:
         ("string", "", None),
     ],
 )
-def test_reading__types_a_csv_value_by_the_contract(kind: str, text: str, value: object) -> None:
+def test_records__types_a_csv_value_by_the_contract(kind: str, text: str, value: object) -> None:
     assert typed(kind, text) == value
 
 
@@ -106,11 +107,11 @@ def test_reading__types_a_csv_value_by_the_contract(kind: str, text: str, value:
         ("string", r'"\ud83d\ude00"', "\U0001f600"),
     ],
 )
-def test_reading__types_a_json_value_by_the_contract(kind: str, text: str, value: object) -> None:
+def test_records__types_a_json_value_by_the_contract(kind: str, text: str, value: object) -> None:
     assert typed(kind, text, as_json=True) == value
 
 
-def test_reading__counts_lines_through_blank_ones_and_breaks_in_quotes() -> None:
+def test_records__counts_lines_through_blank_ones_and_breaks_in_quotes() -> None:
     source = replace(SOURCE, columns=(*SOURCE.columns, Column("name", "string")))
     records = read('id,x,name\n\n1,0,"two\nlines"\n\n2,0,b\n', source)
     assert [(record.line, record.values) for record in records] == [
@@ -120,11 +121,11 @@ def test_reading__counts_lines_through_blank_ones_and_breaks_in_quotes() -> None
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_reading__takes_every_line_end(end: str) -> None:
+def test_records__takes_every_line_end(end: str) -> None:
     assert [record.values for record in read(end.join(["id,x", "1,0", "2,1"]))] == [(1, 0.0), (2, 1.0)]
 
 
-def test_reading__keeps_to_the_range_with_both_ends() -> None:
+def test_records__keeps_to_the_range_with_both_ends() -> None:
     records = read("id,x\n1,-1\n2,1\n3,1.0000001\n4,-2\n")
     assert [record.reason for record in records] == [
         None,
@@ -134,7 +135,7 @@ def test_reading__keeps_to_the_range_with_both_ends() -> None:
     ]
 
 
-def test_reading__keeps_to_the_values_allowed() -> None:
+def test_records__keeps_to_the_values_allowed() -> None:
     source = replace(SOURCE, columns=(*SOURCE.columns, Column("kind", "string", values=("NDB", "VOR"))))
     records = read("id,x,kind\n1,0,VOR\n2,0,\n3,0,vor\n", source)
     assert [record.reason for record in records] == [None, None, "kind: not one of NDB, VOR: 'vor'"]
@@ -179,31 +180,31 @@ def test_kind_of__is_one_for_bad_records_that_differ_in_their_values() -> None:
     }
 
 
-def test_reading__a_json_line_of_any_depth_costs_one_record() -> None:
+def test_records__a_json_line_of_any_depth_costs_one_record() -> None:
     as_json = replace(SOURCE, format="json")
     for depth in range(900, 1010):
         lines = f'{{"id": 1, "x": {"[" * depth}{"]" * depth}}}\n{{"id": 2, "x": 0}}\n'
         assert [record.values for record in read(lines, as_json)] == [None, (2, 0.0)]
 
 
-def test_reading__names_the_columns_that_a_json_file_has() -> None:
+def test_records__names_the_columns_that_a_json_file_has() -> None:
     source = replace(SOURCE, format="json", columns=(*SOURCE.columns, Column("name", "string")))
     with pytest.raises(DataRefusedError, match="column 'x' is missing; the file has id$"):
         read('{"id": 1}\n', source)
     assert read('{"id": 1, "x": 0}\n', source)[0].values == (1, 0.0, None)
 
 
-def test_reading__shows_column_names_that_are_not_utf_8() -> None:
-    reading = Reading(io.BytesIO(b"id,x,\xff\n1,0,a\n"), "tiny.csv", SOURCE)
-    assert [record.values for record in reading] == [(1, 0.0)]
-    assert reading.found_columns == ["id", "x", "\\xff"]
+def test_records__shows_column_names_that_are_not_utf_8() -> None:
+    records = open_records(io.BytesIO(b"id,x,\xff\n1,0,a\n"), "tiny.csv", SOURCE)
+    assert [record.values for record in records] == [(1, 0.0)]
+    assert records.found_columns == ["id", "x", "\\xff"]
     with pytest.raises(DataRefusedError, match=r"the file has id, \\xff$"):
         read(b"id,\xff\n1,a\n")
-    reading = Reading(
+    records = open_records(
         io.BytesIO(b'{"id": 1, "x": 0, "\\ud800": 1}'), "a.json", replace(SOURCE, format="json")
     )
-    assert [record.values for record in reading] == [(1, 0.0)]
-    assert reading.found_columns == ["id", "x", "\\ud800"]
+    assert [record.values for record in records] == [(1, 0.0)]
+    assert records.found_columns == ["id", "x", "\\ud800"]
 
 
 def parquet(columns: dict[str, Any], names: list[str] | None = None) -> bytes:
@@ -217,7 +218,7 @@ def not_utf_8(*values: bytes) -> pa.Array:
     return pa.array(values, pa.binary()).view(pa.string())
 
 
-def test_reading__a_parquet_value_that_python_cannot_hold_costs_one_row() -> None:
+def test_records__a_parquet_value_that_python_cannot_hold_costs_one_row() -> None:
     columns = (*SOURCE.columns, Column("name", "string"), Column("t", "timestamp"), Column("n", "timestamp"))
     source = replace(SOURCE, format="parquet", columns=columns)
     data = parquet(
@@ -250,12 +251,12 @@ def test_reading__a_parquet_value_that_python_cannot_hold_costs_one_row() -> Non
         (pa.array([0], pa.timestamp("us", "No/Where")), "cannot be read: '[1970-01-01 00:00:00.000000Z]'"),
     ],
 )
-def test_reading__shows_only_the_parquet_value_that_is_bad(column: pa.Array, reason: str) -> None:
+def test_records__shows_only_the_parquet_value_that_is_bad(column: pa.Array, reason: str) -> None:
     source = replace(SOURCE, format="parquet", columns=(*SOURCE.columns, Column("v", "string")))
     assert read(parquet({"id": [1], "x": [0.0], "v": column}), source)[0].reason == f"v: {reason}"
 
 
-def test_reading__a_parquet_column_without_contract_is_not_read() -> None:
+def test_records__a_parquet_column_without_contract_is_not_read() -> None:
     data = parquet(
         {
             "id": [1],
@@ -264,19 +265,19 @@ def test_reading__a_parquet_column_without_contract_is_not_read() -> None:
             "s": not_utf_8(b"\xff"),
         }
     )
-    reading = Reading(io.BytesIO(data), "tiny.parquet", replace(SOURCE, format="parquet"))
-    assert [record.values for record in reading] == [(1, 0.0)]
-    assert reading.found_columns == ["id", "x", "t", "s"]
+    records = open_records(io.BytesIO(data), "tiny.parquet", replace(SOURCE, format="parquet"))
+    assert [record.values for record in records] == [(1, 0.0)]
+    assert records.found_columns == ["id", "x", "t", "s"]
 
 
-def test_reading__refuses_a_parquet_file_with_two_columns_of_a_name() -> None:
+def test_records__refuses_a_parquet_file_with_two_columns_of_a_name() -> None:
     data = parquet({"id": [1], "x": [0.0], "y": [1.0]}, ["id", "x", "x"])
     with pytest.raises(DataRefusedError, match="column 'x' occurs more than once"):
         read(data, replace(SOURCE, format="parquet"))
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
-def test_reading__json_lines_are_not_read_byte_by_byte(name: str) -> None:
+def test_records__json_lines_are_not_read_byte_by_byte(name: str) -> None:
     """A raw stream without a buffer of its own is what ``ingest`` gives."""
 
     class Raw(io.RawIOBase):
@@ -293,23 +294,23 @@ def test_reading__json_lines_are_not_read_byte_by_byte(name: str) -> None:
 
     lines = b"".join(b'{"id": %d, "x": 0}\n' % number for number in range(5000))
     raw = Raw(gzip.compress(lines) if name.endswith("gz") else lines)
-    assert len(list(Reading(raw, name, replace(SOURCE, format="json")))) == 5000
+    assert len(list(open_records(raw, name, replace(SOURCE, format="json")))) == 5000
     assert raw.reads < 10
 
 
-def test_reading__a_malformed_quote_costs_one_row() -> None:
+def test_records__a_malformed_quote_costs_one_row() -> None:
     records = read('id,x\n1,0\n2,"0"1\n3,0\n')
     assert [record.values is None for record in records] == [False, True, False]
     assert records[1].raw == '2,"0"1'
 
 
-def test_reading__an_endless_field_is_a_broken_file() -> None:
+def test_records__an_endless_field_is_a_broken_file() -> None:
     with pytest.raises(DataRefusedError, match="line 3: a quoted field begins here and does not end"):
         read('id,x\n1,0\n2,"' + "9,0\n" * 1000)
 
 
 @pytest.mark.parametrize("quote", ["", '"'])
-def test_reading__a_field_beyond_the_limit_is_a_broken_file(quote: str) -> None:
+def test_records__a_field_beyond_the_limit_is_a_broken_file(quote: str) -> None:
     source = replace(SOURCE, columns=(*SOURCE.columns, Column("name", "string")))
     assert read(f"id,x,name\n1,0,{quote}{'a' * MAX_FIELD}{quote}\n", source)[0].values is not None
     sentence = "line 3: a field longer than 131,072 characters begins here; is a quote missing?"
@@ -336,7 +337,7 @@ def test_digest_of__is_that_of_the_typed_values() -> None:
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_reading__refuses_a_line_that_is_too_long(monkeypatch: pytest.MonkeyPatch, end: str) -> None:
+def test_records__refuses_a_line_that_is_too_long(monkeypatch: pytest.MonkeyPatch, end: str) -> None:
     data = end.join(["id,x", "1,0.5", "2," + "0" * 35_000, "3,1", "4,1", ""])  # of many blocks
     monkeypatch.setattr(bounds, "MAX_LINE", 35_002)
     assert [record.line for record in read(data)] == [2, 3, 4, 5]
@@ -347,7 +348,7 @@ def test_reading__refuses_a_line_that_is_too_long(monkeypatch: pytest.MonkeyPatc
         read(data)
 
 
-def test_reading__refuses_a_file_that_becomes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records__refuses_a_file_that_becomes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     bomb = gzip.compress(b"id,x\n" + b"1,0\n" * 60_000)
     assert len(bomb) * 100 < 100_000
     assert len(read(bomb, name="bomb.csv.gz")) == 60_000, "a small one does no harm"
@@ -357,14 +358,14 @@ def test_reading__refuses_a_file_that_becomes_too_long(monkeypatch: pytest.Monke
         read(bomb, name="bomb.csv.gz")
 
 
-def test_reading__takes_a_header_name_that_ends_with_its_line() -> None:
+def test_records__takes_a_header_name_that_ends_with_its_line() -> None:
     (record,) = read('id,"x\n"\n1,0.5\n')
     assert record.values == (1, 0.5)
 
 
 @pytest.mark.parametrize("number", [2**53 + 1, -(2**53) - 1])
 @pytest.mark.parametrize("kind", ["csv", "json"])
-def test_reading__refuses_a_coordinate_beyond_2_to_the_53(number: int, kind: str) -> None:
+def test_records__refuses_a_coordinate_beyond_2_to_the_53(number: int, kind: str) -> None:
     source = replace(SOURCE, columns=(SOURCE.columns[0], Column("x", "integer")), format=kind)
     rows = [(number, number - 1 if number > 0 else number + 1)]
     text = {
@@ -377,7 +378,7 @@ def test_reading__refuses_a_coordinate_beyond_2_to_the_53(number: int, kind: str
     assert good.values is not None, "a key may be any integer"
 
 
-def test_reading__refuses_a_parquet_file_of_a_kind_that_cannot_be_read(
+def test_records__refuses_a_parquet_file_of_a_kind_that_cannot_be_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(*_: Any, **__: Any) -> None:
@@ -398,7 +399,7 @@ def stored(table: pa.Table, **how: Any) -> bytes:
 PARQUET = replace(SOURCE, format="parquet", columns=(*SOURCE.columns, Column("v", "string")))
 
 
-def test_reading__refuses_a_parquet_file_of_endless_equal_rows_by_its_footer(
+def test_records__refuses_a_parquet_file_of_endless_equal_rows_by_its_footer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delattr(pq.ParquetFile, "iter_batches")  # it is refused before any row is read
@@ -415,22 +416,22 @@ def test_reading__refuses_a_parquet_file_of_endless_equal_rows_by_its_footer(
         match=rf"^bomb.parquet: {size:,} bytes become 671,088,640 or more, over 500 times as many; if it is "
         "what it should be, give it in smaller files$",
     ):
-        next(iter(Reading(io.BytesIO(file.getvalue()), "bomb.parquet", source)))
+        next(iter(open_records(io.BytesIO(file.getvalue()), "bomb.parquet", source)))
     source = replace(source, columns=source.columns[:1], coordinates=("id",))
     with pytest.raises(DataRefusedError, match="become 335,544,320 or more"):  # only what is read counts
-        next(iter(Reading(io.BytesIO(file.getvalue()), "bomb.parquet", source)))
+        next(iter(open_records(io.BytesIO(file.getvalue()), "bomb.parquet", source)))
 
 
-def test_reading__refuses_a_parquet_file_of_endless_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records__refuses_a_parquet_file_of_endless_lists(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "FREE_EXPANSION", 1 << 16)
     endless = pa.ListArray.from_arrays([0, 1 << 20], np.full(1 << 20, 0.5))
     data = stored(pa.table({"id": [1], "x": endless, "v": ["a"]}), compression="zstd")
     with pytest.raises(DataRefusedError, match=r"become 8,388,\d+ or more"):
-        next(iter(Reading(io.BytesIO(data), "bomb.parquet", PARQUET)))
+        next(iter(open_records(io.BytesIO(data), "bomb.parquet", PARQUET)))
 
 
 @pytest.mark.parametrize("as_dictionary", [True, False])
-def test_reading__a_text_that_is_stored_once_is_not_decoded_for_every_row(
+def test_records__a_text_that_is_stored_once_is_not_decoded_for_every_row(
     monkeypatch: pytest.MonkeyPatch, as_dictionary: bool
 ) -> None:
     monkeypatch.setattr(bounds, "FREE_EXPANSION", 1 << 22)
@@ -439,12 +440,12 @@ def test_reading__a_text_that_is_stored_once_is_not_decoded_for_every_row(
     rows = pa.table({"id": np.arange(n), "x": np.zeros(n), "v": texts})
     data = stored(rows, compression="zstd", store_schema=as_dictionary)
     assert len(data) < 5000
-    monkeypatch.delattr(records, "_decoded")
+    monkeypatch.delattr(parquet_format, "decode_texts")
     with pytest.raises(DataRefusedError, match=r"become 210,\d+,\d+ or more, over 500 times"):
-        next(iter(Reading(io.BytesIO(data), "bomb.parquet", PARQUET)))
+        next(iter(open_records(io.BytesIO(data), "bomb.parquet", PARQUET)))
 
 
-def test_reading__decodes_long_texts_of_parquet_a_few_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records__decodes_long_texts_of_parquet_a_few_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     lengths = [10, None, 90, 100, 1, 99, 1, 60, 50, None]
     texts = [None if length is None else "x" * length for length in lengths]
     data = stored(pa.table({"id": range(10), "x": [0.0] * 10, "v": texts}))
@@ -452,10 +453,10 @@ def test_reading__decodes_long_texts_of_parquet_a_few_rows_at_a_time(monkeypatch
 
     def counting(batch: pa.RecordBatch) -> Any:
         decoded.append(batch.num_rows)
-        return parquet_rows(batch)
+        return to_rows(batch)
 
-    parquet_rows = records._parquet_rows
-    monkeypatch.setattr(records, "_parquet_rows", counting)
+    to_rows = parquet_format.to_rows
+    monkeypatch.setattr(parquet_format, "to_rows", counting)
     monkeypatch.setattr(bounds, "MAX_LINE", 100)
     found = read(data, PARQUET, "long.parquet")
     assert [record.values and record.values[2] for record in found] == texts
@@ -468,7 +469,7 @@ def test_reading__decodes_long_texts_of_parquet_a_few_rows_at_a_time(monkeypatch
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())])
 @pytest.mark.parametrize("store_schema", [True, False])
-def test_reading__a_text_of_parquet_is_the_same_however_it_is_stored(
+def test_records__a_text_of_parquet_is_the_same_however_it_is_stored(
     kind: pa.DataType, store_schema: bool
 ) -> None:
     texts = pa.array(["a", None, "", "ä", "a"]).cast(kind)
@@ -478,7 +479,7 @@ def test_reading__a_text_of_parquet_is_the_same_however_it_is_stored(
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_reading__refuses_a_record_of_endless_lines(monkeypatch: pytest.MonkeyPatch, end: str) -> None:
+def test_records__refuses_a_record_of_endless_lines(monkeypatch: pytest.MonkeyPatch, end: str) -> None:
     fields = ",".join(f'"{end}"' for _ in range(2000))  # every line, and every field, is short
     data = f"id,x{end}1,0{end}2,{fields}{end}3,1{end}"
     assert [record.reason is None for record in read(data)] == [True, False, True]
@@ -487,7 +488,7 @@ def test_reading__refuses_a_record_of_endless_lines(monkeypatch: pytest.MonkeyPa
         read(data)
 
 
-def test_reading__refuses_endless_names_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records__refuses_endless_names_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "MAX_NAMES", 1000)
     refused = "tiny.csv: the names of its columns have more than 1,000 characters together"
     with pytest.raises(DataRefusedError, match=refused):
@@ -497,7 +498,7 @@ def test_reading__refuses_endless_names_of_columns(monkeypatch: pytest.MonkeyPat
         read(lines, replace(SOURCE, format="json"))
 
 
-def test_reading__names_of_columns_forge_no_line_and_no_page(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records__names_of_columns_forge_no_line_and_no_page(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataRefusedError, match="column 'id', 'x' is missing") as caught:
         read(
             '"x\ningest: done in 1.0 s","\x1b[2J\u202e",' + ",".join("name" for _ in range(9000)) + "\n1,2\n"

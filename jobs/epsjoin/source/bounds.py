@@ -169,14 +169,3 @@ def parquet_bytes(footer: pq.FileMetaData, schema: pa.Schema, columns: Iterable[
             width = widths.get(chunk.path_in_schema.partition(".")[0], 0)
             total += max(chunk.num_values * width, chunk.total_uncompressed_size) if width else 0
     return total
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """Whether a column of this type holds texts or bytes."""
-    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
-    return any(is_kind(kind) for is_kind in kinds)
-
-
-def is_text_once(kind: pa.DataType) -> bool:
-    """Whether it holds each of its texts once, in a dictionary."""
-    return pa.types.is_dictionary(kind) and is_text(kind.value_type)

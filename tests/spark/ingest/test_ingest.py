@@ -21,7 +21,7 @@ from epsjoin.spark.ingest import ingest, settle
 from epsjoin.spark.ingest import read as ingest_read
 from epsjoin.spark.ingest.snapshot import find_snapshot, interval_of
 from epsjoin.spark.job import Job
-from epsjoin.spark.report.gather import gather
+from epsjoin.spark.report import gather
 from epsjoin.spark.tasks import TaskReport
 from tests.spark.conftest import RUN, JobMaker, coordinate, key
 

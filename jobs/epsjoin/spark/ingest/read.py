@@ -14,7 +14,7 @@ from epsjoin.lake import uris
 from epsjoin.lake.lake import Lake
 from epsjoin.source.bounds import DigestedStream
 from epsjoin.source.keys import digest_of, key_id
-from epsjoin.source.records import Reading, Record
+from epsjoin.source.records import Record, open_records
 from epsjoin.spark.arrow import Task
 
 BATCH_ROWS = 50_000
@@ -69,9 +69,9 @@ def _read_file(
         if is_seekable:  # it is not read front to back, so it is digested before
             stored.read_rest()
             handle.seek(0)
-        reading = Reading(cast("IO[bytes]", handle if is_seekable else stored), name, source)
+        records = open_records(cast("IO[bytes]", handle if is_seekable else stored), name, source)
         try:
-            for position, record in enumerate(reading):
+            for position, record in enumerate(records):
                 staged.append(_stage(source, names, index, name, position, record))
                 facts["rows_read"] += 1
                 held += len(record.raw)
@@ -83,7 +83,7 @@ def _read_file(
             facts["refused"] = str(error)
         if not is_seekable:
             stored.read_rest()
-    facts.update(bytes=stored.n_bytes, sha256=stored.sha256.hexdigest(), columns=reading.found_columns)
+    facts.update(bytes=stored.n_bytes, sha256=stored.sha256.hexdigest(), columns=records.found_columns)
     staged.append(
         {
             "_slot": index,

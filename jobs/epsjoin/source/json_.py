@@ -1,0 +1,63 @@
+"""Records of a file of JSON lines: one object per line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import IO, Any
+
+from epsjoin.contracts.odcs import SourceContract
+from epsjoin.source.bounds import open_lines
+from epsjoin.source.untyped import FoundColumns, UntypedRecord
+from epsjoin.source.values import refusal
+
+
+def read_json(
+    stream: IO[bytes], name: str, source: SourceContract, columns: FoundColumns
+) -> Iterator[UntypedRecord]:
+    """Yield the records of a file of JSON lines; their fields are Python values, ``None`` if absent.
+
+    Parameters
+    ----------
+    stream, name : the file's bytes and its name; gzip if the name ends in .gz.
+    source : the contract.
+    columns : takes the names of all objects, in the order in which they are met.
+
+    Raises
+    ------
+    DataRefusedError
+        While it is read: it exceeds a bound. At its end: no record has a column that is required.
+    """
+    wanted = [column.name for column in source.columns]
+    seen: set[str] = set()
+    for number, line in enumerate(open_lines(stream, name), 1):
+        if not line.strip():
+            continue
+        encoding = "utf-8-sig" if number == 1 else "utf-8"
+        raw = line.decode(encoding, "backslashreplace").rstrip("\r\n")
+        body, problem = _parse_object(line, encoding)
+        if body is None:
+            yield UntypedRecord(number, raw, None, problem)
+            continue
+        if new := [column for column in body if column not in seen]:
+            columns.add(column.encode("utf-8", "backslashreplace").decode() for column in new)
+            seen.update(new)
+        yield UntypedRecord(number, raw, [body.get(column) for column in wanted])
+    if seen:  # a record may leave out what is not required, and so may all of them
+        columns.require([column.name for column in source.columns if column.required])
+
+
+def _parse_object(line: bytes, encoding: str) -> tuple[dict[str, Any] | None, str | None]:
+    try:
+        body = json.loads(line.decode(encoding).rstrip("\r\n"))
+    except UnicodeDecodeError:
+        return None, refusal("not UTF-8")
+    except json.JSONDecodeError as error:
+        return None, refusal("not JSON", f"{error.msg} at column {error.colno}")
+    except RecursionError:
+        return None, refusal("not JSON", "nested too deep")
+    except ValueError:  # int() refuses thousands of digits
+        return None, refusal("not JSON", "a number has too many digits")
+    if not isinstance(body, dict):
+        return None, refusal("not a JSON object", type(body).__name__)
+    return body, None

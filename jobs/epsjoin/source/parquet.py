@@ -1,0 +1,162 @@
+"""Records of a Parquet file."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from epsjoin.contracts.odcs import SourceContract
+from epsjoin.errors import DataRefusedError
+from epsjoin.source import bounds
+from epsjoin.source.bounds import check_expansion, parquet_bytes
+from epsjoin.source.untyped import FoundColumns, UntypedRecord
+from epsjoin.source.values import kind_of_error, refusal
+
+BATCH_ROWS = 10_000
+_NO_PYTHON_VALUE = (ValueError, OverflowError, KeyError)
+"""Errors that pyarrow raises for a value that Python has no object for; KeyError: an unknown time zone."""
+
+
+def read_parquet(
+    stream: IO[bytes], name: str, source: SourceContract, columns: FoundColumns
+) -> Iterator[UntypedRecord]:
+    """Yield the records of a Parquet file; their fields are Python values.
+
+    Parameters
+    ----------
+    stream, name : the file's bytes, seekable, and its name.
+    source : the contract.
+    columns : takes the names in the file's schema.
+
+    Raises
+    ------
+    DataRefusedError
+        While it is read: it is no Parquet file, is broken, lacks a column or exceeds a bound.
+    """
+    try:
+        size = stream.seek(0, io.SEEK_END)
+        file = pq.ParquetFile(stream)
+        schema, footer = file.schema_arrow, file.metadata
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise DataRefusedError(f"{name}: not a Parquet file: {error}") from error
+    columns.add(schema.names)
+    wanted = [column.name for column in source.columns]
+    columns.require(wanted)
+    decoded = parquet_bytes(footer, schema, wanted)
+    check_expansion(name, size, decoded)
+    # a text that is stored once may stand in every row: it is decoded when its rows' lengths are known
+    texts = [column for column in wanted if _is_text(schema.field(column).type)]
+    row = 0
+    try:
+        file = pq.ParquetFile(stream, metadata=footer, read_dictionary=texts)
+        for batch in file.iter_batches(BATCH_ROWS, columns=wanted):
+            lengths = _text_lengths(batch)
+            decoded += int(lengths.sum())
+            check_expansion(name, size, decoded)
+            for part in _split_by_text(batch, lengths, name, row):
+                for body, problem in to_rows(decode_texts(part).select(wanted)):
+                    row += 1
+                    raw = json.dumps(body, default=str, ensure_ascii=False)
+                    yield UntypedRecord(row, raw, list(body.values()) if problem is None else None, problem)
+    except (pa.ArrowException, OSError) as error:
+        raise DataRefusedError(f"{name}: broken after {row} rows: {error}") from error
+
+
+def _text_lengths(batch: pa.RecordBatch) -> NDArray[np.int64]:
+    """Bytes of the texts of each row, after each text of a dictionary is written out in every row."""
+    lengths = np.zeros(batch.num_rows, np.int64)
+    for column in batch.columns:
+        if _is_text_dictionary(column.type):
+            of_rows = pc.take(pc.binary_length(column.dictionary), column.indices)
+            lengths += pc.fill_null(of_rows, 0).to_numpy(zero_copy_only=False)
+    return lengths
+
+
+def _split_by_text(
+    batch: pa.RecordBatch, lengths: NDArray[np.int64], name: str, row: int
+) -> Iterator[pa.RecordBatch]:
+    """The batch cut into runs of rows whose texts together have at most ``MAX_LINE`` bytes.
+
+    Raises
+    ------
+    DataRefusedError
+        The texts of one row are longer.
+    """
+    if len(lengths) and lengths.max() > bounds.MAX_LINE:
+        raise DataRefusedError(
+            f"{name}: row {row + int(lengths.argmax()) + 1}: its texts are longer than "
+            f"{bounds.MAX_LINE:,} bytes"
+        )
+    begin, total = 0, np.cumsum(lengths)
+    while begin < batch.num_rows:
+        before = int(total[begin - 1]) if begin else 0
+        end = int(np.searchsorted(total, before + bounds.MAX_LINE, "right"))
+        yield batch.slice(begin, end - begin)
+        begin = end
+
+
+def decode_texts(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with every text of a dictionary written out in every row."""
+    columns = [
+        column.dictionary_decode() if _is_text_dictionary(column.type) else column for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def to_rows(batch: pa.RecordBatch) -> Iterator[tuple[dict[str, Any], str | None]]:
+    """The rows of a batch as Python values, each with the reason why one of its values cannot be had.
+
+    One such value makes ``to_pylist`` raise for all rows; only then the rows are converted one by one.
+    """
+    try:
+        bodies = batch.to_pylist()
+    except _NO_PYTHON_VALUE:
+        for row in range(batch.num_rows):
+            yield _to_row(batch.slice(row, 1))
+    else:
+        for body in bodies:
+            yield body, None
+
+
+def _to_row(row: pa.RecordBatch) -> tuple[dict[str, Any], str | None]:
+    body: dict[str, Any] = {}
+    problem: str | None = None
+    for name, column in zip(row.schema.names, row.columns, strict=True):
+        try:
+            body[name] = column[0].as_py()
+        except _NO_PYTHON_VALUE as error:
+            body[name] = _format_value(column)
+            # any other sentence is pyarrow's, and may hold the value
+            known = isinstance(error, (UnicodeError, OverflowError))
+            kind = kind_of_error(error) if known else "cannot be read"
+            problem = problem or refusal(f"{name}: {kind}", body[name])
+    return body, problem
+
+
+def _format_value(column: pa.Array) -> str:
+    """The only value of a column as text, without making a Python object of it."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()  # or the text would be that of the whole dictionary
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        data: bytes = column.cast(pa.large_binary())[0].as_py()
+        return data.decode("utf-8", "backslashreplace")
+    return str(column.to_string(skip_new_lines=True))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds texts or bytes."""
+    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    return any(is_kind(kind) for is_kind in kinds)
+
+
+def _is_text_dictionary(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds each distinct text once, in a dictionary."""
+    return pa.types.is_dictionary(kind) and _is_text(kind.value_type)

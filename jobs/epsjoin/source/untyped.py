@@ -1,0 +1,73 @@
+"""What the reader of a format yields: records whose fields have no type of the contract yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from epsjoin.errors import DataRefusedError
+from epsjoin.source import bounds
+
+
+class UntypedRecord(NamedTuple):
+    r"""One record of a file, split into fields.
+
+    Parameters
+    ----------
+    line : line (CSV, JSON) or row (Parquet) where the record begins; 1 is the first.
+    raw : the record as it stands in the file (Parquet: the contract's columns of it); bytes that are not
+        UTF-8 as ``\xNN``.
+    fields : one field per column of the contract, in its order; ``None`` where there is a problem.
+    problem : why the record cannot be split into fields; ``None`` where it can.
+    """
+
+    line: int
+    raw: str
+    fields: Sequence[Any] | None
+    problem: str | None = None
+
+
+class FoundColumns:
+    """The columns that a file has, as far as it has been read.
+
+    Parameters
+    ----------
+    file : the file's name for messages.
+    """
+
+    def __init__(self, file: str) -> None:
+        self.names: list[str] = []
+        self._file = file
+
+    def add(self, names: Iterable[str]) -> None:
+        """Add names of columns.
+
+        Raises
+        ------
+        DataRefusedError
+            All names together are longer than ``MAX_NAMES``.
+        """
+        self.names += names
+        if sum(map(len, self.names)) + len(self.names) > bounds.MAX_NAMES:
+            raise DataRefusedError(
+                f"{self._file}: the names of its columns have more than {bounds.MAX_NAMES:,} characters "
+                "together"
+            )
+
+    def require(self, wanted: Sequence[str]) -> None:
+        """Refuse the file unless it has each wanted column exactly once.
+
+        Raises
+        ------
+        DataRefusedError
+            A column is missing or occurs more than once.
+        """
+        missing = [name for name in wanted if name not in self.names]
+        if missing:
+            raise DataRefusedError(
+                f"{self._file}: column {', '.join(map(repr, missing))} is missing; "
+                f"the file has {', '.join(self.names)}"
+            )
+        for name in wanted:
+            if self.names.count(name) > 1:
+                raise DataRefusedError(f"{self._file}: column {name!r} occurs more than once in the header")
