@@ -19,6 +19,7 @@ from epsjoin.lake import parquet, slices, uris
 from epsjoin.spark import tasks
 from epsjoin.spark.ingest import ingest, settle
 from epsjoin.spark.ingest import read as ingest_read
+from epsjoin.spark.ingest.facts import FileFacts, KindCount, RowCounts, facts_of, to_dict
 from epsjoin.spark.ingest.snapshot import find_snapshot, interval_of
 from epsjoin.spark.job import Job
 from epsjoin.spark.report import gather
@@ -111,7 +112,7 @@ def test_settle__finds_two_keys_with_one_id(make_job: JobMaker) -> None:
     """Staged by hand: nobody can wait for two keys with one 64-bit hash."""
     job = make_job([key("a", "string", 1), coordinate("x")])
     id_ = 2**60 + 1  # no float64 has this value
-    row = {"_slot": id_, "_what": 0, "_file": 0, "_source": "s", "_raw": "", "_line": 2}
+    row = {"_slot": id_, "_file": 0, "_source": "s", "_raw": "", "_line": 2}
     good = {**row, "_id": id_, "_digest": b"equal", "x": 0.0}
     refused = {**row, "_slot": id_ + 1, "_line": 4, "_reason": "x: missing"}
     staged = [{**good, "a": "hot"}, {**good, "_line": 3, "a": "cold"}, refused]
@@ -128,7 +129,7 @@ def test_writer__holds_no_more_than_a_file_of_points_and_a_batch_of_refused_rows
     monkeypatch.setattr(settle, "FILE_BYTES", 250)
     monkeypatch.setattr(settle, "BATCH_CHARACTERS", 25)
     schema = ingest_read.staged_schema(job.lake)
-    row = {"_what": 0, "_file": 0, "_source": "s"}
+    row = {"_file": 0, "_source": "s"}
     staged = []
     for i in range(40):
         place = {"_slot": i, "_line": i, "_raw": f"{i:010}"}
@@ -253,10 +254,10 @@ def test_ingest__counts_reasons_without_their_values_as_the_report_does(
         ingest.run(job)
     kinds: dict[str, int] = {}
     for report in seen:
-        mine = [fact for fact in report.facts if "kind" in fact]
+        mine = [fact for fact in facts_of([report]) if isinstance(fact, KindCount)]
         assert len(mine) <= 5
         for fact in mine:
-            kinds[fact["kind"]] = kinds.get(fact["kind"], 0) + fact["rows"]
+            kinds[fact.kind] = kinds.get(fact.kind, 0) + fact.rows
     assert kinds.pop("key: rows with one key differ") > 0
     assert kinds == {
         "lat: above 90": 40,
@@ -269,6 +270,17 @@ def test_ingest__counts_reasons_without_their_values_as_the_report_does(
     assert next(iter(shown)) == "lat: above 90"
 
 
+def test_facts__come_back_from_a_report_as_they_were() -> None:
+    facts = [
+        FileFacts("a.csv", 7, "00", 2, ["x", "é"], None),
+        RowCounts("a.csv", kept=1, quarantined=1),
+        KindCount("x: missing", 1),
+        FileFacts("b.csv", 0, "00", 0, [], "b.csv: the file has nothing in it"),
+    ]
+    report = TaskReport(facts=[to_dict(fact) for fact in facts])
+    assert facts_of([TaskReport.from_json(report.to_json())]) == facts
+
+
 @pytest.mark.parametrize("source_format", ["csv", "json"])
 def test_read_file__digests_what_a_refused_file_has_left(
     make_job: JobMaker, tmp_path: Path, source_format: str
@@ -279,10 +291,10 @@ def test_read_file__digests_what_a_refused_file_has_left(
     schema = ingest_read.staged_schema(job.lake)
     uri = (tmp_path / "a").as_uri()
     *_, last = ingest_read._read_file(job.lake.source, schema, 0, "a", uri)
-    facts = json.loads(last.to_pylist()[-1]["_raw"])
-    assert facts["refused"]
-    assert facts["bytes"] == len(content)
-    assert facts["sha256"] == hashlib.sha256(content.encode()).hexdigest()
+    facts = FileFacts(**json.loads(last.to_pylist()[-1]["_facts"]))
+    assert facts.refused
+    assert facts.n_bytes == len(content)
+    assert facts.sha256 == hashlib.sha256(content.encode()).hexdigest()
 
 
 @pytest.mark.parametrize(

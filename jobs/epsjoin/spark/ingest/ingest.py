@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from epsjoin.console import say
@@ -12,6 +13,7 @@ from epsjoin.errors import DataRefusedError, TableError
 from epsjoin.lake import delta_log, parquet, schemas, slices
 from epsjoin.lake.lineage import new_stamp
 from epsjoin.spark import tasks
+from epsjoin.spark.ingest.facts import Fact, FileFacts, KindCount, RowCounts, facts_of
 from epsjoin.spark.ingest.read import make_reader, staged_schema
 from epsjoin.spark.ingest.settle import make_writer
 from epsjoin.spark.ingest.snapshot import find_snapshot
@@ -59,14 +61,15 @@ def run(job: Job) -> dict[str, float]:
     refused = sorted(sentence for report in reports for sentence in report.refused)
     if refused:
         raise DataRefusedError(refused[0] + (f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""))
-    snapshots = _snapshot_rows(reports)
+    facts = facts_of(reports)
+    snapshots = _snapshot_rows(facts)
     read = sum(row["rows_read"] for row in snapshots)
     quarantined = sum(row["rows_quarantined"] for row in snapshots)
     limit = job.lake.source.max_quarantine_share
     if quarantined > limit * read:
         raise DataRefusedError(
             f"{quarantined:,} of {read:,} rows ({quarantined / read:.1%}) are bad, {limit:.1%} are allowed; "
-            f"most often: {_commonest_kind(reports)}. Every one is in the quarantine table, run {job.run}"
+            f"most often: {_commonest_kind(facts)}. Every one is in the quarantine table, run {job.run}"
         )
     if quarantined == read:
         raise DataRefusedError("no row is left after quarantine")
@@ -88,36 +91,41 @@ def _is_hashed(source: SourceContract) -> bool:
     return len(source.key) > 1 or (len(source.key) == 1 and source.column(source.key[0]).type != "integer")
 
 
-def _snapshot_rows(reports: list[tasks.TaskReport]) -> list[dict[str, Any]]:
-    facts = [fact for report in reports for fact in report.facts]
+def _snapshot_rows(facts: Sequence[Fact]) -> list[dict[str, Any]]:
+    """The rows of ``snapshots``, by file; each file's rows were counted by its reader and by the writers."""
+    kept: Counter[str] = Counter()
+    quarantined: Counter[str] = Counter()
+    for counts in facts:
+        if isinstance(counts, RowCounts):
+            kept[counts.source] += counts.kept
+            quarantined[counts.source] += counts.quarantined
     rows = []
-    for file in sorted((fact for fact in facts if "sha256" in fact), key=lambda fact: str(fact["source"])):
-        mine = [fact for fact in facts if fact.get("source") == file["source"] and "sha256" not in fact]
-        ok = sum(fact.get("ok", 0) for fact in mine)
-        quarantined = sum(fact.get("quarantined", 0) for fact in mine)
-        if ok + quarantined != file["rows_read"]:
+    files = [fact for fact in facts if isinstance(fact, FileFacts)]
+    for file in sorted(files, key=lambda file: file.source):
+        n_kept, n_quarantined = kept[file.source], quarantined[file.source]
+        if n_kept + n_quarantined != file.rows_read:
             raise TableError(
-                f"{file['source']}: {file['rows_read']} rows read, "
-                f"but {ok} kept and {quarantined} quarantined"
+                f"{file.source}: {file.rows_read} rows read, "
+                f"but {n_kept} kept and {n_quarantined} quarantined"
             )
         rows.append(
             {
-                "source": file["source"],
-                "bytes": file["bytes"],
-                "sha256": file["sha256"],
-                "rows_read": file["rows_read"],
-                "rows_ok": ok,
-                "rows_quarantined": quarantined,
-                "columns": json.dumps(file["columns"], ensure_ascii=False),
+                "source": file.source,
+                "bytes": file.n_bytes,
+                "sha256": file.sha256,
+                "rows_read": file.rows_read,
+                "rows_ok": n_kept,
+                "rows_quarantined": n_quarantined,
+                "columns": json.dumps(file.columns, ensure_ascii=False),
             }
         )
     return rows
 
 
-def _commonest_kind(reports: list[tasks.TaskReport]) -> str:
-    kinds: Counter[str] = Counter()
-    for report in reports:
-        for fact in report.facts:
-            if "kind" in fact:
-                kinds[fact["kind"]] += fact["rows"]
-    return max(sorted(kinds), key=lambda kind: kinds[kind])
+def _commonest_kind(facts: Sequence[Fact]) -> str:
+    """The kind of reason that most rows of quarantine have; the first by name of equally common ones."""
+    rows: Counter[str] = Counter()
+    for fact in facts:
+        if isinstance(fact, KindCount):
+            rows[fact.kind] += fact.rows
+    return max(sorted(rows), key=lambda kind: rows[kind])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from typing import IO, Any, cast
 
 import pyarrow as pa
@@ -16,27 +17,30 @@ from epsjoin.source.bounds import DigestedStream
 from epsjoin.source.keys import digest_of, key_id
 from epsjoin.source.records import Record, open_records
 from epsjoin.spark.arrow import Task
+from epsjoin.spark.ingest.facts import FileFacts
 
 BATCH_ROWS = 50_000
 BATCH_CHARACTERS = 64 << 20
 """Records are handed on when so many are held, or when they are so long together."""
-RECORD, FILE = 0, 1
-"""What a staged row is: a record of a file, and what is to be said of the file itself."""
 
 
 def staged_schema(lake: Lake) -> pa.Schema:
-    """Columns of a staged row: our own, which begin with an underscore, then the source's."""
+    """Columns of a staged row: our own, which begin with an underscore, then the source's.
+
+    A staged row is a record, or the last row of a file: this one has the file's ``FileFacts`` as JSON in
+    ``_facts``, which is null in records.
+    """
     points = lake.schema("points")
     own = [points.field(column.name).with_nullable(True) for column in lake.source.columns]
     return pa.schema(
         [
             ("_slot", pa.int64()),
-            ("_what", pa.int32()),
             ("_file", pa.int32()),
             ("_line", pa.int64()),
             ("_source", pa.string()),
             ("_reason", pa.string()),
             ("_raw", pa.string()),
+            ("_facts", pa.string()),
             ("_digest", pa.binary()),
             ("_id", pa.int64()),
             *own,
@@ -59,9 +63,9 @@ def _read_file(
     source: SourceContract, schema: pa.Schema, index: int, name: str, uri: str
 ) -> Iterator[pa.RecordBatch]:
     filesystem, path = uris.filesystem_of(uri)
-    facts: dict[str, Any] = {"source": name, "rows_read": 0, "refused": None}
     staged: list[dict[str, Any]] = []
-    held = 0
+    rows_read = held = 0
+    refused = None
     names = [column.name for column in source.columns]
     with filesystem.open_input_file(path) as handle:
         stored = DigestedStream(cast("IO[bytes]", handle))
@@ -73,27 +77,21 @@ def _read_file(
         try:
             for position, record in enumerate(records):
                 staged.append(_stage(source, names, index, name, position, record))
-                facts["rows_read"] += 1
+                rows_read += 1
                 held += len(record.raw)
                 if len(staged) == BATCH_ROWS or held >= BATCH_CHARACTERS:
                     yield pa.RecordBatch.from_pylist(staged, schema)
                     staged.clear()
                     held = 0
         except DataRefusedError as error:
-            facts["refused"] = str(error)
+            refused = str(error)
         if not is_seekable:
             stored.read_rest()
-    facts.update(bytes=stored.n_bytes, sha256=stored.sha256.hexdigest(), columns=records.found_columns)
-    staged.append(
-        {
-            "_slot": index,
-            "_what": FILE,
-            "_file": index,
-            "_line": 0,
-            "_source": name,
-            "_raw": json.dumps(facts),
-        }
+    facts = FileFacts(
+        name, stored.n_bytes, stored.sha256.hexdigest(), rows_read, records.found_columns, refused
     )
+    about_file = {"_slot": index, "_file": index, "_line": 0, "_source": name}
+    staged.append({**about_file, "_facts": json.dumps(asdict(facts))})
     yield pa.RecordBatch.from_pylist(staged, schema)
 
 
@@ -104,7 +102,6 @@ def _stage(
     place = (file << 40) | position
     row: dict[str, Any] = {
         "_slot": place,
-        "_what": RECORD,
         "_file": file,
         "_line": record.line,
         "_source": name,

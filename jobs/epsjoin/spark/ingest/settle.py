@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,8 @@ from epsjoin.lake.parquet import Target
 from epsjoin.source.values import kind_of, refusal
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task
-from epsjoin.spark.ingest.read import BATCH_CHARACTERS, BATCH_ROWS, FILE
+from epsjoin.spark.ingest.facts import Fact, FileFacts, KindCount, RowCounts, to_dict
+from epsjoin.spark.ingest.read import BATCH_CHARACTERS, BATCH_ROWS
 
 FILE_ROWS, FILE_BYTES = 1_000_000, 256 << 20
 """A file of points is written when so much is held."""
@@ -31,18 +32,18 @@ def make_writer(source: SourceContract, points: Target, quarantine: Target) -> T
         kept: list[pa.Table] = []
         refused: list[dict[str, Any]] = []
         of_quarantine = pa.schema([column for column in quarantine.schema if column.name != "run"])
-        tally: dict[str, Counter[str]] = defaultdict(Counter)
+        n_kept: Counter[str] = Counter()
+        n_quarantined: Counter[str] = Counter()
         kinds: Counter[str] = Counter()
         for rows in _whole_groups(batches):
             good, bad = settle(source, rows, report)
             kept.append(_points(source, points, good))
             refused += bad
-            for name, count in Counter(good["_source"].to_pylist()).items():
-                tally[name]["ok"] += count
+            n_kept.update(good["_source"].to_pylist())
             for row in bad:
                 if row["line"] is None:  # about the file, no record of it
                     continue
-                tally[row["source"]]["quarantined"] += 1
+                n_quarantined[row["source"]] += 1
                 kinds[kind_of(row["reason"])] += 1
             if sum(map(len, kept)) >= FILE_ROWS or sum(each.nbytes for each in kept) >= FILE_BYTES:
                 report.write(points, kept)
@@ -52,8 +53,11 @@ def make_writer(source: SourceContract, points: Target, quarantine: Target) -> T
                 refused = []
         report.write(points, kept)
         report.write(quarantine, [pa.Table.from_pylist(refused, of_quarantine)])
-        report.facts += [{"source": name, **counts} for name, counts in tally.items()]
-        report.facts += [{"kind": kind, "rows": count} for kind, count in kinds.items()]
+        facts: list[Fact] = [
+            RowCounts(name, n_kept[name], n_quarantined[name]) for name in sorted({*n_kept, *n_quarantined})
+        ]
+        facts += [KindCount(kind, rows) for kind, rows in kinds.items()]
+        report.facts += map(to_dict, facts)
         yield report.to_batch()
 
     return write
@@ -99,9 +103,9 @@ def settle(
             reasons.update((int(i), refusal("key: the same row again")) for i in group[1:])
     bad = []
     for index in np.flatnonzero(~keep).tolist():
-        row = rows.slice(index, 1).select(["_what", "_source", "_line", "_reason", "_raw"]).to_pylist()[0]
-        if row["_what"] == FILE:
-            bad += _file_facts(row, report)
+        row = rows.slice(index, 1).select(["_source", "_line", "_reason", "_raw", "_facts"]).to_pylist()[0]
+        if row["_facts"] is not None:
+            bad += _report_file(FileFacts(**json.loads(row["_facts"])), report)
             continue
         reason = reasons.get(index) or row["_reason"]
         bad.append({"source": row["_source"], "line": row["_line"], "reason": reason, "raw": row["_raw"]})
@@ -118,14 +122,13 @@ def _groups_of_equal(slots: NDArray[np.int64], has_id: NDArray[np.bool_]) -> Ite
         yield numbers[start : start + size]
 
 
-def _file_facts(row: Mapping[str, Any], report: tasks.TaskReport) -> list[dict[str, Any]]:
-    facts = json.loads(row["_raw"])
-    report.facts.append(facts)
-    if facts["refused"] is None:
+def _report_file(facts: FileFacts, report: tasks.TaskReport) -> list[dict[str, Any]]:
+    """Report a file's facts; the row of quarantine about the file, if it is refused as a whole."""
+    report.facts.append(to_dict(facts))
+    if facts.refused is None:
         return []
-    report.refused.append(facts["refused"])
-    raw = ",".join(facts["columns"])
-    return [{"source": row["_source"], "line": None, "reason": facts["refused"], "raw": raw}]
+    report.refused.append(facts.refused)
+    return [{"source": facts.source, "line": None, "reason": facts.refused, "raw": ",".join(facts.columns)}]
 
 
 def _points(source: SourceContract, points: Target, rows: pa.Table) -> pa.Table:

@@ -1,0 +1,68 @@
+"""Facts about files and rows that ingest's tasks report to the driver, beside the files that they wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any, TypeAlias
+
+from epsjoin.spark.tasks import TaskReport
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """One source file, by the task that read it.
+
+    Parameters
+    ----------
+    source : the file's name.
+    n_bytes, sha256 : its size and its SHA-256 in hex, as it is stored.
+    rows_read : records that were read, good and bad.
+    columns : names of the columns found in it.
+    refused : why the whole file is refused; ``None`` where it is not.
+    """
+
+    source: str
+    n_bytes: int
+    sha256: str
+    rows_read: int
+    columns: list[str]
+    refused: str | None
+
+
+@dataclass(frozen=True)
+class RowCounts:
+    """Records of one source file that one writing task kept and put into quarantine."""
+
+    source: str
+    kept: int
+    quarantined: int
+
+
+@dataclass(frozen=True)
+class KindCount:
+    """Records that one writing task put into quarantine for one kind of reason."""
+
+    kind: str
+    rows: int
+
+
+Fact: TypeAlias = FileFacts | RowCounts | KindCount
+_CLASSES = {kind.__name__: kind for kind in (FileFacts, RowCounts, KindCount)}
+
+
+def to_dict(fact: Fact) -> dict[str, Any]:
+    """The fact as a JSON object; its field ``fact`` names the class."""
+    return {"fact": type(fact).__name__, **asdict(fact)}
+
+
+def from_dict(body: dict[str, Any]) -> Fact:
+    """The fact that :func:`to_dict` wrote."""
+    fields = dict(body)
+    fact: Fact = _CLASSES[fields.pop("fact")](**fields)
+    return fact
+
+
+def facts_of(reports: Iterable[TaskReport]) -> list[Fact]:
+    """The facts of all reports, in their order."""
+    return [from_dict(body) for report in reports for body in report.facts]
