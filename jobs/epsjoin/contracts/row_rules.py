@@ -29,14 +29,25 @@ OURS = re.compile(r"__[0-9a-f]{8}$")
 
 Values: TypeAlias = "pa.ChunkedArray | pa.Array | pa.Scalar"
 _ROW_WISE = re.compile(r"SELECT COUNT\(\*\) FROM \$\{object\} WHERE (.+)", re.DOTALL)
-_OPPOSITE = {
-    exp.LT: (">=", pc.less),
-    exp.LTE: (">", pc.less_equal),
-    exp.GT: ("<=", pc.greater),
-    exp.GTE: ("<", pc.greater_equal),
-    exp.EQ: ("<>", pc.equal),
-    exp.NEQ: ("=", pc.not_equal),
+_OPPOSITE = {exp.LT: ">=", exp.LTE: ">", exp.GT: "<=", exp.GTE: "<", exp.EQ: "<>", exp.NEQ: "="}
+"""Sign of the comparison that holds where the other one does not."""
+
+_FUNCTIONS = {
+    exp.And: pc.and_kleene,
+    exp.Or: pc.or_kleene,
+    exp.Not: pc.invert,
+    exp.LT: pc.less,
+    exp.LTE: pc.less_equal,
+    exp.GT: pc.greater,
+    exp.GTE: pc.greater_equal,
+    exp.EQ: pc.equal,
+    exp.NEQ: pc.not_equal,
+    exp.IsNan: pc.is_nan,
+    exp.Add: pc.add,
+    exp.Sub: pc.subtract,
 }
+"""pyarrow's function for each form of SQL whose result depends on its operands alone."""
+
 _NOT_IN_DELTA = re.compile(
     r".*[^a-z0-9_].*|all|and|any|case|cast|current_\w+|exists|false|in|interval|is|local\w+|not|null|or"
     r"|session_\w+|struct|trim|true|user"
@@ -88,7 +99,7 @@ class Constraint:
 
     def first_breach(self, column: Callable[[str], Values]) -> int | None:
         """The first row that breaks it; ``column`` gives the values of a column by its name."""
-        broken = _broken(_parsed(self.broken), column)
+        broken = _evaluate(_parsed(self.broken), column)
         if isinstance(broken, pa.Scalar):
             return 0 if broken.as_py() else None
         return int(pc.index(broken, True).as_py()) if pc.any(broken).as_py() else None
@@ -202,7 +213,7 @@ def _kept(tree: exp.Expr, optional: frozenset[str]) -> str:
         case exp.IsNan(this=column):
             kept = f"NOT isnan({_name(column)})"
         case exp.Binary(this=left, expression=right) if type(tree) in _OPPOSITE:
-            kept = f"{_operand(left)} {_OPPOSITE[type(tree)][0]} {_operand(right)}"
+            kept = f"{_operand(left)} {_OPPOSITE[type(tree)]} {_operand(right)}"
         case _:
             raise _UnknownError(repr(tree))
     missing = sorted(_names_in(tree) & optional)
@@ -230,37 +241,22 @@ def _name(tree: exp.Expr) -> str:
     raise _UnknownError(repr(tree))
 
 
-def _broken(tree: exp.Expr, column: Callable[[str], Values]) -> Values:
-    """Of each row, whether the condition is true; null where SQL says so."""
+def _evaluate(tree: exp.Expr, column: Callable[[str], Values]) -> Values:
+    """The value of a condition or an operand in each row; null where SQL says so."""
     match tree:
         case exp.Paren(this=inner):
-            return _broken(inner, column)
-        case exp.And(this=left, expression=right):
-            return pc.and_kleene(_broken(left, column), _broken(right, column))
-        case exp.Or(this=left, expression=right):
-            return pc.or_kleene(_broken(left, column), _broken(right, column))
-        case exp.Not(this=positive):
-            return pc.invert(_broken(positive, column))
-        case exp.Is(this=left):
-            return pc.is_null(_value(left, column))
-        case exp.In(this=left, expressions=[*among]):
-            values = _value(left, column)
-            allowed = pa.array([_value(each, column).as_py() for each in among], values.type)
-            return pc.if_else(pc.is_valid(values), pc.is_in(values, value_set=allowed), None)
-        case exp.IsNan(this=left):
-            return pc.is_nan(_value(left, column))
-        case exp.Binary(this=left, expression=right):
-            return _OPPOSITE[type(tree)][1](_value(left, column), _value(right, column))
-    raise _UnknownError(repr(tree))
-
-
-def _value(tree: exp.Expr, column: Callable[[str], Values]) -> Values:
-    match tree:
-        case exp.Add(this=left, expression=right):
-            return pc.add(_value(left, column), _value(right, column))
-        case exp.Sub(this=left, expression=right):
-            return pc.subtract(_value(left, column), _value(right, column))
+            return _evaluate(inner, column)
         case exp.Neg() | exp.Literal():
             value = tree.to_py()
             return pa.scalar(float(value) if isinstance(value, Decimal) else value)
+        case exp.Is(this=left):
+            return pc.is_null(_evaluate(left, column))
+        case exp.In(this=left, expressions=[*among]):
+            values = _evaluate(left, column)
+            allowed = pa.array([_evaluate(each, column).as_py() for each in among], values.type)
+            return pc.if_else(pc.is_valid(values), pc.is_in(values, value_set=allowed), None)
+        case exp.Unary(this=operand) | exp.IsNan(this=operand) if type(tree) in _FUNCTIONS:
+            return _FUNCTIONS[type(tree)](_evaluate(operand, column))
+        case exp.Binary(this=left, expression=right) if type(tree) in _FUNCTIONS:
+            return _FUNCTIONS[type(tree)](_evaluate(left, column), _evaluate(right, column))
     return column(_name(tree))
