@@ -10,7 +10,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from epsjoin.kernels.join.rules import OwnRule, SplitRule, max_split_level, max_splits_per_level
     from epsjoin.local.cluster.dbscan import Dbscan, dbscan
     from epsjoin.local.cluster.from_pairs import NOISE
     from epsjoin.local.epsilon.fit import EpsilonFit, fit_epsilon
@@ -23,10 +22,10 @@ if TYPE_CHECKING:
     from epsjoin.local.neighbours.lof import Lof, lof
     from epsjoin.local.neighbours.rank import db_outliers
     from epsjoin.local.plan.cuts import Cuts
+    from epsjoin.local.plan.rules import OwnRule, SplitRule, max_split_level, max_splits_per_level
     from epsjoin.local.sweep.pairs import Pairs
 
 _HOMES = {
-    "kernels.join.rules": ("OwnRule", "SplitRule", "max_split_level", "max_splits_per_level"),
     "local.join.boxes": ("Boxes", "ball_join", "box_join", "iter_ball_join", "iter_box_join"),
     "local.cluster.from_pairs": ("NOISE",),
     "local.cluster.dbscan": ("Dbscan", "dbscan"),
@@ -39,6 +38,7 @@ _HOMES = {
     "local.neighbours.lof": ("Lof", "lof"),
     "local.neighbours.rank": ("db_outliers",),
     "local.plan.cuts": ("Cuts",),
+    "local.plan.rules": ("OwnRule", "SplitRule", "max_split_level", "max_splits_per_level"),
     "local.sweep.pairs": ("Pairs",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

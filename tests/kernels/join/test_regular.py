@@ -20,8 +20,9 @@ from epsjoin.kernels.join.codes import (
     hold_cubes,
     is_prefix,
 )
-from epsjoin.kernels.join.regular import DECISIONS, carry, owner_parts, replicate_cubes
-from epsjoin.kernels.join.rules import OwnRule, make_split_rule, parse_split_rule
+from epsjoin.kernels.join.regular import carry, owner_parts
+from epsjoin.local.plan.encode import DECISIONS, replicate_cubes
+from epsjoin.local.plan.rules import OwnRule, make_split_rule, parse_split_rule
 from oracles import examples
 from oracles import join as twin
 

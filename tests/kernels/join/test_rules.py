@@ -12,22 +12,16 @@ from hypothesis import strategies as st
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.join import rules as join_rules
-from epsjoin.kernels.join.rules import (
-    YES,
-    OwnRule,
-    ask,
-    make_split_rule,
-    parse_split_rule,
-    rule_from_json,
-    tabulate,
-)
+from epsjoin.kernels.join.rules import YES, decide_split, tabulate
+from epsjoin.local.plan import rules as plan_rules
+from epsjoin.local.plan.rules import OwnRule, make_split_rule, parse_split_rule, rule_from_json
 from oracles import examples
 
 
 def may_split(rule, level, n_crossed, rows, is_local=False):
     """As the replicator asks."""
-    answers = tabulate(rule, level + 1, n_crossed)
-    return ask(answers, rule.max_rows, level, n_crossed, rows, is_local) == YES
+    answers = tabulate(rule.operations, rule.operands, level + 1, n_crossed)
+    return decide_split(answers, rule.max_rows, level, n_crossed, rows, is_local) == YES
 
 
 @pytest.mark.parametrize(
@@ -72,7 +66,7 @@ def test_may_split__adds_one_row_for_a_local_decision(k, msl, budget, level, spl
 
 def equal(rule, predicate):
     """A rule holds where a plain predicate does, asked one by one and tabulated."""
-    table = join_rules.tabulate(rule, 6, 5)
+    table = join_rules.tabulate(rule.operations, rule.operands, 6, 5)
     for level, crossed in itertools.product(range(6), range(6)):
         expected = bool(predicate(level, crossed, 1))
         assert rule.holds(level, crossed, 1) == expected, (str(rule), level, crossed)
@@ -85,10 +79,10 @@ def rules(draw, depth=4):
     kind = draw(st.sampled_from(["k", "level"] + ["and", "or", "not"] * (depth > 0)))
     if kind == "k":
         k = draw(st.integers(0, 6))
-        return join_rules.max_splits_per_level(k), lambda _level, crossed, _rows: crossed <= k
+        return plan_rules.max_splits_per_level(k), lambda _level, crossed, _rows: crossed <= k
     if kind == "level":
         msl = draw(st.integers(-1, 6))
-        return join_rules.max_split_level(msl), lambda level, _crossed, _rows: level <= msl
+        return plan_rules.max_split_level(msl), lambda level, _crossed, _rows: level <= msl
     a, is_a = draw(rules(depth=depth - 1))
     if kind == "not":
         return ~a, lambda *asked: not is_a(*asked)
@@ -211,12 +205,12 @@ def test_rules__refuse_a_budget_below_one_row(budget):
 
 def test_rules__refuse_what_is_no_rule():
     with pytest.raises(ArgumentError, match="k must be at least 0, not -1"):
-        join_rules.max_splits_per_level(-1)
+        plan_rules.max_splits_per_level(-1)
     with pytest.raises(ArgumentError, match="msl must be at least -1, not -2"):
-        join_rules.max_split_level(-2)
+        plan_rules.max_split_level(-2)
     with pytest.raises(
         ArgumentError, match="function must be a function of level, n_crossed and rows, not 'k<=1'"
     ):
         OwnRule("k<=1")
     with pytest.raises(TypeError):
-        join_rules.max_splits_per_level(1) & 3
+        plan_rules.max_splits_per_level(1) & 3

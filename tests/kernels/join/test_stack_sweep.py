@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from epsjoin.kernels.distances import EUCLIDEAN, make_decision
 from epsjoin.kernels.join import stack_sweep
 from epsjoin.kernels.join.codes import code_order, cube_corners, deepest_level
-from epsjoin.kernels.join.regular import DECISIONS, carry, replicate_cubes, stack_rows
-from epsjoin.kernels.join.rules import OwnRule, make_split_rule, parse_split_rule
+from epsjoin.kernels.join.regular import carry, stack_rows
 from epsjoin.kernels.join.stack_sweep import PairBatch, StackRows
+from epsjoin.local.plan.encode import DECISIONS, replicate_cubes
+from epsjoin.local.plan.rules import OwnRule, make_split_rule, parse_split_rule
 from oracles import examples
 from oracles import join as twin
 

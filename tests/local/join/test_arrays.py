@@ -12,11 +12,11 @@ from scipy.spatial.distance import cdist
 
 from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.kernels.distances import EARTH_RADIUS_KM
-from epsjoin.kernels.join.rules import OwnRule, max_split_level, max_splits_per_level
 from epsjoin.local.join.arrays import iter_self_join, join, self_join
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.planner import plan_join
+from epsjoin.local.plan.rules import OwnRule, max_split_level, max_splits_per_level
 from epsjoin.local.plan.spread import replicate
 from oracles import examples
 from oracles import join as twin

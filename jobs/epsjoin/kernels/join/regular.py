@@ -1,4 +1,4 @@
-"""The replicator of GESS: cubes in, rows (point, code) out.
+"""The replicator of GESS, which turns cubes into rows (point, code), and the rows of its parts.
 
 A cube moves down while no cut crosses it; where cuts cross it, the split rule says whether it is divided (a
 replica on each side) or stops. The decision is
@@ -17,48 +17,26 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from epsjoin.errors import ArgumentError
 from epsjoin.kernels.accelerate import njit
-from epsjoin.kernels.join.codes import (
-    BITS,
-    as_keys,
-    code_order,
-    code_width,
-    hold_cubes,
-    range_ends,
-    write_code,
-)
+from epsjoin.kernels.join.codes import BITS, as_keys, code_order, hold_cubes, range_ends, write_code
 from epsjoin.kernels.join.projection import axes_by_variance
-from epsjoin.kernels.join.rules import NO, UNKNOWN, YES, OwnRule, Rule, ask, tabulate
-from epsjoin.kernels.join.stack_sweep import ONE_TABLE, StackRows, stack_comparisons
+from epsjoin.kernels.join.rules import NO, UNKNOWN, decide_split
+from epsjoin.kernels.join.stack_sweep import ONE_TABLE, StackRows
 
 MAX_ROWS_PER_CUBE = 1 << 20
-DECISIONS = ("global", "local")
-_DONE, _TOO_MANY, _ASKED = range(3)
-_FEW_ROWS = 16  # per cube, that a table of answers has room for at first
+"""Maximum number of rows that one cube may become."""
+DONE, TOO_MANY, UNDECIDED = range(3)
+"""How a pass of the replicator ends, see :func:`divide_cubes`."""
 
 
-class CodedRows(NamedTuple):
-    """Rows of the replicator, by point, in the order in which a cube's pieces stop.
+class Decisions(NamedTuple):
+    """How the replicator decides whether to split a cube.
 
     Parameters
     ----------
-    row : (m,) int64, index of the point.
-    codes : (m, w) uint8, see :mod:`epsjoin.kernels.join.codes`.
-    is_replica : (m,) bool, whether the point has other rows too.
-    """
-
-    row: NDArray[np.int64]
-    codes: NDArray[np.uint8]
-    is_replica: NDArray[np.bool_]
-
-
-class _Decisions(NamedTuple):
-    """Who decides.
-
-    ``answers`` and ``max_rows`` are those of :func:`epsjoin.kernels.join.rules.ask`; ``is_local`` says
-    whether the cuts are decided one by one; ``question``, (3,) int64, receives the level, n_crossed and rows
-    to which the answer is unknown.
+    answers, max_rows : see :func:`epsjoin.kernels.join.rules.decide_split`.
+    is_local : whether the cuts are decided one by one.
+    question : (3,) int64, receives the level, n_crossed and rows for which the answer is unknown.
     """
 
     answers: NDArray[np.int8]
@@ -142,11 +120,11 @@ def _with_room(old: Any, room: int) -> Any:
 
 
 @njit
-def _replicate(
+def divide_cubes(
     lower: NDArray[np.int64],
     upper: NDArray[np.int64],
     levels: int,
-    decisions: _Decisions,
+    decisions: Decisions,
     first_point: int,
     counts: NDArray[np.int64],
     starts: NDArray[np.int64],
@@ -161,7 +139,7 @@ def _replicate(
 
     Returns
     -------
-    ``_DONE``, or ``_TOO_MANY`` (more than ``MAX_ROWS_PER_CUBE`` rows), or ``_ASKED`` (the user's rule has to
+    ``DONE``, or ``TOO_MANY`` (more than ``MAX_ROWS_PER_CUBE`` rows), or ``UNDECIDED`` (the user's rule has to
     answer the question first); and the cube at which it is so.
     """
     n, d = lower.shape
@@ -194,12 +172,12 @@ def _replicate(
                 if is_local:
                     n_more = crossed[0]
                     splits_here += splits[taken] if split_level[taken] == level else 0
-                answer = ask(answers, max_rows, level, splits_here, rows, is_local)
+                answer = decide_split(answers, max_rows, level, splits_here, rows, is_local)
             if answer == UNKNOWN:
                 question[0] = level
                 question[1] = splits_here
                 question[2] = rows
-                return _ASKED, point
+                return UNDECIDED, point
             if answer == NO:
                 if fill:
                     target = starts[point] + written
@@ -210,7 +188,7 @@ def _replicate(
                 n_children = 1 << n_crossed
                 rows += n_children - 1
                 if rows > MAX_ROWS_PER_CUBE:
-                    return _TOO_MANY, point
+                    return TOO_MANY, point
                 if pieces + n_children > room:
                     while room < pieces + n_children:
                         room *= 2
@@ -224,87 +202,7 @@ def _replicate(
                 pieces += n_children
             taken += 1
         counts[point] = written
-    return _DONE, n
-
-
-def _count(
-    lower: NDArray[np.int64], upper: NDArray[np.int64], levels: int, rule: Rule, is_local: bool, width: int
-) -> tuple[NDArray[np.int64], _Decisions]:
-    """First pass: the rows of each cube, and the decisions with all answers of the user's rule."""
-    n, n_axes = lower.shape
-    counts = np.zeros(n, np.int64)
-    nothing = np.empty(0, np.int64)
-    no_codes = np.empty((0, width), np.uint8)
-    if isinstance(rule, OwnRule):
-        answers = np.full((_FEW_ROWS, levels, n_axes + 1), UNKNOWN, np.int8)
-    else:
-        answers = tabulate(rule, levels, n_axes)
-    decisions = _Decisions(answers, rule.max_rows, is_local, np.zeros(3, np.int64))
-    point = 0
-    while True:
-        status, point = _replicate(lower, upper, levels, decisions, point, counts, nothing, nothing, no_codes)
-        if status == _DONE:
-            return counts, decisions
-        if status == _TOO_MANY:
-            raise OverflowError(f"the cube of row {point} would become more than {MAX_ROWS_PER_CUBE} rows")
-        level, n_crossed, rows = decisions.question.tolist()
-        while rows >= len(answers):
-            answers = np.concatenate([answers, np.full_like(answers, UNKNOWN)])
-        answers[rows, level, n_crossed] = YES if rule.holds(level, n_crossed, rows) else NO
-        decisions = decisions._replace(answers=answers)
-
-
-def replicate_cubes(
-    lower: NDArray[np.int64],
-    upper: NDArray[np.int64],
-    levels: int,
-    rule: Rule,
-    decisions: str = "global",
-) -> CodedRows:
-    """Codes of the cells that cover each cube, as the split rule wants them.
-
-    Parameters
-    ----------
-    lower, upper : (n, a) int64, corners in fixed point (:func:`epsjoin.kernels.join.codes.cube_corners`).
-    levels : deepest level of a cell.
-    rule : the split rule, a :class:`~epsjoin.kernels.join.rules.SplitRule` or the user's own.
-    decisions : "global" decides all dimensions of a level together; "local" one cut after the other, in the
-        order of the axes. Locally k counts the splits already made on the path at this level and the one in
-        question, and msl is the last level any of whose cuts may be split.
-
-    Returns
-    -------
-    CodedRows
-        By point. The cells of one point are disjoint and cover its cube. The rows of a point depend on
-        its cube, ``levels``, ``rule`` and ``decisions`` alone. Locally a code may end inside a level.
-
-    Raises
-    ------
-    ArgumentError
-        ``decisions`` is neither of the two.
-    OverflowError
-        A cube would become more than a million rows: nothing but an unlimited rule does this.
-
-    Notes
-    -----
-    O(rows x a), two passes (count, fill), iterative. Dittrich's dissertation, figure 3.4 for n = 2 (local)
-    and n = 2**a (global), sections 5.3.4.2 to 5.3.4.4; the queue of pieces makes a limited budget go to the
-    coarsest cuts first. Splitting everywhere gives the same cells both ways (ORE). Where nothing splits
-    (MSJ), the local cell is the smaller one: it ends before the first crossed cut, not before the first level
-    with one.
-    """
-    if decisions not in DECISIONS:
-        raise ArgumentError(f"decisions must be one of {', '.join(DECISIONS)}, not {decisions!r}")
-    n, n_axes = lower.shape
-    width = code_width(levels * n_axes)
-    counts, choices = _count(lower, upper, levels, rule, decisions == "local", width)
-    starts = np.zeros(n + 1, np.int64)
-    np.cumsum(counts, out=starts[1:])
-    total = int(starts[n])
-    row = np.empty(total, np.int64)
-    codes = np.empty((total, width), np.uint8)
-    _replicate(lower, upper, levels, choices, 0, counts, starts, row, codes)
-    return CodedRows(row, codes, counts[row] > 1)
+    return DONE, n
 
 
 class CarriedRows(NamedTuple):
@@ -356,35 +254,6 @@ def carry(codes: NDArray[np.uint8], boundaries: NDArray[np.uint8]) -> CarriedRow
     np.cumsum(copies[:-1], out=first[1:])
     part = owner[coded] + np.arange(len(coded), dtype=np.int64) - first[coded]
     return CarriedRows(coded, part)
-
-
-def choose_boundaries(
-    codes: NDArray[np.uint8], n_parts: int, row_cost: float, candidate_cost: float
-) -> tuple[NDArray[np.uint8], float]:
-    """Choose part boundaries of equal work among the codes of a sample.
-
-    Parameters
-    ----------
-    codes : (m, w) uint8, in any order; not modified.
-    n_parts : parts to aim at; equal codes are never divided, so there may be fewer.
-    row_cost, candidate_cost : cost of a row and of a comparison on the stack, in any one unit.
-
-    Returns
-    -------
-    boundaries : (parts - 1, w) uint8, ascending, distinct, each a code of the sample.
-    compared : comparisons on the stack in all parts.
-    """
-    width = codes.shape[1]
-    ordered = codes[code_order(codes)]
-    compared = stack_comparisons(ordered)
-    boundaries = np.empty((0, width), np.uint8)
-    if n_parts > 1 and len(ordered) > 1:
-        work = np.cumsum(row_cost + candidate_cost * compared)
-        places = np.searchsorted(work, work[-1] * np.arange(1, n_parts) / n_parts)
-        keys = np.unique(as_keys(ordered[places]))
-        keys = keys[keys > as_keys(ordered)[0]]  # part 0 keeps the first row
-        boundaries = keys.view(np.uint8).reshape(len(keys), width)
-    return boundaries, float(compared.sum())
 
 
 def stack_rows(

@@ -1,340 +1,41 @@
-"""When a cube may be split: the predicates of GESS, as data that a kernel can test.
+"""A split rule as compiled loops test it: a postfix program, then a table of its answers, then the budget.
 
-The papers' joins are settings of one rule:
-
-=====  ==================  ==========================  ==================
-join   k                   msl                         budget
-=====  ==================  ==========================  ==================
-ORE    d (all dimensions)  the deepest level           no limit
-MSJ    0                   any                         any
-GESS   1, 2, 3, ...        0, 1, 2, ...                as you like
-=====  ==================  ==========================  ==================
-
-Rules are an algebra (Dittrich's dissertation, strategies 1 to 3, section 3.5 "Prädikatgesteuerte
-Replikation"): :func:`max_splits_per_level` and :func:`max_split_level`, joined by ``a & b``, ``a | b`` and
-``~a``, and :class:`OwnRule` around a function of the user's. Over all of them stands the replication budget,
-which is no part of the algebra: no rule, ``~a`` least of all, lets a cube become more rows than that. Of two
-rules that are combined the smaller budget holds.
-
-What the numbers mean depends on who asks, see :func:`epsjoin.kernels.join.regular.replicate_cubes`:
-
-=========  ===================================================  =====================================
-decisions  k (``n_crossed``)                                    rows that a split adds
-=========  ===================================================  =====================================
-global     dimensions whose cut the cube crosses at the level   2**k - 1
-local      splits made on the path at this level, this one      1
-           included: a cut is one crossed dimension
-=========  ===================================================  =====================================
-
-``level`` is the level of the cell whose cuts are crossed in both, 0 for the whole space.
-
-Why every rule is safe. Replication gives each cube H(x) a set of disjoint cells that cover it. Take any
-two cubes that meet, and their reference point r in both. Exactly one cell A of x holds r and exactly one
-cell B of y does. Two cells of a recursive partitioning that share r are nested, so the code of one is a
-prefix of the other's, the merge compares these two rows, and the longer code is a prefix of the code of r.
-For any other two rows of the pair r is outside one of the cells. If their codes are nested, r can be outside
-the smaller cell only, since it is in no smaller cell without being in the larger: the longer code is then
-not a prefix of the code of r, and the pair is not reported. Nothing here asks *why* a cube was split:
-the rule may look at the cube, the level, the rows the cube has already become, or at a coin that depends on
-the cube alone. It must only give the same rows each time that the cube is encoded.
+:mod:`epsjoin.local.plan.rules` makes the programs and says what the numbers mean.
 """
 
 from __future__ import annotations
 
-import ast
-import json
-import math
-from collections.abc import Callable
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
-from epsjoin.errors import ArgumentError
 from epsjoin.kernels.accelerate import njit
 
-NO_LIMIT = 1 << 40
 NO, YES, UNKNOWN = 0, 1, -1
-
-_MOST_AT_ONCE = 40  # dimensions split at once: 2**40 rows, and 2**63 would not be an int64
-_MOST_WAITING = 60  # truth values that an evaluation keeps as the bits of one int64
-_K, _LEVEL, _AND, _OR, _NOT = range(5)
-_NAMES = {"k": _K, "level": _LEVEL}
-_GRAMMAR = (
-    'comparisons of k or level with a whole number (<=, <, >=, >), joined by "and", "or", "not" and brackets'
-)
-
-
-class SplitRule(NamedTuple):
-    """A predicate over (level, n_crossed) in postfix form, and the replication budget above it.
-
-    Parameters
-    ----------
-    operations : (p,) int64. ``k <= operand``, ``level <= operand``, and, or, not.
-    operands : (p,) int64; 0 where the operation has none.
-    max_rows : a cube never becomes more rows than this; a split that would exceed it is not made.
-
-    Notes
-    -----
-    Make it with the functions of this module, not by hand. ``a & b``, ``a | b`` and ``~a`` give new rules.
-    ``str(rule)`` is its text, as :func:`parse_split_rule` reads it.
-
-    Examples
-    --------
-    >>> rule = max_splits_per_level(1) & ~max_split_level(2)
-    >>> str(rule), str(rule | max_split_level(0))
-    ('k<=1 and level>2', 'k<=1 and level>2 or level<=0')
-    """
-
-    operations: NDArray[np.int64]
-    operands: NDArray[np.int64]
-    max_rows: int
-
-    def __and__(self, other: SplitRule) -> SplitRule:
-        return self._combined(other, _AND)
-
-    def __or__(self, other: SplitRule) -> SplitRule:
-        return self._combined(other, _OR)
-
-    def __invert__(self) -> SplitRule:
-        if self.operations[-1] == _NOT:  # not not a
-            return SplitRule(self.operations[:-1].copy(), self.operands[:-1].copy(), self.max_rows)
-        return _compiled([*self._steps(), (_NOT, 0)], self.max_rows)
-
-    def __str__(self) -> str:
-        return _text(self)
-
-    def within(self, replication_budget: float) -> SplitRule:
-        """Give this rule under a budget of ``floor(replication_budget)`` rows per cube, never above its own.
-
-        Raises
-        ------
-        ArgumentError
-            The budget is below 1 or not a number; it may be infinite.
-        """
-        return self._replace(max_rows=min(self.max_rows, _whole_budget(replication_budget)))
-
-    def holds(self, level: int, n_crossed: int, rows: int) -> bool:  # noqa: ARG002  # as of OwnRule
-        """Whether the predicate holds; the budget is not looked at."""
-        return bool(_holds(self, level, n_crossed))
-
-    def to_json(self) -> str:
-        """Give ``{"split": text, "max_rows": number or null}``, which :func:`rule_from_json` reads."""
-        limit = None if self.max_rows >= NO_LIMIT else int(self.max_rows)
-        return json.dumps({"split": str(self), "max_rows": limit})
-
-    def _steps(self) -> list[tuple[int, int]]:
-        return list(zip(self.operations.tolist(), self.operands.tolist(), strict=True))
-
-    def _combined(self, other: SplitRule, operation: int) -> SplitRule:
-        if not isinstance(other, SplitRule):
-            return NotImplemented  # an OwnRule combines them
-        steps = [*self._steps(), *other._steps(), (operation, 0)]
-        return _compiled(steps, min(self.max_rows, other.max_rows))
-
-
-class OwnRule:
-    """A rule of the user's, a plain or compiled function ``(level, n_crossed, rows) -> bool``.
-
-    Parameters
-    ----------
-    function : asked before a split; ``rows`` is what the whole cube has become so far, the piece counted as
-        one. It must give the same answer to the same three numbers, or else the rows of a cube would depend
-        on where and when it is encoded.
-    replication_budget : most rows per cube; may be infinite.
-
-    Raises
-    ------
-    ArgumentError
-        ``function`` cannot be called, or the budget is below 1 or not a number.
-
-    Notes
-    -----
-    It may be combined with any rule by ``&``, ``|``, ``~``. It is no data: it has no text and no JSON.
-
-    Cost: the replicator asks once for each different (level, n_crossed, rows) that a call meets and keeps
-    the answers in a table of (most rows met) x levels x (d + 1) bytes, which a budget bounds; the kernel
-    itself is the same compiled one for all rules.
-
-    Examples
-    --------
-    >>> rule = max_split_level(5) & OwnRule(lambda level, n_crossed, rows: n_crossed * rows < 6)
-    >>> rule.holds(level=1, n_crossed=2, rows=2), rule.holds(level=1, n_crossed=3, rows=2)
-    (True, False)
-    """
-
-    def __init__(
-        self, function: Callable[[int, int, int], object], replication_budget: float = math.inf
-    ) -> None:
-        if not callable(function):
-            raise ArgumentError(f"function must be a function of level, n_crossed and rows, not {function!r}")
-        self.function = function
-        self.max_rows = _whole_budget(replication_budget)
-
-    def within(self, replication_budget: float) -> OwnRule:
-        """Give this rule under a budget of ``floor(replication_budget)`` rows per cube, never above its own.
-
-        Raises
-        ------
-        ArgumentError
-            The budget is below 1 or not a number; it may be infinite.
-        """
-        return OwnRule(self.function, min(self.max_rows, _whole_budget(replication_budget)))
-
-    def holds(self, level: int, n_crossed: int, rows: int) -> bool:
-        """Whether the predicate holds; the budget is not looked at."""
-        return bool(self.function(level, n_crossed, rows))
-
-    def __and__(self, other: Rule) -> OwnRule:
-        return OwnRule(
-            lambda *asked: self.holds(*asked) and other.holds(*asked), min(self.max_rows, other.max_rows)
-        )
-
-    def __or__(self, other: Rule) -> OwnRule:
-        return OwnRule(
-            lambda *asked: self.holds(*asked) or other.holds(*asked), min(self.max_rows, other.max_rows)
-        )
-
-    __rand__ = __and__
-    __ror__ = __or__
-
-    def __invert__(self) -> OwnRule:
-        return OwnRule(lambda *asked: not self.holds(*asked), self.max_rows)
-
-
-Rule = SplitRule | OwnRule
-
-
-def max_splits_per_level(k: int) -> SplitRule:
-    """Strategy 1: a cube may be split where at most ``k`` cuts of a level are crossed; 0 never splits.
-
-    Parameters
-    ----------
-    k : crossed cuts, at least 0.
-
-    Returns
-    -------
-    SplitRule
-        Without a limit of rows.
-
-    Raises
-    ------
-    ArgumentError
-        ``k`` is negative.
-
-    Examples
-    --------
-    >>> str(max_splits_per_level(3))
-    'k<=3'
-    """
-    if k < 0:
-        raise ArgumentError(f"k must be at least 0, not {k}")
-    return _atom(_K, k)
-
-
-def max_split_level(msl: int) -> SplitRule:
-    """Strategy 2: a cube may be split down to level ``msl``; 0 is the first level, -1 never splits.
-
-    Parameters
-    ----------
-    msl : level, at least -1.
-
-    Returns
-    -------
-    SplitRule
-        Without a limit of rows.
-
-    Raises
-    ------
-    ArgumentError
-        ``msl`` is below -1.
-
-    Notes
-    -----
-    Dittrich's dissertation writes this as ``level < msl``; here msl is the last level that may be split.
-
-    Examples
-    --------
-    >>> str(max_splits_per_level(3) & max_split_level(2))
-    'k<=3 and level<=2'
-    """
-    if msl < -1:
-        raise ArgumentError(f"msl must be at least -1, not {msl}")
-    return _atom(_LEVEL, msl)
-
-
-def make_split_rule(k: int, msl: int, replication_budget: float) -> SplitRule:
-    """Strategy 3: "k crossed dimensions, down to level msl, at most floor(budget) rows per cube".
-
-    Raises
-    ------
-    ArgumentError
-        See :func:`max_splits_per_level`, :func:`max_split_level`, :meth:`SplitRule.within`.
-    """
-    return (max_splits_per_level(k) & max_split_level(msl)).within(replication_budget)
-
-
-def parse_split_rule(text: str) -> SplitRule:
-    """Read a rule without a budget, such as ``k<=3 and not level>2``.
-
-    Parameters
-    ----------
-    text : comparisons of ``k`` or ``level`` with a whole number by ``<=, <, >=, >``, joined by ``and``,
-        ``or``, ``not`` and brackets, which bind as in Python.
-
-    Raises
-    ------
-    ArgumentError
-        The text is anything else, or nested too deeply.
-    """
-    try:
-        return _from_tree(ast.parse(text.strip(), mode="eval").body)
-    except ArgumentError:
-        raise
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise ArgumentError(f"split rule must be {_GRAMMAR}, not {text!r}") from error
-
-
-def rule_from_json(text: str) -> SplitRule:
-    """Read what :meth:`SplitRule.to_json` wrote.
-
-    Raises
-    ------
-    ArgumentError
-        The text is no JSON object of exactly ``split`` and ``max_rows``, or one of them is wrong.
-    """
-    try:
-        found = json.loads(text)
-    except ValueError as error:
-        raise ArgumentError(f"split rule must be JSON, not {text!r}") from error
-    if (
-        not isinstance(found, dict)
-        or set(found) != {"split", "max_rows"}
-        or not isinstance(found["split"], str)
-    ):
-        raise ArgumentError(f'split rule must be {{"split": text, "max_rows": number or null}}, not {text!r}')
-    limit = found["max_rows"]
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int)):
-        raise ArgumentError(f"max_rows must be a whole number or null, not {limit!r}")
-    return parse_split_rule(found["split"]).within(math.inf if limit is None else limit)
+"""Answers of a rule; ``UNKNOWN`` is an answer that the user's function has not yet returned."""
+K, LEVEL, AND, OR, NOT = range(5)
+"""Operations of a program: ``k <= operand``, ``level <= operand``, and three that combine truth values."""
+MAX_PENDING = 60
+"""Maximum number of truth values that wait during an evaluation: they are the bits of one int64."""
+_MAX_SPLIT_DIMENSIONS = 40
+"""Maximum number of dimensions that are split at once: 2**40 rows, and 2**63 would not be an int64."""
 
 
 @njit
-def _holds(rule: SplitRule, level: int, n_crossed: int) -> bool:
+def holds(operations: NDArray[np.int64], operands: NDArray[np.int64], level: int, n_crossed: int) -> bool:
     """Evaluate the postfix program; truth values wait as the bits of one integer, the last one lowest."""
     waiting = np.int64(0)
-    for i in range(rule.operations.shape[0]):
-        operation = rule.operations[i]
-        if operation == _K:
-            waiting = (waiting << 1) | np.int64(n_crossed <= rule.operands[i])
-        elif operation == _LEVEL:
-            waiting = (waiting << 1) | np.int64(level <= rule.operands[i])
-        elif operation == _NOT:
+    for i in range(operations.shape[0]):
+        operation = operations[i]
+        if operation == K:
+            waiting = (waiting << 1) | np.int64(n_crossed <= operands[i])
+        elif operation == LEVEL:
+            waiting = (waiting << 1) | np.int64(level <= operands[i])
+        elif operation == NOT:
             waiting ^= np.int64(1)
         else:
             last = waiting & 1
             waiting >>= 1
-            if operation == _AND:
+            if operation == AND:
                 waiting &= np.int64(-2) | last
             else:
                 waiting |= last
@@ -347,12 +48,20 @@ def _fits(max_rows: int, n_crossed: int, rows: int, is_local: bool) -> bool:
     """Whether the rows that a split adds are within the budget."""
     if is_local:
         return rows < max_rows
-    return n_crossed <= _MOST_AT_ONCE and rows - 1 + (1 << n_crossed) <= max_rows
+    return n_crossed <= _MAX_SPLIT_DIMENSIONS and rows - 1 + (1 << n_crossed) <= max_rows
 
 
 @njit
-def tabulate(rule: SplitRule, levels: int, d: int) -> NDArray[np.int8]:
-    """Answers of a rule for every level and number of crossed dimensions, as :func:`ask` reads them.
+def tabulate(
+    operations: NDArray[np.int64], operands: NDArray[np.int64], levels: int, d: int
+) -> NDArray[np.int8]:
+    """Answer a program for every level and number of crossed dimensions, as :func:`decide_split` reads it.
+
+    Parameters
+    ----------
+    operations, operands : (p,) int64, see :class:`epsjoin.local.plan.rules.SplitRule`; not modified.
+    levels : number of levels.
+    d : dimensions.
 
     Returns
     -------
@@ -361,12 +70,12 @@ def tabulate(rule: SplitRule, levels: int, d: int) -> NDArray[np.int8]:
     answers = np.empty((1, levels, d + 1), np.int8)
     for level in range(levels):
         for n_crossed in range(d + 1):
-            answers[0, level, n_crossed] = YES if _holds(rule, level, n_crossed) else NO
+            answers[0, level, n_crossed] = YES if holds(operations, operands, level, n_crossed) else NO
     return answers
 
 
 @njit
-def ask(
+def decide_split(
     answers: NDArray[np.int8], max_rows: int, level: int, n_crossed: int, rows: int, is_local: bool
 ) -> int:
     """Whether a cube may be split: the predicate, as a table, and the budget.
@@ -377,86 +86,17 @@ def ask(
         1 the rows do not matter.
     max_rows : the budget.
     level : level of the cell whose cuts are crossed; 0 is the whole space.
-    n_crossed : at least 1; see the head of this module.
+    n_crossed : at least 1; see :mod:`epsjoin.local.plan.rules`.
     rows : rows that the whole cube has become so far, this piece counted as one.
     is_local : whether one cut is decided by itself, which adds one row; else all ``n_crossed`` at once, never
         more than 40 of them.
 
     Returns
     -------
-    ``YES``, ``NO``, or ``UNKNOWN`` when the user's rule must be asked first.
+    ``YES``, ``NO``, or ``UNKNOWN`` when the user's function must be called first.
     """
     if not _fits(max_rows, n_crossed, rows, is_local):
         return NO
     if answers.shape[0] == 1:
         return int(answers[0, level, n_crossed])
     return int(answers[rows, level, n_crossed]) if rows < answers.shape[0] else UNKNOWN
-
-
-def _whole_budget(replication_budget: float) -> int:
-    if not replication_budget >= 1.0:
-        raise ArgumentError(f"replication_budget must be at least 1 row per cube, not {replication_budget}")
-    return math.floor(replication_budget) if replication_budget < NO_LIMIT else NO_LIMIT
-
-
-def _atom(operation: int, operand: int) -> SplitRule:
-    return _compiled([(operation, min(operand, NO_LIMIT))], NO_LIMIT)
-
-
-def _compiled(steps: list[tuple[int, int]], max_rows: int) -> SplitRule:
-    waiting = 0
-    for operation, _ in steps:
-        waiting += {_AND: -1, _OR: -1, _NOT: 0}.get(operation, 1)
-        if waiting > _MOST_WAITING:
-            raise ArgumentError(f"split rule must be nested less deeply than {_MOST_WAITING} brackets")
-    operations, operands = np.array(steps, np.int64).T.copy()
-    return SplitRule(operations, operands, max_rows)
-
-
-def _from_tree(node: ast.expr) -> SplitRule:
-    if isinstance(node, ast.BoolOp):
-        rule, *others = map(_from_tree, node.values)
-        for other in others:
-            rule = rule & other if isinstance(node.op, ast.And) else rule | other
-        return rule
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return ~_from_tree(node.operand)
-    if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.left, ast.Name):
-        operation, number = _NAMES.get(node.left.id), node.comparators[0]
-        value = number.value if isinstance(number, ast.Constant) else None
-        if operation is not None and isinstance(value, int) and not isinstance(value, bool):
-            match node.ops[0]:
-                case ast.LtE():
-                    return _atom(operation, value)
-                case ast.Lt():
-                    return _atom(operation, value - 1)
-                case ast.Gt():
-                    return ~_atom(operation, value)
-                case ast.GtE():
-                    return ~_atom(operation, value - 1)
-    raise ValueError
-
-
-def _text(rule: SplitRule) -> str:
-    """Infix text; each part waits with how tightly it binds: 0 or, 1 and, 2 not, 3 comparison."""
-    words = {operation: name for name, operation in _NAMES.items()}
-    parts: list[tuple[str, int]] = []
-
-    def bracketed(part: tuple[str, int], least: int) -> str:
-        return part[0] if part[1] >= least else f"({part[0]})"
-
-    for operation, operand in rule._steps():
-        if operation in words:
-            # k<=-1 and level<=-1 have no signed numbers to be written with
-            parts.append((f"{words[operation]}<={operand}" if operand >= 0 else f"{words[operation]}<0", 3))
-        elif operation == _NOT:
-            text, binds = parts.pop()
-            simple = binds == 3
-            if simple:
-                text = text.replace("<=", ">") if "<=" in text else text.replace("<", ">=")
-            parts.append((text, 3) if simple else (f"not {bracketed((text, binds), 2)}", 2))
-        else:
-            right, left = parts.pop(), parts.pop()
-            binds, word = (1, "and") if operation == _AND else (0, "or")
-            parts.append((f"{bracketed(left, binds)} {word} {bracketed(right, binds)}", binds))
-    return parts[0][0]

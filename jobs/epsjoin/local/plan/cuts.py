@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsjoin.errors import ArgumentError
-from epsjoin.kernels.join.regular import DECISIONS
-from epsjoin.kernels.join.rules import OwnRule, Rule, SplitRule, make_split_rule, parse_split_rule
 from epsjoin.local.arguments import check_count
+from epsjoin.local.plan.encode import DECISIONS
+from epsjoin.local.plan.rules import OwnRule, Rule, SplitRule, make_split_rule, parse_split_rule
 from epsjoin.params import CUTS
 
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.join.cuts import CutTree
-from epsjoin.kernels.join.rules import Rule, SplitRule, rule_from_json
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.costs import NS_PER_COMPARISON, NS_PER_ROW, window_seconds
+from epsjoin.local.plan.rules import Rule, SplitRule, rule_from_json
 
 
 @dataclass(frozen=True, eq=False)

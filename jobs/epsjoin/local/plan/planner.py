@@ -17,7 +17,6 @@ from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.kernels.join import codes as join_codes
 from epsjoin.kernels.join.cuts import CutTree, hash_ids
 from epsjoin.kernels.join.projection import Projection
-from epsjoin.kernels.join.rules import Rule
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.costs import (
     NS_PER_CANDIDATE,
@@ -30,12 +29,14 @@ from epsjoin.local.plan.costs import (
     window_seconds,
 )
 from epsjoin.local.plan.cuts import Cuts
+from epsjoin.local.plan.encode import Space, encode
 from epsjoin.local.plan.expected import decided_pairs, expected_pairs
 from epsjoin.local.plan.grow_tree import GrownTree, grow_tree
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.projection import choose_projection
 from epsjoin.local.plan.regular import choose_rule, cut
-from epsjoin.local.plan.spread import Space, encode, replicate
+from epsjoin.local.plan.rules import Rule
+from epsjoin.local.plan.spread import replicate
 
 
 def plan_join(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from epsjoin.kernels.join.regular import carry, choose_boundaries
-from epsjoin.kernels.join.rules import SplitRule, make_split_rule
+from epsjoin.kernels.join.codes import as_keys, code_order
+from epsjoin.kernels.join.regular import carry
+from epsjoin.kernels.join.stack_sweep import stack_comparisons
 from epsjoin.local.plan.costs import NS_PER_COMPARISON, NS_PER_ROW, most_rows
 from epsjoin.local.plan.cuts import Cuts
-from epsjoin.local.plan.spread import Space, encode
+from epsjoin.local.plan.encode import Space, encode
+from epsjoin.local.plan.rules import SplitRule, make_split_rule
 
 _TRIED_K, _TRIED_MSL = range(6), range(5)  # regular cuts: and the deepest level
 _RULE_ROWS = 5000  # of a sample, for choosing among some thirty rules: tenths of a second
@@ -60,3 +62,32 @@ def choose_rule(
         if allowed or n_parts == 1:  # none: a given k makes too many rows in any case, the first the fewest
             return coded[min(allowed, default=(0.0, 0))[1]][0], n_parts
         n_parts //= 2
+
+
+def choose_boundaries(
+    codes: NDArray[np.uint8], n_parts: int, row_cost: float, candidate_cost: float
+) -> tuple[NDArray[np.uint8], float]:
+    """Choose part boundaries of equal work among the codes of a sample.
+
+    Parameters
+    ----------
+    codes : (m, w) uint8, in any order; not modified.
+    n_parts : parts to aim at; equal codes are never divided, so there may be fewer.
+    row_cost, candidate_cost : cost of a row and of a comparison on the stack, in any one unit.
+
+    Returns
+    -------
+    boundaries : (parts - 1, w) uint8, ascending, distinct, each a code of the sample.
+    compared : comparisons on the stack in all parts.
+    """
+    width = codes.shape[1]
+    ordered = codes[code_order(codes)]
+    compared = stack_comparisons(ordered)
+    boundaries = np.empty((0, width), np.uint8)
+    if n_parts > 1 and len(ordered) > 1:
+        work = np.cumsum(row_cost + candidate_cost * compared)
+        places = np.searchsorted(work, work[-1] * np.arange(1, n_parts) / n_parts)
+        keys = np.unique(as_keys(ordered[places]))
+        keys = keys[keys > as_keys(ordered)[0]]  # part 0 keeps the first row
+        boundaries = keys.view(np.uint8).reshape(len(keys), width)
+    return boundaries, float(compared.sum())

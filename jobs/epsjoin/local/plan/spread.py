@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from epsjoin.errors import ArgumentError, BudgetError
-from epsjoin.kernels.join import codes as join_codes
+from epsjoin.errors import ArgumentError
 from epsjoin.kernels.join.cuts import assign, hash_ids
-from epsjoin.kernels.join.regular import CodedRows, carry, replicate_cubes
-from epsjoin.kernels.join.rules import Rule, make_split_rule
+from epsjoin.kernels.join.regular import carry
+from epsjoin.local.plan.encode import Space, encode
 from epsjoin.local.plan.join_plan import JoinPlan
+from epsjoin.local.plan.rules import make_split_rule
 
 
 class Replicas(NamedTuple):
@@ -75,23 +75,3 @@ def as_points(points: NDArray[np.float64], plan: JoinPlan) -> NDArray[np.float64
     if points.ndim != 2 or points.shape[1] != plan.dimensions:
         raise ArgumentError(f"points must be (n, {plan.dimensions}) as the plan's, not {points.shape}")
     return points
-
-
-class Space(NamedTuple):
-    """How regular cuts divide the space, but for the rule; see :class:`JoinPlan`."""
-
-    axes: NDArray[np.int64]
-    low: NDArray[np.float64]
-    width: float
-    eps: float
-    levels: int
-    decisions: str
-
-
-def encode(embedded: NDArray[np.float64], space: Space, rule: Rule) -> CodedRows:
-    """Points to coded rows under regular cuts."""
-    lower, upper = join_codes.cube_corners(embedded, space.axes, space.low, space.width, space.eps)
-    try:
-        return replicate_cubes(lower, upper, space.levels, rule, space.decisions)
-    except OverflowError as error:
-        raise BudgetError(f"{error}; lower k, msl or replication_budget") from error
