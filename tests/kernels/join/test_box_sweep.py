@@ -12,23 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.kernels.distances import CHEBYSHEV, EUCLIDEAN, MANHATTAN, MINKOWSKI, decide, make_decision
-from epsjoin.kernels.join import box_sweep as join_box_sweep
-from epsjoin.kernels.join.box_sweep import (
-    Cubes,
-    Objects,
-    assign_cubes,
-    box_sweep,
-    count_rows,
-    decide_objects,
-    gather_rows,
-    grow_box_tree,
-    make_cubes,
-    overlaps,
-    prune_tree,
-    separating_axes,
-    sweep_order,
-)
-from epsjoin.kernels.join.cuts import make_tree
+from epsjoin.kernels.join import cubes as join_cubes
+from epsjoin.kernels.join.box_sweep import Objects, box_sweep, decide_objects, gather_rows, sweep_order
+from epsjoin.kernels.join.cubes import Cubes, assign_cubes, count_rows, make_cubes, overlaps, separating_axes
 from epsjoin.kernels.join.stack_sweep import (
     CANDIDATES,
     DISTANCES,
@@ -38,6 +24,8 @@ from epsjoin.kernels.join.stack_sweep import (
     is_done,
     new_state,
 )
+from epsjoin.local.plan.box_tree import grow_box_tree
+from epsjoin.local.plan.cut_tree import make_tree, prune_tree
 from oracles import boxes as twin
 from oracles import examples
 from oracles.join import touched_parts
@@ -173,7 +161,7 @@ def test_box_sweep__over_any_cuts_is_brute_force(kind, n, d, n_cuts, room, seed)
     expected = twin.box_pairs((lower, upper), eps=eps)
     assert sorted(pairs) == [(*pair, pytest.approx(expected[pair], rel=1e-15)) for pair in sorted(expected)]
     # every pair that meets on the leaf's axis is looked at once, whatever the batch
-    axes = min(d, join_box_sweep.CUT_AXES)
+    axes = min(d, join_cubes.CUT_AXES)
     leaves = [order.row[a:b] for a, b in itertools.pairwise(order.begin.tolist())]
     met = [overlaps(cubes.lower, cubes.upper, no_right(n), True, leaf, axes) for leaf in leaves]
     assert counters[CANDIDATES] == sum(int(counts.min()) for counts in met)
@@ -309,7 +297,7 @@ def test_grow_box_tree__takes_few_rows(n):
 
 def test_grow_box_tree__cuts_the_first_axes_only():
     random = np.random.default_rng(0)
-    lower = np.zeros((500, join_box_sweep.CUT_AXES + 1))
+    lower = np.zeros((500, join_cubes.CUT_AXES + 1))
     lower[:, -1] = random.random(500)
     _, grown = grown_on(lower, lower + 1e-3)
     assert grown.n_parts == 1

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.kernels.join.codes import cube_lower, cube_upper
-from epsjoin.kernels.join.cuts import HASH_AXIS, MAX_AXES, assign, hash_ids, make_tree, turned_sides
+from epsjoin.kernels.join.cuts import HASH_AXIS, MAX_AXES, assign, hash_ids, turned_sides
+from epsjoin.local.plan.cut_tree import make_tree
 from oracles import examples
 from oracles import join as twin
 

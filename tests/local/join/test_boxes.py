@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from scipy.spatial import cKDTree
 
 from epsjoin.errors import ArgumentError, BudgetError
-from epsjoin.kernels.join import box_sweep
 from epsjoin.local.join import boxes as join_boxes
 from epsjoin.local.join.arrays import self_join
 from epsjoin.local.join.boxes import Boxes, ball_join, box_join, iter_ball_join, iter_box_join
 from epsjoin.local.metric import get_metric
+from epsjoin.local.plan import box_tree
 from oracles import boxes as twin
 from oracles import examples
 from oracles.join import KINDS as POINT_KINDS
@@ -33,7 +33,7 @@ METRICS = {"euclidean": 0.0, "manhattan": 0.0, "chebyshev": 0.0, "minkowski": 3.
 def many_cuts():
     """Rows cost nothing and few are swept together, so that few rows have many leaves and groups too."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(box_sweep, "_FEWEST_ROWS", 2)
+        patch.setattr(box_tree, "_MIN_ROWS", 2)
         patch.setattr(join_boxes, "_NS_PER_ROW", 0.01)
         patch.setattr(join_boxes, "_ROWS_AT_ONCE", 16)
         yield

@@ -10,7 +10,8 @@ import pytest
 from epsjoin.kernels.join.cuts import HASH_AXIS, assign, hash_ids
 from epsjoin.kernels.join.projection import MAXIMUM, SQUARES
 from epsjoin.local.plan import grow_tree as plan_grow_tree
-from epsjoin.local.plan.grow_tree import DecidedPairs, grow_tree
+from epsjoin.local.plan.cut_leaf import DecidedPairs
+from epsjoin.local.plan.grow_tree import grow_tree
 
 COSTS = {
     **{"norm": SQUARES, "rows_per_row": 1.0, "row_cost": 250.0, "candidate_cost": 2.5},
@@ -173,7 +174,7 @@ def test_grow_tree__mends_what_is_uneven(monkeypatch):
         return grow(points, 0.8, 16, max_rows=1600, decided=decided).work.max()
 
     with_all = largest()
-    monkeypatch.setattr(plan_grow_tree, "_LARGEST_SHARES", plan_grow_tree._LARGEST_SHARES[:1])
+    monkeypatch.setattr(plan_grow_tree, "_LARGEST_PART_WEIGHTS", plan_grow_tree._LARGEST_PART_WEIGHTS[:1])
     grown_once = largest()
     monkeypatch.setattr(plan_grow_tree, "_exchange", lambda *_: None)
     assert with_all < grown_once < largest()

@@ -1,8 +1,7 @@
 """Boxes, and points with an eps of their own, joined by a tree of cuts and plane sweeps.
 
-An object is a box and a *reach*: its *cube* is the box made larger by the reach on every side, so that two
-objects can be within their threshold only when their cubes meet on every axis. For points of one eps the
-reach is eps / 2 and the cube is H(x). From there on nothing but cubes is looked at until the metric decides:
+Each object has a cube (:mod:`epsjoin.kernels.join.cubes`), and only cubes are compared until the metric
+decides:
 
 * each cube goes to every leaf of a :class:`~epsjoin.kernels.join.cuts.CutTree` that it touches, with the mask
   that makes exactly one leaf report a pair (the proof in :mod:`epsjoin.kernels.join.cuts` asks only that each
@@ -15,7 +14,6 @@ so a large box widens its own window alone, not those of its neighbours.
 
 from __future__ import annotations
 
-import heapq
 from typing import NamedTuple
 
 import numpy as np
@@ -32,13 +30,10 @@ from epsjoin.kernels.distances import (
     Decision,
     decide,
 )
-from epsjoin.kernels.join.codes import cube_lower, cube_upper
-from epsjoin.kernels.join.cuts import AssignedRows, CutTree, make_tree
+from epsjoin.kernels.join.cubes import CUT_AXES, Cubes, overlaps
+from epsjoin.kernels.join.cuts import AssignedRows
 from epsjoin.kernels.join.stack_sweep import CANDIDATES, DISTANCES, LARGEST_STACK, PAIRS, PairBatch
 
-CUT_AXES = 16  # a tree cuts, and a leaf sweeps along, the first of the cubes' axes only; see separating_axes
-_TRIED_AXES = 3  # of them the sweep's own axis never helps: the sweep has already cut along it
-_FEWEST_ROWS = 32  # of a sample in a leaf: with fewer, its estimates are noise
 _DONE = 7
 
 
@@ -55,13 +50,6 @@ class Objects(NamedTuple):
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
     eps: NDArray[np.float64]
-
-
-class Cubes(NamedTuple):
-    """Lower and upper sides of the objects' cubes, (n, e) float64 each, in embedded coordinates."""
-
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
 
 
 class SweepOrder(NamedTuple):
@@ -105,337 +93,6 @@ class BoxRows(NamedTuple):
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
     segments: NDArray[np.int64]
-
-
-@njit
-def make_cubes(
-    lower: NDArray[np.float64], upper: NDArray[np.float64], reach: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Give the sides of boxes made larger by their reach, a little too far out: no rounding parts a pair.
-
-    Parameters
-    ----------
-    lower, upper : (n, e) float64, embedded coordinates; not modified.
-    reach : (n,) float64, at least 0.
-
-    Returns
-    -------
-    lower, upper : (n, e) float64. When ``lower(y)_i - upper(x)_i <= reach(x) + reach(y)``, the upper side of
-        x is not below the lower side of y.
-    """
-    n, e = lower.shape
-    begin = np.empty((n, e), np.float64)
-    end = np.empty((n, e), np.float64)
-    for row in range(n):
-        for i in range(e):
-            begin[row, i] = cube_lower(lower[row, i], reach[row])
-            end[row, i] = cube_upper(upper[row, i], reach[row])
-    return begin, end
-
-
-@njit
-def _assign_cubes(
-    lower: NDArray[np.float64],
-    upper: NDArray[np.float64],
-    tree: CutTree,
-    row: NDArray[np.int64],
-    part: NDArray[np.int64],
-    mask: NDArray[np.int64],
-    fill: bool,
-) -> int:
-    """One pass over all cubes: count what they become (``fill`` false) or write it; returns the count."""
-    nodes = np.empty(tree.axis.shape[0] + 1, np.int64)
-    masks = np.empty(tree.axis.shape[0] + 1, np.int64)
-    written = 0
-    for cube in range(lower.shape[0]):
-        nodes[0] = 0
-        masks[0] = 0
-        height = 1
-        while height > 0:
-            height -= 1
-            node = nodes[height]
-            seen = masks[height]
-            if tree.part[node] >= 0:
-                if fill:
-                    row[written] = cube
-                    part[written] = tree.part[node]
-                    mask[written] = seen
-                written += 1
-                continue
-            cut = tree.position[node]
-            axis = tree.axis[node]
-            is_left = lower[cube, axis] < cut
-            if upper[cube, axis] >= cut:
-                nodes[height] = tree.right[node]
-                masks[height] = seen | (np.int64(1) << tree.bit[node]) if is_left else seen
-                height += 1
-            if is_left:
-                nodes[height] = tree.left[node]
-                masks[height] = seen
-                height += 1
-    return written
-
-
-def count_rows(cubes: Cubes, tree: CutTree) -> int:
-    """Count the rows that :func:`assign_cubes` would give; O(rows x depth), nothing is stored."""
-    none = np.empty(0, np.int64)
-    return _assign_cubes(cubes.lower, cubes.upper, tree, none, none, none, False)
-
-
-def assign_cubes(cubes: Cubes, tree: CutTree) -> AssignedRows:
-    """Send every cube to the leaves that it touches.
-
-    Parameters
-    ----------
-    cubes : not modified.
-    tree : cuts on the cubes' axes; none by hash.
-
-    Returns
-    -------
-    AssignedRows
-        By cube, then in the order of the leaves from left to right.
-
-    Notes
-    -----
-    :func:`epsjoin.kernels.join.cuts.assign` for cubes of any extent. Two passes (count, fill), O(rows x
-    depth).
-    """
-    total = count_rows(cubes, tree)
-    rows = AssignedRows(np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64))
-    _assign_cubes(cubes.lower, cubes.upper, tree, rows.row, rows.part, rows.mask, True)
-    return rows
-
-
-@njit
-def _count_begun(begin: NDArray[np.float64], end: NDArray[np.float64]) -> int:
-    """Pairs ``begin_i <= end_j`` of two ascending columns; O(n)."""
-    total = 0
-    begun = 0
-    for j in range(end.shape[0]):
-        while begun < begin.shape[0] and begin[begun] <= end[j]:
-            begun += 1
-        total += begun
-    return total
-
-
-@njit
-def overlaps(
-    lower: NDArray[np.float64],
-    upper: NDArray[np.float64],
-    is_right: NDArray[np.bool_],
-    is_self: bool,
-    rows: NDArray[np.int64],
-    n_axes: int,
-) -> NDArray[np.int64]:
-    """Pairs of rows whose cubes meet on an axis, by axis: the candidates of a sweep along it.
-
-    Parameters
-    ----------
-    lower, upper : (n, e) float64, sides of the cubes; not modified.
-    is_right : (n,) bool, whether a row is of the right table; not read in a self join.
-    is_self : all pairs of rows count; otherwise those of a left and a right row.
-    rows : (m,) int64, the rows in question.
-    n_axes : axes 0 to n_axes - 1 are counted.
-
-    Returns
-    -------
-    (n_axes,) int64.
-
-    Notes
-    -----
-    ``lower_x <= upper_y`` and ``lower_y <= upper_x`` both hold when two intervals meet, else exactly one of
-    them. So the pairs that meet are the times that either holds, less all pairs. O(m log m) per axis.
-    """
-    m = rows.shape[0]
-    counts = np.zeros(n_axes, np.int64)
-    n_left = m
-    if not is_self:
-        n_left = 0
-        for i in range(m):
-            if not is_right[rows[i]]:
-                n_left += 1
-    left_lower = np.empty(n_left, np.float64)
-    left_upper = np.empty(n_left, np.float64)
-    right_lower = np.empty(m - n_left, np.float64)
-    right_upper = np.empty(m - n_left, np.float64)
-    for axis in range(n_axes):
-        left = 0
-        right = 0
-        for i in range(m):
-            if is_self or not is_right[rows[i]]:
-                left_lower[left] = lower[rows[i], axis]
-                left_upper[left] = upper[rows[i], axis]
-                left += 1
-            else:
-                right_lower[right] = lower[rows[i], axis]
-                right_upper[right] = upper[rows[i], axis]
-                right += 1
-        left_lower.sort()
-        left_upper.sort()
-        if is_self:
-            # less all pairs, and each row with itself
-            counts[axis] = _count_begun(left_lower, left_upper) - m * (m + 1) // 2
-        else:
-            right_lower.sort()
-            right_upper.sort()
-            counts[axis] = (
-                _count_begun(left_lower, right_upper)
-                + _count_begun(right_lower, left_upper)
-                - n_left * (m - n_left)
-            )
-    return counts
-
-
-def separating_axes(cubes: Cubes, is_right: NDArray[np.bool_], is_self: bool) -> NDArray[np.int64]:
-    """All axes, the one on which the fewest cubes meet first, ties by number; (e,) int64."""
-    n, e = cubes.lower.shape
-    met = overlaps(cubes.lower, cubes.upper, is_right, is_self, np.arange(n), e)
-    return np.argsort(met, kind="stable").astype(np.int64, copy=False)
-
-
-class _Leaf(NamedTuple):
-    """Rows of the sample at a leaf, the leaf's lower bounds by axis, candidates, and what both cost."""
-
-    row: NDArray[np.int64]
-    low: NDArray[np.float64]
-    candidates: int
-    work: float
-
-
-class _Sample(NamedTuple):
-    """What the planner knows: the sample, and what one row and one candidate of it cost."""
-
-    cubes: Cubes
-    is_right: NDArray[np.bool_]
-    is_self: bool
-    row_cost: float
-    candidate_cost: float
-
-
-def _make_leaf(sample: _Sample, row: NDArray[np.int64], low: NDArray[np.float64]) -> _Leaf:
-    met = overlaps(sample.cubes.lower, sample.cubes.upper, sample.is_right, sample.is_self, row, low.shape[0])
-    candidates = int(met.min())
-    return _Leaf(row, low, candidates, sample.row_cost * len(row) + sample.candidate_cost * candidates)
-
-
-def _best_cut(sample: _Sample, leaf: _Leaf, room: float) -> tuple[int, float, _Leaf, _Leaf] | None:
-    """Give the cut (axis, position, left, right) with the least work, or None when none saves work.
-
-    On each axis the cut halves the rows that begin inside the leaf; the few axes where it crosses the fewest
-    cubes are tried. A cut that adds more than ``room`` rows is not made.
-    """
-    tried: list[tuple[int, int, float]] = []
-    for axis in range(leaf.low.shape[0]):
-        lower = sample.cubes.lower[leaf.row, axis]
-        inside = np.sort(lower[lower >= leaf.low[axis]])
-        if len(inside) == 0 or lower.min() == inside[-1]:
-            continue
-        position = inside[len(inside) // 2]
-        if position == lower.min():  # a cut has a row on either side at least
-            position = inside[np.searchsorted(inside, position, side="right")]
-        crossed = np.count_nonzero((lower < position) & (sample.cubes.upper[leaf.row, axis] >= position))
-        if crossed <= room:
-            tried.append((int(crossed), axis, float(position)))
-    tried.sort()
-    best: tuple[int, float, _Leaf, _Leaf] | None = None
-    least = leaf.work
-    for _, axis, position in tried[:_TRIED_AXES]:
-        low = leaf.low.copy()
-        low[axis] = position
-        left = _make_leaf(sample, leaf.row[sample.cubes.lower[leaf.row, axis] < position], leaf.low)
-        right = _make_leaf(sample, leaf.row[sample.cubes.upper[leaf.row, axis] >= position], low)
-        if left.work + right.work < least:
-            least = left.work + right.work
-            best = axis, position, left, right
-    return best
-
-
-class GrownBoxTree(NamedTuple):
-    """A tree fitted to a sample of boxes, and what the sample becomes under it.
-
-    Parameters
-    ----------
-    tree, n_parts, rows, candidates : see :class:`epsjoin.kernels.join.cuts.GrownTree`.
-    """
-
-    tree: CutTree
-    n_parts: int
-    rows: int
-    candidates: float
-
-
-def grow_box_tree(
-    cubes: Cubes,
-    is_right: NDArray[np.bool_],
-    is_self: bool,
-    *,
-    rows_per_row: float,
-    row_cost: float,
-    candidate_cost: float,
-    max_rows: float,
-) -> GrownBoxTree:
-    """Fit a tree of cuts to a sample: always cut the leaf with the most work, as long as cuts save work.
-
-    Parameters
-    ----------
-    cubes : of the sample, m rows; only the first ``CUT_AXES`` axes are cut.
-    is_right : (m,) bool, whether a row is of the right table; not read in a self join.
-    is_self : whether the rows are joined with each other.
-    rows_per_row : rows that each row of the sample stands for.
-    row_cost, candidate_cost : cost of a row and of a candidate of a join, in any one unit.
-    max_rows : rows that the sample must not exceed in all leaves.
-
-    Returns
-    -------
-    GrownBoxTree
-        The same for the same arguments. Node 0 is the root; the i-th cut, from 0, has the children 2i + 1 and
-        2i + 2, so that the first cuts alone are a tree as well: :func:`prune_tree`.
-
-    Notes
-    -----
-    Unlike in :func:`epsjoin.local.plan.grow_tree.grow_tree` there are no parts to balance but work to save: a
-    cut is made when both sides together cost less than the leaf. Where large cubes cross every cut, none
-    saves anything and the leaf stays whole. O(m log m) per level of the tree and axis.
-    """
-    m, e = cubes.lower.shape
-    sample = _Sample(cubes, is_right, is_self, row_cost * rows_per_row, candidate_cost * rows_per_row**2)
-    root = _make_leaf(sample, np.arange(m, dtype=np.int64), np.full(min(e, CUT_AXES), -np.inf))
-    axis, position, left, right = [0], [0.0], [-1], [-1]
-    open_leaves = [(-root.work, 0, root)]
-    rows, n_cuts, candidates = m, 0, root.candidates
-    while open_leaves:
-        _, node, leaf = heapq.heappop(open_leaves)
-        if len(leaf.row) < _FEWEST_ROWS:
-            continue
-        cut = _best_cut(sample, leaf, max_rows - rows)
-        if cut is None:
-            continue
-        n_cuts += 1
-        axis[node], position[node] = cut[0], cut[1]
-        left[node], right[node] = len(axis), len(axis) + 1
-        candidates -= leaf.candidates
-        rows -= len(leaf.row)
-        for child in cut[2:]:
-            heapq.heappush(open_leaves, (-child.work, len(axis), child))
-            rows += len(child.row)
-            candidates += child.candidates
-            axis.append(0)
-            position.append(0.0)
-            left.append(-1)
-            right.append(-1)
-    return GrownBoxTree(make_tree(axis, position, left, right), n_cuts + 1, rows, candidates)
-
-
-def prune_tree(tree: CutTree, n_cuts: int) -> CutTree:
-    """Give the tree of the first ``n_cuts`` cuts of a tree from :func:`grow_box_tree`."""
-    n_nodes = 2 * n_cuts + 1
-    children = [np.where(child[:n_nodes] < n_nodes, child[:n_nodes], -1) for child in (tree.left, tree.right)]
-    return make_tree(
-        tree.axis[:n_nodes].tolist(),
-        tree.position[:n_nodes].tolist(),
-        children[0].tolist(),
-        children[1].tolist(),
-    )
 
 
 @njit

@@ -32,9 +32,15 @@ from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.join.codes import cube_lower, cube_upper
 
 HASH_AXIS = -1
+"""Axis of a cut by the hash of the id."""
 HASH_BIT = 0
-MAX_AXES = 62  # bits 1..62 of a positive int64; bit 0 is the hash
-_ROUNDING = 2.0**-50  # of one term of a sum of products
+"""Mask bit of the cuts by hash."""
+MAX_AXES = 62
+"""Maximum number of axes and directions that a tree cuts: bits 1 to 62 of a positive int64."""
+SIDES_ARE_GIVEN = -1.0
+"""In place of half of a cube's side: the rows come as sides of their cubes, see :func:`assign_rows`."""
+_ROUNDING = 2.0**-50
+"""Relative error of one term of a sum of products, with slack."""
 
 
 class CutTree(NamedTuple):
@@ -116,23 +122,44 @@ def turned_sides(
 
 
 @njit
-def _assign(
-    embedded: NDArray[np.float64],
-    hashes: NDArray[np.float64],
+def _sides(
+    lower: NDArray[np.float64], upper: NDArray[np.float64], half: float, tree: CutTree, row: int, axis: int
+) -> tuple[float, float]:
+    """Lower and upper side of a row's cube on an axis or direction of the tree; see :func:`assign_rows`."""
+    if half < 0.0:
+        return lower[row, axis], upper[row, axis]
+    if axis < lower.shape[1]:
+        return cube_lower(lower[row, axis], half), cube_upper(upper[row, axis], half)
+    return turned_sides(lower, row, tree.basis[axis - lower.shape[1]], half)
+
+
+@njit
+def assign_rows(
+    lower: NDArray[np.float64],
+    upper: NDArray[np.float64],
     half: float,
+    hashes: NDArray[np.float64],
     tree: CutTree,
     row: NDArray[np.int64],
     part: NDArray[np.int64],
     mask: NDArray[np.int64],
     fill: bool,
 ) -> int:
-    """One pass over all rows: count what they become (``fill`` false) or write it; returns the count."""
+    """One pass over all rows: count what they become (``fill`` false) or write it; returns the count.
+
+    Parameters
+    ----------
+    lower, upper : (n, e) float64, the rows' coordinates, one array twice, or the sides of their cubes.
+    half : half of the side of each cube, for coordinates; ``SIDES_ARE_GIVEN`` for sides.
+    hashes : (n,) float64, or empty where the tree has no cut by hash.
+    tree : the cuts. Directions are for coordinates only.
+    row, part, mask : see :class:`AssignedRows`; not read or written while rows are counted.
+    """
     n_nodes = tree.axis.shape[0]
-    n_embedded = embedded.shape[1]
     nodes = np.empty(n_nodes + 1, np.int64)
     masks = np.empty(n_nodes + 1, np.int64)
     written = 0
-    for point in range(embedded.shape[0]):
+    for point in range(lower.shape[0]):
         nodes[0] = 0
         masks[0] = 0
         height = 1
@@ -152,13 +179,10 @@ def _assign(
             if axis < 0:
                 is_left = hashes[point] < cut
                 is_right = True
-            elif axis < n_embedded:
-                is_left = cube_lower(embedded[point, axis], half) < cut
-                is_right = cube_upper(embedded[point, axis], half) >= cut
             else:
-                lower, upper = turned_sides(embedded, point, tree.basis[axis - n_embedded], half)
-                is_left = lower < cut
-                is_right = upper >= cut
+                low, high = _sides(lower, upper, half, tree, point, axis)
+                is_left = low < cut
+                is_right = high >= cut
             if is_right:
                 nodes[height] = tree.right[node]
                 masks[height] = seen | (np.int64(1) << tree.bit[node]) if is_left else seen
@@ -194,9 +218,9 @@ def assign(
     """
     half = eps / 2.0
     none = np.empty(0, np.int64)
-    total = _assign(embedded, hashes, half, tree, none, none, none, False)
+    total = assign_rows(embedded, embedded, half, hashes, tree, none, none, none, False)
     rows = AssignedRows(np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64))
-    _assign(embedded, hashes, half, tree, rows.row, rows.part, rows.mask, True)
+    assign_rows(embedded, embedded, half, hashes, tree, *rows, True)
     return rows
 
 
@@ -209,50 +233,6 @@ def cube_sides(values: NDArray[np.float64], half: float) -> tuple[NDArray[np.flo
         lower[row] = cube_lower(values[row], half)
         upper[row] = cube_upper(values[row], half)
     return lower, upper
-
-
-def make_tree(
-    axis: list[int],
-    position: list[float],
-    left: list[int],
-    right: list[int],
-    basis: NDArray[np.float64] | None = None,
-) -> CutTree:
-    """Give a tree from its nodes: numbers the leaves from left to right and gives each axis its mask bit.
-
-    Parameters
-    ----------
-    axis, position, left, right : one entry per node, node 0 the root; a node without children
-        (``left == -1``) is a leaf.
-    basis : directions that are cut, see :class:`CutTree`; None: none.
-
-    Raises
-    ------
-    ValueError
-        The cuts use more than 62 axes.
-    """
-    axes = sorted({a for a, child in zip(axis, left, strict=True) if child >= 0 and a != HASH_AXIS})
-    if len(axes) > MAX_AXES:
-        raise ValueError(f"a tree may cut {MAX_AXES} axes, not {len(axes)}")
-    bits = {HASH_AXIS: HASH_BIT, **{a: number for number, a in enumerate(axes, 1)}}
-    part = [-1] * len(axis)
-    pending, n_parts = [0], 0
-    while pending:
-        node = pending.pop()
-        if left[node] < 0:
-            part[node] = n_parts
-            n_parts += 1
-        else:
-            pending += [right[node], left[node]]
-    return CutTree(
-        np.array(axis, np.int64),
-        np.array(position, np.float64),
-        np.array(left, np.int64),
-        np.array(right, np.int64),
-        np.array(part, np.int64),
-        np.array([bits[a] if child >= 0 else 0 for a, child in zip(axis, left, strict=True)], np.int64),
-        np.empty((0, 0)) if basis is None or len(basis) == 0 else basis,
-    )
 
 
 @njit

@@ -13,23 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from epsjoin.errors import ArgumentError, BudgetError
-from epsjoin.kernels.join.box_sweep import (
-    Cubes,
-    Objects,
-    SweepOrder,
-    assign_cubes,
-    box_sweep,
-    count_rows,
-    gather_rows,
-    grow_box_tree,
-    make_cubes,
-    prune_tree,
-    separating_axes,
-    sweep_order,
-)
+from epsjoin.kernels.join.box_sweep import Objects, SweepOrder, box_sweep, gather_rows, sweep_order
+from epsjoin.kernels.join.cubes import Cubes, assign_cubes, count_rows, make_cubes, separating_axes
 from epsjoin.kernels.join.stack_sweep import PairBatch, is_done, new_state
 from epsjoin.local.arguments import check_count, check_points
 from epsjoin.local.metric import METRICS, Metric, get_metric
+from epsjoin.local.plan.box_tree import grow_box_tree
+from epsjoin.local.plan.cut_tree import prune_tree
 from epsjoin.local.progress import Progress, ProgressWish, check_progress
 from epsjoin.local.sweep.pairs import Pairs, collect
 from epsjoin.local.sweep.sweeping import add_counts

@@ -1,23 +1,61 @@
-"""What work costs: the one table that cuts are chosen by."""
+"""The one table of costs, by which cuts, coordinates and trees are chosen, and what follows from it.
+
+Costs are nanoseconds on one core; only their ratios matter. ``python -m benchmarks.parts --fit`` fits the costs
+of the window sweep under planned cuts to parts that it joins. The others were measured by hand, and no benchmark
+prints them.
+"""
 
 from __future__ import annotations
 
-# Work, measured on one core; only the ratios matter. Of the stack sweep under regular cuts:
-NS_PER_ROW, NS_PER_COMPARISON = 250.0, 2.5
-# and of the window sweep under planned cuts, between what fits to small and to large parts give
-# (`python -m benchmarks.parts --fit` prints one to all):
-NS_PER_ROW_AT_ALL, NS_PER_COORDINATE, NS_PER_CANDIDATE, NS_PER_DECISION = 100.0, 27.0, 1.5, 25.0
-NS_PER_TERM = 0.5  # of a product of a row and a direction
-NS_PER_MOVE = 1000.0  # a row is written by one task and read by another: not measured, rows are worth saving
-BUDGET_SHARE = 0.9  # of the rows that a budget adds, for the sample: all rows may need a few more
+STACK_NS_PER_ROW = 250.0
+"""Nanoseconds of the stack sweep under regular cuts for a row."""
+STACK_NS_PER_COMPARISON = 2.5
+"""Nanoseconds of the stack sweep under regular cuts for a comparison with a row on the stack."""
+
+# Between what fits to small and what fits to large parts; the command above prints one fit to all of them.
+WINDOW_NS_PER_ROW = 100.0
+"""Nanoseconds of joining a part under planned cuts for a row, whatever its coordinates."""
+WINDOW_NS_PER_COORDINATE = 27.0
+"""Nanoseconds of joining a part under planned cuts for an embedded coordinate of a row."""
+WINDOW_NS_PER_CANDIDATE = 1.5
+"""Nanoseconds of joining a part under planned cuts for a candidate."""
+WINDOW_NS_PER_DECISION = 25.0
+"""Nanoseconds of joining a part under planned cuts for a pair that passes the filter and is decided."""
+
+FILTER_NS_PER_COORDINATE = 2.5
+"""Nanoseconds for sorting or copying a coordinate of a row for the filter of a window sweep."""
+FILTER_NS_PER_VISIT = 3.0
+"""Nanoseconds of a window sweep for visiting a row in a pass."""
+FILTER_NS_PER_BLOCK = {2: 12.0, 4: 16.0, 8: 26.0}
+"""Nanoseconds of a window sweep for filtering a block of candidates, by the number of filter coordinates."""
+FILTER_NS_PER_SURVIVOR = 40.0
+"""Nanoseconds of a window sweep for a candidate that passes the filter."""
+
+BOX_NS_PER_ROW = 250.0
+"""Nanoseconds of the join of boxes for a row of a leaf."""
+BOX_NS_PER_CANDIDATE = 3.0
+"""Nanoseconds of the join of boxes for a candidate."""
+
+NS_PER_TERM = 0.5
+"""Nanoseconds for a product of a coordinate of a row and one of a direction."""
+NS_PER_MOVED_ROW = 1000.0
+"""Nanoseconds for a row that one task writes and another reads. Not measured: rows are worth saving."""
+
+BUDGET_FRACTION = 0.9
+"""Fraction of the rows that a budget adds which the sample may use, since all rows may need a few more."""
+
+
+def stack_nanoseconds(rows: float, comparisons: float) -> float:
+    """Nanoseconds of stack sweeps over these rows, on one core."""
+    return STACK_NS_PER_ROW * rows + STACK_NS_PER_COMPARISON * comparisons
 
 
 def window_seconds(rows: float, dimensions: int, candidates: float, pairs: float) -> float:
-    """Of window sweeps over rows of so many embedded coordinates, on one core."""
-    of_row = NS_PER_ROW_AT_ALL + NS_PER_COORDINATE * dimensions
-    return (of_row * rows + NS_PER_CANDIDATE * candidates + NS_PER_DECISION * pairs) / 1e9
+    """Seconds of window sweeps over rows of ``dimensions`` embedded coordinates, on one core."""
+    per_row = WINDOW_NS_PER_ROW + WINDOW_NS_PER_COORDINATE * dimensions
+    return (per_row * rows + WINDOW_NS_PER_CANDIDATE * candidates + WINDOW_NS_PER_DECISION * pairs) / 1e9
 
 
-def most_rows(m: int, replication_budget: float) -> float:
-    """Rows that a sample of m may become, so that all rows stay within the budget."""
-    return m + (replication_budget - 1.0) * BUDGET_SHARE * m if m else 0.0
+def max_sample_rows(m: int, replication_budget: float) -> float:
+    """Maximum number of rows that a sample of m rows may become, so that all rows stay within the budget."""
+    return m + (replication_budget - 1.0) * BUDGET_FRACTION * m if m else 0.0

@@ -11,7 +11,7 @@ from epsjoin.kernels.distances import EUCLIDEAN, Decision
 from epsjoin.kernels.join.projection import Projection
 from epsjoin.kernels.join.window import count_pairs, window_rows
 from epsjoin.local.metric import Metric
-from epsjoin.local.plan.grow_tree import DecidedPairs
+from epsjoin.local.plan.cut_leaf import DecidedPairs
 from epsjoin.local.sweep.sweeping import sweep_window
 
 _FEW_ROWS, _ENOUGH_PAIRS = 4096, 200_000  # of a sample: more pairs would only make the plan slower

@@ -1,0 +1,346 @@
+"""The best cut of a leaf of the planned tree, rated on the rows of a sample."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsjoin.kernels.join.cuts import HASH_AXIS, MAX_AXES, cube_sides
+from epsjoin.kernels.join.projection import Projection, axes_by_variance
+from epsjoin.local.plan.projection import row_candidates
+
+_MAX_TRIED_AXES = 16
+"""Maximum number of axes that are tried, by falling variance: a cut on a flat axis crosses every cube."""
+_SORTED_ROWS_PER_ROW = 8
+"""Number of rows of a sorted sample that are read in the time in which one row of a leaf is sorted."""
+_MAX_DIVIDED_AXES = 5
+"""Maximum number of axes for which the work of both sides is counted."""
+_MAX_CROSSED_FRACTION = 0.5
+"""Fraction of a leaf's cubes that a cut crosses, above which a cut by hash may be cheaper and is tried."""
+_MAX_SIDE_FRACTION = 0.7
+"""Fraction of a leaf's work on one side of a cut, above which a cut by hash is tried."""
+_MAX_SHIFTS = 3
+"""Maximum number of times that the best cut is shifted to balance the work of its sides."""
+_BALANCE_TOLERANCE = 0.03
+"""Relative distance from the balance aimed at, up to which a cut is not shifted."""
+
+
+class DecidedPairs(NamedTuple):
+    """Pairs of a sample that a join will decide.
+
+    Parameters
+    ----------
+    left, right : (k,) int64, rows of the sample.
+    weight : number of pairs that each one stands for.
+    """
+
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    weight: float
+
+
+class Leaf(NamedTuple):
+    """A leaf and what the sample shows of it.
+
+    Parameters
+    ----------
+    row : (k,) int64, rows of the sample at the leaf, ascending.
+    is_carried : (k,) bool, whether a row's hash is below the leaf's bound.
+    pair : numbers of the pairs that are decided here: the leaf holds their reference points
+        (:mod:`epsjoin.kernels.join.cuts`).
+    candidates : (k,) int64, candidates of each row.
+    work : estimated work of the leaf, in the unit of the costs.
+    """
+
+    row: NDArray[np.int64]
+    is_carried: NDArray[np.bool_]
+    pair: NDArray[np.int64]
+    candidates: NDArray[np.int64]
+    work: float
+
+
+class Cut(NamedTuple):
+    """A cut and its two leaves."""
+
+    axis: int
+    position: float
+    left: Leaf
+    right: Leaf
+
+
+class Sample(NamedTuple):
+    """The sample, and the cost of its rows and pairs: all that cuts are rated by.
+
+    Parameters
+    ----------
+    embedded : (m, e) float64.
+    lower, upper : (b, m) float64, sides of the cubes along the directions of the basis.
+    hashes, decided, eps : see :func:`epsjoin.local.plan.grow_tree.grow_tree`.
+    simple : coordinates in which a leaf's candidates are counted, except for the axes: each leaf chooses its
+        own.
+    row_cost, candidate_cost, decision_cost, move_cost, turn_cost : cost of a row, of a candidate, of a
+        decided pair, of moving a row and of projecting a row on a direction, each for all that one of the
+        sample stands for.
+    largest_weight : weight of the largest part in rating a cut, as a fraction of all work.
+    columns : (e, m) float64, ``embedded`` by axes.
+    orders : all rows by their values on each axis that has been sorted; filled as axes are asked for.
+    """
+
+    embedded: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    hashes: NDArray[np.float64]
+    decided: DecidedPairs
+    eps: float
+    simple: Projection
+    row_cost: float
+    candidate_cost: float
+    decision_cost: float
+    move_cost: float
+    turn_cost: float
+    largest_weight: float
+    columns: NDArray[np.float64]
+    orders: dict[int, NDArray[np.int64]]
+
+    def sides(self, rows: NDArray[np.int64], axis: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Lower and upper sides of the cubes of these rows, as ``assign`` computes them."""
+        turned = axis - self.embedded.shape[1]
+        if turned >= 0:
+            return self.lower[turned, rows], self.upper[turned, rows]
+        return cube_sides(self.columns[axis, rows], self.eps / 2.0)
+
+    def is_pair_left(self, pair: NDArray[np.int64], axis: int, position: float) -> NDArray[np.bool_]:
+        """Whether the reference points of these pairs are below a cut."""
+        below = np.ones(len(pair), np.bool_)
+        for rows in (self.decided.left[pair], self.decided.right[pair]):
+            lower = self.hashes[rows] if axis == HASH_AXIS else self.sides(rows, axis)[0]
+            below &= lower < position
+        return below
+
+    def weights(self, leaf: Leaf) -> NDArray[np.float64]:
+        """Work of each row of a leaf; the work of a pair is divided between its two rows."""
+        ends = np.concatenate((self.decided.left[leaf.pair], self.decided.right[leaf.pair]))
+        of_rows = np.bincount(ends, minlength=len(self.embedded))[leaf.row]
+        return np.asarray(
+            self.row_cost
+            + self.candidate_cost * leaf.candidates.astype(np.float64)
+            + self.decision_cost * (0.5 * self.decided.weight) * of_rows
+        )
+
+    def order(self, rows: NDArray[np.int64], axis: int) -> NDArray[np.int64]:
+        """Places in ``rows``, which are ascending, sorted by the values on an axis; ties by row."""
+        m = len(self.embedded)
+        if len(rows) * _SORTED_ROWS_PER_ROW < m:
+            return np.argsort(self.values(rows, axis), kind="stable")
+        if axis not in self.orders:
+            self.orders[axis] = np.argsort(self.values(np.arange(m), axis), kind="stable")
+        place = np.full(m, -1)
+        place[rows] = np.arange(len(rows))
+        places = place[self.orders[axis]]
+        return np.asarray(places[places >= 0])
+
+    def values(self, rows: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
+        """Coordinates of these rows on an axis; along a direction, the middle between their sides."""
+        if axis == HASH_AXIS:
+            return self.hashes[rows]
+        turned = axis - self.embedded.shape[1]
+        if turned >= 0:
+            return np.asarray((self.lower[turned, rows] + self.upper[turned, rows]) / 2.0)
+        return np.asarray(self.columns[axis, rows])
+
+
+def make_leaf(
+    sample: Sample,
+    row: NDArray[np.int64],
+    is_carried: NDArray[np.bool_],
+    pair: NDArray[np.int64],
+) -> Leaf:
+    """Count the candidates of a leaf and estimate its work."""
+    candidates = np.zeros(len(row), np.int64)
+    if len(row) > 1:
+        values = sample.embedded[row]
+        simple = sample.simple._replace(axes=axes_by_variance(values)[: len(sample.simple.axes)])
+        candidates = row_candidates(values, is_carried, sample.eps, simple)
+    work = (
+        sample.row_cost * len(row)
+        + sample.candidate_cost * float(candidates.sum())
+        + sample.decision_cost * sample.decided.weight * len(pair)
+    )
+    return Leaf(row, is_carried, pair, candidates, work)
+
+
+def _balanced_position(
+    ascending: NDArray[np.float64], weights: NDArray[np.float64], share: float
+) -> float | None:
+    """Find the value with ``share`` of the weight below it, one value at least on either side; or None."""
+    sums = np.cumsum(weights)
+    place = min(int(np.searchsorted(sums, sums[-1] * share)), len(sums) - 1)
+    place = max(place, int(np.searchsorted(ascending, ascending[0], "right")))
+    return float(ascending[place]) if place < len(ascending) else None
+
+
+def _divide(sample: Sample, leaf: Leaf, axis: int, position: float) -> Cut:
+    """Divide a leaf by a cut, with the same comparisons as ``assign``."""
+    if axis == HASH_AXIS:
+        is_left = sample.hashes[leaf.row] < position
+        is_right = np.ones(len(leaf.row), np.bool_)
+        carried = leaf.is_carried | is_left
+    else:
+        lower, upper = sample.sides(leaf.row, axis)
+        is_left = lower < position
+        is_right = upper >= position
+        carried = leaf.is_carried
+    below = sample.is_pair_left(leaf.pair, axis, position)
+    left = make_leaf(sample, leaf.row[is_left], leaf.is_carried[is_left], leaf.pair[below])
+    right = make_leaf(sample, leaf.row[is_right], carried[is_right], leaf.pair[~below])
+    return Cut(axis, position, left, right)
+
+
+def _carried_share(leaf: Leaf) -> float:
+    """Ratio of a leaf's carried rows to its own rows."""
+    carried = int(np.count_nonzero(leaf.is_carried))
+    return float(carried / max(1, len(leaf.row) - carried))
+
+
+def _hash_share(leaf: Leaf, share: float) -> float:
+    """Fraction of the own rows that must be left of a hash cut for this fraction of the pairs to be left.
+
+    Of N own rows the left ones, fN, are compared with C carried ones and with each other: f C N + (f N)² / 2
+    of C N + N² / 2 pairs; the right ones with all rows.
+    """
+    c = _carried_share(leaf)
+    return float(np.sqrt(c * c + share * (2.0 * c + 1.0)) - c)
+
+
+def allot_parts(works: tuple[float, float], n_parts: int) -> int:
+    """Divide parts between two sides, at least one to each, so that the largest part is as small as possible.
+
+    Returns
+    -------
+    int
+        Parts of the left side.
+    """
+    left, right = works
+    fewer = min(max(int(n_parts * left / (left + right)), 1), n_parts - 1)
+    more = min(fewer + 1, n_parts - 1)
+    return min(fewer, more, key=lambda of_left: max(left / of_left, right / (n_parts - of_left)))
+
+
+def _rate(sample: Sample, axis: int, works: tuple[float, float], n_rows: int, n_parts: int) -> float:
+    """Rate a cut of a leaf that is worth ``n_parts`` parts, less is better: all work, rows, the largest part.
+
+    Parameters
+    ----------
+    axis : of the cut.
+    works : of both sides. The parts go to both sides as their work does, one at least to either; a side may
+        be larger than its share of whole parts.
+    n_rows : rows of both sides.
+    """
+    left, right = works
+    of_left = allot_parts(works, n_parts)
+    largest = max(left / of_left, right / (n_parts - of_left))
+    is_turned = axis >= sample.embedded.shape[1]
+    moved = n_rows * (sample.move_cost + (sample.turn_cost if is_turned else 0.0))
+    return left + right + moved + sample.largest_weight * n_parts * largest
+
+
+def _position(
+    sample: Sample, leaf: Leaf, weights: NDArray[np.float64], axis: int, share: float
+) -> float | None:
+    """Find where to cut an axis for about this fraction of the leaf's weights to be left; or None."""
+    rows = leaf.row
+    if axis == HASH_AXIS:
+        own = ~leaf.is_carried
+        rows, weights, share = rows[own], weights[own], _hash_share(leaf, share)
+    order = sample.order(rows, axis)
+    return _balanced_position(sample.values(rows[order], axis), weights[order], share)
+
+
+def _best_axes(
+    sample: Sample, leaf: Leaf, weights: NDArray[np.float64], used: set[int], n_parts: int
+) -> list[tuple[int, float]]:
+    """Find the axes and directions that are rated best by the leaf's weights, each with its cut."""
+    n_embedded = sample.embedded.shape[1]
+    share = (n_parts // 2) / n_parts
+    rated: list[tuple[float, int, float]] = []
+    axes = axes_by_variance(sample.embedded[leaf.row])[:_MAX_TRIED_AXES].tolist()
+    for axis in [*axes, *range(n_embedded, n_embedded + len(sample.lower))]:
+        if len(used) >= MAX_AXES and axis not in used:
+            continue
+        middle = _position(sample, leaf, weights, axis, share)
+        if middle is None:
+            continue
+        lower, upper = sample.sides(leaf.row, axis)
+        beside = float(
+            lower[sample.values(leaf.row, axis) == middle].min()
+        )  # equal rows would all be crossed
+        for position in (middle, beside):
+            of_left, of_right = lower < position, upper >= position
+            works = float(weights[of_left].sum()), float(weights[of_right].sum())
+            n_rows = int(np.count_nonzero(of_left) + np.count_nonzero(of_right))
+            rated.append((_rate(sample, axis, works, n_rows, n_parts), axis, position))
+    best: dict[int, float] = {}
+    for _, axis, position in sorted(rated):
+        best.setdefault(axis, position)
+    return list(best.items())[:_MAX_DIVIDED_AXES]
+
+
+def best_cut(sample: Sample, leaf: Leaf, used: set[int], room: float, n_parts: int) -> Cut | None:
+    """Find the best cut, or None when no cut makes the larger side cheaper than the leaf.
+
+    The leaf is worth ``n_parts`` parts, 2 at least; so a cut need not halve it. The hash is tried where the
+    axes that are rated best cross many cubes or leave most of the work on one side; a cut that adds more than
+    ``room`` rows is not made.
+    """
+    if np.count_nonzero(~leaf.is_carried) < 2:
+        return None
+    share = (n_parts // 2) / n_parts
+    weights = sample.weights(leaf)
+    best: tuple[float, Cut] | None = None
+
+    def try_cut(axis: int, position: float | None) -> bool:
+        """Whether this is the best cut so far."""
+        nonlocal best
+        if position is None:
+            return False
+        cut = _divide(sample, leaf, axis, position)
+        works = cut.left.work, cut.right.work
+        n_rows = len(cut.left.row) + len(cut.right.row)
+        rated = _rate(sample, axis, works, n_rows, n_parts)
+        if n_rows - len(leaf.row) > room or max(works) >= leaf.work or (best and rated >= best[0]):
+            return False
+        best = rated, cut
+        return True
+
+    def balance() -> None:
+        """Shift the best cut: what balances the leaf's weights does not balance the work of both sides."""
+        aimed = share
+        for _ in range(_MAX_SHIFTS):
+            if best is None:
+                return
+            left, right = best[1].left.work, best[1].right.work
+            off = left / (left + right) - share
+            aimed -= off
+            if abs(off) <= _BALANCE_TOLERANCE * share or not 0.0 < aimed < 1.0:
+                return
+            if not try_cut(best[1].axis, _position(sample, leaf, weights, best[1].axis, aimed)):
+                return
+
+    for axis, position in _best_axes(sample, leaf, weights, used, n_parts):
+        try_cut(axis, position)
+    balance()
+    is_poor = best is None or _is_poor(best[1], leaf)
+    if is_poor and try_cut(HASH_AXIS, _position(sample, leaf, weights, HASH_AXIS, share)):
+        balance()
+    return best[1] if best else None
+
+
+def _is_poor(cut: Cut, leaf: Leaf) -> bool:
+    """Whether a cut crosses many cubes, or leaves most of the work on one side."""
+    n_rows = len(cut.left.row) + len(cut.right.row)
+    return (
+        n_rows > (1.0 + _MAX_CROSSED_FRACTION) * len(leaf.row)
+        or max(cut.left.work, cut.right.work) > _MAX_SIDE_FRACTION * leaf.work
+    )
