@@ -34,7 +34,7 @@ def many_cuts():
     """Rows cost nothing and few are swept together, so that few rows have many leaves and groups too."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(box_tree, "_MIN_ROWS", 2)
-        patch.setattr(join_boxes, "_NS_PER_ROW", 0.01)
+        patch.setattr(join_boxes, "BOX_NS_PER_ROW", 0.01)
         patch.setattr(join_boxes, "_ROWS_AT_ONCE", 16)
         yield
 

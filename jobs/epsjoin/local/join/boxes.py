@@ -19,12 +19,12 @@ from epsjoin.kernels.join.stack_sweep import PairBatch, is_done, new_state
 from epsjoin.local.arguments import check_count, check_points
 from epsjoin.local.metric import METRICS, Metric, get_metric
 from epsjoin.local.plan.box_tree import grow_box_tree
+from epsjoin.local.plan.costs import BOX_NS_PER_CANDIDATE, BOX_NS_PER_ROW
 from epsjoin.local.plan.cut_tree import prune_tree
 from epsjoin.local.progress import Progress, ProgressWish, check_progress
 from epsjoin.local.sweep.pairs import Pairs, collect
 from epsjoin.local.sweep.sweeping import add_counts
 
-_NS_PER_ROW, _NS_PER_CANDIDATE = 250.0, 3.0  # measured on one core; only the ratio matters
 _ROWS_AT_ONCE = 1 << 16  # of leaves that are swept together
 _ON_THE_SPHERE = ("cosine", "haversine", "haversine_radians")
 
@@ -414,8 +414,8 @@ def _order(
         is_right[sample],
         is_self,
         rows_per_row=n / len(sample) if n else 1.0,
-        row_cost=_NS_PER_ROW,
-        candidate_cost=_NS_PER_CANDIDATE,
+        row_cost=BOX_NS_PER_ROW,
+        candidate_cost=BOX_NS_PER_CANDIDATE,
         max_rows=settings.replication_budget * len(sample),
     )
     tree, n_cuts = grown.tree, grown.n_parts - 1

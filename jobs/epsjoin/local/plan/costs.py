@@ -1,8 +1,8 @@
 """The one table of costs, by which cuts, coordinates and trees are chosen, and what follows from it.
 
-Costs are nanoseconds on one core; only their ratios matter. ``python -m benchmarks.parts --fit`` fits the costs
-of the window sweep under planned cuts to parts that it joins. The others were measured by hand, and no benchmark
-prints them.
+Costs are nanoseconds on one core; only their ratios matter. The command ``PYTHONPATH=jobs:tests
+.venv/bin/python -m benchmarks.parts --fit`` measures those of ``WINDOW_*`` on parts that it joins; no other
+command of the repository prints the others.
 """
 
 from __future__ import annotations

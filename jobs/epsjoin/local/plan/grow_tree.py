@@ -270,7 +270,7 @@ def _exchange(sample: Sample, tree: _Tree, n_parts: int, max_rows: float) -> Non
 
 
 def _candidates(sample: Sample, leaves: list[Leaf], rows_per_row: float) -> float:
-    """Estimate the candidates of all leaves, each with its own coordinates; of many leaves some are counted."""
+    """Estimate the candidates of all leaves, each with its own coordinates; of many, some are counted."""
     counted = leaves[:: -(-len(leaves) // _MAX_COUNTED_LEAVES)]
     candidates = 0.0
     for leaf in counted:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.join.cuts import CutTree
 from epsjoin.local.metric import Metric, get_metric
-from epsjoin.local.plan.costs import NS_PER_COMPARISON, NS_PER_ROW, window_seconds
+from epsjoin.local.plan.costs import stack_nanoseconds, window_seconds
 from epsjoin.local.plan.rules import Rule, SplitRule, rule_from_json
 
 
@@ -123,7 +123,7 @@ class JoinPlan:
         if self.kind == "planned":
             rows, candidates = self.expected_rows, self.expected_candidates
             return window_seconds(rows, len(self.low), candidates, self.expected_pairs)
-        return (NS_PER_ROW * self.expected_rows + NS_PER_COMPARISON * self.expected_candidates) / 1e9
+        return stack_nanoseconds(self.expected_rows, self.expected_candidates) / 1e9
 
     def get_metric(self) -> Metric:
         """Give the plan's metric."""

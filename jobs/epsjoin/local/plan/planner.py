@@ -19,13 +19,13 @@ from epsjoin.kernels.join.cuts import CutTree, hash_ids
 from epsjoin.kernels.join.projection import Projection
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.costs import (
-    NS_PER_CANDIDATE,
-    NS_PER_COORDINATE,
-    NS_PER_DECISION,
-    NS_PER_MOVE,
-    NS_PER_ROW_AT_ALL,
+    NS_PER_MOVED_ROW,
     NS_PER_TERM,
-    most_rows,
+    WINDOW_NS_PER_CANDIDATE,
+    WINDOW_NS_PER_COORDINATE,
+    WINDOW_NS_PER_DECISION,
+    WINDOW_NS_PER_ROW,
+    max_sample_rows,
     window_seconds,
 )
 from epsjoin.local.plan.cuts import Cuts
@@ -200,10 +200,10 @@ def grow_parts(
         norm=metric.norm,
         decided=decided_pairs(points, embedded, reach, projection, cuts.seed),
         rows_per_row=n_rows / m if m else 0.0,
-        row_cost=NS_PER_ROW_AT_ALL + NS_PER_COORDINATE * n_embedded,
-        candidate_cost=NS_PER_CANDIDATE,
-        decision_cost=NS_PER_DECISION,
-        move_cost=NS_PER_MOVE,
+        row_cost=WINDOW_NS_PER_ROW + WINDOW_NS_PER_COORDINATE * n_embedded,
+        candidate_cost=WINDOW_NS_PER_CANDIDATE,
+        decision_cost=WINDOW_NS_PER_DECISION,
+        move_cost=NS_PER_MOVED_ROW,
         term_cost=NS_PER_TERM,
-        max_rows=most_rows(m, cuts.replication_budget),
+        max_rows=max_sample_rows(m, cuts.replication_budget),
     )

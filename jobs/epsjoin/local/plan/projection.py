@@ -27,11 +27,14 @@ from epsjoin.kernels.join.window import (
     window_rows,
     window_sweep,
 )
+from epsjoin.local.plan.costs import (
+    FILTER_NS_PER_BLOCK,
+    FILTER_NS_PER_COORDINATE,
+    FILTER_NS_PER_SURVIVOR,
+    FILTER_NS_PER_VISIT,
+    NS_PER_TERM,
+)
 
-# Nanoseconds on one core; only the ratios matter.
-_NS_PER_VISIT, _NS_PER_SURVIVOR, _NS_PER_TERM = 3.0, 40.0, 0.5
-_NS_PER_BLOCK = {2: 12.0, 4: 16.0, 8: 26.0}
-_NS_PER_COORDINATE = 2.5
 _MOST_GRID = 6
 _LEAST_LOOKED, _MOST_LOOKED = 1024, 4096  # rows of a sample, for choosing
 _LOOKED_SHARE = 100  # one row of so many: choosing then costs little beside the join
@@ -236,7 +239,7 @@ def _best_grid(looked: NDArray[np.float64], n_rows: int, eps: float, projection:
             break
         best = min(best, option, key=lambda choice: choice.nanoseconds)
     survivors = _survivors(looked, eps, best.projection) * (n_rows / len(looked)) ** 2
-    return best._replace(nanoseconds=best.nanoseconds + _NS_PER_SURVIVOR * survivors)
+    return best._replace(nanoseconds=best.nanoseconds + FILTER_NS_PER_SURVIVOR * survivors)
 
 
 def _survivors(looked: NDArray[np.float64], eps: float, projection: Projection) -> int:
@@ -264,8 +267,10 @@ def _cost(looked: NDArray[np.float64], n_rows: int, eps: float, projection: Proj
     filled = visits * -np.expm1(-candidates / visits) if visits else 0.0
     terms = e if projection.is_rotated else 1
     nanoseconds = (
-        n_rows * (projection.n_filter + projection.n_grid + 1) * (_NS_PER_COORDINATE + terms * _NS_PER_TERM)
-        + _NS_PER_VISIT * visits
-        + _NS_PER_BLOCK[projection.n_filter] * (filled + candidates / BLOCK)
+        n_rows
+        * (projection.n_filter + projection.n_grid + 1)
+        * (FILTER_NS_PER_COORDINATE + terms * NS_PER_TERM)
+        + FILTER_NS_PER_VISIT * visits
+        + FILTER_NS_PER_BLOCK[projection.n_filter] * (filled + candidates / BLOCK)
     )
     return Choice(projection, candidates, nanoseconds)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from epsjoin.kernels.join.codes import as_keys, code_order
 from epsjoin.kernels.join.regular import carry
 from epsjoin.kernels.join.stack_sweep import stack_comparisons
-from epsjoin.local.plan.costs import NS_PER_COMPARISON, NS_PER_ROW, most_rows
+from epsjoin.local.plan.costs import STACK_NS_PER_COMPARISON, STACK_NS_PER_ROW, max_sample_rows
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.encode import Space, encode
 from epsjoin.local.plan.rules import SplitRule, make_split_rule
@@ -20,7 +20,7 @@ _MOST_CHOSEN = 32  # rows of a cube under a chosen rule: even an infinite budget
 
 def cut(codes: NDArray[np.uint8], n_parts: int, scale: float) -> tuple[NDArray[np.uint8], float, float]:
     """Boundaries of parts, rows of the sample in all parts, carried ones included, and comparisons."""
-    row_cost, candidate_cost = NS_PER_ROW * scale, NS_PER_COMPARISON * scale * scale
+    row_cost, candidate_cost = STACK_NS_PER_ROW * scale, STACK_NS_PER_COMPARISON * scale * scale
     boundaries, compared = choose_boundaries(codes, n_parts, row_cost, candidate_cost)
     return boundaries, float(len(carry(codes, boundaries).coded)), compared
 
@@ -50,14 +50,14 @@ def choose_rule(
         for msl in tried:
             rule = make_split_rule(k, msl, min(cuts.replication_budget, _MOST_CHOSEN))
             coded.append((rule, encode(looked, space, rule).codes))
-    allowed_rows = most_rows(m, cuts.replication_budget)
+    allowed_rows = max_sample_rows(m, cuts.replication_budget)
     n_parts = cuts.n_parts
     while True:
         allowed: list[tuple[float, int]] = []
         for number, (_, codes) in enumerate(coded):
             _, rows, compared = cut(codes, n_parts, scale)
             if rows <= allowed_rows:
-                work = NS_PER_ROW * rows * scale + NS_PER_COMPARISON * compared * scale * scale
+                work = STACK_NS_PER_ROW * rows * scale + STACK_NS_PER_COMPARISON * compared * scale * scale
                 allowed.append((work, number))
         if allowed or n_parts == 1:  # none: a given k makes too many rows in any case, the first the fewest
             return coded[min(allowed, default=(0.0, 0))[1]][0], n_parts
