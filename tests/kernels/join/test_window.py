@@ -254,14 +254,6 @@ def test_row_candidates__are_those_that_a_sweep_counts():
     assert (of_rows > 0).sum() > 300
 
 
-@pytest.mark.parametrize("n", [2, 100])
-def test_count_pairs__counts_more_than_a_batch_holds(n):
-    points = np.zeros((n * 5, 3))
-    decision = make_decision(EUCLIDEAN, 0.0, 1.0)
-    projection = simple_projection(points, SQUARES)
-    assert window.count_pairs(points, points, 1.0, decision, projection) == 5 * n * (5 * n - 1) // 2
-
-
 def test_choose_projection__takes_the_axes_that_tell_rows_apart():
     random = np.random.default_rng(0)
     points = random.random((20_000, 12))

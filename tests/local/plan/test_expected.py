@@ -9,8 +9,14 @@ import pytest
 from scipy.spatial import cKDTree
 
 from epsjoin.local.metric import get_metric
-from epsjoin.local.plan.expected import decided_pairs, expected_pairs
-from epsjoin.local.plan.projection import choose_projection
+from epsjoin.local.plan.expected import (
+    count_pairs,
+    count_sample_pairs,
+    decided_pairs,
+    expected_pairs,
+    expected_pairs_of_tables,
+)
+from epsjoin.local.plan.projection import choose_projection, simple_projection
 
 
 def expect(sample, n_rows, eps, metric="euclidean"):
@@ -74,3 +80,49 @@ def test_decided_pairs__stand_for_all_in_bounded_memory(eps):
     assert len(found.left) == len(found.right) <= 200_000
     assert found.weight * len(found.left) == pytest.approx(pairs, rel=0.15)
     assert eps > 0.001 or found.weight == 1.0
+
+
+@pytest.mark.parametrize("n", [2, 100])
+def test_count_pairs__counts_more_than_a_batch_holds(n):
+    points, euclidean = np.zeros((n * 5, 3)), get_metric("euclidean")
+    projection = simple_projection(points, euclidean.norm)
+    degree = np.zeros(n * 5, np.int64)
+    found = count_pairs(points, points, 1.0, euclidean, projection, degree=degree)
+    assert found == 5 * n * (5 * n - 1) // 2
+    assert (degree == 5 * n - 1).all()
+
+
+def test_count_pairs__ends_soon_after_too_many():
+    points, euclidean = np.zeros((3000, 2)), get_metric("euclidean")
+    projection = simple_projection(points, euclidean.norm)
+    assert 1000 < count_pairs(points, points, 1.0, euclidean, projection, max_pairs=1000) < 3000 * 2999 // 2
+
+
+def test_count_sample_pairs__takes_fewer_rows_while_these_have_too_many():
+    points, euclidean = np.zeros((900, 2)), get_metric("euclidean")
+    limits = {"max_pairs": 2000, "divisor": 3}
+    assert count_sample_pairs(points, 1.0, euclidean, min_rows=1, **limits) == (
+        33,
+        33 * 32 // 2,
+        33 * 32 // 2,
+    )
+    assert count_sample_pairs(points, 1.0, euclidean, min_rows=200, **limits)[:2] == (200, 200 * 199 // 2)
+    assert count_sample_pairs(points, 1.0, euclidean)[:2] == (900, 900 * 899 // 2)
+
+
+@pytest.mark.parametrize(("max_pairs", "rows"), [(math.inf, 400), (20_000, 200), (10_000, 100), (1, 50)])
+def test_count_sample_pairs__of_two_tables_takes_fewer_of_the_right_one(max_pairs, rows):
+    left, right, euclidean = np.zeros((100, 2)), np.ones((400, 2)), get_metric("euclidean")
+    found = count_sample_pairs(right, 1.5, euclidean, left=left, max_pairs=max_pairs, min_rows=50)
+    assert (found.rows, found.pairs) == (rows, 100 * rows)
+    assert math.isnan(found.variance)
+    assert count_sample_pairs(right, 1.4, euclidean, left=left, max_pairs=max_pairs).pairs == 0
+
+
+@pytest.mark.parametrize("n_right", [0, 5000])
+def test_expected_pairs_of_tables__are_near_those_of_all_rows(n_right):
+    points = np.random.default_rng(4).random((30_000 + n_right, 2))
+    left, right = cKDTree(points[:30_000]), cKDTree(points[30_000:])
+    pairs = left.count_neighbors(right, 0.02) if n_right else len(left.query_pairs(0.02))
+    expected = expected_pairs_of_tables(points, 30_000, 0.02, get_metric("euclidean"))
+    assert expected == pytest.approx(pairs, rel=0.05)

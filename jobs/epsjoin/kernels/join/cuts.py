@@ -122,18 +122,6 @@ def turned_sides(
 
 
 @njit
-def _sides(
-    lower: NDArray[np.float64], upper: NDArray[np.float64], half: float, tree: CutTree, row: int, axis: int
-) -> tuple[float, float]:
-    """Lower and upper side of a row's cube on an axis or direction of the tree; see :func:`assign_rows`."""
-    if half < 0.0:
-        return lower[row, axis], upper[row, axis]
-    if axis < lower.shape[1]:
-        return cube_lower(lower[row, axis], half), cube_upper(upper[row, axis], half)
-    return turned_sides(lower, row, tree.basis[axis - lower.shape[1]], half)
-
-
-@njit
 def assign_rows(
     lower: NDArray[np.float64],
     upper: NDArray[np.float64],
@@ -156,6 +144,7 @@ def assign_rows(
     row, part, mask : see :class:`AssignedRows`; not read or written while rows are counted.
     """
     n_nodes = tree.axis.shape[0]
+    n_embedded = lower.shape[1]
     nodes = np.empty(n_nodes + 1, np.int64)
     masks = np.empty(n_nodes + 1, np.int64)
     written = 0
@@ -179,8 +168,14 @@ def assign_rows(
             if axis < 0:
                 is_left = hashes[point] < cut
                 is_right = True
+            elif half < 0.0:
+                is_left = lower[point, axis] < cut
+                is_right = upper[point, axis] >= cut
+            elif axis < n_embedded:
+                is_left = cube_lower(lower[point, axis], half) < cut
+                is_right = cube_upper(upper[point, axis], half) >= cut
             else:
-                low, high = _sides(lower, upper, half, tree, point, axis)
+                low, high = turned_sides(lower, point, tree.basis[axis - n_embedded], half)
                 is_left = low < cut
                 is_right = high >= cut
             if is_right:

@@ -510,30 +510,3 @@ def window_candidates(keys: Keys) -> NDArray[np.int64]:
                 last += 1
             counts[row] += last - first
     return counts
-
-
-def count_pairs(
-    points: NDArray[np.float64],
-    embedded: NDArray[np.float64],
-    eps: float,
-    decision: Decision,
-    projection: Projection,
-) -> int:
-    """Count the pairs within eps without keeping them.
-
-    Parameters
-    ----------
-    points : (n, d) float64, original coordinates; embedded : (n, e) float64. Not modified.
-    eps : threshold in embedded coordinates.
-    decision : the metric's decision.
-    projection : coordinates of the sweep.
-    """
-    n = len(points)
-    nothing = np.zeros(n, np.int64)
-    rows = window_rows(points, embedded, nothing, nothing, eps, projection)
-    counters = np.zeros(4, np.int64)
-    batch = PairBatch(np.empty(1 << 16, np.int64), np.empty(1 << 16, np.int64), np.empty(1 << 16))
-    state = new_state()
-    while not is_done(state):
-        window_sweep(state, rows, 0, n, decision, batch, counters)
-    return int(counters[PAIRS])

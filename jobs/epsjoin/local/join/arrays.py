@@ -8,7 +8,6 @@ as the papers do.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Generator, Iterator
 from contextlib import closing
@@ -25,6 +24,7 @@ from epsjoin.local.join.parts import join_part
 from epsjoin.local.join.scale import scale_points
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.cuts import Cuts
+from epsjoin.local.plan.expected import expected_pairs_of_tables
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.projection import choose_projection
 from epsjoin.local.plan.spread import replicate
@@ -34,8 +34,6 @@ from epsjoin.local.sweep.sweeping import Counters, check_batch_rows, check_n_job
 
 HOW = ("inner", "left", "right", "outer", "semi", "anti")
 NO_ROW = -1
-# For telling how many pairs would come.
-_SAMPLE_ROWS, _FEW_ROWS, _ENOUGH_PAIRS, _SEED = 20_000, 4096, 200_000, 0
 
 _How = Literal["inner", "left", "right", "outer"]
 _HowRows = Literal["semi", "anti"]
@@ -415,29 +413,8 @@ class _Task:
             shown.show(ends[part + 1] / max(1, len(rows.row)))
 
     def _expected_pairs(self) -> float:
-        """Pairs of all rows, from those of a sample, or of fewer of its rows when these have enough."""
-        n, m = self.n_left, self.n_right
-        for most in (_FEW_ROWS, _SAMPLE_ROWS):
-            sampling = Cuts(sample_rows=most, seed=_SEED)
-            left, right = sampling.sample(n), sampling.sample(m)
-            rows = np.concatenate((left, n + right))
-            looked = dataclasses.replace(
-                self,
-                points=self.points[rows],
-                ids=self.ids[rows],
-                is_right=None if self.is_right is None else self.is_right[rows],
-                n_left=len(left),
-                max_pairs=None,
-                cuts=None,
-                progress=False,
-                counters={},
-            )
-            found = sum(len(batch.left) for batch in looked.batches(1 << 16, "sample"))
-            if found >= _ENOUGH_PAIRS:
-                break
-        if self.is_right is None:
-            return found * (n / len(left)) * ((n - 1) / (len(left) - 1))
-        return found * (n / len(left)) * (m / len(right))
+        """Estimate the pairs of all rows."""
+        return expected_pairs_of_tables(self.points, self.n_left, self.eps, self.metric)
 
 
 def _check_for(metric: Metric, name: str, points: NDArray[np.float64]) -> None:

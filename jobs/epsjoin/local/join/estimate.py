@@ -6,19 +6,25 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from epsjoin.errors import ArgumentError
 from epsjoin.local.arguments import check_count, check_points
-from epsjoin.local.join.arrays import iter_self_join
 from epsjoin.local.join.scale import scale_points
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.cuts import Cuts
+from epsjoin.local.plan.expected import count_sample_pairs
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.projection import choose_projection
 
 _PAIR_BYTES = 24
+"""Bytes of memory of a pair that is kept."""
 _NORMAL_95 = 1.959964
-_ENOUGH_PAIRS = 2_000_000  # of a sample: then fewer rows are looked at
+"""Standard deviations around the mean that hold 95 % of a normal distribution."""
+_MAX_PAIRS = 2_000_000
+"""Maximum number of pairs that are counted in more than ``_MIN_ROWS`` rows: an estimate takes tenths of a second."""
+_MIN_ROWS = 1000
+"""Minimum number of rows whose pairs are counted, however many: fewer make the interval wide."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +117,18 @@ def estimate(
     rows = wished.sample(len(values))
     sample = values[rows]
     d = values.shape[1]
-    m, pairs, variance = _count(sample, threshold, chosen, seed)
+    try:
+        chosen.check(sample)
+    except ArgumentError as error:
+        raise ArgumentError(f"points: {error}") from None
+    m, pairs, variance = count_sample_pairs(
+        sample[np.random.default_rng(seed).permutation(len(sample))],
+        threshold,
+        chosen,
+        max_pairs=_MAX_PAIRS,
+        min_rows=_MIN_ROWS,
+        divisor=4,
+    )
     scale = n * (n - 1.0) / (m * (m - 1.0)) if m > 1 else 0.0
     half = _NORMAL_95 * math.sqrt(variance) * scale
     few = 3.0 * scale if pairs < 3 else 0.0  # nothing seen: up to three are likely (the rule of three)
@@ -134,24 +151,3 @@ def estimate(
         row_bytes=swept * (16.0 * d + 4.0 * min(8, d) + 64.0),
         pair_bytes=total * _PAIR_BYTES,
     )
-
-
-def _count(sample: NDArray[np.float64], eps: float, metric: Metric, seed: int) -> tuple[int, int, float]:
-    """Rows, pairs among them, and the variance of that number over samples."""
-    order = np.random.default_rng(seed).permutation(len(sample))
-    m = len(sample)
-    while True:
-        chosen = sample[order[:m]]
-        degree = np.zeros(m, np.int64)
-        pairs = 0
-        for batch in iter_self_join(chosen, eps, metric):
-            pairs += len(batch.left)
-            degree += np.bincount(batch.left, minlength=m) + np.bincount(batch.right, minlength=m)
-            if pairs > _ENOUGH_PAIRS and m > 1000:
-                break
-        else:
-            break
-        m = max(1000, m // 4)
-    # U = pairs; sd(U) ~ 2 sd(degree) / 2 * sqrt(m) from the points, sqrt(pairs) from counting few
-    between = m * float(degree.var()) if m else 0.0
-    return m, pairs, max(between, float(pairs))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from pyspark.sql import DataFrame
 
 from epsjoin.errors import ArgumentError, BudgetError
@@ -13,10 +13,10 @@ from epsjoin.lake import delta_log, parquet, schemas
 from epsjoin.lake.parquet import Target
 from epsjoin.lake.sample import Sample
 from epsjoin.local.epsilon.limits import what_fits
-from epsjoin.local.join.arrays import iter_join
 from epsjoin.local.join.scale import scale_points
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.cuts import Cuts
+from epsjoin.local.plan.expected import count_sample_pairs
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.sizes import cuts_of
@@ -31,7 +31,8 @@ from epsjoin.spark.rows import Rows
 from epsjoin.spark.write import Written
 
 MAX_PAIRS = 1_000_000_000
-_ENOUGH_PAIRS = 1_000_000  # of two samples: more would only take longer
+_MAX_COUNTED_PAIRS = 1_000_000
+"""Maximum number of pairs that are counted between the samples of two frames: more only take longer."""
 _LEAST_SAMPLE = 1_000  # rows of either frame
 _LEAST_PART_SECONDS = 0.05  # in a session that stands, to plan a part and start its task is not nothing
 
@@ -99,7 +100,11 @@ def plan_frames(
     if others is not None:
         of_left, of_right = np.split(sample, [len(samples[0][0])])
         scale = points.n * others.n / max(1, len(of_left) * len(of_right))
-        plan = replace(plan, expected_pairs=_count(of_left, of_right, threshold, metric) * scale)
+        counted = count_sample_pairs(
+            of_right, threshold, metric, left=of_left, max_pairs=_MAX_COUNTED_PAIRS, min_rows=16, divisor=8
+        )
+        pairs = counted.pairs * len(of_right) / counted.rows if counted.rows else 0.0
+        plan = replace(plan, expected_pairs=pairs * scale)
     if plan.expected_pairs > max_pairs:
         fits = "take a smaller eps, or allow more"
         if others is None:
@@ -138,17 +143,3 @@ def _samples(points: Points, others: Points | None, cuts: Cuts) -> list[Sample]:
     share = points.n / max(1, points.n + others.n)
     of_left = points.sample(min(max(round(rows * share), least), rows - least), cuts.seed)
     return [of_left, others.sample(rows - len(of_left[0]), cuts.seed)]
-
-
-def _count(left: NDArray[np.float64], right: NDArray[np.float64], eps: float, metric: Metric) -> float:
-    """Pairs of two samples; where they are many, of a share of the right one's rows, scaled."""
-    looked = len(right)
-    while True:
-        found = 0
-        for batch in iter_join(left, right[:looked], eps, metric):
-            found += len(batch.left)
-            if found > _ENOUGH_PAIRS and looked > 16:
-                break
-        else:
-            return found * len(right) / looked if looked else 0.0
-        looked = max(16, looked // 8)
