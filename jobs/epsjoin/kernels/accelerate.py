@@ -18,17 +18,27 @@ A = TypeVar("A", bound=NDArray[np.generic])
 config: Any = numba.config
 
 
-def _cache_folder() -> Path | None:
-    """A folder for compiled kernels that belongs to exactly these sources; ``None`` where none can be kept.
+def cache_folder(kernels: Path, base: Path) -> Path | None:
+    """Name the folder of compiled kernels that belongs to exactly these sources.
 
-    numba's own cache looks at the file of a function, not at those of the functions that it calls: after a
-    change in one file it would run old code from another. ``NUMBA_CACHE_DIR`` says where the folders lie.
+    Parameters
+    ----------
+    kernels : folder of the sources, with its subfolders.
+    base : folder in which the folders of compiled kernels lie; made where there is none.
+
+    Returns
+    -------
+    Path | None
+        None where ``base`` cannot be written.
+
+    Notes
+    -----
+    numba's own cache checks the file of a function, not those of the functions that it calls: after a
+    change in one file it would run old code from another.
     """
-    kernels = Path(__file__).parent
     digest = hashlib.sha256()
     for source in sorted(kernels.rglob("*.py")):
         digest.update(f"{source.relative_to(kernels)}\0".encode() + source.read_bytes())
-    base = Path(config.CACHE_DIR or kernels / "__pycache__")
     try:
         base.mkdir(parents=True, exist_ok=True)
     except OSError:
@@ -36,7 +46,9 @@ def _cache_folder() -> Path | None:
     return base / f"kernels-{digest.hexdigest()[:16]}" if os.access(base, os.W_OK) else None
 
 
-_FOLDER = _cache_folder()
+_KERNELS = Path(__file__).parent
+# NUMBA_CACHE_DIR says where the folders lie.
+_FOLDER = cache_folder(_KERNELS, Path(config.CACHE_DIR or _KERNELS / "__pycache__"))
 if _FOLDER is not None:
     config.CACHE_DIR = str(_FOLDER)
 
@@ -60,7 +72,7 @@ def njit_filter(function: F) -> F:
 
 
 def read_only(array: A) -> A:
-    """Give a view that cannot be written, for what a kernel only reads.
+    """Make a view that cannot be written, for an array that a kernel only reads.
 
     numba compiles a kernel once for such views and once more for arrays that can be written. Columns of Arrow
     are of the first kind, so what tasks share with other callers asks for it: an executor compiles nothing.

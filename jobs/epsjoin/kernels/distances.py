@@ -1,6 +1,6 @@
 """Distances and the decision "within eps": one metric, one function, its formula as docstring.
 
-Every sum runs in column order in float64, and every function gives the same bits for (x, y) as for
+Every sum runs in column order in float64, and every function returns the same bits for (x, y) as for
 (y, x), so that a pair at exactly eps is decided alike wherever and in whichever order it is met.
 """
 
@@ -37,7 +37,7 @@ class Decision(NamedTuple):
 
 
 def make_decision(metric: int, p: float, eps: float) -> Decision:
-    """Give the decision "within eps", its bound computed once and by the same formula everywhere.
+    """Make the decision "within eps", its bound computed once and by the same formula everywhere.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def haversine_radians(left: Points, x: int, right: Points, y: int) -> float:
 
 @njit
 def decide(decision: Decision, left: Points, x: int, right: Points, y: int) -> float:
-    """Give the distance of two points when they are within eps, else -1.
+    """Compute the distance of two points when they are within eps, else return -1.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def decide(decision: Decision, left: Points, x: int, right: Points, y: int) -> f
     Notes
     -----
     O(d), no allocation. Euclid and Minkowski are decided on the power, without the root. Of Minkowski the
-    distance given for a pair at eps may exceed eps by a rounding error of the root; a square root cannot.
+    distance of a pair at eps may exceed eps by a rounding error of the root; a square root cannot.
     """
     metric = decision.metric
     if metric == EUCLIDEAN:

@@ -11,8 +11,10 @@ from epsjoin.kernels.accelerate import njit, read_only
 
 Ids = npt.NDArray[np.int64]
 
-_BLOCK = 1 << 16  # ids hashed at a time: the hashes stay in the cache
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio, odd: spreads runs of ids evenly
+_BLOCK = 1 << 16
+"""Number of ids that are hashed at a time: their hashes stay in the cache."""
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+"""Odd factor near 2**64 / golden ratio, which spreads runs of ids evenly."""
 
 
 class IdIndex(NamedTuple):

@@ -17,7 +17,7 @@ def paired_distances(
 
     Parameters
     ----------
-    decision : metric and bound; an infinite bound gives every distance.
+    decision : metric and bound; with an infinite bound every distance is returned.
     points : (n, d) float64, not modified.
     left, right : (n_pairs,) int64, rows of points.
 

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from scipy.spatial import cKDTree
 
 from epsjoin.kernels.distances import CHEBYSHEV, EUCLIDEAN, MANHATTAN, make_decision
-from epsjoin.kernels.join import window
+from epsjoin.kernels.join import window, window_keys
 from epsjoin.kernels.join.projection import MAXIMUM, SQUARES, SUM, filter_coordinates, project
 from epsjoin.kernels.join.stack_sweep import CANDIDATES, DISTANCES, PAIRS, PairBatch
-from epsjoin.kernels.join.window import BLOCK, SELF_MEETINGS, TWO_TABLE_MEETINGS, sort_keys
+from epsjoin.kernels.join.window import BLOCK
+from epsjoin.kernels.join.window_keys import SELF_MEETINGS, TWO_TABLE_MEETINGS, sort_keys
 from epsjoin.local.plan.projection import choose_projection, row_candidates, simple_projection
 from oracles import examples
 from oracles import join as twin
@@ -118,7 +119,7 @@ def test_sort_keys__bring_each_near_pair_together_once(kind, n, d, n_grid, seed)
                 if abs(keys.place[a] + difference - keys.place[b]) <= keys.window:
                     met.append(tuple(sorted((int(keys.row[a]), int(keys.row[b])))))
         assert len(met) == len(set(met))
-        assert len(met) == window.window_candidates(keys).sum()
+        assert len(met) == window_keys.window_candidates(keys).sum()
         near = {
             (i, j)
             for i, j in itertools.combinations(range(n), 2)

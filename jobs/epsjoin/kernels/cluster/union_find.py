@@ -62,7 +62,7 @@ def forest(n_nodes: int, left: Nodes, right: Nodes) -> Nodes:
     Notes
     -----
     O((n_nodes + n_edges) log n_nodes) at worst, in practice linear: path halving alone bounds the cost;
-    uniting by the smaller node instead of the smaller tree gives up the inverse Ackermann bound, and
+    uniting by the smaller node instead of the smaller tree loses the inverse Ackermann bound, and
     gets names that depend on nothing but the sets.
 
     References

@@ -38,7 +38,7 @@ _DONE = 7
 
 
 class Objects(NamedTuple):
-    """What a metric decides on.
+    """Boxes and thresholds on which a metric decides.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def gather_rows(order: SweepOrder, cubes: Cubes, first_part: int, end_part: int,
 
 @njit
 def bound_of(metric: int, p: float, eps: float) -> float:
-    """Give the number that a metric's formula is compared with, as :func:`~.distances.make_decision` does."""
+    """Compute the number that a metric's formula is compared with, as ``distances.make_decision`` does."""
     if metric == EUCLIDEAN:
         return eps * eps
     if metric == MINKOWSKI:
@@ -186,7 +186,7 @@ def decide_objects(
     y: int,
     gap: NDArray[np.float64],
 ) -> float:
-    """Give the distance of two objects when it is at most ``(eps_x + eps_y) / 2``, else -1.
+    """Compute the distance of two objects when it is at most ``(eps_x + eps_y) / 2``, else return -1.
 
     Parameters
     ----------

@@ -16,10 +16,14 @@ from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import njit
 
-BITS = 62  # of a fixed-point coordinate: positive in int64, which numba and NumPy never turn into a float
+BITS = 62
+"""Number of bits of a fixed-point coordinate, a positive int64: numba and NumPy make no float of it."""
 TOP = (1 << BITS) - 1
-MAX_CODE_BITS = 0xFFFE  # two bytes, less one value that no code has: it ends the key range of a code
-_ROUNDING = 2.0**-50  # > 2 ulp, relative to the rounded sum itself
+"""Largest fixed-point coordinate."""
+MAX_CODE_BITS = 0xFFFE
+"""Maximum number of bits of a code: two bytes hold it, and one value that no code has ends a key range."""
+_ROUNDING = 2.0**-50
+"""Relative slack of a rounded sum: more than 2 ulp of the sum itself."""
 
 
 def code_width(n_bits: int) -> int:
@@ -28,7 +32,7 @@ def code_width(n_bits: int) -> int:
 
 
 def deepest_level(width: float, eps: float, d: int) -> int:
-    """Give the last level at which a cell is at least eps wide.
+    """Compute the last level at which a cell is at least eps wide.
 
     Parameters
     ----------
@@ -46,7 +50,7 @@ def deepest_level(width: float, eps: float, d: int) -> int:
 
 @njit
 def cube_lower(x: float, half: float) -> float:
-    """Give a float64 that is never above ``x - half``, nor far below it; monotone in x.
+    """Compute a float64 that is never above ``x - half``, nor far below it; monotone in x.
 
     The rounded difference is off by half an ulp of itself at most; twice that is taken off.
     """
@@ -56,7 +60,7 @@ def cube_lower(x: float, half: float) -> float:
 
 @njit
 def cube_upper(x: float, half: float) -> float:
-    """Give a float64 that is never below ``x + half``, nor far above it; monotone in x."""
+    """Compute a float64 that is never below ``x + half``, nor far above it; monotone in x."""
     value = x + half
     return value + abs(value) * _ROUNDING
 
@@ -100,7 +104,7 @@ def cube_corners(
     lie outside the exact cube, whatever the size of the values; from there on only monotone steps
     follow (subtract, scale, truncate, clamp), which keep ``>=``. So clamping is exact as well: points
     outside the space behave as if the outermost cells reached to infinity, and two cubes that meet
-    still meet after it; cubes that meet only after it are told apart by the metric.
+    still meet after it; cubes that meet only after it are separated by the metric.
 
     Fixed point instead of the floats' own bits follows Dittrich's dissertation, section 3.5.
     """
@@ -228,7 +232,7 @@ def hold_cubes(
 
 
 def as_keys(codes: NDArray[np.uint8]) -> NDArray[np.bytes_]:
-    """Give the codes as one sortable NumPy column, without a copy when the rows are contiguous.
+    """View the codes as one sortable NumPy column, without a copy when the rows are contiguous.
 
     NumPy drops trailing zero bytes when it hands out one element as ``bytes``. Within an array all
     keys have the same width and are compared over the whole of it, so nothing is lost here.
@@ -244,7 +248,7 @@ def code_order(codes: NDArray[np.uint8]) -> NDArray[np.int64]:
 
 @njit
 def range_ends(codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Give the end of each code's key range: the code followed by ones, not below any of its extensions.
+    """Compute the end of each code's key range: the code followed by ones, not below any of its extensions.
 
     Parameters
     ----------

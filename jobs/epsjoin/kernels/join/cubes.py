@@ -32,7 +32,7 @@ class Cubes(NamedTuple):
 def make_cubes(
     lower: NDArray[np.float64], upper: NDArray[np.float64], reach: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Give the sides of boxes made larger by their reach, a little too far out: no rounding parts a pair.
+    """Compute the sides of boxes enlarged by their reach, a little too far out, so rounding parts no pair.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def make_cubes(
 
 
 def count_rows(cubes: Cubes, tree: CutTree) -> int:
-    """Count the rows that :func:`assign_cubes` would give; O(rows x depth), nothing is stored."""
+    """Count the rows that :func:`assign_cubes` would return; O(rows x depth), nothing is stored."""
     none = np.empty(0, np.int64)
     return assign_rows(*cubes, SIDES_ARE_GIVEN, _NO_HASHES, tree, none, none, none, False)
 

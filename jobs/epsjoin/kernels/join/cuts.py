@@ -75,7 +75,7 @@ class AssignedRows(NamedTuple):
 
 
 def hash_ids(ids: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Give a number in [0, 1) per id, evenly spread whatever the ids: splitmix64, its upper 53 bits.
+    """Hash ids to numbers in [0, 1), evenly spread whatever the ids: the upper 53 bits of splitmix64.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def turned_sides(
     Parameters
     ----------
     embedded : (n, e) float64; not modified.
-    row : of which row.
+    row : index of the row.
     direction : (e,) float64, of length 1 at most.
     half : half of eps.
 

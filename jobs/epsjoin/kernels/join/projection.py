@@ -16,9 +16,13 @@ from epsjoin.kernels.accelerate import njit
 
 SQUARES, SUM, MAXIMUM = range(3)
 FILTER_SIZES = (2, 4, 8)
-_LARGEST = 1e30  # clipping never increases a difference, and float32 holds it
+"""Numbers of coordinates for which a filter is compiled."""
+_MAX_COORDINATE = 1e30
+"""Maximum of a filter coordinate, which float32 holds; clipping never increases a difference."""
 _ROWS_AT_ONCE = 64
-_ROUNDING = 2.0**-48  # > 8 x the rounding of a coordinate, relative to what it is computed from
+"""Number of rows whose coordinates are computed at once."""
+_ROUNDING = 2.0**-48
+"""Relative slack of a coordinate: more than 8 times its rounding, relative to the values it is made of."""
 
 
 class Projection(NamedTuple):
@@ -58,7 +62,7 @@ class Projection(NamedTuple):
 
 
 def filter_size(n_coordinates: int) -> int:
-    """Give the smallest filter that holds so many coordinates, or the largest there is."""
+    """Choose the smallest filter that holds ``n_coordinates``, or the largest there is."""
     return next((size for size in FILTER_SIZES if size >= n_coordinates), FILTER_SIZES[-1])
 
 
@@ -117,7 +121,7 @@ def _gather_rotated(
     for place in range(order.shape[0]):
         _rotate(embedded, order[place], projection, values)
         for j in range(size):
-            value = min(max(values[j] * scale, -_LARGEST), _LARGEST)
+            value = min(max(values[j] * scale, -_MAX_COORDINATE), _MAX_COORDINATE)
             near[j * stride + place] = value
             largest = max(largest, abs(value))
     return largest
@@ -153,8 +157,8 @@ def _gather_axes(
                 value = low[j] if value < low[j] else value
                 value = high[j] if value > high[j] else value
                 value *= scale
-                value = -_LARGEST if value < -_LARGEST else value
-                value = _LARGEST if value > _LARGEST else value
+                value = -_MAX_COORDINATE if value < -_MAX_COORDINATE else value
+                value = _MAX_COORDINATE if value > _MAX_COORDINATE else value
                 near[j * stride + begin + i] = value
                 value = abs(value)
                 largest = value if value > largest else largest
@@ -164,21 +168,21 @@ def _gather_axes(
 def project(
     embedded: NDArray[np.float64], projection: Projection, count: int, eps: float
 ) -> tuple[NDArray[np.float64], float]:
-    """Give the first ``count`` coordinates of every row in units of the reach, and the reach.
+    """Compute the first ``count`` coordinates of every row in units of the reach, and the reach.
 
     Parameters
     ----------
     embedded : (n, e) float64; not modified.
     projection : from :func:`choose_projection`.
-    count : coordinates wished.
+    count : number of coordinates.
     eps : threshold in embedded coordinates.
 
     Returns
     -------
     coordinates : (count, n) float64; those of two rows within eps differ by less than 1.
     reach : a little more than eps: it covers the rounding of these coordinates, which grows with the
-        magnitude of the values, not with eps. May be infinite: then nothing is told apart, which is exact.
-        The other coordinates of a filter are rounded to float32, whose slack covers it.
+        magnitude of the values, not with eps. May be infinite: then no row is separated from another, which
+        is exact. The other coordinates of a filter are rounded to float32, whose slack covers it.
     """
     coordinates = np.zeros((count, len(embedded)))
     with np.errstate(over="ignore"):
@@ -198,7 +202,7 @@ def filter_coordinates(
     reach: float,
     padding: int,
 ) -> tuple[NDArray[np.float32], float]:
-    """Give the coordinates of the filter in units of the reach, rows in the given order.
+    """Compute the coordinates of the filter in units of the reach, rows in the given order.
 
     Parameters
     ----------

@@ -47,10 +47,10 @@ class Decisions(NamedTuple):
 
 @njit
 def stop_level(lower: NDArray[np.int64], upper: NDArray[np.int64], levels: int) -> int:
-    """Give the first level whose cuts cross the cube, or ``levels`` when none does.
+    """Find the first level whose cuts cross the cube, or ``levels`` when none does.
 
     Level l is crossed in a dimension when bit BITS-1-l of its corners differs and no bit above it does;
-    so the highest bit in which any dimension differs gives the level.
+    so the highest bit in which any dimension differs determines the level.
     """
     differing = np.int64(0)
     for i in range(lower.shape[0]):
@@ -213,7 +213,7 @@ class CarriedRows(NamedTuple):
 
 
 def owner_parts(codes: NDArray[np.uint8], boundaries: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Give the part in which a code's key range begins.
+    """Find the part in which a code's key range begins.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ def owner_parts(codes: NDArray[np.uint8], boundaries: NDArray[np.uint8]) -> NDAr
 
 
 def carry(codes: NDArray[np.uint8], boundaries: NDArray[np.uint8]) -> CarriedRows:
-    """Give each coded row to its owner part and carry it into every other part its key range touches.
+    """Assign each coded row to its owner part and carry it into every other part its key range touches.
 
     Parameters
     ----------

@@ -5,7 +5,7 @@ their right row: linear, without a comparison. In memory, for each pair:
 
 1. :func:`pack` keeps it with row numbers of half the size, 16 bytes; the batch it came in can be used again.
 2. :func:`sort_by_right` forgets the right row, which its place tells: 12 bytes, while blocks are let go.
-3. :func:`sort_by_left` gives right row and distance, 16 bytes; these beside the 12 are the peak.
+3. :func:`sort_by_left` writes right row and distance, 16 bytes; these and the 12 are the peak.
 4. :func:`fill_left` writes the left rows, where the 12 bytes are forgotten: 24 bytes, the result.
 """
 

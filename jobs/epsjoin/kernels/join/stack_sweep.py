@@ -7,8 +7,8 @@ reference.
 What either counts, in ``counters`` (4,) int64, by position:
 
 ``CANDIDATES``
-    pairs of rows looked at. For the stack sweep: every comparison of a row with a row on the stack, of the
-    other table where there are two, which is what the papers call distance computations (DC). For the window
+    pairs of rows that are compared. For the stack sweep: every comparison of a row with a row on the stack,
+    of the other table where there are two, which is what the papers call distance computations (DC). For the window
     sweep: every pair in a window.
 ``DISTANCES``
     pairs for which the metric was computed. For the stack sweep: candidates no farther than eps on every
@@ -35,8 +35,10 @@ from epsjoin.kernels.join.sweep_area import insert, new_area, query, remove_no_p
 
 CANDIDATES, DISTANCES, LARGEST_STACK, PAIRS = range(4)
 ONE_TABLE = -1
+"""Table of each row where one table is joined with itself."""
 _DONE = 7
-_CANDIDATES_PER_CALL = 1 << 27  # tenths of a second: then a caller may stop
+_CANDIDATES_PER_CALL = 1 << 27
+"""Number of candidates after which a sweep returns: tenths of a second, so that its caller may stop."""
 
 
 class PairBatch(NamedTuple):
@@ -72,7 +74,7 @@ class StackRows(NamedTuple):
 
 
 def new_state(n_rows: int) -> NDArray[np.int64]:
-    """Give the state of a sweep over ``n_rows`` rows that has not begun."""
+    """Make the state of a sweep over ``n_rows`` rows that has not begun."""
     return np.zeros(8 + n_rows, np.int64)
 
 
@@ -92,7 +94,7 @@ def _is_near(embedded: NDArray[np.float64], x: int, y: int, first_axis: int, emb
 
 @njit
 def _groups(side: int, is_carried: bool) -> int:
-    """Give the groups of a row, as bits: carried, table 0, table 1. Rows that share one are not compared."""
+    """Encode the groups of a row as bits: carried, table 0, table 1. Rows that share one are not compared."""
     carried = 1 if is_carried else 0
     return carried if side == ONE_TABLE else carried | (2 << side)
 
@@ -211,7 +213,7 @@ def stack_comparisons(codes: NDArray[np.uint8], side: NDArray[np.int8] | None = 
 
 @njit
 def _stack_comparisons(codes: NDArray[np.uint8], side: NDArray[np.int8]) -> NDArray[np.int64]:
-    """Count with a stack, and beside it the rows of table 1 that lie up to each place."""
+    """Count with a stack, and for each place of it the rows of table 1 that lie up to there."""
     n = codes.shape[0]
     area = new_area(np.empty(n, np.int64))
     of_table_1 = np.zeros(n + 1, np.int64)

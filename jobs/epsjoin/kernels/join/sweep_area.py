@@ -6,7 +6,7 @@ and 5.3.2, figure 4.3):
 1. :func:`remove_no_prefix` drops the rows that no later row can meet (there: ``reorganize``, the removal
    predicate P_rm). Sorted by code these are the rows whose code is no prefix of the current one, and they lie
    on top: the area is a stack (section 5.3.3, figure 5.2);
-2. :func:`query` gives the rows of the area that may join the current one (the join predicate P_join);
+2. :func:`query` finds the rows of the area that may join the current one (the join predicate P_join);
 3. :func:`insert` adds the current row.
 
 The papers hold one area per table. Here one area serves both tables: each row carries the *groups* that it is
@@ -26,7 +26,7 @@ from epsjoin.kernels.join.codes import is_prefix
 
 
 class SweepArea(NamedTuple):
-    """Rows on a stack, each a prefix of the next, with what a query looks at side by side.
+    """Rows on a stack, each a prefix of the next, with the columns that a query reads side by side.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class SweepArea(NamedTuple):
 
 @njit
 def new_area(rows: NDArray[np.int64]) -> SweepArea:
-    """Give an empty area that keeps its rows in ``rows``, (n,) int64: room for n."""
+    """Make an empty area that keeps its rows in ``rows``, (n,) int64: room for n."""
     n = rows.shape[0]
     return SweepArea(rows, np.empty(n, np.float64), np.empty(n, np.uint8), np.zeros(1, np.int64))
 
@@ -88,7 +88,7 @@ def query(area: SweepArea, place: int, value: float, groups: int, eps: float) ->
     Parameters
     ----------
     area : not modified.
-    place : the first place that is looked at; to go on after a find, the place behind it.
+    place : the first place that is compared; to go on after a find, the place behind it.
     value, groups : of the row that asks.
     eps : threshold on the first embedded axis, inclusive.
 
@@ -98,7 +98,7 @@ def query(area: SweepArea, place: int, value: float, groups: int, eps: float) ->
     that one: those in none of its groups.
     """
     height = area.height[0]
-    if groups == 0:  # compared with all: no look at the groups
+    if groups == 0:  # compared with all: the groups are not read
         for behind in range(place, height):
             if abs(area.values[behind] - value) <= eps:
                 return behind, behind - place

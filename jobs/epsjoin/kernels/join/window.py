@@ -1,7 +1,8 @@
 """The fast join inside a part: a grid over a few coordinates, a window along one, a filter, the decision.
 
-1. :func:`sort_keys` gives each row one 64-bit key, ``group | cell | tick | row``, and sorts the keys. A cell
-   is at least eps wide in each grid coordinate; a tick is a small fraction of eps along the sweep coordinate.
+1. :func:`~epsjoin.kernels.join.window_keys.sort_keys` makes one 64-bit key of each row,
+   ``group | cell | tick | row``, and sorts the keys. A cell is at least eps wide in each grid coordinate; a
+   tick is a small fraction of eps along the sweep coordinate.
 2. Rows that can be within eps lie in neighbouring cells, their ticks in a window. So for each difference of
    cells (a *pass*) the candidates of a row are the rows whose place, ``cell | tick``, is near the row's place
    plus a constant: two pointers that only move forward.
@@ -14,7 +15,6 @@ No projection of the points increases a distance, so any coordinates serve (:mod
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from typing import NamedTuple
@@ -34,20 +34,20 @@ from epsjoin.kernels.join.projection import (
     project,
 )
 from epsjoin.kernels.join.stack_sweep import CANDIDATES, DISTANCES, LARGEST_STACK, PAIRS, PairBatch
+from epsjoin.kernels.join.window_keys import SELF_MEETINGS, TWO_TABLE_MEETINGS, sort_keys
 
-# Which groups are compared: own and carried rows; or those of the left table, then those of the right.
-SELF_MEETINGS = ((0, 0), (0, 1))
-TWO_TABLE_MEETINGS = ((0, 2), (0, 3), (1, 2))
-BLOCK = 32  # candidates that are filtered at once, one bit each
-# Rows of a cache line or less: copied, they share lines with the rows beside them in the sweep.
+BLOCK = 32
+"""Number of candidates that are filtered at once, one bit each."""
 _COPIED_DIMENSIONS = 8
-_TICKS = 64  # per eps: finer ticks save few candidates
-_MOST_CELLS = 1 << 20  # along one coordinate: rounding stays far below a cell
-_KEY_BITS = 62  # of a positive int64; a place plus or minus a window stays one, too
-_WORK_PER_CALL = 1 << 22  # blocks, and distances of 8 dimensions: tenths of a second, then a caller may stop
-# Times a power of two, this number has in its upper five of 32 bits what tells which power (de Bruijn).
+"""Maximum number of dimensions of points that are copied in the order of the sweep: such rows are at most one
+cache line long, and copied they share lines with their neighbours in the sweep."""
+_WORK_PER_CALL = 1 << 22
+"""Number of blocks, and distances of 8 dimensions, after which a sweep returns: tenths of a second, so that
+its caller may stop."""
 _DE_BRUIJN = 0x077CB531
+"""Factor of de Bruijn: times a power of two, its upper five of 32 bits differ for each of the 32 powers."""
 _LANES = np.empty(BLOCK, np.int64)
+"""Number of the lowest bit of a block, by the upper five bits of that bit times ``_DE_BRUIJN``."""
 _LANES[[((1 << lane) * _DE_BRUIJN & 0xFFFFFFFF) >> 27 for lane in range(BLOCK)]] = range(BLOCK)
 _STEP, _ROW, _FIRST, _LAST, _CANDIDATE, _DONE = range(6)
 
@@ -65,7 +65,7 @@ class WindowRows(NamedTuple):
     norm : how differences of filter coordinates add up, see :mod:`epsjoin.kernels.join.projection`.
     bound : float32, the filter's: nothing within eps exceeds it.
     place : (n,) int64, ``group | cell | tick``, ascending.
-    window : ticks to look ahead and back.
+    window : ticks that a window reaches ahead and back.
     ids : (n,) int64.
     mask : (n,) int64, see :mod:`epsjoin.kernels.join.cuts`.
     passes : (s, 5) int64: begin and end of the rows, begin and end of their targets, difference of places.
@@ -85,117 +85,6 @@ class WindowRows(NamedTuple):
     mask: NDArray[np.int64]
     passes: NDArray[np.int64]
     is_self: bool
-
-
-class Keys(NamedTuple):
-    """Rows in the order of the sweep, without their coordinates.
-
-    Parameters
-    ----------
-    row : (n,) int64, the row at each place.
-    place, window, passes : see :class:`WindowRows`.
-    """
-
-    row: NDArray[np.int64]
-    place: NDArray[np.int64]
-    window: int
-    passes: NDArray[np.int64]
-
-
-@njit
-def _write_keys(
-    coordinates: NDArray[np.float64],
-    group: NDArray[np.int8],
-    low: NDArray[np.float64],
-    cell: NDArray[np.float64],
-    factors: NDArray[np.int64],
-    ticks: float,
-    window: int,
-    tick_bits: int,
-    row_bits: int,
-    keys: NDArray[np.int64],
-) -> None:
-    """Write ``group | cell | tick | row`` of each row."""
-    for row in range(keys.shape[0]):
-        place = np.int64(group[row]) if group.shape[0] else np.int64(0)
-        for i in range(factors.shape[0]):
-            number = np.int64((coordinates[i + 1, row] - low[i + 1]) / cell[i])
-            place = place * factors[i] + number + 1
-        tick = np.int64((coordinates[0, row] - low[0]) * ticks) + window
-        keys[row] = (((place << tick_bits) | tick) << row_bits) | row
-
-
-def sort_keys(
-    coordinates: NDArray[np.float64],
-    n_grid: int,
-    group: NDArray[np.int8],
-    meetings: tuple[tuple[int, int], ...],
-) -> Keys:
-    """Sort rows by (group, cell, tick) and list the passes that bring together what may be within eps.
-
-    Parameters
-    ----------
-    coordinates : (c, n) float64, in units of the reach (:func:`project`); 0 is swept, 1 to ``n_grid`` make
-        the grid. Not modified.
-    n_grid : grid coordinates to use; fewer are when a key has no room for them.
-    group : (n,) int8 from 0 on, or empty: all rows are of group 0.
-    meetings : pairs of groups that are compared; a group with itself: each row with the later ones.
-
-    Notes
-    -----
-    O(n log n): one sort of 64-bit integers. Two rows within 1 of each other in every coordinate meet in
-    exactly one pass, and their ticks differ by less than the window: cells and ticks of coordinates that
-    differ by 1 at most differ by 1 and ``ticks + 1`` at most; one tick more covers rounding.
-    """
-    n = coordinates.shape[1]
-    n_groups = 1 + max(max(pair) for pair in meetings)
-    row_bits = max(1, (n - 1).bit_length()) if n else 1
-    low = coordinates.min(axis=1, initial=np.inf if n else 0.0)
-    high = coordinates.max(axis=1, initial=-np.inf if n else 0.0)
-    extent = high - low
-    room = _KEY_BITS - row_bits
-    cell: list[float] = []
-    factors: list[int] = []
-    n_cells = 1
-    for axis in range(1, n_grid + 1):
-        side = max(1.0, float(extent[axis]) / _MOST_CELLS)
-        factor = int(extent[axis] / side) + 3
-        if (n_groups * n_cells * factor).bit_length() + 12 > room:  # some bits are better spent on ticks
-            break
-        n_cells *= factor
-        cell.append(side)
-        factors.append(factor)
-    room -= (n_cells * n_groups).bit_length()
-    ticks = min(float(_TICKS), (2.0**room - 16.0) / (float(extent[0]) + 4.0))
-    window = int(ticks) + 2
-    tick_bits = (int(float(extent[0]) * ticks) + 2 * window + 2).bit_length()
-    keys = np.empty(n, np.int64)
-    _write_keys(
-        coordinates,
-        group,
-        low,
-        np.array(cell),
-        np.array(factors, np.int64),
-        ticks,
-        window,
-        tick_bits,
-        row_bits,
-        keys,
-    )
-    keys.sort()
-    row = keys & ((1 << row_bits) - 1)
-    place = keys >> row_bits
-    steps = [0]
-    for factor in factors:
-        steps = [step * factor + move for step, move in itertools.product(steps, (-1, 0, 1))]
-    begins = np.searchsorted(place, np.arange(n_groups + 1) * n_cells << tick_bits).tolist()
-    passes = [
-        (begins[a], begins[a + 1], begins[b], begins[b + 1], ((b - a) * n_cells + step) << tick_bits)
-        for a, b in meetings
-        for step in steps
-        if (a != b or step >= 0) and begins[a] < begins[a + 1] and begins[b] < begins[b + 1]
-    ]
-    return Keys(row, place, window, np.array(passes, np.int64).reshape(len(passes), 5))
 
 
 def window_rows(
@@ -221,7 +110,7 @@ def window_rows(
     -----
     O(n log n + n d). Memory: 4 bytes per filter coordinate and 40 bytes per row; points of at most eight
     dimensions are copied in the order of the sweep. Longer ones are read where they are, and must not change
-    before the sweep ends: few rows are looked at after the filter, and a copy comes from memory, not from
+    before the sweep ends: few rows are read after the filter, and a copy comes from memory, not from
     the cache, twice.
     """
     carried = (mask & 1).astype(np.int8)
@@ -251,7 +140,7 @@ def window_rows(
 
 
 def _filter_bound(norm: int, size: int, largest: float) -> np.float32:
-    """Give what the float32 filter compares with, for coordinates up to ``largest`` reaches.
+    """Compute the bound that the float32 filter compares with, for coordinates up to ``largest`` reaches.
 
     Rounding to float32 moves a coordinate by 2**-24 of it at most, a difference by twice that; the sums
     themselves round by a few 2**-24 of what they add up.
@@ -306,7 +195,7 @@ _maximum_2, _maximum_4, _maximum_8 = (_make_filter(size, MAXIMUM) for size in FI
 
 
 def new_state() -> NDArray[np.int64]:
-    """Give the state of a sweep that has not begun."""
+    """Make the state of a sweep that has not begun."""
     state = np.zeros(6, np.int64)
     state[_ROW] = -1
     return state
@@ -386,6 +275,7 @@ def window_sweep(
         if begin >= end:
             step += 1
             continue
+        # Step 2 of the module: the candidates of each row lie between two pointers that only move forward.
         if row < 0:
             row = begin
             first = _lower_bound(place, target_begin, target_end, place[row] + difference - window)
@@ -416,7 +306,8 @@ def window_sweep(
                     counters[PAIRS] += written
                     return written
                 work += 1
-                # Nine filters, called by name: one chosen by an argument would not be unrolled.
+                # Step 3: filter a block of candidates, one bit each. Nine filters, called by name: one chosen
+                # by an argument would not be unrolled.
                 if norm == SQUARES:
                     if size == 8:
                         bits = _squares_8(near, stride, candidate, row, bound)
@@ -440,7 +331,8 @@ def window_sweep(
                 left_over = np.int64(bits) & 0xFFFFFFFF
                 if last - candidate < BLOCK:
                     left_over &= (np.int64(1) << (last - candidate)) - 1
-                while left_over != 0:  # from bit to bit: whether the next lane passed, no branch can foresee
+                # Step 4: decide what has passed, from bit to bit; no branch could foresee which lane passed.
+                while left_over != 0:
                     other = candidate + _LANES[(((left_over & -left_over) * _DE_BRUIJN) & 0xFFFFFFFF) >> 27]
                     left_over &= left_over - 1
                     if (mask[row] & mask[other]) == 0:
@@ -449,7 +341,7 @@ def window_sweep(
                         target = at[other]
                         work += price
                         if metric == EUCLIDEAN:  # as decide, whose call costs more than this
-                            if n_dimensions <= 8:  # no more than it adds before it looks at its bound
+                            if n_dimensions <= 8:  # as many as it adds before it compares with its bound
                                 square = 0.0
                                 for j in range(n_dimensions):
                                     gap = points[source, j] - points[target, j]
@@ -478,35 +370,3 @@ def window_sweep(
     counters[DISTANCES] += distances
     counters[PAIRS] += written
     return written
-
-
-@njit
-def window_candidates(keys: Keys) -> NDArray[np.int64]:
-    """Candidates that a window sweep would look at, by place: the work, without doing it.
-
-    Parameters
-    ----------
-    keys : from :func:`sort_keys`.
-
-    Returns
-    -------
-    (n,) int64. A pair is counted at the row whose window it is in.
-    """
-    place, passes = keys.place, keys.passes
-    counts = np.zeros(place.shape[0], np.int64)
-    for step in range(passes.shape[0]):
-        difference = passes[step, 4]
-        first = passes[step, 2]
-        last = first
-        for row in range(passes[step, 0], passes[step, 1]):
-            goal = place[row] + difference
-            if difference == 0:
-                first = row + 1
-            else:
-                while first < passes[step, 3] and place[first] < goal - keys.window:
-                    first += 1
-            last = max(first, last)
-            while last < passes[step, 3] and place[last] <= goal + keys.window:
-                last += 1
-            counts[row] += last - first
-    return counts

@@ -58,10 +58,10 @@ def scan_nearest(
     ----------
     decision : metric, with an infinite bound.
     queries : (q, d) float64.
-    rows : (r,) int64, the rows of queries to look at.
+    rows : (r,) int64, the rows of the queries.
     points : (n, d) float64.
     itself : (q,) int64, the row of points that a query must not find; -1 for none.
-    sizes : (q,) int64, entries in each list so far, 0 for the rows looked at; modified.
+    sizes : (q,) int64, entries in each list so far, 0 for these rows; modified.
     nearest_id, nearest_distance : (q, k) contiguous, the lists, each a heap, farthest on top; modified.
 
     Notes
@@ -150,7 +150,7 @@ def find_surplus(points: Points, order: Rows, start: Rows, most: int) -> Rows:
     Returns
     -------
     (n,) int64: for each surplus row the first row equal to it, -1 for the others. Of the rows in a group only
-    those equal to its first are looked at, the others stay.
+    those equal to its first are compared, the others stay.
     """
     n, d = points.shape
     first_equal = np.full(n, -1, dtype=np.int64)

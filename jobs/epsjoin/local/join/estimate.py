@@ -22,7 +22,7 @@ _PAIR_BYTES = 24
 _NORMAL_95 = 1.959964
 """Standard deviations around the mean that hold 95 % of a normal distribution."""
 _MAX_PAIRS = 2_000_000
-"""Maximum number of pairs that are counted in more than ``_MIN_ROWS`` rows: an estimate takes tenths of a second."""
+"""Maximum number of pairs that are counted in more than ``_MIN_ROWS`` rows, in tenths of a second."""
 _MIN_ROWS = 1000
 """Minimum number of rows whose pairs are counted, however many: fewer make the interval wide."""
 

@@ -17,16 +17,8 @@ from numpy.typing import NDArray
 from epsjoin.kernels.distances import EUCLIDEAN, Decision
 from epsjoin.kernels.join.projection import SQUARES, Projection, axes_by_variance, filter_size, project
 from epsjoin.kernels.join.stack_sweep import DISTANCES, PairBatch
-from epsjoin.kernels.join.window import (
-    BLOCK,
-    SELF_MEETINGS,
-    is_done,
-    new_state,
-    sort_keys,
-    window_candidates,
-    window_rows,
-    window_sweep,
-)
+from epsjoin.kernels.join.window import BLOCK, is_done, new_state, window_rows, window_sweep
+from epsjoin.kernels.join.window_keys import SELF_MEETINGS, sort_keys, window_candidates
 from epsjoin.local.plan.costs import (
     FILTER_NS_PER_BLOCK,
     FILTER_NS_PER_COORDINATE,
