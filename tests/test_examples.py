@@ -22,9 +22,9 @@ import epsjoin.spark
 
 ROOT = Path(__file__).parents[1]
 MODULES = [
-    f"{package.__name__}.{module.name}"
+    module.name
     for package in (epsjoin.kernels, epsjoin.local)
-    for module in pkgutil.iter_modules(package.__path__)
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
 ]
 
 
