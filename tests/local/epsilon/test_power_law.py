@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epsjoin.local.epsilon.power_law import border_weights, fit_line, jackknife_groups, pair_count_curve
+from epsjoin.local.epsilon.border import border_weights
+from epsjoin.local.epsilon.power_law import fit_line, jackknife_groups, pair_count_curve
 from oracles import examples
 from oracles import fractal as twin
 

@@ -22,59 +22,34 @@ haystack, ICDCS workshops 2011.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
-from epsjoin.kernels.paired import paired_distances
 from epsjoin.local.arguments import FloatColumn, IntColumn, check_count, check_points
+from epsjoin.local.epsilon.border import fit_without_border
+from epsjoin.local.epsilon.k_distance import (
+    Knee,
+    PointExponents,
+    exponents_from,
+    find_knee,
+    nearest_distances,
+    quantile,
+)
 from epsjoin.local.epsilon.power_law import (
     BY_HAND,
     Curve,
     PowerLawFit,
     all_pairs,
-    border_weights,
     fit_power_law,
     pair_count_curve,
 )
 from epsjoin.local.epsilon.radius import choose_r_max
 from epsjoin.local.join.arrays import iter_self_join
 from epsjoin.local.metric import Metric, get_metric
-from epsjoin.local.sweep.pairs import Pairs
-
-_QUERIES = 1_000  # rows with k-distances: a quantile's share is then known to a hundredth
-_BATCH = 1 << 21  # numbers in a temporary array
-
-
-class Knee(NamedTuple):
-    """Where the k-distance curve turns up.
-
-    Parameters
-    ----------
-    eps : the k-distance there.
-    share : of the points with a k-distance of at most ``eps``.
-    """
-
-    eps: float
-    share: float
-
-
-class PointExponents(NamedTuple):
-    """Exponents of single points.
-
-    Parameters
-    ----------
-    row : (n,) int64, rows of the points that were fitted.
-    exponent : (n,) float64, NaN where unknown.
-    """
-
-    row: IntColumn
-    exponent: FloatColumn
 
 
 @dataclass(frozen=True)
@@ -184,7 +159,8 @@ class EpsilonFit:
                 f"{name} must be above 0 and below {'1' if k is not None else 'infinity'}, not {wish!r}"
             )
         if k is not None:
-            eps = self._k_distance(wish, check_count("k", k))
+            k = check_count("k", k)
+            eps = quantile(self.k_distance_curve(k), wish, k)
         else:
             eps = self._eps_for_pairs(wish if name == "pairs" else wish * self.n_rows / 2)
         if not 0 < eps < math.inf:
@@ -216,15 +192,6 @@ class EpsilonFit:
         ends = [above - 1, above]  # the last radius with fewer pairs, the first with as many
         return float(np.exp(np.interp(math.log(wished), np.log(different[ends]), np.log(radius[ends]))))
 
-    def _k_distance(self, quantile: float, k: int) -> float:
-        rising = self.k_distance_curve(k)
-        chosen = float(rising[max(0, math.ceil(quantile * rising.size) - 1)])
-        if chosen == 0:
-            raise ArgumentError(
-                f"a share of {quantile:g} of the points, or more, has {k} equal points: the k-distance is 0"
-            )
-        return chosen
-
     def k_distance_curve(self, k: int) -> FloatColumn:
         """Distances to the k-th nearest neighbour in the whole set, rising: the sorted k-distance plot.
 
@@ -243,8 +210,8 @@ class EpsilonFit:
             k is no whole number from 1 to ``max_k``, or the sample has fewer neighbours.
         """
         thinning = (self.n_sample - 1) / (self.n_rows - 1)
-        rising = np.sort(self._nearest[:, self._rank(k) - 1])
-        return np.asarray(rising * math.exp(math.log(thinning) / self.exponent))
+        ascending = np.sort(self._nearest[:, self._check_k(k) - 1])
+        return np.asarray(ascending * math.exp(math.log(thinning) / self.exponent))
 
     def knee(self, k: int) -> Knee:
         """Find the knee of the k-distance curve: a classic choice of eps for DBSCAN.
@@ -265,15 +232,7 @@ class EpsilonFit:
         knees, and the online form. The last distance sets the scale: one point far from all others moves the
         knee towards itself.
         """
-        rising = self.k_distance_curve(k)
-        if rising[0] == rising[-1]:
-            raise ArgumentError(f"all {k}-distances are {rising[0]:.6g}: their curve has no knee; {BY_HAND}")
-        share = np.linspace(0.0, 1.0, rising.size)
-        at = int(np.argmax(share - (rising - rising[0]) / (rising[-1] - rising[0])))
-        if rising[at] == 0:
-            raise ArgumentError(f"the {k}-distance at the knee is 0, of equal points; {BY_HAND}")
-        eps = float(f"{rising[at]:.6g}")
-        return Knee(eps, float(np.searchsorted(rising, max(eps, rising[at]), "right")) / rising.size)
+        return find_knee(self.k_distance_curve(k), k)
 
     def point_exponents(self, k: int = 20) -> PointExponents:
         """Estimate the exponent around each point from the distances to its k nearest neighbours.
@@ -300,39 +259,22 @@ class EpsilonFit:
         Levina, Bickel 2004, equation 8, with k - 2 instead of k - 1, which they show to be free of bias where
         density is constant around the point. A point at a border sees less than its ball.
         """
-        self._rank(check_count("k", k, 3))
-        nearest = self._nearest[:, :k]
-        is_apart = nearest > 0
-        count = is_apart.sum(axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            total = np.where(is_apart, np.log(nearest[:, -1:]) - np.log(nearest), 0.0).sum(axis=1)
-            exponent = np.where((count >= 3) & (total > 0), (count - 2) / total, np.nan)
-        return PointExponents(self.rows[: len(nearest)], exponent)
-
-    def _rank(self, k: int) -> int:
-        k, most = check_count("k", k), min(self.max_k, self.n_sample - 1)
-        if k > most:
-            raise ArgumentError(
-                f"k must be at most {most} (max_k of the fit is {self.max_k}, its sample has {self.n_sample} "
-                f"points), not {k}"
-            )
-        return k
+        nearest = self._nearest[:, : self._check_k(check_count("k", k, 3))]
+        return PointExponents(self.rows[: len(nearest)], exponents_from(nearest))
 
     @cached_property
     def _nearest(self) -> FloatColumn:
-        """Distances of the first sampled rows to their nearest others, rising in each row."""
-        m, decision = self.n_sample, self.metric.decision(math.inf)
-        ranks, queries = min(self.max_k, m - 1), min(m, _QUERIES)
-        nearest = np.empty((queries, ranks))
-        step = max(1, _BATCH // m)
-        for begin in range(0, queries, step):
-            left = np.arange(begin, min(begin + step, queries))
-            ends = np.repeat(left, m), np.tile(np.arange(m), left.size)
-            distance = paired_distances(decision, self.sample, *ends).reshape(left.size, m)
-            distance.partition(ranks, axis=1)
-            # The least is that of the point to itself.
-            nearest[left] = np.sort(distance[:, : ranks + 1], axis=1)[:, 1:]
-        return nearest
+        return nearest_distances(self.sample, self.metric, self.max_k)
+
+    def _check_k(self, k: int) -> int:
+        """Return k when the sample shows neighbours of this rank."""
+        k, largest = check_count("k", k), min(self.max_k, self.n_sample - 1)
+        if k > largest:
+            raise ArgumentError(
+                f"k must be at most {largest} (max_k of the fit is {self.max_k}, its sample has "
+                f"{self.n_sample} points), not {k}"
+            )
+        return k
 
 
 def fit_epsilon(
@@ -371,7 +313,7 @@ def fit_epsilon(
     One join of the sample with some million pairs.
 
     At a border balls are cut off, which lowers the slope, the more so the more dimensions. Where the metric
-    is an L_p and the points fill their bounding box, pairs are weighted for that (:func:`border_weights`).
+    is an L_p and the points fill their bounding box, pairs are weighted for that (`local/epsilon/border.py`).
     They fill it when the weighted slope's interval holds d, the number of axes that vary: a set of lower
     dimension does not reach it, because weights can only correct the border that the box has. Other
     sets keep the slope of the plain curve. Of ``default_rng(0).random((20_000, d))`` the exponent is 5.04
@@ -400,35 +342,5 @@ def fit_epsilon(
         raise ArgumentError(f"{rows} sampled points have no pair within {r_max:.6g}; {BY_HAND}")
     curve = pair_count_curve(batches, rows, r_max, seed=seed)
     measured = fit_power_law(curve, rows)
-    law = _without_border(batches, sample, chosen, r_max, measured, seed) or measured
+    law = fit_without_border(batches, sample, chosen, r_max, measured, seed) or measured
     return EpsilonFit(n_rows, rows, curve, law, measured, order[:rows], sample, chosen, max_k)
-
-
-def _without_border(
-    batches: list[Pairs], sample: FloatColumn, metric: Metric, r_max: float, measured: PowerLawFit, seed: int
-) -> PowerLawFit | None:
-    """Fit the law with the border of the bounding box corrected; None where the points do not fill it."""
-    sides = np.ptp(sample, axis=0)
-    varying = np.flatnonzero(sides)
-    # On a cube under L∞ the slope at r is 2 d (1 - r) / (2 - r): below d / 2 only beyond two thirds of a
-    # side, so a flatter curve has no border to blame.
-    if metric.name in ("cosine", "haversine") or measured.interval_high < varying.size / 2:
-        return None
-    sides, inside = sides[varying], sample[:, varying]
-    reach = min(r_max, float(np.nextafter(sides.min(), 0.0)))  # beyond a side the box cannot hold a pair
-
-    def weighted() -> Iterator[tuple[IntColumn, IntColumn, FloatColumn, FloatColumn]]:
-        step = max(1, _BATCH // varying.size)
-        for batch in batches:
-            near = np.flatnonzero(batch.distance <= reach)
-            for begin in range(0, near.size, step):
-                chunk = near[begin : begin + step]
-                left, right = batch.left[chunk], batch.right[chunk]
-                weight = border_weights(inside[left] - inside[right], sides)
-                yield left, right, batch.distance[chunk], weight
-
-    try:
-        law = fit_power_law(pair_count_curve(weighted(), len(sample), reach, seed=seed), len(sample))
-    except ArgumentError:  # too few pairs within the shortest side
-        return None
-    return law if law.interval_low <= varying.size <= law.interval_high else None

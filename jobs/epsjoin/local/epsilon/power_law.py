@@ -10,12 +10,9 @@ spatial queries using the correlation fractal dimension, VLDB 1995. Faloutsos, S
 join selectivity using power laws, SIGMOD 2000 (the exponent does not change with sampling and the choice of
 L_p). Efron, Stein: The jackknife estimate of variance, Annals of Statistics 9 (1981).
 
-Ohser, Stoyan: On the second-order and orientation analysis of planar stationary point processes, Biometrical
-Journal 23 (1981): the weights of :func:`border_weights`.
-
 Departures: the straight part is found by a rule, not by eye; pairs of equal points, which make a plateau of
 height c0 at small r, are counted apart: ``pairs(r) = c0 + c * r**P``; the border of a filled box is
-corrected.
+corrected (``border.py``).
 """
 
 from __future__ import annotations
@@ -160,29 +157,6 @@ def pair_count_curve(
         each.astype(kind) for each in (pairs[at], without[:, at], without[:, 0])
     ]
     return Curve(edges[at], numbers[0], int(pairs[0]), numbers[1], numbers[2])
-
-
-def border_weights(difference: FloatColumn, sides: FloatColumn) -> FloatColumn:
-    """Weight pairs by how much of their box could hold them: the larger a difference, the fewer places.
-
-    Two points that differ by h both lie in a box with sides L only where the first is in the box moved by -h,
-    a share of ``prod(1 - |h_i| / L_i)`` of it. Weighted by the inverse, the pairs of uniform points in a box
-    follow the power law with exponent d without a bend, in every L_p.
-
-    Parameters
-    ----------
-    difference : (n, d) float64, of the two points of each pair; below ``sides`` in absolute value.
-    sides : (d,) float64, of the box, above 0.
-
-    Returns
-    -------
-    (n,) float64, at least 1.
-
-    References
-    ----------
-    Ohser, Stoyan 1981 (the translation correction), where it corrects pair counts of a planar process.
-    """
-    return np.asarray(1.0 / np.prod(1.0 - np.abs(difference) / sides, axis=1), dtype=np.float64)
 
 
 def fit_power_law(curve: Curve, n_sample: int) -> PowerLawFit:

@@ -1,0 +1,78 @@
+"""The power law of points that fill their bounding box, with the effect of the box's border removed.
+
+At the border of the data the balls around points are cut off, which lowers the slope of the pair curve, the
+more so the more dimensions. Weights of pairs repair that where the data fills a box, and only there.
+
+References
+----------
+Ohser, Stoyan: On the second-order and orientation analysis of planar stationary point processes, Biometrical
+Journal 23 (1981): the weights of :func:`border_weights`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from epsjoin.errors import ArgumentError
+from epsjoin.local.arguments import FloatColumn, IntColumn
+from epsjoin.local.epsilon.power_law import PowerLawFit, fit_power_law, pair_count_curve
+from epsjoin.local.metric import Metric
+from epsjoin.local.sweep.pairs import Pairs
+
+_BATCH_NUMBERS = 1 << 21
+"""Maximum number of coordinates in the temporary array of one step."""
+
+
+def border_weights(difference: FloatColumn, sides: FloatColumn) -> FloatColumn:
+    """Weight pairs by how much of their box could hold them: the larger a difference, the fewer places.
+
+    Two points that differ by h both lie in a box with sides L only where the first is in the box moved by -h,
+    a share of ``prod(1 - |h_i| / L_i)`` of it. Weighted by the inverse, the pairs of uniform points in a box
+    follow the power law with exponent d without a bend, in every L_p.
+
+    Parameters
+    ----------
+    difference : (n, d) float64, of the two points of each pair; below ``sides`` in absolute value.
+    sides : (d,) float64, of the box, above 0.
+
+    Returns
+    -------
+    (n,) float64, at least 1.
+
+    References
+    ----------
+    Ohser, Stoyan 1981 (the translation correction), where it corrects pair counts of a planar process.
+    """
+    return np.asarray(1.0 / np.prod(1.0 - np.abs(difference) / sides, axis=1), dtype=np.float64)
+
+
+def fit_without_border(
+    batches: list[Pairs], sample: FloatColumn, metric: Metric, r_max: float, measured: PowerLawFit, seed: int
+) -> PowerLawFit | None:
+    """Fit the law with the border of the bounding box corrected; None where the points do not fill it."""
+    sides = np.ptp(sample, axis=0)
+    varying = np.flatnonzero(sides)
+    # On a cube under L∞ the slope at r is 2 d (1 - r) / (2 - r): below d / 2 only beyond two thirds of a
+    # side, so a flatter curve has no border to blame.
+    if metric.name in ("cosine", "haversine") or measured.interval_high < varying.size / 2:
+        return None
+    sides, inside = sides[varying], sample[:, varying]
+    reach = min(r_max, float(np.nextafter(sides.min(), 0.0)))  # beyond a side the box cannot hold a pair
+
+    def weighted() -> Iterator[tuple[IntColumn, IntColumn, FloatColumn, FloatColumn]]:
+        step = max(1, _BATCH_NUMBERS // varying.size)
+        for batch in batches:
+            near = np.flatnonzero(batch.distance <= reach)
+            for begin in range(0, near.size, step):
+                chunk = near[begin : begin + step]
+                left, right = batch.left[chunk], batch.right[chunk]
+                weight = border_weights(inside[left] - inside[right], sides)
+                yield left, right, batch.distance[chunk], weight
+
+    try:
+        law = fit_power_law(pair_count_curve(weighted(), len(sample), reach, seed=seed), len(sample))
+    except ArgumentError:  # too few pairs within the shortest side
+        return None
+    return law if law.interval_low <= varying.size <= law.interval_high else None

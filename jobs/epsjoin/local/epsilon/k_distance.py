@@ -1,0 +1,140 @@
+"""Distances of sampled points to their k nearest others: their quantiles, their knee, exponents from them."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from epsjoin.errors import ArgumentError
+from epsjoin.kernels.paired import paired_distances
+from epsjoin.local.arguments import FloatColumn, IntColumn
+from epsjoin.local.epsilon.power_law import BY_HAND
+from epsjoin.local.metric import Metric
+
+_MAX_QUERIES = 1_000
+"""Maximum number of points with k-distances: a quantile's fraction is then known to a hundredth."""
+
+_BATCH_NUMBERS = 1 << 21
+"""Maximum number of distances in the temporary array of one step."""
+
+
+class Knee(NamedTuple):
+    """Where the k-distance curve turns up.
+
+    Parameters
+    ----------
+    eps : the k-distance there.
+    share : of the points with a k-distance of at most ``eps``.
+    """
+
+    eps: float
+    share: float
+
+
+class PointExponents(NamedTuple):
+    """Exponents of single points.
+
+    Parameters
+    ----------
+    row : (n,) int64, rows of the points that were fitted.
+    exponent : (n,) float64, NaN where unknown.
+    """
+
+    row: IntColumn
+    exponent: FloatColumn
+
+
+def nearest_distances(sample: FloatColumn, metric: Metric, max_k: int) -> FloatColumn:
+    """Compute the distances of the first points of a sample to their nearest others.
+
+    Parameters
+    ----------
+    sample : (m, d) float64, m at least 2; not modified.
+    metric : the metric of the distances.
+    max_k : number of nearest others; the others are at most m - 1.
+
+    Returns
+    -------
+    (min(m, 1000), min(max_k, m - 1)) float64, ascending in each row.
+
+    Notes
+    -----
+    Every query is compared with every point: O(1,000 m d).
+    """
+    m, decision = len(sample), metric.decision(math.inf)
+    ranks, queries = min(max_k, m - 1), min(m, _MAX_QUERIES)
+    nearest = np.empty((queries, ranks))
+    step = max(1, _BATCH_NUMBERS // m)
+    for begin in range(0, queries, step):
+        left = np.arange(begin, min(begin + step, queries))
+        ends = np.repeat(left, m), np.tile(np.arange(m), left.size)
+        distance = paired_distances(decision, sample, *ends).reshape(left.size, m)
+        distance.partition(ranks, axis=1)
+        # The smallest is the distance of the point to itself.
+        nearest[left] = np.sort(distance[:, : ranks + 1], axis=1)[:, 1:]
+    return nearest
+
+
+def quantile(ascending: FloatColumn, fraction: float, k: int) -> float:
+    """Find the smallest k-distance that this fraction of the points does not exceed.
+
+    Parameters
+    ----------
+    ascending : (n,) float64, k-distances of n points.
+    fraction : above 0 and below 1.
+    k : rank of the neighbours, for the message.
+
+    Raises
+    ------
+    ArgumentError
+        That k-distance is 0.
+    """
+    found = float(ascending[max(0, math.ceil(fraction * ascending.size) - 1)])
+    if found == 0:
+        raise ArgumentError(
+            f"a share of {fraction:g} of the points, or more, has {k} equal points: the k-distance is 0"
+        )
+    return found
+
+
+def find_knee(ascending: FloatColumn, k: int) -> Knee:
+    """Find the knee of a curve of k-distances, as :meth:`epsjoin.EpsilonFit.knee` defines it.
+
+    Parameters
+    ----------
+    ascending : (n,) float64, k-distances of n points.
+    k : rank of the neighbours, for the messages.
+
+    Raises
+    ------
+    ArgumentError
+        All k-distances are equal, or the one at the knee is 0.
+    """
+    if ascending[0] == ascending[-1]:
+        raise ArgumentError(f"all {k}-distances are {ascending[0]:.6g}: their curve has no knee; {BY_HAND}")
+    fraction = np.linspace(0.0, 1.0, ascending.size)
+    at = int(np.argmax(fraction - (ascending - ascending[0]) / (ascending[-1] - ascending[0])))
+    if ascending[at] == 0:
+        raise ArgumentError(f"the {k}-distance at the knee is 0, of equal points; {BY_HAND}")
+    eps = float(f"{ascending[at]:.6g}")
+    return Knee(eps, float(np.searchsorted(ascending, max(eps, ascending[at]), "right")) / ascending.size)
+
+
+def exponents_from(nearest: FloatColumn) -> FloatColumn:
+    """Estimate the exponent around each point, by the formula of :meth:`epsjoin.EpsilonFit.point_exponents`.
+
+    Parameters
+    ----------
+    nearest : (n, k) float64, distances to the k nearest others, ascending in each row; k is at least 3.
+
+    Returns
+    -------
+    (n,) float64, NaN where unknown.
+    """
+    is_apart = nearest > 0
+    count = is_apart.sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        total = np.where(is_apart, np.log(nearest[:, -1:]) - np.log(nearest), 0.0).sum(axis=1)
+        return np.where((count >= 3) & (total > 0), (count - 2) / total, np.nan)
