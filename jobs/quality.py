@@ -8,8 +8,9 @@ from functools import partial
 
 from epsjoin.console import say
 from epsjoin.errors import DataRefusedError
+from epsjoin.pipeline import STAGES
 from epsjoin.report.publish import publish
-from epsjoin.spark.checks.quality import STAGES, check_quality
+from epsjoin.spark.checks.quality import check_quality
 from epsjoin.spark.job import Job, run_job
 
 

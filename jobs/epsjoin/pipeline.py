@@ -1,26 +1,106 @@
-"""The pipeline: its jobs in their order."""
+"""The pipeline, said once: its tables in their order, who writes each, what it is made from, who checks it.
+
+Everything else that needs a list of tables or jobs derives it from here. To add a table: its contract in
+``data_contracts/tables``, a line here, and the step that writes it.
+"""
 
 from __future__ import annotations
 
-JOBS = (
-    *("ingest", "quality_input", "fit_epsilon", "replicate", "merge_join", "cluster", "outliers"),
-    *("quality_results", "report"),
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+ANY_JOB = "any job"
+"""The writer of tables to which every job adds rows of its own."""
+
+
+class Input(NamedTuple):
+    """A table that another one is made from, and what tells whether it has changed since.
+
+    Parameters
+    ----------
+    table : name of the table.
+    by : ``files``: the names of its files, which are never used twice. ``fingerprint``: its own fingerprint,
+        for a table that is the same whenever it is made from the same inputs. Otherwise the name of a column
+        of its only row.
+    """
+
+    table: str
+    by: str = "files"
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table of the lake.
+
+    Parameters
+    ----------
+    name : as in ``data_contracts/tables``.
+    written_by : the job that replaces the run's slice, or ``ANY_JOB``.
+    gate : the stage of the job ``quality`` that checks it; None: it is not checked.
+    made_from : the tables whose state its fingerprint covers, in the order of the digest.
+    fingerprint : what the names of its files begin with. ``inputs``: the digest of ``made_from``; ``pass``: a
+        random text that all tables of one pass of the job share, for what is made from files outside of the
+        lake; ``none``: nothing.
+    agrees : for a table of one row: a table of one row and the column in which both must have the same value.
+    """
+
+    name: str
+    written_by: str
+    gate: str | None = None
+    made_from: tuple[Input, ...] = ()
+    fingerprint: Literal["inputs", "pass", "none"] = "inputs"
+    agrees: tuple[str, str] | None = None
+
+
+_POINTS = Input("points")
+_PLANNED = (_POINTS, Input("join_plan", by="plan"))
+
+_TABLES = (
+    Table("snapshots", "ingest", "input", fingerprint="pass"),
+    Table("quarantine", "ingest", "input", fingerprint="pass"),
+    Table("points", "ingest", "input", fingerprint="pass"),
+    Table("epsilon", "fit_epsilon", "results", (_POINTS,)),
+    Table("epsilon_curve", "fit_epsilon", "results", (Input("epsilon"),)),
+    # the plan itself is what its readers compare, so that the same plan made again changes nothing
+    Table(
+        "join_plan", "replicate", "results", (_POINTS, Input("epsilon")), "none", agrees=("epsilon", "eps")
+    ),
+    Table("replicas", "replicate", "results", _PLANNED),
+    Table("pairs", "merge_join", "results", _PLANNED),
+    Table("clusters", "cluster", "results", _PLANNED),
+    # the same plan gives the same pairs: pairs that were joined again need no new ranks
+    Table("outliers", "outliers", "results", (Input("clusters"), Input("pairs", by="fingerprint"))),
+    Table("quality", "quality", fingerprint="none"),
+    Table("job_metrics", ANY_JOB, fingerprint="none"),
 )
-"""As Airflow's tasks and ``job_metrics`` call them."""
 
+TABLES = {table.name: table for table in _TABLES}
+"""All tables by name, each after those that it is made from."""
 
-WRITERS = {
-    "snapshots": "ingest",
-    "quarantine": "ingest",
-    "points": "ingest",
-    "epsilon": "fit_epsilon",
-    "epsilon_curve": "fit_epsilon",
-    "join_plan": "replicate",
-    "replicas": "replicate",
-    "pairs": "merge_join",
-    "clusters": "cluster",
-    "outliers": "outliers",
-    "quality": "quality",
-    "job_metrics": "any job",
+STAGES = {
+    gate: tuple(table.name for table in _TABLES if table.gate == gate)
+    for gate in dict.fromkeys(table.gate for table in _TABLES)
+    if gate is not None
 }
-"""The job that writes each table."""
+"""The tables that each gate checks; a rule of one may name tables of the same gate or of an earlier one."""
+
+JOBS = (
+    *(
+        job
+        for stage, tables in STAGES.items()
+        for job in (*dict.fromkeys(TABLES[table].written_by for table in tables), f"quality_{stage}")
+    ),
+    "report",
+)
+"""The jobs in their order, as Airflow's tasks and ``job_metrics`` call them."""
+
+
+def writer_of(table: str) -> str:
+    """The job that writes a table; of a table outside of the lake the table's own name."""
+    return TABLES[table].written_by if table in TABLES else table
+
+
+def tables_of(job: str) -> tuple[str, ...]:
+    """The tables that a job writes, in their order; ``quality_input`` is a stage of the job ``quality``."""
+    writers = (job, job.partition("_")[0] if job.startswith("quality_") else job, ANY_JOB)
+    return tuple(table.name for table in _TABLES if table.written_by in writers)

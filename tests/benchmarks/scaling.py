@@ -34,7 +34,9 @@ def ways(file: str, eps: float) -> dict[str, list[Taken]]:
     import numpy as np
     import pyarrow as pa
 
-    from epsjoin.lake import delta_log, lineage, parquet, slices
+    from epsjoin.lake import delta_log, parquet, slices
+    from epsjoin.lake.fingerprints import Fingerprints
+    from epsjoin.lake.lake import Slice
     from epsjoin.spark import tasks
     from epsjoin.spark.cluster import from_pairs
     from epsjoin.spark.cluster.cluster import stored_pairs
@@ -55,23 +57,23 @@ def ways(file: str, eps: float) -> dict[str, list[Taken]]:
 
         def replicas(most_files: int) -> dict[str, float]:
             counters = replicate.run(job, most_files)
-            files = slices.files_of(job.lake, "replicas", job.run)
+            files = slices.files_of(job.lake, Slice("replicas", job.run))
             return {"rows": counters["rows"], "files": float(len(files))}
 
         for _ in range(3):
             take("replicate, a file of each task and part", lambda: replicas(10_000))
             take("replicate, a file of each part", lambda: replicas(0))
         merge_join.run(job)
-        join = lineage.read_join(job.lake, job.run)
-        pairs = stored_pairs(job, join.stamp)
-        ids = StoredRows.of(job, "points", "id long")
+        inputs = Fingerprints(job.lake, job.run)
+        pairs = stored_pairs(job, inputs.slice("pairs"))
+        ids = StoredRows.of(job, Slice("points", job.run), "id long")
         points = stored_points(job)
 
         def written(table: str, make: Callable[[ExitStack], Any]) -> dict[str, float]:
             with ExitStack() as done:
-                into = parquet.target(job.lake, table, job.run, join.stamp)
-                files, counters = write_files(into, make(done))
-                delta_log.commit(job.lake, table, job.run, files, join.stamp)
+                where = inputs.slice(table)
+                files, counters = write_files(parquet.target(job.lake, where), make(done))
+                delta_log.commit(job.lake, {where: files})
             return dict(counters)
 
         def clusters(**limits: int) -> dict[str, float]:
@@ -81,7 +83,7 @@ def ways(file: str, eps: float) -> dict[str, list[Taken]]:
             )
 
         def outliers(most_on_driver: int) -> dict[str, float]:
-            labels = StoredRows.of(job, "clusters", from_pairs.CLUSTERS, join.stamp)
+            labels = StoredRows.of(job, inputs.slice("clusters"), from_pairs.CLUSTERS)
             _, sample = points.sample(20_000, 0)
             names = [f"x{j}" for j in range(points.reading.dimensions)]
             k = job.params.n_neighbours

@@ -89,8 +89,8 @@ class Bench:
         from epsjoin.contracts.odcs import load_source
         from epsjoin.lake import delta_log, parquet, slices
         from epsjoin.lake.arrow import to_binary
-        from epsjoin.lake.lake import Lake
-        from epsjoin.lake.lineage import stamp_for
+        from epsjoin.lake.fingerprints import Fingerprints
+        from epsjoin.lake.lake import Lake, Slice
         from epsjoin.params import RunParams
         from epsjoin.spark.job import Job
         from epsjoin.spark.session import get_session
@@ -104,22 +104,22 @@ class Bench:
         lake = Lake((folder / "lake").as_uri(), contracts, source)
         params = RunParams(eps=eps, max_pairs=10**9)
         self.job = Job(get_session("bench"), lake, RUN, params, folder)
-        into = parquet.target(lake, "points", RUN)
+        into = parquet.target(lake, Slice("points", RUN))
         files = []
         for ids in np.array_split(np.arange(len(points)), 8):
             columns = {"id": pa.array(ids), "point": to_binary(points[ids])}
             columns |= {"key": columns["id"]}
             columns |= {name: pa.array(points[ids, j]) for j, name in enumerate(self.names)}
             files.append(into.write([pa.table({c: columns[c] for c in into.schema.names if c != "run"})]))
-        delta_log.commit(lake, "points", RUN, [file for file in files if file])
+        delta_log.commit(lake, {Slice("points", RUN): [file for file in files if file]})
         row = {"eps": eps, "method": "given", "n_points": len(points), "n_sample": 0}
         for name, made in (("epsilon", [row]), ("epsilon_curve", [])):
-            stamp = stamp_for(lake, RUN, name)
-            slices.write_slice(lake, name, RUN, slices.rows_of(lake, name, made), stamp)
+            where = Fingerprints(lake, RUN).slice(name)
+            slices.write_slice(lake, where, slices.rows_of(lake, name, made))
         read = {"source": "none.csv", "bytes": 0, "sha256": "", "columns": "", "rows_quarantined": 0}
         read |= {"rows_read": len(points), "rows_ok": len(points)}
         for name, rows in (("snapshots", [read]), ("quarantine", [])):
-            slices.write_slice(lake, name, RUN, slices.rows_of(lake, name, rows))
+            slices.write_slice(lake, Slice(name, RUN), slices.rows_of(lake, name, rows))
         self.folder = folder
 
     def tree(self) -> Mapping[str, float]:
@@ -141,18 +141,20 @@ class Bench:
 
     def library(self) -> Mapping[str, float]:
         import epsjoin.spark
+        from epsjoin.lake.lake import Slice
         from epsjoin.spark import scan
 
-        points = scan.read(self.job.spark, self.job.lake, "points", RUN)
+        points = scan.read(self.job.spark, self.job.lake, Slice("points", RUN))
         out = self.folder / "library"
         epsjoin.spark.similarity_join(points, eps=self.eps, columns="point", to=str(out))
         return {"pairs": _rows_in(out)}
 
     def by_spark(self) -> Mapping[str, float]:
         import epsjoin.spark
+        from epsjoin.lake.lake import Slice
         from epsjoin.spark import scan
 
-        points = scan.read(self.job.spark, self.job.lake, "points", RUN)
+        points = scan.read(self.job.spark, self.job.lake, Slice("points", RUN))
         out = self.folder / "by_spark"
         pairs = epsjoin.spark.similarity_join(points, eps=self.eps, columns="point")
         pairs.write.format("delta").mode("overwrite").save(str(out))
@@ -169,7 +171,8 @@ class Bench:
         return outliers.run(self.job)
 
     def gates(self) -> Mapping[str, float]:
-        from epsjoin.spark.checks.quality import STAGES, check_quality
+        from epsjoin.pipeline import STAGES
+        from epsjoin.spark.checks.quality import check_quality
 
         found = [check_quality(self.job, stage) for stage in STAGES]
         return {name: sum(stage[name] for stage in found) for name in found[0]}
@@ -337,9 +340,10 @@ def run_lsh(file: str, eps: float, rows: int, rounds: int) -> dict[str, list[Tak
         from pyspark.sql import functions as F
 
         import epsjoin.spark
+        from epsjoin.lake.lake import Slice
         from epsjoin.spark import scan
 
-        points = scan.read(bench.job.spark, bench.job.lake, "points", RUN)
+        points = scan.read(bench.job.spark, bench.job.lake, Slice("points", RUN))
         vectors = points.select("id", array_to_vector(F.array(*bench.names)).alias("at")).persist()
         vectors.count()
 

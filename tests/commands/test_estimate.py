@@ -18,7 +18,7 @@ from epsjoin.contracts.odcs import load_source
 from epsjoin.errors import TableError
 from epsjoin.lake import delta_log, parquet, sample, slices
 from epsjoin.lake.arrow import to_binary
-from epsjoin.lake.lake import Lake
+from epsjoin.lake.lake import Lake, Slice
 from epsjoin.local.join.arrays import self_join
 
 REPO = Path(__file__).resolve().parents[2]
@@ -196,7 +196,7 @@ def small_lake(tmp_path: Path) -> Lake:
     source = load_source(contracts, "landmarks")
     lake = Lake((tmp_path / "lake").as_uri(), contracts, source)
     points, ids = square(3000), np.arange(3000)
-    into = parquet.target(lake, "points", "2023-01-01")
+    into = parquet.target(lake, Slice("points", "2023-01-01"))
     files = []
     for rows in np.array_split(ids, 2):
         groups = np.array_split(rows, 5)
@@ -207,7 +207,7 @@ def small_lake(tmp_path: Path) -> Lake:
                 for g in groups
             )
         )
-    delta_log.commit(lake, "points", "2023-01-01", [file for file in files if file is not None])
+    delta_log.commit(lake, {Slice("points", "2023-01-01"): [file for file in files if file is not None]})
     return lake
 
 
@@ -266,7 +266,7 @@ def test_sample_stored__is_uniform_and_reads_only_the_row_groups_it_needs(
 def test_batches__are_brought_together_in_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def row_groups(lake: Lake) -> list[int]:
         folder = Path(lake.location("points").removeprefix("file://"))
-        files = slices.files_of(lake, "points", "2023-01-01")
+        files = slices.files_of(lake, Slice("points", "2023-01-01"))
         return [pq.read_metadata(folder / file.path).num_row_groups for file in files]
 
     (tmp_path / "small").mkdir()
@@ -279,7 +279,7 @@ def test_batches__are_brought_together_in_row_groups(tmp_path: Path, monkeypatch
 
 def test_take_rows__notices_a_file_that_is_not_as_the_log_says(tmp_path: Path) -> None:
     lake = small_lake(tmp_path)
-    (file, *_) = slices.files_of(lake, "points", "2023-01-01")
+    (file, *_) = slices.files_of(lake, Slice("points", "2023-01-01"))
     other = replace(file, rows=1501)
     with pytest.raises(TableError, match="has 1500 rows, its table's log says 1501; run ingest again"):
         parquet.take_rows(lake.location("points"), other, ["id"], np.array([1500]))

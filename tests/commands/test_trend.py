@@ -13,8 +13,9 @@ from matplotlib.image import imread
 from epsjoin.commands import cli
 from epsjoin.commands.trend import RunResult, draw, read_runs
 from epsjoin.contracts.odcs import load_source
-from epsjoin.lake import lineage, slices
-from epsjoin.lake.lake import Lake
+from epsjoin.lake import slices
+from epsjoin.lake.fingerprints import Fingerprints
+from epsjoin.lake.lake import Lake, Slice
 
 CONTRACTS = Path(__file__).resolve().parents[2] / "data_contracts"
 RUNS = {"2022-03-01": (5, 3, 2, 20.0), "2021-12-01": (4, 2, 1, 19.5), "2022-04-01": (3, 0, 0, 21.25)}
@@ -27,22 +28,21 @@ def row(lake: Lake, table: str, **values: Any) -> dict[str, Any]:
     return {field.name: kinds.get(str(field.type)) for field in lake.schema(table)} | values
 
 
-def write(lake: Lake, table: str, run: str, rows: list[dict[str, Any]], stamp: str = "") -> None:
-    slices.write_slice(lake, table, run, slices.rows_of(lake, table, rows), stamp)
+def write(lake: Lake, table: str, run: str, rows: list[dict[str, Any]]) -> None:
+    slices.write_slice(lake, Fingerprints(lake, run).slice(table), slices.rows_of(lake, table, rows))
 
 
 def write_run(lake: Lake, run: str, points: int, pairs: int, clusters: int, eps: float) -> None:
-    write(lake, "points", run, [row(lake, "points", id=i, run=run) for i in range(points)])
-    stamp = lineage.stamp_of_points(lake, run)
-    write(lake, "epsilon", run, [row(lake, "epsilon", eps=eps, method="given", run=run)], stamp)
+    rows = [row(lake, "points", id=i, run=run) for i in range(points)]
+    slices.write_slice(lake, Slice("points", run), slices.rows_of(lake, "points", rows))
+    write(lake, "epsilon", run, [row(lake, "epsilon", eps=eps, method="given", run=run)])
     write(lake, "join_plan", run, [row(lake, "join_plan", eps=eps, kind="planned", plan="{}", run=run)])
-    join = lineage.read_join(lake, run)
-    write(lake, "pairs", run, [row(lake, "pairs", left_id=0, run=run)] * pairs, join.stamp)
+    write(lake, "pairs", run, [row(lake, "pairs", left_id=0, run=run)] * pairs)
     members = [row(lake, "clusters", id=i, cluster_id=i, role="core", run=run) for i in range(clusters)]
     members += [
         row(lake, "clusters", id=i, cluster_id=-1, role="noise", run=run) for i in range(clusters, points)
     ]
-    write(lake, "clusters", run, members, join.stamp)
+    write(lake, "clusters", run, members)
 
 
 @pytest.fixture

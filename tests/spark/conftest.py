@@ -29,7 +29,7 @@ from pyspark.sql import SparkSession
 
 from epsjoin.contracts.odcs import load_source
 from epsjoin.errors import TableError
-from epsjoin.lake.lake import Lake
+from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.slices import files_of
 from epsjoin.params import RunParams
 from epsjoin.spark.cluster import cluster
@@ -105,7 +105,7 @@ def make_job(spark: SparkSession, tmp_path: Path) -> JobMaker:
 
 def has_slice(lake: Lake, table: str, run: str) -> bool:
     try:
-        files_of(lake, table, run)
+        files_of(lake, Slice(table, run))
     except TableError:
         return False
     return True

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from epsjoin import pipeline
 from epsjoin.errors import TableError
 from epsjoin.lake import delta_log, parquet, slices, uris
+from epsjoin.lake.lake import Slice
 from epsjoin.spark.job import Job, run_job
 from tests.spark.conftest import RUN, STEPS, coordinate, copy_of, key, new_job
 
@@ -74,7 +75,7 @@ def overwrite(file: Path) -> None:
 
 def path_of(job: Job, table: str) -> Path:
     """The largest file of a table's slice."""
-    file = max(slices.files_of(job.lake, table, RUN), key=lambda file: file.size)
+    file = max(slices.files_of(job.lake, Slice(table, RUN)), key=lambda file: file.size)
     return Path(uris.filesystem_of(job.lake.location(table))[1]) / file.path
 
 
@@ -98,7 +99,7 @@ def test_a_broken_file__is_named_with_the_job_that_makes_it_again(
     assert code == 1
     assert last.startswith(f"{reader}: {table}: file:/")
     assert path.name in last
-    assert last.endswith(f"run {pipeline.WRITERS[table]} again")
+    assert last.endswith(f"run {pipeline.writer_of(table)} again")
     assert versions(job) == before
 
 
@@ -108,11 +109,13 @@ def test_a_broken_file__is_noticed_by_every_reader(
     job: Job, table: str, break_: Callable[[Path], None]
 ) -> None:
     path = path_of(job, table)
-    file = next(file for file in slices.files_of(job.lake, table, RUN) if file.path.endswith(path.name))
+    file = next(
+        file for file in slices.files_of(job.lake, Slice(table, RUN)) if file.path.endswith(path.name)
+    )
     break_(path)
-    said = rf"{table}: file:/.*{path.name} cannot be read .*; run {pipeline.WRITERS[table]} again$"
+    said = rf"{table}: file:/.*{path.name} cannot be read .*; run {pipeline.writer_of(table)} again$"
     with pytest.raises(TableError, match=said):
-        slices.read_small(job.lake, table, RUN)
+        slices.read_small(job.lake, Slice(table, RUN))
     columns = [c.name for c in job.lake.schema(table) if c.name not in job.lake.contract(table).partitioned]
     with pytest.raises(TableError, match=said):
         list(parquet.stream_file(job.lake.location(table), file, columns, 100))
@@ -183,16 +186,16 @@ def test_a_full_disk__is_said_and_changes_no_table(
 
 
 def test_a_full_disk__where_the_logs_lie_is_said_and_changes_no_table(job: Job) -> None:
-    files = slices.files_of(job.lake, "pairs", RUN)
+    files = slices.files_of(job.lake, Slice("pairs", RUN))
     usual = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = versions(job)
     resource.setrlimit(resource.RLIMIT_FSIZE, (300, usual[1]))
     try:
         with pytest.raises(TableError, match="pairs: file.* cannot be written .*File too large.* merge_join"):
-            delta_log.commit(job.lake, "pairs", RUN, files)
+            delta_log.commit(job.lake, {Slice("pairs", RUN): files})
         with pytest.raises(TableError, match="pairs: file.* cannot be written .*File too large.* merge_join"):
-            delta_log.commit(job.lake, "pairs", RUN, [])
+            delta_log.commit(job.lake, {Slice("pairs", RUN): []})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, usual)
     assert versions(job) == before
-    assert slices.files_of(job.lake, "pairs", RUN) == files
+    assert slices.files_of(job.lake, Slice("pairs", RUN)) == files

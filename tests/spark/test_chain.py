@@ -19,7 +19,7 @@ from sklearn.cluster import DBSCAN
 
 from epsjoin.errors import BudgetError, DataRefusedError, TableError
 from epsjoin.lake import delta_log, parquet, slices
-from epsjoin.lake.lake import Lake
+from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import Target
 from epsjoin.local.cluster.from_pairs import ROLES, dbscan_from_pairs
 from epsjoin.local.neighbours.lof import lof_from_neighbours, nearest_within
@@ -73,12 +73,12 @@ def job_on(make_job: JobMaker, tmp_path: Path, points: NDArray[np.float64], para
 
 
 def column(job: Job, table: str, order: str, *names: str) -> list[NDArray[Any]]:
-    found = slices.read_small(job.lake, table, job.run).sort_by(order)
+    found = slices.read_small(job.lake, Slice(table, job.run)).sort_by(order)
     return [found[name].to_numpy(zero_copy_only=False) for name in names]
 
 
 def pair_set(job: Job) -> NDArray[np.int64]:
-    pairs = slices.read_small(job.lake, "pairs", job.run)
+    pairs = slices.read_small(job.lake, Slice("pairs", job.run))
     found = np.column_stack([pairs["left_id"].to_numpy(), pairs["right_id"].to_numpy()])
     return found[np.lexsort((found[:, 1], found[:, 0]))]
 
@@ -128,7 +128,7 @@ def test_chain__clusters_and_outliers_are_those_of_the_library(
     job = job_on(make_job, tmp_path, points, {"eps": eps, "min_pts": 6})
     for step in STEPS.values():
         step(job)
-    for rows in (StoredRows.of(job, "points", "id long"), stored_pairs(job, "")):
+    for rows in (StoredRows.of(job, Slice("points", job.run), "id long"), stored_pairs(job, "")):
         several = [len(share) for share in rows.shares()] if least_share_bytes else []
         assert not least_share_bytes or len(several) > 2
     ids = np.arange(len(points))
@@ -155,7 +155,7 @@ def test_merge_join__joins_heavy_duplicates(make_job: JobMaker, tmp_path: Path) 
     job = job_on(make_job, tmp_path, skin(), {"eps": expected["eps"]})
     for step in JOIN_STEPS:
         step(job)
-    assert slices.count(job.lake, "pairs", RUN) == expected["self_pairs_i_lt_j"]
+    assert slices.count(job.lake, Slice("pairs", RUN)) == expected["self_pairs_i_lt_j"]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_merge_join__finds_the_same_pairs_however_the_space_is_cut(
 
 
 def content(job: Job, table: str) -> pa.Table:
-    rows = slices.read_small(job.lake, table, job.run)
+    rows = slices.read_small(job.lake, Slice(table, job.run))
     return rows.sort_by([(name, "ascending") for name in rows.column_names if rows[name].type != pa.bool_()])
 
 
@@ -195,7 +195,7 @@ def test_chain__again_gives_the_same_tables_and_leaves_other_runs_alone(
     for step in STEPS.values():
         step(earlier)
     written = ("points", "epsilon", "epsilon_curve", "join_plan", "replicas", "pairs", "clusters", "outliers")
-    of_earlier = {table: slices.files_of(earlier.lake, table, earlier.run) for table in written}
+    of_earlier = {table: slices.files_of(earlier.lake, Slice(table, earlier.run)) for table in written}
 
     job = job_on(make_job, tmp_path, points, {"min_pts": 6})
     for step in STEPS.values():
@@ -213,7 +213,7 @@ def test_chain__again_gives_the_same_tables_and_leaves_other_runs_alone(
             job.spark.conf.set(name, value)
     for table in written:
         assert content(job, table).equals(once[table]), table
-        assert slices.files_of(earlier.lake, table, earlier.run) == of_earlier[table], table
+        assert slices.files_of(earlier.lake, Slice(table, earlier.run)) == of_earlier[table], table
 
 
 def test_replicate__makes_replicas_and_keeps_to_the_budget(make_job: JobMaker, tmp_path: Path) -> None:
@@ -221,14 +221,14 @@ def test_replicate__makes_replicas_and_keeps_to_the_budget(make_job: JobMaker, t
     for step in JOIN_STEPS[:2]:
         step(job)
     counters = replicate.run(job)
-    n_points = slices.count(job.lake, "points", RUN)
+    n_points = slices.count(job.lake, Slice("points", RUN))
     assert counters["replicated_points"] > 100
     assert (
         n_points + counters["replicated_points"]
         <= counters["rows"]
         <= job.params.replication_budget * n_points
     )
-    assert counters["rows"] == slices.count(job.lake, "replicas", RUN)
+    assert counters["rows"] == slices.count(job.lake, Slice("replicas", RUN))
 
 
 def test_replicate__brings_parts_together_before_it_writes_many_files(
@@ -240,7 +240,7 @@ def test_replicate__brings_parts_together_before_it_writes_many_files(
         step(job)
 
     def rows() -> list[dict[str, Any]]:
-        found = slices.read_small(job.lake, "replicas", RUN)
+        found = slices.read_small(job.lake, Slice("replicas", RUN))
         return found.sort_by([("part", "ascending"), ("id", "ascending")]).to_pylist()
 
     counted = ("points", "rows", "replicated_points")
@@ -249,7 +249,7 @@ def test_replicate__brings_parts_together_before_it_writes_many_files(
     few = replicate.run(job, most_files=0)
     assert [few[name] for name in counted] == [many[name] for name in counted]
     assert rows() == by_many
-    files = slices.files_of(job.lake, "replicas", RUN)
+    files = slices.files_of(job.lake, Slice("replicas", RUN))
     assert len(files) == len({file.partition["part"] for file in files}) == many["parts"]
 
     tight = replace(job, params=replace(job.params, cuts="regular", k=3, msl=4, replication_budget=1.0))
@@ -271,19 +271,21 @@ def test_replicate__again_writes_files_of_the_same_bytes_whatever_those_of_the_p
 ) -> None:
     job = job_on(make_job, tmp_path, pendigits()[:, :3], {"eps": 0.05, "n_parts": 4})
     ingest.run(job)
-    points = slices.read_small(job.lake, "points", RUN).drop_columns("run")
-    into, found = parquet.target(job.lake, "points", RUN), []
+    points = slices.read_small(job.lake, Slice("points", RUN)).drop_columns("run")
+    into, found = parquet.target(job.lake, Slice("points", RUN)), []
     for order in ("ab", "ba"):
         names = iter(order)
         with monkeypatch.context() as patched:
             patched.setattr(Target, "new_name", lambda *_, names=names: f"{next(names)}.parquet")
             files = [into.write([points.slice(0, 2000)]), into.write([points.slice(2000)])]
-        delta_log.commit(job.lake, "points", RUN, files)
+        delta_log.commit(job.lake, {Slice("points", RUN): files})
         fit_epsilon.run(job)
         counters = replicate.run(job)
         rows = [
             parquet.read_file(job.lake.location("replicas"), file, ["id", "point"]).to_pylist()
-            for file in sorted(slices.files_of(job.lake, "replicas", RUN), key=lambda f: f.partition["part"])
+            for file in sorted(
+                slices.files_of(job.lake, Slice("replicas", RUN)), key=lambda f: f.partition["part"]
+            )
         ]
         found.append((counters["bytes"], rows))
     assert found[0] == found[1]
@@ -294,11 +296,11 @@ def test_replicate__reads_one_large_file_by_many_tasks(
 ) -> None:
     job = job_on(make_job, tmp_path, pendigits()[:, :3], {"eps": 0.05, "n_parts": 4})
     ingest.run(job)
-    points = slices.read_small(job.lake, "points", RUN).drop_columns("run")
+    points = slices.read_small(job.lake, Slice("points", RUN)).drop_columns("run")
     monkeypatch.setattr(parquet, "ROW_GROUP_BYTES", 1)
     groups = [points.slice(begin, 500) for begin in range(0, len(points), 500)]
-    file = parquet.target(job.lake, "points", RUN).write(groups)
-    delta_log.commit(job.lake, "points", RUN, [file])
+    file = parquet.target(job.lake, Slice("points", RUN)).write(groups)
+    delta_log.commit(job.lake, {Slice("points", RUN): [file]})
     fit_epsilon.run(job)
 
     read, n_tasks = tasks.reports_of, []
@@ -437,8 +439,8 @@ def test_merge_join__stops_when_more_pairs_appear_than_allowed(make_job: JobMake
         match=r"100 pairs are allowed .* [\d,]+ are expected; the largest eps that fits is about 0.17",
     ):
         merge_join.run(small)
-    plan = slices.read_row(job.lake, "join_plan", RUN) | {"expected_pairs": 99.0}
-    slices.write_slice(job.lake, "join_plan", RUN, slices.rows_of(job.lake, "join_plan", [plan]))
+    plan = slices.read_row(job.lake, Slice("join_plan", RUN)) | {"expected_pairs": 99.0}
+    slices.write_slice(job.lake, Slice("join_plan", RUN), slices.rows_of(job.lake, "join_plan", [plan]))
     with pytest.raises(
         BudgetError, match=r"more than 100 pairs lie within eps 0.3 \(max_pairs\), 99 are expected"
     ):
@@ -470,5 +472,9 @@ def test_chain__copes_with_degenerate_points_when_eps_is_given(
     for step in STEPS.values():
         step(job)
     expected = cKDTree(points).query_pairs(1.0, output_type="ndarray")
-    assert slices.count(job.lake, "pairs", RUN) == len(expected)
-    assert slices.count(job.lake, "clusters", RUN) == slices.count(job.lake, "outliers", RUN) == len(points)
+    assert slices.count(job.lake, Slice("pairs", RUN)) == len(expected)
+    assert (
+        slices.count(job.lake, Slice("clusters", RUN))
+        == slices.count(job.lake, Slice("outliers", RUN))
+        == len(points)
+    )

@@ -10,6 +10,7 @@ import pytest
 
 from epsjoin.errors import BudgetError, TableError
 from epsjoin.lake import slices
+from epsjoin.lake.lake import Slice
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job, Step, run_job
 from tests.spark.conftest import RUN, JobMaker, coordinate, has_slice, key
@@ -49,7 +50,8 @@ def test_run_job__ends_with_0_and_its_counters(job: Job, tmp_path: Path) -> None
     counters = json.loads((tmp_path / "metrics.json").read_text())
     assert (counters["rows_read"], counters["rows_ok"]) == (10, 10)
     table = {
-        row["counter"]: row["value"] for row in slices.read_small(job.lake, "job_metrics", RUN).to_pylist()
+        row["counter"]: row["value"]
+        for row in slices.read_small(job.lake, Slice("job_metrics", RUN)).to_pylist()
     }
     assert table == counters
 
@@ -75,7 +77,7 @@ def test_run_job__ends_with_3_when_the_data_is_refused(
     last = capsys.readouterr().err.strip().splitlines()[-1]
     assert last.startswith("ingest: ")
     assert sentence in last
-    assert slices.count(job.lake, "quarantine", RUN) > 0
+    assert slices.count(job.lake, Slice("quarantine", RUN)) > 0
     assert not has_slice(job.lake, "points", RUN)
 
 

@@ -14,7 +14,9 @@ from deltalake import DeltaTable
 from epsjoin import pipeline
 from epsjoin.commands import show
 from epsjoin.errors import DataRefusedError, TableError
-from epsjoin.lake import delta_log, lineage, slices
+from epsjoin.lake import delta_log, slices
+from epsjoin.lake.fingerprints import Fingerprints
+from epsjoin.lake.lake import Slice
 from epsjoin.spark import scan
 from epsjoin.spark.checks.quality import check_quality
 from epsjoin.spark.cluster import cluster
@@ -70,7 +72,7 @@ class Commits:
         return self.names
 
 
-JOB_OF = {step: pipeline.WRITERS[names[0]] for step, names in COMMITS.items()}
+JOB_OF = {step: pipeline.writer_of(names[0]) for step, names in COMMITS.items()}
 
 
 def tiny(make_job: JobMaker, tmp_path: Path, params: Mapping[str, Any], *, bad_rows: int = 1) -> Job:
@@ -87,7 +89,7 @@ def tiny(make_job: JobMaker, tmp_path: Path, params: Mapping[str, Any], *, bad_r
 
 
 def content(job: Job, table: str) -> list[str]:
-    return sorted(map(repr, slices.read_small(job.lake, table, job.run).to_pylist()))
+    return sorted(map(repr, slices.read_small(job.lake, Slice(table, job.run)).to_pylist()))
 
 
 def sight(job: Job) -> list[tuple[str, str]] | None:
@@ -107,7 +109,9 @@ def test_chain__killed_before_any_commit_or_after_the_last_and_run_again_gives_t
     job = tiny(make_job, tmp_path, NEW)
     undisturbed = replace(job, lake=replace(job.lake, uri=(tmp_path / "undisturbed").as_uri()))
     for lake in (job.lake, undisturbed.lake):
-        delta_log.commit(lake, "job_metrics", job.run, [], job="none")  # a reader wants the table
+        delta_log.commit(
+            lake, {Slice("job_metrics", job.run, also=(("job", "none"),)): []}
+        )  # a reader wants the table
     for step, names in COMMITS.items():
         assert commits.run(step, undisturbed) == list(names)
         commits.run(step, tiny(make_job, tmp_path, OLD, bad_rows=3))
@@ -157,7 +161,9 @@ def test_merge_join__does_not_join_by_a_plan_that_is_replaced_meanwhile(
     job = tiny(make_job, tmp_path, NEW)
     run_steps(job, ingest.run, fit_epsilon.run, replicate.run)
     other = replace(job, params=replace(job.params, n_parts=7))
-    meanwhile(monkeypatch, slices, "read_row", lambda *of: of[1] == "join_plan", lambda: replicate.run(other))
+    meanwhile(
+        monkeypatch, slices, "read_row", lambda *of: of[1].table == "join_plan", lambda: replicate.run(other)
+    )
     with pytest.raises(TableError, match="replicas of run .* was made from other tables .* run replicate"):
         merge_join.run(job)
 
@@ -201,7 +207,7 @@ def test_outliers_and_report__want_the_clusters_and_outliers_of_this_join(
     run_steps(job, *COMMITS)
     other = replace(job, params=replace(job.params, min_pts=9))
     cluster.run(other)
-    delta_log.commit(job.lake, "job_metrics", job.run, [], job="none")
+    delta_log.commit(job.lake, {Slice("job_metrics", job.run, also=(("job", "none"),)): []})
     for read in (gather, lambda job: list(show.summarise(job.lake, job.run))):
         with pytest.raises(TableError, match="outliers of run .* was made from other .* run outliers again"):
             read(job)
@@ -218,19 +224,21 @@ def test_outliers_and_report__want_the_clusters_and_outliers_of_this_join(
             step(job)
 
 
-def test_read_join__is_of_the_points_as_they_are_now(make_job: JobMaker, tmp_path: Path) -> None:
+def test_fingerprints__are_of_the_points_as_they_are_now(make_job: JobMaker, tmp_path: Path) -> None:
     job = tiny(make_job, tmp_path, NEW)
     run_steps(job, ingest.run, fit_epsilon.run, replicate.run)
-    before = lineage.read_join(job.lake, job.run).stamp
+    before = Fingerprints(job.lake, job.run).slice("pairs")
     run_steps(job, ingest.run, fit_epsilon.run)
-    assert lineage.read_join(job.lake, job.run).stamp != before
+    assert Fingerprints(job.lake, job.run).slice("pairs") != before
 
 
 def whole_run(make_job: JobMaker, tmp_path: Path) -> tuple[Job, list[tuple[str, str]]]:
     """A run of all steps, and what ``epsjoin show`` says of it."""
     job = tiny(make_job, tmp_path, NEW)
     run_steps(job, *COMMITS)
-    delta_log.commit(job.lake, "job_metrics", job.run, [], job="none")  # a reader wants the table
+    delta_log.commit(
+        job.lake, {Slice("job_metrics", job.run, also=(("job", "none"),)): []}
+    )  # a reader wants the table
     seen = sight(job)
     assert seen is not None
     return job, seen
@@ -282,12 +290,12 @@ def test_report_and_gates__want_the_curve_of_this_fit(
             read(job)
 
 
-def test_points_of_an_earlier_version__bear_no_stamp_and_are_read(
+def test_points_of_an_earlier_version__bear_no_fingerprint_and_are_read(
     make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ingest, "new_stamp", lambda: "")
+    monkeypatch.setattr(ingest, "new_fingerprint", lambda: "")
     job, _ = whole_run(make_job, tmp_path)
-    assert lineage.stamp_of_ingest(job.lake, job.run) == ""
+    assert Fingerprints(job.lake, job.run).slice("points") == Slice("points", job.run)
     check_quality(job, "input")
 
 
@@ -302,7 +310,7 @@ def test_gates_and_report__refuse_what_is_replaced_while_they_read(
     first = {ingest.run: "snapshots", fit_epsilon.run: "epsilon"}[step]
     stage = {ingest.run: "input", fit_epsilon.run: "results"}[step]
     with monkeypatch.context() as patched:
-        meanwhile(patched, scan, "read", lambda *given: given[2] == first, lambda: step(job))
+        meanwhile(patched, scan, "read", lambda *given: given[2].table == first, lambda: step(job))
         with pytest.raises(TableError, match=f"({named}) of run .* was made from other"):
             check_quality(job, stage)
     run_steps(job, *COMMITS)
@@ -312,8 +320,8 @@ def test_gates_and_report__refuse_what_is_replaced_while_they_read(
         n_before = [0 if step is ingest.run else 1]
 
         def is_it(*given: Any) -> bool:
-            n_before[0] -= given[1] == first
-            return given[1] == first and n_before[0] < 0
+            n_before[0] -= given[1].table == first
+            return given[1].table == first and n_before[0] < 0
 
         meanwhile(patched, slices, read, is_it, lambda: step(job))
         with pytest.raises(TableError, match=f"({named}) of run .* was made from other"):

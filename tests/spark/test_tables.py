@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from epsjoin.errors import ArgumentError, TableError
 from epsjoin.lake import delta_log, parquet, schemas, slices, uris
-from epsjoin.lake.lake import Lake
+from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import File, Target
 from epsjoin.spark import scan
 from epsjoin.spark.tasks import task_number
@@ -40,20 +40,20 @@ def pairs(*rows: tuple[int, int, float]) -> pa.Table:
 
 
 def read(lake: Lake, run: str = RUN, table: str = "pairs") -> list[dict[str, Any]]:
-    return slices.read_small(lake, table, run).drop_columns(["run"]).to_pylist()
+    return slices.read_small(lake, Slice(table, run)).drop_columns(["run"]).to_pylist()
 
 
 def test_write_slice__replaces_the_runs_rows_and_no_others(lake: Lake) -> None:
-    slices.write_slice(lake, "pairs", "2023-05-01", pairs((1, 2, 0.5)))
-    slices.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5), (3, 4, 0.1)))
-    slices.write_slice(lake, "pairs", RUN, pairs((7, 8, 0.25)))
+    slices.write_slice(lake, Slice("pairs", "2023-05-01"), pairs((1, 2, 0.5)))
+    slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5), (3, 4, 0.1)))
+    slices.write_slice(lake, Slice("pairs", RUN), pairs((7, 8, 0.25)))
     assert read(lake) == [{"left_id": 7, "right_id": 8, "distance": 0.25}]
     assert read(lake, "2023-05-01") == [{"left_id": 1, "right_id": 2, "distance": 0.5}]
 
 
 def test_write_slice__an_empty_slice_is_there_and_a_missing_one_is_not(lake: Lake) -> None:
-    slices.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)))
-    slices.write_slice(lake, "pairs", RUN, pairs())
+    slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5)))
+    slices.write_slice(lake, Slice("pairs", RUN), pairs())
     assert read(lake) == []
     assert has_slice(lake, "pairs", RUN)
     assert not has_slice(lake, "pairs", "2022-01-01")
@@ -63,7 +63,7 @@ def test_write_slice__an_empty_slice_is_there_and_a_missing_one_is_not(lake: Lak
 def test_write_slice__of_job_metrics_is_the_jobs_own(lake: Lake) -> None:
     for job, value in (("ingest", 1.0), ("cluster", 2.0), ("ingest", 3.0)):
         rows = slices.rows_of(lake, "job_metrics", [{"job": job, "counter": "n", "value": value}])
-        slices.write_slice(lake, "job_metrics", RUN, rows, job=job)
+        slices.write_slice(lake, Slice("job_metrics", RUN, also=(("job", job),)), rows)
     found = sorted((row["job"], row["value"]) for row in read(lake, table="job_metrics"))
     assert found == [("cluster", 2.0), ("ingest", 3.0)]
 
@@ -73,9 +73,11 @@ def test_read__spark_by_delta_or_by_name_and_pyarrow_see_the_same_rows(
     spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
     monkeypatch.setattr(scan, "FEW_FILES", few)
-    slices.write_slice(lake, "pairs", "2023-05-01", pairs((9, 10, 0.5)))
-    slices.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5), (3, 4, 0.1)))
-    by_spark = [row.asDict() for row in scan.read(spark, lake, "pairs", RUN).orderBy("left_id").collect()]
+    slices.write_slice(lake, Slice("pairs", "2023-05-01"), pairs((9, 10, 0.5)))
+    slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5), (3, 4, 0.1)))
+    by_spark = [
+        row.asDict() for row in scan.read(spark, lake, Slice("pairs", RUN)).orderBy("left_id").collect()
+    ]
     assert by_spark == [{"run": RUN, **row} for row in read(lake)]
 
 
@@ -84,7 +86,8 @@ def test_write_slice__many_runs_at_once_on_a_table_that_does_not_exist_yet(lake:
     with ThreadPoolExecutor(8) as pool:
         list(
             pool.map(
-                lambda run: slices.write_slice(lake, "pairs", run, pairs((1, int(run[5:7]) + 1, 0.5))), runs
+                lambda run: slices.write_slice(lake, Slice("pairs", run), pairs((1, int(run[5:7]) + 1, 0.5))),
+                runs,
             )
         )
     assert [read(lake, run)[0]["right_id"] for run in runs] == list(range(2, 14))
@@ -97,14 +100,18 @@ def test_write_slice__many_jobs_at_once_make_a_table_once(lake: Lake, tmp_path: 
         empty = replace(lake, uri=(tmp_path / f"lake{number}").as_uri())
         jobs = {f"2023-{month:02}-01": delta_log.begin(empty, "merge_join") for month in range(1, 9)}
         with ThreadPoolExecutor(8) as pool:
-            list(pool.map(lambda each: slices.write_slice(each[1], "pairs", each[0], pairs()), jobs.items()))
+            list(
+                pool.map(
+                    lambda each: slices.write_slice(each[1], Slice("pairs", each[0]), pairs()), jobs.items()
+                )
+            )
         assert DeltaTable(empty.location("pairs")).version() == len(jobs) + 1  # one for the constraints
 
 
 def test_write_slice__two_at_once_on_one_slice_leave_one_of_them(lake: Lake) -> None:
     def write(number: int) -> bool:
         try:
-            slices.write_slice(lake, "pairs", RUN, pairs((number, 100, 0.5), (number, 101, 0.5)))
+            slices.write_slice(lake, Slice("pairs", RUN), pairs((number, 100, 0.5), (number, 101, 0.5)))
         except TableError:
             return False
         return True
@@ -122,15 +129,15 @@ def test_commit__of_two_jobs_on_one_slice_the_first_wins(
     lake: Lake, before: tuple[tuple[int, int, float], ...] | None
 ) -> None:
     if before is not None:
-        slices.write_slice(lake, "pairs", RUN, pairs(*before))
+        slices.write_slice(lake, Slice("pairs", RUN), pairs(*before))
     first, second = delta_log.begin(lake, "merge_join"), delta_log.begin(lake, "merge_join")
-    slices.write_slice(first, "pairs", RUN, pairs((1, 2, 0.5)))
+    slices.write_slice(first, Slice("pairs", RUN), pairs((1, 2, 0.5)))
     with pytest.raises(
         TableError, match="another job changed pairs of run 2023-06-01 while .* run merge_join again when"
     ):
-        slices.write_slice(second, "pairs", RUN, pairs((3, 4, 0.5)))
+        slices.write_slice(second, Slice("pairs", RUN), pairs((3, 4, 0.5)))
     assert read(lake) == [{"left_id": 1, "right_id": 2, "distance": 0.5}]
-    slices.write_slice(delta_log.begin(lake, "merge_join"), "pairs", RUN, pairs((3, 4, 0.5)))
+    slices.write_slice(delta_log.begin(lake, "merge_join"), Slice("pairs", RUN), pairs((3, 4, 0.5)))
     assert read(lake) == [{"left_id": 3, "right_id": 4, "distance": 0.5}]
 
 
@@ -140,13 +147,13 @@ def test_commit__of_two_gates_on_one_slice_the_first_wins(lake: Lake) -> None:
     names = ("clusters", "outliers", "pairs")
     rows = {name: slices.rows_of(lake, "quality", [{"table": name, **row}]) for name in names}
     for name in names:
-        slices.write_slice(lake, "quality", RUN, rows[name], table=name)
+        slices.write_slice(lake, Slice("quality", RUN, also=(("table", name),)), rows[name])
     slow, fast = (delta_log.begin(lake, "quality_results") for _ in range(2))
     for name in ("pairs", "outliers"):  # the second commit meets what the first removed
-        slices.write_slice(fast, "quality", RUN, rows[name], table=name)
+        slices.write_slice(fast, Slice("quality", RUN, also=(("table", name),)), rows[name])
     with pytest.raises(TableError, match="another job changed quality of run 2023-06-01 while"):
-        slices.write_slice(slow, "quality", RUN, rows["pairs"], table="pairs")
-    slices.write_slice(slow, "quality", RUN, rows["clusters"], table="clusters")
+        slices.write_slice(slow, Slice("quality", RUN, also=(("table", "pairs"),)), rows["pairs"])
+    slices.write_slice(slow, Slice("quality", RUN, also=(("table", "clusters"),)), rows["clusters"])
     assert sorted(found["table"] for found in read(lake, table="quality")) == list(names)
 
 
@@ -154,31 +161,30 @@ def test_commit__of_two_gates_on_one_slice_the_first_wins(lake: Lake) -> None:
 def test_commit__of_jobs_on_different_slices_all_succeed(lake: Lake, again: bool) -> None:
     runs = (RUN, "2023-05-01", "2023-04-01")
     for run in runs if again else ():  # Delta refuses whom another's removal of files might concern
-        slices.write_slice(lake, "pairs", run, pairs((7, 8, 0.5)))
+        slices.write_slice(lake, Slice("pairs", run), pairs((7, 8, 0.5)))
     jobs = {run: delta_log.begin(lake, "merge_join") for run in runs}
     for number, (run, of_job) in enumerate(jobs.items()):
-        slices.write_slice(of_job, "pairs", run, pairs((number, 9, 0.5)))
+        slices.write_slice(of_job, Slice("pairs", run), pairs((number, 9, 0.5)))
     assert [read(lake, run)[0]["left_id"] for run in jobs] == [0, 1, 2]
     jobs = {job: delta_log.begin(lake, job) for job in ("cluster", "outliers")}
     for job, of_job in jobs.items():
         rows = slices.rows_of(lake, "job_metrics", [{"job": job, "counter": "n", "value": 1.0}])
-        slices.write_slice(of_job, "job_metrics", RUN, rows, job=job)
+        slices.write_slice(of_job, Slice("job_metrics", RUN, also=(("job", job),)), rows)
     assert {row["job"] for row in read(lake, table="job_metrics")} == set(jobs)
 
 
 def test_write_slice__keeps_a_tables_contract(lake: Lake) -> None:
     with pytest.raises(TableError, match="pairs: columns .* where the contract has"):
-        slices.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)).drop_columns(["distance"]))
+        slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5)).drop_columns(["distance"]))
     with pytest.raises(TableError, match="pairs: distance is null in a row"):
         slices.write_slice(
             lake,
-            "pairs",
-            RUN,
+            Slice("pairs", RUN),
             pa.table({"left_id": [1], "right_id": [2], "distance": pa.nulls(1, pa.float64())}),
         )
     with pytest.raises(TableError, match="a column is not of its contract's type"):
         slices.write_slice(
-            lake, "pairs", RUN, pa.table({"left_id": ["x"], "right_id": [2], "distance": [0.5]})
+            lake, Slice("pairs", RUN), pa.table({"left_id": ["x"], "right_id": [2], "distance": [0.5]})
         )
 
 
@@ -193,17 +199,17 @@ def test_write_slice__keeps_a_tables_contract(lake: Lake) -> None:
 def test_write_slice__refuses_a_row_that_breaks_its_contract(
     lake: Lake, row: tuple[int, int, float], sentence: str
 ) -> None:
-    slices.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.0)))
+    slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.0)))
     with pytest.raises(TableError, match=sentence):
-        slices.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5), row, (3, 4, 0.5)))
+        slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5), row, (3, 4, 0.5)))
     assert read(lake) == [{"left_id": 1, "right_id": 2, "distance": 0.0}]
 
 
 def test_write__refuses_a_partition_that_breaks_its_contract(lake: Lake) -> None:
     rows = slices.rows_of(lake, "replicas", [{"id": 1, "mask": 0, "point": b""}]).drop_columns(["part"])
     with pytest.raises(TableError, match=r"replicas: part is at least 0 .* \(part '-1'\)"):
-        parquet.target(lake, "replicas", RUN).write([rows], part=-1)
-    assert parquet.target(lake, "replicas", RUN).write([rows], part=0)
+        parquet.target(lake, Slice("replicas", RUN)).write([rows], part=-1)
+    assert parquet.target(lake, Slice("replicas", RUN)).write([rows], part=0)
 
 
 def checks_of(lake: Lake, table: str = "pairs") -> dict[str, str]:
@@ -214,7 +220,7 @@ def checks_of(lake: Lake, table: str = "pairs") -> dict[str, str]:
 
 
 def test_open_or_create__any_other_writer_must_keep_the_contract(spark: SparkSession, lake: Lake) -> None:
-    slices.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)))
+    slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5)))
     place = uris.uri_for("spark", lake.location("pairs"))
     insert = f"INSERT INTO delta.`{place}` VALUES ('2023-05-01', {{}}, 4, 0.25)"  # noqa: S608 - no text of others
     with pytest.raises(Exception, match=r"CHECK constraint left_is_below_right__[0-9a-f]{8} "):
@@ -225,7 +231,7 @@ def test_open_or_create__any_other_writer_must_keep_the_contract(spark: SparkSes
     with pytest.raises(DeltaError, match="1 rows failed validation check"):
         write_deltalake(lake.location("pairs"), rows, mode="append")
     spark.sql(insert.format(3))
-    slices.write_slice(delta_log.begin(lake, "merge_join"), "pairs", RUN, pairs((5, 6, 0.5)))
+    slices.write_slice(delta_log.begin(lake, "merge_join"), Slice("pairs", RUN), pairs((5, 6, 0.5)))
     expected = {("2023-05-01", 3), (RUN, 5)}
     assert {
         (row["run"], row["left_id"]) for row in spark.read.format("delta").load(place).collect()
@@ -288,13 +294,13 @@ def test_open_or_create__brings_an_older_table_to_its_contract(
     """Constraints that came from a contract are those of today's; those of others stay."""
     with monkeypatch.context() as older:
         older.setattr(Lake, "checks", lambda *_: {"right_id_is_odd__0123abcd": "right_id <> 4"})
-        slices.write_slice(lake, "pairs", "2023-05-01", pairs((1, 2, 0.5)))
+        slices.write_slice(lake, Slice("pairs", "2023-05-01"), pairs((1, 2, 0.5)))
     DeltaTable(lake.location("pairs")).alter.add_constraint({"of_the_team": "left_id > 0"})
     jobs = [delta_log.begin(lake, "merge_join") for _ in range(2)]
     assert set(checks_of(lake)) == {*lake.checks("pairs"), "of_the_team"}
     version = DeltaTable(lake.location("pairs")).version()
     for job, run in zip(jobs, (RUN, "2023-07-01"), strict=True):
-        slices.write_slice(job, "pairs", run, pairs((3, 4, 0.5)))
+        slices.write_slice(job, Slice("pairs", run), pairs((3, 4, 0.5)))
     assert DeltaTable(lake.location("pairs")).version() == version + 2, "constraints are set once"
     assert [len(read(lake, run)) for run in ("2023-05-01", RUN, "2023-07-01")] == [1, 1, 1]
 
@@ -305,11 +311,13 @@ def test_open_or_create__of_jobs_at_once_all_end_with_the_constraints(
     runs = [f"2023-{month:02}-01" for month in range(1, 13)]
     with monkeypatch.context() as older:
         older.setattr(Lake, "checks", lambda *_: {})
-        slices.write_slice(lake, "pairs", "2022-01-01", pairs((1, 2, 0.5)))
+        slices.write_slice(lake, Slice("pairs", "2022-01-01"), pairs((1, 2, 0.5)))
     with ThreadPoolExecutor(8) as pool:
         list(
             pool.map(
-                lambda run: slices.write_slice(delta_log.begin(lake, "merge_join"), "pairs", run, pairs()),
+                lambda run: slices.write_slice(
+                    delta_log.begin(lake, "merge_join"), Slice("pairs", run), pairs()
+                ),
                 runs,
             )
         )
@@ -320,7 +328,7 @@ def test_open_or_create__of_jobs_at_once_all_end_with_the_constraints(
 def test_begin__of_a_table_whose_rows_break_a_newer_contract_says_so(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slices.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)))
+    slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5)))
     monkeypatch.setattr(Lake, "checks", lambda *_: {"far__0123abcd": "distance >= 1"})
     with pytest.raises(
         TableError, match="rows of earlier runs break its contract as it is now .* run merge_join"
@@ -334,18 +342,18 @@ def test_begin__of_a_job_under_an_older_contract_the_commit_is_refused(
 ) -> None:
     with monkeypatch.context() as older:
         older.setattr(Lake, "checks", lambda *_: {})
-        slices.write_slice(lake, "pairs", "2023-05-01", pairs((1, 2, 0.5)))
+        slices.write_slice(lake, Slice("pairs", "2023-05-01"), pairs((1, 2, 0.5)))
         job = delta_log.begin(lake, "merge_join")
     delta_log.begin(lake, "merge_join")
     with pytest.raises(TableError, match="another job changed pairs"):
-        slices.write_slice(job, "pairs", RUN, pairs((3, 4, 0.5)))
-    slices.write_slice(delta_log.begin(lake, "merge_join"), "pairs", RUN, pairs((3, 4, 0.5)))
+        slices.write_slice(job, Slice("pairs", RUN), pairs((3, 4, 0.5)))
+    slices.write_slice(delta_log.begin(lake, "merge_join"), Slice("pairs", RUN), pairs((3, 4, 0.5)))
 
 
 def file_of(lake: Lake) -> Path:
-    slices.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5), (3, 4, 0.1)))
+    slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5), (3, 4, 0.1)))
     _, root = uris.filesystem_of(lake.location("pairs"))
-    return Path(root) / slices.files_of(lake, "pairs", RUN)[0].path
+    return Path(root) / slices.files_of(lake, Slice("pairs", RUN))[0].path
 
 
 def test_read_small__notices_a_file_that_is_gone_or_broken(lake: Lake) -> None:
@@ -367,8 +375,8 @@ def test_read_small__notices_a_file_with_other_rows_than_its_log_says(lake: Lake
 
 
 def test_write__files_that_were_never_committed_are_in_no_table(lake: Lake) -> None:
-    parquet.target(lake, "pairs", RUN).write([pairs((5, 6, 0.5))])
-    slices.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)))
+    parquet.target(lake, Slice("pairs", RUN)).write([pairs((5, 6, 0.5))])
+    slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5)))
     assert len(read(lake)) == 1
 
 
@@ -407,16 +415,16 @@ def test_read__is_of_the_version_that_was_looked_at(
     spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
     monkeypatch.setattr(scan, "FEW_FILES", few)
-    slices.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)), "old-")
+    slices.write_slice(lake, Slice("pairs", RUN, fingerprint="old-"), pairs((1, 2, 0.5)))
     listed = slices.slice_of
 
     def replaced_right_after(*given: Any) -> Any:
         found = listed(*given)
-        slices.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5), (3, 4, 0.1)), "new-")
+        slices.write_slice(lake, Slice("pairs", RUN, fingerprint="new-"), pairs((1, 2, 0.5), (3, 4, 0.1)))
         return found
 
     monkeypatch.setattr(slices, "slice_of", replaced_right_after)
-    assert scan.read(spark, lake, "pairs", RUN, "old-").count() == 1
+    assert scan.read(spark, lake, Slice("pairs", RUN, fingerprint="old-")).count() == 1
 
 
 @pytest.mark.parametrize("few", [0, 1000])
@@ -442,7 +450,7 @@ def test_read_replaced__is_what_was_written_not_what_another_job_has_made_of_it(
 
 def test_new_name__rises_with_the_task_and_with_what_a_task_writes(spark: SparkSession, lake: Lake) -> None:
     """Files of one size are read in this order, which must not be chance's."""
-    into = parquet.target(lake, "pairs", RUN, "stamp-")
+    into = parquet.target(lake, Slice("pairs", RUN, fingerprint="stamp-"))
 
     def name_two(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -460,7 +468,7 @@ def test_new_name__rises_with_the_task_and_with_what_a_task_writes(spark: SparkS
 
 
 def test_open_or_create__makes_tables_that_both_engines_can_read(lake: Lake) -> None:
-    slices.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)))
+    slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5)))
     table = DeltaTable(lake.location("pairs"))
     assert table.metadata().partition_columns == ["run"]
     assert table.metadata().configuration["delta.enableDeletionVectors"] == "false"
@@ -522,16 +530,16 @@ def test_read__takes_a_lake_with_blanks_signs_and_letters_of_any_alphabet(
     spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     lake = Lake(uris.lake_uri(str(tmp_path / name)), lake.contracts, lake.source)
-    slices.write_slice(lake, "pairs", RUN, pairs((1, 2, 0.5)))
+    slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5)))
     for few in (0, 1000):
         monkeypatch.setattr(scan, "FEW_FILES", few)
-        assert scan.read(spark, lake, "pairs", RUN).count() == 1
+        assert scan.read(spark, lake, Slice("pairs", RUN)).count() == 1
 
 
 def test_files_of__refuses_files_made_from_something_else(lake: Lake) -> None:
-    delta_log.commit(lake, "pairs", RUN, [], stamp="old-")
-    assert slices.files_of(lake, "pairs", RUN, "old-")
+    delta_log.commit(lake, {Slice("pairs", RUN, fingerprint="old-"): []})
+    assert slices.files_of(lake, Slice("pairs", RUN, fingerprint="old-"))
     with pytest.raises(
         TableError, match="pairs of run 2023-06-01 was made from other tables .* run merge_join again"
     ):
-        slices.files_of(lake, "pairs", RUN, "new-")
+        slices.files_of(lake, Slice("pairs", RUN, fingerprint="new-"))

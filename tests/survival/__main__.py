@@ -20,8 +20,7 @@ from epsjoin.commands.show import summarise
 from epsjoin.contracts.odcs import load_source
 from epsjoin.errors import TableError
 from epsjoin.lake.lake import Lake
-from epsjoin.pipeline import WRITERS
-from epsjoin.spark.checks.quality import STAGES
+from epsjoin.pipeline import STAGES, writer_of
 from survival import chain
 from survival.processes import Started, Victim, daemon, driver, jvm, kill, task, worker, wrapper
 
@@ -168,7 +167,7 @@ def is_written_by(job: str, place: tuple[str, ...]) -> bool:
     table, second = place[0], place[-1]
     if table == "quality":
         return second in STAGES.get(job.removeprefix("quality_"), ())
-    return job == (second if table == "job_metrics" else WRITERS[table])
+    return job == (second if table == "job_metrics" else writer_of(table))
 
 
 def strike(planned: Round, seconds: float, lake: Path, master: str) -> tuple[str, list[str]]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError
 from epsjoin.lake import slices
 from epsjoin.lake.arguments import add_contracts, open_lake
+from epsjoin.lake.lake import Slice
 from epsjoin.lake.sample import sample_stored
 from epsjoin.local.epsilon.fit import EpsilonFit, fit_epsilon
 from epsjoin.local.epsilon.limits import largest_that_fits
@@ -222,7 +223,7 @@ def _sample_lake(arguments: argparse.Namespace) -> Sample:
     own = {"seed": arguments.seed} | ({} if arguments.eps is None else {"eps": arguments.eps})
     params = RunParams.from_json(json.dumps(own), source.defaults)
     ids, points = sample_stored(lake, arguments.run, params.sample_rows, params.seed)
-    n_rows = slices.count(lake, "points", arguments.run)
+    n_rows = slices.count(lake, Slice("points", arguments.run))
     return Sample(ids, points, n_rows, 0, get_metric(source.metric), source.unit, params)
 
 

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from epsjoin.console import printable
-from epsjoin.lake import lineage, slices, uris
+from epsjoin.lake import slices, uris
 from epsjoin.lake.arguments import add_lake, open_lake
-from epsjoin.lake.lake import Lake
+from epsjoin.lake.fingerprints import Fingerprints
+from epsjoin.lake.lake import Lake, Slice
 from epsjoin.pipeline import JOBS
 from epsjoin.report import sentences, words
 
@@ -41,18 +42,16 @@ def main(argv: Sequence[str]) -> int:
 def summarise(lake: Lake, run: str) -> Iterator[tuple[str, str]]:
     """Yield the result of a run as lines of (name, text)."""
     unit = lake.source.unit
-    join, of_points = lineage.read_join(lake, run), lineage.stamp_of_points(lake, run)
-    of_clusters = lineage.stamp_of_clusters(lake, run, join)
-    of_ingest = lineage.stamp_of_ingest(lake, run)
-    snapshots = slices.read_small(lake, "snapshots", run, stamp=of_ingest).to_pylist()
+    of = Fingerprints(lake, run).slices()
+    snapshots = slices.read_small(lake, of["snapshots"]).to_pylist()
     yield "snapshot", ", ".join(row["source"] for row in snapshots)
     refused = sum(row["rows_quarantined"] for row in snapshots)
-    n_points = slices.count(lake, "points", run, of_ingest)
+    n_points = slices.count(lake, of["points"])
     yield "points", f"{words.count(n_points)} ({words.plural(refused, 'row')} in quarantine)"
-    epsilon = slices.read_row(lake, "epsilon", run, of_points)
+    epsilon = slices.read_row(lake, of["epsilon"])
     yield "eps", f"{words.measure(epsilon['eps'], unit, digits=6)}: {sentences.why_eps_briefly(epsilon)}"
-    yield "pairs", words.count(slices.count(lake, "pairs", run, join.stamp))
-    clusters = slices.read_small(lake, "clusters", run, ["cluster_id", "role"], join.stamp)
+    yield "pairs", words.count(slices.count(lake, of["pairs"]))
+    clusters = slices.read_small(lake, of["clusters"], ["cluster_id", "role"])
     roles = {row["values"]: row["counts"] for row in pc.value_counts(clusters["role"]).to_pylist()}
     members = clusters.filter(pc.not_equal(clusters["role"], "noise"))
     sizes = (
@@ -65,10 +64,12 @@ def summarise(lake: Lake, run: str) -> Iterator[tuple[str, str]]:
     if sizes.num_rows:
         largest = sizes.slice(0, 1).to_pylist()[0]
         yield "largest cluster", f"{words.plural(largest['count_all'], 'point')}, id {largest['cluster_id']}"
-    for number, row in enumerate(_read_outliers(lake, run, of_clusters)):
+    for number, row in enumerate(_read_outliers(lake, of["outliers"], of["points"])):
         yield "top outliers" if number == 0 else "", _describe_outlier(row, unit)
     counters = (
-        slices.read_small(lake, "job_metrics", run).filter(pc.field("counter") == "seconds").to_pylist()
+        slices.read_small(lake, Slice("job_metrics", run))
+        .filter(pc.field("counter") == "seconds")
+        .to_pylist()
     )
     seconds = {row["job"]: row["value"] for row in counters}
     yield "seconds per step", ", ".join(f"{job} {seconds[job]:.0f}" for job in JOBS if job in seconds)
@@ -78,11 +79,11 @@ def summarise(lake: Lake, run: str) -> Iterator[tuple[str, str]]:
             yield "report" if name.endswith("html") else "picture", f"{folder}/{name}"
 
 
-def _read_outliers(lake: Lake, run: str, stamp: str) -> list[dict[str, Any]]:
+def _read_outliers(lake: Lake, outliers: Slice, of_points: Slice) -> list[dict[str, Any]]:
     columns = ["id", "rank", "lof", "k_distance", "degree", "dimensions"]
-    top = slices.read_small(lake, "outliers", run, columns, stamp).filter(pc.field("rank") <= MAX_OUTLIERS)
+    top = slices.read_small(lake, outliers, columns).filter(pc.field("rank") <= MAX_OUTLIERS)
     names = [column.name for column in lake.source.columns if column.type == "string"][:MAX_NAMES]
-    points = slices.read_small(lake, "points", run, ["id", *names]) if names else top.select(["id"])
+    points = slices.read_small(lake, of_points, ["id", *names]) if names else top.select(["id"])
     known = {row["id"]: row for row in points.filter(pc.is_in(points["id"], pa.array(top["id"]))).to_pylist()}
     return [
         {**row, "names": [known[row["id"]][name] for name in names]}

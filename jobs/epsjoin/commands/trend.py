@@ -15,8 +15,9 @@ from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from epsjoin.console import printable, say
 from epsjoin.errors import TableError
-from epsjoin.lake import lineage, slices, uris
+from epsjoin.lake import slices, uris
 from epsjoin.lake.arguments import add_lake, open_lake
+from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake
 from epsjoin.report import words
 from epsjoin.report.figures.figure import COLOURS, FAINT, STYLE, WIDTH_IN, blank, to_png
@@ -80,16 +81,16 @@ def read_runs(lake: Lake) -> list[RunResult]:
     results = []
     for run in slices.runs_of(lake, "clusters"):
         try:
-            join = lineage.read_join(lake, run)
-            of_clusters = slices.read_small(lake, "clusters", run, ["cluster_id", "role"], join.stamp)
+            inputs = Fingerprints(lake, run)
+            of_clusters = slices.read_small(lake, inputs.slice("clusters"), ["cluster_id", "role"])
             members = of_clusters.filter(pc.field("role") != "noise")
             results.append(
                 RunResult(
                     date.fromisoformat(run),
                     len(of_clusters),
-                    slices.count(lake, "pairs", run, join.stamp),
+                    slices.count(lake, inputs.slice("pairs")),
                     len(members["cluster_id"].unique()),
-                    float(join.plan["eps"]),
+                    float(inputs.row("join_plan")["eps"]),
                 )
             )
         except TableError as error:

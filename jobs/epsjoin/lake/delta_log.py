@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
@@ -15,10 +16,10 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from epsjoin.contracts.row_rules import OURS
 from epsjoin.errors import TableError
-from epsjoin.lake.lake import Lake
+from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import File, Target, in_one_line, target, write_empty_file, writing
 from epsjoin.lake.uris import uri_for
-from epsjoin.pipeline import WRITERS
+from epsjoin.pipeline import tables_of, writer_of
 
 MOST_TRIES = 20
 """To set a table's constraints, where each time another job was faster."""
@@ -38,31 +39,31 @@ def begin(lake: Lake, job: str) -> Lake:
         The log of a table cannot be written, or the table holds rows that break its contract as it is now.
     """
     versions = {}
-    for table, writer in WRITERS.items():
-        # a job of several stages is called by each: quality_input, quality_results
-        if writer in (job, "any job") or job.startswith(f"{writer}_"):
-            log = open_log(lake.location(table))
-            if log is None:  # it will begin with an empty version, and one more for its constraints
-                versions[table] = min(1, len(lake.checks(table)))
-            else:
-                with writing(table, lake.location(table)):
-                    versions[table] = _constrain(log, table, lake.checks(table)).version()
+    for table in tables_of(job):
+        log = open_log(lake.location(table))
+        if log is None:  # it will begin with an empty version, and one more for its constraints
+            versions[table] = min(1, len(lake.checks(table)))
+        else:
+            with writing(table, lake.location(table)):
+                versions[table] = _constrain(log, table, lake.checks(table)).version()
     return replace(lake, versions=versions)
 
 
-def commit(lake: Lake, table: str, run: str, files: Sequence[File], /, stamp: str = "", **also: str) -> None:
-    """Replace the run's slice by these files, in one transaction.
+def commit(lake: Lake, replaced: Mapping[Slice, Sequence[File]]) -> None:
+    """Replace slices of one table by these files, all in one transaction.
 
     A slice without rows gets one file without rows: an empty slice is a result, a missing one is an error.
 
     Parameters
     ----------
-    also : further partition values that narrow the slice (job_metrics: the job).
+    lake : the tables; where it names a version, the slices must be as they were then.
+    replaced : the files of each slice. The slices fix the same partition columns and differ in the run alone;
+        files of other tables are left out.
 
     Raises
     ------
     TableError
-        Somebody else changed this very slice meanwhile, or the log cannot be written; the table is as it
+        Somebody else changed one of these slices meanwhile, or the log cannot be written; the table is as it
         was.
 
     Notes
@@ -71,13 +72,17 @@ def commit(lake: Lake, table: str, run: str, files: Sequence[File], /, stamp: st
     remove none, and both would stay: the slice's own transaction id, which no two commits may follow from
     one version, makes them conflict as well.
     """
-    into = target(lake, table, run, stamp)
-    files = [file for file in files if file.table == table]
-    with writing(table, into.location):
+    table = next(iter(replaced)).table
+    into = {where: target(lake, where) for where in replaced}
+    with writing(table, lake.location(table)):
         log = open_or_create(lake, table)
         if table in lake.versions:
             log.load_as_version(lake.versions[table])
-        _commit(log, into, files or [write_empty_file(into, also)], {"run": run, **also})
+        files = []
+        for where, written in replaced.items():
+            mine = [file for file in written if file.table == table]
+            files += mine or [write_empty_file(into[where])]
+        _commit(log, next(iter(into.values())), files, [where.partition for where in replaced])
 
 
 def replace_table(into: Target, files: Sequence[File]) -> list[File]:
@@ -100,8 +105,8 @@ def replace_table(into: Target, files: Sequence[File]) -> list[File]:
     """
     with writing(into.table, into.location):
         log = _alike(open_log(into.location) or _create(into.location, into.schema, (), into.table, ""), into)
-        files = list(files) or [write_empty_file(into, {})]
-        _commit(log, into, files, {})
+        files = list(files) or [write_empty_file(into)]
+        _commit(log, into, files, [])
     return files
 
 
@@ -129,8 +134,13 @@ def _alike(log: DeltaTable, into: Target) -> DeltaTable:
     return log
 
 
-def _commit(log: DeltaTable, into: Target, files: Sequence[File], slice_: Mapping[str, str]) -> None:
-    """Replace a slice that is still as it is in this version of the log."""
+def _commit(
+    log: DeltaTable, into: Target, files: Sequence[File], replaced: Sequence[Mapping[str, str]]
+) -> None:
+    """Replace slices, each named by its partition values, that are still as they are in this version.
+
+    No slice means the whole table.
+    """
     actions: list[AddAction | RemoveAction] = [
         AddAction(
             path=file.path,
@@ -142,41 +152,59 @@ def _commit(log: DeltaTable, into: Target, files: Sequence[File], slice_: Mappin
         )
         for file in files
     ]
-    begun = state_of_slice(log, slice_)
+    named = ["/".join(f"{name}={value}" for name, value in each.items()) for each in replaced] or ["all"]
+    begun = state_of_slices(log, replaced)
     for _ in range(MOST_TRIES):
-        own = Transaction(
-            "/".join(f"{name}={value}" for name, value in slice_.items()) or "all", log.version() + 1
-        )
+        own = [Transaction(name, log.version() + 1) for name in named]
         try:
             log.create_write_transaction(
                 actions,
                 mode="overwrite",
                 schema=Schema.from_arrow(into.schema),
                 partition_by=list(into.partitioned),
-                partition_filters=[(name, "=", value) for name, value in slice_.items()] or None,
-                commit_properties=CommitProperties(app_transactions=[own]),
+                partition_filters=_filters(replaced),
+                commit_properties=CommitProperties(app_transactions=own),
             )
             return
         except CommitFailedError as error:
             refusal = error
         log = DeltaTable(log.table_uri)
         # to Delta, who replaces a slice has read the whole table: it refuses what another slice's job removed
-        if state_of_slice(log, slice_) != begun:
+        if state_of_slices(log, replaced) != begun:
             break
-    what = f"{into.table} of run {into.run}" if into.run else into.location
-    writer = slice_.get("job", WRITERS.get(into.table, into.table))
+    runs = ", ".join(each["run"] for each in replaced)
+    what = f"{into.table} of run {runs}" if runs else into.location
+    writer = replaced[0].get("job", writer_of(into.table)) if replaced else into.table
     raise TableError(
         f"another job changed {what} while this one ran, so nothing was written to it "
         f"({in_one_line(refusal)}); run {writer} again when that one has ended"
     ) from refusal
 
 
-def state_of_slice(log: DeltaTable, slice_: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """What a commit to a slice builds on: the table's settings, and the slice's files."""
+def _filters(replaced: Sequence[Mapping[str, str]]) -> list[tuple[str, str, Any]] | None:
+    """The files that a commit removes: where one run is replaced by its value, else by the list of runs."""
+    if not replaced:
+        return None
+    filters: list[tuple[str, str, Any]] = []
+    for name in replaced[0]:
+        values = list(dict.fromkeys(each[name] for each in replaced))
+        filters.append((name, "=", values[0]) if len(values) == 1 else (name, "in", values))
+    return filters
+
+
+def state_of_slices(log: DeltaTable, slices: Sequence[Mapping[str, str]]) -> tuple[dict[str, str], list[str]]:
+    """What a commit to slices builds on: the settings of the table, and the files of the slices.
+
+    Without slices, all files of the table.
+    """
     files = pa.table(log.get_add_actions(flatten=True)).to_pylist()
-    of_slice = {f"partition.{name}": value for name, value in slice_.items()}
-    mine = (file for file in files if all(str(file[name]) == value for name, value in of_slice.items()))
-    return log.metadata().configuration, sorted(file["path"] for file in mine)
+    wanted = [{f"partition.{name}": value for name, value in each.items()} for each in slices] or [{}]
+    mine = (
+        file["path"]
+        for file in files
+        if any(all(str(file[name]) == value for name, value in each.items()) for each in wanted)
+    )
+    return log.metadata().configuration, sorted(mine)
 
 
 def open_or_create(lake: Lake, table: str) -> DeltaTable:
@@ -222,7 +250,7 @@ def _constrain(log: DeltaTable, table: str, checks: Mapping[str, str]) -> DeltaT
         except DeltaError as error:
             raise TableError(
                 f"{table}: rows of earlier runs break its contract as it is now ({in_one_line(error)}); "
-                f"run {WRITERS[table]} again for them, or use another lake"
+                f"run {writer_of(table)} again for them, or use another lake"
             ) from error
         log = DeltaTable(log.table_uri)
     raise TableError(f"{table}: other jobs change its log all the time; run this one again")

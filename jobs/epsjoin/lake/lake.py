@@ -1,4 +1,4 @@
-"""The lake of one data set: where its tables lie and what their contracts say."""
+"""The lake of one data set: where its tables lie, what their contracts say, and what a slice of one is."""
 
 from __future__ import annotations
 
@@ -51,3 +51,31 @@ class Lake:
         """What the table's Delta log says of every row, by name."""
         constraints = constraints_of(self.contract(table))
         return {each.name: each.check for each in constraints if each.is_for_delta}
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The rows of a table that one job of one run replaces; a value that says which rows are meant.
+
+    Parameters
+    ----------
+    table : name of the table.
+    run : logical date of the run, ISO.
+    also : names and values of further partition columns, for tables that several jobs of a run write.
+    fingerprint : what the names of its files begin with, see :mod:`epsjoin.lake.fingerprints`. Readers refuse
+        files with another one; the empty text fits all.
+    """
+
+    table: str
+    run: str
+    also: tuple[tuple[str, str], ...] = ()
+    fingerprint: str = ""
+
+    @property
+    def partition(self) -> dict[str, str]:
+        """Names and values of the partition columns that the slice fixes."""
+        return {"run": self.run, **dict(self.also)}
+
+    def __str__(self) -> str:
+        """As messages name it."""
+        return f"{self.table} of run {self.run}"

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from epsjoin.contracts.row_rules import Constraint, Values, constraints_of
 from epsjoin.errors import TableError
-from epsjoin.lake.lake import Lake
+from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.uris import filesystem_of
-from epsjoin.pipeline import WRITERS
+from epsjoin.pipeline import writer_of
 
 POINT_TABLES = ("points", "replicas")
 """Tables of coordinates: they hardly compress, so their files are written without trying."""
@@ -57,8 +57,8 @@ class Target:
     location: str
     schema: pa.Schema
     partitioned: tuple[str, ...]
-    run: str
-    stamp: str = ""
+    partition: Mapping[str, str]
+    fingerprint: str = ""
     constraints: tuple[Constraint, ...] = ()
     compression: str = "zstd"
 
@@ -77,7 +77,7 @@ class Target:
             A batch does not match the table's contract: a column missing, of another type, or null, or a row
             that breaks a constraint. Or the file cannot be written, because the disk is full, for one.
         """
-        values = {"run": self.run, **{name: str(value) for name, value in partition.items()}}
+        values = {**self.partition, **{name: str(value) for name, value in partition.items()}}
         folder = "".join(f"{name}={values[name]}/" for name in self.partitioned)
         path = f"{folder}{self.new_name(task)}"
         filesystem, root = filesystem_of(self.location)
@@ -108,11 +108,11 @@ class Target:
         return File(self.table, path, size, rows, values)
 
     def new_name(self, task: int) -> str:
-        """A file name that nobody else has: the stamp, then the task's number, then what rises in a task.
+        """A file name that nobody else has: fingerprint, number of the task, a number that rises in a task.
 
         Files of equal size are read in the order of their names, which is the same when a job runs again.
         """
-        return f"{self.stamp}{task:06d}-{next(_NAMES):08d}-{uuid.uuid4().hex}.parquet"
+        return f"{self.fingerprint}{task:06d}-{next(_NAMES):08d}-{uuid.uuid4().hex}.parquet"
 
     def _conform(self, batch: pa.RecordBatch | pa.Table, schema: pa.Schema) -> pa.Table:
         table = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
@@ -161,18 +161,18 @@ def _row_groups(batches: Iterable[pa.Table]) -> Iterator[pa.Table]:
         yield pa.concat_tables(held)
 
 
-def target(lake: Lake, table: str, run: str, stamp: str = "") -> Target:
-    """The slice of ``table`` that ``run`` replaces; with a stamp, its files say what they were made from."""
-    contract = lake.contract(table)
+def target(lake: Lake, where: Slice) -> Target:
+    """The slice as tasks write it; the names of its files begin with the slice's fingerprint."""
+    contract = lake.contract(where.table)
     return Target(
-        table,
-        lake.location(table),
-        lake.schema(table),
+        where.table,
+        lake.location(where.table),
+        lake.schema(where.table),
         contract.partitioned,
-        run,
-        stamp,
+        where.partition,
+        where.fingerprint,
         constraints_of(contract),
-        "none" if table in POINT_TABLES else "zstd",
+        "none" if where.table in POINT_TABLES else "zstd",
     )
 
 
@@ -184,7 +184,7 @@ def writing(table: str, place: str) -> Iterator[None]:
     except OSError as error:
         raise TableError(
             f"{table}: {place} cannot be written ({in_one_line(error)}); the table is as it was; "
-            f"make room or mend what is wrong, then run {WRITERS.get(table, table)} again"
+            f"make room or mend what is wrong, then run {writer_of(table)} again"
         ) from error
 
 
@@ -206,7 +206,7 @@ def scratch(into: Target, schema: pa.Schema, *partitioned: str) -> Iterator[Targ
     with writing(into.table, location):
         filesystem.create_dir(root, recursive=True)
     try:
-        yield Target(into.table, location, schema, partitioned, into.run, compression="none")
+        yield Target(into.table, location, schema, partitioned, into.partition, compression="none")
     finally:
         with suppress(OSError):
             filesystem.delete_dir(root)
@@ -220,9 +220,9 @@ def forget_files(into: Target, files: Iterable[File]) -> None:
             filesystem.delete_file(f"{root}/{file.path}")
 
 
-def write_empty_file(into: Target, also: Mapping[str, str]) -> File:
+def write_empty_file(into: Target) -> File:
     """Write a file without rows: an empty slice is a result, a missing one is an error."""
-    values = {name: {"run": into.run, **also}.get(name, "0") for name in into.partitioned}
+    values = {name: into.partition.get(name, "0") for name in into.partitioned}
     folder = "".join(f"{name}={value}/" for name, value in values.items())
     filesystem, root = filesystem_of(into.location)
     filesystem.create_dir(f"{root}/{folder}", recursive=True)
@@ -294,14 +294,14 @@ def _reading(location: str, file: File) -> Iterator[None]:
 
 def unreadable(table: str, path: str, why: str) -> str:
     """The sentence about a file that cannot be read, with the job that writes it anew."""
-    return f"{table}: {path} cannot be read ({why}); run {WRITERS.get(table, table)} again"
+    return f"{table}: {path} cannot be read ({why}); run {writer_of(table)} again"
 
 
 def _check_rows(location: str, file: File, rows: int) -> None:
     if rows != file.rows:
         raise TableError(
             f"{file.table}: {location}/{file.path} has {rows} rows, its table's log says {file.rows}; "
-            f"run {WRITERS.get(file.table, file.table)} again"
+            f"run {writer_of(file.table)} again"
         )
 
 

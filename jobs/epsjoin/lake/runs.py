@@ -7,7 +7,7 @@ from typing import Any
 
 from epsjoin.errors import TableError
 from epsjoin.lake import slices
-from epsjoin.lake.lake import Lake
+from epsjoin.lake.lake import Lake, Slice
 
 Counters = dict[str, dict[str, float]]
 """Job to counter to value."""
@@ -27,7 +27,7 @@ def read_counters(lake: Lake, run: str) -> Counters:
     """Read what the jobs of a run counted; empty if none has stored any."""
     counters: Counters = {}
     with suppress(TableError):
-        for row in slices.read_small(lake, "job_metrics", run).to_pylist():
+        for row in slices.read_small(lake, Slice("job_metrics", run)).to_pylist():
             counters.setdefault(row["job"], {})[row["counter"]] = row["value"]
     return counters
 
@@ -35,7 +35,7 @@ def read_counters(lake: Lake, run: str) -> Counters:
 def read_quality(lake: Lake, run: str) -> list[dict[str, Any]]:
     """Read what the gates found, ordered by table and expectation; empty if the run has passed no gate."""
     with suppress(TableError):
-        rows = slices.read_small(lake, "quality", run).drop_columns(["run"])
+        rows = slices.read_small(lake, Slice("quality", run)).drop_columns(["run"])
         return [
             dict(row)
             for row in rows.sort_by([("table", "ascending"), ("expectation", "ascending")]).to_pylist()

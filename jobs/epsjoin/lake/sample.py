@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from epsjoin.lake import parquet, slices
 from epsjoin.lake.arrow import to_matrix
-from epsjoin.lake.lake import Lake
+from epsjoin.lake.lake import Lake, Slice
 
 Sample = tuple[NDArray[np.int64], NDArray[np.float64]]
 """Ids (m,) and coordinates (m, d)."""
@@ -30,7 +30,7 @@ def sample_stored(lake: Lake, run: str, n_sample: int, seed: int) -> Sample:
     TableError
         ``points`` has no slice of this run, or a file is not as the log says.
     """
-    files = slices.files_of(lake, "points", run)
+    files = slices.files_of(lake, Slice("points", run))
     ends = np.cumsum([file.rows for file in files])
     n_rows = int(ends[-1])
     chosen = np.random.default_rng(seed).choice(n_rows, min(n_sample, n_rows), replace=False)

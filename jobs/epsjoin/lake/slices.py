@@ -10,16 +10,16 @@ import pyarrow as pa
 
 from epsjoin.errors import TableError
 from epsjoin.lake.delta_log import commit, open_log
-from epsjoin.lake.lake import Lake
+from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import File, read_file, target
-from epsjoin.pipeline import WRITERS
+from epsjoin.pipeline import writer_of
 
 
-def write_slice(lake: Lake, table: str, run: str, rows: pa.Table, /, stamp: str = "", **also: str) -> None:
-    """Replace the run's slice by a few rows that the driver holds."""
-    inner = rows.drop_columns([name for name in ("run", *also) if name in rows.column_names])
-    written = target(lake, table, run, stamp).write([inner], **dict[str, Any](also))
-    commit(lake, table, run, [written] if written else [], stamp, **also)
+def write_slice(lake: Lake, where: Slice, rows: pa.Table) -> None:
+    """Replace a slice by a few rows that the driver holds."""
+    inner = rows.drop_columns([name for name in where.partition if name in rows.column_names])
+    written = target(lake, where).write([inner])
+    commit(lake, {where: [written] if written else []})
 
 
 def rows_of(lake: Lake, table: str, rows: Sequence[Mapping[str, object]]) -> pa.Table:
@@ -30,36 +30,34 @@ def rows_of(lake: Lake, table: str, rows: Sequence[Mapping[str, object]]) -> pa.
     )
 
 
-def files_of(lake: Lake, table: str, run: str, stamp: str = "") -> list[File]:
-    """The files of the run's slice, by path.
+def files_of(lake: Lake, where: Slice) -> list[File]:
+    """The files of a slice, by path.
 
     Raises
     ------
     TableError
-        The run has no slice in this table: the job that writes it has not run. Or its files bear another
-        stamp: what they were made from has changed since.
+        The run has no slice in this table: the job that writes it has not run. Or its files have another
+        fingerprint: what they were made from has changed since.
     """
-    return slice_of(lake, table, run, stamp)[1]
+    return version_and_files(lake, where)[1]
 
 
-def slice_of(lake: Lake, table: str, run: str, stamp: str) -> tuple[int, list[File]]:
-    """The table's version, and the files of the run's slice in it."""
-    log = open_log(lake.location(table))
+def version_and_files(lake: Lake, where: Slice) -> tuple[int, list[File]]:
+    """The table's version, and the files of the slice in it; see :func:`files_of`."""
+    log = open_log(lake.location(where.table))
     found = []
     if log is not None:
-        partitioned = lake.contract(table).partitioned
+        partitioned = lake.contract(where.table).partitioned
         for action in pa.table(log.get_add_actions(flatten=True)).to_pylist():
             values = {name: str(action[f"partition.{name}"]) for name in partitioned}
-            if values["run"] == run:
-                found.append(
-                    File(table, unquote(action["path"]), action["size_bytes"], action["num_records"], values)
-                )
+            if where.partition.items() <= values.items():
+                path, size, rows = unquote(action["path"]), action["size_bytes"], action["num_records"]
+                found.append(File(where.table, path, size, rows, values))
+    writer = writer_of(where.table)
     if log is None or not found:
-        raise TableError(f"{table} has no slice of run {run}; run {WRITERS[table]} for it first")
-    if not all(file.path.rpartition("/")[2].startswith(stamp) for file in found):
-        raise TableError(
-            f"{table} of run {run} was made from other tables than these; run {WRITERS[table]} again"
-        )
+        raise TableError(f"{where.table} has no slice of run {where.run}; run {writer} for it first")
+    if not all(file.path.rpartition("/")[2].startswith(where.fingerprint) for file in found):
+        raise TableError(f"{where} was made from other tables than these; run {writer} again")
     return log.version(), sorted(found, key=lambda file: file.path)
 
 
@@ -81,34 +79,34 @@ def runs_of(lake: Lake, table: str) -> list[str]:
     return sorted({str(row["run"]) for row in log.partitions()})
 
 
-def count(lake: Lake, table: str, run: str, stamp: str = "") -> int:
-    """Rows of the run's slice, from the log alone."""
-    return sum(file.rows for file in files_of(lake, table, run, stamp))
+def count(lake: Lake, where: Slice) -> int:
+    """Rows of a slice, from the log alone."""
+    return sum(file.rows for file in files_of(lake, where))
 
 
-def read_small(
-    lake: Lake, table: str, run: str, columns: Sequence[str] | None = None, stamp: str = ""
-) -> pa.Table:
-    """The run's slice, read by the driver itself: for tables of a few rows, or a few columns of more."""
-    wanted = (
-        lake.schema(table) if columns is None else pa.schema([lake.schema(table).field(c) for c in columns])
-    )
+def read_small(lake: Lake, where: Slice, columns: Sequence[str] | None = None) -> pa.Table:
+    """A slice, read by the driver itself: for tables of a few rows, or a few columns of more."""
+    schema, location = lake.schema(where.table), lake.location(where.table)
+    wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
     parts = [
-        read_file(lake.location(table), file, [c for c in wanted.names if c not in file.partition], wanted)
-        for file in files_of(lake, table, run, stamp)
+        read_file(location, file, [name for name in wanted.names if name not in file.partition], wanted)
+        for file in files_of(lake, where)
     ]
     return pa.concat_tables(parts)
 
 
-def read_row(lake: Lake, table: str, run: str, stamp: str = "") -> dict[str, Any]:
-    """The only row of the run's slice.
+def read_row(lake: Lake, where: Slice) -> dict[str, Any]:
+    """The only row of a slice.
 
     Raises
     ------
     TableError
-        There is no slice, or one with another stamp or without a row.
+        There is no slice, or one with another fingerprint, or it has not one row.
     """
-    rows = read_small(lake, table, run, stamp=stamp).to_pylist()
+    rows = read_small(lake, where).to_pylist()
     if len(rows) != 1:
-        raise TableError(f"{table} has {len(rows)} rows for run {run}, not one; run {WRITERS[table]} again")
+        raise TableError(
+            f"{where.table} has {len(rows)} rows for run {where.run}, not one; "
+            f"run {writer_of(where.table)} again"
+        )
     return dict(rows[0])

@@ -18,7 +18,7 @@ from epsjoin.console import printable
 from epsjoin.errors import ArgumentError, EpsjoinError, NothingToDoError
 from epsjoin.lake import delta_log, slices
 from epsjoin.lake.arguments import add_lake, open_lake
-from epsjoin.lake.lake import Lake
+from epsjoin.lake.lake import Lake, Slice
 from epsjoin.params import RunParams
 from epsjoin.spark import scan
 from epsjoin.spark.session import get_session
@@ -79,7 +79,9 @@ def run_job(
             {"job": name, "counter": counter, "value": float(v)} for counter, v in sorted(counters.items())
         ]
         slices.write_slice(
-            job.lake, "job_metrics", job.run, slices.rows_of(job.lake, "job_metrics", rows), job=name
+            job.lake,
+            Slice("job_metrics", job.run, also=(("job", name),)),
+            slices.rows_of(job.lake, "job_metrics", rows),
         )
         if arguments.metrics_out:
             arguments.metrics_out.write_text(json.dumps(counters) + "\n", encoding="utf-8")

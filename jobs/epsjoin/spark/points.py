@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from epsjoin.errors import ArgumentError, DataRefusedError
+from epsjoin.lake.lake import Slice
 from epsjoin.lake.sample import Sample
 from epsjoin.local.join.scale import scale_points
 from epsjoin.local.metric import Metric
@@ -174,10 +175,10 @@ def stored_points(job: Job) -> Points:
         The run has no slice.
     """
     lake = job.lake
-    frame = scan.read(job.spark, lake, "points", job.run).select("id", "point")
+    frame = scan.read(job.spark, lake, Slice("points", job.run)).select("id", "point")
     dimensions = len(lake.source.coordinates)
     reading = Reading(lake.source.coordinates, dimensions, is_checked=True)
-    files = StoredRows.of(job, "points", "id long, point binary")
+    files = StoredRows.of(job, Slice("points", job.run), "id long, point binary")
     batch_rows = max(1, min(MOST_BATCH_ROWS, BATCH_BYTES // (8 * dimensions)))
     files = replace(files, batch_rows=batch_rows)
     return Points(frame, reading, files.n, len(files.shares()), files)

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from epsjoin.lake import parquet, schemas, slices
+from epsjoin.lake.lake import Slice
 from epsjoin.lake.parquet import File
 from epsjoin.spark import splits, tasks
 from epsjoin.spark.arrow import Task, from_packets, to_packet
@@ -118,19 +119,17 @@ class StoredRows:
     whole_files: bool = False
 
     @classmethod
-    def of(
-        cls, job: Job, table: str, schema: str, stamp: str = "", *, whole_files: bool = False
-    ) -> StoredRows:
-        """Columns of a table, of the job's run, in a share for each core, more or fewer for much or little.
+    def of(cls, job: Job, where: Slice, schema: str, *, whole_files: bool = False) -> StoredRows:
+        """Columns of a slice, in a share for each core, more or fewer for much or little.
 
         Raises
         ------
         TableError
-            There is no slice, or it was made from other tables than the stamp says.
+            There is no slice, or it has another fingerprint.
         """
-        files = slices.files_of(job.lake, table, job.run, stamp)
+        files = slices.files_of(job.lake, where)
         n_cores = job.spark.sparkContext.defaultParallelism
-        return cls(job.spark, job.lake.location(table), files, schema, n_cores, whole_files=whole_files)
+        return cls(job.spark, job.lake.location(where.table), files, schema, n_cores, whole_files=whole_files)
 
     @property
     def n(self) -> int:

@@ -11,19 +11,19 @@ from pyspark.sql import functions as F
 
 from epsjoin.errors import TableError
 from epsjoin.lake import slices
-from epsjoin.lake.delta_log import open_log, state_of_slice
-from epsjoin.lake.lake import Lake
+from epsjoin.lake.delta_log import open_log, state_of_slices
+from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import File, Target, unreadable
 from epsjoin.lake.schemas import ddl
 from epsjoin.lake.uris import uri_for
-from epsjoin.pipeline import WRITERS
+from epsjoin.pipeline import TABLES
 
-FEW_FILES = 1000
-"""So many files Spark is given by name; it would list more of them by a job of its own."""
+MAX_NAMED_FILES = 1000
+"""Maximum number of files that Spark reads by their names; it would list more of them by a job of its own."""
 
 
-def read(spark: SparkSession, lake: Lake, table: str, run: str, stamp: str = "") -> DataFrame:
-    """The run's slice, by Spark's own scan.
+def read(spark: SparkSession, lake: Lake, where: Slice) -> DataFrame:
+    """A slice, by Spark's own scan.
 
     A few files are read by their names: Delta's own look at the log costs a small job half of its CPU
     time. Many files, and tables with more partition columns than the run, go through Delta.
@@ -31,15 +31,18 @@ def read(spark: SparkSession, lake: Lake, table: str, run: str, stamp: str = "")
     Raises
     ------
     TableError
-        The run has no slice in this table, or one with another stamp.
+        The run has no slice in this table, or one with another fingerprint.
     """
-    version, files = slices.slice_of(lake, table, run, stamp)
-    location, schema = lake.location(table), lake.schema(table)
-    if len(files) > FEW_FILES or lake.contract(table).partitioned != ("run",):
-        return _read_by_log(spark, location, version).where(F.col("run") == run)
+    version, files = slices.version_and_files(lake, where)
+    location, schema = lake.location(where.table), lake.schema(where.table)
+    if len(files) > MAX_NAMED_FILES or lake.contract(where.table).partitioned != ("run",):
+        rows = _read_by_log(spark, location, version)
+        for name, value in where.partition.items():
+            rows = rows.where(F.col(name) == value)
+        return rows
     inner = pa.schema([column for column in schema if column.name != "run"])
     rows = _read_by_name(spark, location, files, inner)
-    return rows.withColumn("run", F.lit(run)).select(*schema.names)
+    return rows.withColumn("run", F.lit(where.run)).select(*schema.names)
 
 
 def read_replaced(spark: SparkSession, into: Target, files: Sequence[File]) -> DataFrame:
@@ -50,10 +53,10 @@ def read_replaced(spark: SparkSession, into: Target, files: Sequence[File]) -> D
     TableError
         They are many, and somebody else has changed the table since.
     """
-    if len(files) <= FEW_FILES:
+    if len(files) <= MAX_NAMED_FILES:
         return _read_by_name(spark, into.location, files, into.schema)
     log = open_log(into.location)
-    if log is None or state_of_slice(log, {})[1] != sorted(file.path for file in files):
+    if log is None or state_of_slices(log, [])[1] != sorted(file.path for file in files):
         raise TableError(f"another job has changed {into.location} meanwhile")
     return _read_by_log(spark, into.location, log.version())
 
@@ -71,6 +74,6 @@ def _read_by_log(spark: SparkSession, location: str, version: int) -> DataFrame:
 def unreadable_by_spark(text: str) -> str | None:
     """What a person should know of an error of Spark's own scan; nothing if it is another error."""
     found = re.search(r"(?:reading file|does not exist:) (.*?/([a-z_]+)/run=.*?\.parquet)", text)
-    if found is None or found[2] not in WRITERS:
+    if found is None or found[2] not in TABLES:
         return None
     return unreadable(found[2], found[1], "missing or broken")

@@ -53,7 +53,7 @@ def warm(folder: Path) -> int:
         plan = plan_join(points, ids, N_POINTS, eps, get_metric(metric), Cuts(kind, n_parts=3, msl=1))
         location = (folder / metric / kind).as_uri()
         of_replicas, of_pairs = schemas.arrow_schema(REPLICAS), schemas.arrow_schema(PAIRS)
-        replicas = Target("replicas", f"{location}/replicas", of_replicas, ("part",), "warm")
+        replicas = Target("replicas", f"{location}/replicas", of_replicas, ("part",), {"run": "warm"})
         reading = Reading(("x", "y"), 2, is_checked=True)
         encode = make_encoder(plan.to_json(), reading, replicas)
         # two files in a part, as two tasks leave them
@@ -65,7 +65,7 @@ def warm(folder: Path) -> int:
         ]
         batch = pa.record_batch({"id": ids, "point": to_binary(points)})
         list(scan_task(ids[:3], points[:3], reading, get_metric(metric), 2)([batch]))
-        pairs = Target("pairs", f"{location}/pairs", of_pairs, (), "warm")
+        pairs = Target("pairs", f"{location}/pairs", of_pairs, (), {"run": "warm"})
         join = make_joiner(plan.to_json(), replicas.location, pairs, N_POINTS**2)
         for number in sorted({file.partition["part"] for file in files}):
             mine = [file for file in files if file.partition["part"] == number]

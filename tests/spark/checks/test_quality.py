@@ -18,10 +18,11 @@ from epsjoin.contracts.odcs import load_source, load_table
 from epsjoin.contracts.row_rules import range_words
 from epsjoin.errors import DataRefusedError
 from epsjoin.lake import schemas, slices, uris
-from epsjoin.lake.lineage import read_join
+from epsjoin.lake.fingerprints import Fingerprints
+from epsjoin.lake.lake import Slice
+from epsjoin.pipeline import STAGES
 from epsjoin.spark import scan
 from epsjoin.spark.checks.quality import (
-    STAGES,
     Outcome,
     check_quality,
     column_expectations,
@@ -129,7 +130,7 @@ def broken_by() -> dict[tuple[str, str], Change]:
 @pytest.fixture(scope="module")
 def frames(chain: Job) -> Frames:
     """The tables in memory: rules look at them again and again."""
-    stored = {name: scan.read(chain.spark, chain.lake, name, RUN) for name in TABLES}
+    stored = {name: scan.read(chain.spark, chain.lake, Slice(name, RUN)) for name in TABLES}
     return {name: chain.spark.createDataFrame(f.collect(), f.schema) for name, f in stored.items()}
 
 
@@ -141,7 +142,7 @@ def test_gates__pass_what_a_run_leaves(job: Job) -> None:
     counters = {stage: check_quality(job, stage) for stage in STAGES}
     assert [found["errors"] for found in counters.values()] == [0, 0]
     assert counters["input"]["warnings"] == 1
-    rows = slices.read_small(job.lake, "quality", RUN).to_pylist()
+    rows = slices.read_small(job.lake, Slice("quality", RUN)).to_pylist()
     assert {row["table"] for row in rows} == set(TABLES), "the second stage leaves the first one's slices"
     assert len(rows) == sum(found["expectations"] for found in counters.values())
     warnings = [(row["expectation"], row["severity"], row["observed"]) for row in rows if not row["success"]]
@@ -150,15 +151,15 @@ def test_gates__pass_what_a_run_leaves(job: Job) -> None:
 
 def test_columns__a_table_that_was_looked_at_is_not_kept_in_memory(job: Job) -> None:
     job.spark.catalog.clearCache()  # of what other tests may have kept
-    look_at_columns(scan.read(job.spark, job.lake, "points", RUN), job.lake.contract("points"))
+    look_at_columns(scan.read(job.spark, job.lake, Slice("points", RUN)), job.lake.contract("points"))
     assert job.spark._jsparkSession.sharedState().cacheManager().isEmpty()
 
 
 def test_gates__stop_the_run_on_an_error_that_is_in_the_table_then(job: Job) -> None:
-    pairs = slices.read_small(job.lake, "pairs", RUN, ["left_id", "right_id", "distance"])
+    pairs = slices.read_small(job.lake, Slice("pairs", RUN), ["left_id", "right_id", "distance"])
     doubled = pairs.slice(0, 2)
-    stamp = read_join(job.lake, RUN).stamp
-    slices.write_slice(job.lake, "pairs", RUN, pa.concat_tables([pairs, doubled]), stamp)
+    where = Fingerprints(job.lake, RUN).slice("pairs")
+    slices.write_slice(job.lake, where, pa.concat_tables([pairs, doubled]))
     report = Path(uris.filesystem_of(job.lake.location("reports"))[1]) / f"run={RUN}" / "report.html"
     assert not report.exists()
     with pytest.raises(
@@ -166,7 +167,7 @@ def test_gates__stop_the_run_on_an_error_that_is_in_the_table_then(job: Job) -> 
     ):
         quality.look(job, "results")
     assert "This run was stopped: 2 expectations do not hold." in report.read_text()
-    rows = slices.read_small(job.lake, "quality", RUN).to_pylist()
+    rows = slices.read_small(job.lake, Slice("quality", RUN)).to_pylist()
     broken = {(row["table"], row["expectation"]) for row in rows if not row["success"]}
     assert ("pairs", "rows differ in left_id, right_id") in broken
     assert ("clusters", "degree_is_the_number_of_pairs") in broken

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.lake import delta_log, parquet, slices, uris
 from epsjoin.lake.arrow import to_binary
-from epsjoin.lake.lineage import read_join, stamp_of_points
+from epsjoin.lake.fingerprints import Fingerprints
+from epsjoin.lake.lake import Slice
 from epsjoin.local.cluster.from_pairs import ROLES, dbscan_from_pairs
 from epsjoin.local.join.arrays import self_join
 from epsjoin.local.metric import get_metric
@@ -47,40 +48,40 @@ def right_lake(make_job: JobMaker, metric: str = "euclidean") -> tuple[Job, Pair
     columns = [key(), coordinate("f0", role[0]), coordinate("f1", role[1])]
     job = make_job(columns, metric=metric, **unit, params={"min_pts": MIN_PTS})
     points, ids = grid_points(), np.arange(700)
-    into = parquet.target(job.lake, "points", RUN)
+    into = parquet.target(job.lake, Slice("points", RUN))
     written = [
         into.write([pa.table({"id": i, "f0": p[:, 0], "f1": p[:, 1], "point": to_binary(p)})])
         for i, p in zip(np.array_split(ids, 3), np.array_split(points, 3), strict=True)
     ]
-    delta_log.commit(job.lake, "points", RUN, [file for file in written if file is not None])
+    delta_log.commit(job.lake, {Slice("points", RUN): [file for file in written if file is not None]})
     eps = EPS[metric]
     plan = plan_join(points, ids, 700, eps, get_metric(metric), Cuts(n_parts=4))
     epsilon = {"eps": eps, "method": "given", "n_points": 700, "n_sample": 700}
     row = {name: getattr(plan, name) for name in ("kind", "metric", "n_parts", "sample_rows")}
     row |= {name: getattr(plan, name) for name in ("expected_rows", "expected_candidates", "expected_pairs")}
     row |= {"eps": eps, "n_points": 700, "plan": plan.to_json()}
-    stamp = stamp_of_points(job.lake, RUN)
-    slices.write_slice(job.lake, "epsilon", RUN, slices.rows_of(job.lake, "epsilon", [epsilon]), stamp)
-    slices.write_slice(job.lake, "join_plan", RUN, slices.rows_of(job.lake, "join_plan", [row]))
+    inputs = Fingerprints(job.lake, RUN)
+    slices.write_slice(job.lake, inputs.slice("epsilon"), slices.rows_of(job.lake, "epsilon", [epsilon]))
+    slices.write_slice(job.lake, Slice("join_plan", RUN), slices.rows_of(job.lake, "join_plan", [row]))
     pairs = self_join(points, eps, metric)
     write_pairs(job, pairs)
     found = dbscan_from_pairs(ids, *pairs, MIN_PTS)
     columns_of = {"id": found.ids, "cluster_id": found.cluster_id, "degree": found.degree}
     labels = pa.table(columns_of | {"role": np.array(ROLES)[found.role]})
-    slices.write_slice(job.lake, "clusters", RUN, labels)
+    slices.write_slice(job.lake, Slice("clusters", RUN), labels)
     return job, pairs
 
 
 def write_pairs(job: Job, pairs: Pairs, keep: Sequence[int] = range(4)) -> None:
     """Pairs in four files by left id, as four parts might leave them; some of them committed."""
-    stamp = read_join(job.lake, RUN).stamp
-    into = replace(parquet.target(job.lake, "pairs", RUN, stamp), constraints=())  # wrong ones, too
+    where = Fingerprints(job.lake, RUN).slice("pairs")
+    into = replace(parquet.target(job.lake, where), constraints=())  # wrong ones, too
     files = []
     for part in keep:
         rows = pairs.left // 175 == part
         columns = {"left_id": pairs.left, "right_id": pairs.right, "distance": pairs.distance}
         files.append(into.write([pa.table({name: values[rows] for name, values in columns.items()})]))
-    delta_log.commit(job.lake, "pairs", RUN, [file for file in files if file is not None], stamp)
+    delta_log.commit(job.lake, {where: [file for file in files if file is not None]})
 
 
 def change_labels(job: Job, point: int, **values: object) -> None:
@@ -139,7 +140,7 @@ def test_verify__finds_pairs_removed_added_and_changed_and_a_wrong_label(
     distance[3] = np.nextafter(distance[3], 10.0 if distance[3] < 2 else 0.0)
     left, right = np.r_[pairs.left[1:], 0], np.r_[pairs.right[1:], 699]
     write_pairs(job, Pairs(left, right, np.r_[distance[1:], 2.5]))
-    labels = {row["id"]: row for row in slices.read_small(job.lake, "clusters", RUN).to_pylist()}
+    labels = {row["id"]: row for row in slices.read_small(job.lake, Slice("clusters", RUN)).to_pylist()}
     border = next(id_ for id_, row in labels.items() if row["role"] == "border")
     other = next(
         row["cluster_id"]
@@ -183,7 +184,7 @@ def test_verify__by_cells_finds_what_one_point_cannot_show(
 
 def test_verify__finds_a_file_that_is_gone(make_job: JobMaker, capsys: pytest.CaptureFixture[str]) -> None:
     job, _ = right_lake(make_job)
-    file = slices.files_of(job.lake, "pairs", RUN)[0]
+    file = slices.files_of(job.lake, Slice("pairs", RUN))[0]
     filesystem, root = uris.filesystem_of(job.lake.location("pairs"))
     filesystem.delete_file(f"{root}/{file.path}")
     found = findings(job, capsys, Wish(points=5, cells=0))
@@ -202,7 +203,7 @@ def test_verify__sees_in_all_rows_what_needs_no_brute_force(
         np.r_[distance, distance[7], distance[9], 3.5, 1.0],
     )
     write_pairs(job, more)
-    labels = slices.read_small(job.lake, "clusters", RUN).to_pylist()
+    labels = slices.read_small(job.lake, Slice("clusters", RUN)).to_pylist()
     core, other_core = [row["id"] for row in labels if row["role"] == "core" and row["id"] > 100][:2]
     noise = next(row["id"] for row in labels if row["role"] == "noise" and row["id"] > 100)
     change_labels(job, core, cluster_id=699_999)
@@ -223,11 +224,11 @@ def test_verify__finds_tables_that_do_not_belong_together(
     make_job: JobMaker, capsys: pytest.CaptureFixture[str]
 ) -> None:
     job, _ = right_lake(make_job)
-    row = slices.read_row(job.lake, "epsilon", RUN) | {"eps": 2.0}
+    row = slices.read_row(job.lake, Slice("epsilon", RUN)) | {"eps": 2.0}
     del row["run"]
-    slices.write_slice(job.lake, "epsilon", RUN, slices.rows_of(job.lake, "epsilon", [row]))
-    points = slices.read_small(job.lake, "points", RUN)
-    slices.write_slice(job.lake, "points", RUN, points)  # the same rows in another file
+    slices.write_slice(job.lake, Slice("epsilon", RUN), slices.rows_of(job.lake, "epsilon", [row]))
+    points = slices.read_small(job.lake, Slice("points", RUN))
+    slices.write_slice(job.lake, Slice("points", RUN), points)  # the same rows in another file
     found = findings(job, capsys, Wish(points=5, cells=0))
     assert found[0] == "epsilon of run 2023-06-01 is 2.0, pairs were joined with 3.0"
     assert "epsilon of run 2023-06-01 was made from other tables" in found[1]

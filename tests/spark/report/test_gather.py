@@ -13,7 +13,8 @@ import pytest
 
 from epsjoin.findings import Findings
 from epsjoin.lake import slices
-from epsjoin.lake.lineage import read_join, stamp_of_clusters
+from epsjoin.lake.fingerprints import Fingerprints
+from epsjoin.lake.lake import Slice
 from epsjoin.local.metric import get_metric
 from epsjoin.report.page import render
 from epsjoin.report.publish import publish
@@ -24,8 +25,8 @@ from epsjoin.spark.neighbours import nearest
 from epsjoin.spark.points import stored_points
 from epsjoin.spark.report.difference import find_difference
 from epsjoin.spark.report.gather import gather
-from tests.spark.conftest import RUN, STEPS, JobMaker, coordinate, key
 from epsjoin.spark.report.trends import trends_before
+from tests.spark.conftest import RUN, STEPS, JobMaker, coordinate, key
 
 BEFORE, LATER = "2023-05-01", "2023-07-01"
 TEXT = {"name": "name", "logicalType": "string"}
@@ -59,7 +60,7 @@ def run_steps(job: Job, names: Sequence[str] = tuple(STEPS)) -> Job:
         counters = {**STEPS[name](job), "seconds": number + 0.5}
         rows = [{"job": name, "counter": counter, "value": float(v)} for counter, v in counters.items()]
         found = slices.rows_of(job.lake, "job_metrics", rows)
-        slices.write_slice(job.lake, "job_metrics", job.run, found, job=name)
+        slices.write_slice(job.lake, Slice("job_metrics", job.run, also=(("job", name),)), found)
     return job
 
 
@@ -108,7 +109,9 @@ def test_report__of_a_second_run(make_job: JobMaker, tmp_path: Path) -> None:
     first = (tmp_path / "lake" / "tiny" / "reports" / f"run={RUN}" / "report.html").read_bytes()
     counters = [{"job": "report", "counter": "seconds", "value": 7.0}]
     slices.write_slice(
-        job.lake, "job_metrics", RUN, slices.rows_of(job.lake, "job_metrics", counters), job="report"
+        job.lake,
+        Slice("job_metrics", RUN, also=(("job", "report"),)),
+        slices.rows_of(job.lake, "job_metrics", counters),
     )
     assert render(gather(job)).encode() == first, "the page of a page must be the same"
     assert b"<script" not in first
@@ -170,7 +173,9 @@ def test_trends__are_of_the_last_runs_and_have_gaps(make_job: JobMaker, tmp_path
         for s in ("error", "warning")
     ]
     slices.write_slice(
-        job.lake, "quality", days[5], slices.rows_of(job.lake, "quality", broken), table="points"
+        job.lake,
+        Slice("quality", days[5], also=(("table", "points"),)),
+        slices.rows_of(job.lake, "quality", broken),
     )
     found = trends_before(job.lake, job.run)
     assert [row["run"] for row in found] == days[2:13], "eleven before this one, the latest"
@@ -187,8 +192,8 @@ def test_k_distances__are_counted_up_to_eps_and_the_samples_beyond(
     job = run_steps(job_on(make_job, RUN))
     points = stored_points(job)
     fit = refit(job, points)
-    stamp = stamp_of_clusters(job.lake, RUN, read_join(job.lake, RUN))
-    curve = k_distances(job, stamp, len(rows), 1.5, fit)
+    where = Fingerprints(job.lake, RUN).slice("outliers")
+    curve = k_distances(job, where, len(rows), 1.5, fit)
 
     places = np.array([row[1:] for row in rows.values()])
     all_distances = np.sqrt(((places[:, None] - places[None]) ** 2).sum(axis=2))

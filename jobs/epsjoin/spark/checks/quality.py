@@ -15,19 +15,15 @@ from epsjoin.contracts.odcs import Rule, TableContract
 from epsjoin.contracts.row_rules import range_words, value_words
 from epsjoin.errors import DataRefusedError
 from epsjoin.lake import slices
-from epsjoin.lake.lineage import stamp_for
+from epsjoin.lake.fingerprints import Fingerprints
+from epsjoin.lake.lake import Slice
+from epsjoin.pipeline import STAGES
 from epsjoin.spark import scan
 from epsjoin.spark.job import Job
 
 if TYPE_CHECKING:
     from great_expectations.core import ExpectationValidationResult
     from great_expectations.expectations.expectation import Expectation
-
-STAGES = {
-    "input": ("snapshots", "quarantine", "points"),
-    "results": ("epsilon", "epsilon_curve", "join_plan", "replicas", "pairs", "clusters", "outliers"),
-}
-"""Tables by the time at which they are there; the rules of one may name those of the same time or before."""
 
 SPARK_TYPES = {
     "string": "StringType",
@@ -69,8 +65,9 @@ def check_quality(job: Job, stage: str) -> dict[str, float]:
     known = [name for tables_ in STAGES.values() for name in tables_]
     seen = known[: known.index(STAGES[stage][-1]) + 1]
     lake, run = job.lake, job.run
-    stamps = {name: stamp_for(lake, run, name) for name in seen}
-    frames = {name: scan.read(job.spark, lake, name, run, stamp) for name, stamp in stamps.items()}
+    inputs = Fingerprints(lake, run)
+    found = {name: inputs.slice(name) for name in seen}
+    frames = {name: scan.read(job.spark, lake, where) for name, where in found.items()}
     for name, frame in frames.items():
         frame.createOrReplaceTempView(name)
     counters = {"expectations": 0.0, "warnings": 0.0, "errors": 0.0}
@@ -78,7 +75,7 @@ def check_quality(job: Job, stage: str) -> dict[str, float]:
     for name in STAGES[stage]:
         outcomes = validate(frames[name], job.lake.contract(name))
         rows = slices.rows_of(job.lake, "quality", [{"table": name, **o._asdict()} for o in outcomes])
-        slices.write_slice(job.lake, "quality", job.run, rows, table=name)
+        slices.write_slice(job.lake, Slice("quality", job.run, also=(("table", name),)), rows)
         for outcome in outcomes:
             counters["expectations"] += 1
             if not outcome.success:

@@ -17,7 +17,8 @@ from epsjoin.console import say
 from epsjoin.errors import DataRefusedError, TableError
 from epsjoin.lake import parquet, schemas, slices
 from epsjoin.lake.arrow import pair_columns, to_binary, to_matrix
-from epsjoin.lake.lineage import read_join
+from epsjoin.lake.fingerprints import Fingerprints
+from epsjoin.lake.lake import Slice
 from epsjoin.lake.parquet import File
 from epsjoin.lake.sample import sample_stored
 from epsjoin.local.arguments import check_count
@@ -129,8 +130,8 @@ def verify_tables(job: Job, wish: Wish) -> dict[str, float]:
     check_count("--seed", wish.seed, 0)
     lake, run = job.lake, job.run
     findings = _Findings()
-    n_points, n_pairs = slices.count(lake, "points", run), slices.count(lake, "pairs", run)
-    eps = float(slices.read_row(lake, "join_plan", run)["eps"])
+    n_points, n_pairs = slices.count(lake, Slice("points", run)), slices.count(lake, Slice("pairs", run))
+    eps = float(slices.read_row(lake, Slice("join_plan", run))["eps"])
     findings.add(_of_other_tables(job, eps))
     has_clusters = _has_clusters(job)
 
@@ -176,18 +177,18 @@ def verify_tables(job: Job, wish: Wish) -> dict[str, float]:
 
 
 def _of_other_tables(job: Job, eps: float) -> Iterator[str]:
-    of_fit = float(slices.read_row(job.lake, "epsilon", job.run)["eps"])
+    of_fit = float(slices.read_row(job.lake, Slice("epsilon", job.run))["eps"])
     if of_fit != eps:
         yield f"epsilon of run {job.run} is {of_fit!r}, pairs were joined with {eps!r}"
     try:
-        slices.files_of(job.lake, "pairs", job.run, read_join(job.lake, job.run).stamp)
+        slices.files_of(job.lake, Fingerprints(job.lake, job.run).slice("pairs"))
     except TableError as error:
         yield str(error)
 
 
 def _has_clusters(job: Job) -> bool:
     try:
-        slices.files_of(job.lake, "clusters", job.run)
+        slices.files_of(job.lake, Slice("clusters", job.run))
     except TableError:
         return False
     return True
@@ -316,7 +317,7 @@ def _labels_of(job: Job, ids: Ids) -> tuple[Labels, list[str]]:
 
 
 def _doubles(job: Job, n_pairs: int) -> Iterator[str]:
-    pairs = scan.read(job.spark, job.lake, "pairs", job.run).select("left_id", "right_id")
+    pairs = scan.read(job.spark, job.lake, Slice("pairs", job.run)).select("left_id", "right_id")
     share = MOST_COUNTED / max(1, n_pairs)
     if share < 1:
         say(f"verify: doubles are looked for among {share:.2%} of the pairs")
@@ -328,7 +329,11 @@ def _doubles(job: Job, n_pairs: int) -> Iterator[str]:
 
 def _faults_of_all(job: Job, passed: DataFrame, has_clusters: bool) -> Iterator[str]:
     """What ids, degrees and labels of all points show."""
-    ids = scan.read(job.spark, job.lake, "points", job.run).groupBy("id").agg(F.count("*").alias("n_points"))
+    ids = (
+        scan.read(job.spark, job.lake, Slice("points", job.run))
+        .groupBy("id")
+        .agg(F.count("*").alias("n_points"))
+    )
     degrees = (
         passed.where(F.col("kind") == DEGREE)
         .groupBy(F.col("a").alias("id"))
@@ -338,7 +343,7 @@ def _faults_of_all(job: Job, passed: DataFrame, has_clusters: bool) -> Iterator[
     fault = F.when(F.col("n_points").isNull(), "it is in pairs or clusters, but not in points")
     fault = fault.when(F.col("n_points") > 1, "points has it more than once")
     if has_clusters:
-        clusters = scan.read(job.spark, job.lake, "clusters", job.run).drop("run")
+        clusters = scan.read(job.spark, job.lake, Slice("clusters", job.run)).drop("run")
         names = clusters.where((F.col("role") == "core") & (F.col("id") == F.col("cluster_id")))
         names = names.select("cluster_id", F.lit(True).alias("is_named")).distinct()
         clusters = clusters.join(names, "cluster_id", how="left")
@@ -386,7 +391,7 @@ def _some(frame: DataFrame) -> list[Row]:
 
 
 def _files(job: Job, table: str) -> list[File]:
-    return slices.files_of(job.lake, table, job.run)
+    return slices.files_of(job.lake, Slice(table, job.run))
 
 
 def _read_all(

@@ -7,7 +7,8 @@ from contextlib import ExitStack
 from epsjoin.console import say
 from epsjoin.errors import TableError
 from epsjoin.lake import delta_log, parquet
-from epsjoin.lake.lineage import read_join
+from epsjoin.lake.fingerprints import Fingerprints
+from epsjoin.lake.lake import Slice
 from epsjoin.spark.cluster.from_pairs import cluster_pairs, count_roles
 from epsjoin.spark.job import Job
 from epsjoin.spark.join.merge_join import PAIRS
@@ -23,13 +24,13 @@ def run(job: Job) -> dict[str, float]:
     TableError
         ``points`` or ``pairs`` has no slice of this run, or points or pairs were lost on the way.
     """
-    join = read_join(job.lake, job.run)
-    pairs = stored_pairs(job, join.stamp)
-    ids = StoredRows.of(job, "points", "id long")
-    into = parquet.target(job.lake, "clusters", job.run, join.stamp)
+    inputs = Fingerprints(job.lake, job.run)
+    clusters = inputs.slice("clusters")
+    pairs = stored_pairs(job, inputs.slice("pairs"))
+    ids = StoredRows.of(job, Slice("points", job.run), "id long")
     with ExitStack() as done:
         found = cluster_pairs(ids, ids.n, pairs, job.params.min_pts, done)
-        files, counters = write_files(into, found, count_roles)
+        files, counters = write_files(parquet.target(job.lake, clusters), found, count_roles)
     if counters["rows"] != ids.n:
         raise TableError(f"{counters['rows']:,.0f} points have a label, the log says {ids.n:,}")
     if counters["neighbours"] != 2 * pairs.n:
@@ -37,7 +38,7 @@ def run(job: Job) -> dict[str, float]:
             f"the points have {counters['neighbours']:,.0f} neighbours together, not two for each of "
             f"{pairs.n:,} pairs; run cluster again"
         )
-    delta_log.commit(job.lake, "clusters", job.run, files, join.stamp)
+    delta_log.commit(job.lake, {clusters: files})
     say(
         f"cluster: {counters['clusters']:,.0f} clusters, {counters['core']:,.0f} core, "
         f"{counters['border']:,.0f} border, {counters['noise']:,.0f} noise"
@@ -45,14 +46,14 @@ def run(job: Job) -> dict[str, float]:
     return counters
 
 
-def stored_pairs(job: Job, stamp: str) -> StoredRows:
-    """The job's slice of the table ``pairs``.
+def stored_pairs(job: Job, pairs: Slice) -> StoredRows:
+    """A slice of the table ``pairs``.
 
     In whole files: a part's points are met in its file, and each piece of it would tell the driver of them.
 
     Raises
     ------
     TableError
-        There is no slice, or it was made from other tables than the stamp says.
+        There is no slice, or it has another fingerprint.
     """
-    return StoredRows.of(job, "pairs", PAIRS, stamp, whole_files=True)
+    return StoredRows.of(job, pairs, PAIRS, whole_files=True)

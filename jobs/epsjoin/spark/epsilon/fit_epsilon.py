@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from epsjoin.console import say
 from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError
 from epsjoin.lake import delta_log, parquet, slices
-from epsjoin.lake.lineage import stamp_of, stamp_of_points
+from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.local.epsilon.fit import EpsilonFit
 from epsjoin.local.epsilon.fit import fit_epsilon as fit_points
 from epsjoin.local.epsilon.limits import largest_that_fits
@@ -40,7 +40,8 @@ def run(job: Job) -> dict[str, float]:
         ``points`` has no slice of this run.
     """
     source, params = job.lake.source, job.params
-    stamp = stamp_of_points(job.lake, job.run)
+    inputs = Fingerprints(job.lake, job.run)
+    epsilon = inputs.slice("epsilon")
     points = stored_points(job)
     n_points = points.n
     _, sample = points.sample(params.sample_rows, params.seed)
@@ -85,13 +86,11 @@ def run(job: Job) -> dict[str, float]:
             {"radius": r, "pairs": n * scale, "in_fit": law.range_low <= r <= law.range_high}
             for r, n in zip(fit.curve.radius.tolist(), fit.curve.pairs.tolist(), strict=True)
         ]
-    written = parquet.target(job.lake, "epsilon", job.run, stamp).write(
-        [slices.rows_of(job.lake, "epsilon", [row])]
-    )
-    of_epsilon = [written] if written else []
+    written = parquet.target(job.lake, epsilon).write([slices.rows_of(job.lake, "epsilon", [row])])
+    files = [written] if written else []
     rows = slices.rows_of(job.lake, "epsilon_curve", curve)
-    slices.write_slice(job.lake, "epsilon_curve", job.run, rows, stamp_of(of_epsilon))
-    delta_log.commit(job.lake, "epsilon", job.run, of_epsilon, stamp)
+    slices.write_slice(job.lake, inputs.slice("epsilon_curve", epsilon=files), rows)
+    delta_log.commit(job.lake, {epsilon: files})
     say(f"fit_epsilon: eps {choice.eps:g} {source.unit} ({choice.method}{_of(choice.target)})")
     if fit is not None:
         say(

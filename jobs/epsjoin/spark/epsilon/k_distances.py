@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pyspark.sql import functions as F
 
 from epsjoin.errors import ArgumentError
+from epsjoin.lake.lake import Slice
 from epsjoin.local.epsilon.fit import EpsilonFit
 from epsjoin.local.epsilon.fit import fit_epsilon as fit_points
 from epsjoin.spark.arrow import Task
@@ -58,17 +59,17 @@ def refit(job: Job, points: Points) -> EpsilonFit | None:
     return None
 
 
-def k_distances(job: Job, stamp: str, n_points: int, eps: float, fit: EpsilonFit | None) -> KDistances:
+def k_distances(job: Job, outliers: Slice, n_points: int, eps: float, fit: EpsilonFit | None) -> KDistances:
     """The k-distance curve: counted in ``outliers`` up to eps, the sample's from there on.
 
     Parameters
     ----------
-    stamp : of the files of ``outliers``.
+    outliers : the slice of ``outliers``.
     n_points : rows of it.
     eps : where the join ended; shares are counted at all ``FACTORS`` of it below.
     fit : whose sample goes on beyond eps; ``None``: the curve ends there.
     """
-    rows = StoredRows.of(job, "outliers", "k_distance double", stamp)
+    rows = StoredRows.of(job, outliers, "k_distance double")
     values = to_frame(rows).agg(
         F.min(F.when(F.col("k_distance") > 0, F.col("k_distance"))).alias("low"),
         F.max("k_distance").alias("high"),

@@ -11,7 +11,8 @@ from epsjoin.console import say
 from epsjoin.contracts.odcs import SourceContract
 from epsjoin.errors import DataRefusedError, TableError
 from epsjoin.lake import delta_log, parquet, schemas, slices
-from epsjoin.lake.lineage import new_stamp
+from epsjoin.lake.fingerprints import new_fingerprint
+from epsjoin.lake.lake import Slice
 from epsjoin.spark import tasks
 from epsjoin.spark.ingest.facts import Fact, FileFacts, KindCount, RowCounts, facts_of
 from epsjoin.spark.ingest.read import make_reader, staged_schema
@@ -48,15 +49,15 @@ def run(job: Job) -> dict[str, float]:
         .repartition("_slot")
         .sortWithinPartitions("_slot", "_file", "_line")
     )
-    stamp = new_stamp()
+    fingerprint = new_fingerprint()
     writer = make_writer(
         job.lake.source,
-        parquet.target(job.lake, "points", job.run, stamp),
-        parquet.target(job.lake, "quarantine", job.run, stamp),
+        parquet.target(job.lake, Slice("points", job.run, fingerprint=fingerprint)),
+        parquet.target(job.lake, Slice("quarantine", job.run, fingerprint=fingerprint)),
     )
     reports = tasks.reports_of(FrameRows(staged).run(writer))
     written = [file for report in reports for file in report.files]
-    delta_log.commit(job.lake, "quarantine", job.run, written, stamp)
+    delta_log.commit(job.lake, {Slice("quarantine", job.run, fingerprint=fingerprint): written})
 
     refused = sorted(sentence for report in reports for sentence in report.refused)
     if refused:
@@ -74,9 +75,11 @@ def run(job: Job) -> dict[str, float]:
     if quarantined == read:
         raise DataRefusedError("no row is left after quarantine")
     slices.write_slice(
-        job.lake, "snapshots", job.run, slices.rows_of(job.lake, "snapshots", snapshots), stamp
+        job.lake,
+        Slice("snapshots", job.run, fingerprint=fingerprint),
+        slices.rows_of(job.lake, "snapshots", snapshots),
     )
-    delta_log.commit(job.lake, "points", job.run, written, stamp)
+    delta_log.commit(job.lake, {Slice("points", job.run, fingerprint=fingerprint): written})
     say(f"ingest: {read:,} rows read, {read - quarantined:,} kept, {quarantined:,} quarantined")
     return {
         "rows_read": read,

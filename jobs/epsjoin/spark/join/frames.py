@@ -63,7 +63,7 @@ def join_by_files(points: Points, plan: JoinPlan, into: Target, max_pairs: int) 
 
 def target_at(location: str) -> Target:
     """The table of pairs in a folder, outside of a lake."""
-    return Target("similarity_join", location, schemas.arrow_schema(PAIRS), (), "")
+    return Target("similarity_join", location, schemas.arrow_schema(PAIRS), (), {})
 
 
 def replace_pairs(into: Target, written: Written, max_pairs: int, frame: DataFrame) -> DataFrame:

@@ -16,7 +16,7 @@ from epsjoin.console import say
 from epsjoin.errors import BudgetError, TableError
 from epsjoin.lake import delta_log, parquet, slices
 from epsjoin.lake.arrow import to_codes, to_matrix
-from epsjoin.lake.lineage import read_join
+from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.parquet import File, Target
 from epsjoin.local.epsilon.limits import what_fits
 from epsjoin.local.join.parts import join_part
@@ -56,17 +56,18 @@ def run(job: Job) -> dict[str, float]:
     TableError
         ``replicas`` has no slice of this run, or a file does not hold the rows that the log says.
     """
-    plan_row, stamp = read_join(job.lake, job.run)
+    inputs = Fingerprints(job.lake, job.run)
+    pairs, plan_row = inputs.slice("pairs"), inputs.row("join_plan")
     if plan_row["expected_pairs"] > job.params.max_pairs:
         raise _too_many(job, plan_row, f"{job.params.max_pairs:,} pairs are allowed")
-    replicas = slices.files_of(job.lake, "replicas", job.run, stamp)
+    replicas = slices.files_of(job.lake, inputs.slice("replicas"))
     say(f"merge_join: {sum(file.rows for file in replicas):,} rows in {plan_row['n_parts']} parts")
-    into = parquet.target(job.lake, "pairs", job.run, stamp)
+    into = parquet.target(job.lake, pairs)
     work = make_joiner(plan_row["plan"], job.lake.location("replicas"), into, job.params.max_pairs)
     files, counters = join_files(job.spark, replicas, work)
     if counters["pairs"] > job.params.max_pairs:
         raise _too_many(job, plan_row, f"more than {job.params.max_pairs:,} pairs lie")
-    delta_log.commit(job.lake, "pairs", job.run, files, stamp)
+    delta_log.commit(job.lake, {pairs: files})
     say(f"merge_join: {counters['pairs']:,.0f} pairs, {counters['candidates']:,.0f} candidates")
     return {
         **counters,

@@ -10,7 +10,7 @@ import pyarrow as pa
 from epsjoin.console import say
 from epsjoin.errors import BudgetError, TableError
 from epsjoin.lake import delta_log, parquet, slices
-from epsjoin.lake.lineage import stamp_of
+from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.parquet import File, Target
 from epsjoin.local.epsilon.limits import what_fits
 from epsjoin.local.metric import get_metric
@@ -46,8 +46,8 @@ def run(job: Job, most_files: int = MOST_FILES) -> dict[str, float]:
         ``points`` or ``epsilon`` has no slice of this run, or rows were lost on the way.
     """
     source, params = job.lake.source, job.params
-    of_points = slices.files_of(job.lake, "points", job.run)
-    eps = float(slices.read_row(job.lake, "epsilon", job.run, stamp_of(of_points))["eps"])
+    inputs = Fingerprints(job.lake, job.run)
+    eps = float(inputs.row("epsilon")["eps"])
     points = stored_points(job)
     n_points = points.n
     cuts = cuts_of(params, n_points, len(source.coordinates))
@@ -64,7 +64,8 @@ def run(job: Job, most_files: int = MOST_FILES) -> dict[str, float]:
             + f", {params.max_pairs:,} are allowed (max_pairs); "
             + what_fits(sample, source.metric, n_points, params.max_pairs, params.seed, source.unit)
         )
-    into = parquet.target(job.lake, "replicas", job.run, stamp_of(of_points, plan.to_json()))
+    replicas = inputs.slice("replicas", join_plan=plan.to_json())
+    into = parquet.target(job.lake, replicas)
     by_task = n_files(points, plan) <= most_files
     written = encode(points, plan, into) if by_task else _by_part(points, plan, into)
     counters = written.counters
@@ -75,9 +76,11 @@ def run(job: Job, most_files: int = MOST_FILES) -> dict[str, float]:
             f"{counters['rows'] / n_points:.2f} rows per point, the budget is {params.replication_budget:g}; "
             "allow more (replication_budget), or cut into fewer parts (n_parts)"
         )
-    delta_log.commit(job.lake, "replicas", job.run, written.files, into.stamp)
+    delta_log.commit(job.lake, {replicas: written.files})
     slices.write_slice(
-        job.lake, "join_plan", job.run, slices.rows_of(job.lake, "join_plan", [_plan_row(plan, n_points)])
+        job.lake,
+        inputs.slice("join_plan"),
+        slices.rows_of(job.lake, "join_plan", [_plan_row(plan, n_points)]),
     )
     say(f"replicate: {counters['rows']:,.0f} rows, {counters['rows'] / n_points:.2f} per point")
     return {

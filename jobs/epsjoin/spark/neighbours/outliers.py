@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from epsjoin.console import say
 from epsjoin.errors import TableError
 from epsjoin.lake import delta_log, parquet
-from epsjoin.lake.lineage import read_join, stamp_of_clusters
+from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.spark.cluster.cluster import stored_pairs
 from epsjoin.spark.cluster.from_pairs import CLUSTERS
 from epsjoin.spark.job import Job
@@ -33,19 +33,19 @@ def run(job: Job) -> dict[str, float]:
         way.
     """
     lake, run, k = job.lake, job.run, job.params.n_neighbours
-    join = read_join(lake, run)
-    stamp = stamp_of_clusters(lake, run, join)
-    pairs = stored_pairs(job, join.stamp)
-    clusters = StoredRows.of(job, "clusters", CLUSTERS, join.stamp)
+    inputs = Fingerprints(lake, run)
+    outliers = inputs.slice("outliers")
+    pairs = stored_pairs(job, inputs.slice("pairs"))
+    clusters = StoredRows.of(job, inputs.slice("clusters"), CLUSTERS)
     points = stored_points(job)
     _, sample = points.sample(job.params.sample_rows, job.params.seed)
-    eps = float(join.plan["eps"])
+    eps = float(inputs.row("join_plan")["eps"])
     with ExitStack() as done:
         ranked = rank_points(points, sample, clusters, pairs, eps, k, lake.source.coordinates, done)
-        files, counters = write_files(parquet.target(lake, "outliers", run, stamp), ranked, _count)
+        files, counters = write_files(parquet.target(lake, outliers), ranked, _count)
     if counters["rows"] != points.n:
         raise TableError(f"{counters['rows']:,.0f} points were scored, the log of points says {points.n:,}")
-    delta_log.commit(lake, "outliers", run, files, stamp)
+    delta_log.commit(lake, {outliers: files})
     say(f"outliers: {counters['noise']:,.0f} noise; LOF of {counters['with_lof']:,.0f} points, k = {k}")
     return {**counters, "k": k}
 

@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from epsjoin.findings import NOISE
+from epsjoin.lake.lake import Slice
 from epsjoin.spark import scan
 from epsjoin.spark.job import Job
 
@@ -54,16 +55,16 @@ class Clusters(NamedTuple):
     map: Map
 
 
-def gather_clusters(job: Job, points: DataFrame, stamp: str, label: str | None) -> Clusters:
+def gather_clusters(job: Job, points: DataFrame, where: Slice, label: str | None) -> Clusters:
     """Gather the clusters of the run.
 
     Parameters
     ----------
     points : the run's points.
-    stamp : fingerprint of ``clusters``.
+    where : the slice of ``clusters``.
     label : the column that names a point to a person.
     """
-    clusters = scan.read(job.spark, job.lake, "clusters", job.run, stamp).persist()
+    clusters = scan.read(job.spark, job.lake, where).persist()
     roles = {row["role"]: row["count"] for row in clusters.groupBy("role").count().collect()}
     members = clusters.where(F.col("cluster_id") != NOISE)
     sizes = members.groupBy("cluster_id").agg(

@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 
+from epsjoin.lake.lake import Slice
 from epsjoin.lake.runs import list_runs_before
 from epsjoin.spark import scan
 from epsjoin.spark.job import Job
@@ -35,8 +36,8 @@ def find_difference(job: Job, label: str | None) -> dict[str, Any]:
     if not before:
         return {}
     is_keyed = bool(job.lake.source.key)
-    old = scan.read(job.spark, job.lake, "points", before[0])
-    new = scan.read(job.spark, job.lake, "points", job.run)
+    old = scan.read(job.spark, job.lake, Slice("points", before[0]))
+    new = scan.read(job.spark, job.lake, Slice("points", job.run))
     compare = _compare_by_id if is_keyed else _compare_by_hash
     compared = compare(_hash_rows(job, new), _hash_rows(job, old)).persist()
     counts = {"added": 0, "removed": 0, "changed": 0, "same": 0}

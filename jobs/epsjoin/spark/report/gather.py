@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
 from epsjoin.findings import Findings
 from epsjoin.lake import slices
-from epsjoin.lake.lineage import (
-    Join,
-    read_join,
-    stamp_of_clusters,
-    stamp_of_epsilon,
-    stamp_of_ingest,
-    stamp_of_points,
-)
+from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.runs import read_quality
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.sizes import WORKER_BYTES, row_bytes
@@ -39,24 +33,23 @@ def gather(job: Job) -> Findings:
     """
     lake, run, source = job.lake, job.run, job.lake.source
     # all fingerprints are taken before a table is read, so that what is replaced in between shows
-    join, of_points = read_join(lake, run), stamp_of_points(lake, run)
-    of_clusters, of_ingest = stamp_of_clusters(lake, run, join), stamp_of_ingest(lake, run)
-    of_epsilon = stamp_of_epsilon(lake, run)
+    inputs = Fingerprints(lake, run)
+    of = inputs.slices()
 
     label = _choose_label(job)
-    points = scan.read(job.spark, lake, "points", run, of_ingest)
-    n_points = slices.count(lake, "points", run, of_ingest)
+    points = scan.read(job.spark, lake, of["points"])
+    n_points = slices.count(lake, of["points"])
     counters = read_own_counters(lake, run)
     candidates = counters.get("merge_join", {}).get("candidates")
 
-    epsilon = slices.read_row(lake, "epsilon", run, of_points)
-    curve = slices.read_small(lake, "epsilon_curve", run, stamp=of_epsilon).sort_by("radius")
+    epsilon = slices.read_row(lake, of["epsilon"])
+    curve = slices.read_small(lake, of["epsilon_curve"]).sort_by("radius")
     eps, k = float(epsilon["eps"]), job.params.n_neighbours
     fit = refit(job, stored_points(job))
-    k_curve = k_distances(job, of_clusters, n_points, eps, fit)
+    k_curve = k_distances(job, of["outliers"], n_points, eps, fit)
 
-    inputs = gather_input(job, of_ingest)
-    clusters = gather_clusters(job, points, join.stamp, label)
+    read = gather_input(job, of["snapshots"], of["quarantine"])
+    clusters = gather_clusters(job, points, of["clusters"], label)
     difference = find_difference(job, label)
     findings = Findings(
         dataset=source.name,
@@ -67,21 +60,21 @@ def gather(job: Job) -> Findings:
         coordinates=source.coordinates,
         params=asdict(job.params),
         n_points=n_points,
-        n_pairs=slices.count(lake, "pairs", run, join.stamp),
+        n_pairs=slices.count(lake, of["pairs"]),
         n_clusters=clusters.n_clusters,
         n_core=clusters.n_core,
         n_border=clusters.n_border,
         n_noise=clusters.n_noise,
-        snapshots=inputs.snapshots,
-        unknown_columns=inputs.unknown_columns,
-        quarantine_reasons=inputs.quarantine_reasons,
-        quarantine_examples=inputs.quarantine_examples,
+        snapshots=read.snapshots,
+        unknown_columns=read.unknown_columns,
+        quarantine_reasons=read.quarantine_reasons,
+        quarantine_examples=read.quarantine_examples,
         epsilon=epsilon,
         curve_radius=curve["radius"].to_numpy(),
         curve_pairs=curve["pairs"].to_numpy(),
         curve_in_fit=curve["in_fit"].to_numpy(zero_copy_only=False),
-        plan=_describe_plan(job, join),
-        n_replicas=slices.count(lake, "replicas", run, join.stamp),
+        plan=_describe_plan(job, inputs.row("join_plan")),
+        n_replicas=slices.count(lake, of["replicas"]),
         n_candidates=None if candidates is None else int(candidates),
         counters=counters,
         map_points=clusters.map.points,
@@ -92,7 +85,7 @@ def gather(job: Job) -> Findings:
         largest_clusters=clusters.largest,
         cluster_sizes=clusters.sizes,
         cluster_size_counts=clusters.size_counts,
-        outliers=gather_outliers(job, points, of_clusters, label),
+        outliers=gather_outliers(job, points, of["outliers"], label),
         label=label or "",
         quality=read_quality(lake, run),
         k=k,
@@ -113,12 +106,12 @@ def _choose_label(job: Job) -> str | None:
     return "name" if "name" in texts else (texts[0] if texts else None)
 
 
-def _describe_plan(job: Job, join: Join) -> dict[str, Any]:
+def _describe_plan(job: Job, row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the row of ``join_plan`` with what its plan expects of the largest part and of one core."""
-    plan = JoinPlan.from_json(join.plan["plan"])
+    plan = JoinPlan.from_json(row["plan"])
     part_bytes = plan.expected_part_rows * row_bytes(len(job.lake.source.coordinates))
     return {
-        **{name: value for name, value in join.plan.items() if name != "plan"},
+        **{name: value for name, value in row.items() if name != "plan"},
         "expected_part_rows": plan.expected_part_rows,
         "expected_worker_bytes": WORKER_BYTES + part_bytes,
         "expected_seconds": plan.expected_seconds,

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import functions as F
 
 from epsjoin.lake import slices
+from epsjoin.lake.lake import Slice
 from epsjoin.source.values import VALUE
 from epsjoin.spark import scan
 from epsjoin.spark.job import Job
@@ -28,17 +29,17 @@ class Input(NamedTuple):
     quarantine_examples: list[dict[str, Any]]
 
 
-def gather_input(job: Job, stamp: str) -> Input:
+def gather_input(job: Job, of_snapshots: Slice, of_quarantine: Slice) -> Input:
     """Gather the input of the run.
 
     Parameters
     ----------
-    stamp : fingerprint of ``snapshots`` and ``quarantine``.
+    of_snapshots, of_quarantine : the slices of ``snapshots`` and ``quarantine``.
     """
-    snapshots = slices.read_small(job.lake, "snapshots", job.run, stamp=stamp).to_pylist()
+    snapshots = slices.read_small(job.lake, of_snapshots).to_pylist()
     named = {column.name for column in job.lake.source.columns}
     found = {name for row in snapshots for name in json.loads(row["columns"])}
-    quarantine = scan.read(job.spark, job.lake, "quarantine", job.run, stamp)
+    quarantine = scan.read(job.spark, job.lake, of_quarantine)
     # the job ingest counts reasons without the values in them, too
     kind = F.regexp_replace("reason", VALUE, "").alias("kind")
     of_records = quarantine.where(F.col("line").isNotNull()).groupBy(kind)

@@ -7,6 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from epsjoin.lake.lake import Slice
 from epsjoin.local.metric import get_metric
 from epsjoin.spark import scan
 from epsjoin.spark.job import Job
@@ -20,20 +21,16 @@ N_NEAREST = 3
 """Number of nearest points that are shown of each outlier."""
 
 
-def gather_outliers(job: Job, points: DataFrame, stamp: str, label: str | None) -> list[dict[str, Any]]:
+def gather_outliers(job: Job, points: DataFrame, where: Slice, label: str | None) -> list[dict[str, Any]]:
     """Gather the first outliers by rank, as ``Findings.outliers`` has them.
 
     Parameters
     ----------
     points : the run's points.
-    stamp : fingerprint of ``outliers``.
+    where : the slice of ``outliers``.
     label : the column that names a point to a person.
     """
-    outliers = (
-        scan.read(job.spark, job.lake, "outliers", job.run, stamp)
-        .where(F.col("rank") <= MAX_OUTLIERS)
-        .drop("run")
-    )
+    outliers = scan.read(job.spark, job.lake, where).where(F.col("rank") <= MAX_OUTLIERS).drop("run")
     taken = {name.lower() for name in outliers.columns} - {"id"} | {"run", "point", "nearest"}
     payload = points.select(*(name for name in points.columns if name.lower() not in taken))
     rows = [row.asDict() for row in outliers.join(payload, "id", how="inner").orderBy("rank").collect()]

@@ -1,0 +1,128 @@
+"""Which tables belong together: the names of a table's files begin with a fingerprint of its inputs.
+
+A job killed between two commits, a step run again without those after it, or two runs at once cannot mix
+tables unnoticed: whoever reads files with another fingerprint stops and says which job to run again.
+``pipeline.py`` declares what each table is made from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from epsjoin.errors import TableError
+from epsjoin.lake import slices
+from epsjoin.lake.lake import Lake, Slice
+from epsjoin.lake.parquet import File
+from epsjoin.pipeline import STAGES, TABLES, Input
+
+_FINGERPRINT = re.compile("[0-9a-f]{16}-")
+
+
+def new_fingerprint() -> str:
+    """A fingerprint that nobody else has, for the tables of one pass of a job whose input is outside."""
+    return f"{uuid.uuid4().hex[:16]}-"
+
+
+class Fingerprints:
+    """The fingerprints of a run's tables, as the lake is when each is first needed.
+
+    All fingerprints that one object returns belong to one state of the inputs. Take all that are needed
+    before any table is read: then readers notice what is replaced in between.
+
+    Parameters
+    ----------
+    lake : the tables.
+    run : logical date of the run.
+    """
+
+    def __init__(self, lake: Lake, run: str) -> None:
+        self._lake = lake
+        self._run = run
+        self._found: dict[str, str] = {}
+        self._files: dict[str, list[File]] = {}
+        self._rows: dict[str, dict[str, Any]] = {}
+
+    def slice(self, table: str, **new: Sequence[File] | str) -> Slice:
+        """The run's slice of a table, with the fingerprint of what it must have been made from.
+
+        Parameters
+        ----------
+        table : name of a table.
+        new : by the names of inputs that are not committed yet: their files, or the text of their column.
+
+        Raises
+        ------
+        TableError
+            An input has no slice, or the inputs do not belong together.
+        """
+        if new:
+            return Slice(table, self._run, fingerprint=self._digest(table, new))
+        if table not in self._found:
+            kind = TABLES[table].fingerprint
+            if kind == "inputs":
+                self._found[table] = self._digest(table, {})
+            else:
+                self._found[table] = self._of_pass(table) if kind == "pass" else ""
+        return Slice(table, self._run, fingerprint=self._found[table])
+
+    def slices(self) -> dict[str, Slice]:
+        """The run's slices of all tables that a gate checks, by the name of the table; see :meth:`slice`."""
+        return {table: self.slice(table) for tables in STAGES.values() for table in tables}
+
+    def row(self, table: str) -> dict[str, Any]:
+        """The only row of a table, which agrees with the row that ``pipeline.py`` names.
+
+        Raises
+        ------
+        TableError
+            There is no such row, its table was made from other inputs, or the rows do not agree.
+        """
+        if table not in self._rows:
+            row = slices.read_row(self._lake, self.slice(table))
+            agrees = TABLES[table].agrees
+            if agrees is not None:
+                other, column = agrees
+                expected = self.row(other)[column]
+                if row[column] != expected:
+                    raise TableError(
+                        f"{table} of run {self._run} has {column} {row[column]}, {other} {expected}; "
+                        f"run {TABLES[table].written_by} again"
+                    )
+            self._rows[table] = row
+        return self._rows[table]
+
+    def _digest(self, table: str, new: dict[str, Sequence[File] | str]) -> str:
+        texts = ""
+        files: list[File] = []
+        for source in TABLES[table].made_from:
+            value = new.get(source.table)
+            if value is None:
+                value = self._state_of(source)
+            if isinstance(value, str):
+                texts += value
+            else:
+                files += value
+        digest = hashlib.blake2b(texts.encode(), digest_size=8)
+        for file in files:
+            digest.update(file.path.encode())
+        return f"{digest.hexdigest()}-"
+
+    def _state_of(self, source: Input) -> Sequence[File] | str:
+        if source.by == "fingerprint":
+            return self.slice(source.table).fingerprint
+        if source.by != "files":
+            return str(self.row(source.table)[source.by])
+        if source.table not in self._files:
+            self._files[source.table] = slices.files_of(self._lake, self.slice(source.table))
+        return self._files[source.table]
+
+    def _of_pass(self, table: str) -> str:
+        """The fingerprint of the last pass of a job: points that an older version has stored bear none."""
+        last = [name for name, other in TABLES.items() if other.written_by == TABLES[table].written_by][-1]
+        files = slices.files_of(self._lake, Slice(last, self._run))
+        found = _FINGERPRINT.match(files[0].path.rpartition("/")[2])
+        return found[0] if found else ""

@@ -1,0 +1,135 @@
+"""Fingerprints: they follow from the declaration of the pipeline, and name what has changed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from epsjoin import pipeline
+from epsjoin.contracts.odcs import load_source
+from epsjoin.errors import TableError
+from epsjoin.lake import delta_log, parquet, slices
+from epsjoin.lake.fingerprints import Fingerprints, new_fingerprint
+from epsjoin.lake.lake import Lake, Slice
+
+CONTRACTS = Path(__file__).resolve().parents[2] / "data_contracts"
+RUN = "2023-06-01"
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake((tmp_path / "lake").as_uri(), CONTRACTS, load_source(CONTRACTS, "navaids"))
+
+
+def row(lake: Lake, table: str, **values: Any) -> dict[str, Any]:
+    kinds = {"string": "x", "double": 0.5, "int64": 1, "bool": True, "int32": 1, "binary": b"x"}
+    return {field.name: kinds.get(str(field.type)) for field in lake.schema(table)} | values
+
+
+def write(lake: Lake, where: Slice, rows: Sequence[Mapping[str, Any]]) -> None:
+    slices.write_slice(lake, where, slices.rows_of(lake, where.table, rows))
+
+
+def write_points(lake: Lake, fingerprint: str, ids: Sequence[int] = (1, 2)) -> None:
+    where = Slice("points", RUN, fingerprint=fingerprint)
+    write(lake, where, [row(lake, "points", id=i) for i in ids])
+
+
+def write_plan(lake: Lake, eps: float = 20.0, plan: str = "{}") -> None:
+    write(lake, Slice("join_plan", RUN), [row(lake, "join_plan", eps=eps, kind="planned", plan=plan)])
+
+
+def write_epsilon(lake: Lake, eps: float = 20.0) -> None:
+    where = Fingerprints(lake, RUN).slice("epsilon")
+    write(lake, where, [row(lake, "epsilon", eps=eps, method="given")])
+
+
+def names(lake: Lake, table: str) -> list[str]:
+    return [file.path for file in slices.files_of(lake, Slice(table, RUN))]
+
+
+def digest(text: str, paths: Sequence[str]) -> str:
+    return hashlib.blake2b((text + "".join(paths)).encode(), digest_size=8).hexdigest() + "-"
+
+
+def test_slice__of_a_table_is_the_digest_of_what_the_pipeline_says_it_is_made_from(lake: Lake) -> None:
+    """Lakes of earlier versions are read, so these digests must not change."""
+    write_points(lake, new_fingerprint())
+    write_epsilon(lake)
+    write_plan(lake, plan='{"n": 1}')
+    found = Fingerprints(lake, RUN)
+    of_pairs = digest('{"n": 1}', names(lake, "points"))
+    assert found.slice("epsilon").fingerprint == digest("", names(lake, "points"))
+    assert found.slice("epsilon_curve").fingerprint == digest("", names(lake, "epsilon"))
+    for table in ("replicas", "pairs", "clusters"):
+        assert found.slice(table).fingerprint == of_pairs
+    write(lake, found.slice("clusters"), [row(lake, "clusters", role="core")])
+    found = Fingerprints(lake, RUN)
+    assert found.slice("outliers").fingerprint == digest(of_pairs, names(lake, "clusters"))
+    for table in ("join_plan", "quality", "job_metrics"):
+        assert found.slice(table) == Slice(table, RUN)
+
+
+def test_slice__of_tables_of_one_pass_has_the_fingerprint_of_the_pass(lake: Lake) -> None:
+    mine = new_fingerprint()
+    write_points(lake, mine)
+    for table in ("points", "snapshots", "quarantine"):
+        assert Fingerprints(lake, RUN).slice(table) == Slice(table, RUN, fingerprint=mine)
+
+
+def test_slice__of_inputs_that_are_not_committed_yet_is_that_of_them_once_they_are(lake: Lake) -> None:
+    write_points(lake, new_fingerprint())
+    write_epsilon(lake)
+    before = Fingerprints(lake, RUN).slice("replicas", join_plan="{}")
+    write_plan(lake)
+    assert before == Fingerprints(lake, RUN).slice("replicas")
+
+
+def test_slice__is_another_where_an_input_was_written_again(lake: Lake) -> None:
+    write_points(lake, new_fingerprint())
+    write_epsilon(lake)
+    write_plan(lake)
+    before = Fingerprints(lake, RUN).slice("pairs")
+    write_plan(lake)
+    assert Fingerprints(lake, RUN).slice("pairs") == before, "the same plan gives the same pairs"
+    write_points(lake, new_fingerprint())
+    with pytest.raises(TableError, match="epsilon of run 2023-06-01 was made from other tables than these"):
+        Fingerprints(lake, RUN).slice("pairs")
+    write_epsilon(lake)
+    assert Fingerprints(lake, RUN).slice("pairs") != before
+
+
+def test_row__of_a_plan_with_another_eps_names_both_and_the_job(lake: Lake) -> None:
+    write_points(lake, new_fingerprint())
+    write_epsilon(lake, eps=20.0)
+    write_plan(lake, eps=30.0)
+    sentence = "join_plan of run 2023-06-01 has eps 30.0, epsilon 20.0; run replicate again"
+    with pytest.raises(TableError, match=sentence):
+        Fingerprints(lake, RUN).row("join_plan")
+
+
+def test_slice__of_points_with_a_file_of_somebody_else_is_refused(lake: Lake) -> None:
+    """A row that another program has appended must not become a point of the run."""
+    write_points(lake, "0" * 16 + "-")
+    mine = slices.files_of(lake, Slice("points", RUN))
+    foreign = Slice("points", RUN, fingerprint="foreign-")
+    rows = slices.rows_of(lake, "points", [row(lake, "points", id=9)])
+    file = parquet.target(lake, foreign).write([rows])
+    assert file is not None
+    delta_log.commit(lake, {Slice("points", RUN): [*mine, file]})
+    with pytest.raises(TableError, match="points of run 2023-06-01 was made from other tables .* run ingest"):
+        Fingerprints(lake, RUN).slice("epsilon")
+
+
+def test_slices__are_those_that_a_gate_checks(lake: Lake) -> None:
+    write_points(lake, new_fingerprint())
+    write_epsilon(lake)
+    write_plan(lake)
+    write(lake, Fingerprints(lake, RUN).slice("clusters"), [row(lake, "clusters", role="core")])
+    found = Fingerprints(lake, RUN).slices()
+    assert set(found) == {table for tables in pipeline.STAGES.values() for table in tables}
+    assert all(where.table == table for table, where in found.items())
