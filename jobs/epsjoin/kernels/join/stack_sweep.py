@@ -8,8 +8,8 @@ What either counts, in ``counters`` (4,) int64, by position:
 
 ``CANDIDATES``
     pairs of rows that are compared. For the stack sweep: every comparison of a row with a row on the stack,
-    of the other table where there are two, which is what the papers call distance computations (DC). For the window
-    sweep: every pair in a window.
+    of the other table where there are two, which is what the papers call distance computations (DC). For
+    the window sweep: every pair in a window.
 ``DISTANCES``
     pairs for which the metric was computed. For the stack sweep: candidates no farther than eps on every
     embedded axis; pairs of replicas count for every cell in which they meet. For the window sweep: candidates

@@ -7,20 +7,18 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from epsjoin.kernels.join import codes as join_codes
-from epsjoin.kernels.join.regular import stack_rows
-from epsjoin.kernels.join.window import BLOCK, window_rows
+from epsjoin.kernels.join.window import BLOCK
 from epsjoin.local.plan.join_plan import JoinPlan
-from epsjoin.local.plan.projection import choose_projection
+from epsjoin.local.plan.keys import Keys, PartRows
 from epsjoin.local.plan.spread import as_points
 from epsjoin.local.sweep.pairs import Pairs
-from epsjoin.local.sweep.sweeping import Counters, check_batch_rows, sweep_stack, sweep_window
+from epsjoin.local.sweep.sweeping import Counters, check_batch_rows
 
 
 def join_part(
     points: NDArray[np.float64],
     ids: NDArray[np.int64],
-    key: NDArray[np.int64] | NDArray[np.uint8],
+    key: Keys,
     part: int,
     plan: JoinPlan,
     batch_rows: int = 1 << 18,
@@ -55,25 +53,15 @@ def join_part(
         As for :func:`replicate`; batch_rows is too small.
     """
     counters = {} if counters is None else counters
-    batch_rows = min(check_batch_rows(batch_rows), _most_pairs(len(ids)))
+    batch_rows = min(check_batch_rows(batch_rows), _max_pairs(len(ids)))
     metric = plan.get_metric()
     original = as_points(points, plan)
     embedded = metric.embed(original)
     ids = np.asarray(ids, np.int64)
-    eps = metric.embedded_eps(plan.eps)
-    decision = metric.decision(plan.eps)
-    if plan.tree is not None:
-        projection = choose_projection(embedded, len(ids), eps, metric.norm).projection
-        rows = window_rows(original, embedded, ids, np.asarray(key, np.int64), eps, projection, is_right)
-        yield from sweep_window(rows, decision, batch_rows, counters, n_jobs)
-    else:
-        codes = np.ascontiguousarray(key, np.uint8).reshape(len(ids), plan.boundaries.shape[1])
-        corners = join_codes.cube_corners(embedded, plan.axes, plan.low, plan.width, eps)
-        side = None if is_right is None else is_right.astype(np.int8)
-        order, stacked = stack_rows(original, embedded, codes, *corners, plan.boundaries, part, side)
-        yield from sweep_stack(stacked, ids[order], eps, decision, batch_rows, counters)
+    rows = PartRows(original, embedded, ids, key, is_right)
+    yield from plan.key.join(rows, part, plan.eps, metric, batch_rows, counters, n_jobs)
 
 
-def _most_pairs(n_rows: int) -> int:
-    """Room for all pairs of so few rows."""
+def _max_pairs(n_rows: int) -> int:
+    """Maximum number of pairs of these rows, and room for one step of a sweep."""
     return max(BLOCK, n_rows * (n_rows - 1) // 2 + BLOCK)

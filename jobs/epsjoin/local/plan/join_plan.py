@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.join.cuts import CutTree
 from epsjoin.local.metric import Metric, get_metric
-from epsjoin.local.plan.costs import stack_nanoseconds, window_seconds
-from epsjoin.local.plan.rules import Rule, SplitRule, rule_from_json
+from epsjoin.local.plan.encode import Space
+from epsjoin.local.plan.keys import CodeKey, Key, MaskKey
+from epsjoin.local.plan.rules import Rule, SplitRule, make_split_rule, rule_from_json
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,10 +121,19 @@ class JoinPlan:
     @property
     def expected_seconds(self) -> float:
         """Seconds that one core sweeps, by the costs that the cuts were chosen by; a rough guess."""
-        if self.kind == "planned":
-            rows, candidates = self.expected_rows, self.expected_candidates
-            return window_seconds(rows, len(self.low), candidates, self.expected_pairs)
-        return stack_nanoseconds(self.expected_rows, self.expected_candidates) / 1e9
+        return self.key.seconds(
+            self.expected_rows, len(self.low), self.expected_candidates, self.expected_pairs
+        )
+
+    @property
+    def key(self) -> Key:
+        """The keys of the rows: how rows are assigned to parts, and how a part is joined."""
+        if self.tree is not None:
+            return MaskKey(self.tree)
+        rule = self.rule if self.rule is not None else make_split_rule(0, 0, 1.0)
+        eps = self.get_metric().embedded_eps(self.eps)
+        space = Space(self.axes, self.low, self.width, eps, self.levels, self.decisions)
+        return CodeKey(space, rule, self.boundaries)
 
     def get_metric(self) -> Metric:
         """Give the plan's metric."""

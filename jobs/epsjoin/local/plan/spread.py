@@ -1,4 +1,4 @@
-"""Rows to the parts in which they must be joined, by a plan."""
+"""Send rows to the parts in which they must be joined, by a plan."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsjoin.errors import ArgumentError
-from epsjoin.kernels.join.cuts import assign, hash_ids
-from epsjoin.kernels.join.regular import carry
-from epsjoin.local.plan.encode import Space, encode
 from epsjoin.local.plan.join_plan import JoinPlan
-from epsjoin.local.plan.rules import make_split_rule
+from epsjoin.local.plan.keys import Keys
 
 
 class Replicas(NamedTuple):
@@ -20,14 +17,14 @@ class Replicas(NamedTuple):
 
     Parameters
     ----------
-    row : (m,) int64, index of the point among the points given.
+    row : (m,) int64, index of the point.
     part : (m,) int32, ascending.
     key : planned cuts: (m,) int64 masks; regular cuts: (m, w) uint8 codes.
     """
 
     row: NDArray[np.int64]
     part: NDArray[np.int32]
-    key: NDArray[np.int64] | NDArray[np.uint8]
+    key: Keys
 
 
 def replicate(points: NDArray[np.float64], ids: NDArray[np.int64], plan: JoinPlan) -> Replicas:
@@ -55,22 +52,13 @@ def replicate(points: NDArray[np.float64], ids: NDArray[np.int64], plan: JoinPla
     metric = plan.get_metric()
     embedded = metric.embed(as_points(points, plan))
     eps = metric.embedded_eps(plan.eps)
-    key: NDArray[np.int64] | NDArray[np.uint8]
-    if plan.tree is not None:
-        rows = assign(embedded, hash_ids(np.asarray(ids, np.int64)), eps, plan.tree)
-        row, part, key = rows.row, rows.part, rows.mask
-    else:
-        rule = plan.rule if plan.rule is not None else make_split_rule(0, 0, 1.0)
-        space = Space(plan.axes, plan.low, plan.width, eps, plan.levels, plan.decisions)
-        coded = encode(embedded, space, rule)
-        carried = carry(coded.codes, plan.boundaries)
-        row, part, key = coded.row[carried.coded], carried.part, coded.codes[carried.coded]
+    row, part, key = plan.key.assign(embedded, np.asarray(ids, np.int64), eps)
     order = np.argsort(part, kind="stable")
     return Replicas(row[order], part[order].astype(np.int32), key[order])
 
 
 def as_points(points: NDArray[np.float64], plan: JoinPlan) -> NDArray[np.float64]:
-    """The points as (n, d) float64 in C order; ArgumentError where d is not the plan's."""
+    """Convert points to (n, d) float64 in C order; ArgumentError where d is not the plan's."""
     points = np.ascontiguousarray(points, np.float64)
     if points.ndim != 2 or points.shape[1] != plan.dimensions:
         raise ArgumentError(f"points must be (n, {plan.dimensions}) as the plan's, not {points.shape}")

@@ -15,15 +15,17 @@ from pyspark.sql import DataFrame, SparkSession
 from epsjoin.console import say
 from epsjoin.errors import BudgetError, TableError
 from epsjoin.lake import delta_log, parquet, slices
-from epsjoin.lake.arrow import to_codes, to_matrix
+from epsjoin.lake.arrow import to_matrix
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.parquet import File, Target
 from epsjoin.local.epsilon.limits import what_fits
 from epsjoin.local.join.parts import join_part
 from epsjoin.local.plan.join_plan import JoinPlan
+from epsjoin.local.plan.keys import Keys
 from epsjoin.local.sweep.sweeping import Counters
 from epsjoin.spark import tasks
 from epsjoin.spark.job import Job
+from epsjoin.spark.join.replicas import KEY_COLUMNS
 from epsjoin.spark.join.shuffle import read_packets
 from epsjoin.spark.points import refuse_changed, stored_points
 from epsjoin.spark.rows import FrameRows, MappedRows, Rows
@@ -152,7 +154,7 @@ def make_joiner(plan_json: str, replicas: str, pairs: Target, max_pairs: int) ->
 
     def join(part: Part) -> Iterator[pa.RecordBatch]:
         plan = JoinPlan.from_json(plan_json)
-        columns = ["id", "mask" if plan.kind == "planned" else "code", "point"]
+        columns = ["id", plan.key.column, "point"]
         report = tasks.TaskReport()
         began = time.perf_counter()
         rows = (
@@ -176,7 +178,7 @@ class _Rows(NamedTuple):
 
     points: NDArray[np.float64]
     ids: NDArray[np.int64]
-    key: NDArray[np.int64] | NDArray[np.uint8]
+    key: Keys
     is_right: NDArray[np.bool_] | None
 
 
@@ -193,16 +195,14 @@ def _in_order(read: list[pa.RecordBatch], plan: JoinPlan) -> _Rows:
     place = np.empty(len(ids), np.int64)
     place[order] = np.arange(len(ids))
     points = np.empty((len(ids), plan.dimensions))
-    key: NDArray[np.int64] | NDArray[np.uint8] = np.empty(len(ids), np.int64)
-    if plan.kind != "planned":
-        key = np.empty((len(ids), plan.boundaries.shape[1]), np.uint8)
+    column, key = plan.key.column, plan.key.empty(len(ids))
     begin = 0
     read.reverse()
     while read:
         share = read.pop()
         here = place[begin : begin + share.num_rows]
         points[here] = to_matrix(share["point"], plan.dimensions)
-        key[here] = share["mask"].to_numpy() if plan.kind == "planned" else to_codes(share["code"])
+        key[here] = KEY_COLUMNS[column].read(share[column])
         begin += share.num_rows
     return _Rows(points, ids[order], key, None if sides is None else sides[order])
 

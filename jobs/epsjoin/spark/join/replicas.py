@@ -2,19 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from epsjoin.lake.arrow import to_binary
+from epsjoin.lake.arrow import to_binary, to_codes
 from epsjoin.local.plan.join_plan import JoinPlan
+from epsjoin.local.plan.keys import Keys
 from epsjoin.local.plan.spread import replicate
 from epsjoin.spark import tasks
 
 REPLICAS = "part int, id long, mask long, code binary, point binary"
+
+
+class KeyColumn(NamedTuple):
+    """A column of ``replicas`` with the keys of one kind of plan; it is null under the other kind.
+
+    Parameters
+    ----------
+    type : of the column.
+    write : makes the column of keys.
+    read : makes keys of the column.
+    """
+
+    type: pa.DataType
+    write: Callable[[Keys], pa.Array]
+    read: Callable[[pa.Array], Keys]
+
+
+KEY_COLUMNS = {
+    "mask": KeyColumn(pa.int64(), pa.array, lambda column: column.to_numpy()),
+    "code": KeyColumn(pa.binary(), to_binary, to_codes),
+}
+"""Key columns of ``replicas`` by the name that ``JoinPlan.key.column`` has."""
 
 
 def new_report() -> tasks.TaskReport:
@@ -35,21 +59,16 @@ def replicas_of(
     counters["replicated_points"] += int((np.bincount(replicas.row, minlength=len(ids)) > 1).sum())
     if not len(replicas.part):
         return
+    used = plan.key.column
     bounds = np.flatnonzero(np.r_[True, replicas.part[1:] != replicas.part[:-1], True])
     for begin, end in pairwise(bounds):
         row, key = replicas.row[begin:end], replicas.key[begin:end]
-        is_planned = plan.kind == "planned"
-        yield (
-            int(replicas.part[begin]),
-            pa.table(
-                {
-                    "id": ids[row],
-                    "mask": pa.array(key) if is_planned else pa.nulls(len(row), pa.int64()),
-                    "code": pa.nulls(len(row), pa.binary()) if is_planned else to_binary(key),
-                    "point": to_binary(points[row]),
-                }
-            ),
-        )
+        keys = {
+            name: column.write(key) if name == used else pa.nulls(len(row), column.type)
+            for name, column in KEY_COLUMNS.items()
+        }
+        part_rows = pa.table({"id": ids[row], **keys, "point": to_binary(points[row])})
+        yield int(replicas.part[begin]), part_rows
 
 
 FLUSH_BYTES = 64 << 20

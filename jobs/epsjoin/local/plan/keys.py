@@ -1,0 +1,161 @@
+"""What the rows of a part are compared by: a mask under planned cuts, a code under regular cuts.
+
+:attr:`epsjoin.local.plan.join_plan.JoinPlan.key` is the one place that asks which of the two a plan has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsjoin.kernels.join.codes import cube_corners
+from epsjoin.kernels.join.cuts import CutTree, assign, hash_ids
+from epsjoin.kernels.join.regular import carry, stack_rows
+from epsjoin.kernels.join.window import window_rows
+from epsjoin.local.metric import Metric
+from epsjoin.local.plan.costs import stack_nanoseconds, window_seconds
+from epsjoin.local.plan.encode import Space, encode
+from epsjoin.local.plan.projection import choose_projection
+from epsjoin.local.plan.rules import Rule
+from epsjoin.local.sweep.pairs import Pairs
+from epsjoin.local.sweep.sweeping import Counters, sweep_stack, sweep_window
+
+Keys = NDArray[np.int64] | NDArray[np.uint8]
+
+
+class KeyedRows(NamedTuple):
+    """Rows in the parts in which they must be joined, in no particular order.
+
+    Parameters
+    ----------
+    row : (m,) int64, index of the point.
+    part : (m,) int64.
+    key : planned cuts: (m,) int64 masks; regular cuts: (m, w) uint8 codes.
+    """
+
+    row: NDArray[np.int64]
+    part: NDArray[np.int64]
+    key: Keys
+
+
+class PartRows(NamedTuple):
+    """Rows of a part.
+
+    Parameters
+    ----------
+    points, embedded : (n, d) and (n, e) float64.
+    ids : (n,) int64.
+    key : of each row.
+    is_right : (n,) bool, of two tables: rows of the right one; None: one table.
+    """
+
+    points: NDArray[np.float64]
+    embedded: NDArray[np.float64]
+    ids: NDArray[np.int64]
+    key: Keys
+    is_right: NDArray[np.bool_] | None
+
+
+@dataclass(frozen=True)
+class MaskKey:
+    """Masks of planned cuts (:mod:`epsjoin.kernels.join.cuts`)."""
+
+    column: ClassVar[str] = "mask"
+    """Column of ``replicas`` that holds the keys."""
+    tree: CutTree
+
+    def assign(self, embedded: NDArray[np.float64], ids: NDArray[np.int64], eps: float) -> KeyedRows:
+        """Assign rows to the parts that their cubes, of side ``eps``, touch."""
+        return KeyedRows(*assign(embedded, hash_ids(ids), eps, self.tree))
+
+    def empty(self, n: int) -> Keys:
+        """Make an array for the keys of n rows."""
+        return np.empty(n, np.int64)
+
+    def join(
+        self,
+        rows: PartRows,
+        part: int,  # noqa: ARG002  # as of CodeKey
+        eps: float,
+        metric: Metric,
+        batch_rows: int,
+        counters: Counters,
+        n_jobs: int,
+    ) -> Iterator[Pairs]:
+        """Find the pairs that a part reports; see :func:`epsjoin.local.join.parts.join_part`."""
+        reach = metric.embedded_eps(eps)
+        projection = choose_projection(rows.embedded, len(rows.ids), reach, metric.norm).projection
+        mask = np.asarray(rows.key, np.int64)
+        ordered = window_rows(rows.points, rows.embedded, rows.ids, mask, reach, projection, rows.is_right)
+        return sweep_window(ordered, metric.decision(eps), batch_rows, counters, n_jobs)
+
+    def seconds(self, rows: float, dimensions: int, candidates: float, pairs: float) -> float:
+        """Estimate the seconds that one core sweeps."""
+        return window_seconds(rows, dimensions, candidates, pairs)
+
+
+@dataclass(frozen=True)
+class CodeKey:
+    """Codes of regular cuts (:mod:`epsjoin.kernels.join.codes`).
+
+    Parameters
+    ----------
+    space, rule : how cubes become codes.
+    boundaries : see :class:`epsjoin.local.plan.join_plan.JoinPlan`.
+    """
+
+    column: ClassVar[str] = "code"
+    """Column of ``replicas`` that holds the keys."""
+    space: Space
+    rule: Rule
+    boundaries: NDArray[np.uint8]
+
+    def assign(
+        self,
+        embedded: NDArray[np.float64],
+        ids: NDArray[np.int64],  # noqa: ARG002  # as of MaskKey
+        eps: float,  # noqa: ARG002
+    ) -> KeyedRows:
+        """Assign rows to the parts that the key ranges of their codes touch."""
+        coded = encode(embedded, self.space, self.rule)
+        carried = carry(coded.codes, self.boundaries)
+        return KeyedRows(coded.row[carried.coded], carried.part, coded.codes[carried.coded])
+
+    def empty(self, n: int) -> Keys:
+        """Make an array for the keys of n rows."""
+        return np.empty((n, self.boundaries.shape[1]), np.uint8)
+
+    def join(
+        self,
+        rows: PartRows,
+        part: int,
+        eps: float,
+        metric: Metric,
+        batch_rows: int,
+        counters: Counters,
+        n_jobs: int,  # noqa: ARG002  # the papers' sweep has one thread
+    ) -> Iterator[Pairs]:
+        """Find the pairs that a part reports; see :func:`epsjoin.local.join.parts.join_part`."""
+        space, n = self.space, len(rows.ids)
+        codes = np.ascontiguousarray(rows.key, np.uint8).reshape(n, self.boundaries.shape[1])
+        corners = cube_corners(rows.embedded, space.axes, space.low, space.width, space.eps)
+        side = None if rows.is_right is None else rows.is_right.astype(np.int8)
+        order, stacked = stack_rows(rows.points, rows.embedded, codes, *corners, self.boundaries, part, side)
+        return sweep_stack(stacked, rows.ids[order], space.eps, metric.decision(eps), batch_rows, counters)
+
+    def seconds(
+        self,
+        rows: float,
+        dimensions: int,  # noqa: ARG002  # as of MaskKey
+        candidates: float,
+        pairs: float,  # noqa: ARG002
+    ) -> float:
+        """Estimate the seconds that one core sweeps."""
+        return stack_nanoseconds(rows, candidates) / 1e9
+
+
+Key = MaskKey | CodeKey
