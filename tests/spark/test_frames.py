@@ -31,8 +31,9 @@ from epsjoin.local.plan import sizes
 from epsjoin.spark import dbscan, frames, outliers
 from epsjoin.spark.cluster.from_pairs import CLUSTERS, cluster_pairs
 from epsjoin.spark.join import frames as join_frames
-from epsjoin.spark.join.frames import join_points, plan_frames
+from epsjoin.spark.join.frames import join_points
 from epsjoin.spark.join.merge_join import PAIRS
+from epsjoin.spark.join.plan import plan_frames
 from epsjoin.spark.neighbours.rank import rank_points
 from epsjoin.spark.points import points_of
 from epsjoin.spark.rows import FrameRows, to_frame
@@ -125,7 +126,7 @@ def test_pairs_written_by_the_tasks_are_the_same(
     most_files: int,
 ) -> None:
     """Of one frame of four partitions replicas go in files, unless these would be too many."""
-    monkeypatch.setattr(frames, "MOST_FILES", most_files)
+    monkeypatch.setattr(frames, "MAX_FILES", most_files)
     scratched = []
     scratch = parquet.scratch
 
@@ -205,7 +206,7 @@ def test_replicas_of_a_killed_process_do_no_harm_and_are_vacuumed(
 def test_a_join_that_is_refused_leaves_no_files(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: bool, most_files: int
 ) -> None:
-    monkeypatch.setattr(frames, "MOST_FILES", most_files)
+    monkeypatch.setattr(frames, "MAX_FILES", most_files)
     points = np.concatenate([np.arange(2000.0)[:, None] * 10.0, np.full((15, 1), 0.5)])
     right = frame_of(spark, points + np.repeat([[5.0], [0.0]], [2000, 15], axis=0)) if others else None
     n_pairs = 15 * 15 + 15 if others else 15 * 14 // 2 + 15

@@ -20,17 +20,10 @@ from epsjoin.local.join.estimate import estimate as estimate_points
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.spark.cluster.from_pairs import cluster_pairs, refuse_noise_id
-from epsjoin.spark.join.frames import (
-    MAX_PAIRS,
-    draw_samples,
-    join_by_files,
-    join_points,
-    plan_frames,
-    replace_pairs,
-    target_at,
-)
+from epsjoin.spark.join.frames import MAX_PAIRS, join_by_files, join_points, replace_pairs, target_at
 from epsjoin.spark.join.merge_join import join_frame
-from epsjoin.spark.join.replicate import MOST_FILES, n_files
+from epsjoin.spark.join.plan import draw_samples, plan_frames
+from epsjoin.spark.join.replicate import MAX_FILES, n_files
 from epsjoin.spark.join.shuffle import replicate_frame
 from epsjoin.spark.neighbours.rank import rank_points
 from epsjoin.spark.persist import computed, kept
@@ -280,7 +273,7 @@ def similarity_join(
     if right is None:
         plan = plan_frames(points, None, eps, chosen, weights, cuts, max_pairs)
         points = points.scaled(eps, weights, chosen)
-        if into is not None and n_files(points, plan) <= MOST_FILES:
+        if into is not None and n_files(points, plan) <= MAX_FILES:
             return join_by_files(points, plan, into, max_pairs)
         joined = join_frame(replicate_frame(points, plan), plan, points.n, max_pairs, raises=into is None)
         return (

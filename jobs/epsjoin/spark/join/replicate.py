@@ -1,4 +1,4 @@
-"""Replicate: plan the cuts on a sample, then spread the points over the parts."""
+"""Replicate: spread the points over the parts of a plan."""
 
 from __future__ import annotations
 
@@ -12,14 +12,12 @@ from epsjoin.errors import BudgetError, TableError
 from epsjoin.lake import delta_log, parquet, slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.parquet import File, Target
-from epsjoin.local.epsilon.limits import what_fits
-from epsjoin.local.metric import get_metric
 from epsjoin.local.plan.join_plan import JoinPlan
-from epsjoin.local.plan.planner import plan_join
-from epsjoin.local.plan.sizes import _ROW_BYTES, cuts_of
+from epsjoin.local.plan.sizes import REPLICA_ROW_BYTES
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.job import Job
+from epsjoin.spark.join.plan import plan_run
 from epsjoin.spark.join.replicas import FLUSH_BYTES, new_report, replicas_of
 from epsjoin.spark.join.shuffle import PACKETS, make_packer, read_packets
 from epsjoin.spark.points import Points, stored_points
@@ -27,16 +25,16 @@ from epsjoin.spark.reading import Reading
 from epsjoin.spark.rows import FrameRows
 from epsjoin.spark.write import Written
 
-MOST_FILES = 10_000
-"""So many files tasks may write, one for each task and part; before more, Spark brings parts together."""
+MAX_FILES = 10_000
+"""Maximum number of files that tasks write, one for each task and part; above, Spark shuffles by part."""
 
 
-def run(job: Job, most_files: int = MOST_FILES) -> dict[str, float]:
+def run(job: Job, most_files: int = MAX_FILES) -> dict[str, float]:
     """Replace the run's slices of ``join_plan`` and ``replicas``.
 
-    The number of parts follows from the number of points, never from the cluster: a re-run elsewhere
-    gives the same tables. A part has a file of each task that has rows for it; where that would make more
-    than ``most_files``, one file, after a shuffle of packets.
+    The plan is that of :func:`epsjoin.spark.join.plan.plan_run`; the points are spread by it. A part has a
+    file of each task that has rows for it; where that would make more than ``most_files``, one file, after a
+    shuffle of packets.
 
     Raises
     ------
@@ -45,25 +43,11 @@ def run(job: Job, most_files: int = MOST_FILES) -> dict[str, float]:
     TableError
         ``points`` or ``epsilon`` has no slice of this run, or rows were lost on the way.
     """
-    source, params = job.lake.source, job.params
     inputs = Fingerprints(job.lake, job.run)
     eps = float(inputs.row("epsilon")["eps"])
     points = stored_points(job)
     n_points = points.n
-    cuts = cuts_of(params, n_points, len(source.coordinates))
-    ids, sample = points.sample(cuts.sample_rows, params.seed)
-    plan = plan_join(sample, ids, n_points, eps, get_metric(source.metric), cuts)
-    say(
-        f"replicate: eps {eps:g} {source.unit}, {_words_for(plan)}, {plan.n_parts} parts; expected: "
-        f"{plan.expected_rows:,.0f} rows, {plan.expected_pairs:,.0f} pairs"
-    )
-    if plan.expected_pairs > params.max_pairs:
-        raise BudgetError(
-            f"about {plan.expected_pairs:,.0f} pairs are expected within eps "
-            + f"{eps:g} {source.unit}".rstrip()
-            + f", {params.max_pairs:,} are allowed (max_pairs); "
-            + what_fits(sample, source.metric, n_points, params.max_pairs, params.seed, source.unit)
-        )
+    plan = plan_run(job, points, eps)
     replicas = inputs.slice("replicas", join_plan=plan.to_json())
     into = parquet.target(job.lake, replicas)
     by_task = n_files(points, plan) <= most_files
@@ -71,9 +55,10 @@ def run(job: Job, most_files: int = MOST_FILES) -> dict[str, float]:
     counters = written.counters
     if counters.get("points", 0) != n_points:
         raise TableError(f"{counters.get('points', 0):,.0f} points were read, the log says {n_points:,}")
-    if counters["rows"] > params.replication_budget * n_points:
+    budget = job.params.replication_budget
+    if counters["rows"] > budget * n_points:
         raise BudgetError(
-            f"{counters['rows'] / n_points:.2f} rows per point, the budget is {params.replication_budget:g}; "
+            f"{counters['rows'] / n_points:.2f} rows per point, the budget is {budget:g}; "
             "allow more (replication_budget), or cut into fewer parts (n_parts)"
         )
     delta_log.commit(job.lake, {replicas: written.files})
@@ -93,7 +78,7 @@ def run(job: Job, most_files: int = MOST_FILES) -> dict[str, float]:
 
 def n_files(points: Points, plan: JoinPlan) -> float:
     """Files of replicas that tasks would write at most, as expected: one for each part and each time."""
-    n_bytes = plan.expected_rows * (8 * plan.dimensions + _ROW_BYTES)
+    n_bytes = plan.expected_rows * (8 * plan.dimensions + REPLICA_ROW_BYTES)
     return plan.n_parts * (points.n_shares + n_bytes / FLUSH_BYTES)
 
 
@@ -129,10 +114,6 @@ def _written(reported: Iterable[pa.RecordBatch]) -> Written:
             f"{written.counters['rows']:,.0f} rows were made, another number was written; run it again"
         )
     return written
-
-
-def _words_for(plan: JoinPlan) -> str:
-    return f"{plan.kind} cuts" if plan.rule is None else f"{plan.kind} cuts ({plan.rule})"
 
 
 def _plan_row(plan: JoinPlan, n_points: int) -> dict[str, object]:
