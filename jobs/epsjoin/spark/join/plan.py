@@ -27,8 +27,8 @@ _MAX_COUNTED_PAIRS = 1_000_000
 _MIN_SAMPLE_ROWS = 1_000
 """Minimum number of rows that are sampled of either frame."""
 _MIN_PART_SECONDS = 0.05
-"""Minimum seconds of work in a part of frames: in a session that stands, planning a part and starting its task
-takes time, too."""
+"""Minimum seconds of work in a part of frames: in a session that stands, planning a part and starting its
+task takes time, too."""
 
 
 def plan_run(job: Job, points: Points, eps: float) -> JoinPlan:

@@ -9,9 +9,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from benchmarks import cost_model
+from benchmarks.cost_model import expected_comparisons, expected_rows, expected_work
 from epsjoin.errors import ArgumentError
-from epsjoin.local.plan import cost_model
-from epsjoin.local.plan.cost_model import expected_comparisons, expected_rows, expected_work
 from oracles import join as twin
 
 EPS = 1 / 7  # cubes of side 1/8; p_0 = 1/7, p_1 = 1/3; level 2 is the deepest

@@ -152,9 +152,9 @@ def expected_work(
     Parameters
     ----------
     n : points.
-    d : dimensions, above 0; a fractal dimension at your own risk, see the head of this module.
+    d : dimensions, above 0; a fractal dimension at your own risk, see the module.
     eps : relative to the side of the space that holds the points, above 0.
-    k, msl : the split rule, see :mod:`epsjoin.kernels.join.rules`.
+    k, msl : the split rule, see :mod:`epsjoin.local.plan.rules`.
     n_right : points of the second table; none for one table with itself, in which each pair of different
         points is compared once for each cell in which it meets, and replicas of one point never.
 
