@@ -56,8 +56,8 @@ def test_collect__of_row_numbers_takes_little_more_memory_than_its_result():
 
 
 def test_collect__keeps_pairs_in_blocks_of_any_size(monkeypatch):
-    monkeypatch.setattr(sweep_pairs, "_LEAST_BLOCK", 3)
-    monkeypatch.setattr(sweep_pairs, "_LARGEST_BLOCK", 8)
+    monkeypatch.setattr(sweep_pairs, "_MIN_BLOCK", 3)
+    monkeypatch.setattr(sweep_pairs, "_MAX_BLOCK", 8)
     left, right = np.nonzero(np.ones((7, 5), np.bool_))
     order = np.random.default_rng(0).permutation(35)
     columns = left[order], right[order], np.arange(35.0)[order]

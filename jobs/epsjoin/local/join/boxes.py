@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +21,7 @@ from epsjoin.local.plan.cut_tree import prune_tree
 from epsjoin.local.progress import Progress, ProgressWish, check_progress
 from epsjoin.local.sweep.pairs import Pairs, collect
 from epsjoin.local.sweep.sweeping import add_counts
+from epsjoin.local.sweep.threads import in_order
 
 _ROWS_AT_ONCE = 1 << 16  # of leaves that are swept together
 _ON_THE_SPHERE = ("cosine", "haversine", "haversine_radians")
@@ -377,7 +375,7 @@ def _join(first: _Table, second: _Table | None, settings: _Settings) -> Iterator
         groups = _groups(order)
         sweeps = (_sweep(objects, order, cubes, group, is_self, settings) for group in groups)
         with Progress(settings.progress, "box_join") as shown:
-            for pairs, counts, n_rows in _in_order(sweeps, settings.n_jobs):
+            for pairs, counts, n_rows in in_order(sweeps, settings.n_jobs):
                 candidates, computed, largest, n_pairs = counts.tolist()
                 add_counts(counters, candidates=candidates, distance_computations=computed, pairs=n_pairs)
                 add_counts(counters, largest_stack=largest)
@@ -461,26 +459,6 @@ def _sweep(
         found = box_sweep(state, rows, objects, METRICS[metric.name], metric.p, batch, counts)
         left, right, distance = batch.left[:found], batch.right[:found], batch.distance[:found]
         yield Pairs(left.copy(), right.copy(), distance.copy()), counts, n if is_done(state) else 0
-
-
-def _in_order(sweeps: Iterator[Iterator[_Swept]], n_jobs: int) -> Iterator[_Swept]:
-    """What the sweeps give, one after the other, while up to ``n_jobs`` of them run, one batch ahead."""
-    if n_jobs == 1:
-        for sweep in sweeps:
-            yield from sweep
-        return
-    with ThreadPoolExecutor(n_jobs) as pool:
-        running: deque[tuple[Iterator[_Swept], Future[_Swept | None]]] = deque()
-        while True:
-            for sweep in itertools.islice(sweeps, n_jobs - len(running)):
-                running.append((sweep, pool.submit(next, sweep, None)))
-            if not running:
-                return
-            sweep, future = running.popleft()
-            swept = future.result()
-            if swept is not None:
-                running.appendleft((sweep, pool.submit(next, sweep, None)))
-                yield swept
 
 
 def _box_table(name: str, boxes: Boxes | tuple[ArrayLike, ArrayLike], eps: float, metric: Metric) -> _Table:

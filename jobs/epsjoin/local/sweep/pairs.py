@@ -1,4 +1,4 @@
-"""Pairs, as sweeps find them and as callers get them."""
+"""Pairs: the batches that sweeps find, and all of them sorted."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 from epsjoin.kernels.join import sort_pairs
 from epsjoin.kernels.join.sort_pairs import Block
 
-# Pairs that are kept together until they are sorted. Memory of large arrays goes back to the system at once.
-_LEAST_BLOCK, _LARGEST_BLOCK = 1 << 14, 1 << 24
-_INT32_ROWS = 1 << 31  # so many rows have numbers that int32 holds
+_MIN_BLOCK = 1 << 14
+"""Number of pairs in the first block of pairs that wait to be sorted."""
+_MAX_BLOCK = 1 << 24
+"""Maximum number of pairs in a block. Memory of large arrays goes back to the system at once."""
+_INT32_ROWS = 1 << 31
+"""Maximum number of rows whose numbers int32 holds."""
 
 
 class Pairs(NamedTuple):
@@ -38,7 +41,7 @@ class Pairs(NamedTuple):
 
 
 def collect(batches: Iterator[Pairs], n_rows: tuple[int, int] | None = None) -> Pairs:
-    """Give all batches as one, sorted by (left, right).
+    """Collect all batches in one, sorted by (left, right).
 
     Parameters
     ----------
@@ -47,7 +50,7 @@ def collect(batches: Iterator[Pairs], n_rows: tuple[int, int] | None = None) -> 
         then takes linear time, and at most a sixth more memory than the result.
     """
     if n_rows is not None:
-        return _sorted_rows(batches, *n_rows)
+        return _sort_rows(batches, *n_rows)
     with close_at_end(batches):
         collected = list(batches)
     columns = zip(*collected, strict=True) if collected else ((np.empty(0, np.int64),),) * 3
@@ -56,10 +59,10 @@ def collect(batches: Iterator[Pairs], n_rows: tuple[int, int] | None = None) -> 
     return Pairs(left[order], right[order], distance[order].astype(np.float64, copy=False))
 
 
-def _sorted_rows(batches: Iterator[Pairs], n_left: int, n_right: int) -> Pairs:
-    """As :func:`collect`, in the four steps of :mod:`epsjoin.kernels.join.sort_pairs`."""
+def _sort_rows(batches: Iterator[Pairs], n_left: int, n_right: int) -> Pairs:
+    """Sort pairs of row numbers, in the four steps of :mod:`epsjoin.kernels.join.sort_pairs`."""
     dtype: type[np.int32 | np.int64] = np.int32 if max(n_left, n_right) <= _INT32_ROWS else np.int64
-    blocks = _packed(batches, dtype)
+    blocks = _pack(batches, dtype)
     m = sum(len(block.left) for block in blocks)
     left_places, right_places = np.zeros(n_left, np.int64), np.zeros(n_right, np.int64)
     for number in range(len(blocks)):  # no name for a block, which would keep it
@@ -78,16 +81,16 @@ def _sorted_rows(batches: Iterator[Pairs], n_left: int, n_right: int) -> Pairs:
     return Pairs(left, right, distance)
 
 
-def _packed(batches: Iterator[Pairs], dtype: type[np.int32 | np.int64]) -> list[Block]:
-    """All pairs in blocks that are full, but for the last."""
+def _pack(batches: Iterator[Pairs], dtype: type[np.int32 | np.int64]) -> list[Block]:
+    """Pack all pairs in blocks, each full except for the last."""
     blocks: list[Block] = []
     room = filled = 0
     with close_at_end(batches):
         for batch in batches:
             begin = 0
             while begin < len(batch.left):
-                if filled == room:  # ever larger blocks: few pairs need little, many have huge pages
-                    room = min(max(2 * room, _LEAST_BLOCK), _LARGEST_BLOCK)
+                if filled == room:  # ever larger blocks: few pairs need little memory, many get huge pages
+                    room = min(max(2 * room, _MIN_BLOCK), _MAX_BLOCK)
                     filled = 0
                     blocks.append(Block(np.empty(room, dtype), np.empty(room, dtype), np.empty(room)))
                 copied = sort_pairs.pack(*batch, begin, blocks[-1], filled)
@@ -100,14 +103,14 @@ def _packed(batches: Iterator[Pairs], dtype: type[np.int32 | np.int64]) -> list[
 
 
 def _to_first_places(counts: NDArray[np.int64]) -> None:
-    """Make of the pairs of each row the place of its first."""
+    """Replace the number of pairs of each row by the place of its first pair."""
     counts[1:] = np.cumsum(counts)[:-1]
     counts[:1] = 0
 
 
 @contextmanager
 def close_at_end(batches: Iterator[Pairs]) -> Iterator[None]:
-    """A generator that fails is closed at once, not when its traceback is forgotten."""
+    """Close a generator that fails at once, not when its traceback is freed."""
     try:
         yield
     finally:

@@ -1,11 +1,9 @@
-"""Running a sweep to its end: batches out, counters up, threads, a word on the progress."""
+"""Run a sweep to its end: yield batches of pairs, count, use threads, report progress."""
 
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 
 import numpy as np
@@ -17,10 +15,16 @@ from epsjoin.kernels.join.stack_sweep import PairBatch, StackRows
 from epsjoin.kernels.join.window import BLOCK, WindowRows
 from epsjoin.local.arguments import check_count
 from epsjoin.local.sweep.pairs import Pairs
+from epsjoin.local.sweep.threads import in_order
 
-_CHUNK_ROWS = 8192  # rows and their neighbours in the grid then stay in a core's cache
-_FEW_CHUNKS, _LEAST_ROWS = 16, 1024  # of fewer rows: so that threads have work, and progress is seen
-_AHEAD = 2  # chunks per thread that may be done before they are asked for
+_CHUNK_ROWS = 8192
+"""Maximum number of rows of a chunk: they and their neighbours in the grid stay in a core's cache."""
+_MIN_CHUNKS = 16
+"""Number of chunks of fewer rows, so that threads have work and progress is seen."""
+_MIN_CHUNK_ROWS = 1024
+"""Minimum number of rows of a chunk."""
+_CHUNKS_AHEAD = 2
+"""Number of chunks per thread that may be swept before they are needed."""
 
 Counters = dict[str, int]
 
@@ -64,7 +68,7 @@ def sweep_window(
     n_jobs: int = 1,
     show: Callable[[float], None] | None = None,
 ) -> Generator[Pairs, None, None]:
-    """All pairs of rows in the order of a window sweep.
+    """Find all pairs of rows in the order of a window sweep.
 
     Parameters
     ----------
@@ -73,8 +77,8 @@ def sweep_window(
     batch_rows : most pairs in one batch, at least ``BLOCK``.
     counters : added to as the batches come.
     n_jobs : threads. The pairs come in the same order for any number, in other batches.
-    show : called with the share of the rows that is done and whose pairs the caller has taken, but for those
-        of the batch that is being filled.
+    show : called with the fraction of the rows that is done and whose pairs the caller has taken, except for
+        those of the batch that is being filled.
 
     Yields
     ------
@@ -87,7 +91,7 @@ def sweep_window(
     """
     n = len(rows.place)
     n_queries = int(rows.passes[:, 1].max()) if len(rows.passes) else 0
-    chunk_rows = min(_CHUNK_ROWS, max(_LEAST_ROWS, n_queries // _FEW_CHUNKS))
+    chunk_rows = min(_CHUNK_ROWS, max(_MIN_CHUNK_ROWS, n_queries // _MIN_CHUNKS))
     chunks = [(begin, min(begin + chunk_rows, n_queries)) for begin in range(0, n_queries, chunk_rows)]
     add_counts(counters, rows=n, carried_rows=int(np.count_nonzero(rows.mask & 1)))
     if n_jobs == 1 or len(chunks) < 2:
@@ -111,7 +115,7 @@ def sweep_stack(
     batch_rows: int,
     counters: Counters,
 ) -> Iterator[Pairs]:
-    """All pairs of rows in the order of a stack sweep, by the merge of the papers.
+    """Find all pairs of rows in the order of a stack sweep, by the merge of the papers.
 
     Parameters
     ----------
@@ -126,7 +130,7 @@ def sweep_stack(
         Never empty.
     """
     n = len(ids)
-    batch = _room(batch_rows)
+    batch = _make_batch(batch_rows)
     state = stack_sweep.new_state(n)
     two_tables = n > 0 and rows.side[0] != stack_sweep.ONE_TABLE
     add_counts(counters, rows=n, carried_rows=int(np.count_nonzero(rows.is_carried)))
@@ -148,19 +152,19 @@ _Swept = tuple[Pairs, NDArray[np.int64]]
 _Chunks = list[tuple[int, int]]
 
 
-def _room(batch_rows: int) -> PairBatch:
+def _make_batch(batch_rows: int) -> PairBatch:
     return PairBatch(np.empty(batch_rows, np.int64), np.empty(batch_rows, np.int64), np.empty(batch_rows))
 
 
-def _taken(batch: PairBatch, found: int) -> Pairs:
+def _copy_pairs(batch: PairBatch, found: int) -> Pairs:
     return Pairs(batch.left[:found].copy(), batch.right[:found].copy(), batch.distance[:found].copy())
 
 
 def _in_turn(
     rows: WindowRows, decision: Decision, batch_rows: int, chunks: _Chunks
 ) -> Generator[tuple[int, _Swept], None, None]:
-    """One chunk after the other into one batch, which leaves when it is full."""
-    batch = _room(batch_rows)
+    """Sweep one chunk after the other into one batch, which is yielded when it is full."""
+    batch = _make_batch(batch_rows)
     found = 0
     for number, (begin, end) in enumerate(chunks):
         state = window.new_state()
@@ -169,44 +173,33 @@ def _in_turn(
             rest = PairBatch(batch.left[found:], batch.right[found:], batch.distance[found:])
             found += window.window_sweep(state, rows, begin, end, decision, rest, counts)
             full = found > batch_rows - BLOCK
-            yield number, (_taken(batch, found if full else 0), counts)
+            yield number, (_copy_pairs(batch, found if full else 0), counts)
             found = 0 if full else found
-    yield len(chunks), (_taken(batch, found), np.zeros(len(_NAMES), np.int64))
+    yield len(chunks), (_copy_pairs(batch, found), np.zeros(len(_NAMES), np.int64))
 
 
 def _in_threads(
     rows: WindowRows, decision: Decision, batch_rows: int, chunks: _Chunks, n_jobs: int
 ) -> Generator[tuple[int, _Swept], None, None]:
-    """Chunks by several threads, their pairs in the order of the chunks."""
+    """Sweep the chunks in several threads; their pairs come in the order of the chunks."""
     stop = threading.Event()
 
-    def sweep_on(state: NDArray[np.int64], begin: int, end: int) -> _Swept:
+    def fill_batch(state: NDArray[np.int64], begin: int, end: int) -> _Swept:
         """Sweep until the chunk is done or a batch is full."""
-        batch = _room(batch_rows)
+        batch = _make_batch(batch_rows)
         counts = np.zeros(len(_NAMES), np.int64)
         found = 0
         while not window.is_done(state) and found <= batch_rows - BLOCK and not stop.is_set():
             rest = PairBatch(batch.left[found:], batch.right[found:], batch.distance[found:])
             found += window.window_sweep(state, rows, begin, end, decision, rest, counts)
-        return _taken(batch, found), counts
+        return _copy_pairs(batch, found), counts
 
-    waiting = iter(chunks)
-    running: deque[tuple[NDArray[np.int64], tuple[int, int], Future[_Swept]]] = deque()
-    with ThreadPoolExecutor(n_jobs, "epsjoin") as pool:
-        try:
-            number = 0
-            while True:
-                while len(running) < n_jobs * _AHEAD and (chunk := next(waiting, None)) is not None:
-                    state = window.new_state()
-                    running.append((state, chunk, pool.submit(sweep_on, state, *chunk)))
-                if not running:
-                    break
-                state, chunk, future = running.popleft()
-                yield number, future.result()
-                if not window.is_done(state):
-                    running.appendleft((state, chunk, pool.submit(sweep_on, state, *chunk)))
-                    continue
-                number += 1
-        finally:
-            stop.set()  # also when the caller goes away, or presses Ctrl-C
-    yield len(chunks), (_taken(_room(BLOCK), 0), np.zeros(len(_NAMES), np.int64))
+    def sweep(number: int, begin: int, end: int) -> Iterator[tuple[int, _Swept]]:
+        """Sweep a chunk, batch by batch."""
+        state = window.new_state()
+        while not window.is_done(state) and not stop.is_set():
+            yield number, fill_batch(state, begin, end)
+
+    sweeps = (sweep(number, *chunk) for number, chunk in enumerate(chunks))
+    yield from in_order(sweeps, n_jobs, _CHUNKS_AHEAD, stop)
+    yield len(chunks), (_copy_pairs(_make_batch(BLOCK), 0), np.zeros(len(_NAMES), np.int64))

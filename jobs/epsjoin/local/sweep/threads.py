@@ -1,0 +1,52 @@
+"""Run sweeps in threads, and take what they find in the order of the sweeps."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def in_order(
+    sweeps: Iterator[Iterator[T]], n_jobs: int, ahead: int = 1, stop: threading.Event | None = None
+) -> Generator[T, None, None]:
+    """Yield all that the sweeps yield, one sweep after the other, while several of them run.
+
+    Parameters
+    ----------
+    sweeps : one thread at a time advances a sweep. No sweep may yield None.
+    n_jobs : threads; with 1 the sweeps run in the caller's thread.
+    ahead : number of sweeps for each thread that may run, or wait with one result, before they are needed.
+    stop : set at the end, also when the caller closes this generator or is interrupted; sweeps that run may
+        look at it to end early.
+
+    Yields
+    ------
+    T
+        In the same order for any number of threads. The threads end when the generator is closed.
+    """
+    if n_jobs == 1:
+        for sweep in sweeps:
+            yield from sweep
+        return
+    running: deque[tuple[Iterator[T], Future[T | None]]] = deque()
+    with ThreadPoolExecutor(n_jobs, "epsjoin") as pool:
+        try:
+            while True:
+                for sweep in islice(sweeps, n_jobs * ahead - len(running)):
+                    running.append((sweep, pool.submit(next, sweep, None)))
+                if not running:
+                    return
+                sweep, future = running.popleft()
+                found = future.result()
+                if found is not None:
+                    running.appendleft((sweep, pool.submit(next, sweep, None)))
+                    yield found
+        finally:
+            if stop is not None:
+                stop.set()
