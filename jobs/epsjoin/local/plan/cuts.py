@@ -1,4 +1,4 @@
-"""The settings of a plan: how a join is to be cut into parts."""
+"""Settings of a plan: how a join is cut into parts."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ class Cuts:
     ----------
     kind : "planned" (a tree fitted to a sample) or "regular" (the papers' halving). The pairs are the same.
     n_parts : parts to aim at; there are fewer when rows or the budget do not allow more.
-    least_part_seconds : fewer parts are aimed at where each would be expected to have less than so many
-        seconds of work: to plan it and to start it would take longer.
+    least_part_seconds : minimum of a part's expected seconds of work. Fewer parts are aimed at where parts
+        would have less: to plan and to start them would take longer.
     k, msl : regular cuts: split where a cube crosses at most k cuts of a level, down to level msl. What is
         None is chosen on the sample: k up to 5, msl up to 4 or the deepest level, 32 rows of a cube at most.
     replication_budget : rows per point. Regular cuts: no cube becomes more rows than this before it is
         carried over part borders. Planned cuts, and regular ones with a chosen k or msl: the sample's
         average stays below it, carried rows included. May be infinite.
-    sample_rows : rows that the plan looks at.
+    sample_rows : rows of the sample on which the join is planned.
     seed : of the sample.
     rule : regular cuts: a split rule in place of ``k`` and ``msl``, or its text, such as
         ``"k<=3 and not level>2"``; the budget holds for it, too.
     decisions : regular cuts: "global" decides all dimensions of a level together (quadtree), "local" one
         after the other (binary tree).
-    most_part_rows : rows that no part should exceed, as far as the sample shows; more parts are made until
-        none does. None: no limit.
+    most_part_rows : maximum number of rows of a part, as far as the sample shows; more parts are made until
+        no part has more. None: no limit.
 
     Raises
     ------
@@ -86,7 +86,7 @@ class Cuts:
         self.split_rule()
 
     def split_rule(self) -> Rule | None:
-        """Give the rule for regular cuts, under the budget; None where :func:`plan_join` chooses k or msl.
+        """Make the rule for regular cuts, under the budget; None where :func:`plan_join` chooses k or msl.
 
         Raises
         ------
@@ -103,7 +103,7 @@ class Cuts:
         return rule.within(self.replication_budget)
 
     def sample(self, n_rows: int) -> NDArray[np.int64]:
-        """Give the rows to look at, ascending."""
+        """Draw the rows of the sample, ascending."""
         if n_rows <= self.sample_rows:
             return np.arange(n_rows)
         return np.sort(np.random.default_rng(self.seed).choice(n_rows, self.sample_rows, replace=False))

@@ -20,14 +20,14 @@ from epsjoin.local.plan.rules import Rule, SplitRule, make_split_rule, rule_from
 
 @dataclass(frozen=True, eq=False)
 class JoinPlan:
-    """Everything that ``replicate`` and ``join_part`` need besides rows; a few KB.
+    """All that ``replicate`` and ``join_part`` need besides rows; a few KB.
 
     Parameters
     ----------
     kind : "planned" or "regular".
     eps : threshold in the metric's unit.
     metric, p : see :func:`epsjoin.local.metric.get_metric`; p is None but for minkowski.
-    n_parts : parts, numbered from 0; may be fewer than were asked for.
+    n_parts : number of parts, numbered from 0; may be fewer than were aimed at.
     dimensions : coordinates of a point.
     low : (e,) float64, lower corner of the sample's bounding box in embedded coordinates.
     width : its largest side. Points outside the box are no trouble.
@@ -39,10 +39,10 @@ class JoinPlan:
     boundaries : (n_parts - 1, w) uint8, regular cuts: the first key of each part but part 0.
     expected_rows : replicas in all parts.
     expected_part_rows : replicas in the largest part.
-    expected_candidates : pairs of rows looked at: the papers' number, the counter
-        ``candidates`` of :func:`join_part`.
+    expected_candidates : pairs of rows that are compared: the papers' number, the counter ``candidates`` of
+        :func:`epsjoin.local.join.parts.join_part`.
     expected_pairs : pairs in the result.
-    sample_rows : rows that the plan looked at; the expectations are scaled from them.
+    sample_rows : rows of the sample; the expectations are scaled from them.
     """
 
     kind: str
@@ -67,7 +67,7 @@ class JoinPlan:
     sample_rows: int
 
     def to_json(self) -> str:
-        """Give the plan as one JSON object; :meth:`from_json` gives back the same plan, bit for bit.
+        """Write the plan as one JSON object; :meth:`from_json` reads the same plan, bit for bit.
 
         Floats are written by ``repr``, which is exact; boundaries in hexadecimal.
 
@@ -94,7 +94,7 @@ class JoinPlan:
 
     @classmethod
     def from_json(cls, text: str) -> JoinPlan:
-        """Give the plan that :meth:`to_json` wrote.
+        """Read the plan that :meth:`to_json` wrote.
 
         Raises
         ------
@@ -102,18 +102,18 @@ class JoinPlan:
             The text is no such plan.
         """
         try:
-            given = json.loads(text)
-            tree = None if given["tree"] is None else _tree_from_lists(given["tree"])
-            keys = [np.frombuffer(bytes.fromhex(key), np.uint8) for key in given["boundaries"]]
-            budget = given["replication_budget"]
+            read = json.loads(text)
+            tree = None if read["tree"] is None else _tree_from_lists(read["tree"])
+            keys = [np.frombuffer(bytes.fromhex(key), np.uint8) for key in read["boundaries"]]
+            budget = read["replication_budget"]
             return cls(
-                **{name: given[name] for name in _PLAIN_FIELDS},
-                low=np.array(given["low"], np.float64),
-                axes=np.array(given["axes"], np.int64),
+                **{name: read[name] for name in _PLAIN_FIELDS},
+                low=np.array(read["low"], np.float64),
+                axes=np.array(read["axes"], np.int64),
                 tree=tree,
-                boundaries=np.array(keys, np.uint8).reshape(len(keys), given["key_bytes"]),
+                boundaries=np.array(keys, np.uint8).reshape(len(keys), read["key_bytes"]),
                 replication_budget=math.inf if budget is None else budget,
-                rule=None if given["rule"] is None else rule_from_json(given["rule"]),
+                rule=None if read["rule"] is None else rule_from_json(read["rule"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise ArgumentError(f"this is no join plan: {error}") from error
@@ -136,7 +136,7 @@ class JoinPlan:
         return CodeKey(space, rule, self.boundaries)
 
     def get_metric(self) -> Metric:
-        """Give the plan's metric."""
+        """Make the plan's metric."""
         return get_metric(self.metric, self.p)
 
 

@@ -1,8 +1,8 @@
-"""The planner: chooses the cuts of a join on a sample.
+"""The planner, which chooses the cuts of a join on a sample.
 
-:func:`plan_join` looks at a sample; :func:`~epsjoin.local.plan.spread.replicate` and
-:func:`~epsjoin.local.join.parts.join_part` need nothing but the plan and the rows they are given, so each may
-run anywhere, in any order, on any share of the rows.
+:func:`plan_join` sees a sample; :func:`~epsjoin.local.plan.spread.replicate` and
+:func:`~epsjoin.local.join.parts.join_part` need nothing but the plan and their rows, so each may run
+anywhere, in any order, on any part of the rows.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def plan_join(
     n_rows : rows of the whole input, at least m.
     eps : threshold in the metric's unit.
     metric : from :func:`epsjoin.local.metric.get_metric`.
-    cuts : what is wished.
+    cuts : how to cut.
 
     Returns
     -------
@@ -69,27 +69,28 @@ def plan_join(
         A wrong argument, or points for which the metric is not defined.
     BudgetError
         An unlimited split rule makes more than a million rows of one cube. A part stays larger than
-        ``most_part_rows``, however many are asked for: the replication budget ends the cutting.
+        ``most_part_rows``, however many parts are aimed at: the replication budget ends the cutting.
 
     Notes
     -----
-    Planned cuts: the leaf with the most estimated work for each part that it becomes is cut (:mod:`growing`).
+    Planned cuts: the leaf with the most estimated work for each part that it becomes is cut
+    (:mod:`epsjoin.local.plan.grow_tree`).
     Work: per row 100 ns and 27 ns per embedded coordinate, 1.5 ns per candidate, 25 ns per pair that is
     decided; pairs are counted on the sample, scaled by (n_rows / m)². The model of the dissertation (eq. 3.3)
     assumes uniform data.
     """
-    most = math.inf if cuts.most_part_rows is None else cuts.most_part_rows
+    max_rows = math.inf if cuts.most_part_rows is None else cuts.most_part_rows
     plan = _plan_once(sample, sample_ids, n_rows, eps, metric, cuts)
-    wished = cuts.n_parts
-    while plan.expected_part_rows > most:
-        # parts are of equal work, not of equal rows: so many more, and a few
-        wished = math.ceil(wished * min(4.0, 1.2 * plan.expected_part_rows / most))
-        cuts = replace(cuts, n_parts=wished, least_part_seconds=0.0)
+    n_parts = cuts.n_parts
+    while plan.expected_part_rows > max_rows:
+        # parts are of equal work, not of equal rows: some more than the ratio of rows
+        n_parts = math.ceil(n_parts * min(4.0, 1.2 * plan.expected_part_rows / max_rows))
+        cuts = replace(cuts, n_parts=n_parts, least_part_seconds=0.0)
         finer = _plan_once(sample, sample_ids, n_rows, eps, metric, cuts)
         if finer.n_parts <= plan.n_parts or finer.n_parts > len(sample):
             raise BudgetError(
                 f"the largest of {plan.n_parts:,} parts would have about {plan.expected_part_rows:,.0f} "
-                f"rows, {most:,} are allowed, and at {cuts.replication_budget:g} rows per point "
+                f"rows, {max_rows:,} are allowed, and at {cuts.replication_budget:g} rows per point "
                 "(replication_budget) no more parts can be cut; allow larger parts (worker_memory_mb), "
                 "or more rows per point"
             )
@@ -105,6 +106,7 @@ def _plan_once(
     metric: Metric,
     cuts: Cuts,
 ) -> JoinPlan:
+    """Plan with the parts that ``cuts`` aims at, however many rows the largest has."""
     eps = metric.check_eps(eps)
     if np.ndim(sample) != 2 or len(sample) != len(sample_ids):
         raise ArgumentError(f"sample must be (m, d) with m ids, not {np.shape(sample)}, {len(sample_ids)}")
@@ -138,13 +140,13 @@ def _plan_once(
     else:
         levels = join_codes.deepest_level(width, embedded_eps, n_embedded)
         space = Space(axes, low, width, embedded_eps, levels, cuts.decisions)
-        rule, most_parts = cuts.split_rule(), cuts.n_parts
+        rule, n_parts = cuts.split_rule(), cuts.n_parts
         if rule is None:
-            rule, most_parts = choose_rule(embedded, space, cuts, n_rows)
+            rule, n_parts = choose_rule(embedded, space, cuts, n_rows)
         codes = encode(embedded, space, rule).codes
         levels = -(-max(map(join_codes.code_bits, codes), default=0) // n_embedded)
         codes = encode(embedded, space._replace(levels=levels), rule).codes  # shorter
-        boundaries, rows, compared = cut(codes, most_parts, scale)
+        boundaries, rows, compared = cut(codes, n_parts, scale)
         parts = len(boundaries) + 1
     plan = JoinPlan(
         kind=cuts.kind,

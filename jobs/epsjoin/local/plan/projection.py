@@ -1,6 +1,6 @@
-"""Choosing the coordinates of a window sweep on a sample, and what the sweep will cost.
+"""Choose the coordinates of a window sweep on a sample, and estimate what the sweep will cost.
 
-1. :func:`order_axes`: axes by what they tell apart: on the first the fewest pairs of the sample are within
+1. :func:`order_axes`: axes by what they separate: on the first the fewest pairs of the sample are within
    eps, each next one leaves the fewest of those that all before it leave.
 2. For the raw axes and, with Euclid's norm, the principal axes: the filter's size and the grid's dimensions
    with the least estimated cost. Candidates and survivors are counted on the sample, pairs of it standing for
@@ -27,14 +27,22 @@ from epsjoin.local.plan.costs import (
     NS_PER_TERM,
 )
 
-_MOST_GRID = 6
-_LEAST_LOOKED, _MOST_LOOKED = 1024, 4096  # rows of a sample, for choosing
-_LOOKED_SHARE = 100  # one row of so many: choosing then costs little beside the join
-_LOOKED_PAIRS = 20_000
-_FEW_ROWS = 8000  # fewer rows are joined sooner than planned
-_OUTLIERS = 512  # of so many rows one may lie outside at either end of an axis
-_TRIED_AXES = 64  # by falling variance: the others are looked at no more
-ROTATED_DIMENSIONS = 256  # beyond, finding principal axes costs more than a join
+_MAX_GRID = 6
+"""Maximum number of grid coordinates."""
+_MIN_TRIED_ROWS, _MAX_TRIED_ROWS = 1024, 4096
+"""Minimum and maximum number of rows of a sample on which coordinates are tried."""
+_ROWS_PER_TRIED_ROW = 100
+"""Number of rows of the join for each row on which coordinates are tried: trying costs little then."""
+_MAX_TRIED_PAIRS = 20_000
+"""Maximum number of pairs by which axes are ordered."""
+_MIN_ROWS = 8000
+"""Minimum number of rows for which coordinates are tried: fewer rows are joined sooner than planned."""
+_ROWS_PER_OUTLIER = 512
+"""Number of rows of which one may lie outside of the range at either end of an axis."""
+_MAX_TRIED_AXES = 64
+"""Maximum number of axes that are tried, by falling variance."""
+MAX_ROTATED_DIMENSIONS = 256
+"""Maximum number of dimensions that are rotated: beyond, finding principal axes costs more than a join."""
 
 _NOTHING_IS_WITHIN = Decision(EUCLIDEAN, 0.0, -1.0)
 
@@ -45,7 +53,7 @@ class Choice(NamedTuple):
     Parameters
     ----------
     projection : the coordinates.
-    candidates : pairs that the sweep will look at, of all rows.
+    candidates : pairs of all rows that the sweep will filter.
     nanoseconds : estimated cost of sorting, copying and sweeping all rows; only ratios mean something.
     """
 
@@ -79,7 +87,7 @@ def choose_projection(
     n_rows : rows to sweep, at least m.
     eps : threshold in embedded coordinates.
     norm : see :class:`epsjoin.kernels.join.projection.Projection`.
-    seed : of the rows of the sample that are looked at, when they are many.
+    seed : of the rows of the sample that are tried, when they are many.
 
     Returns
     -------
@@ -88,48 +96,48 @@ def choose_projection(
 
     Notes
     -----
-    Milliseconds, some tens of them in many dimensions: 1024 to 4096 rows of the sample are looked at.
+    Milliseconds, some tens of them in many dimensions: 1024 to 4096 rows of the sample are tried.
     """
-    looked = sample
-    size = min(max(n_rows // _LOOKED_SHARE, _LEAST_LOOKED), _MOST_LOOKED)
+    tried_rows = sample
+    size = min(max(n_rows // _ROWS_PER_TRIED_ROW, _MIN_TRIED_ROWS), _MAX_TRIED_ROWS)
     if len(sample) > size:
-        looked = sample[np.sort(np.random.default_rng(seed).choice(len(sample), size, replace=False))]
-    simple = simple_projection(looked, norm)
-    if n_rows < _FEW_ROWS or len(looked) < 2:
-        return _cost(looked, n_rows, eps, simple)
+        tried_rows = sample[np.sort(np.random.default_rng(seed).choice(len(sample), size, replace=False))]
+    simple = simple_projection(tried_rows, norm)
+    if n_rows < _MIN_ROWS or len(tried_rows) < 2:
+        return _cost(tried_rows, n_rows, eps, simple)
     e = sample.shape[1]
     size = filter_size(e)
-    axes = order_axes(looked, eps, size)
-    choices = [_best_grid(looked, n_rows, eps, simple._replace(axes=axes))]
-    if norm == SQUARES and 2 < e <= ROTATED_DIMENSIONS:
-        centred = _clipped(looked, simple)
+    axes = order_axes(tried_rows, eps, size)
+    choices = [_best_grid(tried_rows, n_rows, eps, simple._replace(axes=axes))]
+    if norm == SQUARES and 2 < e <= MAX_ROTATED_DIMENSIONS:
+        centred = _clipped(tried_rows, simple)
         basis = _principal_axes(centred)
         turned = centred @ basis.T
         basis = np.ascontiguousarray(basis[order_axes(turned, eps, size)])
-        choices.append(_best_grid(looked, n_rows, eps, simple._replace(axes=axes[:0], basis=basis)))
+        choices.append(_best_grid(tried_rows, n_rows, eps, simple._replace(axes=axes[:0], basis=basis)))
     return min(choices, key=lambda choice: choice.nanoseconds)
 
 
 def order_axes(embedded: NDArray[np.float64], eps: float, count: int) -> NDArray[np.int64]:
-    """Give the axes that tell points apart best, the best first.
+    """Order the axes by how well they separate points, the best first.
 
     Parameters
     ----------
     embedded : (m, e) float64, a sample; not modified.
     eps : threshold.
-    count : axes wished.
+    count : number of axes.
 
     Returns
     -------
-    (min(count, e),) int64. Where nothing is left to tell apart, by falling variance.
+    (min(count, e),) int64. Where nothing is left to separate, by falling variance.
 
     Notes
     -----
-    O(e m log m + pairs looked at x e x count); these are pairs within eps on the first axis, evenly thinned.
+    O(e m log m + pairs x e x count); these are pairs within eps on the first axis, evenly thinned.
     """
     by_variance = axes_by_variance(embedded)
     count = min(count, embedded.shape[1])
-    tried = by_variance[:_TRIED_AXES]
+    tried = by_variance[:_MAX_TRIED_AXES]
     lengths = np.array([_window_lengths(np.sort(embedded[:, axis]), eps) for axis in tried])
     best = int(np.argmin(lengths.sum(axis=1)))
     first, lengths = int(tried[best]), lengths[best]
@@ -137,7 +145,7 @@ def order_axes(embedded: NDArray[np.float64], eps: float, count: int) -> NDArray
     total = int(lengths.sum())
     chosen = [first]
     if total:
-        picked = np.linspace(0, total - 1, min(total, _LOOKED_PAIRS)).astype(np.int64)
+        picked = np.linspace(0, total - 1, min(total, _MAX_TRIED_PAIRS)).astype(np.int64)
         starts = np.concatenate(([0], np.cumsum(lengths)))
         left = np.searchsorted(starts, picked, side="right") - 1
         right = left + 1 + picked - starts[left]
@@ -186,10 +194,10 @@ def _window_lengths(ascending: NDArray[np.float64], eps: float) -> NDArray[np.in
 def principal_axes(embedded: NDArray[np.float64]) -> NDArray[np.float64]:
     """Orthonormal axes by falling variance of a sample, its outliers drawn in, as rows; (e, e) float64.
 
-    None, (0, e), in one dimension and beyond ``ROTATED_DIMENSIONS``. ``embedded`` (m, e) is not modified.
+    None, (0, e), in one dimension and beyond ``MAX_ROTATED_DIMENSIONS``. ``embedded`` (m, e) is not modified.
     """
     m, e = embedded.shape
-    if m < 2 or not 1 < e <= ROTATED_DIMENSIONS:
+    if m < 2 or not 1 < e <= MAX_ROTATED_DIMENSIONS:
         return np.empty((0, e))
     return _principal_axes(_clipped(embedded, simple_projection(embedded, SQUARES)))
 
@@ -215,42 +223,42 @@ def _range(
     m, e = embedded.shape
     if m == 0:
         return np.zeros(e), np.zeros(e), np.zeros(e)
-    few = m // _OUTLIERS
+    few = m // _ROWS_PER_OUTLIER
     low, centre, high = np.partition(embedded, (few, m // 2, m - 1 - few), axis=0)[[few, m // 2, m - 1 - few]]
     with np.errstate(over="ignore"):
         largest = np.finfo(np.float64).max
         return centre, np.maximum(low - centre, -largest), np.minimum(high - centre, largest)
 
 
-def _best_grid(looked: NDArray[np.float64], n_rows: int, eps: float, projection: Projection) -> Choice:
+def _best_grid(tried_rows: NDArray[np.float64], n_rows: int, eps: float, projection: Projection) -> Choice:
     """Try grids of 0, 1, 2, ... dimensions, until one costs clearly more than the best before it."""
-    best = _cost(looked, n_rows, eps, projection._replace(n_grid=0))
-    for n_grid in range(1, min(_MOST_GRID, projection.size - 1) + 1):
-        option = _cost(looked, n_rows, eps, projection._replace(n_grid=n_grid))
+    best = _cost(tried_rows, n_rows, eps, projection._replace(n_grid=0))
+    for n_grid in range(1, min(_MAX_GRID, projection.size - 1) + 1):
+        option = _cost(tried_rows, n_rows, eps, projection._replace(n_grid=n_grid))
         if option.nanoseconds > 2.0 * best.nanoseconds:
             break
         best = min(best, option, key=lambda choice: choice.nanoseconds)
-    survivors = _survivors(looked, eps, best.projection) * (n_rows / len(looked)) ** 2
+    survivors = _survivors(tried_rows, eps, best.projection) * (n_rows / len(tried_rows)) ** 2
     return best._replace(nanoseconds=best.nanoseconds + FILTER_NS_PER_SURVIVOR * survivors)
 
 
-def _survivors(looked: NDArray[np.float64], eps: float, projection: Projection) -> int:
+def _survivors(tried_rows: NDArray[np.float64], eps: float, projection: Projection) -> int:
     """Pairs of the sample that the filter lets through."""
-    nothing = np.zeros(len(looked), np.int64)
-    rows = window_rows(looked, looked, nothing, nothing, eps, projection)
+    nothing = np.zeros(len(tried_rows), np.int64)
+    rows = window_rows(tried_rows, tried_rows, nothing, nothing, eps, projection)
     counters = np.zeros(4, np.int64)
     batch = PairBatch(np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64), np.empty(BLOCK))
     state = new_state()
     while not is_done(state):
-        window_sweep(state, rows, 0, len(looked), _NOTHING_IS_WITHIN, batch, counters)
+        window_sweep(state, rows, 0, len(tried_rows), _NOTHING_IS_WITHIN, batch, counters)
     return int(counters[DISTANCES])
 
 
-def _cost(looked: NDArray[np.float64], n_rows: int, eps: float, projection: Projection) -> Choice:
+def _cost(tried_rows: NDArray[np.float64], n_rows: int, eps: float, projection: Projection) -> Choice:
     """Estimate a sweep: rows are sorted and copied, visited in each pass, candidates filtered in blocks."""
-    m = len(looked)
-    e = looked.shape[1]
-    coordinates, _ = project(looked, projection, projection.n_grid + 1, eps)
+    m = len(tried_rows)
+    e = tried_rows.shape[1]
+    coordinates, _ = project(tried_rows, projection, projection.n_grid + 1, eps)
     keys = sort_keys(coordinates, projection.n_grid, np.empty(0, np.int8), ((0, 0),))
     scale = n_rows / m if m else 0.0
     candidates = float(window_candidates(keys).sum()) * scale * scale

@@ -1,4 +1,4 @@
-"""Regular cuts, the papers': the split rule and the borders of parts, chosen on a sample."""
+"""Choose the split rule and the borders of parts of regular cuts, those of the papers, on a sample."""
 
 from __future__ import annotations
 
@@ -13,13 +13,18 @@ from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.encode import Space, encode
 from epsjoin.local.plan.rules import SplitRule, make_split_rule
 
-_TRIED_K, _TRIED_MSL = range(6), range(5)  # regular cuts: and the deepest level
-_RULE_ROWS = 5000  # of a sample, for choosing among some thirty rules: tenths of a second
-_MOST_CHOSEN = 32  # rows of a cube under a chosen rule: even an infinite budget must not make trying it dear
+_TRIED_K = range(6)
+"""Values of k that are tried."""
+_TRIED_MSL = range(5)
+"""Values of msl that are tried, together with the deepest level."""
+_MAX_SAMPLE_ROWS = 5000
+"""Maximum number of rows on which some thirty rules are tried: it takes tenths of a second."""
+_MAX_ROWS_PER_CUBE = 32
+"""Maximum number of rows of a cube under a chosen rule: trying it is cheap even with an infinite budget."""
 
 
 def cut(codes: NDArray[np.uint8], n_parts: int, scale: float) -> tuple[NDArray[np.uint8], float, float]:
-    """Boundaries of parts, rows of the sample in all parts, carried ones included, and comparisons."""
+    """Choose boundaries; return them, the sample's rows in all parts, with carried ones, and comparisons."""
     row_cost, candidate_cost = STACK_NS_PER_ROW * scale, STACK_NS_PER_COMPARISON * scale * scale
     boundaries, compared = choose_boundaries(codes, n_parts, row_cost, candidate_cost)
     return boundaries, float(len(carry(codes, boundaries).coded)), compared
@@ -28,18 +33,18 @@ def cut(codes: NDArray[np.uint8], n_parts: int, scale: float) -> tuple[NDArray[n
 def choose_rule(
     embedded: NDArray[np.float64], space: Space, cuts: Cuts, n_rows: int
 ) -> tuple[SplitRule, int]:
-    """Choose what is None of k and msl, and the parts to aim at.
+    """Choose k and msl where they are None, and the parts to aim at.
 
     Every rule is tried on some rows of the sample, the one with the least work is taken: 250 ns per row,
     carried ones included, and 2.5 ns per comparison; ties go to the smaller k, then to the smaller msl. A
     rule with more rows than the budget allows is none; where all have more, half the parts are tried: in
-    one part nothing is carried, and k = 0 gives one row per point.
+    one part nothing is carried, and k = 0 makes one row per point.
     """
-    looked = embedded
-    if len(looked) > _RULE_ROWS:
-        some = np.random.default_rng(cuts.seed).choice(len(looked), _RULE_ROWS, replace=False)
-        looked = looked[np.sort(some)]
-    m = len(looked)
+    tried_rows = embedded
+    if len(tried_rows) > _MAX_SAMPLE_ROWS:
+        some = np.random.default_rng(cuts.seed).choice(len(tried_rows), _MAX_SAMPLE_ROWS, replace=False)
+        tried_rows = tried_rows[np.sort(some)]
+    m = len(tried_rows)
     scale = n_rows / m if m else 0.0
     deepest = max(space.levels - 1, 0)
     all_k = [k for k in _TRIED_K if k <= len(space.axes)] if cuts.k is None else [cuts.k]
@@ -48,8 +53,8 @@ def choose_rule(
     for k in all_k:
         tried = all_msl[: 1 if k == 0 else None] if cuts.msl is None else [cuts.msl]
         for msl in tried:
-            rule = make_split_rule(k, msl, min(cuts.replication_budget, _MOST_CHOSEN))
-            coded.append((rule, encode(looked, space, rule).codes))
+            rule = make_split_rule(k, msl, min(cuts.replication_budget, _MAX_ROWS_PER_CUBE))
+            coded.append((rule, encode(tried_rows, space, rule).codes))
     allowed_rows = max_sample_rows(m, cuts.replication_budget)
     n_parts = cuts.n_parts
     while True:
@@ -59,7 +64,9 @@ def choose_rule(
             if rows <= allowed_rows:
                 work = STACK_NS_PER_ROW * rows * scale + STACK_NS_PER_COMPARISON * compared * scale * scale
                 allowed.append((work, number))
-        if allowed or n_parts == 1:  # none: a given k makes too many rows in any case, the first the fewest
+        if (
+            allowed or n_parts == 1
+        ):  # none: with this k there are always too many rows, under the first rule the fewest
             return coded[min(allowed, default=(0.0, 0))[1]][0], n_parts
         n_parts //= 2
 

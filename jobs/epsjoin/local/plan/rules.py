@@ -16,7 +16,7 @@ Replikation"): :func:`max_splits_per_level` and :func:`max_split_level`, joined 
 which is no part of the algebra: no rule, ``~a`` least of all, lets a cube become more rows than that. Of two
 rules that are combined the smaller budget holds.
 
-What the numbers mean depends on who asks, see :func:`epsjoin.local.plan.encode.replicate_cubes`:
+What the numbers mean depends on the decisions, see :func:`epsjoin.local.plan.encode.replicate_cubes`:
 
 =========  ===================================================  =====================================
 decisions  k (``n_crossed``)                                    rows that a split adds
@@ -35,8 +35,8 @@ prefix of the other's, the merge compares these two rows, and the longer code is
 For any other two rows of the pair r is outside one of the cells. If their codes are nested, r can be outside
 the smaller cell only, since it is in no smaller cell without being in the larger: the longer code is then
 not a prefix of the code of r, and the pair is not reported. Nothing here asks *why* a cube was split:
-the rule may look at the cube, the level, the rows the cube has already become, or at a coin that depends on
-the cube alone. It must only give the same rows each time that the cube is encoded.
+the rule may depend on the cube, the level, the rows that the cube has already become, or a coin that depends
+on the cube alone. It must only make the same rows each time that the cube is encoded.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ class SplitRule(NamedTuple):
     ----------
     operations : (p,) int64. ``k <= operand``, ``level <= operand``, and, or, not.
     operands : (p,) int64; 0 where the operation has none.
-    max_rows : a cube never becomes more rows than this; a split that would exceed it is not made.
+    max_rows : maximum number of rows of a cube; a split that would exceed it is not made.
 
     Notes
     -----
-    Make it with the functions of this module, not by hand. ``a & b``, ``a | b`` and ``~a`` give new rules.
+    Make it with the functions of this module, not by hand. ``a & b``, ``a | b`` and ``~a`` make new rules.
     ``str(rule)`` is its text, as :func:`parse_split_rule` reads it.
 
     Examples
@@ -87,21 +87,21 @@ class SplitRule(NamedTuple):
     max_rows: int
 
     def __and__(self, other: SplitRule) -> SplitRule:
-        return self._combined(other, AND)
+        return self._combine(other, AND)
 
     def __or__(self, other: SplitRule) -> SplitRule:
-        return self._combined(other, OR)
+        return self._combine(other, OR)
 
     def __invert__(self) -> SplitRule:
         if self.operations[-1] == NOT:  # not not a
             return SplitRule(self.operations[:-1].copy(), self.operands[:-1].copy(), self.max_rows)
-        return _compiled([*self._steps(), (NOT, 0)], self.max_rows)
+        return _compile([*self._steps(), (NOT, 0)], self.max_rows)
 
     def __str__(self) -> str:
         return _text(self)
 
     def within(self, replication_budget: float) -> SplitRule:
-        """Give this rule under a budget of ``floor(replication_budget)`` rows per cube, never above its own.
+        """Limit this rule to ``floor(replication_budget)`` rows per cube, never more than its own budget.
 
         Raises
         ------
@@ -111,33 +111,33 @@ class SplitRule(NamedTuple):
         return self._replace(max_rows=min(self.max_rows, _whole_budget(replication_budget)))
 
     def holds(self, level: int, n_crossed: int, rows: int) -> bool:  # noqa: ARG002  # as of OwnRule
-        """Whether the predicate holds; the budget is not looked at."""
+        """Whether the predicate holds; the budget does not matter."""
         return bool(holds(self.operations, self.operands, level, n_crossed))
 
     def to_json(self) -> str:
-        """Give ``{"split": text, "max_rows": number or null}``, which :func:`rule_from_json` reads."""
+        """Write ``{"split": text, "max_rows": number or null}``, which :func:`rule_from_json` reads."""
         limit = None if self.max_rows >= NO_LIMIT else int(self.max_rows)
         return json.dumps({"split": str(self), "max_rows": limit})
 
     def _steps(self) -> list[tuple[int, int]]:
         return list(zip(self.operations.tolist(), self.operands.tolist(), strict=True))
 
-    def _combined(self, other: SplitRule, operation: int) -> SplitRule:
+    def _combine(self, other: SplitRule, operation: int) -> SplitRule:
         if not isinstance(other, SplitRule):
             return NotImplemented  # an OwnRule combines them
         steps = [*self._steps(), *other._steps(), (operation, 0)]
-        return _compiled(steps, min(self.max_rows, other.max_rows))
+        return _compile(steps, min(self.max_rows, other.max_rows))
 
 
 class OwnRule:
-    """A rule of the user's, a plain or compiled function ``(level, n_crossed, rows) -> bool``.
+    """The user's own rule, a plain or compiled function ``(level, n_crossed, rows) -> bool``.
 
     Parameters
     ----------
-    function : asked before a split; ``rows`` is what the whole cube has become so far, the piece counted as
-        one. It must give the same answer to the same three numbers, or else the rows of a cube would depend
-        on where and when it is encoded.
-    replication_budget : most rows per cube; may be infinite.
+    function : called before a split; ``rows`` is what the whole cube has become so far, the piece counted as
+        one. It must return the same answer for the same three numbers, or else the rows of a cube would
+        depend on where and when it is encoded.
+    replication_budget : maximum number of rows per cube; may be infinite.
 
     Raises
     ------
@@ -148,7 +148,7 @@ class OwnRule:
     -----
     It may be combined with any rule by ``&``, ``|``, ``~``. It is no data: it has no text and no JSON.
 
-    Cost: the replicator asks once for each different (level, n_crossed, rows) that a call meets and keeps
+    Cost: the replicator calls it once for each different (level, n_crossed, rows) that it meets and keeps
     the answers in a table of (most rows met) x levels x (d + 1) bytes, which a budget bounds; the kernel
     itself is the same compiled one for all rules.
 
@@ -168,7 +168,7 @@ class OwnRule:
         self.max_rows = _whole_budget(replication_budget)
 
     def within(self, replication_budget: float) -> OwnRule:
-        """Give this rule under a budget of ``floor(replication_budget)`` rows per cube, never above its own.
+        """Limit this rule to ``floor(replication_budget)`` rows per cube, never more than its own budget.
 
         Raises
         ------
@@ -178,7 +178,7 @@ class OwnRule:
         return OwnRule(self.function, min(self.max_rows, _whole_budget(replication_budget)))
 
     def holds(self, level: int, n_crossed: int, rows: int) -> bool:
-        """Whether the predicate holds; the budget is not looked at."""
+        """Whether the predicate holds; the budget does not matter."""
         return bool(self.function(level, n_crossed, rows))
 
     def __and__(self, other: Rule) -> OwnRule:
@@ -322,10 +322,10 @@ def _whole_budget(replication_budget: float) -> int:
 
 
 def _atom(operation: int, operand: int) -> SplitRule:
-    return _compiled([(operation, min(operand, NO_LIMIT))], NO_LIMIT)
+    return _compile([(operation, min(operand, NO_LIMIT))], NO_LIMIT)
 
 
-def _compiled(steps: list[tuple[int, int]], max_rows: int) -> SplitRule:
+def _compile(steps: list[tuple[int, int]], max_rows: int) -> SplitRule:
     waiting = 0
     for operation, _ in steps:
         waiting += {AND: -1, OR: -1, NOT: 0}.get(operation, 1)
