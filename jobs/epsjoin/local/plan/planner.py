@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,51 +128,78 @@ def _plan_once(
         expected = window_seconds(n_rows, n_embedded, in_one_part.candidates * scale * scale, pairs)
         affordable = min(cuts.n_parts, expected / cuts.least_part_seconds)
         cuts = replace(cuts, n_parts=max(1, math.ceil(affordable)))
-    tree: CutTree | None = None
-    boundaries = np.empty((0, 0), np.uint8)
-    axes = np.arange(n_embedded, dtype=np.int64)
-    levels = 0
-    rule: Rule | None = None
     if cuts.kind == "planned":
-        grown = grow_parts(points, embedded, sample_ids, n_rows, eps, metric, cuts, projection)
-        tree = grown.tree
-        axes = np.unique(tree.axis[(tree.part < 0) & (tree.axis >= 0)])
-        parts, rows, compared = grown.n_parts, float(grown.rows), grown.candidates
+        made = _cut_planned(grow_parts(points, embedded, sample_ids, n_rows, eps, metric, cuts, projection))
     else:
-        levels = join_codes.deepest_level(width, embedded_eps, n_embedded)
-        space = Space(axes, low, width, embedded_eps, levels, cuts.decisions)
-        rule, n_parts = cuts.split_rule(), cuts.n_parts
-        if rule is None:
-            rule, n_parts = choose_rule(embedded, space, cuts, n_rows)
-        codes = encode(embedded, space, rule).codes
-        levels = -(-max(map(join_codes.code_bits, codes), default=0) // n_embedded)
-        codes = encode(embedded, space._replace(levels=levels), rule).codes  # shorter
-        boundaries, rows, compared = cut(codes, n_parts, scale)
-        parts = len(boundaries) + 1
+        made = _cut_regular(embedded, low, width, embedded_eps, cuts, n_rows)
     plan = JoinPlan(
         kind=cuts.kind,
         eps=eps,
         metric=metric.name,
         p=metric.p if metric.name == "minkowski" else None,
-        n_parts=parts,
+        n_parts=made.n_parts,
         dimensions=d,
         low=low,
         width=width,
-        tree=tree,
-        axes=axes,
-        levels=levels,
+        tree=made.tree,
+        axes=made.axes,
+        levels=made.levels,
         replication_budget=float(cuts.replication_budget),
-        rule=rule,
+        rule=made.rule,
         decisions=cuts.decisions,
-        boundaries=boundaries,
-        expected_rows=rows * scale,
+        boundaries=made.boundaries,
+        expected_rows=made.rows * scale,
         expected_part_rows=0.0,
-        expected_candidates=compared * scale * scale,
+        expected_candidates=made.candidates * scale * scale,
         expected_pairs=pairs,
         sample_rows=m,
     )
     in_parts = np.bincount(replicate(points, sample_ids, plan).part, minlength=1)
     return replace(plan, expected_part_rows=float(in_parts.max()) * scale)
+
+
+class _CutSample(NamedTuple):
+    """The cuts of a sample, as fields of :class:`JoinPlan`, and its rows and candidates under them."""
+
+    n_parts: int
+    rows: float
+    candidates: float
+    axes: NDArray[np.int64]
+    tree: CutTree | None = None
+    levels: int = 0
+    rule: Rule | None = None
+    boundaries: NDArray[np.uint8] = np.empty((0, 0), np.uint8)
+
+
+def _cut_planned(grown: GrownTree) -> _CutSample:
+    """Planned cuts: the tree that was grown."""
+    axes = np.unique(grown.tree.axis[(grown.tree.part < 0) & (grown.tree.axis >= 0)])
+    return _CutSample(grown.n_parts, float(grown.rows), grown.candidates, axes, grown.tree)
+
+
+def _cut_regular(
+    embedded: NDArray[np.float64],
+    low: NDArray[np.float64],
+    width: float,
+    embedded_eps: float,
+    cuts: Cuts,
+    n_rows: int,
+) -> _CutSample:
+    """Regular cuts: choose the rule, as far as it is not set, and the boundaries of the parts."""
+    m, n_embedded = embedded.shape
+    axes = np.arange(n_embedded, dtype=np.int64)
+    levels = join_codes.deepest_level(width, embedded_eps, n_embedded)
+    space = Space(axes, low, width, embedded_eps, levels, cuts.decisions)
+    rule, n_parts = cuts.split_rule(), cuts.n_parts
+    if rule is None:
+        rule, n_parts = choose_rule(embedded, space, cuts, n_rows)
+    codes = encode(embedded, space, rule).codes
+    levels = -(-max(map(join_codes.code_bits, codes), default=0) // n_embedded)
+    codes = encode(embedded, space._replace(levels=levels), rule).codes  # shorter
+    boundaries, rows, compared = cut(codes, n_parts, n_rows / m if m else 0.0)
+    return _CutSample(
+        len(boundaries) + 1, rows, compared, axes, levels=levels, rule=rule, boundaries=boundaries
+    )
 
 
 def grow_parts(
