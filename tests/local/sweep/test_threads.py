@@ -1,0 +1,75 @@
+"""Sweeps in threads: the order of the sweeps, few of them ahead, and an end whenever the caller ends."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+
+import pytest
+
+from epsjoin.local.sweep.threads import in_order
+
+
+def sweeps_of(lengths, begun=None):
+    def sweep(number, length):
+        if begun is not None:
+            begun.append(number)
+        for batch in range(length):
+            time.sleep(0.001 * ((number * 7 + batch * 3) % 4))
+            yield number, batch
+
+    return (sweep(number, length) for number, length in enumerate(lengths))
+
+
+def threads():
+    return [thread for thread in threading.enumerate() if thread.name.startswith("epsjoin")]
+
+
+@pytest.mark.parametrize("ahead", [1, 3])
+@pytest.mark.parametrize("n_jobs", [1, 2, 5])
+def test_in_order__yields_all_in_the_order_of_the_sweeps(n_jobs, ahead):
+    lengths = [3, 0, 1, 5, 0, 0, 2, 1]
+    found = list(in_order(sweeps_of(lengths), n_jobs, ahead))
+    assert found == [(number, batch) for number, length in enumerate(lengths) for batch in range(length)]
+    assert list(in_order(iter(()), n_jobs, ahead)) == []
+    assert not threads()
+
+
+@pytest.mark.parametrize(("n_jobs", "ahead"), [(2, 1), (2, 3), (4, 2)])
+def test_in_order__begins_no_more_sweeps_than_may_be_ahead(n_jobs, ahead):
+    begun: list[int] = []
+    swept = in_order(sweeps_of(itertools.repeat(1, 100), begun), n_jobs, ahead)
+    for number, _ in itertools.islice(swept, 20):
+        assert len(begun) <= number + n_jobs * ahead
+    swept.close()
+
+
+@pytest.mark.parametrize("n_jobs", [2, 5])
+def test_in_order__tells_the_sweeps_to_stop_and_ends_its_threads_when_it_is_closed(n_jobs):
+    stop = threading.Event()
+
+    def endless():
+        while not stop.is_set():
+            yield 1
+
+    swept = in_order(itertools.repeat(endless(), 1), n_jobs, 2, stop)
+    assert list(itertools.islice(swept, 3)) == [1, 1, 1]
+    assert threads()
+    assert not stop.is_set()
+    swept.close()
+    assert stop.is_set()
+    assert not threads()
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_in_order__raises_the_error_of_a_sweep_where_it_stands(n_jobs):
+    def failing():
+        yield 7
+        raise LookupError("broken")
+
+    swept = in_order(iter([iter([1, 2]), failing(), iter([3])]), n_jobs)
+    assert list(itertools.islice(swept, 3)) == [1, 2, 7]
+    with pytest.raises(LookupError, match="broken"):
+        next(swept)
+    assert not threads()
