@@ -172,11 +172,11 @@ def make_leaf(
 
 
 def _balanced_position(
-    ascending: NDArray[np.float64], weights: NDArray[np.float64], share: float
+    ascending: NDArray[np.float64], weights: NDArray[np.float64], fraction: float
 ) -> float | None:
-    """Find the value with ``share`` of the weight below it, one value at least on either side; or None."""
+    """Find the value with ``fraction`` of the weight below it, one value at least on either side; or None."""
     sums = np.cumsum(weights)
-    place = min(int(np.searchsorted(sums, sums[-1] * share)), len(sums) - 1)
+    place = min(int(np.searchsorted(sums, sums[-1] * fraction)), len(sums) - 1)
     place = max(place, int(np.searchsorted(ascending, ascending[0], "right")))
     return float(ascending[place]) if place < len(ascending) else None
 
@@ -198,20 +198,20 @@ def _divide(sample: Sample, leaf: Leaf, axis: int, position: float) -> Cut:
     return Cut(axis, position, left, right)
 
 
-def _carried_share(leaf: Leaf) -> float:
+def _carried_ratio(leaf: Leaf) -> float:
     """Ratio of a leaf's carried rows to its own rows."""
     carried = int(np.count_nonzero(leaf.is_carried))
     return float(carried / max(1, len(leaf.row) - carried))
 
 
-def _hash_share(leaf: Leaf, share: float) -> float:
+def _hash_fraction(leaf: Leaf, fraction: float) -> float:
     """Fraction of the own rows that must be left of a hash cut for this fraction of the pairs to be left.
 
     Of N own rows the left ones, fN, are compared with C carried ones and with each other: f C N + (f N)² / 2
     of C N + N² / 2 pairs; the right ones with all rows.
     """
-    c = _carried_share(leaf)
-    return float(np.sqrt(c * c + share * (2.0 * c + 1.0)) - c)
+    c = _carried_ratio(leaf)
+    return float(np.sqrt(c * c + fraction * (2.0 * c + 1.0)) - c)
 
 
 def allot_parts(works: tuple[float, float], n_parts: int) -> int:
@@ -235,7 +235,7 @@ def _rate(sample: Sample, axis: int, works: tuple[float, float], n_rows: int, n_
     ----------
     axis : of the cut.
     works : of both sides. The parts go to both sides as their work does, one at least to either; a side may
-        be larger than its share of whole parts.
+        be larger than the parts that it has.
     n_rows : rows of both sides.
     """
     left, right = works
@@ -247,15 +247,15 @@ def _rate(sample: Sample, axis: int, works: tuple[float, float], n_rows: int, n_
 
 
 def _position(
-    sample: Sample, leaf: Leaf, weights: NDArray[np.float64], axis: int, share: float
+    sample: Sample, leaf: Leaf, weights: NDArray[np.float64], axis: int, fraction: float
 ) -> float | None:
     """Find where to cut an axis for about this fraction of the leaf's weights to be left; or None."""
     rows = leaf.row
     if axis == HASH_AXIS:
         own = ~leaf.is_carried
-        rows, weights, share = rows[own], weights[own], _hash_share(leaf, share)
+        rows, weights, fraction = rows[own], weights[own], _hash_fraction(leaf, fraction)
     order = sample.order(rows, axis)
-    return _balanced_position(sample.values(rows[order], axis), weights[order], share)
+    return _balanced_position(sample.values(rows[order], axis), weights[order], fraction)
 
 
 def _best_axes(
@@ -263,20 +263,20 @@ def _best_axes(
 ) -> list[tuple[int, float]]:
     """Find the axes and directions that are rated best by the leaf's weights, each with its cut."""
     n_embedded = sample.embedded.shape[1]
-    share = (n_parts // 2) / n_parts
+    fraction = (n_parts // 2) / n_parts
     rated: list[tuple[float, int, float]] = []
     axes = axes_by_variance(sample.embedded[leaf.row])[:_MAX_TRIED_AXES].tolist()
     for axis in [*axes, *range(n_embedded, n_embedded + len(sample.lower))]:
         if len(used) >= MAX_AXES and axis not in used:
             continue
-        middle = _position(sample, leaf, weights, axis, share)
+        middle = _position(sample, leaf, weights, axis, fraction)
         if middle is None:
             continue
         lower, upper = sample.sides(leaf.row, axis)
-        beside = float(
+        below_middle = float(
             lower[sample.values(leaf.row, axis) == middle].min()
         )  # equal rows would all be crossed
-        for position in (middle, beside):
+        for position in (middle, below_middle):
             of_left, of_right = lower < position, upper >= position
             works = float(weights[of_left].sum()), float(weights[of_right].sum())
             n_rows = int(np.count_nonzero(of_left) + np.count_nonzero(of_right))
@@ -296,7 +296,7 @@ def best_cut(sample: Sample, leaf: Leaf, used: set[int], room: float, n_parts: i
     """
     if np.count_nonzero(~leaf.is_carried) < 2:
         return None
-    share = (n_parts // 2) / n_parts
+    fraction = (n_parts // 2) / n_parts
     weights = sample.weights(leaf)
     best: tuple[float, Cut] | None = None
 
@@ -316,14 +316,14 @@ def best_cut(sample: Sample, leaf: Leaf, used: set[int], room: float, n_parts: i
 
     def balance() -> None:
         """Shift the best cut: what balances the leaf's weights does not balance the work of both sides."""
-        aimed = share
+        aimed = fraction
         for _ in range(_MAX_SHIFTS):
             if best is None:
                 return
             left, right = best[1].left.work, best[1].right.work
-            off = left / (left + right) - share
+            off = left / (left + right) - fraction
             aimed -= off
-            if abs(off) <= _BALANCE_TOLERANCE * share or not 0.0 < aimed < 1.0:
+            if abs(off) <= _BALANCE_TOLERANCE * fraction or not 0.0 < aimed < 1.0:
                 return
             if not try_cut(best[1].axis, _position(sample, leaf, weights, best[1].axis, aimed)):
                 return
@@ -332,7 +332,7 @@ def best_cut(sample: Sample, leaf: Leaf, used: set[int], room: float, n_parts: i
         try_cut(axis, position)
     balance()
     is_poor = best is None or _is_poor(best[1], leaf)
-    if is_poor and try_cut(HASH_AXIS, _position(sample, leaf, weights, HASH_AXIS, share)):
+    if is_poor and try_cut(HASH_AXIS, _position(sample, leaf, weights, HASH_AXIS, fraction)):
         balance()
     return best[1] if best else None
 

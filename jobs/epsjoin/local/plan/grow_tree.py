@@ -95,8 +95,8 @@ def grow_tree(
 
     Notes
     -----
-    O(m log m) per level of the tree and axis tried. A leaf is allotted parts, and its children share them as
-    their work does; the leaf with the most work per part is cut first. What is uneven then is mended by
+    O(m log m) per level of the tree and axis tried. A leaf is allotted parts, and its children divide them as
+    their work is divided; the leaf with the most work per part is cut first. What is uneven then is mended by
     undoing the cut that divides the least work and cutting the largest leaf in its place. A tree that stays
     uneven is grown again with more weight on the largest part; of all, that whose largest part is smallest.
     """
@@ -223,12 +223,12 @@ def _grow(sample: Sample, tree: _Tree, n_parts: int, max_rows: float) -> None:
     spare = 0  # parts of leaves that cannot be cut
     stuck = 0.0  # work of the largest of them
     while growing:
-        share, node, parts = heapq.heappop(growing)
+        priority, node, parts = heapq.heappop(growing)
         leaf = tree.leaves[node]
         if leaf.work < _STUCK_FRACTION * stuck:
             continue
         if parts == 1 and not spare:
-            whole.append((share, node, parts))
+            whole.append((priority, node, parts))
             continue
         if parts == 1:
             parts, spare = 2, spare - 1

@@ -23,7 +23,7 @@ def in_order(
     n_jobs : threads; with 1 the sweeps run in the caller's thread.
     ahead : number of sweeps for each thread that may run, or wait with one result, before they are needed.
     stop : set at the end, also when the caller closes this generator or is interrupted; sweeps that run may
-        look at it to end early.
+        check it to end early.
 
     Yields
     ------

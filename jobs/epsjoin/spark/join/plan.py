@@ -81,10 +81,10 @@ def plan_frames(
         As :func:`similarity_join`.
     """
     n = points.n + (0 if others is None else others.n)
-    wished, samples = draw_samples(points, others, cuts)
+    chosen, samples = draw_samples(points, others, cuts)
     ids, raw = (np.concatenate(column) for column in zip(*samples, strict=True))
     sample, threshold = scale_points(raw, eps, weights, metric)
-    plan = plan_join(sample, ids, n, threshold, metric, wished)
+    plan = plan_join(sample, ids, n, threshold, metric, chosen)
     if others is not None:
         of_left, of_right = np.split(sample, [len(samples[0][0])])
         scale = points.n * others.n / max(1, len(of_left) * len(of_right))
@@ -96,7 +96,7 @@ def plan_frames(
     if plan.expected_pairs > max_pairs:
         fits = "take a smaller eps, or allow more"
         if others is None:
-            fits = what_fits(sample, metric, points.n, max_pairs, wished.seed)
+            fits = what_fits(sample, metric, points.n, max_pairs, chosen.seed)
         raise BudgetError(
             f"about {plan.expected_pairs:,.0f} pairs are expected within eps {threshold:g}, {max_pairs:,} "
             f"are allowed (max_pairs); {fits}"
@@ -115,10 +115,10 @@ def draw_samples(points: Points, others: Points | None, cuts: Cuts | None) -> tu
             f"left and right must have the same dimensions, not {dimensions[0]} and {dimensions[1]}"
         )
     if cuts is None:
-        wished = replace(cuts_of(RunParams(), n, dimensions[0]), least_part_seconds=_MIN_PART_SECONDS)
-        if wished.sample_rows > drawn.sample_rows:  # for very many parts
-            samples = _samples(points, others, wished)
-        drawn = wished
+        fitted = replace(cuts_of(RunParams(), n, dimensions[0]), least_part_seconds=_MIN_PART_SECONDS)
+        if fitted.sample_rows > drawn.sample_rows:  # for very many parts
+            samples = _samples(points, others, fitted)
+        drawn = fitted
     return drawn, [(ids, coordinates.reshape(-1, dimensions[0])) for ids, coordinates in samples]
 
 
@@ -128,6 +128,6 @@ def _samples(points: Points, others: Points | None, cuts: Cuts) -> list[Sample]:
         return [points.sample(rows, cuts.seed)]
     # of a side that is much smaller than the other, still enough rows to see its pairs
     least = min(_MIN_SAMPLE_ROWS, rows // 2)
-    share = points.n / max(1, points.n + others.n)
-    of_left = points.sample(min(max(round(rows * share), least), rows - least), cuts.seed)
+    fraction = points.n / max(1, points.n + others.n)
+    of_left = points.sample(min(max(round(rows * fraction), least), rows - least), cuts.seed)
     return [of_left, others.sample(rows - len(of_left[0]), cuts.seed)]
