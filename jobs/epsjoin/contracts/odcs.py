@@ -1,8 +1,8 @@
 """Contracts: what a source delivers and what a table holds, as ODCS 3.1 files.
 
-A source contract (``data_contracts/<data set>.odcs.yaml``) says where the files are, which column is what,
-and the data set's defaults. A table contract (``data_contracts/tables/<table>.odcs.yaml``) gives the
-columns of a table. The files are checked against the standard's own JSON schema when they are read.
+A source contract (``data_contracts/<data set>.odcs.yaml``) says where the files are, what each column
+holds, and the data set's defaults. A table contract (``data_contracts/tables/<table>.odcs.yaml``) describes
+the columns and the rules of a table. Both are checked against the standard's own JSON schema when read.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ FORMATS = ("csv", "json", "parquet")
 INTERVALS = ("day", "week", "month", "quarter", "year")
 TYPES = ("integer", "number", "string", "boolean", "date", "timestamp")
 ROLES = ("payload", "coordinate", "latitude", "longitude")
-DEGREES = {"latitude": 90.0, "longitude": 180.0}
-"""Roles of a coordinate in degrees, and how far from zero it can be."""
+MAX_DEGREES = {"latitude": 90.0, "longitude": 180.0}
+"""Largest absolute value of a coordinate in degrees, by its role."""
 
 METRICS = ("euclidean", "manhattan", "chebyshev", "haversine")
 
 SEVERITIES = ("error", "warning")
-"""Of a rule: an error stops the run, a warning is reported."""
+"""Severities of a rule: an error stops the run, a warning is reported."""
 
 RESERVED = ("run", "id", "point")
-"""Columns that ``points`` has of its own; only a single integer key column may be called ``id``."""
+"""Columns that ``points`` adds to those of its source; only a single integer key may be called ``id``."""
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
-"""Names that mean the same to Delta, Spark and pyarrow: no dot, no blank, no quote."""
+"""Names that Delta, Spark and pyarrow understand alike: without dots, blanks and quotes."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Column:
     type : one of ``TYPES`` for a source; for a table the physical type (long, int, double, ...).
     required : whether a missing value is an error.
     minimum, maximum : allowed range, both ends included.
-    values : the only ones allowed; empty: any.
+    values : the allowed values; empty: all values are allowed.
     """
 
     name: str
@@ -64,14 +64,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Rule:
-    """What every run's slice of a table keeps, beyond its columns.
+    """A rule that every run's slice of a table must meet, besides the conditions on its columns.
 
     Parameters
     ----------
-    name : in snake case, as a statement that holds.
-    query : SQL that gives one number, of the rows that break the rule, or the like. ``${object}`` is the
-        slice; other tables stand by their names.
-    must_be : what the number must be.
+    name : a statement that holds, in snake case.
+    query : SQL that returns one number, mostly the number of rows that break the rule. ``${object}`` is the
+        slice; other tables are called by their names.
+    must_be : the number that the query must return.
     severity : one of ``SEVERITIES``.
     """
 
@@ -87,17 +87,17 @@ class SourceContract:
 
     Parameters
     ----------
-    path : where the snapshots lie, relative to the project or a URI. With ``{date}`` in it there is one
+    path : place of the snapshots, relative to the project or a URI. With ``{date}`` in it there is one
         snapshot per date (a file, or a folder of files); without, the same files belong to every run.
     format : csv, json (one object per line) or parquet; ``.gz`` at the end of a name means gzip.
     interval : how long a run lasts; run 2023-06-01 of a monthly data set takes the last snapshot
         dated 2023-06-01 to 2023-06-30.
     columns : all columns that are read, in the contract's order.
-    key : names of the key columns, in key order; empty: a record's place in its files is its key.
+    key : names of the key columns, in key order; empty: the position of a record in its files is its key.
     coordinates : names of the coordinate columns, in order.
-    latitude, longitude : the two of them that are places on a map; empty where there are none.
+    latitude, longitude : names of the coordinates that are a position on a map; empty if there are none.
     metric : name of the metric; ``unit`` is that of its distances.
-    max_quarantine_share : the run is refused when a larger share of the rows is bad.
+    max_quarantine_share : largest fraction of bad rows with which a run is not refused.
     defaults : the data set's own defaults of ``RunParams``.
     """
 
@@ -127,9 +127,9 @@ class TableContract:
 
     Parameters
     ----------
-    partitioned : columns that its files are laid out by.
-    key : columns that tell rows apart.
-    rules : what every slice keeps.
+    partitioned : partition columns, in their order.
+    key : columns that identify a row.
+    rules : the rules that every slice must meet.
     """
 
     name: str
@@ -146,7 +146,7 @@ def load_source(contracts: Path, name: str) -> SourceContract:
     Raises
     ------
     ContractError
-        No such file, not an ODCS file, or a value that cannot be; the message names file and key.
+        No such file, not an ODCS file, or a value that is not allowed; the message names file and key.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise ContractError(f"data set {name!r}: a name is lower-case letters, digits and _, a letter first")
@@ -155,13 +155,13 @@ def load_source(contracts: Path, name: str) -> SourceContract:
     servers = body.get("servers") or []
     if len(servers) != 1:
         raise ContractError(f"{file}: servers must name exactly one place, it names {len(servers)}")
-    extra = _custom(file, body)
+    extra = _custom_properties(file, body)
     properties = body["schema"][0].get("properties") or []
-    roles = {p["name"]: _custom(file, p).get("role", "payload") for p in properties}
+    roles = {p["name"]: _custom_properties(file, p).get("role", "payload") for p in properties}
     columns = tuple(
-        _bounded(_column(file, p, p.get("logicalType", "")), roles[p["name"]]) for p in properties
+        _apply_role(_to_column(file, p, p.get("logicalType", "")), roles[p["name"]]) for p in properties
     )
-    place = {role: name for name, role in roles.items() if role in DEGREES}
+    place = {role: name for name, role in roles.items() if role in MAX_DEGREES}
     source = SourceContract(
         name=name,
         title=str(body.get("name") or name),
@@ -193,7 +193,7 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
     for name, role in roles.items():
         if not NAME.fullmatch(name):
             refuse(f"column {name!r}: a name begins with a letter, then come letters, digits, _ and -")
-        if role in DEGREES and list(roles.values()).count(role) > 1:
+        if role in MAX_DEGREES and list(roles.values()).count(role) > 1:
             refuse(f"two columns have the role {role}")
         if role not in ROLES:
             refuse(f"column {name}: role must be one of {', '.join(ROLES)}, not {role!r}")
@@ -238,7 +238,7 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
 
 
 def load_table(contracts: Path, name: str, source: SourceContract | None = None) -> TableContract:
-    """The contract of a table; ``points`` also has the columns of its source.
+    """Read and check the contract of a table; ``points`` also has the columns of its source.
 
     Raises
     ------
@@ -249,7 +249,7 @@ def load_table(contracts: Path, name: str, source: SourceContract | None = None)
     body = read_contract(file)
     table = body["schema"][0]
     properties = table.get("properties") or []
-    columns = tuple(_column(file, p, p.get("physicalType", "")) for p in properties)
+    columns = tuple(_to_column(file, p, p.get("physicalType", "")) for p in properties)
     if name == "points" and source is not None:
         physical = {"integer": "long", "number": "double"}
         own = {column.name for column in columns}
@@ -266,7 +266,7 @@ def load_table(contracts: Path, name: str, source: SourceContract | None = None)
         columns=columns,
         partitioned=tuple(column for _, column in partitioned),
         key=_key_of(properties),
-        rules=tuple(_rule(file, body) for body in table.get("quality") or []),
+        rules=tuple(_to_rule(file, body) for body in table.get("quality") or []),
     )
 
 
@@ -275,7 +275,7 @@ def _key_of(properties: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     return tuple(name for _, name in keyed)
 
 
-def _rule(file: Path, body: Mapping[str, Any]) -> Rule:
+def _to_rule(file: Path, body: Mapping[str, Any]) -> Rule:
     name = str(body.get("name") or "")
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise ContractError(f"{file}: a quality rule's name is in snake case, not {name!r}")
@@ -286,8 +286,8 @@ def _rule(file: Path, body: Mapping[str, Any]) -> Rule:
     return Rule(name, str(body["query"]).strip(), float(body["mustBe"]), str(body["severity"]))
 
 
-def _values(file: Path, body: Mapping[str, Any]) -> tuple[str, ...]:
-    """The only values allowed in a column: its rule invalidValues."""
+def _allowed_values(file: Path, body: Mapping[str, Any]) -> tuple[str, ...]:
+    """The values allowed in a column, from its rule invalidValues."""
     for rule in body.get("quality") or []:
         if rule.get("metric") != "invalidValues" or rule.get("mustBe") != 0:
             raise ContractError(
@@ -302,7 +302,7 @@ def _values(file: Path, body: Mapping[str, Any]) -> tuple[str, ...]:
     return ()
 
 
-def _column(file: Path, body: Mapping[str, Any], type_: str) -> Column:
+def _to_column(file: Path, body: Mapping[str, Any], type_: str) -> Column:
     if not type_:
         raise ContractError(f"{file}: column {body.get('name')} has no type")
     options = body.get("logicalTypeOptions") or {}
@@ -313,30 +313,30 @@ def _column(file: Path, body: Mapping[str, Any], type_: str) -> Column:
         required=bool(body.get("required", False)),
         minimum=options.get("minimum"),
         maximum=options.get("maximum"),
-        values=_values(file, body),
+        values=_allowed_values(file, body),
     )
 
 
-def _bounded(column: Column, role: str) -> Column:
-    """The column with what its role gives it: a coordinate is required, a place on a map has its range."""
+def _apply_role(column: Column, role: str) -> Column:
+    """The column with the conditions of its role: a coordinate is required, one in degrees has a range."""
     if role != "payload":
         column = replace(column, required=True)
-    limit = DEGREES.get(role)
+    limit = MAX_DEGREES.get(role)
     if limit is None:
         return column
     low = -limit if column.minimum is None else column.minimum
     return replace(column, minimum=low, maximum=limit if column.maximum is None else column.maximum)
 
 
-def _custom(file: Path, body: Mapping[str, Any]) -> dict[str, Any]:
+def _custom_properties(file: Path, body: Mapping[str, Any]) -> dict[str, Any]:
     pairs = [(p["property"], p["value"]) for p in body.get("customProperties") or []]
     if len({name for name, _ in pairs}) != len(pairs):
-        raise ContractError(f"{file}: a customProperty is given twice")
+        raise ContractError(f"{file}: a customProperty occurs twice")
     return dict(pairs)
 
 
 def read_contract(file: Path) -> dict[str, Any]:
-    """What a contract's file says, if it is one of the standard's.
+    """Read a contract's file and check it against the standard.
 
     Raises
     ------
@@ -345,12 +345,12 @@ def read_contract(file: Path) -> dict[str, Any]:
     """
     if not file.is_file():
         raise ContractError(f"no contract {file}; a data set or table is described by a file of that name")
-    return _parsed(file, file.read_text(encoding="utf-8"))
+    return _parse(file, file.read_text(encoding="utf-8"))
 
 
 @cache
-def _parsed(file: Path, text: str) -> dict[str, Any]:
-    """The contract in a file's text: a job asks for the same few many times."""
+def _parse(file: Path, text: str) -> dict[str, Any]:
+    """The contract in a file's text, parsed once: a job reads the same few contracts many times."""
     try:
         body = yaml.safe_load(text)
     except yaml.YAMLError as error:

@@ -1,8 +1,8 @@
-"""What every row of a table keeps by itself, taken from its contract.
+"""Conditions that every single row of a table must meet, taken from the table's contract.
 
-One mapping for all who ask: the conditions in a table's Delta log, which any other writer must keep; the
-look at rows before they are written; the words of the quality gates. A condition on other rows or other
-tables is none of these; only the gates ask for it.
+The same list is used three times: as CHECK constraints in the table's Delta log, which bind every other
+writer, too; for the check of rows before they are written; and for the names of the quality gates'
+expectations. Conditions on other rows or other tables are not in it; only the quality gates check them.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ from sqlglot.errors import SqlglotError
 from epsjoin.contracts.odcs import Column, Rule, TableContract
 
 OURS = re.compile(r"__[0-9a-f]{8}$")
-"""How the names end that this file gives; others in a table's log are somebody else's."""
+"""End of every ``Constraint.name``; constraints of other names in a table's log belong to other writers."""
 
 Values: TypeAlias = "pa.ChunkedArray | pa.Array | pa.Scalar"
-_ROW_WISE = re.compile(r"SELECT COUNT\(\*\) FROM \$\{object\} WHERE (.+)", re.DOTALL)
+_COUNT_OF_ROWS = re.compile(r"SELECT COUNT\(\*\) FROM \$\{object\} WHERE (.+)", re.DOTALL)
+"""Query of a rule that rows may break one by one."""
+
 _OPPOSITE = {exp.LT: ">=", exp.LTE: ">", exp.GT: "<=", exp.GTE: "<", exp.EQ: "<>", exp.NEQ: "="}
 """Sign of the comparison that holds where the other one does not."""
 
@@ -52,19 +54,19 @@ _NOT_IN_DELTA = re.compile(
     r".*[^a-z0-9_].*|all|and|any|case|cast|current_\w+|exists|false|in|interval|is|local\w+|not|null|or"
     r"|session_\w+|struct|trim|true|user"
 )
-"""Columns that deltalake cannot name in a condition: it writes ``Lat`` down as ``"Lat"``, which is a text
-to Spark, and words of SQL without any quotes."""
+"""Names of columns that deltalake cannot write in a constraint: it writes ``Lat`` as ``"Lat"``, which Spark
+reads as a text, and keywords of SQL without any quotes."""
 
 
 @dataclass(frozen=True)
 class Constraint:
-    """One condition; small, and pickled to the tasks.
+    """One condition on a row; small, for it is pickled and sent to the tasks.
 
     Parameters
     ----------
-    words : what holds, for people: as the quality gates call it.
-    broken : SQL that is true of a row that breaks it; a missing value breaks nothing.
-    optional : columns that may be missing.
+    words : the condition for people, by the name that the quality gates use.
+    broken : SQL that is true for a row that breaks the condition; a missing value does not break it.
+    optional : columns that may be null.
     """
 
     words: str
@@ -73,74 +75,75 @@ class Constraint:
 
     @property
     def name(self) -> str:
-        """In the Delta log; another condition has another name, and so replaces it."""
+        """The name in the Delta log; it changes with the condition, so that the new one replaces the old."""
         slug = re.sub(r"[^a-z0-9]+", "_", self.words.lower()).strip("_")
         return f"{slug}__{zlib.crc32(self.check.encode()):08x}"
 
     @property
     def check(self) -> str:
-        """SQL that is true of every row that keeps it, and never null, which Delta takes for a breach.
+        """SQL that is true for every row that meets the condition, false for others, and never null.
 
-        It has only forms that deltalake, which writes it down in words of its own, does not change the
-        sense of: it drops the brackets of ``(a = b) <> (c = d)``, of ``x - (y - z)`` and before ``IS TRUE``.
+        Delta counts null as a breach. deltalake rewrites the SQL of a constraint and drops the brackets of
+        ``(a = b) <> (c = d)``, of ``x - (y - z)`` and before ``IS TRUE``; none of these forms is used here.
         """
-        return _kept(_parsed(self.broken), self.optional)
+        return _negate(_parse(self.broken), self.optional)
 
     @property
     def columns(self) -> frozenset[str]:
-        """The columns that it is about."""
-        return _names_in(_parsed(self.broken))
+        """The columns that the condition names."""
+        return _columns_of(_parse(self.broken))
 
     @property
     def is_for_delta(self) -> bool:
-        """Whether it can stand in a Delta log."""
-        has_backslash = "\\" in self.broken  # to Spark it begins an escape, to deltalake it is itself
+        """Whether deltalake can write the condition as a constraint."""
+        has_backslash = "\\" in self.broken  # Spark reads an escape, deltalake a plain character
         return not has_backslash and not any(_NOT_IN_DELTA.fullmatch(name) for name in self.columns)
 
     def first_breach(self, column: Callable[[str], Values]) -> int | None:
-        """The first row that breaks it; ``column`` gives the values of a column by its name."""
-        broken = _evaluate(_parsed(self.broken), column)
+        """Index of the first row that breaks the condition; ``column`` returns a column's values by name."""
+        broken = _evaluate(_parse(self.broken), column)
         if isinstance(broken, pa.Scalar):
             return 0 if broken.as_py() else None
         return int(pc.index(broken, True).as_py()) if pc.any(broken).as_py() else None
 
 
 def constraints_of(contract: TableContract) -> tuple[Constraint, ...]:
-    """What every row of the table keeps: ranges and values of columns, and the rules about single rows."""
+    """The conditions on every row of a table: ranges and values of columns, and rules about single rows."""
     optional = frozenset(column.name for column in contract.columns if not column.required)
     names = {column.name for column in contract.columns}
     found = [
         Constraint(words, broken, optional & {column.name})
         for column in contract.columns
-        for words, broken in _of_column(column)
+        for words, broken in _column_conditions(column)
     ]
     for rule in contract.rules:
         condition = condition_of(rule, names)
         if condition is not None:
-            used = _names_in(_parsed(condition))
+            used = _columns_of(_parse(condition))
             found.append(Constraint(rule.name, condition, optional & used))
     return tuple(found)
 
 
 def condition_of(rule: Rule, columns: set[str]) -> str | None:
-    """What is true of a row that breaks the rule; nothing if rows cannot break it one by one.
+    """SQL that is true for a row that breaks the rule; ``None`` if rows do not break it one by one.
 
-    Such a rule is of severity error and counts the rows of ``${object}`` alone for which something is true:
-    comparisons of columns and numbers or texts, sums, IN, IS NULL, ISNAN, put together by AND and OR.
+    A rule that rows break one by one has the severity error, and its query counts rows of ``${object}``
+    alone. Its condition compares columns with columns, numbers or texts, and may have sums, IN, IS NULL,
+    ISNAN, AND and OR.
     """
-    found = _ROW_WISE.fullmatch(" ".join(rule.query.split()))
+    found = _COUNT_OF_ROWS.fullmatch(" ".join(rule.query.split()))
     if found is None or rule.severity != "error" or rule.must_be != 0:
         return None
     try:
-        tree = _parsed(found[1])
-        _kept(tree, frozenset())
+        tree = _parse(found[1])
+        _negate(tree, frozenset())
     except _UnknownError:
         return None
-    return found[1] if _names_in(tree) <= columns else None
+    return found[1] if _columns_of(tree) <= columns else None
 
 
 def range_words(column: Column) -> str:
-    """That a column's values are within its range."""
+    """The sentence that a column's values are within its range."""
     if column.maximum is None:
         return f"{column.name} is at least {column.minimum:g}"
     if column.minimum is None:
@@ -149,93 +152,96 @@ def range_words(column: Column) -> str:
 
 
 def value_words(column: Column) -> str:
-    """That a column's values are among those allowed."""
+    """The sentence that a column's values are among those allowed."""
     return f"{column.name} is one of {', '.join(column.values)}"
 
 
-def _of_column(column: Column) -> Iterator[tuple[str, str]]:
+def _column_conditions(column: Column) -> Iterator[tuple[str, str]]:
+    """Words and breach, as SQL, of each condition on a single column."""
     bounds = (("<", column.minimum), (">", column.maximum))
-    broken = [f"`{column.name}` {sign} {_number(bound)}" for sign, bound in bounds if bound is not None]
+    broken = [
+        f"`{column.name}` {sign} {_format_number(bound)}" for sign, bound in bounds if bound is not None
+    ]
     if broken and column.type == "double":
-        broken.append(f"isnan(`{column.name}`)")  # greater than every number to Spark, no number to pyarrow
+        broken.append(f"isnan(`{column.name}`)")  # Spark: above all numbers; pyarrow: unordered
     if broken:
         yield range_words(column), " OR ".join(broken)
     if column.values:
-        texts = ", ".join(_text(value) for value in column.values)
+        texts = ", ".join(_quote(value) for value in column.values)
         yield value_words(column), f"`{column.name}` NOT IN ({texts})"
 
 
-def _text(value: str) -> str:
+def _quote(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     return repr(int(value)) if float(value).is_integer() else repr(float(value))
 
 
 class _UnknownError(Exception):
-    """A form of SQL that is not one of the few known here."""
+    """A form of SQL other than the few that :func:`condition_of` allows."""
 
 
 class _Spark4(Spark):
-    """Spark's SQL as of Spark 4, where two quotes in a text are one."""
+    """Spark's SQL as of Spark 4: two quotes within a text stand for one."""
 
     class Tokenizer(Spark.Tokenizer):
         STRING_ESCAPES: ClassVar[list[str]] = ["'", "\\"]
 
 
 @cache
-def _parsed(condition: str) -> exp.Expr:
+def _parse(condition: str) -> exp.Expr:
     try:
         return sqlglot.parse_one(condition, dialect=_Spark4)
     except SqlglotError as error:
         raise _UnknownError(condition) from error
 
 
-def _names_in(tree: exp.Expr) -> frozenset[str]:
+def _columns_of(tree: exp.Expr) -> frozenset[str]:
     return frozenset(column.name for column in tree.find_all(exp.Column))
 
 
-def _kept(tree: exp.Expr, optional: frozenset[str]) -> str:
-    """SQL that is true where the condition is false or null."""
+def _negate(tree: exp.Expr, optional: frozenset[str]) -> str:
+    """SQL that is true where the condition is false or null; columns not in ``optional`` are never null."""
     match tree:
         case exp.And() | exp.Or():
             word = " AND " if isinstance(tree, exp.Or) else " OR "
-            return word.join(f"({_kept(part, optional)})" for part in tree.flatten())
+            return word.join(f"({_negate(part, optional)})" for part in tree.flatten())
         case exp.Is(this=column, expression=exp.Null()):
-            return f"{_name(column)} IS NOT NULL"
+            return f"{_column_name(column)} IS NOT NULL"
         case exp.Not(this=exp.Is(this=column, expression=exp.Null())):
-            return f"{_name(column)} IS NULL"
+            return f"{_column_name(column)} IS NULL"
         case exp.In(this=column, expressions=[*among]) if among:
-            kept = f"{_name(column)} NOT IN ({', '.join(map(_operand, among))})"
+            negated = f"{_column_name(column)} NOT IN ({', '.join(map(_write_operand, among))})"
         case exp.Not(this=exp.In(this=column, expressions=[*among])) if among:
-            kept = f"{_name(column)} IN ({', '.join(map(_operand, among))})"
+            negated = f"{_column_name(column)} IN ({', '.join(map(_write_operand, among))})"
         case exp.IsNan(this=column):
-            kept = f"NOT isnan({_name(column)})"
+            negated = f"NOT isnan({_column_name(column)})"
         case exp.Binary(this=left, expression=right) if type(tree) in _OPPOSITE:
-            kept = f"{_operand(left)} {_OPPOSITE[type(tree)]} {_operand(right)}"
+            negated = f"{_write_operand(left)} {_OPPOSITE[type(tree)]} {_write_operand(right)}"
         case _:
             raise _UnknownError(repr(tree))
-    missing = sorted(_names_in(tree) & optional)
-    return " OR ".join([*(f"{name} IS NULL" for name in missing), kept])
+    missing = sorted(_columns_of(tree) & optional)
+    return " OR ".join([*(f"{name} IS NULL" for name in missing), negated])
 
 
-def _operand(tree: exp.Expr) -> str:
+def _write_operand(tree: exp.Expr) -> str:
     match tree:
         case exp.Add(this=left, expression=right):
-            return f"{_operand(left)} + {_operand(right)}"
+            return f"{_write_operand(left)} + {_write_operand(right)}"
         case exp.Sub(this=left, expression=right):
-            return f"{_operand(left)} - {_operand(right)}"
+            return f"{_write_operand(left)} - {_write_operand(right)}"
         case exp.Neg(this=exp.Literal(is_number=True) as number):
             return f"-{number.name}"
         case exp.Literal(is_string=True):
-            return _text(tree.name)
+            return _quote(tree.name)
         case exp.Literal():
             return tree.name
-    return _name(tree)
+    return _column_name(tree)
 
 
-def _name(tree: exp.Expr) -> str:
+def _column_name(tree: exp.Expr) -> str:
     if isinstance(tree, exp.Column) and len(tree.parts) == 1 and isinstance(tree.this, exp.Identifier):
         return tree.name
     raise _UnknownError(repr(tree))
@@ -259,4 +265,4 @@ def _evaluate(tree: exp.Expr, column: Callable[[str], Values]) -> Values:
             return _FUNCTIONS[type(tree)](_evaluate(operand, column))
         case exp.Binary(this=left, expression=right) if type(tree) in _FUNCTIONS:
             return _FUNCTIONS[type(tree)](_evaluate(left, column), _evaluate(right, column))
-    return column(_name(tree))
+    return column(_column_name(tree))
