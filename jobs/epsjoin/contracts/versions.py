@@ -102,10 +102,8 @@ def _find_breaches(known: Mapping[str, Shape], now: Mapping[str, Shape]) -> list
     wrong = []
     for name in sorted(known.keys() & now.keys()):
         changes = list(changes_between(known[name], now[name]))
-        before, version = (
-            _parse_version(name, known[name]["version"]),
-            _parse_version(name, now[name]["version"]),
-        )
+        before = _parse_version(name, known[name]["version"])
+        version = _parse_version(name, now[name]["version"])
         bump = max((change.bump for change in changes), key=BUMPS.index, default="")
         lowest = {"": before, "minor": (before[0], before[1] + 1, 0), "major": (before[0] + 1, 0, 0)}[bump]
         if version < lowest:
