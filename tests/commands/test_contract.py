@@ -112,7 +112,7 @@ def test_draft__reads_no_more_than_it_looks_at(
     text = (b"a,b,c\n" if "csv" in name else b"") + line * 200 + b"broken\x00\n" * 2000
     file = tmp_path / name
     file.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
-    monkeypatch.setattr(contract, "LOOKED_AT_BYTES", 1000)
+    monkeypatch.setattr(contract, "MAX_BYTES", 1000)
     assert "coordinates: b" in draft(file, "a")
     file.write_bytes(gzip.compress(b"x" * 5000) if name.endswith("gz") else b"x" * 5000)
     with pytest.raises(DataRefusedError, match="the first line is longer than 1,000 bytes"):

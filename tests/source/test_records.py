@@ -343,7 +343,7 @@ def test_records__refuses_a_line_that_is_too_long(monkeypatch: pytest.MonkeyPatc
     assert [record.line for record in read(data)] == [2, 3, 4, 5]
     monkeypatch.setattr(bounds, "MAX_LINE", 35_001)
     with pytest.raises(
-        DataRefusedError, match=r"a line is longer than 35,001 bytes, near byte [\d,]+; records"
+        DataRefusedError, match=r"a line is longer than 35,001 bytes, near byte [\d,]+; every record"
     ):
         read(data)
 
@@ -413,8 +413,8 @@ def test_records__refuses_a_parquet_file_of_endless_equal_rows_by_its_footer(
     source = replace(SOURCE, format="parquet")
     with pytest.raises(
         DataRefusedError,
-        match=rf"^bomb.parquet: {size:,} bytes become 671,088,640 or more, over 500 times as many; if it is "
-        "what it should be, give it in smaller files$",
+        match=rf"^bomb.parquet: {size:,} bytes become 671,088,640 or more, over 500 times as many; if "
+        "the file is right, split it into smaller ones$",
     ):
         next(iter(open_records(io.BytesIO(file.getvalue()), "bomb.parquet", source)))
     source = replace(source, columns=source.columns[:1], coordinates=("id",))

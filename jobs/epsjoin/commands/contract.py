@@ -1,4 +1,4 @@
-"""The command ``epsjoin contract``; a first contract of a data set from one of its files."""
+"""The command ``epsjoin contract``: draft the contract of a data set, check and publish versions."""
 
 from __future__ import annotations
 
@@ -23,13 +23,18 @@ from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.paths import PROJECT
 from epsjoin.source.bounds import check_expansion, parquet_bytes
 
-LOOKED_AT = 100_000
-"""Rows whose values decide; a file may have more."""
+MAX_ROWS = 100_000
+"""Maximum number of rows from which a contract is guessed; a file may have more."""
 
-LOOKED_AT_BYTES = 64 << 20
-"""No more bytes of text are read to see them: a line may be long, a small gzip file may become endless."""
+MAX_BYTES = 64 << 20
+"""Maximum number of bytes of text from which a contract is guessed, after decompression.
+
+A line may be long, and a small gzip file may become endless.
+"""
 
 FORMATS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
+"""Formats of files, by the ends of their names."""
+
 _LATITUDE = re.compile(r"lat(itude)?(_deg(rees)?)?", re.IGNORECASE)
 _LONGITUDE = re.compile(r"(lon|lng|long)(itude)?(_deg(rees)?)?", re.IGNORECASE)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -45,8 +50,8 @@ def main(argv: Sequence[str]) -> int:
         "new", help="draft a contract from a file", description="Draft a contract from a file."
     )
     for name, what in (
-        ("check", "whether all contracts have the versions that their changes ask for"),
-        ("publish", "write down what the contracts say now, under their versions"),
+        ("check", "check that the version of every contract fits its changes"),
+        ("publish", "record the present contracts under their versions"),
     ):
         other = commands.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
         other.add_argument(
@@ -56,7 +61,9 @@ def main(argv: Sequence[str]) -> int:
             help="folder of the contracts (default: the project's)",
         )
     new.add_argument("file", type=Path, help="CSV, JSON lines or Parquet, .gz allowed")
-    new.add_argument("--name", help="of the data set: lower-case letters, digits, _ (default: the file's)")
+    new.add_argument(
+        "--name", help="name of the data set: lower-case letters, digits, _ (default: from the file)"
+    )
     new.add_argument("--to", type=Path, help="folder to write <name>.odcs.yaml into (default: it is printed)")
     arguments = parser.parse_args(argv)
     if arguments.what == "check":
@@ -83,25 +90,25 @@ def main(argv: Sequence[str]) -> int:
 
 
 def draft(file: Path, name: str) -> str:
-    """A contract of a data set of such files, as YAML that :func:`epsjoin.contracts.odcs.load_source` takes.
+    """Draft a data set's contract, as YAML that :func:`epsjoin.contracts.odcs.load_source` reads.
 
-    Guessed are: types and which columns are never empty, by the first ``LOOKED_AT`` rows; the key, by its
-    name and by being there once; the coordinates, by names such as lat and lon, otherwise all numbers that
-    are no key. What was guessed is said in comments.
+    These are guessed from the first ``MAX_ROWS`` rows: the types, and the columns that are never empty; the
+    key, by its name and its unique values; the coordinates, by names such as lat and lon, otherwise all
+    columns of numbers that are no key. Comments in the draft name the guesses.
 
     Parameters
     ----------
-    file : one snapshot; a date in its name makes the contract's path one for all dates.
-    name : of the data set.
+    file : one snapshot; a date in its name becomes ``{date}`` in the contract's path.
+    name : name of the data set.
 
     Raises
     ------
     ArgumentError
-        No such file; a format that is not known; the name cannot be that of a data set.
+        There is no such file; its format is unknown; the name is not allowed for a data set.
     DataRefusedError
-        It cannot be read, or becomes too long when it is; it has no column that could be a coordinate.
+        The file cannot be read or exceeds a bound; no column could be a coordinate.
     """
-    rows, format_ = _read(file)
+    rows, format_ = _read_rows(file)
     usable = [c for c in rows.column_names if NAME.fullmatch(c) and (c == "id" or c not in RESERVED)]
     types = {c: _type_of(rows.schema.field(c).type) for c in usable}
     key = _key_of(rows, types)
@@ -109,7 +116,7 @@ def draft(file: Path, name: str) -> str:
     if not roles:
         raise DataRefusedError(f"{file}: no column holds numbers that could be coordinates")
     is_map = "latitude" in roles.values()
-    path = _DATE.sub("{date}", _below_project(file))
+    path = _DATE.sub("{date}", _path_in_contract(file))
     properties = []
     for column in usable:
         body: dict[str, Any] = {"name": column, "logicalType": types[column]}
@@ -136,14 +143,18 @@ def draft(file: Path, name: str) -> str:
         "customProperties": [{"property": p, "value": v} for p, v in custom.items()],
         "schema": [{"name": name, "logicalType": "object", "physicalType": "file", "properties": properties}],
     }
-    text = _comments(rows, usable, key, roles, path) + yaml.safe_dump(contract, sort_keys=False, width=110)
+    text = _write_comments(rows, usable, key, roles, path) + yaml.safe_dump(
+        contract, sort_keys=False, width=110
+    )
     with tempfile.TemporaryDirectory() as scratch:
         Path(scratch, f"{name}.odcs.yaml").write_text(text, encoding="utf-8")
-        load_source(Path(scratch), name)  # a draft that the jobs refuse would be of no use
+        load_source(Path(scratch), name)  # the jobs must not refuse the draft
     return text
 
 
-def _comments(rows: pa.Table, usable: list[str], key: str | None, roles: dict[str, str], path: str) -> str:
+def _write_comments(
+    rows: pa.Table, usable: list[str], key: str | None, roles: dict[str, str], path: str
+) -> str:
     lines = [f"Drafted from {len(rows):,} rows. Check what was guessed:"]
     lines.append(f"- key: {key or 'none; a record is known by its place in the file'}")
     lines.append(f"- coordinates: {', '.join(roles)}")
@@ -156,8 +167,8 @@ def _comments(rows: pa.Table, usable: list[str], key: str | None, roles: dict[st
     return "".join(f"# {line}\n" for line in lines)
 
 
-def _read(file: Path) -> tuple[pa.Table, str]:
-    """The first rows of a file, and its format."""
+def _read_rows(file: Path) -> tuple[pa.Table, str]:
+    """Read the first rows of a file; return them and the file's format."""
     suffixes = [suffix for suffix in file.suffixes if suffix != ".gz"]
     format_ = FORMATS.get(suffixes[-1].lower() if suffixes else "")
     if format_ is None:
@@ -170,31 +181,31 @@ def _read(file: Path) -> tuple[pa.Table, str]:
                 schema = parquet.schema_arrow
                 decoded = parquet_bytes(parquet.metadata, schema, schema.names)
                 check_expansion(str(file), file.stat().st_size, decoded)
-                batch = next(parquet.iter_batches(LOOKED_AT), None)
+                batch = next(parquet.iter_batches(MAX_ROWS), None)
                 rows = pa.Table.from_batches([] if batch is None else [batch], parquet.schema_arrow)
         elif format_ == "csv":
-            with _head(file) as stream:
+            with _read_head(file) as stream:
                 rows = pacsv.read_csv(
                     stream,
                     parse_options=pacsv.ParseOptions(newlines_in_values=True),
                     convert_options=pacsv.ConvertOptions(strings_can_be_null=True),
                 )
         else:
-            with _head(file) as stream:
+            with _read_head(file) as stream:
                 rows = pajson.read_json(stream)
     except (OSError, pa.ArrowException) as error:
         raise DataRefusedError(f"{file}: cannot be read: {' '.join(str(error).split())}") from error
-    return rows.slice(0, LOOKED_AT), format_
+    return rows.slice(0, MAX_ROWS), format_
 
 
-def _head(file: Path) -> pa.NativeFile:
-    """The first lines of a file, decompressed by its name."""
+def _read_head(file: Path) -> pa.NativeFile:
+    """Read the first lines of a file, decompressed if its name ends in .gz."""
     with pa.input_stream(file) as stream:
-        head = stream.read(LOOKED_AT_BYTES)
-    if len(head) == LOOKED_AT_BYTES:
+        head = stream.read(MAX_BYTES)
+    if len(head) == MAX_BYTES:
         head = head[: head.rfind(b"\n") + 1]
         if not head:
-            raise DataRefusedError(f"{file}: the first line is longer than {LOOKED_AT_BYTES:,} bytes")
+            raise DataRefusedError(f"{file}: the first line is longer than {MAX_BYTES:,} bytes")
     return pa.BufferReader(head)
 
 
@@ -211,7 +222,7 @@ def _type_of(kind: pa.DataType) -> str:
 
 
 def _key_of(rows: pa.Table, types: dict[str, str]) -> str | None:
-    """The first column that could tell rows apart, one whose name says so before others."""
+    """The first column whose values are unique; columns with the name of a key come before others."""
     candidates = [c for c, kind in types.items() if kind in ("integer", "string")]
     named = [c for c in candidates if re.search(r"(^|_)(id|key|code|uuid)$", c, re.IGNORECASE)]
     for column in (*named, *(c for c in candidates if types[c] == "string" or c == candidates[0])):
@@ -240,6 +251,6 @@ def _name_of(file: Path) -> str:
     return words if re.match(r"[a-z]", words) else f"set_{words}".strip("_")
 
 
-def _below_project(file: Path) -> str:
+def _path_in_contract(file: Path) -> str:
     whole = file.resolve()
     return str(whole.relative_to(PROJECT)) if whole.is_relative_to(PROJECT) else str(whole)

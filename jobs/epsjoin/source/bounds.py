@@ -1,4 +1,4 @@
-"""Bounds on what a source file may make a reader hold: lines, fields, names, expansion."""
+"""Bounds on the memory that a source file may take when it is read: lines, fields, names, expansion."""
 
 from __future__ import annotations
 
@@ -14,21 +14,28 @@ import pyarrow.parquet as pq
 from epsjoin.errors import DataRefusedError
 
 MAX_FIELD = 131_072
-"""Characters that a CSV field may have: an unclosed quote must not swallow the rest of a file."""
+"""Maximum number of characters in a CSV field; an unclosed quote must not swallow the rest of a file."""
 
 MAX_LINE = 16 << 20
-"""Bytes that a line may have, and characters of a record, for both are held in memory; a file without line
-ends holds no records."""
+"""Maximum number of bytes in a line, and of characters in a record; both are held in memory.
+
+A file without line ends has no records.
+"""
 
 MAX_NAMES = 1 << 20
-"""Characters that the names of a file's columns may have together, for all are kept, shown and stored."""
+"""Maximum number of characters in the names of a file's columns together; all are kept, shown and stored."""
 
 MAX_EXPANSION = 500
-"""Bytes that a byte of a gzip or Parquet file may become, besides ``FREE_EXPANSION`` in all: of text it
-becomes 3 to 20, of a bomb a thousand."""
+"""Maximum decompression ratio of a gzip or Parquet file, beyond the first ``FREE_EXPANSION`` bytes.
+
+Text has a ratio of 3 to 20, a decompression bomb one of 1000.
+"""
+
 FREE_EXPANSION = 256 << 20
+"""Number of decompressed bytes to which ``MAX_EXPANSION`` does not apply."""
 
 BUFFER = 1 << 20
+"""Number of bytes that are read from a file at once."""
 
 
 def open_lines(stream: IO[bytes], name: str) -> IO[bytes]:
@@ -44,7 +51,7 @@ def open_lines(stream: IO[bytes], name: str) -> IO[bytes]:
     DataRefusedError
         While it is read: ``MAX_LINE`` or ``MAX_EXPANSION`` is exceeded.
     """
-    # neither a raw stream nor GzipFile is quick at giving lines; a BufferedReader over it is
+    # a raw stream and GzipFile return lines slowly, a BufferedReader over them returns them fast
     stored = stream if isinstance(stream, CountedStream) else CountedStream(stream)
     opened: Any = io.BufferedReader(stored, BUFFER)
     if name.endswith(".gz"):
@@ -54,7 +61,7 @@ def open_lines(stream: IO[bytes], name: str) -> IO[bytes]:
 
 
 def check_expansion(name: str, size: int, decoded: int) -> None:
-    """Refuse a Parquet file of ``size`` bytes that become ``decoded`` bytes.
+    """Refuse a Parquet file of ``size`` bytes that has ``decoded`` bytes or more when it is decoded.
 
     Raises
     ------
@@ -64,7 +71,7 @@ def check_expansion(name: str, size: int, decoded: int) -> None:
     if decoded > FREE_EXPANSION + MAX_EXPANSION * size:
         raise DataRefusedError(
             f"{name}: {size:,} bytes become {decoded:,} or more, over {MAX_EXPANSION} times as many; "
-            "if it is what it should be, give it in smaller files"
+            "if the file is right, split it into smaller ones"
         )
 
 
@@ -139,22 +146,22 @@ class _BoundedStream(CountedStream):
         if self._line + (min(ends) if ends else n) > MAX_LINE:
             raise DataRefusedError(
                 f"{self._name}: a line is longer than {MAX_LINE:,} bytes, near byte {self.n_bytes:,}; "
-                "records stand in lines of their own"
+                "every record must begin in a line of its own"
             )
         self._line = n - 1 - max(data.rfind(b"\n"), data.rfind(b"\r")) if ends else self._line + n
         if self._stored and self.n_bytes > FREE_EXPANSION + MAX_EXPANSION * self._stored.n_bytes:
             raise DataRefusedError(
                 f"{self._name}: {self._stored.n_bytes:,} bytes became {self.n_bytes:,}, over {MAX_EXPANSION} "
-                "times as many; if it is what it should be, give it uncompressed"
+                "times as many; if the file is right, store it uncompressed"
             )
         return n
 
 
 def parquet_bytes(footer: pq.FileMetaData, schema: pa.Schema, columns: Iterable[str]) -> int:
-    """Bytes that columns of a Parquet file have when they are decoded, as its footer says, or more.
+    """The size in bytes of some columns of a Parquet file when they are decoded, estimated from its footer.
 
-    A run of equal values takes a few bytes in the file, however long it is; hence the values are counted.
-    Texts that a dictionary holds once are counted once.
+    A run of equal values takes a few bytes in the file, however long it is; therefore every value is counted,
+    with at least 8 bytes. A text that a dictionary holds once is counted once.
     """
     widths = dict.fromkeys(columns, 8)
     for name in widths:

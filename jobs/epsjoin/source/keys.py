@@ -1,4 +1,4 @@
-"""What tells records apart: the id of a key, the digest of a row."""
+"""Ids of keys and digests of rows, by which records are told apart."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from epsjoin.source.values import refusal
 
 
 def key_id(source: SourceContract, values: Sequence[Any]) -> int | str:
-    """The id of a record with this source's key, or the reason why it has none.
+    """The id of a record, from the source's key columns, or the reason why it has none.
 
-    A single integer key is the id as it is. Any other key is hashed column by column, each with its
-    type and length, so that the keys ``1|11`` and ``11|1`` differ. 64 bits: of n keys, n^2 / 2^65 pairs
-    are expected to share an id; ``ingest`` finds them and stops.
+    A single integer key is the id itself. Any other key is hashed column by column, each value with its type
+    and length, so that the keys ``1|11`` and ``11|1`` differ. The hash has 64 bits: among n keys, n^2 / 2^65
+    pairs are expected to share an id; ``ingest`` finds them and stops.
     """
     names = [column.name for column in source.columns]
     keys = [values[names.index(name)] for name in source.key]
@@ -34,5 +34,5 @@ def key_id(source: SourceContract, values: Sequence[Any]) -> int | str:
 
 
 def digest_of(values: Sequence[Any]) -> bytes:
-    """128 bits that tell two rows apart; equal for equal values of the contract's columns."""
+    """A 128-bit digest of a row's values in the contract's columns; equal values have equal digests."""
     return hashlib.blake2b(repr(values).encode(), digest_size=16).digest()

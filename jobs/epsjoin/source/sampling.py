@@ -1,4 +1,4 @@
-"""A uniform sample of the points in files, read once from front to back, in bounded memory."""
+"""A uniform sample of the points in files, which are read once, front to back, in bounded memory."""
 
 from __future__ import annotations
 
@@ -18,17 +18,19 @@ from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.source.bounds import check_expansion, open_lines, parquet_bytes
 
 BATCH_ROWS = 1 << 16
+"""Number of rows of a Parquet file that are read at once."""
+
 _CSV, _PARQUET = (".csv", ".csv.gz"), (".parquet",)
 _NUMBER = r"^\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
 
 
 class FileSample(NamedTuple):
-    """Points of some files.
+    """A sample of the points in some files.
 
     Parameters
     ----------
-    n_rows : rows that are points: all coordinates there, numbers and finite.
-    n_left_out : the other rows.
+    n_rows : number of rows that are points: all coordinates are finite numbers.
+    n_left_out : number of other rows.
     points : (m, d) float64, a uniform sample of the points, in the order of the files.
     """
 
@@ -38,63 +40,63 @@ class FileSample(NamedTuple):
 
 
 def sample_files(files: Sequence[Path], columns: Sequence[str], n_sample: int, seed: int = 0) -> FileSample:
-    """Read all files and keep ``n_sample`` of their points.
+    """Read all files and keep up to ``n_sample`` of their points.
 
     Parameters
     ----------
     files : CSV with a header (also gzip) or Parquet, told apart by the ends of their names.
     columns : names of the coordinates, in order.
-    n_sample : points to keep, at most.
-    seed : of the choice; the same files in the same order and the same seed give the same points.
+    n_sample : maximum number of points to keep.
+    seed : seed of the choice; the same files in the same order and the same seed yield the same points.
 
     Raises
     ------
     ArgumentError
-        A file that is not there, or whose name ends otherwise.
+        A file does not exist, or its name has another end.
     DataRefusedError
-        A file that cannot be read to its end, lacks a column, has an endless line, or becomes much longer
-        than it is (``epsjoin.records``).
+        A file cannot be read to its end, lacks a column, or exceeds ``MAX_LINE`` or ``MAX_EXPANSION`` of
+        ``epsjoin.source.bounds``.
 
     Notes
     -----
-    Every point draws a number, the ``n_sample`` smallest stay: each set of points is as likely as any
-    other, and at most ``2 n_sample`` and a batch are held.
+    Every point draws a random number, and the points of the ``n_sample`` smallest numbers are kept: every
+    set of points is equally likely, and at most ``2 n_sample`` points and a batch are held in memory.
     """
     random = np.random.default_rng(seed)
     keys, kept = np.empty(0), np.empty((0, len(columns)))
     limit = np.inf
     n_rows = n_left_out = 0
-    for batch, n_bad in _batches(files, columns):
+    for batch, n_bad in _read_batches(files, columns):
         n_left_out += n_bad
         n_rows += len(batch)
         drawn = random.random(len(batch))
         is_small = drawn < limit
         keys, kept = np.concatenate((keys, drawn[is_small])), np.concatenate((kept, batch[is_small]))
         if len(keys) > 2 * n_sample:
-            keys, kept, limit = _smallest(keys, kept, n_sample)
-    keys, kept, _ = _smallest(keys, kept, n_sample)
+            keys, kept, limit = _keep_smallest(keys, kept, n_sample)
+    keys, kept, _ = _keep_smallest(keys, kept, n_sample)
     return FileSample(n_rows, n_left_out, kept)
 
 
-def _smallest(
+def _keep_smallest(
     keys: NDArray[np.float64], rows: NDArray[np.float64], n: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """The rows of the n smallest keys, in their order, and the largest of these keys."""
+    """The n smallest keys and their rows, in their order, and the largest of these keys."""
     if len(keys) <= n:
         return keys, rows, np.inf
     chosen = np.sort(np.argpartition(keys, n - 1)[:n])
     return keys[chosen], rows[chosen], float(keys[chosen].max())
 
 
-def _batches(files: Sequence[Path], columns: Sequence[str]) -> Iterator[tuple[NDArray[np.float64], int]]:
-    """Points of all files batch by batch, each with the number of rows that are none."""
+def _read_batches(files: Sequence[Path], columns: Sequence[str]) -> Iterator[tuple[NDArray[np.float64], int]]:
+    """Yield the points of all files batch by batch, each with the number of rows that are no points."""
     for file in files:
         if not file.is_file():
             raise ArgumentError(f"{file} is no file")
         if file.name.endswith(_CSV):
-            read = _csv
+            read = _read_csv
         elif file.name.endswith(_PARQUET):
-            read = _parquet
+            read = _read_parquet
         else:
             raise ArgumentError(f"{file}: a name must end in {', '.join((*_CSV, *_PARQUET))}")
         try:
@@ -103,7 +105,7 @@ def _batches(files: Sequence[Path], columns: Sequence[str]) -> Iterator[tuple[ND
             raise DataRefusedError(f"{file}: {str(error).splitlines()[0]}") from error
 
 
-def _csv(file: Path, columns: list[str]) -> Iterator[tuple[NDArray[np.float64], int]]:
+def _read_csv(file: Path, columns: list[str]) -> Iterator[tuple[NDArray[np.float64], int]]:
     n_broken = 0
 
     def skip(_: pacsv.InvalidRow) -> str:
@@ -115,25 +117,25 @@ def _csv(file: Path, columns: list[str]) -> Iterator[tuple[NDArray[np.float64], 
         reader = pacsv.open_csv(
             pa.PythonFile(open_lines(stored, str(file)), "r"),
             parse_options=pacsv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip),
-            # as bytes: one word that is no number must cost a row, not the file
+            # read as bytes: a field that is no number must cost its row, not the whole file
             convert_options=pacsv.ConvertOptions(
                 include_columns=columns, column_types=dict.fromkeys(columns, pa.binary())
             ),
         )
         for batch in reader:
-            points, n_bad = _finite([_numbers(column) for column in batch.columns])
+            points, n_bad = _keep_finite([_parse_numbers(column) for column in batch.columns])
             yield points, n_bad + n_broken
             n_broken = 0
     yield np.empty((0, len(columns))), n_broken
 
 
-def _numbers(column: pa.Array) -> pa.Array:
+def _parse_numbers(column: pa.Array) -> pa.Array:
     is_number = pc.match_substring_regex(column, _NUMBER)
     text = pc.if_else(is_number, column, pa.scalar(None, pa.binary())).cast(pa.string())
     return pc.utf8_trim_whitespace(text).cast(pa.float64())
 
 
-def _parquet(file: Path, columns: list[str]) -> Iterator[tuple[NDArray[np.float64], int]]:
+def _read_parquet(file: Path, columns: list[str]) -> Iterator[tuple[NDArray[np.float64], int]]:
     with pq.ParquetFile(file) as parquet:
         for name in columns:
             if name not in parquet.schema_arrow.names:
@@ -144,10 +146,10 @@ def _parquet(file: Path, columns: list[str]) -> Iterator[tuple[NDArray[np.float6
         decoded = parquet_bytes(parquet.metadata, parquet.schema_arrow, columns)
         check_expansion(str(file), file.stat().st_size, decoded)
         for batch in parquet.iter_batches(BATCH_ROWS, columns=columns):
-            yield _finite([batch.column(name).cast(pa.float64(), safe=False) for name in columns])
+            yield _keep_finite([batch.column(name).cast(pa.float64(), safe=False) for name in columns])
 
 
-def _finite(columns: Sequence[pa.Array]) -> tuple[NDArray[np.float64], int]:
+def _keep_finite(columns: Sequence[pa.Array]) -> tuple[NDArray[np.float64], int]:
     points = np.column_stack([column.to_numpy(zero_copy_only=False) for column in columns])
-    is_point = np.isfinite(points).all(axis=1)  # what is missing is NaN here
+    is_point = np.isfinite(points).all(axis=1)  # a missing value is NaN here
     return points[is_point], int(len(points) - is_point.sum())

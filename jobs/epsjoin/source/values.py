@@ -1,4 +1,4 @@
-"""Values of a record: typed by the contract's columns, or a reason why not."""
+"""Typed values of a record's fields by the contract, or the reason why the record is refused."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ from typing import Any
 from epsjoin.contracts.odcs import Column, SourceContract
 
 VALUE = r"(?s): ['\"].*"
-"""The part of a reason that is dropped to count by its kind; Python and Java read this pattern alike."""
+"""Pattern of the value at the end of a reason, without which it is a kind; Python and Java read it alike."""
+
 INT64 = range(-(2**63), 2**63)
+"""Integers of 64 bits."""
+
 EXACT = range(-(2**53), 2**53 + 1)
-"""Whole numbers that all are float64 as well; of larger ones two different ones may become equal."""
+"""Integers that float64 holds exactly; two different larger ones may become equal."""
+
 _INTEGER = re.compile(r"[+-]?[0-9]{1,100}")  # int() refuses thousands of digits with a sentence of its own
 
 _NUMBER = re.compile(
@@ -26,19 +30,19 @@ def refusal(kind: str, value: object = None) -> str:
     """The reason why a record is refused: its kind, then the value in quotes.
 
     Kinds are fixed sentences about the columns of a contract, so there are few of them, however many
-    records are bad; whatever differs from record to record belongs into the value. No column's name and
-    no sentence has a quote after a colon, so the kind can be had back from the reason.
+    records are bad; whatever differs from record to record belongs in the value. No column's name and no
+    sentence has a quote after a colon, so :func:`kind_of` can find the kind in the reason.
     """
     return kind if value is None else f"{kind}: {str(value)[:80]!r}"
 
 
 def kind_of(reason: str) -> str:
-    """A reason without the value that caused it, to count by."""
+    """The kind of a reason: the reason without the value, by which records are counted."""
     return re.sub(VALUE, "", reason)
 
 
 def kind_of_error(error: Exception) -> str:
-    """What is wrong with a value, from the error that its conversion raised."""
+    """The kind of reason for an error that the conversion of a value raised."""
     if isinstance(error, UnicodeError):
         return "not UTF-8"
     return "out of range" if isinstance(error, OverflowError) else str(error)
@@ -47,49 +51,54 @@ def kind_of_error(error: Exception) -> str:
 def convert(
     source: SourceContract, fields: Sequence[Any], from_field: Callable[[Column, Any], Any]
 ) -> tuple[tuple[Any, ...] | None, str | None]:
-    """The typed values of a record's fields, or the reason why it cannot be used.
+    """Convert a record's fields to typed values.
 
     Parameters
     ----------
-    source : the contract; ``fields`` are in the order of its columns.
-    from_field : types one field, :func:`from_text` or :func:`from_value`.
+    source : the contract.
+    fields : one field per column of the contract, in its order.
+    from_field : function that types one field, :func:`from_text` or :func:`from_value`.
+
+    Returns
+    -------
+    The values, or the reason why the record is refused; the other one is ``None``.
     """
     values: list[Any] = []
-    for column, given in zip(source.columns, fields, strict=True):
-        if given is None or given == "":
+    for column, field in zip(source.columns, fields, strict=True):
+        if field is None or field == "":
             if column.required:
                 return None, refusal(f"{column.name}: missing")
             values.append(None)
             continue
         try:
-            value = from_field(column, given)
+            value = from_field(column, field)
         except (ValueError, OverflowError) as error:
-            return None, refusal(f"{column.name}: {kind_of_error(error)}", given)
+            return None, refusal(f"{column.name}: {kind_of_error(error)}", field)
         if column.type == "number" and not math.isfinite(value):
-            return None, refusal(f"{column.name}: not finite", given)
+            return None, refusal(f"{column.name}: not finite", field)
         if column.type == "integer" and column.name in source.coordinates and value not in EXACT:
-            return None, refusal(f"{column.name}: beyond 2**53, where float64 leaves numbers out", given)
+            return None, refusal(f"{column.name}: beyond 2**53, where float64 leaves numbers out", field)
         if column.minimum is not None and value < column.minimum:
-            return None, refusal(f"{column.name}: below {_limit(column.minimum)}", given)
+            return None, refusal(f"{column.name}: below {_format_limit(column.minimum)}", field)
         if column.maximum is not None and value > column.maximum:
-            return None, refusal(f"{column.name}: above {_limit(column.maximum)}", given)
+            return None, refusal(f"{column.name}: above {_format_limit(column.maximum)}", field)
         if column.values and value not in column.values:
-            return None, refusal(f"{column.name}: not one of {', '.join(column.values)}", given)
+            return None, refusal(f"{column.name}: not one of {', '.join(column.values)}", field)
         values.append(value)
     return tuple(values), None
 
 
-def _limit(number: float) -> str:
+def _format_limit(number: float) -> str:
     return str(number).removesuffix(".0")
 
 
 def from_text(column: Column, text: str) -> Any:
-    """The value in its column's type, of a text (CSV).
+    """Convert a text (CSV) to the type of its column.
 
     Raises
     ------
     ValueError
-        The text stands for no such value; the error's text says why.
+        The text is no value of this type; the error's text says why.
     """
     if column.type == "string":
         return text
@@ -106,16 +115,16 @@ def from_text(column: Column, text: str) -> Any:
         if text.lower() not in ("true", "false"):
             raise ValueError("not true or false")
         return text.lower() == "true"
-    return _from_iso(column, text)
+    return _parse_iso(column, text)
 
 
 def from_value(column: Column, value: Any) -> Any:
-    """The value in its column's type, of one that has a type already (JSON, Parquet).
+    """Convert a value that has a type already (JSON, Parquet) to the type of its column.
 
     Raises
     ------
     ValueError
-        It is of another type; the text says which one is wanted.
+        The value is of another type; the error's text names the type of the column.
     """
     if column.type == "string" and isinstance(value, str):
         value.encode()  # JSON can write half a surrogate pair, which no file can hold
@@ -128,24 +137,24 @@ def from_value(column: Column, value: Any) -> Any:
         return value
     if column.type in ("date", "timestamp"):
         if isinstance(value, str):
-            return _from_iso(column, value)
+            return _parse_iso(column, value)
         if isinstance(value, datetime) and column.type == "timestamp" and value == value:  # not NaT
-            return _in_range(value)
+            return _check_year(value)
         if isinstance(value, date) and not isinstance(value, datetime) and column.type == "date":
             return value
     raise ValueError(f"not of type {column.type}")
 
 
-def _from_iso(column: Column, text: str) -> date | datetime:
+def _parse_iso(column: Column, text: str) -> date | datetime:
     try:
         value = date.fromisoformat(text) if column.type == "date" else datetime.fromisoformat(text)
     except ValueError as error:
         raise ValueError(f"not an ISO {column.type}") from error
-    return _in_range(value) if isinstance(value, datetime) else value
+    return _check_year(value) if isinstance(value, datetime) else value
 
 
-def _in_range(value: datetime) -> datetime:
-    """The value, if it is within the years 1 to 9999 in UTC too, as the tables hold it."""
+def _check_year(value: datetime) -> datetime:
+    """The value, if its year is 1 to 9999 in UTC, too, as the tables store it; otherwise OverflowError."""
     if value.tzinfo is not None:
         value.astimezone(UTC)
     return value
