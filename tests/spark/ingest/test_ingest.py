@@ -109,7 +109,7 @@ def test_ingest__tells_composite_keys_apart(make_job: JobMaker, tmp_path: Path) 
     assert len({row["id"] for row in rows(job, "points")}) == 2
 
 
-def test_settle__finds_two_keys_with_one_id(make_job: JobMaker) -> None:
+def test_separate_refused__finds_two_keys_with_one_id(make_job: JobMaker) -> None:
     """Staged by hand: nobody can wait for two keys with one 64-bit hash."""
     job = make_job([key("a", "string", 1), coordinate("x")])
     id_ = 2**60 + 1  # no float64 has this value
@@ -119,7 +119,7 @@ def test_settle__finds_two_keys_with_one_id(make_job: JobMaker) -> None:
     staged = [{**good, "a": "hot"}, {**good, "_line": 3, "a": "cold"}, refused]
     report = TaskReport()
     schema = ingest_read.staged_schema(job.lake)
-    settle.settle(job.lake.source, pa.Table.from_pylist(staged, schema), report)
+    settle.separate_refused(job.lake.source, pa.Table.from_pylist(staged, schema), report)
     assert report.refused == [f"two keys have the same id {id_}: [['hot'], ['cold']]; use another key"]
 
 

@@ -1,4 +1,4 @@
-"""Ingest: one snapshot's files to typed points; what cannot be a point goes to quarantine with its reason."""
+"""The step ingest: records of one snapshot's files become typed points, or go to quarantine with a reason."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from epsjoin.spark.rows import FrameRows
 def run(job: Job) -> dict[str, float]:
     """Replace the run's slices of ``quarantine``, ``snapshots`` and ``points`` by the run's snapshot.
 
-    Rows meet their key's other rows in one shuffle by id: the same row again is refused (the first is
-    kept), one key with different rows is refused whole. Rows read are counted by the readers, rows kept
-    and refused by the writers; the sums must agree. Files of one pass bear one
-    stamp.
+    One shuffle by id brings rows with the same key together: of equal rows the first is kept and the others
+    are refused; different rows with one key are all refused. The readers count the rows that they read, the
+    writers those that they keep and refuse; the sums must agree. The files of one pass bear the same
+    fingerprint.
 
     Raises
     ------

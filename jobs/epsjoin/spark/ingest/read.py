@@ -1,4 +1,4 @@
-"""Ingest, first half: files to staged rows, one task a file."""
+"""First half of ingest: files are read to staged rows, one task per file."""
 
 from __future__ import annotations
 
@@ -20,15 +20,18 @@ from epsjoin.spark.arrow import Task
 from epsjoin.spark.ingest.facts import FileFacts
 
 BATCH_ROWS = 50_000
+"""Number of records at which a batch is passed on."""
+
 BATCH_CHARACTERS = 64 << 20
-"""Records are handed on when so many are held, or when they are so long together."""
+"""Number of characters in the records of a batch at which it is passed on, too."""
 
 
 def staged_schema(lake: Lake) -> pa.Schema:
-    """Columns of a staged row: our own, which begin with an underscore, then the source's.
+    """Schema of staged rows: columns of ingest, which begin with an underscore, then those of the source.
 
-    A staged row is a record, or the last row of a file: this one has the file's ``FileFacts`` as JSON in
-    ``_facts``, which is null in records.
+    A staged row is a record, or the last row of a file. The last row holds the file's ``FileFacts`` as JSON
+    in ``_facts``, which is null in records. Rows of one ``_slot`` are brought together: the slot of a record
+    is its id; a record without id has the slot of its place, the row about a file that of the file's number.
     """
     points = lake.schema("points")
     own = [points.field(column.name).with_nullable(True) for column in lake.source.columns]
@@ -49,7 +52,7 @@ def staged_schema(lake: Lake) -> pa.Schema:
 
 
 def make_reader(source: SourceContract, schema: pa.Schema) -> Task:
-    """A task's work on names of files: read them, yield their staged rows."""
+    """Make the work of a task that reads the files whose names it gets, and yields their staged rows."""
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -70,7 +73,7 @@ def _read_file(
     with filesystem.open_input_file(path) as handle:
         stored = DigestedStream(cast("IO[bytes]", handle))
         is_seekable = source.format == "parquet"
-        if is_seekable:  # it is not read front to back, so it is digested before
+        if is_seekable:  # it is not read from front to back, so it is digested first
             stored.read_rest()
             handle.seek(0)
         records = open_records(cast("IO[bytes]", handle if is_seekable else stored), name, source)
@@ -98,7 +101,7 @@ def _read_file(
 def _stage(
     source: SourceContract, names: list[str], file: int, name: str, position: int, record: Record
 ) -> dict[str, Any]:
-    # a source without key: the record's place is its id, so equal records stay two records
+    # in a source without key the id is the record's place, so equal records stay apart
     place = (file << 40) | position
     row: dict[str, Any] = {
         "_slot": place,

@@ -1,4 +1,4 @@
-"""Ingest, second half: staged rows of one key together, kept or refused with a reason."""
+"""Second half of ingest: staged rows of one key meet, and are kept or refused with a reason."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ from epsjoin.spark.arrow import Task
 from epsjoin.spark.ingest.facts import Fact, FileFacts, KindCount, RowCounts, to_dict
 from epsjoin.spark.ingest.read import BATCH_CHARACTERS, BATCH_ROWS
 
-FILE_ROWS, FILE_BYTES = 1_000_000, 256 << 20
-"""A file of points is written when so much is held."""
+FILE_ROWS = 1_000_000
+"""Number of points held in memory at which a file is written."""
+
+FILE_BYTES = 256 << 20
+"""Number of bytes of points held in memory at which a file is written, too."""
 
 
 def make_writer(source: SourceContract, points: Target, quarantine: Target) -> Task:
-    """A task's work on staged rows, sorted by slot: write points and quarantine, yield one report."""
+    """Make the work of a task that writes staged rows, sorted by slot, to points and quarantine."""
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         report = tasks.TaskReport()
@@ -35,13 +38,13 @@ def make_writer(source: SourceContract, points: Target, quarantine: Target) -> T
         n_kept: Counter[str] = Counter()
         n_quarantined: Counter[str] = Counter()
         kinds: Counter[str] = Counter()
-        for rows in _whole_groups(batches):
-            good, bad = settle(source, rows, report)
-            kept.append(_points(source, points, good))
+        for rows in _cut_between_slots(batches):
+            good, bad = separate_refused(source, rows, report)
+            kept.append(_make_points(source, points, good))
             refused += bad
             n_kept.update(good["_source"].to_pylist())
             for row in bad:
-                if row["line"] is None:  # about the file, no record of it
+                if row["line"] is None:  # it is about the file, not about a record
                     continue
                 n_quarantined[row["source"]] += 1
                 kinds[kind_of(row["reason"])] += 1
@@ -63,8 +66,8 @@ def make_writer(source: SourceContract, points: Target, quarantine: Target) -> T
     return write
 
 
-def _whole_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The sorted rows again, cut so that rows of one slot are never apart."""
+def _cut_between_slots(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Cut the sorted rows into tables so that all rows of one slot are in the same table."""
     held: pa.Table | None = None
     for batch in batches:
         table = pa.Table.from_batches([batch])
@@ -79,15 +82,18 @@ def _whole_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield held
 
 
-def settle(
+def separate_refused(
     source: SourceContract, rows: pa.Table, report: tasks.TaskReport
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
-    """Decide about every row: keep it, or refuse it with a reason; file facts go to the report."""
-    slots = rows["_slot"].to_numpy()  # where there is an id, its slot is the id
+    """Separate the rows to keep from those to refuse, which become rows of quarantine with a reason.
+
+    Facts about files go to the report.
+    """
+    slots = rows["_slot"].to_numpy()  # the slot of a row with an id is the id
     has_id = rows["_id"].is_valid().to_numpy()
     keep = has_id.copy()
     reasons: dict[int, str] = {}
-    for group in _groups_of_equal(slots, has_id):
+    for group in _find_groups(slots, has_id):
         members = rows.take(pa.array(group)).select(["_digest", *source.key]).to_pylist()
         if len({tuple(member[name] for name in source.key) for member in members}) > 1:
             report.refused.append(
@@ -112,8 +118,8 @@ def settle(
     return rows.filter(pa.array(keep)), bad
 
 
-def _groups_of_equal(slots: NDArray[np.int64], has_id: NDArray[np.bool_]) -> Iterator[NDArray[np.int64]]:
-    """Row numbers of the slots that more than one record with an id has."""
+def _find_groups(slots: NDArray[np.int64], has_id: NDArray[np.bool_]) -> Iterator[NDArray[np.int64]]:
+    """Yield the row numbers of each group of records with the same id, for groups of two and more."""
     numbers = np.flatnonzero(has_id)
     mine = slots[numbers]
     starts = np.flatnonzero(np.r_[True, mine[1:] != mine[:-1]]) if len(mine) else np.empty(0, np.int64)
@@ -123,7 +129,7 @@ def _groups_of_equal(slots: NDArray[np.int64], has_id: NDArray[np.bool_]) -> Ite
 
 
 def _report_file(facts: FileFacts, report: tasks.TaskReport) -> list[dict[str, Any]]:
-    """Report a file's facts; the row of quarantine about the file, if it is refused as a whole."""
+    """Report a file's facts; return the row of quarantine about the file if it is refused as a whole."""
     report.facts.append(to_dict(facts))
     if facts.refused is None:
         return []
@@ -131,7 +137,7 @@ def _report_file(facts: FileFacts, report: tasks.TaskReport) -> list[dict[str, A
     return [{"source": facts.source, "line": None, "reason": facts.refused, "raw": ",".join(facts.columns)}]
 
 
-def _points(source: SourceContract, points: Target, rows: pa.Table) -> pa.Table:
+def _make_points(source: SourceContract, points: Target, rows: pa.Table) -> pa.Table:
     matrix = np.column_stack([rows[name].to_numpy().astype("<f8") for name in source.coordinates])
     columns = {name: rows[name] for name in (column.name for column in source.columns)}
     columns["id"] = rows["_id"]

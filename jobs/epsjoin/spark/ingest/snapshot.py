@@ -14,27 +14,30 @@ from epsjoin.spark.job import Job
 
 
 def find_snapshot(job: Job) -> list[tuple[str, str]]:
-    """The files of the run's snapshot: (name for people, URI), by name.
+    """Find the files of the run's snapshot.
 
     The snapshot is the last one dated within [run, run + interval). A source without ``{date}`` in its
     path has one snapshot, which belongs to every run.
+
+    Returns
+    -------
+    A name for people and the URI of each file, ordered by name.
 
     Raises
     ------
     NothingToDoError
         No snapshot is dated within the interval.
     DataRefusedError
-        The place where the snapshots should lie does not exist, or the snapshot has no file, or a folder in
-        it.
+        The folder of the snapshots does not exist, or the snapshot has no file, or has a folder in it.
     """
     source = job.lake.source
     folder, _, leaf = source.path.rpartition("/")
     begin, end = interval_of(source.interval, date.fromisoformat(job.run))
-    # a contract's URI is quoted by whoever wrote it, its path is not
+    # a URI in a contract is already percent-encoded, a path is not
     is_uri = "://" in folder
     place = folder if is_uri else (job.project / folder).as_uri()
     if "{date}" not in source.path:
-        return _files_at(f"{place}/{leaf if is_uri else quote(leaf)}", source.path)
+        return _list_files(f"{place}/{leaf if is_uri else quote(leaf)}", source.path)
     if "{date}" in folder:
         raise DataRefusedError(f"{source.path}: {{date}} may stand in the last part of the path only")
     filesystem, root = uris.filesystem_of(place)
@@ -53,7 +56,7 @@ def find_snapshot(job: Job) -> list[tuple[str, str]]:
         raise NothingToDoError(
             f"no snapshot of {source.name} is dated {begin} to {end} (end excluded); {known}"
         )
-    return _files_at(f"{place}/{quote(within[-1][1])}", within[-1][1])
+    return _list_files(f"{place}/{quote(within[-1][1])}", within[-1][1])
 
 
 def interval_of(interval: str, begin: date) -> tuple[date, date]:
@@ -66,7 +69,7 @@ def interval_of(interval: str, begin: date) -> tuple[date, date]:
     return begin, date(year, month + 1, min(begin.day, last))
 
 
-def _files_at(uri: str, name: str) -> list[tuple[str, str]]:
+def _list_files(uri: str, name: str) -> list[tuple[str, str]]:
     filesystem, path = uris.filesystem_of(uri)
     info = filesystem.get_file_info(path)
     if info.type == pafs.FileType.File:
