@@ -17,13 +17,13 @@ import pytest
 from epsjoin.errors import DataRefusedError, NothingToDoError, TableError
 from epsjoin.lake import parquet, slices, uris
 from epsjoin.lake.lake import Slice
-from epsjoin.spark import tasks
+from epsjoin.spark import scan, tasks
 from epsjoin.spark.ingest import ingest, settle
 from epsjoin.spark.ingest import read as ingest_read
 from epsjoin.spark.ingest.facts import FileFacts, KindCount, RowCounts, facts_of, to_dict
 from epsjoin.spark.ingest.snapshot import find_snapshot, interval_of
 from epsjoin.spark.job import Job
-from epsjoin.spark.report import gather
+from epsjoin.spark.report.input import count_reasons
 from epsjoin.spark.tasks import TaskReport
 from tests.spark.conftest import RUN, JobMaker, coordinate, key
 
@@ -266,7 +266,7 @@ def test_ingest__counts_reasons_without_their_values_as_the_report_does(
         "lon: not a number": 3,
         "not as many fields as the header has": 2,
     }
-    shown = gather._quarantine(job, stamp="")["quarantine_reasons"]
+    shown = count_reasons(scan.read(job.spark, job.lake, Slice("quarantine", job.run)))
     assert {kind: count for kind, count in shown.items() if not kind.startswith("key")} == kinds
     assert next(iter(shown)) == "lat: above 90"
 

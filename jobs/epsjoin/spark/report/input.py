@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from epsjoin.lake import slices
@@ -40,14 +41,21 @@ def gather_input(job: Job, of_snapshots: Slice, of_quarantine: Slice) -> Input:
     named = {column.name for column in job.lake.source.columns}
     found = {name for row in snapshots for name in json.loads(row["columns"])}
     quarantine = scan.read(job.spark, job.lake, of_quarantine)
-    # the job ingest counts reasons without the values in them, too
-    kind = F.regexp_replace("reason", VALUE, "").alias("kind")
-    of_records = quarantine.where(F.col("line").isNotNull()).groupBy(kind)
-    reasons = of_records.count().orderBy(F.col("count").desc(), "kind").limit(MAX_REASONS).collect()
     examples = quarantine.orderBy("source", "line").limit(MAX_EXAMPLES).drop("run").collect()
     return Input(
         snapshots,
         tuple(sorted(found - named)),
-        {row["kind"]: row["count"] for row in reasons},
+        count_reasons(quarantine),
         [row.asDict() for row in examples],
     )
+
+
+def count_reasons(quarantine: DataFrame) -> dict[str, int]:
+    """Count the refused records by reason, the most frequent first, at most ``MAX_REASONS`` reasons.
+
+    As in the job ingest, a reason is counted without the value in it.
+    """
+    kind = F.regexp_replace("reason", VALUE, "").alias("kind")
+    of_records = quarantine.where(F.col("line").isNotNull()).groupBy(kind)
+    reasons = of_records.count().orderBy(F.col("count").desc(), "kind").limit(MAX_REASONS).collect()
+    return {row["kind"]: row["count"] for row in reasons}
