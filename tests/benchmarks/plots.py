@@ -10,7 +10,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from epsjoin.report.figures.figure import COLOURS, FAINT, INK, PAPER, STYLE, sheet
+from epsjoin.report.figures.figure import COLOURS, FAINT, INK, PAPER, STYLE, new_axes
 
 from .questions import Curve
 
@@ -20,7 +20,7 @@ _COLOUR_OF = {"epsjoin": COLOURS[0], "cKDTree": COLOURS[1]}
 def write_ratios(file: Path, ratios: Mapping[str, Sequence[float]]) -> None:
     """How many times faster, by set: a dot at the median, a line from the least to the greatest round."""
     with mpl.rc_context(STYLE):
-        fig, ax = sheet(0.28 * len(ratios) + 0.2, left=0.95, right=0.5)
+        fig, ax = new_axes(0.28 * len(ratios) + 0.2, left=0.95, right=0.5)
         for y, values in enumerate(ratios.values()):
             middle = statistics.median(values)
             ax.plot([min(values), max(values)], [y, y], color=COLOURS[0], linewidth=3, alpha=0.45)
@@ -42,7 +42,7 @@ def write_ratios(file: Path, ratios: Mapping[str, Sequence[float]]) -> None:
 def write_growth(file: Path, curve: Curve) -> None:
     """CPU seconds against a size, both on log scales."""
     with mpl.rc_context(STYLE):
-        fig, ax = sheet(2.9, right=0.8)
+        fig, ax = new_axes(2.9, right=0.8)
         for name, cost in curve.seconds.items():
             if not cost:
                 continue

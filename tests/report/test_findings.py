@@ -3,7 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from epsjoin.findings import Findings, known
+from epsjoin.findings import Findings, to_number
 
 
 def test_findings__refuse_arrays_of_different_length(example: Findings) -> None:
@@ -29,8 +29,8 @@ def test_findings__sum_the_refused_records_of_all_files(example: Findings) -> No
     assert two.n_quarantined == 7
 
 
-def test_known__reads_null_nan_and_infinity_as_none() -> None:
-    assert [known(value) for value in (None, float("nan"), float("inf"), 0, np.float32(2.5))] == [
+def test_to_number__reads_null_nan_and_infinity_as_none() -> None:
+    assert [to_number(value) for value in (None, float("nan"), float("inf"), 0, np.float32(2.5))] == [
         None,
         None,
         None,

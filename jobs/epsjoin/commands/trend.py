@@ -20,7 +20,7 @@ from epsjoin.lake.arguments import add_lake, open_lake
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake
 from epsjoin.report import words
-from epsjoin.report.figures.figure import COLOURS, FAINT, STYLE, WIDTH_IN, blank, to_png
+from epsjoin.report.figures.figure import COLOURS, FAINT, STYLE, WIDTH_IN, new_figure, to_png
 
 PICTURE = "trend.png"
 """File name of the picture in the folder of the data set's reports."""
@@ -117,7 +117,7 @@ def draw(runs: Sequence[RunResult], title: str, unit: str) -> Figure:
     dates = [row.run for row in runs]
     first, last = dates[0] - timedelta(MARGIN_DAYS), dates[-1] + timedelta(MARGIN_DAYS)
     with mpl.rc_context(STYLE):
-        fig = blank(height)
+        fig = new_figure(height)
         left = LEFT_IN / WIDTH_IN
         fig.text(left, 1 - 0.25 / height, title, size=12, va="center", parse_math=False)
         for number, (name, values) in enumerate(panels):

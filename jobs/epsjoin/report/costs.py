@@ -1,23 +1,23 @@
-"""What a run was expected to cost beside what it cost."""
+"""The costs of a run, expected and measured, and the time and counters of its jobs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from epsjoin.findings import Findings, known
+from epsjoin.findings import Findings, to_number
 from epsjoin.pipeline import JOBS
 from epsjoin.report import words
 
 
-class Line(NamedTuple):
-    """One cost.
+class Cost(NamedTuple):
+    """One cost of the join.
 
     Parameters
     ----------
-    name : of what is counted.
-    expected, measured : ``None`` where it is not known.
-    write : puts a number into words.
+    name : what is counted.
+    expected, measured : the two numbers; ``None`` if one is not known.
+    write : writes such a number as text.
     text : what the number means.
     """
 
@@ -28,52 +28,41 @@ class Line(NamedTuple):
     text: str
 
 
-def lines(findings: Findings) -> list[Line]:
-    """Give what the plan expected and what was measured: replicas, candidates and pairs first."""
+def list_costs(findings: Findings) -> list[Cost]:
+    """List what the plan expected and what the run measured: replicas, candidates and pairs first."""
     n, plan = findings.n_points, findings.plan
     joined = findings.counters.get("merge_join", {})
-    replicas, candidates = known(findings.n_replicas), known(findings.n_candidates)
+    replicas, candidates = to_number(findings.n_replicas), to_number(findings.n_candidates)
     all_pairs = n * (n - 1) // 2
     per_point = f"{words.measure(replicas / n, digits=3)} per point" if replicas is not None and n else ""
-    share = "distance computations"
+    computed = "distance computations"
     if candidates is not None and all_pairs:
-        share += f"; {words.percent(candidates / all_pairs)} of all pairs"
+        computed += f"; {words.percent(candidates / all_pairs)} of all pairs"
+    largest = "replicas that one task joins"
+    worker = "of the largest worker of the join; expected: an upper bound"
+    tasks = "all tasks together, as on one core"
+    rows: list[tuple[str, str, object, Callable[[object], str], str]] = [
+        ("replicas", "expected_rows", replicas, words.count, per_point),
+        ("candidates", "expected_candidates", candidates, words.count, computed),
+        ("pairs", "expected_pairs", findings.n_pairs, words.count, "the result"),
+        ("largest part", "expected_part_rows", joined.get("largest_part_rows"), words.count, largest),
+        ("memory", "expected_worker_bytes", joined.get("largest_worker_bytes"), words.size, worker),
+        ("joining", "expected_seconds", joined.get("joining_seconds"), words.duration, tasks),
+    ]
     return [
-        Line("replicas", known(plan.get("expected_rows")), replicas, words.count, per_point),
-        Line("candidates", known(plan.get("expected_candidates")), candidates, words.count, share),
-        Line("pairs", known(plan.get("expected_pairs")), findings.n_pairs, words.count, "the result"),
-        Line(
-            "largest part",
-            known(plan.get("expected_part_rows")),
-            known(joined.get("largest_part_rows")),
-            words.count,
-            "replicas that one task joins",
-        ),
-        Line(
-            "memory",
-            known(plan.get("expected_worker_bytes")),
-            known(joined.get("largest_worker_bytes")),
-            words.size,
-            "of the largest worker of the join; expected: a bound",
-        ),
-        Line(
-            "joining",
-            known(plan.get("expected_seconds")),
-            known(joined.get("joining_seconds")),
-            words.duration,
-            "all tasks together, as on one core",
-        ),
+        Cost(name, to_number(plan.get(key)), to_number(found), write, text)
+        for name, key, found, write, text in rows
     ]
 
 
 class Step(NamedTuple):
-    """What a job took and counted.
+    """The time and the counters of a job.
 
     Parameters
     ----------
-    job : its name.
-    seconds, seconds_before : wall-clock time now and in the run before; ``None`` where it is not known.
-    counters : of the job, without its seconds, in words.
+    job : name of the job.
+    seconds, seconds_before : wall-clock time in this run and in the run before; ``None`` if not known.
+    counters : names and values of the job's counters as text, without ``seconds``.
     """
 
     job: str
@@ -82,25 +71,27 @@ class Step(NamedTuple):
     counters: list[tuple[str, str]]
 
 
-def steps(findings: Findings) -> list[Step]:
-    """Give the jobs in the order of the pipeline, others after them."""
-    order = {job: place for place, job in enumerate(JOBS)}
+def list_steps(findings: Findings) -> list[Step]:
+    """List the jobs of the run in the order of the pipeline, unknown ones after them."""
+    order = {job: number for number, job in enumerate(JOBS)}
     return [
         Step(
             job,
-            known(findings.counters[job].get("seconds")),
-            known(findings.seconds_before.get(job)),
-            _counters(findings.counters[job]),
+            to_number(findings.counters[job].get("seconds")),
+            to_number(findings.seconds_before.get(job)),
+            _write_counters(findings.counters[job]),
         )
         for job in sorted(findings.counters, key=lambda job: (order.get(job, len(JOBS)), job))
     ]
 
 
-def _counters(counters: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [(name, _counter(name, value)) for name, value in sorted(counters.items()) if name != "seconds"]
+def _write_counters(counters: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [
+        (name, _write_counter(name, value)) for name, value in sorted(counters.items()) if name != "seconds"
+    ]
 
 
-def _counter(name: str, value: float) -> str:
+def _write_counter(name: str, value: float) -> str:
     if name == "bytes" or name.endswith("_bytes"):
         return words.size(value)
     if name.endswith("seconds"):

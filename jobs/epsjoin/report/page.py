@@ -1,7 +1,7 @@
-"""The report of a run: one self-contained HTML page, and pictures of it for a README or a chat.
+"""The report of a run: one self-contained HTML page, and three of its pictures as files.
 
-The page has no scripts, fetches nothing, and holds nothing that is not in the findings: the same findings
-give the same bytes. Whatever came from the data is escaped.
+The page has no scripts, loads nothing, and shows nothing that is not in the findings: from the same findings
+come the same bytes. Whatever comes from the data is escaped.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ from markupsafe import Markup
 from epsjoin.findings import Findings, Row
 from epsjoin.report import costs, sentences, summary, words
 from epsjoin.report.figures import bars, curves, figure
-from epsjoin.report.figures.maps import cluster_map
-from epsjoin.report.figures.trends import TRENDS, trends
+from epsjoin.report.figures.maps import draw_map
+from epsjoin.report.figures.trends import TRENDS, draw_trends
 
 _OUTLIER_COLUMNS = ("rank", "id", "k_distance", "k_distance_above", "lof", "degree", "dimensions", "nearest")
 _NO_PAYLOAD = (*_OUTLIER_COLUMNS, "run", "is_noise")
-MOST_COORDINATES = 6
-"""Of more coordinates a table of points shows none: what deviates is told beside."""
-MOST_PAYLOAD = 16
+MAX_COORDINATES = 6
+"""Maximum number of coordinates that the table of outliers shows; of more it shows none."""
+
+MAX_PAYLOAD = 16
+"""Maximum number of columns of the source that the table of outliers shows."""
 
 
 def render(findings: Findings) -> str:
@@ -31,7 +33,7 @@ def render(findings: Findings) -> str:
 
     Notes
     -----
-    Below 2 MB with 50,000 points on the map: large point sets are one picture inside the SVG.
+    A page with 50,000 points on its map is smaller than 2 MB, as many points become one image in the SVG.
     """
     environment = Environment(
         autoescape=True,
@@ -50,25 +52,25 @@ def render(findings: Findings) -> str:
     )
     return environment.get_template("run.html.j2").render(
         f=findings,
-        style=Markup(_template("run.css")),  # noqa: S704  # our own file
+        style=Markup(_template("run.css")),  # noqa: S704  # a file of this package
         lead=sentences.first_sentence(findings),
         alarm=sentences.alarm(findings),
-        key_numbers=_key_numbers(findings),
+        key_numbers=_list_key_numbers(findings),
         why=sentences.why_eps(findings),
         law=sentences.power_law(findings),
         k_distances=sentences.k_distances(findings),
         difference=sentences.difference(findings),
         changes=sentences.changes(findings),
-        pictures=_pictures(findings),
+        pictures=_draw_pictures(findings),
         colours=figure.COLOURS,
-        payload=_payload(findings),
-        gates=_gates(findings.quality),
-        cost=costs.lines(findings),
-        steps=costs.steps(findings),
+        payload=_choose_payload(findings),
+        gates=_count_by_table(findings.quality),
+        cost=costs.list_costs(findings),
+        steps=costs.list_steps(findings),
         trends=TRENDS,
         change=words.change,
         plural=words.plural,
-        most_coordinates=MOST_COORDINATES,
+        max_coordinates=MAX_COORDINATES,
     )
 
 
@@ -77,19 +79,19 @@ def _template(name: str) -> str:
 
 
 def write_report(findings: Findings, folder: Path) -> list[Path]:
-    """Write report.html, clusters.png, pair_count.png, cost.png and run.json, the run at a glance.
+    """Write report.html, clusters.png, pair_count.png, cost.png and run.json, the run's main numbers.
 
     Returns
     -------
-    The files in that order. ``folder`` is made if missing; what stood there under these names is replaced.
+    The files in that order. ``folder`` is created if it is missing; files of these names are replaced.
     """
     folder.mkdir(parents=True, exist_ok=True)
     files = [folder / "report.html"]
     files[0].write_text(render(findings), encoding="utf-8", newline="\n")
     for name, plot in (
-        ("clusters.png", cluster_map),
-        ("pair_count.png", curves.pair_count_curve),
-        ("cost.png", bars.cost),
+        ("clusters.png", draw_map),
+        ("pair_count.png", curves.draw_pair_counts),
+        ("cost.png", bars.draw_costs),
     ):
         files.append(folder / name)
         files[-1].write_bytes(figure.to_png(plot(findings)))
@@ -98,14 +100,14 @@ def write_report(findings: Findings, folder: Path) -> list[Path]:
     return files
 
 
-def _key_numbers(findings: Findings) -> list[tuple[str, str, str]]:
-    """Rows of name, value, explanation."""
+def _list_key_numbers(findings: Findings) -> list[tuple[str, str, str]]:
+    """List the numbers at the top of the page as rows of (name, value, explanation)."""
     n = findings.n_points
     clustered = findings.n_core + findings.n_border
     min_pts = words.count(findings.params.get("min_pts"))
     all_pairs = n * (n - 1) // 2
 
-    def share(part: int) -> str:
+    def fraction(part: int) -> str:
         return f"{words.percent(part / n)} of the points" if n else ""
 
     return [
@@ -124,50 +126,58 @@ def _key_numbers(findings: Findings) -> list[tuple[str, str, str]]:
             "per point on average, itself not counted",
         ),
         ("clusters", words.count(findings.n_clusters), f"{words.plural(clustered, 'point')} in them"),
-        ("core", words.count(findings.n_core), f"{share(findings.n_core)}, with {min_pts} or more within ε"),
-        ("border", words.count(findings.n_border), f"{share(findings.n_border)}, within ε of a core point"),
-        ("noise", words.count(findings.n_noise), f"{share(findings.n_noise)}, in no cluster"),
+        (
+            "core",
+            words.count(findings.n_core),
+            f"{fraction(findings.n_core)}, with {min_pts} or more within ε",
+        ),
+        (
+            "border",
+            words.count(findings.n_border),
+            f"{fraction(findings.n_border)}, within ε of a core point",
+        ),
+        ("noise", words.count(findings.n_noise), f"{fraction(findings.n_noise)}, in no cluster"),
     ]
 
 
-def _pictures(findings: Findings) -> dict[str, Markup]:
-    """Draw the SVGs by name, each with words for people who cannot see it."""
+def _draw_pictures(findings: Findings) -> dict[str, Markup]:
+    """Draw the page's pictures as SVG, by name, each with a text for people who cannot see it."""
     return {
         name: Markup(figure.to_svg(plot(findings), name, label))  # noqa: S704  # Matplotlib escaped the texts
         for name, plot, label in (
-            ("map", cluster_map, "Map of the points, coloured by cluster"),
+            ("map", draw_map, "Map of the points, coloured by cluster"),
             (
                 "curve",
-                curves.pair_count_curve,
+                curves.draw_pair_counts,
                 "Pairs within a radius against the radius, both on log scales",
             ),
             (
                 "k-distance",
-                curves.k_distance_curve,
+                curves.draw_k_distances,
                 "Distance to the k-th neighbour against the share of points",
             ),
-            ("sizes", bars.cluster_sizes, "Number of clusters by size"),
-            ("cost", bars.cost, "Expected against measured replicas, candidates and pairs"),
-            ("seconds", bars.step_seconds, "Wall-clock time of every step, and in the run before"),
-            ("trends", trends, "Numbers of the last runs by date"),
+            ("sizes", bars.draw_cluster_sizes, "Number of clusters by size"),
+            ("cost", bars.draw_costs, "Expected against measured replicas, candidates and pairs"),
+            ("seconds", bars.draw_step_times, "Wall-clock time of every step, and in the run before"),
+            ("trends", draw_trends, "Numbers of the last runs by date"),
         )
     }
 
 
-def _payload(findings: Findings) -> list[str]:
-    """Name the columns of the source that the outliers' table shows, in their order; not too many."""
+def _choose_payload(findings: Findings) -> list[str]:
+    """Choose the columns of the source that the table of outliers shows, in their order."""
     hidden = {*_NO_PAYLOAD, findings.label}
-    if len(findings.coordinates) > MOST_COORDINATES:
+    if len(findings.coordinates) > MAX_COORDINATES:
         hidden |= set(findings.coordinates)
     names = dict.fromkeys(name for row in findings.outliers for name in row if name not in hidden)
-    return list(names)[:MOST_PAYLOAD]
+    return list(names)[:MAX_PAYLOAD]
 
 
-def _gates(quality: Sequence[Row]) -> list[tuple[str, int, int, int]]:
-    """Rows of table, expectations, broken warnings and broken errors."""
-    gates = []
+def _count_by_table(quality: Sequence[Row]) -> list[tuple[str, int, int, int]]:
+    """Count for every table its expectations, the broken warnings and the broken errors."""
+    rows = []
     for name in dict.fromkeys(row["table"] for row in quality):
-        mine = [row for row in quality if row["table"] == name]
-        broken = [row["severity"] for row in mine if not row["success"]]
-        gates.append((name, len(mine), broken.count("warning"), broken.count("error")))
-    return gates
+        of_table = [row for row in quality if row["table"] == name]
+        broken = [row["severity"] for row in of_table if not row["success"]]
+        rows.append((name, len(of_table), broken.count("warning"), broken.count("error")))
+    return rows

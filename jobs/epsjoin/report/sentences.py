@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from epsjoin.findings import Findings, Row, known
+from epsjoin.findings import Findings, Row, to_number
 from epsjoin.report import words
 
 
@@ -76,10 +76,10 @@ def power_law(findings: Findings) -> list[str]:
     """Sentences on the fit and on what it expects at ε."""
     epsilon = findings.epsilon
     sentences = []
-    exponent = known(epsilon.get("exponent"))
+    exponent = to_number(epsilon.get("exponent"))
     if exponent is not None:
         low, high = (words.measure(epsilon.get(f"exponent_{end}"), digits=3) for end in ("low", "high"))
-        first, last = (known(epsilon.get(f"range_{end}")) for end in ("low", "high"))
+        first, last = (to_number(epsilon.get(f"range_{end}")) for end in ("low", "high"))
         sentences.append(
             f"On a sample of {words.count(epsilon.get('n_sample'))} points the pairs within r grow "
             f"like r to the power P = {words.measure(exponent, digits=3)} (95 % interval {low} to {high}), "
@@ -92,7 +92,7 @@ def power_law(findings: Findings) -> list[str]:
             sentences.append(f"ε lies {side} the fitted range, so what is expected there is less certain.")
     elif epsilon.get("note"):
         sentences.append(f"No power law was fitted: {epsilon['note']}")
-    if known(epsilon.get("expected_pairs")) is not None:
+    if to_number(epsilon.get("expected_pairs")) is not None:
         sentences.append(
             f"Expected at ε: {words.count(epsilon['expected_pairs'])} pairs, "
             f"{words.measure(epsilon.get('expected_neighbours'), digits=3)} neighbours per point; "
@@ -164,7 +164,7 @@ def changes(findings: Findings) -> list[tuple[str, str, str, str]]:
 
 
 def _two(name: str, before: object, now: object, unit: str) -> tuple[str, str, str]:
-    old, new = known(before), known(now)
+    old, new = to_number(before), to_number(now)
     change = words.MISSING
     if old is not None and new is not None:
         change = words.change(old, new) if name == "eps" else words.signed(new - old)

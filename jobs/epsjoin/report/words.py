@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 
-from epsjoin.findings import known
+from epsjoin.findings import to_number
 
 MISSING = "–"
 NO_BREAK = "\N{NO-BREAK SPACE}"
@@ -17,7 +17,7 @@ SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 def count(value: object) -> str:
     """Write a whole number: ``11,020``; an expectation is rounded, a huge one shortened: ``1.235×10¹²``."""
-    number = known(value)
+    number = to_number(value)
     if number is None:
         return MISSING
     return f"{number:,.0f}" if abs(number) < 1e12 else _power(number, 4)
@@ -25,7 +25,7 @@ def count(value: object) -> str:
 
 def measure(value: object, unit: str = "", digits: int = 4) -> str:
     """Write a measured number with its unit, to so many significant digits: ``2.213 km``, ``12,350``."""
-    number = known(value)
+    number = to_number(value)
     if number is None:
         return MISSING
     if number == 0:
@@ -49,13 +49,13 @@ def _power(number: float, digits: int) -> str:
 
 def percent(value: object) -> str:
     """Write a share: ``37.4 %``."""
-    number = known(value)
+    number = to_number(value)
     return MISSING if number is None else measure(number * 100, "%", digits=3)
 
 
 def change(expected: object, measured: object) -> str:
     """Say how far the measured lies from the expected number: ``+1.3 %``, or ``4.1 times`` from double on."""
-    before, after = known(expected), known(measured)
+    before, after = to_number(expected), to_number(measured)
     if before is None or after is None or before <= 0:
         return MISSING
     ratio = after / before
@@ -66,13 +66,13 @@ def change(expected: object, measured: object) -> str:
 
 def signed(value: object) -> str:
     """Write a difference of counts with its sign: ``+1,020``, ``−3``."""
-    number = known(value)
+    number = to_number(value)
     return MISSING if number is None else f"{number:+,.0f}".replace("-", "−")
 
 
 def size(value: object) -> str:
     """Write a number of bytes: ``312 B``, ``1.3 MB``; a kB is 1,000 B."""
-    number = known(value)
+    number = to_number(value)
     if number is None:
         return MISSING
     for unit in ("B", "kB", "MB", "GB"):
@@ -84,7 +84,7 @@ def size(value: object) -> str:
 
 def duration(value: object) -> str:
     """Write a number of seconds: ``0.42 s``, ``3 min 12 s``, ``2 h 5 min``."""
-    number = known(value)
+    number = to_number(value)
     if number is None:
         return MISSING
     if number < 60:
@@ -102,7 +102,7 @@ def cell(value: object) -> str:
     if isinstance(value, bool) or type(value).__name__ == "bool":
         return "yes" if value else "no"
     if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral):
-        number = known(value)
+        number = to_number(value)
         return MISSING if number is None else f"{number:.6g}"
     text = str(value)
     return text if len(text) <= TEXT_LIMIT else text[: TEXT_LIMIT - 1] + "…"

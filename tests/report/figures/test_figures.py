@@ -18,8 +18,8 @@ from epsjoin.report.figures.figure import Plot
 
 REPOSITORY = Path(__file__).parents[3]
 PLOTS = (
-    *(maps.cluster_map, curves.pair_count_curve, curves.k_distance_curve),
-    *(bars.cluster_sizes, bars.cost, bars.step_seconds, trends.trends),
+    *(maps.draw_map, curves.draw_pair_counts, curves.draw_k_distances),
+    *(bars.draw_cluster_sizes, bars.draw_costs, bars.draw_step_times, trends.draw_trends),
 )
 
 
@@ -115,7 +115,7 @@ def odd_numbers(example: Findings) -> dict[str, Findings]:
 
 @pytest.mark.filterwarnings("error")
 def test_plots__draw_degenerate_findings_without_a_warning(example: Findings) -> None:
-    cases = [(maps.cluster_map, name, findings) for name, findings in odd_maps(example).items()]
+    cases = [(maps.draw_map, name, findings) for name, findings in odd_maps(example).items()]
     cases += [(plot, name, findings) for plot in PLOTS[1:] for name, findings in odd_numbers(example).items()]
     for plot, name, findings in cases:
         try:
@@ -124,8 +124,8 @@ def test_plots__draw_degenerate_findings_without_a_warning(example: Findings) ->
             raise AssertionError(f"{plot.__name__} of {name}: {error!r}") from error
 
 
-def test_cluster_map__colours_the_eight_largest_and_greys_the_rest(example: Findings) -> None:
-    drawn = colours(maps.cluster_map(example))
+def test_draw_map__colours_the_eight_largest_and_greys_the_rest(example: Findings) -> None:
+    drawn = colours(maps.draw_map(example))
     sizes = [row["size"] for row in example.largest_clusters]
     assert drawn == [
         (example.n_noise, marks.NOISE_COLOUR),
@@ -134,17 +134,17 @@ def test_cluster_map__colours_the_eight_largest_and_greys_the_rest(example: Find
     ]
 
 
-def test_cluster_map__names_the_eight_largest_with_their_size(example: Findings) -> None:
-    said = texts(maps.cluster_map(example))
+def test_draw_map__names_the_eight_largest_with_their_size(example: Findings) -> None:
+    said = texts(maps.draw_map(example))
     for row in example.largest_clusters[:8]:
         assert f"{row['label']} ({row['size']})" in said
     assert "Place 8" not in said
 
 
-def test_cluster_map__writes_names_apart(example: Findings) -> None:
+def test_draw_map__writes_names_apart(example: Findings) -> None:
     # Eight clusters in one place: the hardest case for names.
     together = dataclasses.replace(example, map_points=example.map_points % 1e-3)
-    fig = maps.cluster_map(together)
+    fig = maps.draw_map(together)
     fig.draw_without_rendering()
     notes = [text for text in fig.axes[0].texts if text.get_gid() == "label"]
     boxes = [text.get_bbox_patch() or super(type(text), text).get_window_extent() for text in notes]
@@ -154,63 +154,63 @@ def test_cluster_map__writes_names_apart(example: Findings) -> None:
             assert not one.overlaps(other)
 
 
-def test_cluster_map__names_what_has_no_label_by_its_id(example: Findings) -> None:
+def test_draw_map__names_what_has_no_label_by_its_id(example: Findings) -> None:
     plain = dataclasses.replace(example, largest_clusters=[{"cluster_id": 1000, "size": 60}])
-    assert "cluster 1000 (60)" in texts(maps.cluster_map(plain))
+    assert "cluster 1000 (60)" in texts(maps.draw_map(plain))
 
 
-def test_cluster_map__reads_no_name_as_a_formula(example: Findings) -> None:
+def test_draw_map__reads_no_name_as_a_formula(example: Findings) -> None:
     row = {**example.largest_clusters[0], "label": "$\\frac$ \x00"}
     assert "$\\frac$  " in figure.to_svg(
-        maps.cluster_map(dataclasses.replace(example, largest_clusters=[row])), "x", "y"
+        maps.draw_map(dataclasses.replace(example, largest_clusters=[row])), "x", "y"
     )
 
 
-def test_cluster_map__keeps_what_lies_across_180_degrees_together(example: Findings) -> None:
+def test_draw_map__keeps_what_lies_across_180_degrees_together(example: Findings) -> None:
     moved = np.column_stack([np.linspace(-190, -150, len(example.map_points)), example.map_points[:, 1]])
     moved[moved[:, 0] < -180, 0] += 360
-    fig = maps.cluster_map(dataclasses.replace(example, map_points=moved))
+    fig = maps.draw_map(dataclasses.replace(example, map_points=moved))
     west, east = fig.axes[0].get_xlim()
     assert east - west < 45
     assert "170° E" in texts(fig)
     assert "160° W" in texts(fig)
 
 
-def test_cluster_map__is_true_to_scale_at_its_latitude(example: Findings) -> None:
-    fig = maps.cluster_map(example)
+def test_draw_map__is_true_to_scale_at_its_latitude(example: Findings) -> None:
+    fig = maps.draw_map(example)
     south, north = fig.axes[0].get_ylim()
     assert fig.axes[0].get_aspect() == pytest.approx(1 / np.cos(np.radians((south + north) / 2)))
 
 
-def test_cluster_map__becomes_a_picture_where_points_are_many(example: Findings) -> None:
-    times = maps.MOST_MARKS // example.n_points + 1
+def test_draw_map__becomes_a_picture_where_points_are_many(example: Findings) -> None:
+    times = maps.MAX_MARKS // example.n_points + 1
     many = dataclasses.replace(
         example,
         map_points=np.tile(example.map_points, (times, 1)),
         map_cluster_ids=np.tile(example.map_cluster_ids, times),
         map_roles=np.tile(example.map_roles, times),
     )
-    assert "<image" not in figure.to_svg(maps.cluster_map(example), "x", "y")
-    assert figure.to_svg(maps.cluster_map(many), "x", "y").count("<image") == 1
+    assert "<image" not in figure.to_svg(maps.draw_map(example), "x", "y")
+    assert figure.to_svg(maps.draw_map(many), "x", "y").count("<image") == 1
 
 
-def test_pair_count_curve__says_eps_and_exponent_and_pairs(example: Findings) -> None:
-    said = texts(curves.pair_count_curve(example))
+def test_draw_pair_counts__says_eps_and_exponent_and_pairs(example: Findings) -> None:
+    said = texts(curves.draw_pair_counts(example))
     assert "ε = 2.213 km\nexpected 4,180 pairs\nfound 4,321" in said
     assert "P = 1.43\n95 %: 1.4 to 1.46" in said
 
 
-def test_pair_count_curve__lays_the_line_through_the_fitted_points(example: Findings) -> None:
-    line = curves.pair_count_curve(example).axes[0].lines[0]
+def test_draw_pair_counts__lays_the_line_through_the_fitted_points(example: Findings) -> None:
+    line = curves.draw_pair_counts(example).axes[0].lines[0]
     fitted = example.curve_in_fit
     expected = example.curve_pairs[fitted][[0, -1]]
     np.testing.assert_allclose(np.asarray(line.get_ydata(), float), expected, rtol=1e-9)
 
 
-def test_pair_count_curve__dashes_the_line_to_an_eps_outside_the_fit(example: Findings) -> None:
-    inside = curves.pair_count_curve(example).axes[0].lines
+def test_draw_pair_counts__dashes_the_line_to_an_eps_outside_the_fit(example: Findings) -> None:
+    inside = curves.draw_pair_counts(example).axes[0].lines
     far = dataclasses.replace(example, epsilon={**example.epsilon, "eps": 0.2})
-    outside = curves.pair_count_curve(far).axes[0].lines
+    outside = curves.draw_pair_counts(far).axes[0].lines
     assert len(outside) == len(inside) + 1
     np.testing.assert_allclose(
         np.asarray(outside[1].get_xdata(), float), [example.curve_radius[fitted_start(example)], 0.2]
@@ -221,19 +221,19 @@ def fitted_start(findings: Findings) -> int:
     return int(np.flatnonzero(findings.curve_in_fit)[0])
 
 
-def test_pair_count_curve__says_why_there_is_no_fit(example: Findings) -> None:
+def test_draw_pair_counts__says_why_there_is_no_fit(example: Findings) -> None:
     none = dataclasses.replace(example, epsilon={"eps": 1.0, "note": "too few pairs"})
-    assert "too few pairs" in texts(curves.pair_count_curve(none))
+    assert "too few pairs" in texts(curves.draw_pair_counts(none))
     bare = dataclasses.replace(none, curve_pairs=0 * none.curve_pairs)
-    assert "too few pairs" in texts(curves.pair_count_curve(bare))
-    assert not curves.pair_count_curve(bare).axes[0].lines  # a note, not an empty frame
+    assert "too few pairs" in texts(curves.draw_pair_counts(bare))
+    assert not curves.draw_pair_counts(bare).axes[0].lines  # a note, not an empty frame
 
 
 @pytest.mark.parametrize(("eps", "side", "end"), [(2.2134, "left", "bottom"), (300.0, "right", "top")])
-def test_pair_count_curve__writes_on_the_side_that_has_room(
+def test_draw_pair_counts__writes_on_the_side_that_has_room(
     example: Findings, eps: float, side: str, end: str
 ) -> None:
-    fig = curves.pair_count_curve(dataclasses.replace(example, epsilon={**example.epsilon, "eps": eps}))
+    fig = curves.draw_pair_counts(dataclasses.replace(example, epsilon={**example.epsilon, "eps": eps}))
     (written,) = (text for text in fig.axes[0].texts if "P = 1.43" in text.get_text())
     assert (written.get_ha(), written.get_va()) == (side, end)
     fig.draw_without_rendering()
@@ -242,8 +242,8 @@ def test_pair_count_curve__writes_on_the_side_that_has_room(
     assert box.x1 <= fig.bbox.x1
 
 
-def test_k_distance_curve__parts_what_was_counted_from_the_sample(example: Findings) -> None:
-    fig = curves.k_distance_curve(example)
+def test_draw_k_distances__parts_what_was_counted_from_the_sample(example: Findings) -> None:
+    fig = curves.draw_k_distances(example)
     counted, at_eps = fig.axes[0].lines
     np.testing.assert_allclose(np.asarray(counted.get_xdata(), float), [10, 20, 37.4])
     np.testing.assert_allclose(np.asarray(counted.get_ydata(), float), [0.5, 1, 2.2134])
@@ -252,11 +252,11 @@ def test_k_distance_curve__parts_what_was_counted_from_the_sample(example: Findi
     assert "distance to neighbour 4, km" in texts(fig)
     exact = dataclasses.replace(example, k_is_counted=np.ones(5, bool))
     assert "from the sample" in texts(fig)
-    assert "from the sample" not in texts(curves.k_distance_curve(exact))
+    assert "from the sample" not in texts(curves.draw_k_distances(exact))
 
 
-def test_step_seconds__shows_now_and_before(example: Findings) -> None:
-    fig = bars.step_seconds(example)
+def test_draw_step_times__shows_now_and_before(example: Findings) -> None:
+    fig = bars.draw_step_times(example)
     assert [label.get_text() for label in fig.axes[0].get_yticklabels()] == [
         "ingest",
         "merge_join",
@@ -268,8 +268,8 @@ def test_step_seconds__shows_now_and_before(example: Findings) -> None:
     assert "3 min 12 s" in texts(fig)
 
 
-def test_trends__draw_every_number_that_is_known(example: Findings) -> None:
-    fig = trends.trends(example)
+def test_draw_trends__draw_every_number_that_is_known(example: Findings) -> None:
+    fig = trends.draw_trends(example)
     said = {ax.get_title(loc="left"): ax.get_title(loc="right") for ax in fig.axes}
     assert said == {
         **{"points": "737", "pairs": "4,321", "ε (km)": "2.213", "clusters": "10", "noise": "400"},
@@ -280,7 +280,7 @@ def test_trends__draw_every_number_that_is_known(example: Findings) -> None:
     days = np.asarray(fig.axes[1].lines[0].get_xdata(), float)
     assert np.diff(days).tolist() == [30, 31], "by date, not by number"
     few = [{"run": row["run"], "points": row["points"]} for row in example.trends]
-    assert len(trends.trends(dataclasses.replace(example, trends=few)).axes) == 1
+    assert len(trends.draw_trends(dataclasses.replace(example, trends=few)).axes) == 1
 
 
 @pytest.mark.parametrize(
@@ -293,17 +293,17 @@ def test_trends__draw_every_number_that_is_known(example: Findings) -> None:
         (1e12, 2e12, ["10¹²", "2×10¹²"]),
     ],
 )
-def test_trends__write_the_ends_so_that_they_differ(
+def test_draw_trends__write_the_ends_so_that_they_differ(
     example: Findings, low: float, high: float, ends: list[str]
 ) -> None:
     rows = [{"run": "2023-01-01", "eps": low}, {"run": "2023-02-01", "eps": high}]
-    fig = trends.trends(dataclasses.replace(example, trends=rows))
+    fig = trends.draw_trends(dataclasses.replace(example, trends=rows))
     found = [label.get_text().replace("1×10", "10") for label in fig.axes[0].get_yticklabels()]
     assert found == ends
 
 
-def test_cluster_sizes__counts_every_cluster_and_every_point_once(example: Findings) -> None:
-    said = texts(bars.cluster_sizes(example))
+def test_draw_cluster_sizes__counts_every_cluster_and_every_point_once(example: Findings) -> None:
+    said = texts(bars.draw_cluster_sizes(example))
     found = re.findall(r"(\d+) clusters?, (\d+) points", said)
     assert sum(int(clusters) for clusters, _ in found) == example.n_clusters
     assert sum(int(points) for _, points in found) == example.n_core + example.n_border
@@ -311,11 +311,11 @@ def test_cluster_sizes__counts_every_cluster_and_every_point_once(example: Findi
     assert "100–199" in said
 
 
-def test_cluster_sizes__begins_a_class_at_its_first_size(example: Findings) -> None:
+def test_draw_cluster_sizes__begins_a_class_at_its_first_size(example: Findings) -> None:
     edges = dataclasses.replace(
         example, cluster_sizes=np.array([5, 9, 10]), cluster_size_counts=np.array([1, 2, 3])
     )
-    said = texts(bars.cluster_sizes(edges))
+    said = texts(bars.draw_cluster_sizes(edges))
     assert "3 clusters, 23 points\n3 clusters, 30 points" in said
     assert re.findall(r"\d+–\d+", said)[::2] == [
         "5–9",
@@ -323,8 +323,8 @@ def test_cluster_sizes__begins_a_class_at_its_first_size(example: Findings) -> N
     ]  # each name stands twice, as tick left and right
 
 
-def test_cost__shows_expected_beside_measured(example: Findings) -> None:
-    said = texts(bars.cost(example))
+def test_draw_costs__shows_expected_and_measured(example: Findings) -> None:
+    said = texts(bars.draw_costs(example))
     assert "replicas: expected 761, measured 755 (−0.8 %)" in said
     assert "candidates: expected 9,800, measured 10,412 (+6.2 %)" in said
     assert "pairs: expected 4,180, measured 4,321 (+3.4 %)" in said
@@ -349,12 +349,12 @@ def test_to_svg__leaves_the_neutral_colours_to_the_page(example: Findings) -> No
 
 def test_to_svg__keeps_the_ids_of_two_figures_apart(example: Findings) -> None:
     ids = [
-        set(re.findall(r'\bid="([^"]+)"', figure.to_svg(bars.cost(example), name, "y")))
+        set(re.findall(r'\bid="([^"]+)"', figure.to_svg(bars.draw_costs(example), name, "y")))
         for name in ("a", "b")
     ]
     assert ids[0]
     assert not ids[0] & ids[1]
-    svg = figure.to_svg(bars.cost(example), "a", "y")
+    svg = figure.to_svg(bars.draw_costs(example), "a", "y")
     used = set(re.findall(r'href="#([^"]+)"', svg)) | set(re.findall(r"url\(#([^)]+)\)", svg))
     assert used <= ids[0]
 

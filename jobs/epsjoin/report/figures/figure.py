@@ -1,8 +1,8 @@
-"""Sheets to draw a run's figures on, and the way from a figure to SVG and PNG.
+"""Style and size of the report's Matplotlib figures, and their export as SVG and PNG.
 
-Nothing here touches pyplot, a display, the network or the clock. Neutral parts are drawn in the colours of a
-light page; in the SVG these become CSS variables, so that the page can swap them on a dark one. Data colours
-are middle tones that can be told from both grounds, and by people who see few colours.
+Nothing here uses pyplot, a display, the network or the clock. Neutral colours are those of a light page; in
+the SVG they become CSS variables, so that a dark page can replace them. The colours of data stand out on both
+backgrounds, and colour-blind people can tell them apart.
 """
 
 from __future__ import annotations
@@ -25,14 +25,22 @@ from matplotlib.text import Text
 from epsjoin.findings import Findings
 
 INK, FAINT, RULE, PAPER = "#1f2429", "#5c646d", "#d8dce1", "#ffffff"
+"""Neutral colours: text, secondary text, lines, background."""
+
 NEUTRALS = {INK: "var(--ink)", FAINT: "var(--faint)", RULE: "var(--rule)", PAPER: "var(--paper)"}
+"""Neutral colours and the CSS variables that replace them in the SVG."""
+
 COLOURS = ("#0077bb", "#ee7733", "#009988", "#cc3311", "#33aadd", "#ee3377", "#aa8800", "#8855cc")
-"""Of the largest clusters, in their order: Tol's vibrant scheme and two more."""
+"""Colours of the largest clusters, in their order: Tol's vibrant scheme and two more."""
 
 WIDTH_IN = 6.4
+"""Width of the map, in inches."""
+
 NARROW_IN = 4.4
-"""Width of all figures but the map: on a phone their texts are then as large as the page's small print."""
+"""Width of all other figures, in inches: on a phone their text is then as large as the page's small print."""
+
 PNG_WIDTH = 1600
+"""Width of a PNG file, in pixels."""
 
 STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
@@ -53,54 +61,56 @@ STYLE: dict[Any, Any] = {
     "grid.color": RULE,
     "grid.linewidth": 0.6,
     "figure.dpi": 100,
-    "svg.fonttype": "none",  # text stays text: small, can be searched, read aloud, in any script
-    "svg.hashsalt": "epsjoin",  # ids are random without
+    "svg.fonttype": "none",  # text stays text, which is small and can be searched and read aloud
+    "svg.hashsalt": "epsjoin",  # without it, ids are random
     "path.simplify": True,
 }
 
 LabelT = TypeVar("LabelT", bound=Text)
 
 Plot = Callable[[Findings], Figure]
+"""A function that draws one figure of a run."""
 
 
-def styled(plot: Plot) -> Plot:
-    """Let a plot draw in the style of this module, whatever the user's own settings are."""
+def use_style(plot: Plot) -> Plot:
+    """Make a plot draw in the style of this module, whatever the user's Matplotlib settings are."""
 
     @wraps(plot)
-    def in_style(findings: Findings) -> Figure:
+    def draw(findings: Findings) -> Figure:
         with mpl.rc_context(STYLE):
             return plot(findings)
 
-    return in_style
+    return draw
 
 
 def to_svg(fig: Figure, name: str, label: str) -> str:
-    """Write the figure as an ``<svg>`` element to stand inside an HTML page, the same bytes every time.
+    """Write the figure as an ``<svg>`` element for an HTML page, the same bytes every time.
 
     Parameters
     ----------
-    name : put before every id, so that several figures can share a page.
-    label : what the picture shows, for people who hear the page.
+    name : prefix of every id, so that several figures can stand on one page.
+    label : description of the picture for screen readers.
 
     Notes
     -----
-    No namespaces, metadata, date, size or link: the page's CSS gives it the width. Texts whose id has
-    ``label`` in it want a halo in the colour of the page (``paint-order: stroke``).
+    The element has no namespaces, metadata, date, size or links. The page's CSS sets its width, and draws a
+    halo in the colour of the page around texts whose id contains ``label`` (``paint-order: stroke``).
     """
     buffer = io.BytesIO()
     with mpl.rc_context(STYLE):
         fig.savefig(buffer, format="svg", dpi=190, transparent=True)
-    root = ElementTree.fromstring(buffer.getvalue())  # noqa: S314  # our own, written two lines above
+    root = ElementTree.fromstring(buffer.getvalue())  # noqa: S314  # not foreign: written two lines above
     for child in list(root):
-        if _local(child.tag) == "metadata":
+        if _strip_namespace(child.tag) == "metadata":
             root.remove(child)
     for element in root.iter():
-        element.tag = _local(element.tag)
+        element.tag = _strip_namespace(element.tag)
         element.tail = None
         if element.text is not None and not element.text.strip():
             element.text = None
         attributes = {
-            _local(key): _on_page(_local(key), value, name) for key, value in element.attrib.items()
+            _strip_namespace(key): _adapt_attribute(_strip_namespace(key), value, name)
+            for key, value in element.attrib.items()
         }
         element.attrib.clear()
         element.attrib.update(attributes)
@@ -126,11 +136,12 @@ def to_png(fig: Figure) -> bytes:
     return buffer.getvalue()
 
 
-def _local(name: str) -> str:
+def _strip_namespace(name: str) -> str:
     return name.rpartition("}")[2]
 
 
-def _on_page(key: str, value: str, name: str) -> str:
+def _adapt_attribute(key: str, value: str, name: str) -> str:
+    """Put the figure's name before ids and references, and replace neutral colours by CSS variables."""
     if key == "id":
         return f"{name}-{value}"
     if key == "href" and value.startswith("#"):
@@ -141,7 +152,7 @@ def _on_page(key: str, value: str, name: str) -> str:
     return value
 
 
-def sheet(
+def new_axes(
     height: float,
     left: float = 0.6,
     right: float = 0.15,
@@ -149,37 +160,37 @@ def sheet(
     top: float = 0.25,
     width: float = WIDTH_IN,
 ) -> tuple[Figure, Axes]:
-    """Make a figure with axes of that height; all in inches, so that text never needs a layout."""
+    """Make a figure with axes of this height and these margins, in inches; no layout is computed."""
     full = height + bottom + top
-    fig = blank(full, width)
+    fig = new_figure(full, width)
     box = (left / width, bottom / full, (width - left - right) / width, height / full)
     return fig, fig.add_axes(box)
 
 
-def blank(height: float, width: float = WIDTH_IN) -> Figure:
-    """Make a figure without axes; in inches."""
+def new_figure(height: float, width: float = WIDTH_IN) -> Figure:
+    """Make a figure without axes, its size in inches."""
     fig = Figure(figsize=(width, height))
     FigureCanvasAgg(fig)
     return fig
 
 
-def note(text: str) -> Figure:
-    """Make a figure that says why there is nothing to draw."""
-    fig, ax = sheet(0.8, bottom=0.1, top=0.1, width=NARROW_IN)
+def draw_note(text: str) -> Figure:
+    """Make a figure with a text that says why there is nothing to draw."""
+    fig, ax = new_axes(0.8, bottom=0.1, top=0.1, width=NARROW_IN)
     ax.set_axis_off()
-    lines = textwrap.fill(one_line(text, 150), 58)
+    lines = textwrap.fill(clean_line(text, 150), 58)
     ax.text(0.5, 0.5, lines, ha="center", va="center", color=FAINT, parse_math=False)
     return fig
 
 
-def one_line(text: str, most: int) -> str:
-    """Text from the data on one line, without what no XML may hold, no longer than ``most``."""
+def clean_line(text: str, limit: int) -> str:
+    """Return text from the data as one line of at most ``limit`` characters, all of them allowed in XML."""
     text = "".join(c if c.isprintable() else " " for c in text)
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def halo(text: LabelT) -> LabelT:
-    """Mark a text that stands among data: it gets a halo in the colour of the page."""
+def add_halo(text: LabelT) -> LabelT:
+    """Mark a text that stands among data, so that it is drawn with a halo in the colour of the page."""
     text.set_gid("label")
     text.set_parse_math(False)
     return text

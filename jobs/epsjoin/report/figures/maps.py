@@ -15,40 +15,56 @@ from numpy.typing import NDArray
 
 from epsjoin.findings import NOISE, Findings
 from epsjoin.report import words
-from epsjoin.report.figures.figure import COLOURS, WIDTH_IN, halo, note, one_line, sheet, styled
-from epsjoin.report.figures.marks import NOISE_COLOUR, OTHER, mark, scatter
+from epsjoin.report.figures.figure import (
+    COLOURS,
+    WIDTH_IN,
+    add_halo,
+    clean_line,
+    draw_note,
+    new_axes,
+    use_style,
+)
+from epsjoin.report.figures.marks import NOISE_COLOUR, OTHER, draw_points, legend_mark
 
 LABEL_SIZE = 8.5
-MOST_MARKS = 2000
-"""More marks than this are drawn as one picture inside the SVG, or the page would weigh megabytes."""
-MOST_MAP_HEIGHT_IN = 5.2
+"""Font size of a cluster's name, in points."""
+
+MAX_MARKS = 2000
+"""Maximum number of points that the SVG draws one by one; more become an image, to keep the page small."""
+
+MIN_MAP_HEIGHT_IN, MAX_MAP_HEIGHT_IN = 1.6, 5.2
+"""Bounds of the map's height, in inches."""
 
 
-@styled
-def cluster_map(findings: Findings) -> Figure:
-    """Draw the map's sample of points: the largest clusters coloured and named, the others muted, noise grey.
+@use_style
+def draw_map(findings: Findings) -> Figure:
+    """Draw the sample of points: the largest clusters with colours and names, the others muted, noise grey.
 
-    A geographic map has a graticule, the aspect that is true in the middle of its latitudes, and its edge
-    where the least is cut, so that Alaska stays in one piece.
+    A geographic map has a graticule and the right aspect at its middle latitude. It is cut at the widest gap
+    between longitudes if that is much wider than the gap at 180°, so that Alaska stays in one piece.
     """
     points, ids = findings.map_points, findings.map_cluster_ids
     if not len(points):
-        return note("No points.")
+        return draw_note("No points.")
     if findings.is_geographic:
-        points = _unbroken(points)
-    (x_low, y_low), (x_high, y_high) = _extent(points, findings.is_geographic)
-    aspect = _aspect(findings.is_geographic, x_high - x_low, y_low, y_high)
+        points = _shift_longitudes(points)
+    (x_low, y_low), (x_high, y_high) = _find_extent(points, findings.is_geographic)
+    aspect = _choose_aspect(findings.is_geographic, x_high - x_low, y_low, y_high)
     shape = 0.62 if aspect is None else (y_high - y_low) * aspect / (x_high - x_low)
-    fig, ax = sheet(float(np.clip((WIDTH_IN - 0.9) * shape, 1.6, MOST_MAP_HEIGHT_IN)), right=0.3, bottom=0.4)
+    fig, ax = new_axes(
+        float(np.clip((WIDTH_IN - 0.9) * shape, MIN_MAP_HEIGHT_IN, MAX_MAP_HEIGHT_IN)), right=0.3, bottom=0.4
+    )
     ax.set_xlim(x_low, x_high)
     ax.set_ylim(y_low, y_high)
     if aspect is not None:
         ax.set_aspect(aspect)
-    _map_axes(ax, findings)
+    _draw_axes(ax, findings)
 
     named = [int(row["cluster_id"]) for row in findings.largest_clusters[: len(COLOURS)]]
     area = float(np.clip(6e4 / len(points), 1.5, 14))
-    as_picture = len(points) > MOST_MARKS  # all or none, or every layer would be a picture of its own
+    as_image = (
+        len(points) > MAX_MARKS
+    )  # all layers or none: otherwise each layer would be an image of its own
     is_noise = ids == NOISE
     is_named = np.isin(ids, named)
     legend = [
@@ -56,12 +72,12 @@ def cluster_map(findings: Findings) -> Figure:
         ("other clusters", ~is_noise & ~is_named, OTHER, area),
     ]
     for _, chosen, colour, size in legend:
-        scatter(ax, points[chosen], colour, size, as_picture)
+        draw_points(ax, points[chosen], colour, size, as_image)
     for cluster_id, colour in zip(named, COLOURS, strict=False):
-        scatter(ax, points[ids == cluster_id], colour, area * 1.8, as_picture)
-    handles = [mark(colour, label) for label, chosen, colour, _ in legend if chosen.any()]
+        draw_points(ax, points[ids == cluster_id], colour, area * 1.8, as_image)
+    handles = [legend_mark(colour, label) for label, chosen, colour, _ in legend if chosen.any()]
     if is_named.any():
-        handles.append(mark(COLOURS[0], "largest clusters"))
+        handles.append(legend_mark(COLOURS[0], "largest clusters"))
     ax.legend(
         handles=handles,
         loc="lower left",
@@ -76,26 +92,26 @@ def cluster_map(findings: Findings) -> Figure:
     return fig
 
 
-def _unbroken(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Points with longitudes that run on over 180° where the data does; the widest gap becomes the edge."""
+def _shift_longitudes(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Shift longitudes beyond the widest gap by 360°, so that data across 180° stays together."""
     longitudes = np.unique(points[:, 0])
     gaps = np.diff(longitudes, append=longitudes[0] + 360)
     widest = int(gaps.argmax())
     if gaps[widest] < max(30, 2 * gaps[-1]):
-        return points  # the usual edge is as good
+        return points  # cutting at 180° is as good
     moved = points.copy()
     moved[moved[:, 0] > longitudes[widest], 0] -= 360
     return moved
 
 
-def _extent(
+def _find_extent(
     points: NDArray[np.float64], is_geographic: bool
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Lower left and upper right corner of the map: the points with a margin, never empty."""
+    """Find the lower left and upper right corner of the map: the points with a margin, never an empty box."""
     low, high = points.min(axis=0), points.max(axis=0)
-    least = 0.5 if is_geographic else np.maximum(np.abs(high) * 0.05, 1e-9)
+    min_margin = 0.5 if is_geographic else np.maximum(np.abs(high) * 0.05, 1e-9)
     side = high - low
-    margin = np.where(side > 0, side * 0.03, least)
+    margin = np.where(side > 0, side * 0.03, min_margin)
     low, high = low - margin, high + margin
     if is_geographic:
         west = -180 if points[:, 0].min() >= -180 else -540
@@ -103,18 +119,18 @@ def _extent(
     return (float(low[0]), float(low[1])), (float(high[0]), float(high[1]))
 
 
-def _aspect(is_geographic: bool, width: float, low: float, high: float) -> float | None:
-    """Length of a unit of y over that of x; ``None``: axes so different that each gets its own scale."""
+def _choose_aspect(is_geographic: bool, width: float, low: float, high: float) -> float | None:
+    """Choose the length of a unit of y over one of x; ``None``: the axes differ too much, each is scaled."""
     if is_geographic:
         return float(1 / np.cos(np.radians(np.clip((low + high) / 2, -75, 75))))
     return 1.0 if 0.25 <= (high - low) / width <= 1.5 else None
 
 
-def _map_axes(ax: Axes, findings: Findings) -> None:
+def _draw_axes(ax: Axes, findings: Findings) -> None:
     x_name, y_name = findings.map_axes
     if not findings.is_geographic:
-        ax.set_xlabel(one_line(x_name, 60), parse_math=False)
-        ax.set_ylabel(one_line(y_name, 60), parse_math=False)
+        ax.set_xlabel(clean_line(x_name, 60), parse_math=False)
+        ax.set_ylabel(clean_line(y_name, 60), parse_math=False)
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_locator(MaxNLocator(6))
             axis.set_major_formatter(FuncFormatter(lambda value, _: words.tick(value)))
@@ -130,15 +146,15 @@ def _map_axes(ax: Axes, findings: Findings) -> None:
             FixedLocator((np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step).tolist())
         )
         axis.set_major_formatter(FuncFormatter(lambda value, _, h=hemispheres: words.degrees(value, *h)))
-    ax.tick_params(axis="x", pad=6)  # or the corner's two numbers touch
+    ax.tick_params(axis="x", pad=6)  # otherwise the two numbers at the corner touch
     ax.grid(visible=True)
 
 
 def _name_clusters(
     fig: Figure, ax: Axes, findings: Findings, points: NDArray[np.float64], named: Sequence[int]
 ) -> None:
-    """Write each name beside its cluster, where it covers no other name and as few clusters as may be."""
-    fig.draw_without_rendering()  # an axes' aspect, and so its data's place, is settled only by drawing
+    """Write each name next to its cluster, off other names and, if possible, off the clusters."""
+    fig.draw_without_rendering()  # only drawing fixes the aspect of the axes, and so the places of the data
     renderer = FigureCanvasAgg(fig).get_renderer()  # type: ignore[no-untyped-call]  # Matplotlib's
     point = fig.dpi / 72
     rows = {int(row["cluster_id"]): row for row in findings.largest_clusters}
@@ -150,7 +166,7 @@ def _name_clusters(
     spots = {cluster_id: ax.transData.transform(anchor) for cluster_id, anchor in anchors.items()}
     names: list[Bbox] = []
     clusters = [
-        _middle_of(ax.transData.transform(points[findings.map_cluster_ids == cluster_id]))
+        _box_of(ax.transData.transform(points[findings.map_cluster_ids == cluster_id]))
         for cluster_id in anchors
     ]
     around = np.linspace(0, 2 * np.pi, 16, endpoint=False)
@@ -160,20 +176,20 @@ def _name_clusters(
     for cluster_id, anchor in anchors.items():
         colour = COLOURS[named.index(cluster_id)]
         name = rows[cluster_id].get("label") or f"cluster {cluster_id}"
-        text = f"{one_line(str(name), 26)} ({words.count(rows[cluster_id].get('size'))})"
+        text = f"{clean_line(str(name), 26)} ({words.count(rows[cluster_id].get('size'))})"
         width, height, _ = renderer.get_text_width_height_descent(
             text, FontProperties(size=LABEL_SIZE), ismath=False
         )
         boxes = [_box_at(spots[cluster_id] + place * point, width, height) for place in places]
-        prices = [
-            30 * (_outside(box, ax.bbox) + sum(_shared(box, other) for other in names))
-            + sum(_shared(box, other) for other in clusters)
+        costs = [
+            30 * (_outside(box, ax.bbox) + sum(_overlap(box, other) for other in names))
+            + sum(_overlap(box, other) for other in clusters)
             + np.hypot(*place)
             for box, place in zip(boxes, places, strict=True)
         ]
-        best = int(np.argmin(prices))
+        best = int(np.argmin(costs))
         names.append(boxes[best])
-        halo(
+        add_halo(
             ax.annotate(
                 text,
                 tuple(anchor),
@@ -188,8 +204,8 @@ def _name_clusters(
         )
 
 
-def _middle_of(pixels: NDArray[np.float64]) -> Bbox:
-    """Box of the middle 80 % of a cluster's points: far-flung points do not keep a name away."""
+def _box_of(pixels: NDArray[np.float64]) -> Bbox:
+    """Return the box of the middle 80 % of a cluster's points, so that stray points keep no name away."""
     low, high = np.quantile(pixels, (0.1, 0.9), axis=0)
     return Bbox((low - 4, high + 4))
 
@@ -198,12 +214,12 @@ def _box_at(middle: NDArray[np.float64], width: float, height: float) -> Bbox:
     return Bbox.from_bounds(float(middle[0]) - width / 2, float(middle[1]) - height / 2, width, height)
 
 
-def _shared(one: BboxBase, other: BboxBase) -> float:
-    """Area in both boxes, in square pixels."""
+def _overlap(one: BboxBase, other: BboxBase) -> float:
+    """Return the area that both boxes cover, in square pixels."""
     both = Bbox.intersection(one, other)
     return 0.0 if both is None else float(both.width * both.height)
 
 
 def _outside(box: Bbox, frame: BboxBase) -> float:
-    """Area of the box that lies outside the frame, in square pixels."""
-    return float(box.width * box.height) - _shared(box, frame)
+    """Return the area of the box outside the frame, in square pixels."""
+    return float(box.width * box.height) - _overlap(box, frame)

@@ -1,4 +1,4 @@
-"""Colours and marks that several figures of a run share."""
+"""Colours, marks, legend and axes that several figures of a run share."""
 
 from __future__ import annotations
 
@@ -13,21 +13,24 @@ from epsjoin.report import words
 from epsjoin.report.figures.figure import COLOURS, PAPER
 
 OTHER, NOISE_COLOUR = "#72839b", "#a9aeb5"
+"""Colours of the clusters that have none of their own, and of noise."""
+
 MEASURED, EXPECTED = COLOURS[0], COLOURS[1]
+"""Colours of what was measured, and of what was expected, chosen or earlier."""
 
 
-def scatter(
-    ax: Axes, points: NDArray[np.float64], colour: str, area: float, as_picture: bool = False
+def draw_points(
+    ax: Axes, points: NDArray[np.float64], colour: str, area: float, as_image: bool = False
 ) -> None:
-    """Draw points, in the SVG as one picture if there are many."""
+    """Draw points; with ``as_image`` they become one image in the SVG."""
     if len(points):
         ax.scatter(
-            points[:, 0], points[:, 1], s=area, color=colour, linewidths=0, rasterized=as_picture, zorder=2
+            points[:, 0], points[:, 1], s=area, color=colour, linewidths=0, rasterized=as_image, zorder=2
         )
 
 
-def ring(ax: Axes, x: float, y: float) -> None:
-    """Draw what was expected."""
+def draw_ring(ax: Axes, x: float, y: float) -> None:
+    """Draw a ring, the mark of an expected or earlier number."""
     ax.plot(
         x,
         y,
@@ -40,8 +43,8 @@ def ring(ax: Axes, x: float, y: float) -> None:
     )
 
 
-def mark(colour: str, label: str, edge: str | None = None) -> Line2D:
-    """Make a legend's mark."""
+def legend_mark(colour: str, label: str, edge: str | None = None) -> Line2D:
+    """Make a mark for a legend."""
     return Line2D(
         [],
         [],
@@ -54,10 +57,23 @@ def mark(colour: str, label: str, edge: str | None = None) -> Line2D:
     )
 
 
-def short_numbers(axis: Axis) -> None:
-    """Write few and short numbers at an axis on a log scale, more of them where it spans little."""
+def add_legend(ax: Axes, handles: list[Line2D]) -> None:
+    """Put a legend of one line into the upper right corner of the axes, above the data."""
+    ax.legend(
+        handles=handles, loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False, borderaxespad=0
+    )
+
+
+def hide_x_axis(ax: Axes) -> None:
+    """Hide the x axis of bars that have their numbers written beside them."""
+    ax.xaxis.set_visible(False)
+    ax.spines["bottom"].set_visible(False)
+
+
+def write_short_numbers(axis: Axis) -> None:
+    """Write few and short numbers at an axis on a log scale, more of them if it spans little."""
     low, high = sorted(axis.get_view_interval())
-    # With less than two decades, 1-2-5 steps; otherwise an axis might show a single number.
+    # below two decades in steps of 1, 2 and 5: otherwise the axis might show a single number
     axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,), numticks=9))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: words.tick(value)))

@@ -1,4 +1,4 @@
-"""How the runs went on: small figures side by side, one for each number."""
+"""The trends over the last runs: small panels side by side, one for each number."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from epsjoin.findings import Findings, known
+from epsjoin.findings import Findings, to_number
 from epsjoin.report import words
-from epsjoin.report.figures.figure import FAINT, INK, NARROW_IN, blank, halo, note, styled
+from epsjoin.report.figures.figure import FAINT, INK, NARROW_IN, add_halo, draw_note, new_figure, use_style
 from epsjoin.report.figures.marks import EXPECTED, MEASURED
 
 COLUMNS = 2
-CELL_HEIGHT_IN, LEFT_IN, RIGHT_IN, BELOW_IN, ABOVE_IN = 1.05, 0.62, 0.1, 0.24, 0.3
+"""Number of panels side by side."""
+
+PANEL_HEIGHT_IN, LEFT_IN, RIGHT_IN, BELOW_IN, ABOVE_IN = 1.05, 0.62, 0.1, 0.24, 0.3
+"""Height of a panel with its margins, and the four margins, in inches."""
+
 TRENDS = {
     "points": "points",
     "pairs": "pairs",
@@ -25,35 +29,33 @@ TRENDS = {
     "errors": "broken rules: errors",
     "seconds": "seconds",
 }
-"""Keys of ``Findings.trends`` and what they are called."""
+"""Keys of ``Findings.trends`` that are shown, with their names on the page."""
 
 
-@styled
-def trends(findings: Findings) -> Figure:
-    """Draw every number of the last runs against their dates; this run's is written at its mark."""
-    shown = [key for key in TRENDS if any(known(row.get(key)) is not None for row in findings.trends)]
+@use_style
+def draw_trends(findings: Findings) -> Figure:
+    """Draw the numbers of the last runs against their dates; the number of this run stands at the heading."""
+    shown = [key for key in TRENDS if any(to_number(row.get(key)) is not None for row in findings.trends)]
     if len(findings.trends) < 2 or not shown:
-        return note("There are no runs before this one in the lake.")
+        return draw_note("There are no runs before this one in the lake.")
     n_rows = -(-len(shown) // COLUMNS)
-    fig = blank(n_rows * CELL_HEIGHT_IN, NARROW_IN)
+    fig = new_figure(n_rows * PANEL_HEIGHT_IN, NARROW_IN)
     for place, key in enumerate(shown):
-        _draw(_cell(fig, place, n_rows), findings, key)
+        _draw_panel(_add_panel(fig, place, n_rows), findings, key)
     return fig
 
 
-def _cell(fig: Figure, place: int, n_rows: int) -> Axes:
-    width, height = NARROW_IN / COLUMNS, n_rows * CELL_HEIGHT_IN
+def _add_panel(fig: Figure, place: int, n_rows: int) -> Axes:
+    width, height = NARROW_IN / COLUMNS, n_rows * PANEL_HEIGHT_IN
     left = place % COLUMNS * width + LEFT_IN
-    bottom = height - (place // COLUMNS + 1) * CELL_HEIGHT_IN + BELOW_IN
-    box = left, bottom, width - LEFT_IN - RIGHT_IN, CELL_HEIGHT_IN - BELOW_IN - ABOVE_IN
-    return fig.add_axes(
-        (box[0] / NARROW_IN, box[1] / height, box[2] / NARROW_IN, box[3] / height)  # shares of the sheet
-    )
+    bottom = height - (place // COLUMNS + 1) * PANEL_HEIGHT_IN + BELOW_IN
+    box = left, bottom, width - LEFT_IN - RIGHT_IN, PANEL_HEIGHT_IN - BELOW_IN - ABOVE_IN
+    return fig.add_axes((box[0] / NARROW_IN, box[1] / height, box[2] / NARROW_IN, box[3] / height))
 
 
-def _draw(ax: Axes, findings: Findings, key: str) -> None:
+def _draw_panel(ax: Axes, findings: Findings, key: str) -> None:
     days = np.array([date.fromisoformat(str(row["run"])).toordinal() for row in findings.trends])
-    values = np.array([_number(row.get(key)) for row in findings.trends])
+    values = np.array([_to_float(row.get(key)) for row in findings.trends])
     ax.plot(days, values, "o-", color=MEASURED, linewidth=1.4, markersize=3)
     unit = f" ({findings.unit})" if key == "eps" and findings.unit else ""
     ax.set_title(TRENDS[key] + unit, loc="left", color=FAINT, parse_math=False, pad=7, fontsize=9)
@@ -69,13 +71,13 @@ def _draw(ax: Axes, findings: Findings, key: str) -> None:
     low, high = np.nanmin(values), np.nanmax(values)
     room = (high - low) * 0.18 or max(abs(high) * 0.05, 0.5)
     ax.set_ylim(low - room, high + room)
-    ends = _told_apart(float(low), float(high))
+    ends = _label_ends(float(low), float(high))
     ax.set_yticks(list(ends), list(ends.values()))
     ax.set_xlim(days[0] - 0.03 * (days[-1] - days[0]), days[-1] + 0.04 * (days[-1] - days[0]))
     ax.set_xticks([])
     ax.tick_params(axis="y", labelsize=8)
     for end, x in ((0, 0), (-1, 1)):
-        halo(
+        add_halo(
             ax.annotate(
                 str(findings.trends[end]["run"]),
                 (x, 0),
@@ -90,8 +92,8 @@ def _draw(ax: Axes, findings: Findings, key: str) -> None:
         )
 
 
-def _told_apart(low: float, high: float) -> dict[float, str]:
-    """The ends of an axis in as few digits as tell them apart; whole numbers in full, if not huge."""
+def _label_ends(low: float, high: float) -> dict[float, str]:
+    """Write the ends of an axis with as few digits as make them differ; whole numbers below 10⁷ in full."""
     if low == int(low) and high == int(high) and max(abs(low), abs(high)) < 1e7:
         return {low: words.count(low), high: words.count(high)}
     for digits in range(4, 10):
@@ -101,6 +103,6 @@ def _told_apart(low: float, high: float) -> dict[float, str]:
     return texts
 
 
-def _number(value: object) -> float:
-    number = known(value)
+def _to_float(value: object) -> float:
+    number = to_number(value)
     return np.nan if number is None else number
