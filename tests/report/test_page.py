@@ -150,7 +150,7 @@ def test_first_sentence__has_the_numbers_of_the_findings(example: Findings, read
     sentence = sentences.first_sentence(example)
     assert sentence == (
         f"737 points: 10 clusters within {EPS}, the largest with 120 points (Place 0); "
-        "400 points stand in none."
+        "400 points belong to none."
     )
     assert (example.n_points, example.n_clusters, example.n_noise) == (737, 10, 400)
     assert sentence in reader.words
@@ -165,7 +165,7 @@ def test_first_sentence__counts_one_and_none_and_thousands(example: Findings, no
         largest_clusters=[{"cluster_id": 3, "size": 11_019}],
     )
     assert sentences.first_sentence(one) == (
-        f"11,020 points: 1 cluster within {EPS}, the largest with 11,019 points; 1 point stands in none."
+        f"11,020 points: 1 cluster within {EPS}, the largest with 11,019 points; 1 point belongs to none."
     )
     none = dataclasses.replace(example, n_points=1, n_pairs=0, n_clusters=0, largest_clusters=[])
     assert sentences.first_sentence(none) == f"1 point: no clusters within {EPS}, and 0 pairs."
@@ -190,7 +190,7 @@ def test_page__says_where_everything_came_from(reader: Reader) -> None:
     for text in (
         "data set beacons, run 2023-06-04",
         "2023-06-04.csv.gz 538 kB 740 737 3 " + "9f" * 32,
-        "not read: power , usageType .",
+        "not read, as the contract does not name them: power , usageType .",
         "2 latitude_deg is not a number",
         "1 the key occurs twice",
         "2023-06-04.csv.gz 417 latitude_deg is not a number 85,n/a,3",
@@ -231,11 +231,11 @@ def test_page__lists_clusters_and_outliers(reader: Reader, example: Findings) ->
 @pytest.mark.parametrize(
     ("method", "target", "sentence"),
     [
-        ("given", None, f"{EPS} was given with the run's parameters; it was not chosen from the data."),
+        ("given", None, f"{EPS} was set by the run or by the contract; it was not chosen from the data."),
         (
             "neighbours",
             5.0,
-            "chosen so that a point has 5 neighbours within it on average, itself not counted.",
+            "chosen so that a point has 5 neighbours within it on average, the point itself not counted.",
         ),
         ("pairs", 20_000.0, "chosen so that the join has about 20,000 pairs."),
         (
@@ -273,7 +273,7 @@ def test_why_eps_briefly__names_method_target_and_exponent(
 
 
 def test_page__says_when_eps_lies_outside_the_fit(mapless: Findings, reader: Reader) -> None:
-    assert "fitted range, so what is expected there" not in reader.words
+    assert "fitted range, so the numbers expected at ε" not in reader.words
     for eps, side in ((0.5, "below"), (200.0, "above")):
         far = dataclasses.replace(mapless, epsilon={**mapless.epsilon, "eps": eps})
         assert f"ε lies {side} the fitted range" in Reader(page.render(far)).words
@@ -286,7 +286,7 @@ def test_page__says_what_other_eps_would_give(reader: Reader) -> None:
         "3.5 km 8,046 21.8 55 % knee of the k-distances",
         "8.854 km 2,000,000,000 82 – by the power law alone, more pairs than max_pairs allows",
         "37.4 % of the points have their neighbour number 4 within ε, counted on all points.",
-        "bends most at 3.5 km (its knee",
+        "bends most at 3.5 km. This knee",
     ):
         assert text in reader.words
     assert [value for name, value in reader.attributes if value == "chosen"] == ["chosen"] * 2  # and this run
@@ -294,8 +294,8 @@ def test_page__says_what_other_eps_would_give(reader: Reader) -> None:
 
 def test_page__says_what_changed_since_the_run_before(reader: Reader) -> None:
     for text in (
-        "Against run 2023-05-04, the latest before this one whose points were in the lake when this page was "
-        "made: 12 rows added, 1 row removed, 2 rows changed, 723 the same. Rows were compared by id",
+        "Compared with run 2023-05-04, the latest earlier run whose points were in the lake when this page "
+        "was made: 12 rows added, 1 row removed, 2 rows changed, 723 the same. Rows were compared by id",
         "points 726 737 +11",
         "ε 2.2 km 2.213 km +0.6 %",
         "clusters 9 10 +1",
@@ -321,7 +321,7 @@ def test_page__says_that_nothing_changed_or_that_there_is_nothing_before(mapless
 
 def test_page__lists_the_last_runs(reader: Reader) -> None:
     for text in (
-        "This run and the 2 before it",
+        "This run and the 2 runs before it in the lake",
         "2023-04-04 700 – – – – – – –",
         "2023-05-04 726 4,000 2.2 9 403 0 1 120",
         "2023-06-04 737 4,321 2.213 10 400 3 0 195",
@@ -330,7 +330,7 @@ def test_page__lists_the_last_runs(reader: Reader) -> None:
 
 
 def test_page__shows_what_the_gates_found(reader: Reader) -> None:
-    assert "1 of 2 expectations of the tables' contracts hold: these do not." in reader.words
+    assert "1 of 2 expectations of the tables' contracts hold; these do not:" in reader.words
     assert "warning snapshots nothing_was_quarantined 3" in reader.words
     assert "pairs 1 0 0 snapshots 1 1 0" in reader.words
 

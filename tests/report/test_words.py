@@ -74,4 +74,4 @@ def test_words__are_written_for_people(text: str, expected: str) -> None:
 
 
 def test_cell__shortens_a_record_of_a_megabyte() -> None:
-    assert len(words.cell("x" * 1_000_000)) == words.TEXT_LIMIT
+    assert len(words.cell("x" * 1_000_000)) == words.MAX_CELL_LENGTH

@@ -1,1 +1,1 @@
-"""The page that shows a person what a run found."""
+"""The report page of a run, its pictures and its texts."""

@@ -60,7 +60,7 @@ def render(findings: Findings) -> str:
         law=sentences.power_law(findings),
         k_distances=sentences.k_distances(findings),
         difference=sentences.difference(findings),
-        changes=sentences.changes(findings),
+        changes=sentences.list_changes(findings),
         pictures=_draw_pictures(findings),
         colours=figure.COLOURS,
         payload=_choose_payload(findings),
@@ -123,13 +123,13 @@ def _list_key_numbers(findings: Findings) -> list[tuple[str, str, str]]:
         (
             "neighbours",
             words.measure(2 * findings.n_pairs / n if n else None, digits=3),
-            "per point on average, itself not counted",
+            "per point on average, the point itself not counted",
         ),
         ("clusters", words.count(findings.n_clusters), f"{words.plural(clustered, 'point')} in them"),
         (
             "core",
             words.count(findings.n_core),
-            f"{fraction(findings.n_core)}, with {min_pts} or more within ε",
+            f"{fraction(findings.n_core)}, with {min_pts} or more points within ε",
         ),
         (
             "border",

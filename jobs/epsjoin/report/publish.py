@@ -1,4 +1,4 @@
-"""From what the tables say to the report's files beside them."""
+"""The job ``report``: gathers a run's findings and writes the report's files next to the tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from epsjoin.spark.report.gather import gather
 
 
 def publish(job: Job) -> dict[str, float]:
-    """Write the run's report page, pictures and ``run.json`` to ``reports/run=<run>`` beside the tables.
+    """Write the run's report page, pictures and ``run.json`` to ``reports/run=<run>``, next to the tables.
 
     Raises
     ------

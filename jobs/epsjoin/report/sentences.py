@@ -1,4 +1,4 @@
-"""What a run's page says in sentences."""
+"""The sentences of a run's page."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from epsjoin.report import words
 
 
 def first_sentence(findings: Findings) -> str:
-    """Say what was found: points, clusters, the largest, and how many points are in none."""
+    """Say what was found: points, clusters, the largest cluster, and how many points belong to none."""
     points = words.plural(findings.n_points, "point")
-    within = f"within {_eps(findings)}"
+    within = f"within {_write_eps(findings)}"
     if not findings.n_points:
         return "No points: the snapshot has no record that could be joined."
     if not findings.n_clusters:
@@ -19,8 +19,8 @@ def first_sentence(findings: Findings) -> str:
         row = findings.largest_clusters[0]
         label = f" ({words.cell(row['label'])})" if row.get("label") else ""
         text += f"the largest with {words.plural(row['size'], 'point')}{label}; "
-    stand = "stands" if findings.n_noise == 1 else "stand"
-    return text + f"{words.plural(findings.n_noise, 'point')} {stand} in none."
+    belong = "belongs" if findings.n_noise == 1 else "belong"
+    return text + f"{words.plural(findings.n_noise, 'point')} {belong} to none."
 
 
 def alarm(findings: Findings) -> str:
@@ -29,11 +29,11 @@ def alarm(findings: Findings) -> str:
     if not errors:
         return ""
     hold = "does not hold" if errors == 1 else "do not hold"
-    return f"This run was stopped: {words.plural(errors, 'expectation')} {hold}. Do not build on its results."
+    return f"This run was stopped: {words.plural(errors, 'expectation')} {hold}. Do not rely on its results."
 
 
-def _eps(findings: Findings) -> str:
-    """Name and value of ε, which no line divides."""
+def _write_eps(findings: Findings) -> str:
+    """Write the name and value of ε without a place for a line break."""
     if findings.eps is None:
         return "an unknown ε"
     return f"ε = {words.measure(findings.eps, findings.unit)}".replace(" ", words.NO_BREAK)
@@ -43,9 +43,12 @@ def why_eps(findings: Findings) -> str:
     """Say how ε was chosen, in a sentence for the page."""
     method, target = findings.epsilon.get("method"), findings.epsilon.get("target")
     if method == "given":
-        return f"{_eps(findings)} was given with the run's parameters; it was not chosen from the data."
+        return (
+            f"{_write_eps(findings)} was set by the run or by the contract; it was not chosen from the data."
+        )
     if method == "neighbours":
-        aim = f"a point has {words.measure(target)} neighbours within it on average, itself not counted"
+        number = words.measure(target)
+        aim = f"a point has {number} neighbours within it on average, the point itself not counted"
     elif method == "pairs":
         aim = f"the join has about {words.count(target)} pairs"
     elif method == "k_distance_quantile":
@@ -53,7 +56,7 @@ def why_eps(findings: Findings) -> str:
         aim = f"{words.percent(target)} of the points have their neighbour number {neighbour} within it"
     else:
         return "How ε was chosen is not known."
-    return f"{_eps(findings)} was chosen so that {aim}."
+    return f"{_write_eps(findings)} was chosen so that {aim}."
 
 
 def why_eps_briefly(epsilon: Row) -> str:
@@ -73,7 +76,7 @@ def why_eps_briefly(epsilon: Row) -> str:
 
 
 def power_law(findings: Findings) -> list[str]:
-    """Sentences on the fit and on what it expects at ε."""
+    """Describe the fitted power law, and compare the pairs that it expects at ε with the pairs found."""
     epsilon = findings.epsilon
     sentences = []
     exponent = to_number(epsilon.get("exponent"))
@@ -81,15 +84,18 @@ def power_law(findings: Findings) -> list[str]:
         low, high = (words.measure(epsilon.get(f"exponent_{end}"), digits=3) for end in ("low", "high"))
         first, last = (to_number(epsilon.get(f"range_{end}")) for end in ("low", "high"))
         sentences.append(
-            f"On a sample of {words.count(epsilon.get('n_sample'))} points the pairs within r grow "
-            f"like r to the power P = {words.measure(exponent, digits=3)} (95 % interval {low} to {high}), "
-            f"fitted from r = {words.measure(first, findings.unit)} to {words.measure(last, findings.unit)}, "
+            f"On a sample of {words.count(epsilon.get('n_sample'))} points the number of pairs within r "
+            f"grows like r to the power P = {words.measure(exponent, digits=3)} "
+            f"(95 % interval {low} to {high}), fitted "
+            f"from r = {words.measure(first, findings.unit)} to {words.measure(last, findings.unit)}, "
             f"R² = {words.measure(epsilon.get('r_squared'))}."
         )
         eps = findings.eps
         if eps is not None and first is not None and last is not None and not first <= eps <= last:
             side = "below" if eps < first else "above"
-            sentences.append(f"ε lies {side} the fitted range, so what is expected there is less certain.")
+            sentences.append(
+                f"ε lies {side} the fitted range, so the numbers expected at ε are less certain."
+            )
     elif epsilon.get("note"):
         sentences.append(f"No power law was fitted: {epsilon['note']}")
     if to_number(epsilon.get("expected_pairs")) is not None:
@@ -102,51 +108,51 @@ def power_law(findings: Findings) -> list[str]:
 
 
 def k_distances(findings: Findings) -> list[str]:
-    """Say where the k-distance curve comes from, and where it bends."""
+    """Say where the k-distance curve comes from, and where it bends most."""
     within = next((row["share"] for row in findings.other_eps if row["is_chosen"]), None)
     if within is None:
         return []
-    said = [
+    sentences = [
         f"{words.percent(within)} of the points have their neighbour number {findings.k} within ε, counted "
         "on all points. Beyond ε the curve is an estimate from the sample."
     ]
     knee = next((row for row in findings.other_eps if row["is_knee"]), None)
     if knee is not None:
-        said.append(
-            f"The curve of the sample bends most at {words.measure(knee['eps'], findings.unit)} (its knee, a "
-            "usual choice of ε; a few points far from all others move it up)."
+        sentences.append(
+            f"The curve of the sample bends most at {words.measure(knee['eps'], findings.unit)}. This "
+            "knee is a usual choice of ε; a few points far from all others make it larger."
         )
-    return said
+    return sentences
 
 
 def difference(findings: Findings) -> str:
-    """Say how the points differ from those of the run before, or that there is none."""
+    """Say how the points differ from those of the run before, or that there is no such run."""
     found = findings.difference
     if not found:
         return (
             f"There is nothing to compare with: the lake holds no run of {findings.dataset} before "
             f"{findings.run}."
         )
-    digest = "a 64-bit digest of their columns"
-    how = f"by id and {digest}"
+    hashed = "a 64-bit hash of their columns"
+    how = f"by id and {hashed}"
     if not found["is_keyed"]:
-        how = f"by {digest}, as the source has no key: a changed row is one removed and one added"
+        how = f"by {hashed}, as the source has no key: a changed row counts as one removed and one added"
     kinds = [
         f"{words.plural(found[kind], 'row')} {kind}"
         for kind in ("added", "removed", "changed")
         if found.get(kind) is not None
     ]
-    said = f"{', '.join(kinds)}, {words.count(found['same'])} the same."
+    text = f"{', '.join(kinds)}, {words.count(found['same'])} the same."
     if not any(found.get(kind) for kind in ("added", "removed", "changed")):
-        said = f"The points are the same, all {words.count(found['same'])}."
+        text = f"the points are the same, all {words.count(found['same'])}."
     return (
-        f"Against run {found['run']}, the latest before this one whose points were in the lake when this "
-        f"page was made: {said[0].lower()}{said[1:]} Rows were compared {how}."
+        f"Compared with run {found['run']}, the latest earlier run whose points were in the lake when this "
+        f"page was made: {text} Rows were compared {how}."
     )
 
 
-def changes(findings: Findings) -> list[tuple[str, str, str, str]]:
-    """Rows of name, the run before, this run, and the change; empty where there is no run before."""
+def list_changes(findings: Findings) -> list[tuple[str, str, str, str]]:
+    """List what changed as rows of (name, run before, this run, change); empty if there is no run before."""
     if not findings.difference:
         return []
     before = next((row for row in findings.trends if row["run"] == findings.difference["run"]), {})
@@ -158,12 +164,12 @@ def changes(findings: Findings) -> list[tuple[str, str, str, str]]:
         "noise": findings.n_noise,
     }
     return [
-        ("ε" if name == "eps" else name, *_two(name, before.get(name), value, findings.unit))
+        ("ε" if name == "eps" else name, *_write_change(name, before.get(name), value, findings.unit))
         for name, value in now.items()
     ]
 
 
-def _two(name: str, before: object, now: object, unit: str) -> tuple[str, str, str]:
+def _write_change(name: str, before: object, now: object, unit: str) -> tuple[str, str, str]:
     old, new = to_number(before), to_number(now)
     change = words.MISSING
     if old is not None and new is not None:

@@ -1,4 +1,4 @@
-"""Values as a person reads them: thousands separators, few digits, units, and – for what is missing."""
+"""Values as text for people: thousands separators, few digits, units, and – for a missing value."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ import numbers
 from epsjoin.findings import to_number
 
 MISSING = "–"
-NO_BREAK = "\N{NO-BREAK SPACE}"
-TEXT_LIMIT = 160
-"""Longest text of a cell; a raw record may be a megabyte of garbage."""
+"""Text of a missing value."""
 
-SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+NO_BREAK = "\N{NO-BREAK SPACE}"
+MAX_CELL_LENGTH = 160
+"""Maximum number of characters in a cell of a table; a raw record may be a megabyte of garbage."""
+
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def count(value: object) -> str:
-    """Write a whole number: ``11,020``; an expectation is rounded, a huge one shortened: ``1.235×10¹²``."""
+    """Write a whole number: ``11,020``; fractions are rounded, huge numbers shortened: ``1.235×10¹²``."""
     number = to_number(value)
     if number is None:
         return MISSING
@@ -24,7 +26,7 @@ def count(value: object) -> str:
 
 
 def measure(value: object, unit: str = "", digits: int = 4) -> str:
-    """Write a measured number with its unit, to so many significant digits: ``2.213 km``, ``12,350``."""
+    """Write a measured number with its unit to ``digits`` significant digits: ``2.213 km``, ``12,350``."""
     number = to_number(value)
     if number is None:
         return MISSING
@@ -44,17 +46,17 @@ def measure(value: object, unit: str = "", digits: int = 4) -> str:
 def _power(number: float, digits: int) -> str:
     mantissa, exponent = f"{number:.{digits - 1}e}".split("e")
     mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
-    return f"{mantissa}×10{str(int(exponent)).translate(SUPERSCRIPT)}"
+    return f"{mantissa}×10{str(int(exponent)).translate(_SUPERSCRIPT)}"
 
 
 def percent(value: object) -> str:
-    """Write a share: ``37.4 %``."""
+    """Write a fraction as a percentage: ``37.4 %``."""
     number = to_number(value)
     return MISSING if number is None else measure(number * 100, "%", digits=3)
 
 
 def change(expected: object, measured: object) -> str:
-    """Say how far the measured lies from the expected number: ``+1.3 %``, or ``4.1 times`` from double on."""
+    """Write the measured number relative to the expected one: ``+1.3 %``, or ``4.1 times`` from double on."""
     before, after = to_number(expected), to_number(measured)
     if before is None or after is None or before <= 0:
         return MISSING
@@ -96,7 +98,7 @@ def duration(value: object) -> str:
 
 
 def cell(value: object) -> str:
-    """Write any value of a source's column: numbers to six digits, long text shortened."""
+    """Write a value of any column of the source: numbers to six digits, long text shortened."""
     if value is None or value == "":
         return MISSING
     if isinstance(value, bool) or type(value).__name__ == "bool":
@@ -105,7 +107,7 @@ def cell(value: object) -> str:
         number = to_number(value)
         return MISSING if number is None else f"{number:.6g}"
     text = str(value)
-    return text if len(text) <= TEXT_LIMIT else text[: TEXT_LIMIT - 1] + "…"
+    return text if len(text) <= MAX_CELL_LENGTH else text[: MAX_CELL_LENGTH - 1] + "…"
 
 
 def plural(number: int, one: str, many: str = "") -> str:
