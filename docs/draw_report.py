@@ -1,4 +1,4 @@
-"""Photographs the demo's report at two widths and takes its pictures along; ``make screenshots`` calls."""
+"""Takes screenshots of the demo's report and copies its pictures; ``make screenshots`` runs it."""
 
 from __future__ import annotations
 
@@ -13,16 +13,21 @@ from urllib.parse import unquote, urlsplit
 from PIL import Image
 
 PICTURES = Path(__file__).parent / "pictures"
+"""Folder of the documents' pictures."""
+
 VIEWS = {
     "report-phone.png": (390, 1500, False),
     "report-dark.png": (390, 1500, True),
     "report-wide.png": (1280, 1150, False),
 }
-"""Width and height of each screenshot, the page's beginning; whether its reader likes it dark."""
-TAKEN = ("clusters.png", "pair_count.png", "cost.png")
-"""Pictures that the report job itself made."""
+"""Screenshots of the beginning of the page: file name, width and height in CSS pixels, whether it is dark."""
+
+COPIED = ("clusters.png", "pair_count.png", "cost.png")
+"""Pictures that the job ``report`` wrote."""
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+"""Names of the programs that can take the screenshots; the first one on the PATH is used."""
+
 _QUIET = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
@@ -30,14 +35,14 @@ _QUIET = (
 
 
 def find_browser() -> str | None:
-    """Find a browser of the Chromium family; ``None`` where there is none."""
+    """Find a browser of the Chromium family; ``None`` if there is none."""
     return next((found for name in BROWSERS if (found := shutil.which(name))), None)
 
 
 def browse(browser: str, page: Path, *arguments: str) -> str:
-    """Open a page without a window, in a profile of its own; what the browser prints."""
+    """Open a page without a window, in a new profile, and return what the browser prints."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        done = subprocess.run(  # noqa: S603  # a browser of this machine, and our own page
+        done = subprocess.run(  # noqa: S603  # a browser of this machine and a page of this project
             [browser, *_QUIET, f"--user-data-dir={profile}", *arguments, page.resolve().as_uri()],
             capture_output=True,
             text=True,
@@ -47,10 +52,10 @@ def browse(browser: str, page: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def photograph(
+def take_screenshot(
     browser: str, page: Path, picture: Path, width: int, height: int, *, is_dark: bool = False
 ) -> None:
-    """Write the beginning of the page as a PNG."""
+    """Write the beginning of the page as a PNG file."""
     scheme = f"--blink-settings=preferredColorScheme={0 if is_dark else 1}"
     with tempfile.TemporaryDirectory() as scratch:
         raw = Path(scratch, "raw.png")
@@ -60,25 +65,27 @@ def photograph(
 
 
 def main() -> int:
-    """Photograph the report of a run."""
+    """Take the screenshots of a run's report and copy its pictures."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--lake", required=True, help="folder of all tables on this machine, a file URI")
+    parser.add_argument("--lake", required=True, help="folder of all tables on this machine, as a file URI")
     parser.add_argument("--dataset", default="navaids")
     parser.add_argument("--run", required=True, help="logical date, YYYY-MM-DD")
-    given = parser.parse_args()
-    folder = Path(unquote(urlsplit(given.lake).path), given.dataset, "reports", f"run={given.run}")
+    arguments = parser.parse_args()
+    folder = Path(
+        unquote(urlsplit(arguments.lake).path), arguments.dataset, "reports", f"run={arguments.run}"
+    )
     page, browser = folder / "report.html", find_browser()
     if not page.is_file():
         print(f"{page} is missing; make demo writes it", file=sys.stderr)
         return 2
     if browser is None:
-        print(f"no browser ({', '.join(BROWSERS)}) is on the PATH; install chromium", file=sys.stderr)
+        print(f"none of the browsers {', '.join(BROWSERS)} is on the PATH; install chromium", file=sys.stderr)
         return 2
     for name, (width, height, is_dark) in VIEWS.items():
-        photograph(browser, page, PICTURES / name, width, height, is_dark=is_dark)
-    for name in TAKEN:
+        take_screenshot(browser, page, PICTURES / name, width, height, is_dark=is_dark)
+    for name in COPIED:
         shutil.copyfile(folder / name, PICTURES / name)
-    for name in (*VIEWS, *TAKEN):
+    for name in (*VIEWS, *COPIED):
         print(f"{PICTURES / name}: {(PICTURES / name).stat().st_size:,} bytes")
     return 0
 

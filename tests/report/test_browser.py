@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from draw_report import browse, find_browser, photograph
+from draw_report import browse, find_browser, take_screenshot
 from epsjoin.findings import Findings
 from epsjoin.report import page
 
@@ -121,7 +121,7 @@ def test_page__loads_nothing(laid_out: list[Mapping[str, Any]]) -> None:
 
 
 def test_page__has_no_letters_too_small_for_a_phone(laid_out: list[Mapping[str, Any]]) -> None:
-    """The map is scrolled instead; a line of 9 CSS pixels is the small print of a packet."""
+    """The map is scrolled instead; a line of 9 CSS pixels is the small print on a package."""
     small = {frame["name"]: frame["smallest"] for frame in laid_out if frame["smallest"] < 9}
     assert {name for name in small if not name.endswith("printed")} == set()
 
@@ -133,7 +133,7 @@ def test_page__is_light_or_dark_as_its_reader_is(
     """Background and every picture: one that stayed white would glare."""
     file, picture = tmp_path / "report.html", tmp_path / "report.png"
     file.write_text(page.render(example), encoding="utf-8")
-    photograph(str(BROWSER), file, picture, 390, 6000, is_dark=is_dark)
+    take_screenshot(str(BROWSER), file, picture, 390, 6000, is_dark=is_dark)
     with Image.open(picture) as image:
         shades = np.asarray(image.convert("L"))
     assert least <= np.median(shades) <= most
