@@ -25,7 +25,7 @@ from epsjoin.spark.neighbours import nearest
 from epsjoin.spark.points import stored_points
 from epsjoin.spark.report.difference import find_difference
 from epsjoin.spark.report.gather import gather
-from epsjoin.spark.report.trends import trends_before
+from epsjoin.spark.report.trends import make_trends_before
 from tests.spark.conftest import RUN, STEPS, JobMaker, coordinate, key
 
 BEFORE, LATER = "2023-05-01", "2023-07-01"
@@ -134,7 +134,7 @@ def test_report__of_a_first_run_has_nothing_before(make_job: JobMaker, tmp_path:
     snapshot(tmp_path, RUN, some_rows())
     job = run_steps(job_on(make_job, RUN), ["ingest"])
     assert find_difference(job, "name") == {}
-    assert trends_before(job.lake, job.run) == []
+    assert make_trends_before(job.lake, job.run) == []
 
 
 def test_difference__sees_a_value_that_moved_to_another_column(make_job: JobMaker, tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_trends__are_of_the_last_runs_and_have_gaps(make_job: JobMaker, tmp_path
         Slice("quality", days[5], also=(("table", "points"),)),
         slices.rows_of(job.lake, "quality", broken),
     )
-    found = trends_before(job.lake, job.run)
+    found = make_trends_before(job.lake, job.run)
     assert [row["run"] for row in found] == days[2:13], "eleven before this one, the latest"
     assert {row["points"] for row in found} == {2}
     assert {row["clusters"] for row in found} == {None}

@@ -65,7 +65,7 @@ def add_legend(ax: Axes, handles: list[Line2D]) -> None:
 
 
 def hide_x_axis(ax: Axes) -> None:
-    """Hide the x axis of bars that have their numbers written beside them."""
+    """Hide the x axis of bars that have their numbers written next to them."""
     ax.xaxis.set_visible(False)
     ax.spines["bottom"].set_visible(False)
 

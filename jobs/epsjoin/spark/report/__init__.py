@@ -1,1 +1,1 @@
-"""What the report shows of a run, and of the runs before."""
+"""Gathers what the report of a run shows: a module for each section of the page."""

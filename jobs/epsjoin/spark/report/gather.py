@@ -20,7 +20,7 @@ from epsjoin.spark.report.clusters import gather_clusters
 from epsjoin.spark.report.difference import find_difference
 from epsjoin.spark.report.input import gather_input
 from epsjoin.spark.report.outliers import gather_outliers
-from epsjoin.spark.report.trends import read_own_counters, select_seconds, trend_of, trends_before
+from epsjoin.spark.report.trends import make_trend, make_trends_before, read_own_counters, select_seconds
 
 
 def gather(job: Job) -> Findings:
@@ -94,10 +94,10 @@ def gather(job: Job) -> Findings:
         k_is_counted=k_curve.is_counted,
         other_eps=other_eps(fit, k_curve, eps, k),
         difference=difference,
-        trends=trends_before(lake, run),
+        trends=make_trends_before(lake, run),
         seconds_before=select_seconds(read_own_counters(lake, difference["run"])) if difference else {},
     )
-    return replace(findings, trends=[*findings.trends, trend_of(findings)])
+    return replace(findings, trends=[*findings.trends, make_trend(findings)])
 
 
 def _choose_label(job: Job) -> str | None:

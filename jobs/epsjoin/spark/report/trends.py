@@ -24,7 +24,7 @@ def select_seconds(counters: Mapping[str, Mapping[str, float]]) -> dict[str, flo
     return {job: of_job["seconds"] for job, of_job in counters.items() if "seconds" in of_job}
 
 
-def trends_before(lake: Lake, run: str) -> list[dict[str, Any]]:
+def make_trends_before(lake: Lake, run: str) -> list[dict[str, Any]]:
     """Make a row for each of the last runs before this one, oldest first, as ``findings`` describes it.
 
     Notes
@@ -53,7 +53,7 @@ def trends_before(lake: Lake, run: str) -> list[dict[str, Any]]:
     return rows
 
 
-def trend_of(findings: Findings) -> dict[str, Any]:
+def make_trend(findings: Findings) -> dict[str, Any]:
     """Make the run's own row of the trends from what its page shows."""
     return {
         "run": findings.run,
