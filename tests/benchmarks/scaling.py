@@ -72,7 +72,7 @@ def ways(file: str, eps: float) -> dict[str, list[Taken]]:
         def written(table: str, make: Callable[[ExitStack], Any]) -> dict[str, float]:
             with ExitStack() as done:
                 where = inputs.slice(table)
-                files, counters = write_files(parquet.target(job.lake, where), make(done))
+                files, counters = write_files(parquet.target_of(job.lake, where), make(done))
                 delta_log.commit(job.lake, {where: files})
             return dict(counters)
 

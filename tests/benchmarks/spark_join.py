@@ -104,7 +104,7 @@ class Bench:
         lake = Lake((folder / "lake").as_uri(), contracts, source)
         params = RunParams(eps=eps, max_pairs=10**9)
         self.job = Job(get_session("bench"), lake, RUN, params, folder)
-        into = parquet.target(lake, Slice("points", RUN))
+        into = parquet.target_of(lake, Slice("points", RUN))
         files = []
         for ids in np.array_split(np.arange(len(points)), 8):
             columns = {"id": pa.array(ids), "point": to_binary(points[ids])}
@@ -115,11 +115,11 @@ class Bench:
         row = {"eps": eps, "method": "given", "n_points": len(points), "n_sample": 0}
         for name, made in (("epsilon", [row]), ("epsilon_curve", [])):
             where = Fingerprints(lake, RUN).slice(name)
-            slices.write_slice(lake, where, slices.rows_of(lake, name, made))
+            slices.write_slice(lake, where, slices.table_of(lake, name, made))
         read = {"source": "none.csv", "bytes": 0, "sha256": "", "columns": "", "rows_quarantined": 0}
         read |= {"rows_read": len(points), "rows_ok": len(points)}
         for name, rows in (("snapshots", [read]), ("quarantine", [])):
-            slices.write_slice(lake, Slice(name, RUN), slices.rows_of(lake, name, rows))
+            slices.write_slice(lake, Slice(name, RUN), slices.table_of(lake, name, rows))
         self.folder = folder
 
     def tree(self) -> Mapping[str, float]:

@@ -196,7 +196,7 @@ def small_lake(tmp_path: Path) -> Lake:
     source = load_source(contracts, "landmarks")
     lake = Lake((tmp_path / "lake").as_uri(), contracts, source)
     points, ids = square(3000), np.arange(3000)
-    into = parquet.target(lake, Slice("points", "2023-01-01"))
+    into = parquet.target_of(lake, Slice("points", "2023-01-01"))
     files = []
     for rows in np.array_split(ids, 2):
         groups = np.array_split(rows, 5)

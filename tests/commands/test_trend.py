@@ -29,12 +29,12 @@ def row(lake: Lake, table: str, **values: Any) -> dict[str, Any]:
 
 
 def write(lake: Lake, table: str, run: str, rows: list[dict[str, Any]]) -> None:
-    slices.write_slice(lake, Fingerprints(lake, run).slice(table), slices.rows_of(lake, table, rows))
+    slices.write_slice(lake, Fingerprints(lake, run).slice(table), slices.table_of(lake, table, rows))
 
 
 def write_run(lake: Lake, run: str, points: int, pairs: int, clusters: int, eps: float) -> None:
     rows = [row(lake, "points", id=i, run=run) for i in range(points)]
-    slices.write_slice(lake, Slice("points", run), slices.rows_of(lake, "points", rows))
+    slices.write_slice(lake, Slice("points", run), slices.table_of(lake, "points", rows))
     write(lake, "epsilon", run, [row(lake, "epsilon", eps=eps, method="given", run=run)])
     write(lake, "join_plan", run, [row(lake, "join_plan", eps=eps, kind="planned", plan="{}", run=run)])
     write(lake, "pairs", run, [row(lake, "pairs", left_id=0, run=run)] * pairs)

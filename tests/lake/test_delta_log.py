@@ -32,13 +32,13 @@ def pairs(left: int) -> pa.Table:
 
 
 def write(lake: Lake, where: Slice, left: int) -> list[File]:
-    file = parquet.target(lake, where).write([pairs(left)])
+    file = parquet.target_of(lake, where).write([pairs(left)])
     assert file is not None
     return [file]
 
 
 def lefts(lake: Lake) -> list[list[int]]:
-    return [slices.read_small(lake, where)["left_id"].to_pylist() for where in (MAY, JUNE, JULY)]
+    return [slices.read_slice(lake, where)["left_id"].to_pylist() for where in (MAY, JUNE, JULY)]
 
 
 def test_commit__replaces_slices_of_several_runs_in_one_version_and_no_others(lake: Lake) -> None:
@@ -54,7 +54,7 @@ def test_commit__of_several_slices_makes_the_empty_ones_empty(lake: Lake) -> Non
 
 
 def test_commit__of_several_slices_is_refused_whole_where_one_has_changed(lake: Lake) -> None:
-    pinned = delta_log.begin(lake, "merge_join")
+    pinned = delta_log.pin_versions(lake, "merge_join")
     slices.write_slice(lake, JULY, pairs(7))
     with pytest.raises(TableError, match="another job changed pairs of run 2023-05-01, 2023-07-01 while"):
         delta_log.commit(pinned, {MAY: write(lake, MAY, 10), JULY: write(lake, JULY, 30)})
@@ -62,7 +62,7 @@ def test_commit__of_several_slices_is_refused_whole_where_one_has_changed(lake: 
 
 
 def test_commit__of_several_slices_goes_through_where_another_has_changed(lake: Lake) -> None:
-    pinned = delta_log.begin(lake, "merge_join")
+    pinned = delta_log.pin_versions(lake, "merge_join")
     slices.write_slice(lake, JUNE, pairs(7))
     delta_log.commit(pinned, {MAY: write(lake, MAY, 10), JULY: write(lake, JULY, 30)})
     assert lefts(lake) == [[10], [7], [30]]

@@ -31,7 +31,7 @@ def row(lake: Lake, table: str, **values: Any) -> dict[str, Any]:
 
 
 def write(lake: Lake, where: Slice, rows: Sequence[Mapping[str, Any]]) -> None:
-    slices.write_slice(lake, where, slices.rows_of(lake, where.table, rows))
+    slices.write_slice(lake, where, slices.table_of(lake, where.table, rows))
 
 
 def write_points(lake: Lake, fingerprint: str, ids: Sequence[int] = (1, 2)) -> None:
@@ -117,8 +117,8 @@ def test_slice__of_points_with_a_file_of_somebody_else_is_refused(lake: Lake) ->
     write_points(lake, "0" * 16 + "-")
     mine = slices.files_of(lake, Slice("points", RUN))
     foreign = Slice("points", RUN, fingerprint="foreign-")
-    rows = slices.rows_of(lake, "points", [row(lake, "points", id=9)])
-    file = parquet.target(lake, foreign).write([rows])
+    rows = slices.table_of(lake, "points", [row(lake, "points", id=9)])
+    file = parquet.target_of(lake, foreign).write([rows])
     assert file is not None
     delta_log.commit(lake, {Slice("points", RUN): [*mine, file]})
     with pytest.raises(TableError, match="points of run 2023-06-01 was made from other tables .* run ingest"):

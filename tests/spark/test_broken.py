@@ -115,7 +115,7 @@ def test_a_broken_file__is_noticed_by_every_reader(
     break_(path)
     said = rf"{table}: file:/.*{path.name} cannot be read .*; run {pipeline.writer_of(table)} again$"
     with pytest.raises(TableError, match=said):
-        slices.read_small(job.lake, Slice(table, RUN))
+        slices.read_slice(job.lake, Slice(table, RUN))
     columns = [c.name for c in job.lake.schema(table) if c.name not in job.lake.contract(table).partitioned]
     with pytest.raises(TableError, match=said):
         list(parquet.stream_file(job.lake.location(table), file, columns, 100))

@@ -73,12 +73,12 @@ def job_on(make_job: JobMaker, tmp_path: Path, points: NDArray[np.float64], para
 
 
 def column(job: Job, table: str, order: str, *names: str) -> list[NDArray[Any]]:
-    found = slices.read_small(job.lake, Slice(table, job.run)).sort_by(order)
+    found = slices.read_slice(job.lake, Slice(table, job.run)).sort_by(order)
     return [found[name].to_numpy(zero_copy_only=False) for name in names]
 
 
 def pair_set(job: Job) -> NDArray[np.int64]:
-    pairs = slices.read_small(job.lake, Slice("pairs", job.run))
+    pairs = slices.read_slice(job.lake, Slice("pairs", job.run))
     found = np.column_stack([pairs["left_id"].to_numpy(), pairs["right_id"].to_numpy()])
     return found[np.lexsort((found[:, 1], found[:, 0]))]
 
@@ -155,7 +155,7 @@ def test_merge_join__joins_heavy_duplicates(make_job: JobMaker, tmp_path: Path) 
     job = job_on(make_job, tmp_path, skin(), {"eps": expected["eps"]})
     for step in JOIN_STEPS:
         step(job)
-    assert slices.count(job.lake, Slice("pairs", RUN)) == expected["self_pairs_i_lt_j"]
+    assert slices.count_rows(job.lake, Slice("pairs", RUN)) == expected["self_pairs_i_lt_j"]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_merge_join__finds_the_same_pairs_however_the_space_is_cut(
 
 
 def content(job: Job, table: str) -> pa.Table:
-    rows = slices.read_small(job.lake, Slice(table, job.run))
+    rows = slices.read_slice(job.lake, Slice(table, job.run))
     return rows.sort_by([(name, "ascending") for name in rows.column_names if rows[name].type != pa.bool_()])
 
 
@@ -221,14 +221,14 @@ def test_replicate__makes_replicas_and_keeps_to_the_budget(make_job: JobMaker, t
     for step in JOIN_STEPS[:2]:
         step(job)
     counters = replicate.run(job)
-    n_points = slices.count(job.lake, Slice("points", RUN))
+    n_points = slices.count_rows(job.lake, Slice("points", RUN))
     assert counters["replicated_points"] > 100
     assert (
         n_points + counters["replicated_points"]
         <= counters["rows"]
         <= job.params.replication_budget * n_points
     )
-    assert counters["rows"] == slices.count(job.lake, Slice("replicas", RUN))
+    assert counters["rows"] == slices.count_rows(job.lake, Slice("replicas", RUN))
 
 
 def test_replicate__brings_parts_together_before_it_writes_many_files(
@@ -240,7 +240,7 @@ def test_replicate__brings_parts_together_before_it_writes_many_files(
         step(job)
 
     def rows() -> list[dict[str, Any]]:
-        found = slices.read_small(job.lake, Slice("replicas", RUN))
+        found = slices.read_slice(job.lake, Slice("replicas", RUN))
         return found.sort_by([("part", "ascending"), ("id", "ascending")]).to_pylist()
 
     counted = ("points", "rows", "replicated_points")
@@ -271,8 +271,8 @@ def test_replicate__again_writes_files_of_the_same_bytes_whatever_those_of_the_p
 ) -> None:
     job = job_on(make_job, tmp_path, pendigits()[:, :3], {"eps": 0.05, "n_parts": 4})
     ingest.run(job)
-    points = slices.read_small(job.lake, Slice("points", RUN)).drop_columns("run")
-    into, found = parquet.target(job.lake, Slice("points", RUN)), []
+    points = slices.read_slice(job.lake, Slice("points", RUN)).drop_columns("run")
+    into, found = parquet.target_of(job.lake, Slice("points", RUN)), []
     for order in ("ab", "ba"):
         names = iter(order)
         with monkeypatch.context() as patched:
@@ -296,10 +296,10 @@ def test_replicate__reads_one_large_file_by_many_tasks(
 ) -> None:
     job = job_on(make_job, tmp_path, pendigits()[:, :3], {"eps": 0.05, "n_parts": 4})
     ingest.run(job)
-    points = slices.read_small(job.lake, Slice("points", RUN)).drop_columns("run")
+    points = slices.read_slice(job.lake, Slice("points", RUN)).drop_columns("run")
     monkeypatch.setattr(parquet, "ROW_GROUP_BYTES", 1)
     groups = [points.slice(begin, 500) for begin in range(0, len(points), 500)]
-    file = parquet.target(job.lake, Slice("points", RUN)).write(groups)
+    file = parquet.target_of(job.lake, Slice("points", RUN)).write(groups)
     delta_log.commit(job.lake, {Slice("points", RUN): [file]})
     fit_epsilon.run(job)
 
@@ -401,7 +401,7 @@ def test_cluster_and_outliers__notice_pairs_lost_on_the_way(
     job = job_on(make_job, tmp_path, pendigits()[:500], {"eps": 0.3, "n_parts": 2})
     for step in [*JOIN_STEPS, cluster.run]:
         step(job)
-    versions = [delta_log.begin(job.lake, name).versions for name in ("cluster", "outliers")]
+    versions = [delta_log.pin_versions(job.lake, name).versions for name in ("cluster", "outliers")]
     run = tasks.run_tasks
     for change in (lambda files: files[1:], lambda files: [*files, files[0]]):
 
@@ -414,7 +414,7 @@ def test_cluster_and_outliers__notice_pairs_lost_on_the_way(
             cluster.run(job)
         with pytest.raises(TableError, match=r"nearest neighbours were found in the pairs"):
             outliers.run(job)
-    assert [delta_log.begin(job.lake, name).versions for name in ("cluster", "outliers")] == versions
+    assert [delta_log.pin_versions(job.lake, name).versions for name in ("cluster", "outliers")] == versions
 
 
 def test_replicate__refuses_too_many_pairs_where_no_power_law_does(
@@ -440,7 +440,7 @@ def test_merge_join__stops_when_more_pairs_appear_than_allowed(make_job: JobMake
     ):
         merge_join.run(small)
     plan = slices.read_row(job.lake, Slice("join_plan", RUN)) | {"expected_pairs": 99.0}
-    slices.write_slice(job.lake, Slice("join_plan", RUN), slices.rows_of(job.lake, "join_plan", [plan]))
+    slices.write_slice(job.lake, Slice("join_plan", RUN), slices.table_of(job.lake, "join_plan", [plan]))
     with pytest.raises(
         BudgetError, match=r"more than 100 pairs lie within eps 0.3 \(max_pairs\), 99 are expected"
     ):
@@ -472,9 +472,9 @@ def test_chain__copes_with_degenerate_points_when_eps_is_given(
     for step in STEPS.values():
         step(job)
     expected = cKDTree(points).query_pairs(1.0, output_type="ndarray")
-    assert slices.count(job.lake, Slice("pairs", RUN)) == len(expected)
+    assert slices.count_rows(job.lake, Slice("pairs", RUN)) == len(expected)
     assert (
-        slices.count(job.lake, Slice("clusters", RUN))
-        == slices.count(job.lake, Slice("outliers", RUN))
+        slices.count_rows(job.lake, Slice("clusters", RUN))
+        == slices.count_rows(job.lake, Slice("outliers", RUN))
         == len(points)
     )

@@ -128,13 +128,13 @@ def test_pairs_written_by_the_tasks_are_the_same(
     """Of one frame of four partitions replicas go in files, unless these would be too many."""
     monkeypatch.setattr(frames, "MAX_FILES", most_files)
     scratched = []
-    scratch = parquet.scratch
+    scratch = parquet.scratch_folder
 
     def noted(*given: Any) -> Any:
         scratched.append(given)
         return scratch(*given)
 
-    monkeypatch.setattr(parquet, "scratch", noted)
+    monkeypatch.setattr(parquet, "scratch_folder", noted)
     right = frame_of(spark, LATTICE[::2]) if others else None
     to = str(tmp_path / "pairs of mine")
     kinds: dict[str, Any] = {"columns": columns_of(LATTICE), "cuts": Cuts(kind, n_parts=4)}

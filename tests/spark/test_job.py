@@ -51,7 +51,7 @@ def test_run_job__ends_with_0_and_its_counters(job: Job, tmp_path: Path) -> None
     assert (counters["rows_read"], counters["rows_ok"]) == (10, 10)
     table = {
         row["counter"]: row["value"]
-        for row in slices.read_small(job.lake, Slice("job_metrics", RUN)).to_pylist()
+        for row in slices.read_slice(job.lake, Slice("job_metrics", RUN)).to_pylist()
     }
     assert table == counters
 
@@ -77,7 +77,7 @@ def test_run_job__ends_with_3_when_the_data_is_refused(
     last = capsys.readouterr().err.strip().splitlines()[-1]
     assert last.startswith("ingest: ")
     assert sentence in last
-    assert slices.count(job.lake, Slice("quarantine", RUN)) > 0
+    assert slices.count_rows(job.lake, Slice("quarantine", RUN)) > 0
     assert not has_slice(job.lake, "points", RUN)
 
 

@@ -64,7 +64,7 @@ def test_ingest__reads_files_of_any_name(make_job: JobMaker, tmp_path: Path) -> 
         (folder / f"{name}.csv").write_text(f"id,x\n{number},0.5\n", encoding="utf-8")
     job = make_job([key(), coordinate("x")], path="snapshot")
     assert ingest.run(job)["rows_ok"] == len(NASTY)
-    snapshots = slices.read_small(job.lake, Slice("snapshots", RUN))
+    snapshots = slices.read_slice(job.lake, Slice("snapshots", RUN))
     assert set(snapshots["source"].to_pylist()) == {f"snapshot/{name}.csv" for name in NASTY}
     written = {path.relative_to(tmp_path / "lake").parts[0] for path in (tmp_path / "lake").rglob("*")}
     assert written == {"tiny"}
@@ -90,7 +90,7 @@ def test_chain__shows_names_and_texts_and_does_nothing_else(
     for step in list(STEPS.values())[1:]:
         step(job)
     publish(job)
-    columns = json.loads(slices.read_small(job.lake, Slice("snapshots", RUN))["columns"][0].as_py())
+    columns = json.loads(slices.read_slice(job.lake, Slice("snapshots", RUN))["columns"][0].as_py())
     assert columns == header
     page = (tmp_path / "lake" / "tiny" / "reports" / f"run={RUN}" / "report.html").read_text(encoding="utf-8")
     assert "<script>alert" not in page
@@ -108,6 +108,6 @@ def test_read_small__of_a_run_that_is_a_path_finds_nothing(make_job: JobMaker, t
     ingest.run(job)
     for run in ("../2023-06-01", f"{RUN}/../run={RUN}", f"{RUN}' OR '1'='1"):
         with pytest.raises(TableError, match="has no slice of run"):
-            slices.read_small(job.lake, Slice("points", run))
+            slices.read_slice(job.lake, Slice("points", run))
         with pytest.raises(TableError, match="has no slice of run"):
             scan.read(job.spark, job.lake, Slice("points", run))

@@ -146,7 +146,7 @@ def test_frame_rows__name_their_types_as_tables_do(spark: SparkSession) -> None:
         [(1, 2, 0.5, "a", b"b", True)], "i int, l long, d double, s string, b binary, t boolean"
     )
     schema = FrameRows(frame).schema
-    assert schemas.arrow_schema(schema).types == [
+    assert schemas.parse_ddl(schema).types == [
         schemas.ARROW_TYPES[kind] for kind in ("int", "long", "double", "string", "binary", "boolean")
     ]
     assert gather(FrameRows(frame)).to_pylist() == [row.asDict() for row in frame.collect()]

@@ -68,7 +68,7 @@ class Commits:
     def run(self, step: Step, job: Job, last: tuple[int, str] | None = None) -> list[str]:
         """Run a step up to this commit; the tables that it committed, or was about to."""
         self.names, self.last = [], last
-        step(replace(job, lake=delta_log.begin(job.lake, JOB_OF[step])))
+        step(replace(job, lake=delta_log.pin_versions(job.lake, JOB_OF[step])))
         return self.names
 
 
@@ -89,7 +89,7 @@ def tiny(make_job: JobMaker, tmp_path: Path, params: Mapping[str, Any], *, bad_r
 
 
 def content(job: Job, table: str) -> list[str]:
-    return sorted(map(repr, slices.read_small(job.lake, Slice(table, job.run)).to_pylist()))
+    return sorted(map(repr, slices.read_slice(job.lake, Slice(table, job.run)).to_pylist()))
 
 
 def sight(job: Job) -> list[tuple[str, str]] | None:
@@ -314,7 +314,7 @@ def test_gates_and_report__refuse_what_is_replaced_while_they_read(
         with pytest.raises(TableError, match=f"({named}) of run .* was made from other"):
             check_quality(job, stage)
     run_steps(job, *COMMITS)
-    read = {ingest.run: "read_small", fit_epsilon.run: "read_row"}[step]
+    read = {ingest.run: "read_slice", fit_epsilon.run: "read_row"}[step]
     with monkeypatch.context() as patched:
         # of epsilon: read_join reads it first, the report's own look comes second
         n_before = [0 if step is ingest.run else 1]

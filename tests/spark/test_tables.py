@@ -40,7 +40,7 @@ def pairs(*rows: tuple[int, int, float]) -> pa.Table:
 
 
 def read(lake: Lake, run: str = RUN, table: str = "pairs") -> list[dict[str, Any]]:
-    return slices.read_small(lake, Slice(table, run)).drop_columns(["run"]).to_pylist()
+    return slices.read_slice(lake, Slice(table, run)).drop_columns(["run"]).to_pylist()
 
 
 def test_write_slice__replaces_the_runs_rows_and_no_others(lake: Lake) -> None:
@@ -62,7 +62,7 @@ def test_write_slice__an_empty_slice_is_there_and_a_missing_one_is_not(lake: Lak
 
 def test_write_slice__of_job_metrics_is_the_jobs_own(lake: Lake) -> None:
     for job, value in (("ingest", 1.0), ("cluster", 2.0), ("ingest", 3.0)):
-        rows = slices.rows_of(lake, "job_metrics", [{"job": job, "counter": "n", "value": value}])
+        rows = slices.table_of(lake, "job_metrics", [{"job": job, "counter": "n", "value": value}])
         slices.write_slice(lake, Slice("job_metrics", RUN, also=(("job", job),)), rows)
     found = sorted((row["job"], row["value"]) for row in read(lake, table="job_metrics"))
     assert found == [("cluster", 2.0), ("ingest", 3.0)]
@@ -72,7 +72,7 @@ def test_write_slice__of_job_metrics_is_the_jobs_own(lake: Lake) -> None:
 def test_read__spark_by_delta_or_by_name_and_pyarrow_see_the_same_rows(
     spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(scan, "FEW_FILES", few)
+    monkeypatch.setattr(scan, "MAX_NAMED_FILES", few)
     slices.write_slice(lake, Slice("pairs", "2023-05-01"), pairs((9, 10, 0.5)))
     slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5), (3, 4, 0.1)))
     by_spark = [
@@ -98,7 +98,7 @@ def test_write_slice__many_jobs_at_once_make_a_table_once(lake: Lake, tmp_path: 
     """A table that is made twice has another identity in its second version: every other job would fail."""
     for number in range(25):  # the two must meet within microseconds
         empty = replace(lake, uri=(tmp_path / f"lake{number}").as_uri())
-        jobs = {f"2023-{month:02}-01": delta_log.begin(empty, "merge_join") for month in range(1, 9)}
+        jobs = {f"2023-{month:02}-01": delta_log.pin_versions(empty, "merge_join") for month in range(1, 9)}
         with ThreadPoolExecutor(8) as pool:
             list(
                 pool.map(
@@ -130,14 +130,14 @@ def test_commit__of_two_jobs_on_one_slice_the_first_wins(
 ) -> None:
     if before is not None:
         slices.write_slice(lake, Slice("pairs", RUN), pairs(*before))
-    first, second = delta_log.begin(lake, "merge_join"), delta_log.begin(lake, "merge_join")
+    first, second = delta_log.pin_versions(lake, "merge_join"), delta_log.pin_versions(lake, "merge_join")
     slices.write_slice(first, Slice("pairs", RUN), pairs((1, 2, 0.5)))
     with pytest.raises(
         TableError, match="another job changed pairs of run 2023-06-01 while .* run merge_join again when"
     ):
         slices.write_slice(second, Slice("pairs", RUN), pairs((3, 4, 0.5)))
     assert read(lake) == [{"left_id": 1, "right_id": 2, "distance": 0.5}]
-    slices.write_slice(delta_log.begin(lake, "merge_join"), Slice("pairs", RUN), pairs((3, 4, 0.5)))
+    slices.write_slice(delta_log.pin_versions(lake, "merge_join"), Slice("pairs", RUN), pairs((3, 4, 0.5)))
     assert read(lake) == [{"left_id": 3, "right_id": 4, "distance": 0.5}]
 
 
@@ -145,10 +145,10 @@ def test_commit__of_two_gates_on_one_slice_the_first_wins(lake: Lake) -> None:
     """A slow gate must not put what it saw of older tables over what a later one saw."""
     row = {"expectation": "one row", "severity": "error", "success": True, "observed": ""}
     names = ("clusters", "outliers", "pairs")
-    rows = {name: slices.rows_of(lake, "quality", [{"table": name, **row}]) for name in names}
+    rows = {name: slices.table_of(lake, "quality", [{"table": name, **row}]) for name in names}
     for name in names:
         slices.write_slice(lake, Slice("quality", RUN, also=(("table", name),)), rows[name])
-    slow, fast = (delta_log.begin(lake, "quality_results") for _ in range(2))
+    slow, fast = (delta_log.pin_versions(lake, "quality_results") for _ in range(2))
     for name in ("pairs", "outliers"):  # the second commit meets what the first removed
         slices.write_slice(fast, Slice("quality", RUN, also=(("table", name),)), rows[name])
     with pytest.raises(TableError, match="another job changed quality of run 2023-06-01 while"):
@@ -162,13 +162,13 @@ def test_commit__of_jobs_on_different_slices_all_succeed(lake: Lake, again: bool
     runs = (RUN, "2023-05-01", "2023-04-01")
     for run in runs if again else ():  # Delta refuses whom another's removal of files might concern
         slices.write_slice(lake, Slice("pairs", run), pairs((7, 8, 0.5)))
-    jobs = {run: delta_log.begin(lake, "merge_join") for run in runs}
+    jobs = {run: delta_log.pin_versions(lake, "merge_join") for run in runs}
     for number, (run, of_job) in enumerate(jobs.items()):
         slices.write_slice(of_job, Slice("pairs", run), pairs((number, 9, 0.5)))
     assert [read(lake, run)[0]["left_id"] for run in jobs] == [0, 1, 2]
-    jobs = {job: delta_log.begin(lake, job) for job in ("cluster", "outliers")}
+    jobs = {job: delta_log.pin_versions(lake, job) for job in ("cluster", "outliers")}
     for job, of_job in jobs.items():
-        rows = slices.rows_of(lake, "job_metrics", [{"job": job, "counter": "n", "value": 1.0}])
+        rows = slices.table_of(lake, "job_metrics", [{"job": job, "counter": "n", "value": 1.0}])
         slices.write_slice(of_job, Slice("job_metrics", RUN, also=(("job", job),)), rows)
     assert {row["job"] for row in read(lake, table="job_metrics")} == set(jobs)
 
@@ -206,10 +206,10 @@ def test_write_slice__refuses_a_row_that_breaks_its_contract(
 
 
 def test_write__refuses_a_partition_that_breaks_its_contract(lake: Lake) -> None:
-    rows = slices.rows_of(lake, "replicas", [{"id": 1, "mask": 0, "point": b""}]).drop_columns(["part"])
+    rows = slices.table_of(lake, "replicas", [{"id": 1, "mask": 0, "point": b""}]).drop_columns(["part"])
     with pytest.raises(TableError, match=r"replicas: part is at least 0 .* \(part '-1'\)"):
-        parquet.target(lake, Slice("replicas", RUN)).write([rows], part=-1)
-    assert parquet.target(lake, Slice("replicas", RUN)).write([rows], part=0)
+        parquet.target_of(lake, Slice("replicas", RUN)).write([rows], part=-1)
+    assert parquet.target_of(lake, Slice("replicas", RUN)).write([rows], part=0)
 
 
 def checks_of(lake: Lake, table: str = "pairs") -> dict[str, str]:
@@ -231,7 +231,7 @@ def test_open_or_create__any_other_writer_must_keep_the_contract(spark: SparkSes
     with pytest.raises(DeltaError, match="1 rows failed validation check"):
         write_deltalake(lake.location("pairs"), rows, mode="append")
     spark.sql(insert.format(3))
-    slices.write_slice(delta_log.begin(lake, "merge_join"), Slice("pairs", RUN), pairs((5, 6, 0.5)))
+    slices.write_slice(delta_log.pin_versions(lake, "merge_join"), Slice("pairs", RUN), pairs((5, 6, 0.5)))
     expected = {("2023-05-01", 3), (RUN, 5)}
     assert {
         (row["run"], row["left_id"]) for row in spark.read.format("delta").load(place).collect()
@@ -275,7 +275,7 @@ def test_open_or_create__what_the_log_says_means_the_same_to_spark(
     checks = checks_of(lake, table)
     asked = ", ".join(f"{check} AS {each}" for each, check in checks.items())
     for row, broken in ((GOOD[table], []), ({**GOOD[table], **change}, [name])):
-        types = {column.name: schemas.ddl([column]).split()[1] for column in lake.schema(table)}
+        types = {column.name: schemas.to_ddl([column]).split()[1] for column in lake.schema(table)}
         values = ", ".join(f"CAST({_sql(row.get(c))} AS {kind}) AS `{c}`" for c, kind in types.items())
         found = spark.sql(f"SELECT {asked} FROM (SELECT {values})").first()  # noqa: S608 - no text of others
         assert found is not None
@@ -296,7 +296,7 @@ def test_open_or_create__brings_an_older_table_to_its_contract(
         older.setattr(Lake, "checks", lambda *_: {"right_id_is_odd__0123abcd": "right_id <> 4"})
         slices.write_slice(lake, Slice("pairs", "2023-05-01"), pairs((1, 2, 0.5)))
     DeltaTable(lake.location("pairs")).alter.add_constraint({"of_the_team": "left_id > 0"})
-    jobs = [delta_log.begin(lake, "merge_join") for _ in range(2)]
+    jobs = [delta_log.pin_versions(lake, "merge_join") for _ in range(2)]
     assert set(checks_of(lake)) == {*lake.checks("pairs"), "of_the_team"}
     version = DeltaTable(lake.location("pairs")).version()
     for job, run in zip(jobs, (RUN, "2023-07-01"), strict=True):
@@ -316,7 +316,7 @@ def test_open_or_create__of_jobs_at_once_all_end_with_the_constraints(
         list(
             pool.map(
                 lambda run: slices.write_slice(
-                    delta_log.begin(lake, "merge_join"), Slice("pairs", run), pairs()
+                    delta_log.pin_versions(lake, "merge_join"), Slice("pairs", run), pairs()
                 ),
                 runs,
             )
@@ -333,7 +333,7 @@ def test_begin__of_a_table_whose_rows_break_a_newer_contract_says_so(
     with pytest.raises(
         TableError, match="rows of earlier runs break its contract as it is now .* run merge_join"
     ):
-        delta_log.begin(lake, "merge_join")
+        delta_log.pin_versions(lake, "merge_join")
     assert read(lake) == [{"left_id": 1, "right_id": 2, "distance": 0.5}]
 
 
@@ -343,11 +343,11 @@ def test_begin__of_a_job_under_an_older_contract_the_commit_is_refused(
     with monkeypatch.context() as older:
         older.setattr(Lake, "checks", lambda *_: {})
         slices.write_slice(lake, Slice("pairs", "2023-05-01"), pairs((1, 2, 0.5)))
-        job = delta_log.begin(lake, "merge_join")
-    delta_log.begin(lake, "merge_join")
+        job = delta_log.pin_versions(lake, "merge_join")
+    delta_log.pin_versions(lake, "merge_join")
     with pytest.raises(TableError, match="another job changed pairs"):
         slices.write_slice(job, Slice("pairs", RUN), pairs((3, 4, 0.5)))
-    slices.write_slice(delta_log.begin(lake, "merge_join"), Slice("pairs", RUN), pairs((3, 4, 0.5)))
+    slices.write_slice(delta_log.pin_versions(lake, "merge_join"), Slice("pairs", RUN), pairs((3, 4, 0.5)))
 
 
 def file_of(lake: Lake) -> Path:
@@ -375,7 +375,7 @@ def test_read_small__notices_a_file_with_other_rows_than_its_log_says(lake: Lake
 
 
 def test_write__files_that_were_never_committed_are_in_no_table(lake: Lake) -> None:
-    parquet.target(lake, Slice("pairs", RUN)).write([pairs((5, 6, 0.5))])
+    parquet.target_of(lake, Slice("pairs", RUN)).write([pairs((5, 6, 0.5))])
     slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5)))
     assert len(read(lake)) == 1
 
@@ -394,7 +394,7 @@ def test_replace_table__refuses_a_partitioned_table(tmp_path: Path) -> None:
     rows = pa.table({"id": [1, 2], "x": [1, 1]})
     write_deltalake(tmp_path, rows, partition_by=["x"])
     into = Target("pairs", tmp_path.as_uri(), rows.schema, (), "")
-    for look in (delta_log.refuse_other_columns, lambda into: delta_log.replace_table(into, [])):
+    for look in (delta_log.check_replaceable, lambda into: delta_log.replace_table(into, [])):
         with pytest.raises(TableError, match="is partitioned by x; take another folder"):
             look(into)
     assert DeltaTable(tmp_path).version() == 0
@@ -407,23 +407,23 @@ def test_refuse_other_columns__of_a_log_that_cannot_be_read_says_so(tmp_path: Pa
     with pytest.raises(
         TableError, match=r"the Delta log of .* cannot be read \(Kernel error: Json error[^<]*\)$"
     ):
-        delta_log.refuse_other_columns(into)
+        delta_log.check_replaceable(into)
 
 
 @pytest.mark.parametrize("few", [0, 1000])
 def test_read__is_of_the_version_that_was_looked_at(
     spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(scan, "FEW_FILES", few)
+    monkeypatch.setattr(scan, "MAX_NAMED_FILES", few)
     slices.write_slice(lake, Slice("pairs", RUN, fingerprint="old-"), pairs((1, 2, 0.5)))
-    listed = slices.slice_of
+    listed = slices.version_and_files
 
     def replaced_right_after(*given: Any) -> Any:
         found = listed(*given)
         slices.write_slice(lake, Slice("pairs", RUN, fingerprint="new-"), pairs((1, 2, 0.5), (3, 4, 0.1)))
         return found
 
-    monkeypatch.setattr(slices, "slice_of", replaced_right_after)
+    monkeypatch.setattr(slices, "version_and_files", replaced_right_after)
     assert scan.read(spark, lake, Slice("pairs", RUN, fingerprint="old-")).count() == 1
 
 
@@ -431,7 +431,7 @@ def test_read__is_of_the_version_that_was_looked_at(
 def test_read_replaced__is_what_was_written_not_what_another_job_has_made_of_it(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(scan, "FEW_FILES", few)
+    monkeypatch.setattr(scan, "MAX_NAMED_FILES", few)
     into = Target("ids", tmp_path.as_uri(), pa.schema([("id", pa.int64())]), (), "")
 
     def written(*ids: int) -> list[File]:
@@ -450,7 +450,7 @@ def test_read_replaced__is_what_was_written_not_what_another_job_has_made_of_it(
 
 def test_new_name__rises_with_the_task_and_with_what_a_task_writes(spark: SparkSession, lake: Lake) -> None:
     """Files of one size are read in this order, which must not be chance's."""
-    into = parquet.target(lake, Slice("pairs", RUN, fingerprint="stamp-"))
+    into = parquet.target_of(lake, Slice("pairs", RUN, fingerprint="stamp-"))
 
     def name_two(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -477,12 +477,12 @@ def test_open_or_create__makes_tables_that_both_engines_can_read(lake: Lake) -> 
 @pytest.mark.parametrize("text", ["lake", "./lake", "~/lake"])
 def test_lake_uri__refuses_a_relative_path(text: str) -> None:
     with pytest.raises(ArgumentError, match="--lake must be a URI"):
-        uris.lake_uri(text)
+        uris.parse_lake_uri(text)
 
 
 def test_lake_uri__refuses_a_host_that_was_meant_as_a_folder() -> None:
     with pytest.raises(ArgumentError, match="a file URI has three slashes"):
-        uris.lake_uri("file://lake2/tables")
+        uris.parse_lake_uri("file://lake2/tables")
 
 
 @pytest.mark.parametrize(
@@ -529,10 +529,10 @@ def test_filesystem_of__knows_the_stores(
 def test_read__takes_a_lake_with_blanks_signs_and_letters_of_any_alphabet(
     spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    lake = Lake(uris.lake_uri(str(tmp_path / name)), lake.contracts, lake.source)
+    lake = Lake(uris.parse_lake_uri(str(tmp_path / name)), lake.contracts, lake.source)
     slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5)))
     for few in (0, 1000):
-        monkeypatch.setattr(scan, "FEW_FILES", few)
+        monkeypatch.setattr(scan, "MAX_NAMED_FILES", few)
         assert scan.read(spark, lake, Slice("pairs", RUN)).count() == 1
 
 

@@ -223,7 +223,7 @@ def _sample_lake(arguments: argparse.Namespace) -> Sample:
     own = {"seed": arguments.seed} | ({} if arguments.eps is None else {"eps": arguments.eps})
     params = RunParams.from_json(json.dumps(own), source.defaults)
     ids, points = sample_stored(lake, arguments.run, params.sample_rows, params.seed)
-    n_rows = slices.count(lake, Slice("points", arguments.run))
+    n_rows = slices.count_rows(lake, Slice("points", arguments.run))
     return Sample(ids, points, n_rows, 0, get_metric(source.metric), source.unit, params)
 
 

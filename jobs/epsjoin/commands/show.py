@@ -43,15 +43,15 @@ def summarise(lake: Lake, run: str) -> Iterator[tuple[str, str]]:
     """Yield the result of a run as lines of (name, text)."""
     unit = lake.source.unit
     of = Fingerprints(lake, run).slices()
-    snapshots = slices.read_small(lake, of["snapshots"]).to_pylist()
+    snapshots = slices.read_slice(lake, of["snapshots"]).to_pylist()
     yield "snapshot", ", ".join(row["source"] for row in snapshots)
     refused = sum(row["rows_quarantined"] for row in snapshots)
-    n_points = slices.count(lake, of["points"])
+    n_points = slices.count_rows(lake, of["points"])
     yield "points", f"{words.count(n_points)} ({words.plural(refused, 'row')} in quarantine)"
     epsilon = slices.read_row(lake, of["epsilon"])
     yield "eps", f"{words.measure(epsilon['eps'], unit, digits=6)}: {sentences.why_eps_briefly(epsilon)}"
-    yield "pairs", words.count(slices.count(lake, of["pairs"]))
-    clusters = slices.read_small(lake, of["clusters"], ["cluster_id", "role"])
+    yield "pairs", words.count(slices.count_rows(lake, of["pairs"]))
+    clusters = slices.read_slice(lake, of["clusters"], ["cluster_id", "role"])
     roles = {row["values"]: row["counts"] for row in pc.value_counts(clusters["role"]).to_pylist()}
     members = clusters.filter(pc.not_equal(clusters["role"], "noise"))
     sizes = (
@@ -67,7 +67,7 @@ def summarise(lake: Lake, run: str) -> Iterator[tuple[str, str]]:
     for number, row in enumerate(_read_outliers(lake, of["outliers"], of["points"])):
         yield "top outliers" if number == 0 else "", _describe_outlier(row, unit)
     counters = (
-        slices.read_small(lake, Slice("job_metrics", run))
+        slices.read_slice(lake, Slice("job_metrics", run))
         .filter(pc.field("counter") == "seconds")
         .to_pylist()
     )
@@ -81,9 +81,9 @@ def summarise(lake: Lake, run: str) -> Iterator[tuple[str, str]]:
 
 def _read_outliers(lake: Lake, outliers: Slice, of_points: Slice) -> list[dict[str, Any]]:
     columns = ["id", "rank", "lof", "k_distance", "degree", "dimensions"]
-    top = slices.read_small(lake, outliers, columns).filter(pc.field("rank") <= MAX_OUTLIERS)
+    top = slices.read_slice(lake, outliers, columns).filter(pc.field("rank") <= MAX_OUTLIERS)
     names = [column.name for column in lake.source.columns if column.type == "string"][:MAX_NAMES]
-    points = slices.read_small(lake, of_points, ["id", *names]) if names else top.select(["id"])
+    points = slices.read_slice(lake, of_points, ["id", *names]) if names else top.select(["id"])
     known = {row["id"]: row for row in points.filter(pc.is_in(points["id"], pa.array(top["id"]))).to_pylist()}
     return [
         {**row, "names": [known[row["id"]][name] for name in names]}

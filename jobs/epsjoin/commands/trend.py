@@ -79,16 +79,16 @@ def read_runs(lake: Lake) -> list[RunResult]:
     A run whose tables do not belong together is left out, and its name and the reason are printed.
     """
     results = []
-    for run in slices.runs_of(lake, "clusters"):
+    for run in slices.list_runs(lake, "clusters"):
         try:
             inputs = Fingerprints(lake, run)
-            of_clusters = slices.read_small(lake, inputs.slice("clusters"), ["cluster_id", "role"])
+            of_clusters = slices.read_slice(lake, inputs.slice("clusters"), ["cluster_id", "role"])
             members = of_clusters.filter(pc.field("role") != "noise")
             results.append(
                 RunResult(
                     date.fromisoformat(run),
                     len(of_clusters),
-                    slices.count(lake, inputs.slice("pairs")),
+                    slices.count_rows(lake, inputs.slice("pairs")),
                     len(members["cluster_id"].unique()),
                     float(inputs.row("join_plan")["eps"]),
                 )

@@ -38,4 +38,4 @@ def open_lake(arguments: argparse.Namespace) -> Lake:
         The lake is neither a URI nor an absolute path.
     """
     source = load_source(arguments.contracts, arguments.dataset)
-    return Lake(uris.lake_uri(arguments.lake), arguments.contracts, source)
+    return Lake(uris.parse_lake_uri(arguments.lake), arguments.contracts, source)

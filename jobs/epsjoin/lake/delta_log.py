@@ -1,4 +1,4 @@
-"""The Delta log of a table: how it is made, and how a slice is replaced in one transaction."""
+"""The Delta log of a table: how a table is created, and how slices are replaced in one transaction."""
 
 from __future__ import annotations
 
@@ -17,26 +17,39 @@ from deltalake.transaction import AddAction, RemoveAction
 from epsjoin.contracts.row_rules import OURS
 from epsjoin.errors import TableError
 from epsjoin.lake.lake import Lake, Slice
-from epsjoin.lake.parquet import File, Target, in_one_line, target, write_empty_file, writing
+from epsjoin.lake.parquet import (
+    File,
+    Target,
+    target_of,
+    to_one_line,
+    translate_write_errors,
+    write_empty_file,
+)
 from epsjoin.lake.uris import uri_for
 from epsjoin.pipeline import tables_of, writer_of
 
-MOST_TRIES = 20
-"""To set a table's constraints, where each time another job was faster."""
+MAX_TRIES = 20
+"""Maximum number of tries to change a log while other jobs change it, too."""
 
 _CHECK = "delta.constraints."
+"""Prefix of the table properties that hold CHECK constraints."""
 
 
-def begin(lake: Lake, job: str) -> Lake:
-    """The lake for a job that begins: of two jobs that make one slice at once, the first to commit wins.
+def pin_versions(lake: Lake, job: str) -> Lake:
+    """Pin the tables that a job writes to their present versions (optimistic concurrency control).
 
-    The tables that the job writes are looked at now. Its commits fail when somebody else has changed their
-    slices since, instead of putting older rows over newer ones.
+    The job's commits fail if another job has changed the same slices since then, so that of two jobs that
+    make a slice at the same time the first to commit wins, and older rows never replace newer ones.
+
+    Returns
+    -------
+    Lake
+        The same lake with the pinned versions.
 
     Raises
     ------
     TableError
-        The log of a table cannot be written, or the table holds rows that break its contract as it is now.
+        The log of a table cannot be written, or the table has rows that break its present contract.
     """
     versions = {}
     for table in tables_of(job):
@@ -44,37 +57,36 @@ def begin(lake: Lake, job: str) -> Lake:
         if log is None:  # it will begin with an empty version, and one more for its constraints
             versions[table] = min(1, len(lake.checks(table)))
         else:
-            with writing(table, lake.location(table)):
-                versions[table] = _constrain(log, table, lake.checks(table)).version()
+            with translate_write_errors(table, lake.location(table)):
+                versions[table] = _sync_constraints(log, table, lake.checks(table)).version()
     return replace(lake, versions=versions)
 
 
 def commit(lake: Lake, replaced: Mapping[Slice, Sequence[File]]) -> None:
-    """Replace slices of one table by these files, all in one transaction.
+    """Replace slices of one table by new files, all in one transaction.
 
-    A slice without rows gets one file without rows: an empty slice is a result, a missing one is an error.
+    A slice without files gets one file without rows: an empty slice is a result, a missing one is an error.
 
     Parameters
     ----------
-    lake : the tables; where it names a version, the slices must be as they were then.
-    replaced : the files of each slice. The slices fix the same partition columns and differ in the run alone;
-        files of other tables are left out.
+    lake : the tables. Where it pins a version of this table, the slices must not have changed since then.
+    replaced : the new files of each slice; files of other tables are ignored. The slices fix the same
+        partition columns and differ in the run only.
 
     Raises
     ------
     TableError
-        Somebody else changed one of these slices meanwhile, or the log cannot be written; the table is as it
-        was.
+        Another job has changed one of these slices, or the log cannot be written. The table is unchanged.
 
     Notes
     -----
-    Delta sees a conflict where two commits remove the same files. Two that make a slice for the first time
-    remove none, and both would stay: the slice's own transaction id, which no two commits may follow from
-    one version, makes them conflict as well.
+    Delta detects a conflict of two commits that remove the same files. Two commits that create the same slice
+    remove none, and both would succeed. They conflict because each carries a transaction id of the slice,
+    which only one commit per version may have.
     """
     table = next(iter(replaced)).table
-    into = {where: target(lake, where) for where in replaced}
-    with writing(table, lake.location(table)):
+    into = {where: target_of(lake, where) for where in replaced}
+    with translate_write_errors(table, lake.location(table)):
         log = open_or_create(lake, table)
         if table in lake.versions:
             log.load_as_version(lake.versions[table])
@@ -82,49 +94,51 @@ def commit(lake: Lake, replaced: Mapping[Slice, Sequence[File]]) -> None:
         for where, written in replaced.items():
             mine = [file for file in written if file.table == table]
             files += mine or [write_empty_file(into[where])]
-        _commit(log, next(iter(into.values())), files, [where.partition for where in replaced])
+        _replace(log, next(iter(into.values())), files, [where.partition for where in replaced])
 
 
 def replace_table(into: Target, files: Sequence[File]) -> list[File]:
-    """Make a table of these files outside of a lake, or replace all that is in it, in one transaction.
+    """Create a table outside of a lake, or replace its whole content, in one transaction.
 
     Parameters
     ----------
-    into : without partitions.
-    files : written by it.
+    into : the table, without partition columns.
+    files : the new files.
 
     Returns
     -------
-    The table's files: these, or one without rows.
+    list[File]
+        The files of the table: ``files``, or one file without rows.
 
     Raises
     ------
     TableError
-        There is a table of other columns, or partitioned; somebody else changes it just now; it cannot be
-        written.
+        There is a table with other columns or with partitions, another job changes it at the same time, or it
+        cannot be written.
     """
-    with writing(into.table, into.location):
-        log = _alike(open_log(into.location) or _create(into.location, into.schema, (), into.table, ""), into)
+    with translate_write_errors(into.table, into.location):
+        found = open_log(into.location) or _create(into.location, into.schema, (), into.table, "")
+        log = _check_columns(found, into)
         files = list(files) or [write_empty_file(into)]
-        _commit(log, into, files, [])
+        _replace(log, into, files, [])
     return files
 
 
-def refuse_other_columns(into: Target) -> None:
-    """Look whether a table outside of a lake, where there is one, may be replaced.
+def check_replaceable(into: Target) -> None:
+    """Check that a table outside of a lake may be replaced; one that does not exist may.
 
     Raises
     ------
     TableError
-        It has other columns, or is partitioned, or cannot be read.
+        It has other columns, is partitioned, or cannot be read.
     """
-    with writing(into.table, into.location):
+    with translate_write_errors(into.table, into.location):
         log = open_log(into.location)
         if log is not None:
-            _alike(log, into)
+            _check_columns(log, into)
 
 
-def _alike(log: DeltaTable, into: Target) -> DeltaTable:
+def _check_columns(log: DeltaTable, into: Target) -> DeltaTable:
     found = pa.schema(log.schema().to_arrow())
     if [(column.name, column.type) for column in found] != [(c.name, c.type) for c in into.schema]:
         raise TableError(f"{into.location} is a table of other columns ({', '.join(found.names)})")
@@ -134,12 +148,12 @@ def _alike(log: DeltaTable, into: Target) -> DeltaTable:
     return log
 
 
-def _commit(
+def _replace(
     log: DeltaTable, into: Target, files: Sequence[File], replaced: Sequence[Mapping[str, str]]
 ) -> None:
-    """Replace slices, each named by its partition values, that are still as they are in this version.
+    """Replace slices, each named by its partition values; without slices the whole table.
 
-    No slice means the whole table.
+    Fails if one of them has changed since the version of ``log``.
     """
     actions: list[AddAction | RemoveAction] = [
         AddAction(
@@ -154,7 +168,7 @@ def _commit(
     ]
     named = ["/".join(f"{name}={value}" for name, value in each.items()) for each in replaced] or ["all"]
     begun = state_of_slices(log, replaced)
-    for _ in range(MOST_TRIES):
+    for _ in range(MAX_TRIES):
         own = [Transaction(name, log.version() + 1) for name in named]
         try:
             log.create_write_transaction(
@@ -177,12 +191,12 @@ def _commit(
     writer = replaced[0].get("job", writer_of(into.table)) if replaced else into.table
     raise TableError(
         f"another job changed {what} while this one ran, so nothing was written to it "
-        f"({in_one_line(refusal)}); run {writer} again when that one has ended"
+        f"({to_one_line(refusal)}); run {writer} again when that one has ended"
     ) from refusal
 
 
 def _filters(replaced: Sequence[Mapping[str, str]]) -> list[tuple[str, str, Any]] | None:
-    """The files that a commit removes: where one run is replaced by its value, else by the list of runs."""
+    """Return the filters for the files that a commit removes; None: all files of the table."""
     if not replaced:
         return None
     filters: list[tuple[str, str, Any]] = []
@@ -193,9 +207,9 @@ def _filters(replaced: Sequence[Mapping[str, str]]) -> list[tuple[str, str, Any]
 
 
 def state_of_slices(log: DeltaTable, slices: Sequence[Mapping[str, str]]) -> tuple[dict[str, str], list[str]]:
-    """What a commit to slices builds on: the settings of the table, and the files of the slices.
+    """Return what a commit to slices relies on: the table's properties, and the paths of the slices' files.
 
-    Without slices, all files of the table.
+    Without slices, the paths of all files of the table.
     """
     files = pa.table(log.get_add_actions(flatten=True)).to_pylist()
     wanted = [{f"partition.{name}": value for name, value in each.items()} for each in slices] or [{}]
@@ -208,32 +222,32 @@ def state_of_slices(log: DeltaTable, slices: Sequence[Mapping[str, str]]) -> tup
 
 
 def open_or_create(lake: Lake, table: str) -> DeltaTable:
-    """The table with its contract's constraints; made empty, with its columns, if it does not exist yet.
+    """Open a table with the constraints of its contract; create it, without rows, if there is none.
 
     Raises
     ------
     TableError
-        It holds rows that break its contract as it is now.
+        The table has rows that break its present contract.
     """
     location, contract = lake.location(table), lake.contract(table)
     log = open_log(location) or _create(
         location, lake.schema(table), contract.partitioned, table, contract.description
     )
-    return _constrain(log, table, lake.checks(table))
+    return _sync_constraints(log, table, lake.checks(table))
 
 
-def _constrain(log: DeltaTable, table: str, checks: Mapping[str, str]) -> DeltaTable:
-    """The table with these constraints in its log, and no others that came from a contract.
+def _sync_constraints(log: DeltaTable, table: str, checks: Mapping[str, str]) -> DeltaTable:
+    """Make the constraints in a table's log those of its contract; foreign constraints stay.
 
-    A log that has them is only looked at. Of two jobs that set them at once one is refused, and looks
-    again; a job that began before, under another contract, has its commit refused and is tried again.
+    A log that has them already is not changed. If two jobs change them at the same time, one is refused and
+    tries again. A job that began under another contract has its commit refused; Airflow runs it again.
 
     Notes
     -----
-    deltalake takes no constraint when it makes a table: they come in a commit of their own, always before
-    the first rows. When they change, it looks at all rows there are, once.
+    deltalake cannot set constraints when it creates a table. They come in a commit of their own, before
+    the first rows. When constraints change, deltalake checks all rows of the table once.
     """
-    for _ in range(MOST_TRIES):
+    for _ in range(MAX_TRIES):
         known = log.metadata().configuration
         present = {name.removeprefix(_CHECK) for name in known if name.startswith(_CHECK)}
         wrong = sorted(name for name in present - checks.keys() if OURS.search(name))
@@ -249,7 +263,7 @@ def _constrain(log: DeltaTable, table: str, checks: Mapping[str, str]) -> DeltaT
             pass
         except DeltaError as error:
             raise TableError(
-                f"{table}: rows of earlier runs break its contract as it is now ({in_one_line(error)}); "
+                f"{table}: rows of earlier runs break its contract as it is now ({to_one_line(error)}); "
                 f"run {writer_of(table)} again for them, or use another lake"
             ) from error
         log = DeltaTable(log.table_uri)
@@ -257,7 +271,7 @@ def _constrain(log: DeltaTable, table: str, checks: Mapping[str, str]) -> DeltaT
 
 
 def open_log(location: str) -> DeltaTable | None:
-    """The table's log as it is now; None where there is no table.
+    """Open the present version of a table's log; None where there is no table.
 
     Raises
     ------
@@ -269,7 +283,7 @@ def open_log(location: str) -> DeltaTable | None:
     except TableNotFoundError:
         return None
     except DeltaError as error:
-        why = in_one_line(error).partition(": 0: ")[0]  # a trace of Rust's follows
+        why = to_one_line(error).partition(": 0: ")[0]  # a trace of Rust's follows
         raise TableError(f"the Delta log of {location} cannot be read ({why})") from error
 
 

@@ -1,4 +1,4 @@
-"""The lake of one data set: where its tables lie, what their contracts say, and what a slice of one is."""
+"""The lake of one data set, and the slices of its tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class Lake:
     uri : folder of all data sets, as a URI (file, s3a, hdfs, ...).
     contracts : folder of the contracts.
     source : the data set's own contract.
-    versions : of a table, the version that a commit to it must follow; what is not named follows the newest.
+    versions : pinned versions by table: a commit fails if its slice has changed since then. Commits to other
+        tables follow the newest version.
     """
 
     uri: str
@@ -31,15 +32,15 @@ class Lake:
     versions: Mapping[str, int] = field(default_factory=dict)
 
     def location(self, table: str) -> str:
-        """URI of a table's folder."""
+        """Return the URI of a table's folder."""
         return f"{self.uri.rstrip('/')}/{self.source.name}/{table}"
 
     def contract(self, table: str) -> TableContract:
-        """Contract of a table."""
+        """Load the contract of a table."""
         return load_table(self.contracts, table, self.source)
 
     def schema(self, table: str) -> pa.Schema:
-        """Arrow schema of a table, as its contract has it."""
+        """Return the Arrow schema of a table, by its contract."""
         return pa.schema(
             [
                 pa.field(column.name, ARROW_TYPES[column.type], nullable=not column.required)
@@ -48,7 +49,7 @@ class Lake:
         )
 
     def checks(self, table: str) -> dict[str, str]:
-        """What the table's Delta log says of every row, by name."""
+        """Return the CHECK constraints of a table by name, as its Delta log must have them."""
         constraints = constraints_of(self.contract(table))
         return {each.name: each.check for each in constraints if each.is_for_delta}
 

@@ -1,4 +1,4 @@
-"""Parquet files of a table: written and read by whoever holds the rows, not in any log yet."""
+"""The Parquet files of a table: how tasks write them before a commit, and how they are read."""
 
 from __future__ import annotations
 
@@ -21,25 +21,26 @@ from epsjoin.lake.uris import filesystem_of
 from epsjoin.pipeline import writer_of
 
 POINT_TABLES = ("points", "replicas")
-"""Tables of coordinates: they hardly compress, so their files are written without trying."""
+"""Tables of coordinates, whose files are not compressed: random float64 values hardly become smaller."""
 
 ROW_GROUP_BYTES = 16 << 20
-"""A row group is written when it holds so many bytes; until then a task keeps them."""
+"""Minimum size of a row group in bytes; until then a task holds the rows in memory."""
 
-_NAMES = itertools.count()
+_NUMBERS = itertools.count()
+"""Numbers of the files that this process has written, so that names rise."""
 
 
 @dataclass(frozen=True)
 class File:
-    """One Parquet file of a table: what the log knows of it.
+    """One Parquet file of a table, as the Delta log describes it.
 
     Parameters
     ----------
     table : name of the table.
-    path : below the table's folder.
-    size : bytes.
-    rows : rows in it.
-    partition : values of the partition columns.
+    path : path below the table's folder.
+    size : size in bytes.
+    rows : number of rows.
+    partition : values of the partition columns, by name.
     """
 
     table: str
@@ -51,7 +52,19 @@ class File:
 
 @dataclass(frozen=True)
 class Target:
-    """A table's slice that tasks write into; small, and pickled to every task."""
+    """The slice of a table that tasks write files for; a small value that is pickled to every task.
+
+    Parameters
+    ----------
+    table : name of the table.
+    location : URI of the table's folder.
+    schema : all columns, in the order of the contract.
+    partitioned : names of the partition columns; they stand in the path of a file, not in the file.
+    partition : values of the partition columns that all files of the slice share.
+    fingerprint : what the names of the files begin with.
+    constraints : the conditions that every row must satisfy.
+    compression : the codec of the files' pages.
+    """
 
     table: str
     location: str
@@ -65,17 +78,27 @@ class Target:
     def write(
         self, batches: Iterable[pa.RecordBatch | pa.Table], *, task: int = 0, **partition: object
     ) -> File | None:
-        """Write batches (without the partition columns) to one new file; nothing if they have no row.
+        """Write batches to one new file, which belongs to no table before it is committed.
 
-        The name ends at random: a retried task must not write over a file that another attempt has committed.
+        The end of its name is random, so that a retried task never overwrites a file that another attempt has
+        committed. Pages have checksums, so that readers detect a changed byte.
 
-        Its pages bear checksums: a changed byte in an uncompressed page would be just another number.
+        Parameters
+        ----------
+        batches : rows without the partition columns.
+        task : number of the Spark task, for the name of the file; 0 on the driver.
+        partition : values of the partition columns that the slice leaves open.
+
+        Returns
+        -------
+        File | None
+            The file; None where the batches have no row.
 
         Raises
         ------
         TableError
-            A batch does not match the table's contract: a column missing, of another type, or null, or a row
-            that breaks a constraint. Or the file cannot be written, because the disk is full, for one.
+            A batch does not match the table's contract: a column is missing, of another type, or null, or a
+            row breaks a constraint. Or the file cannot be written, for example because the disk is full.
         """
         values = {**self.partition, **{name: str(value) for name, value in partition.items()}}
         folder = "".join(f"{name}={values[name]}/" for name in self.partitioned)
@@ -85,9 +108,9 @@ class Target:
         place = f"{self.location}/{path}"
         writer: pq.ParquetWriter | None = None
         rows = 0
-        for group in _row_groups(self._conform(batch, inner) for batch in batches if batch.num_rows):
+        for group in _group_rows(self._conform(batch, inner) for batch in batches if batch.num_rows):
             self._check(group, values)
-            with writing(self.table, place):
+            with translate_write_errors(self.table, place):
                 if writer is None:
                     filesystem.create_dir(f"{root}/{folder}", recursive=True)
                     writer = pq.ParquetWriter(
@@ -102,17 +125,18 @@ class Target:
             rows += group.num_rows
         if writer is None:
             return None
-        with writing(self.table, place):
+        with translate_write_errors(self.table, place):
             writer.close()
             size = filesystem.get_file_info(f"{root}/{path}").size
         return File(self.table, path, size, rows, values)
 
     def new_name(self, task: int) -> str:
-        """A file name that nobody else has: fingerprint, number of the task, a number that rises in a task.
+        """Return a unique file name: fingerprint, number of the task, number of the file, random end.
 
-        Files of equal size are read in the order of their names, which is the same when a job runs again.
+        Readers take files of equal size in the order of their names, which is therefore the same whenever a
+        job runs again.
         """
-        return f"{self.fingerprint}{task:06d}-{next(_NAMES):08d}-{uuid.uuid4().hex}.parquet"
+        return f"{self.fingerprint}{task:06d}-{next(_NUMBERS):08d}-{uuid.uuid4().hex}.parquet"
 
     def _conform(self, batch: pa.RecordBatch | pa.Table, schema: pa.Schema) -> pa.Table:
         table = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
@@ -147,8 +171,8 @@ class Target:
                 )
 
 
-def _row_groups(batches: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Batches brought together: a small row group costs as much as a large one, and compresses worse."""
+def _group_rows(batches: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Combine batches into row groups: many small row groups are slow to read and compress badly."""
     held: list[pa.Table] = []
     held_bytes = 0
     for batch in batches:
@@ -161,8 +185,8 @@ def _row_groups(batches: Iterable[pa.Table]) -> Iterator[pa.Table]:
         yield pa.concat_tables(held)
 
 
-def target(lake: Lake, where: Slice) -> Target:
-    """The slice as tasks write it; the names of its files begin with the slice's fingerprint."""
+def target_of(lake: Lake, where: Slice) -> Target:
+    """Return what tasks need to write files of a slice."""
     contract = lake.contract(where.table)
     return Target(
         where.table,
@@ -177,33 +201,39 @@ def target(lake: Lake, where: Slice) -> Target:
 
 
 @contextmanager
-def writing(table: str, place: str) -> Iterator[None]:
-    """What the system says of a file or log that cannot be written becomes the table's error."""
+def translate_write_errors(table: str, place: str) -> Iterator[None]:
+    """Turn an error of the file system while a file or log is written into a TableError."""
     try:
         yield
     except OSError as error:
         raise TableError(
-            f"{table}: {place} cannot be written ({in_one_line(error)}); the table is as it was; "
+            f"{table}: {place} cannot be written ({to_one_line(error)}); the table is as it was; "
             f"make room or mend what is wrong, then run {writer_of(table)} again"
         ) from error
 
 
-def in_one_line(error: Exception) -> str:
-    """An error's text without the colours, arrows and advice of the libraries below."""
+def to_one_line(error: Exception) -> str:
+    """Return the text of a library's error on one line, without its colours, arrows and advice."""
     lines = [re.sub(r"\x1b\[\d*m|↳", "", line).strip(" .") for line in str(error).splitlines()]
     return ": ".join(line for line in lines if line and not line.startswith("Help:"))
 
 
 @contextmanager
-def scratch(into: Target, schema: pa.Schema, *partitioned: str) -> Iterator[Target]:
-    """A folder below the table's for files of other columns that no log names; deleted at the end.
+def scratch_folder(into: Target, schema: pa.Schema, *partitioned: str) -> Iterator[Target]:
+    """Make a temporary folder below the table's for files that no log will name, and delete it at the end.
 
-    What cannot be deleted, or is written by a task that goes on after its job has failed, is in no table and
-    stays until all files without a log's entry are vacuumed; so it is where the process was killed.
+    Files remain where they cannot be deleted, where a task writes on after its job has failed, and where the
+    process is killed. They belong to no table, and VACUUM removes them.
+
+    Parameters
+    ----------
+    into : the table.
+    schema : columns of the temporary files.
+    partitioned : names of their partition columns.
     """
     location = f"{into.location}/scratch-{uuid.uuid4().hex}"
     filesystem, root = filesystem_of(location)
-    with writing(into.table, location):
+    with translate_write_errors(into.table, location):
         filesystem.create_dir(root, recursive=True)
     try:
         yield Target(into.table, location, schema, partitioned, into.partition, compression="none")
@@ -212,8 +242,8 @@ def scratch(into: Target, schema: pa.Schema, *partitioned: str) -> Iterator[Targ
             filesystem.delete_dir(root)
 
 
-def forget_files(into: Target, files: Iterable[File]) -> None:
-    """Delete files that will not be committed; what cannot be deleted is in no table all the same."""
+def delete_uncommitted_files(into: Target, files: Iterable[File]) -> None:
+    """Delete files that will not be committed; one that cannot be deleted belongs to no table anyway."""
     filesystem, root = filesystem_of(into.location)
     for file in files:
         with suppress(OSError):
@@ -221,7 +251,7 @@ def forget_files(into: Target, files: Iterable[File]) -> None:
 
 
 def write_empty_file(into: Target) -> File:
-    """Write a file without rows: an empty slice is a result, a missing one is an error."""
+    """Write a file without rows, for an empty slice: it is a result, where a missing slice is an error."""
     values = {name: into.partition.get(name, "0") for name in into.partitioned}
     folder = "".join(f"{name}={value}/" for name, value in values.items())
     filesystem, root = filesystem_of(into.location)
@@ -233,15 +263,22 @@ def write_empty_file(into: Target) -> File:
 
 
 def read_file(location: str, file: File, columns: Sequence[str], schema: pa.Schema | None = None) -> pa.Table:
-    """Columns of one file; with ``schema`` its partition columns are put back.
+    """Read columns of one file.
+
+    Parameters
+    ----------
+    location : URI of the table's folder.
+    file : the file.
+    columns : names of columns in the file.
+    schema : columns and types to return, which may include partition columns; None: ``columns`` as they are.
 
     Raises
     ------
     TableError
-        The file is gone, broken, or does not hold the rows that the log says.
+        The file is missing or broken, or has another number of rows than the log says.
     """
     filesystem, root = filesystem_of(location)
-    with _reading(location, file):
+    with _translate_read_errors(location, file):
         table = pq.read_table(
             f"{root}/{file.path}",
             columns=list(columns),
@@ -263,19 +300,24 @@ def read_file(location: str, file: File, columns: Sequence[str], schema: pa.Sche
 def stream_file(
     location: str, file: File, columns: Sequence[str], batch_rows: int, piece: tuple[int, int] = (0, 1)
 ) -> Iterator[pa.RecordBatch]:
-    """Columns of one file, batch by batch, in bounded memory.
+    """Read columns of one file batch by batch, in bounded memory.
 
     Parameters
     ----------
-    piece : which of how many: the row groups are dealt out in their order, so a piece may have none.
+    location : URI of the table's folder.
+    file : the file.
+    columns : names of columns in the file.
+    batch_rows : maximum number of rows in a batch.
+    piece : number of the piece to read, and number of pieces: each has an equal share of the row groups, in
+        their order, so that a piece of a file with few row groups may be empty.
 
     Raises
     ------
     TableError
-        As ``read_file``.
+        See :func:`read_file`.
     """
     filesystem, root = filesystem_of(location)
-    with _reading(location, file), filesystem.open_input_file(f"{root}/{file.path}") as handle:
+    with _translate_read_errors(location, file), filesystem.open_input_file(f"{root}/{file.path}") as handle:
         parquet = pq.ParquetFile(handle, page_checksum_verification=True)
         _check_rows(location, file, parquet.metadata.num_rows)
         number, of = piece
@@ -284,16 +326,16 @@ def stream_file(
 
 
 @contextmanager
-def _reading(location: str, file: File) -> Iterator[None]:
+def _translate_read_errors(location: str, file: File) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowException) as error:
-        why = "the file is gone" if isinstance(error, FileNotFoundError) else in_one_line(error)
-        raise TableError(unreadable(file.table, f"{location}/{file.path}", why)) from error
+        why = "the file is gone" if isinstance(error, FileNotFoundError) else to_one_line(error)
+        raise TableError(explain_unreadable(file.table, f"{location}/{file.path}", why)) from error
 
 
-def unreadable(table: str, path: str, why: str) -> str:
-    """The sentence about a file that cannot be read, with the job that writes it anew."""
+def explain_unreadable(table: str, path: str, why: str) -> str:
+    """Return the message about a file that cannot be read: the table, the file, why, the job to run again."""
     return f"{table}: {path} cannot be read ({why}); run {writer_of(table)} again"
 
 
@@ -306,19 +348,20 @@ def _check_rows(location: str, file: File, rows: int) -> None:
 
 
 def take_rows(location: str, file: File, columns: Sequence[str], rows: NDArray[np.int64]) -> pa.Table:
-    """Some rows of one file: only the row groups that hold them are read, one at a time.
+    """Read some rows of one file: only the row groups that hold them, one at a time.
 
     Parameters
     ----------
-    rows : rising numbers of rows in the file, 0 the first.
+    location, file, columns : see :func:`read_file`.
+    rows : ascending numbers of rows in the file; the first row has number 0.
 
     Raises
     ------
     TableError
-        The file is gone, broken, or has another number of rows.
+        See :func:`read_file`.
     """
     filesystem, root = filesystem_of(location)
-    with _reading(location, file), filesystem.open_input_file(f"{root}/{file.path}") as handle:
+    with _translate_read_errors(location, file), filesystem.open_input_file(f"{root}/{file.path}") as handle:
         parquet = pq.ParquetFile(handle, page_checksum_verification=True)
         _check_rows(location, file, parquet.metadata.num_rows)
         sizes = [parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)]

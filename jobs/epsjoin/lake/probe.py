@@ -1,4 +1,4 @@
-"""Whether a lake can be written: one file and one tiny table, written, read and deleted again.
+"""Tests whether a lake can be written: writes, reads and deletes one file and one tiny table.
 
 ``python -m epsjoin.lake.probe URI``: what was done on stdout, or the fault as the last line on stderr.
 """
@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 from deltalake import DeltaTable, write_deltalake
 
-from epsjoin.lake.uris import filesystem_of, lake_uri, uri_for
+from epsjoin.lake.uris import filesystem_of, parse_lake_uri, uri_for
 
 
 def probe(lake: str) -> str:
-    """Try what jobs do to a lake; nothing stays behind.
+    """Try on a lake what jobs do to it; nothing stays behind.
 
     Raises
     ------
@@ -25,7 +25,7 @@ def probe(lake: str) -> str:
     Exception
         Whatever pyarrow or deltalake say when they are not let.
     """
-    uri = lake_uri(lake).rstrip("/")
+    uri = parse_lake_uri(lake).rstrip("/")
     location = f"{uri}/probe-{uuid.uuid4().hex}"
     filesystem, folder = filesystem_of(location)
     root = filesystem_of(uri)[1]

@@ -1,4 +1,4 @@
-"""A random sample of stored points, by the numbers of their rows."""
+"""Random samples of stored points, read without Spark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Sample = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
 def sample_stored(lake: Lake, run: str, n_sample: int, seed: int) -> Sample:
-    """``n_sample`` points of the run's slice, without a Spark session.
+    """Read a uniform sample of ``n_sample`` points of a run.
 
     The log says how many rows each file has; the numbers of the rows are drawn, each set as likely as any
     other, and only the row groups that hold them are read.

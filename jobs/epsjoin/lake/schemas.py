@@ -1,4 +1,4 @@
-"""Column types of the tables, in Arrow and as Spark writes a schema."""
+"""Types of columns: the names in contracts and in Spark's DDL, and the Arrow types."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ ARROW_TYPES = {
 }
 
 
-def arrow_schema(ddl: str) -> pa.Schema:
-    """The Arrow columns of a schema as Spark writes it: names and types, with commas between."""
+def parse_ddl(ddl: str) -> pa.Schema:
+    """Make an Arrow schema of a DDL text: names and types, with commas between."""
     columns = (column.split() for column in ddl.split(", "))
     return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in columns])
 
 
-def ddl(columns: Iterable[pa.Field]) -> str:
-    """Arrow columns as Spark writes a schema."""
+def to_ddl(columns: Iterable[pa.Field]) -> str:
+    """Write Arrow columns as a DDL text."""
     names = {arrow: name for name, arrow in ARROW_TYPES.items()}
     return ", ".join(f"`{column.name}` {names[column.type]}" for column in columns)

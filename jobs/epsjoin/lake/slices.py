@@ -1,4 +1,4 @@
-"""Slices of tables, from the log and by the driver: their files, their counts, their few rows."""
+"""Slices of tables on the driver: their files and counts from the log, and small ones as Arrow tables."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import pyarrow as pa
 from epsjoin.errors import TableError
 from epsjoin.lake.delta_log import commit, open_log
 from epsjoin.lake.lake import Lake, Slice
-from epsjoin.lake.parquet import File, read_file, target
+from epsjoin.lake.parquet import File, read_file, target_of
 from epsjoin.pipeline import writer_of
 
 
 def write_slice(lake: Lake, where: Slice, rows: pa.Table) -> None:
-    """Replace a slice by a few rows that the driver holds."""
+    """Replace a slice by rows that the driver holds."""
     inner = rows.drop_columns([name for name in where.partition if name in rows.column_names])
-    written = target(lake, where).write([inner])
+    written = target_of(lake, where).write([inner])
     commit(lake, {where: [written] if written else []})
 
 
-def rows_of(lake: Lake, table: str, rows: Sequence[Mapping[str, object]]) -> pa.Table:
-    """Rows as an Arrow table of the contract's types, without the column ``run``."""
+def table_of(lake: Lake, table: str, rows: Sequence[Mapping[str, object]]) -> pa.Table:
+    """Make an Arrow table, with the types of the table's contract, of rows without the column ``run``."""
     schema = lake.schema(table)
     return pa.Table.from_pylist(
         [dict(row) for row in rows], pa.schema([c for c in schema if c.name != "run"])
@@ -31,7 +31,7 @@ def rows_of(lake: Lake, table: str, rows: Sequence[Mapping[str, object]]) -> pa.
 
 
 def files_of(lake: Lake, where: Slice) -> list[File]:
-    """The files of a slice, by path.
+    """List the files of a slice, ordered by path.
 
     Raises
     ------
@@ -43,7 +43,7 @@ def files_of(lake: Lake, where: Slice) -> list[File]:
 
 
 def version_and_files(lake: Lake, where: Slice) -> tuple[int, list[File]]:
-    """The table's version, and the files of the slice in it; see :func:`files_of`."""
+    """Return the present version of the table and the files of the slice; see :func:`files_of`."""
     log = open_log(lake.location(where.table))
     found = []
     if log is not None:
@@ -61,8 +61,8 @@ def version_and_files(lake: Lake, where: Slice) -> tuple[int, list[File]]:
     return log.version(), sorted(found, key=lambda file: file.path)
 
 
-def rows_by_run(lake: Lake, table: str) -> dict[str, int]:
-    """Rows of every run's slice, oldest run first, from the log alone; empty where there is no table."""
+def count_rows_by_run(lake: Lake, table: str) -> dict[str, int]:
+    """Count the rows of every run's slice by the log alone, oldest run first; empty if there is no table."""
     log = open_log(lake.location(table))
     rows: dict[str, int] = {}
     for action in [] if log is None else pa.table(log.get_add_actions(flatten=True)).to_pylist():
@@ -71,21 +71,21 @@ def rows_by_run(lake: Lake, table: str) -> dict[str, int]:
     return dict(sorted(rows.items()))
 
 
-def runs_of(lake: Lake, table: str) -> list[str]:
-    """The runs that have a slice in this table, from the log alone; the oldest first."""
+def list_runs(lake: Lake, table: str) -> list[str]:
+    """List the runs that have a slice in this table, oldest first, by the log alone."""
     log = open_log(lake.location(table))
     if log is None:
         return []
     return sorted({str(row["run"]) for row in log.partitions()})
 
 
-def count(lake: Lake, where: Slice) -> int:
-    """Rows of a slice, from the log alone."""
+def count_rows(lake: Lake, where: Slice) -> int:
+    """Count the rows of a slice by the log alone."""
     return sum(file.rows for file in files_of(lake, where))
 
 
-def read_small(lake: Lake, where: Slice, columns: Sequence[str] | None = None) -> pa.Table:
-    """A slice, read by the driver itself: for tables of a few rows, or a few columns of more."""
+def read_slice(lake: Lake, where: Slice, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read a slice, or some of its columns, into the memory of the driver."""
     schema, location = lake.schema(where.table), lake.location(where.table)
     wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
     parts = [
@@ -96,14 +96,14 @@ def read_small(lake: Lake, where: Slice, columns: Sequence[str] | None = None) -
 
 
 def read_row(lake: Lake, where: Slice) -> dict[str, Any]:
-    """The only row of a slice.
+    """Read a slice that has exactly one row.
 
     Raises
     ------
     TableError
-        There is no slice, or one with another fingerprint, or it has not one row.
+        There is no such slice, it has another fingerprint, or it does not have one row.
     """
-    rows = read_small(lake, where).to_pylist()
+    rows = read_slice(lake, where).to_pylist()
     if len(rows) != 1:
         raise TableError(
             f"{where.table} has {len(rows)} rows for run {where.run}, not one; "

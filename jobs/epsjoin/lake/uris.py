@@ -1,4 +1,4 @@
-"""Where a lake lies: URIs as each library wants them, and file systems."""
+"""URIs of lakes and files, in the form that each library needs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from epsjoin.errors import ArgumentError
 Library = Literal["spark", "pyarrow", "deltalake"]
 
 
-def lake_uri(text: str, argument: str = "--lake") -> str:
-    """A folder's URI from what a person typed as ``argument``: a URI, or an absolute path.
+def parse_lake_uri(text: str, argument: str = "--lake") -> str:
+    """Make a URI of what a person typed as ``argument``: a URI, or an absolute path.
 
     Raises
     ------
@@ -34,7 +34,7 @@ def lake_uri(text: str, argument: str = "--lake") -> str:
 
 
 def uri_for(library: Library, uri: str) -> str:
-    """A URI as each library takes it.
+    """Return a URI in the form that a library needs.
 
     Only S3 has two names: Hadoop's file system is s3a, pyarrow and deltalake know s3. And only Hadoop does
     not decode a path: to Spark, the ``%20`` of a URI are three letters.
@@ -48,7 +48,7 @@ def uri_for(library: Library, uri: str) -> str:
 
 
 def filesystem_of(uri: str) -> tuple[pafs.FileSystem, str]:
-    """The file system of a URI and the path in it."""
+    """Return the file system of a URI and the path in it."""
     if urlsplit(uri).scheme == "file":
         return pafs.LocalFileSystem(), unquote(urlsplit(uri).path)
     filesystem, path = pafs.FileSystem.from_uri(uri_for("pyarrow", uri))

@@ -266,9 +266,9 @@ def similarity_join(
         raise ArgumentError(
             f"to = {to!r} is for how = 'inner', not {how!r}; write the frame that is returned"
         )
-    into = None if to is None else target_at(uris.lake_uri(to, "to").rstrip("/"))
+    into = None if to is None else target_at(uris.parse_lake_uri(to, "to").rstrip("/"))
     if into is not None:
-        delta_log.refuse_other_columns(into)
+        delta_log.check_replaceable(into)
     points = points_of(left, columns, id)
     if right is None:
         plan = plan_frames(points, None, eps, chosen, weights, cuts, max_pairs)

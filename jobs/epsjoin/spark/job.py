@@ -65,7 +65,7 @@ def run_job(
     try:
         arguments = _parse(name, argv, parents)
         began = time.monotonic()
-        lake = delta_log.begin(open_lake(arguments), name)
+        lake = delta_log.pin_versions(open_lake(arguments), name)
         job = Job(
             spark=get_session(f"{arguments.dataset} {name} {arguments.run}"),
             lake=lake,
@@ -81,7 +81,7 @@ def run_job(
         slices.write_slice(
             job.lake,
             Slice("job_metrics", job.run, also=(("job", name),)),
-            slices.rows_of(job.lake, "job_metrics", rows),
+            slices.table_of(job.lake, "job_metrics", rows),
         )
         if arguments.metrics_out:
             arguments.metrics_out.write_text(json.dumps(counters) + "\n", encoding="utf-8")

@@ -276,4 +276,4 @@ def brought_together(
 
 def gather(rows: Rows) -> pa.Table:
     """All rows, on the driver."""
-    return pa.Table.from_batches(rows.run(iter), schema=schemas.arrow_schema(rows.schema))
+    return pa.Table.from_batches(rows.run(iter), schema=schemas.parse_ddl(rows.schema))

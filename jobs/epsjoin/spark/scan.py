@@ -13,8 +13,8 @@ from epsjoin.errors import TableError
 from epsjoin.lake import slices
 from epsjoin.lake.delta_log import open_log, state_of_slices
 from epsjoin.lake.lake import Lake, Slice
-from epsjoin.lake.parquet import File, Target, unreadable
-from epsjoin.lake.schemas import ddl
+from epsjoin.lake.parquet import File, Target, explain_unreadable
+from epsjoin.lake.schemas import to_ddl
 from epsjoin.lake.uris import uri_for
 from epsjoin.pipeline import TABLES
 
@@ -64,7 +64,7 @@ def read_replaced(spark: SparkSession, into: Target, files: Sequence[File]) -> D
 def _read_by_name(spark: SparkSession, location: str, files: Iterable[File], schema: pa.Schema) -> DataFrame:
     # Spark takes a path for a pattern
     folder = re.sub(r"([\[\]{}*?\\])", r"\\\1", uri_for("spark", location))
-    return spark.read.schema(ddl(schema)).parquet(*(f"{folder}/{file.path}" for file in files))
+    return spark.read.schema(to_ddl(schema)).parquet(*(f"{folder}/{file.path}" for file in files))
 
 
 def _read_by_log(spark: SparkSession, location: str, version: int) -> DataFrame:
@@ -76,4 +76,4 @@ def unreadable_by_spark(text: str) -> str | None:
     found = re.search(r"(?:reading file|does not exist:) (.*?/([a-z_]+)/run=.*?\.parquet)", text)
     if found is None or found[2] not in TABLES:
         return None
-    return unreadable(found[2], found[1], "missing or broken")
+    return explain_unreadable(found[2], found[1], "missing or broken")

@@ -25,7 +25,7 @@ class Piece(NamedTuple):
 
 def bytes_read(file: File, schema: str) -> float:
     """Of a file for these columns: those of its rows, where all are numbers, but no more than it has."""
-    types = schemas.arrow_schema(schema).types
+    types = schemas.parse_ddl(schema).types
     if not all(map(pa.types.is_primitive, types)):
         return file.size
     width = sum(int(each.bit_width) for each in types) / 8

@@ -52,7 +52,7 @@ def warm(folder: Path) -> int:
         eps = EPS * (100 if metric == "haversine" else 1)  # km for a degree
         plan = plan_join(points, ids, N_POINTS, eps, get_metric(metric), Cuts(kind, n_parts=3, msl=1))
         location = (folder / metric / kind).as_uri()
-        of_replicas, of_pairs = schemas.arrow_schema(REPLICAS), schemas.arrow_schema(PAIRS)
+        of_replicas, of_pairs = schemas.parse_ddl(REPLICAS), schemas.parse_ddl(PAIRS)
         replicas = Target("replicas", f"{location}/replicas", of_replicas, ("part",), {"run": "warm"})
         reading = Reading(("x", "y"), 2, is_checked=True)
         encode = make_encoder(plan.to_json(), reading, replicas)

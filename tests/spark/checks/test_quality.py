@@ -142,7 +142,7 @@ def test_gates__pass_what_a_run_leaves(job: Job) -> None:
     counters = {stage: check_quality(job, stage) for stage in STAGES}
     assert [found["errors"] for found in counters.values()] == [0, 0]
     assert counters["input"]["warnings"] == 1
-    rows = slices.read_small(job.lake, Slice("quality", RUN)).to_pylist()
+    rows = slices.read_slice(job.lake, Slice("quality", RUN)).to_pylist()
     assert {row["table"] for row in rows} == set(TABLES), "the second stage leaves the first one's slices"
     assert len(rows) == sum(found["expectations"] for found in counters.values())
     warnings = [(row["expectation"], row["severity"], row["observed"]) for row in rows if not row["success"]]
@@ -156,7 +156,7 @@ def test_columns__a_table_that_was_looked_at_is_not_kept_in_memory(job: Job) -> 
 
 
 def test_gates__stop_the_run_on_an_error_that_is_in_the_table_then(job: Job) -> None:
-    pairs = slices.read_small(job.lake, Slice("pairs", RUN), ["left_id", "right_id", "distance"])
+    pairs = slices.read_slice(job.lake, Slice("pairs", RUN), ["left_id", "right_id", "distance"])
     doubled = pairs.slice(0, 2)
     where = Fingerprints(job.lake, RUN).slice("pairs")
     slices.write_slice(job.lake, where, pa.concat_tables([pairs, doubled]))
@@ -167,7 +167,7 @@ def test_gates__stop_the_run_on_an_error_that_is_in_the_table_then(job: Job) -> 
     ):
         quality.look(job, "results")
     assert "This run was stopped: 2 expectations do not hold." in report.read_text()
-    rows = slices.read_small(job.lake, Slice("quality", RUN)).to_pylist()
+    rows = slices.read_slice(job.lake, Slice("quality", RUN)).to_pylist()
     broken = {(row["table"], row["expectation"]) for row in rows if not row["success"]}
     assert ("pairs", "rows differ in left_id, right_id") in broken
     assert ("clusters", "degree_is_the_number_of_pairs") in broken
@@ -216,7 +216,7 @@ def test_columns__each_expectation_finds_what_breaks_it(
     """The same key twice, values below and above a range, other or missing values; other columns, types."""
     lake = make_job([key(), coordinate("x")]).lake
     contract = replace(lake.contract(name), rules=())
-    kinds = {column.name: schemas.ddl([column]).split()[-1] for column in lake.schema(name)}
+    kinds = {column.name: schemas.to_ddl([column]).split()[-1] for column in lake.schema(name)}
     odd = spark.range(2).select(*(_odd(c).cast(kinds[c.name]).alias(c.name) for c in contract.columns))
     missing = spark.range(1).select(*(F.lit(None).cast(k).alias(n) for n, k in kinds.items()))
     found = failing(validate(odd.union(missing), contract))

@@ -48,7 +48,7 @@ def right_lake(make_job: JobMaker, metric: str = "euclidean") -> tuple[Job, Pair
     columns = [key(), coordinate("f0", role[0]), coordinate("f1", role[1])]
     job = make_job(columns, metric=metric, **unit, params={"min_pts": MIN_PTS})
     points, ids = grid_points(), np.arange(700)
-    into = parquet.target(job.lake, Slice("points", RUN))
+    into = parquet.target_of(job.lake, Slice("points", RUN))
     written = [
         into.write([pa.table({"id": i, "f0": p[:, 0], "f1": p[:, 1], "point": to_binary(p)})])
         for i, p in zip(np.array_split(ids, 3), np.array_split(points, 3), strict=True)
@@ -61,8 +61,8 @@ def right_lake(make_job: JobMaker, metric: str = "euclidean") -> tuple[Job, Pair
     row |= {name: getattr(plan, name) for name in ("expected_rows", "expected_candidates", "expected_pairs")}
     row |= {"eps": eps, "n_points": 700, "plan": plan.to_json()}
     inputs = Fingerprints(job.lake, RUN)
-    slices.write_slice(job.lake, inputs.slice("epsilon"), slices.rows_of(job.lake, "epsilon", [epsilon]))
-    slices.write_slice(job.lake, Slice("join_plan", RUN), slices.rows_of(job.lake, "join_plan", [row]))
+    slices.write_slice(job.lake, inputs.slice("epsilon"), slices.table_of(job.lake, "epsilon", [epsilon]))
+    slices.write_slice(job.lake, Slice("join_plan", RUN), slices.table_of(job.lake, "join_plan", [row]))
     pairs = self_join(points, eps, metric)
     write_pairs(job, pairs)
     found = dbscan_from_pairs(ids, *pairs, MIN_PTS)
@@ -75,7 +75,7 @@ def right_lake(make_job: JobMaker, metric: str = "euclidean") -> tuple[Job, Pair
 def write_pairs(job: Job, pairs: Pairs, keep: Sequence[int] = range(4)) -> None:
     """Pairs in four files by left id, as four parts might leave them; some of them committed."""
     where = Fingerprints(job.lake, RUN).slice("pairs")
-    into = replace(parquet.target(job.lake, where), constraints=())  # wrong ones, too
+    into = replace(parquet.target_of(job.lake, where), constraints=())  # wrong ones, too
     files = []
     for part in keep:
         rows = pairs.left // 175 == part
@@ -140,7 +140,7 @@ def test_verify__finds_pairs_removed_added_and_changed_and_a_wrong_label(
     distance[3] = np.nextafter(distance[3], 10.0 if distance[3] < 2 else 0.0)
     left, right = np.r_[pairs.left[1:], 0], np.r_[pairs.right[1:], 699]
     write_pairs(job, Pairs(left, right, np.r_[distance[1:], 2.5]))
-    labels = {row["id"]: row for row in slices.read_small(job.lake, Slice("clusters", RUN)).to_pylist()}
+    labels = {row["id"]: row for row in slices.read_slice(job.lake, Slice("clusters", RUN)).to_pylist()}
     border = next(id_ for id_, row in labels.items() if row["role"] == "border")
     other = next(
         row["cluster_id"]
@@ -203,7 +203,7 @@ def test_verify__sees_in_all_rows_what_needs_no_brute_force(
         np.r_[distance, distance[7], distance[9], 3.5, 1.0],
     )
     write_pairs(job, more)
-    labels = slices.read_small(job.lake, Slice("clusters", RUN)).to_pylist()
+    labels = slices.read_slice(job.lake, Slice("clusters", RUN)).to_pylist()
     core, other_core = [row["id"] for row in labels if row["role"] == "core" and row["id"] > 100][:2]
     noise = next(row["id"] for row in labels if row["role"] == "noise" and row["id"] > 100)
     change_labels(job, core, cluster_id=699_999)
@@ -226,8 +226,8 @@ def test_verify__finds_tables_that_do_not_belong_together(
     job, _ = right_lake(make_job)
     row = slices.read_row(job.lake, Slice("epsilon", RUN)) | {"eps": 2.0}
     del row["run"]
-    slices.write_slice(job.lake, Slice("epsilon", RUN), slices.rows_of(job.lake, "epsilon", [row]))
-    points = slices.read_small(job.lake, Slice("points", RUN))
+    slices.write_slice(job.lake, Slice("epsilon", RUN), slices.table_of(job.lake, "epsilon", [row]))
+    points = slices.read_slice(job.lake, Slice("points", RUN))
     slices.write_slice(job.lake, Slice("points", RUN), points)  # the same rows in another file
     found = findings(job, capsys, Wish(points=5, cells=0))
     assert found[0] == "epsilon of run 2023-06-01 is 2.0, pairs were joined with 3.0"

@@ -32,7 +32,7 @@ GOOD = "id,x,y,name\n1,0.5,1.5,a\n2,2.5,3.5,b\n3,4.5,5.5,c\n"
 
 
 def rows(job: Job, table: str) -> list[dict[str, Any]]:
-    return slices.read_small(job.lake, Slice(table, job.run)).to_pylist()
+    return slices.read_slice(job.lake, Slice(table, job.run)).to_pylist()
 
 
 def by_line(job: Job) -> dict[int, str]:
@@ -143,7 +143,7 @@ def test_writer__holds_no_more_than_a_file_of_points_and_a_batch_of_refused_rows
             }
         )
     batches = [pa.RecordBatch.from_pylist(staged[i : i + 4], schema) for i in range(0, 40, 4)]
-    into = [parquet.target(job.lake, Slice(name, RUN)) for name in ("points", "quarantine")]
+    into = [parquet.target_of(job.lake, Slice(name, RUN)) for name in ("points", "quarantine")]
     (said,) = settle.make_writer(job.lake.source, *into)(iter(batches))
     report = TaskReport.from_json(said["report"][0].as_py())
     for table, n_rows, least in (("points", 30, 3), ("quarantine", 10, 3)):
@@ -422,7 +422,7 @@ def test_ingest__again_gives_the_same_tables(make_job: JobMaker, tmp_path: Path)
 
 def test_ingest__a_missing_slice_is_an_error_and_names_the_job(make_job: JobMaker) -> None:
     with pytest.raises(TableError, match="points has no slice of run 2023-06-01; run ingest for it first"):
-        slices.count(make_job(XY).lake, Slice("points", RUN))
+        slices.count_rows(make_job(XY).lake, Slice("points", RUN))
 
 
 @pytest.mark.parametrize(

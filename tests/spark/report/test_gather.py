@@ -59,7 +59,7 @@ def run_steps(job: Job, names: Sequence[str] = tuple(STEPS)) -> Job:
     for number, name in enumerate(names):
         counters = {**STEPS[name](job), "seconds": number + 0.5}
         rows = [{"job": name, "counter": counter, "value": float(v)} for counter, v in counters.items()]
-        found = slices.rows_of(job.lake, "job_metrics", rows)
+        found = slices.table_of(job.lake, "job_metrics", rows)
         slices.write_slice(job.lake, Slice("job_metrics", job.run, also=(("job", name),)), found)
     return job
 
@@ -111,7 +111,7 @@ def test_report__of_a_second_run(make_job: JobMaker, tmp_path: Path) -> None:
     slices.write_slice(
         job.lake,
         Slice("job_metrics", RUN, also=(("job", "report"),)),
-        slices.rows_of(job.lake, "job_metrics", counters),
+        slices.table_of(job.lake, "job_metrics", counters),
     )
     assert render(gather(job)).encode() == first, "the page of a page must be the same"
     assert b"<script" not in first
@@ -175,7 +175,7 @@ def test_trends__are_of_the_last_runs_and_have_gaps(make_job: JobMaker, tmp_path
     slices.write_slice(
         job.lake,
         Slice("quality", days[5], also=(("table", "points"),)),
-        slices.rows_of(job.lake, "quality", broken),
+        slices.table_of(job.lake, "quality", broken),
     )
     found = make_trends_before(job.lake, job.run)
     assert [row["run"] for row in found] == days[2:13], "eleven before this one, the latest"

@@ -74,7 +74,7 @@ def check_quality(job: Job, stage: str) -> dict[str, float]:
     first = ""
     for name in STAGES[stage]:
         outcomes = validate(frames[name], job.lake.contract(name))
-        rows = slices.rows_of(job.lake, "quality", [{"table": name, **o._asdict()} for o in outcomes])
+        rows = slices.table_of(job.lake, "quality", [{"table": name, **o._asdict()} for o in outcomes])
         slices.write_slice(job.lake, Slice("quality", job.run, also=(("table", name),)), rows)
         for outcome in outcomes:
             counters["expectations"] += 1

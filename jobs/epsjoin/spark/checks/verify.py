@@ -130,7 +130,10 @@ def verify_tables(job: Job, wish: Wish) -> dict[str, float]:
     check_count("--seed", wish.seed, 0)
     lake, run = job.lake, job.run
     findings = _Findings()
-    n_points, n_pairs = slices.count(lake, Slice("points", run)), slices.count(lake, Slice("pairs", run))
+    n_points, n_pairs = (
+        slices.count_rows(lake, Slice("points", run)),
+        slices.count_rows(lake, Slice("pairs", run)),
+    )
     eps = float(slices.read_row(lake, Slice("join_plan", run))["eps"])
     findings.add(_of_other_tables(job, eps))
     has_clusters = _has_clusters(job)
@@ -399,7 +402,7 @@ def _read_all(
 ) -> pa.Table:
     """What ``read`` makes of every file of a table, on the driver."""
     found = tasks.run_tasks(job.spark, _files(job, table), _reading(schema, read))
-    return pa.Table.from_batches(found, schema=schemas.arrow_schema(schema))
+    return pa.Table.from_batches(found, schema=schemas.parse_ddl(schema))
 
 
 def _reading(
@@ -418,7 +421,7 @@ def _reading(
 
 def _record(schema: str, kind: str = "", **columns: object) -> pa.RecordBatch:
     """A batch of the schema's columns, null where nothing is given."""
-    fields = schemas.arrow_schema(schema)
+    fields = schemas.parse_ddl(schema)
     n = len(next(iter(columns.values())))  # type: ignore[arg-type]  # a column of any kind
     given = {"kind": [kind] * n} | columns
     return pa.record_batch(

@@ -30,7 +30,7 @@ def run(job: Job) -> dict[str, float]:
     ids = StoredRows.of(job, Slice("points", job.run), "id long")
     with ExitStack() as done:
         found = cluster_pairs(ids, ids.n, pairs, job.params.min_pts, done)
-        files, counters = write_files(parquet.target(job.lake, clusters), found, count_roles)
+        files, counters = write_files(parquet.target_of(job.lake, clusters), found, count_roles)
     if counters["rows"] != ids.n:
         raise TableError(f"{counters['rows']:,.0f} points have a label, the log says {ids.n:,}")
     if counters["neighbours"] != 2 * pairs.n:

@@ -86,9 +86,9 @@ def run(job: Job) -> dict[str, float]:
             {"radius": r, "pairs": n * scale, "in_fit": law.range_low <= r <= law.range_high}
             for r, n in zip(fit.curve.radius.tolist(), fit.curve.pairs.tolist(), strict=True)
         ]
-    written = parquet.target(job.lake, epsilon).write([slices.rows_of(job.lake, "epsilon", [row])])
+    written = parquet.target_of(job.lake, epsilon).write([slices.table_of(job.lake, "epsilon", [row])])
     files = [written] if written else []
-    rows = slices.rows_of(job.lake, "epsilon_curve", curve)
+    rows = slices.table_of(job.lake, "epsilon_curve", curve)
     slices.write_slice(job.lake, inputs.slice("epsilon_curve", epsilon=files), rows)
     delta_log.commit(job.lake, {epsilon: files})
     say(f"fit_epsilon: eps {choice.eps:g} {source.unit} ({choice.method}{_of(choice.target)})")

@@ -45,15 +45,15 @@ def run(job: Job) -> dict[str, float]:
         [(index, name, uri) for index, (name, uri) in enumerate(files)], "file int, name string, uri string"
     ).repartition(len(files), "file")
     staged = (
-        listed.mapInArrow(make_reader(job.lake.source, schema), schemas.ddl(schema))
+        listed.mapInArrow(make_reader(job.lake.source, schema), schemas.to_ddl(schema))
         .repartition("_slot")
         .sortWithinPartitions("_slot", "_file", "_line")
     )
     fingerprint = new_fingerprint()
     writer = make_writer(
         job.lake.source,
-        parquet.target(job.lake, Slice("points", job.run, fingerprint=fingerprint)),
-        parquet.target(job.lake, Slice("quarantine", job.run, fingerprint=fingerprint)),
+        parquet.target_of(job.lake, Slice("points", job.run, fingerprint=fingerprint)),
+        parquet.target_of(job.lake, Slice("quarantine", job.run, fingerprint=fingerprint)),
     )
     reports = tasks.reports_of(FrameRows(staged).run(writer))
     written = [file for report in reports for file in report.files]
@@ -77,7 +77,7 @@ def run(job: Job) -> dict[str, float]:
     slices.write_slice(
         job.lake,
         Slice("snapshots", job.run, fingerprint=fingerprint),
-        slices.rows_of(job.lake, "snapshots", snapshots),
+        slices.table_of(job.lake, "snapshots", snapshots),
     )
     delta_log.commit(job.lake, {Slice("points", job.run, fingerprint=fingerprint): written})
     say(f"ingest: {read:,} rows read, {read - quarantined:,} kept, {quarantined:,} quarantined")

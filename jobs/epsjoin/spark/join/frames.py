@@ -40,7 +40,7 @@ def join_points(
 
 def join_by_files(points: Points, plan: JoinPlan, into: Target, max_pairs: int) -> DataFrame:
     """The pairs, read from the table that the tasks wrote them to; replicas go from task to task in files."""
-    with parquet.scratch(into, schemas.arrow_schema(REPLICAS), "part") as replicas:
+    with parquet.scratch_folder(into, schemas.parse_ddl(REPLICAS), "part") as replicas:
         encoded = encode(points, plan, replicas)
         refuse_changed(points.n, encoded.counters.get("points", 0))
         work = make_joiner(plan.to_json(), replicas.location, into, max_pairs)
@@ -50,13 +50,13 @@ def join_by_files(points: Points, plan: JoinPlan, into: Target, max_pairs: int) 
 
 def target_at(location: str) -> Target:
     """The table of pairs in a folder, outside of a lake."""
-    return Target("similarity_join", location, schemas.arrow_schema(PAIRS), (), {})
+    return Target("similarity_join", location, schemas.parse_ddl(PAIRS), (), {})
 
 
 def replace_pairs(into: Target, written: Written, max_pairs: int, frame: DataFrame) -> DataFrame:
     """Make a table of what the tasks wrote, and read it in the session of the frame."""
     if written.rows > max_pairs:
-        parquet.forget_files(into, written.files)
+        parquet.delete_uncommitted_files(into, written.files)
         raise BudgetError(
             f"{written.rows:,} pairs at least were found, {max_pairs:,} are allowed (max_pairs)"
         )

@@ -64,7 +64,7 @@ def run(job: Job) -> dict[str, float]:
         raise _too_many(job, plan_row, f"{job.params.max_pairs:,} pairs are allowed")
     replicas = slices.files_of(job.lake, inputs.slice("replicas"))
     say(f"merge_join: {sum(file.rows for file in replicas):,} rows in {plan_row['n_parts']} parts")
-    into = parquet.target(job.lake, pairs)
+    into = parquet.target_of(job.lake, pairs)
     work = make_joiner(plan_row["plan"], job.lake.location("replicas"), into, job.params.max_pairs)
     files, counters = join_files(job.spark, replicas, work)
     if counters["pairs"] > job.params.max_pairs:

@@ -49,7 +49,7 @@ def run(job: Job, most_files: int = MAX_FILES) -> dict[str, float]:
     n_points = points.n
     plan = plan_run(job, points, eps)
     replicas = inputs.slice("replicas", join_plan=plan.to_json())
-    into = parquet.target(job.lake, replicas)
+    into = parquet.target_of(job.lake, replicas)
     by_task = n_files(points, plan) <= most_files
     written = encode(points, plan, into) if by_task else _by_part(points, plan, into)
     counters = written.counters
@@ -65,7 +65,7 @@ def run(job: Job, most_files: int = MAX_FILES) -> dict[str, float]:
     slices.write_slice(
         job.lake,
         inputs.slice("join_plan"),
-        slices.rows_of(job.lake, "join_plan", [_plan_row(plan, n_points)]),
+        slices.table_of(job.lake, "join_plan", [_plan_row(plan, n_points)]),
     )
     say(f"replicate: {counters['rows']:,.0f} rows, {counters['rows'] / n_points:.2f} per point")
     return {

@@ -42,7 +42,7 @@ def run(job: Job) -> dict[str, float]:
     eps = float(inputs.row("join_plan")["eps"])
     with ExitStack() as done:
         ranked = rank_points(points, sample, clusters, pairs, eps, k, lake.source.coordinates, done)
-        files, counters = write_files(parquet.target(lake, outliers), ranked, _count)
+        files, counters = write_files(parquet.target_of(lake, outliers), ranked, _count)
     if counters["rows"] != points.n:
         raise TableError(f"{counters['rows']:,.0f} points were scored, the log of points says {points.n:,}")
     delta_log.commit(lake, {outliers: files})

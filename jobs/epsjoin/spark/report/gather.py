@@ -38,12 +38,12 @@ def gather(job: Job) -> Findings:
 
     label = _choose_label(job)
     points = scan.read(job.spark, lake, of["points"])
-    n_points = slices.count(lake, of["points"])
+    n_points = slices.count_rows(lake, of["points"])
     counters = read_own_counters(lake, run)
     candidates = counters.get("merge_join", {}).get("candidates")
 
     epsilon = slices.read_row(lake, of["epsilon"])
-    curve = slices.read_small(lake, of["epsilon_curve"]).sort_by("radius")
+    curve = slices.read_slice(lake, of["epsilon_curve"]).sort_by("radius")
     eps, k = float(epsilon["eps"]), job.params.n_neighbours
     fit = refit(job, stored_points(job))
     k_curve = k_distances(job, of["outliers"], n_points, eps, fit)
@@ -60,7 +60,7 @@ def gather(job: Job) -> Findings:
         coordinates=source.coordinates,
         params=asdict(job.params),
         n_points=n_points,
-        n_pairs=slices.count(lake, of["pairs"]),
+        n_pairs=slices.count_rows(lake, of["pairs"]),
         n_clusters=clusters.n_clusters,
         n_core=clusters.n_core,
         n_border=clusters.n_border,
@@ -74,7 +74,7 @@ def gather(job: Job) -> Findings:
         curve_pairs=curve["pairs"].to_numpy(),
         curve_in_fit=curve["in_fit"].to_numpy(zero_copy_only=False),
         plan=_describe_plan(job, inputs.row("join_plan")),
-        n_replicas=slices.count(lake, of["replicas"]),
+        n_replicas=slices.count_rows(lake, of["replicas"]),
         n_candidates=None if candidates is None else int(candidates),
         counters=counters,
         map_points=clusters.map.points,

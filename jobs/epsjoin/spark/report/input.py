@@ -37,7 +37,7 @@ def gather_input(job: Job, of_snapshots: Slice, of_quarantine: Slice) -> Input:
     ----------
     of_snapshots, of_quarantine : the slices of ``snapshots`` and ``quarantine``.
     """
-    snapshots = slices.read_small(job.lake, of_snapshots).to_pylist()
+    snapshots = slices.read_slice(job.lake, of_snapshots).to_pylist()
     named = {column.name for column in job.lake.source.columns}
     found = {name for row in snapshots for name in json.loads(row["columns"])}
     quarantine = scan.read(job.spark, job.lake, of_quarantine)

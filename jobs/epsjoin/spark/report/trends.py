@@ -32,7 +32,7 @@ def make_trends_before(lake: Lake, run: str) -> list[dict[str, Any]]:
     Read from the logs of ``points`` and ``pairs``, and from ``job_metrics`` and ``quality``: no large table
     is read, however many runs there are.
     """
-    points, pairs = (slices.rows_by_run(lake, table) for table in ("points", "pairs"))
+    points, pairs = (slices.count_rows_by_run(lake, table) for table in ("points", "pairs"))
     rows = []
     for other in list_runs_before(lake, run)[-(MAX_RUNS - 1) :]:
         counters = read_own_counters(lake, other)
