@@ -89,12 +89,12 @@ def test_chain__equals_scikit_learn_and_scipy(make_job: JobMaker, tmp_path: Path
     expected = next(join for join in EXPECTED[name]["joins"] if join["metric"] == "euclidean")
     dbscan = expected["dbscan"]
     job = job_on(make_job, tmp_path, points, {"eps": expected["eps"], "min_pts": dbscan["min_pts"]})
-    counters = {step.__name__: step(job) for step in STEPS.values()}
+    counters = {job_name: step(job) for job_name, step in STEPS.items()}
 
-    assert counters["join_parts"]["pairs"] == expected["self_pairs_i_lt_j"]
+    assert counters["merge_join"]["pairs"] == expected["self_pairs_i_lt_j"]
     by_scipy = cKDTree(points).query_pairs(expected["eps"], output_type="ndarray")
     np.testing.assert_array_equal(pair_set(job), by_scipy[np.lexsort((by_scipy[:, 1], by_scipy[:, 0]))])
-    found = counters["find_clusters"]
+    found = counters["cluster"]
     for role in ("core", "border", "noise", "clusters"):
         assert found[role] == dbscan[role], role
     cluster_id, role = column(job, "clusters", "id", "cluster_id", "role")
