@@ -7,7 +7,7 @@ from types import TracebackType
 
 from epsjoin.errors import ArgumentError
 
-ProgressWish = bool | Callable[[float], object] | None
+ProgressArgument = bool | Callable[[float], object] | None
 
 
 def check_progress(wish: object) -> None:
@@ -32,7 +32,7 @@ class Progress:
     what : name of the bar.
     """
 
-    def __init__(self, wish: ProgressWish, what: str) -> None:
+    def __init__(self, wish: ProgressArgument, what: str) -> None:
         check_progress(wish)
         self._call = wish if callable(wish) else None
         self._bar = None

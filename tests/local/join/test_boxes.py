@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.spatial import cKDTree
 
 from epsjoin.errors import ArgumentError, BudgetError
-from epsjoin.local.join import boxes as join_boxes
+from epsjoin.local.join import objects as join_objects
 from epsjoin.local.join.arrays import self_join
 from epsjoin.local.join.boxes import Boxes, ball_join, box_join, iter_ball_join, iter_box_join
 from epsjoin.local.metric import get_metric
@@ -34,8 +34,8 @@ def many_cuts():
     """Rows cost nothing and few are swept together, so that few rows have many leaves and groups too."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(box_tree, "_MIN_ROWS", 2)
-        patch.setattr(join_boxes, "BOX_NS_PER_ROW", 0.01)
-        patch.setattr(join_boxes, "_ROWS_AT_ONCE", 16)
+        patch.setattr(join_objects, "BOX_NS_PER_ROW", 0.01)
+        patch.setattr(join_objects, "_ROWS_AT_ONCE", 16)
         yield
 
 
@@ -273,8 +273,8 @@ def test_iter_box_join__gives_the_same_batches_whatever_the_threads(is_self):
 def test_iter_box_join__runs_no_more_sweeps_at_once_than_threads(monkeypatch):
     lower, upper, _ = twin.awkward_boxes("small", 600, 2, 5)
     begun = []
-    gather = join_boxes.gather_rows
-    monkeypatch.setattr(join_boxes, "gather_rows", lambda *given: begun.append(given[2]) or gather(*given))
+    gather = join_objects.gather_rows
+    monkeypatch.setattr(join_objects, "gather_rows", lambda *given: begun.append(given[2]) or gather(*given))
     with many_cuts():
         swept: list[float] = []
         batches = iter_box_join((lower, upper), n_jobs=2, batch_rows=5, progress=swept.append)
@@ -331,8 +331,8 @@ def test_box_join__of_giants_among_small_boxes_stays_bounded():
 def test_box_join__prunes_a_tree_that_needs_more_rows_than_the_sample_showed(monkeypatch):
     lower = np.random.default_rng(2).random((3000, 2))
     pruned = []
-    prune = join_boxes.prune_tree
-    monkeypatch.setattr(join_boxes, "prune_tree", lambda tree, n: pruned.append(n) or prune(tree, n))
+    prune = join_objects.prune_tree
+    monkeypatch.setattr(join_objects, "prune_tree", lambda tree, n: pruned.append(n) or prune(tree, n))
     counters: dict[str, int] = {}
     with many_cuts():  # the sample has cuts that cross none of its boxes, but some of all
         pairs = box_join((lower, lower + 0.001), replication_budget=1.0, sample_rows=200, counters=counters)

@@ -32,7 +32,7 @@ from epsjoin.local.arguments import FloatColumn, IntColumn, check_count, check_p
 from epsjoin.local.cluster.from_pairs import NOISE
 from epsjoin.local.join.arrays import iter_self_join
 from epsjoin.local.metric import Metric
-from epsjoin.local.progress import ProgressWish
+from epsjoin.local.progress import ProgressArgument
 from epsjoin.local.sweep.pairs import Pairs
 
 
@@ -73,7 +73,7 @@ def dbscan(
     *,
     sample_weight: npt.ArrayLike | None = None,
     n_jobs: int = 1,
-    progress: ProgressWish = False,
+    progress: ProgressArgument = False,
     max_pairs: int | None = None,
 ) -> Dbscan:
     """Find the density clusters of points.

@@ -9,28 +9,21 @@ as the papers do.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from epsjoin.errors import ArgumentError, BudgetError
-from epsjoin.kernels.join.window import window_rows
-from epsjoin.local.arguments import check_count, check_points, int_column
-from epsjoin.local.join.parts import join_part
-from epsjoin.local.join.scale import scale_points
-from epsjoin.local.metric import Metric, get_metric
+from epsjoin.errors import ArgumentError
+from epsjoin.local.join.array_join import ArrayJoin
+from epsjoin.local.join.options import BATCH_ROWS, JoinOptions
+from epsjoin.local.metric import Metric
 from epsjoin.local.plan.cuts import Cuts
-from epsjoin.local.plan.expected import expected_pairs_of_tables
-from epsjoin.local.plan.planner import plan_join
-from epsjoin.local.plan.projection import choose_projection
-from epsjoin.local.plan.spread import replicate
-from epsjoin.local.progress import Progress, ProgressWish, check_progress
+from epsjoin.local.progress import ProgressArgument
 from epsjoin.local.sweep.pairs import Pairs, collect
-from epsjoin.local.sweep.sweeping import Counters, check_batch_rows, check_n_jobs, sweep_window
+from epsjoin.local.sweep.sweeping import Counters, check_batch_rows
 
 HOW = ("inner", "left", "right", "outer", "semi", "anti")
 NO_ROW = -1
@@ -60,7 +53,7 @@ def self_join(
     n_jobs: int = 1,
     max_pairs: int | None = None,
     cuts: Cuts | None = None,
-    progress: ProgressWish = False,
+    progress: ProgressArgument = False,
     counters: Counters | None = None,
 ) -> Pairs:
     """Every pair of points within eps, sorted by (left, right).
@@ -104,10 +97,10 @@ def self_join(
     >>> pairs.left.tolist(), pairs.right.tolist(), pairs.distance.tolist()
     ([0], [1], [5.0])
     """
-    task = _Task.of(points, None, eps, metric, weights, ids, n_jobs, max_pairs, cuts, progress, counters)
-    return collect(
-        task.batches(1 << 18, "self_join"), None if ids is not None else (task.n_left, task.n_left)
-    )
+    options = JoinOptions.of(metric, n_jobs, max_pairs, progress, counters)
+    checked = ArrayJoin.of_one(points, ids, eps, weights, cuts, options)
+    n_rows = None if ids is not None else (checked.n_left, checked.n_left)
+    return collect(checked.batches("self_join"), n_rows)
 
 
 def iter_self_join(
@@ -120,9 +113,9 @@ def iter_self_join(
     n_jobs: int = 1,
     max_pairs: int | None = None,
     cuts: Cuts | None = None,
-    progress: ProgressWish = False,
+    progress: ProgressArgument = False,
     counters: Counters | None = None,
-    batch_rows: int = 1 << 18,
+    batch_rows: int = BATCH_ROWS,
 ) -> Iterator[Pairs]:
     """Every pair of points within eps, batch by batch: the first at once, all in bounded memory.
 
@@ -144,8 +137,8 @@ def iter_self_join(
     BudgetError
         Before the batch that would exceed ``max_pairs``.
     """
-    task = _Task.of(points, None, eps, metric, weights, ids, n_jobs, max_pairs, cuts, progress, counters)
-    return task.batches(check_batch_rows(batch_rows), "self_join")
+    options = JoinOptions.of(metric, n_jobs, max_pairs, progress, counters, check_batch_rows(batch_rows))
+    return ArrayJoin.of_one(points, ids, eps, weights, cuts, options).batches("self_join")
 
 
 @overload
@@ -160,7 +153,7 @@ def join(
     n_jobs: int = ...,
     max_pairs: int | None = ...,
     cuts: Cuts | None = ...,
-    progress: ProgressWish = ...,
+    progress: ProgressArgument = ...,
     counters: Counters | None = ...,
 ) -> Pairs: ...
 
@@ -177,7 +170,7 @@ def join(
     n_jobs: int = ...,
     max_pairs: int | None = ...,
     cuts: Cuts | None = ...,
-    progress: ProgressWish = ...,
+    progress: ProgressArgument = ...,
     counters: Counters | None = ...,
 ) -> Rows: ...
 
@@ -193,7 +186,7 @@ def join(
     n_jobs: int = 1,
     max_pairs: int | None = None,
     cuts: Cuts | None = None,
-    progress: ProgressWish = False,
+    progress: ProgressArgument = False,
     counters: Counters | None = None,
 ) -> Pairs | Rows:
     """Every pair of a left and a right point within eps, sorted by (left, right).
@@ -225,16 +218,17 @@ def join(
     array([1])
     """
     _check_how(how)
-    task = _Task.of(left, right, eps, metric, weights, None, n_jobs, max_pairs, cuts, progress, counters)
-    batches = task.batches(1 << 18, "join")
+    options = JoinOptions.of(metric, n_jobs, max_pairs, progress, counters)
+    checked = ArrayJoin.of_two(left, right, eps, weights, cuts, options)
+    batches = checked.batches("join")
     if how in ("semi", "anti"):
-        has_partner = np.zeros(task.n_left, np.bool_)
+        has_partner = np.zeros(checked.n_left, np.bool_)
         with closing(batches):
             for batch in batches:
                 has_partner[batch.left] = True
         return Rows(np.flatnonzero(has_partner == (how == "semi")))
-    pairs = collect(batches, (task.n_left, task.n_right))
-    alone = _alone(how, _marked(task.n_left, pairs.left), _marked(task.n_right, pairs.right))
+    pairs = collect(batches, (checked.n_left, checked.n_right))
+    alone = _alone(how, _marked(checked.n_left, pairs.left), _marked(checked.n_right, pairs.right))
     return Pairs(*(np.concatenate(column) for column in zip(pairs, alone, strict=True)))
 
 
@@ -249,9 +243,9 @@ def iter_join(
     n_jobs: int = 1,
     max_pairs: int | None = None,
     cuts: Cuts | None = None,
-    progress: ProgressWish = False,
+    progress: ProgressArgument = False,
     counters: Counters | None = None,
-    batch_rows: int = 1 << 18,
+    batch_rows: int = BATCH_ROWS,
 ) -> Iterator[Pairs]:
     """Every pair of a left and a right point within eps, batch by batch, in bounded memory.
 
@@ -274,11 +268,12 @@ def iter_join(
     _check_how(how)
     if how in ("semi", "anti"):
         raise ArgumentError(f"how = {how!r} gives rows, not batches of pairs: call join")
-    task = _Task.of(left, right, eps, metric, weights, None, n_jobs, max_pairs, cuts, progress, counters)
-    batches = task.batches(check_batch_rows(batch_rows), "join")
+    options = JoinOptions.of(metric, n_jobs, max_pairs, progress, counters, check_batch_rows(batch_rows))
+    checked = ArrayJoin.of_two(left, right, eps, weights, cuts, options)
+    batches = checked.batches("join")
 
-    def with_the_rest() -> Iterator[Pairs]:
-        left_marked, right_marked = np.zeros(task.n_left, np.bool_), np.zeros(task.n_right, np.bool_)
+    def with_unmatched_rows() -> Iterator[Pairs]:
+        left_marked, right_marked = np.zeros(checked.n_left, np.bool_), np.zeros(checked.n_right, np.bool_)
         with closing(batches):
             for batch in batches:
                 left_marked[batch.left] = True
@@ -288,140 +283,7 @@ def iter_join(
         if len(alone.left):
             yield alone
 
-    return with_the_rest()
-
-
-@dataclass(frozen=True)
-class _Task:
-    """A checked join: the points of both tables, the left first, and how to go about it."""
-
-    points: NDArray[np.float64]
-    ids: NDArray[np.int64]
-    is_right: NDArray[np.bool_] | None
-    n_left: int
-    eps: float
-    metric: Metric
-    n_jobs: int
-    max_pairs: int | None
-    cuts: Cuts | None
-    progress: ProgressWish
-    counters: Counters
-
-    @property
-    def n_right(self) -> int:
-        """Rows of the right table."""
-        return len(self.points) - self.n_left
-
-    @classmethod
-    def of(
-        cls,
-        left: ArrayLike,
-        right: ArrayLike | None,
-        eps: float | ArrayLike,
-        metric: str | Metric,
-        weights: ArrayLike | None,
-        ids: ArrayLike | None,
-        n_jobs: int,
-        max_pairs: int | None,
-        cuts: Cuts | None,
-        progress: ProgressWish,
-        counters: Counters | None,
-    ) -> _Task:
-        """Check all arguments."""
-        chosen = metric if isinstance(metric, Metric) else get_metric(metric)
-        points = check_points("points" if right is None else "left", left)
-        n_left = len(points)
-        numbers = np.arange(n_left, dtype=np.int64)
-        is_right = None
-        if right is not None:
-            others = check_points("right", right)
-            if others.shape[1] != points.shape[1]:
-                dimensions = f"{points.shape[1]} and {others.shape[1]}"
-                raise ArgumentError(f"left and right must have the same dimensions, not {dimensions}")
-            points = np.concatenate((points, others))
-            is_right = np.arange(len(points)) >= n_left
-            numbers = np.concatenate((numbers, np.arange(len(others), dtype=np.int64)))
-        elif ids is not None:
-            numbers = int_column("ids", ids)
-            if len(numbers) != n_left:
-                raise ArgumentError(f"ids must be one per point, {n_left}, not {len(numbers)}")
-        points, threshold = scale_points(points, eps, weights, chosen)
-        if right is None:
-            _check_for(chosen, "points", points)
-        else:
-            _check_for(chosen, "left", points[:n_left])
-            _check_for(chosen, "right", points[n_left:])
-        if max_pairs is not None:
-            check_count("max_pairs", max_pairs, 0)
-        if cuts is not None and not isinstance(cuts, Cuts):
-            raise ArgumentError(f"cuts must be epsjoin.Cuts(...) or None, not {cuts!r}")
-        check_progress(progress)
-        counts: Counters = {} if counters is None else counters
-        jobs = check_n_jobs(n_jobs)
-        return cls(
-            points, numbers, is_right, n_left, threshold, chosen, jobs, max_pairs, cuts, progress, counts
-        )
-
-    def batches(self, batch_rows: int, what: str) -> Generator[Pairs, None, None]:
-        """All pairs, as they come, never more than allowed; its threads end when it is closed."""
-        found = 0
-        with Progress(self.progress, what) as shown:
-            if self.cuts is None:
-                parts = self._one_part(batch_rows, shown)
-            else:
-                parts = self._parts(self.cuts, batch_rows, shown)
-            with closing(parts):
-                for pairs in parts:
-                    found += len(pairs.left)
-                    if self.max_pairs is not None and found > self.max_pairs:
-                        raise BudgetError(
-                            f"more than max_pairs = {self.max_pairs} pairs within eps = {self.eps:g}; "
-                            f"about {self._expected_pairs():.3g} are expected"
-                        )
-                    yield pairs
-
-    def _one_part(self, batch_rows: int, shown: Progress) -> Generator[Pairs, None, None]:
-        n = len(self.points)
-        embedded = self.metric.embed(self.points)
-        eps = self.metric.embedded_eps(self.eps)
-        projection = choose_projection(embedded, n, eps, self.metric.norm).projection
-        nothing = np.zeros(n, np.int64)
-        rows = window_rows(self.points, embedded, self.ids, nothing, eps, projection, self.is_right)
-        decision = self.metric.decision(self.eps)
-        return sweep_window(rows, decision, batch_rows, self.counters, self.n_jobs, shown.show)
-
-    def _parts(self, cuts: Cuts, batch_rows: int, shown: Progress) -> Generator[Pairs, None, None]:
-        sample = cuts.sample(len(self.points))
-        plan = plan_join(self.points[sample], self.ids[sample], len(self.points), self.eps, self.metric, cuts)
-        rows = replicate(self.points, self.ids, plan)
-        ends = np.searchsorted(rows.part, np.arange(plan.n_parts + 1))
-        for part in range(plan.n_parts):
-            of_part = slice(ends[part], ends[part + 1])
-            row, key = rows.row[of_part], rows.key[of_part]
-            is_right = None if self.is_right is None else self.is_right[row]
-            yield from join_part(
-                self.points[row],
-                self.ids[row],
-                key,
-                part,
-                plan,
-                batch_rows,
-                self.counters,
-                self.n_jobs,
-                is_right,
-            )
-            shown.show(ends[part + 1] / max(1, len(rows.row)))
-
-    def _expected_pairs(self) -> float:
-        """Estimate the pairs of all rows."""
-        return expected_pairs_of_tables(self.points, self.n_left, self.eps, self.metric)
-
-
-def _check_for(metric: Metric, name: str, points: NDArray[np.float64]) -> None:
-    try:
-        metric.check(points)
-    except ArgumentError as error:
-        raise ArgumentError(f"{name}: {error}") from None
+    return with_unmatched_rows()
 
 
 def _check_how(how: str) -> None:

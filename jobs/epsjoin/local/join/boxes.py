@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from epsjoin.errors import ArgumentError, BudgetError
-from epsjoin.kernels.join.box_sweep import Objects, SweepOrder, box_sweep, gather_rows, sweep_order
-from epsjoin.kernels.join.cubes import Cubes, assign_cubes, count_rows, make_cubes, separating_axes
-from epsjoin.kernels.join.stack_sweep import PairBatch, is_done, new_state
-from epsjoin.local.arguments import check_count, check_points
-from epsjoin.local.metric import METRICS, Metric, get_metric
-from epsjoin.local.plan.box_tree import grow_box_tree
-from epsjoin.local.plan.costs import BOX_NS_PER_CANDIDATE, BOX_NS_PER_ROW
-from epsjoin.local.plan.cut_tree import prune_tree
-from epsjoin.local.progress import Progress, ProgressWish, check_progress
+from epsjoin.errors import ArgumentError
+from epsjoin.local.join.objects import TreeOptions, ball_table, box_table, check_box_eps, join_objects
+from epsjoin.local.join.options import BATCH_ROWS, JoinOptions
+from epsjoin.local.metric import Metric
+from epsjoin.local.progress import ProgressArgument
 from epsjoin.local.sweep.pairs import Pairs, collect
-from epsjoin.local.sweep.sweeping import add_counts
-from epsjoin.local.sweep.threads import in_order
-
-_ROWS_AT_ONCE = 1 << 16  # of leaves that are swept together
-_ON_THE_SPHERE = ("cosine", "haversine", "haversine_radians")
 
 
 class Boxes(NamedTuple):
@@ -45,31 +34,7 @@ class Boxes(NamedTuple):
     upper: ArrayLike
 
 
-class _Table(NamedTuple):
-    """Checked objects, and where to look for their pairs.
-
-    ``begin`` and ``end`` are the boxes in embedded coordinates; two objects within their threshold are at
-    most ``reach_x + reach_y`` apart on each embedded axis.
-    """
-
-    objects: Objects
-    begin: NDArray[np.float64]
-    end: NDArray[np.float64]
-    reach: NDArray[np.float64]
-
-
-class _Settings(NamedTuple):
-    """How to work, checked; see :func:`iter_box_join`."""
-
-    metric: Metric
-    threshold: str
-    max_pairs: int | None
-    n_jobs: int
-    progress: ProgressWish
-    replication_budget: float
-    sample_rows: int
-    counters: dict[str, int]
-    batch_rows: int
+_BoxArguments = Boxes | tuple[ArrayLike, ArrayLike]
 
 
 def iter_box_join(
@@ -80,11 +45,11 @@ def iter_box_join(
     *,
     max_pairs: int | None = None,
     n_jobs: int = 1,
-    progress: ProgressWish = False,
+    progress: ProgressArgument = False,
     replication_budget: float = 4.0,
     sample_rows: int = 20_000,
     counters: dict[str, int] | None = None,
-    batch_rows: int = 1 << 18,
+    batch_rows: int = BATCH_ROWS,
 ) -> Iterator[Pairs]:
     """Every pair of boxes that meet or lie within eps, batch by batch, in bounded memory.
 
@@ -139,26 +104,8 @@ def iter_box_join(
     >>> sum(len(pairs.left) for pairs in iter_box_join(Boxes(ends, ends + 1.0), batch_rows=2))
     5
     """
-    chosen = metric if isinstance(metric, Metric) else get_metric(metric)
-    if chosen.name in _ON_THE_SPHERE:
-        raise ArgumentError(
-            f"metric must be euclidean, manhattan, chebyshev or minkowski for boxes, not {chosen.name}"
-        )
-    eps = _check_eps(eps, chosen)
-    first = _box_table("left", left, eps, chosen)
-    second = None if right is None else _box_table("right", right, eps, chosen)
-    settings = _check_settings(
-        chosen,
-        f"within eps = {eps:g}",
-        max_pairs,
-        n_jobs,
-        progress,
-        replication_budget,
-        sample_rows,
-        counters,
-        batch_rows,
-    )
-    return _join(first, second, settings)
+    options = JoinOptions.of(metric, n_jobs, max_pairs, progress, counters, batch_rows)
+    return _join_boxes(left, right, eps, options, TreeOptions.of(replication_budget, sample_rows))
 
 
 def box_join(
@@ -169,7 +116,7 @@ def box_join(
     *,
     max_pairs: int | None = None,
     n_jobs: int = 1,
-    progress: ProgressWish = False,
+    progress: ProgressArgument = False,
     replication_budget: float = 4.0,
     sample_rows: int = 20_000,
     counters: dict[str, int] | None = None,
@@ -199,21 +146,9 @@ def box_join(
     >>> box_join(boxes, eps=5.0).distance.tolist()
     [0.0, 5.0]
     """
-    return collect(
-        iter_box_join(
-            left,
-            right,
-            eps,
-            metric,
-            max_pairs=max_pairs,
-            n_jobs=n_jobs,
-            progress=progress,
-            replication_budget=replication_budget,
-            sample_rows=sample_rows,
-            counters=counters,
-        ),
-        (np.shape(left[0])[0], np.shape((left if right is None else right)[0])[0]),
-    )
+    options = JoinOptions.of(metric, n_jobs, max_pairs, progress, counters)
+    batches = _join_boxes(left, right, eps, options, TreeOptions.of(replication_budget, sample_rows))
+    return collect(batches, _row_counts(left[0], None if right is None else right[0]))
 
 
 def iter_ball_join(
@@ -225,11 +160,11 @@ def iter_ball_join(
     *,
     max_pairs: int | None = None,
     n_jobs: int = 1,
-    progress: ProgressWish = False,
+    progress: ProgressArgument = False,
     replication_budget: float = 4.0,
     sample_rows: int = 20_000,
     counters: dict[str, int] | None = None,
-    batch_rows: int = 1 << 18,
+    batch_rows: int = BATCH_ROWS,
 ) -> Iterator[Pairs]:
     """Every pair of points within ``(eps_x + eps_y) / 2``, each with its own eps, batch by batch.
 
@@ -273,25 +208,9 @@ def iter_ball_join(
     ...     print(pairs.left, pairs.right, pairs.distance)
     [1 2] [0 0] [1. 3.]
     """
-    chosen = metric if isinstance(metric, Metric) else get_metric(metric)
-    if (right is None) != (right_eps is None):
-        raise ArgumentError("right and right_eps must be given both or neither")
-    first = _ball_table("points", "eps_of_each", points, eps_of_each, chosen)
-    second = None
-    if right is not None and right_eps is not None:
-        second = _ball_table("right", "right_eps", right, right_eps, chosen)
-    settings = _check_settings(
-        chosen,
-        "within half the sum of their eps",
-        max_pairs,
-        n_jobs,
-        progress,
-        replication_budget,
-        sample_rows,
-        counters,
-        batch_rows,
-    )
-    return _join(first, second, settings)
+    options = JoinOptions.of(metric, n_jobs, max_pairs, progress, counters, batch_rows)
+    growth = TreeOptions.of(replication_budget, sample_rows)
+    return _join_balls(points, eps_of_each, right, right_eps, options, growth)
 
 
 def ball_join(
@@ -303,7 +222,7 @@ def ball_join(
     *,
     max_pairs: int | None = None,
     n_jobs: int = 1,
-    progress: ProgressWish = False,
+    progress: ProgressArgument = False,
     replication_budget: float = 4.0,
     sample_rows: int = 20_000,
     counters: dict[str, int] | None = None,
@@ -331,229 +250,39 @@ def ball_join(
     >>> pairs.left.tolist(), pairs.right.tolist(), pairs.distance.tolist()
     ([0], [1], [3.0])
     """
-    return collect(
-        iter_ball_join(
-            points,
-            eps_of_each,
-            right,
-            right_eps,
-            metric,
-            max_pairs=max_pairs,
-            n_jobs=n_jobs,
-            progress=progress,
-            replication_budget=replication_budget,
-            sample_rows=sample_rows,
-            counters=counters,
-        ),
-        (np.shape(points)[0], np.shape(points if right is None else right)[0]),
-    )
+    options = JoinOptions.of(metric, n_jobs, max_pairs, progress, counters)
+    growth = TreeOptions.of(replication_budget, sample_rows)
+    batches = _join_balls(points, eps_of_each, right, right_eps, options, growth)
+    return collect(batches, _row_counts(points, right))
 
 
-def _join(first: _Table, second: _Table | None, settings: _Settings) -> Iterator[Pairs]:
-    """The join of checked tables: plan, assign and order at once, sweep as the batches are asked for."""
-    n_left = 0
-    tables = [first]
-    if second is not None:
-        d, right_d = first.objects.lower.shape[1], second.objects.lower.shape[1]
-        if d != right_d:
-            raise ArgumentError(f"both tables must have as many dimensions, not {d} and {right_d}")
-        n_left = len(first.reach)
-        tables.append(second)
-    objects = Objects(*(_stacked(column) for column in zip(*(t.objects for t in tables), strict=True)))
-    n = len(objects.eps)
-    begin = _stacked([t.begin for t in tables])
-    end = _stacked([t.end for t in tables])
-    reach = _stacked([t.reach for t in tables])
-    is_right = np.arange(n) >= n_left if second is not None else np.zeros(n, np.bool_)
-    is_self = second is None
-    order, cubes = _order(Cubes(*make_cubes(begin, end, reach)), is_right, is_self, settings)
-
-    def batches() -> Iterator[Pairs]:
-        counters = settings.counters
-        found = swept = 0
-        add_counts(counters, rows=len(order.row))
-        groups = _groups(order)
-        sweeps = (_sweep(objects, order, cubes, group, is_self, settings) for group in groups)
-        with Progress(settings.progress, "box_join") as shown:
-            for pairs, counts, n_rows in in_order(sweeps, settings.n_jobs):
-                candidates, computed, largest, n_pairs = counts.tolist()
-                add_counts(counters, candidates=candidates, distance_computations=computed, pairs=n_pairs)
-                add_counts(counters, largest_stack=largest)
-                found += n_pairs
-                if settings.max_pairs is not None and found > settings.max_pairs:
-                    raise BudgetError(
-                        f"more than max_pairs = {settings.max_pairs} pairs {settings.threshold}"
-                    )
-                if n_pairs:
-                    yield Pairs(pairs.left, pairs.right - n_left, pairs.distance)
-                swept += n_rows
-                shown.show(swept / max(1, len(order.row)))
-
-    return batches()
+def _join_boxes(
+    left: _BoxArguments, right: _BoxArguments | None, eps: float, options: JoinOptions, growth: TreeOptions
+) -> Iterator[Pairs]:
+    metric = options.metric
+    eps = check_box_eps(eps, metric)
+    first = box_table("left", left, eps, metric)
+    second = None if right is None else box_table("right", right, eps, metric)
+    return join_objects(first, second, f"within eps = {eps:g}", options, growth)
 
 
-def _stacked(arrays: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """The arrays one below the other; one alone is not copied."""
-    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+def _join_balls(
+    points: ArrayLike,
+    eps_of_each: ArrayLike,
+    right: ArrayLike | None,
+    right_eps: ArrayLike | None,
+    options: JoinOptions,
+    growth: TreeOptions,
+) -> Iterator[Pairs]:
+    if (right is None) != (right_eps is None):
+        raise ArgumentError("right and right_eps must be given both or neither")
+    first = ball_table("points", "eps_of_each", points, eps_of_each, options.metric)
+    second = None
+    if right is not None and right_eps is not None:
+        second = ball_table("right", "right_eps", right, right_eps, options.metric)
+    return join_objects(first, second, "within half the sum of their eps", options, growth)
 
 
-def _order(
-    cubes: Cubes, is_right: NDArray[np.bool_], is_self: bool, settings: _Settings
-) -> tuple[SweepOrder, Cubes]:
-    """Rows by leaf of a tree grown on a sample; also the cubes, those axes first that part them best."""
-    n = len(is_right)
-    sample = np.arange(n)
-    if n > settings.sample_rows:
-        sample = np.sort(np.random.default_rng(0).permutation(n)[: settings.sample_rows])
-    axes = separating_axes(Cubes(cubes.lower[sample], cubes.upper[sample]), is_right[sample], is_self)
-    cubes = Cubes(np.ascontiguousarray(cubes.lower[:, axes]), np.ascontiguousarray(cubes.upper[:, axes]))
-    grown = grow_box_tree(
-        Cubes(cubes.lower[sample], cubes.upper[sample]),
-        is_right[sample],
-        is_self,
-        rows_per_row=n / len(sample) if n else 1.0,
-        row_cost=BOX_NS_PER_ROW,
-        candidate_cost=BOX_NS_PER_CANDIDATE,
-        max_rows=settings.replication_budget * len(sample),
-    )
-    tree, n_cuts = grown.tree, grown.n_parts - 1
-    while n_cuts and count_rows(cubes, tree) > settings.replication_budget * n:
-        n_cuts //= 2  # the sample knew too few of the large cubes
-        tree = prune_tree(grown.tree, n_cuts)
-    rows = assign_cubes(cubes, tree)
-    return sweep_order(rows, n_cuts + 1, cubes, is_right, is_self), cubes
-
-
-def _groups(order: SweepOrder) -> list[tuple[int, int]]:
-    """Leaves (first, end) that are swept together: at most ``_ROWS_AT_ONCE`` rows, or one leaf."""
-    groups = []
-    first, n_parts = 0, len(order.axis)
-    while first < n_parts:
-        end = int(np.searchsorted(order.begin, order.begin[first] + _ROWS_AT_ONCE, side="right")) - 1
-        end = min(max(end, first + 1), n_parts)
-        groups.append((first, end))
-        first = end
-    return groups
-
-
-_Swept = tuple[Pairs, NDArray[np.int64], int]
-
-
-def _sweep(
-    objects: Objects,
-    order: SweepOrder,
-    cubes: Cubes,
-    group: tuple[int, int],
-    is_self: bool,
-    settings: _Settings,
-) -> Iterator[_Swept]:
-    """Sweep some leaves; gives pairs of objects, what was counted, and how many rows are done with."""
-    rows = gather_rows(order, cubes, *group, is_self)
-    n = len(rows.row)
-    room = min(settings.batch_rows, max(1, n * (n - 1) // 2))
-    batch = PairBatch(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.float64))
-    state = new_state(0)
-    metric = settings.metric
-    while not is_done(state):
-        counts = np.zeros(4, np.int64)
-        found = box_sweep(state, rows, objects, METRICS[metric.name], metric.p, batch, counts)
-        left, right, distance = batch.left[:found], batch.right[:found], batch.distance[:found]
-        yield Pairs(left.copy(), right.copy(), distance.copy()), counts, n if is_done(state) else 0
-
-
-def _box_table(name: str, boxes: Boxes | tuple[ArrayLike, ArrayLike], eps: float, metric: Metric) -> _Table:
-    """Checked boxes of one eps."""
-    if not isinstance(boxes, (tuple, list)) or len(boxes) != 2:
-        raise ArgumentError(f"{name} must be Boxes(lower, upper) or a pair of such arrays, not {type(boxes)}")
-    lower = check_points(f"{name}.lower", boxes[0])
-    upper = check_points(f"{name}.upper", boxes[1])
-    if lower.shape != upper.shape:
-        raise ArgumentError(
-            f"{name}.lower and {name}.upper must have one shape, not {lower.shape} and {upper.shape}"
-        )
-    wrong = lower > upper
-    if wrong.any():
-        row, column = np.argwhere(wrong)[0].tolist()
-        raise ArgumentError(
-            f"{name}.lower must not be above {name}.upper; in row {row}, column {column} "
-            f"{lower[row, column]} is above {upper[row, column]}"
-        )
-    n = len(lower)
-    return _Table(
-        Objects(lower, upper, np.full(n, eps)), lower, upper, np.full(n, metric.embedded_eps(eps / 2.0))
-    )
-
-
-def _ball_table(name: str, eps_name: str, points: ArrayLike, eps: ArrayLike, metric: Metric) -> _Table:
-    """Checked points with their checked eps."""
-    values = check_points(name, points)
-    of_each = np.asarray(eps)
-    if of_each.shape != (len(values),) or (of_each.size and of_each.dtype.kind not in "fiu"):
-        raise ArgumentError(
-            f"{eps_name} must be one number per row, {len(values)}, not {of_each.dtype} {of_each.shape}"
-        )
-    of_each = np.ascontiguousarray(of_each, np.float64)
-    wrong = ~(np.isfinite(of_each) & (of_each >= 0.0))
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise ArgumentError(f"{eps_name} must be finite and at least 0; row {row} is {of_each[row]}")
-    _check_sizes(eps_name, of_each, metric)
-    embedded = metric.embed(values)
-    reach = np.array([metric.embedded_eps(e / 2.0) for e in of_each.tolist()], np.float64)
-    return _Table(Objects(values, values, of_each), embedded, embedded, reach)
-
-
-def _check_sizes(name: str, of_each: NDArray[np.float64], metric: Metric) -> None:
-    """Refuse an eps that the metric cannot decide; with a partner of eps 0 the threshold is half of it."""
-    positive = np.flatnonzero(of_each)
-    if len(positive) == 0:
-        return
-    smallest = int(positive[np.argmin(of_each[positive])])
-    largest = int(np.argmax(of_each))
-    for row, threshold in ((smallest, of_each[smallest] / 2.0), (largest, of_each[largest])):
-        try:
-            metric.check_eps(threshold)
-        except ArgumentError as error:
-            raise ArgumentError(
-                f"{name}: row {row} is {of_each[row]}, too small or too large for exact "
-                f"{metric.name} decisions"
-            ) from error
-
-
-def _check_eps(eps: Any, metric: Metric) -> float:
-    """Eps of boxes as a float: like the metric's own check, but 0 is a threshold as well."""
-    if isinstance(eps, bool) or not isinstance(eps, (int, float, np.integer, np.floating)) or not eps >= 0:
-        raise ArgumentError(f"eps must be a finite number of at least 0, not {eps!r}")
-    return metric.check_eps(float(eps)) if eps > 0 else 0.0
-
-
-def _check_settings(
-    metric: Metric,
-    threshold: str,
-    max_pairs: int | None,
-    n_jobs: int,
-    progress: ProgressWish,
-    replication_budget: float,
-    sample_rows: int,
-    counters: dict[str, int] | None,
-    batch_rows: int,
-) -> _Settings:
-    if max_pairs is not None:
-        check_count("max_pairs", max_pairs, 0)
-    check_progress(progress)
-    if not 1.0 <= replication_budget < math.inf:
-        raise ArgumentError(
-            "replication_budget must be a finite number of rows per object, at least 1, "
-            f"not {replication_budget}"
-        )
-    return _Settings(
-        metric,
-        threshold,
-        max_pairs,
-        check_count("n_jobs", n_jobs),
-        progress,
-        replication_budget,
-        check_count("sample_rows", sample_rows),
-        {} if counters is None else counters,
-        check_count("batch_rows", batch_rows),
-    )
+def _row_counts(left: ArrayLike, right: ArrayLike | None) -> tuple[int, int]:
+    """Numbers of rows that the left and the right row numbers of pairs refer to."""
+    return np.shape(left)[0], np.shape(left if right is None else right)[0]

@@ -33,7 +33,7 @@ from epsjoin.kernels.paired import paired_distances
 from epsjoin.local.arguments import FloatColumn, IntColumn, check_count, check_points
 from epsjoin.local.join.arrays import iter_join, iter_self_join
 from epsjoin.local.metric import Metric, get_metric
-from epsjoin.local.progress import ProgressWish
+from epsjoin.local.progress import ProgressArgument
 
 _FEW_COMPARISONS = 1 << 24  # a scan of so many is over before a join has begun
 _SAMPLE_QUERIES, _SAMPLE_POINTS = 192, 4096  # at a time, of a round
@@ -66,7 +66,7 @@ def knn_join(
     metric: str | Metric = "euclidean",
     *,
     n_jobs: int = 1,
-    progress: ProgressWish = False,
+    progress: ProgressArgument = False,
     counters: dict[str, int] | None = None,
 ) -> KNearest:
     """Find the k nearest points of every query.
@@ -142,7 +142,7 @@ def k_distance(
     metric: str | Metric = "euclidean",
     *,
     n_jobs: int = 1,
-    progress: ProgressWish = False,
+    progress: ProgressArgument = False,
 ) -> FloatColumn:
     """Distance of every point to its k-th nearest neighbour, the point itself not counted.
 

@@ -46,7 +46,7 @@ from epsjoin.local.arguments import (
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.knn import knn_join
 from epsjoin.local.neighbours.rank import Outliers
-from epsjoin.local.progress import ProgressWish
+from epsjoin.local.progress import ProgressArgument
 
 # A distance is a rounded root of what was compared with eps, so it may lie this much above eps.
 _EPS_SLACK = 1e-9
@@ -246,7 +246,7 @@ def lof(
     metric: str | Metric = "euclidean",
     *,
     n_jobs: int = 1,
-    progress: ProgressWish = False,
+    progress: ProgressArgument = False,
 ) -> Lof:
     """Local outlier factor of every point.
 

@@ -19,7 +19,7 @@ from epsjoin.local.arguments import (
 )
 from epsjoin.local.join.arrays import iter_self_join
 from epsjoin.local.metric import Metric
-from epsjoin.local.progress import ProgressWish
+from epsjoin.local.progress import ProgressArgument
 
 # Makes the median absolute deviation a standard deviation on normal data: 1 / quantile(3/4).
 MAD_SCALE = 1.4826
@@ -62,7 +62,7 @@ def db_outliers(
     metric: str | Metric = "euclidean",
     *,
     n_jobs: int = 1,
-    progress: ProgressWish = False,
+    progress: ProgressArgument = False,
 ) -> npt.NDArray[np.bool_]:
     """Find the distance-based outliers DB(share, eps): at least this share of all points is farther than eps.
 

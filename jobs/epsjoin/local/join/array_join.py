@@ -1,0 +1,180 @@
+"""A join of arrays whose arguments are checked, and how it runs: as one part or cut into parts."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import closing
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from epsjoin.errors import ArgumentError, BudgetError
+from epsjoin.kernels.join.window import window_rows
+from epsjoin.local.arguments import check_points, int_column
+from epsjoin.local.join.options import JoinOptions
+from epsjoin.local.join.parts import join_part
+from epsjoin.local.join.scale import scale_points
+from epsjoin.local.metric import Metric
+from epsjoin.local.plan.cuts import Cuts
+from epsjoin.local.plan.expected import expected_pairs_of_tables
+from epsjoin.local.plan.planner import plan_join
+from epsjoin.local.plan.projection import choose_projection
+from epsjoin.local.plan.spread import replicate
+from epsjoin.local.progress import Progress
+from epsjoin.local.sweep.pairs import Pairs
+from epsjoin.local.sweep.sweeping import sweep_window
+
+
+@dataclass(frozen=True)
+class ArrayJoin:
+    """A checked join; made by :meth:`of_one` and :meth:`of_two`.
+
+    Parameters
+    ----------
+    points : (n, d) float64, scaled by the weights and by an eps per dimension; of two tables, the left
+        table's points and then the right table's.
+    ids : (n,) int64, the ids that pairs consist of.
+    is_right : (n,) bool, whether a point is one of the right table; None for a self join.
+    n_left : number of rows of the left table, or of the only one.
+    eps : threshold for the scaled points.
+    cuts : how to split the join into parts; None for one part.
+    options : all other options.
+    """
+
+    points: NDArray[np.float64]
+    ids: NDArray[np.int64]
+    is_right: NDArray[np.bool_] | None
+    n_left: int
+    eps: float
+    cuts: Cuts | None
+    options: JoinOptions
+
+    @property
+    def n_right(self) -> int:
+        """Rows of the right table."""
+        return len(self.points) - self.n_left
+
+    @classmethod
+    def of_one(
+        cls,
+        points: ArrayLike,
+        ids: ArrayLike | None,
+        eps: float | ArrayLike,
+        weights: ArrayLike | None,
+        cuts: Cuts | None,
+        options: JoinOptions,
+    ) -> ArrayJoin:
+        """Check the arguments of a self join, as :func:`epsjoin.self_join` describes them."""
+        _check_cuts(cuts)
+        values = check_points("points", points)
+        numbers = np.arange(len(values), dtype=np.int64)
+        if ids is not None:
+            numbers = int_column("ids", ids)
+            if len(numbers) != len(values):
+                raise ArgumentError(f"ids must be one per point, {len(values)}, not {len(numbers)}")
+        scaled, threshold = scale_points(values, eps, weights, options.metric)
+        _check_metric(options.metric, "points", scaled)
+        return cls(scaled, numbers, None, len(values), threshold, cuts, options)
+
+    @classmethod
+    def of_two(
+        cls,
+        left: ArrayLike,
+        right: ArrayLike,
+        eps: float | ArrayLike,
+        weights: ArrayLike | None,
+        cuts: Cuts | None,
+        options: JoinOptions,
+    ) -> ArrayJoin:
+        """Check the arguments of a join of two tables, as :func:`epsjoin.join` describes them."""
+        _check_cuts(cuts)
+        first, second = check_points("left", left), check_points("right", right)
+        if first.shape[1] != second.shape[1]:
+            dimensions = f"{first.shape[1]} and {second.shape[1]}"
+            raise ArgumentError(f"left and right must have the same dimensions, not {dimensions}")
+        n_left = len(first)
+        numbers = np.concatenate((np.arange(n_left), np.arange(len(second))))
+        both = np.concatenate((first, second))
+        del first, second  # they may be copies
+        scaled, threshold = scale_points(both, eps, weights, options.metric)
+        _check_metric(options.metric, "left", scaled[:n_left])
+        _check_metric(options.metric, "right", scaled[n_left:])
+        is_right = np.arange(len(scaled)) >= n_left
+        return cls(scaled, numbers, is_right, n_left, threshold, cuts, options)
+
+    def batches(self, name: str) -> Generator[Pairs, None, None]:
+        """Find all pairs, batch by batch; closing the generator ends its threads.
+
+        Parameters
+        ----------
+        name : label of the progress bar.
+
+        Raises
+        ------
+        BudgetError
+            Before the batch with which there are more than ``max_pairs`` pairs.
+        """
+        found = 0
+        with Progress(self.options.progress, name) as progress:
+            parts = self._join_whole(progress) if self.cuts is None else self._join_parts(self.cuts, progress)
+            with closing(parts):
+                for pairs in parts:
+                    found += len(pairs.left)
+                    if self.options.exceeds_limit(found):
+                        expected = expected_pairs_of_tables(
+                            self.points, self.n_left, self.eps, self.options.metric
+                        )
+                        raise BudgetError(
+                            f"more than max_pairs = {self.options.max_pairs} pairs within "
+                            f"eps = {self.eps:g}; about {expected:.3g} are expected"
+                        )
+                    yield pairs
+
+    def _join_whole(self, progress: Progress) -> Generator[Pairs, None, None]:
+        options, n = self.options, len(self.points)
+        metric = options.metric
+        embedded = metric.embed(self.points)
+        eps = metric.embedded_eps(self.eps)
+        projection = choose_projection(embedded, n, eps, metric.norm).projection
+        no_mask = np.zeros(n, np.int64)
+        rows = window_rows(self.points, embedded, self.ids, no_mask, eps, projection, self.is_right)
+        decision = metric.decision(self.eps)
+        return sweep_window(
+            rows, decision, options.batch_rows, options.counters, options.n_jobs, progress.show
+        )
+
+    def _join_parts(self, cuts: Cuts, progress: Progress) -> Generator[Pairs, None, None]:
+        options, n = self.options, len(self.points)
+        sample = cuts.sample(n)
+        plan = plan_join(self.points[sample], self.ids[sample], n, self.eps, options.metric, cuts)
+        rows = replicate(self.points, self.ids, plan)
+        ends = np.searchsorted(rows.part, np.arange(plan.n_parts + 1))
+        for part in range(plan.n_parts):
+            of_part = slice(ends[part], ends[part + 1])
+            row, key = rows.row[of_part], rows.key[of_part]
+            is_right = None if self.is_right is None else self.is_right[row]
+            yield from join_part(
+                self.points[row],
+                self.ids[row],
+                key,
+                part,
+                plan,
+                options.batch_rows,
+                options.counters,
+                options.n_jobs,
+                is_right,
+            )
+            progress.show(ends[part + 1] / max(1, len(rows.row)))
+
+
+def _check_cuts(cuts: object) -> None:
+    if cuts is not None and not isinstance(cuts, Cuts):
+        raise ArgumentError(f"cuts must be epsjoin.Cuts(...) or None, not {cuts!r}")
+
+
+def _check_metric(metric: Metric, name: str, points: NDArray[np.float64]) -> None:
+    try:
+        metric.check(points)
+    except ArgumentError as error:
+        raise ArgumentError(f"{name}: {error}") from None

@@ -1,0 +1,68 @@
+"""The arguments that every join of arrays shares: how to join, not what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from epsjoin.local.arguments import check_count
+from epsjoin.local.metric import Metric, get_metric
+from epsjoin.local.progress import ProgressArgument, check_progress
+from epsjoin.local.sweep.sweeping import Counters, check_n_jobs
+
+BATCH_ROWS = 1 << 18
+"""Default maximum number of pairs in one batch."""
+
+
+@dataclass(frozen=True)
+class JoinOptions:
+    """Checked options of a join; made by :meth:`of`.
+
+    Parameters
+    ----------
+    metric : the metric of the distances.
+    n_jobs : number of threads, at least 1.
+    max_pairs : maximum number of pairs in the result; None for no limit.
+    progress : what the caller passed as ``progress``.
+    counters : the caller's counters, or counters that nobody reads.
+    batch_rows : maximum number of pairs in one batch.
+    """
+
+    metric: Metric
+    n_jobs: int
+    max_pairs: int | None
+    progress: ProgressArgument
+    counters: Counters
+    batch_rows: int
+
+    @classmethod
+    def of(
+        cls,
+        metric: str | Metric,
+        n_jobs: int,
+        max_pairs: int | None,
+        progress: ProgressArgument,
+        counters: Counters | None,
+        batch_rows: int = BATCH_ROWS,
+    ) -> JoinOptions:
+        """Check the arguments as callers pass them.
+
+        Raises
+        ------
+        ArgumentError
+            An argument has a wrong type or is out of its range.
+        """
+        if max_pairs is not None:
+            check_count("max_pairs", max_pairs, 0)
+        check_progress(progress)
+        return cls(
+            metric if isinstance(metric, Metric) else get_metric(metric),
+            check_n_jobs(n_jobs),
+            max_pairs,
+            progress,
+            {} if counters is None else counters,
+            check_count("batch_rows", batch_rows),
+        )
+
+    def exceeds_limit(self, n_pairs: int) -> bool:
+        """Whether so many pairs are more than ``max_pairs``."""
+        return self.max_pairs is not None and n_pairs > self.max_pairs
