@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epsjoin.local.cluster.from_pairs import ROLES, dbscan_from_pairs
 from epsjoin.local.join.arrays import self_join
 from epsjoin.local.verify import (
     Cells,
@@ -23,6 +22,7 @@ from epsjoin.local.verify import (
 )
 from oracles import examples
 from oracles import join as twin
+from oracles.cluster import dbscan_of_rows
 
 METRICS = ["euclidean", "manhattan", "chebyshev", "haversine"]
 
@@ -82,8 +82,7 @@ EPS, MIN_PTS = 1.5, 3
 
 def right_labels():
     pairs = self_join(LINE, EPS)
-    found = dbscan_from_pairs(np.arange(5), *pairs, MIN_PTS)
-    return Labels(found.ids, found.cluster_id.copy(), np.array(ROLES)[found.role], found.degree.copy())
+    return Labels(np.arange(5), *dbscan_of_rows(5, *pairs, MIN_PTS))
 
 
 def test_right_tables__are_silent():

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 NOISE = -1
 
@@ -72,6 +78,39 @@ def dbscan(
             (cluster[min(near)[1]], "border", degree[point]) if near else (NOISE, "noise", degree[point])
         )
     return found
+
+
+class Labels(NamedTuple):
+    """Labels of points 0, 1, ...: cluster id, role ("core", "border", "noise") and degree, an array each."""
+
+    cluster_id: npt.NDArray[np.int64]
+    role: npt.NDArray[np.str_]
+    degree: npt.NDArray[np.int64]
+
+
+def dbscan_of_rows(
+    n: int,
+    left: npt.NDArray[np.int64],
+    right: npt.NDArray[np.int64],
+    distance: npt.NDArray[np.float64],
+    min_pts: int,
+) -> Labels:
+    """As :func:`dbscan` for the ids 0 to n - 1, by SciPy's components: for sets too large for loops."""
+    degree = 1 + np.bincount(left, minlength=n) + np.bincount(right, minlength=n)
+    is_core = degree >= min_pts
+    both = is_core[left] & is_core[right]
+    ones = np.ones(both.sum())
+    _, component = connected_components(coo_array((ones, (left[both], right[both])), (n, n)), directed=False)
+    _, smallest = np.unique(component, return_index=True)  # the first row of each component
+    cluster_id = np.where(is_core, smallest[component], NOISE)
+    role = np.where(is_core, "core", "noise").astype("<U6")
+    one = is_core[left] != is_core[right]
+    core = np.where(is_core[left], left, right)[one]
+    border = np.where(is_core[left], right, left)[one]
+    order = np.lexsort((core, distance[one], border))
+    found, first = np.unique(border[order], return_index=True)
+    cluster_id[found], role[found] = cluster_id[core[order][first]], "border"
+    return Labels(cluster_id, role, degree)
 
 
 def numbered(cluster_ids: list[int]) -> list[int]:

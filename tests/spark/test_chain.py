@@ -21,7 +21,6 @@ from epsjoin.errors import BudgetError, DataRefusedError, TableError
 from epsjoin.lake import delta_log, parquet, slices
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import Target
-from epsjoin.local.cluster.from_pairs import ROLES, dbscan_from_pairs
 from epsjoin.local.neighbours.lof import lof_from_neighbours, nearest_within
 from epsjoin.local.neighbours.rank import rank
 from epsjoin.spark import splits, tasks
@@ -33,6 +32,7 @@ from epsjoin.spark.job import Job
 from epsjoin.spark.join import merge_join, replicate
 from epsjoin.spark.neighbours import outliers
 from epsjoin.spark.rows import StoredRows
+from oracles.cluster import dbscan_of_rows
 from tests.spark.conftest import REPO, RUN, STEPS, JobMaker, coordinate, has_slice, key
 
 DATA = REPO / "tests" / "data"
@@ -133,11 +133,11 @@ def test_chain__clusters_and_outliers_are_those_of_the_library(
         assert not least_share_bytes or len(several) > 2
     ids = np.arange(len(points))
     left, right, distance = column(job, "pairs", "left_id", "left_id", "right_id", "distance")
-    by_library = dbscan_from_pairs(ids, left, right, distance, 6)
+    expected = dbscan_of_rows(len(points), left, right, distance, 6)
     cluster_id, role, degree = column(job, "clusters", "id", "cluster_id", "role", "degree")
-    np.testing.assert_array_equal(cluster_id, by_library.cluster_id)
-    np.testing.assert_array_equal(role, np.array(ROLES)[by_library.role])
-    np.testing.assert_array_equal(degree, by_library.degree)
+    np.testing.assert_array_equal(cluster_id, expected.cluster_id)
+    np.testing.assert_array_equal(role, expected.role)
+    np.testing.assert_array_equal(degree, expected.degree)
 
     scores = lof_from_neighbours(ids, nearest_within(left, right, distance, 5), 5, job.params.eps or 0)
     lof, k_distance, ranks, noise = column(job, "outliers", "id", "lof", "k_distance", "rank", "is_noise")

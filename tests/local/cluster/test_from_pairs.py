@@ -20,7 +20,6 @@ from epsjoin.local.cluster.from_pairs import (
     Forest,
     NearestCore,
     core_pairs,
-    dbscan_from_pairs,
     extend_labels,
     label,
     nearest_core,
@@ -93,24 +92,34 @@ def in_parts(ids, pairs, min_pts, n, seed):
     return found
 
 
+def in_one_part(ids, pairs, min_pts):
+    """DBSCAN by all steps in turn, each on all pairs."""
+    left, right, distance = columns(pairs)
+    degrees = partial_degrees(left, right)
+    found = core_pairs(left, right, distance, degrees.ids[degrees.counts + 1 >= min_pts])
+    trees = spanning_forest(found.core_left, found.core_right)
+    homes = nearest_core(found.border_id, found.core_id, found.distance)
+    known = label(degrees.ids, degrees.counts + 1, trees, homes, min_pts)
+    return extend_labels(ids, known, index_ids(known.ids), min_pts)
+
+
 def union(step, parts):
     return step(*(np.concatenate(column) for column in zip(*parts, strict=True))) if parts else step([], [])
 
 
-@examples(150)
-@given(st.integers(0, 60), st.integers(1, 8), BIG_IDS, st.sampled_from([1, 1000]), SEEDS)
-def test_dbscan_from_pairs__is_the_definition(n, min_pts, first, step, seed):
+@examples(200)
+@given(st.integers(0, 60), st.integers(1, 8), st.integers(1, 9), BIG_IDS, st.sampled_from([1, 1000]), SEEDS)
+def test_dbscan_in_parts__is_the_definition(n, min_pts, n_chunks, first, step, seed):
     _, ids, pairs = random_pairs(n, seed, first, step)
-    assert by_id(dbscan_from_pairs(np.array(ids, np.int64), *columns(pairs), min_pts)) == twin.dbscan(
-        ids, pairs, min_pts
-    )
+    assert in_parts(ids, pairs, min_pts, n_chunks, seed) == twin.dbscan(ids, pairs, min_pts)
 
 
 @examples(100)
-@given(st.integers(0, 60), st.integers(1, 8), st.integers(2, 9), BIG_IDS, SEEDS)
-def test_dbscan_in_parts__is_the_definition(n, min_pts, n_chunks, first, seed):
-    _, ids, pairs = random_pairs(n, seed, first)
-    assert in_parts(ids, pairs, min_pts, n_chunks, seed) == twin.dbscan(ids, pairs, min_pts)
+@given(st.integers(1, 60), st.integers(1, 8), SEEDS)
+def test_oracle__of_rows_is_the_definition(n, min_pts, seed):
+    _, ids, pairs = random_pairs(n, seed, -7)
+    rows = zip(*(column.tolist() for column in twin.dbscan_of_rows(n, *columns(pairs), min_pts)), strict=True)
+    assert dict(enumerate(rows)) == twin.dbscan(sorted(ids), pairs, min_pts)
 
 
 @examples(100)
@@ -120,8 +129,8 @@ def test_cluster__labels_do_not_depend_on_row_order(n, min_pts, seed):
     random = np.random.default_rng(seed + 1)
     shuffled = [ids[i] for i in random.permutation(n)]
     mixed = [pairs[i] for i in random.permutation(len(pairs))]
-    first = dbscan_from_pairs(ids, *columns(pairs), min_pts)
-    second = dbscan_from_pairs(shuffled, *columns(mixed), min_pts)
+    first = in_one_part(ids, mixed, min_pts)
+    second = in_one_part(shuffled, pairs, min_pts)
     assert first.ids.tolist() == ids
     assert second.ids.tolist() == shuffled
     assert by_id(first) == by_id(second)
@@ -129,9 +138,9 @@ def test_cluster__labels_do_not_depend_on_row_order(n, min_pts, seed):
 
 @examples(60)
 @given(st.integers(1, 120), st.integers(1, 8), SEEDS)
-def test_dbscan_from_pairs__agrees_with_scikit_learn(n, min_pts, seed):
+def test_dbscan_in_one_part__agrees_with_scikit_learn(n, min_pts, seed):
     points, ids, pairs = random_pairs(n, seed)
-    ours = dbscan_from_pairs(ids, *columns(pairs), min_pts)
+    ours = in_one_part(ids, pairs, min_pts)
     theirs = DBSCAN(eps=2.0, min_samples=min_pts).fit(points)
     is_core = np.zeros(n, dtype=bool)
     is_core[theirs.core_sample_indices_] = True
@@ -173,9 +182,7 @@ def test_border__goes_to_its_nearest_core_point_then_to_the_smallest_id():
     # Two triangles of core points, 10 20 30 and 40 50 60; 70 is nearer to 40, 80 as near to 20 as to 50.
     triangles = [(10, 20, 0.5), (10, 30, 0.5), (20, 30, 0.5), (40, 50, 0.5), (40, 60, 0.5), (50, 60, 0.5)]
     borders = [(10, 70, 0.9), (40, 70, 0.8), (50, 80, 0.9), (20, 80, 0.9)]
-    found = by_id(
-        dbscan_from_pairs([70, 80, 60, 50, 40, 30, 20, 10], *columns(triangles + sorted(borders)), 4)
-    )
+    found = by_id(in_one_part([70, 80, 60, 50, 40, 30, 20, 10], triangles + sorted(borders), 4))
     assert found == twin.dbscan([10, 20, 30, 40, 50, 60, 70, 80], triangles + borders, 4)
     # With min_pts 4 only 10, 20, 40 and 50 are core.
     assert found[70] == (40, "border", 3)
@@ -185,7 +192,7 @@ def test_border__goes_to_its_nearest_core_point_then_to_the_smallest_id():
 def test_min_pts__counts_the_point_itself_and_is_reached_exactly():
     # On a line: 0, 1 and 1.9, and one point far away; eps 1.
     pairs = [(0, 1, 1.0), (1, 2, 0.9)]
-    two, three, four = (dbscan_from_pairs([0, 1, 2, 3], *columns(pairs), min_pts) for min_pts in (2, 3, 4))
+    two, three, four = (in_one_part([0, 1, 2, 3], pairs, min_pts) for min_pts in (2, 3, 4))
     assert [ROLES[role] for role in two.role] == ["core", "core", "core", "noise"]
     assert [ROLES[role] for role in three.role] == ["border", "core", "border", "noise"]
     assert [ROLES[role] for role in four.role] == ["noise"] * 4
@@ -194,13 +201,13 @@ def test_min_pts__counts_the_point_itself_and_is_reached_exactly():
 
 
 def test_min_pts_of_one__makes_every_point_core():
-    found = dbscan_from_pairs([5, 3], *columns([]), 1)
+    found = in_one_part([5, 3], [], 1)
     assert found.cluster_id.tolist() == [5, 3]
     assert found.role.tolist() == [0, 0]
 
 
 def test_no_points__no_clusters():
-    assert all(column.size == 0 for column in dbscan_from_pairs([], [], [], [], 3))
+    assert all(column.size == 0 for column in in_one_part([], [], 3))
     assert all(column.size == 0 for column in partial_degrees([], []))
     assert all(column.size == 0 for column in spanning_forest([], []))
     assert all(column.size == 0 for column in core_pairs([], [], [], []))
@@ -234,24 +241,27 @@ def test_nearest_core__is_the_smallest_distance_then_id(rows):
     assert list(ours) == [expected[border] for border in sorted(expected)]
 
 
-@pytest.mark.parametrize(
-    ("ids", "pairs", "min_pts", "says"),
-    [
-        ([1, 1], [], 2, "ids must be distinct: id 1 comes twice"),
-        ([1, -1], [], 2, "the id -1 is kept for noise"),
-        ([1, 2], [(1, 3, 0.5)], 2, "a pair has the id 3, which is not among the ids"),
-        ([1, 2], [(2, 1, 0.5)], 2, "left below right"),
-        ([1, 2], [(1, 1, 0.0)], 2, "left below right"),
-        ([1, 2], [(1, 2, math.nan)], 2, "never NaN"),
-        ([1, 2], [(1, 2, -0.5)], 2, "the least is -0.5"),
-        ([1, 2], [(1, 2, 0.5)], 0, "min_pts must be a whole number, at least 1, not 0"),
-        ([1, 2], [(1, 2, 0.5)], 2.5, "min_pts must be a whole number"),
-        ([1.5, 2], [], 2, "ids must be a one-dimensional array of int64"),
-    ],
-)
-def test_dbscan_from_pairs__refuses(ids, pairs, min_pts, says):
+@pytest.mark.parametrize(("distance", "says"), [(math.nan, "never NaN"), (-0.5, "the least is -0.5")])
+def test_steps__refuse_what_is_no_distance(distance, says):
     with pytest.raises(ArgumentError, match=says):
-        dbscan_from_pairs(ids, *columns(pairs), min_pts)
+        core_pairs([1], [2], [distance], [1, 2])
+    with pytest.raises(ArgumentError, match=says):
+        nearest_core([1], [2], [distance])
+
+
+@pytest.mark.parametrize("min_pts", [0, 2.5])
+def test_label__refuses_a_wrong_min_pts(min_pts):
+    says = f"min_pts must be a whole number, at least 1, not {min_pts}"
+    with pytest.raises(ArgumentError, match=says):
+        in_one_part([1, 2], [(1, 2, 0.5)], min_pts)
+    known = in_one_part([1, 2], [(1, 2, 0.5)], 1)
+    with pytest.raises(ArgumentError, match=says):
+        extend_labels([1], known, index_ids(known.ids), min_pts)
+
+
+def test_label__refuses_ids_that_are_not_int64():
+    with pytest.raises(ArgumentError, match="ids must be a one-dimensional array of int64"):
+        in_one_part([1.5, 2], [], 2)
 
 
 def test_columns__of_different_length_are_refused():
@@ -281,4 +291,4 @@ def test_steps__take_read_only_columns_as_arrow_gives_them():
         column.setflags(write=False)
     found = core_pairs(left, right, distance, partial_degrees(left, right).ids)
     assert spanning_forest(found.core_left, found.core_right).root.tolist() == [1, 1]
-    assert dbscan_from_pairs([1, 2, 3], left, right, distance, 3).cluster_id.tolist() == [2, 2, 2]
+    assert nearest_core(found.border_id, found.core_id, found.distance).core_id.size == 0

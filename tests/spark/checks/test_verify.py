@@ -17,7 +17,6 @@ from epsjoin.lake import delta_log, parquet, slices, uris
 from epsjoin.lake.arrow import to_binary
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
-from epsjoin.local.cluster.from_pairs import ROLES, dbscan_from_pairs
 from epsjoin.local.join.arrays import self_join
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan.cuts import Cuts
@@ -30,6 +29,7 @@ from epsjoin.spark.epsilon import fit_epsilon
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job, run_job
 from epsjoin.spark.join import merge_join, replicate
+from oracles.cluster import dbscan_of_rows
 from tests.spark.conftest import RUN, JobMaker, coordinate, key
 
 MIN_PTS = 4
@@ -65,9 +65,7 @@ def right_lake(make_job: JobMaker, metric: str = "euclidean") -> tuple[Job, Pair
     slices.write_slice(job.lake, Slice("join_plan", RUN), slices.table_of(job.lake, "join_plan", [row]))
     pairs = self_join(points, eps, metric)
     write_pairs(job, pairs)
-    found = dbscan_from_pairs(ids, *pairs, MIN_PTS)
-    columns_of = {"id": found.ids, "cluster_id": found.cluster_id, "degree": found.degree}
-    labels = pa.table(columns_of | {"role": np.array(ROLES)[found.role]})
+    labels = pa.table({"id": ids, **dbscan_of_rows(700, *pairs, MIN_PTS)._asdict()})
     slices.write_slice(job.lake, Slice("clusters", RUN), labels)
     return job, pairs
 

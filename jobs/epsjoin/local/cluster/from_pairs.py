@@ -12,7 +12,6 @@ The steps, in the words of the definition:
 6. :func:`label`: all other points are *noise*; :func:`extend_labels`: also those that are in no pair.
 
 Each of 1, 3, 4 and 5 may run on any share of the pairs; no step needs all pairs in one place.
-:func:`dbscan_from_pairs` is all six steps on arrays that fit into memory.
 
 References
 ----------
@@ -191,7 +190,9 @@ def core_pairs(
         raise ArgumentError("core_ids_sorted must rise, each id once")
     is_left, is_right = _among(cores, left, right)
     both, one = is_left & is_right, is_left ^ is_right
-    return CorePairs(left[both], right[both], *_one_core(left[one], right[one], is_left[one]), distance[one])
+    border_id = np.where(is_left[one], right[one], left[one])
+    core_id = np.where(is_left[one], left[one], right[one])
+    return CorePairs(left[both], right[both], border_id, core_id, distance[one])
 
 
 def spanning_forest(left: npt.ArrayLike, right: npt.ArrayLike) -> Forest:
@@ -247,7 +248,12 @@ def nearest_core(border_id: npt.ArrayLike, core_id: npt.ArrayLike, distance: npt
     check_lengths(border_id=border_id, core_id=core_id, distance=distance)
     border = np.unique(border_id)
     rows = rows_of(index_ids(border), border_id)
-    return NearestCore(border, *_nearest(border.size, rows, core_id, distance))
+    nearest = np.full(border.size, np.inf)
+    np.minimum.at(nearest, rows, distance)
+    is_nearest = distance == nearest[rows]
+    smallest = np.full(border.size, np.iinfo(np.int64).max)
+    np.minimum.at(smallest, rows[is_nearest], core_id[is_nearest])
+    return NearestCore(border, smallest, nearest)
 
 
 def label(
@@ -317,62 +323,6 @@ def extend_labels(ids: npt.ArrayLike, known: Clusters, index: IdIndex, min_pts: 
     return Clusters(ids, cluster_id, role, np.append(known.degree, 1)[at])
 
 
-def dbscan_from_pairs(
-    ids: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike, distance: npt.ArrayLike, min_pts: int
-) -> Clusters:
-    """Find the density clusters of points whose pairs within eps are known.
-
-    Parameters
-    ----------
-    ids : (n,) int64, every point once, in any order; never ``NOISE``, which could name a cluster.
-    left, right, distance : (n_pairs,) int64, int64, float64: every pair within eps once, ``left < right``,
-        in any order.
-    min_pts : points within eps, the point itself included, that make a point core; at least 1.
-
-    Returns
-    -------
-    Clusters in the order of ``ids``.
-
-    Raises
-    ------
-    ArgumentError
-        An id comes twice or is ``NOISE``; a pair has an unknown id, or left not below right; a distance is
-        negative or NaN; columns of different length or type; min_pts is below 1.
-
-    Notes
-    -----
-    O(n log n + n_pairs); about 40 bytes per pair. A pair given twice is not noticed, and counts twice.
-    """
-    min_pts = check_count("min_pts", min_pts)
-    ids = int_column("ids", ids)
-    left, right = _pairs(left, right)
-    distance = distance_column("distance", distance)
-    check_lengths(left=left, distance=distance)
-    if not (left < right).all():
-        raise ArgumentError("every pair must come once, with left below right")
-    _refuse_noise_id(ids)
-    # Rows in the order of ids: the smallest row of a tree is its smallest id.
-    order = np.argsort(ids)
-    sorted_ids = ids[order]
-    left, right = _known_rows(sorted_ids, left, right)
-    degree = 1 + np.bincount(left, minlength=ids.size) + np.bincount(right, minlength=ids.size)
-    is_core = degree >= min_pts
-    is_left, is_right = is_core[left], is_core[right]
-    both, one = is_left & is_right, is_left ^ is_right
-    root = forest(ids.size, left[both], right[both])
-    border, core = _one_core(left[one], right[one], is_left[one])
-    home, _ = _nearest(ids.size, border, core, distance[one])
-    is_border = np.zeros(ids.size, dtype=np.bool_)
-    is_border[border] = True
-    home[is_core] = np.flatnonzero(is_core)
-    cluster_id = np.full(ids.size, NOISE, dtype=np.int64)
-    in_cluster = is_core | is_border
-    cluster_id[in_cluster] = sorted_ids[root[home[in_cluster]]]
-    back = np.empty_like(order)
-    back[order] = np.arange(ids.size)
-    return Clusters(ids, cluster_id[back], _roles(is_core, is_border)[back], degree[back])
-
-
 def _pairs(left: npt.ArrayLike, right: npt.ArrayLike) -> tuple[IntColumn, IntColumn]:
     left, right = int_column("left", left), int_column("right", right)
     check_lengths(left=left, right=right)
@@ -397,25 +347,6 @@ def _among(
     return cores[places[0]] == left, cores[places[1]] == right
 
 
-def _one_core(
-    left: IntColumn, right: IntColumn, is_left_core: npt.NDArray[np.bool_]
-) -> tuple[IntColumn, IntColumn]:
-    """Turn pairs with one core point into (other, core)."""
-    return np.where(is_left_core, right, left), np.where(is_left_core, left, right)
-
-
-def _nearest(
-    n_rows: int, row: IntColumn, core: IntColumn, distance: FloatColumn
-) -> tuple[IntColumn, FloatColumn]:
-    """Smallest (distance, core) per row; rows without any get the largest int64 and infinity."""
-    nearest = np.full(n_rows, np.inf)
-    np.minimum.at(nearest, row, distance)
-    is_nearest = distance == nearest[row]
-    smallest = np.full(n_rows, np.iinfo(np.int64).max)
-    np.minimum.at(smallest, row[is_nearest], core[is_nearest])
-    return smallest, nearest
-
-
 def _roles(is_core: npt.NDArray[np.bool_], is_border: npt.NDArray[np.bool_]) -> npt.NDArray[np.int8]:
     return np.where(is_core, CORE_ROLE, np.where(is_border, BORDER_ROLE, NOISE_ROLE)).astype(np.int8)
 
@@ -425,15 +356,3 @@ def _refuse_noise_id(ids: IntColumn) -> None:
         raise ArgumentError(
             f"the id {NOISE} is kept for noise: a cluster named by it could not be told from noise"
         )
-
-
-def _known_rows(sorted_ids: IntColumn, left: IntColumn, right: IntColumn) -> tuple[IntColumn, IntColumn]:
-    try:
-        index = index_ids(sorted_ids)
-    except ValueError as error:
-        raise ArgumentError(f"ids must be distinct: {error}") from error
-    rows = rows_of(index, left), rows_of(index, right)
-    for ends, places in zip((left, right), rows, strict=True):
-        if places.size and places.min() < 0:
-            raise ArgumentError(f"a pair has the id {ends[places.argmin()]}, which is not among the ids")
-    return rows
