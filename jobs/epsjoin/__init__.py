@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from epsjoin.local.join.boxes import Boxes, ball_join, box_join, iter_ball_join, iter_box_join
     from epsjoin.local.join.estimate import Estimate, estimate
     from epsjoin.local.metric import Metric, get_metric
+    from epsjoin.local.neighbours.db_outliers import db_outliers
     from epsjoin.local.neighbours.knn import KNearest, k_distance, knn_join
     from epsjoin.local.neighbours.lof import Lof, lof
-    from epsjoin.local.neighbours.rank import db_outliers
     from epsjoin.local.plan.cuts import Cuts
     from epsjoin.local.plan.rules import OwnRule, SplitRule, max_split_level, max_splits_per_level
     from epsjoin.local.sweep.pairs import Pairs
@@ -36,7 +36,7 @@ _HOMES = {
     "local.neighbours.knn": ("KNearest", "k_distance", "knn_join"),
     "local.metric": ("Metric", "get_metric"),
     "local.neighbours.lof": ("Lof", "lof"),
-    "local.neighbours.rank": ("db_outliers",),
+    "local.neighbours.db_outliers": ("db_outliers",),
     "local.plan.cuts": ("Cuts",),
     "local.plan.rules": ("OwnRule", "SplitRule", "max_split_level", "max_splits_per_level"),
     "local.sweep.pairs": ("Pairs",),

@@ -21,7 +21,7 @@ from epsjoin.errors import BudgetError, DataRefusedError, TableError
 from epsjoin.lake import delta_log, parquet, slices
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import Target
-from epsjoin.local.neighbours.lof import lof_from_neighbours, nearest_within
+from epsjoin.local.neighbours.from_pairs import lof_from_neighbours, nearest_within
 from epsjoin.local.neighbours.rank import rank
 from epsjoin.spark import splits, tasks
 from epsjoin.spark.cluster import cluster

@@ -23,7 +23,7 @@ from epsjoin.local.arguments import IntColumn
 from epsjoin.local.cluster.components import Meeting, contract, settle
 from epsjoin.local.cluster.from_pairs import partial_degrees
 from epsjoin.local.metric import get_metric
-from epsjoin.local.neighbours.lof import nearest_within
+from epsjoin.local.neighbours.from_pairs import nearest_within
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.params import CUTS

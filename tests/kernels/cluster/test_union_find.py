@@ -13,7 +13,7 @@ from epsjoin.kernels import ids as ids_kernels
 from epsjoin.kernels.cluster.union_find import find_root, forest, unite
 from epsjoin.kernels.ids import index_ids, rows_of
 from epsjoin.kernels.neighbours.heaps import keep_nearest, sort_nearest
-from epsjoin.local.neighbours import lof
+from epsjoin.local.neighbours import from_pairs
 from oracles import examples
 from oracles.cluster import components
 
@@ -132,12 +132,12 @@ def test_kernels_of_tasks_get_what_they_only_read_as_one_kind_of_arrays(monkeypa
 
     watch(ids_kernels, "_insert", 0)
     watch(ids_kernels, "_probe", 0, 2)
-    watch(lof, "keep_nearest", 1, 2)
+    watch(from_pairs, "keep_nearest", 1, 2)
     ids, distance = np.arange(20), np.ones(20)
     if is_arrows:
         ids, distance = pa.array(ids).to_numpy(), pa.array(distance).to_numpy()
     rows_of(index_ids(ids), ids)
-    lof.nearest_within(ids[:-1], ids[1:], distance[1:], 2)
+    from_pairs.nearest_within(ids[:-1], ids[1:], distance[1:], 2)
     assert called == {"_insert", "_probe", "keep_nearest"}
     assert ids.flags.writeable != is_arrows, "a view is taken"
 

@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 from sklearn.neighbors import LocalOutlierFactor
 
 from epsjoin.errors import ArgumentError
-from epsjoin.local.neighbours.lof import (
+from epsjoin.local.neighbours.db_outliers import db_outliers
+from epsjoin.local.neighbours.densities import outlier_factors, reach_densities
+from epsjoin.local.neighbours.from_pairs import (
     Neighbours,
     k_distances,
-    lof,
     lof_from_neighbours,
     merge_nearest,
     nearest_within,
-    outlier_factors,
-    reach_densities,
 )
-from epsjoin.local.neighbours.rank import db_outliers, deviating_dimensions, rank, robust_spread
+from epsjoin.local.neighbours.lof import lof
+from epsjoin.local.neighbours.rank import deviating_dimensions, rank, robust_spread
 from oracles import examples
 from oracles import join as join_twin
 from oracles import outliers as twin

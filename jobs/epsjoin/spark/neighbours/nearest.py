@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from epsjoin.kernels.paired import paired_distances
 from epsjoin.local.metric import Metric
-from epsjoin.local.neighbours.lof import Neighbours, merge_nearest
+from epsjoin.local.neighbours.from_pairs import Neighbours, merge_nearest
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.points import Points
 from epsjoin.spark.reading import Reading

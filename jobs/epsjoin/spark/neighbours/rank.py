@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from epsjoin.errors import TableError
 from epsjoin.kernels.ids import index_ids, rows_of
 from epsjoin.lake.arrow import pair_columns
-from epsjoin.local.neighbours.lof import Neighbours, lof_from_neighbours, merge_nearest, nearest_within
+from epsjoin.local.neighbours.from_pairs import Neighbours, lof_from_neighbours, merge_nearest, nearest_within
 from epsjoin.local.neighbours.rank import deviating_dimensions, rank, robust_spread
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task

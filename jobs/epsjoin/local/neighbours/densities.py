@@ -1,0 +1,67 @@
+"""The formulas of the local outlier factor (LOF), on arrays of the k nearest neighbours.
+
+1. The *reachability distance* of p from its neighbour o is ``reach(p, o) = max(k_distance(o), d(p, o))``.
+2. :func:`reach_densities`: the *local reachability density* is ``lrd(p) = k / sum reach(p, o)``, o over the
+   k nearest of p.
+3. :func:`outlier_factors`: ``lof(p) = mean lrd(o) / lrd(p)``, over the same neighbours.
+
+What depends on an unknown k-distance is unknown: NaN, never a guess.
+
+References
+----------
+Breunig, Kriegel, Ng, Sander: LOF: identifying density-based local outliers, SIGMOD 2000, definitions 3-7.
+Departure: the paper assumes that fewer than k points are equal to a point; here densities may be infinite,
+see :func:`outlier_factors`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from epsjoin.local.arguments import FloatColumn
+
+
+def reach_densities(distance: FloatColumn, neighbour_k_distance: FloatColumn) -> FloatColumn:
+    """Local reachability density of points from their k nearest.
+
+    Parameters
+    ----------
+    distance : (n, k) float64, to the k nearest in the order of :class:`Neighbours`; they are added in that
+        order, so that a sum is the same to the last bit wherever it is computed.
+    neighbour_k_distance : (n, k) float64, the k-distances of those; NaN where unknown.
+
+    Returns
+    -------
+    (n,) float64: infinite where k neighbours lie on the point and have k more each, NaN where one is unknown.
+    """
+    reach = np.maximum(distance, neighbour_k_distance)  # NaN wins
+    with np.errstate(divide="ignore", over="ignore"):
+        return np.asarray(distance.shape[1] / _sum_in_order(reach), dtype=np.float64)
+
+
+def outlier_factors(density: FloatColumn, neighbour_density: FloatColumn) -> FloatColumn:
+    """Local outlier factor of points from their density and that of their k nearest.
+
+    Parameters
+    ----------
+    density : (n,) float64, of the points; may be infinite, NaN where unknown.
+    neighbour_density : (n, k) float64, of the k nearest in the order of :class:`Neighbours`.
+
+    Returns
+    -------
+    (n,) float64. 1 where the density is infinite (more than k equal points; inf / inf, as R's dbscan package
+    decides); infinite where only a neighbour's density is; NaN where a density is unknown.
+    """
+    known = ~(np.isnan(density) | np.isnan(neighbour_density).any(axis=1))
+    factor = np.full(density.size, np.nan)
+    endless = known & np.isinf(density)
+    factor[endless] = 1.0
+    known &= ~endless
+    with np.errstate(over="ignore"):
+        factor[known] = _sum_in_order(neighbour_density[known]) / neighbour_density.shape[1] / density[known]
+    return factor
+
+
+def _sum_in_order(columns: FloatColumn) -> FloatColumn:
+    """Sum of each row from left to right; NumPy's own sum groups the terms differently for other k."""
+    return np.asarray(np.cumsum(columns, axis=1)[:, -1], dtype=np.float64)
