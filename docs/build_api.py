@@ -67,8 +67,12 @@ GROUPS = (
         (
             "fit_epsilon",
             "EpsilonFit",
+            "fit_box_count",
+            "box_counts",
             "local_exponents",
             "local.epsilon.local_exponents.LocalExponents",
+            "local.epsilon.box_count.BoxCountFit",
+            "local.epsilon.box_count.BoxCounts",
             "local.epsilon.k_distance.Knee",
             "local.epsilon.k_distance.PointExponents",
             "local.epsilon.power_law.Curve",
@@ -113,6 +117,7 @@ _CONSTANTS = {
     "NOISE": "Label of points that belong to no cluster.",
 }
 _LISTS = ("Parameters", "Attributes", "Returns", "Yields", "Raises")
+_SEE_ALSO = "See Also"
 
 
 def find(path: str) -> Any:
@@ -266,6 +271,8 @@ def markdown(docstring: docstrings.Docstring) -> list[str]:
             is_parameters = title in ("Parameters", "Attributes")
             read = docstrings.parameter_entries if is_parameters else docstrings.type_entries
             parts += [*map(_item, read(section)), ""]
+        elif title == _SEE_ALSO:
+            parts += [*map(_sibling, docstrings.parameter_entries(section)), ""]
         else:
             parts += [_inline(section), ""]
     return parts
@@ -276,6 +283,11 @@ def _item(entry: docstrings.Entry) -> str:
     text = _inline(entry.text)
     bullet = f"- {names}: {text}" if names and text else f"- {names}{text}"
     return textwrap.indent(bullet, "  ").removeprefix("  ")
+
+
+def _sibling(entry: docstrings.Entry) -> str:
+    """An item of See Also, its names as references."""
+    return f"- {', '.join(f':func:`{name}`' for name in entry.names)}: {_inline(entry.text)}"
 
 
 def _inline(text: str) -> str:

@@ -9,75 +9,65 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from epsjoin.local.cluster.dbscan import Dbscan, dbscan
-    from epsjoin.local.cluster.from_pairs import NOISE
-    from epsjoin.local.epsilon.fit import EpsilonFit, fit_epsilon
-    from epsjoin.local.epsilon.local_exponents import local_exponents
-    from epsjoin.local.join.arrays import NO_ROW, Rows, iter_join, iter_self_join, join, self_join
-    from epsjoin.local.join.boxes import Boxes, ball_join, box_join, iter_ball_join, iter_box_join
-    from epsjoin.local.join.estimate import Estimate, estimate
-    from epsjoin.local.metric import Metric, get_metric
-    from epsjoin.local.neighbours.db_outliers import db_outliers
-    from epsjoin.local.neighbours.knn import KNearest, k_distance, knn_join
-    from epsjoin.local.neighbours.lof import Lof, lof
-    from epsjoin.local.plan.cuts import Cuts
-    from epsjoin.local.plan.rules import OwnRule, SplitRule, max_split_level, max_splits_per_level
-    from epsjoin.local.sweep.pairs import Pairs
+if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to the table below
+    from epsjoin.local.cluster.dbscan import Dbscan as Dbscan
+    from epsjoin.local.cluster.dbscan import dbscan as dbscan
+    from epsjoin.local.cluster.from_pairs import NOISE as NOISE
+    from epsjoin.local.epsilon.box_count import box_counts as box_counts
+    from epsjoin.local.epsilon.box_count import fit_box_count as fit_box_count
+    from epsjoin.local.epsilon.fit import EpsilonFit as EpsilonFit
+    from epsjoin.local.epsilon.fit import fit_epsilon as fit_epsilon
+    from epsjoin.local.epsilon.local_exponents import local_exponents as local_exponents
+    from epsjoin.local.join.arrays import NO_ROW as NO_ROW
+    from epsjoin.local.join.arrays import Rows as Rows
+    from epsjoin.local.join.arrays import iter_join as iter_join
+    from epsjoin.local.join.arrays import iter_self_join as iter_self_join
+    from epsjoin.local.join.arrays import join as join
+    from epsjoin.local.join.arrays import self_join as self_join
+    from epsjoin.local.join.boxes import Boxes as Boxes
+    from epsjoin.local.join.boxes import ball_join as ball_join
+    from epsjoin.local.join.boxes import box_join as box_join
+    from epsjoin.local.join.boxes import iter_ball_join as iter_ball_join
+    from epsjoin.local.join.boxes import iter_box_join as iter_box_join
+    from epsjoin.local.join.estimate import Estimate as Estimate
+    from epsjoin.local.join.estimate import estimate as estimate
+    from epsjoin.local.metric import Metric as Metric
+    from epsjoin.local.metric import get_metric as get_metric
+    from epsjoin.local.neighbours.db_outliers import db_outliers as db_outliers
+    from epsjoin.local.neighbours.knn import KNearest as KNearest
+    from epsjoin.local.neighbours.knn import k_distance as k_distance
+    from epsjoin.local.neighbours.knn import knn_join as knn_join
+    from epsjoin.local.neighbours.lof import Lof as Lof
+    from epsjoin.local.neighbours.lof import lof as lof
+    from epsjoin.local.plan.cuts import Cuts as Cuts
+    from epsjoin.local.plan.rules import OwnRule as OwnRule
+    from epsjoin.local.plan.rules import SplitRule as SplitRule
+    from epsjoin.local.plan.rules import max_split_level as max_split_level
+    from epsjoin.local.plan.rules import max_splits_per_level as max_splits_per_level
+    from epsjoin.local.sweep.pairs import Pairs as Pairs
 
 _HOMES = {
-    "local.join.boxes": ("Boxes", "ball_join", "box_join", "iter_ball_join", "iter_box_join"),
-    "local.cluster.from_pairs": ("NOISE",),
-    "local.cluster.dbscan": ("Dbscan", "dbscan"),
-    "local.join.estimate": ("Estimate", "estimate"),
-    "local.epsilon.fit": ("EpsilonFit", "fit_epsilon"),
-    "local.epsilon.local_exponents": ("local_exponents",),
-    "local.join.arrays": ("NO_ROW", "Rows", "iter_join", "iter_self_join", "join", "self_join"),
-    "local.neighbours.knn": ("KNearest", "k_distance", "knn_join"),
-    "local.metric": ("Metric", "get_metric"),
-    "local.neighbours.lof": ("Lof", "lof"),
-    "local.neighbours.db_outliers": ("db_outliers",),
-    "local.plan.cuts": ("Cuts",),
-    "local.plan.rules": ("OwnRule", "SplitRule", "max_split_level", "max_splits_per_level"),
-    "local.sweep.pairs": ("Pairs",),
+    "local.cluster.dbscan": "Dbscan dbscan",
+    "local.cluster.from_pairs": "NOISE",
+    "local.epsilon.box_count": "box_counts fit_box_count",
+    "local.epsilon.fit": "EpsilonFit fit_epsilon",
+    "local.epsilon.local_exponents": "local_exponents",
+    "local.join.arrays": "NO_ROW Rows iter_join iter_self_join join self_join",
+    "local.join.boxes": "Boxes ball_join box_join iter_ball_join iter_box_join",
+    "local.join.estimate": "Estimate estimate",
+    "local.metric": "Metric get_metric",
+    "local.neighbours.db_outliers": "db_outliers",
+    "local.neighbours.knn": "KNearest k_distance knn_join",
+    "local.neighbours.lof": "Lof lof",
+    "local.plan.cuts": "Cuts",
+    "local.plan.rules": "OwnRule SplitRule max_split_level max_splits_per_level",
+    "local.sweep.pairs": "Pairs",
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+"""Modules and their public names."""
 
-__all__ = [
-    "NOISE",
-    "NO_ROW",
-    "Boxes",
-    "Cuts",
-    "Dbscan",
-    "EpsilonFit",
-    "Estimate",
-    "KNearest",
-    "Lof",
-    "Metric",
-    "OwnRule",
-    "Pairs",
-    "Rows",
-    "SplitRule",
-    "ball_join",
-    "box_join",
-    "db_outliers",
-    "dbscan",
-    "estimate",
-    "fit_epsilon",
-    "get_metric",
-    "iter_ball_join",
-    "iter_box_join",
-    "iter_join",
-    "iter_self_join",
-    "join",
-    "k_distance",
-    "knn_join",
-    "local_exponents",
-    "lof",
-    "max_split_level",
-    "max_splits_per_level",
-    "self_join",
-]
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+globals()["__all__"] = sorted(_HOME_OF)  # a plain assignment would hide all names from type checkers
 
 
 def __getattr__(name: str) -> Any:

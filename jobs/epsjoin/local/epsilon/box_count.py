@@ -1,9 +1,11 @@
-"""The power law of box counts: pairs that share a box, and occupied boxes, by the side of the boxes.
+"""The fractal dimension by counting boxes, without a join: pairs that share a box, and occupied boxes.
 
-1. :func:`box_counts`: the bounding cube is cut into k parts per axis, k rising; rows are grouped by box.
-2. :func:`fit_box_count`: the slope of the pairs is the correlation dimension D2, that of the boxes D0.
+1. :func:`box_counts` cuts the bounding cube into k parts per axis, for larger and larger k, and groups the
+   rows by box.
+2. :func:`fit_box_count`: how the pairs in one box grow with the side of the boxes is the correlation
+   dimension D2; how the number of occupied boxes shrinks with it is the capacity dimension D0.
 
-No join is needed, so all rows can take part.
+No join is needed, so all rows can take part, not only a sample.
 
 References
 ----------
@@ -11,8 +13,9 @@ Dittrich's dissertation, section 3.7.1. Belussi, Faloutsos: Estimating the selec
 using the correlation fractal dimension, VLDB 1995 (the sum over boxes of squared counts).
 
 Departures: a sum of squared counts is twice the pairs that share a box, plus n for the pairs of each row with
-itself, a plateau that hides the law on fine boxes; here they are taken off, as those of equal points are
-(``power_law.py``). k is any whole number, not powers of 2 alone, which in 8 dimensions leave two levels.
+itself. These n are a plateau that hides the law where boxes are fine; here they are subtracted, as those of
+equal points are (``power_law.py``). k is any whole number, not only a power of 2, which would leave two
+levels in 8 dimensions.
 """
 
 from __future__ import annotations
@@ -37,27 +40,33 @@ from epsjoin.local.epsilon.power_law import (
     jackknife_groups,
 )
 
-_PER_OCTAVE = 4  # values of k, where there are as many whole numbers
-_OCTAVES = 40  # parts of an axis beyond 2**40: rounding is no longer small against them
+_LEVELS_PER_OCTAVE = 4
+"""Number of values of k between one power of 2 and the next, where there are as many whole numbers."""
 
-# Odd, its bits without a pattern: the golden ratio times 2**64.
+_OCTAVES = 40
+"""Number of octaves of k; with more than 2**40 parts per axis, rounding would decide about boxes."""
+
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+"""The golden ratio times 2**64: odd, its bits without a pattern."""
+
 _HALF = np.uint64(32)
-_GROUP_BITS = np.uint64(5)  # of a key, below the bits of the box
+
+_GROUP_BITS = np.uint64(5)
+"""Number of bits of a key that hold the group of the row; they are the lowest."""
 
 Keys = npt.NDArray[np.uint64]
 
 
 class BoxCounts(NamedTuple):
-    """Rows by box, from fine boxes to coarse ones.
+    """Counts of rows by box, from the finest boxes to the coarsest; made by :func:`box_counts`.
 
     Parameters
     ----------
-    n_rows : rows that were counted.
-    distinct_rows : different ones among them.
-    curve : its ``radius`` is the side of the boxes, its ``pairs`` those of rows that share a box.
-    boxes : (n,) int64, occupied boxes for each side.
-    boxes_without : (groups, n) int64, the same without one group of rows.
+    n_rows : number of rows.
+    distinct_rows : number of different rows among them.
+    curve : pairs of rows that share a box (``curve.pairs``), by the side of the boxes (``curve.radius``).
+    boxes : (n,) int64, number of occupied boxes for each side.
+    boxes_without : (groups, n) int64, the same numbers when one group of rows is left out.
     """
 
     n_rows: int
@@ -68,19 +77,21 @@ class BoxCounts(NamedTuple):
 
     @property
     def squares(self) -> IntColumn:
-        """Sum over boxes of the squared count of rows, for each side; (n,) int64."""
+        """Sum over all boxes of the squared number of rows, for each side: (n,) int64."""
         return np.asarray(2 * self.curve.pairs + self.n_rows, dtype=np.int64)
 
 
 class BoxCountFit(NamedTuple):
-    """What boxes say about the dimension of points; made by :func:`fit_box_count`.
+    """The fractal dimensions that box counts show; made by :func:`fit_box_count`.
 
     Parameters
     ----------
-    counts : of all levels, those outside the fits as well.
-    correlation : pairs that share a box; its exponent is D2, its ranges are sides of boxes.
-    capacity : occupied boxes, by 1 / side; its exponent is D0, its ranges are 1 / side. None where too few
-        levels have enough boxes and enough rows in each: D0 needs more rows than D2.
+    counts : the counts for all sides, also for those that the fits leave out.
+    correlation : power law of the pairs that share a box. Its exponent is the correlation dimension D2, its
+        range is one of sides.
+    capacity : power law of the occupied boxes by 1 / side. Its exponent is the capacity dimension D0, its
+        range is one of 1 / side. None where too few sides have enough boxes with enough rows in each: D0
+        needs more rows than D2.
     """
 
     counts: BoxCounts
@@ -89,28 +100,44 @@ class BoxCountFit(NamedTuple):
 
 
 def box_counts(points: npt.ArrayLike, seed: int = 0) -> BoxCounts:
-    """Count pairs of rows in one box, and boxes, for boxes of many sides.
+    """Count the pairs of rows that share a box, and the occupied boxes, for boxes of many sides.
 
-    The bounding cube, as wide as the widest axis, is cut into k equal parts per axis, k = 1, 2, 3, 4, 5, 6,
-    7, 8, 10, 11, 13, 16, ... (the whole numbers next to four per octave), until fewer than ``LEAST_PAIRS``
-    pairs of different points share a box. Whole parts fill the cube, so a uniform cube has no border effect.
+    The bounding cube has the width of the widest axis. It is cut into k equal parts per axis, for k = 1, 2,
+    3, 4, 5, 6, 7, 8, 10, 11, 13, 16, ... (the whole numbers next to four values per octave), until fewer than
+    30 pairs of different points share a box. Whole boxes fill the cube, so that a uniform cube has no border
+    effect.
 
     Parameters
     ----------
-    points : (n, d) floats or integers, finite; not modified.
-    seed : of the groups of the jackknife.
+    points : (n, d) array of finite floats or integers; not modified.
+    seed : seed of the random groups of rows that are left out one after the other (jackknife).
+
+    Returns
+    -------
+    BoxCounts
+        The same for the same points and seed.
 
     Raises
     ------
     ArgumentError
-        Wrong shape or type, a value that is NaN or infinite (the message names row and column), no two
-        different points, an axis wider than the largest float64.
+        The points have a wrong shape or type, or a value that is NaN or infinite (the message names row and
+        column); no two points are different; an axis is wider than the largest float64.
+
+    See Also
+    --------
+    fit_box_count : the fractal dimensions from these counts.
 
     Notes
     -----
-    O(levels (n d + n log n)), four levels per octave of sides; 16 n d + 80 n bytes. Rows are grouped by a
-    hash of 59 bits of their box: any two of n become one with a chance of n² / 2**60, a millionth for a
-    million rows.
+    Time: O(levels (n d + n log n)) with four levels per octave of sides. Memory: 16 n d + 80 n bytes. Rows
+    are grouped by a hash of 59 bits of their box. The chance that any two of n boxes get one hash is
+    n² / 2**60, a millionth for a million rows.
+
+    Examples
+    --------
+    >>> counts = box_counts(np.random.default_rng(1).random((1000, 2)))
+    >>> counts.boxes[-3:].tolist(), counts.curve.pairs[-1].item()  # 3, 2 and 1 parts per axis
+    ([9, 4, 1], 499500)
     """
     values = check_points("points", points)
     n = len(values)
@@ -125,11 +152,13 @@ def box_counts(points: npt.ArrayLike, seed: int = 0) -> BoxCounts:
     unit = np.ascontiguousarray(((values - low) / width).T)
     group = jackknife_groups(n, check_count("seed", seed, 0))
     ranks = (np.unique(axis, return_inverse=True)[1].astype(np.uint64) for axis in values.T)
-    equal = _count(_hash(ranks, n), group)
+    equal = _count_boxes(_hash_cells(ranks, n), group)
     levels = []
-    for k in _parts():
+    for k in _parts_per_axis():
         last = np.float64(k - 1)
-        level = _count(_hash((np.minimum(axis * k, last).astype(np.uint64) for axis in unit), n), group)
+        level = _count_boxes(
+            _hash_cells((np.minimum(axis * k, last).astype(np.uint64) for axis in unit), n), group
+        )
         if level.pairs - equal.pairs < LEAST_PAIRS:
             break
         levels.append((width / k, *level))
@@ -143,30 +172,41 @@ def box_counts(points: npt.ArrayLike, seed: int = 0) -> BoxCounts:
 
 
 def fit_box_count(points: npt.ArrayLike, seed: int = 0) -> BoxCountFit:
-    """Fit the power laws of pairs that share a box (D2) and of occupied boxes (D0).
+    """Fit the power laws of the pairs that share a box (D2) and of the occupied boxes (D0).
 
-    D2 is fitted by :func:`epsjoin.local.epsilon.power_law.fit_power_law`, so the same levels are left out:
-    where
-    nearly every row has its own box (fewer than ``LEAST_PAIRS`` pairs of different points share one), and
-    coarse boxes that hold more than a tenth of all pairs. D0 is fitted where at least ``LEAST_PAIRS`` boxes
-    are occupied and at most a tenth as many as there are different rows: beyond, boxes are missed for want of
-    rows. Straight part, R² and interval are found in the same way.
+    The fit of D2 leaves out fine boxes, where fewer than 30 pairs of different points share one, and coarse
+    boxes, where more than a tenth of all pairs do. The fit of D0 takes the sides for which at least 30 boxes
+    are occupied, and at most a tenth as many as there are different rows: with more boxes, some would be
+    missed because the rows are too few. The straight part, R² and the interval are found as by
+    :func:`fit_epsilon`.
 
     Parameters
     ----------
-    points, seed : see :func:`box_counts`; the whole set, or a uniform sample.
+    points : (n, d) array of finite floats or integers, the whole set or a uniform sample; not modified.
+    seed : seed of the random groups of rows that are left out one after the other (jackknife).
+
+    Returns
+    -------
+    BoxCountFit
+        The same for the same points and seed.
 
     Raises
     ------
     ArgumentError
-        As :func:`box_counts`; fewer than 6 levels are left for D2: too few rows for so many dimensions.
+        As :func:`box_counts`. Or fewer than 6 sides are left for D2: there are too few rows for so many
+        dimensions.
+
+    See Also
+    --------
+    fit_epsilon : D2 from the pairs of a sample within r, and eps from it.
+    box_counts : the counts alone.
 
     Notes
     -----
-    The interval is about sampling alone. Where boxes lie is a choice too: on self-similar sets the counts
-    swing around the law by where box borders fall. Measured: D2 up to 5 % off (Sierpinski triangle, Cantor
-    dust), 12 % for a line in 512 dimensions; D0 up to 14 % (Cantor dust). Uniform points in 16 or more
-    dimensions cannot be fitted: boxes of half the side hold each a 65,536th of the rows. Cost as
+    The interval covers sampling only. Where boxes lie is a choice, too: on self-similar sets the counts swing
+    around the law with the places of the borders of boxes. Measured: D2 up to 5 % off (Sierpinski triangle,
+    Cantor dust), 12 % for a line in 512 dimensions; D0 up to 14 % (Cantor dust). Uniform points in 16 or more
+    dimensions cannot be fitted: each box of half the side holds a 65,536th of the rows. The cost is that of
     :func:`box_counts`.
 
     Examples
@@ -194,19 +234,21 @@ def fit_box_count(points: npt.ArrayLike, seed: int = 0) -> BoxCountFit:
 
 
 class _Level(NamedTuple):
+    """Counts for boxes of one side, of all rows and without each group of rows."""
+
     boxes: int
     pairs: int
     boxes_without: IntColumn
     pairs_without: IntColumn
 
 
-def _parts() -> list[int]:
-    """Parts of an axis: the whole numbers next to 2**(i / 4), each once."""
-    return sorted({round(2.0 ** (i / _PER_OCTAVE)) for i in range(_PER_OCTAVE * _OCTAVES + 1)})
+def _parts_per_axis() -> list[int]:
+    """The values of k: the whole numbers next to 2**(i / 4), each once."""
+    return sorted({round(2.0 ** (i / _LEVELS_PER_OCTAVE)) for i in range(_LEVELS_PER_OCTAVE * _OCTAVES + 1)})
 
 
-def _hash(cells: Iterable[Keys], n: int) -> Keys:
-    """Hash of each row's whole numbers, given axis by axis."""
+def _hash_cells(cells: Iterable[Keys], n: int) -> Keys:
+    """Hash the cell numbers of each row, which come axis by axis."""
     keys = np.zeros(n, dtype=np.uint64)
     for cell in cells:
         keys ^= cell
@@ -215,8 +257,8 @@ def _hash(cells: Iterable[Keys], n: int) -> Keys:
     return keys
 
 
-def _count(keys: Keys, group: IntColumn) -> _Level:
-    """Boxes and pairs in one box, of all rows and without each group of rows."""
+def _count_boxes(keys: Keys, group: IntColumn) -> _Level:
+    """Count the boxes, and the pairs that share one, of all rows and without each group of rows."""
     # Sorted by (box, group), a run is the rows of one group in one box.
     rows = np.sort(keys >> _GROUP_BITS << _GROUP_BITS | group.astype(np.uint64))
     is_run = np.append(True, rows[1:] != rows[:-1])
