@@ -35,7 +35,7 @@ def many_cuts():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(box_tree, "_MIN_ROWS", 2)
         patch.setattr(join_objects, "BOX_NS_PER_ROW", 0.01)
-        patch.setattr(join_objects, "_ROWS_AT_ONCE", 16)
+        patch.setattr(join_objects, "_MAX_ROWS_AT_ONCE", 16)
         yield
 
 
@@ -482,8 +482,8 @@ def test_iter_box_join__says_what_is_wrong_at_the_call(given_arguments, options,
         ([ONE * 2, [math.nan, 1.0]], {}, "eps_of_each must be finite and at least 0; row 0 is nan"),
         ([ONE * 3, [1.0, 0.0, 1.5e-150]], {}, "eps_of_each: row 2 is 1.5e-150, too small or too large"),
         ([ONE * 2, [1.0, 1e151]], {}, "eps_of_each: row 1 is 1e[+]151, too small or too large"),
-        ([ONE, [1.0], ONE], {}, "right and right_eps must be given both or neither"),
-        ([ONE, [1.0], None, [1.0]], {}, "right and right_eps must be given both or neither"),
+        ([ONE, [1.0], ONE], {}, "right and right_eps belong together or neither"),
+        ([ONE, [1.0], None, [1.0]], {}, "right and right_eps belong together or neither"),
         ([ONE, [1.0], ONE, [-1.0]], {}, "right_eps must be finite and at least 0; row 0 is -1.0"),
         ([ONE, [1.0], [[0.0]], [1.0]], {}, "as many dimensions, not 2 and 1"),
         ([[[math.inf]], [1.0]], {}, "points must be finite; row 0, column 0 is inf"),

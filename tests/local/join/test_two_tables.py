@@ -218,5 +218,5 @@ def test_join__says_what_is_wrong(left, right, options, message):
 
 @pytest.mark.parametrize("how", ["semi", "anti"])
 def test_iter_join__has_no_batches_of_rows(how):
-    with pytest.raises(ArgumentError, match=f"how = '{how}' gives rows, not batches of pairs: call join"):
+    with pytest.raises(ArgumentError, match=f"how = '{how}' returns rows, not batches of pairs: call join"):
         iter_join([[0.0]], [[0.0]], 1.0, how=how)

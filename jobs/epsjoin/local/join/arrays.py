@@ -1,9 +1,9 @@
-"""Similarity joins of arrays, in this process: every pair within eps.
+"""Similarity joins of arrays, in this process: every pair of points within eps.
 
-One table with itself (:func:`self_join`) or two (:func:`join`), whole or batch by batch (``iter_...``). By
-default all rows are one part, swept along a window (:mod:`epsjoin.kernels.join.window`);
-:class:`epsjoin.local.plan.cuts.Cuts` cuts them into parts as the Spark jobs do, for less memory at once, or
-as the papers do.
+:func:`self_join` joins one table with itself, :func:`join` joins two; the functions whose names begin with
+``iter_`` return the pairs batch by batch. By default the join is not split: one sweep with a window finds all
+pairs (:mod:`epsjoin.kernels.join.window`). :class:`epsjoin.Cuts` splits it into parts, as the Spark jobs do,
+which needs less memory at once, or as the papers do.
 """
 
 from __future__ import annotations
@@ -26,14 +26,17 @@ from epsjoin.local.sweep.pairs import Pairs, collect
 from epsjoin.local.sweep.sweeping import Counters, check_batch_rows
 
 HOW = ("inner", "left", "right", "outer", "semi", "anti")
+"""Kinds of joins of two tables."""
+
 NO_ROW = -1
+"""Row number of a partner that does not exist, in a left, right or outer join."""
 
 _How = Literal["inner", "left", "right", "outer"]
 _HowRows = Literal["semi", "anti"]
 
 
 class Rows(NamedTuple):
-    """Rows of the left table: those with a partner (semi join) or without one (anti join).
+    """Rows of the left table that have a partner (semi join), or that have none (anti join).
 
     Parameters
     ----------
@@ -56,40 +59,54 @@ def self_join(
     progress: ProgressArgument = False,
     counters: Counters | None = None,
 ) -> Pairs:
-    """Every pair of points within eps, sorted by (left, right).
+    """Find every pair of points within eps, sorted by (left, right).
 
     Parameters
     ----------
-    points : (n, d) array of floats or integers, any memory order; not modified. Computed in float64.
+    points : (n, d) array of finite floats or integers, in any memory order; not modified. Distances are
+        computed in float64; integers beyond 2**53 that float64 would round are refused.
     eps : threshold in the metric's unit, finite and above 0; a pair at exactly eps belongs to the result. Or
-        (d,) one per dimension: coordinates are divided by it, and within means a distance of at most 1.
-    metric : a name for :func:`epsjoin.local.metric.get_metric`, or what it returned (minkowski).
-    weights : (d,) numbers, at least 0: each term of the metric's sum (or maximum) is multiplied by its own.
-    ids : (n,) integers; by default the row numbers. They should be distinct; this is not checked.
-    n_jobs : threads. The result is the same for any number.
-    max_pairs : refuse to give more pairs than this.
-    cuts : cut the rows into parts; by default they are one. The pairs are the same.
-    progress : True draws a bar on stderr; a function is called with the share done, from 0 to 1.
-    counters : added to: ``rows``, ``carried_rows``, ``candidates``, ``distance_computations``, ``pairs``,
-        ``largest_stack`` (:mod:`epsjoin.kernels.join.stack_sweep` defines them).
+        (d,) thresholds, one per dimension: then coordinates are divided by theirs, and the distance of a pair
+        is at most 1.
+    metric : name of a metric (see :func:`epsjoin.get_metric`), or a :class:`epsjoin.Metric`; "euclidean" by
+        default.
+    weights : (d,) numbers of at least 0, one per dimension, by which the terms of the metric's sum (or
+        maximum) are multiplied; 1 by default.
+    ids : (n,) integers that the pairs consist of; the row numbers by default. They should be distinct, which
+        is not checked.
+    n_jobs : number of threads, 1 by default. The result is the same for any number.
+    max_pairs : maximum number of pairs in the result; by default there is no limit.
+    cuts : how to split the join into parts; by default it is not split. The result does not depend on it.
+    progress : True draws a bar on stderr. A function is called with the fraction of the work that is done,
+        from 0 to 1.
+    counters : dictionary to whose entries the work is added: ``rows``, ``carried_rows``, ``candidates``,
+        ``distance_computations``, ``pairs``; ``largest_stack`` keeps the maximum.
 
     Returns
     -------
     Pairs
-        ``left < right`` are ids; the same arrays whatever the threads and cuts.
+        The ids of each pair, ``left < right``, and its distance. The arrays do not depend on ``n_jobs`` and
+        ``cuts``.
 
     Raises
     ------
     ArgumentError
-        A wrong argument; a value that is NaN or infinite (the message names the first row and column); a
-        point for which the metric is not defined.
+        An argument has a wrong type, shape or value; a coordinate is NaN or infinite (the message names the
+        first row and column); the metric is not defined for a point.
     BudgetError
-        There are more than ``max_pairs`` pairs, or an unlimited split rule makes a million rows of one cube.
+        There are more than ``max_pairs`` pairs. Or ``cuts`` have a split rule without a limit, and one cube
+        would be copied into a million rows.
+
+    See Also
+    --------
+    iter_self_join : the same pairs batch by batch, in bounded memory.
+    join : pairs of two tables.
+    estimate : how many pairs there will be, before the join.
 
     Notes
     -----
-    At most 17 numbers of memory per point, and d more where d is at most 8. Besides, the pairs: 24 bytes
-    each, 28 while they are sorted (more with ``ids``).
+    The join itself needs at most 17 numbers of memory per point, and d more where d is at most 8. The result
+    takes 24 bytes per pair, 28 while it is being sorted (more with ``ids``).
 
     Examples
     --------
@@ -117,25 +134,30 @@ def iter_self_join(
     counters: Counters | None = None,
     batch_rows: int = BATCH_ROWS,
 ) -> Iterator[Pairs]:
-    """Every pair of points within eps, batch by batch: the first at once, all in bounded memory.
+    """Find every pair of points within eps, batch by batch: the first pairs come at once, memory is bounded.
 
     Parameters
     ----------
     points, eps, metric, weights, ids, n_jobs, max_pairs, cuts, progress, counters : see :func:`self_join`.
-    batch_rows : most pairs in one batch, at least 32.
+    batch_rows : maximum number of pairs in one batch, at least 32; 262,144 by default.
 
     Yields
     ------
     Pairs
-        In an order that depends on nothing but the arguments; ``left < right``; never empty. The points must
-        not change before the last.
+        A batch of pairs, ``left < right``; never empty. The order of the pairs depends on nothing but the
+        arguments. The points must not change before the last batch has come.
 
     Raises
     ------
     ArgumentError
-        As :func:`self_join`, at the call.
+        As :func:`self_join`; raised by the call, not by the first batch.
     BudgetError
-        Before the batch that would exceed ``max_pairs``.
+        As :func:`self_join`; raised before the batch with which there are more than ``max_pairs`` pairs.
+
+    See Also
+    --------
+    self_join : all pairs at once, sorted.
+    iter_join : batches of pairs of two tables.
     """
     options = JoinOptions.of(metric, n_jobs, max_pairs, progress, counters, check_batch_rows(batch_rows))
     return ArrayJoin.of_one(points, ids, eps, weights, cuts, options).batches("self_join")
@@ -189,26 +211,33 @@ def join(
     progress: ProgressArgument = False,
     counters: Counters | None = None,
 ) -> Pairs | Rows:
-    """Every pair of a left and a right point within eps, sorted by (left, right).
+    """Find every pair of a left and a right point within eps, sorted by (left, right).
 
     Parameters
     ----------
-    left, right : (n, d) and (m, d) arrays, see :func:`self_join`.
-    how : "inner"; "left", "right", "outer": also the rows without a partner, which then is -1, at the
-        distance NaN; "semi", "anti": only the left rows that have a partner, or have none.
+    left, right : (n, d) and (m, d) arrays of points, as for :func:`self_join`.
+    how : kind of join. "inner" (the default) returns the pairs. "left", "right" and "outer" also return the
+        rows of that table, or of both, that have no partner: their partner is -1 and their distance NaN.
+        "semi" returns the left rows that have a partner, "anti" those that have none.
     eps, metric, weights, n_jobs, max_pairs, cuts, progress, counters : see :func:`self_join`.
 
     Returns
     -------
     Pairs
-        Row numbers; rows without a partner come last, left ones first.
+        Row numbers of the left and the right table, and distances. Rows without a partner come last, those of
+        the left table before those of the right one.
     Rows
-        For "semi" and "anti".
+        For "semi" and "anti": row numbers of the left table.
 
     Raises
     ------
     ArgumentError, BudgetError
         See :func:`self_join`.
+
+    See Also
+    --------
+    iter_join : the same pairs batch by batch, in bounded memory.
+    knn_join : the k nearest points of each query, without an eps.
 
     Examples
     --------
@@ -228,8 +257,8 @@ def join(
                 has_partner[batch.left] = True
         return Rows(np.flatnonzero(has_partner == (how == "semi")))
     pairs = collect(batches, (checked.n_left, checked.n_right))
-    alone = _alone(how, _marked(checked.n_left, pairs.left), _marked(checked.n_right, pairs.right))
-    return Pairs(*(np.concatenate(column) for column in zip(pairs, alone, strict=True)))
+    unmatched = _unmatched_rows(how, _mark(checked.n_left, pairs.left), _mark(checked.n_right, pairs.right))
+    return Pairs(*(np.concatenate(column) for column in zip(pairs, unmatched, strict=True)))
 
 
 def iter_join(
@@ -247,27 +276,32 @@ def iter_join(
     counters: Counters | None = None,
     batch_rows: int = BATCH_ROWS,
 ) -> Iterator[Pairs]:
-    """Every pair of a left and a right point within eps, batch by batch, in bounded memory.
+    """Find every pair of a left and a right point within eps, batch by batch, in bounded memory.
 
     Parameters
     ----------
-    left, right, eps, metric, how, weights, n_jobs, max_pairs, cuts, progress, counters : see :func:`join`;
-        rows without a partner are the last batch. "semi" and "anti" have no batches: call :func:`join`.
-    batch_rows : most pairs in one batch, at least 32.
+    left, right, eps, metric, how, weights, n_jobs, max_pairs, cuts, progress, counters : see :func:`join`.
+        The rows without a partner are the last batch. "semi" and "anti" have no batches: call :func:`join`.
+    batch_rows : maximum number of pairs in one batch, at least 32; 262,144 by default.
 
     Yields
     ------
     Pairs
-        In an order that depends on nothing but the arguments; never empty.
+        A batch of pairs; never empty. The order of the pairs depends on nothing but the arguments.
 
     Raises
     ------
     ArgumentError, BudgetError
         See :func:`iter_self_join`.
+
+    See Also
+    --------
+    join : all pairs at once, sorted.
+    iter_self_join : batches of pairs of one table.
     """
     _check_how(how)
     if how in ("semi", "anti"):
-        raise ArgumentError(f"how = {how!r} gives rows, not batches of pairs: call join")
+        raise ArgumentError(f"how = {how!r} returns rows, not batches of pairs: call join")
     options = JoinOptions.of(metric, n_jobs, max_pairs, progress, counters, check_batch_rows(batch_rows))
     checked = ArrayJoin.of_two(left, right, eps, weights, cuts, options)
     batches = checked.batches("join")
@@ -279,9 +313,9 @@ def iter_join(
                 left_marked[batch.left] = True
                 right_marked[batch.right] = True
                 yield batch
-        alone = _alone(how, left_marked, right_marked)
-        if len(alone.left):
-            yield alone
+        unmatched = _unmatched_rows(how, left_marked, right_marked)
+        if len(unmatched.left):
+            yield unmatched
 
     return with_unmatched_rows()
 
@@ -291,17 +325,17 @@ def _check_how(how: str) -> None:
         raise ArgumentError(f"how must be one of {', '.join(HOW)}, not {how!r}")
 
 
-def _marked(n: int, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _mark(n: int, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     marked = np.zeros(n, np.bool_)
     marked[rows] = True
     return marked
 
 
-def _alone(how: str, left_marked: NDArray[np.bool_], right_marked: NDArray[np.bool_]) -> Pairs:
-    """The rows without a partner that this kind of join keeps."""
-    nobody = np.empty(0, np.int64)
-    left = np.flatnonzero(~left_marked) if how in ("left", "outer") else nobody
-    right = np.flatnonzero(~right_marked) if how in ("right", "outer") else nobody
+def _unmatched_rows(how: str, left_marked: NDArray[np.bool_], right_marked: NDArray[np.bool_]) -> Pairs:
+    """Rows without a partner that this kind of join keeps, as pairs with ``NO_ROW``."""
+    no_rows = np.empty(0, np.int64)
+    left = np.flatnonzero(~left_marked) if how in ("left", "outer") else no_rows
+    right = np.flatnonzero(~right_marked) if how in ("right", "outer") else no_rows
     return Pairs(
         np.concatenate((left, np.full(len(right), NO_ROW))),
         np.concatenate((np.full(len(left), NO_ROW), right)),

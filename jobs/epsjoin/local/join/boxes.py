@@ -1,4 +1,7 @@
-"""Joins of objects with extent, in this process: boxes within eps, and points with an eps of their own."""
+"""Joins of arrays of boxes, and of points with an eps of their own (balls), in this process.
+
+The checks and the join itself are in ``objects.py``.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from epsjoin.local.sweep.pairs import Pairs, collect
 
 
 class Boxes(NamedTuple):
-    """Axis-parallel boxes, closed: their sides belong to them.
+    """Axis-parallel boxes. A box is closed: its sides belong to it.
 
     Parameters
     ----------
@@ -51,50 +54,57 @@ def iter_box_join(
     counters: dict[str, int] | None = None,
     batch_rows: int = BATCH_ROWS,
 ) -> Iterator[Pairs]:
-    """Every pair of boxes that meet or lie within eps, batch by batch, in bounded memory.
+    """Find every pair of boxes that meet or lie within eps, batch by batch, in bounded memory.
 
     Parameters
     ----------
-    left : boxes, or a pair (lower, upper) of (n, d) arrays of floats or integers, any memory order; not
-        modified. Computed in float64.
-    right : boxes of as many dimensions. By default the left boxes are joined with each other.
-    eps : threshold in the metric's unit. 0: boxes that meet, touching included. Above 0: boxes whose smallest
-        distance is at most eps. That distance is the metric's length of the vector of gaps, by axis
+    left : Boxes, or a pair (lower, upper) of (n, d) arrays of finite floats or integers, in any memory order;
+        not modified. Distances are computed in float64.
+    right : boxes with the same number of dimensions. By default the left boxes are joined with each other.
+    eps : threshold in the metric's unit. With 0, the default, boxes are a pair when they meet, which includes
+        touching. Above 0, they are a pair when their smallest distance is at most eps. That distance is the
+        metric's length of the vector of gaps; the gap on an axis is
         ``max(0, lower_y - upper_x, lower_x - upper_y)``.
-    metric : euclidean, manhattan, chebyshev, or what :func:`epsjoin.local.metric.get_metric` gives for
-        minkowski.
-    max_pairs : refuse to give more pairs than this.
-    n_jobs : threads.
-    progress : True draws a bar on stderr; a function is called with the share done, from 0 to 1.
-    replication_budget : rows per box that the leaves of the tree may have on average, at least 1. Where large
-        boxes would need more, the tree has fewer cuts, down to none.
-    sample_rows : rows on which the tree of cuts is grown.
-    counters : added to as the batches come: ``rows`` (of all leaves), ``candidates``,
-        ``distance_computations``, ``pairs``, and ``largest_stack``, which keeps the maximum: the most rows in
-        one window (:mod:`epsjoin.kernels.join.stack_sweep`).
-    batch_rows : most pairs in one batch, at least 1.
+    metric : "euclidean" (the default), "manhattan", "chebyshev", or what :func:`epsjoin.get_metric` returns
+        for "minkowski".
+    max_pairs : maximum number of pairs in the result; by default there is no limit.
+    n_jobs : number of threads, 1 by default. The result is the same for any number.
+    progress : True draws a bar on stderr. A function is called with the fraction of the work that is done,
+        from 0 to 1.
+    replication_budget : maximum average number of rows per box in all leaves of the tree of cuts, at least 1;
+        4 by default. Where large boxes would need more rows, the tree has fewer cuts, or none.
+    sample_rows : number of boxes on which the tree of cuts is grown; 20,000 by default.
+    counters : dictionary to whose entries the work is added while batches come: ``rows`` (of all leaves),
+        ``candidates``, ``distance_computations``, ``pairs``; ``largest_stack`` keeps the maximum number of
+        rows in one window.
+    batch_rows : maximum number of pairs in one batch, at least 1; 262,144 by default.
 
     Yields
     ------
     Pairs
-        Row numbers and distance; never empty. ``left < right`` in a self join. The order depends on nothing
-        but the boxes, eps, metric, budget, sample and batch size; not on ``n_jobs``.
+        A batch of row numbers and distances; never empty. ``left < right`` in a self join. The order depends
+        on nothing but the boxes, eps, metric, budget, sample and batch size; not on ``n_jobs``.
 
     Raises
     ------
     ArgumentError
-        A wrong argument, at the call; a value that is NaN or infinite, a lower side above the upper one (the
-        message names the first row and column); cosine or haversine, which have no distance of boxes.
+        An argument has a wrong type, shape or value; a coordinate is NaN or infinite, or a lower side is
+        above the upper one (the message names the first row and column); the metric is cosine or haversine,
+        which have no distance of boxes. Raised by the call, not by the first batch.
     BudgetError
-        There are more than ``max_pairs`` pairs: raised before the batch that would exceed it.
+        There are more than ``max_pairs`` pairs; raised before the batch with which there are more.
+
+    See Also
+    --------
+    box_join : all pairs at once, sorted.
+    iter_ball_join : points with an eps of their own.
 
     Notes
     -----
-    Boxes of extent 0 are points: the pairs are those of :func:`epsjoin.local.join.arrays.self_join`, with the
-    same
-    distances. Memory beside the boxes: four float64 per axis for each box, 80 B for each row, and a batch and
-    the copied rows of some leaves for each thread. Rows that no cut divides (many boxes on one spot) make a
-    large leaf, whose pairs come batch by batch like all others.
+    Boxes of extent 0 are points: their pairs are those of :func:`epsjoin.self_join`, with the same distances.
+    Memory, not counting the boxes: four float64 per axis for each box, 80 bytes for each row, and for each
+    thread a batch and the copied rows of some leaves. Rows that no cut divides (many boxes at one place) make
+    a large leaf, whose pairs come batch by batch like all others.
 
     Dittrich's dissertation, section 3.5: GESS takes any input for which a hypercube can be computed.
 
@@ -121,7 +131,7 @@ def box_join(
     sample_rows: int = 20_000,
     counters: dict[str, int] | None = None,
 ) -> Pairs:
-    """Every pair of boxes that meet or lie within eps, sorted by (left, right).
+    """Find every pair of boxes that meet or lie within eps, sorted by (left, right).
 
     Parameters
     ----------
@@ -137,6 +147,11 @@ def box_join(
     ------
     ArgumentError, BudgetError
         See :func:`iter_box_join`.
+
+    See Also
+    --------
+    iter_box_join : the same pairs batch by batch, in bounded memory.
+    ball_join : points with an eps of their own.
 
     Examples
     --------
@@ -166,41 +181,49 @@ def iter_ball_join(
     counters: dict[str, int] | None = None,
     batch_rows: int = BATCH_ROWS,
 ) -> Iterator[Pairs]:
-    """Every pair of points within ``(eps_x + eps_y) / 2``, each with its own eps, batch by batch.
+    """Find every pair of points within ``(eps_x + eps_y) / 2``, batch by batch: each point has its own eps.
 
-    In other words: balls of diameter eps around the points that meet.
+    In other words: around each point there is a ball with eps as its diameter, and pairs are balls that meet.
 
     Parameters
     ----------
-    points : (n, d) array of floats or integers, any memory order; not modified. Computed in float64.
-    eps_of_each : (n,) numbers in the metric's unit, at least 0. Two objects of eps 0 are a pair when they are
-        at distance 0; for a metric of coordinates, when they are equal.
-    right, right_eps : the right table, in the same form; by default the points are joined with each other.
-    metric : any metric of :func:`epsjoin.local.metric.get_metric`. The metric's own value is compared with
-        the threshold: for euclidean the sum of squares with its square.
+    points : (n, d) array of finite floats or integers, in any memory order; not modified. Distances are
+        computed in float64.
+    eps_of_each : (n,) numbers of at least 0, in the metric's unit. Two points of eps 0 are a pair when their
+        distance is 0; for a metric of coordinates, when they are equal.
+    right, right_eps : points and eps of the right table, in the same form. By default the points are joined
+        with each other.
+    metric : any metric of :func:`epsjoin.get_metric`; "euclidean" by default. Pairs are decided on the
+        metric's own value: for euclidean, the sum of squares is compared with the square of the threshold.
     max_pairs, n_jobs, progress, replication_budget, sample_rows, counters, batch_rows :
         see :func:`iter_box_join`.
 
     Yields
     ------
     Pairs
-        As for :func:`iter_box_join`.
+        As :func:`iter_box_join`.
 
     Raises
     ------
     ArgumentError
-        A wrong argument, at the call; a value that is NaN, infinite, or a negative eps (the message names the
-        first row); an eps too small or too large for the metric to be decided exactly; a point for which the
-        metric is not defined.
+        An argument has a wrong type, shape or value; a number is NaN or infinite, or an eps is negative (the
+        message names the first row); an eps is too small or too large for exact decisions; the metric is not
+        defined for a point. Raised by the call, not by the first batch.
     BudgetError
         See :func:`iter_box_join`.
 
+    See Also
+    --------
+    ball_join : all pairs at once, sorted.
+    iter_self_join : one eps for all points.
+
     Notes
     -----
-    With one eps for all the pairs are those of the point join. The cubes of side eps meet as in the papers:
-    Dittrich's dissertation, section 5.3.4.2, footnote 18, allows another eps for every object. On the unit
-    sphere the cubes reach as far as the chord of eps / 2: a chord never exceeds the sum of the chords of two
-    angles that add up to its own, nor ``sqrt(2 eps)`` of the cosine the sum of the roots of two eps that do.
+    With one eps for all points the pairs are those of :func:`epsjoin.self_join`. Candidates are points whose
+    cubes of side eps meet, as in the papers: Dittrich's dissertation, section 5.3.4.2, footnote 18, allows a
+    different eps for every object. On the unit sphere a cube reaches as far as the chord of eps / 2. That
+    loses no pair, because the chord of an angle never exceeds the sum of the chords of two angles that add
+    up to it; the same holds for the cosine's ``sqrt(2 eps)``.
 
     Examples
     --------
@@ -227,7 +250,7 @@ def ball_join(
     sample_rows: int = 20_000,
     counters: dict[str, int] | None = None,
 ) -> Pairs:
-    """Every pair of points within ``(eps_x + eps_y) / 2``, each with its own eps, sorted by (left, right).
+    """Find every pair of points within ``(eps_x + eps_y) / 2``, sorted: each point has its own eps.
 
     Parameters
     ----------
@@ -243,6 +266,11 @@ def ball_join(
     ------
     ArgumentError, BudgetError
         See :func:`iter_ball_join`.
+
+    See Also
+    --------
+    iter_ball_join : the same pairs batch by batch, in bounded memory.
+    self_join : one eps for all points.
 
     Examples
     --------
@@ -275,7 +303,7 @@ def _join_balls(
     growth: TreeOptions,
 ) -> Iterator[Pairs]:
     if (right is None) != (right_eps is None):
-        raise ArgumentError("right and right_eps must be given both or neither")
+        raise ArgumentError("right and right_eps belong together: pass both or neither")
     first = ball_table("points", "eps_of_each", points, eps_of_each, options.metric)
     second = None
     if right is not None and right_eps is not None:

@@ -30,7 +30,7 @@ from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.sweep.sweeping import add_counts
 from epsjoin.local.sweep.threads import in_order
 
-_ROWS_AT_ONCE = 1 << 16
+_MAX_ROWS_AT_ONCE = 1 << 16
 """Maximum number of rows of the leaves that are swept together."""
 
 _METRICS_ON_THE_SPHERE = ("cosine", "haversine", "haversine_radians")
@@ -260,11 +260,11 @@ def _order(
 
 
 def _groups(order: SweepOrder) -> list[tuple[int, int]]:
-    """Leaves (first, end) that are swept together: at most ``_ROWS_AT_ONCE`` rows, or one leaf."""
+    """Leaves (first, end) that are swept together: at most ``_MAX_ROWS_AT_ONCE`` rows, or one leaf."""
     groups = []
     first, n_parts = 0, len(order.axis)
     while first < n_parts:
-        end = int(np.searchsorted(order.begin, order.begin[first] + _ROWS_AT_ONCE, side="right")) - 1
+        end = int(np.searchsorted(order.begin, order.begin[first] + _MAX_ROWS_AT_ONCE, side="right")) - 1
         end = min(max(end, first + 1), n_parts)
         groups.append((first, end))
         first = end
