@@ -1,4 +1,4 @@
-"""Columns as they come from a caller or from Arrow, checked and brought to one type."""
+"""Checks of arguments: columns, points and counts, from callers or from Arrow, converted to one type."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ FloatColumn = npt.NDArray[np.float64]
 
 
 def int_column(name: str, values: npt.ArrayLike) -> IntColumn:
-    """Return ``values`` as a contiguous one-dimensional int64 array, if possible without a copy.
+    """Return ``values`` as a contiguous one-dimensional int64 array; without a copy where that is possible.
 
     Raises
     ------
     ArgumentError
-        Not one-dimensional, or not whole numbers of at most 64 bits with a sign.
+        The values are not one-dimensional, or not whole numbers that int64 can hold by their type.
     """
     array = np.asarray(values)
     if array.ndim != 1 or (array.size and not np.can_cast(array.dtype, np.int64, "safe")):
@@ -31,12 +31,12 @@ def int_column(name: str, values: npt.ArrayLike) -> IntColumn:
 
 
 def distance_column(name: str, values: npt.ArrayLike) -> FloatColumn:
-    """Return ``values`` as a contiguous one-dimensional float64 array, if possible without a copy.
+    """Return ``values`` as a contiguous one-dimensional float64 array; without a copy where possible.
 
     Raises
     ------
     ArgumentError
-        Not one-dimensional, not numbers, or one of them is negative or NaN.
+        The values are not one-dimensional or not numbers, or one of them is negative or NaN.
     """
     array = np.asarray(values)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "fiu"):
@@ -57,7 +57,7 @@ def check_lengths(**columns: npt.NDArray[np.generic]) -> None:
     Raises
     ------
     ArgumentError
-        They do not; the message has every name and length.
+        They have different lengths; the message names every column and its length.
     """
     if len({column.shape[0] for column in columns.values()}) > 1:
         lengths = ", ".join(f"{name} {column.shape[0]}" for name, column in columns.items())
@@ -65,12 +65,12 @@ def check_lengths(**columns: npt.NDArray[np.generic]) -> None:
 
 
 def check_count(name: str, value: object, least: int = 1) -> int:
-    """Return ``value`` as an int.
+    """Return ``value`` as an int, if it is a whole number of at least ``least``.
 
     Raises
     ------
     ArgumentError
-        Not a whole number, or below ``least``.
+        The value is not a whole number, or below ``least``.
     """
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise ArgumentError(f"{name} must be a whole number, at least {least}, not {value!r}")
@@ -78,56 +78,56 @@ def check_count(name: str, value: object, least: int = 1) -> int:
 
 
 def check_points(name: str, points: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Return ``points`` as an (n, d) float64 array in C order, if possible without a copy.
+    """Return ``points`` as an (n, d) float64 array in C order; without a copy where that is possible.
 
     Parameters
     ----------
-    name : of the argument, for the messages.
-    points : (n, d) floats of at most 64 bits or integers, any memory order; n may be 0, d is at least 1. Not
-        modified.
+    name : name of the argument, for the messages.
+    points : (n, d) array of floats of at most 64 bits or of integers, in any memory order; n may be 0, d is
+        at least 1. Not modified.
 
     Raises
     ------
     ArgumentError
-        Another shape or type; a value that is NaN or infinite, or an integer that float64 cannot hold: the
-        message names the first such row and column.
+        The array has another shape or type; a value is NaN or infinite, or an integer that float64 cannot
+        hold. The message names the first such row and column.
 
     Notes
     -----
-    O(n d). Float64 holds every whole number up to 2**53; two larger ones that fall together would be a
-    pair at distance 0 that is none.
+    O(n d). Float64 holds every whole number up to 2**53. Two larger ones that are rounded to one number would
+    become a pair at distance 0, which they are not.
     """
     try:
-        given = np.asarray(points)
+        array = np.asarray(points)
     except ValueError as error:  # rows of different length
         raise ArgumentError(f"{name} must have the shape (n, d): {error}") from error
-    if given.ndim != 2 or given.shape[1] == 0:
-        raise ArgumentError(f"{name} must have the shape (n, d) with d at least 1, not {given.shape}")
-    if given.dtype.kind not in "fiu" or given.dtype.itemsize > 8:
-        raise ArgumentError(f"{name} must be floats of at most 64 bits or integers, not {given.dtype}")
-    values = np.ascontiguousarray(given, dtype=np.float64)
-    if given.dtype.kind == "f":
-        _refuse_first(name, "must be finite", given, ~np.isfinite(values))
-    elif given.dtype.itemsize == 8:
-        _refuse_first(name, "must be integers that float64 can hold", given, _is_rounded(given, values))
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise ArgumentError(f"{name} must have the shape (n, d) with d at least 1, not {array.shape}")
+    if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
+        raise ArgumentError(f"{name} must be floats of at most 64 bits or integers, not {array.dtype}")
+    values = np.ascontiguousarray(array, dtype=np.float64)
+    if array.dtype.kind == "f":
+        _refuse_first(name, "must be finite", array, ~np.isfinite(values))
+    elif array.dtype.itemsize == 8:
+        _refuse_first(name, "must be integers that float64 can hold", array, _is_rounded(array, values))
     return values
 
 
-def _is_rounded(given: npt.NDArray[Any], values: FloatColumn) -> npt.NDArray[np.bool_]:
-    """Where an int64 or uint64 changed on its way to float64."""
-    end = 2.0 ** (63 if given.dtype.kind == "i" else 64)  # rounded up to it: beyond what comes back
+def _is_rounded(array: npt.NDArray[Any], values: FloatColumn) -> npt.NDArray[np.bool_]:
+    """Where the conversion to float64 changed an int64 or uint64."""
+    end = 2.0 ** (63 if array.dtype.kind == "i" else 64)  # what is rounded up to it does not fit back
     is_beyond = values >= end
-    return np.asarray(is_beyond | (np.where(is_beyond, 0.0, values).astype(given.dtype) != given))
+    return np.asarray(is_beyond | (np.where(is_beyond, 0.0, values).astype(array.dtype) != array))
 
 
-def _refuse_first(name: str, rule: str, given: npt.NDArray[Any], is_bad: npt.NDArray[np.bool_]) -> None:
+def _refuse_first(name: str, rule: str, array: npt.NDArray[Any], is_bad: npt.NDArray[np.bool_]) -> None:
     if is_bad.any():
         row, column = divmod(int(is_bad.argmax()), is_bad.shape[1])
-        raise ArgumentError(f"{name} {rule}; row {row}, column {column} is {given[row, column]}")
+        raise ArgumentError(f"{name} {rule}; row {row}, column {column} is {array[row, column]}")
 
 
 def index_distinct(ids: IntColumn) -> IdIndex:
-    """An index of ids.
+    """Make an index of distinct ids.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Progress of a long call: a bar on stderr, or a function of the caller's."""
+"""Progress of a long call: a bar on stderr, or calls of a function of the caller."""
 
 from __future__ import annotations
 
@@ -8,40 +8,41 @@ from types import TracebackType
 from epsjoin.errors import ArgumentError
 
 ProgressArgument = bool | Callable[[float], object] | None
+"""Type of the argument ``progress`` of all joins."""
 
 
-def check_progress(wish: object) -> None:
-    """Check that a wish is one.
+def check_progress(progress: object) -> None:
+    """Check the argument ``progress`` of a join.
 
     Raises
     ------
     ArgumentError
         It is neither True, False, None nor a function.
     """
-    if not (wish is None or isinstance(wish, bool) or callable(wish)):
-        raise ArgumentError(f"progress must be True, False or a function, not {wish!r}")
+    if not (progress is None or isinstance(progress, bool) or callable(progress)):
+        raise ArgumentError(f"progress must be True, False or a function, not {progress!r}")
 
 
 class Progress:
-    """What the caller wants to see; closes its bar at the end, also after an error.
+    """Shows the progress of a call as the caller wants it; closes the bar at the end, also after an error.
 
     Parameters
     ----------
-    wish : True draws a bar on stderr; a function is called with the share done, from 0 to 1, never falling,
-        with 1 at the end; False or None does nothing.
-    what : name of the bar.
+    progress : True draws a bar on stderr. A function is called with the fraction of the work that is done,
+        from 0 to 1; the numbers never fall, and the last one is 1. False and None show nothing.
+    name : label of the bar.
     """
 
-    def __init__(self, wish: ProgressArgument, what: str) -> None:
-        check_progress(wish)
-        self._call = wish if callable(wish) else None
+    def __init__(self, progress: ProgressArgument, name: str) -> None:
+        check_progress(progress)
+        self._call = progress if callable(progress) else None
         self._bar = None
-        self._share = 0.0
-        if wish is True:
+        self._fraction = 0.0
+        if progress is True:
             from tqdm import tqdm  # only for those who want to see it
 
             self._bar = tqdm(
-                total=100.0, desc=what, unit="%", bar_format="{desc} {percentage:3.0f}%|{bar}| {elapsed}"
+                total=100.0, desc=name, unit="%", bar_format="{desc} {percentage:3.0f}%|{bar}| {elapsed}"
             )
 
     def __enter__(self) -> Progress:
@@ -55,13 +56,13 @@ class Progress:
         if self._bar is not None:
             self._bar.close()
 
-    def show(self, share: float) -> None:
-        """Tell that this share is done; less than before is not told."""
-        share = min(float(share), 1.0)
-        if not share > self._share:
+    def show(self, fraction: float) -> None:
+        """Show that this fraction of the work is done; a smaller one than before is ignored."""
+        fraction = min(float(fraction), 1.0)
+        if not fraction > self._fraction:
             return
         if self._call is not None:
-            self._call(share)
+            self._call(fraction)
         if self._bar is not None:
-            self._bar.update(100.0 * (share - self._share))
-        self._share = share
+            self._bar.update(100.0 * (fraction - self._fraction))
+        self._fraction = fraction

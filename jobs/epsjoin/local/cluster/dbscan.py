@@ -1,14 +1,16 @@
-"""DBSCAN of an array: the join's pairs are taken batch by batch, few of them are kept.
+"""DBSCAN of an array: the pairs of the join come batch by batch, and few of them are kept.
 
 1. *Degrees* grow with every batch. Without negative weights they never fall, so a point that has reached
-   ``min_pts`` is core for good.
-2. A pair of two points known to be core is a *union* at once, and forgotten. The others wait. A pair waits
-   only where one end has fewer than ``min_pts`` points so far, so a point lets at most ``min_pts - 2`` pairs
-   wait: all in all ``n (min_pts - 2)``, however dense the data is.
-3. After the last batch the roles are final: a waiting pair is a union, or shows a *border* point one of its
-   core points, of which the nearest counts, or says nothing.
+   ``min_pts`` stays core.
+2. A pair of two points that are known to be core unites their clusters at once and is dropped. Any other pair
+   waits until it is known whether its points are core. One end of a waiting pair has fewer than ``min_pts``
+   points so far, so each point is that end of at most ``min_pts - 2`` waiting pairs: there are at most
+   ``n (min_pts - 2)``, however dense the data is.
+3. After the last batch the roles are final. A waiting pair of two core points unites their clusters. One with
+   a single core point is a candidate for the other end, a *border* point, which takes its nearest core
+   point. All others are dropped.
 
-The same clusters as those of :mod:`epsjoin.local.cluster`, which works on pairs in parts.
+The clusters are those of :mod:`epsjoin.local.cluster.from_pairs`, which works on parts of stored pairs.
 
 References
 ----------
@@ -37,13 +39,15 @@ from epsjoin.local.sweep.pairs import Pairs
 
 
 class Dbscan(NamedTuple):
-    """Clusters of points, in the order of the points.
+    """Clusters of points, in the order of the points; made by :func:`dbscan`.
 
     Parameters
     ----------
-    labels : (n,) int64, clusters 0, 1, ... in the order of their smallest core row; ``NOISE`` (-1) for noise.
-    is_core : (n,) bool.
-    degree : (n,) int64, points within eps, the point itself included; with weights (n,) float64, their sum.
+    labels : (n,) int64, the cluster of each point, ``NOISE`` (-1) for noise. Clusters are 0, 1, ... in the
+        order of their smallest core row.
+    is_core : (n,) bool, whether the point is a core point.
+    degree : (n,) int64, number of points within eps, the point itself included; with sample weights (n,)
+        float64, the sum of their weights.
     """
 
     labels: IntColumn
@@ -52,11 +56,11 @@ class Dbscan(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """Pairs of which one end at least was not known to be core.
+    """Pairs of which at least one end is not known to be core.
 
     Parameters
     ----------
-    left, right : (m,) int32 rows, int64 from 2**31 points on.
+    left, right : (m,) int32 row numbers; int64 from 2**31 points on.
     distance : (m,) float64.
     """
 
@@ -80,32 +84,50 @@ def dbscan(
 
     Parameters
     ----------
-    points : (n, d) floats or integers, see :func:`epsjoin.local.arguments.check_points`; not modified.
-    eps : threshold in the metric's unit, finite and above 0; within means at most eps.
-    min_pts : points within eps, the point itself included, that make a point core; at least 1.
-    metric : a name for :func:`epsjoin.local.metric.get_metric`, or what it returned.
-    sample_weight : (n,) finite numbers, may be 0 or negative; a point counts as often as its weight says,
-        also for itself. It is core where the weights within eps add up to ``min_pts`` at least.
-    n_jobs, progress, max_pairs : of the join, see :func:`epsjoin.local.join.arrays.iter_self_join`.
+    points : (n, d) array of finite floats or integers; not modified. Integers beyond 2**53 that float64 would
+        round are refused.
+    eps : threshold in the metric's unit, finite and above 0. A point at exactly eps is within it.
+    min_pts : minimum number of points within eps, the point itself included, that makes a point a core point;
+        at least 1.
+    metric : name of a metric (see :func:`epsjoin.get_metric`), or a :class:`epsjoin.Metric`; "euclidean" by
+        default.
+    sample_weight : (n,) finite numbers that may be 0 or negative; 1 by default. A point counts as often as
+        its weight, also for itself. It is a core point if the weights within eps add up to at least
+        ``min_pts``.
+    n_jobs : number of threads, 1 by default. The result is the same for any number.
+    progress : True draws a bar on stderr. A function is called with the fraction of the work that is done,
+        from 0 to 1.
+    max_pairs : maximum number of pairs within eps; by default there is no limit.
 
     Returns
     -------
     Dbscan
-        A border point has the label of its nearest core point, ties: the smallest row.
+        A border point has the label of its nearest core point; of several as near, that with the smallest
+        row.
 
     Raises
     ------
     ArgumentError
-        A wrong argument, a value that is NaN or infinite, a point for which the metric is not defined.
+        An argument has a wrong type, shape or value; a coordinate is NaN or infinite; the metric is not
+        defined for a point.
     BudgetError
         There are more than ``max_pairs`` pairs.
 
+    See Also
+    --------
+    lof : a factor for each point instead of a cluster.
+    fit_epsilon : an eps for a given min_pts.
+
     Notes
     -----
-    Beside the join: O(pairs), some 10 to 30 ns each. 41 bytes per point and 16 per waiting pair (24 from
-    2**31 points on), of which there are at most ``n (min_pts - 2)``; with weights there may be more, with a
-    negative one, which lets degrees fall, all pairs wait. Weights are added in twice the precision of float64
-    and rounded once, so that the order of points and pairs does not show in the degree: ten tenths are one.
+    In addition to the join, each pair takes some 10 to 30 ns, and each point 41 bytes.
+
+    A pair waits in memory until it is known whether its points are core points. There are at most
+    ``n (min_pts - 2)`` waiting pairs, of 16 bytes each (24 from 2**31 points on). With weights there may be
+    more; with a negative weight degrees may fall again, and all pairs wait.
+
+    Weights are added in twice the precision of float64 and rounded once, so that the degree does not depend
+    on the order of points and pairs: ten weights of 0.1 add up to exactly 1.
 
     Examples
     --------
@@ -116,7 +138,7 @@ def dbscan(
     min_pts = check_count("min_pts", min_pts)
     values = check_points("points", points)
     n = len(values)
-    weight = None if sample_weight is None else _weights(sample_weight, n)
+    weight = None if sample_weight is None else _check_weights(sample_weight, n)
     batches = iter_self_join(values, eps, metric, n_jobs=n_jobs, progress=progress, max_pairs=max_pairs)
     degrees = _Counts(n, min_pts) if weight is None else _Weights(weight, min_pts)
     parent = np.arange(n)
@@ -133,7 +155,7 @@ def dbscan(
 
 
 class _Counts:
-    """Degrees that grow by batches of pairs, and the points that are core whatever follows."""
+    """Degrees that grow with each batch of pairs, and the points that are core whatever follows."""
 
     def __init__(self, n: int, min_pts: int) -> None:
         self.min_pts = min_pts
@@ -148,12 +170,13 @@ class _Counts:
 
 
 class _Weights:
-    """The same for sums of weights."""
+    """Degrees that are sums of weights, and the points that are core whatever follows."""
 
     def __init__(self, weight: FloatColumn, min_pts: int) -> None:
         self.min_pts, self.weight = min_pts, weight
         self.degree, self.rest = weight.copy(), np.zeros(weight.size)
-        self.core_at = math.inf if (weight < 0).any() else float(min_pts)  # with one, sums may fall again
+        # With a negative weight, sums may fall again.
+        self.core_at = math.inf if (weight < 0).any() else float(min_pts)
         self.is_core = weight >= self.core_at
 
     def add(self, pairs: Pairs) -> None:
@@ -163,24 +186,24 @@ class _Weights:
 
     def final(self) -> tuple[FloatColumn, Flags]:
         degree = self.degree + self.rest
-        return degree, self.is_core | (degree >= self.min_pts)  # once core, core: it was united as such
+        return degree, self.is_core | (degree >= self.min_pts)  # a point that was united as core stays core
 
 
 def _unite(pairs: Pairs | Waiting, is_core: Flags, parent: IntColumn) -> Waiting:
-    """Unite the cores among the pairs; the other pairs, with rows as small as they fit."""
+    """Unite the clusters of pairs of core points; return the other pairs, in the smallest type for rows."""
     m = len(pairs.left)
-    left, right, distance = _rows(parent.size, m), _rows(parent.size, m), np.empty(m)
+    left, right, distance = _empty_rows(parent.size, m), _empty_rows(parent.size, m), np.empty(m)
     size = density.unite_cores(
         pairs.left, pairs.right, pairs.distance, is_core, parent, left, right, distance
     )
     return Waiting(left[:size].copy(), right[:size].copy(), distance[:size].copy())
 
 
-def _rows(n: int, m: int) -> Ends:
+def _empty_rows(n: int, m: int) -> Ends:
     return np.empty(m, np.int32) if n <= np.iinfo(np.int32).max else np.empty(m, np.int64)
 
 
-def _weights(sample_weight: npt.ArrayLike, n: int) -> FloatColumn:
+def _check_weights(sample_weight: npt.ArrayLike, n: int) -> FloatColumn:
     weight = np.asarray(sample_weight)
     if weight.shape != (n,) or weight.dtype.kind not in "fiu":
         raise ArgumentError(

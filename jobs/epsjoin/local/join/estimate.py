@@ -1,4 +1,4 @@
-"""What a join will give and cost, from a sample, before it runs."""
+"""The number of pairs and the cost of a join, estimated from a sample before the join runs."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ _MIN_ROWS = 1000
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a sample says about a self join; made by :func:`estimate`.
+    """Expected result and cost of a self join; made by :func:`estimate`.
 
     Parameters
     ----------
-    n_rows : rows of the whole set.
-    n_sample : rows whose pairs were counted.
-    eps : threshold, in the metric's unit, or 1 where there is one per dimension.
-    pairs : expected pairs.
-    pairs_low, pairs_high : an interval that holds them in about 95 of 100 samples.
-    rows : rows to sweep: replicas included, where the join is cut into parts.
-    candidates : pairs of rows that will be looked at.
-    row_bytes : memory of the points and of what is kept beside them while they are swept, all parts at once.
-    pair_bytes : memory of the pairs when they are kept.
+    n_rows : number of rows of the whole set.
+    n_sample : number of rows whose pairs were counted.
+    eps : threshold in the metric's unit, or 1 where there is one eps per dimension.
+    pairs : expected number of pairs.
+    pairs_low, pairs_high : 95 % interval for the number of pairs.
+    rows : expected number of rows to sweep; where the join is split into parts, with the replicas.
+    candidates : expected number of pairs of rows that will be compared.
+    row_bytes : bytes of memory of the rows during the sweep, of all parts together.
+    pair_bytes : bytes of memory of all pairs.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class Estimate:
 
     @property
     def neighbours(self) -> float:
-        """Expected points within eps of a point, on average, itself not counted."""
+        """Expected average number of points within eps of a point, the point itself not counted."""
         return 2.0 * self.pairs / self.n_rows if self.n_rows else 0.0
 
 
@@ -77,14 +77,14 @@ def estimate(
     cuts: Cuts | None = None,
     seed: int = 0,
 ) -> Estimate:
-    """Say what :func:`epsjoin.self_join` would give and cost.
+    """Estimate the number of pairs and the cost of :func:`epsjoin.self_join` from a sample.
 
     Parameters
     ----------
-    points, eps, metric, weights, cuts : see :func:`epsjoin.local.join.arrays.self_join`; points are the whole
-        set or a uniform sample of it.
-    n_rows : rows of the whole set where ``points`` is a sample; at least its rows.
-    seed : of the rows that are looked at.
+    points, eps, metric, weights, cuts : see :func:`epsjoin.self_join`. The points are the whole set or a
+        uniform sample of it.
+    n_rows : number of rows of the whole set, if ``points`` is a sample; by default the number of points.
+    seed : seed of the random choices of rows, 0 by default.
 
     Returns
     -------
@@ -94,14 +94,19 @@ def estimate(
     Raises
     ------
     ArgumentError
-        See :func:`epsjoin.local.join.arrays.self_join`; n_rows is no whole number, or below the rows given.
+        See :func:`epsjoin.self_join`. Or n_rows is not a whole number, or less than the number of points.
+
+    See Also
+    --------
+    fit_epsilon : an eps for a given number of pairs or neighbours.
+    self_join : the join itself.
 
     Notes
     -----
     20,000 rows (``cuts.sample_rows``) are joined, fewer where they have millions of pairs: tenths of a
-    second. The number of pairs of a sample is a U-statistic: its variance is 4 / m times that of the share
-    of the sample within eps of a point (Hoeffding 1948), and at least that of a count, which matters where
-    pairs are few.
+    second. The number of pairs of a sample of m rows is a U-statistic. Its variance is 4 / m times the
+    variance of the fraction of the sample that is within eps of a point (Hoeffding 1948), and at least the
+    variance of a count, which matters where pairs are few.
 
     Examples
     --------
@@ -113,8 +118,8 @@ def estimate(
     chosen = metric if isinstance(metric, Metric) else get_metric(metric)
     values, threshold = scale_points(check_points("points", points), eps, weights, chosen)
     n = len(values) if n_rows is None else check_count("n_rows", n_rows, len(values))
-    wished = cuts if cuts is not None else Cuts(seed=seed)
-    rows = wished.sample(len(values))
+    sampling = cuts if cuts is not None else Cuts(seed=seed)
+    rows = sampling.sample(len(values))
     sample = values[rows]
     d = values.shape[1]
     try:
@@ -131,7 +136,8 @@ def estimate(
     )
     scale = n * (n - 1.0) / (m * (m - 1.0)) if m > 1 else 0.0
     half = _NORMAL_95 * math.sqrt(variance) * scale
-    few = 3.0 * scale if pairs < 3 else 0.0  # nothing seen: up to three are likely (the rule of three)
+    # Without a pair in the sample up to three are likely: the rule of three.
+    few = 3.0 * scale if pairs < 3 else 0.0
     if cuts is None:
         embedded, reach = chosen.embed(sample), chosen.embedded_eps(threshold)
         swept, candidates = float(n), choose_projection(embedded, n, reach, chosen.norm).candidates

@@ -1,4 +1,4 @@
-"""One part of a join."""
+"""The join of one part, when a join is split into parts."""
 
 from __future__ import annotations
 
@@ -26,31 +26,33 @@ def join_part(
     n_jobs: int = 1,
     is_right: NDArray[np.bool_] | None = None,
 ) -> Iterator[Pairs]:
-    """All pairs that this part reports; over all parts each pair within eps appears exactly once.
+    """Find the pairs that one part reports; all parts together report each pair within eps exactly once.
 
     Parameters
     ----------
-    points : (n, d), original coordinates of the part's rows, as for :func:`replicate`; not modified.
-    ids : (n,) int64, their ids.
-    key : their keys from :func:`replicate`.
+    points : (n, d) float64, original coordinates of the part's rows, as for ``replicate``; not modified.
+    ids : (n,) int64, the ids of the rows.
+    key : (n,) or (n, bytes), the keys of the rows from ``replicate``.
     part : number of the part.
-    plan : from :func:`plan_join`.
-    batch_rows : most pairs in one batch, at least 32.
-    counters : added to as the batches come: ``rows``, ``carried_rows``, ``candidates``,
-        ``distance_computations``, ``pairs``, and ``largest_stack``, which keeps the maximum
+    plan : the plan from ``plan_join``.
+    batch_rows : maximum number of pairs in one batch, at least 32.
+    counters : dictionary to whose entries the work is added while batches come: ``rows``, ``carried_rows``,
+        ``candidates``, ``distance_computations``, ``pairs``, and ``largest_stack``, which keeps the maximum
         (:mod:`epsjoin.kernels.join.stack_sweep` defines them).
-    n_jobs : threads, for planned cuts; the papers' sweep has one.
-    is_right : (n,) bool, for two tables: rows of the right one; a pair is then (left id, right id).
+    n_jobs : number of threads under planned cuts; the papers' sweep has one.
+    is_right : (n,) bool, for two tables: whether a row is one of the right table. A pair is then (left id,
+        right id).
 
     Yields
     ------
     Pairs
-        In no particular order; never empty. Memory beyond the rows is bounded by ``batch_rows``.
+        A batch of pairs in no particular order; never empty. ``batch_rows`` bounds the memory, not counting
+        the rows.
 
     Raises
     ------
     ArgumentError
-        As for :func:`replicate`; batch_rows is too small.
+        As ``replicate``; or batch_rows is too small.
     """
     counters = {} if counters is None else counters
     batch_rows = min(check_batch_rows(batch_rows), _max_pairs(len(ids)))
@@ -63,5 +65,5 @@ def join_part(
 
 
 def _max_pairs(n_rows: int) -> int:
-    """Maximum number of pairs of these rows, and room for one step of a sweep."""
+    """Maximum number of pairs of this number of rows, with room for one more step of the sweep."""
     return max(BLOCK, n_rows * (n_rows - 1) // 2 + BLOCK)

@@ -1,4 +1,4 @@
-"""One eps per dimension and weights, brought into the coordinates."""
+"""One eps per dimension and weights, as a change of the coordinates."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from epsjoin.local.metric import Metric
 def scale_points(
     points: NDArray[np.float64], eps: float | ArrayLike, weights: ArrayLike | None, metric: Metric
 ) -> tuple[NDArray[np.float64], float]:
-    """Bring thresholds per dimension and weights into the coordinates.
+    """Scale the coordinates, so that one threshold and no weights are left.
 
     Parameters
     ----------
     points : (n, d) float64; not modified.
     eps : one threshold, or (d,) one per dimension.
-    weights : (d,) or None.
-    metric : what a distance is.
+    weights : (d,) numbers of at least 0, or None.
+    metric : the metric of the distances.
 
     Returns
     -------

@@ -22,29 +22,39 @@ def db_outliers(
     n_jobs: int = 1,
     progress: ProgressArgument = False,
 ) -> npt.NDArray[np.bool_]:
-    """Find the distance-based outliers DB(share, eps): at least this share of all points is farther than eps.
+    """Find the distance-based outliers DB(share, eps): points from which at least this share is beyond eps.
 
     Parameters
     ----------
-    points : (n, d) floats or integers, see :func:`epsjoin.local.arguments.check_points`; not modified.
-    eps : threshold in the metric's unit, finite and above 0; a point at exactly eps is not farther.
-    share : of all n points, the point itself among them though never far from itself; above 0, at most 1.
-    metric : a name for :func:`epsjoin.local.metric.get_metric`, or what it returned.
-    n_jobs, progress : of the join, see :func:`epsjoin.local.join.arrays.iter_self_join`.
+    points : (n, d) array of finite floats or integers; not modified. Integers beyond 2**53 that float64 would
+        round are refused.
+    eps : threshold in the metric's unit, finite and above 0. A point at exactly eps is not beyond it.
+    share : fraction of all n points, above 0 and at most 1. The point itself counts among the n points,
+        though it is never beyond eps.
+    metric : name of a metric (see :func:`epsjoin.get_metric`), or a :class:`epsjoin.Metric`; "euclidean" by
+        default.
+    n_jobs : number of threads, 1 by default. The result is the same for any number.
+    progress : True draws a bar on stderr. A function is called with the fraction of the work that is done,
+        from 0 to 1.
 
     Returns
     -------
-    (n,) bool.
+    (n,) bool, in the order of the points.
 
     Raises
     ------
     ArgumentError
-        A wrong argument, a value that is NaN or infinite, a point for which the metric is not defined.
+        An argument has a wrong type, shape or value; a coordinate is NaN or infinite; the metric is not
+        defined for a point.
+
+    See Also
+    --------
+    lof : how much sparser the surroundings of a point are than those of its neighbours.
 
     Notes
     -----
-    The join, and O(pairs); 9 bytes per point, no pair is kept. Decided as ``(n - degree) / n >= share`` in
-    float64, so that a share of 0.9 is 9 points of 10.
+    The join, and O(pairs). No pair is kept; each point takes 9 bytes. A point is an outlier if
+    ``(n - degree) / n >= share`` in float64, so that a share of 0.9 is 9 points of 10.
 
     References
     ----------

@@ -17,14 +17,13 @@ from epsjoin.local.progress import ProgressArgument
 
 
 class Lof(NamedTuple):
-    """Scores of every point of an array, in the order of the points.
+    """Local outlier factors of points, in the order of the points; made by :func:`lof`.
 
     Parameters
     ----------
-    lof : (n,) float64, about 1 inside a cluster, larger outside.
+    lof : (n,) float64, the local outlier factor: about 1 inside a cluster, larger outside.
     k_distance : (n,) float64, distance to the k-th nearest neighbour.
-    neighbour, distance : (n, k) int64 and float64, the k nearest, see
-        :class:`epsjoin.local.neighbours.knn.KNearest`.
+    neighbour, distance : (n, k) int64 and float64, the k nearest neighbours, see :class:`epsjoin.KNearest`.
     """
 
     lof: FloatColumn
@@ -41,14 +40,18 @@ def lof(
     n_jobs: int = 1,
     progress: ProgressArgument = False,
 ) -> Lof:
-    """Local outlier factor of every point.
+    """Compute the local outlier factor of every point.
 
     Parameters
     ----------
-    points : (n, d) floats or integers, see :func:`epsjoin.local.arguments.check_points`; not modified.
-    k : neighbours that count, the point itself not among them; 1 to n - 1.
-    metric : a name for :func:`epsjoin.local.metric.get_metric`, or what it returned.
-    n_jobs, progress : see :func:`epsjoin.local.neighbours.knn.knn_join`.
+    points : (n, d) array of finite floats or integers; not modified. Integers beyond 2**53 that float64 would
+        round are refused.
+    k : number of neighbours of each point that count, the point itself not among them; 1 to n - 1.
+    metric : name of a metric (see :func:`epsjoin.get_metric`), or a :class:`epsjoin.Metric`; "euclidean" by
+        default.
+    n_jobs : number of threads, 1 by default. The result is the same for any number.
+    progress : True draws a bar on stderr. A function is called with the fraction of the work that is done,
+        from 0 to 1.
 
     Returns
     -------
@@ -58,12 +61,17 @@ def lof(
     Raises
     ------
     ArgumentError
-        See :func:`epsjoin.local.neighbours.knn.knn_join`.
+        See :func:`epsjoin.knn_join`.
+
+    See Also
+    --------
+    knn_join : the neighbours alone.
+    db_outliers : points that are far from most others.
 
     Notes
     -----
-    The k-nearest-neighbour join, then O(n k), about 40 bytes per point and neighbour. Where more than k
-    points are equal, factors are 1 on them and may be infinite beside them, see :func:`outlier_factors`;
+    The k-nearest-neighbour join, then O(n k), with about 40 bytes per point and neighbour. Where more than k
+    points are equal, their factor is 1, and points next to such a group may get an infinite factor.
     scikit-learn keeps these finite by adding 1e-10 to every mean distance.
 
     Examples
