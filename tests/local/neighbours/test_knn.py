@@ -28,7 +28,11 @@ ROUNDED_ONCE = ("euclidean", "manhattan", "chebyshev")  # the same bits from eve
 def by_rounds(queries=4, points=16):
     """Rounds of joins even where so few points would be scanned."""
     return mock.patch.multiple(
-        knn, _FEW_COMPARISONS=0, _SAMPLE_QUERIES=queries, _SAMPLE_POINTS=points, _LARGE_SHARE=math.inf
+        knn,
+        _MAX_SCAN_COMPARISONS=0,
+        _SAMPLE_QUERIES=queries,
+        _SAMPLE_POINTS=points,
+        _MAX_JOIN_FRACTION=math.inf,
     )
 
 
@@ -174,7 +178,7 @@ _FEW_AND_SAMPLES = _FEW + 8 * _SAMPLES * (_N + 256)  # the last scan, and eight 
 def work_of(points, k, queries=None):
     """The result and the work, with constants that suit a thousand points or two."""
     counters: dict[str, int] = {}
-    with mock.patch.multiple(knn, _FEW_COMPARISONS=_FEW, _SAMPLE_QUERIES=_SAMPLES, _SAMPLE_POINTS=256):
+    with mock.patch.multiple(knn, _MAX_SCAN_COMPARISONS=_FEW, _SAMPLE_QUERIES=_SAMPLES, _SAMPLE_POINTS=256):
         found = knn_join(queries, points, k, counters=counters)
     return found, counters
 
@@ -256,8 +260,8 @@ def test_equal_points__are_neighbours_of_one_another_but_not_of_themselves(name)
 
 def test_surplus__is_found_whatever_the_hashes():
     points = np.array([[0.0], [1.0], [-0.0], [0.0], [1.0], [0.0]])
-    assert knn._surplus(points, 2).tolist() == [-1, -1, -1, 0, -1, 0]
-    assert knn._surplus(points, 1).tolist() == [-1, -1, 0, 0, 1, 0]
+    assert knn._find_surplus(points, 2).tolist() == [-1, -1, -1, 0, -1, 0]
+    assert knn._find_surplus(points, 1).tolist() == [-1, -1, 0, 0, 1, 0]
     # Rows that collide are in one group: those unlike its first stay, and do not count.
     one_group = find_surplus(points, np.arange(6), np.array([0, 6]), 3)
     assert one_group.tolist() == [-1, -1, -1, -1, -1, 0]

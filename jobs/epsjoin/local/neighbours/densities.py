@@ -22,17 +22,18 @@ from epsjoin.local.arguments import FloatColumn
 
 
 def reach_densities(distance: FloatColumn, neighbour_k_distance: FloatColumn) -> FloatColumn:
-    """Local reachability density of points from their k nearest.
+    """Compute the local reachability density of points from their k nearest.
 
     Parameters
     ----------
-    distance : (n, k) float64, to the k nearest in the order of :class:`Neighbours`; they are added in that
-        order, so that a sum is the same to the last bit wherever it is computed.
-    neighbour_k_distance : (n, k) float64, the k-distances of those; NaN where unknown.
+    distance : (n, k) float64, distances to the k nearest, ordered by (distance, neighbour). They are added in
+        that order, so that a sum is the same to the last bit wherever it is computed.
+    neighbour_k_distance : (n, k) float64, the k-distances of these neighbours; NaN where unknown.
 
     Returns
     -------
-    (n,) float64: infinite where k neighbours lie on the point and have k more each, NaN where one is unknown.
+    (n,) float64: infinite where k neighbours are equal to the point and each has k more such neighbours, NaN
+    where a k-distance is unknown.
     """
     reach = np.maximum(distance, neighbour_k_distance)  # NaN wins
     with np.errstate(divide="ignore", over="ignore"):
@@ -40,28 +41,28 @@ def reach_densities(distance: FloatColumn, neighbour_k_distance: FloatColumn) ->
 
 
 def outlier_factors(density: FloatColumn, neighbour_density: FloatColumn) -> FloatColumn:
-    """Local outlier factor of points from their density and that of their k nearest.
+    """Compute the local outlier factor of points from their density and those of their k nearest.
 
     Parameters
     ----------
-    density : (n,) float64, of the points; may be infinite, NaN where unknown.
-    neighbour_density : (n, k) float64, of the k nearest in the order of :class:`Neighbours`.
+    density : (n,) float64, densities of the points; may be infinite, NaN where unknown.
+    neighbour_density : (n, k) float64, densities of the k nearest, ordered by (distance, neighbour).
 
     Returns
     -------
-    (n,) float64. 1 where the density is infinite (more than k equal points; inf / inf, as R's dbscan package
-    decides); infinite where only a neighbour's density is; NaN where a density is unknown.
+    (n,) float64: 1 where the density is infinite (more than k equal points; R's dbscan package decides inf /
+    inf in the same way), infinite where only a neighbour's density is, NaN where a density is unknown.
     """
     known = ~(np.isnan(density) | np.isnan(neighbour_density).any(axis=1))
     factor = np.full(density.size, np.nan)
-    endless = known & np.isinf(density)
-    factor[endless] = 1.0
-    known &= ~endless
+    is_infinite = known & np.isinf(density)
+    factor[is_infinite] = 1.0
+    known &= ~is_infinite
     with np.errstate(over="ignore"):
         factor[known] = _sum_in_order(neighbour_density[known]) / neighbour_density.shape[1] / density[known]
     return factor
 
 
 def _sum_in_order(columns: FloatColumn) -> FloatColumn:
-    """Sum of each row from left to right; NumPy's own sum groups the terms differently for other k."""
+    """Add each row from left to right; NumPy's own sum groups the terms differently for different k."""
     return np.asarray(np.cumsum(columns, axis=1)[:, -1], dtype=np.float64)

@@ -36,8 +36,8 @@ from epsjoin.local.arguments import (
 )
 from epsjoin.local.neighbours.densities import outlier_factors, reach_densities
 
-# A distance is a rounded root of what was compared with eps, so it may lie this much above eps.
 _EPS_SLACK = 1e-9
+"""Fraction of eps by which a stored distance may exceed it: it is a rounded root of what was compared."""
 
 
 class Neighbours(NamedTuple):
@@ -45,7 +45,7 @@ class Neighbours(NamedTuple):
 
     Parameters
     ----------
-    id, neighbour : (n,) int64.
+    id, neighbour : (n,) int64, ids of the point and of its neighbour.
     distance : (n,) float64.
     """
 
@@ -55,26 +55,26 @@ class Neighbours(NamedTuple):
 
 
 def nearest_within(left: npt.ArrayLike, right: npt.ArrayLike, distance: npt.ArrayLike, k: int) -> Neighbours:
-    """Find the k nearest neighbours of every point in a share of the pairs, each pair seen from both ends.
+    """Find the k nearest neighbours of every point in a part of the pairs; both ends of a pair are points.
 
     Parameters
     ----------
     left, right, distance : (n_pairs,) int64, int64, float64, each pair once, in any order.
-    k : neighbours to keep, at least 1.
+    k : maximum number of neighbours of each point, at least 1.
 
     Raises
     ------
     ArgumentError
-        Columns of different length or type; a distance is negative or NaN; k is below 1.
+        The columns have a wrong type or different lengths; a distance is negative or NaN; k is below 1.
 
     Notes
     -----
-    Shares are brought together with :func:`merge_nearest`. O(n_pairs log k) after one sort of the ids.
+    :func:`merge_nearest` combines the results of several parts. O(n_pairs log k) after one sort of the ids.
     """
     left, right = int_column("left", left), int_column("right", right)
     distance = distance_column("distance", distance)
     check_lengths(left=left, right=right, distance=distance)
-    return _nearest(((left, right), (right, left)), distance, check_count("k", k))
+    return _keep_nearest(((left, right), (right, left)), distance, check_count("k", k))
 
 
 def merge_nearest(
@@ -83,12 +83,12 @@ def merge_nearest(
     distance: npt.ArrayLike,
     k: int,
 ) -> Neighbours:
-    """Find the k nearest of every id among results of :func:`nearest_within`, one after the other.
+    """Find the k nearest of every id in the concatenated results of :func:`nearest_within`.
 
     Parameters
     ----------
-    id, neighbour, distance : (n,) int64, int64, float64, rows seen from one end, in any order.
-    k : neighbours to keep, at least 1; no larger than the k of the shares.
+    id, neighbour, distance : (n,) int64, int64, float64, the rows of all results, in any order.
+    k : maximum number of neighbours of each point, at least 1; not larger than the k of the results.
 
     Raises
     ------
@@ -98,15 +98,16 @@ def merge_nearest(
     ids, neighbour = int_column("id", id), int_column("neighbour", neighbour)
     distance = distance_column("distance", distance)
     check_lengths(id=ids, neighbour=neighbour, distance=distance)
-    return _nearest(((ids, neighbour),), distance, check_count("k", k))
+    return _keep_nearest(((ids, neighbour),), distance, check_count("k", k))
 
 
 def k_distances(neighbours: Neighbours, k: int) -> tuple[IntColumn, FloatColumn]:
-    """Give the ids with at least k neighbours, rising, and the distance to the k-th.
+    """Return the ids with at least k neighbours, ascending, and the distance to the k-th.
 
     Parameters
     ----------
-    neighbours : sorted, all rows of an id or its k nearest.
+    neighbours : sorted rows: of each id all, or its k nearest.
+    k : rank of the neighbour, at least 1.
 
     Raises
     ------
@@ -114,21 +115,21 @@ def k_distances(neighbours: Neighbours, k: int) -> tuple[IntColumn, FloatColumn]
         The rows are not sorted by (id, distance, neighbour); k is below 1.
     """
     k = check_count("k", k)
-    starts, _ = _groups(neighbours)
+    starts, _ = _group_rows(neighbours)
     has_k = np.diff(starts) >= k
     first = starts[:-1][has_k]
     return neighbours.id[first], neighbours.distance[first + (k - 1)]
 
 
 def lof_from_neighbours(ids: npt.ArrayLike, neighbours: Neighbours, k: int, eps: float) -> Outliers:
-    """Local outlier factors and k-distances of points whose k nearest within eps are known.
+    """Compute local outlier factors and k-distances of points whose k nearest within eps are known.
 
     Parameters
     ----------
     ids : (n,) int64, points to score, each once, in any order.
     neighbours : the k nearest within eps of at least the ids, of their neighbours, and of the neighbours of
-        those; a point without rows counts as one without neighbours. Sorted, as :func:`nearest_within` does.
-    k : neighbours that count, the point itself not among them; at least 1.
+        these; a point without rows counts as one without neighbours. Sorted as by :func:`nearest_within`.
+    k : number of neighbours that count, the point itself not among them; at least 1.
     eps : the distance up to which neighbours are known.
 
     Returns
@@ -138,11 +139,11 @@ def lof_from_neighbours(ids: npt.ArrayLike, neighbours: Neighbours, k: int, eps:
     Raises
     ------
     ArgumentError
-        k is below 1; an id comes twice; the rows are not sorted; a distance is negative, NaN or beyond eps.
+        k is below 1; an id occurs twice; the rows are not sorted; a distance is negative, NaN or beyond eps.
 
     Notes
     -----
-    O(rows), about 5 x 8 bytes x k per point.
+    O(rows), with about 5 x 8 bytes x k of memory per point.
     """
     k = check_count("k", k)
     ids = int_column("ids", ids)
@@ -151,26 +152,26 @@ def lof_from_neighbours(ids: npt.ArrayLike, neighbours: Neighbours, k: int, eps:
     check_lengths(id=neighbours.id, neighbour=neighbours.neighbour, distance=neighbours.distance)
     if neighbours.distance.size and not neighbours.distance.max() <= eps * (1 + _EPS_SLACK):
         raise ArgumentError(f"a neighbour at distance {neighbours.distance.max()} is beyond eps = {eps}")
-    wanted = index_distinct(ids)
-    starts, owners = _groups(neighbours)
+    index = index_distinct(ids)
+    starts, owners = _group_rows(neighbours)
     has_k = np.diff(starts) >= k
-    # All that follows is about points with k neighbours; the others' values are unknown.
+    # From here on only points with k neighbours count; the values of the others are unknown.
     width = k if has_k.any() else 1  # k may be larger than memory while no point has k neighbours
     places = starts[:-1][has_k][:, None] + np.arange(width)
     known = index_ids(owners[has_k])
     near = rows_of(known, neighbours.neighbour[places].ravel()).reshape(places.shape)
     distance = neighbours.distance[places]
     k_distance = distance[:, -1]
-    density = reach_densities(distance, _values(k_distance, near))
-    factor = outlier_factors(density, _values(density, near))
+    density = reach_densities(distance, _take(k_distance, near))
+    factor = outlier_factors(density, _take(density, near))
     row = rows_of(known, ids)
     counts = np.zeros(ids.size, dtype=np.int64)
-    at = rows_of(wanted, owners)
+    at = rows_of(index, owners)
     counts[at[at >= 0]] = np.minimum(np.diff(starts), k)[at >= 0]
-    return Outliers(ids, _values(k_distance, row), _values(factor, row), counts)
+    return Outliers(ids, _take(k_distance, row), _take(factor, row), counts)
 
 
-def _nearest(
+def _keep_nearest(
     directions: tuple[tuple[IntColumn, IntColumn], ...], distance: FloatColumn, k: int
 ) -> Neighbours:
     ends = np.concatenate([end for end, _ in directions])
@@ -190,8 +191,8 @@ def _nearest(
     return Neighbours(np.repeat(owners, sizes), nearest_id, nearest_distance)
 
 
-def _groups(neighbours: Neighbours) -> tuple[IntColumn, IntColumn]:
-    """Where each id's rows begin, with the end of the last, and the ids; checks the order."""
+def _group_rows(neighbours: Neighbours) -> tuple[IntColumn, IntColumn]:
+    """Find where the rows of each id begin (then the end of the last), and the ids; check the order."""
     owner, neighbour, distance = neighbours
     is_new = owner[1:] > owner[:-1]
     same = owner[1:] == owner[:-1]
@@ -203,20 +204,21 @@ def _groups(neighbours: Neighbours) -> tuple[IntColumn, IntColumn]:
     return np.append(first, owner.size), owner[first]
 
 
-def _values(values: FloatColumn, rows: IntColumn) -> FloatColumn:
-    """Values at rows; NaN where the row is -1."""
+def _take(values: FloatColumn, rows: IntColumn) -> FloatColumn:
+    """Take the values at these rows; NaN where the row is -1."""
     return np.append(values, np.nan)[rows]
 
 
 class Outliers(NamedTuple):
-    """Scores of every point, in the order of the ids given.
+    """Scores of every point, in the order of the ids that were passed.
 
     Parameters
     ----------
     ids : (n,) int64.
     k_distance : (n,) float64, distance to the k-th nearest neighbour; NaN where it exceeds eps.
-    lof : (n,) float64, about 1 inside a cluster, larger outside; NaN where it hangs on a distance beyond eps.
-    neighbours : (n,) int64, neighbours within eps, at most k.
+    lof : (n,) float64, about 1 inside a cluster, larger outside; NaN where it depends on a distance beyond
+        eps.
+    neighbours : (n,) int64, number of neighbours within eps, at most k.
     """
 
     ids: IntColumn

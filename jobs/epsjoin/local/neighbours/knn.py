@@ -1,21 +1,22 @@
-"""The k nearest neighbours of many points, exactly, by joins with an eps made for the points still open.
+"""The exact k nearest neighbours of many points, by joins: each round chooses an eps for the open queries.
 
-1. *Surplus* points go first: of more than k equal points only the k with the smallest rows can be neighbours.
-2. A few of the open queries are compared with all points. That finishes them, and shows how the k-distances
-   spread.
-3. An *eps* is chosen from these k-distances: the largest at which the join stays small.
-4. A join finds all points within eps of the open queries; a heap per query keeps its k nearest, the pairs
+1. *Surplus* points are removed: of more than k equal points only the k with the smallest rows can be
+   neighbours.
+2. A few of the open queries are compared with all points. That finishes them, and it shows how the
+   k-distances are distributed.
+3. An *eps* is chosen from these k-distances: the largest for which the join stays small.
+4. A join finds all points within eps of the open queries. A heap per query keeps its k nearest; the pairs
    themselves are not kept.
-5. A query whose k-th neighbour lies within eps is *finished*: all other points are farther. The others go
-   back to 2, with a larger eps, as theirs are the sparse regions.
-6. Where few queries are left (far points), or every eps that helps would find a large share of all pairs,
-   the rest is compared with all points.
+5. A query whose k-th neighbour lies within eps is *finished*: all other points are farther. The other queries
+   are in sparser regions; for them step 2 begins again, with a larger eps.
+6. Where few queries are left (far points), or every useful eps would find a large fraction of all pairs, the
+   remaining queries are compared with all points.
 
 References
 ----------
 Dittrich's dissertation, section 3.5: a k-nearest-neighbour join "by an individually computed eps for each
-point (or subspace)". Departure: not one eps per point but one per round for all points still open, so that
-any eps-join serves.
+point (or subspace)". Departure: not one eps per point, but one per round for all open queries, so that any
+eps-join can be used.
 """
 
 from __future__ import annotations
@@ -35,23 +36,36 @@ from epsjoin.local.join.arrays import iter_join, iter_self_join
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.progress import ProgressArgument
 
-_FEW_COMPARISONS = 1 << 24  # a scan of so many is over before a join has begun
-_SAMPLE_QUERIES, _SAMPLE_POINTS = 192, 4096  # at a time, of a round
-_PAIRS_PER_NEIGHBOUR = 8  # pairs of a round, per open query and neighbour wished
-_LARGE_SHARE = 1 / 16  # of all points, as pairs per query finished: a scan is faster
-_SHARES = (1, 15 / 16, 7 / 8, 3 / 4, 1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)  # finished by a round
-# Distances are rounded roots, so eps is a little larger than the k-distance it shall reach, and what lies
-# within a rounding error of eps is left open.
+_MAX_SCAN_COMPARISONS = 1 << 24
+"""Maximum number of comparisons of a scan of all open queries: a join would take longer to begin."""
+
+_SAMPLE_QUERIES, _SAMPLE_POINTS = 192, 4096
+"""Number of queries that a round scans first, and of points with which it estimates the size of its join."""
+
+_MAX_PAIRS_PER_NEIGHBOUR = 8
+"""Maximum expected number of pairs of a round, per open query and requested neighbour."""
+
+_MAX_JOIN_FRACTION = 1 / 16
+"""Maximum fraction of all points that a join may find per finished query; beyond it a scan is faster."""
+
+_FINISHED_FRACTIONS = (1, 15 / 16, 7 / 8, 3 / 4, 1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
+"""Fractions of the open queries that a round may finish; each stands for one eps to choose from."""
+
+# Distances are rounded roots. So eps is a little larger than the k-distance that it has to reach, and a query
+# whose k-th neighbour is within a rounding error of eps stays open.
 _EPS_SLACK, _CERTAIN = 1 + 4e-12, 1 - 1e-12
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio, odd
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+"""2**64 divided by the golden ratio, an odd number."""
 
 
 class KNearest(NamedTuple):
-    """The k nearest points of every query, in the order of the queries.
+    """The k nearest points of every query, in the order of the queries; made by :func:`knn_join`.
 
     Parameters
     ----------
-    neighbour : (q, k) int64, rows of the points, the nearest first, ties: the smallest row first.
+    neighbour : (q, k) int64, row numbers of the points, the nearest first; of points at the same distance the
+        smallest row first.
     distance : (q, k) float64, in the metric's unit.
     """
 
@@ -73,32 +87,43 @@ def knn_join(
 
     Parameters
     ----------
-    queries : (q, d) floats or integers; not modified. None: the points themselves; a point is then not its
-        own neighbour, though points equal to it are.
-    points : (n, d) floats or integers, see :func:`epsjoin.local.arguments.check_points`; not modified.
-    k : neighbours wished, 1 to n (with ``queries=None`` to n - 1).
-    metric : a name for :func:`epsjoin.local.metric.get_metric`, or what it returned.
-    n_jobs, progress : of every round's join, see :func:`epsjoin.local.join.arrays.iter_join`.
-    counters : added to: ``rounds`` (joins), ``pairs`` (found by them), ``comparisons`` (outside of them).
+    queries : (q, d) array of finite floats or integers; not modified. None: the points themselves are the
+        queries. Then a point is not its own neighbour, but other points equal to it are.
+    points : (n, d) array of finite floats or integers; not modified. Integers beyond 2**53 that float64 would
+        round are refused.
+    k : number of neighbours of each query, 1 to n (to n - 1 if queries is None).
+    metric : name of a metric (see :func:`epsjoin.get_metric`), or a :class:`epsjoin.Metric`; "euclidean" by
+        default.
+    n_jobs : number of threads of each join, 1 by default. The result is the same for any number.
+    progress : True draws a bar on stderr for each join. A function is called with the fraction of each join
+        that is done, from 0 to 1.
+    counters : dictionary to whose entries the work is added: ``rounds`` (joins), ``pairs`` (found by the
+        joins), ``comparisons`` (outside of the joins).
 
     Returns
     -------
     KNearest
-        Exactly k neighbours each, ties by the smallest row: the result depends on nothing but the points.
+        Exactly k neighbours of each query; of points at the same distance those with the smallest rows. The
+        result depends on nothing but the points.
 
     Raises
     ------
     ArgumentError
-        A wrong argument, a value that is NaN or infinite, a point for which the metric is not defined; more
-        neighbours are wished than there are points.
+        An argument has a wrong type, shape or value; a coordinate is NaN or infinite; the metric is not
+        defined for a point; k is larger than the number of points that can be neighbours.
+
+    See Also
+    --------
+    k_distance : the distances to the k-th neighbour alone.
+    join : all pairs within an eps.
 
     Notes
     -----
-    Distances whose square leaves float64 (below 1e-150, above 1e150) are 0 or infinite, hence tied.
+    Distances whose square leaves float64 (below 1e-150, above 1e150) become 0 or infinite, so they are tied.
 
-    32 bytes per query and neighbour at most, beside a copy of the queries and the join. A round's join is
-    expected to find at most 8 k pairs per open query, more only where no eps has fewer for the queries that
-    it finishes. Data in which every query is equally far from most points costs O(q n d), as a scan does.
+    Memory: a copy of the queries, the join, and at most 32 bytes per query and neighbour. The join of a round
+    is expected to find at most 8 k pairs per open query, more only where ties or dense spots make fewer
+    impossible. Data in which every query is equally far from most points costs O(q n d), as a scan does.
 
     Examples
     --------
@@ -110,24 +135,24 @@ def knn_join(
     chosen = metric if isinstance(metric, Metric) else get_metric(metric)
     values = check_points("points", points)
     chosen.check(values)
-    asked = values if queries is None else check_points("queries", queries)
-    if asked.shape[1] != values.shape[1]:
+    query_points = values if queries is None else check_points("queries", queries)
+    if query_points.shape[1] != values.shape[1]:
         raise ArgumentError(
-            f"queries must have as many columns as points, {values.shape[1]}, not {asked.shape[1]}"
+            f"queries must have as many columns as points, {values.shape[1]}, not {query_points.shape[1]}"
         )
-    chosen.check(asked)
+    chosen.check(query_points)
     n_others = len(values) - (queries is None)
-    if not len(asked):
+    if not len(query_points):
         return KNearest(np.empty((0, k), dtype=np.int64), np.empty((0, k)))
     if k > n_others:
         raise ArgumentError(f"k must be at most the number of other points, {n_others}, not {k}")
     options = {"n_jobs": n_jobs, "progress": progress}
-    # A point's own row is no neighbour of it, so one equal point more may be.
-    first_equal = _surplus(values, k + 1 if queries is None else k)
+    # A point is not its own neighbour, so that one more equal point may be one.
+    first_equal = _find_surplus(values, k + 1 if queries is None else k)
     kept = np.flatnonzero(first_equal < 0)
     if queries is not None:
-        itself = np.full(len(asked), -1)
-        found = _Search(asked, values[kept], itself, k, chosen, options, counters).run()
+        itself = np.full(len(query_points), -1)
+        found = _Search(query_points, values[kept], itself, k, chosen, options, counters).run()
         return KNearest(kept[found.neighbour], found.distance)
     if len(kept) == len(values):
         return _Search(values, values, kept, k, chosen, options, counters).run()
@@ -144,7 +169,7 @@ def k_distance(
     n_jobs: int = 1,
     progress: ProgressArgument = False,
 ) -> FloatColumn:
-    """Distance of every point to its k-th nearest neighbour, the point itself not counted.
+    """Compute the distance of every point to its k-th nearest neighbour, the point itself not counted.
 
     Parameters
     ----------
@@ -159,6 +184,11 @@ def k_distance(
     ArgumentError
         See :func:`knn_join`.
 
+    See Also
+    --------
+    knn_join : the neighbours, too.
+    fit_epsilon : an eps from the k-distances of a sample.
+
     Examples
     --------
     >>> k_distance([[0.0], [1.0], [3.0], [5.0]], k=2).tolist()
@@ -168,12 +198,16 @@ def k_distance(
 
 
 class _Search:
-    """The lists of all queries, and the ways to fill them.
+    """The k nearest found so far of all queries, and the two ways to find more: a scan and a join.
 
     Parameters
     ----------
-    itself : (q,) int64, the row of points that a query must not find, -1 for none.
-    options : of the joins.
+    queries, points : (q, d) and (n, d) float64.
+    itself : (q,) int64, the row of the point that a query must not find; -1 for none.
+    k : number of neighbours of each query.
+    metric : the metric of the distances.
+    options : further arguments of the joins.
+    counters : the caller's counters, or None.
     """
 
     def __init__(
@@ -196,9 +230,9 @@ class _Search:
         self.random = np.random.default_rng(0)
 
     def run(self) -> KNearest:
-        """All lists, each in order."""
+        """Find the k nearest of all queries."""
         rows = np.arange(len(self.queries))  # still open
-        while rows.size * len(self.points) > _FEW_COMPARISONS and rows.size > _SAMPLE_QUERIES:
+        while rows.size * len(self.points) > _MAX_SCAN_COMPARISONS and rows.size > _SAMPLE_QUERIES:
             is_sampled = np.zeros(rows.size, dtype=np.bool_)
             is_sampled[self.random.choice(rows.size, _SAMPLE_QUERIES, replace=False)] = True
             sample, rows = rows[is_sampled], rows[~is_sampled]
@@ -216,7 +250,7 @@ class _Search:
         return KNearest(self.neighbour, self.distance)
 
     def scan(self, rows: IntColumn) -> None:
-        """Fill the lists of these queries by comparing them with all points."""
+        """Find the k nearest of these queries by comparing them with all points."""
         self.size[rows] = 0
         knn.scan_nearest(
             self.decision,
@@ -228,17 +262,17 @@ class _Search:
             self.neighbour,
             self.distance,
         )
-        self._count("comparisons", rows.size * len(self.points))
+        self._add_to_counter("comparisons", rows.size * len(self.points))
 
     def choose_eps(self, sample: IntColumn) -> float | None:
-        """The eps of the next round; None where a scan of all open queries is the better way.
+        """Choose the eps of the next round; None where a scan of all open queries is faster.
 
         Parameters
         ----------
-        sample : finished queries, a uniform sample of those open before.
+        sample : finished queries, a uniform sample of the queries that were open before.
         """
         k_distances = np.sort(self.distance[sample, 0])
-        places = [math.ceil(share * sample.size) - 1 for share in _SHARES]
+        places = [math.ceil(fraction * sample.size) - 1 for fraction in _FINISHED_FRACTIONS]
         radius = np.unique(k_distances[places]) * _EPS_SLACK
         radius = radius[[self._is_threshold(each) for each in radius]]
         if not radius.size:
@@ -248,17 +282,17 @@ class _Search:
         if n > _SAMPLE_POINTS:
             some = self.random.choice(n, _SAMPLE_POINTS, replace=False)
         counts = knn.count_within(self.decision, self.queries, sample, self.points, some, radius)
-        self._count("comparisons", sample.size * some.size)
+        self._add_to_counter("comparisons", sample.size * some.size)
         per_query = counts * (n / some.size / sample.size)
         per_finished = per_query * sample.size / np.searchsorted(k_distances, radius, side="right")
-        is_small = per_query <= _PAIRS_PER_NEIGHBOUR * self.k
+        is_small = per_query <= _MAX_PAIRS_PER_NEIGHBOUR * self.k
         best = int(np.flatnonzero(is_small)[-1]) if is_small.any() else int(np.argmin(per_finished))
-        return float(radius[best]) if per_finished[best] <= _LARGE_SHARE * n else None
+        return float(radius[best]) if per_finished[best] <= _MAX_JOIN_FRACTION * n else None
 
     def join(self, rows: IntColumn, eps: float) -> None:
-        """Fill the lists of these queries with their points within eps."""
+        """Find the points within eps of these queries, and keep the k nearest of each."""
         self.size[rows] = 0
-        self._count("rounds", 1)
+        self._add_to_counter("rounds", 1)
         is_open = np.zeros(len(self.queries), dtype=np.bool_)
         is_open[rows] = True
         is_self = self.queries is self.points
@@ -266,13 +300,13 @@ class _Search:
             for left, right, distance in iter_self_join(self.points, eps, self.metric, **self.options):
                 self._keep(left, right, distance, is_open)
                 self._keep(right, left, distance, is_open)
-                self._count("pairs", left.size)
+                self._add_to_counter("pairs", left.size)
             return
         for left, right, distance in iter_join(
             self.queries[rows], self.points, eps, self.metric, **self.options
         ):
             self._keep(rows[left], right, distance, is_open)
-            self._count("pairs", left.size)
+            self._add_to_counter("pairs", left.size)
 
     def _keep(
         self, query: IntColumn, point: IntColumn, distance: FloatColumn, is_open: npt.NDArray[np.bool_]
@@ -288,14 +322,18 @@ class _Search:
             return False
         return True
 
-    def _count(self, name: str, more: int) -> None:
+    def _add_to_counter(self, name: str, more: int) -> None:
         self.counters[name] = self.counters.get(name, 0) + more
 
 
-def _surplus(points: FloatColumn, most: int) -> IntColumn:
-    """For each row with ``most`` equal rows before it the first of them, -1 for the others.
+def _find_surplus(points: FloatColumn, most: int) -> IntColumn:
+    """Find the surplus rows: those with at least ``most`` equal rows before them.
 
-    No query finds a surplus row: the ``most`` rows before it are exactly as far, whatever the metric.
+    No query finds a surplus row, because ``most`` rows before it are exactly as far, whatever the metric.
+
+    Returns
+    -------
+    (n,) int64, for a surplus row the first row equal to it, for all others -1.
     """
     hashes = np.zeros(len(points), dtype=np.uint64)
     for column in points.T:
@@ -311,9 +349,9 @@ def _surplus(points: FloatColumn, most: int) -> IntColumn:
 def _with_surplus(
     points: FloatColumn, kept: IntColumn, first_equal: IntColumn, found: KNearest, metric: Metric
 ) -> KNearest:
-    """Results of all rows of a self join, from those of the kept rows.
+    """Complete the results of the kept rows by those of the surplus rows.
 
-    A surplus row has the neighbours of the first row equal to it, and that row itself.
+    The neighbours of a surplus row are those of the first row equal to it, and that row itself.
     """
     n, k = len(points), found.distance.shape[1]
     neighbour, distance = np.empty((n, k), dtype=np.int64), np.empty((n, k))

@@ -10,17 +10,17 @@ import numpy.typing as npt
 from epsjoin.errors import ArgumentError
 from epsjoin.local.arguments import FloatColumn, IntColumn, check_lengths, index_distinct, int_column
 
-# Makes the median absolute deviation a standard deviation on normal data: 1 / quantile(3/4).
 MAD_SCALE = 1.4826
+"""Ratio of standard deviation to median absolute deviation on normal data: 1 / quantile(3/4)."""
 
 
 class Deviations(NamedTuple):
-    """The dimensions in which each point deviates most.
+    """The dimensions in which each point deviates most from the median.
 
     Parameters
     ----------
-    dimension : (n, min(2, d)) int64, counted from 0; the most deviating first.
-    z : (n, min(2, d)) float64, signed deviation in units of the spread.
+    dimension : (n, min(2, d)) int64, numbers of dimensions, counted from 0; the most deviating first.
+    z : (n, min(2, d)) float64, signed deviations in units of the spread.
     """
 
     dimension: IntColumn
@@ -30,20 +30,21 @@ class Deviations(NamedTuple):
 def rank(
     ids: npt.ArrayLike, k_distance: npt.ArrayLike, lof: npt.ArrayLike, degree: npt.ArrayLike
 ) -> IntColumn:
-    """Order all points by outlyingness: 1 is the most outlying, every rank is given once.
+    """Rank all points by outlyingness: 1 is the most outlying, and no two points have one rank.
 
-    1. Points whose k-distance is unknown, so larger than eps: the lowest degree first.
-    2. Points whose k-distance is known but whose factor is not, as they lie near points of 1: the largest
-       k-distance first.
-    3. All others: the largest factor first.
+    1. First come points whose k-distance is unknown, so larger than eps: the lowest degree first.
+    2. Then come points whose k-distance is known but whose factor is not, because they are near points of the
+       first kind: the largest k-distance first.
+    3. Then come all others: the largest factor first.
 
-    What is equal so far is ordered by id, the smallest first.
+    Points that are equal in this order are ordered by id, the smallest first.
 
     Parameters
     ----------
     ids : (n,) int64, each once.
     k_distance, lof : (n,) float64, NaN where unknown.
-    degree : (n,) int64, points or neighbours within eps; only its order counts, and only in 1.
+    degree : (n,) int64, number of points or of neighbours within eps; only its order counts, and only for the
+        first kind.
 
     Returns
     -------
@@ -52,7 +53,8 @@ def rank(
     Raises
     ------
     ArgumentError
-        Columns of different length or type; an id comes twice; a factor is known where its k-distance is not.
+        The columns have a wrong type or different lengths; an id occurs twice; a factor is known where its
+        k-distance is not.
 
     Notes
     -----
@@ -73,7 +75,7 @@ def rank(
 
 
 def robust_spread(points: npt.NDArray[np.float64]) -> tuple[FloatColumn, FloatColumn]:
-    """Median and spread (median absolute deviation x 1.4826) of every dimension.
+    """Compute the median and the spread (median absolute deviation x 1.4826) of every dimension.
 
     Parameters
     ----------
@@ -82,7 +84,7 @@ def robust_spread(points: npt.NDArray[np.float64]) -> tuple[FloatColumn, FloatCo
     Raises
     ------
     ArgumentError
-        No points.
+        There are no points.
     """
     if points.ndim != 2 or not points.size:
         raise ArgumentError(f"points must be at least one row of coordinates, not of shape {points.shape}")
@@ -91,23 +93,24 @@ def robust_spread(points: npt.NDArray[np.float64]) -> tuple[FloatColumn, FloatCo
 
 
 def deviating_dimensions(points: npt.ArrayLike, centre: npt.ArrayLike, spread: npt.ArrayLike) -> Deviations:
-    """Find the two dimensions in which each point deviates most: the reason shown with an outlier.
+    """Find the two dimensions in which each point deviates most: the reason that is shown for an outlier.
 
     Parameters
     ----------
     points : (n, d) float64.
-    centre, spread : (d,) float64, as :func:`robust_spread` makes them.
+    centre, spread : (d,) float64, results of :func:`robust_spread`.
 
     Returns
     -------
-    Deviations, in the order of the points. ``z = (x - centre) / spread``. Where the spread is 0 (half of
-    all points have one value there, or more), z is 0 on the centre and infinite off it. The larger ``|z|``
-    first, then the larger ``|x - centre|`` (it orders infinite ones), then the lower dimension.
+    Deviations in the order of the points, with ``z = (x - centre) / spread``. Where the spread is 0 (at least
+    half of all points have one value there), z is 0 at the centre and infinite elsewhere. The dimension with
+    the larger ``|z|`` comes first; where that is equal (infinite), the one with the larger ``|x - centre|``,
+    then the lower dimension.
 
     Raises
     ------
     ArgumentError
-        Shapes do not match, no dimension, or a spread is negative, NaN or infinite.
+        The shapes do not match; there is no dimension; a spread is negative, NaN or infinite.
     """
     points, centre, spread = (np.asarray(values, dtype=np.float64) for values in (points, centre, spread))
     if (
