@@ -1,4 +1,4 @@
-"""The metrics: what within eps means, and the coordinates in which a join may look for pairs."""
+"""The metrics: what a distance is, and the coordinates in which a join searches for pairs."""
 
 from __future__ import annotations
 
@@ -22,15 +22,24 @@ METRICS = {
     "haversine": distances.HAVERSINE,
     "haversine_radians": distances.HAVERSINE_RADIANS,
 }
+"""Kernels' numbers of the metrics, by name."""
+
 _SPHERICAL = ("haversine", "haversine_radians")
-# Powers of eps beyond these lose their meaning to underflow and overflow.
-_SMALLEST_BOUND, _LARGEST_BOUND = 1e-300, 1e300
-# Rounding of the metric's formula, relative to eps: one axis alone is off by a few 1e-16.
+
+_MIN_BOUND, _MAX_BOUND = 1e-300, 1e300
+"""Range of the power of eps that distances are compared with; beyond it are underflow and overflow."""
+
 _RELATIVE_SLACK = 1e-12
-# Rounding of coordinates and formula on the unit sphere, absolute; of the cosine for up to so many
-# coordinates, whose sums round by 2**-53 each.
+"""Bound of the rounding error of a metric's formula, relative to eps; that of one axis is a few 1e-16."""
+
 _SPHERE_SLACK = 1e-12
-_COSINE_SLACK, _COSINE_DIMENSIONS = 1e-9, 1 << 20
+"""Bound of the rounding errors of coordinates and formula on the unit sphere, absolute."""
+
+_COSINE_SLACK, _MAX_COSINE_DIMENSIONS = 1e-9, 1 << 20
+"""Bound of the rounding error of the cosine, and maximum number of coordinates for which it holds.
+
+The sum rounds by 2**-53 per coordinate.
+"""
 
 
 @dataclass(frozen=True)
@@ -39,8 +48,8 @@ class Metric:
 
     Parameters
     ----------
-    name : one of ``METRICS``.
-    p : Minkowski's exponent, at least 1; 0 for the other metrics, which do not read it.
+    name : name of the metric, see :func:`get_metric`.
+    p : exponent of the Minkowski distance, at least 1; 0, without a meaning, for the other metrics.
 
     Examples
     --------
@@ -53,14 +62,15 @@ class Metric:
 
     @property
     def unit(self) -> str:
-        """Unit of distances and eps: "km" for haversine, "rad" in radians, else the coordinates' own: ""."""
+        """Unit of distances and eps: "km" for haversine, "rad" for haversine_radians, else ""."""
         return {"haversine": "km", "haversine_radians": "rad"}.get(self.name, "")
 
     @property
     def norm(self) -> int:
-        """How differences of embedded coordinates bound the distance from below.
+        """Number of the kernels for how differences of embedded coordinates bound the distance from below.
 
-        Minkowski's distance is never below Euclid's for p up to 2, nor ever below the largest difference.
+        The Minkowski distance is never below the Euclidean one for p up to 2, and never below the largest
+        difference for any p.
         """
         if self.name == "manhattan":
             return SUM
@@ -69,12 +79,12 @@ class Metric:
         return SQUARES
 
     def dimensions(self, d: int) -> int:
-        """Embedded coordinates of a point with d coordinates: 3 on the sphere, else d.
+        """Return the number of embedded coordinates of a point with d coordinates: 3 on the sphere, else d.
 
         Raises
         ------
         ArgumentError
-            d is 0, is not 2 on the sphere, or is beyond 2**20 for cosine.
+            d is 0; it is not 2 for a metric on the sphere; it is beyond 2**20 for cosine.
         """
         if d < 1:
             raise ArgumentError("points need at least one coordinate")
@@ -82,18 +92,19 @@ class Metric:
             if d != 2:
                 raise ArgumentError(f"{self.name} needs 2 coordinates (lat, lon), not {d}")
             return 3
-        if self.name == "cosine" and d > _COSINE_DIMENSIONS:
-            raise ArgumentError(f"cosine is exact for up to {_COSINE_DIMENSIONS} coordinates, not for {d}")
+        if self.name == "cosine" and d > _MAX_COSINE_DIMENSIONS:
+            largest = _MAX_COSINE_DIMENSIONS
+            raise ArgumentError(f"cosine is exact for up to {largest} coordinates, not for {d}")
         return d
 
     def check_eps(self, eps: float) -> float:
-        """Give eps as a float when it is a threshold that this metric can decide exactly.
+        """Return eps as a float, if this metric can decide exactly which distances are within it.
 
         Raises
         ------
         ArgumentError
-            eps is not a finite number above 0, or so small or large that its power (``eps ** 2`` for
-            euclidean, ``eps ** p`` for minkowski) leaves 1e-300 to 1e300.
+            eps is not a finite number above 0, or its power (``eps ** 2`` for euclidean, ``eps ** p`` for
+            minkowski) is not from 1e-300 to 1e300.
         """
         if isinstance(eps, bool) or not isinstance(eps, (int, float, np.integer, np.floating)):
             raise ArgumentError(f"eps must be a finite number above 0, not {eps!r}")
@@ -104,28 +115,28 @@ class Metric:
             bound = self.decision(eps).bound
         except OverflowError:
             bound = math.inf
-        if not _SMALLEST_BOUND <= bound <= _LARGEST_BOUND:
+        if not _MIN_BOUND <= bound <= _MAX_BOUND:
             raise ArgumentError(f"eps = {eps!r} is too small or too large for exact {self.name} decisions")
         return eps
 
     def check(self, points: NDArray[np.float64]) -> None:
-        """Refuse points for which the metric is not defined; finite values are taken for granted.
+        """Refuse points for which the metric is not defined.
 
         Parameters
         ----------
-        points : (n, d) float64; not modified.
+        points : (n, d) float64, finite, which is not checked; not modified.
 
         Raises
         ------
         ArgumentError
-            cosine: a vector of length 0 (or outside 1e-150 to 1e150); on the sphere: a latitude beyond a pole
-            or a longitude beyond one turn either way. The message names the first row.
+            For cosine, a vector has the length 0 (or one outside 1e-150 to 1e150). On the sphere, a latitude
+            is beyond a pole, or a longitude is beyond one full turn. The message names the first such row.
         """
         self.dimensions(points.shape[1])
         if self.name == "cosine":
             with np.errstate(over="ignore", under="ignore"):
                 square = np.einsum("ij,ij->i", points, points)
-            bad = ~((square >= _SMALLEST_BOUND) & (square <= _LARGEST_BOUND))
+            bad = ~((square >= _MIN_BOUND) & (square <= _MAX_BOUND))
             text = "cosine needs vectors with a length from 1e-150 to 1e150"
         elif self.name in _SPHERICAL:
             pole = 90.0 if self.name == "haversine" else math.pi / 2.0
@@ -140,7 +151,7 @@ class Metric:
             raise ArgumentError(f"{text}; row {int(np.argmax(bad))} breaks this")
 
     def embed(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Coordinates in which a pair differs by ``embedded_eps(eps)`` at most, by :attr:`norm`.
+        """Compute coordinates in which pairs within eps differ by at most ``embedded_eps(eps)``.
 
         Parameters
         ----------
@@ -148,8 +159,8 @@ class Metric:
 
         Returns
         -------
-        (n, dimensions(d)) float64: the points themselves (no copy), or points on the unit sphere for
-        cosine and haversine, where the chord never decreases with the distance.
+        (n, dimensions(d)) float64: the points themselves (no copy); for cosine and haversine points on the
+        unit sphere, whose chord never becomes shorter when the distance becomes larger.
 
         Raises
         ------
@@ -166,11 +177,12 @@ class Metric:
         return points
 
     def embedded_eps(self, eps: float) -> float:
-        """Give the threshold in embedded coordinates, a little too large so that no rounding misses a pair.
+        """Return the threshold in embedded coordinates, a little too large, so that rounding loses no pair.
 
-        For Lp metrics one axis is never farther apart than the whole distance. On the unit sphere the
-        chord is ``sqrt(2 eps)`` (cosine) and ``2 sin(eps / 2R)`` (haversine; R = 1 in radians); there the
-        slack under the root covers the rounding of the formula itself, which matters where eps is tiny.
+        For Lp metrics the difference on one axis is never larger than the whole distance. On the unit sphere
+        the chord is ``sqrt(2 eps)`` (cosine) or ``2 sin(eps / 2R)`` (haversine; R = 1 in radians). For
+        cosine, the slack under the root covers the rounding of the formula itself, which matters where eps is
+        tiny.
         """
         if self.name == "cosine":
             return math.sqrt(2.0 * (eps + _COSINE_SLACK)) + _COSINE_SLACK
@@ -181,29 +193,29 @@ class Metric:
         return eps * (1.0 + _RELATIVE_SLACK)
 
     def decision(self, eps: float) -> Decision:
-        """Give what the sweeps need to decide a pair on its original coordinates."""
+        """Return what the sweeps need to decide a pair on its original coordinates."""
         return distances.make_decision(METRICS[self.name], self.p, float(eps))
 
 
 def get_metric(name: str, p: float | None = None) -> Metric:
-    """Give the metric of this name.
+    """Make the metric of this name.
 
     Parameters
     ----------
-    name : euclidean, manhattan, chebyshev, minkowski, cosine (distance ``1 - cos``, from 0 to 2), haversine
-        (km between (lat, lon) in degrees on a sphere of radius 6371.0088 km) or haversine_radians (the
-        angle between (lat, lon), all in radians, as scikit-learn has it).
-    p : exponent of minkowski, a finite number of at least 1; for the others leave it out.
+    name : "euclidean", "manhattan", "chebyshev", "minkowski", "cosine" (the distance ``1 - cos``, from 0 to
+        2), "haversine" (km between points (lat, lon) in degrees, on a sphere of radius 6371.0088 km), or
+        "haversine_radians" (the angle between points (lat, lon), all in radians, as in scikit-learn).
+    p : exponent of minkowski, a finite number of at least 1; not allowed for the other metrics.
 
     Returns
     -------
     Metric
-        For the argument ``metric`` of any join.
+        Can be passed as the argument ``metric`` of any join.
 
     Raises
     ------
     ArgumentError
-        An unknown name (the message lists the known), a p that is missing, wrong, or not needed.
+        The name is unknown (the message lists the known names); p is missing, wrong, or not allowed.
 
     Examples
     --------

@@ -168,7 +168,7 @@ def test_contract__goes_over_an_edge_about_twice(monkeypatch):
         return plain(left, right)
 
     monkeypatch.setattr(components, "spanning_forest", watched)
-    monkeypatch.setattr(components, "_AT_ONCE", 100)
+    monkeypatch.setattr(components, "_MIN_CONTRACTED_EDGES", 100)
     chain = np.arange(20_001)
     shares = [(chain[i : i + 100], chain[i + 1 : i + 101]) for i in range(0, 20_000, 100)]
     (trees,) = contract(shares, 10**6)

@@ -272,7 +272,7 @@ def test_columns__of_different_length_are_refused():
 
 
 def test_core_pairs__refuses_core_ids_that_do_not_rise():
-    with pytest.raises(ArgumentError, match="core_ids_sorted must rise"):
+    with pytest.raises(ArgumentError, match="core_ids_sorted must be ascending"):
         core_pairs([1], [2], [0.5], [3, 2])
 
 

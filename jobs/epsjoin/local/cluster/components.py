@@ -1,28 +1,29 @@
-"""Connected components of edges that no single task could hold, in steps on shares of them.
+"""Connected components of more edges than one task can hold, in rounds over parts of the edges.
 
-The edges lie in *parts*, each contracted to a forest that one task can hold. A round is two steps:
+The edges are in *parts*, each of which is contracted to a forest that one task can hold. A round has two
+steps:
 
-1. :class:`Meeting`: the rows of all parts are brought together by node. The smallest root m that any part
-   knows for a node is its root now; every other root r of the node is hooked onto m, in the part that knew
-   r; every part in which the node itself is a root is answered m.
-2. :func:`settle`: each part contracts its rows and the answers. So a tree is hung under the answer to its
-   root, which doubles the paths from node to root.
+1. :class:`Meeting`: the rows of all parts are sorted by node. The smallest root m that any part knows for a
+   node becomes its root. Every other root r of the node is *hooked* onto m, in the part that knew r. Every
+   part in which the node itself is a root gets m as an *answer*.
+2. :func:`settle`: each part contracts its rows and the answers. So a tree gets the answer to its root as its
+   new root, which doubles the paths from node to root.
 
-When a round hooks and answers nothing, each node has one row, and no root has a smaller one: the rows are
+When a round has no hook and no answer, each node has one row, and no root has a smaller root: the rows are
 the components, each named by its smallest node.
 
 Notes
 -----
-*Exact.* Each round keeps what is connected and connects nothing else. Write m(x) for the smallest root of x.
+*Exact.* Each round keeps what is connected, and connects nothing else. Let m(x) be the smallest root of x.
 The row (x, m(x)) stays in one part, and a repeat of it may go. A hook (r, m(x)) replaces (x, r): x stays tied
 to m(x), and r is tied to it. An answered node leaves the part that asked: it stays tied to its answer where
 its own row lies, and its answer is smaller, so that the chain of answers ends at a node that stays.
 
-*It ends.* No round makes more edges, a hook or an answer makes the sum of the ends' ranks smaller.
+*It ends.* No round makes more edges, and each hook or answer makes the sum of the ends' ranks smaller.
 
-*Bounded.* A node meets at most one row per part, hub or not. Each part's edges never become more; to these
-come at most as many answers as it has trees. What is spread is never gathered by root, so that a component
-of a billion nodes burdens no task more than a billion small ones would.
+*Bounded.* A node has at most one row per part, however many edges it has. The edges of a part never become
+more, and a part gets at most as many answers as it has trees. Rows are never collected by root, so that a
+component of a billion nodes is no more work for any task than a billion small ones.
 
 *Rounds.* A path of n nodes with one edge per part takes at most about log2(n) + 2 rounds, in whatever order
 the nodes are named (measured, see the tests; where neighbouring edges lie in one part, the parts count, not
@@ -50,8 +51,8 @@ from epsjoin.kernels.ids import index_ids, rows_of
 from epsjoin.local.arguments import IntColumn, check_count
 from epsjoin.local.cluster.from_pairs import Forest, spanning_forest
 
-_AT_ONCE = 1 << 20
-"""Edges worth a contraction: fewer are not, because each one goes over the whole forest held."""
+_MIN_CONTRACTED_EDGES = 1 << 20
+"""Minimum number of waiting edges for a contraction, since each contraction reads the whole forest again."""
 
 
 class Met(NamedTuple):
@@ -59,7 +60,7 @@ class Met(NamedTuple):
 
     Parameters
     ----------
-    place : (n,) int64, place of the row in the share given.
+    place : (n,) int64, index of the row in the rows that were passed.
     node, root : (n,) int64, ``root < node``.
     kind : (n,) int32, ``EDGE``, ``HOOK`` or ``ANSWER``.
     """
@@ -71,7 +72,7 @@ class Met(NamedTuple):
 
 
 class Meeting:
-    """Step 1 on rows that come in shares, in order; it keeps four numbers between them."""
+    """Step 1 on rows that come in batches, in order; it keeps four numbers from one batch to the next."""
 
     def __init__(self) -> None:
         self._carry = np.zeros(4, dtype=np.int64)
@@ -81,8 +82,8 @@ class Meeting:
 
         Parameters
         ----------
-        node, root : (n,) int64, the next share of the rows in the order of (node, root), ``root <= node``;
-            ``root == node`` where a part asks for the root of its root. Not modified.
+        node, root : (n,) int64, the next batch of the rows in the order of (node, root), ``root <= node``. In
+            a row with ``root == node`` a part asks for the root of its root. Not modified.
 
         Notes
         -----
@@ -95,7 +96,7 @@ class Meeting:
 
 
 def settle(node: IntColumn, root: IntColumn, kind: npt.NDArray[np.int32]) -> Forest:
-    """Step 2: contract a part's rows; nodes that were answered leave, for they have a row elsewhere.
+    """Step 2: contract the rows of a part; nodes that got an answer leave it, as they have a row elsewhere.
 
     Parameters
     ----------
@@ -103,13 +104,13 @@ def settle(node: IntColumn, root: IntColumn, kind: npt.NDArray[np.int32]) -> For
 
     Returns
     -------
-    The part's rows for the next round: its edges, no more than the rows given that are no answers; then each
-    root once as ``(root, root)``, which asks. Not empty unless the input is.
+    The rows of the part for the next round: its edges, which are not more than the rows that are no answers;
+    then each root once as ``(root, root)``, which asks for its root. Empty only if the input is.
 
     Notes
     -----
-    As :func:`epsjoin.local.cluster.from_pairs.spanning_forest`; the result does not depend on the order of
-    the rows.
+    The cost is that of :func:`epsjoin.local.cluster.from_pairs.spanning_forest`. The result does not depend
+    on the order of the rows.
     """
     trees = spanning_forest(node, root)
     roots = np.unique(trees.root)
@@ -118,18 +119,18 @@ def settle(node: IntColumn, root: IntColumn, kind: npt.NDArray[np.int32]) -> For
 
 
 def contract(shares: Iterable[tuple[IntColumn, IntColumn]], most: int) -> Iterator[Forest]:
-    """Contract edges that come in shares, never holding more than ``most`` of them.
+    """Contract edges that come in batches, and never hold more than ``most`` of them.
 
     Parameters
     ----------
-    shares : (left, right), (n,) int64 each, in any number and of any length.
-    most : edges held at a time, the forest so far counted; at least 1.
+    shares : batches (left, right), (n,) int64 each, in any number and of any length.
+    most : maximum number of edges in memory, including those of the forest so far; at least 1.
 
     Yields
     ------
-    Forests of at least one and at most ``most`` edges. One, if the whole forest has at most half of ``most``
-    edges or all edges are at most ``most``: then it does not depend on the order of the edges, otherwise
-    the division does.
+    Forests of at least one and at most ``most`` edges. There is only one if the whole forest has at most half
+    of ``most`` edges, or if there are at most ``most`` edges; then it does not depend on the order of the
+    edges. Otherwise the division into forests does.
 
     Raises
     ------
@@ -138,8 +139,8 @@ def contract(shares: Iterable[tuple[IntColumn, IntColumn]], most: int) -> Iterat
 
     Notes
     -----
-    Edges wait until they are as many as those of the forest held, so that an edge is gone over about twice,
-    not once per share.
+    Edges wait until there are as many as in the forest so far, so that each edge is read about twice, not
+    once per batch.
     """
     most = check_count("most", most)
     nothing = np.empty(0, dtype=np.int64)
@@ -148,7 +149,7 @@ def contract(shares: Iterable[tuple[IntColumn, IntColumn]], most: int) -> Iterat
         first = 0
         while first < left.size:
             if held.node.size + n_waiting >= most:
-                held, waiting, n_waiting = _with(held, waiting), [], 0
+                held, waiting, n_waiting = _contract_waiting(held, waiting), [], 0
                 if 2 * held.node.size > most:
                     yield held
                     held = Forest(nothing, nothing)
@@ -156,14 +157,14 @@ def contract(shares: Iterable[tuple[IntColumn, IntColumn]], most: int) -> Iterat
             waiting.append((left[first:last], right[first:last]))
             n_waiting += last - first
             first = last
-        if n_waiting >= max(_AT_ONCE, held.node.size):
-            held, waiting, n_waiting = _with(held, waiting), [], 0
-    held = _with(held, waiting)
+        if n_waiting >= max(_MIN_CONTRACTED_EDGES, held.node.size):
+            held, waiting, n_waiting = _contract_waiting(held, waiting), [], 0
+    held = _contract_waiting(held, waiting)
     if held.node.size:
         yield held
 
 
-def _with(held: Forest, waiting: list[tuple[IntColumn, IntColumn]]) -> Forest:
+def _contract_waiting(held: Forest, waiting: list[tuple[IntColumn, IntColumn]]) -> Forest:
     return spanning_forest(
         np.concatenate((held.node, *(left for left, _ in waiting))),
         np.concatenate((held.root, *(right for _, right in waiting))),

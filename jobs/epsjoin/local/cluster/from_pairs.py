@@ -2,22 +2,23 @@
 
 The steps, in the words of the definition:
 
-1. :func:`partial_degrees`: neighbours per point; summed over all parts (:func:`sum_degrees`), plus the point
-   itself: the degree.
+1. :func:`partial_degrees` counts the neighbours of each point; :func:`sum_degrees` adds the counts of all
+   parts. The degree of a point is that sum plus 1, for the point itself.
 2. A point is *core* where its degree is at least ``min_pts``.
-3. :func:`core_pairs`: pairs of two core points connect them; pairs with one core point make the other a
-   candidate for the border.
+3. :func:`core_pairs`: a pair of two core points connects them; a pair with one core point makes the other
+   point a candidate for the border.
 4. :func:`spanning_forest`: clusters are the connected components of the core points.
-5. :func:`nearest_core`: a border point goes to the cluster of its nearest core point, ties: smallest id.
-6. :func:`label`: all other points are *noise*; :func:`extend_labels`: also those that are in no pair.
+5. :func:`nearest_core`: a *border* point belongs to the cluster of its nearest core point; of several as
+   near, to that of the one with the smallest id.
+6. :func:`label`: all other points are *noise*; :func:`extend_labels` adds the points that are in no pair.
 
-Each of 1, 3, 4 and 5 may run on any share of the pairs; no step needs all pairs in one place.
+Each of the steps 1, 3, 4 and 5 may run on any part of the pairs; no step needs all pairs in one place.
 
 References
 ----------
 Ester, Kriegel, Sander, Xu: A density-based algorithm for discovering clusters, KDD 1996, definitions 1-6.
-Departure: there a border point within eps of several clusters goes to the one found first; here to its
-nearest core point, so that labels depend on nothing but the points.
+Departure: in the paper a border point within eps of several clusters belongs to the one that is found first;
+here it belongs to that of its nearest core point, so that labels depend on nothing but the points.
 """
 
 from __future__ import annotations
@@ -40,17 +41,21 @@ from epsjoin.local.arguments import (
 )
 
 NOISE = -1
+"""Label of the points that belong to no cluster."""
+
 ROLES = ("core", "border", "noise")
+"""Names of the roles of a point, in the order of their numbers."""
+
 CORE_ROLE, BORDER_ROLE, NOISE_ROLE = range(3)
 
 
 class Degrees(NamedTuple):
-    """Neighbours counted in one share of the pairs.
+    """Numbers of neighbours in a part of the pairs.
 
     Parameters
     ----------
-    ids : (n,) int64, rising; points with at least one neighbour.
-    counts : (n,) int64, neighbours, the point itself not counted.
+    ids : (n,) int64, ascending; points with at least one neighbour.
+    counts : (n,) int64, numbers of neighbours, the point itself not counted.
     """
 
     ids: IntColumn
@@ -58,7 +63,7 @@ class Degrees(NamedTuple):
 
 
 class CorePairs(NamedTuple):
-    """Pairs that make clusters: of two core points, and of a core point and another.
+    """Pairs that make clusters: those of two core points, and those of a core point and another point.
 
     Parameters
     ----------
@@ -78,7 +83,7 @@ class Forest(NamedTuple):
 
     Parameters
     ----------
-    node : (n,) int64, rising; every node but the roots.
+    node : (n,) int64, ascending; every node that is not a root.
     root : (n,) int64, the smallest id of the node's tree, always below ``node``.
     """
 
@@ -91,9 +96,9 @@ class NearestCore(NamedTuple):
 
     Parameters
     ----------
-    border_id : (n,) int64, rising.
+    border_id : (n,) int64, ascending.
     core_id : (n,) int64.
-    distance : (n,) float64.
+    distance : (n,) float64, distance of the two.
     """
 
     border_id: IntColumn
@@ -102,14 +107,14 @@ class NearestCore(NamedTuple):
 
 
 class Clusters(NamedTuple):
-    """Cluster and role of every point, in the order of the ids given.
+    """Cluster and role of every point, in the order of the ids that were passed.
 
     Parameters
     ----------
     ids : (n,) int64.
     cluster_id : (n,) int64, the smallest core id of the point's cluster, or ``NOISE``.
-    role : (n,) int8, place in ``ROLES``: 0 core, 1 border, 2 noise.
-    degree : (n,) int64, points within eps, the point itself included.
+    role : (n,) int8, index in ``ROLES``: 0 core, 1 border, 2 noise.
+    degree : (n,) int64, number of points within eps, the point itself included.
     """
 
     ids: IntColumn
@@ -119,9 +124,10 @@ class Clusters(NamedTuple):
 
 
 def partial_degrees(left: npt.ArrayLike, right: npt.ArrayLike) -> Degrees:
-    """Count the neighbours of every point in a share of the pairs.
+    """Count the neighbours of every point in a part of the pairs.
 
-    Counts of shares add up to those of the whole; ``degree = count + 1``: the point itself is included.
+    The counts of all parts add up to those of the whole. The degree is ``count + 1``, because it includes the
+    point itself.
 
     Parameters
     ----------
@@ -130,13 +136,13 @@ def partial_degrees(left: npt.ArrayLike, right: npt.ArrayLike) -> Degrees:
     Raises
     ------
     ArgumentError
-        Columns of different length, or not int64.
+        The columns have different lengths, or are not int64.
 
     Notes
     -----
     One sort of 2 n_pairs ids, 48 bytes per pair.
     """
-    left, right = _pairs(left, right)
+    left, right = _check_pairs(left, right)
     ends = np.concatenate((left, right))
     ends.sort()
     starts = _starts(ends)
@@ -144,16 +150,16 @@ def partial_degrees(left: npt.ArrayLike, right: npt.ArrayLike) -> Degrees:
 
 
 def sum_degrees(ids: npt.ArrayLike, counts: npt.ArrayLike) -> Degrees:
-    """Add up the counts of shares.
+    """Add up the counts of all parts.
 
     Parameters
     ----------
-    ids, counts : (n,) int64, the columns of :func:`partial_degrees` of all shares, one after the other.
+    ids, counts : (n,) int64, the concatenated columns of the results of :func:`partial_degrees`.
 
     Raises
     ------
     ArgumentError
-        Columns of different length, or not int64.
+        The columns have different lengths, or are not int64.
     """
     ids, counts = int_column("ids", ids), int_column("counts", counts)
     check_lengths(ids=ids, counts=counts)
@@ -166,29 +172,31 @@ def sum_degrees(ids: npt.ArrayLike, counts: npt.ArrayLike) -> Degrees:
 def core_pairs(
     left: npt.ArrayLike, right: npt.ArrayLike, distance: npt.ArrayLike, core_ids_sorted: npt.ArrayLike
 ) -> CorePairs:
-    """Keep the pairs that make clusters; pairs of two points that are not core say nothing.
+    """Keep the pairs that make clusters, and drop pairs of two points that are not core.
 
     Parameters
     ----------
-    left, right, distance : (n_pairs,) int64, int64, float64, a share of the pairs.
-    core_ids_sorted : (n_cores,) int64, rising, each once: at least all core points among the pairs' ends.
+    left, right, distance : (n_pairs,) int64, int64, float64, a part of the pairs.
+    core_ids_sorted : (n_cores,) int64, ascending, each once: at least all core points that are in these
+        pairs.
 
     Raises
     ------
     ArgumentError
-        Columns of different length or type; a distance is negative or NaN; core ids do not rise.
+        The columns have a wrong type or different lengths; a distance is negative or NaN; the core ids are
+        not ascending.
 
     Notes
     -----
-    O(n_pairs + n_cores) by hashing; for a share much smaller than the core points binary search instead.
+    O(n_pairs + n_cores) by hashing; by binary search where there are many more core points than pairs.
     """
-    left, right = _pairs(left, right)
+    left, right = _check_pairs(left, right)
     distance = distance_column("distance", distance)
     check_lengths(left=left, distance=distance)
     cores = int_column("core_ids_sorted", core_ids_sorted)
     if cores.size > 1 and not (cores[1:] > cores[:-1]).all():
-        raise ArgumentError("core_ids_sorted must rise, each id once")
-    is_left, is_right = _among(cores, left, right)
+        raise ArgumentError("core_ids_sorted must be ascending, each id once")
+    is_left, is_right = _are_core(cores, left, right)
     both, one = is_left & is_right, is_left ^ is_right
     border_id = np.where(is_left[one], right[one], left[one])
     core_id = np.where(is_left[one], left[one], right[one])
@@ -196,25 +204,25 @@ def core_pairs(
 
 
 def spanning_forest(left: npt.ArrayLike, right: npt.ArrayLike) -> Forest:
-    """Contract edges to one edge per node, to the smallest id of its tree.
+    """Replace edges by one edge per node, to the smallest id of its tree.
 
-    The forest connects exactly what the edges connect, with fewer edges than nodes. So shares of the edges
-    may be contracted one by one, and then the union of their forests, in any order, in any number of rounds.
+    The forest connects exactly what the edges connect, with fewer edges than nodes. So parts of the edges may
+    be contracted one by one, and then the union of their forests, in any order and any number of rounds.
 
     Parameters
     ----------
-    left, right : (n_edges,) int64, in any order; loops and repeats do no harm.
+    left, right : (n_edges,) int64, in any order; loops and repeated edges are allowed.
 
     Raises
     ------
     ArgumentError
-        Columns of different length, or not int64.
+        The columns have different lengths, or are not int64.
 
     Notes
     -----
     One sort of the ends, then nearly linear; about 100 bytes per edge.
     """
-    left, right = _pairs(left, right)
+    left, right = _check_pairs(left, right)
     ends = np.concatenate((left, right))
     ends.sort()
     nodes = ends[_starts(ends)]
@@ -226,22 +234,22 @@ def spanning_forest(left: npt.ArrayLike, right: npt.ArrayLike) -> Forest:
 
 
 def nearest_core(border_id: npt.ArrayLike, core_id: npt.ArrayLike, distance: npt.ArrayLike) -> NearestCore:
-    """Find the nearest core point of every border point, ties: the smallest id.
+    """Find the nearest core point of every border point; of several as near, that with the smallest id.
 
-    The nearest of shares' nearest are the nearest of the whole.
+    It may run on parts of the candidates, and then on the union of the results.
 
     Parameters
     ----------
-    border_id, core_id, distance : (n,) int64, int64, float64: candidates of :func:`core_pairs`, in any order.
+    border_id, core_id, distance : (n,) int64, int64, float64, candidates of :func:`core_pairs`, in any order.
 
     Raises
     ------
     ArgumentError
-        Columns of different length or type; a distance is negative or NaN.
+        The columns have a wrong type or different lengths; a distance is negative or NaN.
 
     Notes
     -----
-    O(n log n) for naming the border points, then linear.
+    O(n log n) for sorting the border points, then O(n).
     """
     border_id, core_id = int_column("border_id", border_id), int_column("core_id", core_id)
     distance = distance_column("distance", distance)
@@ -259,19 +267,19 @@ def nearest_core(border_id: npt.ArrayLike, core_id: npt.ArrayLike, distance: npt
 def label(
     ids: npt.ArrayLike, degree: npt.ArrayLike, trees: Forest, nearest: NearestCore, min_pts: int
 ) -> Clusters:
-    """Put degrees, trees and nearest core points together; works on any share of the ids.
+    """Combine degrees, trees and nearest core points into labels; works on any part of the ids.
 
     Parameters
     ----------
     ids, degree : (n,) int64, points and their degrees (the point itself counted), in any order.
-    trees : forest of all pairs of core points, at least those nodes that are ids or their nearest core.
+    trees : forest of all pairs of core points; at least the nodes that are ids or their nearest core points.
     nearest : the nearest core points of at least those ids that are border points.
-    min_pts : points within eps, the point itself included, that make a point core; at least 1.
+    min_pts : minimum number of points within eps, the point itself included, of a core point; at least 1.
 
     Raises
     ------
     ArgumentError
-        Columns of different length or type; min_pts is below 1; an id is ``NOISE``.
+        The columns have a wrong type or different lengths; min_pts is below 1; an id is ``NOISE``.
 
     Notes
     -----
@@ -292,29 +300,29 @@ def label(
 
 
 def extend_labels(ids: npt.ArrayLike, known: Clusters, index: IdIndex, min_pts: int) -> Clusters:
-    """Labels of any points, from those of all points that are in a pair.
+    """Label any points, also those that are in no pair.
 
     Parameters
     ----------
     ids : (n,) int64, each at most once, in any order.
-    known : labels of at least those that are in a pair.
-    index : ``index_ids(known.ids)``; made once for many shares of the ids.
-    min_pts : as in :func:`label`.
+    known : labels of at least those ids that are in a pair.
+    index : ``index_ids(known.ids)``, which the caller makes once for many parts of the ids.
+    min_pts : as for :func:`label`.
 
     Returns
     -------
-    Clusters in the order of ``ids``. A point that is not known has degree 1: noise, or with ``min_pts`` 1 a
-    cluster of its own.
+    Clusters in the order of ``ids``. A point that is in no pair has degree 1: it is noise, or with
+    ``min_pts`` 1 a cluster of its own.
 
     Raises
     ------
     ArgumentError
-        ids are not int64, or one is ``NOISE``; min_pts is below 1.
+        The ids are not int64, or one is ``NOISE``; min_pts is below 1.
     """
     min_pts = check_count("min_pts", min_pts)
     ids = int_column("ids", ids)
     _refuse_noise_id(ids)
-    at = rows_of(index, ids)  # -1, the last: a point that is not known
+    at = rows_of(index, ids)  # -1, so the value appended last, for a point that is in no pair
     cluster_id = np.append(known.cluster_id, NOISE)[at]
     role = np.append(known.role, np.int8(NOISE_ROLE))[at]
     if min_pts == 1:
@@ -323,26 +331,26 @@ def extend_labels(ids: npt.ArrayLike, known: Clusters, index: IdIndex, min_pts: 
     return Clusters(ids, cluster_id, role, np.append(known.degree, 1)[at])
 
 
-def _pairs(left: npt.ArrayLike, right: npt.ArrayLike) -> tuple[IntColumn, IntColumn]:
+def _check_pairs(left: npt.ArrayLike, right: npt.ArrayLike) -> tuple[IntColumn, IntColumn]:
     left, right = int_column("left", left), int_column("right", right)
     check_lengths(left=left, right=right)
     return left, right
 
 
 def _starts(ascending: IntColumn) -> IntColumn:
-    """Places where a new value begins."""
+    """Find the places where a new value begins."""
     if not ascending.size:
         return np.zeros(0, dtype=np.int64)
     return np.concatenate(([0], np.flatnonzero(ascending[1:] != ascending[:-1]) + 1))
 
 
-def _among(
+def _are_core(
     cores: IntColumn, left: IntColumn, right: IntColumn
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     if left.size >= cores.size // 16:
         index = index_ids(cores)
         return rows_of(index, left) >= 0, rows_of(index, right) >= 0
-    # A table of all core points would cost more than the few look-ups.
+    # An index of all core points would cost more than these few searches.
     places = [np.minimum(np.searchsorted(cores, ends), cores.size - 1) for ends in (left, right)]
     return cores[places[0]] == left, cores[places[1]] == right
 
@@ -354,5 +362,5 @@ def _roles(is_core: npt.NDArray[np.bool_], is_border: npt.NDArray[np.bool_]) -> 
 def _refuse_noise_id(ids: IntColumn) -> None:
     if (ids == NOISE).any():
         raise ArgumentError(
-            f"the id {NOISE} is kept for noise: a cluster named by it could not be told from noise"
+            f"the id {NOISE} is kept for noise: a cluster of this name could not be told from noise"
         )
