@@ -41,45 +41,47 @@ _ALGORITHMS = ("auto", "ball_tree", "kd_tree", "brute")
 
 
 class DBSCAN(ClusterMixin, BaseEstimator):
-    """DBSCAN by an exact ε-join, in the place of ``sklearn.cluster.DBSCAN``.
+    """DBSCAN by an exact join, a replacement for ``sklearn.cluster.DBSCAN``.
 
     Core points, their clusters, the numbers of the clusters, and noise are those of scikit-learn. A border
-    point within eps of several clusters gets the one of its nearest core point (ties: the smallest row),
-    where scikit-learn gives it to the cluster with the smallest number.
+    point within eps of several clusters belongs to that of its nearest core point (of several as near, the
+    one with the smallest row); in scikit-learn it belongs to the cluster with the smallest number.
 
     Parameters
     ----------
     eps : float, default=0.5
-        Threshold, above 0; a point at exactly eps is within.
+        Threshold, above 0. A point at exactly eps is within it.
     min_samples : int, default=5
-        Points (or their weights) within eps that make a point core, itself included; at least 1.
+        Minimum number of points within eps (or sum of their weights), the point itself included, that makes a
+        point a core point; at least 1.
     metric : str, default="euclidean"
-        euclidean or l2, manhattan, cityblock or l1, chebyshev, minkowski, cosine, haversine (points are (lat,
-        lon) in radians, eps too). Precomputed distances and functions are refused.
+        "euclidean" or "l2", "manhattan", "cityblock" or "l1", "chebyshev", "minkowski", "cosine", "haversine"
+        (points are (lat, lon) in radians, and so is eps). Precomputed distances and functions are refused.
     metric_params : dict, default=None
         ``{"p": ...}`` for minkowski; anything else is refused.
     algorithm : {"auto", "ball_tree", "kd_tree", "brute"}, default="auto"
-        Ignored: there is one.
+        Ignored: there is only one algorithm.
     leaf_size : int, default=30
         Ignored: there is no tree.
     p : float, default=None
-        Exponent of minkowski, at least 1; None is 2. Ignored for the other metrics.
+        Exponent of minkowski, at least 1; None means 2. Ignored for the other metrics.
     n_jobs : int, default=None
-        Threads; None is 1 unless in a ``joblib.parallel_config`` context, -1 all processors.
+        Number of threads. None means 1, unless in a ``joblib.parallel_config`` context; -1 means all
+        processors.
 
     Attributes
     ----------
-    labels_ : (n_samples,) int64, -1 for noise.
-    core_sample_indices_ : (n_core_samples,) int64, rising.
+    labels_ : (n_samples,) int64, the cluster of each point, -1 for noise.
+    core_sample_indices_ : (n_core_samples,) int64, row numbers of the core points, ascending.
     components_ : (n_core_samples, n_features), a copy of the core points.
     n_features_in_ : int, the number of columns.
-    feature_names_in_ : (n_features_in_,) their names, where X has names that are all strings.
+    feature_names_in_ : (n_features_in_,) names of the columns, if X has names that are all strings.
 
     Notes
     -----
-    Sums are taken in the metric's formula in column order in float64. scikit-learn's faster formulas may
-    decide a pair whose distance is eps up to rounding otherwise. Memory does not grow with the pairs, see
-    :func:`epsjoin.local.cluster.dbscan.dbscan`.
+    Distances are summed by the metric's formula, in column order and in float64. scikit-learn's faster
+    formulas may decide differently about a pair whose distance is eps up to rounding. Memory does not grow
+    with the number of pairs, see :func:`epsjoin.dbscan`.
 
     Examples
     --------
@@ -118,21 +120,22 @@ class DBSCAN(ClusterMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : (n_samples, n_features) numbers; not modified. Sparse matrices are refused.
+        X : (n_samples, n_features) array of numbers; not modified. Sparse matrices are refused.
         y : ignored.
-        sample_weight : (n_samples,) or one number for all, default 1 each; some may be 0 or negative.
+        sample_weight : (n_samples,) weights of the points, or one number for all; 1 by default. Some may be 0
+            or negative.
 
         Returns
         -------
         DBSCAN
-            Itself.
+            The estimator itself.
 
         Raises
         ------
         ArgumentError
-            A parameter that is not allowed, or a point for which the metric is not defined; a ValueError.
+            A parameter is not allowed, or the metric is not defined for a point. It is a ValueError, too.
         ValueError, TypeError
-            What scikit-learn's own checks of X raise.
+            scikit-learn's own checks refuse X.
         """
         if self.algorithm not in _ALGORITHMS:
             raise ArgumentError(f"algorithm must be one of {', '.join(_ALGORITHMS)}, not {self.algorithm!r}")
@@ -164,11 +167,11 @@ class DBSCAN(ClusterMixin, BaseEstimator):
         y: object = None,
         sample_weight: npt.ArrayLike | None = None,
     ) -> npt.NDArray[np.int64]:
-        """Find the clusters of X and give the labels; parameters and errors as :meth:`fit`."""
+        """Find the clusters of X and return the labels; parameters and errors are those of :meth:`fit`."""
         return self.fit(X, y, sample_weight).labels_
 
     def _metric(self) -> Metric:
-        """The metric that the parameters mean."""
+        """Make the metric that the parameters name."""
         params = dict(self.metric_params or {})
         name = self.metric
         if name == "minkowski":

@@ -13,7 +13,7 @@ from epsjoin.local.join.arrays import self_join
 from epsjoin.local.verify import (
     Cells,
     Labels,
-    Neighbours,
+    QueryPairs,
     check_labels,
     compare_pairs,
     missed_probability,
@@ -67,7 +67,7 @@ def test_brute_force__has_the_bits_of_the_join(metric, eps):
     queries = np.arange(0, len(points), 1500)
     left, right, distance = self_join(points, eps, metric)
     is_left, is_right = np.isin(left, queries), np.isin(right, queries)
-    joined = Neighbours(
+    joined = QueryPairs(
         np.r_[left[is_left], right[is_right]],
         np.r_[right[is_left], left[is_right]],
         np.r_[distance[is_left], distance[is_right]],
@@ -94,7 +94,7 @@ def test_right_tables__are_silent():
 
 def stored_without(found, left, right):
     keep = ~(np.isin(found.query, [left, right]) & np.isin(found.other, [left, right]))
-    return Neighbours(*(column[keep] for column in found))
+    return QueryPairs(*(column[keep] for column in found))
 
 
 def test_compare_pairs__names_what_is_missing_added_and_changed():
@@ -140,7 +140,7 @@ def test_check_labels__says_what_is_wrong(column, point, value, sentence):
 
 def test_check_labels__takes_the_nearest_core_and_of_equals_the_smallest_id():
     # 3 is one away from the cores 1 (cluster 0) and 5 (cluster 4), and not core itself
-    found = Neighbours(np.array([3, 3]), np.array([5, 1]), np.array([1.0, 1.0]))
+    found = QueryPairs(np.array([3, 3]), np.array([5, 1]), np.array([1.0, 1.0]))
     role = np.array(["core", "border", "core"])
     labels = Labels(np.array([1, 3, 5]), np.array([0, 0, 4]), role, np.array([9, 3, 9]))
     assert list(check_labels(np.array([3]), found, labels, 4)) == []

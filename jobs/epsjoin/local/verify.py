@@ -1,12 +1,13 @@
-"""An independent check of stored pairs and labels: brute force on some points, in NumPy and ``math`` alone.
+"""An independent check of stored pairs and labels: brute force on some points, with NumPy and ``math`` only.
 
-Nothing here uses the kernels, the metrics or the plans of the joins that it judges; the formulas are written
-out again, term by term in column order, so that distances must come out bit for bit the same.
+Nothing here uses the kernels, the metrics or the plans of the joins that it checks. The formulas are written
+again, term by term in column order, so that distances must be the same bit for bit.
 
-Which points are looked at: random ones (every point as likely), and all points of random *cells* of a grid
-(every occupied cell as likely, however few points it has), see :func:`points_of_cells`. An error of a share
-of the points is found by the former, one that is confined to a region, such as a lost part or file, also by
-the latter, in thin regions more likely. :func:`missed_probability` says how likely neither sees it.
+Two kinds of points are checked: random points (each with the same probability), and the points of random
+*cells* of a grid (each occupied cell with the same probability, however few points it has), see
+:func:`points_of_cells`. Random points find an error in a fraction of all points. Cells find an error in one
+region, such as a lost part or file, with a higher probability where the region has few points.
+:func:`missed_probability` is the probability that an error is not found.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ EARTH_RADIUS_KM = 6371.0088
 ON_SPHERE = "haversine"
 NOISE = -1
 GRID = 32
-"""Cells of the grid along each of at most two axes."""
+"""Number of cells of the grid along each axis; the grid has at most two axes."""
 
-# Candidates are taken a little beyond eps, then decided by the exact formula.
+# Candidates may be a little beyond eps; the exact formula decides.
 _SLACK = 1.0 + 1e-9
 _CHORD_SLACK = 1e-9
 _BATCH = 1 << 14
@@ -33,12 +34,12 @@ Ids = NDArray[np.int64]
 Points = NDArray[np.float64]
 
 
-class Neighbours(NamedTuple):
-    """Pairs of a query and another point, each column as long.
+class QueryPairs(NamedTuple):
+    """Pairs of a query and another point; all columns have the same length.
 
     Parameters
     ----------
-    query, other : int64, ids; never equal.
+    query, other : int64, the ids of the two points; never equal.
     distance : float64.
     """
 
@@ -48,12 +49,12 @@ class Neighbours(NamedTuple):
 
 
 class Labels(NamedTuple):
-    """Stored labels of some points, by rising id.
+    """Stored labels of some points, in ascending order of their ids.
 
     Parameters
     ----------
     ids, cluster_id, degree : int64.
-    role : str: core, border or noise.
+    role : str, "core", "border" or "noise".
     """
 
     ids: Ids
@@ -62,7 +63,7 @@ class Labels(NamedTuple):
     degree: Ids
 
     def of(self, id_: int) -> tuple[int, str, int] | None:
-        """Cluster, role and degree of a point; None where it has no labels."""
+        """Return cluster, role and degree of a point; None where it has no labels."""
         at = int(np.searchsorted(self.ids, id_))
         if at == len(self.ids) or self.ids[at] != id_:
             return None
@@ -71,15 +72,17 @@ class Labels(NamedTuple):
 
 def neighbours_by_brute_force(
     query_ids: Ids, queries: Points, ids: Ids, points: Points, eps: float, metric: str
-) -> Neighbours:
-    """Every pair of a query and a point within eps, but a query and itself.
+) -> QueryPairs:
+    """Find every pair of a query and another point within eps, by comparing each query with each point.
 
     Parameters
     ----------
-    query_ids, queries : (m,) and (m, d).
-    ids, points : (n,) and (n, d); not modified.
-    eps : threshold; exactly at it is within. For euclidean sums of squares are compared with ``eps * eps``.
-    metric : euclidean, manhattan, chebyshev or haversine (km; latitude, longitude in degrees).
+    query_ids, queries : (m,) int64 and (m, d) float64.
+    ids, points : (n,) int64 and (n, d) float64; not modified.
+    eps : threshold; a pair at exactly eps is within it. For euclidean, sums of squares are compared with
+        ``eps * eps``.
+    metric : "euclidean", "manhattan", "chebyshev" or "haversine" (km between points with latitude and
+        longitude in degrees).
 
     Notes
     -----
@@ -96,13 +99,13 @@ def neighbours_by_brute_force(
             else:
                 distance = _within(query, columns, eps, metric)
             at = np.flatnonzero((distance >= 0) & (batch_ids != query_id))
-            found.append(Neighbours(np.full(len(at), query_id), batch_ids[at], distance[at]))
-    nothing = Neighbours(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
-    return Neighbours(*(np.concatenate(column) for column in zip(nothing, *found, strict=True)))
+            found.append(QueryPairs(np.full(len(at), query_id), batch_ids[at], distance[at]))
+    nothing = QueryPairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    return QueryPairs(*(np.concatenate(column) for column in zip(nothing, *found, strict=True)))
 
 
 def _within(query: Points, columns: Points, eps: float, metric: str) -> Points:
-    """Distances to all points, -1 beyond eps."""
+    """Compute the distances to all points; -1 where they are beyond eps."""
     total = np.zeros(columns.shape[1])
     for value, column in zip(query, columns, strict=True):
         difference = np.abs(value - column)
@@ -124,7 +127,7 @@ def _on_unit_sphere(degrees: Points) -> Points:
 
 
 def _haversine_within(query: Points, columns: Points, chords: Points, eps: float) -> Points:
-    """As :func:`_within`, in km: candidates by the chord, then ``math``, whose bits are those of C."""
+    """As :func:`_within`, in km: candidates by the chord, then by ``math``, whose bits are those of C."""
     x, y, z = _on_unit_sphere(query[None, :])
     chord = 2.0 * math.sin(min(math.pi / 2.0, eps / (2.0 * EARTH_RADIUS_KM))) * _SLACK + _CHORD_SLACK
     square = (chords[0] - x) ** 2 + (chords[1] - y) ** 2 + (chords[2] - z) ** 2
@@ -144,31 +147,33 @@ def haversine(lat_x: float, lon_x: float, lat_y: float, lon_y: float) -> float:
     return 2.0 * EARTH_RADIUS_KM * math.asin(min(1.0, math.sqrt(square)))
 
 
-def compare_pairs(found: Neighbours, stored: Neighbours) -> Iterator[str]:
-    """Say how stored pairs differ from those found, one sentence per pair, by ids.
+def compare_pairs(found: QueryPairs, stored: QueryPairs) -> Iterator[str]:
+    """Describe how stored pairs differ from those that were found, in one sentence per pair, ordered by ids.
 
     Parameters
     ----------
-    found : by brute force, of some queries: each pair once for each of its points that is a query.
-    stored : likewise, of the same queries; a pair that is stored twice is there twice.
+    found : the pairs of some queries, found by brute force: each pair once for each of its ends that is a
+        query.
+    stored : the stored pairs of the same queries, in the same form; a pair that is stored twice is in it
+        twice.
     """
     expected = _as_dict(found)
     seen: set[tuple[int, int]] = set()
     for (left, right), distance in _as_pairs(stored):
         if (left, right) in seen:
-            continue  # once from each end; doubles are looked for elsewhere
+            continue  # once from each end; duplicates are found by another check
         seen.add((left, right))
-        right_one = expected.get((left, right))
-        if right_one is None:
+        right_distance = expected.get((left, right))
+        if right_distance is None:
             yield f"pair ({left}, {right}) at {distance!r} is stored, but these points are no pair"
-        elif right_one != distance:
-            yield f"pair ({left}, {right}) is stored at {distance!r}, its distance is {right_one!r}"
+        elif right_distance != distance:
+            yield f"pair ({left}, {right}) is stored at {distance!r}, its distance is {right_distance!r}"
     for (left, right), distance in sorted(expected.items()):
         if (left, right) not in seen:
             yield f"pair ({left}, {right}) at {distance!r} is missing"
 
 
-def _as_pairs(neighbours: Neighbours) -> Iterator[tuple[tuple[int, int], float]]:
+def _as_pairs(neighbours: QueryPairs) -> Iterator[tuple[tuple[int, int], float]]:
     left = np.minimum(neighbours.query, neighbours.other)
     right = np.maximum(neighbours.query, neighbours.other)
     order = np.lexsort((right, left))
@@ -176,27 +181,28 @@ def _as_pairs(neighbours: Neighbours) -> Iterator[tuple[tuple[int, int], float]]
     return zip(ends, neighbours.distance[order].tolist(), strict=True)
 
 
-def _as_dict(neighbours: Neighbours) -> dict[tuple[int, int], float]:
+def _as_dict(neighbours: QueryPairs) -> dict[tuple[int, int], float]:
     return dict(_as_pairs(neighbours))
 
 
-def check_labels(query_ids: Ids, found: Neighbours, labels: Labels, min_pts: int) -> Iterator[str]:
-    """Say which queries have wrong labels, by the definition, one sentence each.
+def check_labels(query_ids: Ids, found: QueryPairs, labels: Labels, min_pts: int) -> Iterator[str]:
+    """Describe which queries have wrong labels by the definition, in one sentence each.
 
     Parameters
     ----------
-    query_ids : (m,) distinct.
+    query_ids : (m,) distinct ids.
     found : all neighbours of all queries.
-    labels : of the queries and of all their neighbours.
-    min_pts : points within eps, the point itself included, that make a point core.
+    labels : labels of the queries and of all their neighbours.
+    min_pts : minimum number of points within eps, the point itself included, of a core point.
 
     Notes
     -----
-    What a point and its neighbours can show: the degree; core by it; core points within eps of each other
-    in one cluster, which no id in it is below; a border point in the cluster of its nearest core point
-    (ties: smallest id); a noise point without a core point within eps. That two clusters bear one name
-    though no chain of core points joins them is not seen here. Whether neighbours are core is taken from
-    their labels.
+    A point and its neighbours can show whether the degree is right; whether the point is core by its degree;
+    whether core points within eps of each other are in one cluster, and none of them has a smaller id than
+    the cluster's name; whether a border point is in the cluster of its nearest core point (of several as
+    near, the one with the smallest id); and whether a noise point has no core point within eps. They cannot
+    show that two clusters have one name though no chain of core points connects them. Whether the neighbours
+    are core points is taken from their labels.
     """
     order = np.lexsort((found.other, found.distance, found.query))
     query, other = found.query[order], found.other[order]
@@ -208,7 +214,7 @@ def check_labels(query_ids: Ids, found: Neighbours, labels: Labels, min_pts: int
 
 
 def _fault_of(id_: int, neighbours: list[int], labels: Labels, min_pts: int) -> str | None:
-    """What is wrong with a point's labels; its neighbours come nearest first, ties by id."""
+    """Describe what is wrong with the labels of a point, None if nothing is; neighbours are nearest first."""
     own = labels.of(id_)
     if own is None:
         return "it has no row in clusters"
@@ -238,13 +244,14 @@ def _fault_of(id_: int, neighbours: list[int], labels: Labels, min_pts: int) -> 
 
 
 class Cells(NamedTuple):
-    """The grid that cells are taken from.
+    """A grid of cells over points.
 
     Parameters
     ----------
     axes : (a,) int64, the widest axes, at most two.
-    low, side : (a,) float64, of the cells. Points beyond the grid are in its outermost cells.
-    seed : of the choice.
+    low, side : (a,) float64, lower corner of the grid, and sides of a cell. Points beyond the grid are in its
+        outermost cells.
+    seed : seed of the choice of cells and points.
     """
 
     axes: Ids
@@ -254,7 +261,7 @@ class Cells(NamedTuple):
 
     @classmethod
     def over(cls, sample: Points, seed: int) -> Cells:
-        """A grid over the bounding box of some points."""
+        """Make a grid over the bounding box of some points."""
         low, high = sample.min(axis=0), sample.max(axis=0)
         width = high - low
         axes = np.sort(np.argsort(-width, kind="stable")[:2])
@@ -263,27 +270,27 @@ class Cells(NamedTuple):
         return cls(axes, low[axes], side, seed)
 
     def of(self, points: Points) -> Ids:
-        """The cell of each point."""
+        """Return the number of the cell of each point."""
         place = np.clip((points[:, self.axes] - self.low) / self.side, 0, GRID - 1).astype(np.int64)
         return np.asarray(place @ GRID ** np.arange(len(self.axes), dtype=np.int64))
 
 
 def points_of_cells(ids: Ids, points: Points, cells: Cells, n_cells: int, per_cell: int) -> Ids:
-    """Rows of the points in ``n_cells`` random occupied cells, ``per_cell`` random ones of each at most.
+    """Choose ``n_cells`` random occupied cells, and at most ``per_cell`` random points of each.
 
-    Cells and points are chosen by the smallest of their seeded hashes. So it does not matter how the points
-    are divided: what is chosen from all of them is chosen from what was chosen from each division.
+    The cells and points with the smallest seeded hashes are chosen. So the choice may run on parts of the
+    points, and then on the union of the results: that is the choice from all points.
 
     Returns
     -------
-    (k,) int64, rising.
+    (k,) int64, row numbers, ascending.
     """
     cell = cells.of(points)
     occupied = np.unique(cell)
     chosen = occupied[np.argsort(_hash(occupied, cells.seed), kind="stable")[:n_cells]]
     rows = np.flatnonzero(np.isin(cell, chosen))
     rows = rows[np.lexsort((ids[rows], _hash(ids[rows], cells.seed), cell[rows]))]
-    begins = np.searchsorted(cell[rows], cell[rows])  # where the row's cell begins
+    begins = np.searchsorted(cell[rows], cell[rows])  # where the cell of the row begins
     return np.sort(rows[np.arange(len(rows)) - begins < per_cell])
 
 
@@ -295,14 +302,14 @@ def _hash(values: Ids, seed: int) -> NDArray[np.uint64]:
     return np.asarray(x ^ (x >> np.uint64(31)))
 
 
-def missed_probability(share: float, n: int, looked_at: int) -> float:
-    """Probability that none of ``looked_at`` of n points, chosen at random, is among the wrong ones.
+def missed_probability(share: float, n: int, checked: int) -> float:
+    """Compute the probability that no wrong point is among ``checked`` of n points, chosen at random.
 
-    With b = ceil(share n) wrong ones it is ``C(n - b, looked_at) / C(n, looked_at)``, at most
-    ``(1 - share) ** looked_at``. For cells, n is the number of occupied cells.
+    With b = ceil(share n) wrong points it is ``C(n - b, checked) / C(n, checked)``, at most
+    ``(1 - share) ** checked``. For cells, n is the number of occupied cells.
     """
     wrong = math.ceil(share * n)
-    if looked_at > n - wrong:
+    if checked > n - wrong:
         return 0.0
-    log_ways = (math.lgamma(n - wrong + 1), -math.lgamma(n - wrong - looked_at + 1))
-    return math.exp(math.fsum((*log_ways, -math.lgamma(n + 1), math.lgamma(n - looked_at + 1))))
+    log_ways = (math.lgamma(n - wrong + 1), -math.lgamma(n - wrong - checked + 1))
+    return math.exp(math.fsum((*log_ways, -math.lgamma(n + 1), math.lgamma(n - checked + 1))))

@@ -161,7 +161,7 @@ def test_exponent__does_not_depend_on_the_unit(scale):
 @pytest.mark.parametrize(
     ("points", "says"),
     [
-        (np.empty((0, 2)), "0 points span 0; give eps by hand"),
+        (np.empty((0, 2)), "0 points span 0; choose eps by hand"),
         (np.zeros((1, 2)), "1 points span 0"),
         (np.ones((100, 2)), "100 points span 0"),
         (np.arange(5.0)[:, None], "5 points have fewer than 30 pairs"),

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from epsjoin.errors import ArgumentError
 from epsjoin.local.epsilon.box_count import fit_box_count
 from epsjoin.local.epsilon.fit import fit_epsilon
-from epsjoin.local.epsilon.local_exponents import _median_cuts, local_exponents
+from epsjoin.local.epsilon.local_exponents import _cut_at_medians, local_exponents
 from epsjoin.local.epsilon.power_law import fit_power_law, pair_count_curve
 from epsjoin.local.epsilon.radius import choose_r_max
 from epsjoin.local.join.arrays import self_join
@@ -392,7 +392,7 @@ def test_fit__is_the_same_for_the_same_seed_and_another_for_another():
     assert one.power_law != other.power_law
 
 
-FEW = "give eps by hand"
+FEW = "choose eps by hand"
 
 
 @pytest.mark.parametrize(
@@ -584,7 +584,7 @@ def test_local_exponents__of_labels_are_fits_of_their_points():
 @given(st.integers(0, 900), st.integers(1, 6), st.sampled_from([1, 3, 1000]), SEEDS)
 def test_regions__are_boxes_side_by_side(n, n_regions, values, seed):
     points = np.random.default_rng(seed).integers(0, values, (n, 2)).astype(float)
-    region = _median_cuts(points, n_regions)
+    region = _cut_at_medians(points, n_regions)
     assert region.shape == (n,)
     sizes = np.bincount(region).tolist()
     assert len(sizes) <= n_regions

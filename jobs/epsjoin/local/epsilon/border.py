@@ -26,16 +26,17 @@ _BATCH_NUMBERS = 1 << 21
 
 
 def border_weights(difference: FloatColumn, sides: FloatColumn) -> FloatColumn:
-    """Weight pairs by how much of their box could hold them: the larger a difference, the fewer places.
+    """Compute weights that correct the border of a box: the larger a difference, the fewer places it has.
 
-    Two points that differ by h both lie in a box with sides L only where the first is in the box moved by -h,
-    a share of ``prod(1 - |h_i| / L_i)`` of it. Weighted by the inverse, the pairs of uniform points in a box
-    follow the power law with exponent d without a bend, in every L_p.
+    Two points that differ by h are both in a box with sides L only if the first is in the box moved by -h,
+    which is the fraction ``prod(1 - |h_i| / L_i)`` of the box. Weighted by the inverse, the pairs of uniform
+    points in a box follow the power law with exponent d without a bend, in every L_p.
 
     Parameters
     ----------
-    difference : (n, d) float64, of the two points of each pair; below ``sides`` in absolute value.
-    sides : (d,) float64, of the box, above 0.
+    difference : (n, d) float64, differences of the two points of each pair; below ``sides`` in absolute
+        value.
+    sides : (d,) float64, sides of the box, above 0.
 
     Returns
     -------
@@ -43,7 +44,7 @@ def border_weights(difference: FloatColumn, sides: FloatColumn) -> FloatColumn:
 
     References
     ----------
-    Ohser, Stoyan 1981 (the translation correction), where it corrects pair counts of a planar process.
+    Ohser, Stoyan 1981: the translation correction, there for pair counts of a planar process.
     """
     return np.asarray(1.0 / np.prod(1.0 - np.abs(difference) / sides, axis=1), dtype=np.float64)
 
@@ -51,11 +52,20 @@ def border_weights(difference: FloatColumn, sides: FloatColumn) -> FloatColumn:
 def fit_without_border(
     batches: list[Pairs], sample: FloatColumn, metric: Metric, r_max: float, measured: PowerLawFit, seed: int
 ) -> PowerLawFit | None:
-    """Fit the law with the border of the bounding box corrected; None where the points do not fill it."""
+    """Fit the power law, corrected for the border of the bounding box; None where the points do not fill it.
+
+    Parameters
+    ----------
+    batches : the pairs of the sample within ``r_max``.
+    sample : (m, d) float64.
+    metric, r_max : metric and eps of the join of the sample.
+    measured : the power law without a correction.
+    seed : seed of the jackknife groups.
+    """
     sides = np.ptp(sample, axis=0)
     varying = np.flatnonzero(sides)
     # On a cube under L∞ the slope at r is 2 d (1 - r) / (2 - r): below d / 2 only beyond two thirds of a
-    # side, so a flatter curve has no border to blame.
+    # side, so the border is not the reason of a flatter curve.
     if metric.name in ("cosine", "haversine") or measured.interval_high < varying.size / 2:
         return None
     sides, inside = sides[varying], sample[:, varying]

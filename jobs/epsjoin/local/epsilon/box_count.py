@@ -30,9 +30,9 @@ from epsjoin.errors import ArgumentError
 from epsjoin.local.arguments import IntColumn, check_count, check_points
 from epsjoin.local.epsilon.power_law import (
     BY_HAND,
-    LEAST_PAIRS,
+    MAX_PAIR_FRACTION,
+    MIN_PAIRS,
     N_GROUPS,
-    SATURATED,
     Curve,
     PowerLawFit,
     fit_line,
@@ -159,11 +159,11 @@ def box_counts(points: npt.ArrayLike, seed: int = 0) -> BoxCounts:
         level = _count_boxes(
             _hash_cells((np.minimum(axis * k, last).astype(np.uint64) for axis in unit), n), group
         )
-        if level.pairs - equal.pairs < LEAST_PAIRS:
+        if level.pairs - equal.pairs < MIN_PAIRS:
             break
         levels.append((width / k, *level))
     if not levels:
-        raise ArgumentError(f"{n} points have fewer than {LEAST_PAIRS} pairs of different points; {BY_HAND}")
+        raise ArgumentError(f"{n} points have fewer than {MIN_PAIRS} pairs of different points; {BY_HAND}")
     side, boxes, pairs, boxes_without, pairs_without = (
         np.array(column) for column in zip(*reversed(levels), strict=True)
     )
@@ -225,7 +225,7 @@ def fit_box_count(points: npt.ArrayLike, seed: int = 0) -> BoxCountFit:
             f"{counts.n_rows} points share boxes of {side.size} sides only, "
             f"{side[0]:.6g} to {side[-1]:.6g}, too few for a power law of box counts; {BY_HAND}"
         ) from error
-    usable = (counts.boxes >= LEAST_PAIRS) & (counts.boxes <= SATURATED * counts.distinct_rows)
+    usable = (counts.boxes >= MIN_PAIRS) & (counts.boxes <= MAX_PAIR_FRACTION * counts.distinct_rows)
     backwards = slice(None, None, -1)
     capacity = fit_line(
         1.0 / side[backwards], counts.boxes[backwards], counts.boxes_without[:, backwards], usable[backwards]

@@ -1,16 +1,16 @@
 """Choosing eps from the fractal dimension of the points.
 
-1. :func:`choose_r_max`: the largest radius, and the rows, for which the sample's join stays small.
-2. :func:`pair_count_curve`: pairs within r for r on a grid, from one join at the largest radius.
-3. :func:`fit_power_law`: the straight part of the curve on log-log scales; its slope is the exponent P.
-   Where the points fill their bounding box, its border is corrected.
-4. :class:`EpsilonFit`: eps for a wished number of neighbours, of pairs, a quantile of k-distances, or their
-   knee.
+1. ``radius.py`` chooses the largest radius, and the number of rows, for which the join of the sample stays
+   small.
+2. ``power_law.py`` counts the pairs within r for each r of a grid, from one join with the largest radius.
+3. It fits the straight part of this curve on log-log scales; its slope is the exponent P. Where the points
+   fill their bounding box, ``border.py`` corrects the effect of the border.
+4. :class:`EpsilonFit` derives eps for a number of neighbours, a number of pairs, a quantile of the
+   k-distances, or their knee (``k_distance.py``).
 
-:func:`fit_epsilon` is all four; :func:`local_exponents` is the same region by region. The sample must be a
-uniform one: then the exponent is that of the whole set, and pairs grow by n (n - 1) / (m (m - 1)) from m
-sampled rows to n. Steps 2 and 3 are in ``power_law.py``; ``box_count.py`` is another way to P,
-without a join.
+:func:`fit_epsilon` is all four steps; ``local_exponents.py`` does them region by region. The sample must be a
+uniform one. Then its exponent is that of the whole set, and from m sampled rows to n rows the number of pairs
+grows by n (n - 1) / (m (m - 1)). ``box_count.py`` is another way to P, without a join.
 
 References
 ----------
@@ -54,19 +54,19 @@ from epsjoin.local.metric import Metric, get_metric
 
 @dataclass(frozen=True)
 class EpsilonFit:
-    """What a sample says about eps; made by :func:`fit_epsilon`.
+    """The power law of the pair counts of a sample, and eps from it; made by :func:`fit_epsilon`.
 
     Parameters
     ----------
-    n_rows : rows of the whole set.
-    n_sample : rows whose pairs were counted.
-    curve : pairs of the sample by distance.
-    power_law : fitted to the curve, its border corrected where the points fill their bounding box.
-    measured_law : fitted to the curve as it is; equal to ``power_law`` where nothing was corrected.
-    rows : (n_sample,) int64, the sampled rows, in random order.
-    sample : (n_sample, d) float64, those points.
-    metric : of the distances.
-    max_k : largest rank of a neighbour that may be asked for.
+    n_rows : number of rows of the whole set.
+    n_sample : number of rows whose pairs were counted.
+    curve : number of pairs of the sample by distance.
+    power_law : power law of the curve; corrected for the border where the points fill their bounding box.
+    measured_law : power law of the curve as it is; equal to ``power_law`` where nothing was corrected.
+    rows : (n_sample,) int64, row numbers of the sample, in random order.
+    sample : (n_sample, d) float64, the points of these rows.
+    metric : the metric of the distances.
+    max_k : largest k of the methods that have a k.
 
     Examples
     --------
@@ -94,10 +94,15 @@ class EpsilonFit:
         return self.power_law.exponent
 
     def expected_pairs(self, eps: float) -> float:
-        """Pairs of the whole set within eps.
+        """Estimate the number of pairs of the whole set within eps.
 
-        Within the measured radii the curve is interpolated on log-log scales; below and above, the power law
-        continues it. Above the last radius this is too many, as the law ends where the data does.
+        Between the measured radii the curve is interpolated on log-log scales; below and above them, the
+        power law continues it. Above the last radius this is too many, because the law ends where the data
+        does.
+
+        Parameters
+        ----------
+        eps : threshold in the metric's unit, finite and above 0.
 
         Raises
         ------
@@ -122,47 +127,50 @@ class EpsilonFit:
     ) -> float:
         """Choose eps, rounded to 6 significant digits so that it can be typed.
 
-        Exactly one of ``neighbours``, ``pairs`` and ``k_distance_quantile`` (with ``k``) must be given.
+        Pass exactly one of ``neighbours``, ``pairs`` and ``k_distance_quantile`` (with ``k``).
 
         Parameters
         ----------
-        neighbours : wished on average per point of the whole set, the point itself not counted.
-        pairs : wished in the whole set.
-        k_distance_quantile : share of the points, between 0 and 1, whose k-th neighbour should be within eps.
-        k : rank of that neighbour, 1 the nearest; at most ``max_k`` of the fit.
+        neighbours : average number of points within eps of a point of the whole set, the point itself not
+            counted.
+        pairs : number of pairs of the whole set.
+        k_distance_quantile : fraction of the points, between 0 and 1, whose k-th neighbour is within eps.
+        k : rank of that neighbour, 1 for the nearest; at most ``max_k`` of the fit.
 
         Raises
         ------
         ArgumentError
-            Not exactly one wish; a wish that no eps fulfils: fewer pairs than equal points make, more than
-            there are, a k-distance of 0.
+            Not exactly one target was passed. Or no eps reaches it: there are fewer pairs than equal points
+            make, or more than the set has; or the k-distance is 0.
 
         Notes
         -----
-        The k-distance: sampled rows are thinned by f = (m - 1) / (n - 1), so a ball with k neighbours in the
-        sample has k / f in the whole set, and by the power law the one with k is smaller by ``f ** (1 / P)``.
-        The same rank k is taken in the sample, not the rank k f: the number of neighbours in a ball scatters
-        by its own square root, so the quantiles of k-distances keep their shape only at the same rank. It
-        takes the law to hold up to the sample's k-distances; near a border, which cuts these larger balls
-        off, the result is too large. k-distances are those of at most 1,000 of the sampled rows, exactly:
-        O(1,000 n_sample d) when first asked for.
+        About k-distances: the sample has the fraction f = (m - 1) / (n - 1) of all neighbours. So a ball with
+        k neighbours in the sample has k / f in the whole set, and by the power law the ball with k neighbours
+        is smaller by ``f ** (1 / P)``. The sample's neighbour of the same rank k is used, not the one of rank
+        k f: the number of neighbours in a ball varies by its square root, so the quantiles of k-distances
+        keep their shape only at the same rank. This assumes that the law holds up to the sample's
+        k-distances; near a border, which cuts these larger balls off, the result is too large. The
+        k-distances are the exact ones of at most 1,000 of the sampled rows; the first call computes them in
+        O(1,000 n_sample d).
         """
-        wishes = {"neighbours": neighbours, "pairs": pairs, "k_distance_quantile": k_distance_quantile}
-        given = {name: wish for name, wish in wishes.items() if wish is not None}
-        if len(given) != 1:
-            raise ArgumentError(f"give exactly one of {', '.join(wishes)}, not {', '.join(given) or 'none'}")
-        (name, wish), *_ = given.items()
+        targets = {"neighbours": neighbours, "pairs": pairs, "k_distance_quantile": k_distance_quantile}
+        passed = {name: target for name, target in targets.items() if target is not None}
+        if len(passed) != 1:
+            names = ", ".join(passed) or "none"
+            raise ArgumentError(f"pass exactly one of {', '.join(targets)}, not {names}")
+        (name, target), *_ = passed.items()
         if (name == "k_distance_quantile") != (k is not None):
             raise ArgumentError("k_distance_quantile and k belong together")
-        if not 0 < wish < (1 if k is not None else math.inf):
+        if not 0 < target < (1 if k is not None else math.inf):
             raise ArgumentError(
-                f"{name} must be above 0 and below {'1' if k is not None else 'infinity'}, not {wish!r}"
+                f"{name} must be above 0 and below {'1' if k is not None else 'infinity'}, not {target!r}"
             )
         if k is not None:
             k = check_count("k", k)
-            eps = quantile(self.k_distance_curve(k), wish, k)
+            eps = quantile(self.k_distance_curve(k), target, k)
         else:
-            eps = self._eps_for_pairs(wish if name == "pairs" else wish * self.n_rows / 2)
+            eps = self._eps_for_pairs(target if name == "pairs" else target * self.n_rows / 2)
         if not 0 < eps < math.inf:
             raise ArgumentError(
                 f"the power law with exponent {self.exponent:.3g} leads to eps = {eps}; {BY_HAND}"
@@ -175,39 +183,41 @@ class EpsilonFit:
     def _eps_for_pairs(self, pairs: float) -> float:
         if pairs > all_pairs(self.n_rows):
             raise ArgumentError(
-                f"{pairs:.6g} pairs are wished, {self.n_rows} points have {all_pairs(self.n_rows)}"
+                f"{pairs:.6g} pairs are too many: {self.n_rows} points have {all_pairs(self.n_rows)}"
             )
         radius, different = self.curve.radius, self.curve.different_pairs
-        wished = pairs / self._scale() - self.curve.equal_pairs
-        if wished <= 0:
+        target = pairs / self._scale() - self.curve.equal_pairs
+        if target <= 0:
             raise ArgumentError(
                 f"{self._scale() * self.curve.equal_pairs:.6g} pairs are of equal points, whatever eps is: "
                 f"{pairs:.6g} pairs ({2 * pairs / self.n_rows:.6g} neighbours) are too few"
             )
-        for end, is_outside in ((0, wished <= different[0]), (-1, wished > different[-1])):
+        for end, is_outside in ((0, target <= different[0]), (-1, target > different[-1])):
             if is_outside:
-                way = math.log(wished / different[end]) / self.exponent
-                return float(radius[end] * np.exp(way))
-        above = int(np.searchsorted(different, wished))
+                log_ratio = math.log(target / different[end]) / self.exponent
+                return float(radius[end] * np.exp(log_ratio))
+        above = int(np.searchsorted(different, target))
         ends = [above - 1, above]  # the last radius with fewer pairs, the first with as many
-        return float(np.exp(np.interp(math.log(wished), np.log(different[ends]), np.log(radius[ends]))))
+        return float(np.exp(np.interp(math.log(target), np.log(different[ends]), np.log(radius[ends]))))
 
     def k_distance_curve(self, k: int) -> FloatColumn:
-        """Distances to the k-th nearest neighbour in the whole set, rising: the sorted k-distance plot.
+        """Estimate the distances to the k-th nearest neighbour in the whole set: the sorted k-distance plot.
 
         Parameters
         ----------
-        k : rank, 1 the nearest; for DBSCAN ``min_pts - 1``, as a point counts itself. At most ``max_k``.
+        k : rank of the neighbour, 1 for the nearest; at most ``max_k``. For DBSCAN use ``min_pts - 1``,
+            because min_pts counts the point itself.
 
         Returns
         -------
-        (min(n_sample, 1000),) float64, for as many sampled rows. Where the set is larger than the sample,
-        they are smaller than measured by the power law, see :meth:`eps_for`.
+        (min(n_sample, 1000),) float64, ascending, one distance for each of as many sampled rows. Where the
+        set is larger than the sample, the measured distances are reduced by the power law, see
+        :meth:`eps_for`.
 
         Raises
         ------
         ArgumentError
-            k is no whole number from 1 to ``max_k``, or the sample has fewer neighbours.
+            k is not a whole number from 1 to ``max_k``, or the sample has fewer neighbours.
         """
         thinning = (self.n_sample - 1) / (self.n_rows - 1)
         ascending = np.sort(self._nearest[:, self._check_k(k) - 1])
@@ -216,21 +226,25 @@ class EpsilonFit:
     def knee(self, k: int) -> Knee:
         """Find the knee of the k-distance curve: a classic choice of eps for DBSCAN.
 
-        The curve's share of points and its distances are scaled to [0, 1]. The knee is the place farthest
-        below the chord from its first point to its last, the first of equals: there distances begin to rise
-        faster than on average.
+        Both axes of the curve, the fraction of the points and the distance, are scaled to [0, 1]. The knee is
+        the place farthest below the straight line from the first point of the curve to its last; of several,
+        the first. From there on distances rise faster than on average.
+
+        Parameters
+        ----------
+        k : rank of the neighbour, as for :meth:`k_distance_curve`.
 
         Raises
         ------
         ArgumentError
-            As :meth:`k_distance_curve`; all k-distances are equal; the k-distance at the knee is 0.
+            As :meth:`k_distance_curve`. Or all k-distances are equal, or the one at the knee is 0.
 
         Notes
         -----
-        Satopaa et al. 2011, sections 3.1 to 3.3, for a convex rising curve. Left out: the smoothing spline
-        (the curve is monotone, so there is nothing to smooth), the sensitivity, which chooses among several
-        knees, and the online form. The last distance sets the scale: one point far from all others moves the
-        knee towards itself.
+        Satopaa et al. 2011, sections 3.1 to 3.3, for a convex ascending curve. Not used here: the smoothing
+        spline (the curve is monotone, so there is nothing to smooth), the sensitivity, which chooses among
+        several knees, and the online form. The last distance sets the scale, so one point far from all others
+        moves the knee towards itself.
         """
         return find_knee(self.k_distance_curve(k), k)
 
@@ -241,23 +255,25 @@ class EpsilonFit:
 
         Parameters
         ----------
-        k : neighbours to look at, 3 to ``max_k``. The standard error is about ``exponent / sqrt(k - 2)``.
+        k : number of neighbours, 3 to ``max_k``; 20 by default. The standard error is about
+            ``exponent / sqrt(k - 2)``.
 
         Returns
         -------
         PointExponents
-            Of at most 1,000 of the sampled rows. Distances of 0 do not count, k is smaller for them; NaN
-            where fewer than 3 are left, or all are equal.
+            Exponents of at most 1,000 of the sampled rows. Distances of 0 are left out, so that k is smaller
+            there. NaN where fewer than 3 distances are left, or all are equal.
 
         Raises
         ------
         ArgumentError
-            k is no whole number from 3 to ``max_k``, or the sample has fewer neighbours.
+            k is not a whole number from 3 to ``max_k``, or the sample has fewer neighbours.
 
         Notes
         -----
-        Levina, Bickel 2004, equation 8, with k - 2 instead of k - 1, which they show to be free of bias where
-        density is constant around the point. A point at a border sees less than its ball.
+        Levina, Bickel 2004, equation 8, with k - 2 instead of k - 1; they show that this has no bias where
+        the density is constant around the point. Near a border a part of the ball is empty, which adds a
+        bias.
         """
         nearest = self._nearest[:, : self._check_k(check_count("k", k, 3))]
         return PointExponents(self.rows[: len(nearest)], exponents_from(nearest))
@@ -267,7 +283,7 @@ class EpsilonFit:
         return nearest_distances(self.sample, self.metric, self.max_k)
 
     def _check_k(self, k: int) -> int:
-        """Return k when the sample shows neighbours of this rank."""
+        """Return k, if the fit knows neighbours of this rank."""
         k, largest = check_count("k", k), min(self.max_k, self.n_sample - 1)
         if k > largest:
             raise ArgumentError(
@@ -289,13 +305,14 @@ def fit_epsilon(
 
     Parameters
     ----------
-    points : (n, d) floats or integers, the whole set or a uniform sample of it; not modified.
-    metric : a name for :func:`epsjoin.local.metric.get_metric`, or what it returned.
-    sample_rows : rows to look at, at most; fewer are taken where the join would be too large, see
-        :func:`choose_r_max`.
-    seed : of every random choice: the same points and seed give the same fit.
-    n_rows : rows of the whole set where ``points`` is a sample; by default the number of points.
-    max_k : largest rank for k-distances.
+    points : (n, d) array of finite floats or integers, the whole set or a uniform sample of it; not modified.
+    metric : name of a metric (see :func:`epsjoin.get_metric`), or a :class:`epsjoin.Metric`; "euclidean" by
+        default.
+    sample_rows : maximum number of rows that are sampled, 20,000 by default. Fewer are used where their join
+        would be too large.
+    seed : seed of every random choice, 0 by default. The same points and seed have the same fit.
+    n_rows : number of rows of the whole set, if ``points`` is a sample; by default the number of points.
+    max_k : largest k for k-distances, 64 by default.
 
     Returns
     -------
@@ -305,20 +322,28 @@ def fit_epsilon(
     Raises
     ------
     ArgumentError
-        Wrong shapes or arguments, a value that is NaN or infinite (the message names its row and column); too
-        few points, or too few different ones, for a power law: the message says so, and to give eps by hand.
+        An argument has a wrong type, shape or value; a coordinate is NaN or infinite (the message names its
+        row and column). Or there are too few points, or too few different ones, for a power law; then the
+        message asks to choose eps by hand.
+
+    See Also
+    --------
+    fit_box_count : the exponent without a join.
+    local_exponents : an exponent for each region.
+    estimate : the number of pairs for an eps.
 
     Notes
     -----
-    One join of the sample with some million pairs.
+    The cost is one join of the sample with some million pairs.
 
-    At a border balls are cut off, which lowers the slope, the more so the more dimensions. Where the metric
-    is an L_p and the points fill their bounding box, pairs are weighted for that (`local/epsilon/border.py`).
-    They fill it when the weighted slope's interval holds d, the number of axes that vary: a set of lower
-    dimension does not reach it, because weights can only correct the border that the box has. Other
-    sets keep the slope of the plain curve. Of ``default_rng(0).random((20_000, d))`` the exponent is 5.04
-    for d = 5 (4.85 uncorrected), 7.89 for 8 (7.21), 16.2 for 16 (13.2). On a lattice with many equal points
-    it can come out too large, as equal points are not counted: R² is then low.
+    At the border of the data the balls around points are cut off. That lowers the slope, the more so the more
+    dimensions there are. Where the metric is an L_p and the points fill their bounding box, the pairs are
+    weighted to correct it. We take the box as filled when the 95 % interval of the corrected slope contains
+    d, the number of axes that vary: a set of lower dimension does not reach d, because weights can only
+    correct the border that the box has. Other sets keep the slope of the measured curve. For
+    ``default_rng(0).random((20_000, d))`` the exponent is 5.04 for d = 5 (4.85 uncorrected), 7.89 for 8
+    (7.21), 16.2 for 16 (13.2). On a lattice with many equal points it can be too large, because equal points
+    are not counted; R² is then low.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Distances of sampled points to their k nearest others: their quantiles, their knee, exponents from them."""
+"""Distances of sampled points to their k nearest others, and what follows: quantile, knee, exponents."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _BATCH_NUMBERS = 1 << 21
 
 
 class Knee(NamedTuple):
-    """Where the k-distance curve turns up.
+    """The knee of a k-distance curve, where it begins to rise faster; made by :meth:`EpsilonFit.knee`.
 
     Parameters
     ----------
-    eps : the k-distance there.
-    share : of the points with a k-distance of at most ``eps``.
+    eps : the k-distance at the knee.
+    share : fraction of the points with a k-distance of at most ``eps``.
     """
 
     eps: float
@@ -34,11 +34,11 @@ class Knee(NamedTuple):
 
 
 class PointExponents(NamedTuple):
-    """Exponents of single points.
+    """Exponents of single points; made by :meth:`EpsilonFit.point_exponents`.
 
     Parameters
     ----------
-    row : (n,) int64, rows of the points that were fitted.
+    row : (n,) int64, row numbers of the points.
     exponent : (n,) float64, NaN where unknown.
     """
 

@@ -1,4 +1,4 @@
-"""Which eps would fit a limit, in words for a refusal."""
+"""The largest eps that stays within a limit of pairs, as a sentence for an error message."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ def what_fits(
     seed: int,
     unit: str = "",
 ) -> str:
-    """The largest eps under which no more pairs are expected than allowed, in words for a refusal.
+    """Say which is the largest eps for which no more pairs are expected than allowed.
 
     Parameters
     ----------
     sample : (m, d) float64, a uniform sample of the points.
-    metric : what a distance is.
-    n_points : all points.
-    max_pairs : pairs allowed.
-    seed : of the fit.
-    unit : of eps.
+    metric : the metric of the distances.
+    n_points : number of all points.
+    max_pairs : maximum number of pairs.
+    seed : seed of the fit.
+    unit : unit of eps.
     """
     try:
         fit = fit_points(sample, metric, len(sample), seed, n_points)
@@ -38,7 +38,7 @@ def what_fits(
 
 
 def largest_that_fits(fit: EpsilonFit, max_pairs: int, unit: str) -> str:
-    """The largest eps with so many pairs, or why there is none, as the end of a sentence."""
+    """Say which is the largest eps with at most ``max_pairs`` pairs, or why there is none."""
     try:
         return f"the largest eps that fits is about {fit.eps_for(pairs=max_pairs):g} {unit}".rstrip()
     except ArgumentError as error:

@@ -13,19 +13,20 @@ from epsjoin.local.arguments import FloatColumn, IntColumn, check_count, check_p
 from epsjoin.local.epsilon.fit import fit_epsilon
 from epsjoin.local.metric import Metric, get_metric
 
-_FEWEST_IN_REGION = 100  # rows: fewer hardly make a power law, as its start alone takes 30 pairs
+_MIN_REGION_ROWS = 100
+"""Minimum number of rows of a region: fewer hardly make a power law, which begins at 30 pairs."""
 
 
 class LocalExponents(NamedTuple):
-    """Exponents by region; made by :func:`local_exponents`. All but ``region`` are of shape (n_regions,).
+    """Exponents by region; made by :func:`local_exponents`. All but ``region`` have the shape (n_regions,).
 
     Parameters
     ----------
-    region : (n,) int64, region of each point, from 0 on.
-    rows : int64, points in each region.
+    region : (n,) int64, number of the region of each point, from 0 on.
+    rows : int64, number of points in each region.
     exponent, interval_low, interval_high, r_squared, range_low, range_high : float64, see
-        :class:`PowerLawFit`; NaN where a region's points follow no power law.
-    eps : float64, gives the wished neighbours within the region; NaN where there is none.
+        :class:`PowerLawFit`; NaN where the points of a region follow no power law.
+    eps : float64, the eps for ``neighbours`` within the region; NaN where there is none.
     """
 
     region: IntColumn
@@ -52,15 +53,17 @@ def local_exponents(
 
     Parameters
     ----------
-    points : (n, d) floats or integers, finite; not modified.
-    n_regions : regions to divide the points into: the region with the most points is cut at the median of its
-        widest axis, until there are so many, or all have fewer than 200 points. Equal values stay together.
-    labels : (n,) integers instead: points of one label are a region, regions by rising label. ``n_regions``
-        does not count then.
-    neighbours : wished on average per point within its region, for ``eps``.
-    metric : as for :func:`fit_epsilon`. The axes that are cut are those of the given coordinates.
-    sample_rows : of each region, at most.
-    seed : of every random choice.
+    points : (n, d) array of finite floats or integers; not modified.
+    n_regions : number of regions, 8 by default. The region with the most points is cut at the median of its
+        widest axis, until there are as many regions, or all have fewer than 200 points. Equal values stay
+        together.
+    labels : (n,) integers. The points of one label are a region, in the order of the labels; ``n_regions`` is
+        then ignored. By default the regions are cut.
+    neighbours : average number of neighbours of a point within its region for which ``eps`` is chosen, 10 by
+        default.
+    metric : as for :func:`fit_epsilon`. The axes that are cut are those of the original coordinates.
+    sample_rows : maximum number of rows that are sampled in each region, 3,000 by default.
+    seed : seed of every random choice, 0 by default.
 
     Returns
     -------
@@ -70,12 +73,18 @@ def local_exponents(
     Raises
     ------
     ArgumentError
-        Wrong shapes or arguments, a value that is NaN or infinite; labels not one per point.
+        An argument has a wrong type, shape or value; a coordinate is NaN or infinite; there is not one label
+        per point.
+
+    See Also
+    --------
+    fit_epsilon : one exponent for the whole set; its result has exponents of single points, too.
 
     Notes
     -----
-    Each region is fitted on its own, by :func:`fit_epsilon`: pairs across its borders are not seen, which
-    lowers the exponent as any border does. O(n log n_regions d), and a fit of ``sample_rows`` rows each.
+    Each region is fitted on its own, by :func:`fit_epsilon`. Pairs across its borders are not counted, which
+    lowers the exponent as any border does. O(n log n_regions d), and a fit of ``sample_rows`` rows for each
+    region.
 
     References
     ----------
@@ -96,7 +105,7 @@ def local_exponents(
     chosen = metric if isinstance(metric, Metric) else get_metric(metric)
     chosen.check(values)
     if labels is None:
-        region = _median_cuts(values, check_count("n_regions", n_regions))
+        region = _cut_at_medians(values, check_count("n_regions", n_regions))
     else:
         column = int_column("labels", labels)
         if column.size != len(values):
@@ -123,13 +132,13 @@ def local_exponents(
     return LocalExponents(region, rows, *table)
 
 
-def _median_cuts(values: FloatColumn, n_regions: int) -> IntColumn:
-    """Region of each row, by cuts of the largest region at the median of its widest axis."""
+def _cut_at_medians(values: FloatColumn, n_regions: int) -> IntColumn:
+    """Assign each row to a region, by cuts of the largest region at the median of its widest axis."""
     regions = [np.arange(len(values))]
     whole: list[IntColumn] = []  # regions that no cut divides
     while regions and len(regions) + len(whole) < n_regions:
         rows = regions.pop(max(range(len(regions)), key=lambda place: regions[place].size))
-        if rows.size < 2 * _FEWEST_IN_REGION:
+        if rows.size < 2 * _MIN_REGION_ROWS:
             regions.append(rows)
             break
         inside = values[rows]

@@ -10,8 +10,8 @@ spatial queries using the correlation fractal dimension, VLDB 1995. Faloutsos, S
 join selectivity using power laws, SIGMOD 2000 (the exponent does not change with sampling and the choice of
 L_p). Efron, Stein: The jackknife estimate of variance, Annals of Statistics 9 (1981).
 
-Departures: the straight part is found by a rule, not by eye; pairs of equal points, which make a plateau of
-height c0 at small r, are counted apart: ``pairs(r) = c0 + c * r**P``; the border of a filled box is
+Departures: the straight part is found by a rule, not by eye. Pairs of equal points, which make a plateau of
+height c0 at small r, are counted separately: ``pairs(r) = c0 + c * r**P``. The border of a filled box is
 corrected (``border.py``).
 """
 
@@ -29,36 +29,49 @@ from epsjoin.local.arguments import FloatColumn, IntColumn, check_count, distanc
 
 Batch = npt.ArrayLike | tuple[npt.ArrayLike, ...]
 
-# Fewer pairs than this are left out as the flat start: their number alone is uncertain by a fifth.
-LEAST_PAIRS = 30
-# A part of the curve is straight where a line explains this share of its variance; the first that serves.
-STRAIGHT = (0.999, 0.99, 0.95)
-# Above this share of all pairs the curve bends towards its end.
-SATURATED = 0.1
-# Groups of rows, left out one after the other.
-N_GROUPS = 20
-# What a person can do when no power law can be fitted.
-BY_HAND = "give eps by hand"
+MIN_PAIRS = 30
+"""Minimum number of pairs at a radius of the fit: smaller numbers are uncertain by a fifth or more."""
 
-_LEAST_SHARE = 1 / 3  # of the growth of pairs between start and end, that the straight part must cover
-_LEAST_POINTS = 6  # of the curve, that a line may be fitted to
-_ROUNDING = 1e-9  # of a distance that was compared as a power
-_T_QUANTILE = 2.093  # 97.5 % of Student's t with N_GROUPS - 1 degrees of freedom
-_PER_OCTAVE, _OCTAVES = 64, 64  # bins in which distances are counted, before a grid is chosen among them
+STRAIGHT_R_SQUARED = (0.999, 0.99, 0.95)
+"""Minimum R² of a straight part of the curve; the first that a large enough part reaches."""
+
+MAX_PAIR_FRACTION = 0.1
+"""Maximum fraction of all pairs at a radius of the fit: above it the curve bends towards its end."""
+
+N_GROUPS = 20
+"""Number of groups of rows that are left out one after the other (jackknife)."""
+
+BY_HAND = "choose eps by hand"
+"""What a person can do when no power law can be fitted."""
+
+_MIN_GROWTH_FRACTION = 1 / 3
+"""Minimum fraction of the growth of pairs between start and end that the straight part covers."""
+
+_MIN_POINTS = 6
+"""Minimum number of points of the curve to which a line is fitted."""
+
+_ROUNDING = 1e-9
+"""Relative rounding error of a distance that was compared as a power."""
+
+_T_QUANTILE = 2.093
+"""97.5 % quantile of Student's t with ``N_GROUPS - 1`` degrees of freedom."""
+
+_PER_OCTAVE, _OCTAVES = 64, 64
+"""Numbers of bins per octave and of octaves in which distances are counted."""
 
 
 class Curve(NamedTuple):
-    """Pairs of a sample by distance.
+    """Number of pairs of a sample by distance.
 
     Parameters
     ----------
-    radius : (n,) float64, rising; the last is the largest radius of the join.
-    pairs : (n,) int64, pairs at distance at most ``radius``, equal points among them; float64, the sum of
-        their weights, where weights were given.
-    equal_pairs : pairs at distance 0.
-    pairs_without : (groups, n) int64, the same without the pairs that have an end in one group of the
-        sampled rows; 0 groups where the ends were not given.
-    equal_pairs_without : (groups,) int64.
+    radius : (n,) float64, ascending; the last is the largest radius of the join.
+    pairs : (n,) int64, number of pairs at a distance of at most ``radius``, those of equal points included.
+        With weights (n,) float64, the sum of the weights of these pairs.
+    equal_pairs : number of pairs at distance 0.
+    pairs_without : (groups, n), the same numbers without the pairs that have an end in one group of the
+        sampled rows; 0 groups where the ends of the pairs are unknown.
+    equal_pairs_without : (groups,), numbers of pairs at distance 0 without each group.
     """
 
     radius: FloatColumn
@@ -69,20 +82,21 @@ class Curve(NamedTuple):
 
     @property
     def different_pairs(self) -> IntColumn | FloatColumn:
-        """Pairs of different points within each radius: what follows the power law."""
+        """Number of pairs of different points within each radius; these follow the power law."""
         return self.pairs - self.equal_pairs
 
 
 class PowerLawFit(NamedTuple):
-    """``pairs(r) - equal_pairs = exp(log_c) * r**exponent``, for the sample.
+    """The power law of a sample: ``pairs(r) - equal_pairs = exp(log_c) * r**exponent``.
 
     Parameters
     ----------
     exponent : pair-count exponent P, the correlation fractal dimension.
-    log_c : natural logarithm of c, r in the metric's unit.
+    log_c : natural logarithm of c, for r in the metric's unit.
     range_low, range_high : radii between which the line was fitted.
-    r_squared : of the line; high for every rising curve, so it shows a bad fit but proves no good one.
-    interval_low, interval_high : 95 % interval of the exponent, NaN where the curve has no groups.
+    r_squared : R² of the line. It is high for every ascending curve: a low value shows a bad fit, a high one
+        does not prove a good fit.
+    interval_low, interval_high : 95 % interval of the exponent; NaN where the curve has no groups.
     """
 
     exponent: float
@@ -106,23 +120,24 @@ def pair_count_curve(
     Parameters
     ----------
     batches : the pairs of a sample within r_max, each once: arrays of distances, or tuples (left, right,
-        distance) with ends as row numbers 0 to n_sample - 1, which make an interval of the exponent possible.
-        With weights as a fourth column, the pairs' weights are summed. All of one kind.
-    n_sample : rows of the sample.
+        distance) whose ends are row numbers 0 to n_sample - 1, which make an interval of the exponent
+        possible. A fourth column are weights, which are then summed. All batches are of one kind.
+    n_sample : number of rows of the sample.
     r_max : the radius of the join.
-    n_bins : radii wanted, at most; evenly spaced on the logarithmic scales of radius and of pairs together,
-        so that neither a steep nor a flat part of the curve is left without points.
-    seed : of the groups.
+    n_bins : maximum number of radii. They are evenly spaced on the logarithmic scales of radius and pairs
+        together, so that steep and flat parts of the curve both have points.
+    seed : seed of the groups.
 
     Returns
     -------
     Curve
-        From the first radius with ``LEAST_PAIRS`` pairs of different points on; else of one radius, r_max.
+        Begins at the first radius with ``MIN_PAIRS`` pairs of different points; if there is none, r_max is
+        the only radius.
 
     Raises
     ------
     ArgumentError
-        r_max is not above 0, a distance is beyond it, negative or NaN; an end is no row of the sample.
+        r_max is not above 0; a distance is beyond it, negative or NaN; an end is not a row of the sample.
 
     Notes
     -----
@@ -141,7 +156,7 @@ def pair_count_curve(
     for batch in batches:
         columns: tuple[npt.ArrayLike, ...] = batch if isinstance(batch, tuple) else ()
         has_ends, has_weights = len(columns) > 0, len(columns) == 4
-        bins = _bins(columns[2] if has_ends else batch, edges)
+        bins = _assign_bins(columns[2] if has_ends else batch, edges)
         weight = distance_column("weight", columns[3]) if has_weights else np.ones(bins.size)
         count += np.bincount(bins, weight, edges.size)
         if has_ends:
@@ -162,19 +177,21 @@ def pair_count_curve(
 def fit_power_law(curve: Curve, n_sample: int) -> PowerLawFit:
     """Find the straight part of the curve on log-log scales, and its slope.
 
-    1. Pairs of equal points are taken off: they do not depend on r.
-    2. Left out are the flat start (fewer than ``LEAST_PAIRS``) and the saturated end (above a tenth of all).
-    3. Of all parts of the rest that a line fits with an R² of at least 0.999, the one over which the number
-       of pairs grows most, on the logarithmic scale, is the straight part. Where it covers less than a third
-       of the growth, 0.99 will do, then 0.95, and then the rest as a whole is taken.
-    4. The interval comes from leaving out one group of rows after the other (jackknife) and fitting the same
-       part again. Pairs share points and counts are cumulative, so the regression's own errors would be far
-       too small; the jackknife errs on the wide side (Efron, Stein), by about the root of 2 for pairs.
+    1. Pairs of equal points are subtracted, because they do not depend on r.
+    2. The flat start (fewer than ``MIN_PAIRS`` pairs) and the saturated end (above a tenth of all pairs) are
+       left out.
+    3. The straight part is the part of the rest that a line fits with an R² of at least 0.999, and over which
+       the number of pairs grows most, on the logarithmic scale. If it covers less than a third of the growth,
+       an R² of 0.99 is accepted, then one of 0.95, and then the whole rest is used.
+    4. For the interval, one group of rows after the other is left out (jackknife), and the same part is
+       fitted again. Pairs share points and counts are cumulative, so the errors of the regression itself
+       would be far too small. The jackknife interval is too wide rather than too narrow (Efron, Stein), by
+       about the root of 2 for pairs.
 
     Parameters
     ----------
-    curve : of :func:`pair_count_curve`.
-    n_sample : rows of the sample.
+    curve : result of :func:`pair_count_curve`.
+    n_sample : number of rows of the sample.
 
     Raises
     ------
@@ -183,15 +200,15 @@ def fit_power_law(curve: Curve, n_sample: int) -> PowerLawFit:
 
     Notes
     -----
-    The interval is about sampling alone; whether the data follows one power law, the straight part and its R²
-    tell. At the border of the data balls are cut off, which bends the curve of a d-dimensional cube to a
-    slope below d, the more so the larger d. Points that nearly coincide make a plateau like equal ones, which
-    is left out only as far as it is not straight: the slope after it is up to 3 % too low. O(n_bins²).
+    The interval covers sampling only; the straight part and its R² show whether the data follows one power
+    law. At the border of the data balls are cut off, which bends the curve of a d-dimensional cube to a slope
+    below d, the more so the larger d is. Points that nearly coincide make a plateau as equal points do. It is
+    left out only where it is not straight, so that the slope after it is up to 3 % too low. O(n_bins²).
     """
     different = curve.different_pairs
     all_different = all_pairs(n_sample) - curve.equal_pairs
     rest = curve.pairs_without - curve.equal_pairs_without[:, None]
-    usable = (different >= LEAST_PAIRS) & (different <= SATURATED * all_different)
+    usable = (different >= MIN_PAIRS) & (different <= MAX_PAIR_FRACTION * all_different)
     law = fit_line(curve.radius, different, rest, usable)
     if law is None:
         raise ArgumentError(
@@ -211,9 +228,10 @@ def fit_line(
 
     Parameters
     ----------
-    radius, counts : (n,), both rising.
-    counts_without : (groups, n), the counts when one group of rows is left out; 0 groups: no interval.
-    usable : (n,) bool; places that may take part.
+    radius, counts : (n,), both ascending.
+    counts_without : (groups, n), the counts when one group of rows is left out; with 0 groups there is no
+        interval.
+    usable : (n,) bool, which places may be used.
 
     Returns
     -------
@@ -221,31 +239,32 @@ def fit_line(
         By steps 3 and 4 of :func:`fit_power_law`; None where fewer than 6 different counts are usable.
     """
     at = np.flatnonzero(usable)
-    if at.size < _LEAST_POINTS or np.unique(counts[at]).size < _LEAST_POINTS:
+    if at.size < _MIN_POINTS or np.unique(counts[at]).size < _MIN_POINTS:
         return None
     x, y = np.log(radius[at]), np.log(counts[at])
-    first, last = _straight_part(x, y)
+    first, last = _find_straight_part(x, y)
     part = slice(first, last + 1)
-    slope, height, r_squared = _line(x[part], y[part])
+    slope, height, r_squared = _fit_least_squares(x[part], y[part])
     half = math.nan
     if len(counts_without):
-        slopes = [_line(x[part], np.log(np.maximum(row[at][part], 0.5)))[0] for row in counts_without]
+        logs = [np.log(np.maximum(row[at][part], 0.5)) for row in counts_without]
+        slopes = [_fit_least_squares(x[part], row)[0] for row in logs]
         half = _T_QUANTILE * math.sqrt((N_GROUPS - 1) * float(np.var(slopes)))
     low, high = radius[at[[first, last]]].tolist()
     return PowerLawFit(slope, height, low, high, r_squared, slope - half, slope + half)
 
 
 def jackknife_groups(n_rows: int, seed: int) -> IntColumn:
-    """Group, 0 to 19, of each row: equally large, at random."""
+    """Assign each row to one of 20 groups of equal size, at random."""
     return np.random.default_rng(seed).permutation(n_rows) % N_GROUPS
 
 
 def all_pairs(n: int) -> int:
-    """Pairs of n points."""
+    """Return the number of pairs of n points."""
     return n * (n - 1) // 2
 
 
-def _bins(distances: npt.ArrayLike | tuple[npt.ArrayLike, ...], edges: FloatColumn) -> IntColumn:
+def _assign_bins(distances: npt.ArrayLike | tuple[npt.ArrayLike, ...], edges: FloatColumn) -> IntColumn:
     column = distance_column("distance", np.asarray(distances))
     if column.size and column.max() > edges[-1] * (1 + _ROUNDING):
         raise ArgumentError(f"a pair at distance {column.max()} is beyond r_max = {edges[-1]}")
@@ -260,8 +279,8 @@ def _groups_of(name: str, rows: npt.ArrayLike, group: IntColumn) -> IntColumn:
 
 
 def _grid(edges: FloatColumn, different: FloatColumn, n_bins: int) -> IntColumn:
-    """Places of the edges that become the curve's radii: rising steadily in log radius + log pairs."""
-    enough = np.flatnonzero(different >= LEAST_PAIRS)
+    """Choose the edges that become the radii of the curve: at equal steps of log radius + log pairs."""
+    enough = np.flatnonzero(different >= MIN_PAIRS)
     if not enough.size:
         return np.array([edges.size - 1])
     x, y = np.log2(edges[enough]), np.log2(different[enough])
@@ -270,28 +289,28 @@ def _grid(edges: FloatColumn, different: FloatColumn, n_bins: int) -> IntColumn:
     return np.unique(np.append(enough[places], edges.size - 1))
 
 
-def _line(x: FloatColumn, y: FloatColumn) -> tuple[float, float, float]:
-    """Slope, height at x = 0 and R² of the least-squares line."""
+def _fit_least_squares(x: FloatColumn, y: FloatColumn) -> tuple[float, float, float]:
+    """Compute slope, height at x = 0 and R² of the least-squares line."""
     dx, dy = x - x.mean(), y - y.mean()
     slope = float(dx @ dy / (dx @ dx))
     return slope, float(y.mean() - slope * x.mean()), float((dx @ dy) ** 2 / ((dx @ dx) * (dy @ dy)))
 
 
-def _straight_part(x: FloatColumn, y: FloatColumn) -> tuple[int, int]:
-    """First and last place of the straight part, by the rule of :func:`fit_power_law`."""
+def _find_straight_part(x: FloatColumn, y: FloatColumn) -> tuple[int, int]:
+    """Find the first and the last place of the straight part, by step 3 of :func:`fit_power_law`."""
     x, y = x - x.mean(), y - y.mean()
     n = np.arange(x.size)
     size = n[None, :] - n[:, None] + 1
     sums = [np.concatenate(([0.0], np.cumsum(terms))) for terms in (x, y, x * x, x * y, y * y)]
     sx, sy, sxx, sxy, syy = (total[None, 1:] - total[:-1, None] for total in sums)
-    fits = (size >= _LEAST_POINTS) & (y[None, :] > y[:, None])
+    fits = (size >= _MIN_POINTS) & (y[None, :] > y[:, None])
     safe = np.where(fits, size, 1)
     spread = np.where(fits, (sxx - sx * sx / safe) * (syy - sy * sy / safe), 1.0)
     r_squared = np.where(fits, (sxy - sx * sy / safe) ** 2 / spread, -1.0)
     growth = y[None, :] - y[:, None]
-    for straight in STRAIGHT:
+    for straight in STRAIGHT_R_SQUARED:
         candidates = np.where(r_squared >= straight, growth, -1.0)
-        if candidates.max() >= _LEAST_SHARE * growth[0, -1]:
+        if candidates.max() >= _MIN_GROWTH_FRACTION * growth[0, -1]:
             best = int(np.argmax(candidates))
             return best // x.size, best % x.size
     return 0, x.size - 1

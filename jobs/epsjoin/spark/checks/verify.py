@@ -26,7 +26,7 @@ from epsjoin.local.verify import (
     NOISE,
     Cells,
     Labels,
-    Neighbours,
+    QueryPairs,
     check_labels,
     compare_pairs,
     missed_probability,
@@ -40,7 +40,7 @@ PER_CELL = 50
 """Points that are checked of one cell, at most."""
 
 MOST_NEIGHBOURS = 5_000_000
-"""Neighbours of the checked points that the driver holds; fewer points are checked where they have more."""
+"""QueryPairs of the checked points that the driver holds; fewer points are checked where they have more."""
 
 MOST_COUNTED = 5_000_000
 """Pairs among which doubles are looked for; of more, those whose hash is small."""
@@ -246,7 +246,7 @@ def _choose(job: Job, wish: Wish, per_cell: int, findings: _Findings) -> tuple[I
 
 def _brute_force(
     job: Job, ids: Ids, points: NDArray[np.float64], eps: float, findings: _Findings
-) -> Neighbours:
+) -> QueryPairs:
     source, location = job.lake.source, job.lake.location("points")
     shared = job.spark.sparkContext.broadcast((ids, points))
     dimensions, metric = len(source.coordinates), source.metric
@@ -433,12 +433,12 @@ def _record(schema: str, kind: str = "", **columns: object) -> pa.RecordBatch:
     )
 
 
-def _neighbours(rows: pa.Table, findings: _Findings) -> tuple[Neighbours, bool]:
+def _neighbours(rows: pa.Table, findings: _Findings) -> tuple[QueryPairs, bool]:
     """The pairs among the rows, faults to the findings, and whether every file could be read."""
     findings.add(rows["fault"].drop_null().to_pylist())
     is_gone = pc.any(pc.equal(rows["kind"], GONE)).as_py()
     pairs = rows.filter(pc.equal(rows["kind"], PAIR))
-    return Neighbours(*(pairs[name].to_numpy() for name in ("a", "b", "distance"))), not is_gone
+    return QueryPairs(*(pairs[name].to_numpy() for name in ("a", "b", "distance"))), not is_gone
 
 
 def _is_in(values: Ids, rising: Ids) -> NDArray[np.bool_]:
