@@ -31,6 +31,16 @@ def blocks(page: Path, language: str) -> list[str]:
     )
 
 
+FLOORS = "commands|contracts|kernels|lake|local|report|source|spark"
+
+
+def missing_modules(text: str) -> set[str]:
+    """Names of modules in backquotes, as ``local/epsilon/fit``, that the package does not have."""
+    package = REPO / "jobs" / "epsjoin"
+    named = set(re.findall(rf"`((?:{FLOORS})/[\w/]*)`", text))
+    return {name for name in named if not (package / name).is_dir() and not (package / f"{name}.py").is_file()}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPO)))
 def test_documents__link_and_name_what_is_there(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
@@ -40,6 +50,7 @@ def test_documents__link_and_name_what_is_there(page: Path) -> None:
     commands = set(re.findall(r"(?<![\w./-])((?:bin|jobs|conf|docker|services|tests)/[\w./-]*\w)", text))
     missing = {name for name in commands if not (REPO / name).exists() and not name.endswith(".secrets")}
     assert not missing, "files"
+    assert not missing_modules(text), "modules of the package"
     typed = [line for block in re.findall(r"```.*?```", text, re.DOTALL) for line in block.splitlines()]
     typed += re.findall(r"`(make [^`]*)`", text)
     targets = {match[1] for line in typed if (match := re.match(r"make ([a-z][a-z-]*)", line))}
