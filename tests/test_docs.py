@@ -38,7 +38,9 @@ def missing_modules(text: str) -> set[str]:
     """Names of modules in backquotes, as ``local/epsilon/fit``, that the package does not have."""
     package = REPO / "jobs" / "epsjoin"
     named = set(re.findall(rf"`((?:{FLOORS})/[\w/]*)`", text))
-    return {name for name in named if not (package / name).is_dir() and not (package / f"{name}.py").is_file()}
+    return {
+        name for name in named if not (package / name).is_dir() and not (package / f"{name}.py").is_file()
+    }
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPO)))

@@ -24,7 +24,7 @@ SET = "cad16L"
 PARTS = 64
 LAYOUTS = ((8, 64), (64, 256))
 """Tasks and parts."""
-ROUNDS = {"most_on_driver": 0, "most_shared_cores": 0, "most_in_one_task": 100_000}
+ROUNDS = {"max_on_driver": 0, "max_shared_cores": 0, "max_in_one_task": 100_000}
 PLANS = ((10**8, 140, 20_000, 1024), (10**9, 650, 65_000, 1024), (10**9, 650, 65_000, 8192))
 """Points, parts asked for, rows of the sample, worker_memory_mb."""
 
@@ -82,13 +82,13 @@ def ways(file: str, eps: float) -> dict[str, list[Taken]]:
                 "clusters", lambda done: find(ids, ids.n, pairs, job.params.min_pts, done, **limits)
             )
 
-        def outliers(most_on_driver: int) -> dict[str, float]:
+        def outliers(max_on_driver: int) -> dict[str, float]:
             labels = StoredRows.of(job, inputs.slice("clusters"), from_pairs.CLUSTERS)
             _, sample = points.sample(20_000, 0)
             names = [f"x{j}" for j in range(points.reading.dimensions)]
             k = job.params.n_neighbours
             of = points, sample, labels, pairs, eps, k, names
-            return written("outliers", lambda done: rank_points(*of, done, most_on_driver))
+            return written("outliers", lambda done: rank_points(*of, done, max_on_driver))
 
         spark, run_tasks, lazy_tasks = job.spark, tasks.run_tasks, tasks.lazy_tasks
         for megabytes in (0, 2):
@@ -109,7 +109,7 @@ def ways(file: str, eps: float) -> dict[str, list[Taken]]:
                 take(f"8 tasks that give {megabytes} MB each, of a query", by_query)
         for _ in range(2):
             take("cluster, by the driver", clusters)
-            take("cluster, by Spark, core ids shared", lambda: clusters(most_on_driver=0))
+            take("cluster, by Spark, core ids shared", lambda: clusters(max_on_driver=0))
             take("cluster, by Spark, no task holds all", lambda: clusters(**ROUNDS))
             take("outliers, by the driver", lambda: outliers(10**9))
             take("outliers, by Spark", lambda: outliers(0))

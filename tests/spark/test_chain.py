@@ -107,7 +107,7 @@ def test_chain__equals_scikit_learn_and_scipy(make_job: JobMaker, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("name", "least_share_bytes"),
+    ("name", "split_bytes"),
     [("landmarks", None), ("landmarks", 1 << 12), pytest.param("pendigits", None, marks=pytest.mark.long)],
 )
 def test_chain__clusters_and_outliers_are_those_of_the_library(
@@ -115,13 +115,13 @@ def test_chain__clusters_and_outliers_are_those_of_the_library(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     name: str,
-    least_share_bytes: int | None,
+    split_bytes: int | None,
 ) -> None:
-    """Little data is one share for a task; or small ones, of several files and of pieces of files."""
-    if least_share_bytes is not None:
-        monkeypatch.setattr(splits, "LEAST_SHARE_BYTES", least_share_bytes)
-        monkeypatch.setattr(splits, "MOST_SHARE_BYTES", least_share_bytes)
-        monkeypatch.setattr(splits, "OPENING_BYTES", least_share_bytes // 8)
+    """Little data is one split; of small splits some hold several files, some a few row groups of one."""
+    if split_bytes is not None:
+        monkeypatch.setattr(splits, "MIN_SPLIT_BYTES", split_bytes)
+        monkeypatch.setattr(splits, "MAX_SPLIT_BYTES", split_bytes)
+        monkeypatch.setattr(splits, "OPEN_COST_BYTES", split_bytes // 8)
         monkeypatch.setattr(parquet, "ROW_GROUP_BYTES", 1 << 12)
     points = {"landmarks": lambda: landmarks()[::10], "pendigits": pendigits}[name]()
     eps = {"landmarks": 0.05, "pendigits": 0.35}[name]
@@ -129,8 +129,8 @@ def test_chain__clusters_and_outliers_are_those_of_the_library(
     for step in STEPS.values():
         step(job)
     for rows in (StoredRows.of(job, Slice("points", job.run), "id long"), stored_pairs(job, "")):
-        several = [len(share) for share in rows.shares()] if least_share_bytes else []
-        assert not least_share_bytes or len(several) > 2
+        several = [len(split) for split in rows.splits()] if split_bytes else []
+        assert not split_bytes or len(several) > 2
     ids = np.arange(len(points))
     left, right, distance = column(job, "pairs", "left_id", "left_id", "right_id", "distance")
     expected = dbscan_of_rows(len(points), left, right, distance, 6)
@@ -313,10 +313,10 @@ def test_replicate__reads_one_large_file_by_many_tasks(
     monkeypatch.setattr(tasks, "reports_of", counted)
     replicate.run(job)
     by_one = content(job, "replicas")
-    for bound in ("LEAST_SHARE_BYTES", "MOST_SHARE_BYTES"):
+    for bound in ("MIN_SPLIT_BYTES", "MAX_SPLIT_BYTES"):
         monkeypatch.setattr(splits, bound, 1 << 14)
-    monkeypatch.setattr(splits, "OPENING_BYTES", 1 << 10)
-    monkeypatch.setattr("epsjoin.spark.points.MOST_BATCH_ROWS", 77)
+    monkeypatch.setattr(splits, "OPEN_COST_BYTES", 1 << 10)
+    monkeypatch.setattr("epsjoin.spark.points.MAX_BATCH_ROWS", 77)
     replicate.run(job)
     assert n_tasks[0] == 1
     assert n_tasks[1] > 3

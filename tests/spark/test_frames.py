@@ -360,8 +360,8 @@ def test_clusters_of_a_frame(spark: SparkSession) -> None:
     "limits",
     [
         {},
-        {"most_on_driver": 0},
-        {"most_on_driver": 0, "most_shared_cores": 0, "most_in_one_task": 20},
+        {"max_on_driver": 0},
+        {"max_on_driver": 0, "max_shared_cores": 0, "max_in_one_task": 20},
     ],
     ids=["the driver connects", "tasks share core ids", "no task holds all core points nor all edges"],
 )
@@ -383,8 +383,8 @@ def test_clusters_are_the_same_whoever_connects_them(
     assert {row["id"]: (row["cluster_id"], row["role"], row["degree"]) for row in rows} == wanted
 
 
-@pytest.mark.parametrize("most_on_driver", [10**6, 0])
-def test_outliers_are_the_same_whoever_scores_them(spark: SparkSession, most_on_driver: int) -> None:
+@pytest.mark.parametrize("max_on_driver", [10**6, 0])
+def test_outliers_are_the_same_whoever_scores_them(spark: SparkSession, max_on_driver: int) -> None:
     points = np.concatenate([LATTICE, [[50.0, 0.0, 0.0], [60.0, 0.0, 0.0]]])
     eps, k, ids = 2.0, 3, list(range(len(points)))
     pairs = [(i, j, distance) for (i, j), distance in slow.brute_force(points, eps).items()]
@@ -393,7 +393,7 @@ def test_outliers_are_the_same_whoever_scores_them(spark: SparkSession, most_on_
     found = points_of(frame_of(spark, points), columns_of(points), "id")
     stored = FrameRows(spark.createDataFrame(pairs, PAIRS))
     with ExitStack() as done:
-        ranked = rank_points(found, LATTICE, clusters, stored, eps, k, ["a", "b", "c"], done, most_on_driver)
+        ranked = rank_points(found, LATTICE, clusters, stored, eps, k, ["a", "b", "c"], done, max_on_driver)
         rows = sorted(to_frame(ranked).collect(), key=lambda row: row["rank"])
     scores = slow_outliers.lof(ids, pairs, k)
     wanted = slow_outliers.rank([(i, *scores[i], labels[i][2]) for i in ids])
@@ -407,12 +407,12 @@ def test_outliers_are_the_same_whoever_scores_them(spark: SparkSession, most_on_
     assert rows[0]["dimensions"].startswith("a +")
 
 
-@pytest.mark.parametrize("most_on_driver", [10**6, 0])
+@pytest.mark.parametrize("max_on_driver", [10**6, 0])
 def test_what_fails_keeps_nothing_in_memory(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, most_on_driver: int
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, max_on_driver: int
 ) -> None:
     for name in ("cluster_pairs", "rank_points"):
-        few = partial(getattr(frames, name), most_on_driver=most_on_driver)
+        few = partial(getattr(frames, name), max_on_driver=max_on_driver)
         monkeypatch.setattr(frames, name, few)
     rows = [(i, [float(i), 0.0]) for i in range(200)] + [(1000, [math.nan, 0.0])]
     frame = spark.createDataFrame(rows, "id long, at array<double>").repartition(3)

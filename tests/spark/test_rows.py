@@ -1,4 +1,4 @@
-"""What a task reads, and what it gives on: as many rows as its points need, however many batches of pairs."""
+"""Splits that tasks read, and partial results: as many rows as the points need, whatever the batches."""
 
 from __future__ import annotations
 
@@ -22,21 +22,20 @@ from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.spark.join.replicas import FLUSH_BYTES
 from epsjoin.spark.join.replicate import n_files
-from epsjoin.spark.persist import computed
+from epsjoin.spark.persist import materialize
 from epsjoin.spark.points import Points
 from epsjoin.spark.reading import Reading
-from epsjoin.spark.rows import FrameRows, StoredRows, brought_together, gather, narrowed
-from epsjoin.spark.splits import OPENING_BYTES, Piece
+from epsjoin.spark.rows import FrameRows, StoredRows, collect_table, combine_partials, select_columns
+from epsjoin.spark.splits import OPEN_COST_BYTES, RowGroups, split_bytes
 
 
-def merged(shares: Sequence[Degrees]) -> Degrees:
-    ids, counts = (np.concatenate(column) for column in zip(*shares, strict=True))
+def merged(partials: Sequence[Degrees]) -> Degrees:
+    ids, counts = (np.concatenate(column) for column in zip(*partials, strict=True))
     return sum_degrees(ids, counts)
 
 
-@pytest.mark.parametrize(("most_rows", "n_shares"), [(100, 1), (20, 1), (19, 10)])
-def test_brought_together__gives_the_sums_in_few_rows(most_rows: int, n_shares: int) -> None:
-    """Each of ten batches has all twenty points: where fewer may be held, none waits for the next."""
+@pytest.mark.parametrize(("max_rows", "wanted"), [(100, [20]), (20, [20]), (19, [20] * 10)])
+def test_combine_partials__gives_the_sums_in_few_rows(max_rows: int, wanted: list[int]) -> None:
     left, right = (
         np.random.default_rng(0)
         .permuted(np.tile(np.arange(20), (10, 1)), axis=1)
@@ -44,11 +43,9 @@ def test_brought_together__gives_the_sums_in_few_rows(most_rows: int, n_shares: 
         .swapaxes(0, 1)
     )
     found = list(
-        brought_together(
-            (partial_degrees(*ends) for ends in zip(left, right, strict=True)), merged, most_rows
-        )
+        combine_partials((partial_degrees(*ends) for ends in zip(left, right, strict=True)), merged, max_rows)
     )
-    assert [len(share.ids) for share in found] == [20] * n_shares
+    assert [len(each.ids) for each in found] == wanted
     whole = merged(found)
     assert whole.ids.tolist() == list(range(20))
     assert whole.counts.tolist() == [10] * 20
@@ -59,12 +56,12 @@ def stored(sizes: Sequence[int], n_cores: int) -> StoredRows:
     return StoredRows(None, "file:///nowhere", files, "id long, point binary", n_cores)
 
 
-def test_shares__are_never_empty_and_whole_files_are_not_cut() -> None:
+def test_splits__are_never_empty_and_whole_files_are_not_divided() -> None:
     for sizes in ([20 << 20], [3 << 20], [0], [1100 << 20]):
         rows = stored(sizes, 7)
-        assert all(rows.shares())
+        assert all(rows.splits())
         whole = replace(rows, whole_files=True)
-        assert whole.shares() == [[Piece(file)] for file in rows.files]
+        assert whole.splits() == [[RowGroups(file)] for file in rows.files]
 
 
 def test_n_files__counts_the_times_that_a_task_writes() -> None:
@@ -79,50 +76,51 @@ def test_n_files__counts_the_times_that_a_task_writes() -> None:
     assert flushes > 500
 
 
-def named(piece: Piece) -> tuple[str, int]:
-    return piece.file.path, piece.number
+def named(groups: RowGroups) -> tuple[str, int]:
+    return groups.file.path, groups.number
 
 
 @pytest.mark.parametrize(("n_cores", "megabytes"), [(1000, 4), (200, 8), (1, 64)])
-def test_shares__hold_every_piece_once_and_are_of_about_one_size(n_cores: int, megabytes: int) -> None:
+def test_splits__hold_every_row_group_once_and_are_of_about_one_size(n_cores: int, megabytes: int) -> None:
     sizes = [*np.random.default_rng(3).integers(0, 1 << 26, 40).tolist(), 1 << 29, 0, 1, 1 << 20]
     rows = stored(sizes, n_cores)
-    shares, share_bytes = rows.shares(), rows.share_bytes
-    assert share_bytes >> 20 == megabytes
-    pieces = [
-        Piece(file, number, -(-file.size // share_bytes) or 1)
+    splits = rows.splits()
+    target = split_bytes(rows.files, rows.schema, n_cores)
+    assert target >> 20 == megabytes
+    groups = [
+        RowGroups(file, number, -(-file.size // target) or 1)
         for file in rows.files
-        for number in range(-(-file.size // share_bytes) or 1)
+        for number in range(-(-file.size // target) or 1)
     ]
-    found = [piece for share in shares for piece in share]
-    assert sorted(found, key=named) == sorted(pieces, key=named)
-    bytes_of = [sum((piece.file.size + OPENING_BYTES) / piece.of for piece in share) for share in shares]
-    total = sum(file.size + OPENING_BYTES for file in rows.files)
+    found = [each for split in splits for each in split]
+    assert sorted(found, key=named) == sorted(groups, key=named)
+    bytes_of = [sum((each.file.size + OPEN_COST_BYTES) / each.of for each in split) for split in splits]
+    total = sum(file.size + OPEN_COST_BYTES for file in rows.files)
     assert sum(bytes_of) == pytest.approx(total)
-    assert len(shares) == -(-total // share_bytes)
-    largest = max((piece.file.size + OPENING_BYTES) / piece.of for piece in pieces)
-    assert max(bytes_of) - min(bytes_of) <= largest, "the least one would have been given the last piece"
+    assert len(splits) == -(-total // target)
+    largest = max((each.file.size + OPEN_COST_BYTES) / each.of for each in groups)
+    assert max(bytes_of) - min(bytes_of) <= largest, "the smallest split would have got the last row groups"
 
 
-def test_shares__do_not_depend_on_the_order_of_the_files() -> None:
+def test_splits__do_not_depend_on_the_order_of_the_files() -> None:
     rows = stored([5 << 20, 9 << 20, 9 << 20, 1 << 20, 40 << 20, 1 << 20], 4)
     turned = replace(rows, files=rows.files[::-1])
-    assert turned.shares() == rows.shares()
+    assert turned.splits() == rows.splits()
 
 
-def test_shares__are_of_what_is_read_not_of_whole_files() -> None:
+def test_splits__are_of_what_is_read_not_of_whole_files() -> None:
     files = [File("points", f"{i}.parquet", 30 << 20, 1 << 17, {}) for i in range(8)]
     ids, whole = (StoredRows(None, "", files, schema, 100) for schema in ("id long", "point binary"))
-    assert [len(share) for share in ids.shares()] == [2, 2, 2, 2]  # each a megabyte and its opening
-    assert len(whole.shares()) == 8 * 31 / 4
+    assert [len(split) for split in ids.splits()] == [2, 2, 2, 2]  # each a megabyte and its opening
+    assert len(whole.splits()) == 8 * 31 / 4
 
 
-def test_shares__are_one_for_each_core_of_any_columns() -> None:
+def test_splits__are_one_for_each_core_of_any_columns() -> None:
     files = [File("pairs", f"{i}.parquet", (24 << 20) + i, 1 << 20, {}) for i in range(16)]
     rows = StoredRows(None, "", files, "left_id long, right_id long, distance double", 8)
-    ends = narrowed(rows, "left_id long, right_id long")
+    ends = select_columns(rows, "left_id long, right_id long")
     for each in (rows, ends):
-        assert [len(share) for share in replace(each, whole_files=True).shares()] == [2] * 8
+        assert [len(split) for split in replace(each, whole_files=True).splits()] == [2] * 8
 
 
 @pytest.mark.parametrize("of", [1, 2, 3, 5, 8, 100])
@@ -149,19 +147,19 @@ def test_frame_rows__name_their_types_as_tables_do(spark: SparkSession) -> None:
     assert schemas.parse_ddl(schema).types == [
         schemas.ARROW_TYPES[kind] for kind in ("int", "long", "double", "string", "binary", "boolean")
     ]
-    assert gather(FrameRows(frame)).to_pylist() == [row.asDict() for row in frame.collect()]
+    assert collect_table(FrameRows(frame)).to_pylist() == [row.asDict() for row in frame.collect()]
 
 
-def test_computed__keeps_a_frame_unless_it_fails(spark: SparkSession) -> None:
+def test_materialize__persists_a_frame_unless_it_fails(spark: SparkSession) -> None:
     spark.catalog.clearCache()
     is_empty = spark._jsparkSession.sharedState().cacheManager().isEmpty
     with pytest.raises(PySparkException, match="no such row"):
-        computed(spark.range(1).select(F.raise_error(F.lit("no such row"))))
+        materialize(spark.range(1).select(F.raise_error(F.lit("no such row"))))
     assert is_empty()
-    frame = computed(spark.range(1))
+    frame = materialize(spark.range(1))
     assert frame.is_cached
     frame.unpersist()
 
 
-def test_brought_together__of_nothing_is_nothing() -> None:
-    assert list(brought_together(iter(()), merged)) == []
+def test_combine_partials__of_nothing_is_nothing() -> None:
+    assert list(combine_partials(iter(()), merged)) == []

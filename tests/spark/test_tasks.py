@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from epsjoin.errors import DataRefusedError
-from epsjoin.spark.job import _sentence
+from epsjoin.spark.job import summarize_error
 from epsjoin.spark.rows import FrameRows
 from epsjoin.spark.tasks import lazy_tasks, run_tasks
 
@@ -58,7 +58,7 @@ def test_run_tasks__an_error_of_a_task_is_told_in_its_words(spark: SparkSession)
 
     with pytest.raises(PySparkException) as caught:
         run_tasks(spark, [7], refuse)
-    assert _sentence(caught.value) == "the item 7 is refused"
+    assert summarize_error(caught.value) == "the item 7 is refused"
     assert "SPARK_SIMPLIFIED_TRACEBACK" not in spark.sparkContext.environment
 
 

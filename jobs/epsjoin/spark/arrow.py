@@ -1,8 +1,8 @@
-"""Arrow columns to NumPy arrays and back, without a copy where the layout allows it; packets.
+"""Record batches to Arrow IPC streams and back.
 
-A *packet* is many of our rows in one row of Spark's, as an Arrow stream in a binary column, or in one element
-of an RDD. Spark then moves and keeps a few blocks of bytes, and takes no row of ours apart, which is what
-costs in the JVM.
+An *Arrow IPC stream* holds many of our rows in one binary value: in one row of a Spark frame with a binary
+column, or in one element of an RDD. Spark then moves and stores a few blocks of bytes. It does not take our
+rows apart, which is what costs most in the JVM.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Iterator
 import pyarrow as pa
 
 Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""A task's work on its batches; what ``mapInArrow`` takes."""
+"""The function that a task applies to its batches, of the type that ``mapInArrow`` takes."""
 
 
-def to_packet(rows: pa.RecordBatch | pa.Table, *, compressed: bool = False) -> bytes:
-    """Rows as an Arrow stream; the bytes are copied."""
+def to_ipc(rows: pa.RecordBatch | pa.Table, *, compressed: bool = False) -> bytes:
+    """Write rows as one Arrow IPC stream; the bytes are copied."""
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows.combine_chunks()
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=_options(compressed=compressed)) as stream:
@@ -28,20 +28,20 @@ def _options(*, compressed: bool) -> pa.ipc.IpcWriteOptions:
     return pa.ipc.IpcWriteOptions(compression="lz4" if compressed else None)
 
 
-def from_packets(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of the packets in the column ``packet``, where it is not null; see :func:`from_packet`."""
+def from_ipc_column(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Read the rows of all Arrow IPC streams in the column ``ipc``, except nulls; see :func:`from_ipc`."""
     for batch in batches:
-        for packet in batch.column("packet").drop_null():
-            yield from from_packet(packet.as_buffer())
+        for stream in batch.column("ipc").drop_null():
+            yield from from_ipc(stream.as_buffer())
 
 
-def from_packet(packet: bytes | pa.Buffer) -> Iterator[pa.RecordBatch]:
-    """The rows of a packet; views of its bytes, unless they are compressed."""
-    yield from pa.ipc.open_stream(packet)
+def from_ipc(stream: bytes | pa.Buffer) -> Iterator[pa.RecordBatch]:
+    """Read the rows of an Arrow IPC stream, as views of its bytes unless they are compressed."""
+    yield from pa.ipc.open_stream(stream)
 
 
-def to_one_packet(batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
-    """All batches, of one schema, as one compressed packet; none of none."""
+def batches_to_ipc(batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
+    """Write all batches, of one schema, as one compressed Arrow IPC stream; no batches give no stream."""
     following = iter(batches)
     for first in following:
         sink = pa.BufferOutputStream()

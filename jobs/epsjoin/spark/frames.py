@@ -26,9 +26,9 @@ from epsjoin.spark.join.plan import draw_samples, plan_frames
 from epsjoin.spark.join.replicate import MAX_FILES, n_files
 from epsjoin.spark.join.shuffle import replicate_frame
 from epsjoin.spark.neighbours.rank import rank_points
-from epsjoin.spark.persist import computed, kept
+from epsjoin.spark.persist import materialize, persist_until
 from epsjoin.spark.points import points_of
-from epsjoin.spark.rows import pack, to_frame
+from epsjoin.spark.rows import to_frame, to_ipc_rows
 from epsjoin.spark.write import write_files
 
 
@@ -108,10 +108,10 @@ def dbscan(
     chosen = metric if isinstance(metric, Metric) else get_metric(metric)
     points = points_of(frame, columns, id)
     refuse_noise_id(points)
-    pairs = pack(join_points(points, eps, chosen, weights, cuts, max_pairs))
+    pairs = to_ipc_rows(join_points(points, eps, chosen, weights, cuts, max_pairs))
     with ExitStack() as done:
-        kept(pairs.packets, done)
-        return computed(to_frame(cluster_pairs(points.ids(), points.n, pairs, min_pts, done)))
+        persist_until(pairs.frame, done)
+        return materialize(to_frame(cluster_pairs(points.ids(), points.n, pairs, min_pts, done)))
 
 
 def outliers(
@@ -157,9 +157,9 @@ def outliers(
     chosen = metric if isinstance(metric, Metric) else get_metric(metric)
     points = points_of(frame, columns, id)
     refuse_noise_id(points)
-    pairs = pack(join_points(points, eps, chosen, None, cuts, max_pairs))
+    pairs = to_ipc_rows(join_points(points, eps, chosen, None, cuts, max_pairs))
     with ExitStack() as done:
-        kept(pairs.packets, done)
+        persist_until(pairs.frame, done)
         clusters = cluster_pairs(points.ids(), points.n, pairs, min_pts, done)
         _, sample = points.sample(Cuts().sample_rows, Cuts().seed)
         dimensions, names = sample.shape[1], points.reading.names
@@ -175,7 +175,7 @@ def outliers(
             names,
             done,
         )
-        return computed(to_frame(ranked).orderBy("rank"))
+        return materialize(to_frame(ranked).orderBy("rank"))
 
 
 def similarity_join(

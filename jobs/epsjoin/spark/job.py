@@ -93,7 +93,7 @@ def run_job(
         return error.exit_code
     except Exception as error:  # noqa: BLE001 - the last frame: whatever broke becomes one sentence and exit code 1
         traceback.print_exc()
-        print(f"{name}: {printable(_sentence(error))}", file=sys.stderr)
+        print(f"{name}: {printable(summarize_error(error))}", file=sys.stderr)
         return EpsjoinError.exit_code
     print(f"{name}: done in {counters['seconds']:.1f} s")
     return 0
@@ -116,7 +116,7 @@ def _parse(
     return arguments
 
 
-def _sentence(error: Exception) -> str:
+def summarize_error(error: Exception) -> str:
     """The one line of an error that says something; of a Java stack trace that is the last cause."""
     broken_file = scan.unreadable_by_spark(str(error))
     if broken_file is not None:

@@ -1,4 +1,4 @@
-"""Frames kept in memory for as long as they are needed."""
+"""Frames that stay persisted for as long as they are needed."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from contextlib import ExitStack
 from pyspark.sql import DataFrame
 
 
-def kept(frame: DataFrame, until: ExitStack) -> DataFrame:
-    """The frame, persisted until the stack closes."""
+def persist_until(frame: DataFrame, until: ExitStack) -> DataFrame:
+    """Persist a frame until the stack closes; return the frame."""
     until.callback(frame.persist().unpersist)
     return frame
 
 
-def computed(frame: DataFrame) -> DataFrame:
-    """The frame, persisted and computed; it is not persisted where that fails."""
+def materialize(frame: DataFrame) -> DataFrame:
+    """Persist a frame and compute it now; if that fails, it is not persisted."""
     with ExitStack() as failed:
-        kept(frame, failed).count()
+        persist_until(frame, failed).count()
         failed.pop_all()
     return frame

@@ -23,7 +23,7 @@ from epsjoin.spark.job import Job
 from epsjoin.spark.reading import Reading, commonest_length, in_one_chunk
 from epsjoin.spark.rows import FrameRows, Rows, StoredRows
 
-BATCH_BYTES, MOST_BATCH_ROWS = 16 << 20, 1 << 17
+BATCH_BYTES, MAX_BATCH_ROWS = 16 << 20, 1 << 17
 """Of stored points, that a task holds at once."""
 
 
@@ -37,14 +37,14 @@ class Points:
         one column of numbers per dimension; numbers are doubles, or longs.
     reading : how a task reads them.
     n : rows.
-    n_shares : tasks that read them, as far as is known.
+    n_splits : tasks that read them, as far as is known.
     files : the columns of the frame as tasks read them themselves, where they are a table's.
     """
 
     frame: DataFrame
     reading: Reading
     n: int
-    n_shares: int
+    n_splits: int
     files: StoredRows | None = None
 
     @property
@@ -179,9 +179,9 @@ def stored_points(job: Job) -> Points:
     dimensions = len(lake.source.coordinates)
     reading = Reading(lake.source.coordinates, dimensions, is_checked=True)
     files = StoredRows.of(job, Slice("points", job.run), "id long, point binary")
-    batch_rows = max(1, min(MOST_BATCH_ROWS, BATCH_BYTES // (8 * dimensions)))
+    batch_rows = max(1, min(MAX_BATCH_ROWS, BATCH_BYTES // (8 * dimensions)))
     files = replace(files, batch_rows=batch_rows)
-    return Points(frame, reading, files.n, len(files.shares()), files)
+    return Points(frame, reading, files.n, len(files.splits()), files)
 
 
 def _refuse_connect(frame: DataFrame) -> None:

@@ -1,13 +1,11 @@
 """Rows that a step works on, batch by batch, wherever they are: in a table's files, in a frame, on the way.
 
-What is done to them one thing after another is done by one task: rows that Spark carries from one function to
-the next cost more than most of these functions.
+Functions that follow one another on the same rows run in one task: handing rows from one function to the next
+through Spark costs more than most of these functions.
 """
 
 from __future__ import annotations
 
-import heapq
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
@@ -18,22 +16,19 @@ from pyspark.sql import DataFrame, SparkSession
 from epsjoin.lake import parquet, schemas, slices
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.parquet import File
-from epsjoin.spark import splits, tasks
-from epsjoin.spark.arrow import Task, from_packets, to_packet
+from epsjoin.spark import tasks
+from epsjoin.spark.arrow import Task, from_ipc_column, to_ipc
 from epsjoin.spark.job import Job
 from epsjoin.spark.progress import progress_shown
-from epsjoin.spark.splits import (
-    Piece,
-    bytes_read,
-    names_of,
-)
+from epsjoin.spark.splits import Split, names_of, plan_splits
 
 Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
 BATCH_ROWS = 1 << 20
+"""Maximum number of rows in a batch that a task reads from a file, by default."""
 
 
 class Rows(Protocol):
-    """Rows in any number of shares, of the columns ``schema`` (DDL)."""
+    """Rows with the columns ``schema`` (DDL), in any number of splits; one task reads one split."""
 
     @property
     def spark(self) -> SparkSession:
@@ -44,15 +39,15 @@ class Rows(Protocol):
         """Names and types of the columns."""
 
     def map(self, work: Task, schema: str) -> DataFrame:
-        """What ``work`` makes of the batches of each share, as a lazy frame."""
+        """Apply ``work`` to the batches of each split; returns a lazy frame with the columns ``schema``."""
 
     def run(self, work: Task) -> list[pa.RecordBatch]:
-        """The same, computed at once: the batches, on the driver, in the order of the shares."""
+        """Apply ``work`` now, and collect the batches on the driver, in the order of the splits."""
 
 
 @dataclass(frozen=True)
 class FrameRows:
-    """The rows of a frame; a partition is a share."""
+    """The rows of a frame; each partition is a split."""
 
     frame: DataFrame
 
@@ -74,29 +69,35 @@ class FrameRows:
     def run(self, work: Task) -> list[pa.RecordBatch]:
         """See :class:`Rows`."""
         with progress_shown(self.spark):
-            taken = self.map(_packed(work, compressed=True), _PACKET).toArrow()
-        return list(from_packets(taken.to_batches()))
+            taken = self.map(_with_ipc_output(work, compressed=True), _IPC).toArrow()
+        return list(from_ipc_column(taken.to_batches()))
 
 
 @dataclass(frozen=True)
-class PacketRows:
-    """Rows in the packets of a frame; read anew for every use, so best persisted."""
+class IpcRows:
+    """Rows stored as Arrow IPC streams in a frame, which is computed anew for every use unless persisted.
 
-    packets: DataFrame
+    Parameters
+    ----------
+    frame : one binary column, ``ipc``.
+    schema : names and types of the columns inside the streams.
+    """
+
+    frame: DataFrame
     schema: str
 
     @property
     def spark(self) -> SparkSession:
         """The session."""
-        return self.packets.sparkSession
+        return self.frame.sparkSession
 
     def map(self, work: Task, schema: str) -> DataFrame:
         """See :class:`Rows`."""
-        return FrameRows(self.packets).map(_unpacked(work), schema)
+        return FrameRows(self.frame).map(_with_ipc_input(work), schema)
 
     def run(self, work: Task) -> list[pa.RecordBatch]:
         """See :class:`Rows`."""
-        return FrameRows(self.packets).run(_unpacked(work))
+        return FrameRows(self.frame).run(_with_ipc_input(work))
 
 
 @dataclass(frozen=True)
@@ -105,9 +106,9 @@ class StoredRows:
 
     Parameters
     ----------
-    n_cores : there are so many shares, unless these would be larger or smaller than a share should be.
-    batch_rows : of a batch, at most.
-    whole_files : no file is cut into pieces.
+    n_cores : number of cores that read; see :func:`epsjoin.spark.splits.plan_splits`.
+    batch_rows : maximum number of rows in a batch.
+    whole_files : whether each file is read by one task.
     """
 
     spark: SparkSession
@@ -120,7 +121,7 @@ class StoredRows:
 
     @classmethod
     def of(cls, job: Job, where: Slice, schema: str, *, whole_files: bool = False) -> StoredRows:
-        """Columns of a slice, in a share for each core, more or fewer for much or little.
+        """Columns of a slice, read by a task for each core, or by fewer or more if it is small or large.
 
         Raises
         ------
@@ -133,61 +134,37 @@ class StoredRows:
 
     @property
     def n(self) -> int:
-        """Rows, as the log says."""
+        """Number of rows, as the log says."""
         return sum(file.rows for file in self.files)
+
+    def splits(self) -> list[Split]:
+        """Plan what each task reads."""
+        return plan_splits(self.files, self.schema, self.n_cores, whole_files=self.whole_files)
 
     def map(self, work: Task, schema: str) -> DataFrame:
         """See :class:`Rows`."""
-        return tasks.lazy_tasks(self.spark, self.shares(), self._reading(work), schema)
+        return tasks.lazy_tasks(self.spark, self.splits(), self._reading(work), schema)
 
     def run(self, work: Task) -> list[pa.RecordBatch]:
         """See :class:`Rows`."""
-        return tasks.run_tasks(self.spark, self.shares(), self._reading(work))
+        return tasks.run_tasks(self.spark, self.splits(), self._reading(work))
 
-    def _reading(self, work: Task) -> Callable[[Sequence[Piece]], Iterator[pa.RecordBatch]]:
+    def _reading(self, work: Task) -> Callable[[Split], Iterator[pa.RecordBatch]]:
         columns, location, batch_rows = names_of(self.schema), self.location, self.batch_rows
 
-        def read(share: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
+        def read(split: Split) -> Iterator[pa.RecordBatch]:
             return work(
                 batch
-                for file, number, of in share
+                for file, number, of in split
                 for batch in parquet.stream_file(location, file, columns, batch_rows, (number, of))
             )
 
         return read
 
-    @property
-    def share_bytes(self) -> int:
-        """A share reads about so many bytes, ``OPENING_BYTES`` for each file, unless a row group has more."""
-        total = sum(bytes_read(file, self.schema) + splits.OPENING_BYTES for file in self.files)
-        return min(splits.MOST_SHARE_BYTES, max(splits.LEAST_SHARE_BYTES, math.ceil(total / self.n_cores)))
-
-    def shares(self) -> list[list[Piece]]:
-        """What each task reads: pieces of large files, several small ones; each goes where least is so far.
-
-        In an order that is the same for a job that runs again on as many cores: other shares would give files
-        of other bytes.
-        """
-        share_bytes, pieces, sizes = self.share_bytes, [], []
-        read = [(bytes_read(file, self.schema), file) for file in self.files]
-        read.sort(key=lambda each: (-each[0], -each[1].size, -each[1].rows, each[1].path))
-        for size, file in read:
-            of = 1 if self.whole_files else max(1, math.ceil(size / share_bytes))
-            pieces += [Piece(file, number, of) for number in range(of)]
-            sizes += [(size + splits.OPENING_BYTES) / of] * of
-        n_shares = min(len(pieces), math.ceil(sum(sizes) / share_bytes))
-        shares: list[list[Piece]] = [[] for _ in range(n_shares)]
-        loads = [(0.0, place) for place in range(n_shares)]
-        for piece, size in zip(pieces, sizes, strict=True):
-            load, place = loads[0]
-            shares[place].append(piece)
-            heapq.heapreplace(loads, (load + size, place))
-        return shares
-
 
 @dataclass(frozen=True)
 class MappedRows:
-    """What a function makes of other rows, share by share, when it is asked for."""
+    """The result of applying ``work`` to other rows, split by split; computed when it is used."""
 
     rows: Rows
     work: Task
@@ -200,14 +177,14 @@ class MappedRows:
 
     def map(self, work: Task, schema: str) -> DataFrame:
         """See :class:`Rows`."""
-        return self.rows.map(_composed(work, self.work), schema)
+        return self.rows.map(_compose(work, self.work), schema)
 
     def run(self, work: Task) -> list[pa.RecordBatch]:
         """See :class:`Rows`."""
-        return self.rows.run(_composed(work, self.work))
+        return self.rows.run(_compose(work, self.work))
 
 
-def _composed(work: Task, before: Task) -> Task:
+def _compose(work: Task, before: Task) -> Task:
     def both(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return work(before(batches))
 
@@ -215,65 +192,66 @@ def _composed(work: Task, before: Task) -> Task:
 
 
 def to_frame(rows: Rows) -> DataFrame:
-    """The rows as a frame; lazy."""
+    """The rows as a lazy frame."""
     return rows.frame if isinstance(rows, FrameRows) else rows.map(iter, rows.schema)
 
 
-def narrowed(rows: Rows, schema: str) -> Rows:
-    """The same rows, of fewer columns where that saves reading."""
+def select_columns(rows: Rows, schema: str) -> Rows:
+    """Read only the columns ``schema`` where that saves work, from files; return other rows as they are."""
     return replace(rows, schema=schema) if isinstance(rows, StoredRows) else rows
 
 
-def pack(rows: Rows) -> PacketRows:
-    """The rows in packets, one of each batch; lazy."""
-    return PacketRows(rows.map(_packed(iter), _PACKET), rows.schema)
+def to_ipc_rows(rows: Rows) -> IpcRows:
+    """Write the rows as Arrow IPC streams, one for each batch; lazy."""
+    return IpcRows(rows.map(_with_ipc_output(iter), _IPC), rows.schema)
 
 
-_PACKET = "packet binary"
+_IPC = "ipc binary"
 
 
-def _packed(work: Task, *, compressed: bool = False) -> Task:
-    def packed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _with_ipc_output(work: Task, *, compressed: bool = False) -> Task:
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in work(batches):
-            packet = to_packet(batch, compressed=compressed)
-            yield pa.record_batch({"packet": pa.array([packet], pa.binary())})
+            stream = to_ipc(batch, compressed=compressed)
+            yield pa.record_batch({"ipc": pa.array([stream], pa.binary())})
 
-    return packed
-
-
-def _unpacked(work: Task) -> Task:
-    def unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return work(from_packets(batches))
-
-    return unpacked
+    return write
 
 
-def brought_together(
-    found: Iterable[Arrays], merge: Callable[[Sequence[Arrays]], Arrays], most_rows: int = 1 << 22
+def _with_ipc_input(work: Task) -> Task:
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return work(from_ipc_column(batches))
+
+    return read
+
+
+def combine_partials(
+    partials: Iterable[Arrays], merge: Callable[[Sequence[Arrays]], Arrays], max_rows: int = 1 << 22
 ) -> Iterator[Arrays]:
-    """What was found in a task's batches, merged: rows of its points instead of its pairs.
+    """Merge the partial results of a task's batches: it returns rows of its points instead of its pairs.
 
     Parameters
     ----------
-    found : arrays of one length, of each batch.
-    merge : one result of several.
-    most_rows : held at once; what stays more than that, though merged, is given on.
+    partials : a tuple of arrays of equal length for each batch.
+    merge : makes one such tuple of several.
+    max_rows : maximum number of rows to hold. Merged rows that are still more are yielded, and merging begins
+        anew.
     """
     held: list[Arrays] = []
     rows = 0
-    for each in found:
+    for each in partials:
         held.append(each)
         rows += len(each[0])
-        if rows > most_rows:
+        if rows > max_rows:
             held = [merge(held)]
             rows = len(held[0][0])
-            if rows > most_rows:
+            if rows > max_rows:
                 yield held.pop()
                 rows = 0
     if held:
         yield held[0] if len(held) == 1 else merge(held)
 
 
-def gather(rows: Rows) -> pa.Table:
-    """All rows, on the driver."""
+def collect_table(rows: Rows) -> pa.Table:
+    """Collect all rows on the driver."""
     return pa.Table.from_batches(rows.run(iter), schema=schemas.parse_ddl(rows.schema))

@@ -1,7 +1,10 @@
-"""What one task reads: files, or row groups of a file."""
+"""Splits: the files, or row groups of files, that each task reads."""
 
 from __future__ import annotations
 
+import heapq
+import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -9,22 +12,82 @@ import pyarrow as pa
 from epsjoin.lake import schemas
 from epsjoin.lake.parquet import File
 
-LEAST_SHARE_BYTES, MOST_SHARE_BYTES = 4 << 20, 64 << 20
-"""Of files, that a task reads."""
-OPENING_BYTES = 1 << 20
-"""To open a file takes as long as to read so much of it."""
+MIN_SPLIT_BYTES, MAX_SPLIT_BYTES = 4 << 20, 64 << 20
+"""Smallest and largest size of a split, in bytes of Parquet that one task reads."""
+OPEN_COST_BYTES = 1 << 20
+"""Cost of opening a file: the number of bytes that are read in the same time."""
 
 
-class Piece(NamedTuple):
-    """A file of a table, or some of its row groups: number ``number`` of ``of`` pieces."""
+class RowGroups(NamedTuple):
+    """What a split takes of a file: by default the whole file, otherwise some of its row groups.
+
+    The row groups of the file are dealt out to ``of`` splits; this is number ``number`` of them.
+    """
 
     file: File
     number: int = 0
     of: int = 1
 
 
+Split = list[RowGroups]
+"""Everything that one task reads."""
+
+
+def plan_splits(
+    files: Sequence[File], schema: str, n_cores: int, *, whole_files: bool = False
+) -> list[Split]:
+    """Divide files among tasks: large files are divided, several small files go to one task.
+
+    The files, or groups of their row groups, go to the split that is smallest so far, largest files first. The order of
+    the splits depends only on the files and the number of cores, so a job that runs again on as many cores
+    writes files of the same bytes.
+
+    Parameters
+    ----------
+    files : the files to read.
+    schema : the columns to read, in DDL.
+    n_cores : number of cores. There are as many splits, unless these would be larger or smaller than a split
+        may be.
+    whole_files : whether each file must be read by one task.
+
+    Returns
+    -------
+    A non-empty split for each task.
+    """
+    target = split_bytes(files, schema, n_cores)
+    groups: list[RowGroups] = []
+    sizes: list[float] = []
+    read = [(bytes_read(file, schema), file) for file in files]
+    read.sort(key=lambda each: (-each[0], -each[1].size, -each[1].rows, each[1].path))
+    for size, file in read:
+        of = 1 if whole_files else max(1, math.ceil(size / target))
+        groups += [RowGroups(file, number, of) for number in range(of)]
+        sizes += [(size + OPEN_COST_BYTES) / of] * of
+    n_splits = min(len(groups), math.ceil(sum(sizes) / target))
+    splits: list[Split] = [[] for _ in range(n_splits)]
+    loads = [(0.0, place) for place in range(n_splits)]
+    for each, size in zip(groups, sizes, strict=True):
+        load, place = loads[0]
+        splits[place].append(each)
+        heapq.heapreplace(loads, (load + size, place))
+    return splits
+
+
+def split_bytes(files: Sequence[File], schema: str, n_cores: int) -> int:
+    """Compute the size that a split should have, with ``OPEN_COST_BYTES`` counted for each file.
+
+    A split can be larger where a single row group is.
+    """
+    total = sum(bytes_read(file, schema) + OPEN_COST_BYTES for file in files)
+    return min(MAX_SPLIT_BYTES, max(MIN_SPLIT_BYTES, math.ceil(total / n_cores)))
+
+
 def bytes_read(file: File, schema: str) -> float:
-    """Of a file for these columns: those of its rows, where all are numbers, but no more than it has."""
+    """Estimate the bytes that are read of a file for some columns.
+
+    For columns of numbers this is the width of the rows, at most the file's size. With any other column it is
+    the file's size.
+    """
     types = schemas.parse_ddl(schema).types
     if not all(map(pa.types.is_primitive, types)):
         return file.size

@@ -17,7 +17,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from epsjoin.lake.parquet import File, Target
-from epsjoin.spark.arrow import from_packet, to_one_packet
+from epsjoin.spark.arrow import batches_to_ipc, from_ipc
 from epsjoin.spark.progress import progress_shown
 
 T = TypeVar("T")
@@ -116,7 +116,7 @@ def run_tasks(
 
     def task(mine: Iterable[Any]) -> Iterator[bytes]:
         for item in mine:
-            yield from to_one_packet(work(item))
+            yield from batches_to_ipc(work(item))
 
     # no query (ADR 1): it would be analysed, compiled, and what it gives taken apart into rows
     packets = spark.sparkContext.parallelize(items, max(1, len(items))).mapPartitions(task)
@@ -124,7 +124,7 @@ def run_tasks(
         packets.id()  # the function is wrapped now, with the environment of now
     with progress_shown(spark):
         taken = packets.collect()
-    return [batch for packet in taken for batch in from_packet(packet)]
+    return [batch for packet in taken for batch in from_ipc(packet)]
 
 
 _WRAPPING = threading.Lock()

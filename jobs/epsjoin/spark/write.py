@@ -1,4 +1,4 @@
-"""Rows written to files by the tasks that have them."""
+"""Writing rows to a table's files, by the tasks that have the rows."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from epsjoin.spark import tasks
 from epsjoin.spark.rows import Rows
 
 Count = Callable[[pa.RecordBatch], Mapping[str, float]]
+"""The function that computes the counters of a batch."""
 
 
 class Written(NamedTuple):
@@ -19,8 +20,8 @@ class Written(NamedTuple):
 
     Parameters
     ----------
-    files : of one table, not in its log yet.
-    counters : what was counted, and ``largest_worker_bytes``.
+    files : new files of one table, which are not in its log yet.
+    counters : the tasks' counters, added up, and ``largest_worker_bytes``.
     """
 
     files: list[File]
@@ -28,34 +29,34 @@ class Written(NamedTuple):
 
     @classmethod
     def of(cls, reports: Sequence[tasks.TaskReport]) -> Written:
-        """What the tasks told."""
+        """Combine the reports of the tasks."""
         return cls([file for report in reports for file in report.files], tasks.add_counters(reports))
 
     @property
     def rows(self) -> int:
-        """Rows of the files."""
+        """Number of rows in the files."""
         return sum(file.rows for file in self.files)
 
 
 def write_files(into: Target, rows: Rows, count: Count | None = None) -> Written:
-    """Let the tasks write the rows, a file for each share that has any.
+    """Let the tasks write the rows, one file for each split that has any.
 
     Parameters
     ----------
-    rows : of the target's columns (without run).
-    count : counters of a batch, to be added up.
+    rows : rows with the target's columns (without ``run``).
+    count : computes the counters of a batch; they are added up.
     """
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         report = tasks.TaskReport()
 
-        def counted() -> Iterator[pa.RecordBatch]:
+        def count_batches() -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 for name, value in (count(batch) if count else {}).items():
                     report.counters[name] = report.counters.get(name, 0) + value
                 yield batch
 
-        report.write(into, counted())
+        report.write(into, count_batches())
         yield report.to_batch()
 
     written = Written.of(tasks.reports_of(rows.run(write)))

@@ -166,7 +166,7 @@ def test_join_forests__leaves_nothing_in_memory_but_the_result(spark: SparkSessi
     edges = many_graphs(1)
     before = held().size()
     for most in (10_000, 500):
-        result = join_forests(frame(spark, edges, np.arange(len(edges)) % 5, 5), most, few_edges=0)
+        result = join_forests(frame(spark, edges, np.arange(len(edges)) % 5, 5), most, max_edges_at_once=0)
         assert held().size() == before + 1
         result.unpersist(blocking=True)
         assert held().size() == before
@@ -174,7 +174,7 @@ def test_join_forests__leaves_nothing_in_memory_but_the_result(spark: SparkSessi
 
 @pytest.mark.parametrize("most", [0, 1.5, True])
 def test_join_forests__refuses_a_task_that_may_hold_nothing(spark: SparkSession, most: Any) -> None:
-    with pytest.raises(ArgumentError, match="most_in_one_task must be a whole number, at least 1"):
+    with pytest.raises(ArgumentError, match="max_in_one_task must be a whole number, at least 1"):
         join_forests(spark.createDataFrame([(1, 0)], "node long, root long"), most)
 
 

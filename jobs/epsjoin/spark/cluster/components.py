@@ -16,14 +16,14 @@ from epsjoin.kernels.cluster.components import EDGE
 from epsjoin.local.arguments import check_count
 from epsjoin.local.cluster.components import Meeting, contract, settle
 from epsjoin.local.cluster.from_pairs import spanning_forest
-from epsjoin.spark.persist import computed, kept
+from epsjoin.spark.persist import materialize, persist_until
 from epsjoin.spark.progress import progress_shown
 from epsjoin.spark.tasks import task_number
 
-MOST_IN_ONE_TASK = 8_000_000
+MAX_IN_ONE_TASK = 8_000_000
 """Edges in one task: some 100 bytes each while they are contracted, so a Python worker below 1 GB."""
 
-FEW_EDGES = 1_000_000
+MAX_EDGES_AT_ONCE = 1_000_000
 """So few edges one task joins at once: jobs of Spark's for anything cleverer would take longer."""
 
 _WIDTH = 8
@@ -36,26 +36,26 @@ _BATCH_ROWS = 1 << 16
 
 
 def join_forests(
-    forests: DataFrame, most_in_one_task: int = MOST_IN_ONE_TASK, few_edges: int = FEW_EDGES
+    forests: DataFrame, max_in_one_task: int = MAX_IN_ONE_TASK, max_edges_at_once: int = MAX_EDGES_AT_ONCE
 ) -> DataFrame:
     """Join edges into connected components, each named by its smallest node.
 
     Not lazy: jobs run inside. The result is persisted; unpersist it when it is used, for of few edges it is
     computed only then. ``forests`` is read twice, so it should be persisted, too.
 
-    Up to ``few_edges``: one task. Up to ``most_in_one_task`` edges, counted after each partition is
+    Up to ``max_edges_at_once``: one task. Up to ``max_in_one_task`` edges, counted after each partition is
     contracted: a tree of joins, eight forests at a time. Above it: rounds of a distributed algorithm, two
     shuffles each, in which no task gathers a component; they end by the tree when few enough edges are left.
 
     Parameters
     ----------
     forests : (node long, root long), edges in any number of partitions, no nulls; loops, repeats and both
-        directions allowed. A partition of more than ``most_in_one_task`` edges must come in the same order
+        directions allowed. A partition of more than ``max_in_one_task`` edges must come in the same order
         if it is computed again (files do; behind a shuffle, sort it).
-    most_in_one_task : edges that a task may hold, at least 1; 100 bytes each. In the rounds a task holds in
+    max_in_one_task : edges that a task may hold, at least 1; 100 bytes each. In the rounds a task holds in
         addition one answer per tree of its part, at most as many.
 
-    few_edges : edges that one task joins without further ado; 0: never.
+    max_edges_at_once : edges that one task joins without further ado; 0: never.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def join_forests(
     Raises
     ------
     ArgumentError
-        ``most_in_one_task`` is not a whole number, or below 1.
+        ``max_in_one_task`` is not a whole number, or below 1.
 
     Notes
     -----
@@ -77,25 +77,25 @@ def join_forests(
     back to ``forests`` if need be. ``localCheckpoint`` would spare that and the longer plan, but a lost
     executor would end the job; and a plan takes no longer in later rounds (measured over seven).
     """
-    most = check_count("most_in_one_task", most_in_one_task)
+    most = check_count("max_in_one_task", max_in_one_task)
     with progress_shown(forests.sparkSession), ExitStack() as done:
-        if few_edges and forests.count() <= min(most, few_edges):
+        if max_edges_at_once and forests.count() <= min(most, max_edges_at_once):
             one = forests.select(F.lit(0).alias("part"), "node", "root")
             return _by_tree(one, 1).persist()
-        parts = kept(_contracted(forests, most), done)
+        parts = persist_until(_contracted(forests, most), done)
         sizes = {row["part"]: row["count"] for row in parts.groupBy("part").count().collect()}
         names, counts = sorted(sizes), [sizes[name] for name in sorted(sizes)]
         is_few = sum(counts) <= most
         if len(names) <= 1:
-            joined = computed(parts.select("node", "root"))
+            joined = materialize(parts.select("node", "root"))
         elif is_few:
             groups = [place // _WIDTH for place in range(len(names))]
-            joined = computed(_by_tree(_gathered(parts, names, groups), groups[-1] + 1))
+            joined = materialize(_by_tree(_gathered(parts, names, groups), groups[-1] + 1))
         else:
             cores = forests.sparkSession.sparkContext.defaultParallelism
             groups = _neighbours(counts, min(most, -(-sum(counts) // (_PARTS_PER_CORE * cores))))
             rows = _gathered(parts, names, groups).withColumn("kind", F.lit(EDGE))
-            held = computed(_settled(rows, groups[-1] + 1))
+            held = materialize(_settled(rows, groups[-1] + 1))
             parts.unpersist()
             joined = _by_rounds(held, groups[-1] + 1, most)
     return joined
@@ -161,7 +161,7 @@ def _by_rounds(held: DataFrame, n_parts: int, most: int) -> DataFrame:
     with ExitStack() as done:
         done.callback(held.unpersist)
         while True:
-            before, held = held, kept(_after_round(held, n_parts), done)
+            before, held = held, persist_until(_after_round(held, n_parts), done)
             n_changes, n_edges = held.agg(F.sum("changes"), F.count_if(is_edge)).collect()[0]
             before.unpersist()
             if n_changes == 0 or n_edges <= most:
@@ -170,7 +170,7 @@ def _by_rounds(held: DataFrame, n_parts: int, most: int) -> DataFrame:
         if n_changes:
             groups = (F.col("part") / _WIDTH).cast("int")
             trees = _by_tree(trees.withColumn("part", groups), -(-n_parts // _WIDTH))
-        return computed(trees.select("node", "root"))
+        return materialize(trees.select("node", "root"))
 
 
 def _after_round(held: DataFrame, n_parts: int) -> DataFrame:

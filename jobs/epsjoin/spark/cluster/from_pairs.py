@@ -30,17 +30,25 @@ from epsjoin.local.cluster.from_pairs import (
 )
 from epsjoin.local.cluster.from_pairs import label as label_arrays
 from epsjoin.spark.arrow import Task
-from epsjoin.spark.cluster.components import MOST_IN_ONE_TASK, join_forests
-from epsjoin.spark.persist import kept
+from epsjoin.spark.cluster.components import MAX_IN_ONE_TASK, join_forests
+from epsjoin.spark.persist import persist_until
 from epsjoin.spark.points import Points
-from epsjoin.spark.rows import FrameRows, MappedRows, Rows, brought_together, gather, narrowed, to_frame
+from epsjoin.spark.rows import (
+    FrameRows,
+    MappedRows,
+    Rows,
+    collect_table,
+    combine_partials,
+    select_columns,
+    to_frame,
+)
 from epsjoin.spark.splits import names_of
 
 EDGE, BORDER = 0, 1
 """Kinds of rows that are left of the pairs once the core points are known."""
-MOST_ON_DRIVER = 4_000_000
+MAX_ON_DRIVER = 4_000_000
 """So many points the driver itself may connect: some 300 bytes each at worst, as reckoned."""
-MOST_SHARED_CORES = 20_000_000
+MAX_SHARED_CORES = 20_000_000
 """So many core ids every task may hold (8 bytes each); of more, the pairs are joined with them by Spark."""
 
 CLUSTERS = "id long, cluster_id long, role string, degree long"
@@ -64,9 +72,9 @@ def cluster_pairs(
     pairs: Rows,
     min_pts: int,
     done: ExitStack,
-    most_on_driver: int = MOST_ON_DRIVER,
-    most_shared_cores: int = MOST_SHARED_CORES,
-    most_in_one_task: int = MOST_IN_ONE_TASK,
+    max_on_driver: int = MAX_ON_DRIVER,
+    max_shared_cores: int = MAX_SHARED_CORES,
+    max_in_one_task: int = MAX_IN_ONE_TASK,
 ) -> Rows:
     """Cluster and role of every point.
 
@@ -82,27 +90,27 @@ def cluster_pairs(
     pairs : columns ``PAIRS``, every pair within eps once.
     min_pts : points within eps, the point itself included, that make a point core.
     done : closed when the clusters are computed: Spark then drops what they are made from.
-    most_on_driver : points that the driver may put together.
-    most_shared_cores : core ids that every task may hold.
-    most_in_one_task : edges between core points that a task may hold.
+    max_on_driver : points that the driver may put together.
+    max_shared_cores : core ids that every task may hold.
+    max_in_one_task : edges between core points that a task may hold.
 
     Returns
     -------
     Columns ``CLUSTERS``, of every point; not computed yet.
     """
-    if n_points <= most_on_driver:
+    if n_points <= max_on_driver:
         return _by_driver(ids, pairs, min_pts, done)
-    degrees = kept(degrees_of(pairs), done)
+    degrees = persist_until(degrees_of(pairs), done)
     cores = degrees.where(F.col("degree") >= min_pts).select("id")
-    if n_points <= most_shared_cores or cores.count() <= most_shared_cores:
+    if n_points <= max_shared_cores or cores.count() <= max_shared_cores:
         shared = _share_cores(pairs, cores.toArrow()["id"].to_numpy())
         done.callback(shared.unpersist)  # not destroyed: what is lost of the clusters is computed again
         connected = to_frame(_connect(pairs, shared))
     else:
         connected = _connected_by_join(pairs, cores)
-    kept(connected, done)
+    persist_until(connected, done)
     edges = connected.where(F.col("kind") == EDGE)
-    trees = join_forests(edges.select(F.col("a").alias("node"), F.col("b").alias("root")), most_in_one_task)
+    trees = join_forests(edges.select(F.col("a").alias("node"), F.col("b").alias("root")), max_in_one_task)
     done.callback(trees.unpersist)
     nearest = (
         connected.where(F.col("kind") == BORDER)
@@ -113,12 +121,12 @@ def cluster_pairs(
 
 
 def _by_driver(ids: Rows, pairs: Rows, min_pts: int, done: ExitStack) -> Rows:
-    found = gather(MappedRows(narrowed(pairs, _ENDS), _degrees, _DEGREES))
+    found = collect_table(MappedRows(select_columns(pairs, _ENDS), _degrees, _DEGREES))
     degrees = sum_degrees(found["id"].to_numpy(), found["neighbours"].to_numpy())
     degree = degrees.counts + 1
     shared = _share_cores(pairs, degrees.ids[degree >= min_pts])
     try:
-        connected = gather(_connect(pairs, shared))
+        connected = collect_table(_connect(pairs, shared))
     finally:
         shared.destroy()
     is_edge = connected["kind"].to_numpy() == EDGE
@@ -146,7 +154,7 @@ _DEGREES = "id long, neighbours long"
 
 def _degrees(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     found = (partial_degrees(*(batch.column(end).to_numpy() for end in names_of(_ENDS))) for batch in batches)
-    for degrees in brought_together(found, _sum):
+    for degrees in combine_partials(found, _sum):
         yield pa.record_batch({"id": degrees.ids, "neighbours": degrees.counts})
 
 
@@ -157,7 +165,7 @@ def _sum(shares: Sequence[Degrees]) -> Degrees:
 
 def degrees_of(pairs: Rows) -> DataFrame:
     """Points within eps, the point itself included, of every point that is in a pair: (id, degree)."""
-    partial = narrowed(pairs, _ENDS).map(_degrees, _DEGREES)
+    partial = select_columns(pairs, _ENDS).map(_degrees, _DEGREES)
     return partial.groupBy("id").agg((F.sum("neighbours") + 1).alias("degree"))
 
 

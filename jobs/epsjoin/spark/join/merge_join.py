@@ -145,7 +145,7 @@ def join_frame(
             what = f"more than {max_pairs:,} pairs (max_pairs) lie within eps {plan.eps:g}"
             raise BudgetError(f"{what} in part {part} alone")
 
-    by_part = replicas.repartitionById(plan.n_parts, "part").select("packet", "report")
+    by_part = replicas.repartitionById(plan.n_parts, "part").select("ipc", "report")
     return MappedRows(FrameRows(by_part), join, PAIRS)
 
 

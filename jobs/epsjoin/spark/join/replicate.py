@@ -79,7 +79,7 @@ def run(job: Job, most_files: int = MAX_FILES) -> dict[str, float]:
 def n_files(points: Points, plan: JoinPlan) -> float:
     """Files of replicas that tasks would write at most, as expected: one for each part and each time."""
     n_bytes = plan.expected_rows * (8 * plan.dimensions + REPLICA_ROW_BYTES)
-    return plan.n_parts * (points.n_shares + n_bytes / FLUSH_BYTES)
+    return plan.n_parts * (points.n_splits + n_bytes / FLUSH_BYTES)
 
 
 def encode(points: Points, plan: JoinPlan, into: Target) -> Written:

@@ -11,19 +11,19 @@ from pyspark.sql import DataFrame
 from epsjoin.errors import BudgetError
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.spark import tasks
-from epsjoin.spark.arrow import Task, from_packets, to_packet
+from epsjoin.spark.arrow import Task, from_ipc_column, to_ipc
 from epsjoin.spark.join.replicas import FLUSH_BYTES, new_report, replicas_of
 from epsjoin.spark.points import Points
 from epsjoin.spark.reading import Reading
 
-PACKETS = "part int, packet binary, report string"
+PACKETS = "part int, ipc binary, report string"
 
 
 # report, in some rows: what the task counted until then, as the JSON of a TaskReport
 
 
 def replicate_frame(points: Points, plan: JoinPlan, is_right: bool | None = None) -> DataFrame:
-    """Packets of rows by part: (part int, packet binary, report string); lazy, without a shuffle.
+    """Packets of rows by part: (part int, ipc binary, report string); lazy, without a shuffle.
 
     Reports, of what a task has counted, go to part 0.
 
@@ -69,11 +69,11 @@ def read_packets(batches: Iterable[pa.RecordBatch], report: tasks.TaskReport) ->
     for batch in batches:
         of_encoders = batch["report"].drop_null().to_pylist()
         report.add(tasks.TaskReport.from_json(text) for text in of_encoders)
-        yield from from_packets([batch])
+        yield from from_ipc_column([batch])
 
 
 def _packets(held: dict[int, list[pa.Table]]) -> pa.RecordBatch:
-    packets = [to_packet(pa.concat_tables(rows)) for rows in held.values()]
+    packets = [to_ipc(pa.concat_tables(rows)) for rows in held.values()]
     batch = _packet_rows(list(held), packets, [None] * len(packets))
     held.clear()
     return batch
@@ -82,5 +82,5 @@ def _packets(held: dict[int, list[pa.Table]]) -> pa.RecordBatch:
 def _packet_rows(
     parts: list[int], packets: Sequence[bytes | None], reports: Sequence[str | None]
 ) -> pa.RecordBatch:
-    columns = {"part": pa.array(parts, pa.int32()), "packet": pa.array(packets, pa.binary())}
+    columns = {"part": pa.array(parts, pa.int32()), "ipc": pa.array(packets, pa.binary())}
     return pa.record_batch({**columns, "report": pa.array(reports, pa.string())})

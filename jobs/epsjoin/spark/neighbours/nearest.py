@@ -16,7 +16,7 @@ from epsjoin.local.neighbours.from_pairs import Neighbours, merge_nearest
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.points import Points
 from epsjoin.spark.reading import Reading
-from epsjoin.spark.rows import MappedRows, gather
+from epsjoin.spark.rows import MappedRows, collect_table
 
 NEAR = "id long, neighbour long, distance double"
 _BLOCK = 8192
@@ -42,7 +42,7 @@ def nearest_of(points: Points, ids: Sequence[int], metric: Metric, k: int) -> Ne
     few_ids, places = points.reading.arrays(few)
     order = np.argsort(few_ids)
     task = scan_task(few_ids[order], places[order], points.reading, metric, k)
-    near = gather(MappedRows(points.rows, task, NEAR))
+    near = collect_table(MappedRows(points.rows, task, NEAR))
     return _merged(near, k)
 
 

@@ -21,12 +21,12 @@ from epsjoin.local.neighbours.rank import deviating_dimensions, rank, robust_spr
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.neighbours.nearest import NEAR
-from epsjoin.spark.persist import kept
+from epsjoin.spark.persist import persist_until
 from epsjoin.spark.points import Points
-from epsjoin.spark.rows import FrameRows, MappedRows, Rows, brought_together, gather, to_frame
+from epsjoin.spark.rows import FrameRows, MappedRows, Rows, collect_table, combine_partials, to_frame
 from epsjoin.spark.splits import names_of
 
-MOST_ON_DRIVER = 8_000_000
+MAX_ON_DRIVER = 8_000_000
 """So many neighbours, k of every point, the driver may put together: some 150 bytes each, as reckoned."""
 
 OUTLIERS = (
@@ -44,7 +44,7 @@ def rank_points(
     k: int,
     names: Sequence[str],
     done: ExitStack,
-    most_on_driver: int = MOST_ON_DRIVER,
+    max_on_driver: int = MAX_ON_DRIVER,
 ) -> Rows:
     """Rank, k-distance and LOF of every point.
 
@@ -58,7 +58,7 @@ def rank_points(
     k : neighbours that the local outlier factor looks at.
     names : of the dimensions.
     done : closed when the rows are computed: Spark then drops what they are made from.
-    most_on_driver : neighbours, k of every point, that the driver may put together; of more, Spark does.
+    max_on_driver : neighbours, k of every point, that the driver may put together; of more, Spark does.
         The rows are the same.
 
     Returns
@@ -66,9 +66,9 @@ def rank_points(
     Columns ``OUTLIERS``, of every point; not computed yet.
     """
     reason = _Reason(*robust_spread(sample), tuple(names))
-    if points.n * k <= most_on_driver:
+    if points.n * k <= max_on_driver:
         return _by_driver(points, reason, clusters, pairs, eps, k, done)
-    neighbours = kept(nearest_neighbours(pairs, k), done)
+    neighbours = persist_until(nearest_neighbours(pairs, k), done)
     of_pairs, of_clusters = F.sum(F.size("near")), F.sum(F.least(F.col("degree") - 1, F.lit(k)))
     seen = neighbours.agg(of_pairs.alias("n")).union(to_frame(clusters).agg(of_clusters.alias("n"))).collect()
     _check_near(*(row["n"] or 0 for row in seen))
@@ -78,7 +78,7 @@ def rank_points(
         .join(local_outlier_factors(neighbours, k), "id", how="left")
         .withColumn("k_distance_above", F.when(F.col("k_distance").isNull(), F.lit(eps)))
     )
-    ordered = kept(scored.orderBy(*outlyingness()), done)
+    ordered = persist_until(scored.orderBy(*outlyingness()), done)
     ranker = _ranker(_offsets(ordered), points, reason)
     return FrameRows(ordered.mapInArrow(ranker, OUTLIERS))
 
@@ -97,11 +97,11 @@ class _Known(NamedTuple):
 def _by_driver(
     points: Points, reason: _Reason, clusters: Rows, pairs: Rows, eps: float, k: int, done: ExitStack
 ) -> Rows:
-    near = gather(MappedRows(pairs, _nearest(k), NEAR))
+    near = collect_table(MappedRows(pairs, _nearest(k), NEAR))
     neighbours = merge_nearest(
         near["id"].to_numpy(), near["neighbour"].to_numpy(), near["distance"].to_numpy(), k
     )
-    labels = gather(MappedRows(clusters, _labels, "id long, degree long, is_noise boolean"))
+    labels = collect_table(MappedRows(clusters, _labels, "id long, degree long, is_noise boolean"))
     ids, degree, is_noise = (labels[name].to_numpy() for name in ("id", "degree", "is_noise"))
     _check_near(len(neighbours.id), int(np.minimum(degree - 1, k).sum()))
     scores = lof_from_neighbours(ids, neighbours, k, eps)
@@ -155,7 +155,7 @@ def _labels(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _nearest(k: int) -> Task:
     def nearest(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         found = (nearest_within(*pair_columns(batch), k) for batch in batches)
-        for near in brought_together(found, merged):
+        for near in combine_partials(found, merged):
             yield pa.record_batch({"id": near.id, "neighbour": near.neighbour, "distance": near.distance})
 
     def merged(shares: Sequence[Neighbours]) -> Neighbours:
