@@ -38,9 +38,9 @@ def plan_splits(
 ) -> list[Split]:
     """Divide files among tasks: large files are divided, several small files go to one task.
 
-    The files, or groups of their row groups, go to the split that is smallest so far, largest files first. The order of
-    the splits depends only on the files and the number of cores, so a job that runs again on as many cores
-    writes files of the same bytes.
+    The largest files come first; each file, or group of its row groups, goes to the split that is smallest so
+    far. The order of the splits depends only on the files and the number of cores, so a job that runs again on
+    as many cores writes files of the same bytes.
 
     Parameters
     ----------
