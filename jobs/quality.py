@@ -1,4 +1,4 @@
-"""spark-submit jobs/quality.py: whether a run's tables are as their contracts say."""
+"""spark-submit jobs/quality.py: validate a run's tables against their contracts."""
 
 import argparse
 import sys
@@ -14,10 +14,10 @@ from epsjoin.spark.checks.quality import check_quality
 from epsjoin.spark.job import Job, run_job
 
 
-def look(job: Job, stage: str) -> Mapping[str, float]:
-    """Look at the tables; a run that its results stop gets its report at once, which says what does not hold.
+def check(job: Job, stage: str) -> Mapping[str, float]:
+    """Validate the tables of a stage; if the results do not pass, publish the report before the run stops.
 
-    The job ``report`` will not run, and without it the page of an earlier pass would go on saying that all is
+    The job ``report`` will not run in this case, and the page of an earlier pass would still say that all is
     well.
     """
     try:
@@ -26,18 +26,18 @@ def look(job: Job, stage: str) -> Mapping[str, float]:
         if stage == "results":
             try:
                 publish(job)
-            except Exception:  # noqa: BLE001 - of broken tables anything may come; that they are broken matters
+            except Exception:  # noqa: BLE001 - broken tables may break the report; the refusal matters more
                 traceback.print_exc()
                 say("quality: there is no report of what was found; the table quality has it")
         raise
 
 
 def main() -> int:
-    """Parse what this job alone knows, then run it as any other."""
+    """Parse the arguments that only this job has, then run it like any other job."""
     own = argparse.ArgumentParser(add_help=False, prog="quality")
-    own.add_argument("--stage", choices=STAGES, default="results", help="the tables to look at")
+    own.add_argument("--stage", choices=STAGES, default="results", help="the tables to validate")
     given, _ = own.parse_known_args()
-    return run_job(f"quality_{given.stage}", partial(look, stage=given.stage), sys.argv[1:], [own])
+    return run_job(f"quality_{given.stage}", partial(check, stage=given.stage), sys.argv[1:], [own])
 
 
 if __name__ == "__main__":

@@ -39,8 +39,8 @@ def plan_splits(
     """Divide files among tasks: large files are divided, several small files go to one task.
 
     The largest files come first; each file, or group of its row groups, goes to the split that is smallest so
-    far. The order of the splits depends only on the files and the number of cores, so a job that runs again on
-    as many cores writes files of the same bytes.
+    far. The order of the splits depends only on the files and the number of cores, so a job that runs again
+    on as many cores writes files of the same bytes.
 
     Parameters
     ----------

@@ -26,8 +26,8 @@ from epsjoin.spark.checks.quality import (
     Outcome,
     check_quality,
     column_expectations,
-    look_at_columns,
-    look_at_rules,
+    validate_columns,
+    validate_rules,
     rules_of,
     validate,
 )
@@ -129,7 +129,7 @@ def broken_by() -> dict[tuple[str, str], Change]:
 
 @pytest.fixture(scope="module")
 def frames(chain: Job) -> Frames:
-    """The tables in memory: rules look at them again and again."""
+    """The tables in memory, since rules read them again and again."""
     stored = {name: scan.read(chain.spark, chain.lake, Slice(name, RUN)) for name in TABLES}
     return {name: chain.spark.createDataFrame(f.collect(), f.schema) for name, f in stored.items()}
 
@@ -149,9 +149,9 @@ def test_gates__pass_what_a_run_leaves(job: Job) -> None:
     assert warnings == [("nothing_was_quarantined", "warning", "1")]
 
 
-def test_columns__a_table_that_was_looked_at_is_not_kept_in_memory(job: Job) -> None:
+def test_columns__a_validated_table_is_not_persisted(job: Job) -> None:
     job.spark.catalog.clearCache()  # of what other tests may have kept
-    look_at_columns(scan.read(job.spark, job.lake, Slice("points", RUN)), job.lake.contract("points"))
+    validate_columns(scan.read(job.spark, job.lake, Slice("points", RUN)), job.lake.contract("points"))
     assert job.spark._jsparkSession.sharedState().cacheManager().isEmpty()
 
 
@@ -165,7 +165,7 @@ def test_gates__stop_the_run_on_an_error_that_is_in_the_table_then(job: Job) -> 
     with pytest.raises(
         DataRefusedError, match=r"pairs: rows differ in left_id, right_id does not hold \(4\)"
     ):
-        quality.look(job, "results")
+        quality.check(job, "results")
     assert "This run was stopped: 2 expectations do not hold." in report.read_text()
     rows = slices.read_slice(job.lake, Slice("quality", RUN)).to_pylist()
     broken = {(row["table"], row["expectation"]) for row in rows if not row["success"]}
@@ -187,7 +187,7 @@ def test_gates__that_stop_a_run_say_so_whatever_becomes_of_its_report(
     monkeypatch.setattr(quality, "check_quality", stop)
     monkeypatch.setattr(quality, "publish", break_)
     with pytest.raises(DataRefusedError, match="a rule does not hold"):
-        quality.look(None, stage)
+        quality.check(None, stage)
     said = capsys.readouterr()
     assert ("ZeroDivisionError: of a broken table" in said.err) == (stage == "results")
     assert ("there is no report" in said.out) == (stage == "results"), "before the join there is none to make"
@@ -205,7 +205,7 @@ def test_rule__finds_what_breaks_it(
         frame.createOrReplaceTempView(table)
     of_rule = RULES[name, rule]
     alone = replace(load_table(CONTRACTS, name, SOURCE), key=(), rules=(of_rule,))
-    (found,) = look_at_rules(broken_by[name, rule](frames), alone)
+    (found,) = validate_rules(broken_by[name, rule](frames), alone)
     assert (found.expectation, found.severity, found.success) == (rule, of_rule.severity, False)
 
 
@@ -233,7 +233,7 @@ def test_columns__each_expectation_finds_what_breaks_it(
         frame = odd.select(
             *(_above(c).cast(kinds[c.name]).alias(c.name) if c in above else c.name for c in contract.columns)
         )
-        assert {range_words(c) for c in above} <= failing(look_at_columns(frame, contract))
+        assert {range_words(c) for c in above} <= failing(validate_columns(frame, contract))
     of_columns = {each.name for each in column_expectations(contract)}
     assert found == of_columns | {rule.name for rule in rules_of(contract)}
 

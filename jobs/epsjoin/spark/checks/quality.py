@@ -1,4 +1,4 @@
-"""Quality: whether the tables of a run are as their contracts say; Great Expectations looks."""
+"""Quality gates: validate the tables of a run against their contracts with Great Expectations."""
 
 from __future__ import annotations
 
@@ -35,12 +35,15 @@ SPARK_TYPES = {
     "date": "DateType",
     "timestamp": "TimestampType",
 }
-MOST_SHOWN = 3
+"""Names of Spark's types, as Great Expectations compares them, by the types of contracts."""
+MAX_EXAMPLES = 3
+"""Maximum number of values that are shown as examples of what breaks an expectation."""
 _SLICE = "epsjoin_slice"
+"""Name of the view of the slice that a rule's query reads."""
 
 
 class Outcome(NamedTuple):
-    """One expectation: a row of ``quality`` (without run and table)."""
+    """The result of one expectation: a row of the table ``quality`` (without run and table)."""
 
     expectation: str
     severity: str
@@ -49,18 +52,19 @@ class Outcome(NamedTuple):
 
 
 def check_quality(job: Job, stage: str) -> dict[str, float]:
-    """Look at the tables of a stage, one checkpoint each, and replace their slices of ``quality``.
+    """Validate the tables of a stage, and replace their slices of ``quality``.
 
     Raises
     ------
     DataRefusedError
-        An expectation of severity error does not hold: the first, by table. All are in ``quality`` then.
+        An expectation of severity error does not hold; the message has the first one. All results are in
+        ``quality`` by then.
     TableError
-        A table of the stage has no slice of this run, or one that does not belong to the others.
+        A table of the stage has no slice of this run, or its slice does not belong to the others.
 
     Notes
     -----
-    Rules are SQL on views of the run's slices; a table is scanned several times.
+    Rules are SQL on views of the run's slices; each table is scanned several times.
     """
     known = [name for tables_ in STAGES.values() for name in tables_]
     seen = known[: known.index(STAGES[stage][-1]) + 1]
@@ -93,58 +97,64 @@ def check_quality(job: Job, stage: str) -> dict[str, float]:
 
 
 def validate(frame: DataFrame, contract: TableContract) -> list[Outcome]:
-    """What a table's contract expects, and whether it is so, in the contract's order.
+    """Validate a table against its contract; returns the results in the contract's order.
 
     Parameters
     ----------
     frame : a slice of the table.
-    contract : its rules may name views of the session.
+    contract : the table's contract. The queries of its rules may read views of the session.
     """
-    of_columns = look_at_columns(frame, contract)
+    of_columns = validate_columns(frame, contract)
     if {(field.name, field.dataType.typeName()) for field in frame.schema} == {
         (column.name, SPARK_TYPES[column.type].removesuffix("Type").lower()) for column in contract.columns
     }:
-        return of_columns + look_at_rules(frame, contract)
-    not_asked = "not asked: the columns are not those of the contract"
-    return of_columns + [Outcome(r.name, r.severity, False, not_asked) for r in rules_of(contract)]
+        return of_columns + validate_rules(frame, contract)
+    reason = "not asked: the columns are not those of the contract"
+    return of_columns + [Outcome(r.name, r.severity, False, reason) for r in rules_of(contract)]
 
 
-def look_at_columns(frame: DataFrame, contract: TableContract) -> list[Outcome]:
-    """Whether columns, types, required values, ranges and values are those of the contract."""
-    return _look("add_spark", frame, list(column_expectations(contract)))
+def validate_columns(frame: DataFrame, contract: TableContract) -> list[Outcome]:
+    """Validate the columns: their names and types, required values, ranges and sets of values."""
+    return _run_checkpoint("add_spark", frame, list(column_expectations(contract)))
 
 
-def look_at_rules(frame: DataFrame, contract: TableContract) -> list[Outcome]:
-    """Whether the key tells rows apart and the rules hold; one query asks for all their numbers."""
+def validate_rules(frame: DataFrame, contract: TableContract) -> list[Outcome]:
+    """Validate the key and the rules of the contract; one query computes the numbers of all of them."""
     rules = rules_of(contract)
     return (
-        _look("add_pandas", _ask(frame, rules), [rule_expectation(rule) for rule in rules]) if rules else []
+        _run_checkpoint(
+            "add_pandas", _evaluate_rules(frame, rules), [rule_expectation(rule) for rule in rules]
+        )
+        if rules
+        else []
     )
 
 
-def _look(engine: str, data: DataFrame | pd.DataFrame, expected: Sequence[Expected]) -> list[Outcome]:
-    """What a checkpoint says of a frame.
+def _run_checkpoint(
+    engine: str, data: DataFrame | pd.DataFrame, expected: Sequence[Expected]
+) -> list[Outcome]:
+    """Run a checkpoint of Great Expectations on a frame.
 
-    Examples of what breaks an expectation take a job each, so only a second look, if the first finds
-    something, asks for them.
+    Examples of values that break an expectation take a Spark job each. So the checkpoint first runs without
+    them, and again with examples only if an expectation does not hold.
     """
-    os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read when it is imported: never call home
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read by the import below: send no usage statistics
     import great_expectations as gx
     from great_expectations.data_context.types.base import ProgressBarsConfig
 
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
-    # by default it would keep every table it looks at, in memory or on the executors' disks, to the job's end
-    keep = {"persist": False} if engine == "add_spark" else {}
-    batch = getattr(context.data_sources, engine)(engine, **keep).add_dataframe_asset("slice")
+    # by default it persists every table that it validates, in memory or on disk, to the end of the job
+    options = {"persist": False} if engine == "add_spark" else {}
+    batch = getattr(context.data_sources, engine)(engine, **options).add_dataframe_asset("slice")
     batch = batch.add_batch_definition_whole_dataframe("whole")
-    suite = gx.ExpectationSuite(name="contract", expectations=[each.made for each in expected])
+    suite = gx.ExpectationSuite(name="contract", expectations=[each.expectation for each in expected])
     definition = gx.ValidationDefinition(name="slice", data=batch, suite=context.suites.add(suite))
     context.validation_definitions.add(definition)
     found: list[ExpectationValidationResult] = []
     for name, result_format in (
         ("first", {"result_format": "BOOLEAN_ONLY"}),
-        ("second", {"result_format": "BASIC", "partial_unexpected_count": MOST_SHOWN}),
+        ("second", {"result_format": "BASIC", "partial_unexpected_count": MAX_EXAMPLES}),
     ):
         checkpoint = gx.Checkpoint(
             name=name, validation_definitions=[definition], result_format=result_format
@@ -161,11 +171,11 @@ def _look(engine: str, data: DataFrame | pd.DataFrame, expected: Sequence[Expect
     ]
 
 
-def _ask(frame: DataFrame, rules: Sequence[Rule]) -> pd.DataFrame:
-    """One row with the number that each rule's query gives; infinity where it gives none."""
+def _evaluate_rules(frame: DataFrame, rules: Sequence[Rule]) -> pd.DataFrame:
+    """Evaluate the queries of all rules: one row with a number for each, infinity where it is null."""
     frame.createOrReplaceTempView(_SLICE)
-    asked = ", ".join(f"({rule.query.replace('${object}', _SLICE)}) AS `{rule.name}`" for rule in rules)
-    row = frame.sparkSession.sql(f"SELECT {asked}").first()
+    queries = ", ".join(f"({rule.query.replace('${object}', _SLICE)}) AS `{rule.name}`" for rule in rules)
+    row = frame.sparkSession.sql(f"SELECT {queries}").first()
     frame.sparkSession.catalog.dropTempView(_SLICE)
     numbers = {} if row is None else row.asDict()
     return pd.DataFrame([{name: math.inf if n is None else float(n) for name, n in numbers.items()}])
@@ -176,28 +186,28 @@ def _meta(result: ExpectationValidationResult) -> dict[str, Any]:
 
 
 class Expected(NamedTuple):
-    """An expectation of a contract, and what Great Expectations calls it."""
+    """An expectation of a contract, in our words and as an object of Great Expectations."""
 
     name: str
     severity: str
-    made: Expectation
+    expectation: Expectation
 
 
 def rules_of(contract: TableContract) -> list[Rule]:
-    """The rules of a contract; that rows differ in its key comes first."""
+    """The rules of a contract, after a rule that no two rows have the same key."""
     key = [name for name in contract.key if name not in contract.partitioned]
     if not key:
         return list(contract.rules)
     names = ", ".join(f"`{name}`" for name in key)
-    alike = f"SELECT COUNT(*) OVER (PARTITION BY {names}) AS n FROM ${{object}}"  # noqa: S608 - names of a contract
+    counted = f"SELECT COUNT(*) OVER (PARTITION BY {names}) AS n FROM ${{object}}"  # noqa: S608 - names of a contract
     # a window sorts the rows; GROUP BY would hold every key in memory
-    twice = f"SELECT COUNT(*) FROM ({alike}) WHERE n > 1"  # noqa: S608 - as above
-    once = Rule(f"rows differ in {', '.join(key)}", twice, 0.0, "error")
-    return [once, *contract.rules]
+    duplicates = f"SELECT COUNT(*) FROM ({counted}) WHERE n > 1"  # noqa: S608 - as above
+    unique = Rule(f"rows differ in {', '.join(key)}", duplicates, 0.0, "error")
+    return [unique, *contract.rules]
 
 
 def rule_expectation(rule: Rule) -> Expected:
-    """What is expected of the number that a rule's query gives."""
+    """Expect that the number which a rule's query returns is the one that the rule demands."""
     return _expected(
         rule.name,
         "ColumnValuesToBeBetween",
@@ -209,7 +219,7 @@ def rule_expectation(rule: Rule) -> Expected:
 
 
 def column_expectations(contract: TableContract) -> Iterator[Expected]:
-    """What a contract expects of its columns: names, types, required values, ranges, values."""
+    """List what a contract expects of its columns: names, types, required values, ranges, sets of values."""
     columns = contract.columns
     names = [column.name for column in columns]
     yield _expected(
@@ -226,7 +236,7 @@ def column_expectations(contract: TableContract) -> Iterator[Expected]:
         if column.required:
             yield _expected(f"{column.name} is never missing", "ColumnValuesToNotBeNull", column=column.name)
         if column.minimum is not None or column.maximum is not None:
-            # NaN is greater than every number to Spark, so without an end above it would be in the range
+            # Spark sorts NaN above every number, so NaN would lie in a range without an upper end
             above = math.inf if column.type == "double" else None
             yield _expected(
                 range_words(column),
@@ -247,14 +257,14 @@ def column_expectations(contract: TableContract) -> Iterator[Expected]:
 def _expected(name: str, kind: str, severity: str = "error", **arguments: Any) -> Expected:
     import great_expectations.expectations as library
 
-    made = getattr(library, f"Expect{kind}")(
+    expectation = getattr(library, f"Expect{kind}")(
         **arguments, meta={"name": name}, severity="critical" if severity == "error" else "warning"
     )
-    return Expected(name, severity, made)
+    return Expected(name, severity, expectation)
 
 
 def _observed(found: Any) -> str:
-    """What an expectation found, in a few words; empty where it holds."""
+    """What was found where an expectation does not hold, in a few words; empty where it holds."""
     if found.success:
         return ""
     error = found.exception_info or {}
@@ -266,7 +276,7 @@ def _observed(found: Any) -> str:
             return " ".join(str(message).split())[:300]
     result = found.result
     if result.get("unexpected_count"):
-        examples = [str(value) for value in result.get("partial_unexpected_list", [])[:MOST_SHOWN]]
+        examples = [str(value) for value in result.get("partial_unexpected_list", [])[:MAX_EXAMPLES]]
         if result.get("element_count") == 1 and examples:  # a rule's number
             return examples[0].removesuffix(".0")
         shown = f", such as {', '.join(examples)}" if any(example != "None" for example in examples) else ""
