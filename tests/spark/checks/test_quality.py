@@ -26,10 +26,10 @@ from epsjoin.spark.checks.quality import (
     Outcome,
     check_quality,
     column_expectations,
-    validate_columns,
-    validate_rules,
     rules_of,
     validate,
+    validate_columns,
+    validate_rules,
 )
 from epsjoin.spark.job import Job
 from tests.spark.conftest import REPO, RUN, STEPS, JobMaker, coordinate, copy_of, key, new_job

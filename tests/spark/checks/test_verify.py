@@ -23,7 +23,7 @@ from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.spark.checks import verify
-from epsjoin.spark.checks.verify import Wish, verify_tables
+from epsjoin.spark.checks.verify import Request, verify_tables
 from epsjoin.spark.cluster import cluster
 from epsjoin.spark.epsilon import fit_epsilon
 from epsjoin.spark.ingest import ingest
@@ -94,11 +94,11 @@ def change_labels(job: Job, point: int, **values: object) -> None:
     write_deltalake(location, pa.Table.from_pylist(changed, rows.schema), mode="overwrite")
 
 
-def findings(job: Job, capsys: pytest.CaptureFixture[str], wish: Wish) -> list[str]:
+def findings(job: Job, capsys: pytest.CaptureFixture[str], request: Request) -> list[str]:
     """What was found; the last one is the sentence of the error."""
     capsys.readouterr()
     with pytest.raises(DataRefusedError) as refused:
-        verify_tables(job, wish)
+        verify_tables(job, request)
     listed = [line.strip() for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
     return [line for line in listed if not line.endswith("tasks through")] + [str(refused.value)]
 
@@ -108,7 +108,7 @@ def findings(job: Job, capsys: pytest.CaptureFixture[str], wish: Wish) -> list[s
 )
 def test_verify__is_silent_on_right_tables(make_job: JobMaker, metric: str) -> None:
     job, pairs = right_lake(make_job, metric)
-    counters = verify_tables(job, Wish(points=700, cells=5))
+    counters = verify_tables(job, Request(points=700, cells=5))
     assert counters["points_checked"] == 700
     assert counters["neighbours_checked"] == 2 * len(pairs.left) > 1000
     assert counters["missed_probability"] == 0.0
@@ -124,7 +124,7 @@ def test_verify__is_silent_on_what_the_chain_wrote(make_job: JobMaker) -> None:
         step(job)
     cluster.run(job)
     log = DeltaTable(job.lake.location("pairs")).version()
-    counters = verify_tables(job, Wish(points=100, cells=5))
+    counters = verify_tables(job, Request(points=100, cells=5))
     assert 100 < counters["points_checked"] < 200
     assert 0 < counters["missed_probability"] < 1
     assert DeltaTable(job.lake.location("pairs")).version() == log
@@ -146,7 +146,7 @@ def test_verify__finds_pairs_removed_added_and_changed_and_a_wrong_label(
         if row["cluster_id"] not in (-1, labels[border]["cluster_id"])
     )
     change_labels(job, border, cluster_id=other)
-    found = findings(job, capsys, Wish(points=700, cells=0))
+    found = findings(job, capsys, Request(points=700, cells=0))
     removed = f"pair ({pairs.left[0]}, {pairs.right[0]}) at {float(pairs.distance[0])!r} is missing"
     assert removed in found
     assert "pair (0, 699) at 2.5 is stored, but these points are no pair" in found
@@ -164,7 +164,7 @@ def test_verify__finds_the_gap_that_a_lost_part_leaves(
 ) -> None:
     job, _ = right_lake(make_job)
     write_pairs(job, self_join(grid_points(), 3.0), keep=[0, 1, 3])
-    found = findings(job, capsys, Wish(points=60, cells=0))
+    found = findings(job, capsys, Request(points=60, cells=0))
     assert sum(line.endswith("is missing") for line in found) > 3
 
 
@@ -174,9 +174,9 @@ def test_verify__by_cells_finds_what_one_point_cannot_show(
 ) -> None:
     job, pairs = right_lake(make_job)
     write_pairs(job, Pairs(*(column[5:] for column in pairs)))
-    wish = Wish(points=1, cells=1024)
+    request = Request(points=1, cells=1024)
     assert f"pair ({pairs.left[2]}, {pairs.right[2]}) at {float(pairs.distance[2])!r} is missing" in findings(
-        job, capsys, wish
+        job, capsys, request
     )
 
 
@@ -185,7 +185,7 @@ def test_verify__finds_a_file_that_is_gone(make_job: JobMaker, capsys: pytest.Ca
     file = slices.files_of(job.lake, Slice("pairs", RUN))[0]
     filesystem, root = uris.filesystem_of(job.lake.location("pairs"))
     filesystem.delete_file(f"{root}/{file.path}")
-    found = findings(job, capsys, Wish(points=5, cells=0))
+    found = findings(job, capsys, Request(points=5, cells=0))
     assert f"{file.path} cannot be read" in found[0]
 
 
@@ -207,7 +207,7 @@ def test_verify__sees_in_all_rows_what_needs_no_brute_force(
     change_labels(job, core, cluster_id=699_999)
     change_labels(job, other_core, role="noise")
     change_labels(job, noise, cluster_id=labels[core]["cluster_id"])
-    found = "\n".join(findings(job, capsys, Wish(points=1, cells=0)))
+    found = "\n".join(findings(job, capsys, Request(points=1, cells=0)))
     assert f"pair ({left[7]}, {right[7]}) is stored 2 times" in found
     assert f"1 pairs where left_id is not below right_id, such as ({right[9]}, {left[9]})" in found
     assert "1 pairs where the distance is not from 0 to eps 3.0, such as (5, 6) at 3.5" in found
@@ -227,7 +227,7 @@ def test_verify__finds_tables_that_do_not_belong_together(
     slices.write_slice(job.lake, Slice("epsilon", RUN), slices.table_of(job.lake, "epsilon", [row]))
     points = slices.read_slice(job.lake, Slice("points", RUN))
     slices.write_slice(job.lake, Slice("points", RUN), points)  # the same rows in another file
-    found = findings(job, capsys, Wish(points=5, cells=0))
+    found = findings(job, capsys, Request(points=5, cells=0))
     assert found[0] == "epsilon of run 2023-06-01 is 2.0, pairs were joined with 3.0"
     assert "epsilon of run 2023-06-01 was made from other tables" in found[1]
 
@@ -236,18 +236,21 @@ def test_verify__finds_tables_that_do_not_belong_together(
 def test_verify__checks_fewer_points_where_they_have_too_many_neighbours(
     make_job: JobMaker, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verify, "MOST_NEIGHBOURS", 100)
+    monkeypatch.setattr(verify, "MAX_NEIGHBOURS", 100)
     job, _ = right_lake(make_job)
-    counters = verify_tables(job, Wish(points=50, cells=2))
+    counters = verify_tables(job, Request(points=50, cells=2))
     assert counters["points_checked"] < 30
     assert "points have 3 neighbours, so 11 are checked, not 50" in capsys.readouterr().out
 
 
-def test_verify__refuses_wishes_that_make_no_sense(make_job: JobMaker) -> None:
+def test_verify__refuses_requests_that_make_no_sense(make_job: JobMaker) -> None:
     job, _ = right_lake(make_job)
-    for wish, sentence in ((Wish(points=0), "--points must be"), (Wish(cells=-1), "--cells must be")):
+    for request, sentence in (
+        (Request(points=0), "--points must be"),
+        (Request(cells=-1), "--cells must be"),
+    ):
         with pytest.raises(ArgumentError, match=sentence):
-            verify_tables(job, wish)
+            verify_tables(job, request)
 
 
 def test_verify__ends_with_3_and_one_sentence(make_job: JobMaker, capsys: pytest.CaptureFixture[str]) -> None:
@@ -255,5 +258,5 @@ def test_verify__ends_with_3_and_one_sentence(make_job: JobMaker, capsys: pytest
     write_pairs(replace(job), Pairs(*(column[1:] for column in pairs)))
     arguments = ["--lake", job.lake.uri, "--dataset", "tiny", "--run", RUN]
     arguments += ["--contracts", str(job.lake.contracts), "--params", f'{{"min_pts": {MIN_PTS}}}']
-    assert run_job("verify", lambda job: verify_tables(job, Wish(700, 0)), arguments) == 3
+    assert run_job("verify", lambda job: verify_tables(job, Request(700, 0)), arguments) == 3
     assert capsys.readouterr().err.startswith("verify: the tables are wrong: pair (")

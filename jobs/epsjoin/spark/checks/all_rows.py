@@ -1,0 +1,169 @@
+"""Checks of all rows of a run's tables, which need no brute force."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from epsjoin.console import say
+from epsjoin.lake import parquet
+from epsjoin.lake.arrow import pair_columns
+from epsjoin.lake.lake import Slice
+from epsjoin.lake.parquet import File
+from epsjoin.local.verify import NOISE, Ids
+from epsjoin.spark import scan, tasks
+from epsjoin.spark.checks.faults import (
+    BATCH_ROWS,
+    DEGREE,
+    FAULT,
+    MAX_SHOWN,
+    PAIR,
+    PAIR_ROWS,
+    files_of,
+    report_broken_files,
+    to_batch,
+)
+from epsjoin.spark.job import Job
+
+MAX_COUNTED_PAIRS = 5_000_000
+"""Number of pairs that are searched for duplicates, about; of more pairs, those with the smallest hashes."""
+
+
+def scan_pairs(job: Job, ids: Ids, eps: float) -> DataFrame:
+    """Read all files of pairs once, for all checks; lazy.
+
+    Returns
+    -------
+    Rows ``PAIR_ROWS`` of four kinds. PAIR: a pair of a checked point ``a`` with ``b``, twice if both are
+        checked. DEGREE: the id ``a`` is in ``b`` pairs of the file. FAULT: pairs in wrong order, or beyond
+        eps. GONE: a file cannot be read.
+    """
+    location = job.lake.location("pairs")
+    shared = job.spark.sparkContext.broadcast(ids)
+
+    def read(file: File) -> Iterator[pa.RecordBatch]:
+        wrong = {"left_id is not below right_id": 0, f"the distance is not from 0 to eps {eps!r}": 0}
+        example: dict[str, str] = {}
+        ends, counts = np.empty(0, np.int64), np.empty(0, np.int64)
+        for batch in parquet.stream_file(location, file, ["left_id", "right_id", "distance"], BATCH_ROWS):
+            left, right, distance = pair_columns(batch)
+            for what, is_wrong in zip(
+                wrong, (left >= right, ~((distance >= 0) & (distance <= eps))), strict=True
+            ):
+                wrong[what] += int(is_wrong.sum())
+                for at in np.flatnonzero(is_wrong)[:1]:
+                    example.setdefault(what, f"({left[at]}, {right[at]}) at {float(distance[at])!r}")
+            for query, other in ((left, right), (right, left)):
+                is_checked = is_in(query, shared.value)
+                yield to_batch(
+                    PAIR_ROWS,
+                    PAIR,
+                    a=query[is_checked],
+                    b=other[is_checked],
+                    distance=distance[is_checked],
+                )
+            more, place = np.unique(np.concatenate([ends, left, right]), return_inverse=True)
+            one_each = np.ones(2 * len(left), np.int64)
+            counts = np.bincount(place, np.concatenate([counts, one_each]), len(more)).astype(np.int64)
+            ends = more
+        yield to_batch(PAIR_ROWS, DEGREE, a=ends, b=counts)
+        faults = [f"{n:,} pairs where {what}, such as {example[what]}" for what, n in wrong.items() if n]
+        yield to_batch(PAIR_ROWS, FAULT, fault=[f"{file.path}: {text}" for text in faults])
+
+    return tasks.lazy_tasks(
+        job.spark, files_of(job, "pairs"), report_broken_files(PAIR_ROWS, read), PAIR_ROWS
+    )
+
+
+def find_duplicates(job: Job, n_pairs: int) -> Iterator[str]:
+    """Faults of pairs that are stored more than once; see ``MAX_COUNTED_PAIRS``."""
+    pairs = scan.read(job.spark, job.lake, Slice("pairs", job.run)).select("left_id", "right_id")
+    fraction = MAX_COUNTED_PAIRS / max(1, n_pairs)
+    if fraction < 1:
+        say(f"verify: {fraction:.2%} of the pairs are searched for duplicates")
+        pairs = pairs.where(F.xxhash64("left_id", "right_id") < F.lit(int(-(2**63) + fraction * 2**64)))
+    duplicates = pairs.groupBy("left_id", "right_id").count().where(F.col("count") > 1)
+    for row in _some(duplicates):
+        yield f"pair ({row['left_id']}, {row['right_id']}) is stored {row['count']} times"
+
+
+def find_faults(job: Job, passed: DataFrame, has_clusters: bool) -> Iterator[str]:
+    """Faults in the ids, degrees and labels of all points.
+
+    Parameters
+    ----------
+    passed : the result of :func:`scan_pairs`.
+    has_clusters : whether there are labels to check.
+    """
+    ids = (
+        scan.read(job.spark, job.lake, Slice("points", job.run))
+        .groupBy("id")
+        .agg(F.count("*").alias("n_points"))
+    )
+    degrees = (
+        passed.where(F.col("kind") == DEGREE)
+        .groupBy(F.col("a").alias("id"))
+        .agg((F.sum("b") + 1).alias("of_pairs"))
+    )
+    every = ids.join(degrees, "id", how="full")
+    fault = F.when(F.col("n_points").isNull(), "it is in pairs or clusters, but not in points")
+    fault = fault.when(F.col("n_points") > 1, "points has it more than once")
+    if has_clusters:
+        clusters = scan.read(job.spark, job.lake, Slice("clusters", job.run)).drop("run")
+        names = clusters.where((F.col("role") == "core") & (F.col("id") == F.col("cluster_id")))
+        names = names.select("cluster_id", F.lit(True).alias("is_named")).distinct()
+        clusters = clusters.join(names, "cluster_id", how="left")
+        one = clusters.groupBy("id").agg(
+            F.count("*").alias("n_labels"),
+            *(F.first(name).alias(name) for name in ("cluster_id", "role", "degree", "is_named")),
+        )
+        every = every.join(one, "id", how="full")
+        is_core, is_noise = F.col("role") == "core", F.col("role") == "noise"
+        fault = (
+            fault.when(F.col("n_labels").isNull(), "it has no row in clusters")
+            .when(F.col("n_labels") > 1, "clusters has it more than once")
+            .when(
+                F.coalesce("of_pairs", F.lit(1)) != F.col("degree"),
+                F.format_string(
+                    "degree %d is stored, its pairs make %d", "degree", F.coalesce("of_pairs", F.lit(1))
+                ),
+            )
+            .when(
+                is_core != (F.col("degree") >= job.params.min_pts),
+                F.format_string(
+                    f"role %s is stored, its degree is %d, min_pts {job.params.min_pts}", "role", "degree"
+                ),
+            )
+            .when(~F.col("role").isin("core", "border", "noise"), F.concat(F.lit("unknown role "), "role"))
+            .when(
+                is_noise != (F.col("cluster_id") == NOISE),
+                F.format_string("role %s in cluster %d", "role", "cluster_id"),
+            )
+            .when(
+                ~is_noise & F.col("is_named").isNull(),
+                F.format_string("cluster %d has no core point of that id", "cluster_id"),
+            )
+            .when(
+                is_core & (F.col("cluster_id") > F.col("id")),
+                F.format_string("core point in cluster %d, a larger id", "cluster_id"),
+            )
+        )
+    for row in _some(every.select("id", fault.alias("fault")).where(F.col("fault").isNotNull())):
+        yield f"point {row['id']}: {row['fault']}"
+
+
+def _some(frame: DataFrame) -> list[Row]:
+    return frame.limit(MAX_SHOWN).collect()
+
+
+def is_in(values: Ids, rising: Ids) -> NDArray[np.bool_]:
+    """Which values are among others, which are sorted and distinct."""
+    if not len(rising):
+        return np.zeros(len(values), np.bool_)
+    at = np.minimum(np.searchsorted(rising, values), len(rising) - 1)
+    return np.asarray(rising[at] == values)
