@@ -1,4 +1,4 @@
-"""The functions on DataFrames, for people with a session of their own."""
+"""The public functions on DataFrames, for people with a Spark session of their own."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def fit_epsilon(
     seed: int = 0,
     max_k: int = 64,
 ) -> EpsilonFit:
-    """The power law of pair counts of a frame's rows, from a sample: for choosing eps.
+    """Fit the power law of pair counts to a sample of a frame, in order to choose eps.
 
     Parameters
     ----------
@@ -52,12 +52,13 @@ def fit_epsilon(
     Returns
     -------
     EpsilonFit
-        Of all rows: ``expected_pairs(eps)``, ``eps_for(neighbours=...)``, ``eps_for(pairs=...)``, ...
+        The fit, whose numbers refer to all rows of the frame: ``expected_pairs(eps)``,
+        ``eps_for(neighbours=...)``, ``eps_for(pairs=...)`` and others.
 
     Raises
     ------
     ArgumentError
-        A wrong argument or column; the points follow no power law.
+        An argument or column is wrong, or the points follow no power law.
     DataRefusedError
         A coordinate of the sample is null or not finite.
     """
@@ -78,31 +79,33 @@ def dbscan(
     cuts: Cuts | None = None,
     max_pairs: int = MAX_PAIRS,
 ) -> DataFrame:
-    """Density clusters of the rows of a frame.
+    """Find density clusters (DBSCAN) among the rows of a frame.
 
     Parameters
     ----------
     frame, eps, columns, id, metric, weights, cuts, max_pairs : see
         :func:`epsjoin.spark.frames.similarity_join`.
-    min_pts : points within eps, the point itself included, that make a point core; at least 1.
+    min_pts : number of points within eps, the point itself included, that make a point core; at least 1.
 
     Returns
     -------
     DataFrame
-        ``id`` (long), ``cluster_id`` (long: the smallest core id of the cluster, -1 for noise), ``role``
-        ("core", "border", "noise"), ``degree`` (long: points within eps, the point itself included); a row
-        for every row. A border point is in the cluster of its nearest core point, ties: the smallest id. The
-        same under every partitioning. Persisted: call ``unpersist()`` on it when it is done with.
+        One row for each row of ``frame``: ``id`` (long); ``cluster_id`` (long: the smallest core id of the
+        cluster, -1 for noise); ``role`` ("core", "border", "noise"); ``degree`` (long: number of points
+        within eps, the point itself included). A border point belongs to the cluster of its nearest core
+        point, ties: the smallest id. The rows are the same under every partitioning. The frame is persisted:
+        call ``unpersist()`` on it when you no longer need it.
 
     Raises
     ------
     ArgumentError, BudgetError, DataRefusedError
-        See :func:`epsjoin.spark.frames.similarity_join`; min_pts is below 1; an id is -1, which is noise.
+        See :func:`epsjoin.spark.frames.similarity_join`. Also ArgumentError if min_pts is below 1 or an id is
+        -1, which stands for noise.
 
     Notes
     -----
-    All is computed at the call: the join once, its pairs kept by Spark in memory and on disk, in few rows of
-    many pairs each, until the clusters are there.
+    Everything is computed at the call. The join runs once; until the clusters are computed, Spark persists
+    its pairs in memory and on disk, as Arrow IPC streams of many pairs each.
     """
     check_count("min_pts", min_pts)
     chosen = metric if isinstance(metric, Metric) else get_metric(metric)
@@ -126,31 +129,32 @@ def outliers(
     cuts: Cuts | None = None,
     max_pairs: int = MAX_PAIRS,
 ) -> DataFrame:
-    """How far out every row of a frame is.
+    """Score and rank every row of a frame by how far out it lies.
 
     Parameters
     ----------
     frame, eps, columns, id, metric, cuts, max_pairs : see :func:`epsjoin.spark.frames.similarity_join`.
-    min_pts : points within eps, the point itself included, that make a point core.
-    k : neighbours that the local outlier factor looks at; by default ``min_pts - 1``, at least 1.
+    min_pts : number of points within eps, the point itself included, that make a point core.
+    k : number of neighbours that the local outlier factor uses; by default ``min_pts - 1``, at least 1.
 
     Returns
     -------
     DataFrame
-        A row for every row, furthest out first: ``id``, ``rank`` (from 1), ``lof``, ``k_distance`` (each null
-        where it needs neighbours beyond eps), ``k_distance_above`` (eps, where ``k_distance`` is null),
-        ``degree``, ``is_noise``, ``dimensions`` (the coordinates that deviate most, with their robust
-        z-score).
-        Persisted: call ``unpersist()`` on it when it is done with.
+        One row for each row of ``frame``, the furthest out first: ``id``, ``rank`` (from 1), ``lof`` and
+        ``k_distance`` (each null if it depends on neighbours beyond eps), ``k_distance_above`` (eps if
+        ``k_distance`` is null), ``degree``, ``is_noise``, ``dimensions`` (the coordinates that deviate most,
+        with their robust z-score). The frame is persisted: call ``unpersist()`` on it when you no longer need
+        it.
 
     Raises
     ------
     ArgumentError, BudgetError, DataRefusedError
-        See :func:`epsjoin.spark.frames.dbscan`; k is below 1.
+        See :func:`epsjoin.spark.frames.dbscan`. Also ArgumentError if k is below 1.
 
     Notes
     -----
-    All is computed at the call, as by :func:`epsjoin.spark.frames.dbscan`, whose clusters it needs.
+    Everything is computed at the call. The clusters are found first, as by
+    :func:`epsjoin.spark.frames.dbscan`.
     """
     check_count("min_pts", min_pts)
     n_neighbours = max(1, min_pts - 1) if k is None else check_count("k", k)
@@ -194,68 +198,71 @@ def similarity_join(
     max_pairs: int = MAX_PAIRS,
     to: str | None = None,
 ) -> DataFrame:
-    """Every pair of rows within eps, of one frame with itself or of two.
+    """Find every pair of rows within eps, of one frame with itself or of two frames.
 
     Parameters
     ----------
-    left, right : frames of a classic session that give the same rows whenever they are read; without
+    left, right : frames of a classic session that have the same rows whenever they are read. Without
         ``right``, ``left`` is joined with itself.
     eps : threshold in the metric's unit, finite and above 0; a pair at exactly eps belongs to the result. Or
         (d,) one per dimension: coordinates are divided by it, and within means a distance of at most 1.
-    columns : the coordinates: names of columns of numbers, or of one column that holds whole points (an array
-        of numbers, a vector of Spark ML, binary of little-endian float64). Computed in float64.
-    id : a column of whole numbers, another in every row (not checked).
-    metric : a name for :func:`epsjoin.get_metric`, or what it returned (minkowski).
-    how : "inner"; "left", "right", "outer": also the rows without a partner, with nulls; "semi", "anti": the
-        rows of ``left``, with all their columns, that have a partner, or none. One frame has inner only.
-    right_columns, right_id : where ``right`` calls them otherwise.
+    columns : the coordinates: names of columns of numbers, or the name of one column that holds whole points
+        (an array of numbers, a vector of Spark ML, binary of little-endian float64). All is computed in
+        float64.
+    id : name of a column of whole numbers, which must be distinct (this is not checked).
+    metric : a name for :func:`epsjoin.get_metric`, or a metric that it returned (minkowski).
+    how : "inner" for the pairs; "left", "right" or "outer" also for the rows without a partner, with nulls;
+        "semi" or "anti" for the rows of ``left``, with all their columns, that have a partner, or have none.
+        Without ``right`` only "inner" is possible.
+    right_columns, right_id : names of the columns in ``right``; by default the same as in ``left``.
     weights : (d,) numbers, at least 0: each term of the metric's sum (or maximum) is multiplied by its own.
-    cuts : how to cut the join into parts; by default planned cuts into eight parts, more where these would
-        not fit a Python worker of 1 GB, fewer where they would have hardly any work.
-    max_pairs : refuse to begin when more are expected, and to go on in a part when more appear.
-    to : folder of a Delta table, a URI or an absolute path; only with ``how = "inner"``. The pairs are found
-        at once, and the tasks write them there themselves, which is faster than what Spark writes. All that
-        was in the table is replaced, in one transaction; columns other than those of pairs are refused.
+    cuts : how to cut the join into parts. By default planned cuts into eight parts; into more if these would
+        not fit into a Python worker of 1 GB, into fewer if each would have hardly any work.
+    max_pairs : the join is refused if more pairs are expected, and stops if more are found in one part.
+    to : folder of a Delta table, as a URI or an absolute path; only with ``how = "inner"``. The join then
+        runs at the call, and the tasks write the pairs to this table themselves, which is faster than Spark's
+        own writer. The whole content of the table is replaced in one transaction; a table with other columns
+        than those of pairs is refused.
 
     Returns
     -------
     DataFrame
-        ``left_id``, ``right_id`` (long), ``distance`` (double); of one frame ``left_id < right_id``. In no
-        particular order. Lazy: pairs are found when it is used, and found again when it is used again, unless
-        it is persisted. With ``to``: what was written.
+        ``left_id``, ``right_id`` (long) and ``distance`` (double), in no particular order; for one frame
+        ``left_id < right_id``. The frame is lazy: each use of it runs the join again, unless it is persisted.
+        With ``to``: the pairs as read from the table.
 
     Raises
     ------
     ArgumentError
-        A wrong argument or column; a frame of Spark Connect.
+        An argument or column is wrong, or a frame belongs to Spark Connect.
     BudgetError
-        More than ``max_pairs`` pairs are expected; of one frame the message has the largest eps that fits.
-        With ``to``: so many were found, too.
+        More than ``max_pairs`` pairs are expected; for one frame the message has the largest eps that is
+        allowed. With ``to``, also if more were found.
     DataRefusedError
-        A column of whole points holds none; a point of the sample has another number of dimensions than most,
-        a coordinate that is null or not finite. With ``to``, of one frame: it gave another number of rows
-        when it was read again.
+        A column of whole points holds none; or a point of the sample has another number of dimensions than
+        most, or a coordinate that is null or not finite. With ``to`` and one frame, also if the frame had
+        another number of rows when it was read again.
     TableError
-        ``to`` holds a table of other columns, or a partitioned one, or cannot be read or written; it is as it
-        was.
+        ``to`` holds a table with other columns or with partitions, or cannot be read or written. It stays as
+        it was.
 
     Notes
     -----
-    What shows only when the tasks work fails one of them, and comes as Spark's error with our sentence in it:
-    a coordinate of any other row that is null or not finite, with the row's id; more than ``max_pairs`` pairs
-    in one part; frames that give more or fewer rows than were counted.
+    Some refusals are known only while tasks run. They fail a task, and Spark's error has our sentence in it:
+    a coordinate of a row outside of the sample is null or not finite (with the row's id), a part has more
+    than ``max_pairs`` pairs, or a frame has more or fewer rows than were counted.
 
-    At the call the rows are counted and a sample of them is drawn, for the plan; of very many parts a larger
-    one after it. Between points and pairs lies one shuffle, which moves each point once and its replicas:
-    some 1.1 to 3 rows per point. A task holds one part; :class:`epsjoin.Cuts` says how parts are made.
+    The call counts the rows and draws a sample of them for the plan; if the plan has very many parts, a
+    larger sample follows. Between points and pairs there is one shuffle, which moves each point and its
+    replicas: some 1.1 to 3 rows per point. A task holds one part; see :class:`epsjoin.Cuts`.
 
-    With ``to``, replicas of one frame are not shuffled, unless they were more than 10,000 files, but written
-    to a folder below the table's, which is deleted at the end. Where that was not possible, or the process
-    was killed, they are in no table, and Delta's VACUUM of the table deletes them.
+    With ``to``, the replicas of one frame are not shuffled but written to a folder below the table's, unless
+    they would be more than 10,000 files. This folder is deleted at the end. If that fails, or if the process
+    is killed, its files belong to no table, and Delta's VACUUM of the table deletes them.
 
-    ``similarity_join(df, eps=0.5, columns=["x", "y"])`` gives every pair of rows of ``df``;
-    ``similarity_join(a, b, eps=5.0, columns=["lat", "lon"], metric="haversine", how="anti")`` gives the rows
-    of ``a`` that are more than 5 km from all of ``b``.
+    ``similarity_join(df, eps=0.5, columns=["x", "y"])`` returns every pair of rows of ``df``.
+    ``similarity_join(a, b, eps=5.0, columns=["lat", "lon"], metric="haversine", how="anti")`` returns the
+    rows of ``a`` that are more than 5 km from all of ``b``.
     """
     chosen = metric if isinstance(metric, Metric) else get_metric(metric)
     if how not in HOW:
@@ -314,7 +321,7 @@ def estimate(
     weights: ArrayLike | None = None,
     cuts: Cuts | None = None,
 ) -> Estimate:
-    """Say what :func:`similarity_join` of a frame with itself would give and cost, from a sample.
+    """Estimate, from a sample, the result and the cost of :func:`similarity_join` of a frame with itself.
 
     Parameters
     ----------
@@ -323,7 +330,7 @@ def estimate(
     Returns
     -------
     Estimate
-        Of all rows, under the cuts that the join would take; see :class:`epsjoin.Estimate`.
+        The estimate for all rows, with the cuts that the join would use; see :class:`epsjoin.Estimate`.
 
     Raises
     ------
