@@ -1,4 +1,4 @@
-"""What all jobs share: arguments, frozen parameters, one step, counters, exit code."""
+"""The frame of every job: arguments, parameters, one step, counters, exit code."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from epsjoin.spark.session import get_session
 
 @dataclass(frozen=True)
 class Job:
-    """Everything a step may use.
+    """Everything that a step may use.
 
     Parameters
     ----------
     spark : the session.
-    lake : where the data set's tables lie.
-    run : logical date of the snapshot, ISO; the slice that the step replaces.
+    lake : the tables of the data set.
+    run : the run's logical date in ISO format; it names the slices that the step replaces.
     params : the run's parameters.
-    project : folder that relative paths of a contract begin in.
+    project : folder to which relative paths in contracts refer.
     """
 
     spark: SparkSession
@@ -45,7 +45,7 @@ class Job:
 
 
 Step = Callable[[Job], Mapping[str, float]]
-"""One job's work: reads and replaces slices of tables, returns its counters."""
+"""The work of one job: it reads slices of tables, replaces others, and returns its counters."""
 
 
 def run_job(
@@ -56,11 +56,17 @@ def run_job(
 ) -> int:
     """Run one step from command-line arguments and return the exit code (see ``errors.py``).
 
-    ``parents`` are parsers of arguments that the step alone knows, for ``--help`` and as allowed ones.
+    If the step fails, the last line on stderr (of spark-submit: on stdout) says why in one sentence. If it
+    succeeds, its counters and the elapsed ``seconds`` go to the table ``job_metrics`` and, as one JSON
+    object, to the file ``--metrics-out``.
 
-    The last line on stderr (of spark-submit: on stdout) says in one sentence what went wrong. On success
-    the counters, the seconds among them, go to ``job_metrics`` and, as one JSON object, to
-    ``--metrics-out``.
+    Parameters
+    ----------
+    name : the job's name, for messages and metrics.
+    step : the job's work.
+    argv : command-line arguments; by default those of the process.
+    parents : parsers of the arguments that only this job has. They appear in ``--help``; the step gets their
+        values from its caller.
     """
     try:
         arguments = _parse(name, argv, parents)
@@ -91,7 +97,7 @@ def run_job(
     except EpsjoinError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return error.exit_code
-    except Exception as error:  # noqa: BLE001 - the last frame: whatever broke becomes one sentence and exit code 1
+    except Exception as error:  # noqa: BLE001 - any other error becomes one sentence and exit code 1
         traceback.print_exc()
         print(f"{name}: {printable(summarize_error(error))}", file=sys.stderr)
         return EpsjoinError.exit_code
@@ -102,9 +108,8 @@ def run_job(
 def _parse(
     name: str, argv: Sequence[str] | None, parents: Sequence[argparse.ArgumentParser]
 ) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog=name, parents=list(parents)
-    )  # argparse itself exits with 2, as wrong arguments should
+    # argparse exits with 2 by itself, which is the exit code for wrong arguments
+    parser = argparse.ArgumentParser(prog=name, parents=list(parents))
     add_lake(parser)
     parser.add_argument("--params", default="{}", help="parameters of the run as a JSON object")
     parser.add_argument("--metrics-out", type=Path, help="file for the counters, one JSON object")
@@ -117,7 +122,7 @@ def _parse(
 
 
 def summarize_error(error: Exception) -> str:
-    """The one line of an error that says something; of a Java stack trace that is the last cause."""
+    """Find the line of an error that says what went wrong; in a Java stack trace it is the last cause."""
     broken_file = scan.unreadable_by_spark(str(error))
     if broken_file is not None:
         return broken_file

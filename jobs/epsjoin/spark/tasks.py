@@ -1,4 +1,4 @@
-"""Tasks that read and write files themselves, and what they tell the driver."""
+"""Tasks that read and write files themselves, and the reports that they return to the driver."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ T = TypeVar("T")
 
 @dataclass
 class TaskReport:
-    """What one task tells the driver: the files it wrote, what it counted, why it refused its input.
+    """What one task reports to the driver: the files it wrote, its counters, why it refused its input.
 
-    Counters that end in ``seconds`` are wall-clock times of phases, ``largest_worker_bytes`` is the most
-    memory that the task's process has held; the others depend on the data alone.
+    Counters that end in ``seconds`` are wall-clock times of phases. ``largest_worker_bytes`` is the peak
+    memory of the task's process. All other counters depend on the data alone.
     """
 
     files: list[File] = field(default_factory=list)
@@ -45,7 +45,7 @@ class TaskReport:
         return file
 
     def timed(self, items: Iterable[T], phase: str) -> Iterator[T]:
-        """The same items; the time until each is there goes to the counter ``<phase>_seconds``."""
+        """Yield the same items, and add the time spent waiting for them to ``<phase>_seconds``."""
         following = iter(items)
         while True:
             began = time.perf_counter()
@@ -59,14 +59,14 @@ class TaskReport:
             yield item
 
     def add(self, others: Iterable[TaskReport]) -> None:
-        """Take over what other tasks counted and refused, that pass their rows on to this one."""
+        """Add the counters and refusals of the tasks whose rows this task has received."""
         for other in others:
             self.counters = add_counters([self, other])
             self.refused += other.refused
 
     def to_json(self) -> str:
-        """The report as text."""
-        # kilobytes, but on macOS
+        """The report as JSON text."""
+        # ru_maxrss is in kilobytes, on macOS in bytes
         unit = 1 if sys.platform == "darwin" else 1024
         self.counters["largest_worker_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
         return json.dumps(asdict(self))
@@ -79,12 +79,12 @@ class TaskReport:
         return cls(**body)
 
     def to_batch(self) -> pa.RecordBatch:
-        """The report as the one row that a task returns."""
+        """The report as a batch of one row, which the task returns."""
         return pa.record_batch({"report": pa.array([self.to_json()])})
 
 
 def task_number() -> int:
-    """Number of the partition that this task works on; 0 on the driver."""
+    """Number of the partition that this task computes; 0 on the driver."""
     context = TaskContext.get()
     return context.partitionId() if context else 0
 
@@ -95,7 +95,7 @@ def reports_of(batches: Iterable[pa.RecordBatch]) -> list[TaskReport]:
 
 
 def add_counters(reports: Iterable[TaskReport]) -> dict[str, float]:
-    """Sum of the tasks' counters; those that begin with ``largest_`` are maxima."""
+    """Add up the tasks' counters; of those that begin with ``largest_``, take the maximum."""
     total: dict[str, float] = {}
     for report in reports:
         for name, value in report.counters.items():
@@ -108,44 +108,51 @@ def add_counters(reports: Iterable[TaskReport]) -> dict[str, float]:
 def run_tasks(
     spark: SparkSession, items: Sequence[Any], work: Callable[[Any], Iterable[pa.RecordBatch]]
 ) -> list[pa.RecordBatch]:
-    """Run one task per item, and gather the batches that ``work(item)`` yields, in the order of the items.
+    """Run one task per item, and collect the batches that ``work(item)`` yields, in the order of the items.
 
-    Items are small (a part and its files). Rows do not pass through the JVM, because ``work`` reads its
-    files itself, and what it yields, batches of one schema, is one block of bytes to Spark.
+    Items are small (a part and its files), and ``work`` reads its files itself. The batches of a task, of one
+    schema, travel to the driver as one Arrow IPC stream, so no row passes through the JVM.
+
+    Notes
+    -----
+    This runs on an RDD, not as a query like :func:`lazy_tasks`, since a query takes longer to plan, to start
+    and to bring back. It saves some 40 ms per step of 8 tasks (measured, ``docs/benchmarks/scaling.md``),
+    which matters to sessions that take several steps on small sets.
     """
 
     def task(mine: Iterable[Any]) -> Iterator[bytes]:
         for item in mine:
             yield from batches_to_ipc(work(item))
 
-    # no query (ADR 1): it would be analysed, compiled, and what it gives taken apart into rows
-    packets = spark.sparkContext.parallelize(items, max(1, len(items))).mapPartitions(task)
+    streams = spark.sparkContext.parallelize(items, max(1, len(items))).mapPartitions(task)
     with _WRAPPING, _environment_of_queries(spark):
-        packets.id()  # the function is wrapped now, with the environment of now
+        streams.id()  # wraps the function now, so it is sent with the environment of queries
     with progress_shown(spark):
-        taken = packets.collect()
-    return [batch for packet in taken for batch in from_ipc(packet)]
+        taken = streams.collect()
+    return [batch for stream in taken for batch in from_ipc(stream)]
 
 
 _WRAPPING = threading.Lock()
-_OF_QUERIES = {
+"""Held while the SparkContext has the environment of queries, since other threads may start tasks."""
+_QUERY_SETTINGS = {
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "SPARK_SIMPLIFIED_TRACEBACK",
     "spark.sql.execution.pyspark.udf.hideTraceback.enabled": "SPARK_HIDE_TRACEBACK",
 }
-"""Settings of a session, and what they put into the environment of its queries' Python workers."""
+"""Settings of a session, and the variables that they set for the Python workers of its queries."""
 
 
 @contextmanager
 def _environment_of_queries(spark: SparkSession) -> Iterator[None]:
-    """Let functions be wrapped for the Python workers that run a query's functions.
+    """Give the SparkContext, for a moment, the environment that queries give their Python workers.
 
-    Spark keeps workers by their environment, and that of queries has more in it than that of RDDs; so these
-    would get a second set of workers, which load and compile everything again.
+    Spark reuses a Python worker only for functions with the same environment, and that of queries has
+    variables that the one of RDDs lacks. Without this, RDDs would start a second set of workers, which would
+    load the package and the kernels again.
     """
     environment = spark.sparkContext.environment
     added = {
         word: "1"
-        for setting, word in _OF_QUERIES.items()
+        for setting, word in _QUERY_SETTINGS.items()
         if str(spark.conf.get(setting)).lower() == "true" and word not in environment
     }
     environment.update(added)
@@ -159,7 +166,7 @@ def _environment_of_queries(spark: SparkSession) -> Iterator[None]:
 def lazy_tasks(
     spark: SparkSession, items: Sequence[Any], work: Callable[[Any], Iterator[pa.RecordBatch]], schema: str
 ) -> DataFrame:
-    """The same, as a lazy frame of the rows, of the columns ``schema`` (DDL)."""
+    """Like :func:`run_tasks`, but return the rows as a lazy frame with the columns ``schema`` (DDL)."""
 
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
