@@ -1,7 +1,7 @@
-"""Call the kernels as the tasks call them, on what comes from Arrow, so that numba's cache has them.
+"""Compile the kernels into numba's cache by calling them as the tasks do, with arrays from Arrow batches.
 
-``python -m epsjoin.spark.warm``; ``bin/ship.py`` runs it before it packs the package for a cluster. It
-needs no session: what a task does is a function of Arrow batches.
+``bin/ship.py`` runs ``python -m epsjoin.spark.warm`` before it packs the package for a cluster. This needs no
+session, because the work of a task is a function of Arrow batches.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from epsjoin.spark.reading import Reading
 from epsjoin.spark.splits import names_of
 
 N_POINTS, EPS = 2000, 0.02
+"""Number of random points in the unit square, and the eps of their join."""
 
 
 def warm(folder: Path) -> int:
@@ -43,7 +44,7 @@ def warm(folder: Path) -> int:
 
     Returns
     -------
-    Pairs found, over all.
+    The number of pairs found in all joins.
     """
     points = np.random.default_rng(0).random((N_POINTS, 2))
     ids = np.arange(N_POINTS)
@@ -85,7 +86,7 @@ def _after_join(location: str, file: File) -> None:
     for batch in parquet.stream_file(location, file, names_of(PAIRS), 1 << 20):
         left, right, distance = pair_columns(batch)
         degrees = partial_degrees(left, right)
-        held = Connected.of_nothing().with_batch(batch, degrees.ids[degrees.counts > 1])
+        held = Connected.empty().with_batch(batch, degrees.ids[degrees.counts > 1])
         _join_forests(held.node, held.root)
         nearest_within(left, right, distance, 5)
 

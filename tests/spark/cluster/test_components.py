@@ -53,14 +53,14 @@ def smallest(edges: Edges) -> dict[int, int]:
 def rounds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Edges of the largest part before each round."""
     largest: list[int] = []
-    plain = components._after_round
+    plain = components._run_round
 
     def watched(held: DataFrame, n_parts: int) -> DataFrame:
         edges = held.where("node <> root").groupBy(F.spark_partition_id()).count()
         largest.append(edges.agg(F.max("count")).collect()[0][0])
         return plain(held, n_parts)
 
-    monkeypatch.setattr(components, "_after_round", watched)
+    monkeypatch.setattr(components, "_run_round", watched)
     return largest
 
 
@@ -129,7 +129,7 @@ def test_join_forests__joins_few_edges_in_one_task(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     edges = many_graphs(4)
-    monkeypatch.setattr(components, "_contracted", None)  # the first step of both other ways
+    monkeypatch.setattr(components, "_contract_partitions", None)  # the first step of both other ways
     assert as_dict(joined(frame(spark, edges, np.arange(len(edges)) % 5, 5), 10_000, 10_000)) == smallest(
         edges
     )

@@ -1,4 +1,4 @@
-"""The step cluster: clusters of the stored pairs."""
+"""The step ``cluster``: density clusters from the stored pairs."""
 
 from __future__ import annotations
 
@@ -47,9 +47,10 @@ def run(job: Job) -> dict[str, float]:
 
 
 def stored_pairs(job: Job, pairs: Slice) -> StoredRows:
-    """A slice of the table ``pairs``.
+    """The rows of a slice of the table ``pairs``, in splits of whole files.
 
-    In whole files: a part's points are met in its file, and each piece of it would tell the driver of them.
+    A file holds the pairs of one part. If several tasks read it, each would return the points of the part to
+    the driver again.
 
     Raises
     ------

@@ -1,4 +1,7 @@
-"""Connected components without a centre; the steps and why they are exact: ``local/components.py``."""
+"""Connected components of any number of edges, distributed over tasks.
+
+``local/cluster/components.py`` explains the steps and why they are exact.
+"""
 
 from __future__ import annotations
 
@@ -21,18 +24,19 @@ from epsjoin.spark.progress import progress_shown
 from epsjoin.spark.tasks import task_number
 
 MAX_IN_ONE_TASK = 8_000_000
-"""Edges in one task: some 100 bytes each while they are contracted, so a Python worker below 1 GB."""
+"""Maximum number of edges in one task: some 100 bytes each while they are contracted, so below 1 GB."""
 
 MAX_EDGES_AT_ONCE = 1_000_000
-"""So few edges one task joins at once: jobs of Spark's for anything cleverer would take longer."""
+"""Maximum number of edges that one task joins directly: starting more Spark jobs would take longer."""
 
 _WIDTH = 8
-"""Forests joined at a time in the tree: enough for few levels, few enough that a level shares the work."""
+"""Number of forests that a task of the tree joins: few levels, but still several tasks on each level."""
 
 _PARTS_PER_CORE = 2
-"""Parts that the rounds aim at: fewer would leave cores idle, more would know less of one another."""
+"""Number of parts per core in the rounds: fewer leave cores idle; with more, each part knows fewer edges."""
 
 _BATCH_ROWS = 1 << 16
+"""Maximum number of rows in a batch that a task returns."""
 
 
 def join_forests(
@@ -40,27 +44,27 @@ def join_forests(
 ) -> DataFrame:
     """Join edges into connected components, each named by its smallest node.
 
-    Not lazy: jobs run inside. The result is persisted; unpersist it when it is used, for of few edges it is
-    computed only then. ``forests`` is read twice, so it should be persisted, too.
+    This is not lazy: it runs Spark jobs. The result is persisted; unpersist it only after it was used, since
+    for few edges it is computed then. ``forests`` is read twice, so it should be persisted, too.
 
-    Up to ``max_edges_at_once``: one task. Up to ``max_in_one_task`` edges, counted after each partition is
-    contracted: a tree of joins, eight forests at a time. Above it: rounds of a distributed algorithm, two
-    shuffles each, in which no task gathers a component; they end by the tree when few enough edges are left.
+    There are three ways. Up to ``max_edges_at_once`` edges are joined by one task. Otherwise each partition
+    is first contracted to a forest. If ``max_in_one_task`` edges or fewer are left, a tree of tasks joins
+    eight forests at a time. If more are left, a distributed algorithm runs in rounds of two shuffles each, in
+    which no task holds a whole component; once few enough edges are left, the tree joins them.
 
     Parameters
     ----------
-    forests : (node long, root long), edges in any number of partitions, no nulls; loops, repeats and both
-        directions allowed. A partition of more than ``max_in_one_task`` edges must come in the same order
-        if it is computed again (files do; behind a shuffle, sort it).
-    max_in_one_task : edges that a task may hold, at least 1; 100 bytes each. In the rounds a task holds in
-        addition one answer per tree of its part, at most as many.
-
-    max_edges_at_once : edges that one task joins without further ado; 0: never.
+    forests : (node long, root long), edges in any number of partitions, without nulls; loops, repeated edges
+        and both directions are allowed. A partition of more than ``max_in_one_task`` edges must have the same
+        order if it is computed again (files have; after a shuffle, sort it).
+    max_in_one_task : maximum number of edges that a task may hold, at least 1; some 100 bytes each. In the
+        rounds a task also holds one answer per tree of its part, at most as many again.
+    max_edges_at_once : maximum number of edges that one task joins directly; with 0 this way is not taken.
 
     Returns
     -------
     (node long, root long): every node that is not the smallest of its component, once, with the smallest.
-        The same rows whatever the partitions; their order is open.
+        The rows are the same under every partitioning; their order is not defined.
 
     Raises
     ------
@@ -72,17 +76,17 @@ def join_forests(
     A round moves each edge twice and each root once per part that has it; about log2 of the number of parts
     or of nodes, whichever is smaller, are needed. The driver sees one number per part and round.
 
-    Each round is persisted until the next one is there. An executor lost on the way costs time, not the run:
-    Spark computes its share again from the round before, whose lost share it computes again in the same way,
-    back to ``forests`` if need be. ``localCheckpoint`` would spare that and the longer plan, but a lost
-    executor would end the job; and a plan takes no longer in later rounds (measured over seven).
+    Each round is persisted until the next one is computed. If an executor is lost, Spark recomputes its
+    partitions from the round before, and those that were lost there from the one before that, back to
+    ``forests`` if need be. ``localCheckpoint`` would avoid that and the growing plan, but then a lost
+    executor would end the job; and planning takes no longer in later rounds (measured over seven).
     """
     most = check_count("max_in_one_task", max_in_one_task)
     with progress_shown(forests.sparkSession), ExitStack() as done:
         if max_edges_at_once and forests.count() <= min(most, max_edges_at_once):
             one = forests.select(F.lit(0).alias("part"), "node", "root")
-            return _by_tree(one, 1).persist()
-        parts = persist_until(_contracted(forests, most), done)
+            return _join_by_tree(one, 1).persist()
+        parts = persist_until(_contract_partitions(forests, most), done)
         sizes = {row["part"]: row["count"] for row in parts.groupBy("part").count().collect()}
         names, counts = sorted(sizes), [sizes[name] for name in sorted(sizes)]
         is_few = sum(counts) <= most
@@ -90,40 +94,42 @@ def join_forests(
             joined = materialize(parts.select("node", "root"))
         elif is_few:
             groups = [place // _WIDTH for place in range(len(names))]
-            joined = materialize(_by_tree(_gathered(parts, names, groups), groups[-1] + 1))
+            joined = materialize(_join_by_tree(_group_parts(parts, names, groups), groups[-1] + 1))
         else:
             cores = forests.sparkSession.sparkContext.defaultParallelism
-            groups = _neighbours(counts, min(most, -(-sum(counts) // (_PARTS_PER_CORE * cores))))
-            rows = _gathered(parts, names, groups).withColumn("kind", F.lit(EDGE))
-            held = materialize(_settled(rows, groups[-1] + 1))
+            groups = _group_neighbours(counts, min(most, -(-sum(counts) // (_PARTS_PER_CORE * cores))))
+            rows = _group_parts(parts, names, groups).withColumn("kind", F.lit(EDGE))
+            held = materialize(_settle_parts(rows, groups[-1] + 1))
             parts.unpersist()
-            joined = _by_rounds(held, groups[-1] + 1, most)
+            joined = _join_by_rounds(held, groups[-1] + 1, most)
     return joined
 
 
-def _contracted(edges: DataFrame, most: int) -> DataFrame:
-    """Each partition as one forest, a large one as several: (part, node, root)."""
+def _contract_partitions(edges: DataFrame, most: int) -> DataFrame:
+    """Contract each partition to one forest, or to several if it is large: (part, node, root)."""
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        shares = ((batch.column(0).to_numpy(), batch.column(1).to_numpy()) for batch in batches)
+        edges_of = ((batch.column(0).to_numpy(), batch.column(1).to_numpy()) for batch in batches)
         first = task_number() << 32
-        for place, trees in enumerate(contract(shares, most)):
-            yield from _rows(part=np.full(trees.node.size, first + place), node=trees.node, root=trees.root)
+        for place, trees in enumerate(contract(edges_of, most)):
+            yield from _batches(
+                part=np.full(trees.node.size, first + place), node=trees.node, root=trees.root
+            )
 
     return edges.select("node", "root").mapInArrow(work, "part long, node long, root long")
 
 
-def _gathered(parts: DataFrame, names: Sequence[int], groups: Sequence[int]) -> DataFrame:
-    """The rows with the number of their group instead of the name of their part: (part int, node, root)."""
+def _group_parts(parts: DataFrame, names: Sequence[int], groups: Sequence[int]) -> DataFrame:
+    """Replace the name of each part by the number of its group: (part int, node, root)."""
     table = pa.table({"part": np.array(names, np.int64), "group": np.array(groups, np.int32)})
     group_of = parts.sparkSession.createDataFrame(table)
     return parts.join(F.broadcast(group_of), "part").select(F.col("group").alias("part"), "node", "root")
 
 
-def _neighbours(counts: Sequence[int], most: int) -> list[int]:
-    """Number of the group of each part: neighbours, for they share nodes, of at most ``most`` edges in all.
+def _group_neighbours(counts: Sequence[int], most: int) -> list[int]:
+    """Group neighbouring parts, which are likely to have nodes in common: the number of each part's group.
 
-    A part of more is a group of its own.
+    A group has at most ``most`` edges, except if it is a single part that has more.
     """
     groups: list[int] = []
     total = 0
@@ -134,14 +140,14 @@ def _neighbours(counts: Sequence[int], most: int) -> list[int]:
     return groups
 
 
-def _by_tree(parts: DataFrame, n_parts: int) -> DataFrame:
+def _join_by_tree(parts: DataFrame, n_parts: int) -> DataFrame:
     """Contract the parts, then groups of neighbouring parts, until one is left: (node, root)."""
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         node, root = _columns(batches, "node", "root")
         trees = spanning_forest(node, root)
         part = np.full(trees.node.size, task_number() // _WIDTH, np.int32)
-        yield from _rows(part=part, node=trees.node, root=trees.root)
+        yield from _batches(part=part, node=trees.node, root=trees.root)
 
     while True:
         parts = parts.repartitionById(n_parts, "part").mapInArrow(work, "part int, node long, root long")
@@ -150,18 +156,18 @@ def _by_tree(parts: DataFrame, n_parts: int) -> DataFrame:
         n_parts = -(-n_parts // _WIDTH)
 
 
-def _by_rounds(held: DataFrame, n_parts: int, most: int) -> DataFrame:
-    """Rounds until no row changes, or until few enough edges are left for the tree: (node, root), computed.
+def _join_by_rounds(held: DataFrame, n_parts: int, most: int) -> DataFrame:
+    """Run rounds until no row changes or the tree can join the edges that are left; returns (node, root).
 
     Parameters
     ----------
-    held : as :func:`_settled` returns it, computed; unpersisted when the next round is there.
+    held : the persisted result of :func:`_settle_parts`; it is unpersisted once the next round is computed.
     """
     is_edge = F.col("node") != F.col("root")
     with ExitStack() as done:
         done.callback(held.unpersist)
         while True:
-            before, held = held, persist_until(_after_round(held, n_parts), done)
+            before, held = held, persist_until(_run_round(held, n_parts), done)
             n_changes, n_edges = held.agg(F.sum("changes"), F.count_if(is_edge)).collect()[0]
             before.unpersist()
             if n_changes == 0 or n_edges <= most:
@@ -169,20 +175,20 @@ def _by_rounds(held: DataFrame, n_parts: int, most: int) -> DataFrame:
         trees = held.where(is_edge).select(F.spark_partition_id().alias("part"), "node", "root")
         if n_changes:
             groups = (F.col("part") / _WIDTH).cast("int")
-            trees = _by_tree(trees.withColumn("part", groups), -(-n_parts // _WIDTH))
+            trees = _join_by_tree(trees.withColumn("part", groups), -(-n_parts // _WIDTH))
         return materialize(trees.select("node", "root"))
 
 
-def _after_round(held: DataFrame, n_parts: int) -> DataFrame:
-    # A partition is a part: nothing has moved since it was settled.
+def _run_round(held: DataFrame, n_parts: int) -> DataFrame:
+    # A partition still is a part, since no shuffle came after :func:`_settle_parts`.
     rows = held.select(F.spark_partition_id().alias("part"), "node", "root")
-    return _settled(_met(rows, n_parts), n_parts)
+    return _settle_parts(_meet_by_node(rows, n_parts), n_parts)
 
 
-def _met(rows: DataFrame, n_tasks: int) -> DataFrame:
-    """First step of a round, on (part, node, root): (part, node, root, kind).
+def _meet_by_node(rows: DataFrame, n_tasks: int) -> DataFrame:
+    """Take the first step of a round, on (part, node, root): (part, node, root, kind).
 
-    The sort spills to disk, the rows stream by: no task holds the rows of a node.
+    Spark sorts the rows on disk if need be and streams them, so no task holds all rows of a node.
     """
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -192,15 +198,15 @@ def _met(rows: DataFrame, n_tasks: int) -> DataFrame:
             part = batch.column("part").to_numpy()[met.place]
             yield pa.record_batch({"part": part, "node": met.node, "root": met.root, "kind": met.kind})
 
-    # Sorted by part as well: which of equal rows stays must be the same if a task runs again.
+    # Sorted by part as well, so that the same one of equal rows stays if a task runs again.
     by_node = rows.repartition(n_tasks, "node").sortWithinPartitions("node", "root", "part")
     return by_node.mapInArrow(work, "part int, node long, root long, kind int")
 
 
-def _settled(rows: DataFrame, n_parts: int) -> DataFrame:
-    """Second step of a round: (node, root, changes), a partition per part.
+def _settle_parts(rows: DataFrame, n_parts: int) -> DataFrame:
+    """Take the second step of a round: (node, root, changes), one partition for each part.
 
-    ``changes`` is the number of the part's hooks and answers in its first row, 0 in the others.
+    ``changes`` is the number of the part's hooks and answers in its first row, and 0 in its others.
     """
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -208,13 +214,13 @@ def _settled(rows: DataFrame, n_parts: int) -> DataFrame:
         trees = settle(node, root, kind)
         changes = np.zeros(trees.node.size, np.int64)
         changes[:1] = np.count_nonzero(kind != EDGE)
-        yield from _rows(node=trees.node, root=trees.root, changes=changes)
+        yield from _batches(node=trees.node, root=trees.root, changes=changes)
 
     return rows.repartitionById(n_parts, "part").mapInArrow(work, "node long, root long, changes long")
 
 
 def _columns(batches: Iterable[pa.RecordBatch], *names: str) -> list[NDArray[Any]]:
-    """A task's rows as arrays."""
+    """All rows of a task as arrays."""
     rows = list(batches)
     return [
         np.concatenate([np.empty(0, np.int64), *(batch.column(name).to_numpy() for batch in rows)])
@@ -222,7 +228,7 @@ def _columns(batches: Iterable[pa.RecordBatch], *names: str) -> list[NDArray[Any
     ]
 
 
-def _rows(**columns: NDArray[np.generic]) -> Iterator[pa.RecordBatch]:
-    """Columns as batches that the JVM takes in without trouble."""
+def _batches(**columns: NDArray[np.generic]) -> Iterator[pa.RecordBatch]:
+    """Divide columns into batches of a size that suits the JVM."""
     rows = pa.table(columns)
     yield from rows.to_batches(_BATCH_ROWS)

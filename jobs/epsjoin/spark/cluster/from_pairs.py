@@ -1,4 +1,4 @@
-"""Cluster: DBSCAN from the pairs; the steps and their words are those of ``local/cluster.py``."""
+"""DBSCAN from pairs, distributed over tasks; ``local/cluster/from_pairs.py`` explains the steps."""
 
 from __future__ import annotations
 
@@ -45,22 +45,22 @@ from epsjoin.spark.rows import (
 from epsjoin.spark.splits import names_of
 
 EDGE, BORDER = 0, 1
-"""Kinds of rows that are left of the pairs once the core points are known."""
+"""Kinds of rows that remain of the pairs once the core points are known."""
 MAX_ON_DRIVER = 4_000_000
-"""So many points the driver itself may connect: some 300 bytes each at worst, as reckoned."""
+"""Maximum number of points that are labelled on the driver: at most some 300 bytes each (estimated)."""
 MAX_SHARED_CORES = 20_000_000
-"""So many core ids every task may hold (8 bytes each); of more, the pairs are joined with them by Spark."""
+"""Maximum number of core ids that every task holds, 8 bytes each; Spark joins the pairs with more."""
 
 CLUSTERS = "id long, cluster_id long, role string, degree long"
 
 
 def refuse_noise_id(points: Points) -> None:
-    """Refuse points of which one has the id that stands for noise.
+    """Refuse points if one of them has the id that stands for noise.
 
     Raises
     ------
     ArgumentError
-        There is one.
+        A point has this id.
     """
     if points.frame.where(F.col("id") == NOISE).limit(1).count():
         raise ArgumentError(f"the id {NOISE} is kept for noise; give that row another")
@@ -76,27 +76,27 @@ def cluster_pairs(
     max_shared_cores: int = MAX_SHARED_CORES,
     max_in_one_task: int = MAX_IN_ONE_TASK,
 ) -> Rows:
-    """Cluster and role of every point.
+    """Find the cluster and the role of every point.
 
-    The pairs are read twice: for the degrees, then for what connects the core points. Each share of them is
-    contracted to a forest. What the shares make of few points is put together by the driver and shared with
-    the tasks, so that Spark moves no rows but these; of more points by Spark, and the forests by
-    :func:`epsjoin.spark.cluster.components.join_forests`. The labels are the same.
+    The pairs are read twice: for the degrees, then for the edges between core points. Each task contracts the
+    edges of its split to a forest. For few points the driver merges the results of the splits and broadcasts
+    the labels, so no row goes through Spark. For more points Spark merges them, and
+    :func:`epsjoin.spark.cluster.components.join_forests` joins the forests. The labels are the same.
 
     Parameters
     ----------
-    ids : (id), every point.
-    n_points : their number.
+    ids : the id of every point, in the column ``id``.
+    n_points : number of points.
     pairs : columns ``PAIRS``, every pair within eps once.
-    min_pts : points within eps, the point itself included, that make a point core.
-    done : closed when the clusters are computed: Spark then drops what they are made from.
-    max_on_driver : points that the driver may put together.
-    max_shared_cores : core ids that every task may hold.
-    max_in_one_task : edges between core points that a task may hold.
+    min_pts : number of points within eps, the point itself included, that make a point core.
+    done : to be closed once the clusters are computed; then the intermediate frames are unpersisted.
+    max_on_driver : maximum number of points that are labelled on the driver.
+    max_shared_cores : maximum number of core ids that every task may hold.
+    max_in_one_task : maximum number of edges between core points that a task may hold.
 
     Returns
     -------
-    Columns ``CLUSTERS``, of every point; not computed yet.
+    Columns ``CLUSTERS``, a row for every point; not computed yet.
     """
     if n_points <= max_on_driver:
         return _by_driver(ids, pairs, min_pts, done)
@@ -104,7 +104,7 @@ def cluster_pairs(
     cores = degrees.where(F.col("degree") >= min_pts).select("id")
     if n_points <= max_shared_cores or cores.count() <= max_shared_cores:
         shared = _share_cores(pairs, cores.toArrow()["id"].to_numpy())
-        done.callback(shared.unpersist)  # not destroyed: what is lost of the clusters is computed again
+        done.callback(shared.unpersist)  # not destroyed: partitions that are lost later are computed again
         connected = to_frame(_connect(pairs, shared))
     else:
         connected = _connected_by_join(pairs, cores)
@@ -158,13 +158,13 @@ def _degrees(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch({"id": degrees.ids, "neighbours": degrees.counts})
 
 
-def _sum(shares: Sequence[Degrees]) -> Degrees:
-    ids, counts = (np.concatenate(column) for column in zip(*shares, strict=True))
+def _sum(partials: Sequence[Degrees]) -> Degrees:
+    ids, counts = (np.concatenate(column) for column in zip(*partials, strict=True))
     return sum_degrees(ids, counts)
 
 
 def degrees_of(pairs: Rows) -> DataFrame:
-    """Points within eps, the point itself included, of every point that is in a pair: (id, degree)."""
+    """Degrees of the points that are in a pair, each point itself included: (id, degree)."""
     partial = select_columns(pairs, _ENDS).map(_degrees, _DEGREES)
     return partial.groupBy("id").agg((F.sum("neighbours") + 1).alias("degree"))
 
@@ -178,14 +178,15 @@ def _connect(pairs: Rows, shared: Broadcast[NDArray[np.int64]]) -> Rows:
 
 
 _CONNECTED = "kind int, a long, b long, distance double"
+"""Columns of what remains of a split of the pairs.
 
-
-# EDGE: a is a core point, b a core point of the same cluster (distance 0, unused); one forest per share.
-# BORDER: a is no core point, b its nearest core point in this share.
+EDGE: ``a`` and ``b`` are core points of one cluster (distance 0, unused); the edges of a split are a forest.
+BORDER: ``a`` is not core, ``b`` is its nearest core point in this split.
+"""
 
 
 def _connected_by_join(pairs: Rows, cores: DataFrame) -> DataFrame:
-    """What connects the core points, by two shuffles of the pairs; no task holds all core points."""
+    """Connect the core points with two shuffles of the pairs, so that no task holds all core points."""
     left = cores.select(F.col("id").alias("left_id"), F.lit(True).alias("is_left"))
     right = cores.select(F.col("id").alias("right_id"), F.lit(True).alias("is_right"))
     known = to_frame(pairs).join(left, "left_id", "left").join(right, "right_id", "left")
@@ -200,7 +201,7 @@ def _cores_of(batch: pa.RecordBatch) -> NDArray[np.int64]:
 
 def _connector(cores_of: Callable[[pa.RecordBatch], NDArray[np.int64]]) -> Task:
     def connect(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        held = Connected.of_nothing()
+        held = Connected.empty()
         for batch in batches:
             held = held.with_batch(batch, cores_of(batch))
         yield _rows(EDGE, held.node, held.root, np.zeros(len(held.node)))
@@ -210,7 +211,7 @@ def _connector(cores_of: Callable[[pa.RecordBatch], NDArray[np.int64]]) -> Task:
 
 
 class Connected(NamedTuple):
-    """A task's forest and nearest core points so far."""
+    """The forest and the nearest core points that a task has found so far."""
 
     node: NDArray[np.int64]
     root: NDArray[np.int64]
@@ -219,13 +220,13 @@ class Connected(NamedTuple):
     distance: NDArray[np.float64]
 
     @classmethod
-    def of_nothing(cls) -> Connected:
-        """What a task holds before its first batch."""
+    def empty(cls) -> Connected:
+        """The state of a task before its first batch."""
         nothing = np.empty(0, np.int64)
         return cls(nothing, nothing, nothing, nothing, np.empty(0))
 
     def with_batch(self, batch: pa.RecordBatch, cores: NDArray[np.int64]) -> Connected:
-        """What it holds after one more batch of pairs; ``cores`` are all core ids among them, rising."""
+        """The state after one more batch of pairs; ``cores`` are all core ids among them, sorted."""
         found = core_pairs(*pair_columns(batch), cores)
         trees = spanning_forest(
             np.concatenate([self.node, found.core_left]), np.concatenate([self.root, found.core_right])
@@ -247,14 +248,14 @@ def _rows(
 def label(
     ids: DataFrame, degrees: DataFrame, trees: DataFrame, nearest: DataFrame, min_pts: int
 ) -> DataFrame:
-    """Cluster and role of every point: the columns of ``clusters``.
+    """Join the intermediate frames to the columns of ``clusters``.
 
     Parameters
     ----------
     ids : (id), every point.
-    degrees : (id, degree), the points that are in a pair.
-    trees : (node, root), the core points that are not the smallest of their cluster.
-    nearest : (id, nearest_core_id), the points that are not core and have a core point within eps.
+    degrees : (id, degree), every point that is in a pair.
+    trees : (node, root), every core point except the smallest of each cluster.
+    nearest : (id, nearest_core_id), every point that is not core but has a core point within eps.
     """
     degree = F.coalesce("degree", F.lit(1))
     is_core = F.col("degree") >= min_pts
@@ -273,7 +274,7 @@ def label(
 
 
 def count_roles(clusters: pa.RecordBatch) -> dict[str, float]:
-    """Points of each role, their neighbours, and clusters: a cluster is named by one of its core points."""
+    """Count the points of each role, their neighbours, and the clusters (by the core point that names it)."""
     counters = {role: float(pc.sum(pc.equal(clusters["role"], role)).as_py() or 0) for role in ROLES}
     is_name = pc.and_(pc.equal(clusters["role"], "core"), pc.equal(clusters["id"], clusters["cluster_id"]))
     counters["neighbours"] = float(pc.sum(pc.subtract(clusters["degree"], 1)).as_py() or 0)
