@@ -1,1 +1,1 @@
-"""The step fit_epsilon, and what the report shows of eps."""
+"""The step ``fit_epsilon``, and the k-distances that the report shows."""

@@ -1,4 +1,4 @@
-"""Fit epsilon: the power law of pair counts on a sample, and the eps that follows from it or was given."""
+"""The step ``fit_epsilon``: fit the power law of pair counts on a sample, and choose eps by it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from epsjoin.spark.points import stored_points
 
 
 class Choice(NamedTuple):
-    """An eps and what it was chosen for."""
+    """An eps, the method by which it was chosen, and the method's target (``None`` if eps was set)."""
 
     eps: float
     method: str
@@ -27,15 +27,15 @@ class Choice(NamedTuple):
 def run(job: Job) -> dict[str, float]:
     """Replace the run's slices of ``epsilon`` and ``epsilon_curve``.
 
-    Where eps is given, the fit is made all the same, for the report and for the expected number of pairs;
-    data without a power law then costs a note, not the run.
+    If a parameter sets eps, the power law is fitted all the same, for the report and for the expected number
+    of pairs. Points without a power law then only add a note to the table.
 
     Raises
     ------
     DataRefusedError
-        eps is to be chosen, but the points follow no power law (too few, or too many equal ones).
+        eps must be chosen, but the points follow no power law (they are too few, or too many are equal).
     BudgetError
-        More pairs are expected than ``max_pairs``; the message has the largest eps that fits.
+        More than ``max_pairs`` pairs are expected; the message has the largest eps that is allowed.
     TableError
         ``points`` has no slice of this run.
     """
@@ -91,21 +91,21 @@ def run(job: Job) -> dict[str, float]:
     rows = slices.table_of(job.lake, "epsilon_curve", curve)
     slices.write_slice(job.lake, inputs.slice("epsilon_curve", epsilon=files), rows)
     delta_log.commit(job.lake, {epsilon: files})
-    say(f"fit_epsilon: eps {choice.eps:g} {source.unit} ({choice.method}{_of(choice.target)})")
+    say(f"fit_epsilon: eps {choice.eps:g} {source.unit} ({choice.method}{_format_target(choice.target)})")
     if fit is not None:
         say(
             f"fit_epsilon: exponent {fit.exponent:.2f} ({law.interval_low:.2f} to {law.interval_high:.2f}), "
             f"{expected_pairs:,.0f} pairs expected"
         )
-    counted = {
+    counters = {
         "n_sample": float(row["n_sample"] or 0),
         "eps": choice.eps,
         "expected_pairs": expected_pairs or 0.0,
     }
-    return counted if fit is None else {**counted, "exponent": fit.exponent}
+    return counters if fit is None else {**counters, "exponent": fit.exponent}
 
 
-def _of(target: float | None) -> str:
+def _format_target(target: float | None) -> str:
     return "" if target is None else f" {target:g}"
 
 

@@ -1,4 +1,4 @@
-"""The k-distance curve of a run, and what other eps would give: what a person chooses eps by."""
+"""The k-distance curve of a run, and the result to expect from other values of eps, to choose eps by."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ from epsjoin.spark.points import Points
 from epsjoin.spark.rows import MappedRows, StoredRows, to_frame
 
 FACTORS = (0.25, 0.5, 0.75, 1.5, 2.0, 4.0)
-"""Of the chosen eps: the others that are looked at."""
+"""Other values of eps that are compared, as multiples of the chosen one."""
 
 CURVE_POINTS = 200
+"""Number of distances at which the points of a run are counted."""
 
 
 class KDistances(NamedTuple):
-    """Shares of the points by the distance to their k-th neighbour.
+    """Fraction of the points by the distance to their k-th neighbour.
 
     Parameters
     ----------
-    distance : (c,) float64, rising.
-    share : (c,) float64, of the points, with their k-th neighbour within that distance.
-    is_counted : (c,) bool: on all points, exactly; else estimated on the sample.
+    distance : (c,) float64, ascending.
+    share : (c,) float64, the fraction of the points with their k-th neighbour within that distance.
+    is_counted : (c,) bool, whether all points were counted; otherwise the fraction is estimated on a sample.
     """
 
     distance: NDArray[np.float64]
@@ -41,7 +42,7 @@ class KDistances(NamedTuple):
     is_counted: NDArray[np.bool_]
 
     def within(self, eps: float) -> float | None:
-        """Share of the points with their k-th neighbour within eps; ``None`` where the curve ends before."""
+        """Fraction of the points with their k-th neighbour within eps; ``None`` if the curve ends before."""
         at = int(np.searchsorted(self.distance, eps, "right"))
         if at == 0:
             return 0.0
@@ -50,7 +51,7 @@ class KDistances(NamedTuple):
 
 
 def refit(job: Job, points: Points) -> EpsilonFit | None:
-    """The fit that ``fit_epsilon`` made of the run's points, again; ``None`` where they have no power law."""
+    """Repeat the fit of the step ``fit_epsilon``; ``None`` if the points follow no power law."""
     params = job.params
     _, sample = points.sample(params.sample_rows, params.seed)
     max_k = max(64, params.min_pts - 1, params.n_neighbours)
@@ -60,14 +61,14 @@ def refit(job: Job, points: Points) -> EpsilonFit | None:
 
 
 def k_distances(job: Job, outliers: Slice, n_points: int, eps: float, fit: EpsilonFit | None) -> KDistances:
-    """The k-distance curve: counted in ``outliers`` up to eps, the sample's from there on.
+    """Compute the k-distance curve: counted in ``outliers`` up to eps, estimated on the sample beyond.
 
     Parameters
     ----------
     outliers : the slice of ``outliers``.
-    n_points : rows of it.
-    eps : where the join ended; shares are counted at all ``FACTORS`` of it below.
-    fit : whose sample goes on beyond eps; ``None``: the curve ends there.
+    n_points : number of its rows.
+    eps : threshold of the join. The curve has a point at eps and at each smaller multiple in ``FACTORS``.
+    fit : its sample continues the curve beyond eps; with ``None`` the curve ends at eps.
     """
     rows = StoredRows.of(job, outliers, "k_distance double")
     values = to_frame(rows).agg(
@@ -78,7 +79,7 @@ def k_distances(job: Job, outliers: Slice, n_points: int, eps: float, fit: Epsil
     edges = np.array([factor * eps for factor in FACTORS if factor < 1])
     if ends["low"] is not None:
         edges = np.concatenate([edges, np.geomspace(ends["low"], ends["high"], CURVE_POINTS)])
-    # a distance is a rounded root of what was compared with eps, so it may lie above by a rounding
+    # a distance is the rounded root of the value that was compared with eps, so it may be slightly above eps
     edges = np.unique(np.concatenate([edges, [eps, max(eps, ends["high"] or 0.0)]]))
     counted = to_frame(MappedRows(rows, _count(edges), "place long, points long"))
     by_place = {row[0]: row[1] for row in counted.groupBy("place").agg(F.sum("points")).collect()}
@@ -92,7 +93,7 @@ def k_distances(job: Job, outliers: Slice, n_points: int, eps: float, fit: Epsil
 
 
 def _count(edges: NDArray[np.float64]) -> Task:
-    """Points by the first of the edges that their k-distance does not exceed."""
+    """Count the points by the first of the edges that their k-distance does not exceed."""
 
     def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         found = np.zeros(len(edges), np.int64)
@@ -107,31 +108,32 @@ def _count(edges: NDArray[np.float64]) -> Task:
 def _beyond(
     fit: EpsilonFit | None, k: int, eps: float, share: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The sample's k-distances beyond eps, and the share of its points within each; never below ``share``."""
-    rising = np.empty(0)
+    """The sample's k-distances beyond eps, and the fraction of its points within each, at least ``share``."""
+    ascending = np.empty(0)
     if fit is not None:
         with suppress(ArgumentError):  # the sample has fewer neighbours
-            rising = np.asarray(fit.k_distance_curve(k))
-    shares = np.arange(1, len(rising) + 1) / max(1, len(rising))
-    is_beyond = rising > eps
-    return rising[is_beyond], np.maximum(shares[is_beyond], share)
+            ascending = np.asarray(fit.k_distance_curve(k))
+    fractions = np.arange(1, len(ascending) + 1) / max(1, len(ascending))
+    is_beyond = ascending > eps
+    return ascending[is_beyond], np.maximum(fractions[is_beyond], share)
 
 
 def other_eps(fit: EpsilonFit | None, curve: KDistances, eps: float, k: int) -> list[dict[str, Any]]:
-    """What eps, others around it, and the knee of the k-distance curve would give, by rising eps.
+    """Compare eps with its multiples in ``FACTORS`` and with the knee of the k-distance curve.
 
     Returns
     -------
-    Rows of eps, pairs and neighbours (expected; ``None`` without a fit), share (of the points, with their
-    k-th neighbour within it), is_chosen, is_knee, is_measured (whether the sample's curve goes so far).
+    A row for each eps, ascending: ``eps``; ``pairs`` and ``neighbours`` (expected; ``None`` without a fit);
+        ``share`` (fraction of the points with their k-th neighbour within eps); ``is_chosen``; ``is_knee``;
+        ``is_measured`` (whether eps lies within the radii at which the sample's pairs were counted).
     """
     knee = None
     if fit is not None:
         with suppress(ArgumentError):
             knee = fit.knee(k).eps
-    wished = {eps, *(factor * eps for factor in FACTORS), *([] if knee is None else [knee])}
+    values = {eps, *(factor * eps for factor in FACTORS), *([] if knee is None else [knee])}
     rows = []
-    for each in sorted(wished):
+    for each in sorted(values):
         pairs = None if fit is None else fit.expected_pairs(each)
         rows.append(
             {

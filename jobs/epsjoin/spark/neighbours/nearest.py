@@ -1,4 +1,4 @@
-"""The nearest points of a few, however far away: one look at every point, without pairs."""
+"""The nearest neighbours of a few points at any distance, by one scan of all points, without pairs."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from epsjoin.spark.rows import MappedRows, collect_table
 
 NEAR = "id long, neighbour long, distance double"
 _BLOCK = 8192
-"""Points compared with all few at once."""
+"""Number of points that are compared with the few points at a time."""
 
 
 def nearest_of(points: Points, ids: Sequence[int], metric: Metric, k: int) -> Neighbours:
-    """Find the k nearest other points of some points, ties by the smaller id.
+    """Find the k nearest other points of a few points, ties by the smaller id.
 
     Parameters
     ----------
     points : every point.
-    ids : of a few of them.
-    metric : of the distances; they are those that the join gives.
-    k : neighbours wished; fewer where there are no more points.
+    ids : the ids of the few points.
+    metric : the metric; the distances are those of the join.
+    k : number of neighbours; fewer are returned if there are no more points.
 
     Notes
     -----
-    O(len(ids) n d): a scan is exact at any distance, where pairs end at eps. A task gives k rows for each of
-    the few points.
+    O(len(ids) n d). The scan is exact at any distance, whereas the pairs end at eps. A task returns k rows
+    for each of the few points.
     """
     few = points.frame.where(F.col("id").isin([int(each) for each in ids])).toArrow()
     few_ids, places = points.reading.arrays(few)
@@ -54,11 +54,11 @@ def _merged(near: pa.Table, k: int) -> Neighbours:
 def scan_task(
     ids: NDArray[np.int64], places: NDArray[np.float64], reading: Reading, metric: Metric, k: int
 ) -> Task:
-    """Make the task that gives the k nearest of its batches to each of a few points.
+    """Make the task that finds, in its batches, the k nearest neighbours of each of a few points.
 
     Parameters
     ----------
-    ids, places : (m,) int64 and (m, d) float64, the few.
+    ids, places : (m,) int64 and (m, d) float64, the few points.
     """
 
     def scan(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""The step outliers: every point ranked by its neighbours."""
+"""The step ``outliers``: rank all points by their neighbours within eps, the furthest out first."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from epsjoin.spark.write import write_files
 def run(job: Job) -> dict[str, float]:
     """Replace the run's slice of ``outliers``: every point with its rank, k-distance and LOF.
 
-    Degree and noise are those of ``clusters``. Sums run over neighbours in their order, so that a score
-    does not depend on the partitioning, not even in its last bit.
+    Degree and noise are taken from ``clusters``. Sums are computed in the order of the neighbours, so a score
+    is the same bit for bit under every partitioning.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Ranks of points by their nearest neighbours within eps."""
+"""Rank, k-distance and LOF of points by their nearest neighbours within eps, distributed over tasks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from epsjoin.spark.rows import FrameRows, MappedRows, Rows, collect_table, combi
 from epsjoin.spark.splits import names_of
 
 MAX_ON_DRIVER = 8_000_000
-"""So many neighbours, k of every point, the driver may put together: some 150 bytes each, as reckoned."""
+"""Maximum number of neighbours, k of each point, that the driver merges: some 150 bytes each (estimated)."""
 
 OUTLIERS = (
     "id long, rank long, lof double, k_distance double, k_distance_above double, degree long, "
@@ -46,32 +46,32 @@ def rank_points(
     done: ExitStack,
     max_on_driver: int = MAX_ON_DRIVER,
 ) -> Rows:
-    """Rank, k-distance and LOF of every point.
+    """Compute the rank, k-distance and LOF of every point.
 
     Parameters
     ----------
     points : every point.
-    sample : (m, d) float64, of the points: what is usual in every dimension.
-    clusters : columns ``CLUSTERS``, of every point.
+    sample : (m, d) float64, a sample of the points; it shows which values are usual in each dimension.
+    clusters : columns ``CLUSTERS``, a row for every point.
     pairs : columns ``PAIRS``, every pair within eps once.
-    eps : their threshold.
-    k : neighbours that the local outlier factor looks at.
-    names : of the dimensions.
-    done : closed when the rows are computed: Spark then drops what they are made from.
-    max_on_driver : neighbours, k of every point, that the driver may put together; of more, Spark does.
-        The rows are the same.
+    eps : threshold of the pairs.
+    k : number of neighbours that the local outlier factor uses.
+    names : names of the dimensions.
+    done : to be closed once the rows are computed; then the intermediate frames are unpersisted.
+    max_on_driver : maximum number of neighbours, k of each point, that the driver merges; if there are more,
+        Spark merges them. The rows are the same.
 
     Returns
     -------
-    Columns ``OUTLIERS``, of every point; not computed yet.
+    Columns ``OUTLIERS``, a row for every point; not computed yet.
     """
-    reason = _Reason(*robust_spread(sample), tuple(names))
+    usual = _Usual(*robust_spread(sample), tuple(names))
     if points.n * k <= max_on_driver:
-        return _by_driver(points, reason, clusters, pairs, eps, k, done)
+        return _by_driver(points, usual, clusters, pairs, eps, k, done)
     neighbours = persist_until(nearest_neighbours(pairs, k), done)
     of_pairs, of_clusters = F.sum(F.size("near")), F.sum(F.least(F.col("degree") - 1, F.lit(k)))
-    seen = neighbours.agg(of_pairs.alias("n")).union(to_frame(clusters).agg(of_clusters.alias("n"))).collect()
-    _check_near(*(row["n"] or 0 for row in seen))
+    sums = neighbours.agg(of_pairs.alias("n")).union(to_frame(clusters).agg(of_clusters.alias("n"))).collect()
+    _check_near(*(row["n"] or 0 for row in sums))
     known = to_frame(clusters).select("id", "degree", (F.col("role") == "noise").alias("is_noise"))
     scored = (
         points.frame.join(known, "id", how="left")
@@ -79,12 +79,12 @@ def rank_points(
         .withColumn("k_distance_above", F.when(F.col("k_distance").isNull(), F.lit(eps)))
     )
     ordered = persist_until(scored.orderBy(*outlyingness()), done)
-    ranker = _ranker(_offsets(ordered), points, reason)
+    ranker = _ranker(_offsets(ordered), points, usual)
     return FrameRows(ordered.mapInArrow(ranker, OUTLIERS))
 
 
 class _Known(NamedTuple):
-    """What every task looks up, by id."""
+    """The columns in which every task looks up its points, by id."""
 
     ids: NDArray[np.int64]
     rank: NDArray[np.int64]
@@ -95,7 +95,7 @@ class _Known(NamedTuple):
 
 
 def _by_driver(
-    points: Points, reason: _Reason, clusters: Rows, pairs: Rows, eps: float, k: int, done: ExitStack
+    points: Points, usual: _Usual, clusters: Rows, pairs: Rows, eps: float, k: int, done: ExitStack
 ) -> Rows:
     near = collect_table(MappedRows(pairs, _nearest(k), NEAR))
     neighbours = merge_nearest(
@@ -130,7 +130,7 @@ def _by_driver(
                     "k_distance_above": pa.array(np.full(len(ids), eps), mask=~is_far),
                     "degree": degree,
                     "is_noise": is_noise,
-                    "dimensions": reason.of(coordinates),
+                    "dimensions": usual.describe(coordinates),
                 }
             )
 
@@ -138,7 +138,7 @@ def _by_driver(
 
 
 def _check_near(found: int, expected: int) -> None:
-    """Nearest neighbours, those of all points together: in the pairs, and by the degrees of ``clusters``."""
+    """Refuse pairs that do not have the nearest neighbours which the degrees of ``clusters`` imply."""
     if found != expected:
         raise TableError(
             f"{found:,} nearest neighbours were found in the pairs, {expected:,} by the degrees of clusters; "
@@ -155,20 +155,20 @@ def _labels(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _nearest(k: int) -> Task:
     def nearest(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         found = (nearest_within(*pair_columns(batch), k) for batch in batches)
-        for near in combine_partials(found, merged):
+        for near in combine_partials(found, merge):
             yield pa.record_batch({"id": near.id, "neighbour": near.neighbour, "distance": near.distance})
 
-    def merged(shares: Sequence[Neighbours]) -> Neighbours:
-        ids, neighbour, distance = (np.concatenate(column) for column in zip(*shares, strict=True))
+    def merge(partials: Sequence[Neighbours]) -> Neighbours:
+        ids, neighbour, distance = (np.concatenate(column) for column in zip(*partials, strict=True))
         return merge_nearest(ids, neighbour, distance, k)
 
     return nearest
 
 
 def nearest_neighbours(pairs: Rows, k: int) -> DataFrame:
-    """The k nearest neighbours within eps of every point in a pair: (id, near), nearest first.
+    """Find the k nearest neighbours within eps of every point that is in a pair: (id, near).
 
-    ``near`` is an array of (distance, neighbour), at most k long; ties go to the smaller id.
+    ``near`` is an array of at most k structs (distance, neighbour), nearest first, ties by the smaller id.
     """
     partial = pairs.map(_nearest(k), NEAR)
     by_distance = F.sort_array(F.collect_list(F.struct("distance", "neighbour")))
@@ -176,9 +176,9 @@ def nearest_neighbours(pairs: Rows, k: int) -> DataFrame:
 
 
 def local_outlier_factors(neighbours: DataFrame, k: int) -> DataFrame:
-    """k-distance and LOF from the k nearest neighbours within eps: (id, k_distance, lof).
+    """Compute k-distance and LOF from the k nearest neighbours within eps: (id, k_distance, lof).
 
-    Each is null where something it needs lies beyond eps.
+    A value is null if it depends on a neighbour beyond eps.
 
     References
     ----------
@@ -219,7 +219,7 @@ def local_outlier_factors(neighbours: DataFrame, k: int) -> DataFrame:
 
 
 def _sum_in_order(rows: DataFrame, value: str, k: int) -> DataFrame:
-    """(id, total) of the ids that have k rows, added in the order of ``place``."""
+    """Sum ``value`` over the rows of each id that has k of them, in the order of ``place``: (id, total)."""
     in_order = F.sort_array(F.collect_list(F.struct("place", value)))
     total = F.aggregate("values", F.lit(0.0), lambda total, row: total + row[value])
     found = rows.groupBy("id").agg(in_order.alias("values"))
@@ -227,7 +227,7 @@ def _sum_in_order(rows: DataFrame, value: str, k: int) -> DataFrame:
 
 
 def outlyingness() -> list[Column]:
-    """The order of ranks, furthest out first; as ``local.outliers.rank``."""
+    """The sort order of ranks, furthest out first; the same as in ``local.neighbours.rank``."""
     is_known = F.col("k_distance").isNotNull()
     return [
         is_known.asc(),
@@ -240,7 +240,7 @@ def outlyingness() -> list[Column]:
 
 
 def _offsets(ordered: DataFrame) -> dict[int, int]:
-    """Rows before each partition of a sorted frame."""
+    """Count the rows before each partition of a sorted frame."""
     counts = ordered.groupBy(F.spark_partition_id().alias("partition")).count().collect()
     offsets, before = {}, 0
     for row in sorted(counts, key=lambda row: row["partition"]):
@@ -249,7 +249,7 @@ def _offsets(ordered: DataFrame) -> dict[int, int]:
     return offsets
 
 
-def _ranker(offsets: dict[int, int], points: Points, reason: _Reason) -> Task:
+def _ranker(offsets: dict[int, int], points: Points, usual: _Usual) -> Task:
     reading, columns = points.reading, points.frame.columns
 
     def rank(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -258,22 +258,22 @@ def _ranker(offsets: dict[int, int], points: Points, reason: _Reason) -> Task:
             rows = pa.Table.from_batches([batch])
             _, coordinates = reading.arrays(rows.select(columns))
             rows = rows.append_column("rank", pa.array(np.arange(before + 1, before + 1 + len(rows))))
-            rows = rows.append_column("dimensions", reason.of(coordinates))
+            rows = rows.append_column("dimensions", usual.describe(coordinates))
             before += len(rows)
             yield from rows.select(names_of(OUTLIERS)).to_batches()
 
     return rank
 
 
-class _Reason(NamedTuple):
-    """What is usual in every dimension, and how the dimensions are called."""
+class _Usual(NamedTuple):
+    """The usual values in each dimension and its name; they explain why a point is far out."""
 
     centre: NDArray[np.float64]
     spread: NDArray[np.float64]
     names: tuple[str, ...]
 
-    def of(self, points: NDArray[np.float64]) -> pa.Array:
-        """The dimensions in which each point deviates most, in words: column of strings."""
+    def describe(self, points: NDArray[np.float64]) -> pa.Array:
+        """Say in words in which dimensions each point deviates most: a column of strings."""
         found = deviating_dimensions(points, self.centre, self.spread)
         names = pa.array(self.names, pa.string())
         words = [
@@ -284,6 +284,6 @@ class _Reason(NamedTuple):
 
 
 def _in_tenths(values: NDArray[np.float64]) -> pa.Array:
-    """Numbers with their sign and one decimal; each only once put into words, for that is what takes long."""
+    """Format numbers with sign and one decimal; each distinct one once, because formatting is slow."""
     rounded, at = np.unique(np.round(values, 1) + 0.0, return_inverse=True)  # + 0.0: never -0.0
     return pa.array([f"{value:+.1f}" for value in rounded.tolist()], pa.string()).take(pa.array(at))
