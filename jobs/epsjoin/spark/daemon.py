@@ -1,7 +1,8 @@
-"""Spark's parent of the Python workers, with the package loaded: a worker is its fork, and begins at once.
+"""Spark's parent process of the Python workers, with the package already imported.
 
-``spark.python.daemon.module`` names it (``conf/spark-defaults.conf``). Without it each worker would import
-NumPy, numba, pyarrow and the steps by itself, some two seconds of CPU.
+Workers are forks of it, so they start at once. The setting ``spark.python.daemon.module`` in
+``conf/spark-defaults.conf`` names this module. Without it each worker would import NumPy, numba, pyarrow and
+the steps by itself, which takes some two seconds of CPU.
 """
 
 from __future__ import annotations
@@ -19,5 +20,5 @@ STEPS = (
 if __name__ == "__main__":
     for step in STEPS:
         importlib.import_module(f"epsjoin.spark.{step}")
-    gc.freeze()  # a worker collects garbage after every task: not through all that was loaded here
+    gc.freeze()  # workers collect garbage after every task; this exempts what was imported here
     manager()

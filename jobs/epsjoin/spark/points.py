@@ -1,4 +1,4 @@
-"""Points of a DataFrame, in whatever form its columns hold them."""
+"""Points of a DataFrame or of the table ``points``, in whatever form the columns hold them."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from epsjoin.spark.reading import Reading, commonest_length, in_one_chunk
 from epsjoin.spark.rows import FrameRows, Rows, StoredRows
 
 BATCH_BYTES, MAX_BATCH_ROWS = 16 << 20, 1 << 17
-"""Of stored points, that a task holds at once."""
+"""Maximum size of a batch of stored points, in bytes of coordinates and in rows."""
 
 
 @dataclass(frozen=True)
 class Points:
-    """Identified points.
+    """Points with ids.
 
     Parameters
     ----------
-    frame : the columns ``id`` (long), then the coordinates: one column of binary or of arrays of numbers, or
-        one column of numbers per dimension; numbers are doubles, or longs.
-    reading : how a task reads them.
-    n : rows.
-    n_splits : tasks that read them, as far as is known.
-    files : the columns of the frame as tasks read them themselves, where they are a table's.
+    frame : the column ``id`` (long), then the coordinates: one column of binary or of arrays of numbers, or
+        one column of numbers per dimension. Numbers are doubles or longs.
+    reading : how a task turns batches of the frame into arrays.
+    n : number of rows.
+    n_splits : number of tasks that read the points, as far as it is known.
+    files : the same columns read from files by the tasks themselves, if the points are stored in a table.
     """
 
     frame: DataFrame
@@ -49,19 +49,19 @@ class Points:
 
     @property
     def rows(self) -> Rows:
-        """The columns of the frame, read in the quickest way."""
+        """The columns of the frame, read in the fastest way."""
         return self.files or FrameRows(self.frame)
 
     def ids(self) -> FrameRows:
-        """The ids of the points: (id)."""
+        """The ids of the points, in the column ``id``."""
         return FrameRows(self.frame.select("id"))
 
     def of_dimensions(self, dimensions: int) -> Points:
-        """The same points; one that has not so many coordinates is refused."""
+        """A copy that requires ``dimensions`` coordinates per point."""
         return replace(self, reading=self.reading.of_dimensions(dimensions))
 
     def scaled(self, eps: float | ArrayLike, weights: ArrayLike | None, metric: Metric) -> Points:
-        """The same points with eps per dimension and weights brought into their coordinates."""
+        """A copy with coordinates scaled by weights and by eps per dimension; see :func:`scale_points`."""
         if np.ndim(eps) == 0 and weights is None:
             return self
 
@@ -71,9 +71,10 @@ class Points:
         return replace(self, reading=replace(self.reading, scale=scale))
 
     def sample(self, rows: int, seed: int) -> Sample:
-        """The ``rows`` points whose hashed id is smallest, in the order of the hash.
+        """Draw the ``rows`` points with the smallest hashed ids, in the order of the hash.
 
-        Uniform, and the same under every partitioning and row order, which ``DataFrame.sample`` is not.
+        The sample is uniform, and the same under every partitioning and row order, which
+        ``DataFrame.sample`` is not.
 
         Returns
         -------
@@ -82,14 +83,14 @@ class Points:
         Raises
         ------
         DataRefusedError
-            See :meth:`Reading.arrays`; there are rows, but none with a point.
+            See :meth:`Reading.arrays`; or no row of the sample holds a point.
         """
         order = F.xxhash64(F.lit(seed), F.col("id"))
         ordered = self.frame.withColumn("_order", order)
-        # sort little more than the sample; fewer rows than that below the bound is out of the question
-        share = (2 * rows + 1000) / max(1, self.n)
-        if share < 1:
-            ordered = ordered.where(F.col("_order") < F.lit(int(-(2**63) + share * 2**64)))
+        # sort little more than the sample; it is all but impossible that too few hashes lie below the bound
+        fraction = (2 * rows + 1000) / max(1, self.n)
+        if fraction < 1:
+            ordered = ordered.where(F.col("_order") < F.lit(int(-(2**63) + fraction * 2**64)))
         taken = ordered.orderBy("_order", "id").limit(rows).drop("_order").toArrow()
         reading = self.reading
         if reading.dimensions is None:
@@ -99,12 +100,12 @@ class Points:
 
 
 def refuse_changed(counted: int, read: float) -> None:
-    """Refuse frames that did not give the same rows again.
+    """Refuse a frame that had another number of rows when it was read again.
 
     Raises
     ------
     DataRefusedError
-        More or fewer were read than were counted at first.
+        The number of rows read differs from the number counted at first.
     """
     if read != counted:
         raise DataRefusedError(
@@ -114,25 +115,25 @@ def refuse_changed(counted: int, read: float) -> None:
 
 
 def points_of(frame: DataFrame, columns: str | Sequence[str], id_: str) -> Points:
-    """Points of a frame.
+    """Take the points from a frame of the caller.
 
     Parameters
     ----------
-    frame : any frame of a classic session; it should give the same rows whenever it is read.
+    frame : any frame of a classic session; it should have the same rows whenever it is read.
     columns : names of the coordinate columns, numbers, in order; or the name of one column that holds a whole
         point: an array of numbers, a vector of Spark ML, or binary (float64, little-endian, one after the
         other).
-    id_ : name of a column of whole numbers that tells rows apart; this is not checked.
+    id_ : name of a column of whole numbers, distinct for each row; this is not checked.
 
     Returns
     -------
     Points
-        How many dimensions whole points have a sample will show.
+        If one column holds whole points, the number of dimensions is not known yet; a sample will show it.
 
     Raises
     ------
     ArgumentError
-        A column does not exist or has another type; the frame is Spark Connect's.
+        A column does not exist or has another type; the frame belongs to Spark Connect.
     """
     _refuse_connect(frame)
     names = [columns] if isinstance(columns, str) else list(columns)
@@ -154,20 +155,20 @@ def points_of(frame: DataFrame, columns: str | Sequence[str], id_: str) -> Point
                 )
         coordinates = [_numbers(name, types[name]).alias(f"x{i}") for i, name in enumerate(names)]
         rows = frame.select(F.col(id_).cast("long").alias("id"), *coordinates)
-        return Points(rows, Reading(tuple(names), len(names)), *_counted(rows))
+        return Points(rows, Reading(tuple(names), len(names)), *_count(rows))
     rows = frame.select(F.col(id_).cast("long").alias("id"), whole.alias("point"))
-    return Points(rows, Reading((names[0],), None), *_counted(rows))
+    return Points(rows, Reading((names[0],), None), *_count(rows))
 
 
-def _counted(rows: DataFrame) -> tuple[int, int]:
-    """Rows of a frame, and its partitions."""
+def _count(rows: DataFrame) -> tuple[int, int]:
+    """Count the rows of a frame, and its partitions."""
     partitions = rows.select(F.spark_partition_id().alias("number"))
     found = partitions.agg(F.count("*").alias("n"), F.max("number").alias("last")).collect()[0]
     return found["n"], 1 + (found["last"] or 0)
 
 
 def stored_points(job: Job) -> Points:
-    """The job's slice of the table ``points``.
+    """Take the points from the run's slice of the table ``points``.
 
     Raises
     ------
@@ -201,12 +202,12 @@ def _type_of(frame: DataFrame, name: str) -> T.DataType:
 
 
 def _numbers(name: str, kind: T.DataType) -> Column:
-    """The column as doubles, longs as they are: a task looks whether a double holds them."""
+    """The column as doubles; longs stay, since the task refuses those that no double can represent."""
     return F.col(name) if isinstance(kind, T.LongType) else F.col(name).cast("double")
 
 
 def _whole_point(column: Column, kind: T.DataType) -> Column | None:
-    """A column that holds a whole point, as binary or as an array of numbers; None: it holds a number."""
+    """A column of whole points as binary or as arrays of numbers; ``None`` if the column holds neither."""
     if isinstance(kind, T.BinaryType):
         return column
     if isinstance(kind, T.ArrayType) and isinstance(kind.elementType, T.NumericType):

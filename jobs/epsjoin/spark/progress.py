@@ -1,4 +1,4 @@
-"""How far the running tasks are, for a person who waits: on stderr, as Spark's own bar."""
+"""Progress of the running tasks on stderr, where Spark's own bar would stand."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 SECONDS = 10.0
+"""Time between two lines of progress."""
 
 
 @contextmanager
 def progress_shown(spark: SparkSession, seconds: float = SECONDS) -> Iterator[None]:
-    """Print every so many seconds how many tasks of the running stages are through."""
+    """Print, every ``seconds``, how many tasks of each running stage have finished."""
     over = threading.Event()
     watcher = threading.Thread(target=_watch, args=(spark, seconds, over), daemon=True)
     watcher.start()

@@ -1,4 +1,4 @@
-"""How a task gets arrays of points from batches, in whatever form their columns hold them."""
+"""Arrays of points from Arrow batches, in whatever form the columns hold the points."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from epsjoin.lake.arrow import to_matrix
 from epsjoin.source.values import EXACT
 
 Scale = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+"""A function that is applied to (n, d) arrays of coordinates."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How a task gets arrays from batches of points; small, and pickled to every task.
+    """How a task turns batches of points into arrays; small, since it is pickled to every task.
 
     Parameters
     ----------
-    names : the coordinate columns, as the caller calls them.
-    dimensions : coordinates of a point; None: not known yet, a sample will show it.
-    scale : applied to every (n, d) array of coordinates; None: they are taken as they are.
-    is_checked : one column of binary, known to hold finite coordinates.
+    names : the caller's names of the coordinate columns, for messages.
+    dimensions : number of coordinates of each point; ``None`` if it is not known yet.
+    scale : applied to every (n, d) array of coordinates; ``None`` leaves them as they are.
+    is_checked : whether the points are one binary column that is known to hold finite coordinates.
     """
 
     names: tuple[str, ...]
@@ -36,7 +37,7 @@ class Reading:
     is_checked: bool = False
 
     def of_dimensions(self, dimensions: int) -> Reading:
-        """The same of points that must have so many coordinates."""
+        """A copy that requires ``dimensions`` coordinates per point."""
         return replace(self, dimensions=dimensions)
 
     def arrays(self, batch: pa.RecordBatch | pa.Table) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -45,11 +46,11 @@ class Reading:
         Raises
         ------
         DataRefusedError
-            A null, a value that is NaN or infinite, a whole number beyond 2**53, a point of
-            another number of dimensions.
+            A value is null, NaN or infinite; a whole number is beyond 2**53; a point has another number of
+            dimensions.
         """
         if self.dimensions is None:
-            raise ValueError("tasks must know the dimensions of points, or each would go by its own")
+            raise ValueError("dimensions must be known before tasks read points, or each would take its own")
         if batch.column(0).null_count:
             raise DataRefusedError("a point's id is null; give every row an id, or leave such rows out")
         ids = batch.column(0).to_numpy()
@@ -67,7 +68,7 @@ class Reading:
 def _fill(
     points: NDArray[np.float64], place: int, name: str, column: pa.Array, ids: NDArray[np.int64]
 ) -> None:
-    """Write a column of a batch into the array of its points."""
+    """Copy a column of a batch into the array of points."""
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
         raise DataRefusedError(f"the column {name!r} is null where the id is {ids[row]}")
@@ -93,7 +94,7 @@ def _fill(
 
 
 def _lengths(column: pa.Array) -> pa.Array:
-    """Coordinates of the points in a column of whole ones; null where there is none."""
+    """Number of coordinates of each point in a column of whole points; null where there is no point."""
     if _is_binary(column.type):
         return pc.divide(pc.cast(pc.binary_length(column), pa.float64()), 8.0)
     return column.value_lengths()
@@ -109,9 +110,9 @@ def in_one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def commonest_length(column: pa.Array, name: str) -> int:
-    """Coordinates that most points of a column have, of equally many the most."""
+    """The number of coordinates that most points of a column have; of equally frequent ones the largest."""
     if not len(column):
-        return 1  # whatever: there is no point
+        return 1  # any number will do, as there is no point
     lengths, counts = np.unique(_lengths(column).drop_null().to_numpy(), return_counts=True)
     is_point = (lengths > 0) & (lengths == np.floor(lengths))
     if not is_point.any():
@@ -123,7 +124,7 @@ def commonest_length(column: pa.Array, name: str) -> int:
 
 
 def _as_doubles(values: NDArray[Any], name: str, ids: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Numbers of rows, one or more each; whole ones must be the same as doubles."""
+    """Numbers as doubles, one or more for each id; whole numbers must not change by that."""
     if values.dtype == np.int64:
         odd = np.flatnonzero((values < EXACT[0]) | (values > EXACT[-1]))
         if len(odd):

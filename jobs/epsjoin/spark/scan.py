@@ -1,4 +1,4 @@
-"""A slice as a frame, by Spark's own scan."""
+"""Read slices of tables as frames, with Spark's own scan."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ MAX_NAMED_FILES = 1000
 
 
 def read(spark: SparkSession, lake: Lake, where: Slice) -> DataFrame:
-    """A slice, by Spark's own scan.
+    """Read a slice with Spark's own scan.
 
-    A few files are read by their names: Delta's own look at the log costs a small job half of its CPU
-    time. Many files, and tables with more partition columns than the run, go through Delta.
+    A few files are read by their names, because Delta's reading of its log costs a small job half of its CPU
+    time. Many files, and tables with other partition columns than ``run``, are read through Delta.
 
     Raises
     ------
@@ -46,12 +46,12 @@ def read(spark: SparkSession, lake: Lake, where: Slice) -> DataFrame:
 
 
 def read_replaced(spark: SparkSession, into: Target, files: Sequence[File]) -> DataFrame:
-    """What :func:`replace_table` has made of these files, by Spark's own scan.
+    """Read a table that :func:`replace_table` has just made of these files, with Spark's own scan.
 
     Raises
     ------
     TableError
-        They are many, and somebody else has changed the table since.
+        There are more than ``MAX_NAMED_FILES`` files, and another job has changed the table since.
     """
     if len(files) <= MAX_NAMED_FILES:
         return _read_by_name(spark, into.location, files, into.schema)
@@ -72,7 +72,7 @@ def _read_by_log(spark: SparkSession, location: str, version: int) -> DataFrame:
 
 
 def unreadable_by_spark(text: str) -> str | None:
-    """What a person should know of an error of Spark's own scan; nothing if it is another error."""
+    """One sentence about a file that Spark's own scan could not read; ``None`` for any other error."""
     found = re.search(r"(?:reading file|does not exist:) (.*?/([a-z_]+)/run=.*?\.parquet)", text)
     if found is None or found[2] not in TABLES:
         return None

@@ -1,4 +1,4 @@
-"""The Spark session of a job; everything that can be set stands in ``conf/``."""
+"""The Spark session of a job; all of its settings stand in ``conf/``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 
 def get_session(name: str) -> SparkSession:
-    """The session that spark-submit configured, or the one that runs already."""
+    """Get the session that spark-submit configured, or the one that already runs."""
     spark = SparkSession.builder.appName(name).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
