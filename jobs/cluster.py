@@ -1,4 +1,4 @@
-"""spark-submit jobs/cluster.py: density clusters from the pairs."""
+"""spark-submit jobs/cluster.py: find density clusters (DBSCAN) from the stored pairs."""
 
 from epsjoin.spark.cluster import cluster
 from epsjoin.spark.job import run_job

@@ -1,4 +1,4 @@
-"""spark-submit jobs/fit_epsilon.py: the distance threshold, given or chosen from a sample."""
+"""spark-submit jobs/fit_epsilon.py: choose the distance threshold, if none is set, by a sample."""
 
 from epsjoin.spark.epsilon import fit_epsilon
 from epsjoin.spark.job import run_job

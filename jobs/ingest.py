@@ -1,4 +1,4 @@
-"""spark-submit jobs/ingest.py: one snapshot's files to points and quarantine."""
+"""spark-submit jobs/ingest.py: read the files of one snapshot into points and quarantine."""
 
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import run_job

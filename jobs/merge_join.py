@@ -1,4 +1,4 @@
-"""spark-submit jobs/merge_join.py: every part joined by itself, every pair once."""
+"""spark-submit jobs/merge_join.py: join each part by itself, which finds every pair once."""
 
 from epsjoin.spark.job import run_job
 from epsjoin.spark.join import merge_join

@@ -1,4 +1,4 @@
-"""spark-submit jobs/outliers.py: how far out every point is."""
+"""spark-submit jobs/outliers.py: rank all points by how far out they lie."""
 
 from epsjoin.spark.job import run_job
 from epsjoin.spark.neighbours import outliers

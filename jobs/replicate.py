@@ -1,4 +1,4 @@
-"""spark-submit jobs/replicate.py: the points, spread over the parts of the join."""
+"""spark-submit jobs/replicate.py: plan the join, and spread the points over its parts."""
 
 from epsjoin.spark.job import run_job
 from epsjoin.spark.join import replicate

@@ -1,4 +1,4 @@
-"""spark-submit jobs/report.py: the page and the pictures of a run."""
+"""spark-submit jobs/report.py: publish the page and the pictures of a run."""
 
 from epsjoin.report.publish import publish
 from epsjoin.spark.job import run_job

@@ -94,7 +94,7 @@ def ways(file: str, eps: float) -> dict[str, list[Taken]]:
         for megabytes in (0, 2):
 
             def give(item: int, n_bytes: int = megabytes << 20) -> Iterator[pa.RecordBatch]:
-                # random: no packet makes them fewer
+                # random, so that no compression makes them fewer
                 value = np.random.default_rng(item).bytes(n_bytes)
                 yield pa.record_batch({"value": pa.array([value], pa.binary())})
 

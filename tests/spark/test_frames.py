@@ -646,7 +646,9 @@ def test_columns_that_hold_no_point_are_refused(spark: SparkSession) -> None:
     whole = [frame, spark.createDataFrame([(1, [])], frame.schema)]
     whole += [spark.createDataFrame([(1, b"not so long")], "id long, at binary")]
     for each in whole:
-        with pytest.raises(DataRefusedError, match="the column 'at' holds no point in the 1 rows looked"):
+        with pytest.raises(
+            DataRefusedError, match="the column 'at' holds no point in the 1 rows of the sample"
+        ):
             epsjoin.spark.similarity_join(each, eps=1.0, columns="at")
     with pytest.raises(ArgumentError, match="'w' must hold numbers, not array<string>"):
         epsjoin.spark.similarity_join(

@@ -1,6 +1,6 @@
-"""The only floor that knows Spark; for people with a DataFrame, its public functions.
+"""The only floor that uses Spark, and the public functions on DataFrames.
 
-They are imported when they are first used: a task does not load the compiled kernels of all steps.
+A function is imported when it is first used, so that a task does not load the compiled kernels of all steps.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def from_ipc(stream: bytes | pa.Buffer) -> Iterator[pa.RecordBatch]:
 
 
 def batches_to_ipc(batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
-    """Write all batches, of one schema, as one compressed Arrow IPC stream; no batches give no stream."""
+    """Write all batches, of one schema, as one compressed Arrow IPC stream; no batches yield nothing."""
     following = iter(batches)
     for first in following:
         sink = pa.BufferOutputStream()

@@ -338,5 +338,5 @@ def estimate(
         See :func:`similarity_join`.
     """
     points = points_of(frame, columns, id)
-    wished, [(_, sample)] = draw_samples(points, None, cuts)
-    return estimate_points(sample, eps, metric, weights=weights, n_rows=points.n, cuts=wished)
+    settings, [(_, sample)] = draw_samples(points, None, cuts)
+    return estimate_points(sample, eps, metric, weights=weights, n_rows=points.n, cuts=settings)

@@ -117,8 +117,8 @@ def commonest_length(column: pa.Array, name: str) -> int:
     is_point = (lengths > 0) & (lengths == np.floor(lengths))
     if not is_point.any():
         raise DataRefusedError(
-            f"the column {name!r} holds no point in the {len(column):,} rows looked at; give arrays of "
-            "numbers, vectors, or binary of 8 bytes for each coordinate"
+            f"the column {name!r} holds no point in the {len(column):,} rows of the sample; it must have "
+            "arrays of numbers, vectors, or binary of 8 bytes for each coordinate"
         )
     return int(lengths[is_point][counts[is_point] == counts[is_point].max()].max())
 

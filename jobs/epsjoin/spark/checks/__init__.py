@@ -1,1 +1,1 @@
-"""The gates, and the check of what is stored by brute force."""
+"""The quality gates, and the check of stored pairs and clusters by brute force."""

@@ -88,10 +88,10 @@ def to_batch(schema: str, kind: str = "", **columns: object) -> pa.RecordBatch:
     """Make a batch with the columns of a schema; columns without values are null."""
     fields = schemas.parse_ddl(schema)
     n = len(next(iter(columns.values())))  # type: ignore[arg-type]  # a column of any kind
-    given = {"kind": [kind] * n} | columns
+    values = {"kind": [kind] * n} | columns
     return pa.record_batch(
         [
-            pa.array(given[field.name], field.type) if field.name in given else pa.nulls(n, field.type)
+            pa.array(values[field.name], field.type) if field.name in values else pa.nulls(n, field.type)
             for field in fields
         ],
         schema=fields,

@@ -1,1 +1,1 @@
-"""The step outliers: ranks of points by their neighbours."""
+"""The step ``outliers``, and the nearest neighbours of a few points."""
