@@ -145,7 +145,7 @@ def points_of(frame: DataFrame, columns: str | Sequence[str], id_: str) -> Point
             f"the id column {id_!r} must hold whole numbers, not {types[id_].simpleString()}; give rows such "
             "a column, for example F.xxhash64 of the key"
         )
-    whole = _whole_point(F.col(names[0]), types[names[0]]) if len(names) == 1 else None
+    whole = _to_whole_point(F.col(names[0]), types[names[0]]) if len(names) == 1 else None
     if whole is None:
         for name in names:
             if not isinstance(types[name], T.NumericType):
@@ -153,7 +153,7 @@ def points_of(frame: DataFrame, columns: str | Sequence[str], id_: str) -> Point
                     f"the column {name!r} must hold numbers, not {types[name].simpleString()}; one column "
                     "may hold whole points, as arrays, vectors or binary"
                 )
-        coordinates = [_numbers(name, types[name]).alias(f"x{i}") for i, name in enumerate(names)]
+        coordinates = [_to_number(name, types[name]).alias(f"x{i}") for i, name in enumerate(names)]
         rows = frame.select(F.col(id_).cast("long").alias("id"), *coordinates)
         return Points(rows, Reading(tuple(names), len(names)), *_count(rows))
     rows = frame.select(F.col(id_).cast("long").alias("id"), whole.alias("point"))
@@ -201,12 +201,12 @@ def _type_of(frame: DataFrame, name: str) -> T.DataType:
         raise ArgumentError(f"the frame has no column {name!r}; it has {known}") from error
 
 
-def _numbers(name: str, kind: T.DataType) -> Column:
+def _to_number(name: str, kind: T.DataType) -> Column:
     """The column as doubles; longs stay, since the task refuses those that no double can represent."""
     return F.col(name) if isinstance(kind, T.LongType) else F.col(name).cast("double")
 
 
-def _whole_point(column: Column, kind: T.DataType) -> Column | None:
+def _to_whole_point(column: Column, kind: T.DataType) -> Column | None:
     """A column of whole points as binary or as arrays of numbers; ``None`` if the column holds neither."""
     if isinstance(kind, T.BinaryType):
         return column

@@ -61,7 +61,7 @@ class Reading:
             points = np.empty((len(ids), self.dimensions))
             for place, (name, column) in enumerate(zip(self.names, columns, strict=True)):
                 _fill(points, place, name, in_one_chunk(column), ids)
-            _refuse_odd(points, ids, self.names)
+            _refuse_not_finite(points, ids, self.names)
         return ids, points if self.scale is None else self.scale(points)
 
 
@@ -73,10 +73,10 @@ def _fill(
         row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
         raise DataRefusedError(f"the column {name!r} is null where the id is {ids[row]}")
     if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
-        points[:, place] = _as_doubles(column.to_numpy(), name, ids)
+        points[:, place] = _to_doubles(column.to_numpy(), name, ids)
         return
     d = points.shape[1]
-    lengths = _lengths(column).to_numpy()
+    lengths = _count_coordinates(column).to_numpy()
     values = None if _is_binary(column.type) else column.flatten()
     other = np.flatnonzero(lengths != d)
     if len(other):
@@ -90,10 +90,10 @@ def _fill(
     if values.null_count:
         row = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0]) // d
         raise DataRefusedError(f"a coordinate in {name!r} is null where the id is {ids[row]}")
-    points[:] = _as_doubles(values.to_numpy(), name, ids).reshape(-1, d)
+    points[:] = _to_doubles(values.to_numpy(), name, ids).reshape(-1, d)
 
 
-def _lengths(column: pa.Array) -> pa.Array:
+def _count_coordinates(column: pa.Array) -> pa.Array:
     """Number of coordinates of each point in a column of whole points; null where there is no point."""
     if _is_binary(column.type):
         return pc.divide(pc.cast(pc.binary_length(column), pa.float64()), 8.0)
@@ -113,7 +113,7 @@ def commonest_length(column: pa.Array, name: str) -> int:
     """The number of coordinates that most points of a column have; of equally frequent ones the largest."""
     if not len(column):
         return 1  # any number will do, as there is no point
-    lengths, counts = np.unique(_lengths(column).drop_null().to_numpy(), return_counts=True)
+    lengths, counts = np.unique(_count_coordinates(column).drop_null().to_numpy(), return_counts=True)
     is_point = (lengths > 0) & (lengths == np.floor(lengths))
     if not is_point.any():
         raise DataRefusedError(
@@ -123,7 +123,7 @@ def commonest_length(column: pa.Array, name: str) -> int:
     return int(lengths[is_point][counts[is_point] == counts[is_point].max()].max())
 
 
-def _as_doubles(values: NDArray[Any], name: str, ids: NDArray[np.int64]) -> NDArray[np.float64]:
+def _to_doubles(values: NDArray[Any], name: str, ids: NDArray[np.int64]) -> NDArray[np.float64]:
     """Numbers as doubles, one or more for each id; whole numbers must not change by that."""
     if values.dtype == np.int64:
         odd = np.flatnonzero((values < EXACT[0]) | (values > EXACT[-1]))
@@ -136,7 +136,7 @@ def _as_doubles(values: NDArray[Any], name: str, ids: NDArray[np.int64]) -> NDAr
     return values.astype(np.float64, copy=False)
 
 
-def _refuse_odd(points: NDArray[np.float64], ids: NDArray[np.int64], names: Sequence[str]) -> None:
+def _refuse_not_finite(points: NDArray[np.float64], ids: NDArray[np.int64], names: Sequence[str]) -> None:
     if np.isfinite(points).all():
         return
     row, axis = (int(each[0]) for each in np.nonzero(~np.isfinite(points)))

@@ -99,7 +99,7 @@ def cluster_pairs(
     Columns ``CLUSTERS``, a row for every point; not computed yet.
     """
     if n_points <= max_on_driver:
-        return _by_driver(ids, pairs, min_pts, done)
+        return _cluster_on_driver(ids, pairs, min_pts, done)
     degrees = persist_until(degrees_of(pairs), done)
     cores = degrees.where(F.col("degree") >= min_pts).select("id")
     if n_points <= max_shared_cores or cores.count() <= max_shared_cores:
@@ -107,7 +107,7 @@ def cluster_pairs(
         done.callback(shared.unpersist)  # not destroyed: partitions that are lost later are computed again
         connected = to_frame(_connect(pairs, shared))
     else:
-        connected = _connected_by_join(pairs, cores)
+        connected = _connect_by_join(pairs, cores)
     persist_until(connected, done)
     edges = connected.where(F.col("kind") == EDGE)
     trees = join_forests(edges.select(F.col("a").alias("node"), F.col("b").alias("root")), max_in_one_task)
@@ -120,8 +120,8 @@ def cluster_pairs(
     return FrameRows(label(to_frame(ids), degrees, trees, nearest, min_pts))
 
 
-def _by_driver(ids: Rows, pairs: Rows, min_pts: int, done: ExitStack) -> Rows:
-    found = collect_table(MappedRows(select_columns(pairs, _ENDS), _degrees, _DEGREES))
+def _cluster_on_driver(ids: Rows, pairs: Rows, min_pts: int, done: ExitStack) -> Rows:
+    found = collect_table(MappedRows(select_columns(pairs, _ENDS), _count_neighbours, _DEGREES))
     degrees = sum_degrees(found["id"].to_numpy(), found["neighbours"].to_numpy())
     degree = degrees.counts + 1
     shared = _share_cores(pairs, degrees.ids[degree >= min_pts])
@@ -152,20 +152,20 @@ _ENDS = "left_id long, right_id long"
 _DEGREES = "id long, neighbours long"
 
 
-def _degrees(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _count_neighbours(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     found = (partial_degrees(*(batch.column(end).to_numpy() for end in names_of(_ENDS))) for batch in batches)
-    for degrees in combine_partials(found, _sum):
+    for degrees in combine_partials(found, _sum_partials):
         yield pa.record_batch({"id": degrees.ids, "neighbours": degrees.counts})
 
 
-def _sum(partials: Sequence[Degrees]) -> Degrees:
+def _sum_partials(partials: Sequence[Degrees]) -> Degrees:
     ids, counts = (np.concatenate(column) for column in zip(*partials, strict=True))
     return sum_degrees(ids, counts)
 
 
 def degrees_of(pairs: Rows) -> DataFrame:
     """Degrees of the points that are in a pair, each point itself included: (id, degree)."""
-    partial = select_columns(pairs, _ENDS).map(_degrees, _DEGREES)
+    partial = select_columns(pairs, _ENDS).map(_count_neighbours, _DEGREES)
     return partial.groupBy("id").agg((F.sum("neighbours") + 1).alias("degree"))
 
 
@@ -174,7 +174,7 @@ def _share_cores(pairs: Rows, ids: NDArray[np.int64]) -> Broadcast[NDArray[np.in
 
 
 def _connect(pairs: Rows, shared: Broadcast[NDArray[np.int64]]) -> Rows:
-    return MappedRows(pairs, _connector(lambda _: shared.value), _CONNECTED)
+    return MappedRows(pairs, _make_connector(lambda _: shared.value), _CONNECTED)
 
 
 _CONNECTED = "kind int, a long, b long, distance double"
@@ -185,27 +185,27 @@ BORDER: ``a`` is not core, ``b`` is its nearest core point in this split.
 """
 
 
-def _connected_by_join(pairs: Rows, cores: DataFrame) -> DataFrame:
+def _connect_by_join(pairs: Rows, cores: DataFrame) -> DataFrame:
     """Connect the core points with two shuffles of the pairs, so that no task holds all core points."""
     left = cores.select(F.col("id").alias("left_id"), F.lit(True).alias("is_left"))
     right = cores.select(F.col("id").alias("right_id"), F.lit(True).alias("is_right"))
     known = to_frame(pairs).join(left, "left_id", "left").join(right, "right_id", "left")
     some = known.where(F.col("is_left") | F.col("is_right"))
-    return some.mapInArrow(_connector(_cores_of), _CONNECTED)
+    return some.mapInArrow(_make_connector(_find_cores), _CONNECTED)
 
 
-def _cores_of(batch: pa.RecordBatch) -> NDArray[np.int64]:
+def _find_cores(batch: pa.RecordBatch) -> NDArray[np.int64]:
     ends = [batch.column(f"{side}_id").filter(batch.column(f"is_{side}")) for side in ("left", "right")]
     return np.unique(np.concatenate([each.to_numpy() for each in ends]))
 
 
-def _connector(cores_of: Callable[[pa.RecordBatch], NDArray[np.int64]]) -> Task:
+def _make_connector(cores_of: Callable[[pa.RecordBatch], NDArray[np.int64]]) -> Task:
     def connect(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held = Connected.empty()
         for batch in batches:
             held = held.with_batch(batch, cores_of(batch))
-        yield _rows(EDGE, held.node, held.root, np.zeros(len(held.node)))
-        yield _rows(BORDER, held.border_id, held.core_id, held.distance)
+        yield _to_batch(EDGE, held.node, held.root, np.zeros(len(held.node)))
+        yield _to_batch(BORDER, held.border_id, held.core_id, held.distance)
 
     return connect
 
@@ -239,7 +239,7 @@ class Connected(NamedTuple):
         return Connected(trees.node, trees.root, nearest.border_id, nearest.core_id, nearest.distance)
 
 
-def _rows(
+def _to_batch(
     kind: int, a: NDArray[np.int64], b: NDArray[np.int64], distance: NDArray[np.float64]
 ) -> pa.RecordBatch:
     return pa.record_batch({"kind": np.full(len(a), kind, np.int32), "a": a, "b": b, "distance": distance})

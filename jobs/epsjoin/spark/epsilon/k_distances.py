@@ -81,10 +81,10 @@ def k_distances(job: Job, outliers: Slice, n_points: int, eps: float, fit: Epsil
         edges = np.concatenate([edges, np.geomspace(ends["low"], ends["high"], CURVE_POINTS)])
     # a distance is the rounded root of the value that was compared with eps, so it may be slightly above eps
     edges = np.unique(np.concatenate([edges, [eps, max(eps, ends["high"] or 0.0)]]))
-    counted = to_frame(MappedRows(rows, _count(edges), "place long, points long"))
+    counted = to_frame(MappedRows(rows, _make_counter(edges), "place long, points long"))
     by_place = {row[0]: row[1] for row in counted.groupBy("place").agg(F.sum("points")).collect()}
     share = np.cumsum([by_place.get(place, 0) for place in range(len(edges))]) / max(1, n_points)
-    further, further_share = _beyond(fit, job.params.n_neighbours, float(edges[-1]), float(share[-1]))
+    further, further_share = _extend_beyond(fit, job.params.n_neighbours, float(edges[-1]), float(share[-1]))
     return KDistances(
         np.concatenate([edges, further]),
         np.concatenate([share, further_share]),
@@ -92,7 +92,7 @@ def k_distances(job: Job, outliers: Slice, n_points: int, eps: float, fit: Epsil
     )
 
 
-def _count(edges: NDArray[np.float64]) -> Task:
+def _make_counter(edges: NDArray[np.float64]) -> Task:
     """Count the points by the first of the edges that their k-distance does not exceed."""
 
     def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -105,7 +105,7 @@ def _count(edges: NDArray[np.float64]) -> Task:
     return count
 
 
-def _beyond(
+def _extend_beyond(
     fit: EpsilonFit | None, k: int, eps: float, share: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The sample's k-distances beyond eps, and the fraction of its points within each, at least ``share``."""

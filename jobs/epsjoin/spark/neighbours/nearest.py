@@ -43,10 +43,10 @@ def nearest_of(points: Points, ids: Sequence[int], metric: Metric, k: int) -> Ne
     order = np.argsort(few_ids)
     task = scan_task(few_ids[order], places[order], points.reading, metric, k)
     near = collect_table(MappedRows(points.rows, task, NEAR))
-    return _merged(near, k)
+    return _merge(near, k)
 
 
-def _merged(near: pa.Table, k: int) -> Neighbours:
+def _merge(near: pa.Table, k: int) -> Neighbours:
     ids, neighbours, distances = (near[name].to_numpy() for name in ("id", "neighbour", "distance"))
     return merge_nearest(ids, neighbours, distances, k)
 
@@ -67,15 +67,15 @@ def scan_task(
             others, points = reading.arrays(batch)
             for begin in range(0, len(others), _BLOCK):
                 block = slice(begin, begin + _BLOCK)
-                best.append(_of_block(ids, places, others[block], points[block], metric))
-                best = [_table(_merged(pa.concat_tables(best), k))]
+                best.append(_compare_block(ids, places, others[block], points[block], metric))
+                best = [_to_table(_merge(pa.concat_tables(best), k))]
         for table in best:
             yield from table.to_batches()
 
     return scan
 
 
-def _of_block(
+def _compare_block(
     ids: NDArray[np.int64],
     places: NDArray[np.float64],
     others: NDArray[np.int64],
@@ -88,10 +88,10 @@ def _of_block(
     left, right = left[is_other], right[is_other]
     both = np.concatenate([places, points])
     distance = paired_distances(metric.decision(math.inf), both, left, len(ids) + right)
-    return _table(Neighbours(ids[left], others[right], distance))
+    return _to_table(Neighbours(ids[left], others[right], distance))
 
 
-def _table(near: Neighbours) -> pa.Table:
+def _to_table(near: Neighbours) -> pa.Table:
     return pa.table(
         {"id": np.asarray(near.id), "neighbour": np.asarray(near.neighbour), "distance": near.distance}
     )

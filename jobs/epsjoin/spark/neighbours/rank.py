@@ -67,7 +67,7 @@ def rank_points(
     """
     usual = _Usual(*robust_spread(sample), tuple(names))
     if points.n * k <= max_on_driver:
-        return _by_driver(points, usual, clusters, pairs, eps, k, done)
+        return _rank_on_driver(points, usual, clusters, pairs, eps, k, done)
     neighbours = persist_until(nearest_neighbours(pairs, k), done)
     of_pairs, of_clusters = F.sum(F.size("near")), F.sum(F.least(F.col("degree") - 1, F.lit(k)))
     sums = neighbours.agg(of_pairs.alias("n")).union(to_frame(clusters).agg(of_clusters.alias("n"))).collect()
@@ -79,7 +79,7 @@ def rank_points(
         .withColumn("k_distance_above", F.when(F.col("k_distance").isNull(), F.lit(eps)))
     )
     ordered = persist_until(scored.orderBy(*outlyingness()), done)
-    ranker = _ranker(_offsets(ordered), points, usual)
+    ranker = _make_ranker(_count_rows_before(ordered), points, usual)
     return FrameRows(ordered.mapInArrow(ranker, OUTLIERS))
 
 
@@ -94,14 +94,14 @@ class _Known(NamedTuple):
     is_noise: NDArray[np.bool_]
 
 
-def _by_driver(
+def _rank_on_driver(
     points: Points, usual: _Usual, clusters: Rows, pairs: Rows, eps: float, k: int, done: ExitStack
 ) -> Rows:
-    near = collect_table(MappedRows(pairs, _nearest(k), NEAR))
+    near = collect_table(MappedRows(pairs, _make_nearest(k), NEAR))
     neighbours = merge_nearest(
         near["id"].to_numpy(), near["neighbour"].to_numpy(), near["distance"].to_numpy(), k
     )
-    labels = collect_table(MappedRows(clusters, _labels, "id long, degree long, is_noise boolean"))
+    labels = collect_table(MappedRows(clusters, _select_labels, "id long, degree long, is_noise boolean"))
     ids, degree, is_noise = (labels[name].to_numpy() for name in ("id", "degree", "is_noise"))
     _check_near(len(neighbours.id), int(np.minimum(degree - 1, k).sum()))
     scores = lof_from_neighbours(ids, neighbours, k, eps)
@@ -146,13 +146,13 @@ def _check_near(found: int, expected: int) -> None:
         )
 
 
-def _labels(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _select_labels(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         is_noise = pc.equal(batch["role"], "noise")
         yield pa.record_batch({"id": batch["id"], "degree": batch["degree"], "is_noise": is_noise})
 
 
-def _nearest(k: int) -> Task:
+def _make_nearest(k: int) -> Task:
     def nearest(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         found = (nearest_within(*pair_columns(batch), k) for batch in batches)
         for near in combine_partials(found, merge):
@@ -170,7 +170,7 @@ def nearest_neighbours(pairs: Rows, k: int) -> DataFrame:
 
     ``near`` is an array of at most k structs (distance, neighbour), nearest first, ties by the smaller id.
     """
-    partial = pairs.map(_nearest(k), NEAR)
+    partial = pairs.map(_make_nearest(k), NEAR)
     by_distance = F.sort_array(F.collect_list(F.struct("distance", "neighbour")))
     return partial.groupBy("id").agg(F.slice(by_distance, 1, k).alias("near"))
 
@@ -239,7 +239,7 @@ def outlyingness() -> list[Column]:
     ]
 
 
-def _offsets(ordered: DataFrame) -> dict[int, int]:
+def _count_rows_before(ordered: DataFrame) -> dict[int, int]:
     """Count the rows before each partition of a sorted frame."""
     counts = ordered.groupBy(F.spark_partition_id().alias("partition")).count().collect()
     offsets, before = {}, 0
@@ -249,7 +249,7 @@ def _offsets(ordered: DataFrame) -> dict[int, int]:
     return offsets
 
 
-def _ranker(offsets: dict[int, int], points: Points, usual: _Usual) -> Task:
+def _make_ranker(offsets: dict[int, int], points: Points, usual: _Usual) -> Task:
     reading, columns = points.reading, points.frame.columns
 
     def rank(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -277,13 +277,13 @@ class _Usual(NamedTuple):
         found = deviating_dimensions(points, self.centre, self.spread)
         names = pa.array(self.names, pa.string())
         words = [
-            pc.binary_join_element_wise(names.take(pa.array(axis)), _in_tenths(z), " ")
+            pc.binary_join_element_wise(names.take(pa.array(axis)), _format_tenths(z), " ")
             for axis, z in zip(found.dimension.T, found.z.T, strict=True)
         ]
         return pc.binary_join_element_wise(*words, ", ")
 
 
-def _in_tenths(values: NDArray[np.float64]) -> pa.Array:
+def _format_tenths(values: NDArray[np.float64]) -> pa.Array:
     """Format numbers with sign and one decimal; each distinct one once, because formatting is slow."""
     rounded, at = np.unique(np.round(values, 1) + 0.0, return_inverse=True)  # + 0.0: never -0.0
     return pa.array([f"{value:+.1f}" for value in rounded.tolist()], pa.string()).take(pa.array(at))
