@@ -39,7 +39,7 @@ test: setup ## everything that CI checks; the steps on Spark beside all the rest
 	$(MAKE) --jobs=2 --output-sync=target test-spark test-kernels test-end-to-end check test-dags
 
 test-kernels: $(JOBS) ## kernels, algorithms, records, report: no Java (a session would not start), no Airflow
-	env JAVA_HOME=/nowhere $(PYTEST) -m "not spark and not end_to_end" --ignore tests/dags --ignore tests/spark --ignore tests/end_to_end
+	env JAVA_HOME=/nowhere $(PYTEST) -m "not spark and not end_to_end and not long" --ignore tests/dags --ignore tests/spark --ignore tests/end_to_end
 
 test-uncompiled: $(JOBS) ## kernels as plain Python, which checks every index; takes minutes
 	env NUMBA_DISABLE_JIT=1 $(PYTEST) tests/kernels
@@ -48,7 +48,7 @@ test-spark: $(JOBS) $(JARS) ## the steps on one local Spark session
 	$(PYTEST) tests/spark -m "not long"
 
 test-long: setup ## what takes long and finds what shorter tests hardly miss: real kills, two runs, millions; not in make test
-	$(PYTEST) tests/spark tests/end_to_end -m long
+	$(PYTEST) tests/lake tests/spark tests/end_to_end -m long
 
 test-dags: $(AIRFLOW) ## DAGs, operator and wrapper, without Spark
 	.venv-airflow/bin/python -m pytest tests/dags

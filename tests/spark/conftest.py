@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 REPO = Path(__file__).resolve().parents[2]
 os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -27,10 +26,6 @@ os.environ["PYSPARK_SUBMIT_ARGS"] = (
 
 from pyspark.sql import SparkSession
 
-from epsjoin.contracts.odcs import load_source
-from epsjoin.errors import TableError
-from epsjoin.lake.lake import Lake, Slice
-from epsjoin.lake.slices import files_of
 from epsjoin.params import RunParams
 from epsjoin.spark.cluster import cluster
 from epsjoin.spark.epsilon import fit_epsilon
@@ -39,8 +34,7 @@ from epsjoin.spark.job import Job, Step
 from epsjoin.spark.join import merge_join, replicate
 from epsjoin.spark.neighbours import outliers
 from epsjoin.spark.session import get_session
-
-RUN = "2023-06-01"
+from tests.tiny import RUN, new_lake
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -81,13 +75,9 @@ def new_job(
     **custom: Any,
 ) -> Job:
     """A job on a data set of the test's own: its files in the folder, a contract, an empty lake."""
-    contracts = folder / "data_contracts"
-    if not contracts.exists():
-        shutil.copytree(REPO / "data_contracts" / "tables", contracts / "tables")
-    write_contract(contracts / "tiny.odcs.yaml", columns, path, format, custom)
-    source = load_source(contracts, "tiny")
-    merged = {**source.defaults, **(params or {})}
-    return Job(spark, Lake((folder / "lake").as_uri(), contracts, source), run, RunParams(**merged), folder)
+    lake = new_lake(folder, columns, path=path, format=format, **custom)
+    merged = {**lake.source.defaults, **(params or {})}
+    return Job(spark, lake, run, RunParams(**merged), folder)
 
 
 def copy_of(job: Job, folder: Path) -> Job:
@@ -101,48 +91,3 @@ def copy_of(job: Job, folder: Path) -> Job:
 def make_job(spark: SparkSession, tmp_path: Path) -> JobMaker:
     """Make a job in the test's own folder: see ``new_job``."""
     return partial(new_job, spark, tmp_path)
-
-
-def has_slice(lake: Lake, table: str, run: str) -> bool:
-    try:
-        files_of(lake, Slice(table, run))
-    except TableError:
-        return False
-    return True
-
-
-def write_contract(
-    file: Path, columns: Sequence[Mapping[str, Any]], path: str, format_: str, custom: Mapping[str, Any]
-) -> None:
-    properties = []
-    for column in columns:
-        body = dict(column)
-        role = body.pop("role", None)
-        if role:
-            body["customProperties"] = [{"property": "role", "value": role}]
-        properties.append(body)
-    contract = {
-        "apiVersion": "v3.1.0",
-        "kind": "DataContract",
-        "id": "tiny",
-        "version": "1.0.0",
-        "status": "active",
-        "servers": [{"server": "files", "type": "local", "path": path, "format": format_}],
-        "customProperties": [{"property": name, "value": value} for name, value in custom.items()],
-        "schema": [{"name": "tiny", "logicalType": "object", "properties": properties}],
-    }
-    file.write_text(yaml.safe_dump(contract), encoding="utf-8")
-
-
-def key(name: str = "id", type_: str = "integer", position: int = 1) -> dict[str, Any]:
-    return {
-        "name": name,
-        "logicalType": type_,
-        "primaryKey": True,
-        "primaryKeyPosition": position,
-        "required": True,
-    }
-
-
-def coordinate(name: str, role: str = "coordinate") -> dict[str, Any]:
-    return {"name": name, "logicalType": "number", "required": True, "role": role}

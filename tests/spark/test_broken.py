@@ -18,7 +18,8 @@ from epsjoin.errors import TableError
 from epsjoin.lake import delta_log, parquet, slices, uris
 from epsjoin.lake.lake import Slice
 from epsjoin.spark.job import Job, run_job
-from tests.spark.conftest import RUN, STEPS, coordinate, copy_of, key, new_job
+from tests.spark.conftest import STEPS, copy_of, new_job
+from tests.tiny import RUN, coordinate, key
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,8 @@ from epsjoin.lake import slices
 from epsjoin.lake.lake import Slice
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job, Step, run_job
-from tests.spark.conftest import RUN, JobMaker, coordinate, has_slice, key
+from tests.spark.conftest import JobMaker
+from tests.tiny import RUN, coordinate, has_slice, key
 
 GOOD = "id,x\n" + "".join(f"{i},{i}.5\n" for i in range(10))
 BAD = "id,x\n" + "".join(f"{i},{'?' if i < 3 else i}\n" for i in range(10))

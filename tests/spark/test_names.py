@@ -18,7 +18,8 @@ from epsjoin.report.publish import publish
 from epsjoin.spark import scan
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job, run_job
-from tests.spark.conftest import RUN, STEPS, JobMaker, coordinate, key
+from tests.spark.conftest import STEPS, JobMaker
+from tests.tiny import RUN, coordinate, key
 
 NASTY = (
     *("a..%2f..%2fx", "%2e%2e", "a b", "a'b", 'a"b', "a`b; DROP TABLE points", "a--", "${HOME}", "{date}"),

@@ -26,7 +26,8 @@ from epsjoin.spark.job import Job, Step
 from epsjoin.spark.join import merge_join, replicate
 from epsjoin.spark.neighbours import outliers
 from epsjoin.spark.report.gather import gather
-from tests.spark.conftest import JobMaker, coordinate, key
+from tests.spark.conftest import JobMaker
+from tests.tiny import coordinate, key
 
 COMMITS: dict[Step, tuple[str, ...]] = {
     ingest.run: ("quarantine", "snapshots", "points"),

@@ -32,7 +32,8 @@ from epsjoin.spark.checks.quality import (
     validate_rules,
 )
 from epsjoin.spark.job import Job
-from tests.spark.conftest import REPO, RUN, STEPS, JobMaker, coordinate, copy_of, key, new_job
+from tests.spark.conftest import REPO, STEPS, JobMaker, copy_of, new_job
+from tests.tiny import RUN, coordinate, key
 
 TABLES = [name for stage in STAGES.values() for name in stage]
 ROWS = "id,x,y\n" + "".join(f"{i},{i % 12}.5,{i // 12 % 3}\n" for i in range(60)) + "60,40,40\n61,n/a,0\n"

@@ -30,7 +30,8 @@ from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job, run_job
 from epsjoin.spark.join import merge_join, replicate
 from oracles.cluster import dbscan_of_rows
-from tests.spark.conftest import RUN, JobMaker, coordinate, key
+from tests.spark.conftest import JobMaker
+from tests.tiny import RUN, coordinate, key
 
 MIN_PTS = 4
 EPS = {"euclidean": 3.0, "manhattan": 4.0, "chebyshev": 2.0, "haversine": 300.0}

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +13,21 @@ import pyarrow.parquet as pq
 import pytest
 
 from epsjoin.errors import DataRefusedError, NothingToDoError, TableError
-from epsjoin.lake import parquet, slices, uris
+from epsjoin.lake import slices, uris
 from epsjoin.lake.lake import Slice
 from epsjoin.spark import scan, tasks
-from epsjoin.spark.ingest import ingest, settle
-from epsjoin.spark.ingest import read as ingest_read
-from epsjoin.spark.ingest.facts import FileFacts, KindCount, RowCounts, facts_of, to_dict
-from epsjoin.spark.ingest.snapshot import find_snapshot, interval_of
+from epsjoin.spark.ingest import ingest
+from epsjoin.spark.ingest.facts import KindCount, facts_of
+from epsjoin.spark.ingest.snapshot import find_snapshot
 from epsjoin.spark.job import Job
 from epsjoin.spark.report.input import count_reasons
 from epsjoin.spark.tasks import TaskReport
-from tests.spark.conftest import RUN, JobMaker, coordinate, key
+from tests.spark.conftest import JobMaker
+from tests.tiny import RUN, coordinate, key
 
 XY = [key(), coordinate("x"), coordinate("y"), {"name": "name", "logicalType": "string"}]
+
+
 GOOD = "id,x,y,name\n1,0.5,1.5,a\n2,2.5,3.5,b\n3,4.5,5.5,c\n"
 
 
@@ -109,49 +109,6 @@ def test_ingest__tells_composite_keys_apart(make_job: JobMaker, tmp_path: Path) 
     points = rows(job, "points")
     assert sorted((row["a"], row["b"]) for row in points) == [("1", "11"), ("11", "1")]
     assert points[0]["id"] != points[1]["id"]
-
-
-def test_separate_refused__finds_two_keys_with_one_id(make_job: JobMaker) -> None:
-    """Staged by hand: nobody can wait for two keys with one 64-bit hash."""
-    job = make_job([key("a", "string", 1), coordinate("x")])
-    id_ = 2**60 + 1  # no float64 has this value
-    row = {"_slot": id_, "_file": 0, "_source": "s", "_raw": "", "_line": 2}
-    good = {**row, "_id": id_, "_digest": b"equal", "x": 0.0}
-    refused = {**row, "_slot": id_ + 1, "_line": 4, "_reason": "x: missing"}
-    staged = [{**good, "a": "hot"}, {**good, "_line": 3, "a": "cold"}, refused]
-    report = TaskReport()
-    schema = ingest_read.staged_schema(job.lake)
-    settle.separate_refused(job.lake.source, pa.Table.from_pylist(staged, schema), report)
-    assert report.refused == [f"two keys have the same id {id_}: [['hot'], ['cold']]; use another key"]
-
-
-def test_writer__holds_no_more_than_a_file_of_points_and_a_batch_of_refused_rows(
-    make_job: JobMaker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    job = make_job([key(), coordinate("x")])
-    monkeypatch.setattr(settle, "FILE_BYTES", 250)
-    monkeypatch.setattr(settle, "BATCH_CHARACTERS", 25)
-    schema = ingest_read.staged_schema(job.lake)
-    row = {"_file": 0, "_source": "s"}
-    staged = []
-    for i in range(40):
-        place = {"_slot": i, "_line": i, "_raw": f"{i:010}"}
-        is_bad = i % 4 == 0
-        staged.append(
-            {
-                **row,
-                **place,
-                **({"_reason": "x: missing"} if is_bad else {"_id": i, "_digest": b"", "x": 0.5}),
-            }
-        )
-    batches = [pa.RecordBatch.from_pylist(staged[i : i + 4], schema) for i in range(0, 40, 4)]
-    into = [parquet.target_of(job.lake, Slice(name, RUN)) for name in ("points", "quarantine")]
-    (said,) = settle.make_writer(job.lake.source, *into)(iter(batches))
-    report = TaskReport.from_json(said["report"][0].as_py())
-    for table, n_rows, least in (("points", 30, 3), ("quarantine", 10, 3)):
-        sizes = [file.rows for file in report.files if file.table == table]
-        assert sum(sizes) == n_rows
-        assert len(sizes) >= least
 
 
 def test_ingest__a_source_without_key_keeps_equal_records_apart(make_job: JobMaker, tmp_path: Path) -> None:
@@ -273,33 +230,6 @@ def test_ingest__counts_reasons_without_their_values_as_the_report_does(
     assert next(iter(shown)) == "lat: above 90"
 
 
-def test_facts__come_back_from_a_report_as_they_were() -> None:
-    facts = [
-        FileFacts("a.csv", 7, "00", 2, ["x", "é"], None),
-        RowCounts("a.csv", kept=1, quarantined=1),
-        KindCount("x: missing", 1),
-        FileFacts("b.csv", 0, "00", 0, [], "b.csv: the file has nothing in it"),
-    ]
-    report = TaskReport(facts=[to_dict(fact) for fact in facts])
-    assert facts_of([TaskReport.from_json(report.to_json())]) == facts
-
-
-@pytest.mark.parametrize("source_format", ["csv", "json"])
-def test_read_file__digests_what_a_refused_file_has_left(
-    make_job: JobMaker, tmp_path: Path, source_format: str
-) -> None:
-    job = make_job(XY, path="a", format=source_format)
-    content = ("id,x,y,name\n" + '1,0,0,"' + "a" * 5_000_000) if source_format == "csv" else '{"id": 1}\n' * 9
-    (tmp_path / "a").write_text(content)
-    schema = ingest_read.staged_schema(job.lake)
-    uri = (tmp_path / "a").as_uri()
-    *_, last = ingest_read._read_file(job.lake.source, schema, 0, "a", uri)
-    facts = FileFacts(**json.loads(last.to_pylist()[-1]["_facts"]))
-    assert facts.refused
-    assert facts.n_bytes == len(content)
-    assert facts.sha256 == hashlib.sha256(content.encode()).hexdigest()
-
-
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
@@ -400,18 +330,6 @@ def test_ingest__a_file_may_have_any_name(
         assert [row["source"] for row in rows(job, "snapshots")] == [name]
 
 
-def test_find_snapshot__refuses_a_folder_in_a_snapshot(make_job: JobMaker, tmp_path: Path) -> None:
-    (tmp_path / "2023-06-04" / "_temporary").mkdir(parents=True)
-    (tmp_path / "2023-06-04" / ".hidden").mkdir()
-    (tmp_path / "2023-06-04" / "a.csv").write_text(GOOD)
-    job = make_job(XY, path="{date}", interval="month")
-    assert [name for name, _ in find_snapshot(job)] == ["2023-06-04/a.csv"]
-    (tmp_path / "2023-06-04" / "more").mkdir()
-    with pytest.raises(DataRefusedError, match="2023-06-04: 'more' in it is not a file") as raised:
-        find_snapshot(job)
-    assert raised.value.exit_code == 3
-
-
 def test_ingest__again_gives_the_same_tables(make_job: JobMaker, tmp_path: Path) -> None:
     job = make_job(XY)
     (tmp_path / "snapshot.csv").write_text(GOOD)
@@ -425,21 +343,3 @@ def test_ingest__again_gives_the_same_tables(make_job: JobMaker, tmp_path: Path)
 def test_ingest__a_missing_slice_is_an_error_and_names_the_job(make_job: JobMaker) -> None:
     with pytest.raises(TableError, match="points has no slice of run 2023-06-01; run ingest for it first"):
         slices.count_rows(make_job(XY).lake, Slice("points", RUN))
-
-
-@pytest.mark.parametrize(
-    ("interval", "begin", "end"),
-    [
-        ("day", "2024-02-28", "2024-02-29"),
-        ("week", "2023-12-28", "2024-01-04"),
-        ("month", "2023-12-01", "2024-01-01"),
-        ("month", "2023-01-31", "2023-02-28"),
-        ("quarter", "2023-11-01", "2024-02-01"),
-        ("year", "2024-02-29", "2025-02-28"),
-    ],
-)
-def test_interval_of__ends_where_the_next_begins(interval: str, begin: str, end: str) -> None:
-    assert interval_of(interval, date.fromisoformat(begin)) == (
-        date.fromisoformat(begin),
-        date.fromisoformat(end),
-    )

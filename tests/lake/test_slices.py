@@ -1,0 +1,150 @@
+"""Slices: a run's rows are replaced whole or not at all, and what is broken is said."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from epsjoin.errors import TableError
+from epsjoin.lake import delta_log, slices, uris
+from epsjoin.lake.lake import Lake, Slice
+from tests.lake.rows import pairs, read
+from tests.tiny import RUN, has_slice
+
+
+def test_write_slice__replaces_the_runs_rows_and_no_others(lake: Lake) -> None:
+    slices.write_slice(lake, Slice("pairs", "2023-05-01"), pairs((1, 2, 0.5)))
+    slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5), (3, 4, 0.1)))
+    slices.write_slice(lake, Slice("pairs", RUN), pairs((7, 8, 0.25)))
+    assert read(lake) == [{"left_id": 7, "right_id": 8, "distance": 0.25}]
+    assert read(lake, "2023-05-01") == [{"left_id": 1, "right_id": 2, "distance": 0.5}]
+
+
+def test_write_slice__an_empty_slice_is_there_and_a_missing_one_is_not(lake: Lake) -> None:
+    slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5)))
+    slices.write_slice(lake, Slice("pairs", RUN), pairs())
+    assert read(lake) == []
+    assert has_slice(lake, "pairs", RUN)
+    assert not has_slice(lake, "pairs", "2022-01-01")
+    assert not has_slice(lake, "clusters", RUN)
+
+
+def test_write_slice__of_job_metrics_is_the_jobs_own(lake: Lake) -> None:
+    for job, value in (("ingest", 1.0), ("cluster", 2.0), ("ingest", 3.0)):
+        rows = slices.table_of(lake, "job_metrics", [{"job": job, "counter": "n", "value": value}])
+        slices.write_slice(lake, Slice("job_metrics", RUN, also=(("job", job),)), rows)
+    found = sorted((row["job"], row["value"]) for row in read(lake, table="job_metrics"))
+    assert found == [("cluster", 2.0), ("ingest", 3.0)]
+
+
+def test_write_slice__many_runs_at_once_on_a_table_that_does_not_exist_yet(lake: Lake) -> None:
+    runs = [f"2023-{month:02}-01" for month in range(1, 13)]
+    with ThreadPoolExecutor(8) as pool:
+        list(
+            pool.map(
+                lambda run: slices.write_slice(lake, Slice("pairs", run), pairs((1, int(run[5:7]) + 1, 0.5))),
+                runs,
+            )
+        )
+    assert [read(lake, run)[0]["right_id"] for run in runs] == list(range(2, 14))
+
+
+@pytest.mark.long
+def test_write_slice__many_jobs_at_once_make_a_table_once(lake: Lake, tmp_path: Path) -> None:
+    """A table that is made twice has another identity in its second version: every other job would fail."""
+    for number in range(25):  # the two must meet within microseconds
+        empty = replace(lake, uri=(tmp_path / f"lake{number}").as_uri())
+        jobs = {f"2023-{month:02}-01": delta_log.pin_versions(empty, "merge_join") for month in range(1, 9)}
+        with ThreadPoolExecutor(8) as pool:
+            list(
+                pool.map(
+                    lambda each: slices.write_slice(each[1], Slice("pairs", each[0]), pairs()), jobs.items()
+                )
+            )
+        assert DeltaTable(empty.location("pairs")).version() == len(jobs) + 1  # one for the constraints
+
+
+def test_write_slice__two_at_once_on_one_slice_leave_one_of_them(lake: Lake) -> None:
+    def write(number: int) -> bool:
+        try:
+            slices.write_slice(lake, Slice("pairs", RUN), pairs((number, 100, 0.5), (number, 101, 0.5)))
+        except TableError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        went_well = list(pool.map(write, range(8)))
+    left = {row["left_id"] for row in read(lake)}
+    assert len(read(lake)) == 2
+    assert len(left) == 1
+    assert went_well[left.pop()]
+
+
+def test_write_slice__keeps_a_tables_contract(lake: Lake) -> None:
+    with pytest.raises(TableError, match="pairs: columns .* where the contract has"):
+        slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5)).drop_columns(["distance"]))
+    with pytest.raises(TableError, match="pairs: distance is null in a row"):
+        slices.write_slice(
+            lake,
+            Slice("pairs", RUN),
+            pa.table({"left_id": [1], "right_id": [2], "distance": pa.nulls(1, pa.float64())}),
+        )
+    with pytest.raises(TableError, match="a column is not of its contract's type"):
+        slices.write_slice(
+            lake, Slice("pairs", RUN), pa.table({"left_id": ["x"], "right_id": [2], "distance": [0.5]})
+        )
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ((5, 5, 0.5), r"pairs: left_is_below_right does not hold in a row \(left_id 5, right_id 5\)"),
+        ((5, 6, -0.5), r"pairs: distance is at least 0 does not hold in a row \(distance -0.5\)"),
+        ((5, 6, float("nan")), r"pairs: distance is at least 0 does not hold in a row \(distance nan\)"),
+    ],
+)
+def test_write_slice__refuses_a_row_that_breaks_its_contract(
+    lake: Lake, row: tuple[int, int, float], sentence: str
+) -> None:
+    slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.0)))
+    with pytest.raises(TableError, match=sentence):
+        slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5), row, (3, 4, 0.5)))
+    assert read(lake) == [{"left_id": 1, "right_id": 2, "distance": 0.0}]
+
+
+def file_of(lake: Lake) -> Path:
+    slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5), (3, 4, 0.1)))
+    _, root = uris.filesystem_of(lake.location("pairs"))
+    return Path(root) / slices.files_of(lake, Slice("pairs", RUN))[0].path
+
+
+def test_read_small__notices_a_file_that_is_gone_or_broken(lake: Lake) -> None:
+    file = file_of(lake)
+    file.write_bytes(file.read_bytes()[:-20])
+    with pytest.raises(TableError, match="cannot be read .* run merge_join again"):
+        read(lake)
+    file.unlink()
+    with pytest.raises(TableError, match="cannot be read .* run merge_join again"):
+        read(lake)
+
+
+def test_read_small__notices_a_file_with_other_rows_than_its_log_says(lake: Lake) -> None:
+    file = file_of(lake)
+    table = pa.parquet.read_table(file, partitioning=None)
+    pa.parquet.write_table(table.slice(0, 1), file)
+    with pytest.raises(TableError, match="has 1 rows, its table's log says 2"):
+        read(lake)
+
+
+def test_files_of__refuses_files_made_from_something_else(lake: Lake) -> None:
+    delta_log.commit(lake, {Slice("pairs", RUN, fingerprint="old-"): []})
+    assert slices.files_of(lake, Slice("pairs", RUN, fingerprint="old-"))
+    with pytest.raises(
+        TableError, match="pairs of run 2023-06-01 was made from other tables .* run merge_join again"
+    ):
+        slices.files_of(lake, Slice("pairs", RUN, fingerprint="new-"))

@@ -1,0 +1,59 @@
+"""URIs: what each library takes, and what is no place of a lake."""
+
+from __future__ import annotations
+
+import pytest
+
+from epsjoin.errors import ArgumentError
+from epsjoin.lake import uris
+
+
+@pytest.mark.parametrize("text", ["lake", "./lake", "~/lake"])
+def test_lake_uri__refuses_a_relative_path(text: str) -> None:
+    with pytest.raises(ArgumentError, match="--lake must be a URI"):
+        uris.parse_lake_uri(text)
+
+
+def test_lake_uri__refuses_a_host_that_was_meant_as_a_folder() -> None:
+    with pytest.raises(ArgumentError, match="a file URI has three slashes"):
+        uris.parse_lake_uri("file://lake2/tables")
+
+
+@pytest.mark.parametrize(
+    ("uri", "spark", "others"),
+    [
+        ("file:///data/my%20lake", "file:///data/my lake", "file:///data/my%20lake"),
+        ("file://localhost/lake", "file:///lake", "file://localhost/lake"),
+        ("s3a://bucket/my%20lake", "s3a://bucket/my lake", "s3://bucket/my%20lake"),
+        ("s3://bucket/lake", "s3a://bucket/lake", "s3://bucket/lake"),
+        ("hdfs://name:8020/lake", "hdfs://name:8020/lake", "hdfs://name:8020/lake"),
+        ("hdfs:///lake", "hdfs:///lake", "hdfs:///lake"),
+        ("gs://bucket/s3a%3A//lake", "gs://bucket/s3a://lake", "gs://bucket/s3a%3A//lake"),
+        (
+            "abfss://box@account.dfs.core.windows.net/lake",
+            *["abfss://box@account.dfs.core.windows.net/lake"] * 2,
+        ),
+    ],
+)
+def test_uri_for__is_what_each_library_takes(uri: str, spark: str, others: str) -> None:
+    assert uris.uri_for("spark", uri) == spark
+    assert uris.uri_for("pyarrow", uri) == others
+    assert uris.uri_for("deltalake", uri) == others
+
+
+@pytest.mark.parametrize(
+    ("uri", "kind", "path"),
+    [
+        ("file:///data/my%20lake", "local", "/data/my lake"),
+        ("s3a://bucket/my%20lake", "s3", "bucket/my lake"),
+        ("s3://bucket/lake", "s3", "bucket/lake"),
+        ("gs://bucket/my%20lake", "gcs", "bucket/my lake"),
+        ("abfss://box@account.dfs.core.windows.net/my%20lake", "abfs", "box/my lake"),
+    ],
+)
+def test_filesystem_of__knows_the_stores(
+    monkeypatch: pytest.MonkeyPatch, uri: str, kind: str, path: str
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")  # else pyarrow asks AWS for the region
+    filesystem, inner = uris.filesystem_of(uri)
+    assert (filesystem.type_name, inner) == (kind, path)

@@ -1,0 +1,141 @@
+"""The step replicate: the same rows whatever the files and tasks, within the budget."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from epsjoin.errors import BudgetError, TableError
+from epsjoin.lake import delta_log, parquet, slices
+from epsjoin.lake.lake import Slice
+from epsjoin.lake.parquet import Target
+from epsjoin.spark import splits, tasks
+from epsjoin.spark.epsilon import fit_epsilon
+from epsjoin.spark.ingest import ingest
+from epsjoin.spark.join import replicate
+from tests.spark.conftest import JobMaker
+from tests.spark.real_data import JOIN_STEPS, content, job_on, pendigits
+from tests.tiny import RUN
+
+
+def test_replicate__makes_replicas_and_keeps_to_the_budget(make_job: JobMaker, tmp_path: Path) -> None:
+    job = job_on(make_job, tmp_path, pendigits()[:, :3], {"eps": 0.05, "n_parts": 16})
+    for step in JOIN_STEPS[:2]:
+        step(job)
+    counters = replicate.run(job)
+    n_points = slices.count_rows(job.lake, Slice("points", RUN))
+    assert counters["replicated_points"] > 100
+    assert (
+        n_points + counters["replicated_points"]
+        <= counters["rows"]
+        <= job.params.replication_budget * n_points
+    )
+    assert counters["rows"] == slices.count_rows(job.lake, Slice("replicas", RUN))
+
+
+def test_replicate__brings_parts_together_before_it_writes_many_files(
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One file a part, the same rows; a budget that does not suffice is refused, lost rows are noticed."""
+    job = job_on(make_job, tmp_path, pendigits()[:, :3], {"eps": 0.05, "n_parts": 16})
+    for step in JOIN_STEPS[:2]:
+        step(job)
+
+    def rows() -> list[dict[str, Any]]:
+        found = slices.read_slice(job.lake, Slice("replicas", RUN))
+        return found.sort_by([("part", "ascending"), ("id", "ascending")]).to_pylist()
+
+    counted = ("points", "rows", "replicated_points")
+    many = replicate.run(job)
+    by_many = rows()
+    few = replicate.run(job, most_files=0)
+    assert [few[name] for name in counted] == [many[name] for name in counted]
+    assert rows() == by_many
+    files = slices.files_of(job.lake, Slice("replicas", RUN))
+    assert len(files) == len({file.partition["part"] for file in files}) == many["parts"]
+
+    tight = replace(job, params=replace(job.params, cuts="regular", k=3, msl=4, replication_budget=1.0))
+    with pytest.raises(BudgetError, match="replication_budget"):
+        replicate.run(tight, most_files=0)
+    read = tasks.reports_of
+
+    def one_file_less(batches: Any) -> list[tasks.TaskReport]:
+        first, *others = read(batches)
+        return [replace(first, files=[]), *others]
+
+    monkeypatch.setattr(tasks, "reports_of", one_file_less)
+    with pytest.raises(TableError, match="rows were made, another number was written"):
+        replicate.run(job, most_files=0)
+
+
+def test_replicate__again_writes_files_of_the_same_bytes_whatever_those_of_the_points_are_called(
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = job_on(make_job, tmp_path, pendigits()[:, :3], {"eps": 0.05, "n_parts": 4})
+    ingest.run(job)
+    points = slices.read_slice(job.lake, Slice("points", RUN)).drop_columns("run")
+    into, found = parquet.target_of(job.lake, Slice("points", RUN)), []
+    for order in ("ab", "ba"):
+        names = iter(order)
+        with monkeypatch.context() as patched:
+            patched.setattr(Target, "new_name", lambda *_, names=names: f"{next(names)}.parquet")
+            files = [into.write([points.slice(0, 2000)]), into.write([points.slice(2000)])]
+        delta_log.commit(job.lake, {Slice("points", RUN): files})
+        fit_epsilon.run(job)
+        counters = replicate.run(job)
+        rows = [
+            parquet.read_file(job.lake.location("replicas"), file, ["id", "point"]).to_pylist()
+            for file in sorted(
+                slices.files_of(job.lake, Slice("replicas", RUN)), key=lambda f: f.partition["part"]
+            )
+        ]
+        found.append((counters["bytes"], rows))
+    assert found[0] == found[1]
+
+
+def test_replicate__reads_one_large_file_by_many_tasks(
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = job_on(make_job, tmp_path, pendigits()[:, :3], {"eps": 0.05, "n_parts": 4})
+    ingest.run(job)
+    points = slices.read_slice(job.lake, Slice("points", RUN)).drop_columns("run")
+    monkeypatch.setattr(parquet, "ROW_GROUP_BYTES", 1)
+    groups = [points.slice(begin, 500) for begin in range(0, len(points), 500)]
+    file = parquet.target_of(job.lake, Slice("points", RUN)).write(groups)
+    delta_log.commit(job.lake, {Slice("points", RUN): [file]})
+    fit_epsilon.run(job)
+
+    read, n_tasks = tasks.reports_of, []
+
+    def counted(batches: Any) -> list[tasks.TaskReport]:
+        reports = read(batches)
+        n_tasks.append(sum(report.counters["points"] > 0 for report in reports))
+        return reports
+
+    monkeypatch.setattr(tasks, "reports_of", counted)
+    replicate.run(job)
+    by_one = content(job, "replicas")
+    for bound in ("MIN_SPLIT_BYTES", "MAX_SPLIT_BYTES"):
+        monkeypatch.setattr(splits, bound, 1 << 14)
+    monkeypatch.setattr(splits, "OPEN_COST_BYTES", 1 << 10)
+    monkeypatch.setattr("epsjoin.spark.points.MAX_BATCH_ROWS", 77)
+    replicate.run(job)
+    assert n_tasks[0] == 1
+    assert n_tasks[1] > 3
+    assert content(job, "replicas").equals(by_one)
+
+
+def test_replicate__refuses_too_many_pairs_where_no_power_law_does(
+    make_job: JobMaker, tmp_path: Path
+) -> None:
+    job = job_on(make_job, tmp_path, np.zeros((200, 2)), {"eps": 1.0, "max_pairs": 1000})
+    for step in JOIN_STEPS[:2]:
+        step(job)
+    with pytest.raises(
+        BudgetError, match="19,900 pairs are expected within eps 1, 1,000 are allowed .* cannot be told"
+    ):
+        replicate.run(job)

@@ -1,0 +1,30 @@
+"""Points with ties and duplicates as frames, and the pairs of a frame, for tests."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame, SparkSession
+
+from oracles import join as slow
+
+Found = dict[tuple[int, int], float]
+LATTICE, LATTICE_EPS = slow.awkward_points("lattice", 90, 3, 1)
+
+
+def frame_of(spark: SparkSession, points: NDArray[np.float64], ids: list[int] | None = None) -> DataFrame:
+    """Columns id, x0, x1, ..., in four partitions."""
+    rows = zip(ids if ids is not None else range(len(points)), points.tolist(), strict=True)
+    names = ", ".join(f"x{j} double" for j in range(points.shape[1]))
+    return spark.createDataFrame([(i, *row) for i, row in rows], f"id long, {names}").repartition(4)
+
+
+def columns_of(points: NDArray[np.float64]) -> list[str]:
+    return [f"x{j}" for j in range(points.shape[1])]
+
+
+def pairs_of(pairs: DataFrame) -> Found:
+    rows = pairs.collect()
+    found = {(row["left_id"], row["right_id"]): row["distance"] for row in rows}
+    assert len(found) == len(rows), "a pair came twice"
+    return found

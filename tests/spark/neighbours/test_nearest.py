@@ -1,0 +1,57 @@
+"""The nearest points of a few: those of all points, whatever the batches."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from epsjoin.local.metric import get_metric
+from epsjoin.spark.ingest import ingest
+from epsjoin.spark.neighbours import nearest
+from epsjoin.spark.points import stored_points
+from tests.spark.conftest import JobMaker
+from tests.spark.two_runs import job_on, snapshot
+from tests.tiny import RUN
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "haversine"])
+def test_nearest_of__is_that_of_all_points_whatever_the_batches(
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, metric: str
+) -> None:
+    rng = np.random.default_rng(3)
+    places = rng.integers(-40, 40, (300, 2)).astype(float)  # ties, and equal points
+    job = job_on(make_job, RUN)
+    snapshot(tmp_path, RUN, {i: ("a", float(x), float(y)) for i, (x, y) in enumerate(places)})
+    ingest.run(job)
+    points = stored_points(job)
+    points = dataclasses.replace(points, frame=points.frame.repartition(3), files=None)
+    monkeypatch.setattr(nearest, "_BLOCK", 7)
+    few = [5, 299, 0]
+    found = nearest.nearest_of(points, few, get_metric(metric), 4)
+    for id_ in few:
+        distance = _distances(places[id_], places, metric)
+        order = [i for i in np.lexsort((np.arange(300), distance.round(9))) if i != id_][:4]
+        mine = found.id == id_
+        assert found.neighbour[mine].tolist() == order
+        assert found.distance[mine] == pytest.approx(distance[order])
+
+
+def _distances(one: Any, places: Any, metric: str) -> Any:
+    if metric == "euclidean":
+        return np.sqrt(((places - one) ** 2).sum(axis=1))
+    one, places = np.radians(one), np.radians(places)
+    half = np.sin((places - one) / 2) ** 2
+    return 2 * 6371.0088 * np.arcsin(np.sqrt(half[:, 0] + np.cos(one[0]) * np.cos(places[:, 0]) * half[:, 1]))
+
+
+def test_nearest_of__gives_fewer_where_there_are_fewer(make_job: JobMaker, tmp_path: Path) -> None:
+    snapshot(tmp_path, RUN, {4: ("a", 0.0, 0.0), 9: ("b", 3.0, 4.0)})
+    job = job_on(make_job, RUN)
+    ingest.run(job)
+    found = nearest.nearest_of(stored_points(job), [9], replace(get_metric("euclidean")), 3)
+    assert (found.id.tolist(), found.neighbour.tolist(), found.distance.tolist()) == ([9], [4], [5.0])

@@ -1,0 +1,34 @@
+"""Trends over the last runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from epsjoin.lake import slices
+from epsjoin.lake.lake import Slice
+from epsjoin.spark.ingest import ingest
+from epsjoin.spark.report.trends import make_trends_before
+from tests.spark.conftest import JobMaker
+from tests.spark.two_runs import job_on, snapshot
+
+
+def test_trends__are_of_the_last_runs_and_have_gaps(make_job: JobMaker, tmp_path: Path) -> None:
+    days = [f"2023-04-{day:02}" for day in range(1, 15)]
+    for day in days:
+        snapshot(tmp_path, day, {1: ("a", 0.0, 0.0), int(day[-2:]) + 1: ("b", 1.0, 0.0)})
+        ingest.run(job_on(make_job, day))
+    job = job_on(make_job, days[-1])
+    broken = [
+        {"table": "points", "expectation": "e", "severity": s, "success": False, "observed": ""}
+        for s in ("error", "warning")
+    ]
+    slices.write_slice(
+        job.lake,
+        Slice("quality", days[5], also=(("table", "points"),)),
+        slices.table_of(job.lake, "quality", broken),
+    )
+    found = make_trends_before(job.lake, job.run)
+    assert [row["run"] for row in found] == days[2:13], "eleven before this one, the latest"
+    assert {row["points"] for row in found} == {2}
+    assert {row["clusters"] for row in found} == {None}
+    assert [row["errors"] for row in found] == [None] * 3 + [1] + [None] * 7
