@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import itertools
-import math
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.spatial import cKDTree
 
-from epsjoin.kernels.distances import CHEBYSHEV, EUCLIDEAN, MANHATTAN, make_decision
+from epsjoin.kernels.distances import EUCLIDEAN, make_decision
 from epsjoin.kernels.join import window, window_keys
-from epsjoin.kernels.join.projection import MAXIMUM, SQUARES, SUM, filter_coordinates, project
+from epsjoin.kernels.join.projection import MAXIMUM, SQUARES, project
 from epsjoin.kernels.join.stack_sweep import CANDIDATES, DISTANCES, PAIRS, PairBatch
-from epsjoin.kernels.join.window import BLOCK
 from epsjoin.kernels.join.window_keys import SELF_MEETINGS, TWO_TABLE_MEETINGS, sort_keys
-from epsjoin.local.plan.projection import choose_projection, row_candidates, simple_projection
+from epsjoin.local.plan.projection import simple_projection
 from oracles import examples
 from oracles import join as twin
+from tests.kernels.join.sweeps import NORMS, sweep_all
 
-NORMS = {"euclidean": (SQUARES, EUCLIDEAN), "manhattan": (SUM, MANHATTAN), "chebyshev": (MAXIMUM, CHEBYSHEV)}
 SEEDS = st.integers(0, 10**6)
 
 
@@ -31,24 +28,6 @@ def turned(points, norm, n_grid, seed):
     basis = np.linalg.qr(np.random.default_rng(seed).normal(size=(e, e)))[0][: min(e, 8)]
     simple = simple_projection(points, norm, n_grid)
     return simple._replace(axes=simple.axes[:0], basis=np.ascontiguousarray(basis))
-
-
-def sweep_all(points, eps, projection, metric="euclidean", mask=None, is_right=None, room=1000, chunk=10**9):
-    """All pairs of row numbers as they come, and the counters."""
-    n = len(points)
-    slack = eps * (1 + 1e-12)
-    mask = np.zeros(n, np.int64) if mask is None else mask
-    rows = window.window_rows(points, points, np.arange(n), mask, slack, projection, is_right)
-    decision = make_decision(NORMS[metric][1], 0.0, eps)
-    counters = np.zeros(4, np.int64)
-    batch = PairBatch(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room))
-    found = []
-    for begin in range(0, n, chunk):
-        state = window.new_state()
-        while not window.is_done(state):
-            m = window.window_sweep(state, rows, begin, min(n, begin + chunk), decision, batch, counters)
-            found += zip(batch.left[:m].tolist(), batch.right[:m].tolist(), strict=True)
-    return found, counters.tolist()
 
 
 @examples(300)
@@ -197,27 +176,6 @@ def test_window_sweep__copies_short_rows_only_and_decides_all_alike(d):
     assert sorted(found) == sorted(twin.brute_force(points, eps))
 
 
-@pytest.mark.parametrize("n", [1, 63, 64, 65, 300])
-@pytest.mark.parametrize("far", [1.0, 1e40])
-def test_filter_coordinates__are_those_of_each_row_in_order(n, far):
-    random = np.random.default_rng(n)
-    points = random.normal(size=(n, 5))
-    points[0, 2] = far
-    order = random.permutation(n)
-    # clipped at -0.5 and 0.75 around the centre
-    simple = simple_projection(points, SQUARES)
-    clipped = simple._replace(centre=np.full(5, 0.1), low=np.full(5, -0.5), high=np.full(5, 0.75 * far))
-    for projection in (clipped, clipped._replace(axes=clipped.axes[:0], basis=np.eye(5)[::-1].copy())):
-        near, largest = filter_coordinates(points, order, projection, 0.01, BLOCK)
-        axes = projection.axes if len(projection.axes) else np.arange(5)[::-1]
-        expected = np.clip((np.clip(points - 0.1, -0.5, 0.75 * far) * 100)[order][:, axes].T, -1e30, 1e30)
-        columns = near.reshape(8, n + BLOCK)
-        assert np.allclose(columns[:5, :n], expected, rtol=1e-6)
-        assert (columns[5:] == 0).all()
-        assert (columns[:, n:] == 0).all()
-        assert largest == pytest.approx(np.abs(expected).max())
-
-
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_window_sweep__takes_few_rows(n):
     points = np.zeros((n, 2))
@@ -243,102 +201,6 @@ def test_window_sweep__does_without_cells_or_ticks_where_a_key_has_no_room():
     found, counters = sweep_all(points, 1e-6, simple_projection(points, SQUARES, 4))
     assert sorted(found) == sorted(twin.brute_force(points, 1e-6))
     assert counters[CANDIDATES] < 60 * 59 / 2
-
-
-def test_row_candidates__are_those_that_a_sweep_counts():
-    points = np.random.default_rng(2).random((500, 3))
-    carried = np.arange(500) % 5 == 0
-    projection = simple_projection(points, SQUARES, 2)
-    _, counters = sweep_all(points, 0.1, projection, mask=carried.astype(np.int64))
-    of_rows = row_candidates(points, carried, 0.1 * (1 + 1e-12), projection)
-    assert counters[CANDIDATES] == of_rows.sum()
-    assert (of_rows > 0).sum() > 300
-
-
-def test_choose_projection__takes_the_axes_that_tell_rows_apart():
-    random = np.random.default_rng(0)
-    points = random.random((20_000, 12))
-    points[:, 3] *= 50  # widest by far, but half of the rows have one value there
-    points[::2, 3] = 0.0
-    points[:, [5, 7]] *= 20
-    points[:, 7] = points[:, 5] + random.normal(size=20_000) * 1e-3  # says what 5 says
-    choice = choose_projection(points[:5000], 20_000, 0.3, MAXIMUM)
-    first = choice.projection.axes[:2].tolist()
-    assert first == [5, 3] or first == [7, 3]
-    assert not choice.projection.is_rotated
-
-
-def test_choose_projection__turns_the_points_where_that_saves_work():
-    random = np.random.default_rng(0)
-    position = random.random((30_000, 2)) * 10
-    basis = np.linalg.qr(random.normal(size=(24, 24)))[0][:2]
-    points = position @ basis + random.normal(size=(30_000, 24)) * 1e-3
-    sample = points[:6000]
-    chosen = choose_projection(sample, 3_000_000, 0.1, SQUARES).projection
-    assert chosen.is_rotated
-    assert np.allclose(chosen.basis @ chosen.basis.T, np.eye(8), atol=1e-12)
-    found, counters = sweep_all(points[:600], 0.1, chosen)
-    _, raw = sweep_all(points[:600], 0.1, simple_projection(points, SQUARES, chosen.n_grid))
-    assert sorted(found) == sorted(twin.brute_force(points[:600], 0.1))
-    assert counters[CANDIDATES] < 0.5 * raw[CANDIDATES]
-    assert not choose_projection(sample, 3_000_000, 0.1, SUM).projection.is_rotated
-    assert not choose_projection(sample, 30_000, 0.1, SQUARES).projection.is_rotated  # turning costs more
-
-
-@examples(200)
-@given(
-    st.sampled_from(twin.KINDS), st.sampled_from(sorted(NORMS)), st.integers(0, 60), st.integers(1, 12), SEEDS
-)
-def test_choose_projection__whatever_it_takes_is_exact(kind, metric, n, d, seed):
-    points, eps = twin.awkward_points(kind, n, d, seed)
-    # these rows as a sample of so many that every choice is worth its price
-    projection = choose_projection(points, 10**7, eps * (1 + 1e-12), NORMS[metric][0]).projection
-    found, _ = sweep_all(points, eps, projection, metric)
-    assert sorted(found) == sorted(twin.brute_force(points, eps, metric))
-
-
-@pytest.mark.parametrize("d", [1, 2, 3, 8, 40])
-def test_choose_projection__expects_the_candidates_that_come(d):
-    random = np.random.default_rng(d)
-    points = random.normal(size=(12_000, d)) * np.exp(-np.arange(d) / 4)
-    eps = 0.02 if d < 3 else 0.3
-    choice = choose_projection(points[:6000], 12_000, eps, SQUARES)
-    found = row_candidates(points, np.zeros(12_000, np.bool_), eps * (1 + 1e-12), choice.projection)
-    assert choice.candidates == pytest.approx(found.sum(), rel=0.2)
-    again = choose_projection(points[:6000], 12_000, eps, SQUARES)
-    assert again.candidates == choice.candidates
-    assert (again.projection.axes == choice.projection.axes).all()
-
-
-def test_project__of_values_beyond_float64_tells_nothing_apart():
-    points = np.array([[-1.7e308, 1.7e308], [1.7e308, -1.7e308], [1.7e308, 0.5 - 1.7e308]])
-    projection = simple_projection(points, SQUARES)
-    projection = projection._replace(
-        axes=projection.axes[:0],
-        basis=np.eye(2),
-        centre=np.zeros(2),
-        low=np.full(2, -1.7e308),
-        high=np.full(2, 1.7e308),
-    )
-    coordinates, reach = project(points, projection, 2, 1.0)
-    assert reach == math.inf
-    assert (coordinates == 0).all()
-    assert sweep_all(points, 1.0, projection)[0] == [(1, 2)]
-
-
-@pytest.mark.parametrize("far", [1e3, 1e8, 1e17, 9.97e36, 1e300])
-@pytest.mark.parametrize("d", [2, 8])
-def test_choose_projection__is_not_spoilt_by_an_outlier(d, far):
-    n, eps = 2000, 0.002 if d == 2 else 0.15
-    points = np.random.default_rng(d).random((n, d))
-    # as a sample of so many rows that coordinates are chosen, not simply taken
-    _, without = sweep_all(points, eps, choose_projection(points, 10 * n, eps, SQUARES).projection)
-    points[77] = far
-    points[78, 0] = -far
-    found, counters = sweep_all(points, eps, choose_projection(points, 10 * n, eps, SQUARES).projection)
-    assert counters[CANDIDATES] <= 2 * without[CANDIDATES] + 100
-    tree = cKDTree(np.delete(points, [77, 78], axis=0))
-    assert len(found) == len(tree.query_pairs(eps))
 
 
 @pytest.mark.parametrize("metric", ["manhattan", "chebyshev"])

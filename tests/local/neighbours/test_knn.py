@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.neighbors import NearestNeighbors
 
 from epsjoin.errors import ArgumentError
-from epsjoin.kernels.neighbours.knn import BLOCK, find_surplus
+from epsjoin.kernels.neighbours.knn import BLOCK
 from epsjoin.kernels.paired import paired_distances
 from epsjoin.local.metric import METRICS, get_metric
 from epsjoin.local.neighbours import knn
@@ -262,9 +262,6 @@ def test_surplus__is_found_whatever_the_hashes():
     points = np.array([[0.0], [1.0], [-0.0], [0.0], [1.0], [0.0]])
     assert knn._find_surplus(points, 2).tolist() == [-1, -1, -1, 0, -1, 0]
     assert knn._find_surplus(points, 1).tolist() == [-1, -1, 0, 0, 1, 0]
-    # Rows that collide are in one group: those unlike its first stay, and do not count.
-    one_group = find_surplus(points, np.arange(6), np.array([0, 6]), 3)
-    assert one_group.tolist() == [-1, -1, -1, -1, -1, 0]
 
 
 def test_knn_join__of_no_queries_and_of_all_points():

@@ -1,0 +1,10 @@
+"""Lists of rows as columns for kernels, in tests."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def columns(edges):
+    pairs = np.array(edges, dtype=np.int64).reshape(-1, 2)
+    return np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])

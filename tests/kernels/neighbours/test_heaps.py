@@ -1,0 +1,49 @@
+"""The k nearest of many lists against sorted lists."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epsjoin.kernels.neighbours.heaps import keep_nearest, sort_nearest
+from oracles import examples
+from tests.kernels.columns import columns
+
+
+def nearest_by_kernel(entries, k, n_rows):
+    counts = np.bincount([row for row, _, _ in entries], minlength=n_rows)
+    starts = np.concatenate(([0], np.cumsum(np.minimum(counts, k))))
+    sizes, ids, distances = (
+        np.zeros(n_rows, dtype=np.int64),
+        np.empty(starts[-1], dtype=np.int64),
+        np.empty(starts[-1]),
+    )
+    row, neighbour = columns([entry[:2] for entry in entries])
+    distance = np.array([entry[2] for entry in entries], dtype=np.float64)
+    keep_nearest(row, neighbour, distance, starts, sizes, ids, distances)
+    assert sizes.tolist() == np.diff(starts).tolist()
+    sort_nearest(starts, ids, distances)
+    pairs = list(zip(distances.tolist(), ids.tolist(), strict=True))
+    return [pairs[starts[row] : starts[row + 1]] for row in range(n_rows)]
+
+
+@examples(300)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 4), st.integers(0, 20), st.sampled_from([0.0, 0.5, 1.0, 2.0])), max_size=80
+    ),
+    st.integers(1, 9),
+)
+def test_keep_nearest__keeps_the_k_smallest_by_distance_then_id(entries, k):
+    expected = [
+        sorted((distance, other) for at, other, distance in entries if at == row)[:k] for row in range(5)
+    ]
+    assert nearest_by_kernel(entries, k, 5) == expected
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_keep_nearest__takes_entries_in_rising_and_falling_order(order):
+    entries = [(0, other, float(other)) for other in range(500)][::order]
+    assert nearest_by_kernel(entries, 40, 1) == [[(float(other), other) for other in range(40)]]

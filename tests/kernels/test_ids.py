@@ -1,0 +1,78 @@
+"""The index of ids against a dictionary."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epsjoin.kernels import ids as ids_kernels
+from epsjoin.kernels.ids import index_ids, rows_of
+from epsjoin.local.neighbours import from_pairs
+from oracles import examples
+
+IDS = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3)
+
+
+@examples(200)
+@given(st.lists(IDS, unique=True, max_size=100), st.lists(IDS, max_size=100))
+def test_rows_of__finds_known_ids_and_no_others(ids, wanted):
+    row = {each: place for place, each in enumerate(ids)}
+    wanted = wanted + ids
+    found = rows_of(index_ids(np.array(ids, dtype=np.int64)), np.array(wanted, dtype=np.int64))
+    assert found.tolist() == [row.get(each, -1) for each in wanted]
+
+
+@pytest.mark.parametrize("stride", [1, 2**20, 2**44, 2**56])
+def test_rows_of__survives_ids_at_regular_strides(stride):
+    ids = np.arange(200, dtype=np.int64) * stride
+    assert rows_of(index_ids(ids), ids[::-1].copy()).tolist() == list(range(199, -1, -1))
+
+
+@pytest.mark.parametrize("first", [0, 2**64 - 50])
+def test_rows_of__finds_ids_that_share_one_slot(first):
+    # Multiples of the multiplier's inverse hash to the first slot, or to the last, whence probing wraps.
+    inverse = pow(0x9E3779B97F4A7C15, -1, 2**64)
+    ids = np.array([(first + i) * inverse % 2**64 for i in range(50)], dtype=np.uint64).view(np.int64)
+    index = index_ids(ids[:40].copy())
+    assert np.count_nonzero(index.slots[:40] >= 0) >= 39  # one after the other from there on
+    assert rows_of(index, ids).tolist() == [*range(40), *[-1] * 10]
+
+
+def test_rows_of__crosses_the_border_of_a_block():
+    ids = np.random.default_rng(3).permutation(70_000) * 7_919
+    assert (rows_of(index_ids(ids), ids) == np.arange(ids.size)).all()
+
+
+def test_index_ids__names_the_id_that_comes_twice():
+    with pytest.raises(ValueError, match="id 7 comes twice"):
+        index_ids(np.array([3, 7, 5, 7], dtype=np.int64))
+
+
+@pytest.mark.parametrize("is_arrows", [True, False])
+def test_rows_of_and_nearest_within__hand_kernels_one_kind_of_arrays(monkeypatch, is_arrows):
+    """Columns of Arrow cannot be written, what was computed can: each kind would be compiled for itself."""
+    called = set()
+
+    def watch(module, name, *only_read):
+        kernel = getattr(module, name)
+
+        def watched(*given):
+            called.add(name)
+            assert not any(given[place].flags.writeable for place in only_read), name
+            return kernel(*given)
+
+        monkeypatch.setattr(module, name, watched)
+
+    watch(ids_kernels, "_insert", 0)
+    watch(ids_kernels, "_probe", 0, 2)
+    watch(from_pairs, "keep_nearest", 1, 2)
+    ids, distance = np.arange(20), np.ones(20)
+    if is_arrows:
+        ids, distance = pa.array(ids).to_numpy(), pa.array(distance).to_numpy()
+    rows_of(index_ids(ids), ids)
+    from_pairs.nearest_within(ids[:-1], ids[1:], distance[1:], 2)
+    assert called == {"_insert", "_probe", "keep_nearest"}
+    assert ids.flags.writeable != is_arrows, "a view is taken"
