@@ -257,12 +257,12 @@ def test_put__needs_the_markers(tmp_path):
     ],
     ids=["bench", "bench-plans", "bench-parts", "bench-spark", "bench-scaling"],
 )
-def test_the_pages_of_the_docs_have_their_markers(page: Path, markers: tuple[str, str]):
+def test_pages__of_the_docs_have_their_markers(page: Path, markers: tuple[str, str]):
     text = page.read_text(encoding="utf-8")
     assert [text.count(marker) for marker in markers] == [1, 1]
 
 
-def test_table_and_spread():
+def test_table_and_spread__are_written_for_people():
     assert table(["a", "b"], [["1", "2"]]) == ["| a | b |", "| --- | --- |", "| 1 | 2 |"]
     assert spread([3.0]) == "3.0"
     assert spread([1.0, 40.0, 3.0]) == "3.0 (1.00 – 40)"

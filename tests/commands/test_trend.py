@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,42 +11,16 @@ from matplotlib.image import imread
 
 from epsjoin.commands import cli
 from epsjoin.commands.trend import RunResult, draw, read_runs
-from epsjoin.contracts.odcs import load_source
-from epsjoin.lake import slices
-from epsjoin.lake.fingerprints import Fingerprints
-from epsjoin.lake.lake import Lake, Slice
+from epsjoin.lake.lake import Lake
+from tests.commands.stored_runs import new_lake, row, write, write_run
 
-CONTRACTS = Path(__file__).resolve().parents[2] / "data_contracts"
 RUNS = {"2022-03-01": (5, 3, 2, 20.0), "2021-12-01": (4, 2, 1, 19.5), "2022-04-01": (3, 0, 0, 21.25)}
 FOUND = [RunResult(date.fromisoformat(run), *RUNS[run]) for run in sorted(RUNS)]
 
 
-def row(lake: Lake, table: str, **values: Any) -> dict[str, Any]:
-    """A row of a table in which all columns have a value."""
-    kinds = {"string": "x", "double": 0.5, "int64": 1, "bool": True, "int32": 1, "binary": b"x"}
-    return {field.name: kinds.get(str(field.type)) for field in lake.schema(table)} | values
-
-
-def write(lake: Lake, table: str, run: str, rows: list[dict[str, Any]]) -> None:
-    slices.write_slice(lake, Fingerprints(lake, run).slice(table), slices.table_of(lake, table, rows))
-
-
-def write_run(lake: Lake, run: str, points: int, pairs: int, clusters: int, eps: float) -> None:
-    rows = [row(lake, "points", id=i, run=run) for i in range(points)]
-    slices.write_slice(lake, Slice("points", run), slices.table_of(lake, "points", rows))
-    write(lake, "epsilon", run, [row(lake, "epsilon", eps=eps, method="given", run=run)])
-    write(lake, "join_plan", run, [row(lake, "join_plan", eps=eps, kind="planned", plan="{}", run=run)])
-    write(lake, "pairs", run, [row(lake, "pairs", left_id=0, run=run)] * pairs)
-    members = [row(lake, "clusters", id=i, cluster_id=i, role="core", run=run) for i in range(clusters)]
-    members += [
-        row(lake, "clusters", id=i, cluster_id=-1, role="noise", run=run) for i in range(clusters, points)
-    ]
-    write(lake, "clusters", run, members)
-
-
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    lake = Lake((tmp_path / "lake").as_uri(), CONTRACTS, load_source(CONTRACTS, "navaids"))
+    lake = new_lake(tmp_path)
     for run, numbers in RUNS.items():
         write_run(lake, run, *numbers)
     return lake

@@ -1,0 +1,72 @@
+"""What ``epsjoin show`` says of a run, from stored tables and without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from epsjoin.commands import cli
+from epsjoin.lake import slices
+from epsjoin.lake.lake import Lake, Slice
+from tests.commands.stored_runs import new_lake, row, write, write_run
+
+RUN = "2022-03-01"
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """Five points, two clusters, two ranked outliers; the snapshot had one bad row."""
+    lake = new_lake(tmp_path)
+    source = row(lake, "snapshots", source="navaids.csv", rows_read=6, rows_ok=5, rows_quarantined=1, run=RUN)
+    slices.write_slice(lake, Slice("snapshots", RUN), slices.table_of(lake, "snapshots", [source]))
+    write_run(lake, RUN, points=5, pairs=3, clusters=2, eps=20.0)
+    ranked = [
+        row(lake, "outliers", id=4, rank=1, lof=2.5, k_distance=7.0, k_distance_above=None, run=RUN),
+        row(
+            lake,
+            "outliers",
+            id=3,
+            rank=2,
+            lof=None,
+            k_distance=None,
+            k_distance_above=20.0,
+            degree=2,
+            run=RUN,
+        ),
+    ]
+    write(lake, "outliers", RUN, ranked)
+    seconds = [{"job": "ingest", "counter": "seconds", "value": 3.2}]
+    where = Slice("job_metrics", RUN, (("job", "ingest"),))
+    slices.write_slice(lake, where, slices.table_of(lake, "job_metrics", seconds))
+    return lake
+
+
+def show(lake: Lake) -> int:
+    return cli.main(["show", "--lake", lake.uri, "--dataset", "navaids", "--run", RUN])
+
+
+def test_show__prints_what_the_tables_hold(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    assert show(lake) == 0
+    title, *lines = [line.strip() for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert title == "Navigation aids of the world, run 2022-03-01"
+    said = {name.strip(): text.strip() for name, _, text in (line.partition("  ") for line in lines)}
+    assert said["snapshot"] == "navaids.csv"
+    assert said["points"] == "5 (1 rows in quarantine)"
+    assert said["eps"] == "20 km: given"
+    assert said["pairs"] == "3"
+    assert said["clusters"] == "2 (2 core, 0 border, 3 noise)"
+    assert said["largest cluster"] == "1 points, id 0"
+    assert said["top outliers"].startswith("1. 4 ")
+    assert "LOF 2.50" in said["top outliers"]
+    assert said["seconds per step"] == "ingest 3"
+    assert any(line.startswith("2. 3 ") and "1 neighbours within eps" in line for line in lines)
+
+
+def test_show__refuses_tables_that_do_not_belong_together(
+    lake: Lake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = slices.table_of(lake, "points", [row(lake, "points", id=9, run=RUN)])
+    slices.write_slice(lake, Slice("points", RUN), other)
+    assert show(lake) == 1
+    assert "epsjoin show: epsilon of run 2022-03-01 was made from other tables" in capsys.readouterr().err
