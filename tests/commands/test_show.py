@@ -52,15 +52,15 @@ def test_show__prints_what_the_tables_hold(lake: Lake, capsys: pytest.CaptureFix
     assert title == "Navigation aids of the world, run 2022-03-01"
     said = {name.strip(): text.strip() for name, _, text in (line.partition("  ") for line in lines)}
     assert said["snapshot"] == "navaids.csv"
-    assert said["points"] == "5 (1 rows in quarantine)"
+    assert said["points"] == "5 (1 row in quarantine)"
     assert said["eps"] == "20 km: given"
     assert said["pairs"] == "3"
     assert said["clusters"] == "2 (2 core, 0 border, 3 noise)"
-    assert said["largest cluster"] == "1 points, id 0"
+    assert said["largest cluster"] == "1 point, id 0"
     assert said["top outliers"].startswith("1. 4 ")
     assert "LOF 2.50" in said["top outliers"]
     assert said["seconds per step"] == "ingest 3"
-    assert any(line.startswith("2. 3 ") and "1 neighbours within eps" in line for line in lines)
+    assert any(line.startswith("2. 3 ") and "1 neighbour within eps" in line for line in lines)
 
 
 def test_show__refuses_tables_that_do_not_belong_together(
