@@ -69,7 +69,10 @@ def test_chain__clusters_and_outliers_are_those_of_the_library(
     job = job_on(make_job, tmp_path, points, {"eps": eps, "min_pts": 6})
     for step in STEPS.values():
         step(job)
-    for rows in (StoredRows.of(job, Slice("points", job.run), "id long"), stored_pairs(job, Slice("pairs", job.run))):
+    for rows in (
+        StoredRows.of(job, Slice("points", job.run), "id long"),
+        stored_pairs(job, Slice("pairs", job.run)),
+    ):
         several = [len(split) for split in rows.splits()] if split_bytes else []
         assert not split_bytes or len(several) > 2
     ids = np.arange(len(points))
