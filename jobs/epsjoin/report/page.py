@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from epsjoin.findings import Findings, Row
 from epsjoin.report import costs, sentences, summary, words
-from epsjoin.report.figures import bars, curves, figure
+from epsjoin.report.figures import charts, figure
 from epsjoin.report.figures.maps import draw_map
 from epsjoin.report.figures.trends import TRENDS, draw_trends
 
@@ -90,8 +90,8 @@ def write_report(findings: Findings, folder: Path) -> list[Path]:
     files[0].write_text(render(findings), encoding="utf-8", newline="\n")
     for name, plot in (
         ("clusters.png", draw_map),
-        ("pair_count.png", curves.draw_pair_counts),
-        ("cost.png", bars.draw_costs),
+        ("pair_count.png", charts.draw_pair_counts),
+        ("cost.png", charts.draw_costs),
     ):
         files.append(folder / name)
         files[-1].write_bytes(figure.to_png(plot(findings)))
@@ -148,17 +148,17 @@ def _draw_pictures(findings: Findings) -> dict[str, Markup]:
             ("map", draw_map, "Map of the points, coloured by cluster"),
             (
                 "curve",
-                curves.draw_pair_counts,
+                charts.draw_pair_counts,
                 "Pairs within a radius against the radius, both on log scales",
             ),
             (
                 "k-distance",
-                curves.draw_k_distances,
+                charts.draw_k_distances,
                 "Distance to the k-th neighbour against the share of points",
             ),
-            ("sizes", bars.draw_cluster_sizes, "Number of clusters by size"),
-            ("cost", bars.draw_costs, "Expected against measured replicas, candidates and pairs"),
-            ("seconds", bars.draw_step_times, "Wall-clock time of every step, and in the run before"),
+            ("sizes", charts.draw_cluster_sizes, "Number of clusters by size"),
+            ("cost", charts.draw_costs, "Expected against measured replicas, candidates and pairs"),
+            ("seconds", charts.draw_step_times, "Wall-clock time of every step, and in the run before"),
             ("trends", draw_trends, "Numbers of the last runs by date"),
         )
     }

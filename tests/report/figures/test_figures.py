@@ -13,13 +13,13 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from epsjoin.findings import NOISE, Findings
-from epsjoin.report.figures import bars, curves, figure, maps, marks, trends
+from epsjoin.report.figures import charts, figure, maps, trends
 from epsjoin.report.figures.figure import Plot
 
 REPOSITORY = Path(__file__).parents[3]
 PLOTS = (
-    *(maps.draw_map, curves.draw_pair_counts, curves.draw_k_distances),
-    *(bars.draw_cluster_sizes, bars.draw_costs, bars.draw_step_times, trends.draw_trends),
+    *(maps.draw_map, charts.draw_pair_counts, charts.draw_k_distances),
+    *(charts.draw_cluster_sizes, charts.draw_costs, charts.draw_step_times, trends.draw_trends),
 )
 
 
@@ -128,8 +128,8 @@ def test_draw_map__colours_the_eight_largest_and_greys_the_rest(example: Finding
     drawn = colours(maps.draw_map(example))
     sizes = [row["size"] for row in example.largest_clusters]
     assert drawn == [
-        (example.n_noise, marks.NOISE_COLOUR),
-        (sum(sizes[8:]), marks.OTHER),
+        (example.n_noise, figure.NOISE_COLOUR),
+        (sum(sizes[8:]), figure.OTHER),
         *zip(sizes[:8], figure.COLOURS, strict=True),
     ]
 
@@ -195,22 +195,22 @@ def test_draw_map__becomes_a_picture_where_points_are_many(example: Findings) ->
 
 
 def test_draw_pair_counts__says_eps_and_exponent_and_pairs(example: Findings) -> None:
-    said = texts(curves.draw_pair_counts(example))
+    said = texts(charts.draw_pair_counts(example))
     assert "ε = 2.213 km\nexpected 4,180 pairs\nfound 4,321" in said
     assert "P = 1.43\n95 %: 1.4 to 1.46" in said
 
 
 def test_draw_pair_counts__lays_the_line_through_the_fitted_points(example: Findings) -> None:
-    line = curves.draw_pair_counts(example).axes[0].lines[0]
+    line = charts.draw_pair_counts(example).axes[0].lines[0]
     fitted = example.curve_in_fit
     expected = example.curve_pairs[fitted][[0, -1]]
     np.testing.assert_allclose(np.asarray(line.get_ydata(), float), expected, rtol=1e-9)
 
 
 def test_draw_pair_counts__dashes_the_line_to_an_eps_outside_the_fit(example: Findings) -> None:
-    inside = curves.draw_pair_counts(example).axes[0].lines
+    inside = charts.draw_pair_counts(example).axes[0].lines
     far = dataclasses.replace(example, epsilon={**example.epsilon, "eps": 0.2})
-    outside = curves.draw_pair_counts(far).axes[0].lines
+    outside = charts.draw_pair_counts(far).axes[0].lines
     assert len(outside) == len(inside) + 1
     np.testing.assert_allclose(
         np.asarray(outside[1].get_xdata(), float), [example.curve_radius[fitted_start(example)], 0.2]
@@ -223,17 +223,17 @@ def fitted_start(findings: Findings) -> int:
 
 def test_draw_pair_counts__says_why_there_is_no_fit(example: Findings) -> None:
     none = dataclasses.replace(example, epsilon={"eps": 1.0, "note": "too few pairs"})
-    assert "too few pairs" in texts(curves.draw_pair_counts(none))
+    assert "too few pairs" in texts(charts.draw_pair_counts(none))
     bare = dataclasses.replace(none, curve_pairs=0 * none.curve_pairs)
-    assert "too few pairs" in texts(curves.draw_pair_counts(bare))
-    assert not curves.draw_pair_counts(bare).axes[0].lines  # a note, not an empty frame
+    assert "too few pairs" in texts(charts.draw_pair_counts(bare))
+    assert not charts.draw_pair_counts(bare).axes[0].lines  # a note, not an empty frame
 
 
 @pytest.mark.parametrize(("eps", "side", "end"), [(2.2134, "left", "bottom"), (300.0, "right", "top")])
 def test_draw_pair_counts__writes_on_the_side_that_has_room(
     example: Findings, eps: float, side: str, end: str
 ) -> None:
-    fig = curves.draw_pair_counts(dataclasses.replace(example, epsilon={**example.epsilon, "eps": eps}))
+    fig = charts.draw_pair_counts(dataclasses.replace(example, epsilon={**example.epsilon, "eps": eps}))
     (written,) = (text for text in fig.axes[0].texts if "P = 1.43" in text.get_text())
     assert (written.get_ha(), written.get_va()) == (side, end)
     fig.draw_without_rendering()
@@ -243,20 +243,20 @@ def test_draw_pair_counts__writes_on_the_side_that_has_room(
 
 
 def test_draw_k_distances__parts_what_was_counted_from_the_sample(example: Findings) -> None:
-    fig = curves.draw_k_distances(example)
+    fig = charts.draw_k_distances(example)
     counted, at_eps = fig.axes[0].lines
     np.testing.assert_allclose(np.asarray(counted.get_xdata(), float), [10, 20, 37.4])
     np.testing.assert_allclose(np.asarray(counted.get_ydata(), float), [0.5, 1, 2.2134])
     assert np.asarray(at_eps.get_ydata(), float).tolist() == [2.2134, 2.2134]
-    assert colours(fig) == [(2, marks.OTHER)]
+    assert colours(fig) == [(2, figure.OTHER)]
     assert "distance to neighbour 4, km" in texts(fig)
     exact = dataclasses.replace(example, k_is_counted=np.ones(5, bool))
     assert "from the sample" in texts(fig)
-    assert "from the sample" not in texts(curves.draw_k_distances(exact))
+    assert "from the sample" not in texts(charts.draw_k_distances(exact))
 
 
 def test_draw_step_times__shows_now_and_before(example: Findings) -> None:
-    fig = bars.draw_step_times(example)
+    fig = charts.draw_step_times(example)
     assert [label.get_text() for label in fig.axes[0].get_yticklabels()] == [
         "ingest",
         "merge_join",
@@ -303,7 +303,7 @@ def test_draw_trends__write_the_ends_so_that_they_differ(
 
 
 def test_draw_cluster_sizes__counts_every_cluster_and_every_point_once(example: Findings) -> None:
-    said = texts(bars.draw_cluster_sizes(example))
+    said = texts(charts.draw_cluster_sizes(example))
     found = re.findall(r"(\d+) clusters?, (\d+) points", said)
     assert sum(int(clusters) for clusters, _ in found) == example.n_clusters
     assert sum(int(points) for _, points in found) == example.n_core + example.n_border
@@ -315,7 +315,7 @@ def test_draw_cluster_sizes__begins_a_class_at_its_first_size(example: Findings)
     edges = dataclasses.replace(
         example, cluster_sizes=np.array([5, 9, 10]), cluster_size_counts=np.array([1, 2, 3])
     )
-    said = texts(bars.draw_cluster_sizes(edges))
+    said = texts(charts.draw_cluster_sizes(edges))
     assert "3 clusters, 23 points\n3 clusters, 30 points" in said
     assert re.findall(r"\d+–\d+", said)[::2] == [
         "5–9",
@@ -324,7 +324,7 @@ def test_draw_cluster_sizes__begins_a_class_at_its_first_size(example: Findings)
 
 
 def test_draw_costs__shows_expected_and_measured(example: Findings) -> None:
-    said = texts(bars.draw_costs(example))
+    said = texts(charts.draw_costs(example))
     assert "replicas: expected 761, measured 755 (−0.8 %)" in said
     assert "candidates: expected 9,800, measured 10,412 (+6.2 %)" in said
     assert "pairs: expected 4,180, measured 4,321 (+3.4 %)" in said
@@ -349,12 +349,12 @@ def test_to_svg__leaves_the_neutral_colours_to_the_page(example: Findings) -> No
 
 def test_to_svg__keeps_the_ids_of_two_figures_apart(example: Findings) -> None:
     ids = [
-        set(re.findall(r'\bid="([^"]+)"', figure.to_svg(bars.draw_costs(example), name, "y")))
+        set(re.findall(r'\bid="([^"]+)"', figure.to_svg(charts.draw_costs(example), name, "y")))
         for name in ("a", "b")
     ]
     assert ids[0]
     assert not ids[0] & ids[1]
-    svg = figure.to_svg(bars.draw_costs(example), "a", "y")
+    svg = figure.to_svg(charts.draw_costs(example), "a", "y")
     used = set(re.findall(r'href="#([^"]+)"', svg)) | set(re.findall(r"url\(#([^)]+)\)", svg))
     assert used <= ids[0]
 

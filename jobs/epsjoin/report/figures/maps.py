@@ -17,14 +17,17 @@ from epsjoin.findings import NOISE, Findings
 from epsjoin.report import words
 from epsjoin.report.figures.figure import (
     COLOURS,
+    NOISE_COLOUR,
+    OTHER,
     WIDTH_IN,
     add_halo,
     clean_line,
     draw_note,
+    draw_points,
+    legend_mark,
     new_axes,
     use_style,
 )
-from epsjoin.report.figures.marks import NOISE_COLOUR, OTHER, draw_points, legend_mark
 
 LABEL_SIZE = 8.5
 """Font size of a cluster's name, in points."""

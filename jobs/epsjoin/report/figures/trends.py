@@ -10,8 +10,17 @@ from matplotlib.figure import Figure
 
 from epsjoin.findings import Findings, to_number
 from epsjoin.report import words
-from epsjoin.report.figures.figure import FAINT, INK, NARROW_IN, add_halo, draw_note, new_figure, use_style
-from epsjoin.report.figures.marks import EXPECTED, MEASURED
+from epsjoin.report.figures.figure import (
+    EXPECTED,
+    FAINT,
+    INK,
+    MEASURED,
+    NARROW_IN,
+    add_halo,
+    draw_note,
+    new_figure,
+    use_style,
+)
 
 COLUMNS = 2
 """Number of panels side by side."""
