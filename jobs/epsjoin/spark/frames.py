@@ -290,10 +290,10 @@ def similarity_join(
         )
     others = points_of(right, right_columns or columns, right_id or id)
     plan = plan_frames(points, others, eps, chosen, weights, cuts, max_pairs)
-    packets = replicate_frame(points.scaled(eps, weights, chosen), plan, is_right=False).union(
+    replicas = replicate_frame(points.scaled(eps, weights, chosen), plan, is_right=False).union(
         replicate_frame(others.scaled(eps, weights, chosen), plan, is_right=True)
     )
-    joined = join_frame(packets, plan, points.n + others.n, max_pairs, raises=into is None)
+    joined = join_frame(replicas, plan, points.n + others.n, max_pairs, raises=into is None)
     if into is not None:
         return replace_pairs(into, write_files(into, joined), max_pairs, left)
     pairs = to_frame(joined)
