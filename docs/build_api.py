@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any, NamedTuple, get_args
 
 import docstrings
+from epsjoin.kernels import arrays
 
 PAGE = Path(__file__).with_name("api.md")
 COMMAND = "make docs"
@@ -252,8 +253,15 @@ def _annotation(annotation: Any, module: ModuleType | None) -> str:
     """As it stands in the source, without the names of modules; a private name as the literals it means."""
     text = getattr(annotation, "__forward_arg__", annotation)  # a NamedTuple wraps it
     text = text if isinstance(text, str) else getattr(text, "__name__", repr(text))
+    text = re.sub(r"\b(?:Floats|Ints|Bytes|Bools)(?:32|8)?\b", _array, text)
     text = re.sub(r"\b(?:np|npt|typing|collections\.abc)\.", "", text)
     return re.sub(r"\b_[A-Z]\w+", lambda name: _literals(vars(module)[name[0]]) if module else name[0], text)
+
+
+def _array(alias: re.Match[str]) -> str:
+    """The type of an array by the name that NumPy has for it."""
+    dtype = get_args(getattr(arrays, alias[0]))[1]
+    return f"NDArray[{get_args(dtype)[0].__name__}]"
 
 
 def _literals(alias: Any) -> str:

@@ -10,14 +10,12 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.arrays import Floats
 
 EUCLIDEAN, MANHATTAN, CHEBYSHEV, MINKOWSKI, COSINE, HAVERSINE, HAVERSINE_RADIANS = range(7)
 EARTH_RADIUS_KM = 6371.0088
-
-Points = NDArray[np.float64]
 
 
 class Decision(NamedTuple):
@@ -53,7 +51,7 @@ def make_decision(metric: int, p: float, eps: float) -> Decision:
 
 
 @njit
-def squared_euclidean(left: Points, x: int, right: Points, y: int, bound: float) -> float:
+def squared_euclidean(left: Floats, x: int, right: Floats, y: int, bound: float) -> float:
     """``sum((x_i - y_i)**2)``, or a partial sum above ``bound``: rounded sums of squares never fall."""
     total = 0.0
     d = left.shape[1]
@@ -69,7 +67,7 @@ def squared_euclidean(left: Points, x: int, right: Points, y: int, bound: float)
 
 
 @njit
-def manhattan(left: Points, x: int, right: Points, y: int) -> float:
+def manhattan(left: Floats, x: int, right: Floats, y: int) -> float:
     """``sum(|x_i - y_i|)``."""
     total = 0.0
     for i in range(left.shape[1]):
@@ -78,7 +76,7 @@ def manhattan(left: Points, x: int, right: Points, y: int) -> float:
 
 
 @njit
-def chebyshev(left: Points, x: int, right: Points, y: int) -> float:
+def chebyshev(left: Floats, x: int, right: Floats, y: int) -> float:
     """``max(|x_i - y_i|)``."""
     largest = 0.0
     for i in range(left.shape[1]):
@@ -87,7 +85,7 @@ def chebyshev(left: Points, x: int, right: Points, y: int) -> float:
 
 
 @njit
-def minkowski_power(left: Points, x: int, right: Points, y: int, p: float) -> float:
+def minkowski_power(left: Floats, x: int, right: Floats, y: int, p: float) -> float:
     """``sum(|x_i - y_i|**p)``, the p-th power of the distance."""
     total = 0.0
     for i in range(left.shape[1]):
@@ -96,7 +94,7 @@ def minkowski_power(left: Points, x: int, right: Points, y: int, p: float) -> fl
 
 
 @njit
-def cosine(left: Points, x: int, right: Points, y: int) -> float:
+def cosine(left: Floats, x: int, right: Floats, y: int) -> float:
     """``min(2, max(0, 1 - x.y / (|x| |y|)))``; 0 for the same direction, 2 for the opposite one."""
     dot = 0.0
     x_square = 0.0
@@ -119,7 +117,7 @@ def _half_angle(x_lat: float, x_lon: float, y_lat: float, y_lon: float) -> float
 
 
 @njit
-def haversine(left: Points, x: int, right: Points, y: int) -> float:
+def haversine(left: Floats, x: int, right: Floats, y: int) -> float:
     """``2 R asin(min(1, sqrt(sin²(Δlat/2) + cos lat_x cos lat_y sin²(Δlon/2))))`` in km.
 
     Points are (lat, lon) in degrees; R is the earth's mean radius, 6371.0088 km.
@@ -130,13 +128,13 @@ def haversine(left: Points, x: int, right: Points, y: int) -> float:
 
 
 @njit
-def haversine_radians(left: Points, x: int, right: Points, y: int) -> float:
+def haversine_radians(left: Floats, x: int, right: Floats, y: int) -> float:
     """The angle of :func:`haversine`, in radians, of points (lat, lon) in radians."""
     return 2.0 * _half_angle(left[x, 0], left[x, 1], right[y, 0], right[y, 1])
 
 
 @njit
-def decide(decision: Decision, left: Points, x: int, right: Points, y: int) -> float:
+def decide(decision: Decision, left: Floats, x: int, right: Floats, y: int) -> float:
     """Compute the distance of two points when they are within eps, else return -1.
 
     Parameters
@@ -176,7 +174,7 @@ def decide(decision: Decision, left: Points, x: int, right: Points, y: int) -> f
 
 
 @njit
-def embed_directions(points: NDArray[np.float64]) -> NDArray[np.float64]:
+def embed_directions(points: Floats) -> Floats:
     """Vectors scaled to length 1, for the cosine metric: chord² = 2 x cosine distance.
 
     Parameters
@@ -200,7 +198,7 @@ def embed_directions(points: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @njit
-def embed_sphere(points: NDArray[np.float64]) -> NDArray[np.float64]:
+def embed_sphere(points: Floats) -> Floats:
     """Points (lat, lon) in radians as points on the unit sphere, for the haversine metrics.
 
     Parameters

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from epsjoin.kernels.accelerate import njit, read_only
-
-Ids = npt.NDArray[np.int64]
+from epsjoin.kernels.arrays import Ints
 
 _BLOCK = 1 << 16
 """Number of ids that are hashed at a time: their hashes stay in the cache."""
@@ -27,13 +25,13 @@ class IdIndex(NamedTuple):
     bits : length of a hash.
     """
 
-    ids: Ids
-    slots: npt.NDArray[np.int64]
+    ids: Ints
+    slots: Ints
     bits: int
 
 
 @njit
-def _insert(ids: Ids, first: int, hashes: npt.NDArray[np.int64], slots: npt.NDArray[np.int64]) -> int:
+def _insert(ids: Ints, first: int, hashes: Ints, slots: Ints) -> int:
     """Enter ``ids[first : first + hashes.size]``; the number entered before an id came a second time."""
     last_slot = slots.size - 1
     for i in range(hashes.size):
@@ -47,13 +45,7 @@ def _insert(ids: Ids, first: int, hashes: npt.NDArray[np.int64], slots: npt.NDAr
 
 
 @njit
-def _probe(
-    ids: Ids,
-    slots: npt.NDArray[np.int64],
-    wanted: Ids,
-    hashes: npt.NDArray[np.int64],
-    rows: npt.NDArray[np.int64],
-) -> None:
+def _probe(ids: Ints, slots: Ints, wanted: Ints, hashes: Ints, rows: Ints) -> None:
     """Write to ``rows`` the row number of each wanted id, -1 where it is unknown."""
     last_slot = slots.size - 1
     for i in range(wanted.size):
@@ -63,12 +55,12 @@ def _probe(
         rows[i] = slots[slot]
 
 
-def _hashes(ids: Ids, bits: int) -> npt.NDArray[np.int64]:
+def _hashes(ids: Ints, bits: int) -> Ints:
     """Hash by multiplication, on arrays: NumPy wraps these silently, compiled or not."""
     return ((ids.view(np.uint64) * _GOLDEN) >> np.uint64(64 - bits)).view(np.int64)
 
 
-def index_ids(ids: Ids) -> IdIndex:
+def index_ids(ids: Ints) -> IdIndex:
     """Index distinct ids, so that :func:`rows_of` finds their row numbers.
 
     Parameters
@@ -95,7 +87,7 @@ def index_ids(ids: Ids) -> IdIndex:
     return IdIndex(ids, slots, bits)
 
 
-def rows_of(index: IdIndex, wanted: Ids) -> npt.NDArray[np.int64]:
+def rows_of(index: IdIndex, wanted: Ints) -> Ints:
     """Row number of every wanted id in ``index.ids``, -1 where it is not there.
 
     Parameters

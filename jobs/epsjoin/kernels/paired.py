@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.distances import Decision, decide
 
 
 @njit
-def paired_distances(
-    decision: Decision, points: NDArray[np.float64], left: NDArray[np.int64], right: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def paired_distances(decision: Decision, points: Floats, left: Ints, right: Ints) -> Floats:
     """Distance of each pair ``(points[left[i]], points[right[i]])``, -1 where it is beyond the bound.
 
     Parameters

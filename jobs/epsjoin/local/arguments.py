@@ -8,13 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
+from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.ids import IdIndex, index_ids
 
-IntColumn = npt.NDArray[np.int64]
-FloatColumn = npt.NDArray[np.float64]
 
-
-def int_column(name: str, values: npt.ArrayLike) -> IntColumn:
+def int_column(name: str, values: npt.ArrayLike) -> Ints:
     """Return ``values`` as a contiguous one-dimensional int64 array; without a copy where that is possible.
 
     Raises
@@ -30,7 +28,7 @@ def int_column(name: str, values: npt.ArrayLike) -> IntColumn:
     return np.ascontiguousarray(array, dtype=np.int64)
 
 
-def distance_column(name: str, values: npt.ArrayLike) -> FloatColumn:
+def distance_column(name: str, values: npt.ArrayLike) -> Floats:
     """Return ``values`` as a contiguous one-dimensional float64 array; without a copy where possible.
 
     Raises
@@ -77,7 +75,7 @@ def check_count(name: str, value: object, least: int = 1) -> int:
     return int(value)
 
 
-def check_points(name: str, points: npt.ArrayLike) -> npt.NDArray[np.float64]:
+def check_points(name: str, points: npt.ArrayLike) -> Floats:
     """Return ``points`` as an (n, d) float64 array in C order; without a copy where that is possible.
 
     Parameters
@@ -113,20 +111,20 @@ def check_points(name: str, points: npt.ArrayLike) -> npt.NDArray[np.float64]:
     return values
 
 
-def _is_rounded(array: npt.NDArray[Any], values: FloatColumn) -> npt.NDArray[np.bool_]:
+def _is_rounded(array: npt.NDArray[Any], values: Floats) -> Bools:
     """Where the conversion to float64 changed an int64 or uint64."""
     end = 2.0 ** (63 if array.dtype.kind == "i" else 64)  # what is rounded up to it does not fit back
     is_beyond = values >= end
     return np.asarray(is_beyond | (np.where(is_beyond, 0.0, values).astype(array.dtype) != array))
 
 
-def _refuse_first(name: str, rule: str, array: npt.NDArray[Any], is_bad: npt.NDArray[np.bool_]) -> None:
+def _refuse_first(name: str, rule: str, array: npt.NDArray[Any], is_bad: Bools) -> None:
     if is_bad.any():
         row, column = divmod(int(is_bad.argmax()), is_bad.shape[1])
         raise ArgumentError(f"{name} {rule}; row {row}, column {column} is {array[row, column]}")
 
 
-def index_distinct(ids: IntColumn) -> IdIndex:
+def index_distinct(ids: Ints) -> IdIndex:
     """Make an index of distinct ids.
 
     Raises

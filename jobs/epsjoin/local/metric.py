@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels import distances
+from epsjoin.kernels.arrays import Floats
 from epsjoin.kernels.distances import Decision
 from epsjoin.kernels.join.projection import MAXIMUM, SQUARES, SUM
 
@@ -119,7 +119,7 @@ class Metric:
             raise ArgumentError(f"eps = {eps!r} is too small or too large for exact {self.name} decisions")
         return eps
 
-    def check(self, points: NDArray[np.float64]) -> None:
+    def check(self, points: Floats) -> None:
         """Refuse points for which the metric is not defined.
 
         Parameters
@@ -150,7 +150,7 @@ class Metric:
         if bad.any():
             raise ArgumentError(f"{text}; row {int(np.argmax(bad))} breaks this")
 
-    def embed(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    def embed(self, points: Floats) -> Floats:
         """Compute coordinates in which pairs within eps differ by at most ``embedded_eps(eps)``.
 
         Parameters

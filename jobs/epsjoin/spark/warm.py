@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from epsjoin.contracts.odcs import METRICS
+from epsjoin.kernels.arrays import Ints
 from epsjoin.lake import parquet, schemas
 from epsjoin.lake.arrow import pair_columns, to_binary
 from epsjoin.lake.parquet import File, Target
-from epsjoin.local.arguments import IntColumn
 from epsjoin.local.cluster.components import Meeting, contract, settle
 from epsjoin.local.cluster.from_pairs import partial_degrees
 from epsjoin.local.metric import get_metric
@@ -91,7 +91,7 @@ def _after_join(location: str, file: File) -> None:
         nearest_within(left, right, distance, 5)
 
 
-def _join_forests(node: IntColumn, root: IntColumn) -> None:
+def _join_forests(node: Ints, root: Ints) -> None:
     for trees in contract([(node, root)], max(1, len(node))):
         order = np.lexsort((trees.root, trees.node))
         met = Meeting().of(trees.node[order], trees.root[order])

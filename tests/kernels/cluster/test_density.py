@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from epsjoin.kernels.cluster.density import (
+    EndPairs,
     add_weights,
     count_ends,
     find_nearest_cores,
@@ -30,7 +31,7 @@ CORES = st.lists(st.booleans(), min_size=N, max_size=N).map(lambda flags: np.arr
 
 def columns(pairs):
     left, right, distance = zip(*pairs, strict=True) if pairs else ((), (), ())
-    return np.array(left, np.int64), np.array(right, np.int64), np.array(distance, np.float64)
+    return EndPairs(np.array(left, np.int64), np.array(right, np.int64), np.array(distance, np.float64))
 
 
 @examples(200)
@@ -65,8 +66,8 @@ def test_add_weights__sums_as_if_rounded_once(pairs, weights, core_at):
 @given(PAIRS, CORES)
 def test_unite_cores__unites_core_pairs_and_hands_on_the_others_in_order(pairs, is_core):
     parent = np.arange(N)
-    others = np.full(len(pairs), -1), np.full(len(pairs), -1), np.full(len(pairs), -1.0)
-    handed_on = unite_cores(*columns(pairs), is_core, parent, *others)
+    others = EndPairs(np.full(len(pairs), -1), np.full(len(pairs), -1), np.full(len(pairs), -1.0))
+    handed_on = unite_cores(columns(pairs), is_core, parent, others)
     both = [(a, b) for a, b, _ in pairs if is_core[a] and is_core[b]]
     smallest = twin.components(both)
     for row in range(N):
@@ -83,7 +84,7 @@ def test_unite_cores__unites_core_pairs_and_hands_on_the_others_in_order(pairs, 
 @example([(0, 5, 1.0), (3, 0, 1.0), (0, 4, 1.0)], np.arange(N) > 2)  # three core rows equally far
 def test_find_nearest_cores__takes_the_smallest_distance_then_row(pairs, is_core):
     home, home_distance = np.full(N, -1), np.full(N, np.inf)
-    find_nearest_cores(*columns(pairs), is_core, home, home_distance)
+    find_nearest_cores(columns(pairs), is_core, home, home_distance)
     for row in range(N):
         near = [(d, b if a == row else a) for a, b, d in pairs if row in (a, b)]
         near = [(d, other) for d, other in near if is_core[other] and not is_core[row]]
@@ -93,10 +94,10 @@ def test_find_nearest_cores__takes_the_smallest_distance_then_row(pairs, is_core
 @examples(200)
 @given(PAIRS, CORES)
 def test_number_clusters__counts_clusters_by_their_smallest_core_row(pairs, is_core):
-    left, right, distance = columns(pairs)
+    ends = columns(pairs)
     parent, home, home_distance = np.arange(N), np.full(N, -1), np.full(N, np.inf)
-    unite_cores(left, right, distance, is_core, parent, left.copy(), right.copy(), distance.copy())
-    find_nearest_cores(left, right, distance, is_core, home, home_distance)
+    unite_cores(ends, is_core, parent, columns(pairs))
+    find_nearest_cores(ends, is_core, home, home_distance)
     smallest = twin.components((a, b) for a, b, _ in pairs if is_core[a] and is_core[b])
     named = [smallest.get(row, row) if is_core[row] else -1 for row in range(N)]
     named = [named[home[row]] if home[row] >= 0 else name for row, name in enumerate(named)]

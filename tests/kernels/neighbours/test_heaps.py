@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epsjoin.kernels.neighbours.heaps import keep_nearest, sort_nearest
+from epsjoin.kernels.neighbours.heaps import NearestLists, keep_nearest, sort_nearest
 from oracles import examples
 from tests.kernels.columns import columns
 
@@ -15,14 +15,12 @@ from tests.kernels.columns import columns
 def nearest_by_kernel(entries, k, n_rows):
     counts = np.bincount([row for row, _, _ in entries], minlength=n_rows)
     starts = np.concatenate(([0], np.cumsum(np.minimum(counts, k))))
-    sizes, ids, distances = (
-        np.zeros(n_rows, dtype=np.int64),
-        np.empty(starts[-1], dtype=np.int64),
-        np.empty(starts[-1]),
+    sizes, ids, distances = lists = NearestLists(
+        np.zeros(n_rows, dtype=np.int64), np.empty(starts[-1], dtype=np.int64), np.empty(starts[-1])
     )
     row, neighbour = columns([entry[:2] for entry in entries])
     distance = np.array([entry[2] for entry in entries], dtype=np.float64)
-    keep_nearest(row, neighbour, distance, starts, sizes, ids, distances)
+    keep_nearest((row, neighbour, distance), starts, lists)
     assert sizes.tolist() == np.diff(starts).tolist()
     sort_nearest(starts, ids, distances)
     pairs = list(zip(distances.tolist(), ids.tolist(), strict=True))

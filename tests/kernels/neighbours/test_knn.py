@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.kernels.distances import CHEBYSHEV, EUCLIDEAN, MANHATTAN, MINKOWSKI, make_decision
-from epsjoin.kernels.neighbours.heaps import sort_nearest
+from epsjoin.kernels.neighbours.heaps import NearestLists, sort_nearest
 from epsjoin.kernels.neighbours.knn import BLOCK, count_within, find_surplus, scan_nearest
 from oracles import examples
 
@@ -27,7 +27,7 @@ def test_scan_nearest__keeps_the_k_nearest_other_rows_the_smallest_row_first(met
     sizes = np.zeros(n, np.int64)
     ids, distances = np.full((n, k), -1), np.full((n, k), -1.0)
     decision = make_decision(metric, 3.0, np.inf)
-    scan_nearest(decision, points, rows, points, np.arange(n), sizes, ids, distances)
+    scan_nearest(decision, points, rows, points, np.arange(n), NearestLists(sizes, ids, distances))
     expected = all_distances(metric, points, points).round(9)
     for row in rows:
         order = [i for i in np.lexsort((np.arange(n), expected[row])) if i != row][:k]
@@ -43,8 +43,9 @@ def test_count_within__counts_pairs_within_each_radius(metric):
     random = np.random.default_rng(0)
     queries, points = random.random((9, 3)), random.random((20, 3))
     rows, chosen, radius = np.array([1, 5, 8]), np.arange(0, 20, 2), np.array([0.1, 0.4, 0.4, 0.9])
-    found = count_within(make_decision(metric, 3.0, np.inf), queries, rows, points, chosen, radius)
-    near = all_distances(metric, queries[rows], points[chosen])
+    queries, points = queries[rows], points[chosen]
+    found = count_within(make_decision(metric, 3.0, np.inf), queries, points, radius)
+    near = all_distances(metric, queries, points)
     assert found.tolist() == [(near <= bound).sum() for bound in radius]
 
 

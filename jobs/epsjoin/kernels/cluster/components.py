@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
 from epsjoin.kernels.accelerate import njit
-
-Nodes = npt.NDArray[np.int64]
+from epsjoin.kernels.arrays import Ints, Ints32
 
 NOTHING, EDGE, HOOK, ANSWER = range(4)
 """What becomes of a row: it goes; it stays; its root is tied to a smaller one; its forest learns of one."""
 
 
 @njit
-def meet(node: Nodes, root: Nodes, carry: Nodes, kind: npt.NDArray[np.int32]) -> None:
+def meet(node: Ints, root: Ints, carry: Ints, kind: Ints32) -> None:
     """Compare all rows of a node with the first of them, in one pass that remembers three numbers.
 
     Parameters

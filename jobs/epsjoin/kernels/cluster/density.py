@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-import numpy.typing as npt
 
 from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.arrays import Bools, Floats, Ints, Ints32
 from epsjoin.kernels.cluster.union_find import find_root, unite
 
-Rows = npt.NDArray[np.int64]
-Ends = npt.NDArray[np.int64] | npt.NDArray[np.int32]
-Flags = npt.NDArray[np.bool_]
-Distances = npt.NDArray[np.float64]
+Ends = Ints | Ints32
+
+
+class EndPairs(NamedTuple):
+    """Pairs by the rows of their ends.
+
+    Parameters
+    ----------
+    left, right : (m,) int64 row numbers, or int32 below 2**31 points.
+    distance : (m,) float64.
+    """
+
+    left: Ends
+    right: Ends
+    distance: Floats
 
 
 @njit
-def count_ends(left: Ends, right: Ends, core_at: int, degree: Rows, is_core: Flags) -> None:
+def count_ends(left: Ends, right: Ends, core_at: int, degree: Ints, is_core: Bools) -> None:
     """Add the pairs to the degrees of both their ends.
 
     Parameters
@@ -34,13 +47,7 @@ def count_ends(left: Ends, right: Ends, core_at: int, degree: Rows, is_core: Fla
 
 @njit
 def add_weights(
-    left: Ends,
-    right: Ends,
-    weight: Distances,
-    core_at: float,
-    degree: Distances,
-    rest: Distances,
-    is_core: Flags,
+    left: Ends, right: Ends, weight: Floats, core_at: float, degree: Floats, rest: Floats, is_core: Bools
 ) -> None:
     """Add to the degree of each end the weight of the other.
 
@@ -70,30 +77,23 @@ def add_weights(
 
 
 @njit
-def unite_cores(
-    left: Ends,
-    right: Ends,
-    distance: Distances,
-    is_core: Flags,
-    parent: Rows,
-    other_left: Ends,
-    other_right: Ends,
-    other_distance: Distances,
-) -> int:
+def unite_cores(pairs: EndPairs, is_core: Bools, parent: Ints, others: EndPairs) -> int:
     """Unite the ends of every pair of two core rows, and hand on the other pairs.
 
     Parameters
     ----------
-    left, right, distance : (n_pairs,), rows 0 to n - 1.
+    pairs : n_pairs pairs of rows, 0 to n - 1.
     is_core : (n,) bool.
     parent : (n,) int64, a forest as in :mod:`epsjoin.kernels.cluster.union_find`; modified.
-    other_left, other_right, other_distance : (n_pairs,) or longer; modified.
+    others : room for n_pairs pairs or more; modified.
 
     Returns
     -------
     int
         Pairs handed on, written from the first place on, in their order.
     """
+    left, right, distance = pairs
+    other_left, other_right, other_distance = others
     handed_on = 0
     for i in range(left.size):
         if is_core[left[i]] and is_core[right[i]]:
@@ -108,17 +108,16 @@ def unite_cores(
 
 
 @njit
-def find_nearest_cores(
-    left: Ends, right: Ends, distance: Distances, is_core: Flags, home: Rows, home_distance: Distances
-) -> None:
+def find_nearest_cores(pairs: EndPairs, is_core: Bools, home: Ints, home_distance: Floats) -> None:
     """Keep for every row that is not core its nearest core row, ties: the smallest row.
 
     Parameters
     ----------
-    left, right, distance : (n_pairs,), rows 0 to n - 1.
+    pairs : pairs of rows, 0 to n - 1.
     is_core : (n,) bool.
     home, home_distance : (n,) the nearest so far, -1 and infinity where there is none; modified.
     """
+    left, right, distance = pairs
     for i in range(left.size):
         if is_core[left[i]] == is_core[right[i]]:
             continue
@@ -129,7 +128,7 @@ def find_nearest_cores(
 
 
 @njit
-def number_clusters(parent: Rows, is_core: Flags, home: Rows) -> Rows:
+def number_clusters(parent: Ints, is_core: Bools, home: Ints) -> Ints:
     """Clusters 0, 1, ... in the order of their smallest core row; -1 for rows in none.
 
     Parameters

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from epsjoin.kernels.accelerate import njit
-
-Nodes = npt.NDArray[np.int64]
+from epsjoin.kernels.arrays import Ints
 
 
 @njit
-def find_root(parent: Nodes, node: int) -> int:
+def find_root(parent: Ints, node: int) -> int:
     """Root of the tree of ``node``; every second node on the way is moved up (path halving).
 
     Parameters
@@ -26,7 +24,7 @@ def find_root(parent: Nodes, node: int) -> int:
 
 
 @njit
-def unite(parent: Nodes, one: int, other: int) -> bool:
+def unite(parent: Ints, one: int, other: int) -> bool:
     """Join the trees of two nodes under the smaller root; whether they were two trees before.
 
     Parameters
@@ -46,7 +44,7 @@ def unite(parent: Nodes, one: int, other: int) -> bool:
 
 
 @njit
-def forest(n_nodes: int, left: Nodes, right: Nodes) -> Nodes:
+def forest(n_nodes: int, left: Ints, right: Ints) -> Ints:
     """Smallest node that each node is connected with by the edges ``(left[i], right[i])``.
 
     Parameters

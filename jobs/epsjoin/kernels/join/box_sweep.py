@@ -17,9 +17,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.distances import (
     CHEBYSHEV,
     COSINE,
@@ -47,9 +47,9 @@ class Objects(NamedTuple):
         their two eps.
     """
 
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    eps: NDArray[np.float64]
+    lower: Floats
+    upper: Floats
+    eps: Floats
 
 
 class SweepOrder(NamedTuple):
@@ -65,11 +65,11 @@ class SweepOrder(NamedTuple):
     middle : (parts,) int64, first row of the right table in each leaf; its end in a self join.
     """
 
-    row: NDArray[np.int64]
-    mask: NDArray[np.int64]
-    axis: NDArray[np.int64]
-    begin: NDArray[np.int64]
-    middle: NDArray[np.int64]
+    row: Ints
+    mask: Ints
+    axis: Ints
+    begin: Ints
+    middle: Ints
 
 
 class BoxRows(NamedTuple):
@@ -86,24 +86,17 @@ class BoxRows(NamedTuple):
         are compared with, only with those that begin above them: the others have found them already.
     """
 
-    row: NDArray[np.int64]
-    mask: NDArray[np.int64]
-    first_lower: NDArray[np.float64]
-    first_upper: NDArray[np.float64]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    segments: NDArray[np.int64]
+    row: Ints
+    mask: Ints
+    first_lower: Floats
+    first_upper: Floats
+    lower: Floats
+    upper: Floats
+    segments: Ints
 
 
 @njit
-def _leaf_axes(
-    lower: NDArray[np.float64],
-    upper: NDArray[np.float64],
-    is_right: NDArray[np.bool_],
-    is_self: bool,
-    row: NDArray[np.int64],
-    begin: NDArray[np.int64],
-) -> NDArray[np.int64]:
+def _leaf_axes(lower: Floats, upper: Floats, is_right: Bools, is_self: bool, row: Ints, begin: Ints) -> Ints:
     """The axis of each leaf on which the fewest of its cubes meet, ties by number; (parts,) int64."""
     n_parts = begin.shape[0] - 1
     n_axes = min(lower.shape[1], CUT_AXES)
@@ -114,9 +107,7 @@ def _leaf_axes(
     return axes
 
 
-def sweep_order(
-    rows: AssignedRows, n_parts: int, cubes: Cubes, is_right: NDArray[np.bool_], is_self: bool
-) -> SweepOrder:
+def sweep_order(rows: AssignedRows, n_parts: int, cubes: Cubes, is_right: Bools, is_self: bool) -> SweepOrder:
     """Choose each leaf's axis and sort its rows by their lower sides on it.
 
     Parameters
@@ -178,14 +169,7 @@ def bound_of(metric: int, p: float, eps: float) -> float:
 
 
 @njit
-def decide_objects(
-    metric: int,
-    p: float,
-    objects: Objects,
-    x: int,
-    y: int,
-    gap: NDArray[np.float64],
-) -> float:
+def decide_objects(metric: int, p: float, objects: Objects, x: int, y: int, gap: Floats) -> float:
     """Compute the distance of two objects when it is at most ``(eps_x + eps_y) / 2``, else return -1.
 
     Parameters
@@ -216,13 +200,7 @@ def decide_objects(
 
 @njit
 def box_sweep(
-    state: NDArray[np.int64],
-    rows: BoxRows,
-    objects: Objects,
-    metric: int,
-    p: float,
-    batch: PairBatch,
-    counters: NDArray[np.int64],
+    state: Ints, rows: BoxRows, objects: Objects, metric: int, p: float, batch: PairBatch, counters: Ints
 ) -> int:
     """Sweep each segment along its axis, until the batch is full.
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.arrays import Bools, Bytes, Floats, Ints
 
 BITS = 62
 """Number of bits of a fixed-point coordinate, a positive int64: numba and NumPy make no float of it."""
@@ -77,13 +78,7 @@ def to_fixed(value: float, low: float, scale: float) -> int:
 
 
 @njit
-def cube_corners(
-    embedded: NDArray[np.float64],
-    axes: NDArray[np.int64],
-    low: NDArray[np.float64],
-    width: float,
-    eps: float,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def cube_corners(embedded: Floats, axes: Ints, low: Floats, width: float, eps: float) -> tuple[Ints, Ints]:
     """Lower and upper corners of the cubes H(x), side eps, centred on x, in fixed point.
 
     Parameters
@@ -123,7 +118,7 @@ def cube_corners(
 
 
 @njit
-def write_code(corner: NDArray[np.int64], level: int, code: NDArray[np.uint8], n_more: int = 0) -> None:
+def write_code(corner: Ints, level: int, code: Bytes, n_more: int = 0) -> None:
     """Write the code of the cell of this level that holds a point.
 
     Parameters
@@ -149,14 +144,14 @@ def write_code(corner: NDArray[np.int64], level: int, code: NDArray[np.uint8], n
 
 
 @njit
-def code_bits(code: NDArray[np.uint8]) -> int:
+def code_bits(code: Bytes) -> int:
     """Count the bits of a code, 0 for the whole space."""
     width = code.shape[0]
     return int((np.int64(code[width - 2]) << 8) | np.int64(code[width - 1]))
 
 
 @njit
-def is_prefix(short: NDArray[np.uint8], long: NDArray[np.uint8]) -> bool:
+def is_prefix(short: Bytes, long: Bytes) -> bool:
     """Whether the first code is a prefix of the second, that is, its cell holds the other's; also if equal.
 
     O(bytes), no allocation.
@@ -177,7 +172,7 @@ def is_prefix(short: NDArray[np.uint8], long: NDArray[np.uint8]) -> bool:
 
 
 @njit
-def owns_pair(code: NDArray[np.uint8], lower_x: NDArray[np.int64], lower_y: NDArray[np.int64]) -> bool:
+def owns_pair(code: Bytes, lower_x: Ints, lower_y: Ints) -> bool:
     """Whether the cell of ``code`` holds the reference point ``max(lower_x, lower_y)`` of a pair.
 
     Parameters
@@ -209,9 +204,7 @@ def owns_pair(code: NDArray[np.uint8], lower_x: NDArray[np.int64], lower_y: NDAr
 
 
 @njit
-def hold_cubes(
-    codes: NDArray[np.uint8], lower: NDArray[np.int64], upper: NDArray[np.int64]
-) -> NDArray[np.bool_]:
+def hold_cubes(codes: Bytes, lower: Ints, upper: Ints) -> Bools:
     """Whether each row's cell holds its whole cube; if not, the row is a replica.
 
     Parameters
@@ -231,7 +224,7 @@ def hold_cubes(
     return held
 
 
-def as_keys(codes: NDArray[np.uint8]) -> NDArray[np.bytes_]:
+def as_keys(codes: Bytes) -> NDArray[np.bytes_]:
     """View the codes as one sortable NumPy column, without a copy when the rows are contiguous.
 
     NumPy drops trailing zero bytes when it hands out one element as ``bytes``. Within an array all
@@ -241,13 +234,13 @@ def as_keys(codes: NDArray[np.uint8]) -> NDArray[np.bytes_]:
     return np.ascontiguousarray(codes).view(f"S{width}").reshape(n)
 
 
-def code_order(codes: NDArray[np.uint8]) -> NDArray[np.int64]:
+def code_order(codes: Bytes) -> Ints:
     """Stable order of the codes: Z-order, a prefix before its extensions. O(n log n) key comparisons."""
     return np.argsort(as_keys(codes), kind="stable").astype(np.int64, copy=False)
 
 
 @njit
-def range_ends(codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def range_ends(codes: Bytes) -> Bytes:
     """Compute the end of each code's key range: the code followed by ones, not below any of its extensions.
 
     Parameters

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.join.codes import cube_lower, cube_upper
 from epsjoin.kernels.join.cuts import SIDES_ARE_GIVEN, AssignedRows, CutTree, assign_rows
 
@@ -24,14 +24,12 @@ _NO_HASHES = np.empty(0)
 class Cubes(NamedTuple):
     """Lower and upper sides of the objects' cubes, (n, e) float64 each, in embedded coordinates."""
 
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
+    lower: Floats
+    upper: Floats
 
 
 @njit
-def make_cubes(
-    lower: NDArray[np.float64], upper: NDArray[np.float64], reach: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def make_cubes(lower: Floats, upper: Floats, reach: Floats) -> tuple[Floats, Floats]:
     """Compute the sides of boxes enlarged by their reach, a little too far out, so rounding parts no pair.
 
     Parameters
@@ -85,7 +83,7 @@ def assign_cubes(cubes: Cubes, tree: CutTree) -> AssignedRows:
 
 
 @njit
-def _count_begun(begin: NDArray[np.float64], end: NDArray[np.float64]) -> int:
+def _count_begun(begin: Floats, end: Floats) -> int:
     """Pairs ``begin_i <= end_j`` of two ascending columns; O(n)."""
     total = 0
     begun = 0
@@ -97,14 +95,7 @@ def _count_begun(begin: NDArray[np.float64], end: NDArray[np.float64]) -> int:
 
 
 @njit
-def overlaps(
-    lower: NDArray[np.float64],
-    upper: NDArray[np.float64],
-    is_right: NDArray[np.bool_],
-    is_self: bool,
-    rows: NDArray[np.int64],
-    n_axes: int,
-) -> NDArray[np.int64]:
+def overlaps(lower: Floats, upper: Floats, is_right: Bools, is_self: bool, rows: Ints, n_axes: int) -> Ints:
     """Pairs of rows whose cubes meet on an axis, by axis: the candidates of a sweep along it.
 
     Parameters
@@ -164,7 +155,7 @@ def overlaps(
     return counts
 
 
-def separating_axes(cubes: Cubes, is_right: NDArray[np.bool_], is_self: bool) -> NDArray[np.int64]:
+def separating_axes(cubes: Cubes, is_right: Bools, is_self: bool) -> Ints:
     """All axes, the one on which the fewest cubes meet first, ties by number; (e,) int64."""
     n, e = cubes.lower.shape
     met = overlaps(cubes.lower, cubes.upper, is_right, is_self, np.arange(n), e)

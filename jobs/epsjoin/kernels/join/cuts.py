@@ -26,9 +26,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.join.codes import cube_lower, cube_upper
 
 HASH_AXIS = -1
@@ -57,24 +57,24 @@ class CutTree(NamedTuple):
     basis : (b, e) float64, directions of length 1 at most; (0, 0) where none is cut.
     """
 
-    axis: NDArray[np.int64]
-    position: NDArray[np.float64]
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    part: NDArray[np.int64]
-    bit: NDArray[np.int64]
-    basis: NDArray[np.float64]
+    axis: Ints
+    position: Floats
+    left: Ints
+    right: Ints
+    part: Ints
+    bit: Ints
+    basis: Floats
 
 
 class AssignedRows(NamedTuple):
     """Rows by point: ``row`` (m,) int64, ``part`` (m,) int64, ``mask`` (m,) int64 (see the module)."""
 
-    row: NDArray[np.int64]
-    part: NDArray[np.int64]
-    mask: NDArray[np.int64]
+    row: Ints
+    part: Ints
+    mask: Ints
 
 
-def hash_ids(ids: NDArray[np.int64]) -> NDArray[np.float64]:
+def hash_ids(ids: Ints) -> Floats:
     """Hash ids to numbers in [0, 1), evenly spread whatever the ids: the upper 53 bits of splitmix64.
 
     Parameters
@@ -93,9 +93,7 @@ def hash_ids(ids: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 @njit
-def turned_sides(
-    embedded: NDArray[np.float64], row: int, direction: NDArray[np.float64], half: float
-) -> tuple[float, float]:
+def turned_sides(embedded: Floats, row: int, direction: Floats, half: float) -> tuple[float, float]:
     """Lower and upper side of a row's cube along a direction; term after term, so the same in any batch.
 
     Parameters
@@ -123,14 +121,14 @@ def turned_sides(
 
 @njit
 def assign_rows(
-    lower: NDArray[np.float64],
-    upper: NDArray[np.float64],
+    lower: Floats,
+    upper: Floats,
     half: float,
-    hashes: NDArray[np.float64],
+    hashes: Floats,
     tree: CutTree,
-    row: NDArray[np.int64],
-    part: NDArray[np.int64],
-    mask: NDArray[np.int64],
+    row: Ints,
+    part: Ints,
+    mask: Ints,
     fill: bool,
 ) -> int:
     """One pass over all rows: count what they become (``fill`` false) or write it; returns the count.
@@ -189,9 +187,7 @@ def assign_rows(
     return written
 
 
-def assign(
-    embedded: NDArray[np.float64], hashes: NDArray[np.float64], eps: float, tree: CutTree
-) -> AssignedRows:
+def assign(embedded: Floats, hashes: Floats, eps: float, tree: CutTree) -> AssignedRows:
     """Send every row to the parts that its cube touches.
 
     Parameters
@@ -220,7 +216,7 @@ def assign(
 
 
 @njit
-def cube_sides(values: NDArray[np.float64], half: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def cube_sides(values: Floats, half: float) -> tuple[Floats, Floats]:
     """Lower and upper sides of the cubes on one axis, as :func:`assign` sees them; (n,) float64 each."""
     lower = np.empty(values.shape[0], np.float64)
     upper = np.empty(values.shape[0], np.float64)
@@ -231,9 +227,7 @@ def cube_sides(values: NDArray[np.float64], half: float) -> tuple[NDArray[np.flo
 
 
 @njit
-def all_turned_sides(
-    embedded: NDArray[np.float64], basis: NDArray[np.float64], half: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def all_turned_sides(embedded: Floats, basis: Floats, half: float) -> tuple[Floats, Floats]:
     """Sides of all cubes along all directions, (b, n) float64 each."""
     lower = np.empty((basis.shape[0], embedded.shape[0]), np.float64)
     upper = np.empty((basis.shape[0], embedded.shape[0]), np.float64)

@@ -10,9 +10,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.arrays import Floats, Floats32, Ints
 
 SQUARES, SUM, MAXIMUM = range(3)
 FILTER_SIZES = (2, 4, 8)
@@ -23,6 +23,9 @@ _ROWS_AT_ONCE = 64
 """Number of rows whose coordinates are computed at once."""
 _ROUNDING = 2.0**-48
 """Relative slack of a coordinate: more than 8 times its rounding, relative to the values it is made of."""
+
+
+_Shape = tuple[int, int]
 
 
 class Projection(NamedTuple):
@@ -42,11 +45,11 @@ class Projection(NamedTuple):
     """
 
     norm: int
-    axes: NDArray[np.int64]
-    basis: NDArray[np.float64]
-    centre: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+    axes: Ints
+    basis: Floats
+    centre: Floats
+    low: Floats
+    high: Floats
     n_grid: int
     n_filter: int
 
@@ -67,9 +70,7 @@ def filter_size(n_coordinates: int) -> int:
 
 
 @njit
-def _rotate(
-    embedded: NDArray[np.float64], row: int, projection: Projection, values: NDArray[np.float64]
-) -> float:
+def _rotate(embedded: Floats, row: int, projection: Projection, values: Floats) -> float:
     """Write the first coordinates of one row on the principal axes; returns the sum that went into them."""
     basis, centre, low, high = projection.basis, projection.centre, projection.low, projection.high
     values[:] = 0.0
@@ -83,9 +84,7 @@ def _rotate(
 
 
 @njit
-def _project(
-    embedded: NDArray[np.float64], projection: Projection, coordinates: NDArray[np.float64]
-) -> float:
+def _project(embedded: Floats, projection: Projection, coordinates: Floats) -> float:
     """Fill ``coordinates`` (c, n); returns the largest magnitude that went into one."""
     axes, centre, low, high = projection.axes, projection.centre, projection.low, projection.high
     size = coordinates.shape[0]
@@ -107,15 +106,10 @@ def _project(
 
 @njit
 def _gather_rotated(
-    embedded: NDArray[np.float64],
-    order: NDArray[np.int64],
-    projection: Projection,
-    scale: float,
-    size: int,
-    stride: int,
-    near: NDArray[np.float32],
+    embedded: Floats, order: Ints, projection: Projection, scale: float, shape: _Shape, near: Floats32
 ) -> float:
-    """Fill ``near`` (size * stride,) in the given order; returns the largest magnitude."""
+    """Fill ``near`` in the given order, as ``shape`` = (size, stride); returns the largest magnitude."""
+    size, stride = shape
     values = np.empty(size, np.float64)
     largest = 0.0
     for place in range(order.shape[0]):
@@ -129,18 +123,13 @@ def _gather_rotated(
 
 @njit
 def _gather_axes(
-    embedded: NDArray[np.float64],
-    order: NDArray[np.int64],
-    projection: Projection,
-    scale: float,
-    size: int,
-    stride: int,
-    near: NDArray[np.float32],
+    embedded: Floats, order: Ints, projection: Projection, scale: float, shape: _Shape, near: Floats32
 ) -> float:
     """As :func:`_gather_rotated`, of raw axes.
 
     Some rows are first copied as they are: reads that wait for nothing, which the memory serves together.
     """
+    size, stride = shape
     axes = projection.axes
     centre, low, high = projection.centre[axes], projection.low[axes], projection.high[axes]
     copied = np.empty((size, _ROWS_AT_ONCE), np.float64)
@@ -165,9 +154,7 @@ def _gather_axes(
     return largest
 
 
-def project(
-    embedded: NDArray[np.float64], projection: Projection, count: int, eps: float
-) -> tuple[NDArray[np.float64], float]:
+def project(embedded: Floats, projection: Projection, count: int, eps: float) -> tuple[Floats, float]:
     """Compute the first ``count`` coordinates of every row in units of the reach, and the reach.
 
     Parameters
@@ -196,12 +183,8 @@ def project(
 
 
 def filter_coordinates(
-    embedded: NDArray[np.float64],
-    order: NDArray[np.int64],
-    projection: Projection,
-    reach: float,
-    padding: int,
-) -> tuple[NDArray[np.float32], float]:
+    embedded: Floats, order: Ints, projection: Projection, reach: float, padding: int
+) -> tuple[Floats32, float]:
     """Compute the coordinates of the filter in units of the reach, rows in the given order.
 
     Parameters
@@ -223,10 +206,10 @@ def filter_coordinates(
         return near, 0.0
     size = min(projection.n_filter, projection.size)
     gather = _gather_rotated if projection.is_rotated else _gather_axes
-    return near, gather(embedded, order, projection, 1.0 / reach, size, stride, near)
+    return near, gather(embedded, order, projection, 1.0 / reach, (size, stride), near)
 
 
-def axes_by_variance(embedded: NDArray[np.float64]) -> NDArray[np.int64]:
+def axes_by_variance(embedded: Floats) -> Ints:
     """All axes, the one with the largest variance first, ties by number; (e,) int64."""
     if len(embedded) == 0:
         return np.arange(embedded.shape[1], dtype=np.int64)

@@ -15,9 +15,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.arrays import Bytes, Floats, Ints, Ints8
 from epsjoin.kernels.join.codes import BITS, as_keys, code_order, hold_cubes, range_ends, write_code
 from epsjoin.kernels.join.projection import axes_by_variance
 from epsjoin.kernels.join.rules import NO, UNKNOWN, decide_split
@@ -39,14 +39,14 @@ class Decisions(NamedTuple):
     question : (3,) int64, receives the level, n_crossed and rows for which the answer is unknown.
     """
 
-    answers: NDArray[np.int8]
+    answers: Ints8
     max_rows: int
     is_local: bool
-    question: NDArray[np.int64]
+    question: Ints
 
 
 @njit
-def stop_level(lower: NDArray[np.int64], upper: NDArray[np.int64], levels: int) -> int:
+def stop_level(lower: Ints, upper: Ints, levels: int) -> int:
     """Find the first level whose cuts cross the cube, or ``levels`` when none does.
 
     Level l is crossed in a dimension when bit BITS-1-l of its corners differs and no bit above it does;
@@ -63,13 +63,7 @@ def stop_level(lower: NDArray[np.int64], upper: NDArray[np.int64], levels: int) 
 
 @njit
 def _divide(
-    lower: NDArray[np.int64],
-    upper: NDArray[np.int64],
-    piece: int,
-    children: int,
-    level: int,
-    crossed: NDArray[np.int64],
-    n_crossed: int,
+    lower: Ints, upper: Ints, piece: int, children: int, level: int, crossed: Ints, n_crossed: int
 ) -> None:
     """Write the 2**n_crossed pieces of ``piece`` behind each other, starting at ``children``, in Z-order."""
     d = lower.shape[1]
@@ -89,13 +83,7 @@ def _divide(
 
 
 @njit
-def _crossed_axes(
-    lower: NDArray[np.int64],
-    upper: NDArray[np.int64],
-    level: int,
-    is_local: bool,
-    crossed: NDArray[np.int64],
-) -> int:
+def _crossed_axes(lower: Ints, upper: Ints, level: int, is_local: bool, crossed: Ints) -> int:
     """List the axes whose cut of this level the piece, corners (d,) each, crosses; locally only the first.
 
     Returns their number, at least 1 at the piece's stop level.
@@ -121,15 +109,15 @@ def _with_room(old: Any, room: int) -> Any:
 
 @njit
 def divide_cubes(
-    lower: NDArray[np.int64],
-    upper: NDArray[np.int64],
+    lower: Ints,
+    upper: Ints,
     levels: int,
     decisions: Decisions,
     first_point: int,
-    counts: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    row: NDArray[np.int64],
-    codes: NDArray[np.uint8],
+    counts: Ints,
+    starts: Ints,
+    row: Ints,
+    codes: Bytes,
 ) -> tuple[int, int]:
     """One pass over the cubes from ``first_point`` on: count the rows of each (no ``row``) or write them.
 
@@ -208,11 +196,11 @@ def divide_cubes(
 class CarriedRows(NamedTuple):
     """Where coded rows go: ``coded`` (m,) int64 is the index of a coded row, ``part`` (m,) int64 its part."""
 
-    coded: NDArray[np.int64]
-    part: NDArray[np.int64]
+    coded: Ints
+    part: Ints
 
 
-def owner_parts(codes: NDArray[np.uint8], boundaries: NDArray[np.uint8]) -> NDArray[np.int64]:
+def owner_parts(codes: Bytes, boundaries: Bytes) -> Ints:
     """Find the part in which a code's key range begins.
 
     Parameters
@@ -229,7 +217,7 @@ def owner_parts(codes: NDArray[np.uint8], boundaries: NDArray[np.uint8]) -> NDAr
     return np.searchsorted(as_keys(boundaries), as_keys(codes), side="right").astype(np.int64, copy=False)
 
 
-def carry(codes: NDArray[np.uint8], boundaries: NDArray[np.uint8]) -> CarriedRows:
+def carry(codes: Bytes, boundaries: Bytes) -> CarriedRows:
     """Assign each coded row to its owner part and carry it into every other part its key range touches.
 
     Parameters
@@ -257,15 +245,15 @@ def carry(codes: NDArray[np.uint8], boundaries: NDArray[np.uint8]) -> CarriedRow
 
 
 def stack_rows(
-    points: NDArray[np.float64],
-    embedded: NDArray[np.float64],
-    codes: NDArray[np.uint8],
-    lower: NDArray[np.int64],
-    upper: NDArray[np.int64],
-    boundaries: NDArray[np.uint8],
+    points: Floats,
+    embedded: Floats,
+    codes: Bytes,
+    lower: Ints,
+    upper: Ints,
+    boundaries: Bytes,
     part: int,
-    side: NDArray[np.int8] | None = None,
-) -> tuple[NDArray[np.int64], StackRows]:
+    side: Ints8 | None = None,
+) -> tuple[Ints, StackRows]:
     """Put the rows of a part in the order of the stack sweep.
 
     Parameters

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.arrays import Ints, Ints8
 
 NO, YES, UNKNOWN = 0, 1, -1
 """Answers of a rule; ``UNKNOWN`` is an answer that the user's function has not yet returned."""
@@ -21,7 +21,7 @@ _MAX_SPLIT_DIMENSIONS = 40
 
 
 @njit
-def holds(operations: NDArray[np.int64], operands: NDArray[np.int64], level: int, n_crossed: int) -> bool:
+def holds(operations: Ints, operands: Ints, level: int, n_crossed: int) -> bool:
     """Evaluate the postfix program; truth values wait as the bits of one integer, the last one lowest."""
     waiting = np.int64(0)
     for i in range(operations.shape[0]):
@@ -52,9 +52,7 @@ def _fits(max_rows: int, n_crossed: int, rows: int, is_local: bool) -> bool:
 
 
 @njit
-def tabulate(
-    operations: NDArray[np.int64], operands: NDArray[np.int64], levels: int, d: int
-) -> NDArray[np.int8]:
+def tabulate(operations: Ints, operands: Ints, levels: int, d: int) -> Ints8:
     """Answer a program for every level and number of crossed dimensions, as :func:`decide_split` reads it.
 
     Parameters
@@ -75,9 +73,7 @@ def tabulate(
 
 
 @njit
-def decide_split(
-    answers: NDArray[np.int8], max_rows: int, level: int, n_crossed: int, rows: int, is_local: bool
-) -> int:
+def decide_split(answers: Ints8, max_rows: int, level: int, n_crossed: int, rows: int, is_local: bool) -> int:
     """Whether a cube may be split: the predicate, as a table, and the budget.
 
     Parameters

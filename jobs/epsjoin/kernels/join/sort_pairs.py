@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.arrays import Floats, Ints
 
 RowNumbers = NDArray[np.int32 | np.int64]
 
@@ -32,18 +33,11 @@ class Block(NamedTuple):
 
     left: RowNumbers
     right: RowNumbers
-    distance: NDArray[np.float64]
+    distance: Floats
 
 
 @njit
-def pack(
-    left: NDArray[np.int64],
-    right: NDArray[np.int64],
-    distance: NDArray[np.float64],
-    begin: int,
-    block: Block,
-    filled: int,
-) -> int:
+def pack(left: Ints, right: Ints, distance: Floats, begin: int, block: Block, filled: int) -> int:
     """Copy pairs from ``begin`` on behind the first ``filled`` of a block, as many as it has room for.
 
     Parameters
@@ -65,16 +59,14 @@ def pack(
 
 
 @njit
-def count(rows: RowNumbers, counts: NDArray[np.int64]) -> None:
+def count(rows: RowNumbers, counts: Ints) -> None:
     """Add to ``counts`` how often each row comes."""
     for i in range(rows.size):
         counts[rows[i]] += 1
 
 
 @njit
-def sort_by_right(
-    block: Block, places: NDArray[np.int64], to_left: RowNumbers, to_distance: NDArray[np.float64]
-) -> None:
+def sort_by_right(block: Block, places: Ints, to_left: RowNumbers, to_distance: Floats) -> None:
     """Put each pair of a block to the next place of its right row.
 
     Parameters
@@ -92,12 +84,7 @@ def sort_by_right(
 
 @njit
 def sort_by_left(
-    ends: NDArray[np.int64],
-    left: RowNumbers,
-    distance: NDArray[np.float64],
-    places: NDArray[np.int64],
-    to_right: NDArray[np.int64],
-    to_distance: NDArray[np.float64],
+    ends: Ints, left: RowNumbers, distance: Floats, places: Ints, to_right: Ints, to_distance: Floats
 ) -> None:
     """Put each pair to the next place of its left row, in the order of the right rows.
 
@@ -119,7 +106,7 @@ def sort_by_left(
 
 
 @njit
-def fill_left(ends: NDArray[np.int64], left: NDArray[np.int64]) -> None:
+def fill_left(ends: Ints, left: Ints) -> None:
     """Write the number of each left row to its places; ``ends``: (n_left,) int64, where they end."""
     begin = np.int64(0)
     for row in range(ends.size):

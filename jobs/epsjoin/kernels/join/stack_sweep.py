@@ -26,9 +26,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.arrays import Bools, Bytes, Floats, Ints, Ints8
 from epsjoin.kernels.distances import Decision, decide
 from epsjoin.kernels.join.codes import owns_pair
 from epsjoin.kernels.join.sweep_area import insert, new_area, query, remove_no_prefix
@@ -44,9 +44,9 @@ _CANDIDATES_PER_CALL = 1 << 27
 class PairBatch(NamedTuple):
     """Room for pairs: ``left``, ``right`` (c,) int64 indices of rows, ``distance`` (c,) float64."""
 
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    distance: NDArray[np.float64]
+    left: Ints
+    right: Ints
+    distance: Floats
 
 
 class StackRows(NamedTuple):
@@ -64,27 +64,27 @@ class StackRows(NamedTuple):
         not compared with each other. ``ONE_TABLE`` for every row joins one table with itself.
     """
 
-    points: NDArray[np.float64]
-    embedded: NDArray[np.float64]
-    codes: NDArray[np.uint8]
-    lower: NDArray[np.int64]
-    is_replica: NDArray[np.bool_]
-    is_carried: NDArray[np.bool_]
-    side: NDArray[np.int8]
+    points: Floats
+    embedded: Floats
+    codes: Bytes
+    lower: Ints
+    is_replica: Bools
+    is_carried: Bools
+    side: Ints8
 
 
-def new_state(n_rows: int) -> NDArray[np.int64]:
+def new_state(n_rows: int) -> Ints:
     """Make the state of a sweep over ``n_rows`` rows that has not begun."""
     return np.zeros(8 + n_rows, np.int64)
 
 
-def is_done(state: NDArray[np.int64]) -> bool:
+def is_done(state: Ints) -> bool:
     """Whether a sweep has come to its end."""
     return bool(state[_DONE])
 
 
 @njit
-def _is_near(embedded: NDArray[np.float64], x: int, y: int, first_axis: int, embedded_eps: float) -> bool:
+def _is_near(embedded: Floats, x: int, y: int, first_axis: int, embedded_eps: float) -> bool:
     """Whether two rows are within eps on each axis from ``first_axis`` on; stops at the first that is not."""
     for i in range(first_axis, embedded.shape[1]):
         if abs(embedded[x, i] - embedded[y, i]) > embedded_eps:
@@ -101,12 +101,7 @@ def _groups(side: int, is_carried: bool) -> int:
 
 @njit
 def stack_sweep(
-    state: NDArray[np.int64],
-    rows: StackRows,
-    embedded_eps: float,
-    decision: Decision,
-    batch: PairBatch,
-    counters: NDArray[np.int64],
+    state: Ints, rows: StackRows, embedded_eps: float, decision: Decision, batch: PairBatch, counters: Ints
 ) -> int:
     """Orenstein's merge: compare each row with all rows on the stack, until the batch is full or time passed.
 
@@ -196,7 +191,7 @@ def stack_sweep(
     return written
 
 
-def stack_comparisons(codes: NDArray[np.uint8], side: NDArray[np.int8] | None = None) -> NDArray[np.int64]:
+def stack_comparisons(codes: Bytes, side: Ints8 | None = None) -> Ints:
     """How many rows each row would be compared with on the stack: the work of a sweep, without doing it.
 
     Parameters
@@ -212,7 +207,7 @@ def stack_comparisons(codes: NDArray[np.uint8], side: NDArray[np.int8] | None = 
 
 
 @njit
-def _stack_comparisons(codes: NDArray[np.uint8], side: NDArray[np.int8]) -> NDArray[np.int64]:
+def _stack_comparisons(codes: Bytes, side: Ints8) -> Ints:
     """Count with a stack, and for each place of it the rows of table 1 that lie up to there."""
     n = codes.shape[0]
     area = new_area(np.empty(n, np.int64))

@@ -19,9 +19,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.arrays import Bytes, Floats, Ints
 from epsjoin.kernels.join.codes import is_prefix
 
 
@@ -36,14 +36,14 @@ class SweepArea(NamedTuple):
     height : (1,) int64, rows on the stack.
     """
 
-    rows: NDArray[np.int64]
-    values: NDArray[np.float64]
-    groups: NDArray[np.uint8]
-    height: NDArray[np.int64]
+    rows: Ints
+    values: Floats
+    groups: Bytes
+    height: Ints
 
 
 @njit
-def new_area(rows: NDArray[np.int64]) -> SweepArea:
+def new_area(rows: Ints) -> SweepArea:
     """Make an empty area that keeps its rows in ``rows``, (n,) int64: room for n."""
     n = rows.shape[0]
     return SweepArea(rows, np.empty(n, np.float64), np.empty(n, np.uint8), np.zeros(1, np.int64))
@@ -60,7 +60,7 @@ def insert(area: SweepArea, row: int, value: float, groups: int) -> None:
 
 
 @njit
-def remove_no_prefix(area: SweepArea, codes: NDArray[np.uint8], row: int) -> int:
+def remove_no_prefix(area: SweepArea, codes: Bytes, row: int) -> int:
     """Drop every row whose code is no prefix of this row's code.
 
     Parameters

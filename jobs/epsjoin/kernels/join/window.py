@@ -20,9 +20,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import njit, njit_filter
+from epsjoin.kernels.arrays import Bools, Floats, Floats32, Ints
 from epsjoin.kernels.distances import EUCLIDEAN, Decision, decide, squared_euclidean
 from epsjoin.kernels.join.projection import (
     FILTER_SIZES,
@@ -72,29 +72,29 @@ class WindowRows(NamedTuple):
     is_self : whether a pair is (smaller id, larger id), not (row, target).
     """
 
-    points: NDArray[np.float64]
-    row: NDArray[np.int64]
-    near: NDArray[np.float32]
+    points: Floats
+    row: Ints
+    near: Floats32
     stride: int
     n_coordinates: int
     norm: int
     bound: np.float32
-    place: NDArray[np.int64]
+    place: Ints
     window: int
-    ids: NDArray[np.int64]
-    mask: NDArray[np.int64]
-    passes: NDArray[np.int64]
+    ids: Ints
+    mask: Ints
+    passes: Ints
     is_self: bool
 
 
 def window_rows(
-    points: NDArray[np.float64],
-    embedded: NDArray[np.float64],
-    ids: NDArray[np.int64],
-    mask: NDArray[np.int64],
+    points: Floats,
+    embedded: Floats,
+    ids: Ints,
+    mask: Ints,
     eps: float,
     projection: Projection,
-    is_right: NDArray[np.bool_] | None = None,
+    is_right: Bools | None = None,
 ) -> WindowRows:
     """Put the rows of a part in the order of the window sweep.
 
@@ -156,16 +156,14 @@ def _filter_bound(norm: int, size: int, largest: float) -> np.float32:
     return np.float32(bound if bound < 3e38 else np.inf)
 
 
-_NearBlock = Callable[[NDArray[np.float32], int, int, int, np.float32], np.int32]
+_NearBlock = Callable[[Floats32, int, int, int, np.float32], np.int32]
 
 
 def _make_filter(size: int, norm: int) -> _NearBlock:
     """Compile the filter for one size and norm: both are constants in it, so that its loops are unrolled."""
 
     @njit_filter
-    def near_block(
-        near: NDArray[np.float32], stride: int, block: int, row: int, bound: np.float32
-    ) -> np.int32:
+    def near_block(near: Floats32, stride: int, block: int, row: int, bound: np.float32) -> np.int32:
         """Whether each of the 32 rows from ``block`` on may be within eps of ``row``: bit by bit."""
         # Unsigned indices and 32-bit sums: LLVM then takes eight candidates at a time.
         bits = np.int32(0)
@@ -194,20 +192,20 @@ _sum_2, _sum_4, _sum_8 = (_make_filter(size, SUM) for size in FILTER_SIZES)
 _maximum_2, _maximum_4, _maximum_8 = (_make_filter(size, MAXIMUM) for size in FILTER_SIZES)
 
 
-def new_state() -> NDArray[np.int64]:
+def new_state() -> Ints:
     """Make the state of a sweep that has not begun."""
     state = np.zeros(6, np.int64)
     state[_ROW] = -1
     return state
 
 
-def is_done(state: NDArray[np.int64]) -> bool:
+def is_done(state: Ints) -> bool:
     """Whether a sweep has come to its end."""
     return bool(state[_DONE])
 
 
 @njit
-def _lower_bound(place: NDArray[np.int64], begin: int, end: int, value: int) -> int:
+def _lower_bound(place: Ints, begin: int, end: int, value: int) -> int:
     """First index from ``begin`` on whose place is not below ``value``."""
     while begin < end:
         middle = (begin + end) >> 1
@@ -220,13 +218,13 @@ def _lower_bound(place: NDArray[np.int64], begin: int, end: int, value: int) -> 
 
 @njit
 def window_sweep(
-    state: NDArray[np.int64],
+    state: Ints,
     rows: WindowRows,
     chunk_begin: int,
     chunk_end: int,
     decision: Decision,
     batch: PairBatch,
-    counters: NDArray[np.int64],
+    counters: Ints,
 ) -> int:
     """Compare the rows of a chunk with all rows after them, until the batch is full or some time has passed.
 

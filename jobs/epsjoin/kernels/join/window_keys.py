@@ -9,9 +9,9 @@ import itertools
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.arrays import Floats, Ints, Ints8
 
 SELF_MEETINGS = ((0, 0), (0, 1))
 """Pairs of groups that are compared in a self join: group 0 has the own rows, group 1 the carried ones."""
@@ -34,24 +34,24 @@ class Keys(NamedTuple):
     place, window, passes : see :class:`epsjoin.kernels.join.window.WindowRows`.
     """
 
-    row: NDArray[np.int64]
-    place: NDArray[np.int64]
+    row: Ints
+    place: Ints
     window: int
-    passes: NDArray[np.int64]
+    passes: Ints
 
 
 @njit
 def _write_keys(
-    coordinates: NDArray[np.float64],
-    group: NDArray[np.int8],
-    low: NDArray[np.float64],
-    cell: NDArray[np.float64],
-    factors: NDArray[np.int64],
+    coordinates: Floats,
+    group: Ints8,
+    low: Floats,
+    cell: Floats,
+    factors: Ints,
     ticks: float,
     window: int,
     tick_bits: int,
     row_bits: int,
-    keys: NDArray[np.int64],
+    keys: Ints,
 ) -> None:
     """Write ``group | cell | tick | row`` of each row."""
     for row in range(keys.shape[0]):
@@ -63,12 +63,7 @@ def _write_keys(
         keys[row] = (((place << tick_bits) | tick) << row_bits) | row
 
 
-def sort_keys(
-    coordinates: NDArray[np.float64],
-    n_grid: int,
-    group: NDArray[np.int8],
-    meetings: tuple[tuple[int, int], ...],
-) -> Keys:
+def sort_keys(coordinates: Floats, n_grid: int, group: Ints8, meetings: tuple[tuple[int, int], ...]) -> Keys:
     """Sort rows by (group, cell, tick) and list the passes that bring together what may be within eps.
 
     Parameters
@@ -137,7 +132,7 @@ def sort_keys(
 
 
 @njit
-def window_candidates(keys: Keys) -> NDArray[np.int64]:
+def window_candidates(keys: Keys) -> Ints:
     """Count the candidates that a window sweep would filter, by place, without filtering them.
 
     Parameters

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
+from typing import NamedTuple
 
 from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.arrays import Bools, Floats, Ints
 
-Numbers = npt.NDArray[np.int64]
-Distances = npt.NDArray[np.float64]
+Entries = tuple[Ints, Ints, Floats]
+"""Row whose list an entry belongs to, neighbour and distance of the entry: (n,) int64, int64 and float64."""
+
+
+class NearestLists(NamedTuple):
+    """Lists of the nearest entries so far, one per row; each is a heap with the farthest entry on top.
+
+    Parameters
+    ----------
+    sizes : (n_rows,) int64, number of entries in each list so far.
+    ids, distances : int64 and float64, the entries.
+    """
+
+    sizes: Ints
+    ids: Ints
+    distances: Floats
 
 
 @njit
-def _sink(ids: Numbers, distances: Distances, low: int, size: int, place: int) -> None:
+def _sink(ids: Ints, distances: Floats, low: int, size: int, place: int) -> None:
     """Restore the heap ``[low, low + size)``, farthest entry on top, below ``place``."""
     while True:
         child = 2 * place + 1
@@ -33,13 +47,13 @@ def _sink(ids: Numbers, distances: Distances, low: int, size: int, place: int) -
 
 
 @njit
-def _swap(ids: Numbers, distances: Distances, one: int, other: int) -> None:
+def _swap(ids: Ints, distances: Floats, one: int, other: int) -> None:
     ids[one], ids[other] = ids[other], ids[one]
     distances[one], distances[other] = distances[other], distances[one]
 
 
 @njit
-def _rise(ids: Numbers, distances: Distances, low: int, place: int) -> None:
+def _rise(ids: Ints, distances: Floats, low: int, place: int) -> None:
     """Restore the heap from ``low`` on above ``place``."""
     while place > 0:
         above = (place - 1) // 2
@@ -53,7 +67,7 @@ def _rise(ids: Numbers, distances: Distances, low: int, place: int) -> None:
 
 @njit
 def keep_one(
-    ids: Numbers, distances: Distances, low: int, room: int, size: int, neighbour: int, distance: float
+    ids: Ints, distances: Floats, low: int, room: int, size: int, neighbour: int, distance: float
 ) -> int:
     """Put one entry into a list, if it is among the nearest; the entries in the list afterwards.
 
@@ -76,62 +90,43 @@ def keep_one(
 
 
 @njit
-def keep_nearest(
-    row: Numbers,
-    neighbour: Numbers,
-    distance: Distances,
-    starts: Numbers,
-    sizes: Numbers,
-    nearest_id: Numbers,
-    nearest_distance: Distances,
-) -> None:
+def keep_nearest(entries: Entries, starts: Ints, lists: NearestLists) -> None:
     """Put each entry into the list of its row, of which only the nearest stay.
 
     Near is a smaller distance, then a smaller id.
 
     Parameters
     ----------
-    row : (n,) int64, the list that an entry belongs to.
-    neighbour, distance : (n,) int64 and (n,) float64, the entry; no NaN.
+    entries : n entries; no NaN.
     starts : (n_rows + 1,) int64, list i has room for ``starts[i + 1] - starts[i]`` entries.
-    sizes : (n_rows,) int64, entries in each list so far; modified.
-    nearest_id, nearest_distance : (starts[-1],), the lists, each a heap, farthest on top; modified.
+    lists : modified; ids and distances are (starts[-1],).
 
     Notes
     -----
     O(n log k) at worst for lists of k; most entries of a long list cost one comparison.
     """
+    row, neighbour, distance = entries
+    sizes, ids, distances = lists
     for i in range(row.size):
         low = starts[row[i]]
         room = starts[row[i] + 1] - low
-        sizes[row[i]] = keep_one(
-            nearest_id, nearest_distance, low, room, sizes[row[i]], neighbour[i], distance[i]
-        )
+        sizes[row[i]] = keep_one(ids, distances, low, room, sizes[row[i]], neighbour[i], distance[i])
 
 
 @njit
-def keep_nearest_of(
-    row: Numbers,
-    neighbour: Numbers,
-    distance: Distances,
-    itself: Numbers,
-    is_open: npt.NDArray[np.bool_],
-    sizes: Numbers,
-    nearest_id: Numbers,
-    nearest_distance: Distances,
-) -> None:
+def keep_nearest_of(entries: Entries, itself: Ints, is_open: Bools, lists: NearestLists) -> None:
     """Put each entry into the list of its row, as :func:`keep_nearest`, for the open rows only.
 
     Parameters
     ----------
-    row, neighbour, distance : (n,) int64, int64 and float64, the entries; no NaN.
+    entries : n entries; no NaN.
     itself : (n_rows,) int64, the neighbour that a row does not list: itself; -1 for none.
     is_open : (n_rows,) bool, entries of other rows are left out.
-    sizes : (n_rows,) int64, entries in each list so far; modified.
-    nearest_id, nearest_distance : (n_rows, k) contiguous, the lists, each a heap, farthest on top; modified.
+    lists : modified; ids and distances are (n_rows, k) and contiguous.
     """
-    k = nearest_id.shape[1]
-    ids, distances = nearest_id.reshape(-1), nearest_distance.reshape(-1)
+    row, neighbour, distance = entries
+    k = lists.ids.shape[1]
+    sizes, ids, distances = lists.sizes, lists.ids.reshape(-1), lists.distances.reshape(-1)
     for i in range(row.size):
         at = row[i]
         if is_open[at] and neighbour[i] != itself[at]:
@@ -139,12 +134,13 @@ def keep_nearest_of(
 
 
 @njit
-def sort_nearest(starts: Numbers, nearest_id: Numbers, nearest_distance: Distances) -> None:
+def sort_nearest(starts: Ints, nearest_id: Ints, nearest_distance: Floats) -> None:
     """Turn the full heaps that :func:`keep_nearest` left into lists with the nearest entry first.
 
     Parameters
     ----------
-    starts, nearest_id, nearest_distance : as in :func:`keep_nearest`, every list full; the last two modified.
+    starts : as in :func:`keep_nearest`.
+    nearest_id, nearest_distance : (starts[-1],) the entries of the lists, every list full; modified.
 
     Notes
     -----

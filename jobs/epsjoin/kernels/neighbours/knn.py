@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.distances import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Decision, decide
-from epsjoin.kernels.neighbours.heaps import keep_one
-
-Points = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
+from epsjoin.kernels.neighbours.heaps import NearestLists, keep_one
 
 BLOCK = 256  # points whose distances are summed side by side: they stay in the cache
 
 
 @njit
-def _block_values(metric: int, query: Points, block: Points, size: int, values: Points) -> None:
+def _block_values(metric: int, query: Floats, block: Floats, size: int, values: Floats) -> None:
     """Write to ``values`` the sums (or maxima) of one query and each of the block's points.
 
     Parameters
@@ -43,14 +40,7 @@ def _block_values(metric: int, query: Points, block: Points, size: int, values: 
 
 @njit
 def scan_nearest(
-    decision: Decision,
-    queries: Points,
-    rows: Rows,
-    points: Points,
-    itself: Rows,
-    sizes: Rows,
-    nearest_id: Rows,
-    nearest_distance: Points,
+    decision: Decision, queries: Floats, rows: Ints, points: Floats, itself: Ints, lists: NearestLists
 ) -> None:
     """Compare some queries with every point and keep the nearest k, ties: the smallest row.
 
@@ -61,16 +51,15 @@ def scan_nearest(
     rows : (r,) int64, the rows of the queries.
     points : (n, d) float64.
     itself : (q,) int64, the row of points that a query must not find; -1 for none.
-    sizes : (q,) int64, entries in each list so far, 0 for these rows; modified.
-    nearest_id, nearest_distance : (q, k) contiguous, the lists, each a heap, farthest on top; modified.
+    lists : modified; the lists of these rows are empty. Ids and distances are (q, k) and contiguous.
 
     Notes
     -----
     O(r n d), and most comparisons beyond the first blocks end without a root. No memory but one block.
     """
     n, d = points.shape
-    k = nearest_id.shape[1]
-    ids, distances = nearest_id.reshape(-1), nearest_distance.reshape(-1)
+    k = lists.ids.shape[1]
+    sizes, ids, distances = lists.sizes, lists.ids.reshape(-1), lists.distances.reshape(-1)
     metric = decision.metric
     is_summed = metric in (EUCLIDEAN, MANHATTAN, CHEBYSHEV)
     block = np.empty((d, BLOCK))
@@ -108,16 +97,13 @@ def _ceiling(metric: int, distance: float) -> float:
 
 
 @njit
-def count_within(
-    decision: Decision, queries: Points, rows: Rows, points: Points, chosen: Rows, radius: Points
-) -> Rows:
-    """Count the pairs of some queries and some points within each radius.
+def count_within(decision: Decision, queries: Floats, points: Floats, radius: Floats) -> Ints:
+    """Count the pairs of a query and a point within each radius.
 
     Parameters
     ----------
     decision : metric, with an infinite bound.
     queries, points : (q, d) and (n, d) float64.
-    rows, chosen : int64, rows of queries and of points.
     radius : (m,) float64, rising.
 
     Returns
@@ -125,8 +111,8 @@ def count_within(
     (m,) int64.
     """
     counts = np.zeros(radius.size, dtype=np.int64)
-    for row in rows:
-        for point in chosen:
+    for row in range(queries.shape[0]):
+        for point in range(points.shape[0]):
             distance = decide(decision, queries, row, points, point)
             for i in range(radius.size - 1, -1, -1):
                 if distance > radius[i]:
@@ -136,7 +122,7 @@ def count_within(
 
 
 @njit
-def find_surplus(points: Points, order: Rows, start: Rows, most: int) -> Rows:
+def find_surplus(points: Floats, order: Ints, start: Ints, most: int) -> Ints:
     """Find the rows that have ``most`` equal rows before them.
 
     Parameters

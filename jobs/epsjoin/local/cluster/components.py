@@ -44,11 +44,11 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from epsjoin.kernels.arrays import Ints, Ints32
 from epsjoin.kernels.cluster.components import ANSWER, NOTHING, meet
 from epsjoin.kernels.ids import index_ids, rows_of
-from epsjoin.local.arguments import IntColumn, check_count
+from epsjoin.local.arguments import check_count
 from epsjoin.local.cluster.from_pairs import Forest, spanning_forest
 
 _MIN_CONTRACTED_EDGES = 1 << 20
@@ -65,10 +65,10 @@ class Met(NamedTuple):
     kind : (n,) int32, ``EDGE``, ``HOOK`` or ``ANSWER``.
     """
 
-    place: IntColumn
-    node: IntColumn
-    root: IntColumn
-    kind: npt.NDArray[np.int32]
+    place: Ints
+    node: Ints
+    root: Ints
+    kind: Ints32
 
 
 class Meeting:
@@ -77,7 +77,7 @@ class Meeting:
     def __init__(self) -> None:
         self._carry = np.zeros(4, dtype=np.int64)
 
-    def of(self, node: IntColumn, root: IntColumn) -> Met:
+    def of(self, node: Ints, root: Ints) -> Met:
         """Compare the rows of each node with its smallest root.
 
         Parameters
@@ -95,7 +95,7 @@ class Meeting:
         return Met(place, node[place], root[place], kind[place])
 
 
-def settle(node: IntColumn, root: IntColumn, kind: npt.NDArray[np.int32]) -> Forest:
+def settle(node: Ints, root: Ints, kind: Ints32) -> Forest:
     """Step 2: contract the rows of a part; nodes that got an answer leave it, as they have a row elsewhere.
 
     Parameters
@@ -118,7 +118,7 @@ def settle(node: IntColumn, root: IntColumn, kind: npt.NDArray[np.int32]) -> For
     return Forest(np.concatenate((trees.node[stays], roots)), np.concatenate((trees.root[stays], roots)))
 
 
-def contract(shares: Iterable[tuple[IntColumn, IntColumn]], most: int) -> Iterator[Forest]:
+def contract(shares: Iterable[tuple[Ints, Ints]], most: int) -> Iterator[Forest]:
     """Contract edges that come in batches, and never hold more than ``most`` of them.
 
     Parameters
@@ -164,7 +164,7 @@ def contract(shares: Iterable[tuple[IntColumn, IntColumn]], most: int) -> Iterat
         yield held
 
 
-def _contract_waiting(held: Forest, waiting: list[tuple[IntColumn, IntColumn]]) -> Forest:
+def _contract_waiting(held: Forest, waiting: list[tuple[Ints, Ints]]) -> Forest:
     return spanning_forest(
         np.concatenate((held.node, *(left for left, _ in waiting))),
         np.concatenate((held.root, *(right for _, right in waiting))),

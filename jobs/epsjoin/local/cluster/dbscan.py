@@ -28,9 +28,10 @@ import numpy as np
 import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
+from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.cluster import density
-from epsjoin.kernels.cluster.density import Ends, Flags
-from epsjoin.local.arguments import FloatColumn, IntColumn, check_count, check_points
+from epsjoin.kernels.cluster.density import EndPairs, Ends
+from epsjoin.local.arguments import check_count, check_points
 from epsjoin.local.cluster.from_pairs import NOISE
 from epsjoin.local.join.arrays import iter_self_join
 from epsjoin.local.metric import Metric
@@ -50,23 +51,9 @@ class Dbscan(NamedTuple):
         float64, the sum of their weights.
     """
 
-    labels: IntColumn
-    is_core: Flags
-    degree: IntColumn | FloatColumn
-
-
-class Waiting(NamedTuple):
-    """Pairs of which at least one end is not known to be core.
-
-    Parameters
-    ----------
-    left, right : (m,) int32 row numbers; int64 from 2**31 points on.
-    distance : (m,) float64.
-    """
-
-    left: Ends
-    right: Ends
-    distance: FloatColumn
+    labels: Ints
+    is_core: Bools
+    degree: Ints | Floats
 
 
 def dbscan(
@@ -142,15 +129,16 @@ def dbscan(
     batches = iter_self_join(values, eps, metric, n_jobs=n_jobs, progress=progress, max_pairs=max_pairs)
     degrees = _Counts(n, min_pts) if weight is None else _Weights(weight, min_pts)
     parent = np.arange(n)
-    waiting: list[Waiting] = []
+    waiting: list[EndPairs] = []  # of which at least one end is not known to be core
     for pairs in batches:
         degrees.add(pairs)
-        waiting.append(_unite(pairs, degrees.is_core, parent))  # after all degrees of the batch have grown
+        # After all degrees of the batch have grown.
+        waiting.append(_unite(EndPairs(*pairs), degrees.is_core, parent))
     degree, is_core = degrees.final()
     home, home_distance = np.full(n, NOISE), np.full(n, np.inf)
     for waited in waiting:
         others = _unite(waited, is_core, parent)
-        density.find_nearest_cores(*others, is_core, home, home_distance)
+        density.find_nearest_cores(others, is_core, home, home_distance)
     return Dbscan(density.number_clusters(parent, is_core, home), is_core, degree)
 
 
@@ -165,14 +153,14 @@ class _Counts:
     def add(self, pairs: Pairs) -> None:
         density.count_ends(pairs.left, pairs.right, self.min_pts, self.degree, self.is_core)
 
-    def final(self) -> tuple[IntColumn, Flags]:
+    def final(self) -> tuple[Ints, Bools]:
         return self.degree, self.is_core
 
 
 class _Weights:
     """Degrees that are sums of weights, and the points that are core whatever follows."""
 
-    def __init__(self, weight: FloatColumn, min_pts: int) -> None:
+    def __init__(self, weight: Floats, min_pts: int) -> None:
         self.min_pts, self.weight = min_pts, weight
         self.degree, self.rest = weight.copy(), np.zeros(weight.size)
         # With a negative weight, sums may fall again.
@@ -184,26 +172,25 @@ class _Weights:
             pairs.left, pairs.right, self.weight, self.core_at, self.degree, self.rest, self.is_core
         )
 
-    def final(self) -> tuple[FloatColumn, Flags]:
+    def final(self) -> tuple[Floats, Bools]:
         degree = self.degree + self.rest
         return degree, self.is_core | (degree >= self.min_pts)  # a point that was united as core stays core
 
 
-def _unite(pairs: Pairs | Waiting, is_core: Flags, parent: IntColumn) -> Waiting:
+def _unite(pairs: EndPairs, is_core: Bools, parent: Ints) -> EndPairs:
     """Unite the clusters of pairs of core points; return the other pairs, in the smallest type for rows."""
     m = len(pairs.left)
-    left, right, distance = _empty_rows(parent.size, m), _empty_rows(parent.size, m), np.empty(m)
-    size = density.unite_cores(
-        pairs.left, pairs.right, pairs.distance, is_core, parent, left, right, distance
-    )
-    return Waiting(left[:size].copy(), right[:size].copy(), distance[:size].copy())
+    others = EndPairs(_empty_rows(parent.size, m), _empty_rows(parent.size, m), np.empty(m))
+    size = density.unite_cores(pairs, is_core, parent, others)
+    left, right, distance = others
+    return EndPairs(left[:size].copy(), right[:size].copy(), distance[:size].copy())
 
 
 def _empty_rows(n: int, m: int) -> Ends:
     return np.empty(m, np.int32) if n <= np.iinfo(np.int32).max else np.empty(m, np.int64)
 
 
-def _check_weights(sample_weight: npt.ArrayLike, n: int) -> FloatColumn:
+def _check_weights(sample_weight: npt.ArrayLike, n: int) -> Floats:
     weight = np.asarray(sample_weight)
     if weight.shape != (n,) or weight.dtype.kind not in "fiu":
         raise ArgumentError(

@@ -29,16 +29,10 @@ import numpy as np
 import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
+from epsjoin.kernels.arrays import Bools, Floats, Ints, Ints8
 from epsjoin.kernels.cluster.union_find import forest
 from epsjoin.kernels.ids import IdIndex, index_ids, rows_of
-from epsjoin.local.arguments import (
-    FloatColumn,
-    IntColumn,
-    check_count,
-    check_lengths,
-    distance_column,
-    int_column,
-)
+from epsjoin.local.arguments import check_count, check_lengths, distance_column, int_column
 
 NOISE = -1
 """Label of the points that belong to no cluster."""
@@ -58,8 +52,8 @@ class Degrees(NamedTuple):
     counts : (n,) int64, numbers of neighbours, the point itself not counted.
     """
 
-    ids: IntColumn
-    counts: IntColumn
+    ids: Ints
+    counts: Ints
 
 
 class CorePairs(NamedTuple):
@@ -71,11 +65,11 @@ class CorePairs(NamedTuple):
     border_id, core_id, distance : (m,) int64, int64, float64, the pairs with exactly one core point.
     """
 
-    core_left: IntColumn
-    core_right: IntColumn
-    border_id: IntColumn
-    core_id: IntColumn
-    distance: FloatColumn
+    core_left: Ints
+    core_right: Ints
+    border_id: Ints
+    core_id: Ints
+    distance: Floats
 
 
 class Forest(NamedTuple):
@@ -87,8 +81,8 @@ class Forest(NamedTuple):
     root : (n,) int64, the smallest id of the node's tree, always below ``node``.
     """
 
-    node: IntColumn
-    root: IntColumn
+    node: Ints
+    root: Ints
 
 
 class NearestCore(NamedTuple):
@@ -101,9 +95,9 @@ class NearestCore(NamedTuple):
     distance : (n,) float64, distance of the two.
     """
 
-    border_id: IntColumn
-    core_id: IntColumn
-    distance: FloatColumn
+    border_id: Ints
+    core_id: Ints
+    distance: Floats
 
 
 class Clusters(NamedTuple):
@@ -117,10 +111,10 @@ class Clusters(NamedTuple):
     degree : (n,) int64, number of points within eps, the point itself included.
     """
 
-    ids: IntColumn
-    cluster_id: IntColumn
-    role: npt.NDArray[np.int8]
-    degree: IntColumn
+    ids: Ints
+    cluster_id: Ints
+    role: Ints8
+    degree: Ints
 
 
 def partial_degrees(left: npt.ArrayLike, right: npt.ArrayLike) -> Degrees:
@@ -216,7 +210,7 @@ def spanning_forest(left: npt.ArrayLike, right: npt.ArrayLike) -> Forest:
     Raises
     ------
     ArgumentError
-        The columns have different lengths, or are not int64.
+        As :func:`partial_degrees`.
 
     Notes
     -----
@@ -331,22 +325,20 @@ def extend_labels(ids: npt.ArrayLike, known: Clusters, index: IdIndex, min_pts: 
     return Clusters(ids, cluster_id, role, np.append(known.degree, 1)[at])
 
 
-def _check_pairs(left: npt.ArrayLike, right: npt.ArrayLike) -> tuple[IntColumn, IntColumn]:
+def _check_pairs(left: npt.ArrayLike, right: npt.ArrayLike) -> tuple[Ints, Ints]:
     left, right = int_column("left", left), int_column("right", right)
     check_lengths(left=left, right=right)
     return left, right
 
 
-def _starts(ascending: IntColumn) -> IntColumn:
+def _starts(ascending: Ints) -> Ints:
     """Find the places where a new value begins."""
     if not ascending.size:
         return np.zeros(0, dtype=np.int64)
     return np.concatenate(([0], np.flatnonzero(ascending[1:] != ascending[:-1]) + 1))
 
 
-def _are_core(
-    cores: IntColumn, left: IntColumn, right: IntColumn
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+def _are_core(cores: Ints, left: Ints, right: Ints) -> tuple[Bools, Bools]:
     if left.size >= cores.size // 16:
         index = index_ids(cores)
         return rows_of(index, left) >= 0, rows_of(index, right) >= 0
@@ -355,11 +347,11 @@ def _are_core(
     return cores[places[0]] == left, cores[places[1]] == right
 
 
-def _roles(is_core: npt.NDArray[np.bool_], is_border: npt.NDArray[np.bool_]) -> npt.NDArray[np.int8]:
+def _roles(is_core: Bools, is_border: Bools) -> Ints8:
     return np.where(is_core, CORE_ROLE, np.where(is_border, BORDER_ROLE, NOISE_ROLE)).astype(np.int8)
 
 
-def _refuse_noise_id(ids: IntColumn) -> None:
+def _refuse_noise_id(ids: Ints) -> None:
     if (ids == NOISE).any():
         raise ArgumentError(
             f"the id {NOISE} is kept for noise: a cluster of this name could not be told from noise"

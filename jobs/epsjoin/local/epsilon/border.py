@@ -16,7 +16,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from epsjoin.errors import ArgumentError
-from epsjoin.local.arguments import FloatColumn, IntColumn
+from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.local.epsilon.power_law import PowerLawFit, fit_power_law, pair_count_curve
 from epsjoin.local.metric import Metric
 from epsjoin.local.sweep.pairs import Pairs
@@ -25,7 +25,7 @@ _BATCH_NUMBERS = 1 << 21
 """Maximum number of coordinates in the temporary array of one step."""
 
 
-def border_weights(difference: FloatColumn, sides: FloatColumn) -> FloatColumn:
+def border_weights(difference: Floats, sides: Floats) -> Floats:
     """Compute weights that correct the border of a box: the larger a difference, the fewer places it has.
 
     Two points that differ by h are both in a box with sides L only if the first is in the box moved by -h,
@@ -50,7 +50,7 @@ def border_weights(difference: FloatColumn, sides: FloatColumn) -> FloatColumn:
 
 
 def fit_without_border(
-    batches: list[Pairs], sample: FloatColumn, metric: Metric, r_max: float, measured: PowerLawFit, seed: int
+    batches: list[Pairs], sample: Floats, metric: Metric, r_max: float, measured: PowerLawFit, seed: int
 ) -> PowerLawFit | None:
     """Fit the power law, corrected for the border of the bounding box; None where the points do not fill it.
 
@@ -71,7 +71,7 @@ def fit_without_border(
     sides, inside = sides[varying], sample[:, varying]
     reach = min(r_max, float(np.nextafter(sides.min(), 0.0)))  # beyond a side the box cannot hold a pair
 
-    def weighted() -> Iterator[tuple[IntColumn, IntColumn, FloatColumn, FloatColumn]]:
+    def weighted() -> Iterator[tuple[Ints, Ints, Floats, Floats]]:
         step = max(1, _BATCH_NUMBERS // varying.size)
         for batch in batches:
             near = np.flatnonzero(batch.distance <= reach)

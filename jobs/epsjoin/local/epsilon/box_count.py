@@ -27,7 +27,8 @@ import numpy as np
 import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
-from epsjoin.local.arguments import IntColumn, check_count, check_points
+from epsjoin.kernels.arrays import Ints
+from epsjoin.local.arguments import check_count, check_points
 from epsjoin.local.epsilon.power_law import (
     BY_HAND,
     MAX_PAIR_FRACTION,
@@ -72,11 +73,11 @@ class BoxCounts(NamedTuple):
     n_rows: int
     distinct_rows: int
     curve: Curve
-    boxes: IntColumn
-    boxes_without: IntColumn
+    boxes: Ints
+    boxes_without: Ints
 
     @property
-    def squares(self) -> IntColumn:
+    def squares(self) -> Ints:
         """Sum over all boxes of the squared number of rows, for each side: (n,) int64."""
         return np.asarray(2 * self.curve.pairs + self.n_rows, dtype=np.int64)
 
@@ -238,8 +239,8 @@ class _Level(NamedTuple):
 
     boxes: int
     pairs: int
-    boxes_without: IntColumn
-    pairs_without: IntColumn
+    boxes_without: Ints
+    pairs_without: Ints
 
 
 def _parts_per_axis() -> list[int]:
@@ -257,7 +258,7 @@ def _hash_cells(cells: Iterable[Keys], n: int) -> Keys:
     return keys
 
 
-def _count_boxes(keys: Keys, group: IntColumn) -> _Level:
+def _count_boxes(keys: Keys, group: Ints) -> _Level:
     """Count the boxes, and the pairs that share one, of all rows and without each group of rows."""
     # Sorted by (box, group), a run is the rows of one group in one box.
     rows = np.sort(keys >> _GROUP_BITS << _GROUP_BITS | group.astype(np.uint64))

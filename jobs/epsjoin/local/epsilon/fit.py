@@ -29,7 +29,8 @@ import numpy as np
 import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
-from epsjoin.local.arguments import FloatColumn, IntColumn, check_count, check_points
+from epsjoin.kernels.arrays import Floats, Ints
+from epsjoin.local.arguments import check_count, check_points
 from epsjoin.local.epsilon.border import fit_without_border
 from epsjoin.local.epsilon.k_distance import (
     Knee,
@@ -83,8 +84,8 @@ class EpsilonFit:
     curve: Curve
     power_law: PowerLawFit
     measured_law: PowerLawFit
-    rows: IntColumn
-    sample: FloatColumn
+    rows: Ints
+    sample: Floats
     metric: Metric
     max_k: int
 
@@ -200,7 +201,7 @@ class EpsilonFit:
         ends = [above - 1, above]  # the last radius with fewer pairs, the first with as many
         return float(np.exp(np.interp(math.log(target), np.log(different[ends]), np.log(radius[ends]))))
 
-    def k_distance_curve(self, k: int) -> FloatColumn:
+    def k_distance_curve(self, k: int) -> Floats:
         """Estimate the distances to the k-th nearest neighbour in the whole set: the sorted k-distance plot.
 
         Parameters
@@ -279,7 +280,7 @@ class EpsilonFit:
         return PointExponents(self.rows[: len(nearest)], exponents_from(nearest))
 
     @cached_property
-    def _nearest(self) -> FloatColumn:
+    def _nearest(self) -> Floats:
         return nearest_distances(self.sample, self.metric, self.max_k)
 
     def _check_k(self, k: int) -> int:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from epsjoin.errors import ArgumentError
+from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.paired import paired_distances
-from epsjoin.local.arguments import FloatColumn, IntColumn
 from epsjoin.local.epsilon.power_law import BY_HAND
 from epsjoin.local.metric import Metric
 
@@ -42,11 +42,11 @@ class PointExponents(NamedTuple):
     exponent : (n,) float64, NaN where unknown.
     """
 
-    row: IntColumn
-    exponent: FloatColumn
+    row: Ints
+    exponent: Floats
 
 
-def nearest_distances(sample: FloatColumn, metric: Metric, max_k: int) -> FloatColumn:
+def nearest_distances(sample: Floats, metric: Metric, max_k: int) -> Floats:
     """Compute the distances of the first points of a sample to their nearest others.
 
     Parameters
@@ -77,7 +77,7 @@ def nearest_distances(sample: FloatColumn, metric: Metric, max_k: int) -> FloatC
     return nearest
 
 
-def quantile(ascending: FloatColumn, fraction: float, k: int) -> float:
+def quantile(ascending: Floats, fraction: float, k: int) -> float:
     """Find the smallest k-distance that this fraction of the points does not exceed.
 
     Parameters
@@ -99,7 +99,7 @@ def quantile(ascending: FloatColumn, fraction: float, k: int) -> float:
     return found
 
 
-def find_knee(ascending: FloatColumn, k: int) -> Knee:
+def find_knee(ascending: Floats, k: int) -> Knee:
     """Find the knee of a curve of k-distances, as :meth:`epsjoin.EpsilonFit.knee` defines it.
 
     Parameters
@@ -122,7 +122,7 @@ def find_knee(ascending: FloatColumn, k: int) -> Knee:
     return Knee(eps, float(np.searchsorted(ascending, max(eps, ascending[at]), "right")) / ascending.size)
 
 
-def exponents_from(nearest: FloatColumn) -> FloatColumn:
+def exponents_from(nearest: Floats) -> Floats:
     """Estimate the exponent around each point, by the formula of :meth:`epsjoin.EpsilonFit.point_exponents`.
 
     Parameters

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from epsjoin.errors import ArgumentError
+from epsjoin.kernels.arrays import Floats
 from epsjoin.local.epsilon.fit import EpsilonFit
 from epsjoin.local.epsilon.fit import fit_epsilon as fit_points
 from epsjoin.local.metric import Metric
 
 
 def what_fits(
-    sample: NDArray[np.float64],
-    metric: str | Metric,
-    n_points: int,
-    max_pairs: int,
-    seed: int,
-    unit: str = "",
+    sample: Floats, metric: str | Metric, n_points: int, max_pairs: int, seed: int, unit: str = ""
 ) -> str:
     """Say which is the largest eps for which no more pairs are expected than allowed.
 

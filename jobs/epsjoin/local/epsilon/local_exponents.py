@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
-from epsjoin.local.arguments import FloatColumn, IntColumn, check_count, check_points, int_column
+from epsjoin.kernels.arrays import Floats, Ints
+from epsjoin.local.arguments import check_count, check_points, int_column
 from epsjoin.local.epsilon.fit import fit_epsilon
 from epsjoin.local.metric import Metric, get_metric
 
@@ -29,15 +30,15 @@ class LocalExponents(NamedTuple):
     eps : float64, the eps for ``neighbours`` within the region; NaN where there is none.
     """
 
-    region: IntColumn
-    rows: IntColumn
-    exponent: FloatColumn
-    interval_low: FloatColumn
-    interval_high: FloatColumn
-    r_squared: FloatColumn
-    range_low: FloatColumn
-    range_high: FloatColumn
-    eps: FloatColumn
+    region: Ints
+    rows: Ints
+    exponent: Floats
+    interval_low: Floats
+    interval_high: Floats
+    r_squared: Floats
+    range_low: Floats
+    range_high: Floats
+    eps: Floats
 
 
 def local_exponents(
@@ -132,10 +133,10 @@ def local_exponents(
     return LocalExponents(region, rows, *table)
 
 
-def _cut_at_medians(values: FloatColumn, n_regions: int) -> IntColumn:
+def _cut_at_medians(values: Floats, n_regions: int) -> Ints:
     """Assign each row to a region, by cuts of the largest region at the median of its widest axis."""
     regions = [np.arange(len(values))]
-    whole: list[IntColumn] = []  # regions that no cut divides
+    whole: list[Ints] = []  # regions that no cut divides
     while regions and len(regions) + len(whole) < n_regions:
         rows = regions.pop(max(range(len(regions)), key=lambda place: regions[place].size))
         if rows.size < 2 * _MIN_REGION_ROWS:

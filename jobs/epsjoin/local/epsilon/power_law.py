@@ -25,7 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
-from epsjoin.local.arguments import FloatColumn, IntColumn, check_count, distance_column, int_column
+from epsjoin.kernels.arrays import Bools, Floats, Ints
+from epsjoin.local.arguments import check_count, distance_column, int_column
 
 Batch = npt.ArrayLike | tuple[npt.ArrayLike, ...]
 
@@ -74,14 +75,14 @@ class Curve(NamedTuple):
     equal_pairs_without : (groups,), numbers of pairs at distance 0 without each group.
     """
 
-    radius: FloatColumn
-    pairs: IntColumn | FloatColumn
+    radius: Floats
+    pairs: Ints | Floats
     equal_pairs: int
-    pairs_without: IntColumn | FloatColumn
-    equal_pairs_without: IntColumn | FloatColumn
+    pairs_without: Ints | Floats
+    equal_pairs_without: Ints | Floats
 
     @property
-    def different_pairs(self) -> IntColumn | FloatColumn:
+    def different_pairs(self) -> Ints | Floats:
         """Number of pairs of different points within each radius; these follow the power law."""
         return self.pairs - self.equal_pairs
 
@@ -109,11 +110,7 @@ class PowerLawFit(NamedTuple):
 
 
 def pair_count_curve(
-    batches: Iterable[Batch],
-    n_sample: int,
-    r_max: float,
-    n_bins: int = 64,
-    seed: int = 0,
+    batches: Iterable[Batch], n_sample: int, r_max: float, n_bins: int = 64, seed: int = 0
 ) -> Curve:
     """Count pairs within r, for r on a grid up to ``r_max``, while the join runs.
 
@@ -168,9 +165,7 @@ def pair_count_curve(
     without = pairs - np.cumsum(touching, axis=1) if has_ends else np.zeros((0, edges.size))
     at = _grid(edges, pairs - pairs[0], n_bins)
     kind: type[np.generic] = np.float64 if has_weights else np.int64
-    numbers: list[IntColumn | FloatColumn] = [
-        each.astype(kind) for each in (pairs[at], without[:, at], without[:, 0])
-    ]
+    numbers: list[Ints | Floats] = [each.astype(kind) for each in (pairs[at], without[:, at], without[:, 0])]
     return Curve(edges[at], numbers[0], int(pairs[0]), numbers[1], numbers[2])
 
 
@@ -219,10 +214,7 @@ def fit_power_law(curve: Curve, n_sample: int) -> PowerLawFit:
 
 
 def fit_line(
-    radius: FloatColumn,
-    counts: IntColumn | FloatColumn,
-    counts_without: IntColumn | FloatColumn,
-    usable: npt.NDArray[np.bool_],
+    radius: Floats, counts: Ints | Floats, counts_without: Ints | Floats, usable: Bools
 ) -> PowerLawFit | None:
     """Fit ``counts = exp(log_c) * radius**exponent`` to the straight part of the usable places.
 
@@ -254,7 +246,7 @@ def fit_line(
     return PowerLawFit(slope, height, low, high, r_squared, slope - half, slope + half)
 
 
-def jackknife_groups(n_rows: int, seed: int) -> IntColumn:
+def jackknife_groups(n_rows: int, seed: int) -> Ints:
     """Assign each row to one of 20 groups of equal size, at random."""
     return np.random.default_rng(seed).permutation(n_rows) % N_GROUPS
 
@@ -264,21 +256,21 @@ def all_pairs(n: int) -> int:
     return n * (n - 1) // 2
 
 
-def _assign_bins(distances: npt.ArrayLike | tuple[npt.ArrayLike, ...], edges: FloatColumn) -> IntColumn:
+def _assign_bins(distances: npt.ArrayLike | tuple[npt.ArrayLike, ...], edges: Floats) -> Ints:
     column = distance_column("distance", np.asarray(distances))
     if column.size and column.max() > edges[-1] * (1 + _ROUNDING):
         raise ArgumentError(f"a pair at distance {column.max()} is beyond r_max = {edges[-1]}")
     return np.minimum(np.searchsorted(edges, column), edges.size - 1)
 
 
-def _groups_of(name: str, rows: npt.ArrayLike, group: IntColumn) -> IntColumn:
+def _groups_of(name: str, rows: npt.ArrayLike, group: Ints) -> Ints:
     column = int_column(name, rows)
     if column.size and not 0 <= column.min() <= column.max() < group.size:
         raise ArgumentError(f"{name} must be rows of the sample, 0 to {group.size - 1}")
     return group[column]
 
 
-def _grid(edges: FloatColumn, different: FloatColumn, n_bins: int) -> IntColumn:
+def _grid(edges: Floats, different: Floats, n_bins: int) -> Ints:
     """Choose the edges that become the radii of the curve: at equal steps of log radius + log pairs."""
     enough = np.flatnonzero(different >= MIN_PAIRS)
     if not enough.size:
@@ -289,14 +281,14 @@ def _grid(edges: FloatColumn, different: FloatColumn, n_bins: int) -> IntColumn:
     return np.unique(np.append(enough[places], edges.size - 1))
 
 
-def _fit_least_squares(x: FloatColumn, y: FloatColumn) -> tuple[float, float, float]:
+def _fit_least_squares(x: Floats, y: Floats) -> tuple[float, float, float]:
     """Compute slope, height at x = 0 and R² of the least-squares line."""
     dx, dy = x - x.mean(), y - y.mean()
     slope = float(dx @ dy / (dx @ dx))
     return slope, float(y.mean() - slope * x.mean()), float((dx @ dy) ** 2 / ((dx @ dx) * (dy @ dy)))
 
 
-def _find_straight_part(x: FloatColumn, y: FloatColumn) -> tuple[int, int]:
+def _find_straight_part(x: Floats, y: Floats) -> tuple[int, int]:
     """Find the first and the last place of the straight part, by step 3 of :func:`fit_power_law`."""
     x, y = x - x.mean(), y - y.mean()
     n = np.arange(x.size)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
+from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.paired import paired_distances
-from epsjoin.local.arguments import FloatColumn, IntColumn
 from epsjoin.local.epsilon.power_law import BY_HAND, MAX_PAIR_FRACTION, all_pairs
 from epsjoin.local.metric import Metric
 
@@ -27,7 +26,7 @@ _MAX_CANDIDATES = 60_000_000
 
 
 def choose_r_max(
-    points: npt.NDArray[np.float64], metric: Metric, target_pairs: int = 2_000_000, seed: int = 0
+    points: Floats, metric: Metric, target_pairs: int = 2_000_000, seed: int = 0
 ) -> tuple[float, int]:
     """Choose the largest radius and the number of rows for which a join has about ``target_pairs`` pairs.
 
@@ -82,14 +81,14 @@ def choose_r_max(
     return r_max, _limit_rows(rows, float((distance <= r_max).mean()), 2 * target_pairs)
 
 
-def _choose_radius(rising: FloatColumn, share: float) -> float:
+def _choose_radius(rising: Floats, share: float) -> float:
     """Compute a quantile of the distances that covers 32 different ones, if the lowest fifth has as many."""
     r_max = float(rising[math.ceil(min(2 * MAX_PAIR_FRACTION, share) * rising.size) - 1])
     lattice = np.unique(rising[: math.ceil(2 * MAX_PAIR_FRACTION * rising.size)])[:_MIN_DISTANCES]
     return max(r_max, float(lattice[-1]))
 
 
-def _draw_pairs(m: int, target_pairs: int, seed: int) -> tuple[IntColumn, IntColumn]:
+def _draw_pairs(m: int, target_pairs: int, seed: int) -> tuple[Ints, Ints]:
     """Draw random pairs of two rows; all pairs where these are few."""
     draws = min(max(_MIN_DRAWS, math.ceil(_HITS * all_pairs(m) / target_pairs)), _MAX_DRAWS)
     if all_pairs(m) <= draws:

@@ -7,9 +7,10 @@ from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError, BudgetError
+from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.join.window import window_rows
 from epsjoin.local.arguments import check_points, int_column
 from epsjoin.local.join.options import JoinOptions
@@ -42,9 +43,9 @@ class ArrayJoin:
     options : all other options.
     """
 
-    points: NDArray[np.float64]
-    ids: NDArray[np.int64]
-    is_right: NDArray[np.bool_] | None
+    points: Floats
+    ids: Ints
+    is_right: Bools | None
     n_left: int
     eps: float
     cuts: Cuts | None
@@ -140,9 +141,7 @@ class ArrayJoin:
         no_mask = np.zeros(n, np.int64)
         rows = window_rows(self.points, embedded, self.ids, no_mask, eps, projection, self.is_right)
         decision = metric.decision(self.eps)
-        return sweep_window(
-            rows, decision, options.batch_rows, options.counters, options.n_jobs, progress.show
-        )
+        return sweep_window(rows, decision, options.for_sweep(), progress.show)
 
     def _join_parts(self, cuts: Cuts, progress: Progress) -> Generator[Pairs, None, None]:
         options, n = self.options, len(self.points)
@@ -154,17 +153,8 @@ class ArrayJoin:
             of_part = slice(ends[part], ends[part + 1])
             row, key = rows.row[of_part], rows.key[of_part]
             is_right = None if self.is_right is None else self.is_right[row]
-            yield from join_part(
-                self.points[row],
-                self.ids[row],
-                key,
-                part,
-                plan,
-                options.batch_rows,
-                options.counters,
-                options.n_jobs,
-                is_right,
-            )
+            points, ids = self.points[row], self.ids[row]
+            yield from join_part(points, ids, key, part, plan, *options.for_sweep(), is_right)
             progress.show(ends[part + 1] / max(1, len(rows.row)))
 
 
@@ -173,7 +163,7 @@ def _check_cuts(cuts: object) -> None:
         raise ArgumentError(f"cuts must be epsjoin.Cuts(...) or None, not {cuts!r}")
 
 
-def _check_metric(metric: Metric, name: str, points: NDArray[np.float64]) -> None:
+def _check_metric(metric: Metric, name: str, points: Floats) -> None:
     try:
         metric.check(points)
     except ArgumentError as error:

@@ -14,9 +14,10 @@ from contextlib import closing
 from typing import Literal, NamedTuple, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError
+from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.local.join.array_join import ArrayJoin
 from epsjoin.local.join.options import BATCH_ROWS, JoinOptions
 from epsjoin.local.metric import Metric
@@ -43,7 +44,7 @@ class Rows(NamedTuple):
     left : (m,) int64, row numbers, ascending.
     """
 
-    left: NDArray[np.int64]
+    left: Ints
 
 
 def self_join(
@@ -325,13 +326,13 @@ def _check_how(how: str) -> None:
         raise ArgumentError(f"how must be one of {', '.join(HOW)}, not {how!r}")
 
 
-def _mark(n: int, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _mark(n: int, rows: Ints) -> Bools:
     marked = np.zeros(n, np.bool_)
     marked[rows] = True
     return marked
 
 
-def _unmatched_rows(how: str, left_marked: NDArray[np.bool_], right_marked: NDArray[np.bool_]) -> Pairs:
+def _unmatched_rows(how: str, left_marked: Bools, right_marked: Bools) -> Pairs:
     """Rows without a partner that this kind of join keeps, as pairs with ``NO_ROW``."""
     no_rows = np.empty(0, np.int64)
     left = np.flatnonzero(~left_marked) if how in ("left", "outer") else no_rows

@@ -13,9 +13,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError, BudgetError
+from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.join.box_sweep import Objects, SweepOrder, box_sweep, gather_rows, sweep_order
 from epsjoin.kernels.join.cubes import Cubes, assign_cubes, count_rows, make_cubes, separating_axes
 from epsjoin.kernels.join.stack_sweep import PairBatch, is_done, new_state
@@ -48,9 +49,9 @@ class ObjectTable(NamedTuple):
     """
 
     objects: Objects
-    begin: NDArray[np.float64]
-    end: NDArray[np.float64]
-    reach: NDArray[np.float64]
+    begin: Floats
+    end: Floats
+    reach: Floats
 
 
 class TreeOptions(NamedTuple):
@@ -153,7 +154,7 @@ def ball_table(name: str, eps_name: str, points: ArrayLike, eps: ArrayLike, metr
     return ObjectTable(Objects(values, values, of_each), embedded, embedded, reach)
 
 
-def _check_sizes(name: str, of_each: NDArray[np.float64], metric: Metric) -> None:
+def _check_sizes(name: str, of_each: Floats, metric: Metric) -> None:
     """Refuse an eps that the metric cannot decide; with a partner of eps 0 the threshold is half of it."""
     positive = np.flatnonzero(of_each)
     if len(positive) == 0:
@@ -227,14 +228,12 @@ def join_objects(
     return batches()
 
 
-def _stacked(arrays: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+def _stacked(arrays: Sequence[Floats]) -> Floats:
     """The arrays one below the other; one alone is not copied."""
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
-def _order(
-    cubes: Cubes, is_right: NDArray[np.bool_], is_self: bool, growth: TreeOptions
-) -> tuple[SweepOrder, Cubes]:
+def _order(cubes: Cubes, is_right: Bools, is_self: bool, growth: TreeOptions) -> tuple[SweepOrder, Cubes]:
     """Rows by leaf of a tree grown on a sample; also the cubes, those axes first that part them best."""
     n = len(is_right)
     sample = np.arange(n)
@@ -271,7 +270,7 @@ def _groups(order: SweepOrder) -> list[tuple[int, int]]:
     return groups
 
 
-_Swept = tuple[Pairs, NDArray[np.int64], int]
+_Swept = tuple[Pairs, Ints, int]
 
 
 def _sweep(

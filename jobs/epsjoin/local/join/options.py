@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from epsjoin.local.arguments import check_count
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.progress import ProgressArgument, check_progress
-from epsjoin.local.sweep.sweeping import Counters, check_n_jobs
+from epsjoin.local.sweep.sweeping import Counters, SweepOptions, check_n_jobs
 
 BATCH_ROWS = 1 << 18
 """Default maximum number of pairs in one batch."""
@@ -62,6 +62,10 @@ class JoinOptions:
             {} if counters is None else counters,
             check_count("batch_rows", batch_rows),
         )
+
+    def for_sweep(self) -> SweepOptions:
+        """Return what a sweep needs of the options."""
+        return SweepOptions(self.batch_rows, self.counters, self.n_jobs)
 
     def exceeds_limit(self, n_pairs: int) -> bool:
         """Whether so many pairs are more than ``max_pairs``."""

@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.join.window import BLOCK
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.keys import Keys, PartRows
 from epsjoin.local.plan.spread import as_points
 from epsjoin.local.sweep.pairs import Pairs
-from epsjoin.local.sweep.sweeping import Counters, check_batch_rows
+from epsjoin.local.sweep.sweeping import Counters, SweepOptions, check_batch_rows
 
 
 def join_part(
-    points: NDArray[np.float64],
-    ids: NDArray[np.int64],
+    points: Floats,
+    ids: Ints,
     key: Keys,
     part: int,
     plan: JoinPlan,
     batch_rows: int = 1 << 18,
     counters: Counters | None = None,
     n_jobs: int = 1,
-    is_right: NDArray[np.bool_] | None = None,
+    is_right: Bools | None = None,
 ) -> Iterator[Pairs]:
     """Find the pairs that one part reports; all parts together report each pair within eps exactly once.
 
@@ -54,14 +54,14 @@ def join_part(
     ArgumentError
         As ``replicate``; or batch_rows is too small.
     """
-    counters = {} if counters is None else counters
     batch_rows = min(check_batch_rows(batch_rows), _max_pairs(len(ids)))
+    options = SweepOptions(batch_rows, {} if counters is None else counters, n_jobs)
     metric = plan.get_metric()
     original = as_points(points, plan)
     embedded = metric.embed(original)
     ids = np.asarray(ids, np.int64)
     rows = PartRows(original, embedded, ids, key, is_right)
-    yield from plan.key.join(rows, part, plan.eps, metric, batch_rows, counters, n_jobs)
+    yield from plan.key.join(rows, part, plan.eps, metric, options)
 
 
 def _max_pairs(n_rows: int) -> int:

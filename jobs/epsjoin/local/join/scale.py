@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError
+from epsjoin.kernels.arrays import Floats
 from epsjoin.local.metric import Metric
 
 
 def scale_points(
-    points: NDArray[np.float64], eps: float | ArrayLike, weights: ArrayLike | None, metric: Metric
-) -> tuple[NDArray[np.float64], float]:
+    points: Floats, eps: float | ArrayLike, weights: ArrayLike | None, metric: Metric
+) -> tuple[Floats, float]:
     """Scale the coordinates, so that one threshold and no weights are left.
 
     Parameters

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
+from epsjoin.kernels.arrays import Bools
 from epsjoin.kernels.cluster.density import count_ends
 from epsjoin.local.arguments import check_points
 from epsjoin.local.join.arrays import iter_self_join
@@ -21,7 +22,7 @@ def db_outliers(
     *,
     n_jobs: int = 1,
     progress: ProgressArgument = False,
-) -> npt.NDArray[np.bool_]:
+) -> Bools:
     """Find the distance-based outliers DB(share, eps): points from which at least this share is beyond eps.
 
     Parameters

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from epsjoin.local.arguments import FloatColumn
+from epsjoin.kernels.arrays import Floats
 
 
-def reach_densities(distance: FloatColumn, neighbour_k_distance: FloatColumn) -> FloatColumn:
+def reach_densities(distance: Floats, neighbour_k_distance: Floats) -> Floats:
     """Compute the local reachability density of points from their k nearest.
 
     Parameters
@@ -40,7 +40,7 @@ def reach_densities(distance: FloatColumn, neighbour_k_distance: FloatColumn) ->
         return np.asarray(distance.shape[1] / _sum_in_order(reach), dtype=np.float64)
 
 
-def outlier_factors(density: FloatColumn, neighbour_density: FloatColumn) -> FloatColumn:
+def outlier_factors(density: Floats, neighbour_density: Floats) -> Floats:
     """Compute the local outlier factor of points from their density and those of their k nearest.
 
     Parameters
@@ -63,6 +63,6 @@ def outlier_factors(density: FloatColumn, neighbour_density: FloatColumn) -> Flo
     return factor
 
 
-def _sum_in_order(columns: FloatColumn) -> FloatColumn:
+def _sum_in_order(columns: Floats) -> Floats:
     """Add each row from left to right; NumPy's own sum groups the terms differently for different k."""
     return np.asarray(np.cumsum(columns, axis=1)[:, -1], dtype=np.float64)

@@ -23,17 +23,10 @@ import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.accelerate import read_only
+from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.ids import index_ids, rows_of
-from epsjoin.kernels.neighbours.heaps import keep_nearest, sort_nearest
-from epsjoin.local.arguments import (
-    FloatColumn,
-    IntColumn,
-    check_count,
-    check_lengths,
-    distance_column,
-    index_distinct,
-    int_column,
-)
+from epsjoin.kernels.neighbours.heaps import NearestLists, keep_nearest, sort_nearest
+from epsjoin.local.arguments import check_count, check_lengths, distance_column, index_distinct, int_column
 from epsjoin.local.neighbours.densities import outlier_factors, reach_densities
 
 _EPS_SLACK = 1e-9
@@ -49,9 +42,9 @@ class Neighbours(NamedTuple):
     distance : (n,) float64.
     """
 
-    id: IntColumn
-    neighbour: IntColumn
-    distance: FloatColumn
+    id: Ints
+    neighbour: Ints
+    distance: Floats
 
 
 def nearest_within(left: npt.ArrayLike, right: npt.ArrayLike, distance: npt.ArrayLike, k: int) -> Neighbours:
@@ -101,7 +94,7 @@ def merge_nearest(
     return _keep_nearest(((ids, neighbour),), distance, check_count("k", k))
 
 
-def k_distances(neighbours: Neighbours, k: int) -> tuple[IntColumn, FloatColumn]:
+def k_distances(neighbours: Neighbours, k: int) -> tuple[Ints, Floats]:
     """Return the ids with at least k neighbours, ascending, and the distance to the k-th.
 
     Parameters
@@ -171,9 +164,7 @@ def lof_from_neighbours(ids: npt.ArrayLike, neighbours: Neighbours, k: int, eps:
     return Outliers(ids, _take(k_distance, row), _take(factor, row), counts)
 
 
-def _keep_nearest(
-    directions: tuple[tuple[IntColumn, IntColumn], ...], distance: FloatColumn, k: int
-) -> Neighbours:
+def _keep_nearest(directions: tuple[tuple[Ints, Ints], ...], distance: Floats, k: int) -> Neighbours:
     ends = np.concatenate([end for end, _ in directions])
     ends.sort()
     owners, counts = np.unique(ends, return_counts=True)
@@ -181,17 +172,16 @@ def _keep_nearest(
     sizes = np.minimum(counts, k)
     starts = np.concatenate(([0], np.cumsum(sizes)))
     index = index_ids(owners)
-    nearest_id = np.empty(starts[-1], dtype=np.int64)
-    nearest_distance = np.empty(starts[-1])
     filled = np.zeros(owners.size, dtype=np.int64)
+    lists = NearestLists(filled, np.empty(starts[-1], dtype=np.int64), np.empty(starts[-1]))
     for end, other in directions:
         entries = rows_of(index, end), read_only(other), read_only(distance)
-        keep_nearest(*entries, starts, filled, nearest_id, nearest_distance)
-    sort_nearest(starts, nearest_id, nearest_distance)
-    return Neighbours(np.repeat(owners, sizes), nearest_id, nearest_distance)
+        keep_nearest(entries, starts, lists)
+    sort_nearest(starts, lists.ids, lists.distances)
+    return Neighbours(np.repeat(owners, sizes), lists.ids, lists.distances)
 
 
-def _group_rows(neighbours: Neighbours) -> tuple[IntColumn, IntColumn]:
+def _group_rows(neighbours: Neighbours) -> tuple[Ints, Ints]:
     """Find where the rows of each id begin (then the end of the last), and the ids; check the order."""
     owner, neighbour, distance = neighbours
     is_new = owner[1:] > owner[:-1]
@@ -204,7 +194,7 @@ def _group_rows(neighbours: Neighbours) -> tuple[IntColumn, IntColumn]:
     return np.append(first, owner.size), owner[first]
 
 
-def _take(values: FloatColumn, rows: IntColumn) -> FloatColumn:
+def _take(values: Floats, rows: Ints) -> Floats:
     """Take the values at these rows; NaN where the row is -1."""
     return np.append(values, np.nan)[rows]
 
@@ -221,7 +211,7 @@ class Outliers(NamedTuple):
     neighbours : (n,) int64, number of neighbours within eps, at most k.
     """
 
-    ids: IntColumn
-    k_distance: FloatColumn
-    lof: FloatColumn
-    neighbours: IntColumn
+    ids: Ints
+    k_distance: Floats
+    lof: Floats
+    neighbours: Ints

@@ -28,10 +28,11 @@ import numpy as np
 import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
+from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.neighbours import knn
-from epsjoin.kernels.neighbours.heaps import keep_nearest_of, sort_nearest
+from epsjoin.kernels.neighbours.heaps import NearestLists, keep_nearest_of, sort_nearest
 from epsjoin.kernels.paired import paired_distances
-from epsjoin.local.arguments import FloatColumn, IntColumn, check_count, check_points
+from epsjoin.local.arguments import check_count, check_points
 from epsjoin.local.join.arrays import iter_join, iter_self_join
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.progress import ProgressArgument
@@ -69,8 +70,8 @@ class KNearest(NamedTuple):
     distance : (q, k) float64, in the metric's unit.
     """
 
-    neighbour: IntColumn
-    distance: FloatColumn
+    neighbour: Ints
+    distance: Floats
 
 
 def knn_join(
@@ -168,7 +169,7 @@ def k_distance(
     *,
     n_jobs: int = 1,
     progress: ProgressArgument = False,
-) -> FloatColumn:
+) -> Floats:
     """Compute the distance of every point to its k-th nearest neighbour, the point itself not counted.
 
     Parameters
@@ -212,9 +213,9 @@ class _Search:
 
     def __init__(
         self,
-        queries: FloatColumn,
-        points: FloatColumn,
-        itself: IntColumn,
+        queries: Floats,
+        points: Floats,
+        itself: Ints,
         k: int,
         metric: Metric,
         options: dict[str, Any],
@@ -227,6 +228,7 @@ class _Search:
         self.size = np.zeros(len(queries), dtype=np.int64)
         self.neighbour = np.empty((len(queries), k), dtype=np.int64)
         self.distance = np.empty((len(queries), k))  # of an open query: a heap, the farthest first
+        self.lists = NearestLists(self.size, self.neighbour, self.distance)
         self.random = np.random.default_rng(0)
 
     def run(self) -> KNearest:
@@ -249,22 +251,13 @@ class _Search:
         sort_nearest(starts, self.neighbour.reshape(-1), self.distance.reshape(-1))
         return KNearest(self.neighbour, self.distance)
 
-    def scan(self, rows: IntColumn) -> None:
+    def scan(self, rows: Ints) -> None:
         """Find the k nearest of these queries by comparing them with all points."""
         self.size[rows] = 0
-        knn.scan_nearest(
-            self.decision,
-            self.queries,
-            rows,
-            self.points,
-            self.itself,
-            self.size,
-            self.neighbour,
-            self.distance,
-        )
+        knn.scan_nearest(self.decision, self.queries, rows, self.points, self.itself, self.lists)
         self._add_to_counter("comparisons", rows.size * len(self.points))
 
-    def choose_eps(self, sample: IntColumn) -> float | None:
+    def choose_eps(self, sample: Ints) -> float | None:
         """Choose the eps of the next round; None where a scan of all open queries is faster.
 
         Parameters
@@ -278,18 +271,18 @@ class _Search:
         if not radius.size:
             return None
         n = len(self.points)
-        some = np.arange(n)
+        some = self.points
         if n > _SAMPLE_POINTS:
-            some = self.random.choice(n, _SAMPLE_POINTS, replace=False)
-        counts = knn.count_within(self.decision, self.queries, sample, self.points, some, radius)
-        self._add_to_counter("comparisons", sample.size * some.size)
-        per_query = counts * (n / some.size / sample.size)
+            some = self.points[self.random.choice(n, _SAMPLE_POINTS, replace=False)]
+        counts = knn.count_within(self.decision, self.queries[sample], some, radius)
+        self._add_to_counter("comparisons", sample.size * len(some))
+        per_query = counts * (n / len(some) / sample.size)
         per_finished = per_query * sample.size / np.searchsorted(k_distances, radius, side="right")
         is_small = per_query <= _MAX_PAIRS_PER_NEIGHBOUR * self.k
         best = int(np.flatnonzero(is_small)[-1]) if is_small.any() else int(np.argmin(per_finished))
         return float(radius[best]) if per_finished[best] <= _MAX_JOIN_FRACTION * n else None
 
-    def join(self, rows: IntColumn, eps: float) -> None:
+    def join(self, rows: Ints, eps: float) -> None:
         """Find the points within eps of these queries, and keep the k nearest of each."""
         self.size[rows] = 0
         self._add_to_counter("rounds", 1)
@@ -308,12 +301,8 @@ class _Search:
             self._keep(rows[left], right, distance, is_open)
             self._add_to_counter("pairs", left.size)
 
-    def _keep(
-        self, query: IntColumn, point: IntColumn, distance: FloatColumn, is_open: npt.NDArray[np.bool_]
-    ) -> None:
-        keep_nearest_of(
-            query, point, distance, self.itself, is_open, self.size, self.neighbour, self.distance
-        )
+    def _keep(self, query: Ints, point: Ints, distance: Floats, is_open: Bools) -> None:
+        keep_nearest_of((query, point, distance), self.itself, is_open, self.lists)
 
     def _is_threshold(self, eps: float) -> bool:
         try:
@@ -326,7 +315,7 @@ class _Search:
         self.counters[name] = self.counters.get(name, 0) + more
 
 
-def _find_surplus(points: FloatColumn, most: int) -> IntColumn:
+def _find_surplus(points: Floats, most: int) -> Ints:
     """Find the surplus rows: those with at least ``most`` equal rows before them.
 
     No query finds a surplus row, because ``most`` rows before it are exactly as far, whatever the metric.
@@ -346,9 +335,7 @@ def _find_surplus(points: FloatColumn, most: int) -> IntColumn:
     return knn.find_surplus(points, order, start, most)
 
 
-def _with_surplus(
-    points: FloatColumn, kept: IntColumn, first_equal: IntColumn, found: KNearest, metric: Metric
-) -> KNearest:
+def _with_surplus(points: Floats, kept: Ints, first_equal: Ints, found: KNearest, metric: Metric) -> KNearest:
     """Complete the results of the kept rows by those of the surplus rows.
 
     The neighbours of a surplus row are those of the first row equal to it, and that row itself.

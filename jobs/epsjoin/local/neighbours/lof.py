@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy.typing as npt
 
-from epsjoin.local.arguments import FloatColumn, IntColumn
+from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.densities import outlier_factors, reach_densities
 from epsjoin.local.neighbours.knn import knn_join
@@ -26,10 +26,10 @@ class Lof(NamedTuple):
     neighbour, distance : (n, k) int64 and float64, the k nearest neighbours, see :class:`epsjoin.KNearest`.
     """
 
-    lof: FloatColumn
-    k_distance: FloatColumn
-    neighbour: IntColumn
-    distance: FloatColumn
+    lof: Floats
+    k_distance: Floats
+    neighbour: Ints
+    distance: Floats
 
 
 def lof(

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
-from epsjoin.local.arguments import FloatColumn, IntColumn, check_lengths, index_distinct, int_column
+from epsjoin.kernels.arrays import Floats, Ints
+from epsjoin.local.arguments import check_lengths, index_distinct, int_column
 
 MAD_SCALE = 1.4826
 """Ratio of standard deviation to median absolute deviation on normal data: 1 / quantile(3/4)."""
@@ -23,13 +24,11 @@ class Deviations(NamedTuple):
     z : (n, min(2, d)) float64, signed deviations in units of the spread.
     """
 
-    dimension: IntColumn
-    z: FloatColumn
+    dimension: Ints
+    z: Floats
 
 
-def rank(
-    ids: npt.ArrayLike, k_distance: npt.ArrayLike, lof: npt.ArrayLike, degree: npt.ArrayLike
-) -> IntColumn:
+def rank(ids: npt.ArrayLike, k_distance: npt.ArrayLike, lof: npt.ArrayLike, degree: npt.ArrayLike) -> Ints:
     """Rank all points by outlyingness: 1 is the most outlying, and no two points have one rank.
 
     1. First come points whose k-distance is unknown, so larger than eps: the lowest degree first.
@@ -74,7 +73,7 @@ def rank(
     return ranks
 
 
-def robust_spread(points: npt.NDArray[np.float64]) -> tuple[FloatColumn, FloatColumn]:
+def robust_spread(points: Floats) -> tuple[Floats, Floats]:
     """Compute the median and the spread (median absolute deviation x 1.4826) of every dimension.
 
     Parameters

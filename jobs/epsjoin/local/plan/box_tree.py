@@ -6,8 +6,8 @@ import heapq
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.join.cubes import CUT_AXES, Cubes, overlaps
 from epsjoin.kernels.join.cuts import CutTree
 from epsjoin.local.plan.cut_tree import Nodes
@@ -25,8 +25,8 @@ class _Leaf(NamedTuple):
     pairs and carried rows, which boxes do not have.
     """
 
-    row: NDArray[np.int64]
-    low: NDArray[np.float64]
+    row: Ints
+    low: Floats
     candidates: int
     work: float
 
@@ -35,13 +35,13 @@ class _Sample(NamedTuple):
     """The sample, and the cost of a row and of a candidate of it."""
 
     cubes: Cubes
-    is_right: NDArray[np.bool_]
+    is_right: Bools
     is_self: bool
     row_cost: float
     candidate_cost: float
 
 
-def _make_leaf(sample: _Sample, row: NDArray[np.int64], low: NDArray[np.float64]) -> _Leaf:
+def _make_leaf(sample: _Sample, row: Ints, low: Floats) -> _Leaf:
     met = overlaps(sample.cubes.lower, sample.cubes.upper, sample.is_right, sample.is_self, row, low.shape[0])
     candidates = int(met.min())
     return _Leaf(row, low, candidates, sample.row_cost * len(row) + sample.candidate_cost * candidates)
@@ -95,7 +95,7 @@ class GrownBoxTree(NamedTuple):
 
 def grow_box_tree(
     cubes: Cubes,
-    is_right: NDArray[np.bool_],
+    is_right: Bools,
     is_self: bool,
     *,
     rows_per_row: float,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.join.cuts import HASH_AXIS, MAX_AXES, cube_sides
 from epsjoin.kernels.join.projection import Projection, axes_by_variance
 from epsjoin.local.plan.projection import row_candidates
@@ -36,8 +36,8 @@ class DecidedPairs(NamedTuple):
     weight : number of pairs that each one stands for.
     """
 
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
+    left: Ints
+    right: Ints
     weight: float
 
 
@@ -54,10 +54,10 @@ class Leaf(NamedTuple):
     work : estimated work of the leaf, in the unit of the costs.
     """
 
-    row: NDArray[np.int64]
-    is_carried: NDArray[np.bool_]
-    pair: NDArray[np.int64]
-    candidates: NDArray[np.int64]
+    row: Ints
+    is_carried: Bools
+    pair: Ints
+    candidates: Ints
     work: float
 
 
@@ -88,10 +88,10 @@ class Sample(NamedTuple):
     orders : all rows by their values on each axis that has been sorted; filled as axes are asked for.
     """
 
-    embedded: NDArray[np.float64]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    hashes: NDArray[np.float64]
+    embedded: Floats
+    lower: Floats
+    upper: Floats
+    hashes: Floats
     decided: DecidedPairs
     eps: float
     simple: Projection
@@ -101,17 +101,17 @@ class Sample(NamedTuple):
     move_cost: float
     turn_cost: float
     largest_weight: float
-    columns: NDArray[np.float64]
-    orders: dict[int, NDArray[np.int64]]
+    columns: Floats
+    orders: dict[int, Ints]
 
-    def sides(self, rows: NDArray[np.int64], axis: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def sides(self, rows: Ints, axis: int) -> tuple[Floats, Floats]:
         """Lower and upper sides of the cubes of these rows, as ``assign`` computes them."""
         turned = axis - self.embedded.shape[1]
         if turned >= 0:
             return self.lower[turned, rows], self.upper[turned, rows]
         return cube_sides(self.columns[axis, rows], self.eps / 2.0)
 
-    def is_pair_left(self, pair: NDArray[np.int64], axis: int, position: float) -> NDArray[np.bool_]:
+    def is_pair_left(self, pair: Ints, axis: int, position: float) -> Bools:
         """Whether the reference points of these pairs are below a cut."""
         below = np.ones(len(pair), np.bool_)
         for rows in (self.decided.left[pair], self.decided.right[pair]):
@@ -119,7 +119,7 @@ class Sample(NamedTuple):
             below &= lower < position
         return below
 
-    def weights(self, leaf: Leaf) -> NDArray[np.float64]:
+    def weights(self, leaf: Leaf) -> Floats:
         """Work of each row of a leaf; the work of a pair is divided between its two rows."""
         ends = np.concatenate((self.decided.left[leaf.pair], self.decided.right[leaf.pair]))
         of_rows = np.bincount(ends, minlength=len(self.embedded))[leaf.row]
@@ -129,7 +129,7 @@ class Sample(NamedTuple):
             + self.decision_cost * (0.5 * self.decided.weight) * of_rows
         )
 
-    def order(self, rows: NDArray[np.int64], axis: int) -> NDArray[np.int64]:
+    def order(self, rows: Ints, axis: int) -> Ints:
         """Places in ``rows``, which are ascending, sorted by the values on an axis; ties by row."""
         m = len(self.embedded)
         if len(rows) * _SORTED_ROWS_PER_ROW < m:
@@ -141,7 +141,7 @@ class Sample(NamedTuple):
         places = place[self.orders[axis]]
         return np.asarray(places[places >= 0])
 
-    def values(self, rows: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
+    def values(self, rows: Ints, axis: int) -> Floats:
         """Coordinates of these rows on an axis; along a direction, the middle between their sides."""
         if axis == HASH_AXIS:
             return self.hashes[rows]
@@ -151,12 +151,7 @@ class Sample(NamedTuple):
         return np.asarray(self.columns[axis, rows])
 
 
-def make_leaf(
-    sample: Sample,
-    row: NDArray[np.int64],
-    is_carried: NDArray[np.bool_],
-    pair: NDArray[np.int64],
-) -> Leaf:
+def make_leaf(sample: Sample, row: Ints, is_carried: Bools, pair: Ints) -> Leaf:
     """Count the candidates of a leaf and estimate its work."""
     candidates = np.zeros(len(row), np.int64)
     if len(row) > 1:
@@ -171,9 +166,7 @@ def make_leaf(
     return Leaf(row, is_carried, pair, candidates, work)
 
 
-def _balanced_position(
-    ascending: NDArray[np.float64], weights: NDArray[np.float64], fraction: float
-) -> float | None:
+def _balanced_position(ascending: Floats, weights: Floats, fraction: float) -> float | None:
     """Find the value with ``fraction`` of the weight below it, one value at least on either side; or None."""
     sums = np.cumsum(weights)
     place = min(int(np.searchsorted(sums, sums[-1] * fraction)), len(sums) - 1)
@@ -246,9 +239,7 @@ def _rate(sample: Sample, axis: int, works: tuple[float, float], n_rows: int, n_
     return left + right + moved + sample.largest_weight * n_parts * largest
 
 
-def _position(
-    sample: Sample, leaf: Leaf, weights: NDArray[np.float64], axis: int, fraction: float
-) -> float | None:
+def _position(sample: Sample, leaf: Leaf, weights: Floats, axis: int, fraction: float) -> float | None:
     """Find where to cut an axis for about this fraction of the leaf's weights to be left; or None."""
     rows = leaf.row
     if axis == HASH_AXIS:
@@ -259,7 +250,7 @@ def _position(
 
 
 def _best_axes(
-    sample: Sample, leaf: Leaf, weights: NDArray[np.float64], used: set[int], n_parts: int
+    sample: Sample, leaf: Leaf, weights: Floats, used: set[int], n_parts: int
 ) -> list[tuple[int, float]]:
     """Find the axes and directions that are rated best by the leaf's weights, each with its cut."""
     n_embedded = sample.embedded.shape[1]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from epsjoin.kernels.arrays import Floats
 from epsjoin.kernels.join.cuts import HASH_AXIS, HASH_BIT, MAX_AXES, CutTree
 
 
@@ -26,7 +26,7 @@ class Nodes:
         self.right += [-1, -1]
         return children
 
-    def to_tree(self, basis: NDArray[np.float64] | None = None) -> CutTree:
+    def to_tree(self, basis: Floats | None = None) -> CutTree:
         """Make the tree; see :func:`make_tree`."""
         return make_tree(self.axis, self.position, self.left, self.right, basis)
 
@@ -44,11 +44,7 @@ def prune_tree(tree: CutTree, n_cuts: int) -> CutTree:
 
 
 def make_tree(
-    axis: list[int],
-    position: list[float],
-    left: list[int],
-    right: list[int],
-    basis: NDArray[np.float64] | None = None,
+    axis: list[int], position: list[float], left: list[int], right: list[int], basis: Floats | None = None
 ) -> CutTree:
     """Make a tree of its nodes: number the leaves from left to right and assign each axis its mask bit.
 

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from epsjoin.errors import ArgumentError
+from epsjoin.kernels.arrays import Ints
 from epsjoin.local.arguments import check_count
 from epsjoin.local.plan.encode import DECISIONS
 from epsjoin.local.plan.rules import OwnRule, Rule, SplitRule, make_split_rule, parse_split_rule
@@ -102,7 +102,7 @@ class Cuts:
             raise ArgumentError(f"rule must be a split rule or its text, not {rule!r}")
         return rule.within(self.replication_budget)
 
-    def sample(self, n_rows: int) -> NDArray[np.int64]:
+    def sample(self, n_rows: int) -> Ints:
         """Draw the rows of the sample, ascending."""
         if n_rows <= self.sample_rows:
             return np.arange(n_rows)

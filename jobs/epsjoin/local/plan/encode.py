@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from epsjoin.errors import ArgumentError, BudgetError
+from epsjoin.kernels.arrays import Bools, Bytes, Floats, Ints
 from epsjoin.kernels.join import codes as join_codes
 from epsjoin.kernels.join.codes import code_width
 from epsjoin.kernels.join.regular import DONE, MAX_ROWS_PER_CUBE, TOO_MANY, Decisions, divide_cubes
@@ -29,14 +29,14 @@ class CodedRows(NamedTuple):
     is_replica : (m,) bool, whether the point has other rows too.
     """
 
-    row: NDArray[np.int64]
-    codes: NDArray[np.uint8]
-    is_replica: NDArray[np.bool_]
+    row: Ints
+    codes: Bytes
+    is_replica: Bools
 
 
 def _count_rows(
-    lower: NDArray[np.int64], upper: NDArray[np.int64], levels: int, rule: Rule, is_local: bool, width: int
-) -> tuple[NDArray[np.int64], Decisions]:
+    lower: Ints, upper: Ints, levels: int, rule: Rule, is_local: bool, width: int
+) -> tuple[Ints, Decisions]:
     """First pass: the rows of each cube, and the decisions with all answers of the user's rule."""
     n, n_axes = lower.shape
     counts = np.zeros(n, np.int64)
@@ -64,11 +64,7 @@ def _count_rows(
 
 
 def replicate_cubes(
-    lower: NDArray[np.int64],
-    upper: NDArray[np.int64],
-    levels: int,
-    rule: Rule,
-    decisions: str = "global",
+    lower: Ints, upper: Ints, levels: int, rule: Rule, decisions: str = "global"
 ) -> CodedRows:
     """Codes of the cells that cover each cube, as the split rule wants them.
 
@@ -125,15 +121,15 @@ class Space(NamedTuple):
     eps : side of a cube in embedded coordinates.
     """
 
-    axes: NDArray[np.int64]
-    low: NDArray[np.float64]
+    axes: Ints
+    low: Floats
     width: float
     eps: float
     levels: int
     decisions: str
 
 
-def encode(embedded: NDArray[np.float64], space: Space, rule: Rule) -> CodedRows:
+def encode(embedded: Floats, space: Space, rule: Rule) -> CodedRows:
     """Encode points as coded rows under regular cuts.
 
     Raises

@@ -6,8 +6,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.distances import EUCLIDEAN, Decision
 from epsjoin.kernels.join.projection import Projection
 from epsjoin.kernels.join.stack_sweep import PAIRS, PairBatch
@@ -16,7 +16,7 @@ from epsjoin.local.metric import Metric
 from epsjoin.local.plan.cut_leaf import DecidedPairs
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.projection import choose_projection
-from epsjoin.local.sweep.sweeping import sweep_window
+from epsjoin.local.sweep.sweeping import SweepOptions, sweep_window
 
 _FIRST_ROWS = 4096
 """Number of rows of a sample whose pairs are counted first."""
@@ -55,15 +55,15 @@ class SamplePairs(NamedTuple):
 
 
 def count_pairs(
-    points: NDArray[np.float64],
-    embedded: NDArray[np.float64],
+    points: Floats,
+    embedded: Floats,
     eps: float,
     metric: Metric,
     projection: Projection,
     *,
-    is_right: NDArray[np.bool_] | None = None,
+    is_right: Bools | None = None,
     max_pairs: float = math.inf,
-    degree: NDArray[np.int64] | None = None,
+    degree: Ints | None = None,
 ) -> int:
     """Count the pairs within eps without keeping them, until there are more than ``max_pairs``.
 
@@ -103,11 +103,11 @@ def count_pairs(
 
 
 def count_sample_pairs(
-    points: NDArray[np.float64],
+    points: Floats,
     eps: float,
     metric: Metric,
     *,
-    left: NDArray[np.float64] | None = None,
+    left: Floats | None = None,
     max_pairs: float = math.inf,
     min_rows: int = 1,
     divisor: int = 2,
@@ -152,8 +152,8 @@ def count_sample_pairs(
 
 
 def expected_pairs(
-    points: NDArray[np.float64],
-    embedded: NDArray[np.float64],
+    points: Floats,
+    embedded: Floats,
     n_rows: int,
     eps: float,
     metric: Metric,
@@ -209,7 +209,7 @@ def expected_pairs(
     return _scale(near[1] * (eps / near[0]) ** exponent, m, n_rows)
 
 
-def expected_pairs_of_tables(points: NDArray[np.float64], n_left: int, eps: float, metric: Metric) -> float:
+def expected_pairs_of_tables(points: Floats, n_left: int, eps: float, metric: Metric) -> float:
     """Estimate the pairs of one table or of two, for the message of a join that is refused.
 
     Parameters
@@ -239,7 +239,7 @@ def _scale(pairs: float, rows: int, n_rows: int) -> float:
 
 
 def decided_pairs(
-    points: NDArray[np.float64], embedded: NDArray[np.float64], eps: float, projection: Projection, seed: int
+    points: Floats, embedded: Floats, eps: float, projection: Projection, seed: int
 ) -> DecidedPairs:
     """Find the pairs of a sample that pass the filter of a window sweep, some for all where they are many.
 
@@ -260,7 +260,7 @@ def decided_pairs(
     while True:
         no_mask = np.zeros(len(swept), np.int64)
         rows = window_rows(points[swept], embedded[swept], swept, no_mask, eps, projection)
-        batches = list(sweep_window(rows, everything, _BATCH_PAIRS, {}))
+        batches = list(sweep_window(rows, everything, SweepOptions(_BATCH_PAIRS, {})))
         left = np.concatenate([first[:0], *(batch.left for batch in batches)])
         right = np.concatenate([first[:0], *(batch.right for batch in batches)])
         weight = (m / len(swept)) ** 2 if m else 1.0

@@ -10,8 +10,8 @@ import heapq
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from epsjoin.kernels.arrays import Floats
 from epsjoin.kernels.join.cuts import HASH_AXIS, CutTree, all_turned_sides
 from epsjoin.kernels.join.projection import SQUARES
 from epsjoin.local.plan.cut_leaf import Cut, DecidedPairs, Leaf, Sample, allot_parts, best_cut, make_leaf
@@ -50,14 +50,14 @@ class GrownTree(NamedTuple):
 
     tree: CutTree
     n_parts: int
-    work: NDArray[np.float64]
+    work: Floats
     rows: int
     candidates: float
 
 
 def grow_tree(
-    embedded: NDArray[np.float64],
-    hashes: NDArray[np.float64],
+    embedded: Floats,
+    hashes: Floats,
     eps: float,
     n_parts: int,
     *,
@@ -135,7 +135,7 @@ def grow_tree(
     return best.to_grown(sample, basis, rows_per_row)
 
 
-def _directions(embedded: NDArray[np.float64]) -> NDArray[np.float64]:
+def _directions(embedded: Floats) -> Floats:
     """First principal axes of the sample, the largest coordinate of each above 0; (b, e) float64.
 
     Digits are cut off, towards 0: a plan is written as text, no direction becomes longer than 1, and what the
@@ -187,7 +187,7 @@ class _Tree:
         """Inner nodes whose children are leaves."""
         return [n for n, (_, _, left) in self.cuts.items() if {left, left + 1} <= self.leaves.keys()]
 
-    def to_grown(self, sample: Sample, basis: NDArray[np.float64], rows_per_row: float) -> GrownTree:
+    def to_grown(self, sample: Sample, basis: Floats, rows_per_row: float) -> GrownTree:
         """Number nodes, parts and directions anew, without those that are not in use."""
         n_embedded = basis.shape[1]
         directions = sorted(axis - n_embedded for axis in self.axes if axis >= n_embedded)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from epsjoin.errors import ArgumentError
+from epsjoin.kernels.arrays import Bytes, Floats, Ints
 from epsjoin.kernels.join.cuts import CutTree
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.encode import Space
@@ -51,15 +51,15 @@ class JoinPlan:
     p: float | None
     n_parts: int
     dimensions: int
-    low: NDArray[np.float64]
+    low: Floats
     width: float
     tree: CutTree | None
-    axes: NDArray[np.int64]
+    axes: Ints
     levels: int
     replication_budget: float
     rule: Rule | None
     decisions: str
-    boundaries: NDArray[np.uint8]
+    boundaries: Bytes
     expected_rows: float
     expected_part_rows: float
     expected_candidates: float

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from epsjoin.kernels.arrays import Bools, Bytes, Floats, Ints
 from epsjoin.kernels.join.codes import cube_corners
 from epsjoin.kernels.join.cuts import CutTree, assign, hash_ids
 from epsjoin.kernels.join.regular import carry, stack_rows
@@ -22,9 +22,9 @@ from epsjoin.local.plan.encode import Space, encode
 from epsjoin.local.plan.projection import choose_projection
 from epsjoin.local.plan.rules import Rule
 from epsjoin.local.sweep.pairs import Pairs
-from epsjoin.local.sweep.sweeping import Counters, sweep_stack, sweep_window
+from epsjoin.local.sweep.sweeping import SweepOptions, sweep_stack, sweep_window
 
-Keys = NDArray[np.int64] | NDArray[np.uint8]
+Keys = Ints | Bytes
 
 
 class KeyedRows(NamedTuple):
@@ -37,8 +37,8 @@ class KeyedRows(NamedTuple):
     key : planned cuts: (m,) int64 masks; regular cuts: (m, w) uint8 codes.
     """
 
-    row: NDArray[np.int64]
-    part: NDArray[np.int64]
+    row: Ints
+    part: Ints
     key: Keys
 
 
@@ -53,11 +53,11 @@ class PartRows(NamedTuple):
     is_right : (n,) bool, of two tables: rows of the right one; None: one table.
     """
 
-    points: NDArray[np.float64]
-    embedded: NDArray[np.float64]
-    ids: NDArray[np.int64]
+    points: Floats
+    embedded: Floats
+    ids: Ints
     key: Keys
-    is_right: NDArray[np.bool_] | None
+    is_right: Bools | None
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class MaskKey:
     """Column of ``replicas`` that holds the keys."""
     tree: CutTree
 
-    def assign(self, embedded: NDArray[np.float64], ids: NDArray[np.int64], eps: float) -> KeyedRows:
+    def assign(self, embedded: Floats, ids: Ints, eps: float) -> KeyedRows:
         """Assign rows to the parts that their cubes, of side ``eps``, touch."""
         return KeyedRows(*assign(embedded, hash_ids(ids), eps, self.tree))
 
@@ -82,16 +82,14 @@ class MaskKey:
         part: int,  # noqa: ARG002  # as of CodeKey
         eps: float,
         metric: Metric,
-        batch_rows: int,
-        counters: Counters,
-        n_jobs: int,
+        options: SweepOptions,
     ) -> Iterator[Pairs]:
         """Find the pairs that a part reports; see :func:`epsjoin.local.join.parts.join_part`."""
         reach = metric.embedded_eps(eps)
         projection = choose_projection(rows.embedded, len(rows.ids), reach, metric.norm).projection
         mask = np.asarray(rows.key, np.int64)
         ordered = window_rows(rows.points, rows.embedded, rows.ids, mask, reach, projection, rows.is_right)
-        return sweep_window(ordered, metric.decision(eps), batch_rows, counters, n_jobs)
+        return sweep_window(ordered, metric.decision(eps), options)
 
     def seconds(self, rows: float, dimensions: int, candidates: float, pairs: float) -> float:
         """Estimate the seconds that one core sweeps."""
@@ -112,14 +110,9 @@ class CodeKey:
     """Column of ``replicas`` that holds the keys."""
     space: Space
     rule: Rule
-    boundaries: NDArray[np.uint8]
+    boundaries: Bytes
 
-    def assign(
-        self,
-        embedded: NDArray[np.float64],
-        ids: NDArray[np.int64],  # noqa: ARG002  # as of MaskKey
-        eps: float,  # noqa: ARG002
-    ) -> KeyedRows:
+    def assign(self, embedded: Floats, ids: Ints, eps: float) -> KeyedRows:  # noqa: ARG002  # as of MaskKey
         """Assign rows to the parts that the key ranges of their codes touch."""
         coded = encode(embedded, self.space, self.rule)
         carried = carry(coded.codes, self.boundaries)
@@ -130,14 +123,7 @@ class CodeKey:
         return np.empty((n, self.boundaries.shape[1]), np.uint8)
 
     def join(
-        self,
-        rows: PartRows,
-        part: int,
-        eps: float,
-        metric: Metric,
-        batch_rows: int,
-        counters: Counters,
-        n_jobs: int,  # noqa: ARG002  # the papers' sweep has one thread
+        self, rows: PartRows, part: int, eps: float, metric: Metric, options: SweepOptions
     ) -> Iterator[Pairs]:
         """Find the pairs that a part reports; see :func:`epsjoin.local.join.parts.join_part`."""
         space, n = self.space, len(rows.ids)
@@ -145,15 +131,9 @@ class CodeKey:
         corners = cube_corners(rows.embedded, space.axes, space.low, space.width, space.eps)
         side = None if rows.is_right is None else rows.is_right.astype(np.int8)
         order, stacked = stack_rows(rows.points, rows.embedded, codes, *corners, self.boundaries, part, side)
-        return sweep_stack(stacked, rows.ids[order], space.eps, metric.decision(eps), batch_rows, counters)
+        return sweep_stack(stacked, rows.ids[order], space.eps, metric.decision(eps), options)
 
-    def seconds(
-        self,
-        rows: float,
-        dimensions: int,  # noqa: ARG002  # as of MaskKey
-        candidates: float,
-        pairs: float,  # noqa: ARG002
-    ) -> float:
+    def seconds(self, rows: float, dimensions: int, candidates: float, pairs: float) -> float:  # noqa: ARG002
         """Estimate the seconds that one core sweeps."""
         return stack_nanoseconds(rows, candidates) / 1e9
 

@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from epsjoin.errors import ArgumentError, BudgetError
+from epsjoin.kernels.arrays import Bytes, Floats, Ints
 from epsjoin.kernels.join import codes as join_codes
 from epsjoin.kernels.join.cuts import CutTree, hash_ids
 from epsjoin.kernels.join.projection import Projection
@@ -41,12 +41,7 @@ from epsjoin.local.plan.spread import replicate
 
 
 def plan_join(
-    sample: NDArray[np.float64],
-    sample_ids: NDArray[np.int64],
-    n_rows: int,
-    eps: float,
-    metric: Metric,
-    cuts: Cuts,
+    sample: Floats, sample_ids: Ints, n_rows: int, eps: float, metric: Metric, cuts: Cuts
 ) -> JoinPlan:
     """Choose the cuts of a join on a sample of its rows.
 
@@ -100,12 +95,7 @@ def plan_join(
 
 
 def _plan_once(
-    sample: NDArray[np.float64],
-    sample_ids: NDArray[np.int64],
-    n_rows: int,
-    eps: float,
-    metric: Metric,
-    cuts: Cuts,
+    sample: Floats, sample_ids: Ints, n_rows: int, eps: float, metric: Metric, cuts: Cuts
 ) -> JoinPlan:
     """Plan with the parts that ``cuts`` aims at, however many rows the largest has."""
     eps = metric.check_eps(eps)
@@ -164,11 +154,11 @@ class _CutSample(NamedTuple):
     n_parts: int
     rows: float
     candidates: float
-    axes: NDArray[np.int64]
+    axes: Ints
     tree: CutTree | None = None
     levels: int = 0
     rule: Rule | None = None
-    boundaries: NDArray[np.uint8] = np.empty((0, 0), np.uint8)
+    boundaries: Bytes = np.empty((0, 0), np.uint8)
 
 
 def _cut_planned(grown: GrownTree) -> _CutSample:
@@ -178,12 +168,7 @@ def _cut_planned(grown: GrownTree) -> _CutSample:
 
 
 def _cut_regular(
-    embedded: NDArray[np.float64],
-    low: NDArray[np.float64],
-    width: float,
-    embedded_eps: float,
-    cuts: Cuts,
-    n_rows: int,
+    embedded: Floats, low: Floats, width: float, embedded_eps: float, cuts: Cuts, n_rows: int
 ) -> _CutSample:
     """Regular cuts: choose the rule, as far as it is not set, and the boundaries of the parts."""
     m, n_embedded = embedded.shape
@@ -203,9 +188,9 @@ def _cut_regular(
 
 
 def grow_parts(
-    points: NDArray[np.float64],
-    embedded: NDArray[np.float64],
-    ids: NDArray[np.int64],
+    points: Floats,
+    embedded: Floats,
+    ids: Ints,
     n_rows: int,
     eps: float,
     metric: Metric,

@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.distances import EUCLIDEAN, Decision
 from epsjoin.kernels.join.projection import SQUARES, Projection, axes_by_variance, filter_size, project
 from epsjoin.kernels.join.stack_sweep import DISTANCES, PairBatch
@@ -62,7 +62,7 @@ class Choice(NamedTuple):
     nanoseconds: float
 
 
-def simple_projection(embedded: NDArray[np.float64], norm: int, n_grid: int = 1) -> Projection:
+def simple_projection(embedded: Floats, norm: int, n_grid: int = 1) -> Projection:
     """Axes by falling variance: for few rows, where choosing would cost more than it saves.
 
     Parameters
@@ -76,9 +76,7 @@ def simple_projection(embedded: NDArray[np.float64], norm: int, n_grid: int = 1)
     return Projection(norm, axes, np.empty((0, e)), *_range(embedded), min(n_grid, len(axes) - 1), size)
 
 
-def choose_projection(
-    sample: NDArray[np.float64], n_rows: int, eps: float, norm: int, seed: int = 0
-) -> Choice:
+def choose_projection(sample: Floats, n_rows: int, eps: float, norm: int, seed: int = 0) -> Choice:
     """Choose coordinates, filter and grid for a sweep over ``n_rows`` rows of which this is a sample.
 
     Parameters
@@ -118,7 +116,7 @@ def choose_projection(
     return min(choices, key=lambda choice: choice.nanoseconds)
 
 
-def order_axes(embedded: NDArray[np.float64], eps: float, count: int) -> NDArray[np.int64]:
+def order_axes(embedded: Floats, eps: float, count: int) -> Ints:
     """Order the axes by how well they separate points, the best first.
 
     Parameters
@@ -166,9 +164,7 @@ def order_axes(embedded: NDArray[np.float64], eps: float, count: int) -> NDArray
     return np.array(chosen[:count], np.int64)
 
 
-def row_candidates(
-    embedded: NDArray[np.float64], is_carried: NDArray[np.bool_], eps: float, projection: Projection
-) -> NDArray[np.int64]:
+def row_candidates(embedded: Floats, is_carried: Bools, eps: float, projection: Projection) -> Ints:
     """Candidates of each row in a sweep over these rows; (n,) int64, a pair counted at one of its rows.
 
     Parameters
@@ -184,14 +180,14 @@ def row_candidates(
     return candidates
 
 
-def _window_lengths(ascending: NDArray[np.float64], eps: float) -> NDArray[np.int64]:
+def _window_lengths(ascending: Floats, eps: float) -> Ints:
     """Values within eps above each of them."""
     with np.errstate(over="ignore"):
         ends = np.searchsorted(ascending, ascending + eps, side="right")
     return ends - np.arange(1, len(ascending) + 1)
 
 
-def principal_axes(embedded: NDArray[np.float64]) -> NDArray[np.float64]:
+def principal_axes(embedded: Floats) -> Floats:
     """Orthonormal axes by falling variance of a sample, its outliers drawn in, as rows; (e, e) float64.
 
     None, (0, e), in one dimension and beyond ``MAX_ROTATED_DIMENSIONS``. ``embedded`` (m, e) is not modified.
@@ -202,12 +198,12 @@ def principal_axes(embedded: NDArray[np.float64]) -> NDArray[np.float64]:
     return _principal_axes(_clipped(embedded, simple_projection(embedded, SQUARES)))
 
 
-def _clipped(embedded: NDArray[np.float64], projection: Projection) -> NDArray[np.float64]:
+def _clipped(embedded: Floats, projection: Projection) -> Floats:
     with np.errstate(over="ignore"):
         return np.clip(embedded - projection.centre, projection.low, projection.high)
 
 
-def _principal_axes(centred: NDArray[np.float64]) -> NDArray[np.float64]:
+def _principal_axes(centred: Floats) -> Floats:
     """Orthonormal axes by falling variance, as rows; (e, e) float64."""
     with np.errstate(over="ignore", invalid="ignore"):
         covariance = centred.T @ centred
@@ -216,9 +212,7 @@ def _principal_axes(centred: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.ascontiguousarray(np.linalg.eigh(covariance)[1].T[::-1])
 
 
-def _range(
-    embedded: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def _range(embedded: Floats) -> tuple[Floats, Floats, Floats]:
     """Centre of each axis, and where all but a few values lie around it; (e,) float64 each."""
     m, e = embedded.shape
     if m == 0:
@@ -230,7 +224,7 @@ def _range(
         return centre, np.maximum(low - centre, -largest), np.minimum(high - centre, largest)
 
 
-def _best_grid(tried_rows: NDArray[np.float64], n_rows: int, eps: float, projection: Projection) -> Choice:
+def _best_grid(tried_rows: Floats, n_rows: int, eps: float, projection: Projection) -> Choice:
     """Try grids of 0, 1, 2, ... dimensions, until one costs clearly more than the best before it."""
     best = _cost(tried_rows, n_rows, eps, projection._replace(n_grid=0))
     for n_grid in range(1, min(_MAX_GRID, projection.size - 1) + 1):
@@ -242,7 +236,7 @@ def _best_grid(tried_rows: NDArray[np.float64], n_rows: int, eps: float, project
     return best._replace(nanoseconds=best.nanoseconds + FILTER_NS_PER_SURVIVOR * survivors)
 
 
-def _survivors(tried_rows: NDArray[np.float64], eps: float, projection: Projection) -> int:
+def _survivors(tried_rows: Floats, eps: float, projection: Projection) -> int:
     """Pairs of the sample that the filter lets through."""
     nothing = np.zeros(len(tried_rows), np.int64)
     rows = window_rows(tried_rows, tried_rows, nothing, nothing, eps, projection)
@@ -254,7 +248,7 @@ def _survivors(tried_rows: NDArray[np.float64], eps: float, projection: Projecti
     return int(counters[DISTANCES])
 
 
-def _cost(tried_rows: NDArray[np.float64], n_rows: int, eps: float, projection: Projection) -> Choice:
+def _cost(tried_rows: Floats, n_rows: int, eps: float, projection: Projection) -> Choice:
     """Estimate a sweep: rows are sorted and copied, visited in each pass, candidates filtered in blocks."""
     m = len(tried_rows)
     e = tried_rows.shape[1]

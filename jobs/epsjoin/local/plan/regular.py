@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from epsjoin.kernels.arrays import Bytes, Floats
 from epsjoin.kernels.join.codes import as_keys, code_order
 from epsjoin.kernels.join.regular import carry
 from epsjoin.kernels.join.stack_sweep import stack_comparisons
@@ -23,16 +23,14 @@ _MAX_ROWS_PER_CUBE = 32
 """Maximum number of rows of a cube under a chosen rule: trying it is cheap even with an infinite budget."""
 
 
-def cut(codes: NDArray[np.uint8], n_parts: int, scale: float) -> tuple[NDArray[np.uint8], float, float]:
+def cut(codes: Bytes, n_parts: int, scale: float) -> tuple[Bytes, float, float]:
     """Choose boundaries; return them, the sample's rows in all parts, with carried ones, and comparisons."""
     row_cost, candidate_cost = STACK_NS_PER_ROW * scale, STACK_NS_PER_COMPARISON * scale * scale
     boundaries, compared = choose_boundaries(codes, n_parts, row_cost, candidate_cost)
     return boundaries, float(len(carry(codes, boundaries).coded)), compared
 
 
-def choose_rule(
-    embedded: NDArray[np.float64], space: Space, cuts: Cuts, n_rows: int
-) -> tuple[SplitRule, int]:
+def choose_rule(embedded: Floats, space: Space, cuts: Cuts, n_rows: int) -> tuple[SplitRule, int]:
     """Choose k and msl where they are None, and the parts to aim at.
 
     Every rule is tried on some rows of the sample, the one with the least work is taken: 250 ns per row,
@@ -72,8 +70,8 @@ def choose_rule(
 
 
 def choose_boundaries(
-    codes: NDArray[np.uint8], n_parts: int, row_cost: float, candidate_cost: float
-) -> tuple[NDArray[np.uint8], float]:
+    codes: Bytes, n_parts: int, row_cost: float, candidate_cost: float
+) -> tuple[Bytes, float]:
     """Choose part boundaries of equal work among the codes of a sample.
 
     Parameters

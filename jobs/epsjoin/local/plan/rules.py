@@ -48,9 +48,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from epsjoin.errors import ArgumentError
+from epsjoin.kernels.arrays import Ints
 from epsjoin.kernels.join.rules import AND, LEVEL, MAX_PENDING, NOT, OR, K, holds
 
 NO_LIMIT = 1 << 40
@@ -82,8 +82,8 @@ class SplitRule(NamedTuple):
     ('k<=1 and level>2', 'k<=1 and level>2 or level<=0')
     """
 
-    operations: NDArray[np.int64]
-    operands: NDArray[np.int64]
+    operations: Ints
+    operands: Ints
     max_rows: int
 
     def __and__(self, other: SplitRule) -> SplitRule:

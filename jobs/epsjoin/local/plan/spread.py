@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from epsjoin.errors import ArgumentError
+from epsjoin.kernels.arrays import Floats, Ints, Ints32
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.keys import Keys
 
@@ -22,12 +22,12 @@ class Replicas(NamedTuple):
     key : planned cuts: (m,) int64 masks; regular cuts: (m, w) uint8 codes.
     """
 
-    row: NDArray[np.int64]
-    part: NDArray[np.int32]
+    row: Ints
+    part: Ints32
     key: Keys
 
 
-def replicate(points: NDArray[np.float64], ids: NDArray[np.int64], plan: JoinPlan) -> Replicas:
+def replicate(points: Floats, ids: Ints, plan: JoinPlan) -> Replicas:
     """Send points to the parts in which they must be joined.
 
     Parameters
@@ -57,7 +57,7 @@ def replicate(points: NDArray[np.float64], ids: NDArray[np.int64], plan: JoinPla
     return Replicas(row[order], part[order].astype(np.int32), key[order])
 
 
-def as_points(points: NDArray[np.float64], plan: JoinPlan) -> NDArray[np.float64]:
+def as_points(points: Floats, plan: JoinPlan) -> Floats:
     """Convert points to (n, d) float64 in C order; ArgumentError where d is not the plan's."""
     points = np.ascontiguousarray(points, np.float64)
     if points.ndim != 2 or points.shape[1] != plan.dimensions:

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.join import sort_pairs
 from epsjoin.kernels.join.sort_pairs import Block
 
@@ -35,9 +35,9 @@ class Pairs(NamedTuple):
     array([2])
     """
 
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    distance: NDArray[np.float64]
+    left: Ints
+    right: Ints
+    distance: Floats
 
 
 def collect(batches: Iterator[Pairs], n_rows: tuple[int, int] | None = None) -> Pairs:
@@ -102,7 +102,7 @@ def _pack(batches: Iterator[Pairs], dtype: type[np.int32 | np.int64]) -> list[Bl
     return blocks
 
 
-def _to_first_places(counts: NDArray[np.int64]) -> None:
+def _to_first_places(counts: Ints) -> None:
     """Replace the number of pairs of each row by the place of its first pair."""
     counts[1:] = np.cumsum(counts)[:-1]
     counts[:1] = 0

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from epsjoin.kernels.arrays import Ints
 from epsjoin.kernels.distances import Decision
 from epsjoin.kernels.join import stack_sweep, window
 from epsjoin.kernels.join.stack_sweep import PairBatch, StackRows
@@ -60,13 +61,24 @@ def check_n_jobs(n_jobs: object) -> int:
     return check_count("n_jobs", n_jobs)
 
 
+class SweepOptions(NamedTuple):
+    """How a sweep runs and what it reports of its work, which does not depend on the rows.
+
+    Parameters
+    ----------
+    batch_rows : maximum number of pairs in one batch, at least ``BLOCK``.
+    counters : dictionary to which the work is added as the batches come.
+    n_jobs : number of threads of a window sweep. The pairs come in the same order for any number, in other
+        batches.
+    """
+
+    batch_rows: int
+    counters: Counters
+    n_jobs: int = 1
+
+
 def sweep_window(
-    rows: WindowRows,
-    decision: Decision,
-    batch_rows: int,
-    counters: Counters,
-    n_jobs: int = 1,
-    show: Callable[[float], None] | None = None,
+    rows: WindowRows, decision: Decision, options: SweepOptions, show: Callable[[float], None] | None = None
 ) -> Generator[Pairs, None, None]:
     """Find all pairs of rows in the order of a window sweep.
 
@@ -74,9 +86,7 @@ def sweep_window(
     ----------
     rows : from :func:`epsjoin.kernels.join.window.window_rows`.
     decision : the metric's.
-    batch_rows : most pairs in one batch, at least ``BLOCK``.
-    counters : added to as the batches come.
-    n_jobs : threads. The pairs come in the same order for any number, in other batches.
+    options : how to sweep.
     show : called with the fraction of the rows that is done and whose pairs the caller has taken, except for
         those of the batch that is being filled.
 
@@ -89,6 +99,7 @@ def sweep_window(
     -----
     The rows are swept in chunks; a chunk's pairs depend on nothing that another chunk does.
     """
+    batch_rows, counters, n_jobs = options
     n = len(rows.place)
     n_queries = int(rows.passes[:, 1].max()) if len(rows.passes) else 0
     chunk_rows = min(_CHUNK_ROWS, max(_MIN_CHUNK_ROWS, n_queries // _MIN_CHUNKS))
@@ -108,12 +119,7 @@ def sweep_window(
 
 
 def sweep_stack(
-    rows: StackRows,
-    ids: NDArray[np.int64],
-    embedded_eps: float,
-    decision: Decision,
-    batch_rows: int,
-    counters: Counters,
+    rows: StackRows, ids: Ints, embedded_eps: float, decision: Decision, options: SweepOptions
 ) -> Iterator[Pairs]:
     """Find all pairs of rows in the order of a stack sweep, by the merge of the papers.
 
@@ -122,15 +128,15 @@ def sweep_stack(
     rows : from :func:`epsjoin.kernels.join.regular.stack_rows`.
     ids : (n,) int64, in the order of the rows.
     embedded_eps : L∞ threshold.
-    decision, batch_rows, counters : see :func:`sweep_window`.
+    decision, options : see :func:`sweep_window`; there is one thread.
 
     Yields
     ------
     Pairs
         Never empty.
     """
-    n = len(ids)
-    batch = _make_batch(batch_rows)
+    n, counters = len(ids), options.counters
+    batch = _make_batch(options.batch_rows)
     state = stack_sweep.new_state(n)
     two_tables = n > 0 and rows.side[0] != stack_sweep.ONE_TABLE
     add_counts(counters, rows=n, carried_rows=int(np.count_nonzero(rows.is_carried)))
@@ -148,7 +154,7 @@ def sweep_stack(
 
 
 _NAMES = ("candidates", "distance_computations", "largest_stack", "pairs")
-_Swept = tuple[Pairs, NDArray[np.int64]]
+_Swept = tuple[Pairs, Ints]
 _Chunks = list[tuple[int, int]]
 
 
@@ -184,7 +190,7 @@ def _in_threads(
     """Sweep the chunks in several threads; their pairs come in the order of the chunks."""
     stop = threading.Event()
 
-    def fill_batch(state: NDArray[np.int64], begin: int, end: int) -> _Swept:
+    def fill_batch(state: Ints, begin: int, end: int) -> _Swept:
         """Sweep until the chunk is done or a batch is full."""
         batch = _make_batch(batch_rows)
         counts = np.zeros(len(_NAMES), np.int64)
