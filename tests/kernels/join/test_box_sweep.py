@@ -29,8 +29,11 @@ from epsjoin.local.plan.cut_tree import make_tree, prune_tree
 from oracles import boxes as twin
 from oracles import examples
 from oracles.join import touched_parts
+from tests.kernels.join.helpers import assigned_parts, axes_of_bits, random_tree, reporting_parts
 
 SEEDS = st.integers(0, 10**6)
+N_CUTS = st.integers(0, 20)
+ROOMS = st.sampled_from([1, 3, 1000])
 COSTS = {"rows_per_row": 1.0, "row_cost": 25.0, "candidate_cost": 3.0}  # cheap rows: many cuts on few rows
 
 
@@ -43,18 +46,14 @@ def no_right(n):
     return np.zeros(n, np.bool_)
 
 
-def random_tree(random, cubes, n_cuts):
+def tree_on_sides(random, cubes, n_cuts):
     """A tree of any cuts, many of them exactly on a side of a cube: only work may depend on them."""
-    axis, position, left, right = [0], [0.0], [-1], [-1]
-    for _ in range(n_cuts):
-        node = int(random.choice([i for i, child in enumerate(left) if child < 0]))
-        axis[node] = int(random.integers(cubes.lower.shape[1]))
-        sides = random.choice([cubes.lower, cubes.upper])[:, axis[node]]
-        position[node] = float(random.choice(sides))
-        left[node], right[node] = len(axis), len(axis) + 1
-        for column, empty in ((axis, 0), (position, 0.0), (left, -1), (right, -1)):
-            column += [empty, empty]
-    return make_tree(axis, position, left, right)
+
+    def draw_cut():
+        axis = int(random.integers(cubes.lower.shape[1]))
+        return axis, float(random.choice(random.choice([cubes.lower, cubes.upper])[:, axis]))
+
+    return random_tree(random, n_cuts, 0, draw_cut)
 
 
 def swept(objects, cubes, tree, n_left=None, room=1000, metric=EUCLIDEAN):
@@ -93,26 +92,15 @@ def test_make_cubes__of_boxes_within_eps_meet(kind, d, seed):
 def test_assign_cubes__sends_rows_as_the_twin_and_each_pair_has_one_part(kind, d, n_cuts, seed):
     lower, upper, eps = twin.awkward_boxes(kind, 25, d, seed)
     cubes = cubes_of(lower, upper, eps)
-    tree = random_tree(np.random.default_rng(seed), cubes, n_cuts)
+    tree = tree_on_sides(np.random.default_rng(seed), cubes, n_cuts)
     rows = assign_cubes(cubes, tree)
     assert count_rows(cubes, tree) == len(rows.row)
     columns = {name: column.tolist() for name, column in tree._asdict().items()}
-    axis_of_bit = {b: a for a, b in zip(tree.axis.tolist(), tree.bit.tolist(), strict=True) if b}
+    axis_of_bit = axes_of_bits(tree)
     for cube in range(25):
-        here = rows.row == cube
-        below = [
-            frozenset(axis for bit, axis in axis_of_bit.items() if mask >> bit & 1)
-            for mask in rows.mask[here].tolist()
-        ]
         expected = touched_parts(cubes.lower[cube].tolist(), cubes.upper[cube].tolist(), 0.0, 0, columns)
-        assert list(zip(rows.part[here].tolist(), below, strict=True)) == expected
-    by_row = [
-        dict(zip(rows.part[rows.row == i].tolist(), rows.mask[rows.row == i].tolist(), strict=True))
-        for i in range(25)
-    ]
-    for i, j in itertools.combinations(range(25), 2):
-        common = by_row[i].keys() & by_row[j].keys()
-        reporting = [part for part in common if not by_row[i][part] & by_row[j][part]]
+        assert assigned_parts(rows, cube, axis_of_bit) == expected
+    for i, j, reporting in reporting_parts(rows, 25):
         meet = (cubes.lower[i] <= cubes.upper[j]).all() and (cubes.lower[j] <= cubes.upper[i]).all()
         assert len(reporting) == 1 if meet else len(reporting) <= 1
 
@@ -144,18 +132,11 @@ def test_separating_axes__puts_the_axis_with_the_fewest_meetings_first():
 
 
 @examples(120)
-@given(
-    st.sampled_from(twin.KINDS),
-    st.integers(0, 40),
-    st.integers(1, 6),
-    st.integers(0, 20),
-    st.sampled_from([1, 3, 1000]),
-    SEEDS,
-)
+@given(st.sampled_from(twin.KINDS), st.integers(0, 40), st.integers(1, 6), N_CUTS, ROOMS, SEEDS)
 def test_box_sweep__over_any_cuts_is_brute_force(kind, n, d, n_cuts, room, seed):
     lower, upper, eps = twin.awkward_boxes(kind, n, d, seed)
     cubes = cubes_of(lower, upper, eps)
-    tree = random_tree(np.random.default_rng(seed), cubes, n_cuts if n else 0)
+    tree = tree_on_sides(np.random.default_rng(seed), cubes, n_cuts if n else 0)
     objects = Objects(lower, upper, np.full(n, eps))
     pairs, counters, order = swept(objects, cubes, tree, room=room)
     expected = twin.box_pairs((lower, upper), eps=eps)
@@ -172,19 +153,14 @@ def test_box_sweep__over_any_cuts_is_brute_force(kind, n, d, n_cuts, room, seed)
 
 @examples(120)
 @given(
-    st.sampled_from(twin.KINDS),
-    st.integers(0, 40),
-    st.integers(0, 40),
-    st.integers(1, 4),
-    st.integers(0, 20),
-    st.sampled_from([1, 3, 1000]),
-    SEEDS,
+    *(st.sampled_from(twin.KINDS), st.integers(0, 40), st.integers(0, 40), st.integers(1, 4)),
+    *(N_CUTS, ROOMS, SEEDS),
 )
 def test_box_sweep__of_two_tables_is_brute_force(kind, n_left, n, d, n_cuts, room, seed):
     lower, upper, eps = twin.awkward_boxes(kind, n, d, seed)
     n_left = min(n_left, n)
     cubes = cubes_of(lower, upper, eps)
-    tree = random_tree(np.random.default_rng(seed), cubes, n_cuts if n else 0)
+    tree = tree_on_sides(np.random.default_rng(seed), cubes, n_cuts if n else 0)
     objects = Objects(lower, upper, np.full(n, eps))
     pairs, counters, order = swept(objects, cubes, tree, n_left, room, MANHATTAN)
     left, right = (lower[:n_left], upper[:n_left]), (lower[n_left:], upper[n_left:])

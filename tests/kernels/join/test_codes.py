@@ -11,29 +11,22 @@ from hypothesis import strategies as st
 from epsjoin.kernels.join import codes as join_codes
 from epsjoin.kernels.join.codes import BITS, TOP
 from oracles import examples
+from tests.kernels.join.helpers import make_code
 
 BITSTRINGS = st.text("01", max_size=37)
-
-
-def make_code(bits: str, width: int = 7):
-    code = np.zeros(width, np.uint8)
-    packed = np.packbits(np.array([int(b) for b in bits], np.uint8))
-    code[: len(packed)] = packed
-    code[-2:] = divmod(len(bits), 256)
-    return code
 
 
 @examples(300)
 @given(st.lists(BITSTRINGS, min_size=1, max_size=12))
 def test_code_order__is_that_of_strings_with_a_prefix_first(texts):
-    codes = np.array([make_code(text) for text in texts])
+    codes = np.array([make_code(text, 7) for text in texts])
     assert [texts[i] for i in join_codes.code_order(codes)] == sorted(texts)
 
 
 @examples(300)
 @given(BITSTRINGS, BITSTRINGS)
 def test_is_prefix__is_that_of_strings(a, b):
-    assert join_codes.is_prefix(make_code(a), make_code(b)) == b.startswith(a)
+    assert join_codes.is_prefix(make_code(a, 7), make_code(b, 7)) == b.startswith(a)
     assert join_codes.is_prefix(make_code(a, 12), make_code(a + b, 12))
     assert join_codes.is_prefix(make_code(a + b, 12), make_code(a, 12)) == (b == "")
 
@@ -41,7 +34,7 @@ def test_is_prefix__is_that_of_strings(a, b):
 @examples(300)
 @given(BITSTRINGS, BITSTRINGS)
 def test_range_ends__lie_behind_all_extensions_and_before_all_else(a, b):
-    begin, key = make_code(a), make_code(b)
+    begin, key = make_code(a, 7), make_code(b, 7)
     end = join_codes.range_ends(begin[None])[0]
     assert (begin.tobytes() <= key.tobytes() <= end.tobytes()) == b.startswith(a)
 
@@ -146,5 +139,5 @@ def test_deepest_level__is_the_last_with_cells_of_at_least_eps():
 def test_hold_cubes__tells_replicas_by_the_row_alone():
     lower = np.array([[0], [0]])
     upper = np.array([[TOP // 4], [TOP - 3]])
-    codes = np.array([make_code("0"), make_code("0")])
+    codes = np.array([make_code("0", 7), make_code("0", 7)])
     assert join_codes.hold_cubes(codes, lower, upper).tolist() == [True, False]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -15,19 +14,17 @@ from epsjoin.kernels.join.cuts import HASH_AXIS, MAX_AXES, assign, hash_ids, tur
 from epsjoin.local.plan.cut_tree import make_tree
 from oracles import examples
 from oracles import join as twin
+from tests.kernels.join.helpers import assigned_parts, axes_of_bits, random_tree, reporting_parts
 
 
-def random_tree(random, d, n_cuts, low, high):
+def tree_between(random, d, n_cuts, low, high):
     """A tree of any cuts: nothing but exactness of the assignment may depend on them."""
-    axis, position, left, right = [HASH_AXIS], [0.0], [-1], [-1]
-    for _ in range(n_cuts):
-        node = int(random.choice([i for i, child in enumerate(left) if child < 0]))
-        axis[node] = int(random.integers(-1, d))
-        position[node] = float(random.random() if axis[node] < 0 else random.uniform(low, high))
-        left[node], right[node] = len(axis), len(axis) + 1
-        for column, empty in ((axis, HASH_AXIS), (position, 0.0), (left, -1), (right, -1)):
-            column += [empty, empty]
-    return make_tree(axis, position, left, right)
+
+    def draw_cut():
+        axis = int(random.integers(-1, d))
+        return axis, float(random.random() if axis < 0 else random.uniform(low, high))
+
+    return random_tree(random, n_cuts, HASH_AXIS, draw_cut)
 
 
 @examples(100)
@@ -42,7 +39,7 @@ def test_assign__sends_rows_as_the_twin_and_each_pair_has_one_part(
     random = np.random.default_rng(seed)
     basis = random.normal(size=(n_turned, d))
     basis /= np.linalg.norm(basis, axis=1, keepdims=True) * (1.0 + 1e-12)
-    tree = random_tree(random, d + n_turned, n_cuts, points.min(), points.max())
+    tree = tree_between(random, d + n_turned, n_cuts, points.min(), points.max())
     if on_values and d:  # cuts through the corners of cubes themselves
         corners = [cube_lower(v, eps / 2) for v in points[:, 0].tolist()]
         on_axis = tree.axis >= 0
@@ -50,7 +47,7 @@ def test_assign__sends_rows_as_the_twin_and_each_pair_has_one_part(
     hashes = hash_ids(np.arange(25) * 7 - 50)
     rows = assign(points, hashes, eps, tree._replace(basis=basis))
     columns = {name: column.tolist() for name, column in tree._asdict().items()}
-    axis_of_bit = {b: a for a, b in zip(tree.axis.tolist(), tree.bit.tolist(), strict=True) if b}
+    axis_of_bit = axes_of_bits(tree)
     axis_of_bit[0] = HASH_AXIS
     for number, point in enumerate(points.tolist()):
         turned = [turned_sides(points, number, direction, eps / 2) for direction in basis]
@@ -61,19 +58,8 @@ def test_assign__sends_rows_as_the_twin_and_each_pair_has_one_part(
             0,
             columns,
         )
-        here = rows.row == number
-        below = [
-            frozenset(axis for bit, axis in axis_of_bit.items() if mask >> bit & 1)
-            for mask in rows.mask[here].tolist()
-        ]
-        assert list(zip(rows.part[here].tolist(), below, strict=True)) == expected
-    by_row = [
-        dict(zip(rows.part[rows.row == i].tolist(), rows.mask[rows.row == i].tolist(), strict=True))
-        for i in range(25)
-    ]
-    for i, j in itertools.combinations(range(25), 2):
-        common = by_row[i].keys() & by_row[j].keys()
-        reporting = [part for part in common if not by_row[i][part] & by_row[j][part]]
+        assert assigned_parts(rows, number, axis_of_bit) == expected
+    for i, j, reporting in reporting_parts(rows, 25):
         apart = points[i] - points[j]
         near = np.abs(apart).max() <= eps if n_turned == 0 else (apart * apart).sum() <= eps * eps
         assert len(reporting) == 1 if near else len(reporting) <= 1
@@ -106,7 +92,7 @@ def test_turned_sides__are_everywhere_where_the_sum_is_no_number():
 
 def test_assign__gives_every_row_one_home():
     points = np.random.default_rng(0).random((200, 3))
-    tree = random_tree(np.random.default_rng(1), 3, 15, 0.0, 1.0)
+    tree = tree_between(np.random.default_rng(1), 3, 15, 0.0, 1.0)
     rows = assign(points, hash_ids(np.arange(200)), 0.1, tree)
     assert rows.row[rows.mask == 0].tolist() == list(range(200))
     assert len(rows.row) > 200

@@ -172,13 +172,8 @@ def test_replicate_cubes__really_replicates_and_msj_does_not():
 
 @examples(60)
 @given(
-    st.sampled_from(twin.KINDS),
-    st.integers(1, 4),
-    st.integers(0, 4),
-    st.integers(0, 6),
-    st.floats(1, 40),
-    st.integers(0, 10**6),
-    st.sampled_from(DECISIONS),
+    *(st.sampled_from(twin.KINDS), st.integers(1, 4), st.integers(0, 4), st.integers(0, 6)),
+    *(st.floats(1, 40), st.integers(0, 10**6), st.sampled_from(DECISIONS)),
 )
 def test_replicate_cubes__cells_are_disjoint_and_cover_the_cube_within_the_budget(
     kind, d, k, msl, budget, seed, decisions

@@ -36,6 +36,14 @@ def coded_rows(points, eps, k, msl, budget=math.inf, rule=None, decisions="globa
     )  # fmt: skip
 
 
+def assert_does_the_work(expected, rows, counters):
+    """As many rows, replicas and comparisons as the twin."""
+    assert len(rows.points) == expected.rows
+    assert int(rows.is_replica.sum()) == expected.replicas
+    pairs = len(expected.pairs)
+    assert counters == [expected.comparisons, expected.near_comparisons, expected.largest_stack, pairs]
+
+
 def run(kernel, rows, eps, number, room=1000):
     """All pairs (by ``number``, smaller first) in the order found, and the counters."""
     counters = np.zeros(4, np.int64)
@@ -70,14 +78,7 @@ def test_stack_sweep__does_the_work_of_the_twin(name, d, eps, k, msl, budget):
     expected = twin.gess(points, eps, k, msl, budget)
     number, rows = coded_rows(points, eps, k, msl, budget)
     pairs, counters = run(stack_sweep.stack_sweep, rows, eps, number)
-    assert len(number) == expected.rows
-    assert int(rows.is_replica.sum()) == expected.replicas
-    assert counters == [
-        expected.comparisons,
-        expected.near_comparisons,
-        expected.largest_stack,
-        len(expected.pairs),
-    ]
+    assert_does_the_work(expected, rows, counters)
     assert sorted(pairs) == sorted(expected.pairs) == sorted(twin.brute_force(points, eps))
     assert int(stack_sweep.stack_comparisons(rows.codes).sum()) == expected.comparisons
     assert (expected.replicas > len(points) / 4) == (name != "MSJ")
@@ -113,14 +114,7 @@ def test_stack_sweep__does_the_work_of_the_twin_for_any_rule(name, rule, same, b
     expected = twin.gess(points, 0.1, 0, 0, budget, rule=same, decisions=decisions, side=side)
     number, rows = coded_rows(points, 0.1, 0, 0, rule=rule, decisions=decisions, side=side)
     pairs, counters = run(stack_sweep.stack_sweep, rows, 0.1, number, 7)
-    assert len(number) == expected.rows
-    assert int(rows.is_replica.sum()) == expected.replicas
-    assert counters == [
-        expected.comparisons,
-        expected.near_comparisons,
-        expected.largest_stack,
-        len(expected.pairs),
-    ]
+    assert_does_the_work(expected, rows, counters)
     assert sorted(pairs) == sorted(expected.pairs) == sorted(between(twin.brute_force(points, 0.1), side))
     assert int(stack_sweep.stack_comparisons(rows.codes, rows.side).sum()) == expected.comparisons
     assert (expected.replicas == 0) == (name == "MSJ")

@@ -10,14 +10,7 @@ from epsjoin.kernels.join.codes import code_order
 from epsjoin.kernels.join.sweep_area import insert, new_area, query, remove_no_prefix
 from oracles import examples
 from oracles import join as twin
-
-
-def make_code(bits: str, width: int = 4):
-    code = np.zeros(width, np.uint8)
-    packed = np.packbits(np.array([int(b) for b in bits], np.uint8))
-    code[: len(packed)] = packed
-    code[-2:] = divmod(len(bits), 256)
-    return code
+from tests.kernels.join.helpers import make_code
 
 
 @examples(300)
@@ -28,7 +21,7 @@ def make_code(bits: str, width: int = 4):
     st.integers(0, 3),
 )
 def test_sweep_area__is_that_of_figure_4_3(elements, eps):
-    codes = np.array([make_code(text) for text, _, _ in elements])
+    codes = np.array([make_code(text, 4) for text, _, _ in elements])
     order = code_order(codes)
     codes, elements = codes[order], [elements[i] for i in order]
 

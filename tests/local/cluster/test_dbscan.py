@@ -20,6 +20,8 @@ from oracles import examples
 from oracles import join as join_twin
 
 SEEDS = st.integers(0, 10**6)
+BATCHES = st.sampled_from([1, 7, 1 << 18])
+KINDS = st.sampled_from(join_twin.KINDS)
 
 
 def pairs_of(points, eps, metric="euclidean", p=0.0):
@@ -49,14 +51,7 @@ def in_batches_of(rows):
 
 
 @examples(200)
-@given(
-    st.sampled_from(join_twin.KINDS),
-    st.integers(0, 60),
-    st.integers(1, 4),
-    st.integers(1, 12),
-    st.sampled_from([1, 7, 1 << 18]),
-    SEEDS,
-)
+@given(KINDS, st.integers(0, 60), st.integers(1, 4), st.integers(1, 12), BATCHES, SEEDS)
 def test_dbscan__is_the_definition(kind, n, d, min_pts, batch_rows, seed):
     points, eps = join_twin.awkward_points(kind, n, d, seed)
     with in_batches_of(batch_rows):

@@ -24,6 +24,7 @@ from oracles import examples
 from oracles import join as twin
 
 EUCLIDEAN = get_metric("euclidean")
+CUTS = st.sampled_from(["planned", "regular"])
 
 
 def plan_for(points, eps, **options):
@@ -96,12 +97,7 @@ def test_join_plan__refuses_other_texts():
 
 
 @examples(60)
-@given(
-    st.sampled_from(["planned", "regular"]),
-    st.sampled_from(twin.KINDS),
-    st.integers(1, 5),
-    st.integers(0, 10**6),
-)
+@given(CUTS, st.sampled_from(twin.KINDS), st.integers(1, 5), st.integers(0, 10**6))
 def test_replicate__gives_the_same_for_any_division_of_the_input(cuts, kind, d, seed):
     points, eps = twin.awkward_points(kind, 40, d, seed)
     random = np.random.default_rng(seed)
@@ -121,12 +117,7 @@ def test_replicate__gives_the_same_for_any_division_of_the_input(cuts, kind, d, 
 
 
 @examples(60)
-@given(
-    st.sampled_from(["planned", "regular"]),
-    st.sampled_from(twin.KINDS),
-    st.integers(0, 45),
-    st.integers(0, 10**6),
-)
+@given(CUTS, st.sampled_from(twin.KINDS), st.integers(0, 45), st.integers(0, 10**6))
 def test_plan_join__on_any_sample_is_exact_for_all_rows(cuts, kind, m, seed):
     # rows outside the sample's box, samples of none or one, all equal
     points, eps = twin.awkward_points(kind, 45, 3, seed)
