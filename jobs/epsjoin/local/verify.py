@@ -19,8 +19,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from epsjoin.kernels.arrays import Floats, Ints
-
 EARTH_RADIUS_KM = 6371.0088
 ON_SPHERE = "haversine"
 NOISE = -1
@@ -32,6 +30,9 @@ _SLACK = 1.0 + 1e-9
 _CHORD_SLACK = 1e-9
 _BATCH = 1 << 14
 
+Ids = NDArray[np.int64]
+Points = NDArray[np.float64]
+
 
 class QueryPairs(NamedTuple):
     """Pairs of a query and another point; all columns have the same length.
@@ -42,9 +43,9 @@ class QueryPairs(NamedTuple):
     distance : float64.
     """
 
-    query: Ints
-    other: Ints
-    distance: Floats
+    query: Ids
+    other: Ids
+    distance: NDArray[np.float64]
 
 
 class Labels(NamedTuple):
@@ -56,10 +57,10 @@ class Labels(NamedTuple):
     role : str, "core", "border" or "noise".
     """
 
-    ids: Ints
-    cluster_id: Ints
+    ids: Ids
+    cluster_id: Ids
     role: NDArray[np.str_]
-    degree: Ints
+    degree: Ids
 
     def of(self, id_: int) -> tuple[int, str, int] | None:
         """Return cluster, role and degree of a point; None where it has no labels."""
@@ -70,7 +71,7 @@ class Labels(NamedTuple):
 
 
 def neighbours_by_brute_force(
-    query_ids: Ints, queries: Floats, ids: Ints, points: Floats, eps: float, metric: str
+    query_ids: Ids, queries: Points, ids: Ids, points: Points, eps: float, metric: str
 ) -> QueryPairs:
     """Find every pair of a query and another point within eps, by comparing each query with each point.
 
@@ -103,7 +104,7 @@ def neighbours_by_brute_force(
     return QueryPairs(*(np.concatenate(column) for column in zip(nothing, *found, strict=True)))
 
 
-def _within(query: Floats, columns: Floats, eps: float, metric: str) -> Floats:
+def _within(query: Points, columns: Points, eps: float, metric: str) -> Points:
     """Compute the distances to all points; -1 where they are beyond eps."""
     total = np.zeros(columns.shape[1])
     for value, column in zip(query, columns, strict=True):
@@ -119,13 +120,13 @@ def _within(query: Floats, columns: Floats, eps: float, metric: str) -> Floats:
     return np.where(total <= eps, total, -1.0)
 
 
-def _on_unit_sphere(degrees: Floats) -> Floats:
+def _on_unit_sphere(degrees: Points) -> Points:
     latitude, longitude = np.radians(degrees.T)
     flat = np.cos(latitude)
     return np.stack((flat * np.cos(longitude), flat * np.sin(longitude), np.sin(latitude)))
 
 
-def _haversine_within(query: Floats, columns: Floats, chords: Floats, eps: float) -> Floats:
+def _haversine_within(query: Points, columns: Points, chords: Points, eps: float) -> Points:
     """As :func:`_within`, in km: candidates by the chord, then by ``math``, whose bits are those of C."""
     x, y, z = _on_unit_sphere(query[None, :])
     chord = 2.0 * math.sin(min(math.pi / 2.0, eps / (2.0 * EARTH_RADIUS_KM))) * _SLACK + _CHORD_SLACK
@@ -184,7 +185,7 @@ def _as_dict(neighbours: QueryPairs) -> dict[tuple[int, int], float]:
     return dict(_as_pairs(neighbours))
 
 
-def check_labels(query_ids: Ints, found: QueryPairs, labels: Labels, min_pts: int) -> Iterator[str]:
+def check_labels(query_ids: Ids, found: QueryPairs, labels: Labels, min_pts: int) -> Iterator[str]:
     """Describe which queries have wrong labels by the definition, in one sentence each.
 
     Parameters
@@ -253,13 +254,13 @@ class Cells(NamedTuple):
     seed : seed of the choice of cells and points.
     """
 
-    axes: Ints
-    low: Floats
-    side: Floats
+    axes: Ids
+    low: Points
+    side: Points
     seed: int
 
     @classmethod
-    def over(cls, sample: Floats, seed: int) -> Cells:
+    def over(cls, sample: Points, seed: int) -> Cells:
         """Make a grid over the bounding box of some points."""
         low, high = sample.min(axis=0), sample.max(axis=0)
         width = high - low
@@ -268,13 +269,13 @@ class Cells(NamedTuple):
             side = np.where(width[axes] > 0, width[axes] / GRID, 1.0)
         return cls(axes, low[axes], side, seed)
 
-    def of(self, points: Floats) -> Ints:
+    def of(self, points: Points) -> Ids:
         """Return the number of the cell of each point."""
         place = np.clip((points[:, self.axes] - self.low) / self.side, 0, GRID - 1).astype(np.int64)
         return np.asarray(place @ GRID ** np.arange(len(self.axes), dtype=np.int64))
 
 
-def points_of_cells(ids: Ints, points: Floats, cells: Cells, n_cells: int, per_cell: int) -> Ints:
+def points_of_cells(ids: Ids, points: Points, cells: Cells, n_cells: int, per_cell: int) -> Ids:
     """Choose ``n_cells`` random occupied cells, and at most ``per_cell`` random points of each.
 
     The cells and points with the smallest seeded hashes are chosen. So the choice may run on parts of the
@@ -293,7 +294,7 @@ def points_of_cells(ids: Ints, points: Floats, cells: Cells, n_cells: int, per_c
     return np.sort(rows[np.arange(len(rows)) - begins < per_cell])
 
 
-def _hash(values: Ints, seed: int) -> NDArray[np.uint64]:
+def _hash(values: Ids, seed: int) -> NDArray[np.uint64]:
     """Mix 64 bits (splitmix64, Steele et al., OOPSLA 2014)."""
     x = values.astype(np.uint64) + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 % 2**64)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
