@@ -19,8 +19,7 @@ from epsjoin.errors import MAX_MESSAGE, DataRefusedError
 from epsjoin.source import bounds
 from epsjoin.source import parquet as parquet_format
 from epsjoin.source.bounds import MAX_FIELD
-from epsjoin.source.keys import digest_of, key_id
-from epsjoin.source.records import Record, open_records
+from epsjoin.source.records import Record, digest_of, key_id, open_records
 from epsjoin.source.values import kind_of, refusal
 
 SOURCE = SourceContract(

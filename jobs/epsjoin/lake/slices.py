@@ -1,8 +1,9 @@
-"""Slices of tables on the driver: their files and counts from the log, and small ones as Arrow tables."""
+"""Slices of tables on the driver: their files and counts from the log, the small ones as Arrow tables."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 from urllib.parse import unquote
 
@@ -13,6 +14,9 @@ from epsjoin.lake.delta_log import commit, open_log
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import File, read_file, target_of
 from epsjoin.pipeline import writer_of
+
+Counters = dict[str, dict[str, float]]
+"""Job to counter to value."""
 
 
 def write_slice(lake: Lake, where: Slice, rows: pa.Table) -> None:
@@ -110,3 +114,33 @@ def read_row(lake: Lake, where: Slice) -> dict[str, Any]:
             f"run {writer_of(where.table)} again"
         )
     return dict(rows[0])
+
+
+def list_runs_before(lake: Lake, run: str) -> list[str]:
+    """List the runs with an earlier date whose points are in the lake now, the latest last.
+
+    Notes
+    -----
+    Read from the log of ``points`` alone. A run that is filled in later is missing from lists made before it.
+    """
+    return [other for other in count_rows_by_run(lake, "points") if other < run]
+
+
+def read_counters(lake: Lake, run: str) -> Counters:
+    """Read what the jobs of a run counted; empty if none has stored any."""
+    counters: Counters = {}
+    with suppress(TableError):
+        for row in read_slice(lake, Slice("job_metrics", run)).to_pylist():
+            counters.setdefault(row["job"], {})[row["counter"]] = row["value"]
+    return counters
+
+
+def read_quality(lake: Lake, run: str) -> list[dict[str, Any]]:
+    """Read what the gates found, ordered by table and expectation; empty if the run has passed no gate."""
+    with suppress(TableError):
+        rows = read_slice(lake, Slice("quality", run)).drop_columns(["run"])
+        return [
+            dict(row)
+            for row in rows.sort_by([("table", "ascending"), ("expectation", "ascending")]).to_pylist()
+        ]
+    return []

@@ -13,8 +13,7 @@ from epsjoin.lake.lake import Slice
 from epsjoin.report.page import render
 from epsjoin.report.publish import publish
 from epsjoin.spark.report.difference import find_difference
-from epsjoin.spark.report.gather import gather
-from epsjoin.spark.report.trends import make_trends_before
+from epsjoin.spark.report.gather import gather, make_trends_before
 from tests.spark.conftest import STEPS, JobMaker
 from tests.spark.two_runs import BEFORE, LATER, Rows, changed, job_on, run_steps, snapshot, some_rows
 from tests.tiny import RUN

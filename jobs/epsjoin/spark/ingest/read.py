@@ -14,8 +14,7 @@ from epsjoin.errors import DataRefusedError
 from epsjoin.lake import uris
 from epsjoin.lake.lake import Lake
 from epsjoin.source.bounds import DigestedStream
-from epsjoin.source.keys import digest_of, key_id
-from epsjoin.source.records import Record, open_records
+from epsjoin.source.records import Record, digest_of, key_id, open_records
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.ingest.facts import FileFacts
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,38 +25,8 @@ MAX_CLUSTERS = 20
 """Maximum number of clusters that are listed, the largest first."""
 
 
-class Map(NamedTuple):
-    """The points of the map; the fields are those of ``Findings`` that begin with ``map_``."""
-
-    points: NDArray[np.float64]
-    cluster_ids: NDArray[np.int64]
-    roles: NDArray[np.str_]
-    axes: tuple[str, str]
-
-
-class Clusters(NamedTuple):
-    """The clusters of a run.
-
-    Parameters
-    ----------
-    n_clusters, n_core, n_border, n_noise : as in ``Findings``.
-    sizes, size_counts : ``cluster_sizes`` and ``cluster_size_counts`` of ``Findings``.
-    largest : ``largest_clusters`` of ``Findings``.
-    map : the points of the map.
-    """
-
-    n_clusters: int
-    n_core: int
-    n_border: int
-    n_noise: int
-    sizes: NDArray[np.int64]
-    size_counts: NDArray[np.int64]
-    largest: list[dict[str, Any]]
-    map: Map
-
-
-def gather_clusters(job: Job, points: DataFrame, where: Slice, label: str | None) -> Clusters:
-    """Gather the clusters of the run.
+def gather_clusters(job: Job, points: DataFrame, where: Slice, label: str | None) -> dict[str, Any]:
+    """Gather the fields of ``Findings`` about the clusters of the run.
 
     Parameters
     ----------
@@ -73,16 +43,14 @@ def gather_clusters(job: Job, points: DataFrame, where: Slice, label: str | None
         F.count(F.when(F.col("role") == "border", 1)).alias("border"),
     )
     histogram = sizes.groupBy("size").count().orderBy("size").collect()
-    gathered = Clusters(
-        n_clusters=sum(row["count"] for row in histogram),
-        n_core=roles.get("core", 0),
-        n_border=roles.get("border", 0),
-        n_noise=roles.get("noise", 0),
-        sizes=np.array([row["size"] for row in histogram], np.int64),
-        size_counts=np.array([row["count"] for row in histogram], np.int64),
-        largest=_list_largest(job, sizes, members, points, label),
-        map=_sample_map(job, clusters, points),
-    )
+    gathered = {
+        "n_clusters": sum(row["count"] for row in histogram),
+        **{f"n_{role}": roles.get(role, 0) for role in ("core", "border", "noise")},
+        "cluster_sizes": np.array([row["size"] for row in histogram], np.int64),
+        "cluster_size_counts": np.array([row["count"] for row in histogram], np.int64),
+        "largest_clusters": _list_largest(job, sizes, members, points, label),
+        **_sample_map(job, clusters, points),
+    }
     clusters.unpersist()
     return gathered
 
@@ -138,8 +106,8 @@ def _mean_coordinates(job: Job) -> list[Column]:
     return [on_map.get(name, F.avg(f"__{name}")).alias(f"__{name}") for name in source.coordinates]
 
 
-def _sample_map(job: Job, clusters: DataFrame, points: DataFrame) -> Map:
-    """Draw the points of the map at random, with the run's seed."""
+def _sample_map(job: Job, clusters: DataFrame, points: DataFrame) -> dict[str, Any]:
+    """Draw the points of the map at random, with the run's seed: the fields of ``Findings`` about them."""
     axes = _choose_axes(job, points)
     order = F.xxhash64(F.lit(job.params.seed), F.col("id"))
     is_noise = F.col("cluster_id") == NOISE
@@ -147,12 +115,12 @@ def _sample_map(job: Job, clusters: DataFrame, points: DataFrame) -> Map:
     noise = clusters.where(is_noise).orderBy(order, "id").limit(MAX_MAP_NOISE)
     places = points.select("id", *(F.col(name).alias(f"_{name}") for name in axes if name))
     sample = clustered.unionByName(noise).join(places, "id", how="inner").orderBy("id").toArrow()
-    return Map(
-        np.column_stack([_to_column(sample, name) for name in axes]),
-        sample["cluster_id"].to_numpy(),
-        np.array(sample["role"].to_pylist(), dtype=np.str_),
-        axes,
-    )
+    return {
+        "map_points": np.column_stack([_to_column(sample, name) for name in axes]),
+        "map_cluster_ids": sample["cluster_id"].to_numpy(),
+        "map_roles": np.array(sample["role"].to_pylist(), dtype=np.str_),
+        "map_axes": axes,
+    }
 
 
 def _choose_axes(job: Job, points: DataFrame) -> tuple[str, str]:

@@ -9,8 +9,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 
+from epsjoin.lake import slices
 from epsjoin.lake.lake import Slice
-from epsjoin.lake.runs import list_runs_before
 from epsjoin.spark import scan
 from epsjoin.spark.job import Job
 
@@ -32,7 +32,7 @@ def find_difference(job: Job, label: str | None) -> dict[str, Any]:
     -------
     The dictionary that ``findings`` describes; empty if there is no run before.
     """
-    before = list_runs_before(job.lake, job.run)[-1:]
+    before = slices.list_runs_before(job.lake, job.run)[-1:]
     if not before:
         return {}
     is_keyed = bool(job.lake.source.key)

@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from epsjoin.findings import Findings
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from epsjoin.findings import Findings, Row
 from epsjoin.lake import slices
 from epsjoin.lake.fingerprints import Fingerprints
-from epsjoin.lake.runs import read_quality
+from epsjoin.lake.lake import Lake, Slice
+from epsjoin.local.metric import get_metric
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.sizes import WORKER_BYTES, row_bytes
+from epsjoin.source.values import VALUE
 from epsjoin.spark import scan
 from epsjoin.spark.epsilon.k_distances import k_distances, other_eps, refit
 from epsjoin.spark.job import Job
+from epsjoin.spark.neighbours.nearest import nearest_of
 from epsjoin.spark.points import stored_points
 from epsjoin.spark.report.clusters import gather_clusters
 from epsjoin.spark.report.difference import find_difference
-from epsjoin.spark.report.input import gather_input
-from epsjoin.spark.report.outliers import gather_outliers
-from epsjoin.spark.report.trends import make_trend, make_trends_before, read_own_counters, select_seconds
+
+MAX_REASONS = 20
+"""Maximum number of reasons for refusals that are shown, the most frequent first."""
+
+MAX_EXAMPLES = 5
+"""Maximum number of refused records that are shown."""
+
+MAX_OUTLIERS = 20
+"""Maximum number of outliers that are shown, by rank."""
+
+N_NEAREST = 3
+"""Number of nearest points that are shown of each outlier."""
+
+MAX_RUNS = 12
+"""Maximum number of runs in the trends, the reported run included."""
 
 
 def gather(job: Job) -> Findings:
@@ -39,7 +58,7 @@ def gather(job: Job) -> Findings:
     label = _choose_label(job)
     points = scan.read(job.spark, lake, of["points"])
     n_points = slices.count_rows(lake, of["points"])
-    counters = read_own_counters(lake, run)
+    counters = _read_own_counters(lake, run)
     candidates = counters.get("merge_join", {}).get("candidates")
 
     epsilon = slices.read_row(lake, of["epsilon"])
@@ -48,8 +67,6 @@ def gather(job: Job) -> Findings:
     fit = refit(job, stored_points(job))
     k_curve = k_distances(job, of["outliers"], n_points, eps, fit)
 
-    read = gather_input(job, of["snapshots"], of["quarantine"])
-    clusters = gather_clusters(job, points, of["clusters"], label)
     difference = find_difference(job, label)
     findings = Findings(
         dataset=source.name,
@@ -61,14 +78,8 @@ def gather(job: Job) -> Findings:
         params=asdict(job.params),
         n_points=n_points,
         n_pairs=slices.count_rows(lake, of["pairs"]),
-        n_clusters=clusters.n_clusters,
-        n_core=clusters.n_core,
-        n_border=clusters.n_border,
-        n_noise=clusters.n_noise,
-        snapshots=read.snapshots,
-        unknown_columns=read.unknown_columns,
-        quarantine_reasons=read.quarantine_reasons,
-        quarantine_examples=read.quarantine_examples,
+        **_gather_input(job, of["snapshots"], of["quarantine"]),
+        **gather_clusters(job, points, of["clusters"], label),
         epsilon=epsilon,
         curve_radius=curve["radius"].to_numpy(),
         curve_pairs=curve["pairs"].to_numpy(),
@@ -77,17 +88,10 @@ def gather(job: Job) -> Findings:
         n_replicas=slices.count_rows(lake, of["replicas"]),
         n_candidates=None if candidates is None else int(candidates),
         counters=counters,
-        map_points=clusters.map.points,
-        map_cluster_ids=clusters.map.cluster_ids,
-        map_roles=clusters.map.roles,
-        map_axes=clusters.map.axes,
         is_geographic=bool(source.latitude),
-        largest_clusters=clusters.largest,
-        cluster_sizes=clusters.sizes,
-        cluster_size_counts=clusters.size_counts,
-        outliers=gather_outliers(job, points, of["outliers"], label),
+        outliers=_gather_outliers(job, points, of["outliers"], label),
         label=label or "",
-        quality=read_quality(lake, run),
+        quality=slices.read_quality(lake, run),
         k=k,
         k_distance=k_curve.distance,
         k_share=k_curve.share,
@@ -95,9 +99,9 @@ def gather(job: Job) -> Findings:
         other_eps=other_eps(fit, k_curve, eps, k),
         difference=difference,
         trends=make_trends_before(lake, run),
-        seconds_before=select_seconds(read_own_counters(lake, difference["run"])) if difference else {},
+        seconds_before=_select_seconds(_read_own_counters(lake, difference["run"])) if difference else {},
     )
-    return replace(findings, trends=[*findings.trends, make_trend(findings)])
+    return replace(findings, trends=[*findings.trends, _make_trend(findings)])
 
 
 def _choose_label(job: Job) -> str | None:
@@ -116,3 +120,126 @@ def _describe_plan(job: Job, row: Mapping[str, Any]) -> dict[str, Any]:
         "expected_worker_bytes": WORKER_BYTES + part_bytes,
         "expected_seconds": plan.expected_seconds,
     }
+
+
+def _gather_input(job: Job, of_snapshots: Slice, of_quarantine: Slice) -> dict[str, Any]:
+    """Gather the fields of ``Findings`` about the input of the run.
+
+    Parameters
+    ----------
+    of_snapshots, of_quarantine : the slices of ``snapshots`` and ``quarantine``.
+    """
+    snapshots = slices.read_slice(job.lake, of_snapshots).to_pylist()
+    named = {column.name for column in job.lake.source.columns}
+    found = {name for row in snapshots for name in json.loads(row["columns"])}
+    quarantine = scan.read(job.spark, job.lake, of_quarantine)
+    examples = quarantine.orderBy("source", "line").limit(MAX_EXAMPLES).drop("run").collect()
+    return {
+        "snapshots": snapshots,
+        "unknown_columns": tuple(sorted(found - named)),
+        "quarantine_reasons": count_reasons(quarantine),
+        "quarantine_examples": [row.asDict() for row in examples],
+    }
+
+
+def count_reasons(quarantine: DataFrame) -> dict[str, int]:
+    """Count the refused records by reason, the most frequent first, at most ``MAX_REASONS`` reasons.
+
+    As in the job ingest, a reason is counted without the value in it.
+    """
+    kind = F.regexp_replace("reason", VALUE, "").alias("kind")
+    of_records = quarantine.where(F.col("line").isNotNull()).groupBy(kind)
+    reasons = of_records.count().orderBy(F.col("count").desc(), "kind").limit(MAX_REASONS).collect()
+    return {row["kind"]: row["count"] for row in reasons}
+
+
+def _gather_outliers(job: Job, points: DataFrame, where: Slice, label: str | None) -> list[dict[str, Any]]:
+    """Gather the first outliers by rank, as ``Findings.outliers`` has them.
+
+    Parameters
+    ----------
+    points : the run's points.
+    where : the slice of ``outliers``.
+    label : the column that names a point to a person.
+    """
+    outliers = scan.read(job.spark, job.lake, where).where(F.col("rank") <= MAX_OUTLIERS).drop("run")
+    taken = {name.lower() for name in outliers.columns} - {"id"} | {"run", "point", "nearest"}
+    payload = points.select(*(name for name in points.columns if name.lower() not in taken))
+    rows = [row.asDict() for row in outliers.join(payload, "id", how="inner").orderBy("rank").collect()]
+    nearest = _find_nearest(job, points, [row["id"] for row in rows], label) if rows else {}
+    return [{**row, "nearest": nearest.get(row["id"], [])} for row in rows]
+
+
+def _find_nearest(
+    job: Job, points: DataFrame, ids: list[int], label: str | None
+) -> dict[int, list[dict[str, Any]]]:
+    """Find the nearest other points of each of these, however far: id to rows of id, label and distance."""
+    found = nearest_of(stored_points(job), ids, get_metric(job.lake.source.metric), N_NEAREST)
+    neighbours = found.neighbour.tolist()
+    labels = {}
+    if label:
+        labelled = points.where(F.col("id").isin(neighbours)).select("id", F.col(label).alias("_label"))
+        labels = {row["id"]: row["_label"] for row in labelled.collect()}
+    nearest: dict[int, list[dict[str, Any]]] = {}
+    for id_, other, distance in zip(found.id.tolist(), neighbours, found.distance.tolist(), strict=True):
+        nearest.setdefault(id_, []).append({"id": other, "label": labels.get(other), "distance": distance})
+    return nearest
+
+
+def _read_own_counters(lake: Lake, run: str) -> slices.Counters:
+    """Read what the jobs of a run counted, without the report, which cannot know its own counters."""
+    return {job: of_job for job, of_job in slices.read_counters(lake, run).items() if job != "report"}
+
+
+def _select_seconds(counters: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Select the wall-clock time of every job whose time was taken."""
+    return {job: of_job["seconds"] for job, of_job in counters.items() if "seconds" in of_job}
+
+
+def make_trends_before(lake: Lake, run: str) -> list[dict[str, Any]]:
+    """Make a row for each of the last runs before this one, oldest first, as ``findings`` describes it.
+
+    Notes
+    -----
+    Read from the logs of ``points`` and ``pairs``, and from ``job_metrics`` and ``quality``: no large table
+    is read, however many runs there are.
+    """
+    points, pairs = (slices.count_rows_by_run(lake, table) for table in ("points", "pairs"))
+    rows = []
+    for other in slices.list_runs_before(lake, run)[-(MAX_RUNS - 1) :]:
+        counters = _read_own_counters(lake, other)
+        clusters = counters.get("cluster", {})
+        rows.append(
+            {
+                "run": other,
+                "points": points[other],
+                "pairs": pairs.get(other),
+                "eps": counters.get("fit_epsilon", {}).get("eps"),
+                "clusters": clusters.get("clusters"),
+                "noise": clusters.get("noise"),
+                "refused": counters.get("ingest", {}).get("rows_quarantined"),
+                "errors": _count_errors(slices.read_quality(lake, other)),
+                "seconds": sum(_select_seconds(counters).values()) or None,
+            }
+        )
+    return rows
+
+
+def _make_trend(findings: Findings) -> dict[str, Any]:
+    """Make the run's own row of the trends from what its page shows."""
+    return {
+        "run": findings.run,
+        "points": findings.n_points,
+        "pairs": findings.n_pairs,
+        "clusters": findings.n_clusters,
+        "noise": findings.n_noise,
+        "eps": findings.epsilon["eps"],
+        "refused": findings.n_quarantined,
+        "errors": _count_errors(findings.quality),
+        "seconds": sum(_select_seconds(findings.counters).values()) or None,
+    }
+
+
+def _count_errors(quality: Sequence[Row]) -> int | None:
+    """Count the broken expectations of severity error; ``None`` if nothing was checked."""
+    return sum(not row["success"] and row["severity"] == "error" for row in quality) if quality else None
