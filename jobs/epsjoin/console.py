@@ -1,18 +1,18 @@
-"""Text for people: on a terminal and in a log."""
+"""Text that people read on a terminal or in a log."""
 
 from __future__ import annotations
 
 
 def say(text: str) -> None:
-    """Tell a person how the job is getting on; shown at once."""
+    """Print a line about the progress of a job at once."""
     print(printable(text), flush=True)
 
 
 def printable(text: str) -> str:
-    r"""Text that came from data, so that a terminal and a log show it and do nothing else.
+    r"""Escape the characters of a text that cannot be printed, as ``\n`` or ``\x1b``.
 
-    A name may hold line ends, which would forge a line of a log, or a terminal's control sequences; what
-    cannot be printed becomes ``\n``, ``\x1b`` and the like.
+    A text from data, such as a name, may hold a line end, which would forge a line of a log, or control
+    sequences of a terminal.
     """
     if text.isprintable():
         return text

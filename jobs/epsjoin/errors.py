@@ -1,7 +1,7 @@
-"""Every error that epsjoin raises on purpose, with the exit code a job ends with.
+"""All errors that epsjoin raises on purpose, each with the exit code of a job that ends with it.
 
-The exit code tells the orchestrator what to do: 1 is worth another try, 2 to 4 are not,
-5 means there was nothing to do.
+The exit code tells the orchestrator what to do: after 1 another try may help, after 2 to 4 it does not,
+and 5 means that there was nothing to do.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from __future__ import annotations
 from epsjoin.console import printable
 
 MAX_MESSAGE = 2000
-"""Characters of a message that are shown."""
+"""Maximum number of characters of a message that are shown."""
 
 
 class EpsjoinError(Exception):
-    """Base of all errors; on its own: something broke, another try may help.
+    """The base of all errors; raised itself, it means that something broke and that another try may help.
 
-    Its text is one line of what can be printed, of ``MAX_MESSAGE`` characters at most.
+    Its text is one line of printable characters, ``MAX_MESSAGE`` of them at most.
     """
 
     exit_code = 1
 
     def __str__(self) -> str:
-        """One line, whatever the names in it hold."""
+        """Return the text as one line, whatever characters the names in it hold."""
         text = printable(super().__str__())
         return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]}... ({len(text):,} characters)"
 
@@ -33,11 +33,11 @@ class ArgumentError(EpsjoinError, ValueError):
 
 
 class ContractError(ArgumentError):
-    """A contract file is missing or says something that cannot be; the message names file and key."""
+    """A contract file is missing, or holds a value that is not allowed; the message names file and key."""
 
 
 class DataRefusedError(EpsjoinError):
-    """The data breaks its contract: a broken file, a missing column, too many bad rows."""
+    """The data breaks its contract: a file is broken, a column is missing, or too many rows are bad."""
 
     exit_code = 3
 
@@ -55,4 +55,7 @@ class NothingToDoError(EpsjoinError):
 
 
 class TableError(EpsjoinError):
-    """A table is not as it must be: rows lost or doubled, a schema that broke its contract."""
+    """A stored table violates an invariant.
+
+    Rows were lost or duplicated, or its schema differs from its contract.
+    """

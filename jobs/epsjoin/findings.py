@@ -1,4 +1,4 @@
-"""The results of a run as plain Python and NumPy: everything that its report page needs, and nothing else."""
+"""The results of a run as plain Python and NumPy objects: all that its report page needs, nothing else."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ NOISE = -1
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """The results of one run; the page and its pictures read nothing else.
+    """The results of one run, from which alone the page and its pictures are made.
 
-    The keys of rows are the column names of the table contracts, so that a row can be passed on as it was
+    The keys of rows are the column names of the table contracts, so that rows can be passed on as they were
     read; keys that are not named here are ignored.
 
     Parameters
@@ -149,7 +149,7 @@ class Findings:
 
     @property
     def broken(self) -> list[Row]:
-        """The expectations that are broken, errors first."""
+        """The broken expectations, errors first."""
         found = [row for row in self.quality if not row["success"]]
         return sorted(found, key=lambda row: (row["severity"], row["table"], row["expectation"]))
 
@@ -160,7 +160,7 @@ class Findings:
 
 
 def to_number(value: object) -> float | None:
-    """Convert a value of a nullable column to a number; ``None`` for null, NaN and infinity."""
+    """Convert a value of a nullable column to a number; null, NaN and infinity become ``None``."""
     if value is None:
         return None
     number = float(value)  # type: ignore[arg-type]  # a column's value is a number or null

@@ -55,8 +55,8 @@ def ways(file: str, eps: float) -> dict[str, list[Taken]]:
         def take(name: str, work: Any) -> None:
             found.setdefault(name, []).append(timed(work))
 
-        def replicas(most_files: int) -> dict[str, float]:
-            counters = replicate.run(job, most_files)
+        def replicas(max_files: int) -> dict[str, float]:
+            counters = replicate.run(job, max_files)
             files = slices.files_of(job.lake, Slice("replicas", job.run))
             return {"rows": counters["rows"], "files": float(len(files))}
 

@@ -102,9 +102,8 @@ class Target:
         """
         values = {**self.partition, **{name: str(value) for name, value in partition.items()}}
         folder = "".join(f"{name}={values[name]}/" for name in self.partitioned)
-        path = f"{folder}{self.new_name(task)}"
+        path, inner = f"{folder}{self.new_name(task)}", self.inner_schema
         filesystem, root = filesystem_of(self.location)
-        inner = pa.schema([column for column in self.schema if column.name not in self.partitioned])
         place = f"{self.location}/{path}"
         writer: pq.ParquetWriter | None = None
         rows = 0
@@ -129,6 +128,11 @@ class Target:
             writer.close()
             size = filesystem.get_file_info(f"{root}/{path}").size
         return File(self.table, path, size, rows, values)
+
+    @property
+    def inner_schema(self) -> pa.Schema:
+        """The columns in the files: all but the partition columns."""
+        return pa.schema([column for column in self.schema if column.name not in self.partitioned])
 
     def new_name(self, task: int) -> str:
         """Return a unique file name: fingerprint, number of the task, number of the file, random end.
@@ -257,8 +261,7 @@ def write_empty_file(into: Target) -> File:
     filesystem, root = filesystem_of(into.location)
     filesystem.create_dir(f"{root}/{folder}", recursive=True)
     path = f"{folder}{into.new_name(0)}"
-    inner = pa.schema([column for column in into.schema if column.name not in into.partitioned])
-    pq.write_table(inner.empty_table(), f"{root}/{path}", filesystem=filesystem)
+    pq.write_table(into.inner_schema.empty_table(), f"{root}/{path}", filesystem=filesystem)
     return File(into.table, path, filesystem.get_file_info(f"{root}/{path}").size, 0, values)
 
 
@@ -316,13 +319,20 @@ def stream_file(
     TableError
         See :func:`read_file`.
     """
+    with _open_checked(location, file) as parquet:
+        number, of = piece
+        groups = range(parquet.num_row_groups * number // of, parquet.num_row_groups * (number + 1) // of)
+        yield from parquet.iter_batches(batch_rows, row_groups=list(groups), columns=list(columns))
+
+
+@contextmanager
+def _open_checked(location: str, file: File) -> Iterator[pq.ParquetFile]:
+    """Open a file that must have the rows that the log says; errors of reading it become TableErrors."""
     filesystem, root = filesystem_of(location)
     with _translate_read_errors(location, file), filesystem.open_input_file(f"{root}/{file.path}") as handle:
         parquet = pq.ParquetFile(handle, page_checksum_verification=True)
         _check_rows(location, file, parquet.metadata.num_rows)
-        number, of = piece
-        groups = range(parquet.num_row_groups * number // of, parquet.num_row_groups * (number + 1) // of)
-        yield from parquet.iter_batches(batch_rows, row_groups=list(groups), columns=list(columns))
+        yield parquet
 
 
 @contextmanager
@@ -360,10 +370,7 @@ def take_rows(location: str, file: File, columns: Sequence[str], rows: NDArray[n
     TableError
         See :func:`read_file`.
     """
-    filesystem, root = filesystem_of(location)
-    with _translate_read_errors(location, file), filesystem.open_input_file(f"{root}/{file.path}") as handle:
-        parquet = pq.ParquetFile(handle, page_checksum_verification=True)
-        _check_rows(location, file, parquet.metadata.num_rows)
+    with _open_checked(location, file) as parquet:
         sizes = [parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)]
         begins = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
         group = np.searchsorted(begins, rows, "right") - 1

@@ -28,7 +28,7 @@ from tests.spark.lattice import LATTICE, LATTICE_EPS, columns_of, frame_of, pair
 
 
 @pytest.mark.parametrize(
-    ("others", "kind", "most_files"),
+    ("others", "kind", "max_files"),
     [(True, "planned", 100), (False, "planned", 100), (False, "regular", 100), (False, "planned", 15)],
 )
 def test_similarity_join__by_tasks_that_write_has_the_same_pairs(
@@ -37,10 +37,10 @@ def test_similarity_join__by_tasks_that_write_has_the_same_pairs(
     monkeypatch: pytest.MonkeyPatch,
     others: bool,
     kind: Any,
-    most_files: int,
+    max_files: int,
 ) -> None:
     """Of one frame of four partitions replicas go in files, unless these would be too many."""
-    monkeypatch.setattr(frames, "MAX_FILES", most_files)
+    monkeypatch.setattr(frames, "MAX_FILES", max_files)
     scratched = []
     scratch = parquet.scratch_folder
 
@@ -59,7 +59,7 @@ def test_similarity_join__by_tasks_that_write_has_the_same_pairs(
     assert pairs_of(written) == pairs_of(lazy) != {}
     assert written.schema == lazy.schema
     assert pairs_of(spark.read.format("delta").load(to)) == pairs_of(lazy), "what was there is replaced"
-    assert len(scratched) == (2 if not others and most_files == 100 else 0)
+    assert len(scratched) == (2 if not others and max_files == 100 else 0)
     assert not [path for path in Path(to).iterdir() if path.is_dir() and path.name != "_delta_log"]
 
 
@@ -116,11 +116,11 @@ def test_replicas__of_a_killed_process_do_no_harm_and_are_vacuumed(
     assert pairs_of(written) == slow.brute_force(LATTICE, LATTICE_EPS)
 
 
-@pytest.mark.parametrize(("others", "most_files"), [(False, 100), (False, 0), (True, 100)])
+@pytest.mark.parametrize(("others", "max_files"), [(False, 100), (False, 0), (True, 100)])
 def test_similarity_join__that_is_refused_leaves_no_files(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: bool, most_files: int
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: bool, max_files: int
 ) -> None:
-    monkeypatch.setattr(frames, "MAX_FILES", most_files)
+    monkeypatch.setattr(frames, "MAX_FILES", max_files)
     points = np.concatenate([np.arange(2000.0)[:, None] * 10.0, np.full((15, 1), 0.5)])
     right = frame_of(spark, points + np.repeat([[5.0], [0.0]], [2000, 15], axis=0)) if others else None
     n_pairs = 15 * 15 + 15 if others else 15 * 14 // 2 + 15

@@ -52,7 +52,7 @@ def test_replicate__brings_parts_together_before_it_writes_many_files(
     counted = ("points", "rows", "replicated_points")
     many = replicate.run(job)
     by_many = rows()
-    few = replicate.run(job, most_files=0)
+    few = replicate.run(job, max_files=0)
     assert [few[name] for name in counted] == [many[name] for name in counted]
     assert rows() == by_many
     files = slices.files_of(job.lake, Slice("replicas", RUN))
@@ -60,7 +60,7 @@ def test_replicate__brings_parts_together_before_it_writes_many_files(
 
     tight = replace(job, params=replace(job.params, cuts="regular", k=3, msl=4, replication_budget=1.0))
     with pytest.raises(BudgetError, match="replication_budget"):
-        replicate.run(tight, most_files=0)
+        replicate.run(tight, max_files=0)
     read = tasks.reports_of
 
     def one_file_less(batches: Any) -> list[tasks.TaskReport]:
@@ -69,7 +69,7 @@ def test_replicate__brings_parts_together_before_it_writes_many_files(
 
     monkeypatch.setattr(tasks, "reports_of", one_file_less)
     with pytest.raises(TableError, match="rows were made, another number was written"):
-        replicate.run(job, most_files=0)
+        replicate.run(job, max_files=0)
 
 
 def test_replicate__again_writes_files_of_the_same_bytes_whatever_those_of_the_points_are_called(

@@ -22,6 +22,7 @@ from epsjoin.spark.rows import Rows
 from epsjoin.spark.write import Written
 
 MAX_PAIRS = 1_000_000_000
+"""Default maximum number of pairs of a join of frames."""
 
 
 def join_points(
@@ -34,12 +35,15 @@ def join_points(
 ) -> Rows:
     """Join points with themselves; see :func:`similarity_join`."""
     plan = plan_frames(points, None, eps, metric, weights, cuts, max_pairs)
-    packets = replicate_frame(points.scaled(eps, weights, metric), plan)
-    return join_frame(packets, plan, points.n, max_pairs)
+    replicas = replicate_frame(points.scaled(eps, weights, metric), plan)
+    return join_frame(replicas, plan, points.n, max_pairs)
 
 
 def join_by_files(points: Points, plan: JoinPlan, into: Target, max_pairs: int) -> DataFrame:
-    """The pairs, read from the table that the tasks wrote them to; replicas go from task to task in files."""
+    """Join points with themselves by files, and return the pairs, read from the table of the pairs.
+
+    Tasks pass replicas to one another in temporary files, and write the pairs to ``into``.
+    """
     with parquet.scratch_folder(into, schemas.parse_ddl(REPLICAS), "part") as replicas:
         encoded = encode(points, plan, replicas)
         refuse_changed(points.n, encoded.counters.get("points", 0))
@@ -49,12 +53,12 @@ def join_by_files(points: Points, plan: JoinPlan, into: Target, max_pairs: int) 
 
 
 def target_at(location: str) -> Target:
-    """The table of pairs in a folder, outside of a lake."""
+    """Return the table of pairs in a folder outside of a lake."""
     return Target("similarity_join", location, schemas.parse_ddl(PAIRS), (), {})
 
 
 def replace_pairs(into: Target, written: Written, max_pairs: int, frame: DataFrame) -> DataFrame:
-    """Make a table of what the tasks wrote, and read it in the session of the frame."""
+    """Replace the table by the files that the tasks wrote, and read it in the session of the frame."""
     if written.rows > max_pairs:
         parquet.delete_uncommitted_files(into, written.files)
         raise BudgetError(

@@ -26,23 +26,30 @@ from epsjoin.local.sweep.sweeping import Counters
 from epsjoin.spark import tasks
 from epsjoin.spark.job import Job
 from epsjoin.spark.join.replicas import KEY_COLUMNS
-from epsjoin.spark.join.shuffle import read_packets
+from epsjoin.spark.join.shuffle import read_streams
 from epsjoin.spark.points import refuse_changed, stored_points
 from epsjoin.spark.rows import FrameRows, MappedRows, Rows
 from epsjoin.spark.write import Written
 
-BATCH_ROWS, BATCH_PAIRS = 1 << 16, 1 << 18
+BATCH_ROWS = 1 << 16
+"""Maximum number of rows that a task reads from a file of replicas at once."""
+
+BATCH_PAIRS = 1 << 18
+"""Number of pairs at which a task passes a batch of them on."""
+
+PAIRS = "left_id long, right_id long, distance double"
+"""Columns of pairs, as DDL."""
 
 
 class Part(NamedTuple):
-    """A part and the files that its rows lie in."""
+    """A part and the files of its replicas."""
 
     number: int
     files: list[File]
 
 
 Joiner = Callable[[Part], Iterator[pa.RecordBatch]]
-"""A task's work on a part; it gives one report."""
+"""Function that joins a part in a task, and yields one report."""
 
 
 def run(job: Job) -> dict[str, float]:
@@ -61,14 +68,14 @@ def run(job: Job) -> dict[str, float]:
     inputs = Fingerprints(job.lake, job.run)
     pairs, plan_row = inputs.slice("pairs"), inputs.row("join_plan")
     if plan_row["expected_pairs"] > job.params.max_pairs:
-        raise _too_many(job, plan_row, f"{job.params.max_pairs:,} pairs are allowed")
+        raise _explain_too_many(job, plan_row, f"{job.params.max_pairs:,} pairs are allowed")
     replicas = slices.files_of(job.lake, inputs.slice("replicas"))
     say(f"merge_join: {sum(file.rows for file in replicas):,} rows in {plan_row['n_parts']} parts")
     into = parquet.target_of(job.lake, pairs)
     work = make_joiner(plan_row["plan"], job.lake.location("replicas"), into, job.params.max_pairs)
     files, counters = join_files(job.spark, replicas, work)
     if counters["pairs"] > job.params.max_pairs:
-        raise _too_many(job, plan_row, f"more than {job.params.max_pairs:,} pairs lie")
+        raise _explain_too_many(job, plan_row, f"more than {job.params.max_pairs:,} pairs lie")
     delta_log.commit(job.lake, {pairs: files})
     say(f"merge_join: {counters['pairs']:,.0f} pairs, {counters['candidates']:,.0f} candidates")
     return {
@@ -79,7 +86,7 @@ def run(job: Job) -> dict[str, float]:
 
 
 def join_files(spark: SparkSession, replicas: Sequence[File], work: Joiner) -> Written:
-    """Let a task for each part join its files of replicas; the largest parts start first.
+    """Join each part in a task that reads the part's files; the largest parts start first.
 
     Raises
     ------
@@ -98,7 +105,8 @@ def join_files(spark: SparkSession, replicas: Sequence[File], work: Joiner) -> W
     return written
 
 
-def _too_many(job: Job, plan_row: dict[str, Any], what: str) -> BudgetError:
+def _explain_too_many(job: Job, plan_row: dict[str, Any], what: str) -> BudgetError:
+    """Make the error of a join with too many pairs, with the largest eps that fits."""
     source, params = job.lake.source, job.params
     points = stored_points(job)
     _, sample = points.sample(params.sample_rows, params.seed)
@@ -109,23 +117,22 @@ def _too_many(job: Job, plan_row: dict[str, Any], what: str) -> BudgetError:
     )
 
 
-PAIRS = "left_id long, right_id long, distance double"
-
-
 def join_frame(
     replicas: DataFrame, plan: JoinPlan, n_points: int, max_pairs: int, *, raises: bool = True
 ) -> Rows:
-    """Join the packets of ``replicate_frame``; lazy, one shuffle by part.
+    """Join the replicas of ``replicate_frame``; lazy, with one shuffle by part.
 
     Parameters
     ----------
-    n_points : of all frames. The task of part 0 fails where the packets were made of more or fewer.
-    raises : whether the task of a part with more than ``max_pairs`` pairs fails; or just ends, with more.
+    n_points : number of points of all frames. The task of part 0 fails if the replicas were made of another
+        number of points.
+    raises : whether the task of a part with more than ``max_pairs`` pairs fails; otherwise it ends early,
+        with more than that.
 
     Returns
     -------
     Rows
-        Columns ``PAIRS``; a part is a share.
+        Columns ``PAIRS``; each part is a split.
     """
     plan_json = plan.to_json()
 
@@ -135,12 +142,12 @@ def join_frame(
         plan = JoinPlan.from_json(plan_json)
 
         def rows() -> Iterator[pa.RecordBatch]:
-            of_encoders = tasks.TaskReport()
-            yield from read_packets(batches, of_encoders)
+            of_senders = tasks.TaskReport()
+            yield from read_streams(batches, of_senders)
             if part == 0:
-                refuse_changed(n_points, of_encoders.counters.get("points", 0))
+                refuse_changed(n_points, of_senders.counters.get("points", 0))
 
-        yield from _join(rows(), part, plan, max_pairs, counters)
+        yield from _join_batches(rows(), part, plan, max_pairs, counters)
         if raises and counters.get("pairs", 0) > max_pairs:
             what = f"more than {max_pairs:,} pairs (max_pairs) lie within eps {plan.eps:g}"
             raise BudgetError(f"{what} in part {part} alone")
@@ -150,7 +157,7 @@ def join_frame(
 
 
 def make_joiner(plan_json: str, replicas: str, pairs: Target, max_pairs: int) -> Joiner:
-    """A task's work on a part: read its files of ``replicas``, join, write ``pairs``, yield one report."""
+    """Make the work of a task on a part: read the part's files, join, write the pairs, yield one report."""
 
     def join(part: Part) -> Iterator[pa.RecordBatch]:
         plan = JoinPlan.from_json(plan_json)
@@ -161,7 +168,7 @@ def make_joiner(plan_json: str, replicas: str, pairs: Target, max_pairs: int) ->
             batch for file in part.files for batch in parquet.stream_file(replicas, file, columns, BATCH_ROWS)
         )
         counters: dict[str, int] = {"rows": 0, "pairs": 0}
-        found = _join(report.timed(rows, "reading"), part.number, plan, max_pairs, counters)
+        found = _join_batches(report.timed(rows, "reading"), part.number, plan, max_pairs, counters)
         written = report.write(pairs, report.timed(found, "joining"))
         report.counters["joining_seconds"] -= report.counters["reading_seconds"]
         report.counters["writing_seconds"] = time.perf_counter() - began - sum(report.counters.values())
@@ -174,7 +181,7 @@ def make_joiner(plan_json: str, replicas: str, pairs: Target, max_pairs: int) ->
 
 
 class _Rows(NamedTuple):
-    """A part's rows by id, of two tables the left one's first: what :func:`join_part` takes."""
+    """The rows of a part by id, as :func:`join_part` takes them; of two tables, the left one's come first."""
 
     points: NDArray[np.float64]
     ids: NDArray[np.int64]
@@ -182,15 +189,15 @@ class _Rows(NamedTuple):
     is_right: NDArray[np.bool_] | None
 
 
-def _in_order(read: list[pa.RecordBatch], plan: JoinPlan) -> _Rows:
-    """The rows of all shares, in an order that chance does not decide, as the order of the shares.
+def _sort_rows(read: list[pa.RecordBatch], plan: JoinPlan) -> _Rows:
+    """Put the rows of all batches into the order of their ids, whatever the order of the batches is.
 
-    The shares are given up one by one: a part's points are what a worker's memory is for.
+    The batches are dropped one by one, as the points of a part take most of a worker's memory.
     """
     sides = None
     if "is_right" in read[0].schema.names:
-        sides = np.concatenate([share["is_right"].to_numpy(zero_copy_only=False) for share in read])
-    ids = np.concatenate([share["id"].to_numpy() for share in read])
+        sides = np.concatenate([batch["is_right"].to_numpy(zero_copy_only=False) for batch in read])
+    ids = np.concatenate([batch["id"].to_numpy() for batch in read])
     order = np.argsort(ids, kind="stable") if sides is None else np.lexsort((ids, sides))
     place = np.empty(len(ids), np.int64)
     place[order] = np.arange(len(ids))
@@ -199,24 +206,24 @@ def _in_order(read: list[pa.RecordBatch], plan: JoinPlan) -> _Rows:
     begin = 0
     read.reverse()
     while read:
-        share = read.pop()
-        here = place[begin : begin + share.num_rows]
-        points[here] = to_matrix(share["point"], plan.dimensions)
-        key[here] = KEY_COLUMNS[column].read(share[column])
-        begin += share.num_rows
+        batch = read.pop()
+        here = place[begin : begin + batch.num_rows]
+        points[here] = to_matrix(batch["point"], plan.dimensions)
+        key[here] = KEY_COLUMNS[column].read(batch[column])
+        begin += batch.num_rows
     return _Rows(points, ids[order], key, None if sides is None else sides[order])
 
 
-def _join(
-    shares: Iterable[pa.RecordBatch], part: int, plan: JoinPlan, max_pairs: int, counters: Counters
+def _join_batches(
+    batches: Iterable[pa.RecordBatch], part: int, plan: JoinPlan, max_pairs: int, counters: Counters
 ) -> Iterator[pa.RecordBatch]:
-    """Pairs of a part, whose rows come in shares, until they are enough to refuse."""
+    """Yield the pairs of a part, whose rows come in batches; end when there are more than ``max_pairs``."""
     # Arrow's own allocator keeps what it frees to itself; the sweep's arrays need that memory
     pa.set_memory_pool(pa.system_memory_pool())
-    read = list(shares)
+    read = list(batches)
     if not read:
         return
-    rows = _in_order(read, plan)
+    rows = _sort_rows(read, plan)
     found = join_part(
         rows.points, rows.ids, rows.key, part, plan, BATCH_PAIRS, counters, is_right=rows.is_right
     )

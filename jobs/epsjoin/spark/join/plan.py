@@ -24,8 +24,10 @@ from epsjoin.spark.points import Points
 
 _MAX_COUNTED_PAIRS = 1_000_000
 """Maximum number of pairs that are counted between the samples of two frames: more only take longer."""
+
 _MIN_SAMPLE_ROWS = 1_000
 """Minimum number of rows that are sampled of either frame."""
+
 _MIN_PART_SECONDS = 0.05
 """Minimum seconds of work in a part of frames: in a session that stands, planning a part and starting its
 task takes time, too."""
@@ -47,7 +49,7 @@ def plan_run(job: Job, points: Points, eps: float) -> JoinPlan:
     ids, sample = points.sample(cuts.sample_rows, params.seed)
     plan = plan_join(sample, ids, points.n, eps, get_metric(source.metric), cuts)
     say(
-        f"replicate: eps {eps:g} {source.unit}, {_words_for(plan)}, {plan.n_parts} parts; expected: "
+        f"replicate: eps {eps:g} {source.unit}, {_describe_cuts(plan)}, {plan.n_parts} parts; expected: "
         f"{plan.expected_rows:,.0f} rows, {plan.expected_pairs:,.0f} pairs"
     )
     if plan.expected_pairs > params.max_pairs:
@@ -60,7 +62,7 @@ def plan_run(job: Job, points: Points, eps: float) -> JoinPlan:
     return plan
 
 
-def _words_for(plan: JoinPlan) -> str:
+def _describe_cuts(plan: JoinPlan) -> str:
     return f"{plan.kind} cuts" if plan.rule is None else f"{plan.kind} cuts ({plan.rule})"
 
 
@@ -105,10 +107,10 @@ def plan_frames(
 
 
 def draw_samples(points: Points, others: Points | None, cuts: Cuts | None) -> tuple[Cuts, list[Sample]]:
-    """The cuts, by default those of the jobs in fewer parts where work is little; a sample of each side."""
+    """Choose the cuts, by default those of the jobs, with fewer parts for little work; sample each side."""
     n = points.n + (0 if others is None else others.n)
     drawn = cuts or cuts_of(RunParams(), n, 1)
-    samples = _samples(points, others, drawn)
+    samples = _draw_samples_of(points, others, drawn)
     dimensions = [coordinates.shape[1] for ids, coordinates in samples if len(ids)] or [1]
     if min(dimensions) != max(dimensions):
         raise ArgumentError(
@@ -117,12 +119,12 @@ def draw_samples(points: Points, others: Points | None, cuts: Cuts | None) -> tu
     if cuts is None:
         fitted = replace(cuts_of(RunParams(), n, dimensions[0]), least_part_seconds=_MIN_PART_SECONDS)
         if fitted.sample_rows > drawn.sample_rows:  # for very many parts
-            samples = _samples(points, others, fitted)
+            samples = _draw_samples_of(points, others, fitted)
         drawn = fitted
     return drawn, [(ids, coordinates.reshape(-1, dimensions[0])) for ids, coordinates in samples]
 
 
-def _samples(points: Points, others: Points | None, cuts: Cuts) -> list[Sample]:
+def _draw_samples_of(points: Points, others: Points | None, cuts: Cuts) -> list[Sample]:
     rows = cuts.sample_rows
     if others is None:
         return [points.sample(rows, cuts.seed)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -17,6 +18,10 @@ from epsjoin.local.plan.spread import replicate
 from epsjoin.spark import tasks
 
 REPLICAS = "part int, id long, mask long, code binary, point binary"
+"""Columns of replicas in files outside of a lake, as DDL."""
+
+FLUSH_BYTES = 64 << 20
+"""Number of bytes of replicas held in memory at which a task writes them to files or sends them on."""
 
 
 class KeyColumn(NamedTuple):
@@ -24,9 +29,9 @@ class KeyColumn(NamedTuple):
 
     Parameters
     ----------
-    type : of the column.
-    write : makes the column of keys.
-    read : makes keys of the column.
+    type : type of the column.
+    write : function that turns keys into the column.
+    read : function that turns the column into keys.
     """
 
     type: pa.DataType
@@ -42,17 +47,14 @@ KEY_COLUMNS = {
 
 
 def new_report() -> tasks.TaskReport:
-    """A report with the counters of :func:`replicas_of`."""
+    """Make a report with the counters of :func:`replicas_of`."""
     return tasks.TaskReport(counters={"points": 0, "rows": 0, "replicated_points": 0})
 
 
 def replicas_of(
-    ids: NDArray[np.int64],
-    points: NDArray[np.float64],
-    plan: JoinPlan,
-    counters: dict[str, float],
+    ids: NDArray[np.int64], points: NDArray[np.float64], plan: JoinPlan, counters: dict[str, float]
 ) -> Iterator[tuple[int, pa.Table]]:
-    """The replicas of some points, part by part; counted in ``counters``."""
+    """Yield the replicas of some points, part by part, and count them in ``counters``."""
     replicas = replicate(points, ids, plan)
     counters["points"] += len(ids)
     counters["rows"] += len(replicas.row)
@@ -71,5 +73,23 @@ def replicas_of(
         yield int(replicas.part[begin]), part_rows
 
 
-FLUSH_BYTES = 64 << 20
-"""A task writes its replicas out, or sends them on in packets, when it holds so many bytes of them."""
+def hold_by_part(batches: Iterable[Iterable[tuple[int, pa.Table]]]) -> Iterator[dict[int, list[pa.Table]]]:
+    """Hold replicas in memory, and yield them by part after each batch that fills ``FLUSH_BYTES``, and last.
+
+    What is yielded is always the same dictionary; it is emptied before the next batch is taken.
+
+    Parameters
+    ----------
+    batches : for each batch of points what :func:`replicas_of` yields of them.
+    """
+    held: dict[int, list[pa.Table]] = defaultdict(list)
+    held_bytes = 0
+    for replicas in batches:
+        for part, rows in replicas:
+            held[part].append(rows)
+            held_bytes += rows.nbytes
+        if held_bytes > FLUSH_BYTES:
+            yield held
+            held.clear()
+            held_bytes = 0
+    yield held

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
@@ -18,8 +17,8 @@ from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.job import Job
 from epsjoin.spark.join.plan import plan_run
-from epsjoin.spark.join.replicas import FLUSH_BYTES, new_report, replicas_of
-from epsjoin.spark.join.shuffle import PACKETS, make_packer, read_packets
+from epsjoin.spark.join.replicas import FLUSH_BYTES, hold_by_part, new_report, replicas_of
+from epsjoin.spark.join.shuffle import REPLICA_STREAMS, make_sender, read_streams
 from epsjoin.spark.points import Points, stored_points
 from epsjoin.spark.reading import Reading
 from epsjoin.spark.rows import FrameRows
@@ -29,12 +28,12 @@ MAX_FILES = 10_000
 """Maximum number of files that tasks write, one for each task and part; above, Spark shuffles by part."""
 
 
-def run(job: Job, most_files: int = MAX_FILES) -> dict[str, float]:
+def run(job: Job, max_files: int = MAX_FILES) -> dict[str, float]:
     """Replace the run's slices of ``join_plan`` and ``replicas``.
 
     The plan is that of :func:`epsjoin.spark.join.plan.plan_run`; the points are spread by it. A part has a
-    file of each task that has rows for it; where that would make more than ``most_files``, one file, after a
-    shuffle of packets.
+    file of each task that has rows for it; where that would make more than ``max_files``, one file, after a
+    shuffle of Arrow IPC streams.
 
     Raises
     ------
@@ -50,8 +49,8 @@ def run(job: Job, most_files: int = MAX_FILES) -> dict[str, float]:
     plan = plan_run(job, points, eps)
     replicas = inputs.slice("replicas", join_plan=plan.to_json())
     into = parquet.target_of(job.lake, replicas)
-    by_task = n_files(points, plan) <= most_files
-    written = encode(points, plan, into) if by_task else _by_part(points, plan, into)
+    by_task = n_files(points, plan) <= max_files
+    written = encode(points, plan, into) if by_task else _encode_by_part(points, plan, into)
     counters = written.counters
     if counters.get("points", 0) != n_points:
         raise TableError(f"{counters.get('points', 0):,.0f} points were read, the log says {n_points:,}")
@@ -77,7 +76,7 @@ def run(job: Job, most_files: int = MAX_FILES) -> dict[str, float]:
 
 
 def n_files(points: Points, plan: JoinPlan) -> float:
-    """Files of replicas that tasks would write at most, as expected: one for each part and each time."""
+    """Return the expected maximum number of files of replicas: one for each part whenever a task writes."""
     n_bytes = plan.expected_rows * (8 * plan.dimensions + REPLICA_ROW_BYTES)
     return plan.n_parts * (points.n_splits + n_bytes / FLUSH_BYTES)
 
@@ -92,18 +91,19 @@ def encode(points: Points, plan: JoinPlan, into: Target) -> Written:
     TableError
         Rows were lost on the way.
     """
-    work = make_encoder(plan.to_json(), points.reading, into)
-    return _written(points.rows.run(work))
+    return _check_written(points.rows.run(make_encoder(plan.to_json(), points.reading, into)))
 
 
-def _by_part(points: Points, plan: JoinPlan, into: Target) -> Written:
-    """The same, a file for each part, after a shuffle of packets."""
-    packets = points.rows.map(make_packer(plan.to_json(), points.reading, None, refuses=True), PACKETS)
-    by_part = FrameRows(packets.repartitionById(plan.n_parts, "part"))
-    return _written(by_part.run(_part_writer(into)))
+def _encode_by_part(points: Points, plan: JoinPlan, into: Target) -> Written:
+    """Do as :func:`encode`, but write one file for each part, after a shuffle of Arrow IPC streams."""
+    sender = make_sender(plan.to_json(), points.reading, None, refuses=True)
+    streams = points.rows.map(sender, REPLICA_STREAMS)
+    by_part = FrameRows(streams.repartitionById(plan.n_parts, "part"))
+    return _check_written(by_part.run(_make_part_writer(into)))
 
 
-def _written(reported: Iterable[pa.RecordBatch]) -> Written:
+def _check_written(reported: Iterable[pa.RecordBatch]) -> Written:
+    """Combine the reports of tasks that write replicas; refuse what one of them refused or lost."""
     reports = tasks.reports_of(reported)
     refused = [sentence for report in reports for sentence in report.refused]
     if refused:
@@ -132,36 +132,34 @@ def _plan_row(plan: JoinPlan, n_points: int) -> dict[str, object]:
     }
 
 
-def _part_writer(into: Target) -> Task:
-    """A task's work on the packets of a part, its partition's number: write them, pass the reports on."""
+def _make_part_writer(into: Target) -> Task:
+    """Make the work of a task that writes the replicas of one part, and passes on the senders' reports.
+
+    The number of the part is that of the task's partition.
+    """
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         report = tasks.TaskReport()
-        report.write(into, read_packets(batches, report), part=tasks.task_number())
+        report.write(into, read_streams(batches, report), part=tasks.task_number())
         yield report.to_batch()
 
     return write
 
 
 def make_encoder(plan_json: str, reading: Reading, into: Target) -> Task:
-    """A task's work on points: write their replicas, yield one report."""
+    """Make the work of a task that writes the replicas of its points, and yields one report."""
 
     def encode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         plan = JoinPlan.from_json(plan_json)
         arrays = reading.of_dimensions(plan.dimensions).arrays
         report = new_report()
-        held: dict[int, list[pa.Table]] = defaultdict(list)
-        held_bytes = 0
+        replicas = (
+            report.timed(replicas_of(*arrays(batch), plan, report.counters), "encoding")
+            for batch in report.timed(batches, "reading")
+        )
         try:
-            for batch in report.timed(batches, "reading"):
-                replicas = replicas_of(*arrays(batch), plan, report.counters)
-                for part, rows in report.timed(replicas, "encoding"):
-                    held[part].append(rows)
-                    held_bytes += rows.nbytes
-                if held_bytes > FLUSH_BYTES:
-                    report.files += report.timed(_flush(into, held), "writing")
-                    held_bytes = 0
-            report.files += report.timed(_flush(into, held), "writing")
+            for held in hold_by_part(replicas):
+                report.files += report.timed(_flush(into, held), "writing")
         except BudgetError as error:  # a refusal, not a broken task that Spark should try again
             report.refused.append(str(error))
         yield report.to_batch()
@@ -170,6 +168,7 @@ def make_encoder(plan_json: str, reading: Reading, into: Target) -> Task:
 
 
 def _flush(into: Target, held: dict[int, list[pa.Table]]) -> Iterator[File]:
+    """Write what is held to one file for each part, and drop each part when it is written."""
     for part in sorted(held):
         file = into.write(held.pop(part), task=tasks.task_number(), part=part)
         if file is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
@@ -12,75 +11,73 @@ from epsjoin.errors import BudgetError
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task, from_ipc_column, to_ipc
-from epsjoin.spark.join.replicas import FLUSH_BYTES, new_report, replicas_of
+from epsjoin.spark.join.replicas import hold_by_part, new_report, replicas_of
 from epsjoin.spark.points import Points
 from epsjoin.spark.reading import Reading
 
-PACKETS = "part int, ipc binary, report string"
+REPLICA_STREAMS = "part int, ipc binary, report string"
+"""Columns of replicas in a shuffle, as DDL: a part, an Arrow IPC stream of its rows, or a task's report.
 
-
-# report, in some rows: what the task counted until then, as the JSON of a TaskReport
+A report is the ``TaskReport`` of a task that made replicas, as JSON, and goes to part 0.
+"""
 
 
 def replicate_frame(points: Points, plan: JoinPlan, is_right: bool | None = None) -> DataFrame:
-    """Packets of rows by part: (part int, ipc binary, report string); lazy, without a shuffle.
-
-    Reports, of what a task has counted, go to part 0.
+    """Return the replicas of points with the columns ``REPLICA_STREAMS``; lazy, without a shuffle.
 
     Parameters
     ----------
-    is_right : of two tables: whether these are the right one's points.
+    is_right : for two tables: whether these are the right one's points.
     """
-    encode = make_packer(plan.to_json(), points.reading, is_right, refuses=False)
-    return points.frame.mapInArrow(encode, PACKETS)
+    send = make_sender(plan.to_json(), points.reading, is_right, refuses=False)
+    return points.frame.mapInArrow(send, REPLICA_STREAMS)
 
 
-def make_packer(plan_json: str, reading: Reading, is_right: bool | None, *, refuses: bool) -> Task:
-    """A task's work on points: their replicas in packets; too small a budget is reported, or raised."""
+def make_sender(plan_json: str, reading: Reading, is_right: bool | None, *, refuses: bool) -> Task:
+    """Make the work of a task that yields the replicas of its points as ``REPLICA_STREAMS``.
 
-    def encode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    Parameters
+    ----------
+    refuses : whether too small a budget is written to the task's report; otherwise the task fails.
+    """
+
+    def send(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         plan = JoinPlan.from_json(plan_json)
         arrays = reading.of_dimensions(plan.dimensions).arrays
         report = new_report()
-        held: dict[int, list[pa.Table]] = defaultdict(list)
-        held_bytes = 0
         try:
-            for batch in batches:
-                for part, rows in replicas_of(*arrays(batch), plan, report.counters):
-                    if is_right is not None:
-                        rows = rows.append_column("is_right", pa.repeat(is_right, len(rows)))
-                    held[part].append(rows)
-                    held_bytes += rows.nbytes
-                if held_bytes > FLUSH_BYTES:
-                    yield _packets(held)
-                    held_bytes = 0
+            for held in hold_by_part(replicas_of(*arrays(batch), plan, report.counters) for batch in batches):
+                yield _to_streams(held, is_right)
         except BudgetError as error:
             if not refuses:
                 raise
             report.refused.append(str(error))
-        yield _packets(held)
-        yield _packet_rows([0], [None], [report.to_json()])
+        yield _to_batch([0], [None], [report.to_json()])
 
-    return encode
+    return send
 
 
-def read_packets(batches: Iterable[pa.RecordBatch], report: tasks.TaskReport) -> Iterator[pa.RecordBatch]:
-    """The rows in packets of :func:`replicate_frame`; what their encoders told is added to the report."""
+def read_streams(batches: Iterable[pa.RecordBatch], report: tasks.TaskReport) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of ``REPLICA_STREAMS``, and add their senders' reports to ``report``."""
     for batch in batches:
-        of_encoders = batch["report"].drop_null().to_pylist()
-        report.add(tasks.TaskReport.from_json(text) for text in of_encoders)
+        of_senders = batch["report"].drop_null().to_pylist()
+        report.add(tasks.TaskReport.from_json(text) for text in of_senders)
         yield from from_ipc_column([batch])
 
 
-def _packets(held: dict[int, list[pa.Table]]) -> pa.RecordBatch:
-    packets = [to_ipc(pa.concat_tables(rows)) for rows in held.values()]
-    batch = _packet_rows(list(held), packets, [None] * len(packets))
-    held.clear()
-    return batch
+def _to_streams(held: dict[int, list[pa.Table]], is_right: bool | None) -> pa.RecordBatch:
+    """Turn what is held into streams, one for each part, and drop each part when that is done."""
+    parts, streams = list(held), []
+    for part in parts:
+        rows = pa.concat_tables(held.pop(part))
+        if is_right is not None:
+            rows = rows.append_column("is_right", pa.repeat(is_right, len(rows)))
+        streams.append(to_ipc(rows))
+    return _to_batch(parts, streams, [None] * len(streams))
 
 
-def _packet_rows(
-    parts: list[int], packets: Sequence[bytes | None], reports: Sequence[str | None]
+def _to_batch(
+    parts: list[int], streams: Sequence[bytes | None], reports: Sequence[str | None]
 ) -> pa.RecordBatch:
-    columns = {"part": pa.array(parts, pa.int32()), "ipc": pa.array(packets, pa.binary())}
+    columns = {"part": pa.array(parts, pa.int32()), "ipc": pa.array(streams, pa.binary())}
     return pa.record_batch({**columns, "report": pa.array(reports, pa.string())})
