@@ -105,10 +105,7 @@ def list_dags(tour: Tour) -> None:
 def refuse_bad_parameter(tour: Tour) -> None:
     """A run with eps -5 is refused, and the form says why."""
     page = tour.page
-    _open_form(tour)
-    page.get_by_text(re.compile(r", 20\d\d \d\d:\d\d$")).click()
-    _pick(page, RUN)
-    _unfold(page, "Advanced Options", "dagRunId").fill(NAME)
+    _open_form_of_run(tour)
     _unfold(page, "Distance threshold", "element_eps").fill("-5")
     page.get_by_test_id("trigger-dag-submit").click()
     refusal = page.get_by_text("-5 is less than or equal to the minimum of 0")
@@ -124,10 +121,7 @@ def refuse_bad_parameter(tour: Tour) -> None:
 def trigger(tour: Tour) -> None:
     """A run with a good parameter starts."""
     page = tour.page
-    _open_form(tour)
-    page.get_by_text(re.compile(r", 20\d\d \d\d:\d\d$")).click()
-    _pick(page, RUN)
-    _unfold(page, "Advanced Options", "dagRunId").fill(NAME)
+    _open_form_of_run(tour)
     neighbours = _unfold(page, "Distance threshold", "element_neighbours")
     neighbours.fill(str(NEIGHBOURS))
     neighbours.scroll_into_view_if_needed()
@@ -276,6 +270,14 @@ STEPS: tuple[Callable[[Tour], None], ...] = (
     watch_back_fill,
     see_results,
 )
+
+
+def _open_form_of_run(tour: Tour) -> None:
+    """Open the form that triggers a run, and fill in date and name of the run."""
+    _open_form(tour)
+    tour.page.get_by_text(re.compile(r", 20\d\d \d\d:\d\d$")).click()
+    _pick(tour.page, RUN)
+    _unfold(tour.page, "Advanced Options", "dagRunId").fill(NAME)
 
 
 def _open_form(tour: Tour) -> None:

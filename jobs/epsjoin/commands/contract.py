@@ -20,6 +20,7 @@ import yaml
 from epsjoin.contracts import versions
 from epsjoin.contracts.odcs import NAME, RESERVED, load_source
 from epsjoin.errors import ArgumentError, DataRefusedError
+from epsjoin.lake.arguments import add_contracts
 from epsjoin.paths import PROJECT
 from epsjoin.source.bounds import check_expansion, parquet_bytes
 
@@ -54,12 +55,7 @@ def main(argv: Sequence[str]) -> int:
         ("publish", "record the present contracts under their versions"),
     ):
         other = commands.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
-        other.add_argument(
-            "--contracts",
-            type=Path,
-            default=PROJECT / "data_contracts",
-            help="folder of the contracts (default: the project's)",
-        )
+        add_contracts(other)
     new.add_argument("file", type=Path, help="CSV, JSON lines or Parquet, .gz allowed")
     new.add_argument(
         "--name", help="name of the data set: lower-case letters, digits, _ (default: from the file)"

@@ -279,11 +279,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     findings = list(check_machine())
     if not arguments.machine:
-        findings += [
-            *check_environments(),
-            *check_connection(),
-            *check_resources(arguments.lake or str(PROJECT / "lake")),
-        ]
+        findings += [*check_environments(), *check_connection()]
+        findings += check_resources(arguments.lake or str(PROJECT / "lake"))
         findings += check_lake(arguments.lake) if arguments.lake else ()
     for finding in findings:
         if not finding.is_well or not arguments.quiet:

@@ -160,15 +160,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--run", help="with --lake: logical date of the snapshot, YYYY-MM-DD")
     add_contracts(parser)
     parser.add_argument(
-        "--eps",
-        type=float,
-        help="threshold (default: the contract's); without one it is only suggested",
+        "--eps", type=float, help="threshold (default: the contract's); without one it is only suggested"
     )
     parser.add_argument(
-        "--neighbours",
-        type=float,
-        default=10.0,
-        help="suggest the eps that yields this many per point",
+        "--neighbours", type=float, default=10.0, help="suggest the eps that yields this many per point"
     )
     parser.add_argument(
         "--max-pairs",
@@ -336,22 +331,14 @@ def _describe(forecast: Forecast, params: RunParams) -> Iterator[tuple[str, str]
         of_core = f"{words.measure(seconds / unit_seconds, digits=2)} {name} of one core"
         candidates = f"{words.count(forecast.candidates)} candidates"
         yield "time", f"{name} ({of_core}, {candidates}; without Spark's start and the writing of pairs)"
-    aims = [
-        (
-            f"{forecast.neighbours_wished:g} neighbours",
-            forecast.eps_for_neighbours,
-            forecast.why_not_neighbours,
-        )
-    ]
+    if forecast.exponent is None:
+        return
+    aim, eps = f"{forecast.neighbours_wished:g} neighbours", forecast.eps_for_neighbours
+    yield _describe_aim(aim, eps, forecast.why_not_neighbours, unit)
     if forecast.max_pairs is not None:
-        aims.append(
-            (
-                f"{words.count(forecast.max_pairs)} pairs",
-                forecast.eps_for_max_pairs,
-                forecast.why_not_max_pairs,
-            )
-        )
-    for aim, eps, why_not in aims:
-        if forecast.exponent is not None:
-            text = f"none: {why_not}" if eps is None else words.measure(eps, unit, digits=6)
-            yield f"eps for {aim}", text
+        aim, eps = f"{words.count(forecast.max_pairs)} pairs", forecast.eps_for_max_pairs
+        yield _describe_aim(aim, eps, forecast.why_not_max_pairs, unit)
+
+
+def _describe_aim(aim: str, eps: float | None, why_not: str | None, unit: str) -> tuple[str, str]:
+    return f"eps for {aim}", f"none: {why_not}" if eps is None else words.measure(eps, unit, digits=6)

@@ -219,9 +219,8 @@ def _read_shapes(contracts: Path) -> dict[str, Shape]:
     for place, kind in ((contracts, "source"), (contracts / "tables", "table")):
         for file in sorted(place.glob("*.odcs.yaml")):
             name, body = file.name.removesuffix(".odcs.yaml"), read_contract(file)
-            shape = (
-                _shape_of_source(contracts, name) if kind == "source" else _shape_of_table(contracts, name)
-            )
+            shape_of = _shape_of_source if kind == "source" else _shape_of_table
+            shape = shape_of(contracts, name)
             if body["status"] != "draft" or f"{kind} {name}" in known:
                 shapes[f"{kind} {name}"] = {"version": str(body["version"]), "of": kind, **shape}
                 _parse_version(f"{kind} {name}", str(body["version"]))
@@ -243,30 +242,23 @@ def _shape_of_source(contracts: Path, name: str) -> Shape:
 
 def _shape_of_table(contracts: Path, name: str) -> Shape:
     table = load_table(contracts, name)
-    rules = {
-        rule.name: {
-            "query": " ".join(rule.query.split()),
-            "must_be": rule.must_be,
-            "severity": rule.severity,
-        }
-        for rule in table.rules
-    }
     return {
         "fixed": {"key": list(table.key), "partitioned": list(table.partitioned)},
         "columns": {column.name: _shape_of_column(column, "payload") for column in table.columns},
-        "rules": rules,
+        "rules": {
+            rule.name: {
+                "query": " ".join(rule.query.split()),
+                "must_be": rule.must_be,
+                "severity": rule.severity,
+            }
+            for rule in table.rules
+        },
     }
 
 
 def _shape_of_column(column: Column, role: str) -> Shape:
-    return {
-        "type": column.type,
-        "required": column.required,
-        "minimum": column.minimum,
-        "maximum": column.maximum,
-        "values": list(column.values),
-        "role": role,
-    }
+    names = ("type", "required", "minimum", "maximum", "values")
+    return {name: _plain(getattr(column, name)) for name in names} | {"role": role}
 
 
 def _plain(value: object) -> object:

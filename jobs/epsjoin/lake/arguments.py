@@ -13,9 +13,8 @@ from epsjoin.paths import PROJECT
 
 def add_contracts(parser: argparse.ArgumentParser) -> None:
     """Add ``--contracts``."""
-    parser.add_argument(
-        "--contracts", type=Path, default=PROJECT / "data_contracts", help="folder of the contracts"
-    )
+    folder, text = PROJECT / "data_contracts", "folder of the contracts (default: the project's)"
+    parser.add_argument("--contracts", type=Path, default=folder, help=text)
 
 
 def add_lake(parser: argparse.ArgumentParser, *, has_run: bool = True) -> None:

@@ -139,8 +139,6 @@ def read_quality(lake: Lake, run: str) -> list[dict[str, Any]]:
     """Read what the gates found, ordered by table and expectation; empty if the run has passed no gate."""
     with suppress(TableError):
         rows = read_slice(lake, Slice("quality", run)).drop_columns(["run"])
-        return [
-            dict(row)
-            for row in rows.sort_by([("table", "ascending"), ("expectation", "ascending")]).to_pylist()
-        ]
+        ordered = rows.sort_by([("table", "ascending"), ("expectation", "ascending")])
+        return list(ordered.to_pylist())
     return []

@@ -102,24 +102,13 @@ def _stage(
 ) -> dict[str, Any]:
     # in a source without key the id is the record's place, so equal records stay apart
     place = (file << 40) | position
-    row: dict[str, Any] = {
-        "_slot": place,
-        "_file": file,
-        "_line": record.line,
-        "_source": name,
-        "_reason": record.reason,
-        "_raw": record.raw,
-    }
+    row: dict[str, Any] = {"_slot": place, "_file": file, "_line": record.line, "_source": name}
+    row |= {"_reason": record.reason, "_raw": record.raw}
     if record.values is None:
         return row
     id_ = key_id(source, record.values) if source.key else place
     if isinstance(id_, str):
         return {**row, "_reason": id_}
     digest = digest_of(record.values) if source.key else None
-    return {
-        **row,
-        "_slot": id_,
-        "_id": id_,
-        "_digest": digest,
-        **dict(zip(names, record.values, strict=True)),
-    }
+    own = dict(zip(names, record.values, strict=True))
+    return {**row, "_slot": id_, "_id": id_, "_digest": digest, **own}
