@@ -24,7 +24,7 @@ ROWS = {"fails within its file": 1 << 22, "fails after its file": 3, "is too slo
 
 
 def main(folder: Path) -> None:
-    into = Target("attempts", folder.as_uri(), pa.schema([("task", pa.int64())]), (), "")
+    into = Target("attempts", folder.as_uri(), pa.schema([("task", pa.int64())]), (), {})
 
     def work(task: int) -> Iterator[pa.RecordBatch]:
         what, n_rows = list(ROWS.items())[task]

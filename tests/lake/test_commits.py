@@ -130,9 +130,9 @@ def test_begin__of_a_job_under_an_older_contract_the_commit_is_refused(
 
 def test_replace_table__refuses_a_table_of_other_columns_that_was_made_meanwhile(tmp_path: Path) -> None:
     location = tmp_path.as_uri()
-    others = Target("others", location, pa.schema([("id", pa.int64())]), (), "")
+    others = Target("others", location, pa.schema([("id", pa.int64())]), (), {})
     delta_log.replace_table(others, [])
-    into = Target("pairs", location, pa.schema([("left_id", pa.int64())]), (), "")
+    into = Target("pairs", location, pa.schema([("left_id", pa.int64())]), (), {})
     with pytest.raises(TableError, match=r"is a table of other columns \(id\)"):
         delta_log.replace_table(into, [])
     assert DeltaTable(location).version() == 1
@@ -141,7 +141,7 @@ def test_replace_table__refuses_a_table_of_other_columns_that_was_made_meanwhile
 def test_replace_table__refuses_a_partitioned_table(tmp_path: Path) -> None:
     rows = pa.table({"id": [1, 2], "x": [1, 1]})
     write_deltalake(tmp_path, rows, partition_by=["x"])
-    into = Target("pairs", tmp_path.as_uri(), rows.schema, (), "")
+    into = Target("pairs", tmp_path.as_uri(), rows.schema, (), {})
     for look in (delta_log.check_replaceable, lambda into: delta_log.replace_table(into, [])):
         with pytest.raises(TableError, match="is partitioned by x; take another folder"):
             look(into)
@@ -151,7 +151,7 @@ def test_replace_table__refuses_a_partitioned_table(tmp_path: Path) -> None:
 def test_refuse_other_columns__of_a_log_that_cannot_be_read_says_so(tmp_path: Path) -> None:
     (tmp_path / "_delta_log").mkdir()
     (tmp_path / "_delta_log" / f"{0:020d}.json").write_text("no log")
-    into = Target("pairs", tmp_path.as_uri(), pa.schema([("id", pa.int64())]), (), "")
+    into = Target("pairs", tmp_path.as_uri(), pa.schema([("id", pa.int64())]), (), {})
     with pytest.raises(
         TableError, match=r"the Delta log of .* cannot be read \(Kernel error: Json error[^<]*\)$"
     ):

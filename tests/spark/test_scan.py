@@ -131,7 +131,7 @@ def test_read_replaced__is_what_was_written_not_what_another_job_has_made_of_it(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
     monkeypatch.setattr(scan, "MAX_NAMED_FILES", few)
-    into = Target("ids", tmp_path.as_uri(), pa.schema([("id", pa.int64())]), (), "")
+    into = Target("ids", tmp_path.as_uri(), pa.schema([("id", pa.int64())]), (), {})
 
     def written(*ids: int) -> list[File]:
         file = into.write([pa.table({"id": ids})])
