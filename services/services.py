@@ -1,4 +1,6 @@
-"""All services on this machine, without Docker, by the same settings as ``docker/compose.yaml``.
+"""All services on this machine, without Docker; one file, because it runs by itself, without any package.
+
+The settings are those of ``docker/compose.yaml``.
 
 * ``bin/services up``: PostgreSQL, a Spark cluster, Airflow's four services; returns when all are healthy.
   A service that already runs is left alone.

@@ -1,4 +1,6 @@
-"""The join as the papers define it: brute force, and GESS with plain recursion, fractions and lists.
+"""The join as the papers define it, in one file, so that it can be read next to them.
+
+Brute force, and GESS with plain recursion, fractions and lists.
 
 Source: the dissertation's figure 3.4 (replicator, for the quadtree and for the binary tree), figure 3.1
 (Orenstein's merge), figure 4.3 (sweep area), definition 9 (reference point method). A cell is a box of

@@ -4,58 +4,18 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from epsjoin.contracts.odcs import Column, SourceContract
+from epsjoin.contracts.odcs import Column
 from epsjoin.errors import MAX_MESSAGE, DataRefusedError
 from epsjoin.source import bounds
-from epsjoin.source import parquet as parquet_format
 from epsjoin.source.bounds import MAX_FIELD
-from epsjoin.source.records import Record, digest_of, key_id, open_records
+from epsjoin.source.records import digest_of, key_id, open_records
 from epsjoin.source.values import kind_of, refusal
-
-SOURCE = SourceContract(
-    name="tiny",
-    title="Tiny",
-    path="tiny.csv",
-    format="csv",
-    interval="day",
-    columns=(
-        Column("id", "integer", required=True),
-        Column("x", "number", required=True, minimum=-1, maximum=1),
-    ),
-    key=("id",),
-    coordinates=("x",),
-    latitude="",
-    longitude="",
-    metric="euclidean",
-    unit="",
-    max_quarantine_share=0.0,
-    defaults={},
-)
-
-
-def read(content: str | bytes, source: SourceContract = SOURCE, name: str = "tiny.csv") -> list[Record]:
-    data = content if isinstance(content, bytes) else content.encode()
-    return list(open_records(io.BytesIO(data), name, source))
-
-
-def typed(kind: str, text: str, *, as_json: bool = False) -> Any:
-    """What a value of that type becomes: the value, or the reason why not."""
-    source = replace(
-        SOURCE, columns=(*SOURCE.columns, Column("v", kind)), format="json" if as_json else "csv"
-    )
-    content = f'{{"id": 1, "x": 0, "v": {text}}}' if as_json else f"id,x,v\n1,0,{text}\n"
-    record = read(content, source)[0]
-    return record.reason if record.values is None else record.values[2]
+from tests.source.tiny_source import SOURCE, read, typed
 
 
 @pytest.mark.parametrize(
@@ -83,31 +43,6 @@ def typed(kind: str, text: str, *, as_json: bool = False) -> Any:
 )
 def test_records__types_a_csv_value_by_the_contract(kind: str, text: str, value: object) -> None:
     assert typed(kind, text) == value
-
-
-@pytest.mark.parametrize(
-    ("kind", "text", "value"),
-    [
-        ("integer", "42", 42),
-        ("integer", "true", "v: not of type integer: 'True'"),
-        ("integer", "4.5", "v: not of type integer: '4.5'"),
-        ("number", "4", 4.0),
-        ("number", '"4"', "v: not of type number: '4'"),
-        ("number", "Infinity", "v: not finite: 'inf'"),
-        ("number", "1" + "0" * 400, f"v: out of range: '1{'0' * 79}'"),
-        ("number", "9" * 5000, "not JSON: 'a number has too many digits'"),
-        ("number", "[" * 2000, "not JSON: 'nested too deep'"),
-        ("number", "04", """not JSON: "Expecting ',' delimiter at column 25\""""),
-        ("boolean", "false", False),
-        ("string", "7", "v: not of type string: '7'"),
-        ("date", '"2023-06-04"', date(2023, 6, 4)),
-        ("string", "null", None),
-        ("string", r'"a\ud800"', r"v: not UTF-8: 'a\ud800'"),
-        ("string", r'"\ud83d\ude00"', "\U0001f600"),
-    ],
-)
-def test_records__types_a_json_value_by_the_contract(kind: str, text: str, value: object) -> None:
-    assert typed(kind, text, as_json=True) == value
 
 
 def test_records__counts_lines_through_blank_ones_and_breaks_in_quotes() -> None:
@@ -179,20 +114,6 @@ def test_kind_of__is_one_for_bad_records_that_differ_in_their_values() -> None:
     }
 
 
-def test_records__a_json_line_of_any_depth_costs_one_record() -> None:
-    as_json = replace(SOURCE, format="json")
-    for depth in range(900, 1010):
-        lines = f'{{"id": 1, "x": {"[" * depth}{"]" * depth}}}\n{{"id": 2, "x": 0}}\n'
-        assert [record.values for record in read(lines, as_json)] == [None, (2, 0.0)]
-
-
-def test_records__names_the_columns_that_a_json_file_has() -> None:
-    source = replace(SOURCE, format="json", columns=(*SOURCE.columns, Column("name", "string")))
-    with pytest.raises(DataRefusedError, match="column 'x' is missing; the file has id$"):
-        read('{"id": 1}\n', source)
-    assert read('{"id": 1, "x": 0}\n', source)[0].values == (1, 0.0, None)
-
-
 def test_records__shows_column_names_that_are_not_utf_8() -> None:
     records = open_records(io.BytesIO(b"id,x,\xff\n1,0,a\n"), "tiny.csv", SOURCE)
     assert [record.values for record in records] == [(1, 0.0)]
@@ -204,97 +125,6 @@ def test_records__shows_column_names_that_are_not_utf_8() -> None:
     )
     assert [record.values for record in records] == [(1, 0.0)]
     assert records.found_columns == ["id", "x", "\\ud800"]
-
-
-def parquet(columns: dict[str, Any], names: list[str] | None = None) -> bytes:
-    table = pa.table(columns)
-    file = io.BytesIO()
-    pq.write_table(table.rename_columns(names) if names else table, file)
-    return file.getvalue()
-
-
-def not_utf_8(*values: bytes) -> pa.Array:
-    return pa.array(values, pa.binary()).view(pa.string())
-
-
-def test_records__a_parquet_value_that_python_cannot_hold_costs_one_row() -> None:
-    columns = (*SOURCE.columns, Column("name", "string"), Column("t", "timestamp"), Column("n", "timestamp"))
-    source = replace(SOURCE, format="parquet", columns=columns)
-    data = parquet(
-        {
-            "t": pa.array([0, 0, 2**62, 0], pa.timestamp("us")),
-            "id": [1, 2, 3, 4],
-            "x": [0.0, 0.0, 0.5, 1.0],
-            "name": not_utf_8(b"a", b"\xff\xfe", b"b", b"c"),
-            "n": pa.array([1, 1, 1, -(2**63)], pa.timestamp("ns")),
-        }
-    )
-    records = read(data, source)
-    assert [(record.line, record.reason) for record in records] == [
-        (1, None),
-        (2, r"name: not UTF-8: '\\xff\\xfe'"),
-        (3, "t: out of range: '[<value out of range: 4611686018427387904>]'"),
-        (4, "n: not of type timestamp: 'NaT'"),
-    ]
-    assert json.loads(records[1].raw)["name"] == r"\xff\xfe"
-    assert json.loads(records[2].raw)["id"] == 3
-
-
-@pytest.mark.parametrize(
-    ("column", "reason"),
-    [
-        (
-            pa.DictionaryArray.from_arrays(pa.array([1], pa.int32()), not_utf_8(b"a", b"\xff")),
-            r"not UTF-8: '\\xff'",
-        ),
-        (pa.array([0], pa.timestamp("us", "No/Where")), "cannot be read: '[1970-01-01 00:00:00.000000Z]'"),
-    ],
-)
-def test_records__shows_only_the_parquet_value_that_is_bad(column: pa.Array, reason: str) -> None:
-    source = replace(SOURCE, format="parquet", columns=(*SOURCE.columns, Column("v", "string")))
-    assert read(parquet({"id": [1], "x": [0.0], "v": column}), source)[0].reason == f"v: {reason}"
-
-
-def test_records__a_parquet_column_without_contract_is_not_read() -> None:
-    data = parquet(
-        {
-            "id": [1],
-            "x": [0.0],
-            "t": pa.array([2**62], pa.timestamp("us")),
-            "s": not_utf_8(b"\xff"),
-        }
-    )
-    records = open_records(io.BytesIO(data), "tiny.parquet", replace(SOURCE, format="parquet"))
-    assert [record.values for record in records] == [(1, 0.0)]
-    assert records.found_columns == ["id", "x", "t", "s"]
-
-
-def test_records__refuses_a_parquet_file_with_two_columns_of_a_name() -> None:
-    data = parquet({"id": [1], "x": [0.0], "y": [1.0]}, ["id", "x", "x"])
-    with pytest.raises(DataRefusedError, match="column 'x' occurs more than once"):
-        read(data, replace(SOURCE, format="parquet"))
-
-
-@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
-def test_records__json_lines_are_not_read_byte_by_byte(name: str) -> None:
-    """A raw stream without a buffer of its own is what ``ingest`` gives."""
-
-    class Raw(io.RawIOBase):
-        def __init__(self, data: bytes) -> None:
-            self.inner = io.BytesIO(data)
-            self.reads = 0
-
-        def readable(self) -> bool:
-            return True
-
-        def readinto(self, buffer: Any) -> int:
-            self.reads += 1
-            return self.inner.readinto(buffer)
-
-    lines = b"".join(b'{"id": %d, "x": 0}\n' % number for number in range(5000))
-    raw = Raw(gzip.compress(lines) if name.endswith("gz") else lines)
-    assert len(list(open_records(raw, name, replace(SOURCE, format="json")))) == 5000
-    assert raw.reads < 10
 
 
 def test_records__a_malformed_quote_costs_one_row() -> None:
@@ -375,106 +205,6 @@ def test_records__refuses_a_coordinate_beyond_2_to_the_53(number: int, kind: str
     bad, good = read(text, source)
     assert bad.reason == f"x: beyond 2**53, where float64 leaves numbers out: '{number}'"
     assert good.values is not None, "a key may be any integer"
-
-
-def test_records__refuses_a_parquet_file_of_a_kind_that_cannot_be_read(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def fail(*_: Any, **__: Any) -> None:
-        raise pa.ArrowNotImplementedError("lzo")
-
-    data = stored(pa.table({"id": [1], "x": [0.0], "v": ["a"]}))
-    monkeypatch.setattr(pq.ParquetFile, "iter_batches", fail)
-    with pytest.raises(DataRefusedError, match=r"^a.parquet: broken after 0 rows: lzo"):
-        read(data, PARQUET, "a.parquet")
-
-
-def stored(table: pa.Table, **how: Any) -> bytes:
-    file = io.BytesIO()
-    pq.write_table(table, file, **how)
-    return file.getvalue()
-
-
-PARQUET = replace(SOURCE, format="parquet", columns=(*SOURCE.columns, Column("v", "string")))
-
-
-def test_records__refuses_a_parquet_file_of_endless_equal_rows_by_its_footer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delattr(pq.ParquetFile, "iter_batches")  # it is refused before any row is read
-    rows = pa.table({"id": np.zeros(1 << 20, np.int64), "x": np.full(1 << 20, 0.5)})
-    file = io.BytesIO()
-    with pq.ParquetWriter(file, rows.schema, compression="zstd", max_rows_per_page=1 << 20) as writer:
-        for _ in range(40):
-            writer.write_table(rows)
-    size = len(file.getvalue())
-    assert size < 30_000, "41,943,040 rows"
-    source = replace(SOURCE, format="parquet")
-    with pytest.raises(
-        DataRefusedError,
-        match=rf"^bomb.parquet: {size:,} bytes become 671,088,640 or more, over 500 times as many; if "
-        "the file is right, split it into smaller ones$",
-    ):
-        next(iter(open_records(io.BytesIO(file.getvalue()), "bomb.parquet", source)))
-    source = replace(source, columns=source.columns[:1], coordinates=("id",))
-    with pytest.raises(DataRefusedError, match="become 335,544,320 or more"):  # only what is read counts
-        next(iter(open_records(io.BytesIO(file.getvalue()), "bomb.parquet", source)))
-
-
-def test_records__refuses_a_parquet_file_of_endless_lists(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounds, "FREE_EXPANSION", 1 << 16)
-    endless = pa.ListArray.from_arrays([0, 1 << 20], np.full(1 << 20, 0.5))
-    data = stored(pa.table({"id": [1], "x": endless, "v": ["a"]}), compression="zstd")
-    with pytest.raises(DataRefusedError, match=r"become 8,388,\d+ or more"):
-        next(iter(open_records(io.BytesIO(data), "bomb.parquet", PARQUET)))
-
-
-@pytest.mark.parametrize("as_dictionary", [True, False])
-def test_records__a_text_that_is_stored_once_is_not_decoded_for_every_row(
-    monkeypatch: pytest.MonkeyPatch, as_dictionary: bool
-) -> None:
-    monkeypatch.setattr(bounds, "FREE_EXPANSION", 1 << 22)
-    n = 200  # of 10,000 it would be 10 GB
-    texts = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), pa.array(["x" * (1 << 20)]))
-    rows = pa.table({"id": np.arange(n), "x": np.zeros(n), "v": texts})
-    data = stored(rows, compression="zstd", store_schema=as_dictionary)
-    assert len(data) < 5000
-    monkeypatch.delattr(parquet_format, "decode_texts")
-    with pytest.raises(DataRefusedError, match=r"become 210,\d+,\d+ or more, over 500 times"):
-        next(iter(open_records(io.BytesIO(data), "bomb.parquet", PARQUET)))
-
-
-def test_records__decodes_long_texts_of_parquet_a_few_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    lengths = [10, None, 90, 100, 1, 99, 1, 60, 50, None]
-    texts = [None if length is None else "x" * length for length in lengths]
-    data = stored(pa.table({"id": range(10), "x": [0.0] * 10, "v": texts}))
-    decoded: list[int] = []
-
-    def counting(batch: pa.RecordBatch) -> Any:
-        decoded.append(batch.num_rows)
-        return to_rows(batch)
-
-    to_rows = parquet_format.to_rows
-    monkeypatch.setattr(parquet_format, "to_rows", counting)
-    monkeypatch.setattr(bounds, "MAX_LINE", 100)
-    found = read(data, PARQUET, "long.parquet")
-    assert [record.values and record.values[2] for record in found] == texts
-    assert [record.line for record in found] == list(range(1, 11))
-    assert decoded == [3, 1, 2, 2, 2]
-    monkeypatch.setattr(bounds, "MAX_LINE", 99)
-    with pytest.raises(DataRefusedError, match="row 3: its texts are longer than 99 bytes"):
-        read(stored(pa.table({"id": [1, 2, 3], "x": [0.0] * 3, "v": ["", "a", "x" * 100]})), PARQUET)
-
-
-@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())])
-@pytest.mark.parametrize("store_schema", [True, False])
-def test_records__a_text_of_parquet_is_the_same_however_it_is_stored(
-    kind: pa.DataType, store_schema: bool
-) -> None:
-    texts = pa.array(["a", None, "", "ä", "a"]).cast(kind)
-    data = stored(pa.table({"id": range(5), "x": [0.0] * 5, "v": texts}), store_schema=store_schema)
-    values = [record.values and record.values[2] for record in read(data, PARQUET)]
-    assert values == ["a", None, None, "ä", "a"]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])

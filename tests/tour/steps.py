@@ -1,4 +1,4 @@
-"""The steps of the tour, in their order: what a person does, what must be seen then, and a picture of it.
+"""The steps of the tour in one file, because they are one story: what a person does, sees, and a picture.
 
 A page is operated by what it shows (labels, texts, roles), by Airflow's own marks for tests where it shows
 nothing. A step that does not see in time what it waits for fails with what that was.

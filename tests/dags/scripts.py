@@ -1,0 +1,30 @@
+"""The project's scripts, run with a fake Spark."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from dags.fake_spark import REPOSITORY
+
+BIN = REPOSITORY / "bin"
+
+
+def run(command: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(BIN / command), *arguments],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that ended and was not waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

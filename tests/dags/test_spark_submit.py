@@ -1,0 +1,274 @@
+"""bin/spark-submit: environment, settings, jars, and what it ships to a cluster."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from dags.fake_spark import REPOSITORY, FakeSpark, write_script
+from dags.scripts import BIN, alive, run
+
+# --- bin/spark-submit
+
+
+def test_spark_submit__hands_on_environment_and_settings(fake_spark: FakeSpark, tmp_path: Path) -> None:
+    metrics = tmp_path / "metrics.json"
+    done = run("spark-submit", "--master", "local[1]", "/x/jobs/ingest.py", "--metrics-out", str(metrics))
+    assert done.returncode == 0, done.stderr
+    assert fake_spark.command("ingest")[:2] == ["--master", "local[1]"]
+    environment = fake_spark.environment
+    assert environment["SPARK_HOME"] == str(fake_spark.venv / "lib/python3.11/site-packages/pyspark")
+    assert environment["PYSPARK_PYTHON"] == str(fake_spark.venv / "bin/python")
+    assert environment["SPARK_CONF_DIR"] == str(REPOSITORY / "conf")
+    assert environment["PYTHONPATH"].split(":")[0] == str(REPOSITORY / "jobs")
+    assert environment["OMP_NUM_THREADS"] == "1"
+    assert environment["NUMBA_CACHE_DIR"]
+
+
+@pytest.mark.parametrize("profile", ["small", "large"])
+def test_spark_submit__takes_the_profile_and_the_jars(
+    fake_spark: FakeSpark, tmp_path: Path, profile: str
+) -> None:
+    run("spark-submit", "/x/jobs/ingest.py", "--metrics-out", str(tmp_path / "m"), EPSJOIN_PROFILE=profile)
+    arguments = fake_spark.calls_text().splitlines()
+    assert arguments[:3] == [
+        "--properties-file",
+        str(REPOSITORY / f"conf/{profile}.conf"),
+        "--load-spark-defaults",
+    ]
+    assert f"spark.driver.extraClassPath={fake_spark.jars}/*" in arguments
+
+
+def test_spark_submit__passes_the_exit_code_on(fake_spark: FakeSpark) -> None:
+    fake_spark.ends("ingest", 4)
+    assert run("spark-submit", "/x/jobs/ingest.py").returncode == 4
+
+
+def test_spark_submit__without_the_environment_says_what_to_do(fake_spark: FakeSpark, tmp_path: Path) -> None:
+    done = run("spark-submit", "/x/jobs/ingest.py", SPARK_JOB_VENV=str(tmp_path / "nowhere"))
+    assert done.returncode == 1
+    assert "no jobs environment in" in done.stderr
+    assert "run 'make setup'" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert fake_spark.jobs == []
+
+
+def test_spark_submit__without_pyspark_says_what_to_do(fake_spark: FakeSpark) -> None:
+    (fake_spark.venv / "lib").rename(fake_spark.root / "lib")
+    done = run("spark-submit", "/x/jobs/ingest.py")
+    assert done.returncode == 1
+    assert done.stderr == f"spark-submit: no pyspark in {fake_spark.venv}; run 'make setup'\n"
+
+
+def test_spark_submit__without_a_jar_says_what_to_do(fake_spark: FakeSpark) -> None:
+    jar = sorted(fake_spark.jars.iterdir())[-1]
+    jar.unlink()
+    done = run("spark-submit", "/x/jobs/ingest.py")
+    assert done.returncode == 1
+    assert f"{jar.name} is missing" in done.stderr
+    assert "run 'make setup'" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_spark_submit__names_a_jar_that_is_broken(fake_spark: FakeSpark) -> None:
+    jar = sorted(fake_spark.jars.iterdir())[-1]
+    jar.write_text("half of it")
+    done = run("spark-submit", "/x/jobs/ingest.py")
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"spark-submit: {jar.name} in {fake_spark.jars} is not what it should be (conf/delta-jars.sha256); "
+        "run bin/fetch-delta-jars\n"
+    )
+    assert fake_spark.jobs == []
+
+
+def test_spark_submit__refuses_an_unknown_profile(fake_spark: FakeSpark) -> None:
+    done = run("spark-submit", "/x/jobs/ingest.py", EPSJOIN_PROFILE="medium")
+    assert done.returncode == 1
+    assert "must be small or large, not 'medium'" in done.stderr
+
+
+def test_profiles__hold_settings_and_a_reason_for_them() -> None:
+    for name in ("spark-defaults.conf", "small.conf", "large.conf"):
+        lines = (REPOSITORY / "conf" / name).read_text().splitlines()
+        settings = [line.split(None, 1) for line in lines if line and not line.startswith("#")]
+        assert all(len(setting) == 2 and setting[0].startswith("spark.") for setting in settings), name
+        assert sum(line.startswith("#") for line in lines) > 1, f"{name}: say why"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills children with their parent")
+def test_spark_submit__jvm_and_driver_die_with_the_task(fake_spark: FakeSpark, tmp_path: Path) -> None:
+    # Spark's shape: a JVM, and below it the driver's Python (the fake one sleeps for 300 s)
+    fake_spark.script(
+        f'#!/bin/sh\necho $$ > {tmp_path}/jvm\n"$PYSPARK_DRIVER_PYTHON" &\necho $! > {tmp_path}/driver\nwait'
+    )
+    call = f"import subprocess; subprocess.run([{str(BIN / 'spark-submit')!r}, 'x.py'])"
+    with subprocess.Popen([sys.executable, "-c", call]) as task:
+        deadline = time.monotonic() + 30
+        while not ((tmp_path / "driver").exists() and (tmp_path / "driver").read_text().strip()):
+            assert time.monotonic() < deadline, "the fake Spark did not start"
+            time.sleep(0.05)
+        time.sleep(0.5)  # the driver's wrapper needs a moment to tie itself to the JVM
+        pids = [int((tmp_path / name).read_text()) for name in ("jvm", "driver")]
+        try:
+            assert all(map(alive, pids))
+            task.send_signal(signal.SIGKILL)
+            task.wait()
+            deadline = time.monotonic() + 5
+            while any(map(alive, pids)) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            assert [alive(pid) for pid in pids] == [False, False], "a job went on after its task was killed"
+        finally:
+            for pid in filter(alive, pids):
+                os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills children with their parent")
+def test_die_with_parent__does_not_start_what_has_lost_its_parent_already(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # the parent dies after the wrapper's first line and before the kernel knows
+    real = shutil.which("setpriv")
+    write_script(
+        tmp_path / "bin/setpriv",
+        f'#!/bin/sh\ncase " $* " in *" -- "*) kill -KILL $PPID; sleep 0.2 ;; esac\nexec {real} "$@"\n',
+    )
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    call = f"import subprocess; subprocess.run([{str(BIN / 'die-with-parent')!r}, 'touch', 'started'])"
+    died = subprocess.run([sys.executable, "-c", call], check=False, cwd=tmp_path)
+    assert died.returncode == -signal.SIGKILL
+    time.sleep(1)
+    assert not (tmp_path / "started").exists()
+
+
+# --- bin/spark-submit, on a cluster
+
+
+@pytest.fixture
+def shipping(fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeSpark:
+    """A fake Spark whose Python says where the archive is, as ``bin/ship.py`` does; no real cluster."""
+    write_script(fake_spark.venv / "bin" / "python", "#!/bin/sh\necho /ship/epsjoin-1.tar.gz\n")
+    monkeypatch.setenv("EPSJOIN_CLUSTER_DIR", str(tmp_path / "cluster"))
+    fake_spark.writes_no_metrics()
+    return fake_spark
+
+
+def settings_of(fake_spark: FakeSpark) -> dict[str, str]:
+    """What Spark got as ``--conf``."""
+    arguments = fake_spark.calls_text().splitlines()
+    given = [b for a, b in pairwise(arguments) if a == "--conf"]
+    return dict(setting.split("=", 1) for setting in given)
+
+
+def test_spark_submit__ships_package_and_jars_to_a_cluster(shipping: FakeSpark) -> None:
+    done = run("spark-submit", "--master", "spark://127.0.0.1:7077", "/x/jobs/ingest.py")
+    assert done.returncode == 0, done.stderr
+    settings = settings_of(shipping)
+    assert settings["spark.archives"] == "/ship/epsjoin-1.tar.gz#shipped"
+    assert settings["spark.executorEnv.PYTHONPATH"] == "shipped"
+    assert settings["spark.executorEnv.OMP_NUM_THREADS"] == "1"
+    assert settings["spark.jars"].split(",") == [str(jar) for jar in sorted(shipping.jars.iterdir())]
+    assert "spark.executor.extraClassPath" not in settings, "a path of this machine"
+    assert shipping.environment["PYSPARK_PYTHON"] == str(shipping.venv / "bin/python")
+
+
+def test_spark_submit__on_one_machine_ships_nothing(shipping: FakeSpark) -> None:
+    for master in (["--master", "local[2]"], ["--master=local"], []):
+        assert run("spark-submit", *master, "/x/jobs/ingest.py").returncode == 0
+    assert "spark.archives" not in shipping.calls_text()
+    assert "spark.jars" not in shipping.calls_text()
+    assert settings_of(shipping)["spark.executor.extraClassPath"] == f"{shipping.jars}/*"
+
+
+def test_spark_submit__takes_the_master_of_the_environment_unless_one_is_given(shipping: FakeSpark) -> None:
+    master = "spark://127.0.0.1:7077"
+    run("spark-submit", "/x/jobs/ingest.py", "--master", "of the job", EPSJOIN_MASTER=master)
+    assert shipping.command("ingest")[:2] == ["--master", master]
+    run("spark-submit", "--master=local[3]", "/x/jobs/report.py", EPSJOIN_MASTER=master)
+    last = sorted((shipping.root / "calls").iterdir())[-1].read_text().splitlines()
+    assert "--master=local[3]" in last
+    assert master not in last
+
+
+def test_spark_submit__takes_a_packed_environment_for_the_workers_alone(shipping: FakeSpark) -> None:
+    run(
+        *("spark-submit", "--master", "spark://127.0.0.1:7077", "/x/jobs/ingest.py"),
+        EPSJOIN_ARCHIVES="/x/packed.tar.gz#packed",
+        EPSJOIN_EXECUTOR_PYTHON="./packed/bin/python",
+    )
+    archives = settings_of(shipping)["spark.archives"]
+    assert archives == "/ship/epsjoin-1.tar.gz#shipped,/x/packed.tar.gz#packed"
+    assert shipping.environment["PYSPARK_PYTHON"] == "./packed/bin/python"
+    assert shipping.environment["DRIVER_PYTHON"] == str(shipping.venv / "bin/python")
+
+
+@pytest.mark.parametrize("master", ["spark://node1:7077", "yarn", "k8s://https://10.0.0.1:6443"])
+def test_spark_submit__wants_the_drivers_address_for_other_machines(
+    shipping: FakeSpark, tmp_path: Path, master: str
+) -> None:
+    job = ("--master", master, "/x/jobs/ingest.py")
+    done = run("spark-submit", *job)
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"spark-submit: the workers of {master} cannot reach a driver at 127.0.0.1; "
+        "set spark.driver.host (docs/clusters.md)\n"
+    )
+    assert shipping.jobs == []
+    assert run("spark-submit", "--conf", "spark.driver.host=here", *job).returncode == 0
+    (tmp_path / "more.conf").write_text("spark.driver.host  here\n")
+    assert run("spark-submit", *job, EPSJOIN_CONF=str(tmp_path / "more.conf")).returncode == 0
+
+
+def properties_file(fake_spark: FakeSpark) -> Path:
+    arguments = fake_spark.calls_text().splitlines()
+    return Path(arguments[arguments.index("--properties-file") + 1])
+
+
+def test_spark_submit__adds_the_clusters_secret_but_to_no_command_line(
+    shipping: FakeSpark, tmp_path: Path
+) -> None:
+    cluster = tmp_path / "cluster"
+    cluster.mkdir()
+    (cluster / "url").write_text("spark://127.0.0.1:7077\n")
+    (cluster / "secret.conf").write_text("spark.authenticate.secret pssst\n")
+    run("spark-submit", "--master", "spark://127.0.0.1:7078", "/x/jobs/report.py")
+    assert properties_file(shipping) == REPOSITORY / "conf" / "small.conf", "another cluster"
+    (shipping.root / "calls" / "000-report").unlink()
+
+    (tmp_path / "more.conf").write_text("spark.executor.memory 3g\n")
+    run(
+        *("spark-submit", "--master", "spark://127.0.0.1:7077", "/x/jobs/ingest.py"),
+        EPSJOIN_CONF=str(tmp_path / "more.conf"),
+    )
+    file = properties_file(shipping)
+    try:
+        profile = (REPOSITORY / "conf" / "small.conf").read_text()
+        assert file.read_text() == profile + "spark.executor.memory 3g\nspark.authenticate.secret pssst\n"
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert "pssst" not in shipping.calls_text()
+        assert "pssst" not in str(shipping.environment)
+    finally:
+        file.unlink()
+
+
+def test_spark_submit__without_the_file_of_settings_says_so(shipping: FakeSpark, tmp_path: Path) -> None:
+    done = run("spark-submit", "/x/jobs/ingest.py", EPSJOIN_CONF=str(tmp_path / "no.conf"))
+    assert done.returncode == 1
+    assert done.stderr == f"spark-submit: EPSJOIN_CONF names {tmp_path}/no.conf, which is no file\n"
+
+
+def test_spark_submit__stops_when_the_kernels_cannot_be_compiled(shipping: FakeSpark) -> None:
+    write_script(shipping.venv / "bin" / "python", "#!/bin/sh\necho the reason >&2\nexit 1\n")
+    done = run("spark-submit", "--master", "spark://127.0.0.1:7077", "/x/jobs/ingest.py")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[0] == "the reason"
+    assert shipping.jobs == []

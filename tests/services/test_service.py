@@ -1,0 +1,174 @@
+"""The program that starts one service, with Docker or without: its settings, its secrets."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import service
+from service import ADMIN_PASSWORD, AIRFLOW, SECRETS, Refusal
+from tests.services.environment import DOCKER, REPO, await_
+
+# --- settings
+
+
+def test_settings__turn_the_login_on_and_win_over_those_of_one_person() -> None:
+    settings = service.add_settings([])
+    assert settings["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS"] == "False"
+    assert settings["AIRFLOW__API__HOST"] == "127.0.0.1"
+    assert service.add_settings([("AIRFLOW__API__HOST", "::1")])["AIRFLOW__API__HOST"] == "::1"
+    assert service.add_settings([("EPSJOIN_CLUSTER_CORES", "7")])["EPSJOIN_CLUSTER_CORES"] == "7"
+    one = dict(service.read_settings(REPO / "conf" / "airflow.env"))
+    own = dict(service.read_settings(DOCKER / "settings.env"))
+    assert settings == one | own
+    assert not [name for name in settings if re.search("PASSWORD|SECRET|KEY", name)]
+
+
+# --- bin/service
+
+
+@pytest.fixture
+def given() -> dict[str, str]:
+    secrets = {variable: f"pssst-{name}" for name, variable in SECRETS.items()}
+    return service.add_settings((secrets | {ADMIN_PASSWORD: "pssst-admin"}).items())
+
+
+def test_service__moves_secrets_to_files_that_nobody_else_reads(
+    given: dict[str, str], tmp_path: Path
+) -> None:
+    given["EPSJOIN_SECRETS"] = str(tmp_path / "secrets")
+    given["EPSJOIN_CLUSTER_DIR"] = str(tmp_path / "cluster")
+    for name in (*AIRFLOW, "migrate"):
+        environment = dict(given)
+        command = service.prepare_airflow(name, environment)
+        assert "pssst" not in str(command) + str(environment), "neither an argument nor a task's environment"
+        assert environment["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] == (
+            "postgresql+psycopg2://airflow@127.0.0.1:5432/airflow"
+        )
+    files = [*(tmp_path / "secrets").iterdir(), *(tmp_path / "cluster").iterdir()]
+    assert {file.name for file in files} == {
+        *("database", "fernet", "api", "jwt", "spark", "pgpass", "passwords.json", "url", "secret.conf")
+    }
+    for file in files:
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+    assert json.loads((tmp_path / "secrets" / "passwords.json").read_text()) == {"admin": "pssst-admin"}
+    for variable, file in (
+        ("AIRFLOW__CORE__FERNET_KEY_CMD", "fernet"),
+        ("AIRFLOW__API__SECRET_KEY_CMD", "api"),
+    ):
+        assert environment[variable] == f"cat '{tmp_path}/secrets/{file}'"
+    again = service.add_settings({"EPSJOIN_SECRETS": str(tmp_path / "secrets")}.items())
+    service.prepare_airflow("api-server", again)
+    assert again["PGPASSFILE"] == f"{tmp_path}/secrets/pgpass", "from the files of the first start"
+
+
+def test_service__escapes_a_password_as_postgresqls_clients_want_it(tmp_path: Path) -> None:
+    (tmp_path / "database").write_text("a:b\\c")
+    assert service.write_pgpass(tmp_path).read_text() == "*:*:*:airflow:a\\:b\\\\c\n"
+
+
+@pytest.mark.parametrize("name", AIRFLOW)
+@pytest.mark.parametrize("missing", ["database", "fernet", "api", "jwt"])
+def test_service__has_no_default_for_a_secret(
+    given: dict[str, str], tmp_path: Path, name: str, missing: str
+) -> None:
+    given["EPSJOIN_SECRETS"] = str(tmp_path)
+    given["EPSJOIN_CLUSTER_DIR"] = str(tmp_path)
+    given[SECRETS[missing]] = ""
+    with pytest.raises(Refusal, match=f"{SECRETS[missing]} is not set, and there is no default"):
+        service.prepare_airflow(name, given)
+
+
+def test_service__without_secrets_says_so_in_one_sentence(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [str(REPO / "bin" / "service"), "spark-master"],
+        env={"PATH": os.environ["PATH"], "EPSJOIN_SECRETS": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == (
+        "service: EPSJOIN_SPARK_SECRET is not set, and there is no default; docs/operate.md says more\n"
+    )
+
+
+def test_service__knows_every_user_so_that_airflow_prints_no_password(tmp_path: Path) -> None:
+    users = {"AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin,ana:viewer"}
+    service.write_passwords(dict(users), tmp_path)
+    first = json.loads((tmp_path / "passwords.json").read_text())
+    assert set(first) == {"admin", "ana"}
+    assert min(map(len, first.values())) >= 24
+    service.write_passwords(dict(users) | {ADMIN_PASSWORD: "mine"}, tmp_path)
+    assert json.loads((tmp_path / "passwords.json").read_text()) == first | {"admin": "mine"}
+
+
+@pytest.mark.parametrize("part", ["master", "worker"])
+def test_service__starts_a_part_of_a_cluster_with_the_secret_in_a_file(
+    given: dict[str, str], tmp_path: Path, part: str
+) -> None:
+    spark = tmp_path / "venv/lib/python3.11/site-packages/pyspark/bin/spark-class"
+    spark.parent.mkdir(parents=True)
+    spark.write_text('#!/bin/sh\necho "$@"\nenv\n')
+    spark.chmod(0o755)
+    (tmp_path / "venv/bin").mkdir()
+    (tmp_path / "venv/bin/python").symlink_to(sys.executable)
+    folders = {"EPSJOIN_SECRETS": f"{tmp_path}/secrets", "EPSJOIN_CLUSTER_DIR": f"{tmp_path}/cluster"}
+    done = subprocess.run(
+        [str(REPO / "bin" / "service"), f"spark-{part}"],
+        env={"PATH": os.environ["PATH"], "SPARK_JOB_VENV": f"{tmp_path}/venv", "AIRFLOW_VENV": "/nowhere"}
+        | folders
+        | {SECRETS["spark"]: given[SECRETS["spark"]]},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "pssst" not in done.stdout
+    host, words = socket.gethostname(), done.stdout.splitlines()[0].split()
+    assert words[0] == f"org.apache.spark.deploy.{part}.{part.title()}"
+    assert words[words.index("--host") + 1 :][:3] == [host, "--port", str(service.PORTS[f"spark-{part}"])]
+    settings = tmp_path / "cluster" / "daemons.conf"
+    assert words[words.index("--properties-file") + 1] == str(settings)
+    assert "spark.authenticate true\nspark.authenticate.secret pssst-spark\n" in settings.read_text()
+    assert stat.S_IMODE(settings.stat().st_mode) == 0o600
+    if part == "worker":
+        assert words[-1] == "spark://spark-master:7077"
+
+
+def test_service__health_is_what_the_api_server_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    port = free_port()
+    environment = service.add_settings({"AIRFLOW__API__PORT": str(port)}.items())
+    assert not service.is_healthy("scheduler", environment), "nobody answers"
+    # a proxy would answer for it
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    page = tmp_path / "api" / "v2" / "monitor" / "health"
+    page.parent.mkdir(parents=True)
+    page.write_text(
+        '{"metadatabase":{"status":"healthy"},"dag_processor":{"status":"unhealthy"},"triggerer":null}'
+    )
+    command = [sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1", "--directory", tmp_path]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        try:
+            await_(lambda: service.is_healthy("api-server", environment))
+            for name in ("scheduler", "dag-processor", "triggerer"):
+                assert not service.is_healthy(name, environment), name
+        finally:
+            server.kill()
+
+
+# --- bin/services
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

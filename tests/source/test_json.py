@@ -1,0 +1,77 @@
+"""JSON lines: one object per line, whatever stands in it."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import pytest
+
+from epsjoin.contracts.odcs import Column
+from epsjoin.errors import DataRefusedError
+from epsjoin.source.records import open_records
+from tests.source.tiny_source import SOURCE, read, typed
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        ("integer", "42", 42),
+        ("integer", "true", "v: not of type integer: 'True'"),
+        ("integer", "4.5", "v: not of type integer: '4.5'"),
+        ("number", "4", 4.0),
+        ("number", '"4"', "v: not of type number: '4'"),
+        ("number", "Infinity", "v: not finite: 'inf'"),
+        ("number", "1" + "0" * 400, f"v: out of range: '1{'0' * 79}'"),
+        ("number", "9" * 5000, "not JSON: 'a number has too many digits'"),
+        ("number", "[" * 2000, "not JSON: 'nested too deep'"),
+        ("number", "04", """not JSON: "Expecting ',' delimiter at column 25\""""),
+        ("boolean", "false", False),
+        ("string", "7", "v: not of type string: '7'"),
+        ("date", '"2023-06-04"', date(2023, 6, 4)),
+        ("string", "null", None),
+        ("string", r'"a\ud800"', r"v: not UTF-8: 'a\ud800'"),
+        ("string", r'"\ud83d\ude00"', "\U0001f600"),
+    ],
+)
+def test_records__types_a_json_value_by_the_contract(kind: str, text: str, value: object) -> None:
+    assert typed(kind, text, as_json=True) == value
+
+
+def test_records__a_json_line_of_any_depth_costs_one_record() -> None:
+    as_json = replace(SOURCE, format="json")
+    for depth in range(900, 1010):
+        lines = f'{{"id": 1, "x": {"[" * depth}{"]" * depth}}}\n{{"id": 2, "x": 0}}\n'
+        assert [record.values for record in read(lines, as_json)] == [None, (2, 0.0)]
+
+
+def test_records__names_the_columns_that_a_json_file_has() -> None:
+    source = replace(SOURCE, format="json", columns=(*SOURCE.columns, Column("name", "string")))
+    with pytest.raises(DataRefusedError, match="column 'x' is missing; the file has id$"):
+        read('{"id": 1}\n', source)
+    assert read('{"id": 1, "x": 0}\n', source)[0].values == (1, 0.0, None)
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
+def test_records__json_lines_are_not_read_byte_by_byte(name: str) -> None:
+    """A raw stream without a buffer of its own is what ``ingest`` gives."""
+
+    class Raw(io.RawIOBase):
+        def __init__(self, data: bytes) -> None:
+            self.inner = io.BytesIO(data)
+            self.reads = 0
+
+        def readable(self) -> bool:
+            return True
+
+        def readinto(self, buffer: Any) -> int:
+            self.reads += 1
+            return self.inner.readinto(buffer)
+
+    lines = b"".join(b'{"id": %d, "x": 0}\n' % number for number in range(5000))
+    raw = Raw(gzip.compress(lines) if name.endswith("gz") else lines)
+    assert len(list(open_records(raw, name, replace(SOURCE, format="json")))) == 5000
+    assert raw.reads < 10
