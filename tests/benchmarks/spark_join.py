@@ -1,4 +1,4 @@
-"""``make bench-spark``, in one file, since one process runs every contender: points in Delta to pairs in Delta.
+"""``make bench-spark``, in one file, since one process runs every contender: points to pairs, both in Delta.
 
 Its page is docs/benchmarks/spark.md. One process per set holds a session and runs every contender in every
 round: cKDTree on one thread, the jobs (``replicate``, ``merge_join``), the library (``similarity_join``, its

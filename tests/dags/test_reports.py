@@ -1,11 +1,15 @@
-"""The report pages inside Airflow: asked over HTTP, through Airflow's own application."""
+"""The report pages inside Airflow, in one file, since all tests ask one server: over HTTP, with real rights."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -13,30 +17,128 @@ from xml.etree import ElementTree
 
 import pytest
 from airflow import plugins_manager
+from airflow.api_fastapi.app import create_app, get_auth_manager, purge_cached_app
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
+from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
 from airflow.dag_processing.dagbag import DagBag
+from airflow.models.dag import DagModel, DagTag
+from airflow.models.dagbundle import DagBundleModel
+from airflow.models.dagrun import DagRun
+from airflow.utils.session import create_session
+from airflow.utils.state import DagRunState
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
 
 import report_files
 from dags.fake_spark import REPOSITORY
-from dags.report_pages_app import (
-    PAGE,
-    RUN,
-    SUMMARY,
-    token_of,
-    urls_of_all_routes,
-    words,
-    write_report,
-)
 from lake import TAG
 from reports import PREFIX
+
+RUN = "2023-06-01"
+PAGE = "<!doctype html><title>the report of {}</title>"
+SUMMARY = {
+    "dataset": "beacons",
+    "title": "Beacons of a made-up land",
+    "run": RUN,
+    "eps": 52.5141,
+    "unit": "km",
+    "points": 11_020,
+    "pairs": 16_532,
+    "clusters": 332,
+    "noise_share": 0.6067,
+    "quality": {"held": 25, "warnings": 1, "errors": 0},
+}
+DAG_RUNS = {
+    "scheduled__2023-06-01T00:00:00+00:00": datetime(2023, 6, 1, tzinfo=UTC),
+    "east": datetime(2023, 6, 2, 1, tzinfo=timezone(timedelta(hours=2))),
+    "later": datetime(2024, 6, 1, tzinfo=UTC),
+    "without_date": None,
+}
+"""Runs of the DAG beacons: id and logical date."""
+
+
+def write_report(lake: Path, data_set: str, run: str, summary: dict[str, Any] | str | None = None) -> Path:
+    folder = lake / data_set / "reports" / f"run={run}"
+    folder.mkdir(parents=True)
+    (folder / "report.html").write_text(PAGE.format(run))
+    for name in ("clusters.png", "pair_count.png", "cost.png"):
+        (folder / name).write_bytes(b"\x89PNG " + name.encode())
+    if summary is not None:
+        (folder / "run.json").write_text(summary if isinstance(summary, str) else json.dumps(summary))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def airflow_app(database: None) -> Iterator[FastAPI]:
+    """Airflow's API server with a login, its plugins, and four runs of a DAG of ours."""
+    with create_session() as session:
+        session.add(DagBundleModel(name="reports"))
+        session.flush()
+        for dag_id in ("beacons", "wells", "somebody_elses"):
+            limits = {"max_active_tasks": 1, "max_consecutive_failed_dag_runs": 0}
+            session.add(
+                DagModel(dag_id=dag_id, bundle_name="reports", has_task_concurrency_limits=False, **limits)
+            )
+            if dag_id != "somebody_elses":
+                session.add(DagTag(dag_id=dag_id, name=TAG))
+        session.flush()
+        for dag_id, run_id, date in [
+            *(("beacons", run_id, date) for run_id, date in DAG_RUNS.items()),
+            ("somebody_elses", "manual", DAG_RUNS["scheduled__2023-06-01T00:00:00+00:00"]),
+        ]:
+            session.add(
+                DagRun(
+                    dag_id,
+                    run_id,
+                    logical_date=date,
+                    run_after=datetime(2023, 7, 1, tzinfo=UTC),
+                    run_type="manual",
+                    state=DagRunState.SUCCESS,
+                )
+            )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS", "False")
+        purge_cached_app()
+        yield create_app(apps="core")
+    purge_cached_app()
+    with create_session() as session:
+        for model in (DagRun, DagTag, DagModel):
+            for row in session.query(model).filter(model.dag_id.in_(["beacons", "wells", "somebody_elses"])):
+                session.delete(row)
+            session.flush()
+        session.delete(session.get(DagBundleModel, "reports"))
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "a lake"
+    folder.mkdir()
+    monkeypatch.setenv("EPSJOIN_LAKE", folder.as_uri())
+    return folder
+
+
+def token_of(role: str | None) -> str:
+    return get_auth_manager().generate_jwt(SimpleAuthManagerUser(username="somebody", role=role))
 
 
 @pytest.fixture
 def stranger(airflow_app: FastAPI, lake: Path) -> TestClient:
     return TestClient(airflow_app, raise_server_exceptions=False)
+
+
+@pytest.fixture
+def viewer(airflow_app: FastAPI, lake: Path) -> TestClient:
+    headers = {"Authorization": f"Bearer {token_of('VIEWER')}"}
+    return TestClient(airflow_app, headers=headers, raise_server_exceptions=False)
+
+
+def words(html: str) -> str:
+    text = re.sub(r"<(style|title)>.*?</\1>|<[^>]*>", " ", html, flags=re.DOTALL)
+    return " ".join(text.split())
 
 
 def test_plugin__is_loaded_once_and_nothing_else_is() -> None:
@@ -78,6 +180,15 @@ def test_plugin__costs_other_components_no_web_framework() -> None:
 def test_dags__bear_the_tag_that_the_pages_look_for(dag_bag: DagBag) -> None:
     assert dag_bag.dags
     assert [dag_id for dag_id, dag in dag_bag.dags.items() if TAG not in dag.tags] == []
+
+
+def urls_of_all_routes() -> list[str]:
+    import report_pages  # needs Airflow's settings, which conftest makes first
+
+    values = {"dag_id": "beacons", "run_id": "later", "run": RUN, "name": "report.html"}
+    routes = [route for route in report_pages.app.routes if isinstance(route, APIRoute)]
+    assert len(routes) == len(report_pages.app.routes), "a route that is not guarded, such as /openapi.json"
+    return [PREFIX + route.path.format(**values) for route in routes]
 
 
 def test_every_route__needs_a_login(stranger: TestClient, viewer: TestClient, lake: Path) -> None:
@@ -252,6 +363,201 @@ def test_tab__says_why_there_is_no_report(
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
 
 
+@pytest.mark.parametrize("name", report_files.MEDIA_TYPES)
+def test_files_of_a_report__are_served_as_what_they_are(viewer: TestClient, lake: Path, name: str) -> None:
+    folder = write_report(lake, "beacons", RUN, SUMMARY)
+    answer = viewer.get(f"{PREFIX}/reports/beacons/{RUN}/{name}")
+    assert answer.content == (folder / name).read_bytes()
+    assert answer.headers["content-type"] == report_files.MEDIA_TYPES[name]
+
+
+def ask(app: FastAPI, path: str) -> tuple[int, str]:
+    """Send a path as it is: clients put dots in order before they send, attackers do not."""
+    sent = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "GET",
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "root_path": "",
+        "query_string": b"",
+        "headers": [(b"host", b"x"), (b"authorization", f"Bearer {token_of('ADMIN')}".encode())],
+        "client": ("127.0.0.1", 1),
+        "server": ("x", 80),
+        "state": {},
+    }
+    asyncio.run(app(scope, receive, send))
+    body = b"".join(message.get("body", b"") for message in sent)
+    return sent[0]["status"], body.decode(errors="replace")
+
+
+OUTSIDE = "nobody may read this"
+
+
+@pytest.fixture
+def guarded(lake: Path) -> Path:
+    """A lake with a report, and something to read wherever a careless path would lead."""
+    folder = write_report(lake, "beacons", RUN, SUMMARY)
+    outside = lake.parent / "outside"
+    for place in (
+        *(lake.parent / "reports", lake / "reports", outside / "reports", lake / "Beacons" / "reports"),
+        *(lake / "beacons\n" / "reports", lake / "..wells" / "reports", lake / "1st" / "reports"),
+    ):
+        (place / f"run={RUN}").mkdir(parents=True)
+        (place / f"run={RUN}" / "report.html").write_text(OUTSIDE)
+    for run in ("latest", "2023-06", f"{RUN}T00", f"{RUN}\n", "..", "2023_06_01", "٢٠٢٣-٠٦-٠١"):
+        (folder.parent / f"run={run}").mkdir()
+        (folder.parent / f"run={run}" / "report.html").write_text(OUTSIDE)
+    for name in ("secret.txt", ".env", "report.html.orig", "Report.html"):
+        (folder / name).write_text(OUTSIDE)
+    (lake / "beacons" / "report.html").write_text(OUTSIDE)
+    (folder.parent / "report.html").write_text(OUTSIDE)
+    return lake
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"/reports/../{RUN}/report.html",
+        f"/reports/./{RUN}/report.html",
+        f"/reports/Beacons/{RUN}/report.html",
+        f"/reports/beacons\n/{RUN}/report.html",
+        f"/reports/..wells/{RUN}/report.html",
+        f"/reports/1st/{RUN}/report.html",
+        f"/reports/beacons\0/{RUN}/report.html",
+        f"/reports/beacons/{RUN}\0/report.html",
+        f"/reports/beacons/{RUN}/report.html\0",
+        f"/reports/beacons/{RUN}/report.html\0.png",
+        "/reports/beacons/latest/report.html",
+        "/reports/beacons/2023-06/report.html",
+        f"/reports/beacons/{RUN}T00/report.html",
+        f"/reports/beacons/{RUN}\n/report.html",
+        "/reports/beacons/../report.html",
+        "/reports/beacons/2023_06_01/report.html",
+        "/reports/beacons/٢٠٢٣-٠٦-٠١/report.html",
+        f"/reports/beacons/{RUN}/..",
+        f"/reports/beacons/{RUN}/../report.html",
+        f"/reports/beacons/{RUN}/../../report.html",
+        f"/reports/beacons/{RUN}/secret.txt",
+        f"/reports/beacons/{RUN}/.env",
+        f"/reports/beacons/{RUN}/report.html.orig",
+        f"/reports/beacons/{RUN}/Report.html",
+        f"/reports/beacons/{RUN}/",
+        f"/reports/{'x' * 300}/{RUN}/report.html",
+        "/reports//etc/passwd",
+        "//etc/passwd",
+        "/../outside",
+        f"/runs/../{RUN}",
+        "/runs/beacons/..",
+        "/runs/beacons/\0",
+        "/docs",
+        "/openapi.json",
+    ],
+)
+def test_no_path__leads_out_of_the_reports(airflow_app: FastAPI, guarded: Path, path: str) -> None:
+    assert ask(airflow_app, f"{PREFIX}/reports/beacons/{RUN}/report.html") == (200, PAGE.format(RUN))
+    status, body = ask(airflow_app, f"{PREFIX}{path}")
+    assert status == 404
+    assert OUTSIDE not in body
+
+
+@pytest.mark.parametrize("dots", ["%2e%2e", "..%2f..", "%2e%2e%2foutside", "..%5c", "%252e%252e", "%00"])
+@pytest.mark.parametrize("place", ["/reports/{}/{run}/report.html", "/reports/beacons/{}/report.html", "/{}"])
+def test_no_escaped_path__leads_out_of_the_reports(
+    viewer: TestClient, guarded: Path, dots: str, place: str
+) -> None:
+    answer = viewer.get(PREFIX + place.format(dots, run=RUN))
+    assert answer.status_code == 404
+    assert OUTSIDE not in answer.text
+
+
+def test_no_path__brings_to_the_database_what_some_refuse(airflow_app: FastAPI, lake: Path) -> None:
+    asked: list[str] = []
+
+    def note(*arguments: Any) -> None:
+        asked.append(repr(arguments[3]))
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        for path in ("/runs/beacons/x\0", "/runs/beacons\0/x", f"/reports/beacons\0/{RUN}/report.html"):
+            assert ask(airflow_app, PREFIX + path)[0] == 404
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+    assert any("beacons" in parameters for parameters in asked)
+    assert not [parameters for parameters in asked if "x00" in parameters], "PostgreSQL refuses it"
+
+
+@pytest.mark.parametrize(
+    ("data_set", "run", "name"),
+    [
+        ("../outside", RUN, "report.html"),
+        ("beacons/../../outside", RUN, "report.html"),
+        ("{outside}", RUN, "report.html"),
+        ("beacons", f"{RUN}/../run=latest", "report.html"),
+        ("beacons", RUN, "../report.html"),
+        ("beacons", RUN, "../../report.html"),
+        ("beacons", RUN, "{outside}/reports/run=2023-06-01/report.html"),
+    ],
+)
+def test_read__knows_no_separators(guarded: Path, data_set: str, run: str, name: str) -> None:
+    outside = guarded.parent / "outside"
+    data_set, name = (text.format(outside=outside) for text in (data_set, name))
+    assert Path(guarded, data_set, "reports", f"run={run}", name).is_file(), "there must be something to read"
+    assert report_files.read_file(data_set, run, name) is None
+
+
+def test_links__are_not_followed_out_of_the_reports(viewer: TestClient, guarded: Path) -> None:
+    outside = guarded.parent / "outside"
+    reports = guarded / "beacons" / "reports"
+    (guarded / "wells").symlink_to(outside)
+    (reports / "run=2020-01-01").symlink_to(outside / "reports" / f"run={RUN}")
+    (reports / "run=2020-02-01").mkdir()
+    (reports / "run=2020-02-01" / "report.html").symlink_to(
+        outside / "reports" / f"run={RUN}" / "report.html"
+    )
+    (reports / "run=2020-02-01" / "run.json").symlink_to(outside / "reports" / f"run={RUN}" / "report.html")
+    (reports / "run=2020-03-01").mkdir()
+    (reports / "run=2020-03-01" / "report.html").symlink_to("report.html")
+    for data_set, run in [("wells", RUN), ("beacons", "2020-01-01"), ("beacons", "2020-02-01")]:
+        place = guarded / data_set / "reports" / f"run={run}" / "report.html"
+        assert place.read_text() == OUTSIDE, "there must be something to read"
+        answer = viewer.get(f"{PREFIX}/reports/{data_set}/{run}/report.html")
+        assert answer.status_code == 404, (data_set, run)
+        assert OUTSIDE not in answer.text
+    assert viewer.get(f"{PREFIX}/reports/beacons/2020-03-01/report.html").status_code == 404, "to itself"
+    listed = viewer.get(f"{PREFIX}/")
+    assert listed.status_code == 200
+    assert "wells" not in listed.text
+
+
+def test_a_folder_or_a_pipe__is_no_report(viewer: TestClient, lake: Path) -> None:
+    folder = lake / "beacons" / "reports" / f"run={RUN}"
+    (folder / "report.html").mkdir(parents=True)
+    os.mkfifo(folder / "cost.png")
+    for name in ("report.html", "cost.png"):
+        assert viewer.get(f"{PREFIX}/reports/beacons/{RUN}/{name}").status_code == 404
+
+
+def test_the_lake__may_itself_be_a_link(
+    viewer: TestClient, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_report(lake, "beacons", RUN)
+    link = lake.parent / "link"
+    link.symlink_to(lake)
+    monkeypatch.setenv("EPSJOIN_LAKE", link.as_uri() + "/")
+    assert viewer.get(f"{PREFIX}/reports/beacons/{RUN}/report.html").status_code == 200
+
+
 def test_pages__escape_whatever_came_from_elsewhere(viewer: TestClient, lake: Path) -> None:
     evil = "<script>alert(1)</script>"
     write_report(lake, "beacons", RUN, {**SUMMARY, "title": evil, "unit": evil})
@@ -294,3 +600,57 @@ def test_every_answer__bears_the_headers(
 
 def test_airflows_own_pages__are_left_alone(viewer: TestClient) -> None:
     assert "Content-Security-Policy" not in viewer.get("/api/v2/version").headers
+
+
+@pytest.mark.parametrize(
+    ("uri", "sentence"),
+    [
+        ("s3://bucket/lake", "install apache-airflow-providers-amazon[s3fs]"),
+        ("s3a://bucket/lake", "install apache-airflow-providers-amazon[s3fs]"),
+        ("hdfs://name/lake", "install the Airflow provider whose file system has this scheme"),
+        ("lake", "EPSJOIN_LAKE must be a URI such as file:///data/lake"),
+        ("/data/lake", "EPSJOIN_LAKE must be a URI such as file:///data/lake"),
+    ],
+)
+def test_a_lake_that_cannot_be_read__is_a_sentence(
+    viewer: TestClient, monkeypatch: pytest.MonkeyPatch, uri: str, sentence: str
+) -> None:
+    monkeypatch.setenv("EPSJOIN_LAKE", uri)
+    for url in urls_of_all_routes():
+        answer = viewer.get(url)
+        assert answer.status_code == 503, url
+        assert sentence in words(answer.text), url
+
+
+def test_a_lake_without_rights__is_a_sentence(
+    viewer: TestClient, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_report(lake, "beacons", RUN)
+
+    def refuse(*_: Any) -> None:
+        raise PermissionError(13, "Permission denied", "/a/secret/path")
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    for url in (f"{PREFIX}/", f"{PREFIX}/reports/beacons/{RUN}/report.html"):
+        answer = viewer.get(url)
+        assert answer.status_code == 503
+        assert "The lake cannot be read: Permission denied." in words(answer.text)
+        assert "secret" not in answer.text
+
+
+def test_a_lake_in_object_storage__is_read_by_airflows_own_means(
+    viewer: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.sdk import ObjectStoragePath
+
+    monkeypatch.setattr("airflow.sdk.io.has_fs", lambda scheme: scheme == "memory")  # no provider has it
+    monkeypatch.setenv("EPSJOIN_LAKE", "memory://bucket/lake")
+    folder = ObjectStoragePath("memory://bucket/lake/beacons/reports/run=2023-06-01")
+    folder.mkdir(parents=True)
+    (folder / "report.html").write_text(PAGE.format(RUN))
+    (folder / "run.json").write_text(json.dumps(SUMMARY))
+    assert viewer.get(f"{PREFIX}/reports/beacons/{RUN}/report.html").text == PAGE.format(RUN)
+    assert "11,020" in viewer.get(f"{PREFIX}/").text
+    assert viewer.get(f"{PREFIX}/reports/beacons/2023-07-01/report.html").status_code == 404
+    assert viewer.get(f"{PREFIX}/reports/wells/{RUN}/report.html").status_code == 404
