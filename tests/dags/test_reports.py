@@ -1,4 +1,4 @@
-"""The report pages inside Airflow, in one file, since all tests ask one server: over HTTP, with real rights."""
+"""The report pages inside Airflow, in one file, since all tests ask one server: over HTTP."""
 
 from __future__ import annotations
 

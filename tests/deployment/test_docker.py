@@ -16,7 +16,7 @@ import yaml
 import service
 import services
 from service import ADMIN_PASSWORD, AIRFLOW, SECRETS
-from tests.services.environment import ALL_SECRETS, DOCKER, REPO
+from tests.deployment.environment import ALL_SECRETS, DOCKER, REPO
 
 COMPOSE: dict[str, Any] = yaml.safe_load((DOCKER / "compose.yaml").read_text())
 SERVICES: dict[str, Any] = COMPOSE["services"]

@@ -17,7 +17,7 @@ import pytest
 import service
 import services
 from service import SECRETS, Refusal
-from tests.services.environment import ALL_SECRETS, DOCKER, REPO, await_
+from tests.deployment.environment import ALL_SECRETS, DOCKER, REPO, await_
 
 
 @pytest.fixture

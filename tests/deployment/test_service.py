@@ -15,7 +15,7 @@ import pytest
 
 import service
 from service import ADMIN_PASSWORD, AIRFLOW, SECRETS, Refusal
-from tests.services.environment import DOCKER, REPO, await_
+from tests.deployment.environment import DOCKER, REPO, await_
 
 # --- settings
 
