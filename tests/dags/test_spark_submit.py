@@ -178,6 +178,7 @@ def test_spark_submit__ships_package_and_jars_to_a_cluster(shipping: FakeSpark) 
     assert settings["spark.executorEnv.OMP_NUM_THREADS"] == "1"
     assert settings["spark.jars"].split(",") == [str(jar) for jar in sorted(shipping.jars.iterdir())]
     assert "spark.executor.extraClassPath" not in settings, "a path of this machine"
+    assert "spark.authenticate" not in settings, "a cluster without a secret would not start the job"
     assert shipping.environment["PYSPARK_PYTHON"] == str(shipping.venv / "bin/python")
 
 
@@ -187,6 +188,7 @@ def test_spark_submit__on_one_machine_ships_nothing(shipping: FakeSpark) -> None
     assert "spark.archives" not in shipping.calls_text()
     assert "spark.jars" not in shipping.calls_text()
     assert settings_of(shipping)["spark.executor.extraClassPath"] == f"{shipping.jars}/*"
+    assert settings_of(shipping)["spark.authenticate"] == "true", "Spark makes a secret for each driver"
 
 
 def test_spark_submit__takes_the_master_of_the_environment_unless_one_is_given(shipping: FakeSpark) -> None:

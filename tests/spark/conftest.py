@@ -20,7 +20,7 @@ os.environ["SPARK_CONF_DIR"] = str(REPO / "conf")
 os.environ.setdefault("NUMBA_CACHE_DIR", str(REPO / ".cache" / "numba"))
 os.environ["PYSPARK_SUBMIT_ARGS"] = (
     f"--properties-file {REPO}/conf/small.conf --load-spark-defaults --master local[2] "
-    f"--conf spark.driver.extraClassPath={REPO}/.cache/jars/* "
+    f"--conf spark.authenticate=true --conf spark.driver.extraClassPath={REPO}/.cache/jars/* "
     f"--conf spark.sql.warehouse.dir={REPO}/.cache/warehouse pyspark-shell"
 )
 
