@@ -1,30 +1,190 @@
-"""The folder of compiled kernels is that of exactly these sources."""
+"""Compiled kernels are kept in the folder of exactly their sources; nobody else's compiled functions move."""
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from epsjoin.kernels.accelerate import cache_folder
+import epsjoin
+from epsjoin.kernels import accelerate
+from epsjoin.kernels.accelerate import digest_sources, open_folder
 
 
 @pytest.mark.parametrize("changed", ["top.py", "join/sweep.py", "join/deeper/loop.py"])
-def test_cache_folder__is_another_when_a_file_of_any_folder_changes(tmp_path, changed):
-    kernels = tmp_path / "kernels"
+def test_digest__is_another_when_a_file_of_any_folder_changes(tmp_path: Path, changed: str) -> None:
     for name in ("top.py", "join/sweep.py", "join/deeper/loop.py"):
-        (kernels / name).parent.mkdir(parents=True, exist_ok=True)
-        (kernels / name).write_text("x = 1\n")
-    before = cache_folder(kernels, tmp_path / "cache")
-    assert cache_folder(kernels, tmp_path / "cache") == before
-    (kernels / changed).write_text("x = 2\n")
-    after = cache_folder(kernels, tmp_path / "cache")
-    assert before is not None
-    assert after not in (None, before)
-    assert after.parent == tmp_path / "cache"
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x = 1\n")
+    before = digest_sources(tmp_path)
+    assert digest_sources(tmp_path) == before
+    (tmp_path / changed).write_text("x = 2\n")
+    assert digest_sources(tmp_path) != before
 
 
-def test_cache_folder__is_another_when_a_file_moves(tmp_path):
+def test_digest__is_another_when_a_file_moves(tmp_path: Path) -> None:
     (tmp_path / "join").mkdir()
     (tmp_path / "loop.py").write_text("x = 1\n")
-    before = cache_folder(tmp_path, tmp_path / "cache")
+    before = digest_sources(tmp_path)
     (tmp_path / "loop.py").rename(tmp_path / "join" / "loop.py")
-    assert cache_folder(tmp_path, tmp_path / "cache") != before
+    assert digest_sources(tmp_path) != before
+
+
+@pytest.mark.parametrize("library", ["numba", "np"])
+def test_digest__is_another_for_another_numba_or_numpy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str
+) -> None:
+    before = digest_sources(tmp_path)
+    monkeypatch.setattr(getattr(accelerate, library), "__version__", "99.0")
+    assert digest_sources(tmp_path) != before
+
+
+def test_folder__lies_in_the_first_base_that_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    bases = [tmp_path / "file" / "below", tmp_path / "second" / "deep", tmp_path / "third"]
+    assert open_folder("0" * 16, bases) == tmp_path / "second" / "deep" / f"kernels-{'0' * 16}"
+    assert not (tmp_path / "third").exists()
+    assert open_folder("0" * 16, bases[:1]) is None
+
+
+def test_folder__of_other_sources_goes_when_eight_were_used_since(tmp_path: Path) -> None:
+    (tmp_path / "other.pyc").touch()
+    (tmp_path / "kernels-of-somebody").mkdir()
+    for number in range(8):
+        folder = open_folder(f"{number:016x}", [tmp_path])
+        assert folder is not None
+        (folder / "kernel.nbc").touch()
+        os.utime(folder, (number, number))
+    first = open_folder(f"{0:016x}", [tmp_path])  # used again: the second is now the oldest
+    assert len(list(tmp_path.glob("kernels-0*"))) == 8
+    last = open_folder(f"{8:016x}", [tmp_path])
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "other.pyc",
+        "kernels-of-somebody",
+        *(f"kernels-{number:016x}" for number in (0, 2, 3, 4, 5, 6, 7, 8)),
+    }
+    assert first is not None
+    assert (first / "kernel.nbc").exists()
+    assert last is not None
+    assert list(last.iterdir()) == []
+
+
+# ---------------------------------------------------------------------------------- in a package of their own
+
+PROGRAM = """
+import json, warnings
+import numba
+before = dict(vars(numba.config))
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import numpy as np
+    from epsjoin.kernels import ids
+    ids.index_ids(np.arange(10))
+after = dict(vars(numba.config))
+import own
+own.double(2.0)
+print(json.dumps({
+    "changed": [name for name in after if after[name] is not before[name]],
+    "kept in": ids._insert.stats.cache_path,
+    "hits": sum(ids._insert.stats.cache_hits.values()),
+    "own kept in": own.double.stats.cache_path,
+    "warned": [str(one.message) for one in caught],
+}))
+"""
+"""It compiles a kernel of ours, then a function of the user's."""
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A copy of the package beside a module of the user's; nothing of it has been compiled."""
+    shutil.copytree(
+        Path(epsjoin.__file__).parent, tmp_path / "epsjoin", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    (tmp_path / "own.py").write_text(
+        "import numba\n@numba.njit(cache=True)\ndef double(x):\n    return 2 * x\n"
+    )
+    return tmp_path / "epsjoin"
+
+
+def run(package: Path, **settings: str) -> dict[str, Any]:
+    """What ``PROGRAM`` says in a new process whose home is a folder of the test's own."""
+    home = package.parent / "home"
+    environment = {
+        "PYTHONPATH": str(package.parent),
+        "HOME": str(home),
+        "PATH": os.environ["PATH"],
+        **settings,
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def close(package: Path) -> None:
+    """Leave no place for compiled kernels beside the sources: as root, everything may be written."""
+    (package / "kernels" / "__pycache__").touch()
+
+
+@pytest.mark.parametrize("is_set", [False, True])
+def test_kernels__are_kept_without_a_change_of_numbas_settings(package: Path, is_set: bool) -> None:
+    base = package.parent / "said" if is_set else package / "kernels" / "__pycache__"
+    settings = {"NUMBA_CACHE_DIR": str(base)} if is_set else {}
+    first, second = run(package, **settings), run(package, **settings)
+    assert first["changed"] == []
+    assert re.fullmatch(f"{base}/kernels-[0-9a-f]{{16}}", first["kept in"])
+    assert first["hits"] == 0
+    assert second["hits"] == 1
+    assert "kernels-" not in first["own kept in"]
+    assert Path(first["own kept in"]).is_relative_to(base if is_set else package.parent / "__pycache__")
+    assert not (package.parent / "home").exists()
+
+
+def test_kernels__are_compiled_once_for_equal_sources_wherever_they_lie(package: Path) -> None:
+    said = str(package.parent / "said")
+    assert run(package, NUMBA_CACHE_DIR=said)["hits"] == 0
+    copy = package.parent / "copy" / "epsjoin"
+    shutil.copytree(package, copy)
+    shutil.copy(package.parent / "own.py", copy.parent)
+    assert run(copy, NUMBA_CACHE_DIR=said)["hits"] == 1
+
+
+def test_kernels__are_kept_with_the_user_where_the_package_is_read_only(package: Path) -> None:
+    close(package)
+    first, second = run(package), run(package)
+    assert Path(first["kept in"]).is_relative_to(package.parent / "home")
+    assert (first["hits"], second["hits"]) == (0, 1)
+    assert first["warned"] == second["warned"] == []
+
+
+def test_kernels__that_nobody_can_keep_are_compiled_with_one_warning(package: Path) -> None:
+    close(package)
+    (package.parent / "home").touch()
+    found = run(package)
+    assert found["kept in"] is None
+    (sentence,) = found["warned"]
+    assert "set NUMBA_CACHE_DIR to one that can" in sentence
+    assert f"{package}/kernels/__pycache__, {package.parent}/home" in sentence
+
+
+def test_kernel__of_other_types_is_not_run_when_two_processes_number_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two processes have read an empty index; both write, and the index is one's, the code the other's."""
+    one, other = (accelerate._Files(str(tmp_path), "f", "stamp") for _ in range(2))
+    one.save("floats", "code for floats")
+    monkeypatch.setattr(other, "_load_index", dict)
+    monkeypatch.setattr(other, "_save_index", lambda _: None)
+    other.save("integers", "code for integers")
+    assert one.load("floats") is None
+    one.save("floats", "code for floats")
+    assert one.load("floats") == "code for floats"

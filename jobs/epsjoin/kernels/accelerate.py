@@ -1,15 +1,23 @@
-"""The one switch for compiling kernels: every kernel is decorated with :func:`njit` from here."""
+"""The one switch for compiling kernels: every kernel is decorated with :func:`njit` from here.
+
+What is compiled is kept on disk by numba's own cache, in a folder of the kernels' own. No setting of numba is
+changed for that: it would move the compiled functions of every other package of the process, too.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Callable
+import shutil
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, InTreeCacheLocator
+from numba.misc.appdirs import AppDirs
 from numpy.typing import NDArray
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -17,40 +25,129 @@ A = TypeVar("A", bound=NDArray[np.generic])
 
 config: Any = numba.config
 
+KEPT = 8
+"""Number of folders of compiled kernels that are kept side by side: those that were used last."""
 
-def cache_folder(kernels: Path, base: Path) -> Path | None:
-    """Name the folder of compiled kernels that belongs to exactly these sources.
+
+def digest_sources(kernels: Path) -> str:
+    """Digest what compiled kernels depend on: all sources in a folder and below it, numba and NumPy.
+
+    numba's own cache checks the file of a function, not those of the functions that it calls: after a change
+    in one file it would run old code from another.
+    """
+    digest = hashlib.sha256(f"{numba.__version__}\0{np.__version__}\0".encode())
+    for source in sorted(kernels.rglob("*.py")):
+        digest.update(f"{source.relative_to(kernels)}\0".encode() + source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def open_folder(digest: str, bases: Iterable[Path]) -> Path | None:
+    """Make the folder of the kernels that were compiled from exactly these sources.
 
     Parameters
     ----------
-    kernels : folder of the sources, with its subfolders.
-    base : folder in which the folders of compiled kernels lie; made where there is none.
+    digest : of the sources.
+    bases : folders in which it may lie, the best first; the first that can be written is taken. Of the
+        folders of other sources in it, those that were used last are kept.
 
     Returns
     -------
     Path | None
-        None where ``base`` cannot be written.
+        None where no base can be written.
 
     Notes
     -----
-    numba's own cache checks the file of a function, not those of the functions that it calls: after a
-    change in one file it would run old code from another.
+    A process may lose its folder to another one: it makes the folder again when it has compiled something.
     """
-    digest = hashlib.sha256()
-    for source in sorted(kernels.rglob("*.py")):
-        digest.update(f"{source.relative_to(kernels)}\0".encode() + source.read_bytes())
+    for base in bases:
+        folder = base / f"kernels-{digest}"
+        try:
+            is_new = not folder.is_dir()
+            folder.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(
+                dir=folder
+            ).close()  # permissions do not tell whether a disk can be written
+            folder.touch()  # its time is that of its last use
+        except OSError:
+            continue
+        if is_new:
+            _remove_unused(base)
+        return folder
+    return None
+
+
+def _remove_unused(base: Path) -> None:
+    folders = sorted(base.glob(f"kernels-{'[0-9a-f]' * 16}"), key=_last_use, reverse=True)
+    for folder in folders[KEPT:]:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _last_use(folder: Path) -> float:
     try:
-        base.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return None
-    return base / f"kernels-{digest.hexdigest()[:16]}" if os.access(base, os.W_OK) else None
+        return folder.stat().st_mtime
+    except OSError:  # another process has removed it
+        return 0.0
+
+
+def _bases(kernels: Path) -> Iterator[Path]:
+    """List where compiled kernels may lie: where NUMBA_CACHE_DIR says, beside the sources, with the user."""
+    if config.CACHE_DIR:
+        yield Path(config.CACHE_DIR)
+    yield kernels / "__pycache__"
+    own = Path(AppDirs("epsjoin", appauthor=False).user_cache_dir)
+    if own.is_absolute():  # it is not for a user without a home
+        yield own
+
+
+class _Locator(InTreeCacheLocator):
+    """Where numba keeps the kernels of a file: in the folder of exactly these sources, wherever these lie."""
+
+    def __init__(self, function: Callable[..., Any], file: str) -> None:
+        super().__init__(function, file)
+        self._cache_path = str(Path(_FOLDER or "", Path(file).parent.relative_to(_KERNELS)))
+
+
+class _Files(IndexDataCacheFile):
+    """numba's files of a kernel; each says what it was compiled for, and nothing else is answered by it.
+
+    numba numbers them: two processes that compile a kernel for different types at the same time may give both
+    one number, and an index that leads to the code of the other types.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        super().save(key, (key, data))
+
+    def load(self, key: Any) -> Any:
+        found = super().load(key)
+        return found[1] if found is not None and found[0] == key else None
+
+
+class _Place(CompileResultCacheImpl):
+    _locator_classes = [_Locator]  # noqa: RUF012 - numba's form; NUMBA_CACHE_LOCATOR_CLASSES names others
+
+
+class _Cache(FunctionCache):
+    _impl_class = _Place
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._cache_file = _Files(self._cache_path, self._impl.filename_base, _DIGEST)
 
 
 _KERNELS = Path(__file__).parent
-# NUMBA_CACHE_DIR says where the folders lie.
-_FOLDER = cache_folder(_KERNELS, Path(config.CACHE_DIR or _KERNELS / "__pycache__"))
-if _FOLDER is not None:
-    config.CACHE_DIR = str(_FOLDER)
+_DIGEST = digest_sources(_KERNELS)
+_IS_KEPT = not config.DISABLE_JIT and _KERNELS.is_dir()  # in a zip file there is no source to go by
+_FOLDER = None
+if _IS_KEPT and not config.CACHE_LOCATOR_CLASSES:
+    _FOLDER = open_folder(_DIGEST, _bases(_KERNELS))
+    _IS_KEPT = _FOLDER is not None
+    if not _IS_KEPT:
+        warnings.warn(
+            "epsjoin: every process compiles the kernels anew, which takes some time; no folder for them can "
+            f"be written ({', '.join(map(str, _bases(_KERNELS)))}): set NUMBA_CACHE_DIR to one that can be",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
 def njit(function: F) -> F:
@@ -59,7 +156,7 @@ def njit(function: F) -> F:
     No ``fastmath``: it may reorder sums, and a pair at exactly eps must not depend on that.
     ``NUMBA_DISABLE_JIT=1`` runs the same functions as plain Python, for bounds checks and coverage.
     """
-    return cast("F", numba.njit(cache=_FOLDER is not None, nogil=True)(function))
+    return _compile(function)
 
 
 def njit_filter(function: F) -> F:
@@ -67,8 +164,14 @@ def njit_filter(function: F) -> F:
 
     For filters only, whose slack covers either rounding: never for what decides or what is reported.
     """
-    fast = numba.njit(cache=_FOLDER is not None, nogil=True, fastmath={"contract"})
-    return cast("F", fast(function))
+    return _compile(function, fastmath={"contract"})
+
+
+def _compile(function: F, **options: Any) -> F:
+    compiled = numba.njit(nogil=True, **options)(function)
+    if _IS_KEPT:
+        compiled._cache = _Cache(function)  # as cache=True does with numba's own
+    return cast("F", compiled)
 
 
 def read_only(array: A) -> A:
