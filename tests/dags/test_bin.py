@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from dags.fake_spark import REPOSITORY, FakeSpark, write_script
 from dags.scripts import BIN, alive, run
@@ -113,6 +115,24 @@ def test_airflow__keeps_what_is_set_already(fake_airflow: Path) -> None:
     lines = run("airflow", "x", AIRFLOW__API__PORT="9090", AIRFLOW_CONN_SPARK_DEFAULT="spark://a:7077").stdout
     assert "AIRFLOW_CONN_SPARK_DEFAULT=spark://a:7077\n" in lines
     assert "AIRFLOW__CORE__EXECUTION_API_SERVER_URL=http://127.0.0.1:9090/execution/\n" in lines
+
+
+def test_airflow__of_a_copied_project_uses_the_copys_database_and_logs(fake_airflow: Path) -> None:
+    """Every option of Airflow whose default is in its home: airflow.cfg has the original's."""
+    (airflow,) = importlib.util.find_spec("airflow.config_templates").submodule_search_locations
+    at_home = [
+        f"AIRFLOW__{section}__{name}".upper()
+        for section, body in yaml.safe_load(Path(airflow, "config.yml").read_text()).items()
+        for name, option in body["options"].items()
+        if "{AIRFLOW_HOME}" in str(option["default"])
+    ]
+    assert "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN" in at_home
+    lines = run("airflow", "x", AIRFLOW_HOME="/copy").stdout.splitlines()
+    found = dict(line.split("=", 1) for line in lines if "=" in line)
+    assert [name for name in at_home if not re.search(f"/copy/|{REPOSITORY}/", found.get(name, ""))] == []
+    given = dict.fromkeys(at_home, "of the caller")
+    lines = run("airflow", "x", **given).stdout.splitlines()
+    assert given.items() <= dict(line.split("=", 1) for line in lines if "=" in line).items()
 
 
 def test_airflow__setup_makes_database_and_pools(fake_airflow: Path) -> None:
