@@ -32,7 +32,8 @@ class Findings:
     params : the parameters that the run used, name to value, in the order to show.
     n_points, n_pairs : rows of ``points`` and of ``pairs``.
     n_clusters, n_core, n_border, n_noise : clusters, and points per role; the roles add up to ``n_points``.
-    snapshots : rows of ``snapshots``: source, bytes, sha256, rows_read, rows_ok, rows_quarantined.
+    snapshots : rows of ``snapshots``: source, bytes, sha256, rows_read, rows_ok, rows_quarantined,
+        rows_left_out, taken_where.
     unknown_columns : columns of the files that the contract does not name, and that were not read.
     quarantine_reasons : number of refused records by reason, in the order to show (most frequent first). The
         caller removes values from the reasons and bounds their number.
@@ -157,6 +158,16 @@ class Findings:
     def n_quarantined(self) -> int:
         """Number of records in quarantine, over all files."""
         return sum(int(row.get("rows_quarantined") or 0) for row in self.snapshots)
+
+    @property
+    def n_left_out(self) -> int:
+        """Number of records that the contract leaves out, over all files."""
+        return sum(int(row.get("rows_left_out") or 0) for row in self.snapshots)
+
+    @property
+    def taken_where(self) -> str:
+        """The condition under which records were taken; empty if all were."""
+        return next((str(row["taken_where"]) for row in self.snapshots if row.get("taken_where")), "")
 
 
 def to_number(value: object) -> float | None:

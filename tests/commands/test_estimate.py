@@ -116,12 +116,22 @@ def test_estimate__warns_of_more_pairs_than_the_job_allows(capsys: pytest.Captur
     assert "more than the job allows (max_pairs 1,000,000,000)" in out
 
 
-def test_estimate__says_how_many_rows_it_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_estimate__says_how_many_rows_are_left_out_and_how_many_bad(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "a.csv"
-    file.write_text("x\n" + "".join(f"{i % 977}.5\n" for i in range(2000)) + "nan\n\n?\n")
+    file.write_text(
+        "x\n" + "".join(f"{i % 977}.5\n" for i in range(2000)) + "nan\n\n?\n'  '\n".replace("'", '"')
+    )
     code, out, _ = ask(capsys, file, "--columns", "x", "--eps", 1)
     assert code == 0
-    assert "rows                   2,000 (2 more left out: not numbers, or not finite)" in out
+    said = {
+        name.strip(): text.strip()
+        for name, _, text in (line[2:].partition("  ") for line in out.splitlines())
+    }
+    assert said["rows"] == "2,000"
+    assert said["left out"] == "1 row more: a coordinate is missing"
+    assert said["bad"] == "2 rows more: a coordinate is no finite number"
 
 
 @pytest.mark.parametrize(
@@ -157,7 +167,7 @@ def test_estimate__says_that_a_wish_makes_no_sense(
 @pytest.mark.parametrize(
     ("rows", "more", "sentence"),
     [
-        ("", [], "there are no points; 0 rows were left out"),
+        ("", [], "there are no points; a coordinate is missing in 0 rows, 0 rows bad"),
         ("1,1\n1,1\n", [], "eps cannot be chosen from these points"),
         ("91,0\n0,0\n", ["--metric", "haversine"], "haversine needs a latitude from -90 to 90"),
     ],

@@ -19,6 +19,7 @@ def lake(tmp_path: Path) -> Lake:
     """Five points, two clusters, two ranked outliers; the snapshot had one bad row."""
     lake = new_lake(tmp_path)
     source = row(lake, "snapshots", source="navaids.csv", rows_read=6, rows_ok=5, rows_quarantined=1, run=RUN)
+    source |= {"rows_left_out": 0, "taken_where": None}
     slices.write_slice(lake, Slice("snapshots", RUN), slices.table_of(lake, "snapshots", [source]))
     write_run(lake, RUN, points=5, pairs=3, clusters=2, eps=20.0)
     ranked = [
@@ -61,6 +62,18 @@ def test_show__prints_what_the_tables_hold(lake: Lake, capsys: pytest.CaptureFix
     assert "LOF 2.50" in said["top outliers"]
     assert said["seconds per step"] == "ingest 3"
     assert any(line.startswith("2. 3 ") and "1 neighbour within eps" in line for line in lines)
+
+
+def test_show__says_what_was_left_out_and_by_which_condition(
+    lake: Lake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    left_out = {"rows_left_out": 12_345, "taken_where": "`latitude_deg` IS NOT NULL"}
+    source = row(lake, "snapshots", source="a.csv", rows_quarantined=0, run=RUN) | left_out
+    source |= {"rows_read": 12_350, "rows_ok": 5}
+    slices.write_slice(lake, Slice("snapshots", RUN), slices.table_of(lake, "snapshots", [source]))
+    assert show(lake) == 0
+    said = "5 (0 rows in quarantine, 12,345 left out, not: `latitude_deg` IS NOT NULL)"
+    assert said in capsys.readouterr().out
 
 
 def test_show__refuses_tables_that_do_not_belong_together(

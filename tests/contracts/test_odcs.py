@@ -78,6 +78,10 @@ def broken(tmp_path: Path, change: dict[str, Any]) -> Path:
     return tmp_path
 
 
+def where(condition: object, **more: object) -> dict[str, Any]:
+    return {"customProperties.0": {"property": "where", "value": condition}, **more}
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -141,6 +145,19 @@ def broken(tmp_path: Path, change: dict[str, Any]) -> Path:
             "latitude and longitude come together",
         ),
         ({"customProperties.1.value": "haversine"}, "latitude before longitude"),
+        (where("lat >"), "where 'lat >' is not understood: lat >; it may compare columns with columns"),
+        (where("latitude > 0"), "there is no column latitude; it may"),
+        (where("lat > 'a'"), "no kernel matching input types"),
+        (where("lat"), "it is no condition on a record: lat"),
+        (where(7), "where must be a condition in SQL, not 7"),
+        (
+            {"customProperties.0": {"property": "max_left_out_change", "value": 2}},
+            r"max_left_out_change must be a number in \[0, 1\], not 2",
+        ),
+        (
+            {"customProperties.0": {"property": "max_row_change", "value": True}},
+            "max_row_change must be a number, at least 0, not True",
+        ),
     ],
 )
 def test_load_source__says_what_is_wrong_and_where(
@@ -150,10 +167,27 @@ def test_load_source__says_what_is_wrong_and_where(
         load_source(broken(tmp_path, change), "broken")
 
 
-def test_load_source__requires_every_coordinate(tmp_path: Path) -> None:
-    """A missing one would be NaN, and NaN is on no side of a cut."""
-    folder = broken(tmp_path, {"schema.0.properties.0.required": False})
-    assert load_source(folder, "broken").column("lon").required
+def test_load_source__leaves_out_what_lacks_a_coordinate_that_is_not_required(tmp_path: Path) -> None:
+    """No point lacks one: it would be NaN, and NaN is on no side of a cut."""
+    source = load_source(broken(tmp_path, {"schema.0.properties.0.required": False}), "broken")
+    assert (source.optional, source.condition) == (("lon",), "`lon` IS NOT NULL")
+    assert source.column("lon").required
+    assert load_source(CONTRACTS, "landmarks").condition == ""
+
+
+def test_load_source__a_coordinate_is_required_where_nothing_is_said(tmp_path: Path) -> None:
+    folder = broken(tmp_path, {"schema.0.properties.0.required": None})
+    file = folder / "broken.odcs.yaml"
+    file.write_text(file.read_text().replace("required: null", "description: x"))
+    assert load_source(folder, "broken").optional == ()
+
+
+def test_load_source__joins_its_conditions(tmp_path: Path) -> None:
+    change = where("lat > 0 OR lon > 0", **{"schema.0.properties.1.required": False})
+    source = load_source(broken(tmp_path, change), "broken")
+    assert source.condition == "`lat` IS NOT NULL AND (lat > 0 OR lon > 0)"
+    assert source.filter is not None
+    assert source.filter.takes({"lon": [1, 1, None], "lat": [None, -1, 1]}) == [False, True, True]
 
 
 def test_load_source__names_the_file_that_is_missing(tmp_path: Path) -> None:

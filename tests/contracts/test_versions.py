@@ -76,6 +76,10 @@ def new_rule(severity: str) -> Callable[[Body], None]:
     return lambda contract: contract["schema"][0]["quality"].append(body)
 
 
+def with_custom(name: str, value: object) -> Callable[[Body], None]:
+    return lambda contract: contract["customProperties"].append({"property": name, "value": value})
+
+
 def without(kind: str, name: str) -> Callable[[Body], None]:
     def by(body: Body) -> None:
         parts = body["schema"][0][kind]
@@ -137,6 +141,8 @@ MAJOR = [
         lambda body: custom(body, "max_quarantine_share", 0.0),
         "max_quarantine_share was 0.01 and is 0",
     ),
+    (SOURCE, with_custom("where", "frequency_khz > 0"), "rule where is new"),
+    (SOURCE, with_custom("max_row_change", 0.5), "max_row_change was none and is 0.5"),
     (SOURCE, lambda body: custom(body, "interval", "day"), "interval was month and is day"),
     (SOURCE, lambda body: body["servers"][0].update(format="json"), "format was csv and is json"),
 ]
@@ -169,6 +175,11 @@ MINOR = [
     (SOURCE, put(column, "id", required=None), "column id was required and is optional"),
     (
         SOURCE,
+        put(column, "latitude_deg", required=False),
+        "column latitude_deg was required and is optional",
+    ),
+    (
+        SOURCE,
         lambda body: custom(body, "max_quarantine_share", 0.5),
         "max_quarantine_share was 0.01 and is 0.5",
     ),
@@ -187,7 +198,7 @@ def said_of(contracts: Path, name: str, by: Callable[[Body], object], version: s
     change(contracts, name, by)
     change(contracts, name, lambda body: body.update(version=version))
     for other in {SOURCE, TABLE} - {name}:  # it takes its time to be read
-        (contracts / f"{other}.odcs.yaml").unlink()
+        (contracts / f"{other}.odcs.yaml").unlink(missing_ok=True)
     (sentence,) = (each for each in check(contracts) if "the contract is gone" not in each)
     return sentence
 
@@ -288,3 +299,14 @@ def test_contract_check__the_command(contracts: Path, capsys: pytest.CaptureFixt
     (contracts / FILE).write_text("{")
     assert cli.main(["contract", "check", *given]) == 2
     assert "published.json: not JSON" in capsys.readouterr().err
+
+
+def test_check__of_what_leaves_records_out(contracts: Path) -> None:
+    change(contracts, SOURCE, with_custom("where", "frequency_khz > 0"))
+    change(contracts, SOURCE, with_custom("max_left_out_change", 0.1))
+    change(contracts, SOURCE, lambda body: body.update(version="2.0.0"))
+    publish(contracts)
+    narrower = said_of(contracts, SOURCE, lambda body: custom(body, "max_left_out_change", 0.05), "2.1.0")
+    assert "max_left_out_change was 0.1 and is 0.05: this breaks what was published" in narrower
+    another = said_of(contracts, SOURCE, lambda body: custom(body, "where", "frequency_khz > 1"), "2.1.0")
+    assert "rule where has another query" in another

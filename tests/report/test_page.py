@@ -335,6 +335,17 @@ def test_page__shows_what_the_gates_found(reader: Reader) -> None:
     assert "pairs 1 0 0 snapshots 1 1 0" in reader.words
 
 
+def test_page__shows_what_was_left_out_beside_what_was_refused(mapless: Findings, reader: Reader) -> None:
+    (file,) = mapless.snapshots
+    some = {**file, "rows_left_out": 12_345, "taken_where": "power > 0 AND usage <> '<b>'"}
+    text = Reader(page.render(dataclasses.replace(mapless, snapshots=[some]))).words
+    assert "3 records refused, 12,345 left out" in text
+    assert "refused left out SHA-256" in text
+    assert "3 12,345 9f9f" in text
+    assert "records for which this is not true: power > 0 AND usage <> '<b>'" in text
+    assert "left out" not in reader.words, "of a contract that takes all records"
+
+
 def test_page__shows_no_coordinates_of_64_dimensions(mapless: Findings) -> None:
     names = tuple(f"f{i}" for i in range(64))
     rows = [{**row, **dict.fromkeys(names, 1.0)} for row in mapless.outliers]

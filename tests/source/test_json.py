@@ -75,3 +75,11 @@ def test_records__json_lines_are_not_read_byte_by_byte(name: str) -> None:
     raw = Raw(gzip.compress(lines) if name.endswith("gz") else lines)
     assert len(list(open_records(raw, name, replace(SOURCE, format="json")))) == 5000
     assert raw.reads < 10
+
+
+def test_records__refuses_a_json_file_that_ends_within_a_record() -> None:
+    source = replace(SOURCE, format="json")
+    text = '{"id": 1, "x": 0}\n{"id": 2, "x"'
+    with pytest.raises(DataRefusedError, match=r"line 2: the file ends within this record \(not JSON: "):
+        read(text, source)
+    assert [record.reason is None for record in read(text + "\n", source)] == [True, False]

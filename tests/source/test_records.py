@@ -237,3 +237,22 @@ def test_records__names_of_columns_forge_no_line_and_no_page(monkeypatch: pytest
     assert r"x\ningest: done in 1.0 s, \x1b[2J\u202e, name, name" in said
     assert len(said) < MAX_MESSAGE + 50
     assert said.endswith("characters)")
+
+
+@pytest.mark.parametrize("text", ["id,x\n1,0\n2", "id,x,name\n1,0,a\n2,0", 'id,x\r1,0\r"2"'])
+def test_records__refuses_a_csv_file_that_ends_within_a_record(text: str) -> None:
+    with pytest.raises(DataRefusedError, match=r"line 3: the file ends within this record \(. of . fields"):
+        read(text)
+    assert [record.reason is None for record in read(text + "\n")] == [True, False], "a bad row, no more"
+
+
+def test_records__a_last_line_of_all_fields_or_of_blanks_is_not_cut_off() -> None:
+    assert [record.reason for record in read("id,x\n1,0\n2,0")] == [None, None]
+    assert [record.reason is None for record in read("id,x\n1,0\n  ")] == [True, False]
+
+
+@pytest.mark.parametrize("kind", ["number", "integer", "boolean", "date", "timestamp"])
+def test_records__blanks_are_no_value_except_in_a_text(kind: str) -> None:
+    assert typed(kind, "  ") is None
+    assert typed(kind, '"  "', as_json=True) is None
+    assert typed("string", "  ") == "  "

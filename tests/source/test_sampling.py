@@ -42,7 +42,7 @@ def test_sample__counts_bad_rows_of_csv_and_leaves_them_out(tmp_path: Path, is_z
     file = write(tmp_path / f"a.csv{'.gz' * is_zipped}", gzip.compress(data) if is_zipped else data)
     found = sample_files([file], ["y", "x"], 100)
     assert found.points.tolist() == [[1.0, 0.5], [0.5, -100.0], [4.0, 3.0], [5.0, 4.0]]
-    assert (found.n_rows, found.n_left_out) == (4, 8)
+    assert (found.n_rows, found.n_left_out, found.n_bad) == (4, 1, 7)
 
 
 def test_sample__reads_numbers_of_parquet(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_sample__reads_numbers_of_parquet(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=2)
     found = sample_files([tmp_path / "a.parquet"] * 2, ["b", "a"], 100)
     assert found.points.tolist() == [[0.5, 1.0], [2.0, 4.0]] * 2
-    assert (found.n_rows, found.n_left_out) == (4, 4)
+    assert (found.n_rows, found.n_left_out, found.n_bad) == (4, 2, 2)
     with pytest.raises(DataRefusedError, match=r"a.parquet: c is string, not a number"):
         sample_files([tmp_path / "a.parquet"], ["c"], 100)
 
@@ -131,7 +131,7 @@ def test_sample__says_that_a_file_is_not_there(tmp_path: Path) -> None:
 
 def test_sample__counts_bad_rows_where_there_are_no_others(tmp_path: Path) -> None:
     found = sample_files([write(tmp_path / "a.csv", "x,y\n1\n1,2,3\n")], ["x"], 10)
-    assert (found.n_rows, found.n_left_out) == (0, 2)
+    assert (found.n_rows, found.n_left_out + found.n_bad) == (0, 2)
 
 
 def test_sample__of_a_header_alone_is_empty(tmp_path: Path) -> None:

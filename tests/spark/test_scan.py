@@ -62,7 +62,7 @@ def test_open_or_create__any_other_writer_must_keep_the_contract(spark: SparkSes
 
 
 GOOD: dict[str, dict[str, Any]] = {
-    "snapshots": {"bytes": 1, "rows_read": 3, "rows_ok": 2, "rows_quarantined": 1},
+    "snapshots": {"bytes": 1, "rows_read": 3, "rows_ok": 2, "rows_quarantined": 1, "rows_left_out": 0},
     "points": {"x": 0.5},
     "pairs": {"left_id": 1, "right_id": 2, "distance": 0.5},
     "clusters": {"cluster_id": -1, "role": "noise", "degree": 1},

@@ -38,7 +38,8 @@ class Sample:
     Parameters
     ----------
     ids, points : (n,) int64 and (n, d) float64, the sample.
-    n_rows, n_left_out : points of the whole set; rows of its files that are no points.
+    n_rows, n_left_out, n_bad : points of the whole set; other rows of its files, in which a coordinate is
+        missing, or which are bad.
     metric, unit : the metric and the unit of its distances, "" if there is none.
     params : parameters of the join; those that no argument sets have their defaults.
     """
@@ -47,6 +48,7 @@ class Sample:
     points: NDArray[np.float64]
     n_rows: int
     n_left_out: int
+    n_bad: int
     metric: Metric
     unit: str
     params: RunParams
@@ -58,7 +60,8 @@ class Forecast:
 
     Parameters
     ----------
-    rows, rows_left_out, sample_rows : points; rows that are no points; points of the sample.
+    rows, sample_rows : points; points of the sample.
+    rows_left_out, rows_bad : rows without a coordinate; rows whose coordinate is no finite number.
     metric, unit, eps : the metric, the unit of its distances, the distance threshold.
     exponent, exponent_low, exponent_high : exponent of the power law of pair counts, with its 95 % interval.
     note : the reason why there is no power law.
@@ -76,6 +79,7 @@ class Forecast:
 
     rows: int
     rows_left_out: int
+    rows_bad: int
     sample_rows: int
     metric: str
     unit: str
@@ -188,7 +192,10 @@ def _read_sample(arguments: argparse.Namespace) -> Sample:
             f"not {', '.join(for_files + for_lake) or 'nothing'}"
         )
     if sample.n_rows == 0:
-        raise DataRefusedError(f"there are no points; {sample.n_left_out:,} rows were left out")
+        raise DataRefusedError(
+            f"there are no points; a coordinate is missing in {words.plural(sample.n_left_out, 'row')}, "
+            f"{words.plural(sample.n_bad, 'row')} bad: not a finite number"
+        )
     try:
         sample.metric.check(sample.points)
     except ArgumentError as error:
@@ -209,7 +216,7 @@ def _sample_files(arguments: argparse.Namespace) -> Sample:
     metric.dimensions(len(columns))
     found = sample_files(arguments.files, columns, params.sample_rows, params.seed)
     ids = np.arange(len(found.points), dtype=np.int64)
-    return Sample(ids, found.points, found.n_rows, found.n_left_out, metric, metric.unit, params)
+    return Sample(ids, found.points, *found[:3], metric, metric.unit, params)
 
 
 def _sample_lake(arguments: argparse.Namespace) -> Sample:
@@ -219,7 +226,7 @@ def _sample_lake(arguments: argparse.Namespace) -> Sample:
     params = RunParams.from_json(json.dumps(own), source.defaults)
     ids, points = sample_stored(lake, arguments.run, params.sample_rows, params.seed)
     n_rows = slices.count_rows(lake, Slice("points", arguments.run))
-    return Sample(ids, points, n_rows, 0, get_metric(source.metric), source.unit, params)
+    return Sample(ids, points, n_rows, 0, 0, get_metric(source.metric), source.unit, params)
 
 
 def _fit(sample: Sample) -> tuple[EpsilonFit | None, str | None]:
@@ -254,6 +261,7 @@ def _predict(
     forecast = Forecast(
         rows=sample.n_rows,
         rows_left_out=sample.n_left_out,
+        rows_bad=sample.n_bad,
         sample_rows=len(sample.points),
         metric=sample.metric.name,
         unit=sample.unit,
@@ -303,8 +311,11 @@ def _choose_time_unit(seconds: float) -> tuple[str, float]:
 def _describe(forecast: Forecast, params: RunParams) -> Iterator[tuple[str, str]]:
     """Yield the prediction as lines of (name, text) for people."""
     unit = forecast.unit
-    left_out = f" ({words.count(forecast.rows_left_out)} more left out: not numbers, or not finite)"
-    yield "rows", words.count(forecast.rows) + (left_out if forecast.rows_left_out else "")
+    yield "rows", words.count(forecast.rows)
+    if forecast.rows_left_out:
+        yield "left out", f"{words.plural(forecast.rows_left_out, 'row')} more: a coordinate is missing"
+    if forecast.rows_bad:
+        yield "bad", f"{words.plural(forecast.rows_bad, 'row')} more: a coordinate is no finite number"
     yield "sample", f"{words.count(forecast.sample_rows)} rows"
     if forecast.exponent is None:
         yield "exponent", f"unknown: {forecast.note}"

@@ -47,7 +47,12 @@ def summarise(lake: Lake, run: str) -> Iterator[tuple[str, str]]:
     yield "snapshot", ", ".join(row["source"] for row in snapshots)
     refused = sum(row["rows_quarantined"] for row in snapshots)
     n_points = slices.count_rows(lake, of["points"])
-    yield "points", f"{words.count(n_points)} ({words.plural(refused, 'row')} in quarantine)"
+    others = f"{words.plural(refused, 'row')} in quarantine"
+    condition = snapshots[0]["taken_where"]
+    if condition:
+        left_out = sum(row["rows_left_out"] for row in snapshots)
+        others += f", {words.count(left_out)} left out, not: {condition}"
+    yield "points", f"{words.count(n_points)} ({others})"
     epsilon = slices.read_row(lake, of["epsilon"])
     yield "eps", f"{words.measure(epsilon['eps'], unit, digits=6)}: {sentences.why_eps_briefly(epsilon)}"
     yield "pairs", words.count(slices.count_rows(lake, of["pairs"]))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.resources
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from typing import Any
 import jsonschema
 import yaml
 
+from epsjoin.contracts.conditions import FORMS, Filter, UnknownFormError
 from epsjoin.errors import ContractError
 
 FORMATS = ("csv", "json", "parquet")
@@ -97,8 +99,15 @@ class SourceContract:
     coordinates : names of the coordinate columns, in order.
     latitude, longitude : names of the coordinates that are a position on a map; empty if there are none.
     metric : name of the metric; ``unit`` is that of its distances.
-    max_quarantine_share : largest fraction of bad rows with which a run is not refused.
+    max_quarantine_share : largest fraction of bad rows, among those that are not left out, with which a run
+        is not refused.
     defaults : the data set's own defaults of ``RunParams``.
+    where : SQL on the columns; a record for which it is not true is left out. Empty: none is.
+    optional : names of the coordinates with ``required: false``; a record without one of them is left out.
+    max_left_out_change : largest difference between the fraction of records that are left out and that of
+        the run before with which a run is not refused.
+    max_row_change : largest change of the number of records against the run before, as a fraction of that,
+        with which a run is not refused; ``None``: any.
     """
 
     name: str
@@ -115,10 +124,31 @@ class SourceContract:
     unit: str
     max_quarantine_share: float
     defaults: Mapping[str, Any]
+    where: str = ""
+    optional: tuple[str, ...] = ()
+    max_left_out_change: float = 0.01
+    max_row_change: float | None = None
 
     def column(self, name: str) -> Column:
         """The column of that name."""
         return next(column for column in self.columns if column.name == name)
+
+    @property
+    def condition(self) -> str:
+        """SQL that is true for the records that are taken: ``where``, and no optional coordinate is missing.
+
+        Empty if every record is taken.
+        """
+        present = [f"`{name}` IS NOT NULL" for name in self.optional]
+        return " AND ".join(
+            [*present, f"({self.where})" if present else self.where] if self.where else present
+        )
+
+    @property
+    def filter(self) -> Filter | None:
+        """What decides which records are taken; ``None`` if every record is."""
+        types = tuple((column.name, column.type) for column in self.columns)
+        return Filter(self.condition, types) if self.condition else None
 
 
 @dataclass(frozen=True)
@@ -177,6 +207,12 @@ def load_source(contracts: Path, name: str) -> SourceContract:
         unit=str(extra.pop("unit", "")),
         max_quarantine_share=extra.pop("max_quarantine_share", 0.0),
         defaults=extra.pop("defaults", {}),
+        where=extra.pop("where", ""),
+        optional=tuple(
+            p["name"] for p in properties if p.get("required") is False and roles[p["name"]] != "payload"
+        ),
+        max_left_out_change=extra.pop("max_left_out_change", 0.01),
+        max_row_change=extra.pop("max_row_change", None),
     )
     if extra:
         raise ContractError(f"{file}: unknown customProperties {sorted(extra)}")
@@ -204,8 +240,16 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
     if source.interval not in INTERVALS:
         refuse(f"interval must be one of {', '.join(INTERVALS)}, not {source.interval!r}")
     share = source.max_quarantine_share
-    if not isinstance(share, (int, float)) or not 0 <= share < 1:
+    if not _is_number(share) or not 0 <= share < 1:
         refuse(f"max_quarantine_share must be a number in [0, 1), not {share!r}")
+    change = source.max_left_out_change
+    if not _is_number(change) or not 0 <= change <= 1:
+        refuse(f"max_left_out_change must be a number in [0, 1], not {change!r}")
+    growth = source.max_row_change
+    if growth is not None and (not _is_number(growth) or not 0 <= growth < math.inf):
+        refuse(f"max_row_change must be a number, at least 0, not {growth!r}")
+    if not isinstance(source.where, str):
+        refuse(f"where must be a condition in SQL, not {source.where!r}")
     if not isinstance(source.defaults, dict):
         refuse(f"defaults must map parameters to values, not {source.defaults!r}")
     if source.metric not in METRICS:
@@ -235,6 +279,14 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
         is_bounded = column.minimum is not None or column.maximum is not None
         if is_bounded and column.type not in ("integer", "number"):
             refuse(f"column {column.name}: minimum and maximum are for numbers, not for a {column.type}")
+    try:
+        _ = source.filter
+    except UnknownFormError as error:
+        refuse(f"where {source.where!r} is not understood: {error}; {FORMS}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def load_table(contracts: Path, name: str, source: SourceContract | None = None) -> TableContract:
@@ -318,7 +370,7 @@ def _to_column(file: Path, body: Mapping[str, Any], type_: str) -> Column:
 
 
 def _apply_role(column: Column, role: str) -> Column:
-    """The column with the conditions of its role: a coordinate is required, one in degrees has a range."""
+    """The column with the conditions of its role: a point has all its coordinates, degrees have a range."""
     if role != "payload":
         column = replace(column, required=True)
     limit = MAX_DEGREES.get(role)

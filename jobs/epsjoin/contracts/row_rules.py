@@ -11,44 +11,22 @@ import re
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from decimal import Decimal
-from functools import cache
-from typing import ClassVar, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import sqlglot
 from sqlglot import exp
-from sqlglot.dialects.spark import Spark
-from sqlglot.errors import SqlglotError
 
+from epsjoin.contracts.conditions import UnknownFormError, Values, column_name, columns_of, evaluate, parse
 from epsjoin.contracts.odcs import Column, Rule, TableContract
 
 OURS = re.compile(r"__[0-9a-f]{8}$")
 """End of every ``Constraint.name``; constraints of other names in a table's log belong to other writers."""
 
-Values: TypeAlias = "pa.ChunkedArray | pa.Array | pa.Scalar"
 _COUNT_OF_ROWS = re.compile(r"SELECT COUNT\(\*\) FROM \$\{object\} WHERE (.+)", re.DOTALL)
 """Query of a rule that rows may break one by one."""
 
 _OPPOSITE = {exp.LT: ">=", exp.LTE: ">", exp.GT: "<=", exp.GTE: "<", exp.EQ: "<>", exp.NEQ: "="}
 """Sign of the comparison that holds where the other one does not."""
-
-_FUNCTIONS = {
-    exp.And: pc.and_kleene,
-    exp.Or: pc.or_kleene,
-    exp.Not: pc.invert,
-    exp.LT: pc.less,
-    exp.LTE: pc.less_equal,
-    exp.GT: pc.greater,
-    exp.GTE: pc.greater_equal,
-    exp.EQ: pc.equal,
-    exp.NEQ: pc.not_equal,
-    exp.IsNan: pc.is_nan,
-    exp.Add: pc.add,
-    exp.Sub: pc.subtract,
-}
-"""pyarrow's function for each form of SQL whose result depends on its operands alone."""
 
 _NOT_IN_DELTA = re.compile(
     r".*[^a-z0-9_].*|all|and|any|case|cast|current_\w+|exists|false|in|interval|is|local\w+|not|null|or"
@@ -86,12 +64,12 @@ class Constraint:
         Delta counts null as a breach. deltalake rewrites the SQL of a constraint and drops the brackets of
         ``(a = b) <> (c = d)``, of ``x - (y - z)`` and before ``IS TRUE``; none of these forms is used here.
         """
-        return _negate(_parse(self.broken), self.optional)
+        return _negate(parse(self.broken), self.optional)
 
     @property
     def columns(self) -> frozenset[str]:
         """The columns that the condition names."""
-        return _columns_of(_parse(self.broken))
+        return columns_of(parse(self.broken))
 
     @property
     def is_for_delta(self) -> bool:
@@ -101,7 +79,7 @@ class Constraint:
 
     def first_breach(self, column: Callable[[str], Values]) -> int | None:
         """Index of the first row that breaks the condition; ``column`` returns a column's values by name."""
-        broken = _evaluate(_parse(self.broken), column)
+        broken = evaluate(parse(self.broken), column)
         if isinstance(broken, pa.Scalar):
             return 0 if broken.as_py() else None
         return int(pc.index(broken, True).as_py()) if pc.any(broken).as_py() else None
@@ -119,7 +97,7 @@ def constraints_of(contract: TableContract) -> tuple[Constraint, ...]:
     for rule in contract.rules:
         condition = condition_of(rule, names)
         if condition is not None:
-            used = _columns_of(_parse(condition))
+            used = columns_of(parse(condition))
             found.append(Constraint(rule.name, condition, optional & used))
     return tuple(found)
 
@@ -135,11 +113,11 @@ def condition_of(rule: Rule, columns: set[str]) -> str | None:
     if found is None or rule.severity != "error" or rule.must_be != 0:
         return None
     try:
-        tree = _parse(found[1])
+        tree = parse(found[1])
         _negate(tree, frozenset())
-    except _UnknownError:
+    except UnknownFormError:
         return None
-    return found[1] if _columns_of(tree) <= columns else None
+    return found[1] if columns_of(tree) <= columns else None
 
 
 def range_words(column: Column) -> str:
@@ -179,29 +157,6 @@ def _format_number(value: float) -> str:
     return repr(int(value)) if float(value).is_integer() else repr(float(value))
 
 
-class _UnknownError(Exception):
-    """A form of SQL other than the few that :func:`condition_of` allows."""
-
-
-class _Spark4(Spark):
-    """Spark's SQL as of Spark 4: two quotes within a text stand for one."""
-
-    class Tokenizer(Spark.Tokenizer):
-        STRING_ESCAPES: ClassVar[list[str]] = ["'", "\\"]
-
-
-@cache
-def _parse(condition: str) -> exp.Expr:
-    try:
-        return sqlglot.parse_one(condition, dialect=_Spark4)
-    except SqlglotError as error:
-        raise _UnknownError(condition) from error
-
-
-def _columns_of(tree: exp.Expr) -> frozenset[str]:
-    return frozenset(column.name for column in tree.find_all(exp.Column))
-
-
 def _negate(tree: exp.Expr, optional: frozenset[str]) -> str:
     """SQL that is true where the condition is false or null; columns not in ``optional`` are never null."""
     match tree:
@@ -209,20 +164,20 @@ def _negate(tree: exp.Expr, optional: frozenset[str]) -> str:
             word = " AND " if isinstance(tree, exp.Or) else " OR "
             return word.join(f"({_negate(part, optional)})" for part in tree.flatten())
         case exp.Is(this=column, expression=exp.Null()):
-            return f"{_column_name(column)} IS NOT NULL"
+            return f"{column_name(column)} IS NOT NULL"
         case exp.Not(this=exp.Is(this=column, expression=exp.Null())):
-            return f"{_column_name(column)} IS NULL"
+            return f"{column_name(column)} IS NULL"
         case exp.In(this=column, expressions=[*among]) if among:
-            negated = f"{_column_name(column)} NOT IN ({', '.join(map(_write_operand, among))})"
+            negated = f"{column_name(column)} NOT IN ({', '.join(map(_write_operand, among))})"
         case exp.Not(this=exp.In(this=column, expressions=[*among])) if among:
-            negated = f"{_column_name(column)} IN ({', '.join(map(_write_operand, among))})"
+            negated = f"{column_name(column)} IN ({', '.join(map(_write_operand, among))})"
         case exp.IsNan(this=column):
-            negated = f"NOT isnan({_column_name(column)})"
+            negated = f"NOT isnan({column_name(column)})"
         case exp.Binary(this=left, expression=right) if type(tree) in _OPPOSITE:
             negated = f"{_write_operand(left)} {_OPPOSITE[type(tree)]} {_write_operand(right)}"
         case _:
-            raise _UnknownError(repr(tree))
-    missing = sorted(_columns_of(tree) & optional)
+            raise UnknownFormError(repr(tree))
+    missing = sorted(columns_of(tree) & optional)
     return " OR ".join([*(f"{name} IS NULL" for name in missing), negated])
 
 
@@ -238,31 +193,4 @@ def _write_operand(tree: exp.Expr) -> str:
             return _quote(tree.name)
         case exp.Literal():
             return tree.name
-    return _column_name(tree)
-
-
-def _column_name(tree: exp.Expr) -> str:
-    if isinstance(tree, exp.Column) and len(tree.parts) == 1 and isinstance(tree.this, exp.Identifier):
-        return tree.name
-    raise _UnknownError(repr(tree))
-
-
-def _evaluate(tree: exp.Expr, column: Callable[[str], Values]) -> Values:
-    """The value of a condition or an operand in each row; null where SQL says so."""
-    match tree:
-        case exp.Paren(this=inner):
-            return _evaluate(inner, column)
-        case exp.Neg() | exp.Literal():
-            value = tree.to_py()
-            return pa.scalar(float(value) if isinstance(value, Decimal) else value)
-        case exp.Is(this=left):
-            return pc.is_null(_evaluate(left, column))
-        case exp.In(this=left, expressions=[*among]):
-            values = _evaluate(left, column)
-            allowed = pa.array([_evaluate(each, column).as_py() for each in among], values.type)
-            return pc.if_else(pc.is_valid(values), pc.is_in(values, value_set=allowed), None)
-        case exp.Unary(this=operand) | exp.IsNan(this=operand) if type(tree) in _FUNCTIONS:
-            return _FUNCTIONS[type(tree)](_evaluate(operand, column))
-        case exp.Binary(this=left, expression=right) if type(tree) in _FUNCTIONS:
-            return _FUNCTIONS[type(tree)](_evaluate(left, column), _evaluate(right, column))
-    return column(_column_name(tree))
+    return column_name(tree)

@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from epsjoin.contracts.odcs import Column, load_source, load_table, read_contract
+from epsjoin.contracts.odcs import Column, Rule, load_source, load_table, read_contract
 from epsjoin.errors import ContractError
 
 FILE = "published.json"
@@ -22,6 +22,9 @@ FILE = "published.json"
 
 BUMPS = ("", "minor", "major")
 """Semver bumps that a change can require, ascending; empty: none."""
+
+LIMITS = ("max_quarantine_share", "max_left_out_change", "max_row_change")
+"""The limits of a source's contract, above which a snapshot is refused."""
 
 Bump: TypeAlias = Literal["minor", "major"]
 
@@ -153,9 +156,13 @@ def changes_between(known: Shape, now: Shape) -> Iterator[Change]:
         before, after = known["rules"].get(name), now["rules"].get(name)
         if before != after:
             yield _compare_rule(name, before, after)
-    if is_source and known["max_quarantine_share"] != now["max_quarantine_share"]:
-        old, new = known["max_quarantine_share"], now["max_quarantine_share"]
-        yield Change("major" if new < old else "minor", f"max_quarantine_share was {old:g} and is {new:g}")
+    for limit in LIMITS if is_source else ():
+        old, new = known.get(limit), now.get(limit)
+        # this one comes and goes with what leaves records out, which is compared above
+        if old == new or (limit == "max_left_out_change" and None in (old, new)):
+            continue
+        is_tighter = old is None or (new is not None and new < old)
+        yield Change("major" if is_tighter else "minor", f"{limit} was {_format(old)} and is {_format(new)}")
 
 
 def _compare_column(name: str, before: Shape, after: Shape, is_source: bool) -> Iterator[Change]:
@@ -232,11 +239,16 @@ def _shape_of_source(contracts: Path, name: str) -> Shape:
     roles = dict.fromkeys(source.coordinates, "coordinate")
     roles |= {source.latitude: "latitude", source.longitude: "longitude"}
     fixed = ("key", "coordinates", "metric", "unit", "interval", "format")
+    # a point has every coordinate; to who delivers the files, an optional one may be missing
+    columns = [replace(c, required=c.required and c.name not in source.optional) for c in source.columns]
+    where = Rule("where", source.where, 0.0, "error")
     return {
         "fixed": {what: _plain(getattr(source, what)) for what in fixed},
-        "columns": {c.name: _shape_of_column(c, roles.get(c.name, "payload")) for c in source.columns},
-        "rules": {},
+        "columns": {c.name: _shape_of_column(c, roles.get(c.name, "payload")) for c in columns},
+        "rules": {where.name: _shape_of_rule(where)} if source.where else {},
         "max_quarantine_share": float(source.max_quarantine_share),
+        **({"max_left_out_change": float(source.max_left_out_change)} if source.condition else {}),
+        **({} if source.max_row_change is None else {"max_row_change": float(source.max_row_change)}),
     }
 
 
@@ -245,15 +257,12 @@ def _shape_of_table(contracts: Path, name: str) -> Shape:
     return {
         "fixed": {"key": list(table.key), "partitioned": list(table.partitioned)},
         "columns": {column.name: _shape_of_column(column, "payload") for column in table.columns},
-        "rules": {
-            rule.name: {
-                "query": " ".join(rule.query.split()),
-                "must_be": rule.must_be,
-                "severity": rule.severity,
-            }
-            for rule in table.rules
-        },
+        "rules": {rule.name: _shape_of_rule(rule) for rule in table.rules},
     }
+
+
+def _shape_of_rule(rule: Rule) -> Shape:
+    return {"query": " ".join(rule.query.split()), "must_be": rule.must_be, "severity": rule.severity}
 
 
 def _shape_of_column(column: Column, role: str) -> Shape:

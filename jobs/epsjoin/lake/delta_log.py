@@ -58,7 +58,7 @@ def pin_versions(lake: Lake, job: str) -> Lake:
             versions[table] = min(1, len(lake.checks(table)))
         else:
             with translate_write_errors(table, lake.location(table)):
-                versions[table] = _sync_constraints(log, table, lake.checks(table)).version()
+                versions[table] = _sync_contract(log, lake, table).version()
     return replace(lake, versions=versions)
 
 
@@ -233,6 +233,19 @@ def open_or_create(lake: Lake, table: str) -> DeltaTable:
     log = open_log(location) or _create(
         location, lake.schema(table), contract.partitioned, table, contract.description
     )
+    return _sync_contract(log, lake, table)
+
+
+def _sync_contract(log: DeltaTable, lake: Lake, table: str) -> DeltaTable:
+    """Bring a table's log up to its contract: optional columns that are new, then the constraints on rows."""
+    for _ in range(MAX_TRIES):
+        present = {field.name for field in log.schema().fields}
+        new = [field for field in lake.schema(table) if field.nullable and field.name not in present]
+        if not new:
+            break
+        with suppress(CommitFailedError):  # another job adds them at this moment
+            log.alter.add_columns(list(Schema.from_arrow(pa.schema(new)).fields))
+        log = DeltaTable(log.table_uri)
     return _sync_constraints(log, table, lake.checks(table))
 
 

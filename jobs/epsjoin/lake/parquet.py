@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from epsjoin.contracts.row_rules import Constraint, Values, constraints_of
+from epsjoin.contracts.conditions import Values
+from epsjoin.contracts.row_rules import Constraint, constraints_of
 from epsjoin.errors import TableError
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.uris import filesystem_of
@@ -273,23 +274,16 @@ def read_file(location: str, file: File, columns: Sequence[str], schema: pa.Sche
     location : URI of the table's folder.
     file : the file.
     columns : names of columns in the file.
-    schema : columns and types to return, which may include partition columns; None: ``columns`` as they are.
+    schema : columns and types to return, which may include partition columns, and optional ones that came
+        into the contract after the file was written; None: ``columns`` as they are.
 
     Raises
     ------
     TableError
         The file is missing or broken, or has another number of rows than the log says.
     """
-    filesystem, root = filesystem_of(location)
-    with _translate_read_errors(location, file):
-        table = pq.read_table(
-            f"{root}/{file.path}",
-            columns=list(columns),
-            filesystem=filesystem,
-            partitioning=None,
-            page_checksum_verification=True,
-        )
-    _check_rows(location, file, table.num_rows)
+    with _open_checked(location, file) as parquet:
+        table = parquet.read(columns=list(columns))
     if schema is None:
         return table
     for name in schema.names:
@@ -297,6 +291,8 @@ def read_file(location: str, file: File, columns: Sequence[str], schema: pa.Sche
             kind = schema.field(name).type
             value = pa.scalar(file.partition[name]).cast(kind)
             table = table.append_column(name, pa.repeat(value, table.num_rows))
+        elif name not in table.column_names and schema.field(name).nullable:
+            table = table.append_column(name, pa.nulls(table.num_rows, schema.field(name).type))
     return table.select(schema.names).cast(schema)
 
 

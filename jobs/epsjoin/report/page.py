@@ -112,7 +112,12 @@ def _list_key_numbers(findings: Findings) -> list[tuple[str, str, str]]:
 
     return [
         ("ε", words.measure(findings.eps, findings.unit), f"distance threshold, {findings.metric} metric"),
-        ("points", words.count(n), f"{words.plural(findings.n_quarantined, 'record')} refused"),
+        (
+            "points",
+            words.count(n),
+            f"{words.plural(findings.n_quarantined, 'record')} refused"
+            + (f", {words.count(findings.n_left_out)} left out" if findings.taken_where else ""),
+        ),
         (
             "pairs",
             words.count(findings.n_pairs),

@@ -29,7 +29,8 @@ def read_csv(
     Raises
     ------
     DataRefusedError
-        While it is read: it lacks a column, exceeds a bound, or it is unknown where the next record begins.
+        While it is read: it lacks a column, exceeds a bound, ends within a record, or it is unknown where the
+        next record begins.
     """
     # utf-8-sig drops a byte-order mark; surrogateescape keeps bad bytes, so a bad row costs one row
     text = io.TextIOWrapper(open_lines(stream, name), "utf-8-sig", errors="surrogateescape", newline="")
@@ -53,6 +54,16 @@ def read_csv(
                 raise DataRefusedError(f"{name}: line {begin}: {fault}") from error
             fields, problem = [], refusal("not CSV: text after the end of a quoted field")
         else:
+            if (
+                len(fields) < len(columns.names)
+                and taken
+                and taken[-1].strip()
+                and taken[-1][-1] not in "\r\n"
+            ):
+                raise DataRefusedError(
+                    f"{name}: line {begin}: the file ends within this record ({len(fields)} of "
+                    f"{len(columns.names)} fields and no line end); it seems to be cut off"
+                )
             if len(fields) != len(columns.names):
                 counts = f"{len(fields)}, not {len(columns.names)}"
                 problem = refusal("not as many fields as the header has", counts)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from epsjoin.contracts.odcs import SourceContract
+from epsjoin.errors import DataRefusedError
 from epsjoin.source.bounds import open_lines
 from epsjoin.source.untyped import FoundColumns, UntypedRecord
 from epsjoin.source.values import refusal
@@ -26,7 +27,8 @@ def read_json(
     Raises
     ------
     DataRefusedError
-        While it is read: it exceeds a bound. At its end: no record has a column that is required.
+        While it is read: it exceeds a bound, or ends within a record. At its end: no record has a column
+        that is required, or that the contract's condition names.
     """
     wanted = [column.name for column in source.columns]
     seen: set[str] = set()
@@ -37,6 +39,12 @@ def read_json(
         raw = line.decode(encoding, "backslashreplace").rstrip("\r\n")
         body, problem = _parse_object(line, encoding)
         if body is None:
+            begins, ends = line.lstrip().startswith(b"{"), line.endswith((b"}", b" ", b"\n", b"\r"))
+            if begins and not ends:
+                raise DataRefusedError(
+                    f"{name}: line {number}: the file ends within this record ({problem}); it seems to be "
+                    "cut off"
+                )
             yield UntypedRecord(number, raw, None, problem)
             continue
         if new := [column for column in body if column not in seen]:
@@ -44,7 +52,8 @@ def read_json(
             seen.update(new)
         yield UntypedRecord(number, raw, [body.get(column) for column in wanted])
     if seen:  # a record may leave out what is not required, and so may all of them
-        columns.require([column.name for column in source.columns if column.required])
+        named = source.filter.columns if source.filter else ()
+        columns.require([c.name for c in source.columns if c.required or c.name in named])
 
 
 def _parse_object(line: bytes, encoding: str) -> tuple[dict[str, Any] | None, str | None]:

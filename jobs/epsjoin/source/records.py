@@ -1,7 +1,7 @@
 """Typed records of a source file, whatever its format: bytes become fields, fields become typed values.
 
-A record is never dropped: it has values, or it has a reason. A file that cannot be read to its end, or
-that lacks a column, is refused as a whole.
+A record is never dropped: it has values, or it has a reason, or the contract says to leave it out. A file
+that cannot be read to its end, or that lacks a column, is refused as a whole.
 """
 
 from __future__ import annotations
@@ -13,13 +13,18 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime
 from typing import IO, Any, NamedTuple
 
+from epsjoin.contracts.conditions import Filter
 from epsjoin.contracts.odcs import SourceContract
 from epsjoin.errors import DataRefusedError
+from epsjoin.source.bounds import MAX_LINE
 from epsjoin.source.csv_ import read_csv
 from epsjoin.source.json_ import read_json
 from epsjoin.source.parquet import read_parquet
 from epsjoin.source.untyped import FoundColumns, UntypedRecord
-from epsjoin.source.values import convert, from_text, from_value, refusal
+from epsjoin.source.values import convert, from_text, from_value, refusal, type_field
+
+BATCH_ROWS = 10_000
+"""Number of records on which a contract's condition is evaluated at once."""
 
 _FORMATS = {
     "csv": (read_csv, from_text),
@@ -37,14 +42,17 @@ class Record(NamedTuple):
     line : line (CSV, JSON) or row (Parquet) where it begins, 1 is the first.
     raw : the record as it stands in the file (Parquet: the contract's columns of it); bytes that are not
         UTF-8 as ``\xNN``.
-    values : typed values in the contract's column order; ``None`` where there is a reason.
+    values : typed values in the contract's column order; ``None`` where there is a reason, and in a record
+        that is left out.
     reason : why the record is refused; ``None`` where it can be used.
+    is_left_out : whether the contract's condition leaves the record out; nothing else is asked of it.
     """
 
     line: int
     raw: str
     values: tuple[Any, ...] | None
     reason: str | None
+    is_left_out: bool = False
 
 
 class Records:
@@ -76,18 +84,71 @@ class Records:
 
     def __iter__(self) -> Iterator[Record]:
         rows = 0
+        taken_if = self._source.filter
+        records = map(self._to_record, self._untyped) if taken_if is None else self._filter(taken_if)
         try:
-            for line, raw, fields, problem in self._untyped:
+            for record in records:
                 rows += 1
-                if fields is None:
-                    yield Record(line, raw, None, problem)
-                else:
-                    yield Record(line, raw, *convert(self._source, fields, self._from_field))
+                yield record
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise DataRefusedError(f"{self._name}: broken gzip after {rows} records: {error}") from error
         if rows == 0:
             what = "a header but no record" if self.found_columns else "nothing in it"
             raise DataRefusedError(f"{self._name}: the file has {what}")
+
+    def _to_record(self, untyped: UntypedRecord) -> Record:
+        line, raw, fields, problem = untyped
+        if fields is None:
+            return Record(line, raw, None, problem)
+        return Record(line, raw, *convert(self._source, fields, self._from_field))
+
+    def _filter(self, taken_if: Filter) -> Iterator[Record]:
+        """The records, of which those that the contract's condition leaves out are marked.
+
+        What the condition names must be of its column's type; of a record that is left out nothing else is
+        looked at.
+        """
+        places = [(i, c) for i, c in enumerate(self._source.columns) if c.name in taken_if.columns]
+        for batch in _in_batches(self._untyped):
+            named: dict[str, list[Any]] = {column.name: [] for _, column in places}
+            reasons: list[str | None] = []
+            for untyped in batch:
+                reason = untyped.problem
+                for place, column in places:
+                    value = None
+                    if untyped.fields is not None:
+                        value, wrong = type_field(
+                            self._source, column, untyped.fields[place], self._from_field
+                        )
+                        reason = reason or wrong
+                    named[column.name].append(value)
+                reasons.append(reason)
+            for untyped, reason, is_taken in zip(batch, reasons, taken_if.takes(named), strict=True):
+                if reason is not None:
+                    yield Record(untyped.line, untyped.raw, None, reason)
+                elif is_taken:
+                    yield self._to_record(untyped)
+                else:
+                    yield Record(untyped.line, untyped.raw, None, None, is_left_out=True)
+
+
+def _in_batches(untyped: Iterator[UntypedRecord]) -> Iterator[list[UntypedRecord]]:
+    """Batches of records; those before an error are passed on before it is raised."""
+    held: list[UntypedRecord] = []
+    size = 0
+    try:
+        for record in untyped:
+            held.append(record)
+            size += len(record.raw)
+            if len(held) == BATCH_ROWS or size >= MAX_LINE:
+                yield held
+                held, size = [], 0
+    except Exception:
+        if held:
+            yield held
+        raise
+    if held:
+        yield held
 
 
 def open_records(stream: IO[bytes], name: str, source: SourceContract) -> Records:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,18 +24,25 @@ _CSV, _PARQUET = (".csv", ".csv.gz"), (".parquet",)
 _NUMBER = r"^\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
 
 
+_Batch: TypeAlias = tuple[NDArray[np.float64], int, int]
+"""Points, and the numbers of other rows: left out, bad."""
+
+
 class FileSample(NamedTuple):
     """A sample of the points in some files.
 
     Parameters
     ----------
     n_rows : number of rows that are points: all coordinates are finite numbers.
-    n_left_out : number of other rows.
+    n_left_out : number of other rows in which nothing is wrong: a coordinate is missing. As in ``ingest``,
+        where the contract does not require it.
+    n_bad : number of the rest: a coordinate is no finite number, or the row cannot be split into fields.
     points : (m, d) float64, a uniform sample of the points, in the order of the files.
     """
 
     n_rows: int
     n_left_out: int
+    n_bad: int
     points: NDArray[np.float64]
 
 
@@ -65,9 +72,10 @@ def sample_files(files: Sequence[Path], columns: Sequence[str], n_sample: int, s
     random = np.random.default_rng(seed)
     keys, kept = np.empty(0), np.empty((0, len(columns)))
     limit = np.inf
-    n_rows = n_left_out = 0
-    for batch, n_bad in _read_batches(files, columns):
-        n_left_out += n_bad
+    n_rows = n_left_out = n_bad = 0
+    for batch, left_out, bad in _read_batches(files, columns):
+        n_left_out += left_out
+        n_bad += bad
         n_rows += len(batch)
         drawn = random.random(len(batch))
         is_small = drawn < limit
@@ -75,7 +83,7 @@ def sample_files(files: Sequence[Path], columns: Sequence[str], n_sample: int, s
         if len(keys) > 2 * n_sample:
             keys, kept, limit = _keep_smallest(keys, kept, n_sample)
     keys, kept, _ = _keep_smallest(keys, kept, n_sample)
-    return FileSample(n_rows, n_left_out, kept)
+    return FileSample(n_rows, n_left_out, n_bad, kept)
 
 
 def _keep_smallest(
@@ -88,8 +96,8 @@ def _keep_smallest(
     return keys[chosen], rows[chosen], float(keys[chosen].max())
 
 
-def _read_batches(files: Sequence[Path], columns: Sequence[str]) -> Iterator[tuple[NDArray[np.float64], int]]:
-    """Yield the points of all files batch by batch, each with the number of rows that are no points."""
+def _read_batches(files: Sequence[Path], columns: Sequence[str]) -> Iterator[_Batch]:
+    """Yield the points of all files batch by batch, each with the numbers of rows left out and bad."""
     for file in files:
         if not file.is_file():
             raise ArgumentError(f"{file} is no file")
@@ -105,7 +113,7 @@ def _read_batches(files: Sequence[Path], columns: Sequence[str]) -> Iterator[tup
             raise DataRefusedError(f"{file}: {str(error).splitlines()[0]}") from error
 
 
-def _read_csv(file: Path, columns: list[str]) -> Iterator[tuple[NDArray[np.float64], int]]:
+def _read_csv(file: Path, columns: list[str]) -> Iterator[_Batch]:
     n_broken = 0
 
     def skip(_: pacsv.InvalidRow) -> str:
@@ -123,19 +131,19 @@ def _read_csv(file: Path, columns: list[str]) -> Iterator[tuple[NDArray[np.float
             ),
         )
         for batch in reader:
-            points, n_bad = _keep_finite([_parse_numbers(column) for column in batch.columns])
-            yield points, n_bad + n_broken
-            n_broken = 0
-    yield np.empty((0, len(columns))), n_broken
+            yield _separate([_parse_numbers(column) for column in batch.columns])
+    yield np.empty((0, len(columns))), 0, n_broken
 
 
 def _parse_numbers(column: pa.Array) -> pa.Array:
+    """The numbers in a column of texts: null where there is none, NaN where there is another text."""
     is_number = pc.match_substring_regex(column, _NUMBER)
-    text = pc.if_else(is_number, column, pa.scalar(None, pa.binary())).cast(pa.string())
-    return pc.utf8_trim_whitespace(text).cast(pa.float64())
+    text = pc.if_else(is_number, column, pa.scalar(b"nan")).cast(pa.string())
+    is_blank = pc.match_substring_regex(column, r"^\s*$")
+    return pc.if_else(is_blank, None, pc.utf8_trim_whitespace(text).cast(pa.float64()))
 
 
-def _read_parquet(file: Path, columns: list[str]) -> Iterator[tuple[NDArray[np.float64], int]]:
+def _read_parquet(file: Path, columns: list[str]) -> Iterator[_Batch]:
     with pq.ParquetFile(file) as parquet:
         for name in columns:
             if name not in parquet.schema_arrow.names:
@@ -146,10 +154,14 @@ def _read_parquet(file: Path, columns: list[str]) -> Iterator[tuple[NDArray[np.f
         decoded = parquet_bytes(parquet.metadata, parquet.schema_arrow, columns)
         check_expansion(str(file), file.stat().st_size, decoded)
         for batch in parquet.iter_batches(BATCH_ROWS, columns=columns):
-            yield _keep_finite([batch.column(name).cast(pa.float64(), safe=False) for name in columns])
+            yield _separate([batch.column(name).cast(pa.float64(), safe=False) for name in columns])
 
 
-def _keep_finite(columns: Sequence[pa.Array]) -> tuple[NDArray[np.float64], int]:
+def _separate(columns: Sequence[pa.Array]) -> _Batch:
+    """The rows that are points, and the numbers of rows left out and bad."""
     points = np.column_stack([column.to_numpy(zero_copy_only=False) for column in columns])
-    is_point = np.isfinite(points).all(axis=1)  # a missing value is NaN here
-    return points[is_point], int(len(points) - is_point.sum())
+    is_missing = np.column_stack([column.is_null().to_numpy(zero_copy_only=False) for column in columns])
+    is_bad = (~np.isfinite(points) & ~is_missing).any(axis=1)  # a missing value is NaN in points
+    is_point = ~is_bad & ~is_missing.any(axis=1)
+    n_bad, n_points = int(is_bad.sum()), int(is_point.sum())
+    return points[is_point], len(points) - n_bad - n_points, n_bad

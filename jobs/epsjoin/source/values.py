@@ -65,27 +65,55 @@ def convert(
     """
     values: list[Any] = []
     for column, field in zip(source.columns, fields, strict=True):
-        if field is None or field == "":
-            if column.required:
-                return None, refusal(f"{column.name}: missing")
-            values.append(None)
-            continue
-        try:
-            value = from_field(column, field)
-        except (ValueError, OverflowError) as error:
-            return None, refusal(f"{column.name}: {kind_of_error(error)}", field)
-        if column.type == "number" and not math.isfinite(value):
-            return None, refusal(f"{column.name}: not finite", field)
-        if column.type == "integer" and column.name in source.coordinates and value not in EXACT:
-            return None, refusal(f"{column.name}: beyond 2**53, where float64 leaves numbers out", field)
-        if column.minimum is not None and value < column.minimum:
-            return None, refusal(f"{column.name}: below {_format_limit(column.minimum)}", field)
-        if column.maximum is not None and value > column.maximum:
-            return None, refusal(f"{column.name}: above {_format_limit(column.maximum)}", field)
-        if column.values and value not in column.values:
-            return None, refusal(f"{column.name}: not one of {', '.join(column.values)}", field)
+        value, reason = type_field(source, column, field, from_field)
+        if reason is None:
+            reason = _breach(column, value, field)
+        if reason is not None:
+            return None, reason
         values.append(value)
     return tuple(values), None
+
+
+def type_field(
+    source: SourceContract, column: Column, field: Any, from_field: Callable[[Column, Any], Any]
+) -> tuple[Any, str | None]:
+    """Convert one field to the type of its column, whatever the contract demands of the value.
+
+    Returns
+    -------
+    The value, ``None`` if it is missing, and ``None``; or ``None`` and the reason why it is no such value.
+    """
+    if is_missing(column, field):
+        return None, None
+    try:
+        value = from_field(column, field)
+    except (ValueError, OverflowError) as error:
+        return None, refusal(f"{column.name}: {kind_of_error(error)}", field)
+    if column.type == "number" and not math.isfinite(value):
+        return None, refusal(f"{column.name}: not finite", field)
+    if column.type == "integer" and column.name in source.coordinates and value not in EXACT:
+        return None, refusal(f"{column.name}: beyond 2**53, where float64 leaves numbers out", field)
+    return value, None
+
+
+def is_missing(column: Column, field: Any) -> bool:
+    """Whether a field holds no value: null or the empty text, and blanks where the column is not text."""
+    if field is None or field == "":
+        return True
+    return isinstance(field, str) and column.type != "string" and not field.strip()
+
+
+def _breach(column: Column, value: Any, field: Any) -> str | None:
+    """The reason why the contract does not allow a value of the right type; ``None`` if it does."""
+    if value is None:
+        return refusal(f"{column.name}: missing") if column.required else None
+    if column.minimum is not None and value < column.minimum:
+        return refusal(f"{column.name}: below {_format_limit(column.minimum)}", field)
+    if column.maximum is not None and value > column.maximum:
+        return refusal(f"{column.name}: above {_format_limit(column.maximum)}", field)
+    if column.values and value not in column.values:
+        return refusal(f"{column.name}: not one of {', '.join(column.values)}", field)
+    return None
 
 
 def _format_limit(number: float) -> str:

@@ -135,7 +135,7 @@ def test_ingest__reads_json_lines(make_job: JobMaker, tmp_path: Path) -> None:
         '{"id": 3, "x": NaN, "y": 0}',
         "{",
     ]
-    (tmp_path / "snapshot.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    (tmp_path / "snapshot.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     ingest.run(job)
     assert [(row["id"], row["name"]) for row in rows(job, "points")] == [(1, "ü")]
     assert sorted(by_line(job)) == [2, 3, 4, 5]

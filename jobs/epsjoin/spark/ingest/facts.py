@@ -18,6 +18,7 @@ class FileFacts:
     source : the file's name.
     n_bytes, sha256 : its size and its SHA-256 in hex, as it is stored.
     rows_read : records that were read, good and bad.
+    rows_left_out : those of them that the contract's condition leaves out.
     columns : names of the columns found in it.
     refused : why the whole file is refused; ``None`` where it is not.
     """
@@ -26,6 +27,7 @@ class FileFacts:
     n_bytes: int
     sha256: str
     rows_read: int
+    rows_left_out: int
     columns: list[str]
     refused: str | None
 

@@ -12,7 +12,7 @@ from epsjoin.contracts.odcs import SourceContract
 from epsjoin.errors import DataRefusedError, TableError
 from epsjoin.lake import delta_log, parquet, schemas, slices
 from epsjoin.lake.fingerprints import new_fingerprint
-from epsjoin.lake.lake import Slice
+from epsjoin.lake.lake import Lake, Slice
 from epsjoin.spark import tasks
 from epsjoin.spark.ingest.facts import Fact, FileFacts, KindCount, RowCounts, facts_of
 from epsjoin.spark.ingest.read import make_reader, staged_schema
@@ -27,16 +27,17 @@ def run(job: Job) -> dict[str, float]:
 
     One shuffle by id brings rows with the same key together: of equal rows the first is kept and the others
     are refused; different rows with one key are all refused. The readers count the rows that they read, the
-    writers those that they keep and refuse; the sums must agree. The files of one pass bear the same
-    fingerprint.
+    writers those that they keep and refuse; the sums must agree. Records that the contract's condition leaves
+    out are only counted. The files of one pass bear the same fingerprint.
 
     Raises
     ------
     NothingToDoError
         No snapshot is dated within the run's interval.
     DataRefusedError
-        A file is empty, broken or lacks a column; two keys share an id; or the share of bad rows is above
-        the contract's limit. The quarantine slice is then written, the points slice is not touched.
+        A file is empty, broken or lacks a column; two keys share an id; or the share of bad rows, or what has
+        changed since the run before, is above the contract's limit. The quarantine slice is then written, the
+        points slice is not touched.
     """
     files = find_snapshot(job)
     say(f"ingest: {job.lake.source.name} {job.run}: {', '.join(name for name, _ in files)}")
@@ -63,38 +64,92 @@ def run(job: Job) -> dict[str, float]:
     if refused:
         raise DataRefusedError(refused[0] + (f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""))
     facts = facts_of(reports)
-    snapshots = _snapshot_rows(facts)
-    read = sum(row["rows_read"] for row in snapshots)
-    quarantined = sum(row["rows_quarantined"] for row in snapshots)
+    snapshots = _snapshot_rows(facts, job.lake.source.condition)
+    read, kept, quarantined, left_out = (
+        sum(row[name] for row in snapshots)
+        for name in ("rows_read", "rows_ok", "rows_quarantined", "rows_left_out")
+    )
     limit = job.lake.source.max_quarantine_share
-    if quarantined > limit * read:
+    if quarantined > limit * (read - left_out):
         raise DataRefusedError(
-            f"{quarantined:,} of {read:,} rows ({quarantined / read:.1%}) are bad, {limit:.1%} are allowed; "
-            f"most often: {_commonest_kind(facts)}. Every one is in the quarantine table, run {job.run}"
+            f"{quarantined:,} of {read - left_out:,} rows ({quarantined / (read - left_out):.1%}) are bad"
+            f"{_beside(left_out)}, {limit:.1%} are allowed; most often: {_commonest_kind(facts)}. "
+            f"Every one is in the quarantine table, run {job.run}"
         )
-    if quarantined == read:
-        raise DataRefusedError("no row is left after quarantine")
+    if not kept:
+        raise DataRefusedError(
+            f"no row is left: of {read:,}, {quarantined:,} are in quarantine and {left_out:,} left out"
+        )
+    check_against_run_before(job.lake, job.run, read, left_out)
     slices.write_slice(
         job.lake,
         Slice("snapshots", job.run, fingerprint=fingerprint),
         slices.table_of(job.lake, "snapshots", snapshots),
     )
     delta_log.commit(job.lake, {Slice("points", job.run, fingerprint=fingerprint): written})
-    say(f"ingest: {read:,} rows read, {read - quarantined:,} kept, {quarantined:,} quarantined")
+    said = f"{kept:,} kept, {quarantined:,} quarantined"
+    condition = job.lake.source.condition
+    if condition:
+        said += f", {left_out:,} ({left_out / read:.1%}) left out, for which this is not true: {condition}"
+    say(f"ingest: {read:,} {'row' if read == 1 else 'rows'} read, {said}")
     return {
         "rows_read": read,
-        "rows_ok": read - quarantined,
+        "rows_ok": kept,
         "rows_quarantined": quarantined,
+        "rows_left_out": left_out,
         "bytes": sum(row["bytes"] for row in snapshots),
         "expected_id_collisions": read**2 / 2**65 if _is_hashed(job.lake.source) else 0.0,
     }
+
+
+def check_against_run_before(lake: Lake, run: str, read: int, left_out: int) -> None:
+    """Check how much a snapshot differs from that of the run before, as far as the contract limits it.
+
+    The run before is the last one of an earlier date that has a slice of ``snapshots``. The fraction that is
+    left out is not compared with that of a run that was made under another condition.
+
+    Parameters
+    ----------
+    read, left_out : records of this run's snapshot; those of them that are left out.
+
+    Raises
+    ------
+    DataRefusedError
+        It differs more; the message has both numbers.
+    """
+    source = lake.source
+    earlier = [other for other in slices.list_runs(lake, "snapshots") if other < run]
+    if not earlier:
+        return
+    before = slices.read_slice(lake, Slice("snapshots", earlier[-1])).to_pylist()
+    read_before = sum(row["rows_read"] for row in before)
+    limit = source.max_row_change
+    if limit is not None and abs(read - read_before) > limit * read_before:
+        raise DataRefusedError(
+            f"{read:,} rows, in run {earlier[-1]} {read_before:,}: a change of {limit:.1%} is allowed "
+            "(max_row_change); mend the source, or raise the limit in the contract if this is right"
+        )
+    if not source.condition or {row["taken_where"] for row in before} != {source.condition}:
+        return
+    share, share_before = left_out / read, sum(row["rows_left_out"] for row in before) / read_before
+    if abs(share - share_before) > source.max_left_out_change:
+        raise DataRefusedError(
+            f"{share:.2%} of the rows are left out, in run {earlier[-1]} {share_before:.2%}: a difference of "
+            f"{source.max_left_out_change * 100:g} points is allowed (max_left_out_change); mend the source, "
+            f"or raise the limit in the contract if this is right. Left out is where this is not true: "
+            f"{source.condition}"
+        )
+
+
+def _beside(left_out: int) -> str:
+    return f", beside {left_out:,} that are left out" if left_out else ""
 
 
 def _is_hashed(source: SourceContract) -> bool:
     return len(source.key) > 1 or (len(source.key) == 1 and source.column(source.key[0]).type != "integer")
 
 
-def _snapshot_rows(facts: Sequence[Fact]) -> list[dict[str, Any]]:
+def _snapshot_rows(facts: Sequence[Fact], condition: str) -> list[dict[str, Any]]:
     """The rows of ``snapshots``, by file; each file's rows were counted by its reader and by the writers."""
     kept: Counter[str] = Counter()
     quarantined: Counter[str] = Counter()
@@ -106,10 +161,10 @@ def _snapshot_rows(facts: Sequence[Fact]) -> list[dict[str, Any]]:
     files = [fact for fact in facts if isinstance(fact, FileFacts)]
     for file in sorted(files, key=lambda file: file.source):
         n_kept, n_quarantined = kept[file.source], quarantined[file.source]
-        if n_kept + n_quarantined != file.rows_read:
+        if n_kept + n_quarantined + file.rows_left_out != file.rows_read:
             raise TableError(
                 f"{file.source}: {file.rows_read} rows read, "
-                f"but {n_kept} kept and {n_quarantined} quarantined"
+                f"but {n_kept} kept, {n_quarantined} quarantined and {file.rows_left_out} left out"
             )
         rows.append(
             {
@@ -119,6 +174,8 @@ def _snapshot_rows(facts: Sequence[Fact]) -> list[dict[str, Any]]:
                 "rows_read": file.rows_read,
                 "rows_ok": n_kept,
                 "rows_quarantined": n_quarantined,
+                "rows_left_out": file.rows_left_out,
+                "taken_where": condition or None,
                 "columns": json.dumps(file.columns, ensure_ascii=False),
             }
         )

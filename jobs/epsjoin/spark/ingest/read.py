@@ -66,7 +66,7 @@ def _read_file(
 ) -> Iterator[pa.RecordBatch]:
     filesystem, path = uris.filesystem_of(uri)
     staged: list[dict[str, Any]] = []
-    rows_read = held = 0
+    rows_read = rows_left_out = held = 0
     refused = None
     names = [column.name for column in source.columns]
     with filesystem.open_input_file(path) as handle:
@@ -78,8 +78,11 @@ def _read_file(
         records = open_records(cast("IO[bytes]", handle if is_seekable else stored), name, source)
         try:
             for position, record in enumerate(records):
-                staged.append(_stage(source, names, index, name, position, record))
                 rows_read += 1
+                if record.is_left_out:
+                    rows_left_out += 1
+                    continue
+                staged.append(_stage(source, names, index, name, position, record))
                 held += len(record.raw)
                 if len(staged) == BATCH_ROWS or held >= BATCH_CHARACTERS:
                     yield pa.RecordBatch.from_pylist(staged, schema)
@@ -90,7 +93,13 @@ def _read_file(
         if not is_seekable:
             stored.read_rest()
     facts = FileFacts(
-        name, stored.n_bytes, stored.sha256.hexdigest(), rows_read, records.found_columns, refused
+        name,
+        stored.n_bytes,
+        stored.sha256.hexdigest(),
+        rows_read,
+        rows_left_out,
+        records.found_columns,
+        refused,
     )
     about_file = {"_slot": index, "_file": index, "_line": 0, "_source": name}
     staged.append({**about_file, "_facts": json.dumps(asdict(facts))})

@@ -1,0 +1,69 @@
+"""Conditions under which records are taken: the same to pyarrow as to another engine's SQL."""
+
+from __future__ import annotations
+
+import pickle
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from epsjoin.contracts.conditions import Filter, UnknownFormError
+from tests.contracts.test_row_rules import CONDITIONS, ROWS, sqlite
+
+TYPES = (("a", "integer"), ("b", "integer"), ("c", "string"))
+MORE = ["a BETWEEN 1 AND b", "NOT a < b", "NOT (a < b OR c = 'x')", "a NOT BETWEEN -1 AND 2", "a IN (1, 2.0)"]
+
+
+@pytest.mark.parametrize("condition", [*CONDITIONS, *MORE])
+@settings(max_examples=30, deadline=None)
+@given(rows=ROWS)
+def test_filter__takes_what_another_engine_takes(condition: str, rows: list[tuple[Any, ...]]) -> None:
+    found = Filter(condition, TYPES)
+    values = {name: [row[i] for row in rows] for i, name in enumerate("abc") if name in found.columns}
+    assert found.takes(values) == [answer == 1 for answer in sqlite(condition, rows)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "condition", "value", "other"),
+    [
+        ("boolean", "v", True, False),
+        ("boolean", "v = FALSE", False, True),
+        ("number", "v > 0.5", 0.6, 0.5),
+        ("date", "v >= '2020-01-02'", date(2020, 1, 2), date(2020, 1, 1)),
+        ("date", "v IN ('2020-01-02')", date(2020, 1, 2), date(2020, 1, 1)),
+        ("timestamp", "'2020-01-02' < v", datetime(2020, 1, 2, 1, tzinfo=UTC), datetime(2020, 1, 2)),
+        ("string", "`v` <> ''", "a", ""),
+    ],
+)
+def test_filter__of_every_type(kind: str, condition: str, value: object, other: object) -> None:
+    found = Filter(condition, (("v", kind),))
+    assert pickle.loads(pickle.dumps(found)).takes({"v": [value, other, None]}) == [True, False, False]  # noqa: S301
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "a",
+        "a IS TRUE",
+        "1 = 1",
+        "a < ",
+        "a + 1",
+        "c > 1",
+        "a = '1'",
+        "c LIKE 'x'",
+        "upper(c) = 'X'",
+        "a IN (b)",
+        "a IN (1.5)",
+        "c IN ('x', NULL)",
+        "a = (SELECT 1)",
+        "t.a = 1",
+        "d = 1",
+        "a > 99999999999999999999",
+        "a = 1; DROP TABLE points",
+    ],
+)
+def test_filter__is_no_condition_of_another_form(condition: str) -> None:
+    with pytest.raises(UnknownFormError):
+        Filter(condition, TYPES)
