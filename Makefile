@@ -1,5 +1,7 @@
-# Everything that is done with this project, by name. Needs Python 3.11, a JDK 17 and make.
-PYTHON ?= python3.11
+# Everything that is done with this project, by name. Needs Python 3.11, 3.12 or 3.13, a JDK 17 and make.
+# The newest Python is taken; where no supported one works, any python3 runs the doctor, which says so.
+PYTHONS ?= $(shell bin/find-pythons)
+PYTHON ?= $(or $(firstword $(PYTHONS)),python3)
 EPSJOIN_LAKE ?= file://$(CURDIR)/lake
 DEMO_RUN ?= 2023-06-01
 
@@ -10,10 +12,11 @@ JARS := .cache/jars/.fetched
 DATABASE := .airflow/.migrated
 AUDIT := .cache/audit/.installed
 PIP := bin/pip --disable-pip-version-check install --quiet --require-hashes
+VERSION := 'import sys; print("%d.%d" % sys.version_info[:2])'
 # a setting of the person's shell must not reach a test
 PYTEST := env PYTHONPATH=$(CURDIR)/jobs .venv/bin/python -m pytest
 
-.PHONY: help setup installed doctor demo demo-backfill test test-kernels test-uncompiled test-spark test-long test-dags test-end-to-end check audit kill-loop bench bench-plans bench-parts bench-spark bench-scaling docs screenshots lock clean cluster-up cluster-down up down tour machine
+.PHONY: help setup installed doctor demo demo-backfill test test-kernels test-uncompiled test-spark test-long test-dags test-end-to-end test-pythons check audit kill-loop bench bench-plans bench-parts bench-spark bench-scaling docs screenshots lock clean cluster-up cluster-down up down tour machine
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -37,6 +40,7 @@ demo-backfill: setup ## twelve real months by one back-fill, in MONTHS="2021-11-
 
 test: setup ## everything that CI checks; the steps on Spark beside all the rest, for neither keeps two cores busy
 	$(MAKE) --jobs=2 --output-sync=target test-spark test-kernels test-end-to-end check test-dags
+	$(MAKE) test-pythons PYTHONS="$(filter-out $(PYTHON),$(PYTHONS))" TESTS=tests/test_wheel.py
 
 test-kernels: $(JOBS) ## kernels, algorithms, records, report: no Java (a session would not start), no Airflow
 	env JAVA_HOME=/nowhere $(PYTEST) -m "not spark and not end_to_end and not long" --ignore tests/dags --ignore tests/spark --ignore tests/end_to_end
@@ -55,6 +59,14 @@ test-dags: $(AIRFLOW) ## DAGs, operator and wrapper, without Spark
 
 test-end-to-end: setup ## whole jobs by spark-submit, on one machine and on a cluster, the demo by Airflow
 	$(PYTEST) tests/end_to_end -m "not long"
+
+TESTS ?= tests/kernels tests/local tests/test_sklearn.py tests/test_public.py tests/test_wheel.py
+test-pythons: ## the library on arrays under every supported Python that is there; PYTHONS="/usr/bin/python3.12 ..."
+	for python in $(PYTHONS); do \
+		place=.cache/library-$$($$python -c $(VERSION)) && \
+		$(MAKE) --no-print-directory PYTHON=$$python $$place/.installed && \
+		env JAVA_HOME=/nowhere PYTHONPATH=$(CURDIR)/jobs $$place/bin/python -m pytest -m "not long" $(TESTS) || exit; \
+	done
 
 check: $(JOBS) $(AIRFLOW) ## lint, types, contracts, import rules, Dockerfile and compose file
 	.venv/bin/ruff check .
@@ -115,35 +127,38 @@ screenshots: $(JOBS) ## the demo's report at two widths and its pictures, into d
 
 lock: ## new lock files from requirements/*.in (asks the package index)
 	$(PYTHON) -m venv .cache/lock && .cache/lock/bin/pip install --quiet uv
-	for name in jobs airflow audit tour; do .cache/lock/bin/uv pip compile --quiet --upgrade --python-version 3.11 \
-		--generate-hashes --no-annotate --no-header requirements/$$name.in -o requirements/$$name.txt; done
+	for name in jobs airflow library audit tour; do .cache/lock/bin/uv pip compile --quiet --upgrade \
+		--universal --python-version 3.11 --generate-hashes --no-annotate --no-header requirements/$$name.in -o requirements/$$name.txt; done
 
 clean: ## forget environments, caches, tables, the services' database
 	bin/services down || true # where nothing is installed, nothing runs
 	rm -rf .venv .venv-airflow .venv-tour .cache .airflow .services lake
 
+# an environment of another Python is made anew: two in one folder would be neither
+define install
+	@test -e $(@D)/bin/python$$($(PYTHON) -c $(VERSION)) || rm -rf $(@D)
+	$(PYTHON) -m venv $(@D)
+	$(@D)/$(PIP) -r $<
+	@touch $@
+endef
+
 machine:
 	@$(PYTHON) jobs/epsjoin/commands/doctor.py --machine --quiet
 
 $(JOBS): requirements/jobs.txt | machine
-	$(PYTHON) -m venv .venv
-	.venv/$(PIP) -r $<
-	@touch $@
+	$(install)
 
 $(AIRFLOW): requirements/airflow.txt | machine
-	$(PYTHON) -m venv .venv-airflow
-	.venv-airflow/$(PIP) -r $<
-	@touch $@
+	$(install)
 
 $(AUDIT): requirements/audit.txt | machine
-	$(PYTHON) -m venv .cache/audit
-	.cache/audit/$(PIP) -r $<
-	@touch $@
+	$(install)
+
+.cache/library-%/.installed: requirements/library.txt
+	$(install)
 
 $(TOUR): requirements/tour.txt | machine
-	$(PYTHON) -m venv .venv-tour
-	.venv-tour/$(PIP) -r $<
-	@touch $@
+	$(install)
 
 $(JARS): conf/delta-jars.sha256 $(JOBS)
 	env -u DELTA_JARS bin/fetch-delta-jars

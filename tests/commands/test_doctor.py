@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -13,7 +16,8 @@ import pytest
 
 from epsjoin.commands import doctor
 
-DOCTOR = Path(__file__).resolve().parents[2] / "jobs" / "epsjoin" / "commands" / "doctor.py"
+PROJECT = Path(__file__).resolve().parents[2]
+DOCTOR = PROJECT / "jobs" / "epsjoin" / "commands" / "doctor.py"
 
 
 def ask(tmp_path: Path, java: str | None, **environment: str) -> tuple[int, str]:
@@ -49,6 +53,7 @@ def test_doctor__is_content_with_python_and_java(tmp_path: Path) -> None:
     [
         (None, "WRONG java: no java on the PATH and no JAVA_HOME; install a JDK 17"),
         (GOOD_JAVA.replace("17.0", "11.0"), "is Java 11; install a JDK 17"),
+        (GOOD_JAVA.replace("17.0.1", "1.8.0_392"), "is Java 8; install a JDK 17"),
         (
             GOOD_JAVA.replace("jdk.incubator.vector@17", "java.base@17"),
             "lacks the module jdk.incubator.vector",
@@ -66,6 +71,82 @@ def test_doctor__says_that_java_home_is_wrong(tmp_path: Path) -> None:
     code, said = ask(tmp_path, GOOD_JAVA, JAVA_HOME="/nowhere")
     assert code == 1
     assert "JAVA_HOME is /nowhere, which has no bin/java" in said
+
+
+@pytest.mark.parametrize(
+    ("mode", "text", "reason"),
+    [(0o644, "#!/bin/sh\n", "Permission denied"), (0o755, "no program", "Exec format error")],
+)
+def test_doctor__says_that_the_java_of_java_home_cannot_be_run(
+    tmp_path: Path, mode: int, text: str, reason: str
+) -> None:
+    java = tmp_path / "jdk" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(text)
+    java.chmod(mode)
+    code, said = ask(tmp_path, GOOD_JAVA, JAVA_HOME=str(tmp_path / "jdk"))
+    assert code == 1
+    assert f"WRONG java: {java} cannot be run: {reason}; install a JDK 17" in said
+
+
+def test_doctor__names_the_pythons_that_are_supported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "version_info", (3, 10, 13, "final", 0))
+    assert doctor._check_python() == (
+        "python",
+        False,
+        "3.10.13; install Python 3.11, 3.12 or 3.13, or run make PYTHON=<its path>",
+    )
+    monkeypatch.setattr(sys, "version_info", (3, 12, 3, "final", 0))
+    assert doctor._check_python().is_well
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)  # Debian without python3-venv
+    assert doctor._check_python().text == "3.12.3 cannot make environments; install python3.12-venv"
+
+
+def test_doctor__supports_the_pythons_of_the_package_and_of_the_makefile() -> None:
+    versions = [f"3.{minor}" for _, minor in doctor.PYTHONS]
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    first, last = doctor.PYTHONS[0], doctor.PYTHONS[-1]
+    assert project["requires-python"] == f">={first[0]}.{first[1]},<{last[0]}.{last[1] + 1}"
+    named = "Programming Language :: Python :: "
+    found = [name.removeprefix(named) for name in project["classifiers"] if name.startswith(named)]
+    assert found == ["3 :: Only", *versions]
+    searched = re.search(r"for version in (.*); do", (PROJECT / "bin" / "find-pythons").read_text())
+    assert searched is not None
+    assert searched[1].split() == versions[::-1]
+
+
+def test_doctor__runs_on_any_python_from_3_7_on() -> None:
+    """Its syntax and the names that it imports; the youngest of what it calls came with 3.7, too."""
+    ast.parse(DOCTOR.read_text(), feature_version=(3, 7))
+
+
+@pytest.mark.parametrize(
+    ("installed", "finding"),
+    [
+        ({"one": "1.0", "both": "1.0"}, (True, "2 packages as in jobs.txt")),
+        ({"one": "1.0", "both": "2.0", "some": "3.0"}, (True, "3 packages as in jobs.txt")),
+        ({"both": "1.0"}, (False, "one is missing, jobs.txt has 1.0 (1 packages differ)")),
+        ({"one": "1.0", "both": "3.0"}, (False, "both is 3.0, jobs.txt has 1.0 or 2.0")),
+    ],
+)
+def test_doctor__reads_the_conditions_of_a_lock_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installed: dict[str, str], finding: tuple[bool, str]
+) -> None:
+    there = load_doctor(tmp_path, monkeypatch)
+    (tmp_path / "project/requirements").mkdir()
+    for name in ("jobs", "airflow"):
+        (tmp_path / f"project/requirements/{name}.txt").write_text(
+            "one==1.0 \\\n    --hash=sha256:00\n"
+            "both==1.0 ; python_full_version < '3.12' \\\n    --hash=sha256:00\n"
+            "both==2.0 ; python_full_version >= '3.12' \\\n    --hash=sha256:00\n"
+            "some==3.0 ; sys_platform == 'win32' \\\n    --hash=sha256:00\n"
+        )
+    for name, version in installed.items():
+        folder = f"project/.venv/lib/python3.12/site-packages/{name}-{version}.dist-info"
+        (tmp_path / folder).mkdir(parents=True)
+    found = next(there.check_environments())
+    assert found.is_well == finding[0]
+    assert finding[1] in found.text
 
 
 def test_doctor__is_content_with_the_environment_that_runs_it() -> None:

@@ -1,13 +1,14 @@
 """The command ``epsjoin doctor``: checks whether the machine has what epsjoin needs, a line for each thing.
 
-It imports the standard library only, so that it can run before anything is installed:
-``python3.11 jobs/epsjoin/commands/doctor.py``.
+It imports the standard library only, and runs on any Python from 3.7 on, so that it can run before anything
+is installed: ``python3 jobs/epsjoin/commands/doctor.py``.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import importlib.util
 import json
 import os
 import re
@@ -23,8 +24,11 @@ from urllib.parse import parse_qs, unquote, urlsplit
 PROJECT = Path(__file__).resolve().parents[3]
 """Folder of the project; not imported, as ``epsjoin.paths`` cannot be when this file runs as a script."""
 
-PYTHON = (3, 11)
-"""Version of Python that the environments need."""
+IS_INSTALLED = (Path(__file__).resolve().parents[1] / "data_contracts").is_dir()
+"""Whether this is the wheel's, without a project around it."""
+
+PYTHONS = ((3, 11), (3, 12), (3, 13))
+"""Versions of Python that the lock files hold for; the Makefile looks for the newest."""
 
 MIN_JAVA = 17
 """Lowest version of Java that Spark runs on."""
@@ -59,13 +63,7 @@ class Finding(NamedTuple):
 
 def check_machine() -> Iterator[Finding]:
     """Check what must be there before ``make setup``: Python, Java and three programs."""
-    version = ".".join(map(str, sys.version_info[:3]))
-    is_right = sys.version_info[:2] == PYTHON
-    yield Finding(
-        "python",
-        is_right,
-        version + ("" if is_right else "; install Python 3.11, or run make PYTHON=<its path>"),
-    )
+    yield _check_python()
     yield _check_java()
     for tool in ("bash", "sha256sum"):
         found = shutil.which(tool)
@@ -79,6 +77,18 @@ def check_machine() -> Iterator[Finding]:
         )
 
 
+def _check_python() -> Finding:
+    found = "{}.{}.{}".format(*sys.version_info)
+    if sys.version_info[:2] not in PYTHONS:
+        names = [".".join(map(str, version)) for version in PYTHONS]
+        wanted = f"{', '.join(names[:-1])} or {names[-1]}"
+        return Finding("python", False, f"{found}; install Python {wanted}, or run make PYTHON=<its path>")
+    if importlib.util.find_spec("ensurepip") is None:  # Debian has it in a package of its own
+        package = "python{}.{}-venv".format(*sys.version_info)
+        return Finding("python", False, f"{found} cannot make environments; install {package}")
+    return Finding("python", True, found)
+
+
 def _check_java() -> Finding:
     home = os.environ.get("JAVA_HOME")
     java = f"{home}/bin/java" if home else shutil.which("java")
@@ -87,18 +97,42 @@ def _check_java() -> Finding:
         return Finding("java", False, f"JAVA_HOME is {home}, which has no bin/java; {remedy}")
     if java is None:
         return Finding("java", False, f"no java on the PATH and no JAVA_HOME; {remedy}")
-    answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603 - the user's own java
-    match = re.search(r'version "(\d+)', answer.stderr + answer.stdout)
+    try:
+        answer = _run(java, "-version")
+    except OSError as error:
+        return Finding("java", False, f"{java} cannot be run: {error.strerror}; {remedy}")
+    match = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)  # Java 8 says 1.8
     if match is None:
         return Finding("java", False, f"{java} -version prints no version; {remedy}")
     if int(match[1]) < MIN_JAVA:
         return Finding("java", False, f"{java} is Java {match[1]}; {remedy}")
-    modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=False)  # noqa: S603 - as above
-    if "jdk.incubator.vector" not in modules.stdout:
+    if "jdk.incubator.vector" not in _run(java, "--list-modules").stdout:
         return Finding(
             "java", False, f"{java} lacks the module jdk.incubator.vector, which Spark loads; {remedy}"
         )
     return Finding("java", True, f"Java {match[1]} ({java})")
+
+
+def _run(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - the user's own java
+
+
+def check_installation() -> Iterator[Finding]:
+    """Check what the installed package needs, and say which of its extras are there."""
+    from epsjoin.errors import EXTRAS  # there only where the package is installed
+
+    yield _check_python()
+    for what in ("numpy", "numba"):
+        is_there = importlib.util.find_spec(what) is not None
+        yield Finding(
+            what, is_there, "found" if is_there else "missing; pip install --force-reinstall epsjoin"
+        )
+    for extra, modules in EXTRAS.items():
+        missing = [module for module in modules.split() if importlib.util.find_spec(module) is None]
+        text = f"{', '.join(missing)} not installed; where you need it: pip install 'epsjoin[{extra}]'"
+        yield Finding(f"extra {extra}", True, text if missing else "installed")
+    if importlib.util.find_spec("pyspark") is not None:
+        yield _check_java()
 
 
 def check_environments() -> Iterator[Finding]:
@@ -106,15 +140,16 @@ def check_environments() -> Iterator[Finding]:
     for folder, lock in ((".venv", "jobs.txt"), (".venv-airflow", "airflow.txt")):
         wanted = _read_pins(PROJECT / "requirements" / lock)
         found = _list_installed(PROJECT / folder)
-        wrong = sorted(name for name, version in wanted.items() if found.get(name) != version)
+        wrong = sorted(name for name, versions in wanted.items() if found.get(name) not in versions)
         if not found:
             yield Finding(folder, False, "missing; run make setup")
         elif wrong:
             name = wrong[0]
-            text = f"{name} is {found.get(name, 'missing')}, {lock} has {wanted[name]}"
+            versions = " or ".join(sorted(filter(None, wanted[name])))
+            text = f"{name} is {found.get(name, 'missing')}, {lock} has {versions}"
             yield Finding(folder, False, f"{text} ({len(wrong)} packages differ); run make setup")
         else:
-            yield Finding(folder, True, f"{len(wanted)} packages as in {lock}")
+            yield Finding(folder, True, f"{len(wanted.keys() & found.keys())} packages as in {lock}")
     yield _check_jars()
 
 
@@ -185,9 +220,8 @@ def _find_fault_in_airflow() -> str | None:
 
 def check_resources(lake: str) -> Iterator[Finding]:
     """Check free space on the disks and memory; the space of a remote lake cannot be checked."""
-    folders = {"disk of the lake": _local_folder(lake)}
     spark = os.environ.get("SPARK_LOCAL_DIRS") or tempfile.gettempdir()
-    folders |= {"disk of Spark": Path(spark.split(",")[0])}
+    folders = {"disk of the lake": _local_folder(lake), "disk of Spark": Path(spark.split(",")[0])}
     for what, folder in folders.items():
         if folder is None:
             continue
@@ -226,11 +260,13 @@ def _local_folder(lake: str) -> Path | None:
 
 def check_lake(lake: str) -> Iterator[Finding]:
     """Check whether files and tables can be written to the lake and deleted there, by doing it."""
-    python = Path(os.environ.get("SPARK_JOB_VENV", PROJECT / ".venv")) / "bin" / "python"
+    python = Path(os.environ.get("SPARK_JOB_VENV", str(PROJECT / ".venv"))) / "bin" / "python"
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT / "jobs")}
+    if IS_INSTALLED:
+        python, environment = Path(sys.executable), dict(os.environ)
     if not python.is_file():
         yield Finding("lake", False, f"not checked, as there is no {python}; run make setup")
         return
-    environment = os.environ | {"PYTHONPATH": str(PROJECT / "jobs")}
     command = [str(python), "-m", "epsjoin.lake.probe", lake]
     try:
         answer = subprocess.run(  # noqa: S603 - the project's own Python
@@ -245,15 +281,19 @@ def check_lake(lake: str) -> Iterator[Finding]:
     yield Finding("lake", is_well, lines[-1] + remedy)
 
 
-def _read_pins(lock: Path) -> dict[str, str]:
+def _read_pins(lock: Path) -> dict[str, set[str | None]]:
+    """Read the versions that a lock file allows of each package; None where a condition may leave it out."""
     pins = re.findall(r"^([A-Za-z0-9._-]+)==([^ ;\\\n]+)([^\n]*)", lock.read_text(), re.MULTILINE)
-    return {_normalise(name): version for name, version, marker in pins if ";" not in marker}
+    allowed: dict[str, set[str | None]] = {}
+    for name, version, marker in pins:
+        allowed.setdefault(_normalise(name), set()).update([version, None] if ";" in marker else [version])
+    return allowed
 
 
 def _list_installed(venv: Path) -> dict[str, str]:
     found = {}
     for folder in venv.glob("lib/python3*/site-packages/*.dist-info"):
-        name, _, version = folder.name.removesuffix(".dist-info").partition("-")
+        name, _, version = folder.stem.partition("-")
         found[_normalise(name)] = version
     return found
 
@@ -277,11 +317,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--quiet", action="store_true", help="print only what is not well")
     arguments = parser.parse_args(argv)
-    findings = list(check_machine())
-    if not arguments.machine:
+    findings = list(check_installation() if IS_INSTALLED else check_machine())
+    if not arguments.machine and not IS_INSTALLED:
         findings += [*check_environments(), *check_connection()]
         findings += check_resources(arguments.lake or str(PROJECT / "lake"))
-        findings += check_lake(arguments.lake) if arguments.lake else ()
+    if not arguments.machine and arguments.lake:
+        findings += check_lake(arguments.lake)
     for finding in findings:
         if not finding.is_well or not arguments.quiet:
             print(f"{'ok   ' if finding.is_well else 'WRONG'} {finding.what}: {finding.text}")

@@ -1,0 +1,85 @@
+"""The Makefile's Python: the newest that works, and environments of one version each."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+def write_script(file: Path, body: str) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"#!/bin/sh\n{body}\n")
+    file.chmod(0o755)
+    return file
+
+
+def run(folder: Path, *command: str, path: Path | None = None) -> str:
+    """What a command says in a folder, with what is in ``path`` and nothing else on the PATH."""
+    environment = {"PATH": str(path) if path else os.environ["PATH"]}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> Path:
+    """A folder of programs, without any Python yet."""
+    (tmp_path / "bin").mkdir()
+    for tool in ("make", "sh", "env", "rm", "touch", "mkdir", "chmod", "cat"):
+        (tmp_path / "bin" / tool).symlink_to(shutil.which(tool) or tool)
+    return tmp_path / "bin"
+
+
+def test_find_pythons__names_those_that_work_and_make_environments_newest_first(tools: Path) -> None:
+    write_script(tools / "python3.13", 'echo "pyenv: python3.13: command not found" >&2; exit 127')
+    for version in ("3.11", "3.12"):
+        write_script(tools / f"python{version}", f"echo /opt/python{version}")
+    assert run(PROJECT, "bin/find-pythons", path=tools) == "/opt/python3.12\n/opt/python3.11\n"
+    write_script(
+        tools / "python3.12", f"exec {sys.executable} -c \"import sys; sys.modules['ensurepip'] = None; $2\""
+    )
+    assert run(PROJECT, "bin/find-pythons", path=tools) == "/opt/python3.11\n"
+    write_script(tools / "python3.11", f'exec {sys.executable} "$@"')
+    assert run(PROJECT, "bin/find-pythons", path=tools) == f"{sys.executable}\n"
+
+
+def test_make_doctor__runs_by_any_python3_where_no_supported_one_is(tools: Path) -> None:
+    write_script(tools / "python3", 'echo "by python3: $*"')
+    said = run(PROJECT, "make", "doctor", path=tools)
+    assert said.startswith("by python3: jobs/epsjoin/commands/doctor.py --lake ")
+    write_script(
+        tools / "python3.12", f'[ "$1" = -c ] && echo {tools}/python3.12 || echo "by python3.12: $*"'
+    )
+    assert run(PROJECT, "make", "doctor", path=tools).startswith("by python3.12: jobs/")
+    assert run(PROJECT, "make", "PYTHON=python3", "doctor", path=tools).startswith("by python3: jobs/")
+
+
+def test_environment__of_another_python_is_made_anew(tools: Path, tmp_path: Path) -> None:
+    (tmp_path / "requirements").mkdir()
+    lock = tmp_path / "requirements" / "jobs.txt"
+    shutil.copy(PROJECT / "Makefile", tmp_path)
+    pythons = [
+        write_script(
+            tools / f"fake{version}",
+            f"""case $1 in
+-c) echo {version} ;;
+-m) mkdir -p $3/bin; touch $3/bin/python{version}; echo '#!/bin/sh' > $3/bin/pip; chmod +x $3/bin/pip ;;
+esac""",
+        )
+        for version in ("3.11", "3.12")
+    ]
+    kept = tmp_path / ".venv" / "package"
+    for turn, (python, is_kept) in enumerate([(pythons[0], False), (pythons[0], True), (pythons[1], False)]):
+        lock.touch()
+        os.utime(lock, (2e9 + turn, 2e9 + turn))  # newer than the environment
+        run(tmp_path, "make", f"PYTHON={python}", ".venv/.installed", path=tools)
+        assert kept.exists() == is_kept
+        kept.touch()
+    assert sorted(file.name for file in (tmp_path / ".venv" / "bin").iterdir()) == ["pip", "python3.12"]
