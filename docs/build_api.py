@@ -104,10 +104,10 @@ GROUPS = (
     ),
     Group(
         "Errors",
-        "All are exceptions of `epsjoin.errors`.",
+        "What epsjoin raises on purpose; the message of each says what to do.",
         (
-            *("errors.EpsjoinError", "errors.ArgumentError", "errors.DataRefusedError"),
-            *("errors.BudgetError", "errors.TableError"),
+            *("EpsjoinError", "ArgumentError", "DataRefusedError", "BudgetError", "TableError"),
+            "MissingPackageError",
         ),
     ),
 )

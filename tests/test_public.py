@@ -11,6 +11,7 @@ import sys
 import textwrap
 import tomllib
 from collections.abc import Callable, Iterator
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,12 @@ from epsjoin import errors
 from epsjoin.errors import ArgumentError
 
 JOBS = Path(epsjoin.__file__).parents[1]
-CALLABLES = [name for name in epsjoin.__all__ if callable(getattr(epsjoin, name))]
+CALLABLES = [
+    name
+    for name in epsjoin.__all__
+    if callable(value := getattr(epsjoin, name))
+    if not (inspect.isclass(value) and issubclass(value, Exception))
+]
 FUNCTIONS = [name for name in CALLABLES if not inspect.isclass(getattr(epsjoin, name))]
 RETURNED = " ".join(str(inspect.signature(getattr(epsjoin, name)).return_annotation) for name in FUNCTIONS)
 SHOWN_BY = {"iter_join": "join", "iter_self_join": "self_join"}
@@ -43,6 +49,43 @@ def test_licence__is_the_exact_text_of_the_one_that_the_package_names() -> None:
         "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30"  # apache.org's LICENSE-2.0.txt
     )
     assert hashlib.sha256((JOBS.parent / file).read_bytes()).hexdigest() == published
+
+
+def test_version__and_rooms_are_attributes_without_an_import_of_their_own() -> None:
+    code = (
+        "import epsjoin; print(epsjoin.__version__, epsjoin.ArgumentError.__name__, epsjoin.sklearn.__name__)"
+    )
+    assert re.fullmatch(r"\d+\.\d+\.\d+ ArgumentError epsjoin.sklearn", python(code))
+
+
+def test_errors__are_public() -> None:
+    raised = {name for name, value in vars(errors).items() if inspect.isclass(value) and "Error" in name}
+    of_jobs = {"ContractError", "NothingToDoError"}
+    assert raised - set(epsjoin.__all__) == of_jobs
+
+
+def test_extras__are_those_of_the_package_with_the_modules_of_their_packages() -> None:
+    project = tomllib.loads((JOBS.parent / "pyproject.toml").read_text())["project"]
+    extras = {
+        extra: {re.split(r"[^\w.-]", each)[0].lower() for each in wanted if "epsjoin[" not in each}
+        for extra, wanted in project["optional-dependencies"].items()
+    }
+    assert extras.keys() == errors.EXTRAS.keys()
+    distributions = metadata.packages_distributions()
+    for extra, modules in errors.EXTRAS.items():
+        found = {name for module in modules.split() for name in distributions.get(module, ())}
+        met = {name.lower().replace("_", "-") for name in found}
+        installed = {name for name in extras[extra] if _is_installed(name)}
+        assert installed <= met, extra
+        others = set[str]().union(*(names for other, names in extras.items() if other != extra))
+        assert not met & others, extra
+
+
+def _is_installed(distribution: str) -> bool:
+    try:
+        return bool(metadata.version(distribution))
+    except metadata.PackageNotFoundError:
+        return False
 
 
 def test_all__is_what_a_star_imports() -> None:

@@ -9,7 +9,15 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+__version__ = "0.1.0"
+
 if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to the table below
+    from epsjoin.errors import ArgumentError as ArgumentError
+    from epsjoin.errors import BudgetError as BudgetError
+    from epsjoin.errors import DataRefusedError as DataRefusedError
+    from epsjoin.errors import EpsjoinError as EpsjoinError
+    from epsjoin.errors import MissingPackageError as MissingPackageError
+    from epsjoin.errors import TableError as TableError
     from epsjoin.local.cluster.dbscan import Dbscan as Dbscan
     from epsjoin.local.cluster.dbscan import dbscan as dbscan
     from epsjoin.local.cluster.from_pairs import NOISE as NOISE
@@ -47,6 +55,7 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.local.sweep.pairs import Pairs as Pairs
 
 _HOMES = {
+    "errors": "ArgumentError BudgetError DataRefusedError EpsjoinError MissingPackageError TableError",
     "local.cluster.dbscan": "Dbscan dbscan",
     "local.cluster.from_pairs": "NOISE",
     "local.epsilon.box_count": "box_counts fit_box_count",
@@ -71,9 +80,9 @@ globals()["__all__"] = sorted(_HOME_OF)  # a plain assignment would hide all nam
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name, or the functions on DataFrames."""
-    if name == "spark":
-        return importlib.import_module(f"{__name__}.spark")
+    """Import a public name, the functions on DataFrames, or the estimators with scikit-learn's interface."""
+    if name in ("spark", "sklearn"):
+        return importlib.import_module(f"{__name__}.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)

@@ -6,6 +6,9 @@ and 5 means that there was nothing to do.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from epsjoin.console import printable
 
 MAX_MESSAGE = 2000
@@ -59,3 +62,44 @@ class TableError(EpsjoinError):
 
     Rows were lost or duplicated, or its schema differs from its contract.
     """
+
+
+class MissingPackageError(EpsjoinError, ImportError):
+    """A package is not installed that only a part of epsjoin needs; the message says how to install it."""
+
+    exit_code = 2
+
+
+EXTRAS = {
+    "commands": "deltalake jsonschema open_data_contract_standard pyarrow sqlglot yaml",
+    "spark": "delta pandas py4j pyspark",
+    "report": "jinja2 matplotlib",
+    "pipeline": "great_expectations",
+    "sklearn": "joblib sklearn",
+    "progress": "tqdm",
+}
+"""Extras of the package ``epsjoin``, and the modules that come with each."""
+
+
+@contextmanager
+def needing_extra(what: str) -> Iterator[None]:
+    """Within, an import that fails says which extra holds the missing module.
+
+    Parameters
+    ----------
+    what : what needs the module.
+
+    Raises
+    ------
+    MissingPackageError
+        The module comes with an extra; the import of any other fails as ever.
+    """
+    try:
+        yield
+    except ImportError as error:
+        missing = (error.name or "").partition(".")[0]
+        for extra, modules in EXTRAS.items():
+            if missing in modules.split():
+                remedy = f"pip install 'epsjoin[{extra}]'"
+                raise MissingPackageError(f"{what} needs {missing}: {remedy}", name=missing) from error
+        raise

@@ -12,17 +12,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from epsjoin.errors import ArgumentError
+from epsjoin.errors import ArgumentError, needing_extra
 from epsjoin.local.arguments import check_count
 from epsjoin.local.cluster.dbscan import dbscan
 from epsjoin.local.metric import Metric, get_metric
 
-try:
+with needing_extra("epsjoin.sklearn"):
     from joblib import effective_n_jobs
     from sklearn.base import BaseEstimator, ClusterMixin
     from sklearn.utils.validation import validate_data
-except ImportError as error:
-    raise ImportError("epsjoin.sklearn needs scikit-learn 1.6 or later: pip install scikit-learn") from error
 
 __all__ = ["DBSCAN"]
 
@@ -85,6 +83,7 @@ class DBSCAN(ClusterMixin, BaseEstimator):
 
     Examples
     --------
+    >>> from epsjoin.sklearn import DBSCAN
     >>> DBSCAN(eps=3, min_samples=2).fit([[1, 2], [2, 2], [2, 3], [8, 7], [8, 8], [25, 80]]).labels_.tolist()
     [0, 0, 0, 1, 1, -1]
     """

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from epsjoin.commands import doctor
-from epsjoin.errors import EpsjoinError
+from epsjoin.errors import EpsjoinError, needing_extra
 
 USAGE = """usage: epsjoin COMMAND ...
 
@@ -41,19 +41,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     if command == "doctor":
         return doctor.main(arguments[1:])
     if command == "verify":
-        print("epsjoin verify runs on Spark: start it as bin/epsjoin verify", file=sys.stderr)
+        print(
+            "epsjoin verify is a Spark job: run bin/epsjoin verify in the project's folder", file=sys.stderr
+        )
         return 2
     if command not in MODULES:
         print(USAGE, end="", file=sys.stderr)
         return 2
-    # imported only now, as the doctor must run where the packages of the other commands are missing
-    run = importlib.import_module(MODULES[command]).main
     try:
-        return int(run(arguments[1:]))
+        # imported only now, as the doctor must run where the packages of the other commands are missing
+        with needing_extra("the command"):
+            return int(importlib.import_module(MODULES[command]).main(arguments[1:]))
     except EpsjoinError as error:
         print(f"epsjoin {command}: {error}", file=sys.stderr)
         return error.exit_code
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -249,4 +249,4 @@ def _name_of(file: Path) -> str:
 
 def _path_in_contract(file: Path) -> str:
     whole = file.resolve()
-    return str(whole.relative_to(PROJECT)) if whole.is_relative_to(PROJECT) else str(whole)
+    return str(whole.relative_to(PROJECT)) if PROJECT and whole.is_relative_to(PROJECT) else str(whole)

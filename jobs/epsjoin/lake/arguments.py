@@ -8,13 +8,13 @@ from pathlib import Path
 from epsjoin.contracts.odcs import load_source
 from epsjoin.lake import uris
 from epsjoin.lake.lake import Lake
-from epsjoin.paths import PROJECT
+from epsjoin.paths import CONTRACTS
 
 
 def add_contracts(parser: argparse.ArgumentParser) -> None:
     """Add ``--contracts``."""
-    folder, text = PROJECT / "data_contracts", "folder of the contracts (default: the project's)"
-    parser.add_argument("--contracts", type=Path, default=folder, help=text)
+    text = "folder of the contracts (default: the project's)"
+    parser.add_argument("--contracts", type=Path, default=CONTRACTS, help=text)
 
 
 def add_lake(parser: argparse.ArgumentParser, *, has_run: bool = True) -> None:

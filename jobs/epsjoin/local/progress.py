@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import TracebackType
 
-from epsjoin.errors import ArgumentError
+from epsjoin.errors import ArgumentError, needing_extra
 
 ProgressArgument = bool | Callable[[float], object] | None
 """Type of the argument ``progress`` of all joins."""
@@ -39,8 +39,8 @@ class Progress:
         self._bar = None
         self._fraction = 0.0
         if progress is True:
-            from tqdm import tqdm  # only for those who want to see it
-
+            with needing_extra("progress=True"):
+                from tqdm import tqdm  # only for those who want to see it
             self._bar = tqdm(
                 total=100.0, desc=name, unit="%", bar_format="{desc} {percentage:3.0f}%|{bar}| {elapsed}"
             )

@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from epsjoin.errors import needing_extra
+
 if TYPE_CHECKING:
     from epsjoin.spark.frames import dbscan, estimate, fit_epsilon, outliers, similarity_join
 
@@ -18,4 +20,6 @@ def __getattr__(name: str) -> Any:
     """Import a public function."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.frames"), name)
+    with needing_extra(__name__):
+        frames = importlib.import_module(f"{__name__}.frames")
+    return getattr(frames, name)
