@@ -23,9 +23,9 @@ makes the runs that are missing, in any order, the schedule beside them; `--repr
 makes the others again, too, and `--dag-run-conf` gives them other params. Where no Airflow runs:
 `bin/airflow backfill run {dataset} {start} <last run>`.
 
-**Trigger by hand** with a logical date, the first day of the interval, that has no run yet; empty fields of
-the form mean the data set's defaults. At a shell, without a scheduler:
-`bin/airflow dags test {dataset} {start}`.
+**Trigger by hand** with a logical date, the first day of the interval, that has no run yet: any other,
+such as the form's default, is refused. Empty fields of the form mean the data set's defaults. At a shell,
+without a scheduler: `bin/airflow dags test {dataset} {start}`.
 """
 """This text stands on the page of a DAG, below what is special about its data set."""
 

@@ -7,13 +7,14 @@ from copy import deepcopy
 from datetime import datetime, timedelta
 from typing import Any
 
-from airflow.sdk import DAG, CronDataIntervalTimetable
+from airflow.sdk import DAG
 from airflow.sdk.definitions.callback import AsyncCallback, SyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
 import alerts
 from approval import ApproveEpsilon
 from dag_texts import APPROVAL, TASKS, WHEN_A_TASK_FAILS
+from intervals import IntervalTimetable
 from lake import TAG
 from run_params import RUN_PARAMS
 from spark_job import SparkJobOperator
@@ -36,7 +37,7 @@ def epsilon_join(
     Parameters
     ----------
     dataset : name of the data set and of the DAG; its contract is ``data_contracts/<data set>.odcs.yaml``.
-    schedule : cron expression (UTC) of the times at which intervals begin; the contract names the interval.
+    schedule : cron expression (UTC) of the midnights at which intervals begin, as the contract says.
     start_date : the first run's date, with a time zone; earlier runs cannot be scheduled or back-filled.
     doc_md : what is special about this data set; on the DAG's page ``WHEN_A_TASK_FAILS`` follows it.
     tags : tags besides ``epsjoin``.
@@ -64,7 +65,7 @@ def epsilon_join(
     -----
     A run is named by its logical date, the start of its interval. From a bare cron string Airflow 3 makes no
     intervals, and the date of a run would be the day on which it is due, an interval later. Therefore the
-    schedule is a timetable.
+    schedule is a timetable, ``intervals.IntervalTimetable``.
     """
     for name, span in (("approve_within", approve_within), ("deadline", deadline)):
         if span is not None and span <= timedelta(0):
@@ -81,7 +82,7 @@ def epsilon_join(
         )
     with DAG(
         dag_id=dataset,
-        schedule=CronDataIntervalTimetable(schedule, timezone="UTC"),
+        schedule=IntervalTimetable(schedule, timezone="UTC"),
         start_date=start_date,
         catchup=False,  # older snapshots are back-filled on purpose
         max_active_runs=1,

@@ -15,7 +15,9 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import Asset, BaseHook, Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
+from intervals import IntervalTimetable, NoIntervalError
 from lake import REPOSITORY, find_lake_uri
+from run_params import RUN_PARAMS
 
 NOTHING_TO_DO = 5
 
@@ -57,8 +59,8 @@ class SparkJobOperator(SparkSubmitOperator):
     Raises
     ------
     AirflowFailException
-        On execution: exit code 2, 3 or 4, or nothing was submitted because the lake, the Spark connection
-        or the logical date is missing or cannot be used. Not retried.
+        On execution: exit code 2, 3 or 4, or nothing was submitted because the lake, the Spark connection,
+        the logical date or a parameter is missing or cannot be used. Not retried.
     AirflowSkipException
         On execution: exit code 5.
     AirflowException
@@ -84,7 +86,8 @@ class SparkJobOperator(SparkSubmitOperator):
     ) -> None:
         lake = find_lake_uri()
         # Empty fields of the form are left out: to the job they mean "the data set's default".
-        params = "{{ dict(params.items() | selectattr(1, 'ne', none)) | tojson }}"
+        known = f"selectattr(0, 'in', {list(RUN_PARAMS)})"
+        params = f"{{{{ dict(params.items() | {known} | selectattr(1, 'ne', none)) | tojson }}}}"
         assets = [Asset(name=f"{dataset}/{table}", uri=f"epsjoin://{dataset}/{table}") for table in writes]
         defaults: dict[str, Any] = {
             "task_id": job,
@@ -114,6 +117,7 @@ class SparkJobOperator(SparkSubmitOperator):
     def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]  # the base returns nothing
         """Submit the job, wait for it, and return its metrics."""
         self._check_before_submit()
+        self._check_run(context)
         given = self.application_args
         with TemporaryDirectory(prefix=f"epsjoin-{self.job}-") as folder:
             metrics_file = Path(folder, "metrics.json")
@@ -163,6 +167,21 @@ class SparkJobOperator(SparkSubmitOperator):
             raise AirflowFailException(
                 f"the connection {self._conn_id} asks for deploy-mode cluster, but exit code and "
                 f"metrics come from a driver beside the task; set it to client, for one machine: {how}"
+            )
+
+    def _check_run(self, context: Context) -> None:
+        """Refuse a run by hand that no timetable saw, and what Airflow takes as parameters though none is."""
+        dag, logical_date = context.get("dag"), context.get("logical_date")
+        if dag and logical_date and isinstance(dag.timetable, IntervalTimetable):
+            try:
+                dag.timetable.infer_manual_data_interval(run_after=logical_date)
+            except NoIntervalError as error:
+                raise AirflowFailException(str(error)) from None
+        given = set(context.get("params") or ()) - {"openlineage"}  # a DAG that triggers this one may add it
+        if unknown := sorted(given - set(RUN_PARAMS)):
+            raise AirflowFailException(
+                f"the run's conf has {', '.join(map(repr, unknown))}, which is no parameter; "
+                f"trigger it again with some of {', '.join(RUN_PARAMS)}"
             )
 
     def _translate_error(self, error: AirflowException) -> AirflowException:

@@ -6,6 +6,7 @@ import atexit
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -28,6 +29,7 @@ os.environ |= {
 import pytest  # noqa: E402 - Airflow reads the environment when it is imported
 from airflow.dag_processing.dagbag import DagBag  # noqa: E402 - as above
 from airflow.sdk import DAG  # noqa: E402 - as above
+from fastapi.testclient import TestClient  # noqa: E402 - as above
 
 from dags.fake_spark import FakeSpark  # noqa: E402 - as above
 
@@ -48,6 +50,17 @@ def database() -> None:
     initdb()
     arguments = get_parser().parse_args(["pools", "import", str(REPOSITORY / "conf" / "pools.json")])
     arguments.func(arguments)
+
+
+@pytest.fixture(scope="module")
+def rest(database: None) -> Iterator[TestClient]:
+    """Airflow's REST API, to whom everybody is an admin."""
+    # slow to import, and most tests need no server
+    from airflow.api_fastapi.app import create_app, purge_cached_app
+
+    purge_cached_app()
+    yield TestClient(create_app(apps="core"), raise_server_exceptions=False)
+    purge_cached_app()
 
 
 @pytest.fixture

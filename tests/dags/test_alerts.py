@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import structlog
-from airflow.cli.cli_parser import get_parser
 from airflow.dag_processing.dagbag import DagBag
 from airflow.dag_processing.processor import _execute_dag_callbacks
 from airflow.models.callback import TriggererCallback
@@ -21,6 +20,7 @@ from airflow.triggers.callback import CallbackTrigger
 from airflow.utils.session import create_session
 from sqlalchemy import select
 
+import dag_commands
 from dags.fake_spark import FakeSpark
 from dags.in_process import Scheduler, runs_of
 from epsilon_join import epsilon_join
@@ -51,9 +51,8 @@ def scheduler(database: None, fake_spark: FakeSpark, tmp_path: Path) -> Iterator
 
 
 def trigger() -> None:
-    """Ask for a run, as from the form or the shell."""
-    arguments = get_parser().parse_args(["dags", "trigger", "buoys", "-l", "2023-06-01"])
-    arguments.func(arguments)
+    """Ask for a run, as at the shell."""
+    assert dag_commands.main(["trigger", "buoys", "-l", "2023-06-01"]) == 0
 
 
 def test_deadline__that_is_missed_calls_what_the_page_names_and_not_before(

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from airflow.api_fastapi.app import create_app, purge_cached_app
 from airflow.dag_processing.dagbag import DagBag
 from airflow.models.dagrun import DagRun
 from airflow.models.taskinstance import TaskInstance
@@ -33,14 +32,6 @@ dag = epsilon_join(
 FITTED = '{"eps": 52.5141, "expected_pairs": 16530.4, "exponent": 1.6912, "n_sample": 11020}'
 AFTER = ("replicate", "merge_join", "cluster", "outliers", "quality_results", "report")
 ASKED = "/api/v2/dags/lamps/dagRuns/{}/taskInstances/approve_epsilon/-1/hitlDetails"
-
-
-@pytest.fixture(scope="module")
-def rest(database: None) -> Iterator[TestClient]:
-    """Airflow's REST API, to whom everybody is an admin."""
-    purge_cached_app()
-    yield TestClient(create_app(apps="core"), raise_server_exceptions=False)
-    purge_cached_app()
 
 
 @pytest.fixture

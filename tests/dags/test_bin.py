@@ -144,10 +144,18 @@ def test_airflow__setup_makes_database_and_pools(fake_airflow: Path) -> None:
 
 
 def test_airflow__run_is_dags_test_for_people(fake_airflow: Path) -> None:
+    write_script(fake_airflow / "venv/bin/python", '#!/bin/sh\necho "python: $*"\nenv\n')
     lines = run("airflow", "run", "navaids", "2023-06-01", "--conf", '{"eps": 1}').stdout.splitlines()
-    assert lines[0] == 'arguments: dags test navaids 2023-06-01 --conf {"eps": 1}'
+    assert lines[0] == f'python: {BIN}/dag_commands.py test navaids 2023-06-01 --conf {{"eps": 1}}'
     assert "AIRFLOW__LOGGING__LOG_FORMAT=%(message)s" in lines
     assert "EPSJOIN_RETRIES=0" in lines
+
+
+@pytest.mark.parametrize("command", ["test", "trigger"])
+def test_airflow__dags_with_a_date_go_by_our_own_way(fake_airflow: Path, command: str) -> None:
+    write_script(fake_airflow / "venv/bin/python", '#!/bin/sh\necho "python: $*"\n')
+    lines = run("airflow", "dags", command, "navaids", "-c", '{"eps": 1}').stdout.splitlines()
+    assert lines == [f'python: {BIN}/dag_commands.py {command} navaids -c {{"eps": 1}}']
 
 
 @pytest.mark.parametrize("service", ["scheduler", "triggerer"])

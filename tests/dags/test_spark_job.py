@@ -182,6 +182,13 @@ def test_run__without_a_logical_date_is_refused(fake_spark: FakeSpark) -> None:
     assert fake_spark.jobs == []
 
 
+def test_run__with_an_unknown_parameter_is_refused_before_spark_starts(fake_spark: FakeSpark) -> None:
+    context = {"outlet_events": OutletEventAccessors(), "params": {"eps": 1, "lake": "s3://x", "Eps": 2}}
+    with pytest.raises(AirflowFailException, match="conf has 'Eps', 'lake', which is no parameter.*min_pts"):
+        execute(context)
+    assert fake_spark.jobs == []
+
+
 # --- the whole DAG, as "airflow dags test" runs it
 
 
@@ -201,6 +208,23 @@ def test_dag__submits_this_command(navaids: DAG, fake_spark: FakeSpark) -> None:
         *("--params", '{"cuts": "regular", "eps": 0.5}', "--metrics-out"),
     ]
     assert json.loads(command[-3]) == {"cuts": "regular", "eps": 0.5}
+
+
+def test_dag__hands_the_job_nothing_that_another_dag_adds_for_its_own_use(
+    navaids: DAG, fake_spark: FakeSpark
+) -> None:
+    states = run_dag(navaids, conf={"eps": 0.5, "openlineage": {"parentRunId": "x"}})
+    assert states["run"] == "success"
+    command = fake_spark.command("ingest")
+    assert command[command.index("--params") + 1] == '{"eps": 0.5}'
+
+
+def test_dag__with_an_unknown_parameter_fails_in_its_first_task_without_a_spark(
+    navaids: DAG, fake_spark: FakeSpark
+) -> None:
+    states = run_dag(navaids, conf={"unknown": 1})
+    assert (states["run"], states["ingest"]) == ("failed", "failed")
+    assert fake_spark.jobs == []
 
 
 def test_dag__keeps_metrics_as_xcom_and_on_the_asset_event(navaids: DAG, fake_spark: FakeSpark) -> None:

@@ -1,0 +1,109 @@
+"""The timetable of every data set: a run is named by the first day of its interval, whoever asks for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.exceptions import AirflowTimetableInvalid
+from airflow.sdk.timezone import coerce_datetime, utcnow
+from airflow.timetables.base import DagRunInfo, DataInterval, TimeRestriction
+from airflow.timetables.interval import CronDataIntervalTimetable
+from pendulum import DateTime, duration
+
+if TYPE_CHECKING:
+    from airflow.models.dagrun import DagRun  # with all of Airflow's tables; tasks import this file, too
+
+GRACE = duration(hours=1)
+"""So long after the end of an interval a schedule that has made no run yet may still begin with its run."""
+
+
+class NoIntervalError(ValueError):
+    """No interval begins at the logical date of a run, or it has none; to REST a bad request."""
+
+
+class IntervalTimetable(CronDataIntervalTimetable):
+    """Airflow's timetable of intervals, with three differences.
+
+    * The interval of a run by hand begins at its logical date; Airflow's own would take the one before. Where
+      none begins, nobody gets a run: not by the form, whose default is the present time, nor by REST.
+    * Runs by schedule or by hand are called ``2023-06-01``; Airflow's own would have the time of the request.
+    * A schedule begins with the interval in which its DAG is unpaused, so that unpausing starts no run. From
+      the first scheduled run on, the last one that was missed is made up, as ``catchup=False`` says.
+
+    Parameters
+    ----------
+    cron : cron expression of the midnights (UTC) at which intervals begin.
+    timezone : time zone of the expression.
+    """
+
+    def validate(self) -> None:
+        """Refuse intervals that begin at other times: the jobs read a run as whole days.
+
+        Raises
+        ------
+        AirflowTimetableInvalid
+            The expression is none, or is not about midnights.
+        """
+        super().validate()
+        if self._expression.split()[:2] != ["0", "0"]:
+            raise AirflowTimetableInvalid(
+                f"intervals begin at midnight, so the schedule must begin with '0 0', as in '0 0 1 * *', "
+                f"not {self._expression!r}"
+            )
+
+    def infer_manual_data_interval(self, *, run_after: DateTime) -> DataInterval:
+        """Return the interval that begins at a logical date; Airflow calls the date ``run_after`` here.
+
+        Raises
+        ------
+        NoIntervalError
+            No interval begins then.
+        """
+        begin = self._align_to_prev(run_after)
+        end = self._get_next(begin)
+        if begin != run_after:
+            last, before = end.subtract(days=1), self._get_prev(begin)
+            raise NoIntervalError(
+                f"a run is named by the first day of its interval, and none begins at "
+                f"{run_after.in_timezone('UTC'):%Y-%m-%d %H:%M:%S} UTC; give the logical date "
+                f"{begin:%Y-%m-%d} 00:00 for {begin:%Y-%m-%d} to {last:%Y-%m-%d}, "
+                f"or {before:%Y-%m-%d} 00:00 for the interval before"
+            )
+        return DataInterval(begin, end)
+
+    def generate_run_id(self, *, data_interval: DataInterval | None, **_: Any) -> str:
+        """Name a run by the first day of its interval.
+
+        Raises
+        ------
+        NoIntervalError
+            The run has no logical date, and so no interval.
+        """
+        if data_interval is None:
+            over = self._get_prev(self._align_to_prev(coerce_datetime(utcnow())))
+            raise NoIntervalError(
+                "a run needs a logical date, the first day of its interval; "
+                f"the last interval that is over began at {over:%Y-%m-%d} 00:00 UTC"
+            )
+        return f"{data_interval.start:%Y-%m-%d}"
+
+    def next_dagrun_info(
+        self, *, last_automated_data_interval: DataInterval | None, restriction: TimeRestriction
+    ) -> DagRunInfo | None:
+        """Return the next run by schedule: the first is that of the interval which is not over yet."""
+        if last_automated_data_interval is None and not restriction.catchup:
+            # Airflow asks again whenever it reads the DAG. Without the grace, one that reads it just after
+            # the end of the interval, before the scheduler looks, would pass over the run that is due.
+            begin = self._align_to_prev(coerce_datetime(utcnow()) - GRACE)
+            earliest = begin if restriction.earliest is None else max(begin, restriction.earliest)
+            restriction = TimeRestriction(earliest, restriction.latest, catchup=True)
+        return super().next_dagrun_info(
+            last_automated_data_interval=last_automated_data_interval, restriction=restriction
+        )
+
+    def run_info_from_dag_run(self, *, dag_run: DagRun) -> DagRunInfo | None:  # type: ignore[override]  # the only caller takes None
+        """Return what the next run by schedule follows; a back-fill of older intervals begins no schedule."""
+        info = super().run_info_from_dag_run(dag_run=dag_run)
+        last_end = self._align_to_prev(coerce_datetime(utcnow()))
+        is_backfill = dag_run.run_type == "backfill"
+        return None if is_backfill and info.data_interval and info.data_interval.end < last_end else info
