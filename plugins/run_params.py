@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from airflow.sdk import Param
 
@@ -10,10 +11,26 @@ from lake import REPOSITORY
 
 _SCHEMA = json.loads((REPOSITORY / "jobs" / "epsjoin" / "params.schema.json").read_text(encoding="utf-8"))
 
-RUN_PARAMS = {
-    name: Param(None, **rule | {"description_md": f"{rule['description_md']} Empty: the data set's default."})
-    for name, rule in _SCHEMA["properties"].items()
-}
+EMPTY = "the data set's default"
+
+
+def _make_field(rule: dict[str, Any]) -> Param:
+    """Make a field of the form; it accepts what the rule accepts, and says at once what is no number.
+
+    A field of a single type of number is a browser's own: what is no number, "abc" or "1,5", arrives as
+    empty, and empty means the default. Of two types Airflow makes a field that refuses such a text.
+    """
+    rule = rule | {"description_md": f"{rule['description_md']} Empty: {EMPTY}."}
+    if "integer" in rule["type"]:
+        rule |= {"type": [*rule["type"], "number"], "multipleOf": 1}
+    elif "number" in rule["type"]:
+        rule |= {"type": [*rule["type"], "integer"]}
+    else:
+        rule |= {"values_display": {"null": EMPTY}}
+    return Param(None, **rule)
+
+
+RUN_PARAMS = {name: _make_field(rule) for name, rule in _SCHEMA["properties"].items()}
 """A field of the form for each parameter; a field that stays empty means the data set's default.
 
 A description must hold no code: Airflow's form draws code as a box over the line above.

@@ -18,6 +18,16 @@ def test_from_json__puts_the_persons_values_over_the_data_sets() -> None:
     assert (params.min_pts, params.eps, params.seed, params.cuts) == (7, 2.5, 3, "planned")
 
 
+def test_from_json__takes_a_whole_number_however_it_is_written() -> None:
+    """To JSON, 2.0 and 2 are one number, and so to the form, which reads the same schema."""
+    params = RunParams.from_json('{"min_pts": 2.0, "eps": 3.0}', {"seed": 7.0})
+    assert [(type(value), value) for value in (params.min_pts, params.seed, params.eps)] == [
+        (int, 2),
+        (int, 7),
+        (float, 3.0),
+    ]
+
+
 def test_schema__is_valid_and_has_a_rule_for_every_parameter() -> None:
     schema = json.loads((importlib.resources.files("epsjoin") / "params.schema.json").read_text("utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)
@@ -49,7 +59,7 @@ def test_from_json__a_way_to_choose_eps_beats_the_data_sets_own_eps(way: str) ->
         ('{"neighbours": -1}', "neighbours must be a number above 0"),
         ('{"k_distance_quantile": 1}', "k_distance_quantile must be a number above 0 and below 1"),
         ('{"min_pts": 0}', "min_pts must be a whole number from 1"),
-        ('{"min_pts": 2.0}', "min_pts must be a whole number from 1"),
+        ('{"min_pts": 2.5}', "min_pts must be a whole number from 1"),
         ('{"eps": 1' + "0" * 400 + "}", "eps must be a number above 0"),
         ('{"worker_memory_mb": 767}', "worker_memory_mb must be a whole number from 768"),
         ('{"seed": true}', "seed must be a whole number from 0"),

@@ -104,7 +104,13 @@ class RunParams:
         unknown = sorted(set(merged) - known)
         if unknown:
             raise ArgumentError(f"unknown parameter {unknown[0]!r}; known are {', '.join(sorted(known))}")
-        return cls(**merged)
+        return cls(**{name: _as_whole(name, value) for name, value in merged.items()})
+
+
+def _as_whole(name: str, value: Any) -> Any:
+    """Make 2 of 2.0 where a whole number is asked for: to JSON, and so to the form, they are the same."""
+    is_whole = isinstance(value, float) and value.is_integer()
+    return int(value) if is_whole and "integer" in _RULES[name]["type"] else value
 
 
 def _check(name: str, value: Any) -> None:
