@@ -51,7 +51,7 @@ class Group(NamedTuple):
 GROUPS = (
     Group(
         "Joins",
-        "Every pair of points within eps. Exactly at eps belongs to the result.",
+        "Every pair of points within eps: [what that means](library.md#what-within-ε-means).",
         ("self_join", "iter_self_join", "join", "iter_join", "Pairs", "Rows", "NO_ROW", "knn_join"),
     ),
     Group(

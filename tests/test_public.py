@@ -180,7 +180,7 @@ def raised(described: Any, seen: set[Any] | None = None) -> set[str]:
                 found.add("ArgumentError")
             elif isinstance(node, ast.Call):
                 called = resolved(node.func, function.__globals__)
-                if getattr(called, "__module__", "").startswith("epsjoin."):
+                if (getattr(called, "__module__", "") or "").startswith("epsjoin."):
                     found |= raised(called, seen)
     return found
 

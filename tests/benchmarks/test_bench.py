@@ -48,7 +48,7 @@ def here(function, *arguments):
 def pairs_of(chosen: Set) -> int:
     points = chosen.make()
     difference = points[:, None] - points[None]
-    return int(np.triu((difference**2).sum(axis=2) <= chosen.eps**2, 1).sum())
+    return int(np.triu(np.sqrt((difference**2).sum(axis=2)) <= chosen.eps, 1).sum())
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -55,12 +57,39 @@ def test_decide__is_the_metrics_formula(metric, coordinates, p, eps):
 def test_decide__counts_exactly_eps_as_within(metric, p, y, distance):
     x = np.zeros(2)
     at = distances.make_decision(METRICS[metric], p, distance)
-    if metric != "minkowski":  # a cube root is not exact
-        assert decide(at, x, y) == distance
+    assert decide(at, x, y) == distance
     below = distances.make_decision(METRICS[metric], p, distance * (1 - 1e-9))
     above = distances.make_decision(METRICS[metric], p, distance * (1 + 1e-9))
     assert decide(below, x, y) == -1.0
     assert decide(above, x, y) == pytest.approx(distance)
+
+
+@examples(500)
+@given(
+    st.sampled_from(sorted(METRICS)),
+    st.lists(st.tuples(st.floats(-1.5, 1.5), st.floats(-1.5, 1.5)), min_size=2, max_size=12),
+    st.sampled_from([1.0, 1.5, 3.0, 7.0, 40.0, 300.0]),
+)
+def test_decide__takes_the_distance_that_it_reported_as_eps(metric, coordinates, p):
+    if metric.startswith("haversine"):
+        coordinates = coordinates[:2]
+    x, y = (list(column) for column in zip(*coordinates, strict=True))
+    if metric == "cosine" and (sum(v * v for v in x) < 1e-9 or sum(v * v for v in y) < 1e-9):
+        return
+    everything = distances.make_decision(METRICS[metric], p, math.inf)
+    distance = decide(everything, x, y)
+    assert decide(distances.make_decision(METRICS[metric], p, distance), x, y) == distance
+    if distance > 1e-100:
+        below = math.nextafter(distance, 0.0)
+        assert decide(distances.make_decision(METRICS[metric], p, below), x, y) == -1.0
+
+
+@examples(300)
+@given(st.floats(1e-150, 1e150))
+def test_make_decision__bounds_the_square_by_the_largest_whose_root_is_eps(eps):
+    bound = distances.make_decision(distances.EUCLIDEAN, 0.0, eps).bound
+    assert math.sqrt(bound) <= eps < math.sqrt(math.nextafter(bound, math.inf))
+    assert bound >= eps * eps
 
 
 @pytest.mark.parametrize(

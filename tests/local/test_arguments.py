@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse
 
 from epsjoin.errors import ArgumentError
 from epsjoin.local.arguments import check_points
@@ -19,6 +23,19 @@ def test_check_points__takes_floats_and_integers_in_any_order(dtype, order):
     assert values.flags.c_contiguous
     assert values.tolist() == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
     assert (given == before).all()
+
+
+def test_check_points__takes_booleans_and_what_a_frame_of_several_types_holds():
+    assert check_points("points", [[True, False]]).tolist() == [[1.0, 0.0]]
+    frame = pd.DataFrame({"x": [1.5, 2.5], "n": [3, 2**53], "is_a": [True, False]})
+    assert frame.to_numpy().dtype == object
+    assert check_points("points", frame).tolist() == [[1.5, 3.0, 1.0], [2.5, 2.0**53, 0.0]]
+    dummies = pd.get_dummies(pd.DataFrame({"x": [1.5, 2.5], "kind": ["a", "b"]}))
+    assert check_points("points", dummies).tolist() == [[1.5, 1.0, 0.0], [2.5, 0.0, 1.0]]
+
+
+def test_check_points__takes_a_masked_array_without_masked_values():
+    assert check_points("points", np.ma.array([[1.0]], mask=[[False]])).tolist() == [[1.0]]
 
 
 def test_check_points__does_not_copy_what_is_right():
@@ -48,9 +65,15 @@ def test_check_points__holds_large_integers_that_are_floats():
         (np.empty((3, 0)), r"not \(3, 0\)"),
         ([[1.0, 2.0], [3.0]], r"queries must have the shape \(n, d\): "),
         ([["a"]], "queries must be floats of at most 64 bits or integers, not <U1"),
-        ([[True]], "not bool"),
         ([[1j]], "not complex128"),
-        ([[None]], "not object"),
+        ([[1.0, 2], [True, None]], "queries must be numbers; row 1, column 1 is None"),
+        (np.array([[1.5], ["2"]], object), "queries must be numbers; row 1, column 0 is 2"),
+        (np.array([[1.5], [2**53 + 1]], object), "float64 can hold; row 1, column 0 is 9007199254740993"),
+        (np.array([[1.5], [10**400]], object), "queries must be integers that float64 can hold: "),
+        (np.array([[1.5, math.nan]], object), "queries must be finite; row 0, column 1 is nan"),
+        (np.ma.array([[1.0, 2.0]], mask=[[False, True]]), "queries must have no masked values, not 1"),
+        (scipy.sparse.csr_matrix(np.eye(2)), r"must be a dense array, not a sparse one; queries.toarray\(\)"),
+        (scipy.sparse.coo_array(np.eye(2)), "must be a dense array"),
     ],
 )
 def test_check_points__names_argument_row_and_column(given, says):

@@ -26,7 +26,7 @@ Rule = Callable[[int, int, int], bool]
 
 
 def distance(x: list[float], y: list[float], metric: str, p: float = 0.0) -> float:
-    """The distance, each metric by its formula, terms in column order."""
+    """The distance that is reported: each metric by its formula in float64, terms in column order."""
     differences = [abs(a - b) for a, b in zip(x, y, strict=True)]
     if metric == "euclidean":
         return math.sqrt(_sum(t * t for t in differences))
@@ -49,13 +49,64 @@ def distance(x: list[float], y: list[float], metric: str, p: float = 0.0) -> flo
 
 
 def is_within(x: list[float], y: list[float], eps: float, metric: str, p: float = 0.0) -> bool:
-    """Within eps, as the design says: squares are compared with ``eps * eps``, powers with ``eps**p``."""
-    differences = [abs(a - b) for a, b in zip(x, y, strict=True)]
-    if metric == "euclidean":
-        return _sum(t * t for t in differences) <= eps * eps
-    if metric == "minkowski":
-        return _sum(t**p for t in differences) <= eps**p
+    """Within eps: the distance that is reported, a float64, is at most eps."""
     return distance(x, y, metric, p) <= eps
+
+
+def scaled_sum(
+    x: list[float], y: list[float], divisors: list[float], weights: list[float], metric: str, p: float = 0.0
+) -> float:
+    """The sum of ``w_i (|x_i - y_i| / e_i)^p``, without a root; for chebyshev the largest term."""
+    ratios = [abs(a - b) / e for a, b, e in zip(x, y, divisors, strict=True)]
+    powers = {"euclidean": [t * t for t in ratios], "minkowski": [_power(t, p) for t in ratios]}
+    terms = [w * t for w, t in zip(weights, powers.get(metric, ratios), strict=True) if w > 0.0]
+    return max(terms, default=0.0) if metric == "chebyshev" else _sum(terms)
+
+
+def root(total: float, metric: str, p: float = 0.0) -> float:
+    """The distance whose power is this sum."""
+    if metric == "euclidean":
+        return math.sqrt(total)
+    return total ** (1.0 / p) if metric == "minkowski" else total
+
+
+def _power(base: float, p: float) -> float:
+    try:
+        return base**p
+    except OverflowError:
+        return math.inf
+
+
+def scaled_pairs(
+    points: NDArray[np.float64],
+    eps: float | list[float],
+    weights: list[float] | None,
+    metric: str,
+    p: float = 0.0,
+) -> dict[tuple[int, int], float]:
+    """All pairs under weights, with one eps per dimension or with one for all, and their distances.
+
+    One eps per dimension: ``|x_i - y_i| <= eps_i`` under chebyshev, otherwise the sum is at most 1. One eps
+    for all: the distance is at most eps.
+    """
+    rows = np.asarray(points, np.float64).tolist()
+    d = np.shape(points)[1]
+    weighing = weights or [1.0] * d
+    divisors = eps if isinstance(eps, list) else [1.0] * d
+    found = {}
+    for j in range(len(rows)):
+        for i in range(j):
+            total = scaled_sum(rows[i], rows[j], divisors, weighing, metric, p)
+            reported = root(total, metric, p)
+            if not isinstance(eps, list):
+                is_pair = reported <= eps
+            elif metric == "chebyshev" and weights is None:
+                is_pair = all(abs(a - b) <= e for a, b, e in zip(rows[i], rows[j], eps, strict=True))
+            else:
+                is_pair = total <= 1.0
+            if is_pair:
+                found[i, j] = reported
+    return found
 
 
 def _sum(terms: object) -> float:

@@ -78,12 +78,14 @@ def test_similarity_join__takes_other_metrics_scaled_dimensions_and_weights(spar
     points = np.random.default_rng(3).random((80, 2)) * [1.0, 100.0]
     frame = frame_of(spark, points)
     kinds: dict[str, Any] = {"columns": ["x0", "x1"], "cuts": Cuts(n_parts=4)}
-    each = epsjoin.spark.similarity_join(frame, eps=[0.1, 10.0], **kinds)
-    assert set(pairs_of(each)) == set(slow.brute_force(points / [0.1, 10.0], 1.0))
+    far = 1.7e9 + np.random.default_rng(4).integers(0, 60, (80, 2))
+    each = epsjoin.spark.similarity_join(frame_of(spark, far), eps=[7.0, 3.0], **kinds)
+    assert pairs_of(each) == slow.scaled_pairs(far, [7.0, 3.0], None, "euclidean")
+    weights, regular = [0.1, 0.3], {**kinds, "cuts": Cuts("regular", n_parts=3)}
     weighted = epsjoin.spark.similarity_join(
-        frame, eps=12.0, metric="manhattan", weights=[100.0, 0.5], **kinds
+        frame_of(spark, far), eps=1.1, metric="manhattan", weights=weights, **regular
     )
-    assert set(pairs_of(weighted)) == set(slow.brute_force(points * [100.0, 0.5], 12.0, "manhattan"))
+    assert pairs_of(weighted) == slow.scaled_pairs(far, 1.1, weights, "manhattan")
     cubic = epsjoin.spark.similarity_join(frame, eps=9.0, metric=get_metric("minkowski", 3.0), **kinds)
     assert set(pairs_of(cubic)) == set(slow.brute_force(points, 9.0, "minkowski", 3.0))
 

@@ -15,39 +15,84 @@ from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Floats
 
 EUCLIDEAN, MANHATTAN, CHEBYSHEV, MINKOWSKI, COSINE, HAVERSINE, HAVERSINE_RADIANS = range(7)
+SCALED = 8
+"""Added to the number of a metric whose differences are divided by an eps per dimension, or weighted."""
 EARTH_RADIUS_KM = 6371.0088
+_UNSCALED = np.empty((2, 0))
 
 
 class Decision(NamedTuple):
-    """What a sweep needs to decide a pair.
+    """What a sweep needs to decide a pair: "within eps" means that the computed distance is at most eps.
 
     Parameters
     ----------
-    metric : one of the constants of this module.
+    metric : one of the constants of this module, plus ``SCALED`` if there is a scale.
     p : exponent of Minkowski's metric; not read by the others.
-    bound : the number that the metric's formula is compared with: ``eps * eps`` for Euclid, ``eps ** p``
-        for Minkowski, ``eps`` for the others.
+    bound : what the sum is compared with before its root is taken. For Euclid, the largest number whose root
+        is at most eps; for Minkowski, a little more than ``eps ** p``, since its root decides; ``eps`` for
+        the others. For an eps per dimension, the power of eps, which is 1.
+    eps : what the distance of Minkowski is compared with; for the others, the bound has decided.
+    scale : (2, d) float64, by what the difference in each dimension is divided, and the weight of its power;
+        (2, 0) if no difference is scaled.
     """
 
     metric: int
     p: float
     bound: float
+    eps: float
+    scale: Floats = _UNSCALED
 
 
 def make_decision(metric: int, p: float, eps: float) -> Decision:
-    """Make the decision "within eps", its bound computed once and by the same formula everywhere.
-
-    Raises
-    ------
-    OverflowError
-        ``eps ** p`` is too large for a float64.
-    """
+    """Make the decision "within eps", its bound computed once and by the same formula everywhere."""
     bound = eps
     if metric == EUCLIDEAN:
-        bound = eps * eps
+        bound = _largest_square(eps)
     elif metric == MINKOWSKI:
-        bound = eps**p
-    return Decision(metric, p, bound)
+        bound = power(eps * (1.0 + _ROOT_SLACK), p)
+    return Decision(metric, p, bound, eps)
+
+
+def make_scaled_decision(
+    metric: int, p: float, eps: float, divisors: Floats | None, weights: Floats
+) -> Decision:
+    """Make the decision of differences that are scaled: ``sum(weight (|x_i - y_i| / divisor)**p)``.
+
+    Parameters
+    ----------
+    metric : EUCLIDEAN, MANHATTAN, CHEBYSHEV or MINKOWSKI.
+    p, eps : as for :func:`make_decision`; eps is 1 for divisors that are one eps per dimension.
+    divisors : (d,) float64, above 0. If there are any, the sum itself is compared with the power of eps.
+    weights : (d,) float64, at least 0.
+    """
+    decision = make_decision(metric, p, eps)
+    if divisors is None:
+        divisors = np.ones(len(weights))
+    elif metric == EUCLIDEAN:
+        decision = decision._replace(bound=eps * eps)
+    elif metric == MINKOWSKI:
+        decision = decision._replace(bound=power(eps, p))
+    return decision._replace(metric=SCALED + metric, scale=np.stack((divisors, weights)))
+
+
+_ROOT_SLACK = 1e-12
+"""More than the relative error of ``v ** (1 / p)``, which is that of ``1 / p`` times the logarithm of v."""
+
+
+def power(eps: float, p: float) -> float:
+    """Compute ``eps ** p``, infinite where it is too large for a float64."""
+    try:
+        return eps**p
+    except OverflowError:
+        return math.inf
+
+
+def _largest_square(eps: float) -> float:
+    """Compute the largest number whose root, a float64, is at most eps: ``eps * eps``, or a little more."""
+    largest = eps * eps
+    while largest < math.inf and math.sqrt(math.nextafter(largest, math.inf)) <= eps:
+        largest = math.nextafter(largest, math.inf)
+    return largest
 
 
 @njit
@@ -134,12 +179,35 @@ def haversine_radians(left: Floats, x: int, right: Floats, y: int) -> float:
 
 
 @njit
+def scaled_power(decision: Decision, left: Floats, x: int, right: Floats, y: int) -> float:
+    """``sum(w_i (|x_i - y_i| / e_i)**p)``, or a partial sum above the bound; for Chebyshev the largest term.
+
+    Terms of weight 0 are left out, however large the difference is.
+    """
+    metric = decision.metric - SCALED
+    divisor, weight = decision.scale[0], decision.scale[1]
+    total = 0.0
+    for i in range(left.shape[1]):
+        if weight[i] > 0.0:
+            term = abs(left[x, i] - right[y, i]) / divisor[i]
+            if metric == EUCLIDEAN:
+                term *= term
+            elif metric == MINKOWSKI:
+                term = term**decision.p
+            term *= weight[i]
+            total = max(total, term) if metric == CHEBYSHEV else total + term
+            if total > decision.bound:
+                return total
+    return total
+
+
+@njit
 def decide(decision: Decision, left: Floats, x: int, right: Floats, y: int) -> float:
-    """Compute the distance of two points when they are within eps, else return -1.
+    """Compute the distance of two points when it is at most eps, else return -1.
 
     Parameters
     ----------
-    decision : metric and bound.
+    decision : metric, bound and scale.
     left, right : (n, d) and (m, d) float64, the coordinates as they came; may be one array. Not modified.
     x, y : rows of them. Rows, not vectors: a view of a row costs more than the distance in few dimensions.
 
@@ -150,27 +218,34 @@ def decide(decision: Decision, left: Floats, x: int, right: Floats, y: int) -> f
 
     Notes
     -----
-    O(d), no allocation. Euclid and Minkowski are decided on the power, without the root. Of Minkowski the
-    distance of a pair at eps may exceed eps by a rounding error of the root; a square root cannot.
+    O(d), no allocation. Whoever takes a distance that was returned as eps finds the same pair again.
     """
     metric = decision.metric
-    if metric == EUCLIDEAN:
+    if metric >= SCALED:
+        metric -= SCALED
+        value = scaled_power(decision, left, x, right, y)
+    elif metric == EUCLIDEAN:
         value = squared_euclidean(left, x, right, y, decision.bound)
-        return math.sqrt(value) if value <= decision.bound else -1.0
-    if metric == MANHATTAN:
+    elif metric == MANHATTAN:
         value = manhattan(left, x, right, y)
     elif metric == CHEBYSHEV:
         value = chebyshev(left, x, right, y)
     elif metric == MINKOWSKI:
         value = minkowski_power(left, x, right, y, decision.p)
-        return value ** (1.0 / decision.p) if value <= decision.bound else -1.0
     elif metric == COSINE:
         value = cosine(left, x, right, y)
     elif metric == HAVERSINE:
         value = haversine(left, x, right, y)
     else:
         value = haversine_radians(left, x, right, y)
-    return value if value <= decision.bound else -1.0
+    if value > decision.bound:
+        return -1.0
+    if metric == EUCLIDEAN:
+        return math.sqrt(value)
+    if metric == MINKOWSKI:
+        value = value ** (1.0 / decision.p)
+        return value if value <= decision.eps else -1.0
+    return value
 
 
 @njit

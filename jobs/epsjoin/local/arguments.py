@@ -11,6 +11,9 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.ids import IdIndex, index_ids
 
+_NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
+"""Types of the objects that are points' coordinates."""
+
 
 def int_column(name: str, values: npt.ArrayLike) -> Ints:
     """Return ``values`` as a contiguous one-dimensional int64 array; without a copy where that is possible.
@@ -22,8 +25,12 @@ def int_column(name: str, values: npt.ArrayLike) -> Ints:
     """
     array = np.asarray(values)
     if array.ndim != 1 or (array.size and not np.can_cast(array.dtype, np.int64, "safe")):
+        remedy = ""
+        if name == "ids" and array.ndim == 1:
+            remedy = "; for ids of another type leave them out: names[pairs.left] are those of the rows found"
         raise ArgumentError(
             f"{name} must be a one-dimensional array of int64, not {array.ndim}-dimensional {array.dtype}"
+            f"{remedy}"
         )
     return np.ascontiguousarray(array, dtype=np.int64)
 
@@ -75,39 +82,68 @@ def check_count(name: str, value: object, least: int = 1) -> int:
     return int(value)
 
 
+def as_scalar(value: object) -> object:
+    """Return what an array without dimensions holds, and any other value as it is."""
+    return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+
+
 def check_points(name: str, points: npt.ArrayLike) -> Floats:
     """Return ``points`` as an (n, d) float64 array in C order; without a copy where that is possible.
 
     Parameters
     ----------
     name : name of the argument, for the messages.
-    points : (n, d) array of floats of at most 64 bits or of integers, in any memory order; n may be 0, d is
-        at least 1. Not modified.
+    points : (n, d) array of floats of at most 64 bits, of integers or of booleans (0 and 1), or of objects
+        that are such numbers, in any memory order; n may be 0, d is at least 1. Not modified.
 
     Raises
     ------
     ArgumentError
-        The array has another shape or type; a value is NaN or infinite, or an integer that float64 cannot
-        hold. The message names the first such row and column.
+        The array has another shape or type, is sparse, or has masked values; a value is NaN or infinite, or
+        an integer that float64 cannot hold. The message names the first such row and column.
 
     Notes
     -----
     O(n d). Float64 holds every whole number up to 2**53. Two larger ones that are rounded to one number would
     become a pair at distance 0, which they are not.
     """
+    if hasattr(points, "tocsr"):
+        raise ArgumentError(
+            f"{name} must be a dense array, not a sparse one; {name}.toarray() is dense, if memory allows it"
+        )
+    if np.ma.is_masked(points):
+        raise ArgumentError(
+            f"{name} must have no masked values, not {np.ma.count_masked(points)}; leave such rows out, or "
+            "fill the values"
+        )
     try:
         array = np.asarray(points)
     except ValueError as error:  # rows of different length
         raise ArgumentError(f"{name} must have the shape (n, d): {error}") from error
     if array.ndim != 2 or array.shape[1] == 0:
         raise ArgumentError(f"{name} must have the shape (n, d) with d at least 1, not {array.shape}")
-    if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
+    if array.dtype.kind == "O":
+        array = _numbers_of(name, array)
+    if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
         raise ArgumentError(f"{name} must be floats of at most 64 bits or integers, not {array.dtype}")
     values = np.ascontiguousarray(array, dtype=np.float64)
     if array.dtype.kind == "f":
         _refuse_first(name, "must be finite", array, ~np.isfinite(values))
     elif array.dtype.itemsize == 8:
         _refuse_first(name, "must be integers that float64 can hold", array, _is_rounded(array, values))
+    return values
+
+
+def _numbers_of(name: str, array: npt.NDArray[Any]) -> Floats:
+    """Objects as float64, if all are numbers; frames of several types give such objects."""
+    is_other = np.array([not isinstance(value, _NUMBERS) for value in array.flat], np.bool_)
+    _refuse_first(name, "must be numbers", array, is_other.reshape(array.shape))
+    try:
+        values = array.astype(np.float64)
+    except OverflowError as error:
+        raise ArgumentError(f"{name} must be integers that float64 can hold: {error}") from error
+    is_rounded = np.isfinite(values) & (values != array).astype(np.bool_)
+    _refuse_first(name, "must be integers that float64 can hold", array, is_rounded)
     return values
 
 

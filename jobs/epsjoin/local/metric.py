@@ -12,6 +12,7 @@ from epsjoin.kernels import distances
 from epsjoin.kernels.arrays import Floats
 from epsjoin.kernels.distances import Decision
 from epsjoin.kernels.join.projection import MAXIMUM, SQUARES, SUM
+from epsjoin.local.arguments import as_scalar
 
 METRICS = {
     "euclidean": distances.EUCLIDEAN,
@@ -24,10 +25,13 @@ METRICS = {
 }
 """Kernels' numbers of the metrics, by name."""
 
+ALIASES = {"l1": "manhattan", "cityblock": "manhattan", "l2": "euclidean"}
+"""Other names of metrics, as scikit-learn and SciPy have them."""
+
 _SPHERICAL = ("haversine", "haversine_radians")
 
-_MIN_BOUND, _MAX_BOUND = 1e-300, 1e300
-"""Range of the power of eps that distances are compared with; beyond it are underflow and overflow."""
+_MIN_POWER, _MAX_POWER = 1e-300, 1e300
+"""Range of the power of eps that sums are compared with; beyond it are underflow and overflow."""
 
 _RELATIVE_SLACK = 1e-12
 """Bound of the rounding error of a metric's formula, relative to eps; that of one axis is a few 1e-16."""
@@ -66,8 +70,13 @@ class Metric:
         return {"haversine": "km", "haversine_radians": "rad"}.get(self.name, "")
 
     @property
+    def power(self) -> float:
+        """Exponent of the differences whose sum is compared with the power of eps."""
+        return {"euclidean": 2.0, "minkowski": self.p}.get(self.name, 1.0)
+
+    @property
     def norm(self) -> int:
-        """Number of the kernels for how differences of embedded coordinates bound the distance from below.
+        """How differences of embedded coordinates give a lower bound of the distance, as a kernels' constant.
 
         The Minkowski distance is never below the Euclidean one for p up to 2, and never below the largest
         difference for any p.
@@ -97,7 +106,7 @@ class Metric:
             raise ArgumentError(f"cosine is exact for up to {largest} coordinates, not for {d}")
         return d
 
-    def check_eps(self, eps: float) -> float:
+    def check_eps(self, eps: object) -> float:
         """Return eps as a float, if this metric can decide exactly which distances are within it.
 
         Raises
@@ -106,16 +115,14 @@ class Metric:
             eps is not a finite number above 0, or its power (``eps ** 2`` for euclidean, ``eps ** p`` for
             minkowski) is not from 1e-300 to 1e300.
         """
+        eps = as_scalar(eps)
         if isinstance(eps, bool) or not isinstance(eps, (int, float, np.integer, np.floating)):
             raise ArgumentError(f"eps must be a finite number above 0, not {eps!r}")
         eps = float(eps)
         if not (math.isfinite(eps) and eps > 0):
-            raise ArgumentError(f"eps must be a finite number above 0, not {eps!r}")
-        try:
-            bound = self.decision(eps).bound
-        except OverflowError:
-            bound = math.inf
-        if not _MIN_BOUND <= bound <= _MAX_BOUND:
+            remedy = "; box_join((points, points)) finds equal points" if eps == 0 else ""
+            raise ArgumentError(f"eps must be a finite number above 0, not {eps!r}{remedy}")
+        if not _MIN_POWER <= distances.power(eps, self.power) <= _MAX_POWER:
             raise ArgumentError(f"eps = {eps!r} is too small or too large for exact {self.name} decisions")
         return eps
 
@@ -136,7 +143,7 @@ class Metric:
         if self.name == "cosine":
             with np.errstate(over="ignore", under="ignore"):
                 square = np.einsum("ij,ij->i", points, points)
-            bad = ~((square >= _MIN_BOUND) & (square <= _MAX_BOUND))
+            bad = ~((square >= _MIN_POWER) & (square <= _MAX_POWER))
             text = "cosine needs vectors with a length from 1e-150 to 1e150"
         elif self.name in _SPHERICAL:
             pole = 90.0 if self.name == "haversine" else math.pi / 2.0
@@ -193,7 +200,7 @@ class Metric:
         return eps * (1.0 + _RELATIVE_SLACK)
 
     def decision(self, eps: float) -> Decision:
-        """Return what the sweeps need to decide a pair on its original coordinates."""
+        """Return what the sweeps need to decide a pair on its coordinates as they came."""
         return distances.make_decision(METRICS[self.name], self.p, float(eps))
 
 
@@ -204,7 +211,8 @@ def get_metric(name: str, p: float | None = None) -> Metric:
     ----------
     name : "euclidean", "manhattan", "chebyshev", "minkowski", "cosine" (the distance ``1 - cos``, from 0 to
         2), "haversine" (km between points (lat, lon) in degrees, on a sphere of radius 6371.0088 km), or
-        "haversine_radians" (the angle between points (lat, lon), all in radians, as in scikit-learn).
+        "haversine_radians" (the angle between points (lat, lon), all in radians, as in scikit-learn). "l1"
+        and "cityblock" are other names of manhattan, "l2" is one of euclidean.
     p : exponent of minkowski, a finite number of at least 1; not allowed for the other metrics.
 
     Returns
@@ -222,6 +230,7 @@ def get_metric(name: str, p: float | None = None) -> Metric:
     >>> get_metric("minkowski", p=3)
     Metric(name='minkowski', p=3.0)
     """
+    name = ALIASES.get(name, name)
     if name not in METRICS:
         raise ArgumentError(f"unknown metric {name!r}; known are {', '.join(METRICS)}")
     if name != "minkowski":

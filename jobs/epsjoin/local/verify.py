@@ -79,8 +79,7 @@ def neighbours_by_brute_force(
     ----------
     query_ids, queries : (m,) int64 and (m, d) float64.
     ids, points : (n,) int64 and (n, d) float64; not modified.
-    eps : threshold; a pair at exactly eps is within it. For euclidean, sums of squares are compared with
-        ``eps * eps``.
+    eps : threshold; within it is a pair whose distance, a float64, is at most eps.
     metric : "euclidean", "manhattan", "chebyshev" or "haversine" (km between points with latitude and
         longitude in degrees).
 
@@ -115,9 +114,8 @@ def _within(query: Points, columns: Points, eps: float, metric: str) -> Points:
             total += difference
         else:
             np.maximum(total, difference, out=total)
-    if metric == "euclidean":
-        return np.where(total <= eps * eps, np.sqrt(total), -1.0)
-    return np.where(total <= eps, total, -1.0)
+    distance = np.sqrt(total) if metric == "euclidean" else total
+    return np.where(distance <= eps, distance, -1.0)
 
 
 def _on_unit_sphere(degrees: Points) -> Points:

@@ -204,8 +204,8 @@ def similarity_join(
     ----------
     left, right : frames of a classic session that have the same rows whenever they are read. Without
         ``right``, ``left`` is joined with itself.
-    eps : threshold in the metric's unit, finite and above 0; a pair at exactly eps belongs to the result. Or
-        (d,) one per dimension: coordinates are divided by it, and within means a distance of at most 1.
+    eps : threshold in the metric's unit, finite and above 0. A pair belongs to the result if its distance, as
+        it is reported, is at most eps. Or (d,) one per dimension; see :func:`epsjoin.self_join`.
     columns : the coordinates: names of columns of numbers, or the name of one column that holds whole points
         (an array of numbers, a vector of Spark ML, binary of little-endian float64). All is computed in
         float64.
@@ -215,7 +215,7 @@ def similarity_join(
         "semi" or "anti" for the rows of ``left``, with all their columns, that have a partner, or have none.
         Without ``right`` only "inner" is possible.
     right_columns, right_id : names of the columns in ``right``; by default the same as in ``left``.
-    weights : (d,) numbers, at least 0: each term of the metric's sum (or maximum) is multiplied by its own.
+    weights : (d,) numbers of at least 0, the weights of the dimensions; see :func:`epsjoin.self_join`.
     cuts : how to cut the join into parts. By default planned cuts into eight parts; into more if these would
         not fit into a Python worker of 1 GB, into fewer if each would have hardly any work.
     max_pairs : the join is refused if more pairs are expected, and stops if more are found in one part.
@@ -279,7 +279,6 @@ def similarity_join(
     points = points_of(left, columns, id)
     if right is None:
         plan = plan_frames(points, None, eps, chosen, weights, cuts, max_pairs)
-        points = points.scaled(eps, weights, chosen)
         if into is not None and n_files(points, plan) <= MAX_FILES:
             return join_by_files(points, plan, into, max_pairs)
         joined = join_frame(replicate_frame(points, plan), plan, points.n, max_pairs, raises=into is None)
@@ -290,8 +289,8 @@ def similarity_join(
         )
     others = points_of(right, right_columns or columns, right_id or id)
     plan = plan_frames(points, others, eps, chosen, weights, cuts, max_pairs)
-    replicas = replicate_frame(points.scaled(eps, weights, chosen), plan, is_right=False).union(
-        replicate_frame(others.scaled(eps, weights, chosen), plan, is_right=True)
+    replicas = replicate_frame(points, plan, is_right=False).union(
+        replicate_frame(others, plan, is_right=True)
     )
     joined = join_frame(replicas, plan, points.n + others.n, max_pairs, raises=into is None)
     if into is not None:

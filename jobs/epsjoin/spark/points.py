@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from pyspark.errors import PySparkException
 from pyspark.ml.functions import vector_to_array
 from pyspark.sql import Column, DataFrame
@@ -16,8 +14,6 @@ from pyspark.sql import types as T
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.sample import Sample
-from epsjoin.local.join.scale import scale_points
-from epsjoin.local.metric import Metric
 from epsjoin.spark import scan
 from epsjoin.spark.job import Job
 from epsjoin.spark.reading import Reading, commonest_length, in_one_chunk
@@ -59,16 +55,6 @@ class Points:
     def of_dimensions(self, dimensions: int) -> Points:
         """A copy that requires ``dimensions`` coordinates per point."""
         return replace(self, reading=self.reading.of_dimensions(dimensions))
-
-    def scaled(self, eps: float | ArrayLike, weights: ArrayLike | None, metric: Metric) -> Points:
-        """A copy with coordinates scaled by weights and by eps per dimension; see :func:`scale_points`."""
-        if np.ndim(eps) == 0 and weights is None:
-            return self
-
-        def scale(points: NDArray[np.float64]) -> NDArray[np.float64]:
-            return scale_points(points, eps, weights, metric)[0]
-
-        return replace(self, reading=replace(self.reading, scale=scale))
 
     def sample(self, rows: int, seed: int) -> Sample:
         """Draw the ``rows`` points with the smallest hashed ids, in the order of the hash.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,9 +15,6 @@ from epsjoin.errors import DataRefusedError
 from epsjoin.lake.arrow import to_matrix
 from epsjoin.source.values import EXACT
 
-Scale = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-"""A function that is applied to (n, d) arrays of coordinates."""
-
 
 @dataclass(frozen=True)
 class Reading:
@@ -27,13 +24,11 @@ class Reading:
     ----------
     names : the caller's names of the coordinate columns, for messages.
     dimensions : number of coordinates of each point; ``None`` if it is not known yet.
-    scale : applied to every (n, d) array of coordinates; ``None`` leaves them as they are.
     is_checked : whether the points are one binary column that is known to hold finite coordinates.
     """
 
     names: tuple[str, ...]
     dimensions: int | None
-    scale: Scale | None = None
     is_checked: bool = False
 
     def of_dimensions(self, dimensions: int) -> Reading:
@@ -62,7 +57,7 @@ class Reading:
             for place, (name, column) in enumerate(zip(self.names, columns, strict=True)):
                 _fill(points, place, name, in_one_chunk(column), ids)
             _refuse_not_finite(points, ids, self.names)
-        return ids, points if self.scale is None else self.scale(points)
+        return ids, points
 
 
 def _fill(

@@ -67,7 +67,7 @@ def swept(objects, cubes, tree, n_left=None, room=1000, metric=EUCLIDEAN):
     batch = PairBatch(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room))
     state, counters, pairs = new_state(0), np.zeros(4, np.int64), []
     while not is_done(state):
-        found = box_sweep(state, rows, objects, metric, 0.0, batch, counters)
+        found = box_sweep(state, rows, objects, make_decision(metric, 0.0, np.inf), batch, counters)
         assert found == room or is_done(state)
         pairs += zip(*(column[:found].tolist() for column in batch), strict=True)
     return pairs, counters, order
@@ -198,7 +198,7 @@ def test_decide_objects__decides_points_as_the_point_join(metric, p):
     found = []
     for x, y in itertools.product(range(40), repeat=2):
         expected = decide(decision, points, x, points, y)
-        assert decide_objects(metric, p, objects, x, y, gap) == expected
+        assert decide_objects(make_decision(metric, p, np.inf), objects, x, y, gap) == expected
         found.append(expected >= 0.0)
     assert 40 < sum(found) < 1600
 
@@ -208,16 +208,16 @@ def test_decide_objects__takes_half_the_sum_of_both_eps():
     gap = np.zeros((2, 1))
     for eps, distance in (([1.0, 3.0], 2.0), ([4.0, 0.0], 2.0), ([1.0, 2.9], -1.0)):
         objects = Objects(points, points, np.array(eps))
-        assert decide_objects(EUCLIDEAN, 0.0, objects, 0, 1, gap) == distance
-        assert decide_objects(EUCLIDEAN, 0.0, objects, 1, 0, gap) == distance
+        assert decide_objects(make_decision(EUCLIDEAN, 0.0, np.inf), objects, 0, 1, gap) == distance
+        assert decide_objects(make_decision(EUCLIDEAN, 0.0, np.inf), objects, 1, 0, gap) == distance
 
 
 def test_decide_objects__at_eps_0_sees_a_gap_whose_square_is_0():
     points = np.array([[0.0], [1e-200], [0.0]])
     objects = Objects(points, points, np.zeros(3))
     gap = np.zeros((2, 1))
-    assert decide_objects(EUCLIDEAN, 0.0, objects, 0, 1, gap) == -1.0
-    assert decide_objects(EUCLIDEAN, 0.0, objects, 0, 2, gap) == 0.0
+    assert decide_objects(make_decision(EUCLIDEAN, 0.0, np.inf), objects, 0, 1, gap) == -1.0
+    assert decide_objects(make_decision(EUCLIDEAN, 0.0, np.inf), objects, 0, 2, gap) == 0.0
 
 
 def grown_on(lower, upper, max_rows=math.inf):

@@ -14,6 +14,7 @@ from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.local.cluster import dbscan as cluster_dbscan
 from epsjoin.local.cluster.dbscan import NOISE, Dbscan, dbscan
 from epsjoin.local.metric import get_metric
+from epsjoin.local.neighbours.knn import k_distance
 from epsjoin.local.sweep.pairs import Pairs
 from oracles import cluster as twin
 from oracles import examples
@@ -36,6 +37,16 @@ def assert_is_the_definition(found, points, eps, min_pts, weight=None, metric="e
     assert found.degree.tolist() == [expected[row][2] for row in rows]
     assert found.is_core.tolist() == [expected[row][1] == "core" for row in rows]
     assert found.labels.tolist() == twin.numbered([expected[row][0] for row in rows])
+
+
+@pytest.mark.parametrize(
+    "metric", ["euclidean", "manhattan", "chebyshev", "cosine", get_metric("minkowski", 3.0)]
+)
+def test_dbscan__at_the_k_distance_of_a_point_makes_it_core(metric):
+    points = np.random.default_rng(7).random((150, 5))
+    for point, eps in enumerate(k_distance(points, 4, metric).tolist()):
+        assert dbscan(points, eps, 5, metric).is_core[point]
+        assert not dbscan(points, np.nextafter(eps, 0.0), 5, metric).is_core[point]
 
 
 def in_batches_of(rows):
@@ -209,3 +220,19 @@ def test_dbscan__keeps_to_a_budget_of_pairs():
 def test_dbscan__refuses(options, says):
     with pytest.raises(ArgumentError, match=says):
         dbscan(**{"points": [[0.0], [1.0]], "eps": 1.0, "min_pts": 2, **options})
+
+
+@pytest.mark.parametrize("scale", ["eps", "weights", "both"])
+def test_dbscan__takes_eps_per_dimension_and_weights(scale):
+    points = np.random.default_rng(11).integers(0, 20, (120, 2)).astype(np.float64)
+    eps = [3.0, 1.0] if scale != "weights" else 2.0
+    weights = [2.0, 0.5] if scale != "eps" else None
+    pairs = [
+        (i, j, distance)
+        for (i, j), distance in join_twin.scaled_pairs(points, eps, weights, "euclidean").items()
+    ]
+    expected = twin.dbscan(list(range(120)), pairs, 4)
+    found = dbscan(points, eps, 4, weights=weights)
+    assert found.degree.tolist() == [expected[row][2] for row in range(120)]
+    assert found.labels.tolist() == twin.numbered([expected[row][0] for row in range(120)])
+    assert 0 < found.is_core.sum() < 120

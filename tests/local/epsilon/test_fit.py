@@ -298,7 +298,7 @@ def test_a_constant_dimension__does_no_harm():
 @pytest.mark.parametrize(
     ("wish", "says"),
     [
-        ({}, "exactly one of neighbours, pairs, k_distance_quantile, not none"),
+        ({}, "exactly one of neighbours, different_neighbours, pairs, k_distance_quantile, not none"),
         ({"neighbours": 1, "pairs": 1}, "not neighbours, pairs"),
         ({"neighbours": 0}, "neighbours must be above 0"),
         ({"neighbours": 1, "k": 3}, "k_distance_quantile and k belong together"),
@@ -323,8 +323,12 @@ def test_eps_for__refuses_fewer_neighbours_than_equal_points_make():
     fit = fit_epsilon(points)
     with pytest.raises(ArgumentError, match=r"pairs are of equal points.* \(10 neighbours\) are too few"):
         fit.eps_for(neighbours=10)
+    with pytest.raises(ArgumentError, match="k_distance_quantile.*, or in the library different_neighbours"):
+        fit.eps_for(neighbours=10)
     with pytest.raises(ArgumentError, match="has 4 equal points: the k-distance is 0"):
         fit.eps_for(k_distance_quantile=0.3, k=4)
+    distances = self_join(points, fit.eps_for(different_neighbours=10)).distance
+    assert 2 * np.count_nonzero(distances) / len(points) == pytest.approx(10, rel=0.1)
     assert fit.eps_for(neighbours=size(300)) > 0
 
 

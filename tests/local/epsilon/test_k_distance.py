@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.errors import ArgumentError
+from epsjoin.local.cluster.dbscan import dbscan
 from epsjoin.local.epsilon.fit import fit_epsilon
+from epsjoin.local.epsilon.k_distance import round_up
 from oracles import examples
 from oracles import fractal as twin
 from tests.local.epsilon.samples import FIT, SEEDS, about, random, size
@@ -65,6 +67,28 @@ def test_knee__is_the_place_farthest_below_the_chord(k, seed):
     eps, share = fit.knee(k)
     assert eps == pytest.approx(rising[at], rel=1e-5)
     assert share == pytest.approx((at + 1) / 60)
+
+
+@examples(30)
+@given(st.integers(1, 12), st.booleans(), SEEDS)
+def test_k_distances__as_eps_make_core_points_of_all_that_they_are_chosen_for(k, is_lattice, seed):
+    random_ = np.random.default_rng(seed)
+    points = random_.integers(0, 90, (60, 2)) / 10 if is_lattice else random_.normal(size=(60, 2)) ** 3
+    fit = fit_epsilon(points)
+    curve = fit.k_distance_curve(k)
+    if curve[30] > 0:
+        assert dbscan(points, fit.eps_for(k_distance_quantile=0.7, k=k), k + 1).is_core.mean() >= 0.7
+    if curve[30] > 0 and curve[0] < curve[-1]:
+        eps, share = fit.knee(k)
+        assert dbscan(points, eps, k + 1).is_core.mean() == share
+
+
+@pytest.mark.parametrize(
+    ("distance", "eps"),
+    [(math.sqrt(2), 1.41422), (0.1, 0.1), (0.1 + 0.2, 0.300001), (999999.5, 1e6), (1.5e-300, 1.5e-300)],
+)
+def test_round_up__has_6_digits_and_is_never_below(distance, eps):
+    assert round_up(distance) == eps
 
 
 def test_knee__lies_between_clusters_and_noise():

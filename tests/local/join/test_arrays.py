@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 
 import numpy as np
 import pytest
@@ -11,11 +12,13 @@ from hypothesis import strategies as st
 
 from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.local.join.arrays import iter_self_join, join, self_join
+from epsjoin.local.join.boxes import box_join
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.rules import OwnRule, max_split_level, max_splits_per_level
 from epsjoin.local.plan.spread import replicate
+from epsjoin.local.sweep.sweeping import check_n_jobs
 from oracles import examples
 from oracles import join as twin
 from tests.local.join.brute_force import SEEDS, assert_is_brute_force, found_pairs, join_by
@@ -195,7 +198,7 @@ def test_self_join__unlimited_splitting_is_refused_before_memory_ends():
         ([[0.0]], {"eps": 0.0}, "eps must be a finite number above 0"),
         ([[0.0]], {"eps": -1.0}, "eps must be"),
         ([[0.0]], {"eps": math.inf}, "eps must be"),
-        ([[0.0]], {"metric": "l2"}, "unknown metric 'l2'"),
+        ([[0.0]], {"metric": "l3"}, "unknown metric 'l3'"),
         ([[0.0]], {"cuts": "other"}, "cuts must be one of planned, regular"),
         ([[0.0]], {"n_parts": 0}, "n_parts must be a whole number, at least 1, not 0"),
         ([[0.0]], {"k": -1}, "k must be"),
@@ -206,7 +209,14 @@ def test_self_join__unlimited_splitting_is_refused_before_memory_ends():
         ([[0.0]], {"ids": np.array([2**63], np.uint64)}, "ids must be a one-dimensional array of int64"),
         ([[0.0]], {"sample_rows": 0}, "sample_rows must be"),
         ([[0.0, 0.0, 0.0]], {"metric": "haversine"}, "haversine needs 2 coordinates"),
-        ([[True], [False]], {}, "points must be floats of at most 64 bits or integers, not bool"),
+        ([[0.0]], {"n_jobs": -2}, "at least 1, not -2; -1 is one thread per processor"),
+        ([[0.0]], {"counters": []}, r"counters must be a dictionary, .* not \[\]"),
+        (
+            [[0.0]],
+            {"eps": np.array(0.0)},
+            r"above 0, not 0.0; box_join\(\(points, points\)\) finds equal points",
+        ),
+        ([[0.0]], {"ids": ["a"]}, r"not 1-dimensional <U1; for ids of another type .* names\[pairs.left\]"),
         ([[1j]], {}, "points must be floats of at most 64 bits or integers, not complex128"),
         (np.array([[2**53], [2**53 + 1]], np.uint64), {}, "float64 can hold; row 1, column 0 is 900"),
         ([[-(2**53) - 1]], {}, "float64 can hold; row 0, column 0 is -9007199254740993"),
@@ -227,12 +237,12 @@ def test_self_join__unlimited_splitting_is_refused_before_memory_ends():
             r"one per dimension \(2\), finite and above 0, not \[1.0, -1.0\]",
         ),
         ([[0.0, 0.0]], {"eps": [1.0, math.inf]}, r"one per dimension \(2\), finite and above 0"),
-        ([[0.0, 0.0]], {"eps": [1.0, 1e-310]}, "must have a quotient that float64 can hold"),
         (
-            [[0.0, 1e300]],
-            {"eps": [1.0, 1e-20]},
-            "divided by eps per dimension, times weights, must be finite",
+            [[0.0, 0.0]],
+            {"eps": [1.0, 1e-310]},
+            "dimension 1 has eps = 1e-310 and the weight 1: too small or too large for exact euclidean",
         ),
+        ([[0.0, 0.0]], {"eps": 1e-100, "weights": [1e300, 1.0]}, "dimension 0 .* weight 1e.300: too small"),
         ([[0.0, 0.0]], {"eps": [1.0, 1.0], "metric": "cosine"}, "cosine has no eps per dimension"),
         ([[0.0, 0.0]], {"eps": [1.0, 1.0], "metric": "haversine"}, "haversine has no eps per dimension"),
         ([[0.0, 0.0]], {"weights": [1.0]}, r"weights must be one per dimension \(2\), finite and at least 0"),
@@ -341,3 +351,29 @@ def test_self_join__allows_no_pairs():
         BudgetError, match=r"more than max_pairs = 0 pairs within eps = 1; about 1 are expected"
     ):
         self_join([[0.0], [1.0]], 1.0, max_pairs=0)
+
+
+@pytest.mark.parametrize("n_jobs", [None, -1, np.int64(2)])
+def test_self_join__takes_numbers_of_threads_as_scikit_learn_does(n_jobs):
+    points = np.random.default_rng(8).random((5000, 2))
+    assert found_pairs(self_join(points, 0.01, n_jobs=n_jobs)) == found_pairs(self_join(points, 0.01))
+
+
+def test_check_n_jobs__of_minus_one_is_one_thread_per_processor():
+    assert check_n_jobs(-1) == len(os.sched_getaffinity(0))
+    assert check_n_jobs(None) == 1
+
+
+@pytest.mark.parametrize("eps", [np.array(0.1), np.float32(0.5), np.array(1)])
+def test_self_join__takes_eps_as_an_array_of_one_number(eps):
+    points = np.random.default_rng(8).random((50, 2))
+    assert found_pairs(self_join(points, eps)) == found_pairs(self_join(points, float(eps)))
+    assert found_pairs(box_join((points, points), None, eps)) == found_pairs(self_join(points, float(eps)))
+
+
+@pytest.mark.parametrize(
+    ("alias", "name"), [("l1", "manhattan"), ("cityblock", "manhattan"), ("l2", "euclidean")]
+)
+def test_self_join__knows_metrics_by_the_names_of_scikit_learn(alias, name):
+    assert get_metric(alias) == get_metric(name)
+    assert self_join([[0.0], [1.0]], 1.0, alias).distance.tolist() == [1.0]

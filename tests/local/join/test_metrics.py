@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from epsjoin.kernels.distances import EARTH_RADIUS_KM
 from epsjoin.local.join.arrays import join, self_join
+from epsjoin.local.join.boxes import ball_join, box_join
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan.cuts import Cuts
 from oracles import examples
@@ -32,6 +33,26 @@ def test_self_join__under_other_metrics_is_brute_force(metric, cuts, kind, d, n_
     if metric == "cosine":
         points, eps = points + 0.01, eps / 100
     assert_is_brute_force(points, eps, metric, 3.0, cuts=cuts, n_parts=n_parts, k=2)
+
+
+@examples(80)
+@given(
+    st.sampled_from(["euclidean", "manhattan", "chebyshev", "minkowski", "cosine", "haversine"]),
+    st.sampled_from([None, Cuts(n_parts=3), Cuts("regular", k=2)]),
+    st.integers(2, 6),
+    SEEDS,
+)
+def test_self_join__finds_a_pair_again_at_the_distance_that_it_reported(metric, cuts, d, seed):
+    points = np.random.default_rng(seed).uniform(-1.0, 1.0, (12, 2 if metric == "haversine" else d))
+    chosen = get_metric(metric, 2.5 if metric == "minkowski" else None)
+    for left, right, distance in zip(*self_join(points, 1000.0, chosen), strict=True):
+        pairs = self_join(points, float(distance), chosen, cuts=cuts)
+        assert (left, right) in found_pairs(pairs)
+        assert pairs.distance.max() == distance
+        assert distance in join(points[[left]], points[[right]], float(distance), chosen, cuts=cuts).distance
+        if chosen.name not in ("cosine", "haversine"):
+            assert box_join((points, points), eps=float(distance), metric=chosen).distance.max() == distance
+        assert ball_join(points, np.full(12, distance), metric=chosen).distance.max() == distance
 
 
 @pytest.mark.parametrize("cuts", ["planned", "regular"])

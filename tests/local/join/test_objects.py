@@ -106,7 +106,7 @@ ONE = [[0.0, 0.0]]
         ([(ONE, ONE)], {"eps": math.inf}, "eps must be a finite number"),
         ([(ONE, ONE)], {"eps": 1e-200}, "too small or too large for exact euclidean"),
         ([(ONE, ONE)], {"eps": True}, "eps must be"),
-        ([(ONE, ONE)], {"metric": "l2"}, "unknown metric 'l2'"),
+        ([(ONE, ONE)], {"metric": "l3"}, "unknown metric 'l3'"),
         ([(ONE, ONE)], {"metric": "cosine"}, "metric must be .* for boxes, not cosine"),
         ([(ONE, ONE)], {"metric": "haversine"}, "metric must be .* for boxes, not haversine"),
         ([(ONE, ONE)], {"n_jobs": 0}, "n_jobs must be"),

@@ -183,7 +183,7 @@ def test_join__expects_from_a_sample_what_there_is():
             {},
             "right must be integers that float64 can hold; row 1, column 0 is 9007199254740993",
         ),
-        ([[True]], [[0.0]], {}, "left must be floats of at most 64 bits or integers, not bool"),
+        ([[1j]], [[0.0]], {}, "left must be floats of at most 64 bits or integers, not complex128"),
         ([[0.0]], [0.0], {}, r"right must have the shape \(n, d\)"),
         (
             [[0.0]],

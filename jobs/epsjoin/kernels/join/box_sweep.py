@@ -21,13 +21,11 @@ import numpy as np
 from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.distances import (
-    CHEBYSHEV,
     COSINE,
-    EUCLIDEAN,
     HAVERSINE,
     HAVERSINE_RADIANS,
-    MINKOWSKI,
     Decision,
+    chebyshev,
     decide,
 )
 from epsjoin.kernels.join.cubes import CUT_AXES, Cubes, overlaps
@@ -158,23 +156,12 @@ def gather_rows(order: SweepOrder, cubes: Cubes, first_part: int, end_part: int,
 
 
 @njit
-def bound_of(metric: int, p: float, eps: float) -> float:
-    """Compute the number that a metric's formula is compared with, as ``distances.make_decision`` does."""
-    if metric == EUCLIDEAN:
-        return eps * eps
-    if metric == MINKOWSKI:
-        power: float = eps**p
-        return power
-    return eps
-
-
-@njit
-def decide_objects(metric: int, p: float, objects: Objects, x: int, y: int, gap: Floats) -> float:
+def decide_objects(decision: Decision, objects: Objects, x: int, y: int, gap: Floats) -> float:
     """Compute the distance of two objects when it is at most ``(eps_x + eps_y) / 2``, else return -1.
 
     Parameters
     ----------
-    metric, p : see :class:`~epsjoin.kernels.distances.Decision`.
+    decision : metric, with an infinite bound.
     objects : boxes and their eps.
     x, y : two of them, in any order.
     gap : (2, d) float64, its first row is overwritten by the gaps
@@ -187,20 +174,21 @@ def decide_objects(metric: int, p: float, objects: Objects, x: int, y: int, gap:
     themselves must be 0: the square of a tiny gap may round to 0, the gap does not. O(d), no allocation.
     """
     eps = (objects.eps[x] + objects.eps[y]) / 2.0
+    metric = decision.metric
     if metric in (COSINE, HAVERSINE, HAVERSINE_RADIANS):
-        return decide(Decision(metric, p, eps), objects.lower, x, objects.lower, y)
+        distance = decide(decision, objects.lower, x, objects.lower, y)
+        return distance if distance <= eps else -1.0
     for i in range(gap.shape[1]):
         above = objects.lower[y, i] - objects.upper[x, i]
         below = objects.lower[x, i] - objects.upper[y, i]
         gap[0, i] = max(0.0, above, below)
-    if eps == 0.0:
-        return decide(Decision(CHEBYSHEV, p, 0.0), gap, 0, gap, 1)
-    return decide(Decision(metric, p, bound_of(metric, p, eps)), gap, 0, gap, 1)
+    distance = chebyshev(gap, 0, gap, 1) if eps == 0.0 else decide(decision, gap, 0, gap, 1)
+    return distance if distance <= eps else -1.0
 
 
 @njit
 def box_sweep(
-    state: Ints, rows: BoxRows, objects: Objects, metric: int, p: float, batch: PairBatch, counters: Ints
+    state: Ints, rows: BoxRows, objects: Objects, decision: Decision, batch: PairBatch, counters: Ints
 ) -> int:
     """Sweep each segment along its axis, until the batch is full.
 
@@ -210,7 +198,7 @@ def box_sweep(
         of it that
         are done, next candidate plus 1 (0: the row's window is not open yet), start of the row's window.
     rows : from :func:`gather_rows`.
-    objects, metric, p : see :func:`decide_objects`.
+    objects, decision : see :func:`decide_objects`.
     batch : filled from its beginning with objects, not rows; needs room for one pair at least.
     counters : (4,) int64, added to; see :mod:`epsjoin.kernels.join.stack_sweep`.
 
@@ -279,7 +267,7 @@ def box_sweep(
                     counters[DISTANCES] += 1
                     x = rows.row[row]
                     y = rows.row[candidate]
-                    distance = decide_objects(metric, p, objects, x, y, gap)
+                    distance = decide_objects(decision, objects, x, y, gap)
                     if distance >= 0.0:
                         batch.left[written] = min(x, y)
                         batch.right[written] = max(x, y)

@@ -58,12 +58,13 @@ class Dbscan(NamedTuple):
 
 def dbscan(
     points: npt.ArrayLike,
-    eps: float,
+    eps: float | npt.ArrayLike,
     min_pts: int,
     metric: str | Metric = "euclidean",
     *,
+    weights: npt.ArrayLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
-    n_jobs: int = 1,
+    n_jobs: int | None = 1,
     progress: ProgressArgument = False,
     max_pairs: int | None = None,
 ) -> Dbscan:
@@ -73,15 +74,17 @@ def dbscan(
     ----------
     points : (n, d) array of finite floats or integers; not modified. Integers beyond 2**53 that float64 would
         round are refused.
-    eps : threshold in the metric's unit, finite and above 0. A point at exactly eps is within it.
+    eps : threshold in the metric's unit, finite and above 0, or (d,) thresholds, one per dimension; see
+        :func:`epsjoin.self_join`. A point at exactly eps is within it.
     min_pts : minimum number of points within eps, the point itself included, that makes a point a core point;
         at least 1.
     metric : name of a metric (see :func:`epsjoin.get_metric`), or a :class:`epsjoin.Metric`; "euclidean" by
         default.
+    weights : (d,) numbers of at least 0, the weights of the dimensions; see :func:`epsjoin.self_join`.
     sample_weight : (n,) finite numbers that may be 0 or negative; 1 by default. A point counts as often as
         its weight, also for itself. It is a core point if the weights within eps add up to at least
         ``min_pts``.
-    n_jobs : number of threads, 1 by default. The result is the same for any number.
+    n_jobs : number of threads, 1 by default; -1 is one per processor. The result is the same for any number.
     progress : True draws a bar on stderr. A function is called with the fraction of the work that is done,
         from 0 to 1.
     max_pairs : maximum number of pairs within eps; by default there is no limit.
@@ -89,8 +92,8 @@ def dbscan(
     Returns
     -------
     Dbscan
-        A border point has the label of its nearest core point; of several as near, that with the smallest
-        row.
+        A label for each point. A border point has the label of its nearest core point; of several at the same
+        distance, the label of that with the smallest row.
 
     Raises
     ------
@@ -107,11 +110,11 @@ def dbscan(
 
     Notes
     -----
-    In addition to the join, each pair takes some 10 to 30 ns, and each point 41 bytes.
+    The costs are those of the join, some 10 to 30 ns for each pair, and 41 bytes of memory for each point.
 
     A pair waits in memory until it is known whether its points are core points. There are at most
-    ``n (min_pts - 2)`` waiting pairs, of 16 bytes each (24 from 2**31 points on). With weights there may be
-    more; with a negative weight degrees may fall again, and all pairs wait.
+    ``n (min_pts - 2)`` waiting pairs, of 16 bytes each (24 from 2**31 points on). With sample weights there
+    may be more. With a negative weight no point is known to be core before the last pair, so all pairs wait.
 
     Weights are added in twice the precision of float64 and rounded once, so that the degree does not depend
     on the order of points and pairs: ten weights of 0.1 add up to exactly 1.
@@ -126,7 +129,9 @@ def dbscan(
     values = check_points("points", points)
     n = len(values)
     weight = None if sample_weight is None else _check_weights(sample_weight, n)
-    batches = iter_self_join(values, eps, metric, n_jobs=n_jobs, progress=progress, max_pairs=max_pairs)
+    batches = iter_self_join(
+        values, eps, metric, weights=weights, n_jobs=n_jobs, progress=progress, max_pairs=max_pairs
+    )
     degrees = _Counts(n, min_pts) if weight is None else _Weights(weight, min_pts)
     parent = np.arange(n)
     waiting: list[EndPairs] = []  # of which at least one end is not known to be core

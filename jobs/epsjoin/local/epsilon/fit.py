@@ -39,6 +39,7 @@ from epsjoin.local.epsilon.k_distance import (
     find_knee,
     nearest_distances,
     quantile,
+    round_up,
 )
 from epsjoin.local.epsilon.power_law import (
     BY_HAND,
@@ -122,18 +123,22 @@ class EpsilonFit:
         self,
         *,
         neighbours: float | None = None,
+        different_neighbours: float | None = None,
         pairs: float | None = None,
         k_distance_quantile: float | None = None,
         k: int | None = None,
     ) -> float:
         """Choose eps, rounded to 6 significant digits so that it can be typed.
 
-        Pass exactly one of ``neighbours``, ``pairs`` and ``k_distance_quantile`` (with ``k``).
+        Pass exactly one of ``neighbours``, ``different_neighbours``, ``pairs`` and ``k_distance_quantile``
+        (with ``k``). A k-distance is rounded up, so that it is within eps.
 
         Parameters
         ----------
         neighbours : average number of points within eps of a point of the whole set, the point itself not
-            counted.
+            counted. Rows that are equal to the point are counted: where there are many, they alone may be
+            more than the number passed, and then no eps is small enough.
+        different_neighbours : the same, without the rows that are equal to the point.
         pairs : number of pairs of the whole set.
         k_distance_quantile : fraction of the points, between 0 and 1, whose k-th neighbour is within eps.
         k : rank of that neighbour, 1 for the nearest; at most ``max_k`` of the fit.
@@ -146,16 +151,19 @@ class EpsilonFit:
 
         Notes
         -----
-        About k-distances: the sample has the fraction f = (m - 1) / (n - 1) of all neighbours. So a ball with
-        k neighbours in the sample has k / f in the whole set, and by the power law the ball with k neighbours
-        is smaller by ``f ** (1 / P)``. The sample's neighbour of the same rank k is used, not the one of rank
-        k f: the number of neighbours in a ball varies by its square root, so the quantiles of k-distances
-        keep their shape only at the same rank. This assumes that the law holds up to the sample's
-        k-distances; near a border, which cuts these larger balls off, the result is too large. The
-        k-distances are the exact ones of at most 1,000 of the sampled rows; the first call computes them in
-        O(1,000 n_sample d).
+        The k-distances of the whole set are estimated from those of at most 1,000 sampled rows, which the
+        first call computes in O(1,000 n_sample d). A sample of m of n rows has only the fraction f = (m - 1)
+        / (n - 1) of the neighbours of a point, so its k-distances are too large. By the power law they are
+        multiplied by ``f ** (1 / P)``. (The distance to the neighbour of rank k f would need no law, but its
+        quantiles are others: the smaller the rank, the more the distances vary.) Near a border of the data
+        the result is too large, since there the law does not hold.
         """
-        targets = {"neighbours": neighbours, "pairs": pairs, "k_distance_quantile": k_distance_quantile}
+        targets = {
+            "neighbours": neighbours,
+            "different_neighbours": different_neighbours,
+            "pairs": pairs,
+            "k_distance_quantile": k_distance_quantile,
+        }
         passed = {name: target for name, target in targets.items() if target is not None}
         if len(passed) != 1:
             names = ", ".join(passed) or "none"
@@ -169,9 +177,11 @@ class EpsilonFit:
             )
         if k is not None:
             k = check_count("k", k)
-            eps = quantile(self.k_distance_curve(k), target, k)
-        else:
-            eps = self._eps_for_pairs(target if name == "pairs" else target * self.n_rows / 2)
+            return round_up(quantile(self.k_distance_curve(k), target, k))
+        wanted = target if name == "pairs" else target * self.n_rows / 2
+        if name == "different_neighbours":
+            wanted += self._scale() * self.curve.equal_pairs
+        eps = self._eps_for_pairs(wanted)
         if not 0 < eps < math.inf:
             raise ArgumentError(
                 f"the power law with exponent {self.exponent:.3g} leads to eps = {eps}; {BY_HAND}"
@@ -191,7 +201,9 @@ class EpsilonFit:
         if target <= 0:
             raise ArgumentError(
                 f"{self._scale() * self.curve.equal_pairs:.6g} pairs are of equal points, whatever eps is: "
-                f"{pairs:.6g} pairs ({2 * pairs / self.n_rows:.6g} neighbours) are too few"
+                f"{pairs:.6g} pairs ({2 * pairs / self.n_rows:.6g} neighbours) are too few; choose a "
+                "quantile of the k-distances instead (k_distance_quantile), or in the library "
+                "different_neighbours, which does not count equal points, or knee"
             )
         for end, is_outside in ((0, target <= different[0]), (-1, target > different[-1])):
             if is_outside:
@@ -311,14 +323,14 @@ def fit_epsilon(
         default.
     sample_rows : maximum number of rows that are sampled, 20,000 by default. Fewer are used where their join
         would be too large.
-    seed : seed of every random choice, 0 by default. The same points and seed have the same fit.
+    seed : seed of every random choice, 0 by default. The same points and seed give the same fit.
     n_rows : number of rows of the whole set, if ``points`` is a sample; by default the number of points.
     max_k : largest k for k-distances, 64 by default.
 
     Returns
     -------
     EpsilonFit
-        The same for the same arguments.
+        The fit, from which :meth:`EpsilonFit.eps_for` chooses eps.
 
     Raises
     ------

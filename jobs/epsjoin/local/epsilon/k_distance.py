@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import ROUND_CEILING, Decimal
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ class Knee(NamedTuple):
 
     Parameters
     ----------
-    eps : the k-distance at the knee.
+    eps : the k-distance at the knee, rounded up to 6 significant digits.
     share : fraction of the points with a k-distance of at most ``eps``.
     """
 
@@ -118,8 +119,17 @@ def find_knee(ascending: Floats, k: int) -> Knee:
     at = int(np.argmax(fraction - (ascending - ascending[0]) / (ascending[-1] - ascending[0])))
     if ascending[at] == 0:
         raise ArgumentError(f"the {k}-distance at the knee is 0, of equal points; {BY_HAND}")
-    eps = float(f"{ascending[at]:.6g}")
-    return Knee(eps, float(np.searchsorted(ascending, max(eps, ascending[at]), "right")) / ascending.size)
+    eps = round_up(float(ascending[at]))
+    return Knee(eps, float(np.searchsorted(ascending, eps, "right")) / ascending.size)
+
+
+def round_up(distance: float) -> float:
+    """Round to 6 significant digits, so that eps can be typed; never down, so that the distance is within."""
+    rounded = float(f"{distance:.6g}")
+    if rounded < distance:
+        exact = Decimal(distance)
+        rounded = float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 5), ROUND_CEILING))
+    return rounded
 
 
 def exponents_from(nearest: Floats) -> Floats:

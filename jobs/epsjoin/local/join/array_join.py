@@ -15,7 +15,6 @@ from epsjoin.kernels.join.window import window_rows
 from epsjoin.local.arguments import check_points, int_column
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.join.parts import join_part
-from epsjoin.local.join.scale import scale_points
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.expected import expected_pairs_of_tables
@@ -23,6 +22,7 @@ from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.projection import choose_projection
 from epsjoin.local.plan.spread import replicate
 from epsjoin.local.progress import Progress
+from epsjoin.local.scale import scale_metric
 from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.sweep.sweeping import sweep_window
 
@@ -33,12 +33,12 @@ class ArrayJoin:
 
     Parameters
     ----------
-    points : (n, d) float64, scaled by the weights and by an eps per dimension; of two tables, the left
-        table's points and then the right table's.
+    points : (n, d) float64, as they came; of two tables, the left table's points and then the right table's.
     ids : (n,) int64, the ids that pairs consist of.
     is_right : (n,) bool, whether a point is one of the right table; None for a self join.
     n_left : number of rows of the left table, or of the only one.
-    eps : threshold for the scaled points.
+    metric : the metric of the distances, with the weights and with an eps per dimension.
+    eps : threshold of the metric; 1 where there is one per dimension.
     cuts : how to split the join into parts; None for one part.
     options : all other options.
     """
@@ -47,6 +47,7 @@ class ArrayJoin:
     ids: Ints
     is_right: Bools | None
     n_left: int
+    metric: Metric
     eps: float
     cuts: Cuts | None
     options: JoinOptions
@@ -74,9 +75,9 @@ class ArrayJoin:
             numbers = int_column("ids", ids)
             if len(numbers) != len(values):
                 raise ArgumentError(f"ids must be one per point, {len(values)}, not {len(numbers)}")
-        scaled, threshold = scale_points(values, eps, weights, options.metric)
-        _check_metric(options.metric, "points", scaled)
-        return cls(scaled, numbers, None, len(values), threshold, cuts, options)
+        metric, threshold = scale_metric(options.metric, values, eps, weights)
+        _check_metric(metric, "points", values)
+        return cls(values, numbers, None, len(values), metric, threshold, cuts, options)
 
     @classmethod
     def of_two(
@@ -98,11 +99,11 @@ class ArrayJoin:
         numbers = np.concatenate((np.arange(n_left), np.arange(len(second))))
         both = np.concatenate((first, second))
         del first, second  # they may be copies
-        scaled, threshold = scale_points(both, eps, weights, options.metric)
-        _check_metric(options.metric, "left", scaled[:n_left])
-        _check_metric(options.metric, "right", scaled[n_left:])
-        is_right = np.arange(len(scaled)) >= n_left
-        return cls(scaled, numbers, is_right, n_left, threshold, cuts, options)
+        metric, threshold = scale_metric(options.metric, both, eps, weights)
+        _check_metric(metric, "left", both[:n_left])
+        _check_metric(metric, "right", both[n_left:])
+        is_right = np.arange(len(both)) >= n_left
+        return cls(both, numbers, is_right, n_left, metric, threshold, cuts, options)
 
     def batches(self, name: str) -> Generator[Pairs, None, None]:
         """Find all pairs, batch by batch; closing the generator ends its threads.
@@ -123,9 +124,7 @@ class ArrayJoin:
                 for pairs in parts:
                     found += len(pairs.left)
                     if self.options.exceeds_limit(found):
-                        expected = expected_pairs_of_tables(
-                            self.points, self.n_left, self.eps, self.options.metric
-                        )
+                        expected = expected_pairs_of_tables(self.points, self.n_left, self.eps, self.metric)
                         raise BudgetError(
                             f"more than max_pairs = {self.options.max_pairs} pairs within "
                             f"eps = {self.eps:g}; about {expected:.3g} are expected"
@@ -133,20 +132,19 @@ class ArrayJoin:
                     yield pairs
 
     def _join_whole(self, progress: Progress) -> Generator[Pairs, None, None]:
-        options, n = self.options, len(self.points)
-        metric = options.metric
+        metric, n = self.metric, len(self.points)
         embedded = metric.embed(self.points)
         eps = metric.embedded_eps(self.eps)
         projection = choose_projection(embedded, n, eps, metric.norm).projection
         no_mask = np.zeros(n, np.int64)
         rows = window_rows(self.points, embedded, self.ids, no_mask, eps, projection, self.is_right)
         decision = metric.decision(self.eps)
-        return sweep_window(rows, decision, options.for_sweep(), progress.show)
+        return sweep_window(rows, decision, self.options.for_sweep(), progress.show)
 
     def _join_parts(self, cuts: Cuts, progress: Progress) -> Generator[Pairs, None, None]:
         options, n = self.options, len(self.points)
         sample = cuts.sample(n)
-        plan = plan_join(self.points[sample], self.ids[sample], n, self.eps, options.metric, cuts)
+        plan = plan_join(self.points[sample], self.ids[sample], n, self.eps, self.metric, cuts)
         rows = replicate(self.points, self.ids, plan)
         ends = np.searchsorted(rows.part, np.arange(plan.n_parts + 1))
         for part in range(plan.n_parts):

@@ -54,7 +54,7 @@ def self_join(
     *,
     weights: ArrayLike | None = None,
     ids: ArrayLike | None = None,
-    n_jobs: int = 1,
+    n_jobs: int | None = 1,
     max_pairs: int | None = None,
     cuts: Cuts | None = None,
     progress: ProgressArgument = False,
@@ -66,16 +66,17 @@ def self_join(
     ----------
     points : (n, d) array of finite floats or integers, in any memory order; not modified. Distances are
         computed in float64; integers beyond 2**53 that float64 would round are refused.
-    eps : threshold in the metric's unit, finite and above 0; a pair at exactly eps belongs to the result. Or
-        (d,) thresholds, one per dimension: then coordinates are divided by theirs, and the distance of a pair
-        is at most 1.
+    eps : threshold in the metric's unit, finite and above 0. A pair belongs to the result if its distance, as
+        it is reported, is at most eps. Or (d,) thresholds, one per dimension: then the difference in each
+        dimension is divided by its threshold, and the distance of a pair is at most 1.
     metric : name of a metric (see :func:`epsjoin.get_metric`), or a :class:`epsjoin.Metric`; "euclidean" by
         default.
     weights : (d,) numbers of at least 0, one per dimension, by which the terms of the metric's sum (or
-        maximum) are multiplied; 1 by default.
+        maximum) are multiplied; 1 by default. A term is a power of a difference: ``w_i (x_i - y_i)²`` for
+        euclidean, ``w_i |x_i - y_i|`` for manhattan and chebyshev, ``w_i |x_i - y_i|^p`` for minkowski.
     ids : (n,) integers that the pairs consist of; the row numbers by default. They should be distinct, which
-        is not checked.
-    n_jobs : number of threads, 1 by default. The result is the same for any number.
+        is not checked. For ids of another type, such as names, keep the row numbers: ``names[pairs.left]``.
+    n_jobs : number of threads, 1 by default; -1 is one per processor. The result is the same for any number.
     max_pairs : maximum number of pairs in the result; by default there is no limit.
     cuts : how to split the join into parts; by default it is not split. The result does not depend on it.
     progress : True draws a bar on stderr. A function is called with the fraction of the work that is done,
@@ -106,8 +107,13 @@ def self_join(
 
     Notes
     -----
-    The join itself needs at most 17 numbers of memory per point, and d more where d is at most 8. The result
-    takes 24 bytes per pair, 28 while it is being sorted (more with ``ids``).
+    With one eps per dimension, a pair belongs to the result if the sum of ``w_i (|x_i - y_i| / eps_i)^p`` is
+    at most 1 (for chebyshev, if each ``|x_i - y_i|`` is at most ``eps_i``); the root of the sum is reported.
+    All sums are float64, in column order, of differences of the coordinates as they came.
+
+    The join itself needs at most 17 numbers of memory per point; d more where d is at most 8, and d more with
+    weights or one eps per dimension. The result takes 24 bytes per pair, 28 while it is being sorted (more
+    with ``ids``).
 
     Examples
     --------
@@ -128,7 +134,7 @@ def iter_self_join(
     *,
     weights: ArrayLike | None = None,
     ids: ArrayLike | None = None,
-    n_jobs: int = 1,
+    n_jobs: int | None = 1,
     max_pairs: int | None = None,
     cuts: Cuts | None = None,
     progress: ProgressArgument = False,
@@ -173,7 +179,7 @@ def join(
     *,
     how: _How = ...,
     weights: ArrayLike | None = ...,
-    n_jobs: int = ...,
+    n_jobs: int | None = ...,
     max_pairs: int | None = ...,
     cuts: Cuts | None = ...,
     progress: ProgressArgument = ...,
@@ -190,12 +196,29 @@ def join(
     *,
     how: _HowRows,
     weights: ArrayLike | None = ...,
-    n_jobs: int = ...,
+    n_jobs: int | None = ...,
     max_pairs: int | None = ...,
     cuts: Cuts | None = ...,
     progress: ProgressArgument = ...,
     counters: Counters | None = ...,
 ) -> Rows: ...
+
+
+@overload
+def join(
+    left: ArrayLike,
+    right: ArrayLike,
+    eps: float | ArrayLike,
+    metric: str | Metric = ...,
+    *,
+    how: str,
+    weights: ArrayLike | None = ...,
+    n_jobs: int | None = ...,
+    max_pairs: int | None = ...,
+    cuts: Cuts | None = ...,
+    progress: ProgressArgument = ...,
+    counters: Counters | None = ...,
+) -> Pairs | Rows: ...
 
 
 def join(
@@ -204,9 +227,9 @@ def join(
     eps: float | ArrayLike,
     metric: str | Metric = "euclidean",
     *,
-    how: _How | _HowRows = "inner",
+    how: str = "inner",
     weights: ArrayLike | None = None,
-    n_jobs: int = 1,
+    n_jobs: int | None = 1,
     max_pairs: int | None = None,
     cuts: Cuts | None = None,
     progress: ProgressArgument = False,
@@ -268,9 +291,9 @@ def iter_join(
     eps: float | ArrayLike,
     metric: str | Metric = "euclidean",
     *,
-    how: _How = "inner",
+    how: str = "inner",
     weights: ArrayLike | None = None,
-    n_jobs: int = 1,
+    n_jobs: int | None = 1,
     max_pairs: int | None = None,
     cuts: Cuts | None = None,
     progress: ProgressArgument = False,

@@ -47,7 +47,7 @@ def iter_box_join(
     metric: str | Metric = "euclidean",
     *,
     max_pairs: int | None = None,
-    n_jobs: int = 1,
+    n_jobs: int | None = 1,
     progress: ProgressArgument = False,
     replication_budget: float = 4.0,
     sample_rows: int = 20_000,
@@ -68,7 +68,7 @@ def iter_box_join(
     metric : "euclidean" (the default), "manhattan", "chebyshev", or what :func:`epsjoin.get_metric` returns
         for "minkowski".
     max_pairs : maximum number of pairs in the result; by default there is no limit.
-    n_jobs : number of threads, 1 by default. The result is the same for any number.
+    n_jobs : number of threads, 1 by default; -1 is one per processor. The result is the same for any number.
     progress : True draws a bar on stderr. A function is called with the fraction of the work that is done,
         from 0 to 1.
     replication_budget : maximum average number of rows per box in all leaves of the tree of cuts, at least 1;
@@ -125,7 +125,7 @@ def box_join(
     metric: str | Metric = "euclidean",
     *,
     max_pairs: int | None = None,
-    n_jobs: int = 1,
+    n_jobs: int | None = 1,
     progress: ProgressArgument = False,
     replication_budget: float = 4.0,
     sample_rows: int = 20_000,
@@ -174,7 +174,7 @@ def iter_ball_join(
     metric: str | Metric = "euclidean",
     *,
     max_pairs: int | None = None,
-    n_jobs: int = 1,
+    n_jobs: int | None = 1,
     progress: ProgressArgument = False,
     replication_budget: float = 4.0,
     sample_rows: int = 20_000,
@@ -193,8 +193,8 @@ def iter_ball_join(
         distance is 0; for a metric of coordinates, when they are equal.
     right, right_eps : points and eps of the right table, in the same form. By default the points are joined
         with each other.
-    metric : any metric of :func:`epsjoin.get_metric`; "euclidean" by default. Pairs are decided on the
-        metric's own value: for euclidean, the sum of squares is compared with the square of the threshold.
+    metric : any metric of :func:`epsjoin.get_metric`; "euclidean" by default. The distance that is reported
+        is what is compared with the threshold.
     max_pairs, n_jobs, progress, replication_budget, sample_rows, counters, batch_rows :
         see :func:`iter_box_join`.
 
@@ -244,7 +244,7 @@ def ball_join(
     metric: str | Metric = "euclidean",
     *,
     max_pairs: int | None = None,
-    n_jobs: int = 1,
+    n_jobs: int | None = 1,
     progress: ProgressArgument = False,
     replication_budget: float = 4.0,
     sample_rows: int = 20_000,

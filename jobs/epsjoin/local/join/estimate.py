@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError
 from epsjoin.local.arguments import check_count, check_points
-from epsjoin.local.join.scale import scale_points
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.expected import count_sample_pairs
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.projection import choose_projection
+from epsjoin.local.scale import scale_metric
 
 _PAIR_BYTES = 24
 """Bytes of memory of a pair that is kept."""
@@ -89,7 +89,7 @@ def estimate(
     Returns
     -------
     Estimate
-        The same for the same arguments.
+        Expected pairs with an interval, and the cost. The same arguments give the same result.
 
     Raises
     ------
@@ -103,10 +103,10 @@ def estimate(
 
     Notes
     -----
-    20,000 rows (``cuts.sample_rows``) are joined, fewer where they have millions of pairs: tenths of a
-    second. The number of pairs of a sample of m rows is a U-statistic. Its variance is 4 / m times the
-    variance of the fraction of the sample that is within eps of a point (Hoeffding 1948), and at least the
-    variance of a count, which matters where pairs are few.
+    A sample of 20,000 rows (``cuts.sample_rows``) is joined, of fewer where these have millions of pairs.
+    That takes tenths of a second. The number of pairs of a sample of m rows is a U-statistic. Its variance is
+    4 / m times the variance of the fraction of the sample that is within eps of a point (Hoeffding 1948), and
+    at least the variance of a count, which matters where pairs are few.
 
     Examples
     --------
@@ -116,7 +116,8 @@ def estimate(
     True
     """
     chosen = metric if isinstance(metric, Metric) else get_metric(metric)
-    values, threshold = scale_points(check_points("points", points), eps, weights, chosen)
+    values = check_points("points", points)
+    chosen, threshold = scale_metric(chosen, values, eps, weights)
     n = len(values) if n_rows is None else check_count("n_rows", n_rows, len(values))
     sampling = cuts if cuts is not None else Cuts(seed=seed)
     rows = sampling.sample(len(values))

@@ -20,9 +20,9 @@ from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.join.box_sweep import Objects, SweepOrder, box_sweep, gather_rows, sweep_order
 from epsjoin.kernels.join.cubes import Cubes, assign_cubes, count_rows, make_cubes, separating_axes
 from epsjoin.kernels.join.stack_sweep import PairBatch, is_done, new_state
-from epsjoin.local.arguments import check_count, check_points
+from epsjoin.local.arguments import as_scalar, check_count, check_points
 from epsjoin.local.join.options import JoinOptions
-from epsjoin.local.metric import METRICS, Metric
+from epsjoin.local.metric import Metric
 from epsjoin.local.plan.box_tree import grow_box_tree
 from epsjoin.local.plan.costs import BOX_NS_PER_CANDIDATE, BOX_NS_PER_ROW
 from epsjoin.local.plan.cut_tree import prune_tree
@@ -95,6 +95,7 @@ def check_box_eps(eps: Any, metric: Metric) -> float:
         raise ArgumentError(
             f"metric must be euclidean, manhattan, chebyshev or minkowski for boxes, not {metric.name}"
         )
+    eps = as_scalar(eps)
     if isinstance(eps, bool) or not isinstance(eps, (int, float, np.integer, np.floating)) or not eps >= 0:
         raise ArgumentError(f"eps must be a finite number of at least 0, not {eps!r}")
     return metric.check_eps(float(eps)) if eps > 0 else 0.0
@@ -287,9 +288,9 @@ def _sweep(
     room = min(options.batch_rows, max(1, n * (n - 1) // 2))
     batch = PairBatch(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.float64))
     state = new_state(0)
-    metric = options.metric
+    decision = options.metric.decision(math.inf)
     while not is_done(state):
         counts = np.zeros(4, np.int64)
-        found = box_sweep(state, rows, objects, METRICS[metric.name], metric.p, batch, counts)
+        found = box_sweep(state, rows, objects, decision, batch, counts)
         left, right, distance = batch.left[:found], batch.right[:found], batch.distance[:found]
         yield Pairs(left.copy(), right.copy(), distance.copy()), counts, n if is_done(state) else 0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from epsjoin.local.arguments import check_count
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.progress import ProgressArgument, check_progress
-from epsjoin.local.sweep.sweeping import Counters, SweepOptions, check_n_jobs
+from epsjoin.local.sweep.sweeping import Counters, SweepOptions, check_counters, check_n_jobs
 
 BATCH_ROWS = 1 << 18
 """Default maximum number of pairs in one batch."""
@@ -38,7 +38,7 @@ class JoinOptions:
     def of(
         cls,
         metric: str | Metric,
-        n_jobs: int,
+        n_jobs: int | None,
         max_pairs: int | None,
         progress: ProgressArgument,
         counters: Counters | None,
@@ -59,7 +59,7 @@ class JoinOptions:
             check_n_jobs(n_jobs),
             max_pairs,
             progress,
-            {} if counters is None else counters,
+            check_counters(counters),
             check_count("batch_rows", batch_rows),
         )
 

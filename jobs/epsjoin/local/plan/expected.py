@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from epsjoin.kernels.arrays import Bools, Floats, Ints
-from epsjoin.kernels.distances import EUCLIDEAN, Decision
+from epsjoin.kernels.distances import EUCLIDEAN, make_decision
 from epsjoin.kernels.join.projection import Projection
 from epsjoin.kernels.join.stack_sweep import PAIRS, PairBatch
 from epsjoin.kernels.join.window import is_done, new_state, window_rows, window_sweep
@@ -80,11 +80,6 @@ def count_pairs(
     -------
     int
         The number of pairs when it is at most ``max_pairs``, else some larger number.
-
-    Raises
-    ------
-    OverflowError
-        The power of a Minkowski distance is no float.
     """
     n = len(points)
     limits = metric.embedded_eps(eps), metric.decision(eps)
@@ -193,12 +188,9 @@ def expected_pairs(
     most = m * (m - 1) // 2 // _FAR_RATIO  # beyond, too many rows lie within: the law bends
     for _ in range(_MAX_STEPS):
         distance *= _STEP
-        if not distance < math.inf or seen > most:
+        if not metric.decision(distance).bound < math.inf or seen > most:
             break
-        try:
-            seen = count_pairs(points, embedded, distance, metric, projection)
-        except OverflowError:  # a Minkowski distance whose power is no float any more
-            break
+        seen = count_pairs(points, embedded, distance, metric, projection)
         if near is None and seen >= _MIN_PAIRS:
             near = distance, seen
         elif near is not None and seen >= _FAR_RATIO * near[1]:
@@ -255,7 +247,7 @@ def decided_pairs(
     random = np.random.default_rng(seed)
     shuffled = random.permutation(m)
     first = np.sort(shuffled[:_FIRST_ROWS])
-    everything = Decision(EUCLIDEAN, 0.0, math.inf)
+    everything = make_decision(EUCLIDEAN, 0.0, math.inf)
     swept = first
     while True:
         no_mask = np.zeros(len(swept), np.int64)

@@ -16,6 +16,7 @@ from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.encode import Space
 from epsjoin.local.plan.keys import CodeKey, Key, MaskKey
 from epsjoin.local.plan.rules import Rule, SplitRule, make_split_rule, rule_from_json
+from epsjoin.local.scale import Scale, ScaledMetric
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +44,7 @@ class JoinPlan:
         :func:`epsjoin.local.join.parts.join_part`.
     expected_pairs : pairs in the result.
     sample_rows : rows of the sample; the expectations are scaled from them.
+    scale : one eps per dimension and weights; None without.
     """
 
     kind: str
@@ -65,6 +67,7 @@ class JoinPlan:
     expected_candidates: float
     expected_pairs: float
     sample_rows: int
+    scale: Scale | None = None
 
     def to_json(self) -> str:
         """Write the plan as one JSON object; :meth:`from_json` reads the same plan, bit for bit.
@@ -78,8 +81,10 @@ class JoinPlan:
         """
         tree = None if self.tree is None else {name: a.tolist() for name, a in self.tree._asdict().items()}
         budget = None if math.isinf(self.replication_budget) else self.replication_budget
+        scale = {} if self.scale is None else {"scale": list(self.scale)}
         return json.dumps(
             {
+                **scale,
                 **{name: getattr(self, name) for name in _PLAIN_FIELDS},
                 "low": self.low.tolist(),
                 "axes": self.axes.tolist(),
@@ -105,7 +110,7 @@ class JoinPlan:
             read = json.loads(text)
             tree = None if read["tree"] is None else _tree_from_lists(read["tree"])
             keys = [np.frombuffer(bytes.fromhex(key), np.uint8) for key in read["boundaries"]]
-            budget = read["replication_budget"]
+            budget, scale = read["replication_budget"], read.get("scale")
             return cls(
                 **{name: read[name] for name in _PLAIN_FIELDS},
                 low=np.array(read["low"], np.float64),
@@ -114,6 +119,7 @@ class JoinPlan:
                 boundaries=np.array(keys, np.uint8).reshape(len(keys), read["key_bytes"]),
                 replication_budget=math.inf if budget is None else budget,
                 rule=None if read["rule"] is None else rule_from_json(read["rule"]),
+                scale=None if scale is None else Scale(*scale),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise ArgumentError(f"this is no join plan: {error}") from error
@@ -137,7 +143,8 @@ class JoinPlan:
 
     def get_metric(self) -> Metric:
         """Make the plan's metric."""
-        return get_metric(self.metric, self.p)
+        metric = get_metric(self.metric, self.p)
+        return metric if self.scale is None else ScaledMetric(metric.name, metric.p, self.scale)
 
 
 _PLAIN_FIELDS = (

@@ -38,6 +38,7 @@ from epsjoin.local.plan.projection import choose_projection
 from epsjoin.local.plan.regular import choose_rule, cut
 from epsjoin.local.plan.rules import Rule
 from epsjoin.local.plan.spread import replicate
+from epsjoin.local.scale import ScaledMetric
 
 
 def plan_join(
@@ -143,6 +144,7 @@ def _plan_once(
         expected_candidates=made.candidates * scale * scale,
         expected_pairs=pairs,
         sample_rows=m,
+        scale=metric.scale if isinstance(metric, ScaledMetric) else None,
     )
     in_parts = np.bincount(replicate(points, sample_ids, plan).part, minlength=1)
     return replace(plan, expected_part_rows=float(in_parts.max()) * scale)

@@ -44,7 +44,7 @@ _MAX_TRIED_AXES = 64
 MAX_ROTATED_DIMENSIONS = 256
 """Maximum number of dimensions that are rotated: beyond, finding principal axes costs more than a join."""
 
-_NOTHING_IS_WITHIN = Decision(EUCLIDEAN, 0.0, -1.0)
+_NOTHING_IS_WITHIN = Decision(EUCLIDEAN, 0.0, -1.0, -1.0)
 
 
 class Choice(NamedTuple):

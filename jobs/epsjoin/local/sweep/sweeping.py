@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
@@ -9,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Ints
 from epsjoin.kernels.distances import Decision
 from epsjoin.kernels.join import stack_sweep, window
@@ -51,14 +53,36 @@ def check_batch_rows(batch_rows: object) -> int:
 
 
 def check_n_jobs(n_jobs: object) -> int:
-    """Return the number of threads.
+    """Return the number of threads: one for None, one per processor for -1.
 
     Raises
     ------
     ArgumentError
-        Not a whole number of at least 1.
+        Not one of these, and not a whole number of at least 1.
     """
-    return check_count("n_jobs", n_jobs)
+    if n_jobs is None:
+        return 1
+    if isinstance(n_jobs, (int, np.integer)) and n_jobs == -1:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        return check_count("n_jobs", n_jobs)
+    except ArgumentError as error:
+        raise ArgumentError(f"{error}; -1 is one thread per processor") from None
+
+
+def check_counters(counters: object) -> Counters:
+    """Return the caller's counters, or new ones that nobody reads.
+
+    Raises
+    ------
+    ArgumentError
+        Not a dictionary, and not None.
+    """
+    if counters is None:
+        return {}
+    if not isinstance(counters, dict):
+        raise ArgumentError(f"counters must be a dictionary, to which counts are added, not {counters!r}")
+    return counters
 
 
 class SweepOptions(NamedTuple):

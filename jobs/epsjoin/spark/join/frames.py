@@ -35,7 +35,7 @@ def join_points(
 ) -> Rows:
     """Join points with themselves; see :func:`similarity_join`."""
     plan = plan_frames(points, None, eps, metric, weights, cuts, max_pairs)
-    replicas = replicate_frame(points.scaled(eps, weights, metric), plan)
+    replicas = replicate_frame(points, plan)
     return join_frame(replicas, plan, points.n, max_pairs)
 
 

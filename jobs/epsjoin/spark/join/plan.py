@@ -11,13 +11,13 @@ from epsjoin.console import say
 from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.lake.sample import Sample
 from epsjoin.local.epsilon.limits import what_fits
-from epsjoin.local.join.scale import scale_points
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.expected import count_sample_pairs
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.sizes import cuts_of
+from epsjoin.local.scale import scale_metric
 from epsjoin.params import RunParams
 from epsjoin.spark.job import Job
 from epsjoin.spark.points import Points
@@ -84,8 +84,8 @@ def plan_frames(
     """
     n = points.n + (0 if others is None else others.n)
     chosen, samples = draw_samples(points, others, cuts)
-    ids, raw = (np.concatenate(column) for column in zip(*samples, strict=True))
-    sample, threshold = scale_points(raw, eps, weights, metric)
+    ids, sample = (np.concatenate(column) for column in zip(*samples, strict=True))
+    metric, threshold = scale_metric(metric, sample, eps, weights)
     plan = plan_join(sample, ids, n, threshold, metric, chosen)
     if others is not None:
         of_left, of_right = np.split(sample, [len(samples[0][0])])

@@ -1,0 +1,150 @@
+"""One eps per dimension, and weights: metrics whose differences are divided and weighted.
+
+Pairs are decided on differences of the coordinates as they came. A join searches for them among scaled
+coordinates, which are rounded; so the threshold of the search has slack.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from epsjoin.errors import ArgumentError
+from epsjoin.kernels import distances
+from epsjoin.kernels.arrays import Floats
+from epsjoin.kernels.distances import Decision
+from epsjoin.local.metric import METRICS, Metric
+
+_REACH = 2.0**31
+"""Number of eps from the centre at which scaled coordinates are clipped, which increases no difference."""
+_ROUNDING = 2.0**-50
+"""Slack of the difference of two scaled coordinates, relative to the largest: more than four roundings."""
+_ROWS_OF_CENTRE = 10_000
+"""Number of rows from which the centre is computed, roughly."""
+
+
+class Scale(NamedTuple):
+    """How differences are scaled.
+
+    Parameters
+    ----------
+    divisors : one eps per dimension, by which differences are divided; None for one eps in all.
+    weights : one per dimension, by which powers of differences are multiplied.
+    centre : one coordinate per dimension, from which scaled coordinates are counted; any is exact.
+    reach : scaled coordinates are clipped to it; any is exact.
+    """
+
+    divisors: tuple[float, ...] | None
+    weights: tuple[float, ...]
+    centre: tuple[float, ...]
+    reach: float
+
+
+_UNSCALED = Scale(None, (), (), 0.0)
+
+
+@dataclass(frozen=True)
+class ScaledMetric(Metric):
+    """A metric with one eps per dimension or weights; made by :func:`scale_metric`."""
+
+    scale: Scale = _UNSCALED
+
+    def embed(self, points: Floats) -> Floats:
+        """Compute scaled coordinates in which pairs within eps differ by at most ``embedded_eps(eps)``."""
+        scale = self.scale
+        factors = _factors(self, scale.divisors, scale.weights)
+        largest = np.finfo(np.float64).max
+        with np.errstate(over="ignore", divide="ignore"):
+            limits = np.where(factors > 0.0, np.minimum(scale.reach / factors, largest), 0.0)
+            scaled = points - np.array(scale.centre)
+        np.clip(scaled, -limits, limits, out=scaled)
+        scaled *= factors
+        return scaled
+
+    def embedded_eps(self, eps: float) -> float:
+        """Return the threshold of scaled coordinates, with slack for their rounding."""
+        return super().embedded_eps(eps) + _ROUNDING * self.scale.reach
+
+    def decision(self, eps: float) -> Decision:
+        """Return what the sweeps need to decide a pair on its coordinates as they came."""
+        scale = self.scale
+        divisors = None if scale.divisors is None else np.array(scale.divisors)
+        return distances.make_scaled_decision(
+            METRICS[self.name], self.p, float(eps), divisors, np.array(scale.weights)
+        )
+
+
+def _factors(metric: Metric, divisors: ArrayLike | None, weights: ArrayLike) -> Floats:
+    """By what coordinates are multiplied, so that their differences are bounded by one threshold."""
+    factors = np.asarray(weights, np.float64) ** (1.0 / metric.power)
+    return factors if divisors is None else factors / np.asarray(divisors, np.float64)
+
+
+def _check_sizes(metric: Metric, eps: Floats, weights: Floats) -> None:
+    """Refuse a dimension whose weighted differences could underflow or overflow unnoticed."""
+    for dimension in np.flatnonzero(weights):
+        with np.errstate(over="ignore"):
+            alone = eps[dimension] / weights[dimension] ** (1.0 / metric.power)
+        try:
+            metric.check_eps(alone)
+        except ArgumentError as error:
+            raise ArgumentError(
+                f"dimension {dimension} has eps = {eps[dimension]:g} and the weight {weights[dimension]:g}: "
+                f"too small or too large for exact {metric.name} decisions"
+            ) from error
+
+
+def scale_metric(
+    metric: Metric, points: Floats, eps: float | ArrayLike, weights: ArrayLike | None
+) -> tuple[Metric, float]:
+    """Make the metric that decides by one eps per dimension and by weights.
+
+    Parameters
+    ----------
+    metric : the metric of the distances.
+    points : (n, d) float64, the points or a sample of them; not modified.
+    eps : one threshold, or (d,) one per dimension.
+    weights : (d,) numbers of at least 0, or None.
+
+    Returns
+    -------
+    metric : the same metric where there is one eps and no weights, else a :class:`ScaledMetric`.
+    eps : its threshold; 1 where there was one per dimension.
+
+    Raises
+    ------
+    ArgumentError
+        eps or weights of a wrong shape or value, or for a metric that does not add up dimensions.
+    """
+    if np.ndim(eps) == 0 and weights is None:
+        return metric, metric.check_eps(eps)
+    n, d = points.shape
+    if metric.name not in ("euclidean", "manhattan", "chebyshev", "minkowski"):
+        raise ArgumentError(f"{metric.name} has no eps per dimension and no weights")
+    divisors = None
+    if np.ndim(eps) > 0:
+        divisors = np.asarray(eps)
+        is_number = divisors.shape == (d,) and divisors.dtype.kind in "fiu"
+        if not is_number or not ((divisors > 0) & np.isfinite(divisors)).all():
+            raise ArgumentError(
+                f"eps must be one number, or one per dimension ({d}), finite and above 0, not {eps!r}"
+            )
+    threshold = metric.check_eps(eps) if divisors is None else 1.0
+    given = np.ones(d) if weights is None else np.asarray(weights)
+    if given.shape != (d,) or given.dtype.kind not in "fiu" or not ((given >= 0) & np.isfinite(given)).all():
+        raise ArgumentError(
+            f"weights must be one per dimension ({d}), finite and at least 0, not {weights!r}"
+        )
+    _check_sizes(metric, np.full(d, threshold) if divisors is None else divisors, given)
+    some = points[:: max(1, n // _ROWS_OF_CENTRE)]
+    centre = np.partition(some, len(some) // 2, axis=0)[len(some) // 2] if n else np.zeros(d)
+    scale = Scale(
+        None if divisors is None else tuple(divisors.astype(np.float64).tolist()),
+        tuple(given.astype(np.float64).tolist()),
+        tuple(centre.tolist()),
+        _REACH * threshold,
+    )
+    return ScaledMetric(metric.name, metric.p, scale), threshold
