@@ -211,6 +211,23 @@ def test_lof__of_equal_points_is_one_and_infinite_next_to_them():
     assert plain(found.lof) == [factor for _, factor in twin.lof(list(range(6)), pairs, 2).values()]
 
 
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
+def test_lof__with_an_added_distance_is_finite_and_that_of_scikit_learn(metric):
+    random = np.random.default_rng(9)
+    points = np.concatenate((np.repeat(random.random((4, 2)), 30, axis=0), random.random((80, 2))))
+    assert np.isinf(lof(points, 5, metric).lof).any()
+    peer = LocalOutlierFactor(n_neighbors=5, metric=metric).fit(points)
+    found = lof(points, 5, metric, added_distance=1e-10)
+    assert np.isfinite(found.lof).all()
+    assert found.lof == pytest.approx(-peer.negative_outlier_factor_, rel=1e-6)
+
+
+@pytest.mark.parametrize("added", [-1e-10, math.inf, math.nan, "1", True])
+def test_lof__refuses_a_distance_that_cannot_be_added(added):
+    with pytest.raises(ArgumentError, match="added_distance must be a finite number of at least 0, not"):
+        lof([[0.0], [1.0], [2.0]], 1, added_distance=added)
+
+
 def test_lof__with_exactly_k_equal_points_has_finite_densities():
     points = np.array([[0.0], [0.0], [1.0], [2.0], [4.0]])
     found = lof_from_neighbours(

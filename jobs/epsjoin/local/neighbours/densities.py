@@ -21,7 +21,7 @@ import numpy as np
 from epsjoin.kernels.arrays import Floats
 
 
-def reach_densities(distance: Floats, neighbour_k_distance: Floats) -> Floats:
+def reach_densities(distance: Floats, neighbour_k_distance: Floats, added_distance: float = 0.0) -> Floats:
     """Compute the local reachability density of points from their k nearest.
 
     Parameters
@@ -29,15 +29,17 @@ def reach_densities(distance: Floats, neighbour_k_distance: Floats) -> Floats:
     distance : (n, k) float64, distances to the k nearest, ordered by (distance, neighbour). They are added in
         that order, so that a sum is the same to the last bit wherever it is computed.
     neighbour_k_distance : (n, k) float64, the k-distances of these neighbours; NaN where unknown.
+    added_distance : number that is added to every mean reachability distance.
 
     Returns
     -------
-    (n,) float64: infinite where k neighbours are equal to the point and each has k more such neighbours, NaN
-    where a k-distance is unknown.
+    (n,) float64: infinite where k neighbours are equal to the point and each has k more such neighbours
+    (unless a distance is added), NaN where a k-distance is unknown.
     """
     reach = np.maximum(distance, neighbour_k_distance)  # NaN wins
     with np.errstate(divide="ignore", over="ignore"):
-        return np.asarray(distance.shape[1] / _sum_in_order(reach), dtype=np.float64)
+        total = _sum_in_order(reach) + distance.shape[1] * added_distance
+        return np.asarray(distance.shape[1] / total, dtype=np.float64)
 
 
 def outlier_factors(density: Floats, neighbour_density: Floats) -> Floats:

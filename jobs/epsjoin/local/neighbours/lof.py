@@ -5,10 +5,13 @@ It needs no eps, and no factor is unknown. The formulas are in ``densities.py``.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
+import numpy as np
 import numpy.typing as npt
 
+from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.densities import outlier_factors, reach_densities
@@ -37,7 +40,8 @@ def lof(
     k: int,
     metric: str | Metric = "euclidean",
     *,
-    n_jobs: int = 1,
+    added_distance: float = 0.0,
+    n_jobs: int | None = 1,
     progress: ProgressArgument = False,
 ) -> Lof:
     """Compute the local outlier factor of every point.
@@ -49,19 +53,21 @@ def lof(
     k : number of neighbours of each point that count, the point itself not among them; 1 to n - 1.
     metric : name of a metric (see :func:`epsjoin.get_metric`), or a :class:`epsjoin.Metric`; "euclidean" by
         default.
-    n_jobs : number of threads, 1 by default. The result is the same for any number.
+    added_distance : number of at least 0 that is added to every mean reachability distance, 0 by default.
+        With any number above 0, all factors are finite; scikit-learn adds 1e-10.
+    n_jobs : number of threads, 1 by default; -1 is one per processor. The result is the same for any number.
     progress : True draws a bar on stderr. A function is called with the fraction of the work that is done,
         from 0 to 1.
 
     Returns
     -------
     Lof
-        In the order of the points.
+        A factor for each point, in the order of the points.
 
     Raises
     ------
     ArgumentError
-        See :func:`epsjoin.knn_join`.
+        See :func:`epsjoin.knn_join`. Or added_distance is not a finite number of at least 0.
 
     See Also
     --------
@@ -70,9 +76,11 @@ def lof(
 
     Notes
     -----
-    The k-nearest-neighbour join, then O(n k), with about 40 bytes per point and neighbour. Where more than k
-    points are equal, their factor is 1, and points next to such a group may get an infinite factor.
-    scikit-learn keeps these finite by adding 1e-10 to every mean distance.
+    The costs are those of :func:`epsjoin.knn_join`, and about 40 bytes of memory per point and neighbour.
+
+    Where more than k points are equal, the density there is infinite: their factor is 1, and points next to
+    such a group get an infinite factor. They come first in any ranking, and means and plots of the factors
+    break. ``added_distance=1e-10`` gives such points a large, finite factor, as in scikit-learn.
 
     Examples
     --------
@@ -80,7 +88,10 @@ def lof(
     >>> found.lof.round(2).tolist(), found.k_distance.tolist()
     ([0.86, 1.08, 0.94, 1.14, 3.35], [2.0, 1.0, 1.5, 2.5, 7.0])
     """
+    is_number = isinstance(added_distance, (int, float, np.number)) and not isinstance(added_distance, bool)
+    if not is_number or not 0 <= added_distance < math.inf:
+        raise ArgumentError(f"added_distance must be a finite number of at least 0, not {added_distance!r}")
     nearest = knn_join(None, points, k, metric, n_jobs=n_jobs, progress=progress)
     k_distance = nearest.distance[:, -1].copy()
-    density = reach_densities(nearest.distance, k_distance[nearest.neighbour])
+    density = reach_densities(nearest.distance, k_distance[nearest.neighbour], float(added_distance))
     return Lof(outlier_factors(density, density[nearest.neighbour]), k_distance, *nearest)
