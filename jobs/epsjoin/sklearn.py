@@ -24,16 +24,9 @@ with needing_extra("epsjoin.sklearn"):
 
 __all__ = ["DBSCAN"]
 
-_METRICS = {
-    "euclidean": "euclidean",
-    "l2": "euclidean",
-    "manhattan": "manhattan",
-    "cityblock": "manhattan",
-    "l1": "manhattan",
-    "chebyshev": "chebyshev",
-    "cosine": "cosine",
-    "haversine": "haversine_radians",  # scikit-learn's points and distances are radians
-}
+_NAMES = ("euclidean", "l2", "manhattan", "cityblock", "l1", "chebyshev", "cosine")
+_METRICS = {**{name: name for name in _NAMES}, "haversine": "haversine_radians"}
+"""Our metrics by scikit-learn's names; its points on the sphere, and their distances, are in radians."""
 _BY_P = {1.0: "manhattan", 2.0: "euclidean", math.inf: "chebyshev"}
 _ALGORITHMS = ("auto", "ball_tree", "kd_tree", "brute")
 

@@ -305,3 +305,25 @@ def test_knn_join__takes_any_layout_and_leaves_it():
 def test_knn_join__refuses(call, says):
     with pytest.raises(ArgumentError, match=says):
         call()
+
+
+def test_knn_join__scans_a_bounded_number_of_coordinates_at_once(monkeypatch):
+    points = np.random.default_rng(5).random((3000, 4))
+    scanned, scan = [], knn.knn.scan_nearest
+
+    def count(decision, queries, rows, *rest):
+        scanned.append(rows.size)
+        return scan(decision, queries, rows, *rest)
+
+    monkeypatch.setattr(knn, "_MAX_TERMS_AT_ONCE", 100 * points.size)
+    monkeypatch.setattr(knn.knn, "scan_nearest", count)
+    expected = sorted_by_all_distances(None, points, 3, chosen("euclidean"))
+    found = knn_join(None, points, 3)
+    assert max(scanned) == 100
+    assert sum(scanned) == 3000
+    assert found.neighbour.tolist() == expected[0].tolist()
+
+
+def test_knn_join__refuses_counters_that_cannot_count():
+    with pytest.raises(ArgumentError, match="counters must be a dictionary"):
+        knn_join(None, [[0.0], [1.0]], 1, counters=[])

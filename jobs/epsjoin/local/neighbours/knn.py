@@ -36,9 +36,14 @@ from epsjoin.local.arguments import check_count, check_points
 from epsjoin.local.join.arrays import iter_join, iter_self_join
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.progress import ProgressArgument
+from epsjoin.local.sweep.sweeping import check_counters
 
 _MAX_SCAN_COMPARISONS = 1 << 24
 """Maximum number of comparisons of a scan of all open queries: a join would take longer to begin."""
+
+_MAX_TERMS_AT_ONCE, _MIN_SCANNED_QUERIES = 1 << 26, 64
+"""Maximum number of coordinates that a scan compares in one call, tenths of a second; but at least so many
+queries, since each call copies all points once."""
 
 _SAMPLE_QUERIES, _SAMPLE_POINTS = 192, 4096
 """Number of queries that a round scans first, and of points with which it estimates the size of its join."""
@@ -80,7 +85,7 @@ def knn_join(
     k: int,
     metric: str | Metric = "euclidean",
     *,
-    n_jobs: int = 1,
+    n_jobs: int | None = 1,
     progress: ProgressArgument = False,
     counters: dict[str, int] | None = None,
 ) -> KNearest:
@@ -95,7 +100,8 @@ def knn_join(
     k : number of neighbours of each query, 1 to n (to n - 1 if queries is None).
     metric : name of a metric (see :func:`epsjoin.get_metric`), or a :class:`epsjoin.Metric`; "euclidean" by
         default.
-    n_jobs : number of threads of each join, 1 by default. The result is the same for any number.
+    n_jobs : number of threads of each join, 1 by default; -1 is one per processor. The result is the same for
+        any number.
     progress : True draws a bar on stderr for each join. A function is called with the fraction of each join
         that is done, from 0 to 1.
     counters : dictionary to whose entries the work is added: ``rounds`` (joins), ``pairs`` (found by the
@@ -104,8 +110,7 @@ def knn_join(
     Returns
     -------
     KNearest
-        Exactly k neighbours of each query; of points at the same distance those with the smallest rows. The
-        result depends on nothing but the points.
+        Exactly k neighbours of each query; of points at the same distance, those with the smallest rows.
 
     Raises
     ------
@@ -120,11 +125,14 @@ def knn_join(
 
     Notes
     -----
-    Distances whose square leaves float64 (below 1e-150, above 1e150) become 0 or infinite, so they are tied.
+    The square of a distance below 1e-150 or above 1e150 does not fit into float64: such distances become 0 or
+    infinite, and such neighbours count as equally far.
 
-    Memory: a copy of the queries, the join, and at most 32 bytes per query and neighbour. The join of a round
-    is expected to find at most 8 k pairs per open query, more only where ties or dense spots make fewer
-    impossible. Data in which every query is equally far from most points costs O(q n d), as a scan does.
+    The neighbours are found in rounds. Each round is a join, for the queries whose neighbours are not known
+    yet, with an eps for which about 8 k pairs per query are expected at most. Where many points are equal or
+    equally far, there may be more. Memory: a copy of the queries, the join of a round, and at most 32 bytes
+    per query and neighbour. Where every query is about equally far from most points, no eps helps: all
+    distances are computed, in O(q n d).
 
     Examples
     --------
@@ -167,7 +175,7 @@ def k_distance(
     k: int,
     metric: str | Metric = "euclidean",
     *,
-    n_jobs: int = 1,
+    n_jobs: int | None = 1,
     progress: ProgressArgument = False,
 ) -> Floats:
     """Compute the distance of every point to its k-th nearest neighbour, the point itself not counted.
@@ -224,7 +232,7 @@ class _Search:
         self.queries, self.points, self.itself, self.k = queries, points, itself, k
         self.metric, self.options = metric, options
         self.decision = metric.decision(math.inf)
-        self.counters = {} if counters is None else counters
+        self.counters = check_counters(counters)
         self.size = np.zeros(len(queries), dtype=np.int64)
         self.neighbour = np.empty((len(queries), k), dtype=np.int64)
         self.distance = np.empty((len(queries), k))  # of an open query: a heap, the farthest first
@@ -254,7 +262,10 @@ class _Search:
     def scan(self, rows: Ints) -> None:
         """Find the k nearest of these queries by comparing them with all points."""
         self.size[rows] = 0
-        knn.scan_nearest(self.decision, self.queries, rows, self.points, self.itself, self.lists)
+        step = max(_MIN_SCANNED_QUERIES, _MAX_TERMS_AT_ONCE // self.points.size)
+        for begin in range(0, rows.size, step):  # between two calls, an interrupt from the keyboard is seen
+            some = rows[begin : begin + step]
+            knn.scan_nearest(self.decision, self.queries, some, self.points, self.itself, self.lists)
         self._add_to_counter("comparisons", rows.size * len(self.points))
 
     def choose_eps(self, sample: Ints) -> float | None:
