@@ -116,7 +116,7 @@ def box_counts(points: npt.ArrayLike, seed: int = 0) -> BoxCounts:
     Returns
     -------
     BoxCounts
-        The same for the same points and seed.
+        The same points and seed give the same result.
 
     Raises
     ------
@@ -177,8 +177,8 @@ def fit_box_count(points: npt.ArrayLike, seed: int = 0) -> BoxCountFit:
 
     The fit of D2 leaves out fine boxes, where fewer than 30 pairs of different points share one, and coarse
     boxes, where more than a tenth of all pairs do. The fit of D0 takes the sides for which at least 30 boxes
-    are occupied, and at most a tenth as many as there are different rows: with more boxes, some would be
-    missed because the rows are too few. The straight part, R² and the interval are found as by
+    are occupied, and at most a tenth as many as there are different rows: among more boxes, some would be
+    empty only because there are too few rows. The straight part, R² and the interval are found as by
     :func:`fit_epsilon`.
 
     Parameters
@@ -189,7 +189,7 @@ def fit_box_count(points: npt.ArrayLike, seed: int = 0) -> BoxCountFit:
     Returns
     -------
     BoxCountFit
-        The same for the same points and seed.
+        The same points and seed give the same result.
 
     Raises
     ------

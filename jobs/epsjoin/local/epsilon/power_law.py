@@ -70,9 +70,10 @@ class Curve(NamedTuple):
     pairs : (n,) int64, number of pairs at a distance of at most ``radius``, those of equal points included.
         With weights (n,) float64, the sum of the weights of these pairs.
     equal_pairs : number of pairs at distance 0.
-    pairs_without : (groups, n), the same numbers without the pairs that have an end in one group of the
-        sampled rows; 0 groups where the ends of the pairs are unknown.
-    equal_pairs_without : (groups,), numbers of pairs at distance 0 without each group.
+    pairs_without : (groups, n), for the interval of the exponent (jackknife): the numbers ``pairs`` without
+        the pairs of one group of the sampled rows after the other. There are 0 groups where the rows of the
+        pairs are unknown.
+    equal_pairs_without : (groups,), the numbers ``equal_pairs`` without each group.
     """
 
     radius: Floats

@@ -20,21 +20,21 @@ def db_outliers(
     share: float,
     metric: str | Metric = "euclidean",
     *,
-    n_jobs: int = 1,
+    n_jobs: int | None = 1,
     progress: ProgressArgument = False,
 ) -> Bools:
-    """Find the distance-based outliers DB(share, eps): points from which at least this share is beyond eps.
+    """Find the distance-based outliers: points with at least this share of all points farther than eps.
 
     Parameters
     ----------
     points : (n, d) array of finite floats or integers; not modified. Integers beyond 2**53 that float64 would
         round are refused.
     eps : threshold in the metric's unit, finite and above 0. A point at exactly eps is not beyond it.
-    share : fraction of all n points, above 0 and at most 1. The point itself counts among the n points,
-        though it is never beyond eps.
+    share : fraction of all n points that must be farther than eps, above 0 and at most 1. The point itself is
+        one of the n points, and never farther than eps.
     metric : name of a metric (see :func:`epsjoin.get_metric`), or a :class:`epsjoin.Metric`; "euclidean" by
         default.
-    n_jobs : number of threads, 1 by default. The result is the same for any number.
+    n_jobs : number of threads, 1 by default; -1 is one per processor. The result is the same for any number.
     progress : True draws a bar on stderr. A function is called with the fraction of the work that is done,
         from 0 to 1.
 
@@ -54,12 +54,13 @@ def db_outliers(
 
     Notes
     -----
-    The join, and O(pairs). No pair is kept; each point takes 9 bytes. A point is an outlier if
-    ``(n - degree) / n >= share`` in float64, so that a share of 0.9 is 9 points of 10.
+    The cost is that of the join; pairs are counted and not kept, in 9 bytes per point. A point is an outlier
+    if ``(n - degree) / n >= share`` in float64, where its degree is the number of points within eps. So with
+    a share of 0.9, 9 of 10 points are enough.
 
     References
     ----------
-    Knorr, Ng, VLDB 1998, section 2: DB(p, D)-outliers.
+    Knorr, Ng, VLDB 1998, section 2: DB(p, D)-outliers, with p the share and D eps.
 
     Examples
     --------

@@ -21,23 +21,27 @@ class Cuts:
 
     Parameters
     ----------
-    kind : "planned" (a tree fitted to a sample) or "regular" (the papers' halving). The pairs are the same.
-    n_parts : parts to aim at; there are fewer when rows or the budget do not allow more.
-    least_part_seconds : minimum of a part's expected seconds of work. Fewer parts are aimed at where parts
-        would have less: to plan and to start them would take longer.
-    k, msl : regular cuts: split where a cube crosses at most k cuts of a level, down to level msl. What is
-        None is chosen on the sample: k up to 5, msl up to 4 or the deepest level, 32 rows of a cube at most.
-    replication_budget : rows per point. Regular cuts: no cube becomes more rows than this before it is
-        carried over part borders. Planned cuts, and regular ones with a chosen k or msl: the sample's
-        average stays below it, carried rows included. May be infinite.
-    sample_rows : rows of the sample on which the join is planned.
-    seed : of the sample.
-    rule : regular cuts: a split rule in place of ``k`` and ``msl``, or its text, such as
-        ``"k<=3 and not level>2"``; the budget holds for it, too.
-    decisions : regular cuts: "global" decides all dimensions of a level together (quadtree), "local" one
-        after the other (binary tree).
-    most_part_rows : maximum number of rows of a part, as far as the sample shows; more parts are made until
-        no part has more. None: no limit.
+    kind : "planned" (the default) cuts where a sample shows that the parts will have equal work; "regular"
+        halves the space again and again, as the papers do. The pairs are the same.
+    n_parts : number of parts, 1 by default. There are fewer where the points or ``replication_budget`` do not
+        allow as many.
+    least_part_seconds : minimum expected work of a part, in seconds; 0 by default. Where parts would have
+        less, there are fewer of them, since a part also takes time to plan and to start.
+    k, msl : only for regular cuts: when the cube of a point is split. A cube is split at a level if it
+        crosses at most k cuts of that level, and down to level msl. By default both are chosen on the sample,
+        with k up to 5, msl up to 4 (or the deepest level), and at most 32 rows for a cube.
+    replication_budget : maximum number of rows that a point may become, 4 by default; may be infinite. For
+        planned cuts, and for regular cuts whose k or msl is chosen, it limits the average over the sample.
+        For other regular cuts it limits each single point, and rows that are carried to a further part do not
+        count.
+    sample_rows : number of rows of the sample on which the join is planned, 20,000 by default.
+    seed : seed of the sample, 0 by default.
+    rule : only for regular cuts: a split rule in place of ``k`` and ``msl``, or its text, such as
+        ``"k<=3 and not level>2"``. ``replication_budget`` limits it, too.
+    decisions : only for regular cuts: "global" (the default) decides all dimensions of a level together, as
+        in a quadtree; "local" decides one after the other, as in a binary tree.
+    most_part_rows : maximum number of rows of a part, as estimated from the sample. There are more parts than
+        ``n_parts`` where it is necessary. By default there is no limit.
 
     Raises
     ------

@@ -62,18 +62,18 @@ _GRAMMAR = (
 
 
 class SplitRule(NamedTuple):
-    """A predicate over (level, n_crossed) in postfix form, and the replication budget above it.
+    """A rule that says whether a cube is split at a level where it crosses ``n_crossed`` cuts.
 
     Parameters
     ----------
-    operations : (p,) int64. ``k <= operand``, ``level <= operand``, and, or, not.
-    operands : (p,) int64; 0 where the operation has none.
+    operations : (p,) int64, the rule in postfix form: ``k <= operand``, ``level <= operand``, and, or, not.
+    operands : (p,) int64, the operand of each operation; 0 where it has none.
     max_rows : maximum number of rows of a cube; a split that would exceed it is not made.
 
     Notes
     -----
-    Make it with the functions of this module, not by hand. ``a & b``, ``a | b`` and ``~a`` make new rules.
-    ``str(rule)`` is its text, as :func:`parse_split_rule` reads it.
+    Make it with :func:`max_splits_per_level` and :func:`max_split_level`, not by hand. ``a & b``, ``a | b``
+    and ``~a`` make new rules. ``str(rule)`` is its text, which :class:`Cuts` takes as ``rule``.
 
     Examples
     --------
@@ -134,9 +134,9 @@ class OwnRule:
 
     Parameters
     ----------
-    function : called before a split; ``rows`` is what the whole cube has become so far, the piece counted as
-        one. It must return the same answer for the same three numbers, or else the rows of a cube would
-        depend on where and when it is encoded.
+    function : called before a split; ``rows`` is the number of rows that the cube has become so far. It must
+        return the same answer for the same three numbers, or else the rows of a cube would depend on where
+        and when they are made.
     replication_budget : maximum number of rows per cube; may be infinite.
 
     Raises
@@ -146,11 +146,12 @@ class OwnRule:
 
     Notes
     -----
-    It may be combined with any rule by ``&``, ``|``, ``~``. It is no data: it has no text and no JSON.
+    It may be combined with any rule by ``&``, ``|``, ``~``. A function has no text, so a plan with such a
+    rule cannot be written as text.
 
-    Cost: the replicator calls it once for each different (level, n_crossed, rows) that it meets and keeps
-    the answers in a table of (most rows met) x levels x (d + 1) bytes, which a budget bounds; the kernel
-    itself is the same compiled one for all rules.
+    The function is called once for each different (level, n_crossed, rows). The answers are kept in a table
+    of rows x levels x (d + 1) bytes, with the largest number of rows that a cube has become; a budget limits
+    it.
 
     Examples
     --------
@@ -202,16 +203,16 @@ Rule = SplitRule | OwnRule
 
 
 def max_splits_per_level(k: int) -> SplitRule:
-    """Strategy 1: a cube may be split where at most ``k`` cuts of a level are crossed; 0 never splits.
+    """Make the rule that splits a cube where it crosses at most ``k`` cuts of a level; 0 never splits.
 
     Parameters
     ----------
-    k : crossed cuts, at least 0.
+    k : maximum number of crossed cuts, at least 0.
 
     Returns
     -------
     SplitRule
-        Without a limit of rows.
+        The rule, without a limit on the rows of a cube.
 
     Raises
     ------
@@ -229,16 +230,16 @@ def max_splits_per_level(k: int) -> SplitRule:
 
 
 def max_split_level(msl: int) -> SplitRule:
-    """Strategy 2: a cube may be split down to level ``msl``; 0 is the first level, -1 never splits.
+    """Make the rule that splits a cube down to level ``msl``; 0 is the first level, -1 never splits.
 
     Parameters
     ----------
-    msl : level, at least -1.
+    msl : last level at which a cube is split, at least -1.
 
     Returns
     -------
     SplitRule
-        Without a limit of rows.
+        The rule, without a limit on the rows of a cube.
 
     Raises
     ------
