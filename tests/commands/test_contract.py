@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
+import re
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
-from epsjoin.commands import cli, contract
+from epsjoin.commands import cli
 from epsjoin.commands.contract import draft
 from epsjoin.contracts.odcs import SourceContract, load_source
 from epsjoin.errors import ArgumentError, DataRefusedError
-from epsjoin.source import bounds
+from epsjoin.source import bounds, guess
 from epsjoin.source.records import open_records
 
 DATA = Path(__file__).parents[1] / "data"
@@ -58,8 +64,9 @@ def test_draft__of_parquet_with_whole_numbers_and_names_that_cannot_be(tmp_path:
     )
     source, text = drafted(file, tmp_path)
     assert (source.key, source.coordinates) == (("code",), ("n", "m"))
-    assert [column.name for column in source.columns if column.required] == ["code", "n", "m"]
-    assert "left out, their names cannot be columns here: 'Sepal.Length'" in text
+    assert source.optional == ("m",)
+    assert "# - 'Sepal.Length' is left out: a name begins with a letter" in text
+    assert "# - m is missing in 1 row, which are left out; with required: true they are bad rows" in text
 
 
 def test_draft__takes_no_key_that_comes_twice_or_is_missing(tmp_path: Path) -> None:
@@ -73,9 +80,36 @@ def test_draft__takes_no_key_that_comes_twice_or_is_missing(tmp_path: Path) -> N
     [
         ("a.txt", b"x\n1\n", ArgumentError, "must end with one of .csv"),
         ("gone.csv", None, ArgumentError, "no such file"),
-        ("words.csv", b"a,b\nx,y\n", DataRefusedError, "no column holds numbers"),
-        ("broken.parquet", b"PAR1", DataRefusedError, "cannot be read"),
-        ("broken.csv.gz", gzip.compress(b"x\n1\n")[:-9], DataRefusedError, "cannot be read"),
+        ("words.csv", b"a,b\nx,y\n", DataRefusedError, "no column holds numbers, so none can be a"),
+        ("key.csv", b"id\n1\n", DataRefusedError, "no column holds numbers except the key id"),
+        (
+            "bare.csv",
+            b"1,2.5,3\n2,3.5,4\n",
+            DataRefusedError,
+            r"nothing but numbers \(1, 2.5, 3\), so it is no header",
+        ),
+        (
+            "odd.csv",
+            b"lat (deg),x.y\n1.5,2.5\n",
+            DataRefusedError,
+            r"none of them can be .* \('lat \(deg\)': a name",
+        ),
+        (
+            "large.csv",
+            b"k,n\na,9007199254740993\n",
+            DataRefusedError,
+            r"can be a coordinate \('n': beyond 2\*\*53\)",
+        ),
+        ("none.csv", b"x,y\n", DataRefusedError, "it has no record$"),
+        ("array.json", b"[\n{}]\n", DataRefusedError, "an array begins here; each line must be one object"),
+        ("cut.csv", b"x,y\n1,2\n3", DataRefusedError, "the file ends within this record"),
+        ("broken.parquet", b"PAR1", DataRefusedError, "not a Parquet file"),
+        (
+            "broken.csv.gz",
+            gzip.compress(b"x\n1\n")[:-9],
+            DataRefusedError,
+            "broken.csv.gz: cannot be read: Compressed file ended",
+        ),
     ],
 )
 def test_draft__says_what_is_wrong_with_a_file(
@@ -109,13 +143,14 @@ def test_command__prints_or_writes_and_never_over_a_file(
 def test_draft__reads_no_more_than_it_looks_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, line: bytes
 ) -> None:
-    text = (b"a,b,c\n" if "csv" in name else b"") + line * 200 + b"broken\x00\n" * 2000
+    text = (b"a,b,c\n" if "csv" in name else b"") + line * 200 + b'{"broken' * 2000
     file = tmp_path / name
     file.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
-    monkeypatch.setattr(contract, "MAX_BYTES", 1000)
+    monkeypatch.setattr(guess, "MAX_CHARACTERS", 1000)
     assert "coordinates: b" in draft(file, "a")
+    monkeypatch.setattr(bounds, "MAX_LINE", 1000)
     file.write_bytes(gzip.compress(b"x" * 5000) if name.endswith("gz") else b"x" * 5000)
-    with pytest.raises(DataRefusedError, match="the first line is longer than 1,000 bytes"):
+    with pytest.raises(DataRefusedError, match="a line is longer than 1,000 bytes"):
         draft(file, "a")
 
 
@@ -128,3 +163,200 @@ def test_draft__refuses_a_parquet_file_of_endless_rows(
     monkeypatch.setattr(bounds, "MAX_EXPANSION", 20)
     with pytest.raises(DataRefusedError, match=r"bytes become 800,000 or more, over \d+ times"):
         draft(tmp_path / "a.parquet", "a")
+
+
+def test_draft__says_what_it_cannot_know_about_a_map(tmp_path: Path) -> None:
+    file = tmp_path / "m.csv"
+    file.write_text("id,start_lng,start_lat,end_lat,endLng,heading\n1,170.5,80.5,1,2,350\n2,-3.5,,3,4,10\n")
+    source, text = drafted(file, tmp_path)
+    assert (source.metric, source.unit, source.coordinates) == ("haversine", "km", ("start_lat", "start_lng"))
+    assert (source.latitude, source.longitude, source.optional) == ("start_lat", "start_lng", ("start_lat",))
+    assert (
+        "a row has several positions (start_lat and start_lng, end_lat and endLng); the first is taken"
+        in text
+    )
+    assert "# - of these rows 1 become points, 1 are left out, 0 are bad" in text
+
+
+@pytest.mark.parametrize(
+    ("header", "roles"),
+    [
+        ("id,lon,lat", ("lat", "lon")),
+        ("id,LONG,LAT", ("LAT", "LONG")),
+        ("id,b_longitude_deg,a_latitude_deg", ("a_latitude_deg", "b_longitude_deg")),
+        ("id,decimalLatitude,decimalLongitude", ("decimalLatitude", "decimalLongitude")),
+        ("id,platform,salon", ("", "")),
+        ("id,latency,longest", ("", "")),
+    ],
+)
+def test_draft__knows_degrees_by_the_words_in_a_name(
+    tmp_path: Path, header: str, roles: tuple[str, str]
+) -> None:
+    (tmp_path / "m.csv").write_text(f"{header}\n1,2.5,3.5\n2,3.5,4.5\n")
+    source, _ = drafted(tmp_path / "m.csv", tmp_path)
+    assert (source.latitude, source.longitude) == roles
+
+
+def test_draft__doubts_degrees_of_which_only_the_name_or_only_the_values_speak(tmp_path: Path) -> None:
+    (tmp_path / "m.csv").write_text("lat,lon\n4512345.5,-3.5\n4512999.5,7.5\n")
+    source, text = drafted(tmp_path / "m.csv", tmp_path)
+    assert (source.metric, source.coordinates) == ("euclidean", ("lat", "lon"))
+    assert "# - lat looks like degrees by its name, but has values such as 4.513e+06" in text
+    (tmp_path / "m.csv").write_text("x,y\n171.5,45.5\n-17.5,-33.5\n")
+    assert (
+        "# - x and y look like degrees; if they are, give them the roles"
+        in drafted(tmp_path / "m.csv", tmp_path)[1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("days", "interval"),
+    [
+        (("2024-01-31", "2024-02-01", "2024-02-02"), "day"),
+        (("2024-01-01", "2024-01-08", "2024-01-15", "2024-01-29"), "week"),
+        (("2021-11-22", "2022-01-04", "2022-02-01", "2022-03-31"), "month"),
+        (("2022-01-05", "2022-04-02", "2022-12-31"), "quarter"),
+        (("2021-06-01", "2022-05-30", "2024-01-01"), "year"),
+        (("2024-01-31",), "day"),
+    ],
+)
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_draft__guesses_the_interval_by_the_dates_of_the_snapshots(
+    tmp_path: Path, days: tuple[str, ...], interval: str, is_folder: bool
+) -> None:
+    for day in (*days, "2024-99-99"):
+        file = tmp_path / day / "part.csv" if is_folder else tmp_path / f"a-{day}.csv"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("x\n1.5\n")
+    file = tmp_path / days[0] / "part.csv" if is_folder else tmp_path / f"a-{days[0]}.csv"
+    text = draft(file, "mine")
+    assert f"# - interval: {interval}" in text
+    (tmp_path / "mine.odcs.yaml").write_text(text)
+    source = load_source(tmp_path, "mine")
+    assert (source.interval, source.path) == (
+        interval,
+        f"{tmp_path}/{'{date}' if is_folder else 'a-{date}.csv'}",
+    )
+
+
+def test_draft__of_texts_for_missing_numbers_and_of_some_bad_ones(tmp_path: Path) -> None:
+    rows = [f"{i},{i % 7}.5,{i}" for i in range(197)]
+    (tmp_path / "m.csv").write_text("\n".join(["k,x,n", *rows, "a,NA,NULL", "b,oops,0x10", "c,1.5,7", ""]))
+    source, text = drafted(tmp_path / "m.csv", tmp_path)
+    assert source.missing == ("NA", "NULL")
+    assert [(column.name, column.type) for column in source.columns] == [
+        ("k", "string"),
+        ("x", "number"),
+        ("n", "integer"),
+    ]
+    assert "# - x: 1 value of no number, such as 'oops'" in text
+    assert "# - x: NA stand for no value (missing_values)" in text
+    assert "# - of these rows 198 become points, 1 are left out, 1 are bad" in text
+    assert "# - bad, most often (1): x: not a number" in text
+
+
+def test_draft__of_parquet_leaves_out_what_no_contract_can_type(tmp_path: Path) -> None:
+    table = {
+        "x": pa.array(["1.5", "2.5"]).cast(pa.decimal128(5, 2)),
+        "half": pa.array(np.array([1.5, 2.5], np.float16)),
+        "u": pa.array([1, 2], pa.uint64()),
+        "raw": [b"a", b"b"],
+        "clock": pa.array([1, 2], pa.time32("s")),
+        "long": pa.array([1, 2], pa.duration("s")),
+        "list": [[1], [2]],
+        "none": pa.nulls(2),
+        "when": pa.array([0, 1], pa.timestamp("us", "UTC")),
+        "day": pa.array([0, 1], pa.date32()),
+        "word": pa.array(["a", "b"]).dictionary_encode(),
+    }
+    file = tmp_path / "t.parquet"
+    pq.write_table(pa.table(table), file)
+    source, text = drafted(file, tmp_path)
+    assert {column.name: column.type for column in source.columns} == {
+        "x": "number",
+        "half": "number",
+        "u": "integer",
+        "none": "string",
+        "when": "timestamp",
+        "day": "date",
+        "word": "string",
+    }
+    assert "# - 'list' is left out: a contract knows no type for its values, such as '[1]'" in text
+    assert reasons(file, source) == []
+
+
+def reasons(file: Path, source: SourceContract) -> list[str]:
+    with file.open("rb") as stream:
+        return [record.reason for record in open_records(stream, file.name, source) if record.reason]
+
+
+TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=5)
+CELLS: dict[str, st.SearchStrategy[Any]] = {
+    "integer": st.integers(-(2**70), 2**70),
+    "small": st.integers(-5, 5),
+    "number": st.floats(),
+    "boolean": st.booleans(),
+    "text": TEXTS,
+    "marker": st.sampled_from(
+        ["NA", "N/A", "NULL", "nan", "-", "0x10", "1_0", " 7 ", "  ", "inf", "1e-400", "1e999"]
+    ),
+    "date": st.dates().map(str),
+    "time": st.datetimes().map(str),
+    "odd": st.sampled_from(
+        ["2020-13-01", "TRUE", "false", "1,5", '"', "a\nb", "٣", "+1", ".5", "1.", "2020"]
+    ),
+}
+NAMES = st.sampled_from(
+    ["id", "key", "lat", "lon", "x", "Y", "y", "run", "a b", "9", "name", "start_lat", "startLon", ""]
+)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> dict[str, list[Any]]:
+    """Columns of one to three kinds of values each, some of them missing; the first always holds numbers."""
+    n = draw(st.integers(1, 8))
+    found: dict[str, list[Any]] = {
+        "v": draw(st.lists(st.none() | st.floats(-99, 99), min_size=n, max_size=n))
+    }
+    for name in draw(st.lists(NAMES, unique=True, max_size=5)):
+        kinds = draw(st.lists(st.sampled_from(sorted(CELLS)), min_size=1, max_size=3))
+        cells = st.one_of(st.none(), *(CELLS[kind] for kind in kinds))
+        found[name] = draw(st.lists(cells, min_size=n, max_size=n))
+    return found
+
+
+@pytest.mark.parametrize("format_", ["csv", "jsonl", "parquet"])
+@settings(max_examples=100, deadline=None)
+@given(table=tables())
+def test_draft__is_taken_by_ingest_row_for_row_as_it_says(format_: str, table: dict[str, list[Any]]) -> None:
+    """Whatever the file holds: what the draft says of its rows is what becomes of them."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, f"t.{format_}")
+        rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+        if format_ == "csv":
+            with file.open("w", newline="", encoding="utf-8") as handle:
+                writer = csv.writer(handle)
+                writer.writerows(
+                    [list(table), *([str(v) if v is not None else "" for v in row.values()] for row in rows)]
+                )
+        elif format_ == "jsonl":
+            file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        else:
+            try:
+                pq.write_table(pa.table({name: pa.array(column) for name, column in table.items()}), file)
+            except (pa.ArrowException, OverflowError):
+                assume(False)
+        try:
+            text = draft(file, "mine")
+        except DataRefusedError as error:
+            assume(False)
+            raise AssertionError from error
+        Path(folder, "mine.odcs.yaml").write_text(text)
+        source = load_source(Path(folder), "mine")
+        with file.open("rb") as stream:
+            found = list(open_records(stream, file.name, source))
+        bad, left_out = sum(r.reason is not None for r in found), sum(r.is_left_out for r in found)
+        said = re.search(r"become points, (\d+) are left out, (\d+) are bad", text)
+        assert (left_out, bad) == ((int(said[1]), int(said[2])) if said else (0, 0))
+        if "of no" not in text:  # no value that was shown as odd
+            assert [record.reason for record in found if record.reason] == []

@@ -144,7 +144,18 @@ def where(condition: object, **more: object) -> dict[str, Any]:
             {"schema.0.properties.0.customProperties.0.value": "coordinate"},
             "latitude and longitude come together",
         ),
-        ({"customProperties.1.value": "haversine"}, "latitude before longitude"),
+        (
+            {
+                **HAVERSINE,
+                "schema.0.properties.1.customProperties.0.value": "coordinate",
+                "schema.0.properties.0.customProperties.0.value": "coordinate",
+            },
+            "one of the role latitude and one of the role longitude .*, not lon: coordinate, lat: coor",
+        ),
+        (
+            {"customProperties.0": {"property": "missing_values", "value": "NA"}},
+            r"missing_values must be a list of texts \(in quotes\), not 'NA'",
+        ),
         (where("lat >"), "where 'lat >' is not understood: lat >; it may compare columns with columns"),
         (where("latitude > 0"), "there is no column latitude; it may"),
         (where("lat > 'a'"), "no kernel matching input types"),
@@ -224,3 +235,13 @@ def test_load_source__takes_no_name_that_is_a_path(name: str) -> None:
 def test_load_source__takes_no_column_of_a_nasty_name(tmp_path: Path, name: str) -> None:
     with pytest.raises(ContractError):
         load_source(broken(tmp_path, {"schema.0.properties.0.name": name}), "broken")
+
+
+def test_load_source__haversine_has_latitude_first_and_kilometres_whatever_the_file_says(
+    tmp_path: Path,
+) -> None:
+    unit = {"customProperties.2": {"property": "max_row_change", "value": 1}}
+    source = load_source(broken(tmp_path, {"customProperties.1.value": "haversine", **unit}), "broken")
+    assert (source.coordinates, source.unit) == (("lat", "lon"), "km")
+    assert [column.name for column in source.columns] == ["lon", "lat"]
+    assert load_source(CONTRACTS, "landmarks").coordinates == ("lon", "lat"), "in the order of the contract"

@@ -83,3 +83,24 @@ def test_records__refuses_a_json_file_that_ends_within_a_record() -> None:
     with pytest.raises(DataRefusedError, match=r"line 2: the file ends within this record \(not JSON: "):
         read(text, source)
     assert [record.reason is None for record in read(text + "\n", source)] == [True, False]
+
+
+def test_records__a_json_object_with_a_key_twice_is_bad() -> None:
+    source = replace(SOURCE, format="json")
+    found = read(
+        '{"id": 1, "x": 0, "x": 1}\n{"id": 2, "x": 0}\n{"id": 3, "x": 0, "y": {"a": 1, "a": 2}}\n', source
+    )
+    assert [record.reason for record in found] == [
+        "an object has a key twice: 'x'",
+        None,
+        "an object has a key twice: 'a'",
+    ]
+
+
+def test_records__a_json_array_is_refused_with_what_to_do() -> None:
+    source = replace(SOURCE, format="json")
+    with pytest.raises(
+        DataRefusedError, match="line 2: an array begins here; each line must be one object, as 'jq"
+    ):
+        read('\n[{"id": 1, "x": 0},\n{"id": 2, "x": 0}]\n', source)
+    assert read('{"id": 1, "x": 0}\n[1]\n', source)[1].reason == "not a JSON object: 'list'"

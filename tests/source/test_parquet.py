@@ -187,3 +187,10 @@ def test_records__a_text_of_parquet_is_the_same_however_it_is_stored(
     data = stored(pa.table({"id": range(5), "x": [0.0] * 5, "v": texts}), store_schema=store_schema)
     values = [record.values and record.values[2] for record in read(data, PARQUET)]
     assert values == ["a", None, None, "ä", "a"]
+
+
+def test_records__a_decimal_of_parquet_is_a_number() -> None:
+    table = pa.table(
+        {"id": [1, 2], "x": pa.array([None, "0.25"], pa.string()).cast(pa.decimal128(9, 3)), "v": ["a", "b"]}
+    )
+    assert [record.values for record in read(stored(table), PARQUET)] == [None, (2, 0.25, "b")]

@@ -7,14 +7,15 @@ import io
 from dataclasses import replace
 from datetime import UTC, date, datetime
 
+import pyarrow as pa
 import pytest
 
 from epsjoin.contracts.odcs import Column
 from epsjoin.errors import MAX_MESSAGE, DataRefusedError
 from epsjoin.source import bounds
-from epsjoin.source.bounds import MAX_FIELD
 from epsjoin.source.records import digest_of, key_id, open_records
 from epsjoin.source.values import kind_of, refusal
+from tests.source.test_parquet import stored
 from tests.source.tiny_source import SOURCE, read, typed
 
 
@@ -139,12 +140,21 @@ def test_records__an_endless_field_is_a_broken_file() -> None:
 
 
 @pytest.mark.parametrize("quote", ["", '"'])
-def test_records__a_field_beyond_the_limit_is_a_broken_file(quote: str) -> None:
+def test_records__a_field_beyond_the_limit_is_a_broken_file(
+    quote: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounds, "MAX_LINE", 5000)
     source = replace(SOURCE, columns=(*SOURCE.columns, Column("name", "string")))
-    assert read(f"id,x,name\n1,0,{quote}{'a' * MAX_FIELD}{quote}\n", source)[0].values is not None
-    sentence = "line 3: a field longer than 131,072 characters begins here; is a quote missing?"
+    assert read(f"id,x,name\n1,0,{quote}{'a' * 4990}{quote}\n", source)[0].values is not None
+    half = "a" * 2500
+    sentence = "line 3: the record that begins here is longer than 5,000 characters; is a quote missing"
+    if not quote:
+        half, sentence = (
+            "a" * 5001,
+            "line 3: a field longer than 5,000 characters begins here; is a quote missing?",
+        )
     with pytest.raises(DataRefusedError, match=sentence):
-        read(f"id,x,name\n1,0,a\n1,0,{quote}{'a' * MAX_FIELD}a{quote}\n", source)
+        read(f"id,x,name\n1,0,a\n1,0,{quote}{half}\n{half}{quote}\n", source)
 
 
 def test_key_id__differs_wherever_the_typed_keys_differ() -> None:
@@ -256,3 +266,39 @@ def test_records__blanks_are_no_value_except_in_a_text(kind: str) -> None:
     assert typed(kind, "  ") is None
     assert typed(kind, '"  "', as_json=True) is None
     assert typed("string", "  ") == "  "
+
+
+def test_records__a_text_may_stand_for_no_value_where_the_column_is_no_text() -> None:
+    columns = (*SOURCE.columns, Column("n", "number"), Column("land", "string"))
+    source = replace(SOURCE, columns=columns, missing=("NA", "nan"))
+    records = read("id,x,n,land\n1,0, NA ,NA\n2,0,nan,nan\n3,0,N/A,\n", source)
+    assert [record.values and record.values[2:] for record in records] == [(None, "NA"), (None, "nan"), None]
+    parquet = stored(pa.table({"id": [1], "x": [0.0], "n": [float("nan")], "land": ["NA"]}))
+    (record,) = read(parquet, replace(source, format="parquet"), "a.parquet")
+    assert record.values == (1, 0.0, None, "NA")
+
+
+@pytest.mark.parametrize(("text", "value"), [("0e-999", 0.0), ("-0.0", 0.0), ("1e-320", 1e-320)])
+def test_records__a_number_is_0_only_where_its_text_says_so(text: str, value: float) -> None:
+    assert typed("number", text) == typed("number", text, as_json=True) == value
+    assert typed("number", "1e-400") == "v: too close to 0 for a float64: '1e-400'"
+    assert typed("number", "1e-400", as_json=True) == "v: not of type number: '1e-400'"
+
+
+def test_digest_of__is_one_for_0_and_minus_0() -> None:
+    assert digest_of((1, 0.0)) == digest_of((1, -0.0))
+    assert digest_of((1, 0)) != digest_of((1, 1))
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
+def test_records__a_part_may_have_columns_and_no_record(kind: str) -> None:
+    """So Spark writes them; JSON without a record has no columns."""
+    table = pa.table({"id": pa.array([], pa.int64()), "x": pa.array([], pa.float64())})
+    data = {"csv": b"id,x\n", "json": b"", "parquet": stored(table)}[kind]
+    source = replace(SOURCE, format=kind)
+    with pytest.raises(
+        DataRefusedError, match="a header but no record" if kind != "json" else "nothing in it"
+    ):
+        list(open_records(io.BytesIO(data), "a", source))
+    if kind != "json":
+        assert list(open_records(io.BytesIO(data), "a", source, may_be_empty=True)) == []

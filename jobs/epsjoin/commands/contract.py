@@ -6,39 +6,38 @@ import argparse
 import re
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import date
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv as pacsv
-import pyarrow.json as pajson
-import pyarrow.parquet as pq
 import yaml
 
 from epsjoin.contracts import versions
-from epsjoin.contracts.odcs import NAME, RESERVED, load_source
+from epsjoin.contracts.odcs import INTERVALS, MAX_DEGREES, SourceContract, load_source
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.lake.arguments import add_contracts
 from epsjoin.paths import PROJECT
-from epsjoin.source.bounds import check_expansion, parquet_bytes
-
-MAX_ROWS = 100_000
-"""Maximum number of rows from which a contract is guessed; a file may have more."""
-
-MAX_BYTES = 64 << 20
-"""Maximum number of bytes of text from which a contract is guessed, after decompression.
-
-A line may be long, and a small gzip file may become endless.
-"""
+from epsjoin.report import words
+from epsjoin.source.guess import FileGuess, Guess, guess_file, try_contract
+from epsjoin.source.records import Record
+from epsjoin.source.values import kind_of
 
 FORMATS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
 """Formats of files, by the ends of their names."""
 
-_LATITUDE = re.compile(r"lat(itude)?(_deg(rees)?)?", re.IGNORECASE)
-_LONGITUDE = re.compile(r"(lon|lng|long)(itude)?(_deg(rees)?)?", re.IGNORECASE)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_PLACES = {
+    "latitude": re.compile(r"(lat|latitude|lats)(d|deg|dd)?", re.IGNORECASE),
+    "longitude": re.compile(r"(lon|lng|long|longitude|lons)(d|deg|dd)?", re.IGNORECASE),
+}
+"""Words in the names of columns of degrees, by role."""
+
+_SHARE = 0.01
+"""The fraction of bad rows that a draft allows."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -88,13 +87,14 @@ def main(argv: Sequence[str]) -> int:
 def draft(file: Path, name: str) -> str:
     """Draft a data set's contract, as YAML that :func:`epsjoin.contracts.odcs.load_source` reads.
 
-    These are guessed from the first ``MAX_ROWS`` rows: the types, and the columns that are never empty; the
-    key, by its name and its unique values; the coordinates, by names such as lat and lon, otherwise all
-    columns of numbers that are no key. Comments in the draft name the guesses.
+    These are guessed from the first records, read as ``ingest`` reads them: the types; the key, by its name
+    and its unique values; the coordinates, by names that contain lat and lon, otherwise all columns of
+    numbers that are no key; the interval, by the dates of the files. Comments in the draft name the guesses,
+    and what becomes of the records that were looked at.
 
     Parameters
     ----------
-    file : one snapshot; a date in its name becomes ``{date}`` in the contract's path.
+    file : one snapshot; a date in its name, or else in its folder's, becomes ``{date}`` in the path.
     name : name of the data set.
 
     Raises
@@ -104,31 +104,70 @@ def draft(file: Path, name: str) -> str:
     DataRefusedError
         The file cannot be read or exceeds a bound; no column could be a coordinate.
     """
-    rows, format_ = _read_rows(file)
-    usable = [c for c in rows.column_names if NAME.fullmatch(c) and (c == "id" or c not in RESERVED)]
-    types = {c: _type_of(rows.schema.field(c).type) for c in usable}
-    key = _key_of(rows, types)
-    roles = _roles_of(types, key)
+    suffixes = [suffix for suffix in file.suffixes if suffix != ".gz"]
+    format_ = FORMATS.get(suffixes[-1].lower() if suffixes else "")
+    if format_ is None:
+        raise ArgumentError(f"{file}: the name must end with one of {', '.join(FORMATS)}, .gz may follow")
+    if not file.is_file():
+        raise ArgumentError(f"{file}: no such file")
+    found = guess_file(file, format_)
+    columns = {guess.name: guess for guess in found.columns if not guess.unusable}
+    key = _key_of(columns)
+    roles, doubts = _roles_of(columns, key)
     if not roles:
-        raise DataRefusedError(f"{file}: no column holds numbers that could be coordinates")
-    is_map = "latitude" in roles.values()
-    path = _DATE.sub("{date}", _path_in_contract(file))
+        raise DataRefusedError(f"{file}: {_why_no_coordinates(found, key)}")
+    path, interval, why_interval = _snapshots_of(file)
+    body = _contract(name, columns, key, roles, path, format_, interval)
+    text = yaml.safe_dump(body, sort_keys=False, width=110)
+    with tempfile.TemporaryDirectory() as scratch:
+        Path(scratch, f"{name}.odcs.yaml").write_text(text, encoding="utf-8")
+        source = load_source(Path(scratch), name)  # the jobs must not refuse the draft
+    tried = try_contract(file, source)
+    lines = [f"Drafted from {words.plural(found.n_records, 'row')}. Check what was guessed:"]
+    lines.append(f"- key: {key or 'none; a record is known by its place in the file'}")
+    lines.append(f"- coordinates: {', '.join(source.coordinates)}")
+    lines += [f"- {doubt}" for doubt in doubts]
+    lines += [f"- {line}" for line in _describe_columns(found, roles)]
+    lines.append(f"- interval: {why_interval}")
+    lines.append("- metric, unit, min_pts and neighbours (or eps): customProperties")
+    if "{date}" in path:
+        lines.append("- path: {date} stands for the date of a snapshot")
+    lines += [f"- {line}" for line in _describe_trial(tried, source)]
+    return "".join(f"# {line}\n" for line in lines) + text
+
+
+def _contract(
+    name: str,
+    columns: Mapping[str, Guess],
+    key: str | None,
+    roles: Mapping[str, str],
+    path: str,
+    format_: str,
+    interval: str,
+) -> dict[str, Any]:
     properties = []
-    for column in usable:
-        body: dict[str, Any] = {"name": column, "logicalType": types[column]}
+    for column, guess in columns.items():
+        body: dict[str, Any] = {"name": column, "logicalType": guess.type}
         if column == key:
-            body |= {"primaryKey": True}
-        if column == key or column in roles or rows[column].null_count == 0:
-            body |= {"required": True}
+            body |= {"primaryKey": True, "required": True}
+        if column in roles:
+            body |= {"required": not guess.n_missing}
         body |= {"description": f"{column}."}
         if column in roles:
             body |= {"customProperties": [{"property": "role", "value": roles[column]}]}
         properties.append(body)
-    custom: dict[str, Any] = {"interval": "day", "metric": "haversine" if is_map else "euclidean"}
+    is_map = "latitude" in roles.values() and len(roles) == 2
+    custom: dict[str, Any] = {"interval": interval, "metric": "haversine" if is_map else "euclidean"}
     if is_map:
         custom["unit"] = "km"
-    custom |= {"max_quarantine_share": 0.01, "defaults": {"min_pts": 5, "neighbours": 5}}
-    contract = {
+    markers = sorted({marker for guess in columns.values() for marker in guess.markers})
+    if markers:
+        custom["missing_values"] = markers
+    custom["max_quarantine_share"] = _SHARE
+    if any(columns[column].n_missing for column in roles):
+        custom["max_left_out_change"] = 0.01
+    custom["defaults"] = {"min_pts": 5, "neighbours": 5}
+    return {
         "apiVersion": "v3.1.0",
         "kind": "DataContract",
         "id": f"epsjoin.source.{name}",
@@ -139,107 +178,171 @@ def draft(file: Path, name: str) -> str:
         "customProperties": [{"property": p, "value": v} for p, v in custom.items()],
         "schema": [{"name": name, "logicalType": "object", "physicalType": "file", "properties": properties}],
     }
-    text = _write_comments(rows, usable, key, roles, path) + yaml.safe_dump(
-        contract, sort_keys=False, width=110
-    )
-    with tempfile.TemporaryDirectory() as scratch:
-        Path(scratch, f"{name}.odcs.yaml").write_text(text, encoding="utf-8")
-        load_source(Path(scratch), name)  # the jobs must not refuse the draft
-    return text
 
 
-def _write_comments(
-    rows: pa.Table, usable: list[str], key: str | None, roles: dict[str, str], path: str
-) -> str:
-    lines = [f"Drafted from {len(rows):,} rows. Check what was guessed:"]
-    lines.append(f"- key: {key or 'none; a record is known by its place in the file'}")
-    lines.append(f"- coordinates: {', '.join(roles)}")
-    lines.append("- interval, metric, min_pts and neighbours (or eps): customProperties")
-    if "{date}" in path:
-        lines.append("- path: {date} stands for the date of a snapshot")
-    left_out = [column for column in rows.column_names if column not in usable]
-    if left_out:
-        lines.append(f"- left out, their names cannot be columns here: {', '.join(map(repr, left_out))}")
-    return "".join(f"# {line}\n" for line in lines)
+def _describe_columns(found: FileGuess, roles: Mapping[str, str]) -> Iterator[str]:
+    """Yield a line for each column about which a person must decide."""
+    for guess in found.columns:
+        if guess.unusable:
+            yield f"{guess.name!r} is left out: {guess.unusable}"
+            continue
+        if guess.name in roles and guess.n_missing:
+            yield (
+                f"{guess.name} is missing in {words.plural(guess.n_missing, 'row')}, which are left out; "
+                "with required: true they are bad rows"
+            )
+        if guess.n_odd:
+            odd = f"{words.plural(guess.n_odd, 'value')} of no {guess.type}, such as {guess.odd!r}"
+            yield f"{guess.name}: {odd}"
+        if guess.markers:
+            yield f"{guess.name}: {', '.join(guess.markers)} stand for no value (missing_values)"
 
 
-def _read_rows(file: Path) -> tuple[pa.Table, str]:
-    """Read the first rows of a file; return them and the file's format."""
-    suffixes = [suffix for suffix in file.suffixes if suffix != ".gz"]
-    format_ = FORMATS.get(suffixes[-1].lower() if suffixes else "")
-    if format_ is None:
-        raise ArgumentError(f"{file}: the name must end with one of {', '.join(FORMATS)}, .gz may follow")
-    if not file.is_file():
-        raise ArgumentError(f"{file}: no such file")
-    try:
-        if format_ == "parquet":
-            with pq.ParquetFile(file) as parquet:
-                schema = parquet.schema_arrow
-                decoded = parquet_bytes(parquet.metadata, schema, schema.names)
-                check_expansion(str(file), file.stat().st_size, decoded)
-                batch = next(parquet.iter_batches(MAX_ROWS), None)
-                rows = pa.Table.from_batches([] if batch is None else [batch], parquet.schema_arrow)
-        elif format_ == "csv":
-            with _read_head(file) as stream:
-                rows = pacsv.read_csv(
-                    stream,
-                    parse_options=pacsv.ParseOptions(newlines_in_values=True),
-                    convert_options=pacsv.ConvertOptions(strings_can_be_null=True),
-                )
-        else:
-            with _read_head(file) as stream:
-                rows = pajson.read_json(stream)
-    except (OSError, pa.ArrowException) as error:
-        raise DataRefusedError(f"{file}: cannot be read: {' '.join(str(error).split())}") from error
-    return rows.slice(0, MAX_ROWS), format_
+def _describe_trial(tried: Sequence[Record], source: SourceContract) -> Iterator[str]:
+    """Yield what becomes of the records, where not all of them become points."""
+    reasons = Counter(kind_of(record.reason) for record in tried if record.reason is not None)
+    left_out = sum(record.is_left_out for record in tried)
+    n_bad = sum(reasons.values())
+    if not n_bad and not left_out:
+        return
+    n_points = len(tried) - n_bad - left_out
+    yield f"of these rows {n_points:,} become points, {left_out:,} are left out, {n_bad:,} are bad"
+    if reasons:
+        kind, n = min(reasons.items(), key=lambda item: (-item[1], item[0]))
+        yield f"bad, most often ({n:,}): {kind}"
+    if n_bad > source.max_quarantine_share * (len(tried) - left_out):
+        yield "these are more bad rows than max_quarantine_share allows: ingest will refuse the file"
 
 
-def _read_head(file: Path) -> pa.NativeFile:
-    """Read the first lines of a file, decompressed if its name ends in .gz."""
-    with pa.input_stream(file) as stream:
-        head = stream.read(MAX_BYTES)
-    if len(head) == MAX_BYTES:
-        head = head[: head.rfind(b"\n") + 1]
-        if not head:
-            raise DataRefusedError(f"{file}: the first line is longer than {MAX_BYTES:,} bytes")
-    return pa.BufferReader(head)
+def _why_no_coordinates(found: FileGuess, key: str | None) -> str:
+    """The reason why no column can be a coordinate."""
+    numeric = [guess for guess in found.columns if guess.type in ("integer", "number")]
+    numbers = [guess for guess in numeric if guess.name != key]
+    if not numbers:
+        of = f" except the key {key}" if numeric else ""
+        return f"no column holds numbers{of}, so none can be a coordinate"
+    why = "; ".join(f"{guess.name!r}: {guess.unusable or 'beyond 2**53'}" for guess in numbers[:3])
+    return f"columns hold numbers, but none of them can be a coordinate ({why}); rename them in the file"
 
 
-def _type_of(kind: pa.DataType) -> str:
-    if pa.types.is_integer(kind):
-        return "integer"
-    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return "number"
-    if pa.types.is_boolean(kind):
-        return "boolean"
-    if pa.types.is_date(kind):
-        return "date"
-    return "timestamp" if pa.types.is_timestamp(kind) else "string"
-
-
-def _key_of(rows: pa.Table, types: dict[str, str]) -> str | None:
+def _key_of(columns: Mapping[str, Guess]) -> str | None:
     """The first column whose values are unique; columns with the name of a key come before others."""
-    candidates = [c for c, kind in types.items() if kind in ("integer", "string")]
+    if "id" in columns:  # it could be nothing else
+        return "id"
+    candidates = [name for name, guess in columns.items() if guess.type in ("integer", "string")]
     named = [c for c in candidates if re.search(r"(^|_)(id|key|code|uuid)$", c, re.IGNORECASE)]
-    for column in (*named, *(c for c in candidates if types[c] == "string" or c == candidates[0])):
-        values = rows[column]
-        if len(rows) and not values.null_count and pc.count_distinct(values).as_py() == len(rows):
-            return column
-    return None
+    others = (c for c in candidates if columns[c].type == "string" or c == candidates[0])
+    return next((c for c in (*named, *others) if columns[c].is_unique), None)
 
 
-def _roles_of(types: dict[str, str], key: str | None) -> dict[str, str]:
-    numbers = [c for c, kind in types.items() if kind == "number" and c != key]
-    integers = [c for c, kind in types.items() if kind == "integer" and c != key]
-    places = {}
-    for role, pattern in (("latitude", _LATITUDE), ("longitude", _LONGITUDE)):
-        for column in (*numbers, *integers):
-            if pattern.fullmatch(column):
-                places[column] = role
-                break
-    if len(places) == 2:
-        return places
-    return dict.fromkeys(numbers or integers, "coordinate")
+def _roles_of(columns: Mapping[str, Guess], key: str | None) -> tuple[dict[str, str], list[str]]:
+    """The roles of the coordinates by name, and what a person must decide about them."""
+    usable = {
+        name: guess
+        for name, guess in columns.items()
+        if name != key
+        and (
+            guess.type == "number"
+            or (guess.type == "integer" and max(-guess.minimum, guess.maximum) <= 2**53)
+        )
+    }
+    places, far = _find_places(usable)
+    if places:
+        (latitude, longitude), *others = places
+        doubts = []
+        if others:
+            listed = ", ".join(" and ".join(place) for place in places)
+            doubts.append(f"a row has several positions ({listed}); the first is taken")
+        return {latitude: "latitude", longitude: "longitude"}, doubts
+    doubts = [
+        f"{name} looks like degrees by its name, but has values such as {value:g}" for name, value in far
+    ]
+    numbers = [name for name, guess in usable.items() if guess.type == "number"] or list(usable)
+    if len(numbers) == 2 and not far and _are_degrees([columns[name] for name in numbers]):
+        doubts.append(
+            f"{' and '.join(numbers)} look like degrees; if they are, give them the roles latitude and "
+            "longitude, and set metric: haversine, unit: km"
+        )
+    return dict.fromkeys(numbers, "coordinate"), doubts
+
+
+def _find_places(columns: Mapping[str, Guess]) -> tuple[list[tuple[str, str]], list[tuple[str, float]]]:
+    """Pairs of latitude and longitude; and columns with the name of one whose values are no degrees."""
+    found: dict[str, dict[str, str]] = {role: {} for role in _PLACES}
+    far = []
+    for name, guess in columns.items():
+        parts = _WORDS.findall(name)
+        for role, pattern in _PLACES.items():
+            place = next((i for i, part in enumerate(parts) if pattern.fullmatch(part)), None)
+            if place is None:
+                continue
+            if max(-guess.minimum, guess.maximum) <= MAX_DEGREES[role]:
+                rest = [part.lower() for part in (*parts[:place], *parts[place + 1 :])]
+                found[role].setdefault(" ".join(rest), name)
+            else:
+                far.append((name, guess.maximum if guess.maximum > -guess.minimum else guess.minimum))
+    pairs = [
+        (name, found["longitude"][rest])
+        for rest, name in found["latitude"].items()
+        if rest in found["longitude"]
+    ]
+    if not pairs and all(len(names) == 1 for names in found.values()):
+        pairs = list(zip(found["latitude"].values(), found["longitude"].values(), strict=True))
+    return pairs, [] if pairs else far
+
+
+def _are_degrees(guesses: Sequence[Guess]) -> bool:
+    """Whether two columns of numbers could be a latitude and a longitude, in either order."""
+    reach = sorted(max(-guess.minimum, guess.maximum) for guess in guesses)
+    return all(guess.type == "number" for guess in guesses) and 10 < reach[0] <= 90 and 10 < reach[1] <= 180
+
+
+def _snapshots_of(file: Path) -> tuple[str, str, str]:
+    """Return the path in the contract, the interval, and why that one."""
+    whole = file.resolve()
+    leaf = _DATE.search(whole.name)
+    dated, folder = (whole, whole.parent) if leaf else (whole.parent, whole.parent.parent)
+    match = _DATE.search(dated.name)
+    if match is None:
+        return (
+            _path_in_contract(whole),
+            "day",
+            "day; there is no date in the file's name, so every run takes it",
+        )
+    before, after = dated.name[: match.start()], dated.name[match.end() :]
+    pattern = re.compile(re.escape(before) + f"({_DATE.pattern})" + re.escape(after))
+    days = sorted(_dates(pattern.fullmatch(other.name) for other in folder.iterdir()))
+    path = f"{_path_in_contract(folder)}/{before}{{date}}{after}"
+    if len(days) < 2:
+        return path, "day", "day; there is one snapshot only, so it could not be guessed"
+    # the longest in which no snapshot is hidden by a later one
+    for interval in reversed(INTERVALS):
+        if len({_number_of(interval, day) for day in days}) == len(days):
+            return (
+                path,
+                interval,
+                f"{interval}, by the dates of {len(days)} snapshots, {days[0]} to {days[-1]}",
+            )
+    return path, "day", "day"
+
+
+def _dates(matches: Iterable[re.Match[str] | None]) -> Iterator[date]:
+    for match in matches:
+        with suppress(ValueError):
+            if match is not None:
+                yield date.fromisoformat(match[1])
+
+
+def _number_of(interval: str, day: date) -> int:
+    """The number of the interval that a day is in."""
+    months = day.year * 12 + day.month - 1
+    return {
+        "day": day.toordinal(),
+        "week": (day.toordinal() - 1) // 7,
+        "month": months,
+        "quarter": months // 3,
+        "year": day.year,
+    }[interval]
 
 
 def _name_of(file: Path) -> str:
@@ -247,6 +350,5 @@ def _name_of(file: Path) -> str:
     return words if re.match(r"[a-z]", words) else f"set_{words}".strip("_")
 
 
-def _path_in_contract(file: Path) -> str:
-    whole = file.resolve()
+def _path_in_contract(whole: Path) -> str:
     return str(whole.relative_to(PROJECT)) if PROJECT and whole.is_relative_to(PROJECT) else str(whole)

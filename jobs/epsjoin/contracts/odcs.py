@@ -32,6 +32,19 @@ MAX_DEGREES = {"latitude": 90.0, "longitude": 180.0}
 
 METRICS = ("euclidean", "manhattan", "chebyshev", "haversine")
 
+CUSTOM: Mapping[str, Any] = {
+    "interval": "day",
+    "metric": "euclidean",
+    "unit": "",
+    "where": "",
+    "missing_values": [],
+    "max_quarantine_share": 0.0,
+    "max_left_out_change": 0.01,
+    "max_row_change": None,
+    "defaults": {},
+}
+"""The customProperties of a source's contract, each with its default."""
+
 SEVERITIES = ("error", "warning")
 """Severities of a rule: an error stops the run, a warning is reported."""
 
@@ -108,6 +121,7 @@ class SourceContract:
         the run before with which a run is not refused.
     max_row_change : largest change of the number of records against the run before, as a fraction of that,
         with which a run is not refused; ``None``: any.
+    missing : texts that stand for a missing value in columns that are not texts; ``nan`` also for a NaN.
     """
 
     name: str
@@ -128,6 +142,7 @@ class SourceContract:
     optional: tuple[str, ...] = ()
     max_left_out_change: float = 0.01
     max_row_change: float | None = None
+    missing: tuple[str, ...] = ()
 
     def column(self, name: str) -> Column:
         """The column of that name."""
@@ -185,37 +200,45 @@ def load_source(contracts: Path, name: str) -> SourceContract:
     servers = body.get("servers") or []
     if len(servers) != 1:
         raise ContractError(f"{file}: servers must name exactly one place, it names {len(servers)}")
-    extra = _custom_properties(file, body)
+    given = _custom_properties(file, body)
+    unknown = sorted(given.keys() - CUSTOM.keys())
+    if unknown:
+        raise ContractError(f"{file}: unknown customProperties {unknown}; known are {', '.join(CUSTOM)}")
+    custom = {**CUSTOM, **given}
     properties = body["schema"][0].get("properties") or []
     roles = {p["name"]: _custom_properties(file, p).get("role", "payload") for p in properties}
     columns = tuple(
         _apply_role(_to_column(file, p, p.get("logicalType", "")), roles[p["name"]]) for p in properties
     )
     place = {role: name for name, role in roles.items() if role in MAX_DEGREES}
+    coordinates = tuple(name for name, role in roles.items() if role != "payload")
+    if custom["metric"] == "haversine":
+        custom["unit"] = given.get("unit", "km")
+        if len(coordinates) == len(place) == 2:  # whichever comes first in the file
+            coordinates = (place["latitude"], place["longitude"])
     source = SourceContract(
         name=name,
         title=str(body.get("name") or name),
         path=str(servers[0].get("path") or servers[0].get("location") or ""),
         format=str(servers[0].get("format") or ""),
-        interval=str(extra.pop("interval", "day")),
+        interval=str(custom["interval"]),
         columns=columns,
         key=_key_of(properties),
-        coordinates=tuple(name for name, role in roles.items() if role != "payload"),
+        coordinates=coordinates,
         latitude=place.get("latitude", ""),
         longitude=place.get("longitude", ""),
-        metric=str(extra.pop("metric", "euclidean")),
-        unit=str(extra.pop("unit", "")),
-        max_quarantine_share=extra.pop("max_quarantine_share", 0.0),
-        defaults=extra.pop("defaults", {}),
-        where=extra.pop("where", ""),
+        metric=str(custom["metric"]),
+        unit=str(custom["unit"]),
+        max_quarantine_share=custom["max_quarantine_share"],
+        defaults=custom["defaults"],
+        where=custom["where"],
         optional=tuple(
             p["name"] for p in properties if p.get("required") is False and roles[p["name"]] != "payload"
         ),
-        max_left_out_change=extra.pop("max_left_out_change", 0.01),
-        max_row_change=extra.pop("max_row_change", None),
+        max_left_out_change=custom["max_left_out_change"],
+        max_row_change=custom["max_row_change"],
+        missing=_texts(file, "missing_values", custom["missing_values"]),
     )
-    if extra:
-        raise ContractError(f"{file}: unknown customProperties {sorted(extra)}")
     _check_source(file, source, roles)
     return source
 
@@ -259,7 +282,11 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
     if bool(source.latitude) != bool(source.longitude):
         refuse("latitude and longitude come together")
     if source.metric == "haversine" and source.coordinates != (source.latitude, source.longitude):
-        refuse("haversine takes two coordinates, latitude before longitude, with these roles")
+        found = ", ".join(f"{name}: {roles[name]}" for name in source.coordinates)
+        refuse(
+            "haversine takes two coordinates, one of the role latitude and one of the role longitude "
+            f"(customProperties: role), not {found}"
+        )
     if source.metric == "haversine" and source.unit != "km":
         refuse(f"haversine distances are in km, unit cannot be {source.unit!r}")
     for column in source.columns:
@@ -283,6 +310,12 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
         _ = source.filter
     except UnknownFormError as error:
         refuse(f"where {source.where!r} is not understood: {error}; {FORMS}")
+
+
+def _texts(file: Path, key: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise ContractError(f"{file}: {key} must be a list of texts (in quotes), not {value!r}")
+    return tuple(value)
 
 
 def _is_number(value: object) -> bool:

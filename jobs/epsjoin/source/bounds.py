@@ -13,13 +13,10 @@ import pyarrow.parquet as pq
 
 from epsjoin.errors import DataRefusedError
 
-MAX_FIELD = 131_072
-"""Maximum number of characters in a CSV field; an unclosed quote must not swallow the rest of a file."""
-
 MAX_LINE = 16 << 20
 """Maximum number of bytes in a line, and of characters in a record; both are held in memory.
 
-A file without line ends has no records.
+A file without line ends has no records, and an unclosed quote must not swallow the rest of one.
 """
 
 MAX_NAMES = 1 << 20

@@ -34,7 +34,7 @@ def read_csv(
     """
     # utf-8-sig drops a byte-order mark; surrogateescape keeps bad bytes, so a bad row costs one row
     text = io.TextIOWrapper(open_lines(stream, name), "utf-8-sig", errors="surrogateescape", newline="")
-    csv.field_size_limit(bounds.MAX_FIELD)
+    csv.field_size_limit(bounds.MAX_LINE)
     taken: list[str] = []
     reader = csv.reader(_bounded_records(text, name, taken), strict=True)
     if not _read_header(reader, name, source, columns):
@@ -95,7 +95,7 @@ def _bounded_records(text: Iterator[str], name: str, taken: list[str]) -> Iterat
             begin = number - len(taken) + 1
             raise DataRefusedError(
                 f"{name}: line {begin}: the record that begins here is longer than "
-                f"{bounds.MAX_LINE:,} characters"
+                f"{bounds.MAX_LINE:,} characters; is a quote missing?"
             )
         yield line
 
@@ -119,7 +119,7 @@ def _read_header(
 def _fatal_fault(error: csv.Error) -> str | None:
     """The fault, if the reader cannot know where the next record begins."""
     if "field larger" in str(error):
-        return f"a field longer than {bounds.MAX_FIELD:,} characters begins here; is a quote missing?"
+        return f"a field longer than {bounds.MAX_LINE:,} characters begins here; is a quote missing?"
     return "a quoted field begins here and does not end" if "unexpected end" in str(error) else None
 
 

@@ -10,7 +10,7 @@ from epsjoin.contracts.odcs import SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.source.bounds import open_lines
 from epsjoin.source.untyped import FoundColumns, UntypedRecord
-from epsjoin.source.values import refusal
+from epsjoin.source.values import is_underflow, refusal
 
 
 def read_json(
@@ -32,11 +32,18 @@ def read_json(
     """
     wanted = [column.name for column in source.columns]
     seen: set[str] = set()
+    n_records = 0
     for number, line in enumerate(open_lines(stream, name), 1):
         if not line.strip():
             continue
         encoding = "utf-8-sig" if number == 1 else "utf-8"
         raw = line.decode(encoding, "backslashreplace").rstrip("\r\n")
+        if not seen and not n_records and line.lstrip(b"\xef\xbb\xbf \t").startswith(b"["):
+            raise DataRefusedError(
+                f"{name}: line {number}: an array begins here; each line must be one object, as "
+                "'jq -c .[]' writes them"
+            )
+        n_records += 1
         body, problem = _parse_object(line, encoding)
         if body is None:
             begins, ends = line.lstrip().startswith(b"{"), line.endswith((b"}", b" ", b"\n", b"\r"))
@@ -56,13 +63,35 @@ def read_json(
         columns.require([c.name for c in source.columns if c.required or c.name in named])
 
 
+class _DoubleKeyError(Exception):
+    """An object of JSON has a key twice; the text is the key."""
+
+
+def _to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _DoubleKeyError(next(key for key in keys if keys.count(key) > 1))
+    return found
+
+
+def _to_float(text: str) -> float | str:
+    """The number, or its text, which is of no type of a contract, where the number would become 0."""
+    value = float(text)
+    return text if is_underflow(value, text) else value
+
+
 def _parse_object(line: bytes, encoding: str) -> tuple[dict[str, Any] | None, str | None]:
     try:
-        body = json.loads(line.decode(encoding).rstrip("\r\n"))
+        body = json.loads(
+            line.decode(encoding).rstrip("\r\n"), parse_float=_to_float, object_pairs_hook=_to_object
+        )
     except UnicodeDecodeError:
         return None, refusal("not UTF-8")
     except json.JSONDecodeError as error:
         return None, refusal("not JSON", f"{error.msg} at column {error.colno}")
+    except _DoubleKeyError as error:
+        return None, refusal("an object has a key twice", error)
     except RecursionError:
         return None, refusal("not JSON", "nested too deep")
     except ValueError:  # int() refuses thousands of digits

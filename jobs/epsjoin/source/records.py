@@ -26,7 +26,7 @@ from epsjoin.source.values import convert, from_text, from_value, refusal, type_
 BATCH_ROWS = 10_000
 """Number of records on which a contract's condition is evaluated at once."""
 
-_FORMATS = {
+FORMATS = {
     "csv": (read_csv, from_text),
     "json": (read_json, from_value),
     "parquet": (read_parquet, from_value),
@@ -75,12 +75,14 @@ class Records:
         columns: FoundColumns,
         untyped: Iterator[UntypedRecord],
         from_field: Callable[..., Any],
+        may_be_empty: bool,
     ) -> None:
         self.found_columns = columns.names
         self._name = name
         self._source = source
         self._untyped = untyped
         self._from_field = from_field
+        self._may_be_empty = may_be_empty
 
     def __iter__(self) -> Iterator[Record]:
         rows = 0
@@ -92,7 +94,7 @@ class Records:
                 yield record
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise DataRefusedError(f"{self._name}: broken gzip after {rows} records: {error}") from error
-        if rows == 0:
+        if rows == 0 and not (self._may_be_empty and self.found_columns):
             what = "a header but no record" if self.found_columns else "nothing in it"
             raise DataRefusedError(f"{self._name}: the file has {what}")
 
@@ -151,7 +153,9 @@ def _in_batches(untyped: Iterator[UntypedRecord]) -> Iterator[list[UntypedRecord
         yield held
 
 
-def open_records(stream: IO[bytes], name: str, source: SourceContract) -> Records:
+def open_records(
+    stream: IO[bytes], name: str, source: SourceContract, *, may_be_empty: bool = False
+) -> Records:
     """Open a file by its contract's format; nothing is read before the records are iterated.
 
     Parameters
@@ -159,10 +163,11 @@ def open_records(stream: IO[bytes], name: str, source: SourceContract) -> Record
     stream : the file's bytes, compressed if its name ends in .gz; read forward only (Parquet: seekable).
     name : the file's name, also for messages.
     source : the contract.
+    may_be_empty : whether a file may have columns and no record, as parts of a snapshot may.
     """
-    read, from_field = _FORMATS[source.format]
+    read, from_field = FORMATS[source.format]
     columns = FoundColumns(name)
-    return Records(name, source, columns, read(stream, name, source, columns), from_field)
+    return Records(name, source, columns, read(stream, name, source, columns), from_field, may_be_empty)
 
 
 def key_id(source: SourceContract, values: Sequence[Any]) -> int | str:
@@ -189,4 +194,5 @@ def key_id(source: SourceContract, values: Sequence[Any]) -> int | str:
 
 def digest_of(values: Sequence[Any]) -> bytes:
     """A 128-bit digest of a row's values in the contract's columns; equal values have equal digests."""
-    return hashlib.blake2b(repr(values).encode(), digest_size=16).digest()
+    same = tuple(0.0 if isinstance(value, float) and value == 0 else value for value in values)  # -0.0
+    return hashlib.blake2b(repr(same).encode(), digest_size=16).digest()

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any
 
 from epsjoin.contracts.odcs import Column, SourceContract
@@ -83,7 +84,7 @@ def type_field(
     -------
     The value, ``None`` if it is missing, and ``None``; or ``None`` and the reason why it is no such value.
     """
-    if is_missing(column, field):
+    if is_missing(source, column, field):
         return None, None
     try:
         value = from_field(column, field)
@@ -96,11 +97,20 @@ def type_field(
     return value, None
 
 
-def is_missing(column: Column, field: Any) -> bool:
-    """Whether a field holds no value: null or the empty text, and blanks where the column is not text."""
+def is_missing(source: SourceContract, column: Column, field: Any) -> bool:
+    """Whether a field holds no value.
+
+    Null and the empty text are none; where the column is not text, also blanks, and what the contract says
+    stands for none.
+    """
     if field is None or field == "":
         return True
-    return isinstance(field, str) and column.type != "string" and not field.strip()
+    if column.type == "string":
+        return False
+    if isinstance(field, str):
+        text = field.strip()
+        return not text or text in source.missing
+    return field != field and "nan" in source.missing
 
 
 def _breach(column: Column, value: Any, field: Any) -> str | None:
@@ -134,7 +144,10 @@ def from_text(column: Column, text: str) -> Any:
     if column.type == "number":
         if not _NUMBER.fullmatch(text):
             raise ValueError("not a number")
-        return float(text)
+        value = float(text)
+        if is_underflow(value, text):
+            raise ValueError("too close to 0 for a float64")
+        return value
     if column.type == "integer":
         if not _INTEGER.fullmatch(text) or int(text) not in INT64:
             raise ValueError("not a 64-bit integer")
@@ -144,6 +157,11 @@ def from_text(column: Column, text: str) -> Any:
             raise ValueError("not true or false")
         return text.lower() == "true"
     return _parse_iso(column, text)
+
+
+def is_underflow(value: float, text: str) -> bool:
+    """Whether a number became 0 although its text is another number."""
+    return value == 0 and any(digit in "123456789" for digit in text.lower().partition("e")[0])
 
 
 def from_value(column: Column, value: Any) -> Any:
@@ -157,7 +175,7 @@ def from_value(column: Column, value: Any) -> Any:
     if column.type == "string" and isinstance(value, str):
         value.encode()  # JSON can write half a surrogate pair, which no file can hold
         return value
-    if column.type == "number" and isinstance(value, (int, float)) and not isinstance(value, bool):
+    if column.type == "number" and isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
         return float(value)
     if column.type == "integer" and isinstance(value, int) and not isinstance(value, bool) and value in INT64:
         return value

@@ -46,7 +46,7 @@ def run(job: Job) -> dict[str, float]:
         [(index, name, uri) for index, (name, uri) in enumerate(files)], "file int, name string, uri string"
     ).repartition(len(files), "file")
     staged = (
-        listed.mapInArrow(make_reader(job.lake.source, schema), schemas.to_ddl(schema))
+        listed.mapInArrow(make_reader(job.lake.source, schema, len(files)), schemas.to_ddl(schema))
         .repartition("_slot")
         .sortWithinPartitions("_slot", "_file", "_line")
     )
@@ -87,10 +87,13 @@ def run(job: Job) -> dict[str, float]:
         slices.table_of(job.lake, "snapshots", snapshots),
     )
     delta_log.commit(job.lake, {Slice("points", job.run, fingerprint=fingerprint): written})
+    empty = sum(not row["rows_read"] for row in snapshots)
     said = f"{kept:,} kept, {quarantined:,} quarantined"
     condition = job.lake.source.condition
     if condition:
         said += f", {left_out:,} ({left_out / read:.1%}) left out, for which this is not true: {condition}"
+    if empty:
+        said += f"; {empty} of {len(snapshots)} files without a record"
     say(f"ingest: {read:,} {'row' if read == 1 else 'rows'} read, {said}")
     return {
         "rows_read": read,

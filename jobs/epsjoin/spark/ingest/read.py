@@ -50,19 +50,24 @@ def staged_schema(lake: Lake) -> pa.Schema:
     )
 
 
-def make_reader(source: SourceContract, schema: pa.Schema) -> Task:
-    """Make the work of a task that reads the files whose names it gets, and yields their staged rows."""
+def make_reader(source: SourceContract, schema: pa.Schema, n_files: int) -> Task:
+    """Make the work of a task that reads the files whose names it gets, and yields their staged rows.
+
+    Of several files of a snapshot, some may have no record: Spark writes such.
+    """
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for row in batch.to_pylist():
-                yield from _read_file(source, schema, row["file"], row["name"], row["uri"])
+                yield from _read_file(
+                    source, schema, row["file"], row["name"], row["uri"], may_be_empty=n_files > 1
+                )
 
     return read
 
 
 def _read_file(
-    source: SourceContract, schema: pa.Schema, index: int, name: str, uri: str
+    source: SourceContract, schema: pa.Schema, index: int, name: str, uri: str, *, may_be_empty: bool = False
 ) -> Iterator[pa.RecordBatch]:
     filesystem, path = uris.filesystem_of(uri)
     staged: list[dict[str, Any]] = []
@@ -75,7 +80,8 @@ def _read_file(
         if is_seekable:  # it is not read from front to back, so it is digested first
             stored.read_rest()
             handle.seek(0)
-        records = open_records(cast("IO[bytes]", handle if is_seekable else stored), name, source)
+        opened = cast("IO[bytes]", handle if is_seekable else stored)
+        records = open_records(opened, name, source, may_be_empty=may_be_empty)
         try:
             for position, record in enumerate(records):
                 rows_read += 1

@@ -1,0 +1,323 @@
+"""What the first records of a file hold, by the functions with which ingest reads and types them.
+
+A type is guessed for a column if every value that is there can be converted to it, so that a contract with
+this type takes the file. Nothing is guessed from how another program would read a value.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from decimal import Decimal
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from epsjoin.contracts.odcs import NAME, RESERVED, Column, SourceContract
+from epsjoin.errors import DataRefusedError
+from epsjoin.source.records import FORMATS, Record, open_records
+from epsjoin.source.untyped import FoundColumns
+from epsjoin.source.values import from_text
+
+MAX_ROWS = 100_000
+"""Maximum number of records that are looked at; a file may have more."""
+
+MAX_CHARACTERS = 64 << 20
+"""Maximum number of characters in the records that are looked at, after decompression."""
+
+MARKERS = frozenset(
+    ("NA", "N/A", "n/a", "#N/A", "NULL", "Null", "null", "None", "none", "NaN", "nan", "\\N", "-", "?")
+)
+"""Texts that often stand for a missing number."""
+
+MAX_ODD = 0.01
+"""Largest fraction of the values of a column of numbers that may be something else: bad rows."""
+
+_TYPES = ("integer", "number", "boolean", "date", "timestamp")
+"""Types other than string, each before those that it is a special case of."""
+
+
+_ANY = SourceContract(
+    name="draft",
+    title="",
+    path="",
+    format="",
+    interval="day",
+    columns=(),
+    key=(),
+    coordinates=(),
+    latitude="",
+    longitude="",
+    metric="euclidean",
+    unit="",
+    max_quarantine_share=0.0,
+    defaults={},
+)
+"""A contract that says nothing yet."""
+
+
+@dataclass
+class Guess:
+    """What a column holds.
+
+    Parameters
+    ----------
+    name : its name.
+    type : the type of all its values, in the words of a contract; empty if there is none for them.
+    n_values : values that are there.
+    n_missing : records without a value, or with a text that stands for none.
+    markers : the texts that stand for no value.
+    odd : a value that is not of the type, empty if there is none; ``n_odd`` have others.
+    minimum, maximum : of a column of numbers.
+    is_unique : whether it has a value in every record, and no value twice.
+    unusable : why it cannot be a column of a contract; empty if it can.
+    """
+
+    name: str
+    type: str = "string"
+    n_values: int = 0
+    n_missing: int = 0
+    n_odd: int = 0
+    odd: str = ""
+    markers: tuple[str, ...] = ()
+    minimum: float = math.inf
+    maximum: float = -math.inf
+    is_unique: bool = False
+    unusable: str = ""
+
+
+@dataclass(frozen=True)
+class FileGuess:
+    """What a file holds.
+
+    Parameters
+    ----------
+    columns : its columns, in its order.
+    n_records : records that were looked at.
+    is_whole : whether these are all.
+    """
+
+    columns: tuple[Guess, ...]
+    n_records: int
+    is_whole: bool
+
+
+@dataclass
+class _Values:
+    """The values of one column, by what they could be."""
+
+    kinds: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)
+    markers: set[str] = field(default_factory=set)
+    distinct: set[Any] = field(default_factory=set)
+    minimum: float = math.inf
+    maximum: float = -math.inf
+    n_missing: int = 0
+
+
+def guess_file(file: Path, format_: str) -> FileGuess:
+    """Look at the first records of a file.
+
+    Parameters
+    ----------
+    file, format_ : the file, and its format in the words of a contract.
+
+    Raises
+    ------
+    DataRefusedError
+        The file cannot be read, exceeds a bound, has no record or no header.
+    """
+    source = replace(_ANY, format=format_)
+    try:
+        return _look(file, source)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataRefusedError(f"{file}: cannot be read: {error}") from error
+
+
+def _look(file: Path, source: SourceContract) -> FileGuess:
+    names = _names_of(file, source)
+    once = [name for name in dict.fromkeys(names) if names.count(name) == 1]
+    columns = tuple(Column(name, "string") for name in once)
+    seen = {name: _Values() for name in once}
+    classify = _classify_text if source.format == "csv" else _classify_value
+    n_records, is_whole = 0, True
+    for n_records, fields in enumerate(_fields(file, replace(source, columns=columns)), 1):
+        if n_records > MAX_ROWS:
+            n_records, is_whole = MAX_ROWS, False
+            break
+        for name, value in zip(once, fields, strict=True):
+            _add(seen[name], value, classify)
+    is_text = source.format == "csv"
+    guesses = {name: _conclude(name, values, n_records, is_text) for name, values in seen.items()}
+    for name in set(names) - set(once):
+        guesses[name] = Guess(name, unusable="its name occurs more than once")
+    taken: set[str] = set()
+    for name in dict.fromkeys(names):
+        guess = guesses[name]
+        guess.unusable = guess.unusable or _name_fault(guess, taken)
+        if not guess.unusable:
+            taken.add(name.lower())
+    return FileGuess(tuple(guesses[name] for name in dict.fromkeys(names)), n_records, is_whole)
+
+
+def try_contract(file: Path, source: SourceContract) -> list[Record]:
+    """The first records of a file as a contract takes them, without their texts."""
+    with file.open("rb") as stream:
+        records = open_records(stream, str(file), source)
+        return [record._replace(raw="", values=None) for record in islice(_bounded(records), MAX_ROWS)]
+
+
+def _bounded(records: Any) -> Iterator[Any]:
+    """Records of ``MAX_CHARACTERS`` together, and the one that exceeds them."""
+    size = 0
+    for record in records:
+        yield record
+        size += len(record.raw)
+        if size > MAX_CHARACTERS:
+            return
+
+
+def _names_of(file: Path, source: SourceContract) -> list[str]:
+    found = FoundColumns(str(file))
+    read = FORMATS[source.format][0]
+    with file.open("rb") as stream:
+        records = read(stream, str(file), replace(source, columns=()), found)
+        for _ in islice(_bounded(records), MAX_ROWS if source.format == "json" else 1):
+            pass
+    if source.format == "csv" and found.names and all(map(_is_number, found.names)):
+        raise DataRefusedError(
+            f"{file}: its first line holds nothing but numbers ({', '.join(found.names[:5])}), so it is no "
+            "header; put a line with the columns' names before it"
+        )
+    return found.names
+
+
+def _is_number(text: str) -> bool:
+    with suppress(ValueError):
+        float(text)
+        return True
+    return False
+
+
+def _fields(file: Path, source: SourceContract) -> Iterator[Sequence[Any]]:
+    """The fields of the records that can be split into fields."""
+    read = FORMATS[source.format][0]
+    n_records, first = 0, ""
+    with file.open("rb") as stream:
+        for record in _bounded(read(stream, str(file), source, FoundColumns(str(file)))):
+            first = first or record.problem or ""
+            if record.fields is not None:
+                n_records += 1
+                yield record.fields
+    if not n_records:
+        raise DataRefusedError(f"{file}: it has no record{f'; the first one is {first}' if first else ''}")
+
+
+def _add(values: _Values, value: Any, classify: Callable[[Any], tuple[str, Any]]) -> None:
+    if value is None or (isinstance(value, str) and not value.strip()):
+        values.n_missing += 1
+        # blanks are a value of a text; whether this is one is not known yet
+        if value:
+            values.kinds["blank"] += 1
+        return
+    kind, typed = classify(value)
+    if kind == "string" and isinstance(value, str) and value.strip() in MARKERS:
+        kind, typed = "marker", value.strip()
+    if kind in ("marker", "nan"):
+        values.markers.add(typed)
+    values.kinds[kind] += 1
+    values.examples.setdefault(kind, str(value)[:40])
+    if kind in ("integer", "number"):
+        values.minimum, values.maximum = min(values.minimum, typed), max(values.maximum, typed)
+    if kind in ("integer", "string", "marker", "date"):
+        values.distinct.add(typed)
+
+
+def _classify_text(text: str) -> tuple[str, Any]:
+    """The first of the types that a text of CSV is a value of, and the value."""
+    first = text.lstrip()[:1]
+    for kind in _TYPES if first.isascii() and (first.isdigit() or first in "+-.tTfF") else ():
+        with suppress(ValueError, OverflowError):
+            value = from_text(Column("", kind), text)
+            if kind != "number" or math.isfinite(value):
+                return kind, value
+    return "string", text
+
+
+def _classify_value(value: Any) -> tuple[str, Any]:
+    """The first of the types that a value of JSON or Parquet is one of, and the value; ``other``: of none."""
+    if isinstance(value, bool):
+        return "boolean", value
+    if isinstance(value, int) and -(2**63) <= value < 2**63:
+        return "integer", value
+    if isinstance(value, (int, float, Decimal)):
+        with suppress(OverflowError):
+            if math.isfinite(value):
+                return "number", float(value)
+        return ("nan", "nan") if value != value else ("not finite", value)
+    if isinstance(value, datetime):
+        return "timestamp", value
+    if isinstance(value, date):
+        return "date", value
+    if isinstance(value, str):
+        kind = _classify_text(value)[0] if value[:1].isdigit() else "string"
+        return (kind, value) if kind in ("date", "timestamp") else ("string", value)
+    return "other", None
+
+
+def _conclude(name: str, values: _Values, n_records: int, is_text: bool) -> Guess:
+    """The type that the values have together; in a file of texts any value may be a text."""
+    kinds = values.kinds
+    n_none = kinds["marker"] + kinds["nan"]
+    n_values = sum(kinds.values()) - n_none - kinds["blank"]
+    n_numbers = kinds["integer"] + kinds["number"]
+    guess = Guess(name, n_values=n_values, n_missing=values.n_missing)
+    if kinds["other"]:
+        example = values.examples["other"]
+        return replace(guess, unusable=f"a contract knows no type for its values, such as {example!r}")
+    for kind, n in (
+        ("integer", kinds["integer"]),
+        ("number", n_numbers),
+        ("boolean", kinds["boolean"]),
+        ("date", kinds["date"]),
+        ("timestamp", kinds["date"] + kinds["timestamp"]),
+    ):
+        is_nan = kind == "number" and kinds["nan"] > 0 == n_values  # and nothing else
+        least = (1 - MAX_ODD) * n_values if kind in ("integer", "number") else n_values
+        if is_nan or (n and n >= least):
+            if kind == "integer" and kinds["number"]:
+                continue
+            guess.type = kind
+            guess.n_odd = n_values - n
+            of_type = ("integer", "number", "date", kind, "marker", "nan", "blank")
+            guess.odd = next((text for k, text in values.examples.items() if k not in of_type), "")
+            guess.n_missing += n_none
+            guess.markers = tuple(sorted(values.markers))
+            break
+    else:
+        mixed = [k for k in kinds if k not in ("string", "date", "timestamp", "marker", "blank")]
+        if mixed and not is_text:
+            guess.unusable = "its values are of several types"
+        guess.n_values += kinds["marker"] + kinds["blank"]
+        guess.n_missing -= kinds["blank"]
+    guess.minimum, guess.maximum = values.minimum, values.maximum
+    guess.is_unique = len(values.distinct) == n_records and not guess.n_missing and not guess.n_odd
+    return guess
+
+
+def _name_fault(guess: Guess, taken: set[str]) -> str:
+    """Why a column cannot have its name in a contract; empty if it can."""
+    if not NAME.fullmatch(guess.name):
+        return "a name begins with a letter, then come letters, digits, _ and -"
+    if guess.name.lower() in taken:
+        return "another column has the same name, but for upper and lower case"
+    is_id = guess.name == "id" and guess.type == "integer" and guess.is_unique
+    if guess.name.lower() in RESERVED and not is_id:
+        what = "unless it is a whole number that tells records apart" if guess.name == "id" else ""
+        return f"the table points has a column of that name {what}".strip()
+    return ""
