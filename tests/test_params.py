@@ -34,6 +34,11 @@ def test_schema__is_valid_and_has_a_rule_for_every_parameter() -> None:
     assert list(schema["properties"]) == list(RunParams.__dataclass_fields__)
 
 
+def test_from_json__of_a_data_set_that_cuts_regularly_planned_cuts_may_be_asked_for() -> None:
+    assert RunParams.from_json('{"cuts": "planned"}', {"cuts": "regular", "k": 3}).cuts == "planned"
+    assert RunParams.from_json('{"k": 2}', {"cuts": "regular"}).k == 2
+
+
 def test_run_params__without_k_and_msl_leave_them_to_the_plan() -> None:
     params = RunParams.from_json('{"cuts": "regular", "k": null}', {"msl": 4})
     assert (params.k, params.msl, RunParams().msl) == (None, 4, None)
@@ -64,6 +69,9 @@ def test_from_json__a_way_to_choose_eps_beats_the_data_sets_own_eps(way: str) ->
         ('{"worker_memory_mb": 767}', "worker_memory_mb must be a whole number from 768"),
         ('{"seed": true}', "seed must be a whole number from 0"),
         ('{"replication_budget": 0.5}', "replication_budget must be a number of rows per point, at least 1"),
+        ('{"eps": 1, "eps": 2}', "--params has 'eps' more than once"),
+        ('{"k": 5}', 'k is for regular cuts: add "cuts": "regular", or leave k out'),
+        ('{"msl": 0, "cuts": "planned"}', "msl is for regular cuts"),
         ('{"k": -1}', "k must be a whole number from 0"),
         ('{"msl": 63}', "msl must be a whole number from 0 to 62"),
         ('{"cuts": "random"}', "cuts must be one of planned, regular, not 'random'"),

@@ -8,6 +8,16 @@ def say(text: str) -> None:
     print(printable(text), flush=True)
 
 
+def counted(number: float, one: str) -> str:
+    """A counted noun: ``1 row``, ``1,020 rows``."""
+    return f"{number:,.0f} {one}{'' if number == 1 else 's'}"
+
+
+def in_unit(value: float, unit: str) -> str:
+    """A distance with its unit, if it has one: ``2.5 km``, ``0.02``."""
+    return f"{value:g} {unit}".rstrip()
+
+
 def printable(text: str) -> str:
     r"""Escape the characters of a text that cannot be printed, as ``\n`` or ``\x1b``.
 

@@ -86,10 +86,11 @@ class RunParams:
         Raises
         ------
         ArgumentError
-            The text is not a JSON object, or has a key that is no parameter.
+            The text is not a JSON object, has a key twice or one that is no parameter; or it sets what only
+            regular cuts have, and the cuts are planned.
         """
         try:
-            given = json.loads(text)
+            given = json.loads(text, object_pairs_hook=_to_object)
         except json.JSONDecodeError as error:
             raise ArgumentError(f"--params is not JSON: {error}") from error
         if not isinstance(given, dict):
@@ -104,7 +105,21 @@ class RunParams:
         unknown = sorted(set(merged) - known)
         if unknown:
             raise ArgumentError(f"unknown parameter {unknown[0]!r}; known are {', '.join(sorted(known))}")
-        return cls(**{name: _as_whole(name, value) for name, value in merged.items()})
+        params = cls(**{name: _as_whole(name, value) for name, value in merged.items()})
+        idle = [name for name in ("k", "msl") if name in given and params.cuts == "planned"]
+        if idle:
+            raise ArgumentError(
+                f'{idle[0]} is for regular cuts: add "cuts": "regular", or leave {idle[0]} out'
+            )
+        return params
+
+
+def _to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in pairs]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise ArgumentError(f"--params has {twice[0]!r} more than once")
+    return dict(pairs)
 
 
 def _as_whole(name: str, value: Any) -> Any:

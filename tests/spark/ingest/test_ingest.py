@@ -299,6 +299,32 @@ def test_ingest__reads_a_folder_of_files_as_one_snapshot(make_job: JobMaker, tmp
     assert [(r["rows_ok"], r["rows_quarantined"]) for r in rows(job, "snapshots")] == [(3, 0), (1, 1)]
 
 
+def test_ingest__takes_parts_without_a_record_beside_others_and_says_so(
+    make_job: JobMaker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "2023-06-04").mkdir()
+    (tmp_path / "2023-06-04" / "a.csv").write_text("id,x,y,name\n")
+    (tmp_path / "2023-06-04" / "b.csv").write_text("id,x,y,name\n1,0,0,a\n")
+    job = make_job(XY, path="{date}", interval="month")
+    assert ingest.run(job)["rows_ok"] == 1
+    assert "1 row read, 1 kept, 0 quarantined; 1 of 2 files without a record" in capsys.readouterr().out
+    assert [(row["source"], row["rows_read"]) for row in rows(job, "snapshots")] == [
+        ("2023-06-04/a.csv", 0),
+        ("2023-06-04/b.csv", 1),
+    ]
+    (tmp_path / "2023-06-04" / "b.csv").write_text("id,x,y,name\n")
+    with pytest.raises(DataRefusedError, match="no row is left: of 0, 0 are in quarantine and 0 left out"):
+        ingest.run(job)
+
+
+def test_ingest__0_and_minus_0_are_one_value_of_a_key(make_job: JobMaker, tmp_path: Path) -> None:
+    job = make_job(XY, max_quarantine_share=0.5)
+    (tmp_path / "snapshot.csv").write_text("id,x,y,name\n1,-0.0,0,a\n1,0,0,a\n")
+    ingest.run(job)
+    assert [str(row["x"]) for row in rows(job, "points")] == ["-0.0"]
+    assert by_line(job) == {3: "key: the same row again"}
+
+
 ODD = "a #1%25.csv"
 """A name of which a URI means something else."""
 

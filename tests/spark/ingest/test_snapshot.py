@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 import pytest
 
-from epsjoin.errors import DataRefusedError
+from epsjoin.errors import ArgumentError, DataRefusedError
+from epsjoin.spark.ingest import ingest
 from epsjoin.spark.ingest.snapshot import find_snapshot, interval_of
 from tests.spark.conftest import JobMaker
 from tests.spark.ingest.test_ingest import GOOD, XY
@@ -26,18 +28,70 @@ def test_find_snapshot__refuses_a_folder_in_a_snapshot(make_job: JobMaker, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("interval", "begin", "end"),
+    ("interval", "day", "begin", "end"),
     [
-        ("day", "2024-02-28", "2024-02-29"),
-        ("week", "2023-12-28", "2024-01-04"),
-        ("month", "2023-12-01", "2024-01-01"),
-        ("month", "2023-01-31", "2023-02-28"),
-        ("quarter", "2023-11-01", "2024-02-01"),
-        ("year", "2024-02-29", "2025-02-28"),
+        ("day", "2024-02-28", "2024-02-28", "2024-02-29"),
+        ("week", "2023-12-28", "2023-12-28", "2024-01-04"),
+        ("month", "2023-12-01", "2023-12-01", "2024-01-01"),
+        ("month", "2023-01-31", "2023-01-01", "2023-02-01"),
+        ("quarter", "2023-11-01", "2023-10-01", "2024-01-01"),
+        ("quarter", "2023-03-31", "2023-01-01", "2023-04-01"),
+        ("year", "2024-02-29", "2024-01-01", "2025-01-01"),
     ],
 )
-def test_interval_of__ends_where_the_next_begins(interval: str, begin: str, end: str) -> None:
-    assert interval_of(interval, date.fromisoformat(begin)) == (
-        date.fromisoformat(begin),
-        date.fromisoformat(end),
-    )
+def test_interval_of__a_day_ends_where_the_next_begins(interval: str, day: str, begin: str, end: str) -> None:
+    found = interval_of(interval, date.fromisoformat(day))
+    assert [each.isoformat() for each in found] == [begin, end]
+
+
+@pytest.mark.parametrize(
+    ("interval", "run", "right"),
+    [
+        ("month", "2023-06-02", "2023-06-01"),
+        ("quarter", "2023-06-01", "2023-04-01"),
+        ("year", "2023-06-01", "2023-01-01"),
+    ],
+)
+def test_find_snapshot__refuses_a_run_that_begins_within_an_interval(
+    make_job: JobMaker, tmp_path: Path, interval: str, run: str, right: str
+) -> None:
+    (tmp_path / "2023-06-04.csv").write_text(GOOD)
+    job = make_job(XY, path="{date}.csv", interval=interval, run=run)
+    sentence = f"run {run} is not the first day of a {interval}, by .* that {interval} is run {right}"
+    with pytest.raises(ArgumentError, match=sentence) as raised:
+        find_snapshot(job)
+    assert raised.value.exit_code == 2
+    assert find_snapshot(replace(job, run=right))
+
+
+def test_find_snapshot__weeks_begin_with_the_weekday_of_the_runs_that_are_there(
+    make_job: JobMaker, tmp_path: Path
+) -> None:
+    for day in ("2023-06-04", "2023-06-13"):
+        (tmp_path / f"{day}.csv").write_text(GOOD)
+    job = make_job(XY, path="{date}.csv", interval="week", run="2023-06-01")
+    ingest.run(job)
+    assert find_snapshot(replace(job, run="2023-06-08"))
+    with pytest.raises(
+        ArgumentError, match="run 2023-06-11 is not the first day of a week, .* run 2023-06-08"
+    ):
+        find_snapshot(replace(job, run="2023-06-11"))
+
+
+@pytest.mark.parametrize("target", ["nowhere.csv", "b.csv"])
+def test_find_snapshot__refuses_a_link_that_leads_nowhere(
+    make_job: JobMaker, tmp_path: Path, target: str
+) -> None:
+    """``b.csv`` leads to itself."""
+    folder = tmp_path / "2023-06-04"
+    folder.mkdir()
+    (folder / "a.csv").write_text(GOOD)
+    (folder / "good.csv").symlink_to("a.csv")
+    job = make_job(XY, path="{date}", interval="month")
+    assert [name for name, _ in find_snapshot(job)] == ["2023-06-04/a.csv", "2023-06-04/good.csv"]
+    (folder / "b.csv").symlink_to(target)
+    with pytest.raises(DataRefusedError, match="2023-06-04: 'b.csv' in it is a link that leads nowhere"):
+        find_snapshot(job)
+    (tmp_path / "2023-06-05").symlink_to(folder / target)
+    with pytest.raises(DataRefusedError, match="there is no file 2023-06-05, or it is a link that leads now"):
+        find_snapshot(job)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pandas as pd
 from pyspark.sql import DataFrame
 
-from epsjoin.console import say
+from epsjoin.console import counted, say
 from epsjoin.contracts.odcs import Rule, TableContract
 from epsjoin.contracts.row_rules import range_words, value_words
 from epsjoin.errors import DataRefusedError
@@ -92,7 +92,8 @@ def check_quality(job: Job, stage: str) -> dict[str, float]:
     if first:
         more = counters["errors"] - 1
         raise DataRefusedError(f"{first}{f'; and {more:.0f} more' if more else ''}; quality has them all")
-    say(f"quality: {counters['expectations']:.0f} expectations hold, {counters['warnings']:.0f} warnings")
+    total, warnings = counters["expectations"], counted(counters["warnings"], "warning")
+    say(f"quality: {counted(total - counters['warnings'], 'expectation')} of {total:,.0f} hold, {warnings}")
     return counters
 
 

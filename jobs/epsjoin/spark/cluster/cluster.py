@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from epsjoin.console import say
+from epsjoin.console import counted, say
 from epsjoin.errors import TableError
 from epsjoin.lake import delta_log, parquet
 from epsjoin.lake.fingerprints import Fingerprints
@@ -40,7 +40,7 @@ def run(job: Job) -> dict[str, float]:
         )
     delta_log.commit(job.lake, {clusters: files})
     say(
-        f"cluster: {counters['clusters']:,.0f} clusters, {counters['core']:,.0f} core, "
+        f"cluster: {counted(counters['clusters'], 'cluster')}, {counters['core']:,.0f} core, "
         f"{counters['border']:,.0f} border, {counters['noise']:,.0f} noise"
     )
     return counters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from epsjoin.console import say
+from epsjoin.console import counted, in_unit, say
 from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError
 from epsjoin.lake import delta_log, parquet, slices
 from epsjoin.lake.fingerprints import Fingerprints
@@ -56,7 +56,7 @@ def run(job: Job) -> dict[str, float]:
     expected_pairs = None if fit is None else fit.expected_pairs(choice.eps)
     if fit is not None and expected_pairs is not None and expected_pairs > params.max_pairs:
         raise BudgetError(
-            f"eps {choice.eps:g} {source.unit} would give about {expected_pairs:.3g} pairs, "
+            f"eps {in_unit(choice.eps, source.unit)} would give about {expected_pairs:.3g} pairs, "
             f"{params.max_pairs:,} are allowed (max_pairs); "
             f"{largest_that_fits(fit, params.max_pairs, source.unit)}"
         )
@@ -91,11 +91,12 @@ def run(job: Job) -> dict[str, float]:
     rows = slices.table_of(job.lake, "epsilon_curve", curve)
     slices.write_slice(job.lake, inputs.slice("epsilon_curve", epsilon=files), rows)
     delta_log.commit(job.lake, {epsilon: files})
-    say(f"fit_epsilon: eps {choice.eps:g} {source.unit} ({choice.method}{_format_target(choice.target)})")
+    eps = in_unit(choice.eps, source.unit)
+    say(f"fit_epsilon: eps {eps} ({choice.method}{_format_target(choice.target)})")
     if fit is not None:
         say(
             f"fit_epsilon: exponent {fit.exponent:.2f} ({law.interval_low:.2f} to {law.interval_high:.2f}), "
-            f"{expected_pairs:,.0f} pairs expected"
+            f"{counted(expected_pairs or 0, 'pair')} expected"
         )
     counters = {
         "n_sample": float(row["n_sample"] or 0),

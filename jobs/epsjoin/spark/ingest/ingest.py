@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from epsjoin.console import say
+from epsjoin.console import counted, say
 from epsjoin.contracts.odcs import SourceContract
 from epsjoin.errors import DataRefusedError, TableError
 from epsjoin.lake import delta_log, parquet, schemas, slices
@@ -94,7 +94,7 @@ def run(job: Job) -> dict[str, float]:
         said += f", {left_out:,} ({left_out / read:.1%}) left out, for which this is not true: {condition}"
     if empty:
         said += f"; {empty} of {len(snapshots)} files without a record"
-    say(f"ingest: {read:,} {'row' if read == 1 else 'rows'} read, {said}")
+    say(f"ingest: {counted(read, 'row')} read, {said}")
     return {
         "rows_read": read,
         "rows_ok": kept,

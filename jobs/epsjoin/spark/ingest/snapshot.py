@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from datetime import date
+from datetime import date, timedelta
+from pathlib import Path
 from urllib.parse import quote, unquote
 
 import pyarrow.fs as pafs
 
-from epsjoin.errors import DataRefusedError, NothingToDoError
-from epsjoin.lake import uris
+from epsjoin.errors import ArgumentError, DataRefusedError, NothingToDoError
+from epsjoin.lake import slices, uris
 from epsjoin.spark.job import Job
 
 
@@ -28,11 +29,15 @@ def find_snapshot(job: Job) -> list[tuple[str, str]]:
     NothingToDoError
         No snapshot is dated within the interval.
     DataRefusedError
-        The folder of the snapshots does not exist, or the snapshot has no file, or has a folder in it.
+        The folder of the snapshots does not exist, or the snapshot has no file, or has a folder in it, or a
+        link that leads nowhere.
+    ArgumentError
+        The run's date is not the first day of an interval.
     """
     source = job.lake.source
     folder, _, leaf = source.path.rpartition("/")
     begin, end = interval_of(source.interval, date.fromisoformat(job.run))
+    _check_begin(job, begin)
     # a URI in a contract is already percent-encoded, a path is not
     is_uri = "://" in folder
     place = folder if is_uri else (job.project / folder).as_uri()
@@ -42,7 +47,7 @@ def find_snapshot(job: Job) -> list[tuple[str, str]]:
         raise DataRefusedError(f"{source.path}: {{date}} may stand in the last part of the path only")
     filesystem, root = uris.filesystem_of(place)
     try:
-        entries = filesystem.get_file_info(pafs.FileSelector(root))
+        entries = _entries(filesystem, root)
     except FileNotFoundError as error:
         raise DataRefusedError(f"the snapshots' folder {folder} does not exist") from error
     before, _, after = (unquote(leaf) if is_uri else leaf).partition("{date}")
@@ -59,14 +64,40 @@ def find_snapshot(job: Job) -> list[tuple[str, str]]:
     return _list_files(f"{place}/{quote(within[-1][1])}", within[-1][1])
 
 
-def interval_of(interval: str, begin: date) -> tuple[date, date]:
-    """First day of a run's interval and the first day after it."""
+def interval_of(interval: str, day: date) -> tuple[date, date]:
+    """First day of the interval that a day is in, and the first day after it; a week begins with the day."""
     if interval in ("day", "week"):
-        return begin, date.fromordinal(begin.toordinal() + {"day": 1, "week": 7}[interval])
-    months = begin.year * 12 + begin.month - 1 + {"month": 1, "quarter": 3, "year": 12}[interval]
-    year, month = divmod(months, 12)
-    last = (date(year + (month == 11), (month + 1) % 12 + 1, 1) - date(year, month + 1, 1)).days
-    return begin, date(year, month + 1, min(begin.day, last))
+        return day, day + timedelta({"day": 1, "week": 7}[interval])
+    n = {"month": 1, "quarter": 3, "year": 12}[interval]
+    months = day.year * 12 + day.month - 1
+    months -= months % n
+    (year, month), (next_year, next_month) = divmod(months, 12), divmod(months + n, 12)
+    return date(year, month + 1, 1), date(next_year, next_month + 1, 1)
+
+
+def _check_begin(job: Job, begin: date) -> None:
+    """Refuse a run that is not named by the first day of its interval: it would read a snapshot once more.
+
+    Weeks begin with the weekday on which those of the data set's runs in the lake do.
+    """
+    interval, day = job.lake.source.interval, date.fromisoformat(job.run)
+    runs = slices.list_runs(job.lake, "snapshots") if interval == "week" else []
+    if runs:
+        begin -= timedelta((day - date.fromisoformat(runs[0])).days % 7)
+    if day != begin:
+        raise ArgumentError(
+            f"run {day} is not the first day of a {interval}, by which runs of {job.lake.source.name} are "
+            f"named; that {interval} is run {begin}"
+        )
+
+
+def _entries(filesystem: pafs.FileSystem, folder: str) -> list[pafs.FileInfo]:
+    """What is in a folder, links that lead nowhere included, which pyarrow passes over."""
+    is_local = isinstance(filesystem, pafs.LocalFileSystem)
+    names = {entry.name for entry in Path(folder).iterdir()} if is_local else set()
+    found: list[pafs.FileInfo] = filesystem.get_file_info(pafs.FileSelector(folder))
+    lost = names - {entry.base_name for entry in found}
+    return found + [pafs.FileInfo(f"{folder}/{name}", pafs.FileType.NotFound) for name in sorted(lost)]
 
 
 def _list_files(uri: str, name: str) -> list[tuple[str, str]]:
@@ -75,14 +106,18 @@ def _list_files(uri: str, name: str) -> list[tuple[str, str]]:
     if info.type == pafs.FileType.File:
         return [(name, uri)]
     if info.type == pafs.FileType.Directory:
-        inside = filesystem.get_file_info(pafs.FileSelector(path))
+        inside = _entries(filesystem, path)
         seen = [entry for entry in inside if not entry.base_name.startswith(("_", "."))]
-        odd = sorted(entry.base_name for entry in seen if not entry.is_file)
+        odd = sorted((entry for entry in seen if not entry.is_file), key=lambda entry: entry.base_name)
         if odd:
+            what = "is not a file"
+            if odd[0].type == pafs.FileType.NotFound:
+                what = "is a link that leads nowhere"
             raise DataRefusedError(
-                f"{name}: {odd[0]!r} in it is not a file; a snapshot is one file, or a folder of files only"
+                f"{name}: {odd[0].base_name!r} in it {what}; a snapshot is one file, or a folder of files "
+                "only"
             )
         if seen:
             names = sorted(entry.base_name for entry in seen)
             return [(f"{name}/{each}", f"{uri}/{quote(each)}") for each in names]
-    raise DataRefusedError(f"there is no file {name}")
+    raise DataRefusedError(f"there is no file {name}, or it is a link that leads nowhere")

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 
-from epsjoin.console import say
+from epsjoin.console import counted, in_unit, say
 from epsjoin.errors import BudgetError, TableError
 from epsjoin.lake import delta_log, parquet, slices
 from epsjoin.lake.arrow import to_matrix
@@ -70,14 +70,15 @@ def run(job: Job) -> dict[str, float]:
     if plan_row["expected_pairs"] > job.params.max_pairs:
         raise _explain_too_many(job, plan_row, f"{job.params.max_pairs:,} pairs are allowed")
     replicas = slices.files_of(job.lake, inputs.slice("replicas"))
-    say(f"merge_join: {sum(file.rows for file in replicas):,} rows in {plan_row['n_parts']} parts")
+    n_rows = sum(file.rows for file in replicas)
+    say(f"merge_join: {counted(n_rows, 'row')} in {counted(plan_row['n_parts'], 'part')}")
     into = parquet.target_of(job.lake, pairs)
     work = make_joiner(plan_row["plan"], job.lake.location("replicas"), into, job.params.max_pairs)
     files, counters = join_files(job.spark, replicas, work)
     if counters["pairs"] > job.params.max_pairs:
         raise _explain_too_many(job, plan_row, f"more than {job.params.max_pairs:,} pairs lie")
     delta_log.commit(job.lake, {pairs: files})
-    say(f"merge_join: {counters['pairs']:,.0f} pairs, {counters['candidates']:,.0f} candidates")
+    say(f"merge_join: {counted(counters['pairs'], 'pair')}, {counted(counters['candidates'], 'candidate')}")
     return {
         **counters,
         "expected_pairs": plan_row["expected_pairs"],
@@ -111,7 +112,7 @@ def _explain_too_many(job: Job, plan_row: dict[str, Any], what: str) -> BudgetEr
     points = stored_points(job)
     _, sample = points.sample(params.sample_rows, params.seed)
     fits = what_fits(sample, source.metric, points.n, params.max_pairs, params.seed, source.unit)
-    eps = f"{plan_row['eps']:g} {source.unit}".rstrip()
+    eps = in_unit(plan_row["eps"], source.unit)
     return BudgetError(
         f"{what} within eps {eps} (max_pairs), {plan_row['expected_pairs']:,.0f} are expected; {fits}"
     )

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from epsjoin.console import say
+from epsjoin.console import counted, in_unit, say
 from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.lake.sample import Sample
 from epsjoin.local.epsilon.limits import what_fits
@@ -48,15 +48,15 @@ def plan_run(job: Job, points: Points, eps: float) -> JoinPlan:
     cuts = cuts_of(params, points.n, len(source.coordinates))
     ids, sample = points.sample(cuts.sample_rows, params.seed)
     plan = plan_join(sample, ids, points.n, eps, get_metric(source.metric), cuts)
+    cuts_in_words = f"{_describe_cuts(plan)}, {counted(plan.n_parts, 'part')}"
     say(
-        f"replicate: eps {eps:g} {source.unit}, {_describe_cuts(plan)}, {plan.n_parts} parts; expected: "
-        f"{plan.expected_rows:,.0f} rows, {plan.expected_pairs:,.0f} pairs"
+        f"replicate: eps {in_unit(eps, source.unit)}, {cuts_in_words}; expected: "
+        f"{counted(plan.expected_rows, 'row')}, {counted(plan.expected_pairs, 'pair')}"
     )
     if plan.expected_pairs > params.max_pairs:
         raise BudgetError(
-            f"about {plan.expected_pairs:,.0f} pairs are expected within eps "
-            + f"{eps:g} {source.unit}".rstrip()
-            + f", {params.max_pairs:,} are allowed (max_pairs); "
+            f"about {plan.expected_pairs:,.0f} pairs are expected within eps {in_unit(eps, source.unit)}"
+            f", {params.max_pairs:,} are allowed (max_pairs); "
             + what_fits(sample, source.metric, points.n, params.max_pairs, params.seed, source.unit)
         )
     return plan

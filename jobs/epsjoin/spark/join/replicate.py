@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from epsjoin.console import say
+from epsjoin.console import counted, say
 from epsjoin.errors import BudgetError, TableError
 from epsjoin.lake import delta_log, parquet, slices
 from epsjoin.lake.fingerprints import Fingerprints
@@ -66,7 +66,7 @@ def run(job: Job, max_files: int = MAX_FILES) -> dict[str, float]:
         inputs.slice("join_plan"),
         slices.table_of(job.lake, "join_plan", [_plan_row(plan, n_points)]),
     )
-    say(f"replicate: {counters['rows']:,.0f} rows, {counters['rows'] / n_points:.2f} per point")
+    say(f"replicate: {counted(counters['rows'], 'row')}, {counters['rows'] / n_points:.2f} per point")
     return {
         **counters,
         "parts": plan.n_parts,

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from epsjoin.console import say
+from epsjoin.console import counted, say
 from epsjoin.errors import TableError
 from epsjoin.lake import delta_log, parquet
 from epsjoin.lake.fingerprints import Fingerprints
@@ -46,7 +46,7 @@ def run(job: Job) -> dict[str, float]:
     if counters["rows"] != points.n:
         raise TableError(f"{counters['rows']:,.0f} points were scored, the log of points says {points.n:,}")
     delta_log.commit(lake, {outliers: files})
-    say(f"outliers: {counters['noise']:,.0f} noise; LOF of {counters['with_lof']:,.0f} points, k = {k}")
+    say(f"outliers: {counters['noise']:,.0f} noise; LOF of {counted(counters['with_lof'], 'point')}, k = {k}")
     return {**counters, "k": k}
 
 

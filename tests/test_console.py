@@ -1,0 +1,29 @@
+"""Numbers in the sentences of jobs."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from epsjoin.console import counted, in_unit
+
+SPARK = Path(__file__).resolve().parents[1] / "jobs" / "epsjoin" / "spark"
+
+
+def test_counted__has_a_noun_that_fits() -> None:
+    assert [counted(n, "row") for n in (0, 1, 1.0, 1234.6)] == ["0 rows", "1 row", "1 row", "1,235 rows"]
+
+
+def test_in_unit__leaves_no_hole_without_a_unit() -> None:
+    assert [in_unit(0.02, unit) for unit in ("", "km")] == ["0.02", "0.02 km"]
+
+
+@pytest.mark.parametrize("file", sorted(SPARK.rglob("*.py")), ids=lambda file: file.stem)
+def test_sentences__of_the_jobs_have_units_by_in_unit(file: Path) -> None:
+    """``{eps:g} {unit}`` has a hole where there is no unit."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.JoinedStr):
+            shown = [part.value for part in node.values if isinstance(part, ast.FormattedValue)]
+            assert not [each for each in shown if isinstance(each, ast.Attribute) and each.attr == "unit"]
