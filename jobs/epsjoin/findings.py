@@ -29,6 +29,8 @@ class Findings:
     run : logical date of the run, ISO.
     metric, unit : name of the metric and unit of its distances ("" if there is none).
     coordinates : names of the coordinate columns, in contract order.
+    key : names of the source's key columns, in key order; empty if it has no key. Rows that name a point to a
+        person have its values as ``key``, in the same order.
     params : the parameters that the run used, name to value, in the order to show.
     n_points, n_pairs : rows of ``points`` and of ``pairs``.
     n_clusters, n_core, n_border, n_noise : clusters, and points per role; the roles add up to ``n_points``.
@@ -54,13 +56,14 @@ class Findings:
     map_axes : names of x and y; the second is "" with a single coordinate.
     is_geographic : whether x and y are degrees of longitude and latitude.
     largest_clusters : the clusters that the page lists, the largest first: cluster_id, size, core, border,
-        centre (one number per coordinate, contract order), and label (a few words that name the cluster to
-        a person, or ``None``).
+        centre (one number per coordinate, contract order), and key and label (a few words, or ``None``) of
+        the core point with the smallest id, which name the cluster to a person.
     cluster_sizes, cluster_size_counts : (s,) int64 each: the distinct cluster sizes, ascending, and how
         many clusters have each.
     outliers : the first rows of ``outliers`` by rank: rank, id, k_distance, k_distance_above, lof, degree,
-        dimensions, and nearest, the nearest points (id, label, distance each); every other key except run
-        and is_noise is shown as a column of the source.
+        dimensions; key and label; columns, the values of the source's columns by name; tied, the first and
+        the last rank of the points that only their ids order; nearest, the nearest points (id, key, label,
+        distance each).
     label : the column of the source that names a point to a person; "" if there is none.
     quality : rows of ``quality``: table, expectation, severity, success, observed; empty: not checked.
     k : the number of the neighbour whose distance is the k-distance.
@@ -71,8 +74,8 @@ class Findings:
         points whose k-th neighbour lies within eps), is_chosen, is_knee (of the k-distance curve),
         is_measured (whether eps lies on the sample's curve); each number may be ``None``.
     difference : the difference to the run before: run, is_keyed, added, removed, changed, same (rows of
-        ``points``; changed is ``None`` without a key) and examples: a few rows of what, id, label and columns
-        (name, before, now); empty if there is no run before.
+        ``points``; changed is ``None`` without a key) and examples: a few rows of what, id, key, label and
+        columns (name, before, now); empty if there is no run before.
     trends : rows of the last runs, oldest first, this run last: run, points, pairs, eps, clusters, noise,
         refused, errors (broken expectations of that severity), seconds (of all steps except the report);
         each may be ``None``.
@@ -90,6 +93,7 @@ class Findings:
     metric: str
     unit: str
     coordinates: tuple[str, ...]
+    key: tuple[str, ...]
     params: Mapping[str, Any]
     n_points: int
     n_pairs: int

@@ -45,6 +45,7 @@ def example() -> Findings:
             "core": int(((ids == number * 1000) & (roles == "core")).sum()),
             "border": int(((ids == number * 1000) & (roles == "border")).sum()),
             "centre": points[ids == number * 1000][:, ::-1].mean(axis=0).tolist(),
+            "key": [f"PL{number}"],
             "label": f"Place {number}",
         }
         for number, size in enumerate(SIZES)
@@ -58,6 +59,7 @@ def example() -> Findings:
         metric="haversine",
         unit="km",
         coordinates=("latitude_deg", "longitude_deg"),
+        key=("code",),
         params=dataclasses.asdict(RunParams(min_pts=5)),
         n_points=n,
         n_pairs=4321,
@@ -154,7 +156,6 @@ def example() -> Findings:
         ],
         outliers=[
             {
-                "run": "2023-06-04",
                 "rank": 1,
                 "id": 96088,
                 "k_distance": None,
@@ -163,15 +164,16 @@ def example() -> Findings:
                 "degree": 1,
                 "is_noise": True,
                 "dimensions": "latitude_deg -4.2",
-                "name": "Pegasus",
-                "power": "HIGH",
+                "key": ["PEG"],
+                "label": "Pegasus",
+                "columns": {"code": "PEG", "name": "Pegasus", "power": "HIGH"},
+                "tied": (1, 1),
                 "nearest": [
-                    {"id": 96090, "label": "Lyra", "distance": 3.4161},
-                    {"id": 96091, "label": None, "distance": 57.0},
+                    {"id": 96090, "key": ["LYR"], "label": "Lyra", "distance": 3.4161},
+                    {"id": 96091, "key": ["X1"], "label": None, "distance": 57.0},
                 ],
             },
             {
-                "run": "2023-06-04",
                 "rank": 2,
                 "id": 96089,
                 "k_distance": 2.01,
@@ -180,8 +182,10 @@ def example() -> Findings:
                 "degree": 5,
                 "is_noise": False,
                 "dimensions": None,
-                "name": None,
-                "power": None,
+                "key": ["X2"],
+                "label": None,
+                "columns": {"code": "X2", "name": None, "power": None},
+                "tied": (2, 2),
                 "nearest": [],
             },
         ],
@@ -211,8 +215,11 @@ def example() -> Findings:
             "changed": 2,
             "same": n - 14,
             "examples": [
-                {"what": "added", "id": 96092, "label": "Vega", "columns": []},
-                {"what": "changed", "id": 96093, "label": None, "columns": [("power", "LOW", "HIGH")]},
+                {"what": "added", "id": 96092, "key": ["VEG"], "label": "Vega", "columns": []},
+                {
+                    **{"what": "changed", "id": 96093, "key": ["X3"], "label": None},
+                    "columns": [("power", "LOW", "HIGH")],
+                },
             ],
         },
         trends=[

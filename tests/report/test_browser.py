@@ -18,7 +18,7 @@ from draw_report import browse, find_browser, take_screenshot
 from epsjoin.findings import Findings
 from epsjoin.report import page
 
-WIDTHS = (390, 1280)
+WIDTHS = (390, 1200, 1280)
 PAPER = 688
 """CSS pixels of a line on A4 between the page's margins."""
 LOOK = """
@@ -27,11 +27,15 @@ onload = () => {
   const found = [...document.querySelectorAll("iframe")].map(frame => {
     const root = frame.contentDocument.documentElement;
     const loaded = frame.contentWindow.performance.getEntriesByType("resource").map(entry => entry.name);
-    const svgs = [...frame.contentDocument.querySelectorAll("figure:not(.map) svg")];
-    const letters = svgs.flatMap(svg => [...svg.querySelectorAll("text")])
-      .map(text => text.getBoundingClientRect().height);
+    const svgs = [...frame.contentDocument.querySelectorAll("figure svg")];
+    const ends = selector => [...frame.contentDocument.querySelectorAll(selector)]
+      .map(element => element.getBoundingClientRect().right);
+    const styleOf = frame.contentWindow.getComputedStyle;
+    const size = text => parseFloat(styleOf(text).fontSize) * text.getScreenCTM().d;
+    const letters = svgs.flatMap(svg => [...svg.querySelectorAll("text")]).map(size);
     return {name: frame.name, shown: frame.contentWindow.innerWidth, needed: root.scrollWidth,
-      loaded: loaded.filter(name => !name.startsWith("data:")), smallest: Math.min(...letters)};
+      loaded: loaded.filter(name => !name.startsWith("data:")), smallest: Math.min(...letters),
+      pictures: Math.max(...ends("figure svg")), records: Math.max(0, ...ends("td.record"))};
   });
   document.body.textContent = "FOUND" + JSON.stringify(found) + "END";
 };
@@ -67,6 +71,19 @@ def odd_runs(mapless: Findings) -> dict[str, Findings]:
             quarantine_examples=[{**row, "raw": long} for row in mapless.quarantine_examples],
             counters={**mapless.counters, long[:80]: {long: 1.0}},
             params={**mapless.params, long: long},
+        ),
+        "records": dataclasses.replace(
+            mapless,
+            outliers=[
+                {
+                    **mapless.outliers[0],
+                    "label": "Lebel-sur-Quevillon, on the airfield",
+                    "dimensions": "longitude_deg -0.7, latitude_deg +0.7",
+                    "columns": {f"column_{i}": f"value of column {i}" for i in range(16)},
+                    "nearest": [{"id": 1, "key": ["PDR"], "label": "Pabok (Du Rocher)", "distance": 100 / 3}]
+                    * 3,
+                }
+            ],
         ),
         "one dimension": dataclasses.replace(
             mapless,
@@ -121,9 +138,36 @@ def test_page__loads_nothing(laid_out: list[Mapping[str, Any]]) -> None:
 
 
 def test_page__has_no_letters_too_small_for_a_phone(laid_out: list[Mapping[str, Any]]) -> None:
-    """The map is scrolled instead; a line of 9 CSS pixels is the small print on a package."""
+    """A line of 9 CSS pixels is the small print on a package."""
     small = {frame["name"]: frame["smallest"] for frame in laid_out if frame["smallest"] < 9}
     assert {name for name in small if not name.endswith("printed")} == set()
+
+
+def test_pictures__are_whole_on_a_phone(laid_out: list[Mapping[str, Any]]) -> None:
+    assert [frame["name"] for frame in laid_out if frame["pictures"] > frame["shown"]] == []
+
+
+def test_records_of_outliers__are_in_sight_on_a_desk(laid_out: list[Mapping[str, Any]]) -> None:
+    on_desk = [frame for frame in laid_out if frame["name"] == "records" and frame["shown"] >= 1200]
+    assert len(on_desk) == 2
+    assert all(0 < frame["records"] <= frame["shown"] for frame in on_desk)
+
+
+@pytest.mark.parametrize("is_dark", [False, True])
+def test_tables__have_a_shade_where_more_can_be_scrolled(tmp_path: Path, is_dark: bool) -> None:
+    """Phones show no scroll bar. What fits has no shade."""
+    style = (Path(page.__file__).parent / "run.css").read_text(encoding="utf-8")
+    cell = '<div style="width: {}px; height: 90px"></div>'
+    boxes = "".join(f'<div class="wide">{cell.format(width)}</div>' for width in (900, 100))
+    file, picture = tmp_path / "page.html", tmp_path / "page.png"
+    file.write_text(f"<!doctype html><meta charset=utf-8><style>{style}</style>{boxes}", encoding="utf-8")
+    take_screenshot(str(BROWSER), file, picture, 390, 300, is_dark=is_dark)
+    with Image.open(picture) as image:
+        shades = np.asarray(image.convert("L")).astype(int)
+    paper, right = shades[0, 0], 390 - 13  # the body's padding is 12
+    is_marked = np.abs(shades[:, right] - paper) > 25
+    assert 80 <= is_marked.sum() <= 100, "the first box, not the second"
+    assert np.abs(shades[:, 12:300] - paper).max() <= 3, "and not at the left, where it begins"
 
 
 @pytest.mark.parametrize(("is_dark", "least", "most"), [(False, 200, 255), (True, 0, 60)])
@@ -139,6 +183,18 @@ def test_page__is_light_or_dark_as_its_reader_is(
     assert least <= np.median(shades) <= most
     of_rows = np.median(shades, axis=1)
     assert np.mean((of_rows >= least) & (of_rows <= most)) > 0.9
+
+
+@pytest.mark.parametrize(("theme", "least", "most"), [("light", 200, 255), ("dark", 0, 60)])
+def test_page__has_the_theme_that_it_is_given_whatever_its_reader_has(
+    mapless: Findings, tmp_path: Path, theme: str, least: int, most: int
+) -> None:
+    file, picture = tmp_path / "report.html", tmp_path / "report.png"
+    text = page.render(mapless).replace("<html ", f'<html data-theme="{theme}" ', 1)
+    file.write_text(text, encoding="utf-8")
+    take_screenshot(str(BROWSER), file, picture, 390, 3000, is_dark=theme == "light")
+    with Image.open(picture) as image:
+        assert least <= np.median(np.asarray(image.convert("L"))) <= most
 
 
 def test_page__can_be_printed(example: Findings, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from epsjoin.report.figures import figure
 
 REPOSITORY = Path(__file__).parents[2]
 VOID = {"meta", "br", "hr", "img", "link", "input"}
-EPS = "ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}2.213\N{NO-BREAK SPACE}km"
+EPS = "ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}2.2134\N{NO-BREAK SPACE}km"
 """No line divides it."""
 
 EVIL = "<script>alert('x')</script>\"&"
@@ -80,7 +80,8 @@ def reader(html: str) -> Reader:
 def test_page__escapes_whatever_came_from_the_data(example: Findings) -> None:
     fields = {field.name: getattr(example, field.name) for field in dataclasses.fields(example)}
     evil = {name: poisoned(value) for name, value in fields.items() if not isinstance(value, np.ndarray)}
-    evil["outliers"] = [{**row, EVIL: EVIL} for row in evil["outliers"]]
+    columns = {**dict.fromkeys(evil["key"], EVIL), EVIL: EVIL}
+    evil["outliers"] = [{**row, "tied": (1, 1), "columns": columns} for row in evil["outliers"]]
     evil["params"] = {**evil["params"], EVIL: EVIL}
     evil["counters"] = {EVIL: {EVIL: 1.0}}
     evil["quarantine_reasons"] = {EVIL: 3}
@@ -149,7 +150,7 @@ def test_alarm__counts_the_errors_that_stopped_the_run(example: Findings, reader
 def test_first_sentence__has_the_numbers_of_the_findings(example: Findings, reader: Reader) -> None:
     sentence = sentences.first_sentence(example)
     assert sentence == (
-        f"737 points: 10 clusters within {EPS}, the largest with 120 points (Place 0); "
+        f"737 points: 10 clusters within {EPS}, the largest with 120 points (\u2068Place 0\u2069); "
         "400 points belong to none."
     )
     assert (example.n_points, example.n_clusters, example.n_noise) == (737, 10, 400)
@@ -174,7 +175,7 @@ def test_first_sentence__counts_one_and_none_and_thousands(example: Findings, no
 
 def test_page__shows_the_key_numbers(reader: Reader, example: Findings) -> None:
     for text in (
-        "ε 2.213 km distance threshold, haversine metric",
+        "ε 2.2134 km distance threshold, haversine metric",
         "points 737 3 records refused",
         "pairs 4,321 within ε; 1.59 % of all pairs",
         "neighbours 11.7 per point on average",
@@ -221,10 +222,10 @@ def test_page__shows_what_the_run_cost(reader: Reader) -> None:
 def test_page__lists_clusters_and_outliers(reader: Reader, example: Findings) -> None:
     row = example.largest_clusters[1]
     north, east = row["centre"]
-    assert f"1000 Place 1 60 {row['core']} {row['border']} {north:.6g}, {east:.6g}" in reader.words
-    near = "3.42 km: Lyra (96090), 57 km: – (96091)"
-    assert f"1 96088 Pegasus latitude_deg -4.2 {near} above 2.213 km – 1 HIGH" in reader.words
-    assert "2 96089 – – – 2.01 km 3.22 5 –" in reader.words
+    assert f"PL1 Place 1 60 {row['core']} {row['border']} {north:.6g}, {east:.6g} 1000" in reader.words
+    near = "3.42 km: LYR ( Lyra ), 57 km: X1 ( – )"
+    assert f"1 PEG Pegasus latitude_deg -4.2 {near} above 2.213 km – 1 power HIGH , id 96088" in reader.words
+    assert "2 X2 – – – 2.01 km 3.22 5 power – , id 96089" in reader.words
     assert "is_noise" not in reader.words
 
 
@@ -281,10 +282,10 @@ def test_page__says_when_eps_lies_outside_the_fit(mapless: Findings, reader: Rea
 
 def test_page__says_what_other_eps_would_give(reader: Reader) -> None:
     for text in (
-        "1.107 km 1,551 4.21 23.1 %",
-        "2.213 km 4,180 11.3 37.4 % chosen",
+        "1.1067 km 1,551 4.21 23.1 %",
+        "2.2134 km 4,180 11.3 37.4 % chosen",
         "3.5 km 8,046 21.8 55 % knee of the k-distances",
-        "8.854 km 2,000,000,000 82 – by the power law alone, more pairs than max_pairs allows",
+        "8.8536 km 2,000,000,000 82 – by the power law alone, more pairs than max_pairs allows",
         "37.4 % of the points have their neighbour number 4 within ε, counted on all points.",
         "bends most at 3.5 km. This knee",
     ):
@@ -297,11 +298,11 @@ def test_page__says_what_changed_since_the_run_before(reader: Reader) -> None:
         "Compared with run 2023-05-04, the latest earlier run whose points were in the lake when this page "
         "was made: 12 rows added, 1 row removed, 2 rows changed, 723 the same. Rows were compared by id",
         "points 726 737 +11",
-        "ε 2.2 km 2.213 km +0.6 %",
+        "ε 2.2 km 2.2134 km +0.6 %",
         "clusters 9 10 +1",
         "noise 403 400 −3",
-        "added 96092 Vega –",
-        "changed 96093 – power: LOW → HIGH",
+        "added VEG Vega –",
+        "changed X3 – power: LOW → HIGH",
     ):
         assert text in reader.words
 
@@ -324,7 +325,7 @@ def test_page__lists_the_last_runs(reader: Reader) -> None:
         "This run and the 2 runs before it in the lake",
         "2023-04-04 700 – – – – – – –",
         "2023-05-04 726 4,000 2.2 9 403 0 1 120",
-        "2023-06-04 737 4,321 2.213 10 400 3 0 195",
+        "2023-06-04 737 4,321 2.2134 10 400 3 0 195",
     ):
         assert text in reader.words
 
@@ -348,12 +349,156 @@ def test_page__shows_what_was_left_out_beside_what_was_refused(mapless: Findings
 
 def test_page__shows_no_coordinates_of_64_dimensions(mapless: Findings) -> None:
     names = tuple(f"f{i}" for i in range(64))
-    rows = [{**row, **dict.fromkeys(names, 1.0)} for row in mapless.outliers]
+    rows = [{**row, "columns": {**row["columns"], **dict.fromkeys(names, 1.0)}} for row in mapless.outliers]
     wide = dataclasses.replace(mapless, coordinates=names, outliers=rows, is_geographic=False)
     found = page.render(wide)
     assert "The 64 coordinates are not shown; they are in the table <code>points</code>." in found
-    assert ">f0</th>" not in found
-    assert ">power</th>" in found
+    text = Reader(found).words
+    assert "f0 1" not in text
+    assert "power HIGH" in text
+
+
+def test_page__has_a_list_of_its_sections(reader: Reader) -> None:
+    ids = [value for name, value in reader.attributes if name == "id"]
+    links = [value for name, value in reader.attributes if name == "href" and value != "#contents"]
+    listed = links[: links.index("#terms") + 1]
+    assert len(set(listed)) == len(listed) == 11
+    assert [ids.count(str(link).removeprefix("#")) for link in listed] == [1] * len(listed)
+    assert reader.tags.count("h2") == len(listed), "each section is listed"
+    ways_back = [value for name, value in reader.attributes if (name, value) == ("href", "#contents")]
+    assert len(ways_back) == len(listed), "each section leads back"
+
+
+def test_tables__name_points_by_the_key_of_the_source(mapless: Findings) -> None:
+    """The 64-bit id of a key means nothing to a person; it stands last, for those who ask the tables."""
+    hashed = [{**row, "id": -5764689424205364170} for row in mapless.outliers]
+    two = dataclasses.replace(
+        mapless,
+        key=("country", "code"),
+        outliers=[{**row, "key": ["NO", *row["key"]], "nearest": []} for row in hashed],
+        largest_clusters=[{**row, "key": ["NO", *row["key"]]} for row in mapless.largest_clusters],
+    )
+    text = Reader(page.render(two)).words
+    assert "rank country code name what deviates" in text
+    assert "1 NO PEG Pegasus latitude_deg -4.2" in text
+    assert "country code name size core border" in text
+    assert "NO PL1 Place 1 60" in text
+
+
+def test_tables__name_points_by_their_ids_where_the_source_has_no_key(mapless: Findings) -> None:
+    none = dataclasses.replace(
+        mapless,
+        key=(),
+        label="",
+        outliers=[{**row, "key": [], "label": None, "tied": None} for row in mapless.outliers],
+        largest_clusters=[{**row, "key": [], "label": None} for row in mapless.largest_clusters],
+    )
+    text = Reader(page.render(none)).words
+    assert "rank id what deviates" in text
+    assert "1 96088 latitude_deg -4.2" in text
+    assert "cluster_id size core border" in text
+    assert "1000 60 " in text
+
+
+def test_tables__name_a_point_once_where_its_label_is_its_key(mapless: Findings) -> None:
+    text = Reader(page.render(dataclasses.replace(mapless, key=("name",)))).words
+    assert "rank name what deviates" in text
+    assert "record 1 PEG latitude_deg -4.2" in text
+
+
+def test_page__says_which_ranks_only_the_ids_order(mapless: Findings, reader: Reader) -> None:
+    assert "Tied are" not in reader.words
+    alone, known = mapless.outliers
+    rows = [
+        *({**alone, "rank": rank, "tied": (1, 3)} for rank in (1, 2, 3)),
+        {**alone, "rank": 4, "tied": (4, 4), "degree": 2},
+        {**alone, "rank": 5, "tied": (5, 6), "degree": 3},
+        {**known, "rank": 7, "tied": (7, 5420)},
+    ]
+    assert sentences.ties(dataclasses.replace(mapless, outliers=rows)) == (
+        "Tied are ranks 1 to 3 (no other point within ε); ranks 5 to 6 (degree 3); ranks 7 to 5,420 "
+        "(LOF 3.22): among them the smaller id comes first, so their order says nothing."
+    )
+    row = {**known, "lof": None, "tied": (1, 2)}
+    assert "(k-distance 2.01)" in sentences.ties(dataclasses.replace(mapless, outliers=[row]))
+
+
+def test_page__shows_the_eps_that_was_used_with_all_of_its_digits(mapless: Findings) -> None:
+    eps = 2.0000004
+    used = dataclasses.replace(
+        mapless,
+        epsilon={**mapless.epsilon, "eps": eps},
+        counters={**mapless.counters, "fit_epsilon": {"eps": eps}},
+        trends=[{**row, "eps": eps} for row in mapless.trends],
+        other_eps=[{**row, "eps": eps * f} for row, f in zip(mapless.other_eps, (0.5, 1, 2, 4), strict=True)],
+    )
+    text = Reader(page.render(used)).words.replace("\N{NO-BREAK SPACE}", " ")
+    places = ("within ε = 2.0000004 km", "ε 2.0000004 km distance", "ε 2.0000004 km 2.0000004 km same")
+    in_tables = (
+        "1.0000002 km 1,551",
+        "2.0000004 km 4,180",
+        "8.0000016 km",
+        "eps 2.0000004",
+        "4,000 2.0000004 9",
+    )
+    assert [place for place in (*places, *in_tables) if place not in text] == []
+    assert not re.search(r"(?<![\d.])2 km", text)
+
+
+def test_changes__are_so_few_that_numbers_written_anew_fill_no_page(mapless: Findings) -> None:
+    columns = [(f"f{i}", 1.0, 1.0 + 2**-40) for i in range(64)]
+    row = {"what": "changed", "id": 1, "key": ["A"], "label": None, "columns": columns}
+    noisy = dataclasses.replace(mapless, difference={**mapless.difference, "examples": [row]})
+    text = Reader(page.render(noisy)).words
+    assert "f5: 1 → 1.000000000001" in text
+    assert "f6:" not in text
+    assert "; and 58 other columns" in text
+
+
+def test_page__isolates_what_came_from_the_data(example: Findings) -> None:
+    """A name with U+202E, which turns the direction of writing, must not turn what follows it."""
+    turned = "abc\u202edef"
+    fields = {field.name: getattr(example, field.name) for field in dataclasses.fields(example)}
+    names = ("snapshots", "unknown_columns", "quarantine_reasons", "quarantine_examples", "largest_clusters")
+    evil = {name: fields[name] for name in (*names, "outliers", "difference")}
+    columns = dict.fromkeys(example.outliers[0]["columns"], turned)
+    near = [{"id": 1, "key": [turned], "label": turned, "distance": 1.0}]
+    evil |= {
+        "unknown_columns": (turned,),
+        "quarantine_reasons": {turned: 1},
+        "snapshots": [{**row, "source": turned} for row in example.snapshots],
+        "quarantine_examples": [
+            {**row, "source": turned, "reason": turned, "raw": turned} for row in example.quarantine_examples
+        ],
+        "largest_clusters": [{**row, "key": [turned], "label": turned} for row in example.largest_clusters],
+        "outliers": [
+            {
+                **row,
+                "key": [turned],
+                "label": turned,
+                "dimensions": turned,
+                "columns": columns,
+                "nearest": near,
+            }
+            for row in example.outliers
+        ],
+        "difference": {
+            **example.difference,
+            "examples": [
+                {
+                    "what": "changed",
+                    "id": 1,
+                    "key": [turned],
+                    "label": turned,
+                    "columns": [("a", "b", turned)],
+                }
+            ],
+        },
+    }
+    found = page.render(dataclasses.replace(example, **evil))
+    assert found.count(f"<bdi>{turned}</bdi>") > 30
+    assert found.replace(f"<bdi>{turned}</bdi>", "").count("\u202e") == 0
+    assert "(\u2068abcdef\u2069)" in found, "in a sentence, where there is no room for a tag"
 
 
 def test_page__needs_nothing_to_be_there(nothing: Findings) -> None:

@@ -11,6 +11,8 @@ def test_words__show_a_dash_for_what_is_missing(missing: object) -> None:
     assert {
         words.count(missing),
         words.measure(missing, "km"),
+        words.exact(missing, "km"),
+        words.like(missing, 2.0),
         words.percent(missing),
         words.size(missing),
         words.duration(missing),
@@ -37,6 +39,16 @@ def test_words__show_a_dash_for_what_is_missing(missing: object) -> None:
         (words.measure(9.9996), "10"),
         (words.measure(3.2e-7), "3.2×10⁻⁷"),
         (words.measure(2.5e12), "2.5×10¹²"),
+        (words.exact(2.0003, "km"), "2.0003 km"),
+        (words.exact(52.5141234), "52.5141234"),
+        (words.exact(12345.678), "12,345.678"),
+        (words.exact(2.0, "km"), "2 km"),
+        (words.exact(2.5e-7), "2.5×10⁻⁷"),
+        (words.exact(0.1 + 0.2), "0.30000000000000004"),
+        (words.like(8.0012, 2.0003, "km"), "8.0012 km"),
+        (words.like(0.500075, 2.0003), "0.500075"),
+        (words.like(1.50000035, 2.0000002), "1.5000004"),
+        (words.like(4 / 3, 2), "1.33333"),
         (words.percent(0.37432), "37.4 %"),
         (words.percent(1), "100 %"),
         (words.size(312), "312 B"),
@@ -50,6 +62,9 @@ def test_words__show_a_dash_for_what_is_missing(missing: object) -> None:
         (words.change(1000, 1013), "+1.3 %"),
         (words.change(1000, 683), "−31.7 %"),
         (words.change(1000, 4100), "4.1 times"),
+        (words.change(2, 2.0003), "+0.02 %"),
+        (words.change(2, 1.9999999), "−5×10⁻⁶ %"),
+        (words.change(2, 2), "+0.0 %"),
         (words.change(0, 5), "–"),
         (words.signed(1020), "+1,020"),
         (words.signed(-3), "−3"),
@@ -75,3 +90,30 @@ def test_words__are_written_for_people(text: str, expected: str) -> None:
 
 def test_cell__shortens_a_record_of_a_megabyte() -> None:
     assert len(words.cell("x" * 1_000_000)) == words.MAX_CELL_LENGTH
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "texts"),
+    [
+        ("LOW", "HIGH", ("LOW", "HIGH")),
+        (12.345678, 12.345679, ("12.345678", "12.345679")),
+        (1.0, 1 + 2**-52, ("1.0", "1.0000000000000002")),
+        (1e300, 1.0000000000000002e300, ("1e+300", "1.0000000000000002e+300")),
+        (3, None, ("3", "–")),
+        (None, "", ("–", "''")),
+        ("a", "a ", ("'a'", "'a '")),
+        ("a b", "a\N{NO-BREAK SPACE}b", ("'a b'", "'a\\xa0b'")),
+        ("ab", "a\u202eb", ("'ab'", "'a\\u202eb'")),
+        (True, False, ("yes", "no")),
+        ("x" * 300 + "a", "x" * 300 + "b", ("…" + "x" * 30 + "a", "…" + "x" * 30 + "b")),
+        ("x" * 300, "x" * 301, ("…" + "x" * 30, "…" + "x" * 31)),
+    ],
+)
+def test_differing__writes_two_values_so_that_they_differ(
+    before: object, now: object, texts: tuple[str, str]
+) -> None:
+    assert words.differing(before, now) == texts
+
+
+def test_isolate__ends_where_it_began() -> None:
+    assert words.isolate("a\N{POP DIRECTIONAL ISOLATE}\u202eb") == "\u2068ab\u2069"

@@ -96,4 +96,6 @@ def _write_counter(name: str, value: float) -> str:
         return words.size(value)
     if name.endswith("seconds"):
         return words.duration(value)
+    if name == "eps":
+        return words.exact(value)
     return words.measure(value) if value != int(value) else words.count(value)

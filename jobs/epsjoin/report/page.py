@@ -19,13 +19,14 @@ from epsjoin.report.figures import charts, figure
 from epsjoin.report.figures.maps import draw_map
 from epsjoin.report.figures.trends import TRENDS, draw_trends
 
-_OUTLIER_COLUMNS = ("rank", "id", "k_distance", "k_distance_above", "lof", "degree", "dimensions", "nearest")
-_NO_PAYLOAD = (*_OUTLIER_COLUMNS, "run", "is_noise")
 MAX_COORDINATES = 6
 """Maximum number of coordinates that the table of outliers shows; of more it shows none."""
 
-MAX_PAYLOAD = 16
-"""Maximum number of columns of the source that the table of outliers shows."""
+MAX_COLUMNS = 16
+"""Maximum number of columns of the source that the table of outliers shows, besides key and label."""
+
+MAX_CHANGES = 6
+"""Maximum number of columns that are shown of a row that changed: a source may write all its numbers anew."""
 
 
 def render(findings: Findings) -> str:
@@ -45,6 +46,8 @@ def render(findings: Findings) -> str:
     environment.filters.update(
         count=words.count,
         measure=words.measure,
+        exact=words.exact,
+        like=words.like,
         percent=words.percent,
         size=words.size,
         duration=words.duration,
@@ -63,14 +66,17 @@ def render(findings: Findings) -> str:
         changes=sentences.list_changes(findings),
         pictures=_draw_pictures(findings),
         colours=figure.COLOURS,
-        payload=_choose_payload(findings),
+        ties=sentences.ties(findings),
+        record=_choose_columns(findings),
         gates=_count_by_table(findings.quality),
         cost=costs.list_costs(findings),
         steps=costs.list_steps(findings),
         trends=TRENDS,
         change=words.change,
         plural=words.plural,
+        differing=words.differing,
         max_coordinates=MAX_COORDINATES,
+        max_changes=MAX_CHANGES,
     )
 
 
@@ -111,7 +117,7 @@ def _list_key_numbers(findings: Findings) -> list[tuple[str, str, str]]:
         return f"{words.percent(part / n)} of the points" if n else ""
 
     return [
-        ("ε", words.measure(findings.eps, findings.unit), f"distance threshold, {findings.metric} metric"),
+        ("ε", words.exact(findings.eps, findings.unit), f"distance threshold, {findings.metric} metric"),
         (
             "points",
             words.count(n),
@@ -169,13 +175,13 @@ def _draw_pictures(findings: Findings) -> dict[str, Markup]:
     }
 
 
-def _choose_payload(findings: Findings) -> list[str]:
-    """Choose the columns of the source that the table of outliers shows, in their order."""
-    hidden = {*_NO_PAYLOAD, findings.label}
+def _choose_columns(findings: Findings) -> list[str]:
+    """Choose the columns of the source that the table of outliers shows as the record, in their order."""
+    hidden = {*findings.key, findings.label}
     if len(findings.coordinates) > MAX_COORDINATES:
         hidden |= set(findings.coordinates)
-    names = dict.fromkeys(name for row in findings.outliers for name in row if name not in hidden)
-    return list(names)[:MAX_PAYLOAD]
+    names = dict.fromkeys(name for row in findings.outliers for name in row.get("columns", ()))
+    return [name for name in names if name not in hidden][:MAX_COLUMNS]
 
 
 def _count_by_table(quality: Sequence[Row]) -> list[tuple[str, int, int, int]]:

@@ -17,7 +17,7 @@ def first_sentence(findings: Findings) -> str:
     text = f"{points}: {words.plural(findings.n_clusters, 'cluster')} {within}, "
     if findings.largest_clusters:
         row = findings.largest_clusters[0]
-        label = f" ({words.cell(row['label'])})" if row.get("label") else ""
+        label = f" ({words.isolate(words.cell(row['label']))})" if row.get("label") else ""
         text += f"the largest with {words.plural(row['size'], 'point')}{label}; "
     belong = "belongs" if findings.n_noise == 1 else "belong"
     return text + f"{words.plural(findings.n_noise, 'point')} {belong} to none."
@@ -36,7 +36,7 @@ def _write_eps(findings: Findings) -> str:
     """Write the name and value of ε without a place for a line break."""
     if findings.eps is None:
         return "an unknown ε"
-    return f"ε = {words.measure(findings.eps, findings.unit)}".replace(" ", words.NO_BREAK)
+    return f"ε = {words.exact(findings.eps, findings.unit)}".replace(" ", words.NO_BREAK)
 
 
 def why_eps(findings: Findings) -> str:
@@ -125,6 +125,29 @@ def k_distances(findings: Findings) -> list[str]:
     return sentences
 
 
+def ties(findings: Findings) -> str:
+    """Say which of the first outliers are ranked by nothing but their ids; empty if none of them is."""
+    groups = {tuple(row["tied"]): row for row in findings.outliers if row.get("tied")}
+    tied = [
+        f"ranks {words.count(first)} to {words.count(last)} ({_say_score(row)})"
+        for (first, last), row in groups.items()
+        if first < last
+    ]
+    if not tied:
+        return ""
+    return f"Tied are {'; '.join(tied)}: among them the smaller id comes first, so their order says nothing."
+
+
+def _say_score(row: Row) -> str:
+    """Say what points that are tied have in common."""
+    if row["k_distance"] is None:
+        alone = "no other point within ε"
+        return alone if row["degree"] == 1 else f"degree {words.count(row['degree'])}"
+    if row["lof"] is None:
+        return f"k-distance {words.measure(row['k_distance'])}"
+    return f"LOF {words.measure(row['lof'], digits=3)}"
+
+
 def difference(findings: Findings) -> str:
     """Say how the points differ from those of the run before, or that there is no such run."""
     found = findings.difference
@@ -177,5 +200,5 @@ def _write_change(name: str, before: object, now: object, unit: str) -> tuple[st
     if old == new is not None:
         change = "same"
     if name == "eps":
-        return words.measure(old, unit), words.measure(new, unit), change
+        return words.exact(old, unit), words.exact(new, unit), change
     return words.count(old), words.count(new), change

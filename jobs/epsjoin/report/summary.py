@@ -1,4 +1,4 @@
-"""A run at a glance: the few numbers that a list of runs shows, as a small JSON file beside the page."""
+"""A run at a glance: the few numbers that a list of runs shows, as a small JSON file in the page's folder."""
 
 from __future__ import annotations
 

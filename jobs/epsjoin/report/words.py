@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from decimal import Decimal
 
 from epsjoin.findings import to_number
 
@@ -13,6 +14,10 @@ MISSING = "–"
 NO_BREAK = "\N{NO-BREAK SPACE}"
 MAX_CELL_LENGTH = 160
 """Maximum number of characters in a cell of a table; a raw record may be a megabyte of garbage."""
+
+ISOLATE, END_ISOLATE = "\N{FIRST STRONG ISOLATE}", "\N{POP DIRECTIONAL ISOLATE}"
+CONTEXT = 30
+"""Number of characters of a long text that are shown before a difference."""
 
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -43,6 +48,25 @@ def measure(value: object, unit: str = "", digits: int = 4) -> str:
     return f"{text} {unit}" if unit else text
 
 
+def exact(value: object, unit: str = "") -> str:
+    """Write a number that somebody set, with its unit and all of its digits: ``2.0003 km``."""
+    number = to_number(value)
+    if number is None:
+        return MISSING
+    return measure(number, unit, digits=max(1, _count_digits(number)))
+
+
+def like(value: object, used: object, unit: str = "") -> str:
+    """Write a number beside one that somebody set: with as many digits as that one has, and at least six."""
+    number, other = to_number(value), to_number(used)
+    return measure(number, unit, digits=max(6, 0 if other is None else _count_digits(other)))
+
+
+def _count_digits(number: float) -> int:
+    """Count the significant digits of the shortest decimal number that is this float."""
+    return len(Decimal(repr(number)).normalize().as_tuple().digits)
+
+
 def _power(number: float, digits: int) -> str:
     mantissa, exponent = f"{number:.{digits - 1}e}".split("e")
     mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
@@ -63,7 +87,10 @@ def change(expected: object, measured: object) -> str:
     ratio = after / before
     if ratio >= 2:
         return f"{measure(ratio, digits=2)} times"
-    return f"{(ratio - 1) * 100:+.1f} %".replace("-", "−")
+    percentage = (ratio - 1) * 100
+    if 0 < abs(percentage) < 0.05:
+        return f"{'+' if percentage > 0 else '−'}{measure(abs(percentage), '%', digits=1)}"
+    return f"{percentage:+.1f} %".replace("-", "−")
 
 
 def signed(value: object) -> str:
@@ -108,6 +135,46 @@ def cell(value: object) -> str:
         return MISSING if number is None else f"{number:.6g}"
     text = str(value)
     return text if len(text) <= MAX_CELL_LENGTH else text[: MAX_CELL_LENGTH - 1] + "…"
+
+
+def isolate(text: str) -> str:
+    """Isolate text from the data within a sentence, so that its direction of writing stays its own.
+
+    In a page ``<bdi>`` does the same; characters that would end the isolation are left out.
+    """
+    return f"{ISOLATE}{''.join(c for c in text if c.isprintable())}{END_ISOLATE}"
+
+
+def differing(before: object, now: object) -> tuple[str, str]:
+    """Write two values of a column that differ, each as ``cell`` does, but so far that the texts differ.
+
+    Numbers get as many digits as that takes. Of long texts the part around the first difference is shown.
+    Where only blanks or invisible characters differ, both are written as Python writes them.
+    """
+    texts = cell(before), cell(now)
+    if _look_different(*texts):
+        return texts
+    if isinstance(before, float) and isinstance(now, float):
+        for digits in range(7, 16):
+            texts = f"{before:.{digits}g}", f"{now:.{digits}g}"
+            if texts[0] != texts[1]:
+                return texts
+    old, new = str(before), str(now)
+    if {before, now} & {None, ""} or not _look_different(old, new):
+        old, new = (MISSING if value is None else ascii(value) for value in (before, now))
+    ends = min(len(old), len(new))
+    at = next((i for i in range(ends) if old[i] != new[i]), ends)
+    if max(len(old), len(new)) <= MAX_CELL_LENGTH or at <= CONTEXT:
+        return cell(old), cell(new)
+    return cell("…" + old[at - CONTEXT :]), cell("…" + new[at - CONTEXT :])
+
+
+def _look_different(one: str, other: str) -> bool:
+    """Whether a person sees that texts differ: blanks look alike, some characters are invisible."""
+    seen = (
+        " ".join("".join(c for c in text if c.isprintable() or c.isspace()).split()) for text in (one, other)
+    )
+    return next(seen) != next(seen)
 
 
 def plural(number: int, one: str, many: str = "") -> str:

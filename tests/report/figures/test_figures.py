@@ -196,7 +196,7 @@ def test_draw_map__becomes_a_picture_where_points_are_many(example: Findings) ->
 
 def test_draw_pair_counts__says_eps_and_exponent_and_pairs(example: Findings) -> None:
     said = texts(charts.draw_pair_counts(example))
-    assert "ε = 2.213 km\nexpected 4,180 pairs\nfound 4,321" in said
+    assert "ε = 2.2134 km\nexpected 4,180 pairs\nfound 4,321" in said
     assert "P = 1.43\n95 %: 1.4 to 1.46" in said
 
 
@@ -272,7 +272,7 @@ def test_draw_trends__draw_every_number_that_is_known(example: Findings) -> None
     fig = trends.draw_trends(example)
     said = {ax.get_title(loc="left"): ax.get_title(loc="right") for ax in fig.axes}
     assert said == {
-        **{"points": "737", "pairs": "4,321", "ε (km)": "2.213", "clusters": "10", "noise": "400"},
+        **{"points": "737", "pairs": "4,321", "ε (km)": "2.2134", "clusters": "10", "noise": "400"},
         **{"records refused": "3", "broken rules: errors": "0", "seconds": "195.4"},
     }
     pairs = np.asarray(fig.axes[1].lines[0].get_ydata(), float)

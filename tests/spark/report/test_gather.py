@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pyspark.sql import SparkSession
 
 from epsjoin.findings import Findings
 from epsjoin.lake import slices
@@ -13,10 +14,10 @@ from epsjoin.lake.lake import Slice
 from epsjoin.report.page import render
 from epsjoin.report.publish import publish
 from epsjoin.spark.report.difference import find_difference
-from epsjoin.spark.report.gather import gather, make_trends_before
+from epsjoin.spark.report.gather import find_ties, gather, make_trends_before
 from tests.spark.conftest import STEPS, JobMaker
 from tests.spark.two_runs import BEFORE, LATER, Rows, changed, job_on, run_steps, snapshot, some_rows
-from tests.tiny import RUN
+from tests.tiny import RUN, coordinate
 
 
 def test_report__of_a_second_run(make_job: JobMaker, tmp_path: Path) -> None:
@@ -34,6 +35,7 @@ def test_report__of_a_second_run(make_job: JobMaker, tmp_path: Path) -> None:
         **{"run": BEFORE, "added": 3, "removed": 2, "changed": 2},
         "same": len(rows) - 4,
     }
+    assert [row["key"] for row in gone["examples"]] == [[row["id"]] for row in gone["examples"]]
     assert [(row["what"], row["id"], row["label"]) for row in gone["examples"]] == [
         *[("added", 1000, "new"), ("added", 1001, None), ("added", 1002, "far")],
         *[("changed", 7, "<script>alert(1)</script>"), ("changed", 8, "n8")],
@@ -70,11 +72,64 @@ def check_outliers(found: Findings, rows: Rows) -> None:
     ids, places = np.array(list(rows)), np.array([row[1:] for row in rows.values()])
     assert len(found.outliers) == 20
     for row in found.outliers:
-        distance = np.sqrt(((places - (row["x"], row["y"])) ** 2).sum(axis=1))
+        distance = np.sqrt(((places - (row["columns"]["x"], row["columns"]["y"])) ** 2).sum(axis=1))
         order = [i for i in np.lexsort((ids, distance)) if ids[i] != row["id"]][:3]
         assert [near["id"] for near in row["nearest"]] == ids[order].tolist()
+        assert [near["key"] for near in row["nearest"]] == [[id_] for id_ in ids[order].tolist()]
+        assert row["key"] == [row["id"]]
+        assert row["columns"].keys() == {"id", "name", "x", "y"}
         assert [near["distance"] for near in row["nearest"]] == pytest.approx(distance[order])
         assert [near["label"] for near in row["nearest"]] == [rows[ids[i]][0] or None for i in order]
+
+
+def test_report__names_points_by_their_key_and_says_which_are_tied(
+    make_job: JobMaker, tmp_path: Path
+) -> None:
+    """Columns of the source may have the names of columns of ours."""
+    names = ("code", "rank", "degree", "nearest")
+    columns = [
+        {"name": "code", "logicalType": "string", "primaryKey": True, "required": True},
+        *({"name": name, "logicalType": "string"} for name in names[1:]),
+        *(coordinate(axis) for axis in ("x", "y")),
+    ]
+    places = [(0.1 * i, 0.0) for i in range(8)] + [(100.0 * i, 900.0) for i in range(1, 31)]
+    lines = [f"c{i},r,d,n,{x!r},{y!r}\n" for i, (x, y) in enumerate(places)]
+    (tmp_path / f"{RUN}.csv").write_text("code,rank,degree,nearest,x,y\n" + "".join(lines), encoding="utf-8")
+    found = gather(
+        run_steps(make_job(columns, path="{date}.csv", run=RUN, params={"eps": 1.5, "min_pts": 5}))
+    )
+    assert found.key == ("code",)
+    (cluster,) = found.largest_clusters
+    assert cluster["key"] == [cluster["label"]]
+    assert cluster["label"] in {f"c{i}" for i in range(8)}
+    assert len(found.outliers) == 20
+    for row in found.outliers:
+        assert row["tied"] == (1, 30), "thirty points have no other within eps"
+        x = places[int(row["columns"]["code"][1:])][0]
+        assert row["key"] == [row["columns"]["code"]]
+        assert {name: row["columns"][name] for name in (*names[1:], "x")} == {
+            **{"rank": "r", "degree": "d", "nearest": "n"},
+            "x": x,
+        }
+        assert {near["distance"] for near in row["nearest"]} <= {100.0, 200.0, 300.0}
+        for near in row["nearest"]:
+            other = places[int(near["key"][0][1:])]
+            assert np.hypot(other[0] - x, other[1] - 900.0) == near["distance"]
+
+
+def test_find_ties__are_of_the_number_that_decides_on_the_rank(spark: SparkSession) -> None:
+    rows = [
+        *[(1, None, None, 1), (2, None, None, 1)],  # fewer than k neighbours: by degree alone
+        *[(3, None, None, 2), (4, 9.0, None, 7), (5, 9.0, None, 3)],  # no LOF: by k-distance alone
+        *[(6, 8.0, None, 3), (7, 1.0, 3.0, 5), (8, 2.0, 2.5, 5)],
+        *[(9, 2.0, 2.5, 9), (10, 7.0, 2.5, 5), (11, 7.0, 1.0, 5)],
+    ]
+    outliers = spark.createDataFrame(rows, "rank long, k_distance double, lof double, degree long")
+    first = outliers.orderBy("rank").limit(8).collect()
+    assert find_ties(first, outliers) == [(1, 2)] * 2 + [(3, 3)] + [(4, 5)] * 2 + [(6, 6), (7, 7), (8, 10)]
+    assert find_ties(first[:3], outliers)[-1] == (3, 3), (
+        "a degree counts only where the k-distance is unknown"
+    )
 
 
 def test_report__of_a_first_run_has_nothing_before(make_job: JobMaker, tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def draw_k_distances(findings: Findings) -> Figure:
     eps = findings.eps
     if eps is not None and eps > 0:
         ax.axhline(eps, color=EXPECTED, linewidth=1.4)
-        text = f"ε = {words.measure(eps, findings.unit)}"
+        text = f"ε = {words.exact(eps, findings.unit)}"
         # the curve rises, so there is room at the left, above the line
         place = (0, eps), (4, 3), ("axes fraction", "data"), "offset points"
         add_halo(ax.annotate(text, *place, ha="left", va="bottom", color=INK))
@@ -126,7 +126,7 @@ def _draw_fit(
 def _mark_eps(ax: Axes, findings: Findings, eps: float) -> list[str]:
     """Draw ε as a vertical line with the expected and the found pairs, and return the text for them."""
     ax.axvline(eps, color=EXPECTED, linewidth=1.4)
-    lines = [f"ε = {words.measure(eps, findings.unit)}"]
+    lines = [f"ε = {words.exact(eps, findings.unit)}"]
     expected = to_number(findings.epsilon.get("expected_pairs"))
     if expected is not None and expected > 0:
         draw_ring(ax, eps, expected)

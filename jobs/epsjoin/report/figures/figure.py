@@ -45,8 +45,8 @@ OTHER, NOISE_COLOUR = "#72839b", "#a9aeb5"
 MEASURED, EXPECTED = COLOURS[0], COLOURS[1]
 """Colours of what was measured, and of what was expected, chosen or earlier."""
 
-WIDTH_IN = 6.4
-"""Width of the map, in inches."""
+WIDTH_IN = 5.0
+"""Width of the map, in inches: on a phone its names are then just large enough to be read."""
 
 NARROW_IN = 4.4
 """Width of all other figures, in inches: on a phone their text is then as large as the page's small print."""

@@ -29,13 +29,13 @@ from epsjoin.report.figures.figure import (
     use_style,
 )
 
-LABEL_SIZE = 8.5
+LABEL_SIZE = 9
 """Font size of a cluster's name, in points."""
 
 MAX_MARKS = 2000
 """Maximum number of points that the SVG draws one by one; more become an image, to keep the page small."""
 
-MIN_MAP_HEIGHT_IN, MAX_MAP_HEIGHT_IN = 1.6, 5.2
+MIN_MAP_HEIGHT_IN, MAX_MAP_HEIGHT_IN = 1.4, 4.2
 """Bounds of the map's height, in inches."""
 
 

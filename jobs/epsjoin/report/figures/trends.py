@@ -71,7 +71,7 @@ def _draw_panel(ax: Axes, findings: Findings, key: str) -> None:
     if np.isfinite(values[-1]):
         ax.plot(days[-1:], values[-1:], "o", color=EXPECTED, markersize=5)
         ax.set_title(
-            words.measure(values[-1]) if key in ("eps", "seconds") else words.count(values[-1]),
+            {"eps": words.exact, "seconds": words.measure}.get(key, words.count)(values[-1]),
             loc="right",
             color=INK,
             pad=7,

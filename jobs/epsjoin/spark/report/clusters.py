@@ -14,6 +14,7 @@ from epsjoin.findings import NOISE
 from epsjoin.lake.lake import Slice
 from epsjoin.spark import scan
 from epsjoin.spark.job import Job
+from epsjoin.spark.report.names import name_points, to_name
 
 MAX_MAP_CLUSTERED = 30_000
 """Maximum number of clustered points on the map; more would hide one another."""
@@ -67,13 +68,11 @@ def _list_largest(
         .groupBy("cluster_id")
         .agg(*_mean_coordinates(job))
     )
-    # a cluster's id is the id of its smallest core point, and that point's label names the cluster
-    labelled = points.select(
-        F.col("id").alias("cluster_id"), (F.col(label) if label else F.lit(None)).alias("_label")
-    )
+    # a cluster's id is the id of its smallest core point, and that point names the cluster
+    named = name_points(points, job.lake.source, label).withColumnRenamed("id", "cluster_id")
     rows = (
         largest.join(centres, "cluster_id", how="inner")
-        .join(labelled, "cluster_id", how="inner")
+        .join(named, "cluster_id", how="inner")
         .orderBy(F.col("size").desc(), "cluster_id")
         .collect()
     )
@@ -82,7 +81,7 @@ def _list_largest(
         {
             **{key: row[key] for key in ("cluster_id", "size", "core", "border")},
             "centre": [float(row[f"__{name}"]) for name in names],
-            "label": row["_label"],
+            **to_name(row),
         }
         for row in rows
     ]

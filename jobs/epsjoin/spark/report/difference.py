@@ -119,6 +119,7 @@ def _describe_examples(
         {
             "what": what,
             "id": id_,
+            "key": [(new_rows.get(id_) or old_rows[id_])[name] for name in job.lake.source.key],
             "label": (new_rows.get(id_) or old_rows[id_])[label] if label else None,
             "columns": [
                 (name, old_rows[id_][name], new_rows[id_][name])

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import Row as SparkRow
 from pyspark.sql import functions as F
 
 from epsjoin.findings import Findings, Row
@@ -25,6 +26,7 @@ from epsjoin.spark.neighbours.nearest import nearest_of
 from epsjoin.spark.points import stored_points
 from epsjoin.spark.report.clusters import gather_clusters
 from epsjoin.spark.report.difference import find_difference
+from epsjoin.spark.report.names import choose_label, name_points, to_name
 
 MAX_REASONS = 20
 """Maximum number of reasons for refusals that are shown, the most frequent first."""
@@ -55,7 +57,7 @@ def gather(job: Job) -> Findings:
     inputs = Fingerprints(lake, run)
     of = inputs.slices()
 
-    label = _choose_label(job)
+    label = choose_label(source)
     points = scan.read(job.spark, lake, of["points"])
     n_points = slices.count_rows(lake, of["points"])
     counters = _read_own_counters(lake, run)
@@ -75,6 +77,7 @@ def gather(job: Job) -> Findings:
         metric=source.metric,
         unit=source.unit,
         coordinates=source.coordinates,
+        key=source.key,
         params=asdict(job.params),
         n_points=n_points,
         n_pairs=slices.count_rows(lake, of["pairs"]),
@@ -102,12 +105,6 @@ def gather(job: Job) -> Findings:
         seconds_before=_select_seconds(_read_own_counters(lake, difference["run"])) if difference else {},
     )
     return replace(findings, trends=[*findings.trends, _make_trend(findings)])
-
-
-def _choose_label(job: Job) -> str | None:
-    """Choose the column that names a point to a person: ``name``, otherwise the first column of text."""
-    texts = [column.name for column in job.lake.source.columns if column.type == "string"]
-    return "name" if "name" in texts else (texts[0] if texts else None)
 
 
 def _describe_plan(job: Job, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,27 +159,71 @@ def _gather_outliers(job: Job, points: DataFrame, where: Slice, label: str | Non
     where : the slice of ``outliers``.
     label : the column that names a point to a person.
     """
-    outliers = scan.read(job.spark, job.lake, where).where(F.col("rank") <= MAX_OUTLIERS).drop("run")
-    taken = {name.lower() for name in outliers.columns} - {"id"} | {"run", "point", "nearest"}
-    payload = points.select(*(name for name in points.columns if name.lower() not in taken))
-    rows = [row.asDict() for row in outliers.join(payload, "id", how="inner").orderBy("rank").collect()]
-    nearest = _find_nearest(job, points, [row["id"] for row in rows], label) if rows else {}
-    return [{**row, "nearest": nearest.get(row["id"], [])} for row in rows]
+    outliers = scan.read(job.spark, job.lake, where)
+    first = outliers.where(F.col("rank") <= MAX_OUTLIERS).drop("run").orderBy("rank").collect()
+    if not first:
+        return []
+    source, ids = job.lake.source, [row["id"] for row in first]
+    names = [column.name for column in source.columns]
+    of_source = {
+        row["_id"]: row
+        for row in points.where(F.col("id").isin(ids)).select(F.col("id").alias("_id"), *names).collect()
+    }
+    nearest = _find_nearest(job, points, ids, label)
+    return [
+        {
+            **row.asDict(),
+            "key": [of_source[row["id"]][name] for name in source.key],
+            "label": of_source[row["id"]][label] if label else None,
+            "columns": {name: of_source[row["id"]][name] for name in names},
+            "tied": ranks,
+            "nearest": nearest.get(row["id"], []),
+        }
+        for row, ranks in zip(first, find_ties(first, outliers), strict=True)
+    ]
+
+
+def find_ties(rows: Sequence[SparkRow], outliers: DataFrame) -> list[tuple[int, int]]:
+    """Find for each of the first outliers the first and the last rank of the points that only ids order.
+
+    Parameters
+    ----------
+    rows : the first rows of ``outliers``, by rank from 1.
+    outliers : all rows of the run. Points that are tied follow one another, so only those that are tied with
+        the last one of ``rows`` are looked for.
+    """
+    scores = [_score_of(row) for row in rows]
+    last = outliers.where(_has_score_of(rows[-1])).agg(F.max("rank")).collect()[0][0]
+    ends = {score: number for number, score in enumerate(scores, 1)} | {scores[-1]: last}
+    return [(scores.index(score) + 1, ends[score]) for score in scores]
+
+
+def _score_of(row: SparkRow) -> tuple[str, float]:
+    """Return the number that decides on an outlier's rank, as ``neighbours.rank`` sorts, and its name."""
+    if row["k_distance"] is None:
+        return "degree", row["degree"]
+    return ("k_distance", row["k_distance"]) if row["lof"] is None else ("lof", row["lof"])
+
+
+def _has_score_of(row: SparkRow) -> Column:
+    """Whether a row of ``outliers`` has the score of this one."""
+    name, value = _score_of(row)
+    before = {"degree": F.col("k_distance").isNull(), "k_distance": F.col("lof").isNull(), "lof": F.lit(True)}
+    return before[name] & (F.col(name) == F.lit(value))
 
 
 def _find_nearest(
     job: Job, points: DataFrame, ids: list[int], label: str | None
 ) -> dict[int, list[dict[str, Any]]]:
-    """Find the nearest other points of each of these, however far: id to rows of id, label and distance."""
+    """Find the nearest other points of each of these, however far: id to rows of id, key, label, distance."""
     found = nearest_of(stored_points(job), ids, get_metric(job.lake.source.metric), N_NEAREST)
-    neighbours = found.neighbour.tolist()
-    labels = {}
-    if label:
-        labelled = points.where(F.col("id").isin(neighbours)).select("id", F.col(label).alias("_label"))
-        labels = {row["id"]: row["_label"] for row in labelled.collect()}
+    others = points.where(F.col("id").isin(found.neighbour.tolist()))
+    names = {row["id"]: to_name(row) for row in name_points(others, job.lake.source, label).collect()}
     nearest: dict[int, list[dict[str, Any]]] = {}
-    for id_, other, distance in zip(found.id.tolist(), neighbours, found.distance.tolist(), strict=True):
-        nearest.setdefault(id_, []).append({"id": other, "label": labels.get(other), "distance": distance})
+    for id_, other, distance in zip(
+        found.id.tolist(), found.neighbour.tolist(), found.distance.tolist(), strict=True
+    ):
+        nearest.setdefault(id_, []).append({"id": other, **names[other], "distance": distance})
     return nearest
 
 
