@@ -133,7 +133,7 @@ def _open_object_storage(uri: str, scheme: str) -> Any:
         provider = _PROVIDERS.get(scheme, "the Airflow provider whose file system has this scheme")
         raise LakeError(
             f"The lake lies in {scheme}://, which Airflow cannot read here; install {provider} where its API "
-            "server runs, beside the credentials that the jobs have."
+            "server runs, and give that server the credentials that the jobs have."
         )
     return ObjectStoragePath(uri)
 

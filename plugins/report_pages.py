@@ -1,4 +1,4 @@
-"""The pages that show reports inside Airflow: a list of all runs, a run's report, and its pictures.
+"""The pages that show reports inside Airflow: lists of runs, a run's report, and its pictures.
 
 Whoever may read a DAG's runs may read its reports, nobody else; the look of a page is in
 ``report_pages.html.j2``. Nothing is written anywhere.
@@ -6,8 +6,12 @@ Whoever may read a DAG's runs may read its reports, nobody else; the look of a p
 
 from __future__ import annotations
 
+import base64
+import hashlib
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
+from urllib.parse import quote
 
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
@@ -18,7 +22,9 @@ from airflow.models.dagrun import DagRun
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
@@ -26,13 +32,18 @@ import report_files
 from lake import TAG
 from report_files import LakeError
 
-MAX_RUNS = 100
-"""How many runs of a data set the list shows at most: each is a file to read."""
+MAX_RUNS, MAX_RUNS_OF_EACH = 100, 12
+"""How many runs of a data set its own list shows, and the list of all data sets: each is a file to read."""
+
+THEME = Path(__file__).with_name("report_theme.js").read_text(encoding="utf-8")
+"""The one script of our pages: it makes them light or dark as the user made Airflow."""
+
+_THEME_HASH = base64.b64encode(hashlib.sha256(THEME.encode()).digest()).decode()
 
 HEADERS = {
-    # A report is one file that holds its style and pictures. None of our pages has a script.
+    # A report is one file that holds its style and pictures. No script runs but the one with this hash.
     "Content-Security-Policy": (
-        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+        f"default-src 'none'; script-src 'sha256-{_THEME_HASH}'; style-src 'unsafe-inline'; img-src data:; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
     ),
     "X-Content-Type-Options": "nosniff",
@@ -49,12 +60,14 @@ class DataSet(NamedTuple):
     name, title : as in its contract; the title as the newest run has it.
     n_runs : runs that have a report, listed or not.
     rows : run and its summary, newest first.
+    more : whether the data set has a list of its own that shows more.
     """
 
     name: str
     title: str
     n_runs: int
     rows: list[tuple[str, dict[str, Any]]]
+    more: bool
 
 
 class Pages(FastAPI):
@@ -96,22 +109,26 @@ def show_runs(user: GetUserDep, session: SessionDep) -> HTMLResponse:
     """Show the data sets whose DAGs the user may read, with their runs, the newest first."""
     readable = get_auth_manager().get_authorized_dag_ids(user=user, method="GET", session=session)
     ours = session.scalars(select(DagTag.dag_id).where(DagTag.name == TAG))
-    data_sets = []
-    for name in sorted(readable.intersection(ours)):
-        runs = report_files.list_runs(name)
-        if not runs:
-            continue
-        rows = [(run, report_files.read_summary(name, run)) for run in runs[:MAX_RUNS]]
-        data_sets.append(DataSet(name, str(rows[0][1].get("title") or name), len(runs), rows))
+    found = (_read_data_set(name, MAX_RUNS_OF_EACH) for name in sorted(readable.intersection(ours)))
+    data_sets = [data_set for data_set in found if data_set is not None]
     data_sets.sort(key=lambda data_set: data_set.rows[0][0], reverse=True)
-    return HTMLResponse(_render(heading="Reports", data_sets=data_sets))
+    of_what = "data sets whose DAGs you may read"
+    return HTMLResponse(_render(heading="Reports", data_sets=data_sets, of_what=of_what))
+
+
+@app.get("/dags/{dag_id}")
+def show_runs_of_dag(dag_id: str, session: SessionDep) -> HTMLResponse:
+    """Show the runs of one data set, the newest first."""
+    _refuse_foreign_dag(dag_id, session)
+    data_set = _read_data_set(dag_id, MAX_RUNS)
+    data_sets = [] if data_set is None else [data_set]
+    return HTMLResponse(_render(heading="Reports", data_sets=data_sets, of_what=dag_id, root=".."))
 
 
 @app.get("/runs/{dag_id}/{run_id}")
 def show_report_of_dag_run(dag_id: str, run_id: str, session: SessionDep) -> Response:
     """Show the report of a DAG run: the one of its logical date."""
-    if session.scalar(select(DagTag.name).where(DagTag.dag_id == dag_id, DagTag.name == TAG)) is None:
-        raise _explain_foreign_dag(dag_id)
+    _refuse_foreign_dag(dag_id, session)
     found = None
     if run_id.isprintable():  # databases refuse some of the characters that are not
         dag_run = select(DagRun.logical_date).where(DagRun.dag_id == dag_id, DagRun.run_id == run_id)
@@ -125,13 +142,20 @@ def show_report_of_dag_run(dag_id: str, run_id: str, session: SessionDep) -> Res
             "a logical date, the first day of the snapshot's interval.",
         )
     # the date is in UTC, as in the template variable ds, which tells the jobs their run
-    return _send_file(dag_id, f"{found.logical_date:%Y-%m-%d}", report_files.PAGE)
+    run = f"{found.logical_date:%Y-%m-%d}"
+    return _dress(_send_file(dag_id, run, report_files.PAGE), dag_id, root="../..")
 
 
 @app.get("/reports/{dag_id}/{run}/{name}")
-def show_file(dag_id: str, run: str, name: str) -> Response:
+def show_file(dag_id: str, run: str, name: str, request: Request, session: SessionDep) -> Response:
     """Show a file of a report: the page, a picture, or the summary."""
-    return _send_file(dag_id, run, name)
+    answer = _send_file(dag_id, run, name)
+    if name != report_files.PAGE:
+        return answer
+    # Airflow shows us in a frame that may not open its own pages: they would nest, or nothing would happen
+    is_framed = request.headers.get("Sec-Fetch-Dest") == "iframe"
+    run_id = None if is_framed else _find_dag_run(dag_id, run, session)
+    return _dress(answer, dag_id, root="../../..", run_id=run_id)
 
 
 @app.exception_handler(StarletteHTTPException)
@@ -161,6 +185,52 @@ def _send_file(data_set: str, run: str, name: str) -> Response:
     raise HTTPException(404, "No report has such a file.")
 
 
+def _dress(answer: Response, data_set: str, *, root: str, run_id: str | None = None) -> Response:
+    """Add to a report what it needs inside Airflow: the theme, and links to the other pages.
+
+    The file itself has neither, so that it can be sent to somebody who has no Airflow. What is replaced
+    stands in it before anything that came from the data.
+
+    Parameters
+    ----------
+    root : relative path from the page to the list of all runs.
+    run_id : the DAG run that the page links to; none if ``None``.
+    """
+    links = _TEMPLATES.get_template("report_links.html.j2").render(
+        root=root, data_set=data_set, run_id=None if run_id is None else quote(run_id, safe="")
+    )
+    page = bytes(answer.body)
+    page = page.replace(b"<head>", f"<head>\n<script>{THEME}</script>".encode(), 1)
+    page = page.replace(b"<body>", f"<body>\n{links}".encode(), 1)
+    return Response(page, media_type=answer.media_type)
+
+
+def _read_data_set(name: str, max_runs: int) -> DataSet | None:
+    """Read the newest runs of a data set; return ``None`` if no run has a report."""
+    runs = report_files.list_runs(name)
+    if not runs:
+        return None
+    rows = [(run, report_files.read_summary(name, run)) for run in runs[:max_runs]]
+    return DataSet(name, str(rows[0][1].get("title") or name), len(runs), rows, max_runs < MAX_RUNS)
+
+
+def _find_dag_run(dag_id: str, run: str, session: Session) -> str | None:
+    """Find the id of the DAG run whose logical date is this day; the run may be gone from the database."""
+    try:
+        day = datetime.strptime(run, "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    of_day = DagRun.logical_date >= day, DagRun.logical_date < day + timedelta(days=1)
+    found = select(DagRun.run_id).where(DagRun.dag_id == dag_id, *of_day).order_by(DagRun.logical_date)
+    return session.scalars(found).first()
+
+
+def _refuse_foreign_dag(dag_id: str, session: Session) -> None:
+    """Refuse a DAG that is not that of a data set."""
+    if session.scalar(select(DagTag.name).where(DagTag.dag_id == dag_id, DagTag.name == TAG)) is None:
+        raise _explain_foreign_dag(dag_id)
+
+
 def _explain_foreign_dag(dag_id: str) -> HTTPException:
     return HTTPException(404, f"{dag_id} is not the DAG of a data set, so its runs have no reports.")
 
@@ -172,7 +242,8 @@ def _format_count(value: object) -> str:
 def _format_measure(value: object, unit: object) -> str:
     if not _is_number(value):
         return "–"
-    text = f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    # ε has at most the digits that somebody set: they are shown, as on the report
+    text = f"{value:,}".removesuffix(".0")
     return f"{text} {unit or ''}".rstrip()
 
 
@@ -212,6 +283,20 @@ _TEMPLATES.filters.update(
 )
 
 
-def _render(*, heading: str, data_sets: list[DataSet] | None = None, message: str = "") -> str:
-    template = _TEMPLATES.get_template("report_pages.html.j2")
-    return template.render(heading=heading, data_sets=data_sets, message=message, page=report_files.PAGE)
+def _render(
+    *,
+    heading: str,
+    data_sets: list[DataSet] | None = None,
+    of_what: str = "",
+    message: str = "",
+    root: str = ".",
+) -> str:
+    return _TEMPLATES.get_template("report_pages.html.j2").render(
+        heading=heading,
+        data_sets=data_sets,
+        of_what=of_what,
+        message=message,
+        root=root,
+        script=Markup(THEME),  # noqa: S704  # a file of this folder
+        page=report_files.PAGE,
+    )

@@ -1,4 +1,4 @@
-"""Reports inside Airflow: an entry "Reports" in its navigation, and a tab "Report" on every run."""
+"""Reports inside Airflow: an entry "Reports" in its navigation, and a tab on every DAG and on every run."""
 
 from __future__ import annotations
 
@@ -54,6 +54,13 @@ class ReportsPlugin(AirflowPlugin):
             **ICONS,
             "nav_top_level": True,
             "url_route": "epsjoin-reports",
+        },
+        {
+            "name": "Report list",
+            "href": f"{PREFIX[1:]}/dags/{{DAG_ID}}",
+            "destination": "dag",
+            **ICONS,
+            "url_route": "epsjoin-reports-of-dag",
         },
         {
             "name": "Report",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
 import json
 import os
 import re
@@ -12,7 +14,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urljoin
 from xml.etree import ElementTree
 
 import pytest
@@ -38,8 +40,9 @@ from dags.fake_spark import REPOSITORY
 from lake import TAG
 from reports import PREFIX
 
+THEME = REPOSITORY / "plugins" / "report_theme.js"
 RUN = "2023-06-01"
-PAGE = "<!doctype html><title>the report of {}</title>"
+PAGE = "<!doctype html>\n<html>\n<head>\n<title>the report of {}</title>\n</head>\n<body>\n</body>\n</html>\n"
 SUMMARY = {
     "dataset": "beacons",
     "title": "Beacons of a made-up land",
@@ -136,8 +139,15 @@ def viewer(airflow_app: FastAPI, lake: Path) -> TestClient:
     return TestClient(airflow_app, headers=headers, raise_server_exceptions=False)
 
 
+def is_report(html: str, run: str) -> bool:
+    """Whether this is the page that ``write_report`` wrote, with what only Airflow's pages have."""
+    assert html.count("<script>") == html.count("<nav ") == 1
+    bare = re.sub(r"<script>.*?</script>\n|<nav .*?</nav>\n?", "", html, flags=re.DOTALL)
+    return "".join(bare.split()) == "".join(PAGE.format(run).split())
+
+
 def words(html: str) -> str:
-    text = re.sub(r"<(style|title)>.*?</\1>|<[^>]*>", " ", html, flags=re.DOTALL)
+    text = re.sub(r"<(style|title|script)>.*?</\1>|<[^>]*>", " ", html, flags=re.DOTALL)
     return " ".join(text.split())
 
 
@@ -150,17 +160,20 @@ def test_plugins__are_loaded_once_and_nothing_else_is() -> None:
     assert sorted(plugin.name for plugin in of_ours) == ["epsjoin", "epsjoin_reports"]
 
 
-def test_plugin__has_an_entry_in_the_navigation_and_a_tab_on_every_run(viewer: TestClient) -> None:
+def test_plugin__has_an_entry_in_the_navigation_and_a_tab_on_every_dag_and_run(viewer: TestClient) -> None:
     found = viewer.get("/api/v2/plugins").json()["plugins"]
     (plugin,) = (plugin for plugin in found if plugin["name"] == "epsjoin_reports")
     assert [app["url_prefix"] for app in plugin["fastapi_apps"]] == [PREFIX]
-    views = {view["name"]: view for view in plugin["external_views"]}
-    assert len(plugin["external_views"]) == len(views) == 2
-    assert (views["Reports"]["destination"], views["Reports"]["href"]) == ("nav", "epsjoin/")
-    assert views["Report"]["destination"] == "dag_run"
-    assert views["Report"]["href"] == "epsjoin/runs/{DAG_ID}/{RUN_ID}"
-    assert all(view["url_route"] for view in views.values()), "without one, a page is no part of Airflow's"
-    for view in views.values():
+    views = plugin["external_views"]
+    assert [(view["destination"], view["name"], view["href"]) for view in views] == [
+        ("nav", "Reports", "epsjoin/"),
+        ("dag", "Report list", "epsjoin/dags/{DAG_ID}"),
+        ("dag_run", "Report", "epsjoin/runs/{DAG_ID}/{RUN_ID}"),
+    ]
+    routes = {view["url_route"] for view in views}
+    assert None not in routes, "without one, a page is no part of Airflow's"
+    assert len(routes) == len(views)
+    for view in views:
         for icon in (view["icon"], view["icon_dark_mode"]):
             kind, _, picture = icon.partition(",")
             assert kind == "data:image/svg+xml", "nothing is fetched"
@@ -195,7 +208,7 @@ def test_every_route__needs_a_login(stranger: TestClient, viewer: TestClient, la
     write_report(lake, "beacons", RUN, SUMMARY)
     write_report(lake, "beacons", "2024-06-01", SUMMARY)
     urls = urls_of_all_routes()
-    assert len(urls) == 3
+    assert len(urls) == 4
     for url in urls:
         answer = stranger.get(url)
         assert answer.status_code == 401, url
@@ -209,7 +222,7 @@ def test_every_route__takes_the_cookie_of_airflows_pages(airflow_app: FastAPI, l
     write_report(lake, "beacons", RUN)
     write_report(lake, "beacons", "2024-06-01")
     client = TestClient(airflow_app, cookies={"_token": token_of("VIEWER")})
-    assert [client.get(url).status_code for url in urls_of_all_routes()] == [200, 200, 200]
+    assert [client.get(url).status_code for url in urls_of_all_routes()] == [200] * 4
 
 
 def test_every_route__is_closed_to_users_without_a_role(stranger: TestClient, lake: Path) -> None:
@@ -243,6 +256,8 @@ def test_reports__are_shown_to_those_who_may_read_the_runs_of_their_dag(
         # what stands behind the question mark must not speak for another DAG
         assert viewer.get(f"{PREFIX}/reports/beacons/{RUN}/{name}?dag_id=wells").status_code == 403, name
     assert viewer.get(f"{PREFIX}/runs/beacons/later").status_code == 403
+    assert viewer.get(f"{PREFIX}/dags/beacons").status_code == 403
+    assert viewer.get(f"{PREFIX}/dags/wells").status_code == 200
     assert set(asked) == {("GET", DagAccessEntity.RUN)}
 
 
@@ -252,7 +267,7 @@ def test_list__has_the_newest_first(viewer: TestClient, lake: Path) -> None:
     write_report(lake, "wells", "2023-06-15", {**SUMMARY, "title": "Wells"})
     write_report(lake, "wells", "2024-01-01", {**SUMMARY, "title": "Wells, newly named"})
     html = viewer.get(f"{PREFIX}/").text
-    assert re.findall(r"<h2>(.*?)</h2>|<a href=\"(.*?)\"", html) == [
+    assert re.findall(r"<h2><bdi>(.*?)</bdi></h2>|<a href=\"\./(.*?)\"", html) == [
         ("Wells, newly named", ""),
         ("", "reports/wells/2024-01-01/report.html"),
         ("", "reports/wells/2023-06-15/report.html"),
@@ -262,13 +277,13 @@ def test_list__has_the_newest_first(viewer: TestClient, lake: Path) -> None:
         ("", "reports/beacons/2023-05-01/report.html"),
     ]
     link = viewer.get(f"{PREFIX}/reports/wells/2023-06-15/report.html")
-    assert link.text == PAGE.format("2023-06-15")
+    assert is_report(link.text, "2023-06-15")
     assert link.headers["content-type"] == "text/html; charset=utf-8"
 
 
 def test_list__shows_each_run_at_a_glance(viewer: TestClient, lake: Path) -> None:
     write_report(lake, "beacons", RUN, SUMMARY)
-    row = "2023-06-01 52.51 km 11,020 16,532 332 60.7 % 25 of 26 expectations hold, 1 warning"
+    row = "2023-06-01 52.5141 km 11,020 16,532 332 60.7 % 25 of 26 expectations hold, 1 warning"
     assert row in words(viewer.get(f"{PREFIX}/").text)
 
 
@@ -305,12 +320,25 @@ def test_list__shows_a_number_of_runs_and_says_how_many_there_are(
 ) -> None:
     import report_pages
 
-    monkeypatch.setattr(report_pages, "MAX_RUNS", 2)
-    for month in (1, 2, 3):
-        write_report(lake, "beacons", f"2023-{month:02}-01", SUMMARY)
+    monkeypatch.setattr(report_pages, "MAX_RUNS", 3)
+    monkeypatch.setattr(report_pages, "MAX_RUNS_OF_EACH", 2)
+    read = []
+    read_summary = report_files.read_summary
+    monkeypatch.setattr(report_files, "read_summary", lambda *of: (read.append(of), read_summary(*of))[1])
+    runs = [f"2023-{month:02}-01" for month in (4, 3, 2, 1)]
+    for run in runs:
+        write_report(lake, "beacons", run, SUMMARY)
+        write_report(lake, "wells", run, SUMMARY)
     html = viewer.get(f"{PREFIX}/").text
-    assert "the newest 2 of 3 runs" in words(html)
-    assert re.findall(r"beacons/(.*?)/", html) == ["2023-03-01", "2023-02-01"]
+    assert "the newest 2 of 4 runs; more of them" in words(html)
+    assert html.count('href="./dags/beacons"') == 1
+    assert re.findall(r"reports/beacons/(.*?)/", html) == runs[:2]
+    assert len(read) == 4, "each run is a file to read"
+    of_one = viewer.get(f"{PREFIX}/dags/beacons").text
+    assert "the newest 3 of 4 runs" in words(of_one)
+    assert "more of them" not in of_one
+    assert re.findall(r'href="../reports/beacons/(.*?)/report.html"', of_one) == runs[:3]
+    assert "wells" not in of_one
 
 
 def test_list__leaves_out_what_is_no_report(viewer: TestClient, lake: Path) -> None:
@@ -318,11 +346,20 @@ def test_list__leaves_out_what_is_no_report(viewer: TestClient, lake: Path) -> N
     (lake / "beacons" / "reports" / "run=latest").mkdir(parents=True)
     (lake / "beacons" / "reports" / "2023-01-01").mkdir()
     assert "There are no reports yet" in viewer.get(f"{PREFIX}/").text
+    answer = viewer.get(f"{PREFIX}/dags/somebody_elses")
+    assert answer.status_code == 404
+    assert "somebody_elses is not the DAG of a data set" in words(answer.text)
 
 
-def test_list__is_there_without_a_lake(viewer: TestClient, lake: Path) -> None:
+@pytest.mark.parametrize(
+    ("page", "of_what"), [("", "data sets whose DAGs you may read"), ("dags/beacons", "beacons")]
+)
+def test_list__says_how_to_start_a_run_where_there_is_none(
+    viewer: TestClient, lake: Path, page: str, of_what: str
+) -> None:
     lake.rmdir()
-    assert "There are no reports yet" in viewer.get(f"{PREFIX}/").text
+    text = words(viewer.get(f"{PREFIX}/{page}").text)
+    assert f"There are no reports yet of {of_what}. To get one, start a run: open the DAG" in text
 
 
 @pytest.mark.parametrize(
@@ -336,7 +373,37 @@ def test_tab__shows_the_report_of_the_runs_logical_date(
         write_report(lake, "beacons", date)
     answer = viewer.get(f"{PREFIX}/runs/beacons/{run_id}")
     assert answer.status_code == 200
-    assert answer.text == PAGE.format(run)
+    assert is_report(answer.text, run)
+    assert "This run in Airflow" not in answer.text, "the tab is a part of it"
+
+
+@pytest.mark.parametrize(
+    ("run", "run_id"),
+    [
+        (RUN, "scheduled__2023-06-01T00%3A00%3A00%2B00%3A00"),
+        ("2024-06-01", "later"),
+        ("2022-06-01", None),
+        ("2023-99-99", None),
+    ],
+)
+def test_report__leads_back_to_the_lists_and_to_its_run(
+    viewer: TestClient, lake: Path, run: str, run_id: str | None
+) -> None:
+    write_report(lake, "beacons", run)
+    url = f"{PREFIX}/reports/beacons/{run}/report.html"
+    links = re.findall('<a href="(.*?)"', viewer.get(url).text)
+    targets = [urljoin(url, link) for link in links]
+    of_run = [] if run_id is None else [f"/dags/beacons/runs/{run_id}"]
+    assert targets == [f"{PREFIX}/", f"{PREFIX}/dags/beacons", *of_run]
+    framed = viewer.get(url, headers={"Sec-Fetch-Dest": "iframe"}).text
+    assert re.findall('<a href="(.*?)"', framed) == links[:2], "Airflow inside a frame of Airflow"
+
+
+def test_tab__leads_to_the_lists(viewer: TestClient, lake: Path) -> None:
+    write_report(lake, "beacons", "2024-06-01")
+    url = f"{PREFIX}/runs/beacons/later"
+    links = re.findall('<a href="(.*?)"', viewer.get(url).text)
+    assert [urljoin(url, link) for link in links] == [f"{PREFIX}/", f"{PREFIX}/dags/beacons"]
 
 
 @pytest.mark.parametrize(
@@ -367,7 +434,10 @@ def test_tab__says_why_there_is_no_report(
 def test_files_of_a_report__are_served_as_what_they_are(viewer: TestClient, lake: Path, name: str) -> None:
     folder = write_report(lake, "beacons", RUN, SUMMARY)
     answer = viewer.get(f"{PREFIX}/reports/beacons/{RUN}/{name}")
-    assert answer.content == (folder / name).read_bytes()
+    if name == "report.html":
+        assert is_report(answer.text, RUN)
+    else:
+        assert answer.content == (folder / name).read_bytes()
     assert answer.headers["content-type"] == report_files.MEDIA_TYPES[name]
 
 
@@ -465,7 +535,7 @@ def guarded(lake: Path) -> Path:
     ],
 )
 def test_no_path__leads_out_of_the_reports(airflow_app: FastAPI, guarded: Path, path: str) -> None:
-    assert ask(airflow_app, f"{PREFIX}/reports/beacons/{RUN}/report.html") == (200, PAGE.format(RUN))
+    assert ask(airflow_app, f"{PREFIX}/reports/beacons/{RUN}/report.html")[0] == 200
     status, body = ask(airflow_app, f"{PREFIX}{path}")
     assert status == 404
     assert OUTSIDE not in body
@@ -570,7 +640,8 @@ def test_pages__escape_whatever_came_from_elsewhere(viewer: TestClient, lake: Pa
         viewer.get(f"{PREFIX}/runs/%3Cscript%3Ealert(1)/x").text,
         viewer.get(f"{PREFIX}/%3Cscript%3Ealert(1)").text,
     ):
-        assert "<script" not in html
+        assert html.count("<script") == 1, "the one of ours"
+        assert html.count("<script>" + THEME.read_text(encoding="utf-8") + "</script>") == 1
 
 
 def test_every_answer__bears_the_headers(
@@ -587,10 +658,13 @@ def test_every_answer__bears_the_headers(
         policy = dict(
             rule.strip().split(" ", 1) for rule in answer.headers["Content-Security-Policy"].split(";")
         )
-        assert policy["default-src"] == "'none'", "nothing that is not named: no scripts from anywhere"
+        assert policy["default-src"] == "'none'", "nothing that is not named"
         assert set(policy) == {
-            "default-src", "style-src", "img-src", "base-uri", "form-action", "frame-ancestors"
-        }  # fmt: skip
+            *("default-src", "script-src", "style-src", "img-src"),
+            *("base-uri", "form-action", "frame-ancestors"),
+        }
+        digest = base64.b64encode(hashlib.sha256(THEME.read_bytes()).digest()).decode()
+        assert policy["script-src"] == f"'sha256-{digest}'", "one script and no other, from nowhere"
         assert policy["style-src"] == "'unsafe-inline'"
         assert policy["img-src"] == "data:"
         assert policy["frame-ancestors"] == "'self'"
@@ -650,7 +724,7 @@ def test_a_lake_in_object_storage__is_read_by_airflows_own_means(
     folder.mkdir(parents=True)
     (folder / "report.html").write_text(PAGE.format(RUN))
     (folder / "run.json").write_text(json.dumps(SUMMARY))
-    assert viewer.get(f"{PREFIX}/reports/beacons/{RUN}/report.html").text == PAGE.format(RUN)
+    assert is_report(viewer.get(f"{PREFIX}/reports/beacons/{RUN}/report.html").text, RUN)
     assert "11,020" in viewer.get(f"{PREFIX}/").text
     assert viewer.get(f"{PREFIX}/reports/beacons/2023-07-01/report.html").status_code == 404
     assert viewer.get(f"{PREFIX}/reports/wells/{RUN}/report.html").status_code == 404
