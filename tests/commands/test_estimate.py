@@ -19,6 +19,7 @@ from epsjoin.errors import TableError
 from epsjoin.lake import delta_log, parquet, sample, slices
 from epsjoin.lake.arrow import to_binary
 from epsjoin.lake.lake import Lake, Slice
+from epsjoin.lake.schemas import parse_ddl
 from epsjoin.local.join.arrays import self_join
 
 REPO = Path(__file__).resolve().parents[2]
@@ -292,4 +293,4 @@ def test_take_rows__notices_a_file_that_is_not_as_the_log_says(tmp_path: Path) -
     (file, *_) = slices.files_of(lake, Slice("points", "2023-01-01"))
     other = replace(file, rows=1501)
     with pytest.raises(TableError, match="has 1500 rows, its table's log says 1501; run ingest again"):
-        parquet.take_rows(lake.location("points"), other, ["id"], np.array([1500]))
+        parquet.take_rows(lake.location("points"), other, parse_ddl("id long"), np.array([1500]))

@@ -24,17 +24,19 @@ os.environ["PYSPARK_SUBMIT_ARGS"] = (
     f"--conf spark.sql.warehouse.dir={REPO}/.cache/warehouse pyspark-shell"
 )
 
+import numpy as np
 from pyspark.sql import SparkSession
 
 from epsjoin.params import RunParams
+from epsjoin.spark.checks.quality import check_quality
 from epsjoin.spark.cluster import cluster
 from epsjoin.spark.epsilon import fit_epsilon
 from epsjoin.spark.ingest import ingest
-from epsjoin.spark.job import Job, Step
+from epsjoin.spark.job import Job, Step, run_job
 from epsjoin.spark.join import merge_join, replicate
 from epsjoin.spark.neighbours import outliers
 from epsjoin.spark.session import get_session
-from tests.tiny import RUN, new_lake
+from tests.tiny import RUN, coordinate, key, new_lake
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -59,6 +61,11 @@ STEPS: dict[str, Step] = {
     "outliers": outliers.run,
 }
 """The chain, in its order, by the names of the jobs."""
+
+STAGES: dict[str, Step] = {
+    f"quality_{stage}": partial(check_quality, stage=stage) for stage in ("input", "results")
+}
+"""The gates, by the names of the jobs."""
 
 JobMaker = Callable[..., Job]
 
@@ -91,3 +98,26 @@ def copy_of(job: Job, folder: Path) -> Job:
 def make_job(spark: SparkSession, tmp_path: Path) -> JobMaker:
     """Make a job in the test's own folder: see ``new_job``."""
     return partial(new_job, spark, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def chain(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Job:
+    """The chain has run on 2,000 points with many pairs; to be copied, never to be changed."""
+    place = tmp_path_factory.mktemp("chain")
+    points = np.random.default_rng(3).random((2000, 2)).tolist()
+    (place / "snapshot.csv").write_text(
+        "id,x,y\n" + "".join(f"{i},{x!r},{y!r}\n" for i, (x, y) in enumerate(points))
+    )
+    columns = [key(), coordinate("x"), coordinate("y")]
+    job = new_job(spark, place, columns, defaults={"eps": 0.05, "n_parts": 2})
+    for step in STEPS.values():
+        step(job)
+    return job
+
+
+def submit(job: Job, name: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """Run a job as spark-submit does; its exit code and the last line on stderr."""
+    capsys.readouterr()
+    given = ("--lake", job.lake.uri, "--dataset", "tiny", "--run", RUN)
+    code = run_job(name, {**STEPS, **STAGES}[name], [*given, "--contracts", str(job.lake.contracts)])
+    return code, "".join(capsys.readouterr().err.strip().splitlines()[-1:])

@@ -11,44 +11,20 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
 
 from epsjoin import pipeline
 from epsjoin.errors import TableError
 from epsjoin.lake import delta_log, parquet, slices, uris
 from epsjoin.lake.lake import Slice
-from epsjoin.spark.job import Job, run_job
-from tests.spark.conftest import STEPS, copy_of, new_job
-from tests.tiny import RUN, coordinate, key
-
-
-@pytest.fixture(scope="module")
-def chain(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Job:
-    """The chain has run on 2,000 points with many pairs."""
-    place = tmp_path_factory.mktemp("chain")
-    points = np.random.default_rng(3).random((2000, 2)).tolist()
-    (place / "snapshot.csv").write_text(
-        "id,x,y\n" + "".join(f"{i},{x!r},{y!r}\n" for i, (x, y) in enumerate(points))
-    )
-    columns = [key(), coordinate("x"), coordinate("y")]
-    job = new_job(spark, place, columns, defaults={"eps": 0.05, "n_parts": 2})
-    for step in STEPS.values():
-        step(job)
-    return job
+from epsjoin.spark.job import Job
+from tests.spark.conftest import copy_of, submit
+from tests.tiny import RUN
 
 
 @pytest.fixture
 def job(chain: Job, tmp_path: Path) -> Job:
     """A copy of it all that a test may break."""
     return copy_of(chain, tmp_path / "copy")
-
-
-def run(job: Job, name: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
-    """Run a job as spark-submit does; its exit code and its last line."""
-    capsys.readouterr()
-    given = ("--lake", job.lake.uri, "--dataset", "tiny", "--run", RUN)
-    code = run_job(name, STEPS[name], [*given, "--contracts", str(job.lake.contracts)])
-    return code, capsys.readouterr().err.strip().splitlines()[-1]
 
 
 def versions(job: Job) -> dict[str, int]:
@@ -96,7 +72,7 @@ def test_a_broken_file__is_named_with_the_job_that_makes_it_again(
     path = path_of(job, table)
     break_(path)
     before = versions(job)
-    code, last = run(job, reader, capsys)
+    code, last = submit(job, reader, capsys)
     assert code == 1
     assert last.startswith(f"{reader}: {table}: file:/")
     assert path.name in last
@@ -117,7 +93,7 @@ def test_a_broken_file__is_noticed_by_every_reader(
     said = rf"{table}: file:/.*{path.name} cannot be read .*; run {pipeline.writer_of(table)} again$"
     with pytest.raises(TableError, match=said):
         slices.read_slice(job.lake, Slice(table, RUN))
-    columns = [c.name for c in job.lake.schema(table) if c.name not in job.lake.contract(table).partitioned]
+    columns = parquet.target_of(job.lake, Slice(table, RUN)).inner_schema
     with pytest.raises(TableError, match=said):
         list(parquet.stream_file(job.lake.location(table), file, columns, 100))
     with pytest.raises(TableError, match=said):
@@ -177,7 +153,7 @@ def test_a_full_disk__is_said_and_changes_no_table(
     jvm = job.spark.sparkContext._gateway.proc.pid  # the tasks' processes are its children
     before = versions(job)
     with files_end_at(4096, jvm):
-        code, last = run(job, name, capsys)
+        code, last = submit(job, name, capsys)
     assert code == 1
     assert last.startswith(f"{name}: {table}: file:/")
     assert "cannot be written" in last
@@ -200,3 +176,22 @@ def test_a_full_disk__where_the_logs_lie_is_said_and_changes_no_table(job: Job) 
         resource.setrlimit(resource.RLIMIT_FSIZE, usual)
     assert versions(job) == before
     assert slices.files_of(job.lake, Slice("pairs", RUN)) == files
+
+
+def rename_the_ids(file: Path) -> None:
+    """One bit of a footer, which has no checksum: Spark's own scan would take the column for missing."""
+    content = file.read_bytes()
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    at = content.index(b"\x02id", footer) + 1
+    file.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+
+
+def test_a_broken_footer__is_named_before_sparks_own_scan_takes_it_at_its_word(
+    job: Job, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = path_of(job, "points")
+    rename_the_ids(path)
+    code, last = submit(job, "fit_epsilon", capsys)
+    assert code == 1
+    assert last.startswith("fit_epsilon: points: file:/")
+    assert last.endswith(f"{path.name} cannot be read (it has no column id of type int64); run ingest again")

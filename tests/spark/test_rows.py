@@ -130,7 +130,9 @@ def test_stream_file__in_pieces_gives_every_row_once(of: int, tmp_path: Path) ->
     found = [
         [
             row
-            for batch in stream_file(tmp_path.as_uri(), file, ["id"], 64, (number, of))
+            for batch in stream_file(
+                tmp_path.as_uri(), file, pa.schema([("id", pa.int64())]), 64, (number, of)
+            )
             for row in batch["id"]
         ]
         for number in range(of)

@@ -6,6 +6,7 @@ import itertools
 import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -26,6 +27,9 @@ POINT_TABLES = ("points", "replicas")
 
 ROW_GROUP_BYTES = 16 << 20
 """Minimum size of a row group in bytes; until then a task holds the rows in memory."""
+
+_MAX_FOOTERS_AT_ONCE = 16
+"""Maximum number of footers that are read at a time, mostly waiting for the storage."""
 
 _NUMBERS = itertools.count()
 """Numbers of the files that this process has written, so that names rise."""
@@ -266,38 +270,38 @@ def write_empty_file(into: Target) -> File:
     return File(into.table, path, filesystem.get_file_info(f"{root}/{path}").size, 0, values)
 
 
-def read_file(location: str, file: File, columns: Sequence[str], schema: pa.Schema | None = None) -> pa.Table:
+def read_file(location: str, file: File, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
     """Read columns of one file.
 
     Parameters
     ----------
     location : URI of the table's folder.
     file : the file.
-    columns : names of columns in the file.
-    schema : columns and types to return, which may include partition columns, and optional ones that came
-        into the contract after the file was written; None: ``columns`` as they are.
+    schema : all columns of the table, with the partition columns, and with optional ones that came into the
+        contract after the file was written: these are null.
+    columns : names of the columns to return; None: all of them.
 
     Raises
     ------
     TableError
-        The file is missing or broken, or has another number of rows than the log says.
+        The file is missing or broken, or its footer does not fit the log or the columns.
     """
-    with _open_checked(location, file) as parquet:
-        table = parquet.read(columns=list(columns))
-    if schema is None:
-        return table
-    for name in schema.names:
-        if name in file.partition:
-            kind = schema.field(name).type
-            value = pa.scalar(file.partition[name]).cast(kind)
-            table = table.append_column(name, pa.repeat(value, table.num_rows))
-        elif name not in table.column_names and schema.field(name).nullable:
-            table = table.append_column(name, pa.nulls(table.num_rows, schema.field(name).type))
-    return table.select(schema.names).cast(schema)
+    inner = pa.schema([column for column in schema if column.name not in file.partition])
+    wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+    with _open_checked(location, file, inner, is_whole=True) as parquet:
+        table = parquet.read([name for name in wanted.names if name in inner.names])
+        _check_rows(location, file, table.num_rows)
+    for column in wanted:
+        if column.name in file.partition:
+            value = pa.scalar(file.partition[column.name]).cast(column.type)
+            table = table.append_column(column.name, pa.repeat(value, table.num_rows))
+        elif column.name not in table.column_names:
+            table = table.append_column(column.name, pa.nulls(table.num_rows, column.type))
+    return table.select(wanted.names).cast(wanted)
 
 
 def stream_file(
-    location: str, file: File, columns: Sequence[str], batch_rows: int, piece: tuple[int, int] = (0, 1)
+    location: str, file: File, columns: pa.Schema, batch_rows: int, piece: tuple[int, int] = (0, 1)
 ) -> Iterator[pa.RecordBatch]:
     """Read columns of one file batch by batch, in bounded memory.
 
@@ -305,7 +309,7 @@ def stream_file(
     ----------
     location : URI of the table's folder.
     file : the file.
-    columns : names of columns in the file.
+    columns : columns in the file, with their types.
     batch_rows : maximum number of rows in a batch.
     piece : number of the piece to read, and number of pieces: each has an equal share of the row groups, in
         their order, so that a piece of a file with few row groups may be empty.
@@ -315,27 +319,79 @@ def stream_file(
     TableError
         See :func:`read_file`.
     """
-    with _open_checked(location, file) as parquet:
+    with _open_checked(location, file, columns) as parquet:
         number, of = piece
         groups = range(parquet.num_row_groups * number // of, parquet.num_row_groups * (number + 1) // of)
-        yield from parquet.iter_batches(batch_rows, row_groups=list(groups), columns=list(columns))
+        missing = sum(_rows_of_groups(parquet)[groups.start : groups.stop])
+        for batch in parquet.iter_batches(batch_rows, row_groups=list(groups), columns=columns.names):
+            missing -= batch.num_rows
+            yield batch
+        if missing:
+            raise ValueError(f"its row groups gave {-missing:+,} rows other than its footer says")
+
+
+def check_footers(location: str, files: Sequence[File], columns: pa.Schema) -> None:
+    """Check the footers of files that Spark's own scan will read: it would take a broken one at its word.
+
+    Parameters
+    ----------
+    columns : all columns of the table but its partition columns.
+
+    Raises
+    ------
+    TableError
+        See :func:`read_file`.
+    """
+
+    def check(file: File) -> None:
+        with _open_checked(location, file, columns, is_whole=True):
+            pass
+
+    with ThreadPoolExecutor(_MAX_FOOTERS_AT_ONCE) as pool:
+        list(pool.map(check, files))
 
 
 @contextmanager
-def _open_checked(location: str, file: File) -> Iterator[pq.ParquetFile]:
-    """Open a file that must have the rows that the log says; errors of reading it become TableErrors."""
+def _open_checked(
+    location: str, file: File, columns: pa.Schema, *, is_whole: bool = False
+) -> Iterator[pq.ParquetFile]:
+    """Open a file whose footer must fit the log and the columns; errors of reading it become TableErrors.
+
+    Pages have checksums, footers have none. A bit of a footer may leave a file that can be read, with other
+    names or types of columns, or with fewer rows.
+
+    Parameters
+    ----------
+    is_whole : whether ``columns`` are all columns of the table; then a file that has no others may lack
+        optional ones, as they came into the contract after it was written.
+    """
     filesystem, root = filesystem_of(location)
     with _translate_read_errors(location, file), filesystem.open_input_file(f"{root}/{file.path}") as handle:
         parquet = pq.ParquetFile(handle, page_checksum_verification=True)
+        found = parquet.schema_arrow
+        kinds = list(zip(found.names, found.types, strict=True))
+        is_older = is_whole and set(found.names) < set(columns.names)
+        for column in columns:
+            may_lack = is_older and column.nullable and column.name not in found.names
+            if not may_lack and (column.name, column.type) not in kinds:
+                raise ValueError(f"it has no column {column.name} of type {column.type}")
         _check_rows(location, file, parquet.metadata.num_rows)
+        _check_rows(location, file, sum(_rows_of_groups(parquet)))
         yield parquet
+
+
+def _rows_of_groups(parquet: pq.ParquetFile) -> list[int]:
+    return [parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)]
 
 
 @contextmanager
 def _translate_read_errors(location: str, file: File) -> Iterator[None]:
+    """Turn any error while a file is read into a TableError: of broken bytes pyarrow raises many kinds."""
     try:
         yield
-    except (OSError, pa.ArrowException) as error:
+    except TableError:
+        raise
+    except Exception as error:
         why = "the file is gone" if isinstance(error, FileNotFoundError) else to_one_line(error)
         raise TableError(explain_unreadable(file.table, f"{location}/{file.path}", why)) from error
 
@@ -353,12 +409,12 @@ def _check_rows(location: str, file: File, rows: int) -> None:
         )
 
 
-def take_rows(location: str, file: File, columns: Sequence[str], rows: NDArray[np.int64]) -> pa.Table:
+def take_rows(location: str, file: File, columns: pa.Schema, rows: NDArray[np.int64]) -> pa.Table:
     """Read some rows of one file: only the row groups that hold them, one at a time.
 
     Parameters
     ----------
-    location, file, columns : see :func:`read_file`.
+    location, file, columns : see :func:`stream_file`.
     rows : ascending numbers of rows in the file; the first row has number 0.
 
     Raises
@@ -366,12 +422,11 @@ def take_rows(location: str, file: File, columns: Sequence[str], rows: NDArray[n
     TableError
         See :func:`read_file`.
     """
-    with _open_checked(location, file) as parquet:
-        sizes = [parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)]
-        begins = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
+    with _open_checked(location, file, columns) as parquet:
+        begins = np.concatenate(([0], np.cumsum(_rows_of_groups(parquet), dtype=np.int64)))
         group = np.searchsorted(begins, rows, "right") - 1
         taken = [
-            parquet.read_row_group(i, columns=list(columns)).take(rows[group == i] - begins[i])
+            parquet.read_row_group(i, columns=columns.names).take(rows[group == i] - begins[i])
             for i in np.unique(group)
         ]
-        return pa.concat_tables(taken or [parquet.schema_arrow.empty_table().select(list(columns))])
+        return pa.concat_tables(taken or [parquet.schema_arrow.empty_table().select(columns.names)])

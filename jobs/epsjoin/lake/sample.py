@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from epsjoin.lake import parquet, slices
 from epsjoin.lake.arrow import to_matrix
 from epsjoin.lake.lake import Lake, Slice
+from epsjoin.lake.schemas import parse_ddl
 
 Sample = tuple[NDArray[np.int64], NDArray[np.float64]]
 """Ids (m,) and coordinates (m, d)."""
@@ -40,7 +41,7 @@ def sample_stored(lake: Lake, run: str, n_sample: int, seed: int) -> Sample:
             parquet.take_rows(
                 lake.location("points"),
                 file,
-                ["id", "point"],
+                parse_ddl("id long, point binary"),
                 chosen[(chosen >= end - file.rows) & (chosen < end)] - (end - file.rows),
             )
             for file, end in zip(files, ends, strict=True)

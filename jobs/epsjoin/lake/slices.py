@@ -91,12 +91,7 @@ def count_rows(lake: Lake, where: Slice) -> int:
 def read_slice(lake: Lake, where: Slice, columns: Sequence[str] | None = None) -> pa.Table:
     """Read a slice, or some of its columns, into the memory of the driver."""
     schema, location = lake.schema(where.table), lake.location(where.table)
-    wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
-    parts = [
-        read_file(location, file, [name for name in wanted.names if name not in file.partition], wanted)
-        for file in files_of(lake, where)
-    ]
-    return pa.concat_tables(parts)
+    return pa.concat_tables([read_file(location, file, schema, columns) for file in files_of(lake, where)])
 
 
 def read_row(lake: Lake, where: Slice) -> dict[str, Any]:

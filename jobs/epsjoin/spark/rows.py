@@ -20,7 +20,7 @@ from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task, from_ipc_column, to_ipc
 from epsjoin.spark.job import Job
 from epsjoin.spark.progress import progress_shown
-from epsjoin.spark.splits import Split, names_of, plan_splits
+from epsjoin.spark.splits import Split, plan_splits
 
 Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
 BATCH_ROWS = 1 << 20
@@ -150,7 +150,7 @@ class StoredRows:
         return tasks.run_tasks(self.spark, self.splits(), self._reading(work))
 
     def _reading(self, work: Task) -> Callable[[Split], Iterator[pa.RecordBatch]]:
-        columns, location, batch_rows = names_of(self.schema), self.location, self.batch_rows
+        columns, location, batch_rows = schemas.parse_ddl(self.schema), self.location, self.batch_rows
 
         def read(split: Split) -> Iterator[pa.RecordBatch]:
             return work(

@@ -13,7 +13,7 @@ from epsjoin.errors import TableError
 from epsjoin.lake import slices
 from epsjoin.lake.delta_log import open_log, state_of_slices
 from epsjoin.lake.lake import Lake, Slice
-from epsjoin.lake.parquet import File, Target, explain_unreadable
+from epsjoin.lake.parquet import File, Target, check_footers, explain_unreadable
 from epsjoin.lake.schemas import to_ddl
 from epsjoin.lake.uris import uri_for
 from epsjoin.pipeline import TABLES
@@ -41,6 +41,7 @@ def read(spark: SparkSession, lake: Lake, where: Slice) -> DataFrame:
             rows = rows.where(F.col(name) == value)
         return rows
     inner = pa.schema([column for column in schema if column.name != "run"])
+    check_footers(location, files, inner)
     rows = _read_by_name(spark, location, files, inner)
     return rows.withColumn("run", F.lit(where.run)).select(*schema.names)
 

@@ -33,7 +33,6 @@ from epsjoin.spark.join.replicas import REPLICAS
 from epsjoin.spark.join.replicate import make_encoder
 from epsjoin.spark.neighbours.nearest import scan_task
 from epsjoin.spark.reading import Reading
-from epsjoin.spark.splits import names_of
 
 N_POINTS, EPS = 2000, 0.02
 """Number of random points in the unit square, and the eps of their join."""
@@ -83,7 +82,7 @@ def _files(reports: Any) -> list[File]:
 
 
 def _after_join(location: str, file: File) -> None:
-    for batch in parquet.stream_file(location, file, names_of(PAIRS), 1 << 20):
+    for batch in parquet.stream_file(location, file, schemas.parse_ddl(PAIRS), 1 << 20):
         left, right, distance = pair_columns(batch)
         degrees = partial_degrees(left, right)
         held = Connected.empty().with_batch(batch, degrees.ids[degrees.counts > 1])

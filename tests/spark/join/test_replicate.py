@@ -13,6 +13,7 @@ from epsjoin.errors import BudgetError, TableError
 from epsjoin.lake import delta_log, parquet, slices
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.parquet import Target
+from epsjoin.lake.schemas import parse_ddl
 from epsjoin.spark import splits, tasks
 from epsjoin.spark.epsilon import fit_epsilon
 from epsjoin.spark.ingest import ingest
@@ -88,7 +89,9 @@ def test_replicate__again_writes_files_of_the_same_bytes_whatever_those_of_the_p
         fit_epsilon.run(job)
         counters = replicate.run(job)
         rows = [
-            parquet.read_file(job.lake.location("replicas"), file, ["id", "point"]).to_pylist()
+            parquet.read_file(
+                job.lake.location("replicas"), file, parse_ddl("id long, point binary")
+            ).to_pylist()
             for file in sorted(
                 slices.files_of(job.lake, Slice("replicas", RUN)), key=lambda f: f.partition["part"]
             )

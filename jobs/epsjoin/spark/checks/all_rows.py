@@ -15,6 +15,7 @@ from epsjoin.lake import parquet
 from epsjoin.lake.arrow import pair_columns
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.parquet import File
+from epsjoin.lake.schemas import parse_ddl
 from epsjoin.local.verify import NOISE, Ids
 from epsjoin.spark import scan, tasks
 from epsjoin.spark.checks.faults import (
@@ -29,6 +30,7 @@ from epsjoin.spark.checks.faults import (
     to_batch,
 )
 from epsjoin.spark.job import Job
+from epsjoin.spark.join.merge_join import PAIRS
 
 MAX_COUNTED_PAIRS = 5_000_000
 """Number of pairs that are searched for duplicates, about; of more pairs, those with the smallest hashes."""
@@ -50,7 +52,7 @@ def scan_pairs(job: Job, ids: Ids, eps: float) -> DataFrame:
         wrong = {"left_id is not below right_id": 0, f"the distance is not from 0 to eps {eps!r}": 0}
         example: dict[str, str] = {}
         ends, counts = np.empty(0, np.int64), np.empty(0, np.int64)
-        for batch in parquet.stream_file(location, file, ["left_id", "right_id", "distance"], BATCH_ROWS):
+        for batch in parquet.stream_file(location, file, parse_ddl(PAIRS), BATCH_ROWS):
             left, right, distance = pair_columns(batch)
             for what, is_wrong in zip(
                 wrong, (left >= right, ~((distance >= 0) & (distance <= eps))), strict=True

@@ -20,6 +20,7 @@ from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.parquet import File
 from epsjoin.lake.sample import sample_stored
+from epsjoin.lake.schemas import parse_ddl
 from epsjoin.local.arguments import check_count
 from epsjoin.local.verify import (
     Cells,
@@ -43,6 +44,7 @@ from epsjoin.spark.checks.faults import (
     read_files,
     to_batch,
 )
+from epsjoin.spark.cluster.from_pairs import CLUSTERS
 from epsjoin.spark.job import Job
 
 MAX_POINTS_PER_CELL = 50
@@ -191,7 +193,7 @@ def _choose_points(
     def choose(file: File) -> Iterator[pa.RecordBatch]:
         held, held_points = np.empty(0, np.int64), np.empty((0, dimensions))
         occupied = np.empty(0, np.int64)
-        for batch in parquet.stream_file(location, file, ["id", "point"], BATCH_ROWS):
+        for batch in parquet.stream_file(location, file, parse_ddl("id long, point binary"), BATCH_ROWS):
             of_batch = to_matrix(batch.column("point"), dimensions)
             occupied = np.union1d(occupied, cells.of(of_batch))
             held = np.concatenate([held, batch.column("id").to_numpy()])
@@ -221,7 +223,7 @@ def _find_neighbours(
     dimensions, metric = len(source.coordinates), source.metric
 
     def compare(file: File) -> Iterator[pa.RecordBatch]:
-        for batch in parquet.stream_file(location, file, ["id", "point"], BATCH_ROWS):
+        for batch in parquet.stream_file(location, file, parse_ddl("id long, point binary"), BATCH_ROWS):
             others = batch.column("id").to_numpy(), to_matrix(batch.column("point"), dimensions)
             found = neighbours_by_brute_force(*shared.value, *others, eps, metric)
             yield to_batch(PAIR_ROWS, PAIR, a=found.query, b=found.other, distance=found.distance)
@@ -232,13 +234,13 @@ def _find_neighbours(
 def _read_labels(job: Job, ids: Ids) -> tuple[Labels, list[str]]:
     location = job.lake.location("clusters")
     shared = job.spark.sparkContext.broadcast(ids)
-    names = ["id", "cluster_id", "role", "degree"]
+    columns = parse_ddl(CLUSTERS)
 
     def read(file: File) -> Iterator[pa.RecordBatch]:
-        for batch in parquet.stream_file(location, file, names, BATCH_ROWS):
+        for batch in parquet.stream_file(location, file, columns, BATCH_ROWS):
             is_wanted = pa.array(is_in(batch.column("id").to_numpy(), shared.value))
             wanted = batch.filter(is_wanted)
-            yield to_batch(_LABELS, **{name: wanted.column(name) for name in names})
+            yield to_batch(_LABELS, **{name: wanted.column(name) for name in columns.names})
 
     rows = read_files(job, "clusters", read, _LABELS)
     faults = rows["fault"].drop_null().to_pylist()

@@ -18,6 +18,7 @@ from epsjoin.lake import delta_log, parquet, slices
 from epsjoin.lake.arrow import to_matrix
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.parquet import File, Target
+from epsjoin.lake.schemas import parse_ddl
 from epsjoin.local.epsilon.limits import what_fits
 from epsjoin.local.join.parts import join_part
 from epsjoin.local.plan.join_plan import JoinPlan
@@ -25,7 +26,7 @@ from epsjoin.local.plan.keys import Keys
 from epsjoin.local.sweep.sweeping import Counters
 from epsjoin.spark import tasks
 from epsjoin.spark.job import Job
-from epsjoin.spark.join.replicas import KEY_COLUMNS
+from epsjoin.spark.join.replicas import KEY_COLUMNS, REPLICAS
 from epsjoin.spark.join.shuffle import read_streams
 from epsjoin.spark.points import refuse_changed, stored_points
 from epsjoin.spark.rows import FrameRows, MappedRows, Rows
@@ -162,7 +163,8 @@ def make_joiner(plan_json: str, replicas: str, pairs: Target, max_pairs: int) ->
 
     def join(part: Part) -> Iterator[pa.RecordBatch]:
         plan = JoinPlan.from_json(plan_json)
-        columns = ["id", plan.key.column, "point"]
+        of_replicas = parse_ddl(REPLICAS)
+        columns = pa.schema([of_replicas.field(name) for name in ("id", plan.key.column, "point")])
         report = tasks.TaskReport()
         began = time.perf_counter()
         rows = (
