@@ -64,6 +64,15 @@ class TableError(EpsjoinError):
     """
 
 
+class UnfitTableError(TableError):
+    """A stored table is missing, does not belong to the others, or asks for what the jobs cannot do.
+
+    The message names the job to run first. Until then another try ends in the same way.
+    """
+
+    exit_code = 3
+
+
 class MissingPackageError(EpsjoinError, ImportError):
     """A package is not installed that only a part of epsjoin needs; the message says how to install it."""
 

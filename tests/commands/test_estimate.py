@@ -243,7 +243,7 @@ def test_estimate__of_a_lake_without_the_run_says_what_to_run(
 ) -> None:
     lake = small_lake(tmp_path)
     code, _, err = ask(capsys, *of_lake(lake)[:-1], "2023-02-01")
-    assert code == 1
+    assert code == 3
     assert "points has no slice of run 2023-02-01; run ingest for it first" in err
 
 

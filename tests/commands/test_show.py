@@ -81,5 +81,5 @@ def test_show__refuses_tables_that_do_not_belong_together(
 ) -> None:
     other = slices.table_of(lake, "points", [row(lake, "points", id=9, run=RUN)])
     slices.write_slice(lake, Slice("points", RUN), other)
-    assert show(lake) == 1
+    assert show(lake) == 3
     assert "epsjoin show: epsilon of run 2022-03-01 was made from other tables" in capsys.readouterr().err

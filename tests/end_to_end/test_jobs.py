@@ -42,7 +42,7 @@ def test_spark_submit__passes_on_that_there_was_nothing_to_do(tmp_path: Path) ->
 
 def test_spark_submit__passes_on_a_missing_slice_as_one_sentence(tmp_path: Path) -> None:
     done = submit(tmp_path, "cluster", "2023-06-01")
-    assert done.returncode == 1
+    assert done.returncode == 3
     # spark-submit puts a driver's stderr on its own stdout
     assert done.stdout.strip().splitlines()[-1] == (
         "cluster: points has no slice of run 2023-06-01; run ingest for it first"

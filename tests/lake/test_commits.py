@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, Field, write_deltalake
 
 from epsjoin.errors import TableError
 from epsjoin.lake import delta_log, slices
@@ -153,7 +153,8 @@ def test_refuse_other_columns__of_a_log_that_cannot_be_read_says_so(tmp_path: Pa
     (tmp_path / "_delta_log" / f"{0:020d}.json").write_text("no log")
     into = Target("pairs", tmp_path.as_uri(), pa.schema([("id", pa.int64())]), (), {})
     with pytest.raises(
-        TableError, match=r"the Delta log of .* cannot be read \(Kernel error: Json error[^<]*\)$"
+        TableError,
+        match=r"the Delta log of .* cannot be read \(Kernel error: Json error[^<]*\); where [^<]*$",
     ):
         delta_log.check_replaceable(into)
 
@@ -163,3 +164,12 @@ def test_open_or_create__makes_tables_that_both_engines_can_read(lake: Lake) -> 
     table = DeltaTable(lake.location("pairs"))
     assert table.metadata().partition_columns == ["run"]
     assert table.metadata().configuration["delta.enableDeletionVectors"] == "false"
+
+
+def test_commit__leaves_a_foreign_column_out_of_the_whole_table(lake: Lake) -> None:
+    """As docs/contracts.md says: readers ignore it, the next commit drops it."""
+    slices.write_slice(lake, Slice("pairs", "2023-05-01"), pairs((1, 2, 0.5)))
+    DeltaTable(lake.location("pairs")).alter.add_columns([Field("note", "string")])
+    assert read(lake, "2023-05-01") == [{"left_id": 1, "right_id": 2, "distance": 0.5}]
+    slices.write_slice(lake, Slice("pairs", RUN), pairs())
+    assert "note" not in DeltaTable(lake.location("pairs")).schema().to_arrow().names

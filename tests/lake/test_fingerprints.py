@@ -112,11 +112,12 @@ def test_row__of_a_plan_with_another_eps_names_both_and_the_job(lake: Lake) -> N
         Fingerprints(lake, RUN).row("join_plan")
 
 
-def test_slice__of_points_with_a_file_of_somebody_else_is_refused(lake: Lake) -> None:
+@pytest.mark.parametrize("name", ["foreign-", "-before-all-others"])
+def test_slice__of_points_with_a_file_of_somebody_else_is_refused(lake: Lake, name: str) -> None:
     """A row that another program has appended must not become a point of the run."""
     write_points(lake, "0" * 16 + "-")
     mine = slices.files_of(lake, Slice("points", RUN))
-    foreign = Slice("points", RUN, fingerprint="foreign-")
+    foreign = Slice("points", RUN, fingerprint=name)
     rows = slices.table_of(lake, "points", [row(lake, "points", id=9)])
     file = parquet.target_of(lake, foreign).write([rows])
     assert file is not None

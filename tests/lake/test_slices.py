@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
-from epsjoin.errors import TableError
+from epsjoin.errors import TableError, UnfitTableError
 from epsjoin.lake import delta_log, slices, uris
 from epsjoin.lake.lake import Lake, Slice
 from tests.lake.rows import pairs, read
@@ -148,3 +148,34 @@ def test_files_of__refuses_files_made_from_something_else(lake: Lake) -> None:
         TableError, match="pairs of run 2023-06-01 was made from other tables .* run merge_join again"
     ):
         slices.files_of(lake, Slice("pairs", RUN, fingerprint="new-"))
+
+
+def append_a_row(lake: Lake, run: str = RUN) -> None:
+    rows = pairs((5, 6, 0.5)).append_column("run", pa.array([run]))
+    write_deltalake(lake.location("pairs"), rows, mode="append")
+
+
+def test_files_of__refuses_another_number_of_rows_than_the_job_has_written(lake: Lake) -> None:
+    """What the log says of the slice stays when other slices change, and in a checkpoint."""
+    slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5), (3, 4, 0.1)))
+    slices.write_slice(lake, Slice("pairs", "2023-05-01"), pairs())
+    append_a_row(lake, "2023-05-01")
+    assert len(read(lake)) == 2
+    append_a_row(lake)
+    DeltaTable(lake.location("pairs")).create_checkpoint()
+    with pytest.raises(
+        UnfitTableError,
+        match="^pairs of run 2023-06-01 has 3 rows, merge_join wrote 2: .* run merge_join again$",
+    ):
+        read(lake)
+    slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5)))
+    assert len(read(lake)) == 1
+
+
+def test_files_of__reads_slices_of_earlier_versions_whose_log_does_not_say_how_many_rows(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr(delta_log, "_transaction_of", lambda partition: f"run={partition['run']}")
+        slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5), (3, 4, 0.1)))
+    assert len(read(lake)) == 2

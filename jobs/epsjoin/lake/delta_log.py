@@ -15,7 +15,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction, RemoveAction
 
 from epsjoin.contracts.row_rules import OURS
-from epsjoin.errors import TableError
+from epsjoin.errors import TableError, UnfitTableError
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import (
     File,
@@ -25,6 +25,7 @@ from epsjoin.lake.parquet import (
     translate_write_errors,
     write_empty_file,
 )
+from epsjoin.lake.protocol import advice, refuse_append_only, refuse_unhonoured
 from epsjoin.lake.uris import uri_for
 from epsjoin.pipeline import tables_of, writer_of
 
@@ -50,6 +51,8 @@ def pin_versions(lake: Lake, job: str) -> Lake:
     ------
     TableError
         The log of a table cannot be written, or the table has rows that break its present contract.
+    UnfitTableError
+        A table asks for what the jobs cannot do.
     """
     versions = {}
     for table in tables_of(job):
@@ -57,6 +60,7 @@ def pin_versions(lake: Lake, job: str) -> Lake:
         if log is None:  # it will begin with an empty version, and one more for its constraints
             versions[table] = min(1, len(lake.checks(table)))
         else:
+            refuse_append_only(log, table)
             with translate_write_errors(table, lake.location(table)):
                 versions[table] = _sync_contract(log, lake, table).version()
     return replace(lake, versions=versions)
@@ -77,12 +81,15 @@ def commit(lake: Lake, replaced: Mapping[Slice, Sequence[File]]) -> None:
     ------
     TableError
         Another job has changed one of these slices, or the log cannot be written. The table is unchanged.
+    UnfitTableError
+        The table's own rules refuse the commit, whoever makes it.
 
     Notes
     -----
     Delta detects a conflict of two commits that remove the same files. Two commits that create the same slice
     remove none, and both would succeed. They conflict because each carries a transaction id of the slice,
-    which only one commit per version may have.
+    which only one commit per version may have. Its number tells how many rows the slice must have, whatever
+    other programs do to its files afterwards; see :func:`rows_committed`.
     """
     table = next(iter(replaced)).table
     into = {where: target_of(lake, where) for where in replaced}
@@ -166,10 +173,15 @@ def _replace(
         )
         for file in files
     ]
-    named = ["/".join(f"{name}={value}" for name, value in each.items()) for each in replaced] or ["all"]
-    begun = state_of_slices(log, replaced)
+    own = [
+        Transaction(
+            _transaction_of(each),
+            sum(file.rows for file in files if each.items() <= file.partition.items()),
+        )
+        for each in replaced or [{}]
+    ]
+    begun, version = state_of_slices(log, replaced), log.version()
     for _ in range(MAX_TRIES):
-        own = [Transaction(name, log.version() + 1) for name in named]
         try:
             log.create_write_transaction(
                 actions,
@@ -186,6 +198,12 @@ def _replace(
         # to Delta, who replaces a slice has read the whole table: it refuses what another slice's job removed
         if state_of_slices(log, replaced) != begun:
             break
+        if log.version() == version:
+            raise UnfitTableError(
+                f"{into.table}: the Delta log of {into.location} takes no new slice "
+                f"({to_one_line(refusal)}); {advice(into.location)}"
+            ) from refusal
+        version = log.version()
     runs = ", ".join(each["run"] for each in replaced)
     what = f"{into.table} of run {runs}" if runs else into.location
     writer = replaced[0].get("job", writer_of(into.table)) if replaced else into.table
@@ -193,6 +211,20 @@ def _replace(
         f"another job changed {what} while this one ran, so nothing was written to it "
         f"({to_one_line(refusal)}); run {writer} again when that one has ended"
     ) from refusal
+
+
+def _transaction_of(partition: Mapping[str, str]) -> str:
+    """Return the transaction id of a slice, without partition values of the whole table."""
+    return f"rows of {'/'.join(f'{name}={value}' for name, value in partition.items()) or 'all'}"
+
+
+def rows_committed(log: DeltaTable, partition: Mapping[str, str]) -> int | None:
+    """Return the number of rows that the last commit of a job gave to a slice.
+
+    None where the log does not say: earlier versions of this package did not write it, nor does it stand for
+    a part of what a job replaces as a whole.
+    """
+    return log.transaction_version(_transaction_of(partition))
 
 
 def _filters(replaced: Sequence[Mapping[str, str]]) -> list[tuple[str, str, Any]] | None:
@@ -290,14 +322,21 @@ def open_log(location: str) -> DeltaTable | None:
     ------
     TableError
         The log cannot be read.
+    UnfitTableError
+        The table asks its readers for what the jobs do not honour.
     """
     try:
-        return DeltaTable(uri_for("deltalake", location))
+        log = DeltaTable(uri_for("deltalake", location))
     except TableNotFoundError:
         return None
     except DeltaError as error:
         why = to_one_line(error).partition(": 0: ")[0]  # a trace of Rust's follows
-        raise TableError(f"the Delta log of {location} cannot be read ({why})") from error
+        raise TableError(
+            f"the Delta log of {location} cannot be read ({why}); "
+            f"where nobody can mend it, {advice(location)}"
+        ) from error
+    refuse_unhonoured(log, location)
+    return log
 
 
 def _create(

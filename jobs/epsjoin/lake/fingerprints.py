@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from epsjoin.errors import TableError
+from epsjoin.errors import UnfitTableError
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import File
@@ -56,7 +56,7 @@ class Fingerprints:
 
         Raises
         ------
-        TableError
+        UnfitTableError
             An input has no slice, or the inputs do not belong together.
         """
         if new:
@@ -78,7 +78,7 @@ class Fingerprints:
 
         Raises
         ------
-        TableError
+        UnfitTableError
             There is no such row, its table was made from other inputs, or the rows do not agree.
         """
         if table not in self._rows:
@@ -88,7 +88,7 @@ class Fingerprints:
                 other, column = agrees
                 expected = self.row(other)[column]
                 if row[column] != expected:
-                    raise TableError(
+                    raise UnfitTableError(
                         f"{table} of run {self._run} has {column} {row[column]}, {other} {expected}; "
                         f"run {TABLES[table].written_by} again"
                     )
@@ -121,8 +121,11 @@ class Fingerprints:
         return self._files[source.table]
 
     def _of_pass(self, table: str) -> str:
-        """The fingerprint of the last pass of a job: points that an older version has stored bear none."""
+        """The fingerprint of the last pass of a job; points that an older version has stored bear none.
+
+        Where some files bear one, all of them must: :func:`slices.files_of` refuses the others.
+        """
         last = [name for name, other in TABLES.items() if other.written_by == TABLES[table].written_by][-1]
         files = slices.files_of(self._lake, Slice(last, self._run))
-        found = _FINGERPRINT.match(files[0].path.rpartition("/")[2])
-        return found[0] if found else ""
+        found = (_FINGERPRINT.match(file.path.rpartition("/")[2]) for file in files)
+        return max(match[0] if match else "" for match in found)

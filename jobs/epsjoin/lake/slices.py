@@ -9,8 +9,8 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from epsjoin.errors import TableError
-from epsjoin.lake.delta_log import commit, open_log
+from epsjoin.errors import TableError, UnfitTableError
+from epsjoin.lake.delta_log import commit, open_log, rows_committed
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import File, read_file, target_of
 from epsjoin.pipeline import writer_of
@@ -39,9 +39,10 @@ def files_of(lake: Lake, where: Slice) -> list[File]:
 
     Raises
     ------
-    TableError
+    UnfitTableError
         The run has no slice in this table: the job that writes it has not run. Or its files have another
-        fingerprint: what they were made from has changed since.
+        fingerprint: what they were made from has changed since. Or another program has added or removed
+        files, or the log does not say how many rows they have.
     """
     return version_and_files(lake, where)[1]
 
@@ -55,14 +56,35 @@ def version_and_files(lake: Lake, where: Slice) -> tuple[int, list[File]]:
         for action in pa.table(log.get_add_actions(flatten=True)).to_pylist():
             values = {name: str(action[f"partition.{name}"]) for name in partitioned}
             if where.partition.items() <= values.items():
-                path, size, rows = unquote(action["path"]), action["size_bytes"], action["num_records"]
+                path, size, rows = (
+                    unquote(action["path"]),
+                    action["size_bytes"],
+                    _rows_of(where.table, action),
+                )
                 found.append(File(where.table, path, size, rows, values))
     writer = writer_of(where.table)
     if log is None or not found:
-        raise TableError(f"{where.table} has no slice of run {where.run}; run {writer} for it first")
+        raise UnfitTableError(f"{where.table} has no slice of run {where.run}; run {writer} for it first")
     if not all(file.path.rpartition("/")[2].startswith(where.fingerprint) for file in found):
-        raise TableError(f"{where} was made from other tables than these; run {writer} again")
+        raise UnfitTableError(f"{where} was made from other tables than these; run {writer} again")
+    rows, committed = sum(file.rows for file in found), rows_committed(log, where.partition)
+    if committed not in (None, rows):
+        raise UnfitTableError(
+            f"{where} has {rows:,} rows, {writer} wrote {committed:,}: another program has changed it; "
+            f"run {writer} again"
+        )
     return log.version(), sorted(found, key=lambda file: file.path)
+
+
+def _rows_of(table: str, action: Mapping[str, Any]) -> int:
+    """Return the number of rows of a file by its entry in the log, from which some programs leave it out."""
+    if action["num_records"] is None:
+        raise UnfitTableError(
+            f"{table}: its Delta log does not say how many rows {unquote(action['path'])} has, as after a "
+            "checkpoint without statistics (delta.checkpoint.writeStatsAsJson must not be false); "
+            f"run {writer_of(table)} again"
+        )
+    return int(action["num_records"])
 
 
 def count_rows_by_run(lake: Lake, table: str) -> dict[str, int]:
@@ -71,7 +93,7 @@ def count_rows_by_run(lake: Lake, table: str) -> dict[str, int]:
     rows: dict[str, int] = {}
     for action in [] if log is None else pa.table(log.get_add_actions(flatten=True)).to_pylist():
         run = str(action["partition.run"])
-        rows[run] = rows.get(run, 0) + action["num_records"]
+        rows[run] = rows.get(run, 0) + _rows_of(table, action)
     return dict(sorted(rows.items()))
 
 
@@ -99,12 +121,12 @@ def read_row(lake: Lake, where: Slice) -> dict[str, Any]:
 
     Raises
     ------
-    TableError
+    UnfitTableError
         There is no such slice, it has another fingerprint, or it does not have one row.
     """
     rows = read_slice(lake, where).to_pylist()
     if len(rows) != 1:
-        raise TableError(
+        raise UnfitTableError(
             f"{where.table} has {len(rows)} rows for run {where.run}, not one; "
             f"run {writer_of(where.table)} again"
         )

@@ -32,7 +32,9 @@ def run(job: Job) -> dict[str, float]:
         found = cluster_pairs(ids, ids.n, pairs, job.params.min_pts, done)
         files, counters = write_files(parquet.target_of(job.lake, clusters), found, count_roles)
     if counters["rows"] != ids.n:
-        raise TableError(f"{counters['rows']:,.0f} points have a label, the log says {ids.n:,}")
+        raise TableError(
+            f"{counters['rows']:,.0f} points have a label, the log says {ids.n:,}; run cluster again"
+        )
     if counters["neighbours"] != 2 * pairs.n:
         raise TableError(
             f"the points have {counters['neighbours']:,.0f} neighbours together, not two for each of "

@@ -53,7 +53,10 @@ def run(job: Job, max_files: int = MAX_FILES) -> dict[str, float]:
     written = encode(points, plan, into) if by_task else _encode_by_part(points, plan, into)
     counters = written.counters
     if counters.get("points", 0) != n_points:
-        raise TableError(f"{counters.get('points', 0):,.0f} points were read, the log says {n_points:,}")
+        raise TableError(
+            f"{counters.get('points', 0):,.0f} points were read, the log says {n_points:,}; "
+            "run replicate again"
+        )
     budget = job.params.replication_budget
     if counters["rows"] > budget * n_points:
         raise BudgetError(

@@ -44,7 +44,10 @@ def run(job: Job) -> dict[str, float]:
         ranked = rank_points(points, sample, clusters, pairs, eps, k, lake.source.coordinates, done)
         files, counters = write_files(parquet.target_of(lake, outliers), ranked, _count)
     if counters["rows"] != points.n:
-        raise TableError(f"{counters['rows']:,.0f} points were scored, the log of points says {points.n:,}")
+        raise TableError(
+            f"{counters['rows']:,.0f} points were scored, the log of points says {points.n:,}; "
+            "run outliers again"
+        )
     delta_log.commit(lake, {outliers: files})
     say(f"outliers: {counters['noise']:,.0f} noise; LOF of {counted(counters['with_lof'], 'point')}, k = {k}")
     return {**counters, "k": k}

@@ -1,0 +1,68 @@
+"""What a Delta table asks of its readers and writers, and the refusal of what the jobs do not honour.
+
+Tasks read the Parquet files that a log names, and nothing else: of a table with deletion vectors they would
+read rows that somebody has deleted.
+"""
+
+from __future__ import annotations
+
+from deltalake import DeltaTable
+
+from epsjoin.errors import UnfitTableError
+from epsjoin.pipeline import TABLES, writer_of
+
+HONOURED = frozenset({"timestampNtz", "vacuumProtocolCheck"})
+"""Reader features that change nothing for who reads whole files: a type of columns, and a duty of VACUUM."""
+
+
+def refuse_unhonoured(log: DeltaTable, location: str) -> None:
+    """Refuse a table that asks for more than the jobs honour.
+
+    Raises
+    ------
+    UnfitTableError
+        The table's protocol names a reader feature that is not in :data:`HONOURED`.
+    """
+    asked = ", ".join(sorted(_features(log) - HONOURED))
+    if asked:
+        raise UnfitTableError(
+            f"{table_at(location)}: {location} asks its readers for {asked}, which the jobs do not honour: "
+            f"they would read rows that were deleted, or other columns; {advice(location)}"
+        )
+
+
+def _features(log: DeltaTable) -> set[str]:
+    """Return the reader features of a table; the versions before 3 have no list of them."""
+    protocol = log.protocol()
+    if protocol.min_reader_version < 3:
+        return {"columnMapping"} if protocol.min_reader_version == 2 else set()
+    later = {f"reader version {protocol.min_reader_version}"} if protocol.min_reader_version > 3 else set()
+    return later.union(protocol.reader_features or ())
+
+
+def refuse_append_only(log: DeltaTable, table: str) -> None:
+    """Refuse to write a table whose rows nobody may remove.
+
+    Raises
+    ------
+    UnfitTableError
+        Its property ``delta.appendOnly`` is true.
+    """
+    if log.metadata().configuration.get("delta.appendOnly", "false").lower() == "true":
+        raise UnfitTableError(
+            f"{table}: its property delta.appendOnly lets nobody replace a slice; "
+            f"set it to false, then run {writer_of(table)} again"
+        )
+
+
+def table_at(location: str) -> str:
+    """Return the name of the table that lies at a location."""
+    return location.rstrip("/").rpartition("/")[2]
+
+
+def advice(location: str) -> str:
+    """Return what helps where the log of a table cannot be used: the jobs can make every table again."""
+    table = table_at(location)
+    if table not in TABLES:
+        return "take another folder"
+    return f"delete this folder, then run {writer_of(table)} again for every run"
