@@ -20,6 +20,21 @@ def test_lake_uri__refuses_a_host_that_was_meant_as_a_folder() -> None:
 
 
 @pytest.mark.parametrize(
+    "text", ["/data/my%20lake", "file:///data/my%2520lake", "/data/a\\b", "s3://b/%25C3"]
+)
+def test_lake_uri__refuses_a_name_that_deltalake_takes_for_another(text: str) -> None:
+    with pytest.raises(
+        ArgumentError, match=r"^--lake: /.* has (%20|%C3|\\) in its name.* take another folder$"
+    ):
+        uris.parse_lake_uri(text)
+
+
+@pytest.mark.parametrize("text", ["/data/my lake", "file:///data/my%20lake", "/data/100%", "/data/ü#?[]"])
+def test_lake_uri__takes_any_other_name(text: str) -> None:
+    assert uris.parse_lake_uri(text).startswith("file:///data/")
+
+
+@pytest.mark.parametrize(
     ("uri", "spark", "others"),
     [
         ("file:///data/my%20lake", "file:///data/my lake", "file:///data/my%20lake"),

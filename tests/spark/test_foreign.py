@@ -81,6 +81,26 @@ def test_foreign_rows_and_missing_files__of_any_table_stop_the_next_job(
         assert submit(job, reader, capsys)[0] == 0, "the advice mends it"
 
 
+@pytest.mark.parametrize("name", ["fit_epsilon", "merge_join", "outliers", "quality_input"])
+def test_a_job_without_its_tables__says_what_to_run_first_and_is_not_tried_again(
+    job: Job, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    shutil.rmtree(folder_of(job, "points").parent)
+    code, last = submit(job, name, capsys)
+    assert code == 3
+    assert last.startswith(f"{name}: ")
+    assert last.endswith("has no slice of run 2023-06-01; run ingest for it first")
+
+
+def test_quality__after_a_refused_ingest_is_not_tried_again(
+    job: Job, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (job.project / "snapshot.csv").write_text("id,x,y\n1,?,2\n2,0.5,0.5\n")
+    assert submit(job, "ingest", capsys)[0] == 3
+    code, last = submit(job, "quality_input", capsys)
+    assert (code, last.endswith("was made from other tables than these; run ingest again")) == (3, True)
+
+
 def sql(job: Job, table: str, statement: str) -> None:
     place = uris.uri_for("spark", job.lake.location(table))
     job.spark.sql(statement.format(f"delta.`{place}`"))

@@ -23,5 +23,5 @@ def test_progress_shown__says_how_many_tasks_are_through(
     with progress_shown(spark, seconds=0.1):
         spark.range(0, 6, 1, 6).mapInArrow(slow, "id long").collect()
     said = capsys.readouterr().err.splitlines()
-    assert "  0 of 6 tasks through" in said
-    assert any(line.endswith("of 6 tasks through") and not line.startswith("  0 ") for line in said)
+    assert "  at work: 0 of 6 tasks done" in said
+    assert any(line.endswith("of 6 tasks done") and " 0 of " not in line for line in said)

@@ -62,6 +62,16 @@ def test_run_tasks__an_error_of_a_task_is_told_in_its_words(spark: SparkSession)
     assert "SPARK_SIMPLIFIED_TRACEBACK" not in spark.sparkContext.environment
 
 
+def test_run_tasks__an_error_that_nobody_foresaw_is_told_by_its_own_line(spark: SparkSession) -> None:
+    def fail(item: int) -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"item": [{7: item}[8]]})
+
+    for start in (run_tasks, lambda *given: lazy_tasks(*given, "item long").collect()):
+        with pytest.raises(PySparkException) as caught:
+            start(spark, [7], fail)
+        assert summarize_error(caught.value) == "KeyError: 8"
+
+
 def test_run_tasks__may_be_called_by_several_threads(spark: SparkSession) -> None:
     def double(item: int) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch({"double": [2 * item]})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote, urlsplit
@@ -20,8 +21,20 @@ def parse_lake_uri(text: str, argument: str = "--lake") -> str:
     ------
     ArgumentError
         A relative path: its meaning would depend on the folder that a job was started in. A file URI with
-        a host, which is what ``file://lake`` means.
+        a host, which is what ``file://lake`` means. A backslash, or a percent sign and two hexadecimal digits
+        in the name itself: deltalake would look for another folder.
     """
+    uri = _parse(text, argument)
+    found = re.search(r"\\|%[0-9A-Fa-f]{2}", unquote(urlsplit(uri).path))
+    if found:
+        raise ArgumentError(
+            f"{argument}: {unquote(urlsplit(uri).path)} has {found[0]} in its name, which Delta's library "
+            "takes for another character; take another folder"
+        )
+    return uri
+
+
+def _parse(text: str, argument: str) -> str:
     if "://" in text:
         if text.startswith("file:") and urlsplit(text).netloc not in ("", "localhost"):
             raise ArgumentError(f"{argument}: a file URI has three slashes, file:///..., not {text!r}")

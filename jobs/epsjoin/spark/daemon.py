@@ -9,16 +9,36 @@ from __future__ import annotations
 
 import gc
 import importlib
+from collections.abc import Callable
+from typing import Any
 
-from pyspark.daemon import manager
+import pyspark.daemon
 
 STEPS = (
     *("ingest.ingest", "join.replicate", "join.merge_join", "cluster.cluster", "neighbours.outliers"),
     "checks.verify",
 )
 
+
+def until_spark_hangs_up(worker: Callable[..., int]) -> Callable[..., int]:
+    """Make of pyspark's worker one that ends in silence when Spark has closed the connection.
+
+    Spark does so when a job ends or fails while workers still write. The traceback would stand in the log of
+    a job that has succeeded, or below the sentence that says why one has failed.
+    """
+
+    def quiet(*arguments: Any) -> int:
+        try:
+            return worker(*arguments)
+        except (BrokenPipeError, ConnectionResetError):
+            return 1
+
+    return quiet
+
+
 if __name__ == "__main__":
     for step in STEPS:
         importlib.import_module(f"epsjoin.spark.{step}")
     gc.freeze()  # workers collect garbage after every task; this exempts what was imported here
-    manager()
+    pyspark.daemon.worker = until_spark_hangs_up(pyspark.daemon.worker)
+    pyspark.daemon.manager()

@@ -129,4 +129,7 @@ def summarize_error(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     python = [line.partition(": ")[2] for line in lines if line.startswith("epsjoin.errors.")]
+    _, traced, trace = str(error).rpartition("Traceback (most recent call last):\n")
+    if traced and not python:  # of a task; what it raised is the first line that is not indented
+        python = [line for line in trace.splitlines() if line.strip() and not line[0].isspace()][:1]
     return (python or causes or lines or [type(error).__name__])[-1 if causes else 0]

@@ -32,4 +32,6 @@ def _watch(spark: SparkSession, seconds: float, over: threading.Event) -> None:
         for stage in tracker.getActiveStageIds():
             info = tracker.getStageInfo(stage)
             if info is not None:
-                print(f"  {info.numCompletedTasks:,} of {info.numTasks:,} tasks through", file=sys.stderr)
+                print(
+                    f"  at work: {info.numCompletedTasks:,} of {info.numTasks:,} tasks done", file=sys.stderr
+                )

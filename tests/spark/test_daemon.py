@@ -1,0 +1,36 @@
+"""The parent of the Python workers: a worker whose connection Spark has closed ends without a traceback."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+PROGRAM = """
+import socket, sys
+import pyspark.daemon, pyspark.worker
+from epsjoin.spark.daemon import until_spark_hangs_up
+
+ours, theirs = socket.socketpair()
+
+def write_to_nobody(infile, outfile):
+    theirs.close()
+    outfile.write(b"rows")
+
+pyspark.worker.main = write_to_nobody
+sys.argv = ["daemon"]
+sys.exit(until_spark_hangs_up(pyspark.daemon.worker)(ours, True))
+"""
+
+
+def test_worker__whose_rows_nobody_takes_ends_in_silence() -> None:
+    environment = {**os.environ, "PYTHON_DAEMON_KILL_WORKER_ON_FLUSH_FAILURE": "true"}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
