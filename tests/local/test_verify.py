@@ -15,8 +15,10 @@ from epsjoin.local.verify import (
     Labels,
     QueryPairs,
     check_labels,
+    compare_distances,
     compare_pairs,
     missed_probability,
+    nearest_cores,
     neighbours_by_brute_force,
     points_of_cells,
 )
@@ -191,6 +193,44 @@ def test_points_of_cells__takes_random_points_of_a_cell():
     ]
     assert 400 < np.mean(taken) < 600
     assert len(set(taken)) > 15
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_compare_distances__is_silent_on_a_join_and_sees_one_bit(metric):
+    points = np.random.default_rng(4).random((300, 2))
+    left, right, distance = self_join(points, 0.1 if metric != "haversine" else 10.0, metric)
+    ends = points[left], points[right]
+    assert len(left) > 100
+    assert list(compare_distances(left, right, distance, *ends, metric)) == []
+    distance[7] = np.nextafter(distance[7], 100.0)
+    (said,) = compare_distances(left, right, distance, *ends, metric)
+    assert said.startswith(
+        f"pair ({left[7]}, {right[7]}) is stored at {float(distance[7])!r}, its distance is"
+    )
+
+
+def test_nearest_cores__of_several_as_near_is_the_one_with_the_smallest_id():
+    random = np.random.default_rng(8)
+    ids, cores, distance = (
+        random.integers(0, 40, 500),
+        random.permutation(500),
+        random.integers(0, 3, 500) / 2,
+    )
+    found = nearest_cores(ids, cores, distance, cores + 1000)
+    expected = {}
+    for id_, near in zip(ids.tolist(), zip(distance.tolist(), cores.tolist(), strict=True), strict=True):
+        expected[id_] = min(near, expected.get(id_, near))
+    assert (
+        dict(zip(found.ids.tolist(), zip(found.distance, found.cores, strict=True), strict=True)) == expected
+    )
+    assert (found.clusters == found.cores + 1000).all()
+    halves = [
+        nearest_cores(ids[half], cores[half], distance[half], cores[half])
+        for half in (slice(250), slice(250, 500))
+    ]
+    assert found.merge(halves).cores.tolist() == found.cores.tolist()
+    nothing = np.empty(0, np.int64)
+    assert len(nearest_cores(nothing, nothing, np.empty(0), nothing).ids) == 0
 
 
 def test_missed_probability__is_that_of_a_draw_without_replacement():

@@ -13,7 +13,7 @@ region, such as a lost part or file, with a higher probability where the region 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -105,8 +105,14 @@ def neighbours_by_brute_force(
 
 def _within(query: Points, columns: Points, eps: float, metric: str) -> Points:
     """Compute the distances to all points; -1 where they are beyond eps."""
-    total = np.zeros(columns.shape[1])
-    for value, column in zip(query, columns, strict=True):
+    distance = _distances(query, columns, metric)
+    return np.where(distance <= eps, distance, -1.0)
+
+
+def _distances(x: Points, y: Points, metric: str) -> Points:
+    """Compute the distances of two points, or of a point and many, term by term in the order of coordinates."""
+    total = np.zeros(y.shape[1:])
+    for value, column in zip(x, y, strict=True):
         difference = np.abs(value - column)
         if metric == "euclidean":
             total += difference * difference
@@ -114,8 +120,7 @@ def _within(query: Points, columns: Points, eps: float, metric: str) -> Points:
             total += difference
         else:
             np.maximum(total, difference, out=total)
-    distance = np.sqrt(total) if metric == "euclidean" else total
-    return np.where(distance <= eps, distance, -1.0)
+    return np.sqrt(total) if metric == "euclidean" else total
 
 
 def _on_unit_sphere(degrees: Points) -> Points:
@@ -143,6 +148,57 @@ def haversine(lat_x: float, lon_x: float, lat_y: float, lon_y: float) -> float:
     half_lat, half_lon = math.sin(abs(lat_x - lat_y) / 2.0), math.sin(abs(lon_x - lon_y) / 2.0)
     square = half_lat * half_lat + (math.cos(lat_x) * math.cos(lat_y)) * (half_lon * half_lon)
     return 2.0 * EARTH_RADIUS_KM * math.asin(min(1.0, math.sqrt(square)))
+
+
+def compare_distances(
+    left: Ids, right: Ids, distance: Points, left_points: Points, right_points: Points, metric: str
+) -> Iterator[str]:
+    """Describe the stored pairs whose distance is not that of their points, bit for bit.
+
+    Parameters
+    ----------
+    left, right, distance : the stored pairs, (n,) each.
+    left_points, right_points : (n, d) coordinates of the two ends.
+    metric : see :func:`neighbours_by_brute_force`.
+    """
+    if metric == ON_SPHERE:
+        ends = zip(left_points.tolist(), right_points.tolist(), strict=True)
+        right_distance = np.array([haversine(*x, *y) for x, y in ends])
+    else:
+        right_distance = _distances(left_points.T, right_points.T, metric)
+    for at in np.flatnonzero(right_distance != distance).tolist():
+        yield (
+            f"pair ({left[at]}, {right[at]}) is stored at {float(distance[at])!r}, "
+            f"its distance is {float(right_distance[at])!r}"
+        )
+
+
+class NearestCores(NamedTuple):
+    """The nearest core point of some points, itself not counted; all columns have the same length.
+
+    Parameters
+    ----------
+    ids : int64, distinct.
+    cores, clusters : int64, ids of the core points and of their clusters.
+    distance : float64.
+    """
+
+    ids: Ids
+    cores: Ids
+    distance: NDArray[np.float64]
+    clusters: Ids
+
+    @classmethod
+    def merge(cls, parts: Sequence[NearestCores]) -> NearestCores:
+        """Take the nearest of several results."""
+        return nearest_cores(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def nearest_cores(ids: Ids, cores: Ids, distance: NDArray[np.float64], clusters: Ids) -> NearestCores:
+    """Choose the nearest core point of each id; of several as near, the one with the smallest id."""
+    order = np.lexsort((cores, distance, ids))
+    first = order[np.flatnonzero(np.r_[True, np.diff(ids[order]) != 0][: len(order)])]
+    return NearestCores(ids[first], cores[first], distance[first], clusters[first])
 
 
 def compare_pairs(found: QueryPairs, stored: QueryPairs) -> Iterator[str]:

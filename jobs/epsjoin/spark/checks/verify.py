@@ -34,6 +34,7 @@ from epsjoin.local.verify import (
     points_of_cells,
 )
 from epsjoin.spark.checks.all_rows import find_duplicates, find_faults, is_in, scan_pairs
+from epsjoin.spark.checks.ends import find_end_faults
 from epsjoin.spark.checks.faults import (
     BATCH_ROWS,
     DEGREE,
@@ -75,10 +76,12 @@ def verify_tables(job: Job, request: Request) -> dict[str, float]:
     1. The tables belong together: one eps, pairs made from these points and this plan.
     2. Random points, and the points of random cells, are joined with all points by brute force; their
        stored pairs and labels must be the same, distances bit for bit.
-    3. All pairs: left_id below right_id, distance within eps, ids that points has, none twice (of more than
-       ``MAX_COUNTED_PAIRS``, a sample of about that many).
+    3. All pairs: left_id below right_id, the distance of the two points, bit for bit, within eps, ids that
+       points has, none twice (of more than ``MAX_COUNTED_PAIRS``, a sample of about that many).
     4. All labels: one row per point, the degree that follows from the stored pairs, core where it is
-       ``min_pts`` or more, noise in no cluster, clusters named by a core point of their own.
+       ``min_pts`` or more, noise in no cluster and without a core point within eps, border points in the
+       cluster of their nearest core point, core points of a pair in one cluster, clusters named by a core
+       point of their own.
     5. Every file has the rows that its table's log says.
 
     Tasks read the files themselves, batch by batch; the driver holds the checked points, their neighbours
@@ -104,7 +107,7 @@ def verify_tables(job: Job, request: Request) -> dict[str, float]:
     )
     eps = float(slices.read_row(lake, Slice("join_plan", run))["eps"])
     faults.add(_compare_versions(job, eps))
-    has_clusters = _has_clusters(job)
+    has_clusters = job.run in slices.list_runs(lake, "clusters")
 
     request, per_cell = _limit_request(request, n_points, n_pairs)
     try:
@@ -127,6 +130,7 @@ def verify_tables(job: Job, request: Request) -> dict[str, float]:
     if are_whole:  # Spark's own scan would break where a file is not there
         faults.add(find_duplicates(job, n_pairs))
         faults.add(find_faults(job, passed, has_clusters))
+        faults.add(find_end_faults(job, has_clusters))
     passed.unpersist()
     faults.refuse()
 
@@ -156,14 +160,6 @@ def _compare_versions(job: Job, eps: float) -> Iterator[str]:
         slices.files_of(job.lake, Fingerprints(job.lake, job.run).slice("pairs"))
     except TableError as error:
         yield str(error)
-
-
-def _has_clusters(job: Job) -> bool:
-    try:
-        slices.files_of(job.lake, Slice("clusters", job.run))
-    except TableError:
-        return False
-    return True
 
 
 def _limit_request(request: Request, n_points: int, n_pairs: int) -> tuple[Request, int]:
