@@ -194,5 +194,5 @@ def test_no_other_module__imports_scikit_learn():
 
 def test_without_scikit_learn__the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.base", None)
-    with pytest.raises(ImportError, match="epsjoin.sklearn needs scikit-learn .*: pip install scikit-learn"):
+    with pytest.raises(ImportError, match=r"sklearn needs sklearn: pip install 'epsjoin\[sklearn\]'"):
         runpy.run_path(epsjoin.sklearn.__file__)
