@@ -81,6 +81,13 @@ def test_self_join__of_whole_numbers_keeps_what_is_exactly_at_eps(metric, dimens
         ([[0, 0], [1, 1]], 2.0, "euclidean", [2, 2], 2.0),
         ([[0, 0], [2, 1]], 3.0, "euclidean", [2, 1], 3.0),
         ([[194.0], [243.0]], [49.0], "euclidean", None, 1.0),
+        (
+            [[0, 0, 0], [3, 4, 12]],
+            [13, 13, 13],
+            "euclidean",
+            None,
+            1.0,
+        ),  # the sum is 1 + 2**-52, its root is 1
         ([[1.7e9], [1.7e9 + 1]], 0.1, "manhattan", [0.1], 0.1),
         ([[0.0, 3.0], [1e200, 3.0]], 1.0, "euclidean", [0.0, 1.0], 0.0),
         ([[0.0, 1e300], [0.5, 1e300]], [1.0, 1e-20], "euclidean", None, 0.5),
@@ -92,10 +99,13 @@ def test_self_join__with_a_scale_reports_the_pair_at_exactly_eps(points, eps, me
     assert join(points[:1], points[1:], eps, metric, weights=weights).distance.tolist() == [distance]
 
 
-def test_self_join__far_from_most_points_is_decided_on_differences():
+@pytest.mark.parametrize("cuts", WAYS, ids=["whole", "planned", "regular"])
+@pytest.mark.parametrize("n_near", [0, 120])
+@pytest.mark.parametrize("origin", [10**9, 10**15])
+def test_self_join__far_from_the_origin_and_from_most_points_is_decided_on_differences(origin, n_near, cuts):
     random = np.random.default_rng(3)
-    near, far = random.integers(0, 30, (300, 2)), 10**15 + random.integers(0, 30, (200, 2))
-    assert_is_scaled_brute_force(np.concatenate((near, far)), [3.0, 7.0], None, "chebyshev")
+    near, far = random.integers(0, 30, (n_near, 2)), origin + random.integers(0, 30, (80, 2))
+    assert_is_scaled_brute_force(np.concatenate((near, far)), [3.0, 7.0], None, "chebyshev", cuts=cuts)
 
 
 def test_self_join__with_eps_per_dimension_compares_few_rows():

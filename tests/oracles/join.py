@@ -86,8 +86,8 @@ def scaled_pairs(
 ) -> dict[tuple[int, int], float]:
     """All pairs under weights, with one eps per dimension or with one for all, and their distances.
 
-    One eps per dimension: ``|x_i - y_i| <= eps_i`` under chebyshev, otherwise the sum is at most 1. One eps
-    for all: the distance is at most eps.
+    The distance that is reported, the root of the sum, is at most eps, or 1 with one eps per dimension; under
+    chebyshev that is ``|x_i - y_i| <= eps_i``.
     """
     rows = np.asarray(points, np.float64).tolist()
     d = np.shape(points)[1]
@@ -98,12 +98,9 @@ def scaled_pairs(
         for i in range(j):
             total = scaled_sum(rows[i], rows[j], divisors, weighing, metric, p)
             reported = root(total, metric, p)
-            if not isinstance(eps, list):
-                is_pair = reported <= eps
-            elif metric == "chebyshev" and weights is None:
+            is_pair = reported <= (1.0 if isinstance(eps, list) else eps)
+            if metric == "chebyshev" and weights is None and isinstance(eps, list):
                 is_pair = all(abs(a - b) <= e for a, b, e in zip(rows[i], rows[j], eps, strict=True))
-            else:
-                is_pair = total <= 1.0
             if is_pair:
                 found[i, j] = reported
     return found

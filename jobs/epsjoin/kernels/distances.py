@@ -30,7 +30,7 @@ class Decision(NamedTuple):
     p : exponent of Minkowski's metric; not read by the others.
     bound : what the sum is compared with before its root is taken. For Euclid, the largest number whose root
         is at most eps; for Minkowski, a little more than ``eps ** p``, since its root decides; ``eps`` for
-        the others. For an eps per dimension, the power of eps, which is 1.
+        the others.
     eps : what the distance of Minkowski is compared with; for the others, the bound has decided.
     scale : (2, d) float64, by what the difference in each dimension is divided, and the weight of its power;
         (2, 0) if no difference is scaled.
@@ -62,16 +62,9 @@ def make_scaled_decision(
     ----------
     metric : EUCLIDEAN, MANHATTAN, CHEBYSHEV or MINKOWSKI.
     p, eps : as for :func:`make_decision`; eps is 1 for divisors that are one eps per dimension.
-    divisors : (d,) float64, above 0. If there are any, the sum itself is compared with the power of eps.
-    weights : (d,) float64, at least 0.
+    divisors, weights : (d,) float64, above 0, and at least 0.
     """
     decision = make_decision(metric, p, eps)
-    if divisors is None:
-        divisors = np.ones(len(weights))
-    elif metric == EUCLIDEAN:
-        decision = decision._replace(bound=eps * eps)
-    elif metric == MINKOWSKI:
-        decision = decision._replace(bound=power(eps, p))
     return decision._replace(metric=SCALED + metric, scale=np.stack((divisors, weights)))
 
 

@@ -31,19 +31,19 @@ class Scale(NamedTuple):
 
     Parameters
     ----------
-    divisors : one eps per dimension, by which differences are divided; None for one eps in all.
+    divisors : one per dimension, by which differences are divided: its eps, or 1 where one eps is for all.
     weights : one per dimension, by which powers of differences are multiplied.
     centre : one coordinate per dimension, from which scaled coordinates are counted; any is exact.
     reach : scaled coordinates are clipped to it; any is exact.
     """
 
-    divisors: tuple[float, ...] | None
+    divisors: tuple[float, ...]
     weights: tuple[float, ...]
     centre: tuple[float, ...]
     reach: float
 
 
-_UNSCALED = Scale(None, (), (), 0.0)
+_UNSCALED = Scale((), (), (), 0.0)
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class ScaledMetric(Metric):
     def embed(self, points: Floats) -> Floats:
         """Compute scaled coordinates in which pairs within eps differ by at most ``embedded_eps(eps)``."""
         scale = self.scale
-        factors = _factors(self, scale.divisors, scale.weights)
+        factors = np.array(scale.weights) ** (1.0 / self.power) / np.array(scale.divisors)
         largest = np.finfo(np.float64).max
         with np.errstate(over="ignore", divide="ignore"):
             limits = np.where(factors > 0.0, np.minimum(scale.reach / factors, largest), 0.0)
@@ -70,17 +70,8 @@ class ScaledMetric(Metric):
 
     def decision(self, eps: float) -> Decision:
         """Return what the sweeps need to decide a pair on its coordinates as they came."""
-        scale = self.scale
-        divisors = None if scale.divisors is None else np.array(scale.divisors)
-        return distances.make_scaled_decision(
-            METRICS[self.name], self.p, float(eps), divisors, np.array(scale.weights)
-        )
-
-
-def _factors(metric: Metric, divisors: ArrayLike | None, weights: ArrayLike) -> Floats:
-    """By what coordinates are multiplied, so that their differences are bounded by one threshold."""
-    factors = np.asarray(weights, np.float64) ** (1.0 / metric.power)
-    return factors if divisors is None else factors / np.asarray(divisors, np.float64)
+        divisors, weights = np.array(self.scale.divisors), np.array(self.scale.weights)
+        return distances.make_scaled_decision(METRICS[self.name], self.p, float(eps), divisors, weights)
 
 
 def _check_sizes(metric: Metric, eps: Floats, weights: Floats) -> None:
@@ -124,25 +115,26 @@ def scale_metric(
     n, d = points.shape
     if metric.name not in ("euclidean", "manhattan", "chebyshev", "minkowski"):
         raise ArgumentError(f"{metric.name} has no eps per dimension and no weights")
-    divisors = None
-    if np.ndim(eps) > 0:
+    divisors, threshold = np.ones(d), 1.0
+    if np.ndim(eps) == 0:
+        threshold = metric.check_eps(eps)
+    else:
         divisors = np.asarray(eps)
         is_number = divisors.shape == (d,) and divisors.dtype.kind in "fiu"
         if not is_number or not ((divisors > 0) & np.isfinite(divisors)).all():
             raise ArgumentError(
                 f"eps must be one number, or one per dimension ({d}), finite and above 0, not {eps!r}"
             )
-    threshold = metric.check_eps(eps) if divisors is None else 1.0
     given = np.ones(d) if weights is None else np.asarray(weights)
     if given.shape != (d,) or given.dtype.kind not in "fiu" or not ((given >= 0) & np.isfinite(given)).all():
         raise ArgumentError(
             f"weights must be one per dimension ({d}), finite and at least 0, not {weights!r}"
         )
-    _check_sizes(metric, np.full(d, threshold) if divisors is None else divisors, given)
+    _check_sizes(metric, threshold * divisors, given)
     some = points[:: max(1, n // _ROWS_OF_CENTRE)]
     centre = np.partition(some, len(some) // 2, axis=0)[len(some) // 2] if n else np.zeros(d)
     scale = Scale(
-        None if divisors is None else tuple(divisors.astype(np.float64).tolist()),
+        tuple(divisors.astype(np.float64).tolist()),
         tuple(given.astype(np.float64).tolist()),
         tuple(centre.tolist()),
         _REACH * threshold,

@@ -107,9 +107,10 @@ def self_join(
 
     Notes
     -----
-    With one eps per dimension, a pair belongs to the result if the sum of ``w_i (|x_i - y_i| / eps_i)^p`` is
-    at most 1 (for chebyshev, if each ``|x_i - y_i|`` is at most ``eps_i``); the root of the sum is reported.
-    All sums are float64, in column order, of differences of the coordinates as they came.
+    With one eps per dimension, the distance that is reported is the p-th root of the sum of
+    ``w_i (|x_i - y_i| / eps_i)^p``, and a pair belongs to the result if it is at most 1. For chebyshev, that
+    means ``|x_i - y_i| <= eps_i`` in each dimension. All sums are float64, in column order, of differences of
+    the coordinates as they came.
 
     The join itself needs at most 17 numbers of memory per point; d more where d is at most 8, and d more with
     weights or one eps per dimension. The result takes 24 bytes per pair, 28 while it is being sorted (more
