@@ -64,9 +64,8 @@ def open_folder(digest: str, bases: Iterable[Path]) -> Path | None:
         try:
             is_new = not folder.is_dir()
             folder.mkdir(parents=True, exist_ok=True)
-            tempfile.TemporaryFile(
-                dir=folder
-            ).close()  # permissions do not tell whether a disk can be written
+            # by trying, as permissions do not tell whether a disk can be written
+            tempfile.TemporaryFile(dir=folder).close()
             folder.touch()  # its time is that of its last use
         except OSError:
             continue
