@@ -68,11 +68,10 @@ class Guess:
     Parameters
     ----------
     name : its name.
-    type : the type of all its values, in the words of a contract; empty if there is none for them.
-    n_values : values that are there.
+    type : the type of its values, in the words of a contract.
     n_missing : records without a value, or with a text that stands for none.
     markers : the texts that stand for no value.
-    odd : a value that is not of the type, empty if there is none; ``n_odd`` have others.
+    n_odd, odd : number of values that are of another type, and one of them.
     minimum, maximum : of a column of numbers.
     is_unique : whether it has a value in every record, and no value twice.
     unusable : why it cannot be a column of a contract; empty if it can.
@@ -80,7 +79,6 @@ class Guess:
 
     name: str
     type: str = "string"
-    n_values: int = 0
     n_missing: int = 0
     n_odd: int = 0
     odd: str = ""
@@ -99,12 +97,10 @@ class FileGuess:
     ----------
     columns : its columns, in its order.
     n_records : records that were looked at.
-    is_whole : whether these are all.
     """
 
     columns: tuple[Guess, ...]
     n_records: int
-    is_whole: bool
 
 
 @dataclass
@@ -145,11 +141,9 @@ def _look(file: Path, source: SourceContract) -> FileGuess:
     columns = tuple(Column(name, "string") for name in once)
     seen = {name: _Values() for name in once}
     classify = _classify_text if source.format == "csv" else _classify_value
-    n_records, is_whole = 0, True
-    for n_records, fields in enumerate(_fields(file, replace(source, columns=columns)), 1):
-        if n_records > MAX_ROWS:
-            n_records, is_whole = MAX_ROWS, False
-            break
+    n_records = 0
+    for fields in islice(_fields(file, replace(source, columns=columns)), MAX_ROWS):
+        n_records += 1
         for name, value in zip(once, fields, strict=True):
             _add(seen[name], value, classify)
     is_text = source.format == "csv"
@@ -162,7 +156,7 @@ def _look(file: Path, source: SourceContract) -> FileGuess:
         guess.unusable = guess.unusable or _name_fault(guess, taken)
         if not guess.unusable:
             taken.add(name.lower())
-    return FileGuess(tuple(guesses[name] for name in dict.fromkeys(names)), n_records, is_whole)
+    return FileGuess(tuple(guesses[name] for name in dict.fromkeys(names)), n_records)
 
 
 def try_contract(file: Path, source: SourceContract) -> list[Record]:
@@ -276,7 +270,7 @@ def _conclude(name: str, values: _Values, n_records: int, is_text: bool) -> Gues
     n_none = kinds["marker"] + kinds["nan"]
     n_values = sum(kinds.values()) - n_none - kinds["blank"]
     n_numbers = kinds["integer"] + kinds["number"]
-    guess = Guess(name, n_values=n_values, n_missing=values.n_missing)
+    guess = Guess(name, n_missing=values.n_missing)
     if kinds["other"]:
         example = values.examples["other"]
         return replace(guess, unusable=f"a contract knows no type for its values, such as {example!r}")
@@ -303,7 +297,6 @@ def _conclude(name: str, values: _Values, n_records: int, is_text: bool) -> Gues
         mixed = [k for k in kinds if k not in ("string", "date", "timestamp", "marker", "blank")]
         if mixed and not is_text:
             guess.unusable = "its values are of several types"
-        guess.n_values += kinds["marker"] + kinds["blank"]
         guess.n_missing -= kinds["blank"]
     guess.minimum, guess.maximum = values.minimum, values.maximum
     guess.is_unique = len(values.distinct) == n_records and not guess.n_missing and not guess.n_odd
