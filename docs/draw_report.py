@@ -16,11 +16,10 @@ PICTURES = Path(__file__).parent / "pictures"
 """Folder of the documents' pictures."""
 
 VIEWS = {
-    "report-phone.png": (390, 1500, False),
-    "report-dark.png": (390, 1500, True),
-    "report-wide.png": (1280, 1150, False),
+    "report-phone.png": (390, 1500),
+    "report-wide.png": (1280, 1150),
 }
-"""Screenshots of the beginning of the page: file name, width and height in CSS pixels, whether it is dark."""
+"""Screenshots of the beginning of the page: file name, width and height in CSS pixels."""
 
 COPIED = ("clusters.png", "pair_count.png", "cost.png")
 """Pictures that the job ``report`` wrote."""
@@ -81,8 +80,8 @@ def main() -> int:
     if browser is None:
         print(f"none of the browsers {', '.join(BROWSERS)} is on the PATH; install chromium", file=sys.stderr)
         return 2
-    for name, (width, height, is_dark) in VIEWS.items():
-        take_screenshot(browser, page, PICTURES / name, width, height, is_dark=is_dark)
+    for name, (width, height) in VIEWS.items():
+        take_screenshot(browser, page, PICTURES / name, width, height)
     for name in COPIED:
         shutil.copyfile(folder / name, PICTURES / name)
     for name in (*VIEWS, *COPIED):

@@ -224,7 +224,7 @@ def test_page__lists_clusters_and_outliers(reader: Reader, example: Findings) ->
     north, east = row["centre"]
     assert f"PL1 Place 1 60 {row['core']} {row['border']} {north:.6g}, {east:.6g} 1000" in reader.words
     near = "3.42 km: LYR ( Lyra ), 57 km: X1 ( – )"
-    assert f"1 PEG Pegasus latitude_deg -4.2 {near} above 2.213 km – 1 power HIGH , id 96088" in reader.words
+    assert f"1 PEG Pegasus latitude_deg -4.2 {near} above 2.2134 km – 1 power HIGH , id 96088" in reader.words
     assert "2 X2 – – – 2.01 km 3.22 5 power – , id 96089" in reader.words
     assert "is_noise" not in reader.words
 
@@ -296,7 +296,7 @@ def test_page__says_what_other_eps_would_give(reader: Reader) -> None:
 def test_page__says_what_changed_since_the_run_before(reader: Reader) -> None:
     for text in (
         "Compared with run 2023-05-04, the latest earlier run whose points were in the lake when this page "
-        "was made: 12 rows added, 1 row removed, 2 rows changed, 723 the same. Rows were compared by id",
+        "was made: 12 rows added, 1 row removed, 2 rows changed, 723 the same. Rows were compared by key",
         "points 726 737 +11",
         "ε 2.2 km 2.2134 km +0.6 %",
         "clusters 9 10 +1",
@@ -499,6 +499,34 @@ def test_page__isolates_what_came_from_the_data(example: Findings) -> None:
     assert found.count(f"<bdi>{turned}</bdi>") > 30
     assert found.replace(f"<bdi>{turned}</bdi>", "").count("\u202e") == 0
     assert "(\u2068abcdef\u2069)" in found, "in a sentence, where there is no room for a tag"
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "unused"),
+    [
+        ("given", {"neighbours": 10.0, "pairs": None}, {"neighbours": "not used, since ε was set"}),
+        (
+            "pairs",
+            {"neighbours": 10.0, "pairs": 20.0, "k": 5, "msl": None},
+            {
+                "neighbours": "not used, since ε was chosen by pairs",
+                "k": "not used, since the cuts are planned",
+            },
+        ),
+        ("neighbours", {"neighbours": 10.0}, {}),
+        (None, {"neighbours": 10.0}, {}),
+    ],
+)
+def test_page__says_which_parameters_played_no_part(
+    mapless: Findings, method: str | None, params: dict[str, Any], unused: dict[str, str]
+) -> None:
+    epsilon = {**mapless.epsilon, "method": method}
+    run = dataclasses.replace(mapless, params=params, epsilon=epsilon)
+    assert sentences.unused_params(run) == unused
+    text = Reader(page.render(run)).words
+    assert text.count("not used, since") == len(unused)
+    for name, why in unused.items():
+        assert re.search(rf"{name} [\d.]+, {why}", text), name
 
 
 def test_page__needs_nothing_to_be_there(nothing: Findings) -> None:

@@ -54,7 +54,7 @@ def summarise(lake: Lake, run: str) -> Iterator[tuple[str, str]]:
         others += f", {words.count(left_out)} left out, not: {condition}"
     yield "points", f"{words.count(n_points)} ({others})"
     epsilon = slices.read_row(lake, of["epsilon"])
-    yield "eps", f"{words.measure(epsilon['eps'], unit, digits=6)}: {sentences.why_eps_briefly(epsilon)}"
+    yield "eps", f"{words.exact(epsilon['eps'], unit)}: {sentences.why_eps_briefly(epsilon)}"
     yield "pairs", words.count(slices.count_rows(lake, of["pairs"]))
     clusters = slices.read_slice(lake, of["clusters"], ["cluster_id", "role"])
     roles = {row["values"]: row["counts"] for row in pc.value_counts(clusters["role"]).to_pylist()}
