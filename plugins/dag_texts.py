@@ -9,7 +9,7 @@ WHEN_A_TASK_FAILS = """
 |---|---|---|
 | 1, others | something broke: machine, network, a bug | three tries were made; read the log, clear the task |
 | 2 | wrong arguments or params | correct the params or `data_contracts/{dataset}.odcs.yaml`, trigger again |
-| 3 | data or a table refused | clear the task that the log names; or mend what `quarantine`, `quality` say |
+| 3 | a table or the data refused | clear the task that is named; or mend what `quality`, `quarantine` say |
 | 4 | refused by a budget | trigger again with the eps that the message names, or, knowingly, a higher limit |
 | 5 (skipped) | nothing to do | the run's interval has no snapshot |
 

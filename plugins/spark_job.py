@@ -27,7 +27,7 @@ REFUSALS = {
         "the run's conf, the data set's contract in data_contracts/, then trigger again",
     ),
     3: (
-        "the data or a table was refused",
+        "a table or the data was refused",
         "the table quarantine (reason, source, line of every bad row), at quality (what a gate found) and at "
         "the contract; clear ingest when the source is repaired, or the task that the last line names",
     ),
