@@ -72,7 +72,7 @@ check: $(JOBS) $(AIRFLOW) ## lint, types, contracts, import rules, Dockerfile an
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	PYTHONPATH=jobs .venv/bin/lint-imports
-	.venv/bin/mypy jobs/epsjoin jobs/*.py docs/*.py services/*.py bin/ship.py
+	.venv/bin/mypy jobs/epsjoin jobs/*.py docs/*.py services/*.py bin/ship.py bin/vacuum.py
 	.venv-airflow/bin/python -m mypy dags plugins bin/backfill.py bin/dag_commands.py
 	.venv-airflow/bin/hadolint docker/Dockerfile
 	.venv-airflow/bin/check-jsonschema --builtin-schema vendor.compose-spec docker/compose.yaml

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -84,8 +85,8 @@ def test_add_a_data_set__its_commands_work_up_to_the_jobs(tmp_path: Path) -> Non
         assert word in written
 
 
-def test_operate__vacuum_deletes_what_is_old_and_no_row(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_vacuum__deletes_what_is_old_and_no_row(
+    tmp_path: Path,
 ) -> None:
     table = tmp_path / "lake" / "tiny" / "points"
     for number in range(3):
@@ -100,9 +101,9 @@ def test_operate__vacuum_deletes_what_is_old_and_no_row(
     for file in (table / "_delta_log").glob("*.json"):  # as if it were of last month
         text = file.read_text()
         file.write_text(re.sub(r'(?<="deletionTimestamp":)\d+', "1600000000000", text))
-    (code,) = [block for block in blocks(REPO / "docs" / "operate.md", "python") if "vacuum" in block]
-    exec(code.replace('Path("lake")', "given"), {"given": tmp_path / "lake"})  # noqa: S102 - the page's code
-    assert "3 files deleted, 1 rows as before" in capsys.readouterr().out
+    command = [sys.executable, str(REPO / "bin" / "vacuum.py"), (tmp_path / "lake").as_uri(), "7"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "3 files deleted, 1 rows as before" in done.stdout
     assert not any(Path(file).exists() for file in replaced)
     assert {file.name for file in (table / "run=a").iterdir()} >= {"running.parquet"}
     assert DeltaTable(table).to_pyarrow_table()["id"].to_pylist() == [2]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -156,6 +158,34 @@ def test_airflow__dags_with_a_date_go_by_our_own_way(fake_airflow: Path, command
     write_script(fake_airflow / "venv/bin/python", '#!/bin/sh\necho "python: $*"\n')
     lines = run("airflow", "dags", command, "navaids", "-c", '{"eps": 1}').stdout.splitlines()
     assert lines == [f'python: {BIN}/dag_commands.py {command} navaids -c {{"eps": 1}}']
+
+
+def test_airflow__housekeeping_deletes_what_is_old_in_lake_logs_and_database(
+    fake_airflow: Path, fake_spark: FakeSpark
+) -> None:
+    write_script(fake_airflow / "venv/bin/python", "#!/bin/sh\necho 2023-03-03\n")
+    write_script(fake_spark.venv / "bin/python", '#!/bin/sh\necho "python: $*"\n')
+    logs = {name: fake_airflow / "home/logs" / name / "attempt=1.log" for name in ("old", "new")}
+    for age, file in zip((31, 29), logs.values(), strict=True):
+        file.parent.mkdir(parents=True)
+        file.touch()
+        for path in (file, file.parent):
+            os.utime(path, (time.time() - age * 86_400,) * 2)
+    home = str(fake_airflow / "home")
+    lines = run("airflow", "housekeeping", "30", AIRFLOW_HOME=home, EPSJOIN_LAKE="file:///lake").stdout
+    assert lines.splitlines()[:2] == [
+        f"python: {BIN}/vacuum.py file:///lake 30",
+        "arguments: db clean --clean-before-timestamp 2023-03-03 --skip-archive --yes",
+    ]
+    assert not logs["old"].exists()
+    assert logs["new"].exists()
+
+
+@pytest.mark.parametrize("days", ["6", "0", "-1", "x"])
+def test_airflow__housekeeping_refuses_what_a_running_job_may_need(fake_airflow: Path, days: str) -> None:
+    done = run("airflow", "housekeeping", days)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"not '{days}'" in done.stderr
 
 
 @pytest.mark.parametrize("service", ["scheduler", "triggerer"])
