@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,8 +16,12 @@ from approval import ApproveEpsilon
 from dag_texts import APPROVAL, TASKS, WHEN_A_TASK_FAILS
 from intervals import IntervalTimetable
 from lake import TAG
+from links import ReportLink
 from run_params import RUN_PARAMS
 from spark_job import SparkJobOperator
+
+SNAPSHOT = ("snapshots", "quarantine", "points")
+RESULTS = ("epsilon", "epsilon_curve", "join_plan", "replicas", "pairs", "clusters", "outliers")
 
 
 def epsilon_join(
@@ -94,27 +98,31 @@ def epsilon_join(
         doc_md=(doc_md or "") + WHEN_A_TASK_FAILS.format(dataset=dataset, start=f"{start_date:%Y-%m-%d}"),
     ) as dag:
 
-        def job(name: str, *writes: str, stage: str | None = None, hours: float = 1) -> SparkJobOperator:
+        def job(
+            name: str, reads: Sequence[str], *writes: str, stage: str | None = None, hours: float = 1
+        ) -> SparkJobOperator:
             task_id = f"{name}_{stage}" if stage else name
             return SparkJobOperator(
                 task_id=task_id,
                 job=name,
                 dataset=dataset,
+                reads=reads,
                 writes=writes,
                 arguments=["--stage", stage] if stage else [],
                 doc_md=TASKS[task_id],
                 execution_timeout=timedelta(hours=hours),
             )
 
-        ingest = job("ingest", "snapshots", "quarantine", "points")
-        quality_input = job("quality", "quality", stage="input")
-        fit_epsilon = job("fit_epsilon", "epsilon", "epsilon_curve")
-        replicate = job("replicate", "join_plan", "replicas")
-        merge_join = job("merge_join", "pairs", hours=4)
-        cluster = job("cluster", "clusters")
-        outliers = job("outliers", "outliers")
-        quality_results = job("quality", "quality", stage="results")
-        report = job("report", "report")
+        ingest = job("ingest", ["source"], *SNAPSHOT)
+        quality_input = job("quality", SNAPSHOT, "quality", stage="input")
+        fit_epsilon = job("fit_epsilon", ["points"], "epsilon", "epsilon_curve")
+        replicate = job("replicate", ["points", "epsilon"], "join_plan", "replicas")
+        merge_join = job("merge_join", ["join_plan", "replicas"], "pairs", hours=4)
+        cluster = job("cluster", ["points", "pairs"], "clusters")
+        outliers = job("outliers", ["points", "join_plan", "pairs", "clusters"], "outliers")
+        quality_results = job("quality", RESULTS, "quality", stage="results")
+        report = job("report", [*SNAPSHOT, *RESULTS, "quality"], "report")
+        report.operator_extra_links = (ReportLink(),)
 
         ingest >> quality_input >> fit_epsilon
         if approve_within is None:

@@ -16,7 +16,7 @@ from airflow.sdk import Asset, BaseHook, Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from intervals import IntervalTimetable, NoIntervalError
-from lake import REPOSITORY, find_lake_uri
+from lake import REPOSITORY, asset_of, find_lake_uri
 from run_params import RUN_PARAMS
 
 NOTHING_TO_DO = 5
@@ -51,7 +51,8 @@ class SparkJobOperator(SparkSubmitOperator):
     ----------
     job : name of the script in ``jobs/``; also the id of the task unless another is given.
     dataset : name of the data set, that of its contract.
-    writes : tables the job writes; one outlet asset each, ``epsjoin://<data set>/<table>``.
+    reads, writes : tables the job reads and writes; one inlet or outlet asset each, called
+        ``<data set>/<table>``, in a group of the data set's name.
     run : the run to make, an ISO date (templated); the logical date unless another is given.
     arguments : arguments that only this job has, such as ``["--stage", "input"]``.
     **kwargs : further arguments of ``SparkSubmitOperator``; they win over the defaults set here.
@@ -79,6 +80,7 @@ class SparkJobOperator(SparkSubmitOperator):
         *,
         job: str,
         dataset: str,
+        reads: Sequence[str] = (),
         writes: Sequence[str],
         run: str = "{{ ds | default('') }}",
         arguments: Sequence[str] = (),
@@ -88,7 +90,6 @@ class SparkJobOperator(SparkSubmitOperator):
         # Empty fields of the form are left out: to the job they mean "the data set's default".
         known = f"selectattr(0, 'in', {list(RUN_PARAMS)})"
         params = f"{{{{ dict(params.items() | {known} | selectattr(1, 'ne', none)) | tojson }}}}"
-        assets = [Asset(name=f"{dataset}/{table}", uri=f"epsjoin://{dataset}/{table}") for table in writes]
         defaults: dict[str, Any] = {
             "task_id": job,
             "application": str(REPOSITORY / "jobs" / f"{job}.py"),
@@ -100,7 +101,8 @@ class SparkJobOperator(SparkSubmitOperator):
             "conn_id": "spark_default",
             # an operator's argument may be a path, a connection's may not
             "spark_binary": str(REPOSITORY / "bin" / "spark-submit"),
-            "outlets": assets,
+            "inlets": [asset_of(dataset, table) for table in reads],
+            "outlets": [asset_of(dataset, table) for table in writes],
             "pool": "lake_writers",
             "execution_timeout": timedelta(hours=2),
             "retries": int(os.environ.get("EPSJOIN_RETRIES", "2")),

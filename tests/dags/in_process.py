@@ -90,7 +90,7 @@ class Scheduler:
         for workload in given:
             with create_session() as session:
                 ti = session.get_one(TaskInstance, workload.ti.id)
-                date = f"{ti.dag_run.logical_date:%Y-%m-%d}"
+                date = f"{ti.dag_run.logical_date or ti.dag_run.run_after:%Y-%m-%d}"
                 self.at_once[-1].append(date)
                 self.ran.append((date, ti.task_id))
                 if self.only is not None and ti.task_id not in self.only:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from airflow.dag_processing.dagbag import DagBag
+from airflow.providers.smtp.notifications.smtp import SmtpNotifier
 from airflow.sdk import DAG, Asset
 from airflow.serialization.encoders import coerce_to_core_timetable
 from airflow.timetables.base import DataInterval, TimeRestriction
@@ -20,7 +21,7 @@ from airflow.timetables.base import DataInterval, TimeRestriction
 from dags.fake_spark import REPOSITORY
 from epsjoin.errors import ArgumentError
 from epsjoin.params import CUTS, RunParams
-from epsjoin.pipeline import ANY_JOB, JOBS, TABLES, tables_of
+from epsjoin.pipeline import ANY_JOB, JOBS, STAGES, TABLES, tables_of
 from intervals import IntervalTimetable
 from run_params import RUN_PARAMS
 from spark_job import REFUSALS, SparkJobOperator
@@ -212,10 +213,61 @@ def test_outlets__are_the_tables_that_the_pipeline_says_the_job_writes(
 
 
 @every_dag
-def test_outlets__are_named_by_data_set_and_table(dag_bag: DagBag, data_set: str) -> None:
-    asset = task_of(dag_bag, data_set, "merge_join").outlets[0]
-    assert isinstance(asset, Asset)
-    assert asset.uri == f"epsjoin://{data_set}/pairs"
+def test_assets__are_named_by_data_set_and_table_in_a_group_of_the_data_set(
+    dag_bag: DagBag, data_set: str
+) -> None:
+    task = task_of(dag_bag, data_set, "merge_join")
+    assets = [*task.inlets, *task.outlets]
+    assert all(isinstance(asset, Asset) for asset in assets)
+    assert [(asset.name, asset.uri, asset.group) for asset in assets] == [
+        (f"{data_set}/{table}", f"epsjoin://{data_set}/{table}", data_set)
+        for table in ("join_plan", "replicas", "pairs")
+    ]
+
+
+def made_from(table: str) -> set[str]:
+    """The tables that a table is made from, directly or by others, and itself."""
+    of = TABLES[table].made_from
+    return {table}.union(*(made_from(made.table) for made in of))
+
+
+@every_task
+def test_inlets__are_what_the_pipeline_says_the_tables_are_made_from(
+    dag_bag: DagBag, data_set: str, job: str
+) -> None:
+    read = [asset.name.removeprefix(f"{data_set}/") for asset in task_of(dag_bag, data_set, job).inlets]
+    before = [table for earlier in JOBS[: JOBS.index(job)] for table in tables_of(earlier)]
+    own = [table for table in tables_of(job) if TABLES[table].written_by != ANY_JOB]
+    if job == "ingest":
+        assert read == ["source"]
+    elif job in GATES:
+        assert read == list(STAGES[job.removeprefix("quality_")])
+    elif job == "report":
+        assert read == [table for table in TABLES if table != "job_metrics"]
+    else:
+        assert set(read) <= set(before), "a task reads only what an earlier one has written"
+        needed = set().union(*(made_from(table) for table in own)) - set(own)
+        assert needed - set().union(*map(made_from, read)) == set(), "an inlet is missing"
+        assert set(read) & needed, "none of the inlets is what pipeline.py declares"
+
+
+@every_dag
+def test_lineage__leads_from_the_source_to_the_report_through_every_table(
+    dag_bag: DagBag, data_set: str
+) -> None:
+    tasks = [task_of(dag_bag, data_set, job) for job in JOBS]
+    read = {asset.name for task in tasks for asset in task.inlets}
+    written = {asset.name for task in tasks for asset in task.outlets}
+    assert read - written == {f"{data_set}/source"}
+    assert written - read == {f"{data_set}/report"}
+    for job in ("merge_join", "cluster", "outliers"):
+        inlets = {asset.name for asset in task_of(dag_bag, data_set, job).inlets}
+        before = task_of(dag_bag, data_set, job).upstream_task_ids
+        assert any(
+            asset.name in inlets
+            for upstream in before
+            for asset in task_of(dag_bag, data_set, upstream).outlets
+        ), f"{job} reads nothing of the task before it"
 
 
 @every_dag
@@ -274,9 +326,25 @@ def test_params__take_exactly_what_run_params_takes(name: str, value: Any) -> No
     )
 
 
+def code_of(page: str) -> list[str]:
+    text = (REPOSITORY / "docs" / page).read_text(encoding="utf-8")
+    return re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def test_docs__the_dag_that_sends_mail_is_one(tmp_path: Path) -> None:
+    (code,) = [code for code in code_of("run.md") if "SmtpNotifier" in code]
+    (tmp_path / "mail.py").write_text(code)
+    bag = DagBag(tmp_path)
+    assert bag.import_errors == {}
+    dag = bag.dags["navaids"]
+    assert isinstance(dag.on_failure_callback, SmtpNotifier)
+    (deadline,) = dag.deadline
+    assert deadline.callback.path == "airflow.providers.smtp.notifications.smtp.SmtpNotifier"
+    assert SmtpNotifier(**deadline.callback.kwargs).to == "team@example.org"
+
+
 def test_docs__the_dag_of_a_new_data_set_is_one(tmp_path: Path) -> None:
-    page = (REPOSITORY / "docs" / "add-a-data-set.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (code,) = code_of("add-a-data-set.md")
     (tmp_path / "wells.py").write_text(code)
     bag = DagBag(tmp_path)
     assert bag.import_errors == {}
