@@ -31,6 +31,7 @@ def epsilon_join(
     start_date: datetime,
     doc_md: str | None,
     tags: list[str] | None = None,
+    wait_for_snapshot: timedelta | None = None,
     approve_within: timedelta | None = None,
     deadline: timedelta | None = None,
     deadline_callback: AsyncCallback | SyncCallback | None = None,
@@ -45,6 +46,9 @@ def epsilon_join(
     start_date : the first run's date, with a time zone; earlier runs cannot be scheduled or back-filled.
     doc_md : what is special about this data set; on the DAG's page ``WHEN_A_TASK_FAILS`` follows it.
     tags : tags besides ``epsjoin``.
+    wait_for_snapshot : a snapshot may come so long after the end of its interval; until then ``ingest`` looks
+        for it every hour, and the run of the next interval waits. ``None``: without a snapshot the run is
+        skipped.
     approve_within : before the join, ask a person whether eps is right; wait so long for an answer, then go
         on with the eps as fitted. ``None``: nobody is asked. In a back-fill, every run asks.
     deadline : a run should end this long after it was queued; a later one is marked, and
@@ -71,7 +75,8 @@ def epsilon_join(
     intervals, and the date of a run would be the day on which it is due, an interval later. Therefore the
     schedule is a timetable, ``intervals.IntervalTimetable``.
     """
-    for name, span in (("approve_within", approve_within), ("deadline", deadline)):
+    spans = {"wait_for_snapshot": wait_for_snapshot, "approve_within": approve_within, "deadline": deadline}
+    for name, span in spans.items():
         if span is not None and span <= timedelta(0):
             raise ValueError(f"{name} of {dataset} must be a span of time above zero, or None, not {span!r}")
     if deadline_callback is not None and deadline is None:
@@ -99,7 +104,12 @@ def epsilon_join(
     ) as dag:
 
         def job(
-            name: str, reads: Sequence[str], *writes: str, stage: str | None = None, hours: float = 1
+            name: str,
+            reads: Sequence[str],
+            *writes: str,
+            stage: str | None = None,
+            hours: float = 1,
+            wait: timedelta | None = None,
         ) -> SparkJobOperator:
             task_id = f"{name}_{stage}" if stage else name
             return SparkJobOperator(
@@ -109,11 +119,12 @@ def epsilon_join(
                 reads=reads,
                 writes=writes,
                 arguments=["--stage", stage] if stage else [],
+                wait=wait,
                 doc_md=TASKS[task_id],
                 execution_timeout=timedelta(hours=hours),
             )
 
-        ingest = job("ingest", ["source"], *SNAPSHOT)
+        ingest = job("ingest", ["source"], *SNAPSHOT, wait=wait_for_snapshot)
         quality_input = job("quality", SNAPSHOT, "quality", stage="input")
         fit_epsilon = job("fit_epsilon", ["points"], "epsilon", "epsilon_curve")
         replicate = job("replicate", ["points", "epsilon"], "join_plan", "replicas")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,13 +13,20 @@ from urllib.parse import urlsplit
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import Asset, BaseHook, Context
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowFailException,
+    AirflowRescheduleException,
+    AirflowSkipException,
+)
+from airflow.sdk.timezone import utcnow
 
 from intervals import IntervalTimetable, NoIntervalError
 from lake import REPOSITORY, asset_of, find_lake_uri
 from run_params import RUN_PARAMS
 
 NOTHING_TO_DO = 5
+TRY_AGAIN_AFTER = timedelta(hours=1)
 
 REFUSALS = {
     2: (
@@ -55,6 +62,8 @@ class SparkJobOperator(SparkSubmitOperator):
         ``<data set>/<table>``, in a group of the data set's name.
     run : the run to make, an ISO date (templated); the logical date unless another is given.
     arguments : arguments that only this job has, such as ``["--stage", "input"]``.
+    wait : so long after the end of the run's interval, a job that has nothing to do is not skipped, but tried
+        again every hour. Between two tries the task occupies no worker and no slot of a pool.
     **kwargs : further arguments of ``SparkSubmitOperator``; they win over the defaults set here.
 
     Raises
@@ -64,6 +73,8 @@ class SparkJobOperator(SparkSubmitOperator):
         the logical date or a parameter is missing or cannot be used. Not retried.
     AirflowSkipException
         On execution: exit code 5.
+    AirflowRescheduleException
+        On execution: exit code 5 while there is time to ``wait``.
     AirflowException
         On execution: any other exit code. Retried.
 
@@ -84,6 +95,7 @@ class SparkJobOperator(SparkSubmitOperator):
         writes: Sequence[str],
         run: str = "{{ ds | default('') }}",
         arguments: Sequence[str] = (),
+        wait: timedelta | None = None,
         **kwargs: Any,
     ) -> None:
         lake = find_lake_uri()
@@ -113,6 +125,7 @@ class SparkJobOperator(SparkSubmitOperator):
         super().__init__(**(defaults | kwargs))
         self.job = job
         self.dataset = dataset
+        self.wait = wait
         self.run = run
         self.lake = lake
 
@@ -128,7 +141,11 @@ class SparkJobOperator(SparkSubmitOperator):
             try:
                 super().execute(context)
             except AirflowException as error:
-                raise self._translate_error(error) from None  # its message repeats the log above
+                translated = self._translate_error(error)  # the error itself repeats the log above
+                if isinstance(translated, AirflowSkipException) and (then := self._find_next_try(context)):
+                    self.log.info("%s; the next try is at %s UTC", translated, f"{then:%Y-%m-%d %H:%M}")
+                    raise AirflowRescheduleException(then) from None  # type: ignore[no-untyped-call]
+                raise translated from None
             finally:
                 self.application_args = given
             metrics = self._read_metrics(metrics_file)
@@ -185,6 +202,12 @@ class SparkJobOperator(SparkSubmitOperator):
                 f"the run's conf has {', '.join(map(repr, unknown))}, which is no parameter; "
                 f"trigger it again with some of {', '.join(RUN_PARAMS)}"
             )
+
+    def _find_next_try(self, context: Context) -> datetime | None:
+        end = context.get("data_interval_end")
+        if self.wait is None or end is None or (now := utcnow()) >= end + self.wait:
+            return None
+        return min(now + TRY_AGAIN_AFTER, end + self.wait)
 
     def _translate_error(self, error: AirflowException) -> AirflowException:
         """Translate the job's exit code into the exception that makes Airflow do the right thing."""

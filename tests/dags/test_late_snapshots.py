@@ -1,0 +1,98 @@
+"""A snapshot that comes late: the run waits for it where its page says so. Real scheduler, fake Spark."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+from airflow.models.taskreschedule import TaskReschedule
+from airflow.utils.session import create_session
+from fastapi.testclient import TestClient
+from sqlalchemy import select, update
+
+from dags.fake_spark import FakeSpark
+from dags.in_process import Scheduler, runs_of, states_of
+from epsilon_join import epsilon_join
+
+PAGE = """
+from datetime import UTC, datetime, timedelta
+from epsilon_join import epsilon_join  # a DAG of Airflow
+
+dag = epsilon_join(
+    dataset="tides", schedule="0 0 * * *", start_date=datetime(2022, 1, 1, tzinfo=UTC), doc_md=None,
+    wait_for_snapshot=timedelta(days=3),
+)
+"""
+TODAY = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+YESTERDAY = TODAY - timedelta(days=1)
+LONG_AGO = TODAY - timedelta(days=4)
+
+
+@pytest.fixture
+def scheduler(database: None, fake_spark: FakeSpark, tmp_path: Path) -> Iterator[Scheduler]:
+    page = tmp_path / "dags" / "tides.py"
+    page.parent.mkdir()
+    page.write_text(PAGE)
+    fake_spark.ends("ingest", 5, "epsjoin: no snapshot")
+    scheduler = Scheduler(DagBag(page.parent), only=["ingest"], with_schedule=False)
+    yield scheduler
+    scheduler.close()
+
+
+def turn(scheduler: Scheduler) -> None:
+    for _ in range(3):
+        time.sleep(1)  # SQLite's clock has whole seconds
+        scheduler.turn()
+
+
+def start(scheduler: Scheduler, rest: TestClient, day: datetime) -> None:
+    answer = rest.post("/api/v2/dags/tides/dagRuns", json={"logical_date": day.isoformat()})
+    assert answer.status_code == 200, answer.text
+    turn(scheduler)
+
+
+def state_of(day: datetime) -> Any:
+    run = runs_of("tides")[f"{day:%Y-%m-%d}"]
+    return run.state, states_of(run)["ingest"]
+
+
+def test_run__waits_for_its_snapshot_without_a_worker_and_takes_it_when_it_has_come(
+    scheduler: Scheduler, rest: TestClient, fake_spark: FakeSpark
+) -> None:
+    start(scheduler, rest, YESTERDAY)
+    assert state_of(YESTERDAY) == ("running", "up_for_reschedule")
+    assert fake_spark.jobs == ["ingest"], "it does not look again at once"
+    with create_session() as session:
+        (next_try,) = session.scalars(select(TaskReschedule.reschedule_date))
+        in_seconds = (next_try - datetime.now(UTC)).total_seconds()
+        assert 3500 < in_seconds <= 3600
+        session.execute(update(TaskReschedule).values(reschedule_date=datetime.now(UTC)))
+
+    (fake_spark.root / "ends" / "ingest").unlink()
+    turn(scheduler)
+    assert state_of(YESTERDAY)[1] == "success"
+    assert fake_spark.jobs == ["ingest", "ingest"]
+
+
+def test_run__whose_time_to_wait_is_over_is_skipped_at_once(
+    scheduler: Scheduler, rest: TestClient, fake_spark: FakeSpark
+) -> None:
+    start(scheduler, rest, LONG_AGO)
+    assert state_of(LONG_AGO)[1] == "skipped"
+    assert fake_spark.jobs == ["ingest"]
+
+
+def test_time_to_wait__of_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="wait_for_snapshot of tides must be a span of time above zero"):
+        epsilon_join(
+            dataset="tides",
+            schedule="0 0 * * *",
+            start_date=datetime(2022, 1, 1, tzinfo=UTC),
+            doc_md=None,
+            wait_for_snapshot=timedelta(0),
+        )
