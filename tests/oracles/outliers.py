@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Callable, Iterable
 
 
@@ -24,14 +26,18 @@ def lof(
     density: dict[int, float] = {}
     for point in k_distance:
         if all(other in k_distance for _, other in near[point]):
-            total = sum(max(k_distance[other], distance) for distance, other in near[point])
+            total = _sum(max(k_distance[other], distance) for distance, other in near[point])
             density[point] = k / total if total > 0 else math.inf
     factor: dict[int, float] = {}
     for point, own in density.items():
         if all(other in density for _, other in near[point]):
-            mean = sum(density[other] for _, other in near[point]) / k
+            mean = _sum(density[other] for _, other in near[point]) / k
             factor[point] = 1.0 if math.isinf(own) else mean / own
     return {point: (k_distance.get(point), factor.get(point)) for point in ids}
+
+
+def _sum(terms: Iterable[float]) -> float:
+    return functools.reduce(operator.add, terms)  # in order: sum() compensates rounding since Python 3.12
 
 
 def rank(rows: list[tuple[int, float | None, float | None, int]]) -> dict[int, int]:

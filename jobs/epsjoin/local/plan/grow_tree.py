@@ -7,6 +7,7 @@ several.
 from __future__ import annotations
 
 import heapq
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -129,7 +130,7 @@ def grow_tree(
         _grow(weighted, trees[-1], n_parts, max_rows)
         _exchange(weighted, trees[-1], n_parts, max_rows)
         works = trees[-1].works
-        if max(works) * len(works) <= _MAX_TREE_IMBALANCE * sum(works):
+        if max(works) * len(works) <= _MAX_TREE_IMBALANCE * math.fsum(works):
             break
     best = min(trees, key=lambda tree: max(tree.works))
     return best.to_grown(sample, basis, rows_per_row)
@@ -254,7 +255,7 @@ def _exchange(sample: Sample, tree: _Tree, n_parts: int, max_rows: float) -> Non
         works = {node: leaf.work for node, leaf in tree.leaves.items()}
         largest = max(works, key=lambda node: works[node])
         last = tree.last_cuts()
-        if not last or works[largest] * len(works) <= _MAX_PART_IMBALANCE * sum(works.values()):
+        if not last or works[largest] * len(works) <= _MAX_PART_IMBALANCE * math.fsum(works.values()):
             return
         least = min(last, key=lambda node: tree.inner[node].work)
         _, _, left = tree.cuts[least]
