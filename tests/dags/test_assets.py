@@ -11,15 +11,20 @@ from airflow.dag_processing.dagbag import DagBag
 from airflow.models.dagrun import DagRun
 from airflow.utils.session import create_session
 from fastapi.testclient import TestClient
+from pendulum import duration
 from sqlalchemy import select
 
+import intervals
 from dags.fake_spark import REPOSITORY, FakeSpark
 from dags.in_process import Scheduler, states_of
 
 
 @pytest.fixture
-def scheduler(database: None, fake_spark: FakeSpark, tmp_path: Path) -> Iterator[Scheduler]:
+def scheduler(
+    database: None, fake_spark: FakeSpark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Scheduler]:
     """The DAG navaids and the one from the documents that comes after its clusters."""
+    monkeypatch.setattr(intervals, "GRACE", duration(0))  # the month may have begun a minute ago
     text = (REPOSITORY / "docs" / "run.md").read_text(encoding="utf-8")
     pages = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     folder = tmp_path / "dags"

@@ -20,6 +20,7 @@ from airflow.timetables import interval as of_airflow
 from airflow.timetables.base import DataInterval, TimeRestriction
 from airflow.utils.session import create_session
 from fastapi.testclient import TestClient
+from pendulum import duration
 
 import intervals
 from dags.fake_spark import REPOSITORY, FakeSpark
@@ -166,7 +167,8 @@ def test_backfill__begins_no_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def scheduler(database: None, fake_spark: FakeSpark) -> Iterator[Scheduler]:
+def scheduler(database: None, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scheduler]:
+    monkeypatch.setattr(intervals, "GRACE", duration(0))  # the month may have begun a minute ago
     scheduler = Scheduler(DagBag(REPOSITORY / "dags" / "navaids.py"), only=["ingest"])
     yield scheduler
     scheduler.close()
