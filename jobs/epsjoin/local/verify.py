@@ -110,7 +110,7 @@ def _within(query: Points, columns: Points, eps: float, metric: str) -> Points:
 
 
 def _distances(x: Points, y: Points, metric: str) -> Points:
-    """Compute the distances of two points, or of a point and many, term by term in the order of coordinates."""
+    """Compute the distances of two points, or of a point and many, term by term in column order."""
     total = np.zeros(y.shape[1:])
     for value, column in zip(x, y, strict=True):
         difference = np.abs(value - column)
