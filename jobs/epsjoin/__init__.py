@@ -23,6 +23,8 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.local.cluster.from_pairs import NOISE as NOISE
     from epsjoin.local.epsilon.box_count import box_counts as box_counts
     from epsjoin.local.epsilon.box_count import fit_box_count as fit_box_count
+    from epsjoin.local.epsilon.estimate import Estimate as Estimate
+    from epsjoin.local.epsilon.estimate import estimate as estimate
     from epsjoin.local.epsilon.fit import EpsilonFit as EpsilonFit
     from epsjoin.local.epsilon.fit import fit_epsilon as fit_epsilon
     from epsjoin.local.epsilon.local_exponents import local_exponents as local_exponents
@@ -37,8 +39,6 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.local.join.boxes import box_join as box_join
     from epsjoin.local.join.boxes import iter_ball_join as iter_ball_join
     from epsjoin.local.join.boxes import iter_box_join as iter_box_join
-    from epsjoin.local.join.estimate import Estimate as Estimate
-    from epsjoin.local.join.estimate import estimate as estimate
     from epsjoin.local.metric import Metric as Metric
     from epsjoin.local.metric import get_metric as get_metric
     from epsjoin.local.neighbours.db_outliers import db_outliers as db_outliers
@@ -63,7 +63,7 @@ _HOMES = {
     "local.epsilon.local_exponents": "local_exponents",
     "local.join.arrays": "NO_ROW Rows iter_join iter_self_join join self_join",
     "local.join.boxes": "Boxes ball_join box_join iter_ball_join iter_box_join",
-    "local.join.estimate": "Estimate estimate",
+    "local.epsilon.estimate": "Estimate estimate",
     "local.metric": "Metric get_metric",
     "local.neighbours.db_outliers": "db_outliers",
     "local.neighbours.knn": "KNearest k_distance knn_join",

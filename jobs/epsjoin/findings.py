@@ -72,7 +72,7 @@ class Findings:
         estimated from the sample).
     other_eps : what other ε would yield, by ascending eps: eps, pairs, neighbours, share (fraction of the
         points whose k-th neighbour lies within eps), is_chosen, is_knee (of the k-distance curve),
-        is_measured (whether eps lies on the sample's curve); each number may be ``None``.
+        is_measured (whether the sample has enough pairs to count); each number may be ``None``.
     difference : the difference to the run before: run, is_keyed, added, removed, changed, same (rows of
         ``points``; changed is ``None`` without a key) and examples: a few rows of what, id, key, label and
         columns (name, before, now); empty if there is no run before.

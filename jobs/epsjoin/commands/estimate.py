@@ -12,14 +12,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError
+from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.lake import slices
 from epsjoin.lake.arguments import add_contracts, open_lake
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.sample import sample_stored
+from epsjoin.local.epsilon.estimate import PAIR_BYTES
 from epsjoin.local.epsilon.fit import EpsilonFit, fit_epsilon
-from epsjoin.local.epsilon.limits import largest_that_fits
-from epsjoin.local.join.estimate import estimate
+from epsjoin.local.epsilon.limits import Expectation
 from epsjoin.local.metric import METRICS, Metric, get_metric
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.sizes import WORKER_BYTES, cuts_of, row_bytes
@@ -53,6 +53,11 @@ class Sample:
     unit: str
     params: RunParams
 
+    def expectation(self, fit: EpsilonFit | None) -> Expectation:
+        """What the jobs expect of these points, too."""
+        params = self.params
+        return Expectation(self.points, self.n_rows, self.metric, params.seed, params.sample_rows, fit)
+
 
 @dataclass(frozen=True)
 class Forecast:
@@ -65,7 +70,7 @@ class Forecast:
     metric, unit, eps : the metric, the unit of its distances, the distance threshold.
     exponent, exponent_low, exponent_high : exponent of the power law of pair counts, with its 95 % interval.
     note : the reason why there is no power law.
-    pairs, pairs_low, pairs_high, neighbours : see :class:`epsjoin.local.join.estimate.Estimate`.
+    pairs, pairs_low, pairs_high, neighbours : see :class:`epsjoin.local.epsilon.estimate.Estimate`.
     parts, replicas, candidates, seconds_on_one_core : see :class:`epsjoin.local.plan.join_plan.JoinPlan`;
         replicas are rows per point.
     largest_part_rows, largest_part_bytes : rows of the largest part, estimated from the sample, and the
@@ -135,14 +140,9 @@ def main(argv: Sequence[str]) -> int:
         width = max(len(name) for name, _ in lines)
         for name, text in lines:
             print(f"  {name:<{width}}  {text}")
-    max_pairs, pairs = forecast.max_pairs, forecast.pairs
-    if max_pairs is not None and pairs is not None and pairs > max_pairs:
-        fits = f"no eps can be named: {note}"
-        if fit is not None:
-            fits = largest_that_fits(fit, max_pairs, sample.unit)
-        raise BudgetError(
-            f"eps {forecast.eps:g} {sample.unit}".rstrip() + f" would give about {pairs:.3g} pairs, "
-            f"{max_pairs:,} are allowed (--max-pairs); {fits}"
+    if forecast.eps is not None and forecast.max_pairs is not None:
+        sample.expectation(fit).refuse_too_many(
+            forecast.eps, forecast.max_pairs, sample.unit, limit="--max-pairs"
         )
     return 0
 
@@ -277,26 +277,26 @@ def _predict(
         eps_for_max_pairs=for_pairs,
         why_not_max_pairs=why_not_pairs,
     )
-    return forecast if eps is None else _add_join(forecast, sample, eps)
+    return forecast if eps is None else _add_join(forecast, sample, fit, eps)
 
 
-def _add_join(forecast: Forecast, sample: Sample, eps: float) -> Forecast:
+def _add_join(forecast: Forecast, sample: Sample, fit: EpsilonFit | None, eps: float) -> Forecast:
     """Add what the join with this eps will yield and cost."""
     n_rows, dimensions = sample.n_rows, sample.points.shape[1]
-    expected = estimate(sample.points, eps, sample.metric, n_rows=n_rows, seed=sample.params.seed)
+    expected = sample.expectation(fit).at(eps)
     cuts = cuts_of(sample.params, n_rows, dimensions)
-    plan = plan_join(sample.points, sample.ids, n_rows, eps, sample.metric, cuts)
+    plan = plan_join(sample.points, sample.ids, n_rows, eps, sample.metric, cuts, expected.pairs)
     return replace(
         forecast,
         pairs=expected.pairs,
-        pairs_low=expected.pairs_low,
-        pairs_high=expected.pairs_high,
-        neighbours=expected.neighbours,
+        pairs_low=expected.low,
+        pairs_high=expected.high,
+        neighbours=2 * expected.pairs / n_rows,
         parts=plan.n_parts,
         replicas=plan.expected_rows / n_rows,
         largest_part_rows=plan.expected_part_rows,
         largest_part_bytes=WORKER_BYTES + plan.expected_part_rows * row_bytes(dimensions),
-        pair_bytes=expected.pair_bytes,
+        pair_bytes=expected.pairs * PAIR_BYTES,
         candidates=plan.expected_candidates,
         seconds_on_one_core=plan.expected_seconds,
         time=_choose_time_unit(plan.expected_seconds)[0],
@@ -328,9 +328,12 @@ def _describe(forecast: Forecast, params: RunParams) -> Iterator[tuple[str, str]
     if forecast.eps is not None:
         pairs, low, high = map(words.count, (forecast.pairs, forecast.pairs_low, forecast.pairs_high))
         yield "eps", f"{words.measure(forecast.eps, unit, digits=6)} ({forecast.metric})"
-        yield "pairs", f"about {pairs} ({low} to {high})"
-        if forecast.max_pairs is None and (forecast.pairs or 0) > params.max_pairs:
-            yield "", f"more than the job allows (max_pairs {words.count(params.max_pairs)})"
+        is_exact = forecast.pairs_low == forecast.pairs_high
+        yield "pairs", f"{pairs} (of all rows)" if is_exact else f"about {pairs} ({low} to {high})"
+        limit = forecast.max_pairs or params.max_pairs
+        if (forecast.pairs_high or 0.0) > limit:
+            perhaps = "" if (forecast.pairs_low or 0.0) > limit else "perhaps "
+            yield "", f"{perhaps}more than the job allows (max_pairs {words.count(limit)})"
         yield "neighbours", f"{forecast.neighbours:,.1f} per point"
         yield "parts", words.count(forecast.parts)
         yield "replicas", f"{words.measure(forecast.replicas, digits=3)} rows per point"

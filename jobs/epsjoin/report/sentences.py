@@ -106,11 +106,9 @@ def power_law(findings: Findings) -> list[str]:
             f"from r = {words.measure(first, findings.unit)} to {words.measure(last, findings.unit)}, "
             f"R² = {words.measure(epsilon.get('r_squared'))}."
         )
-        eps = findings.eps
-        if eps is not None and first is not None and last is not None and not first <= eps <= last:
-            side = "below" if eps < first else "above"
+        if findings.eps is not None and first is not None and findings.eps < first:
             sentences.append(
-                f"ε lies {side} the fitted range, so the numbers expected at ε are less certain."
+                "ε lies below the fitted range, so the numbers expected at ε rest on few pairs of the sample."
             )
     elif epsilon.get("note"):
         sentences.append(f"No power law was fitted: {epsilon['note']}")

@@ -12,11 +12,11 @@ from pyspark.sql import functions as F
 from epsjoin.errors import ArgumentError
 from epsjoin.lake import delta_log, uris
 from epsjoin.local.arguments import check_count
+from epsjoin.local.epsilon.estimate import Estimate
+from epsjoin.local.epsilon.estimate import estimate as estimate_points
 from epsjoin.local.epsilon.fit import EpsilonFit
 from epsjoin.local.epsilon.fit import fit_epsilon as fit_points
 from epsjoin.local.join.arrays import HOW
-from epsjoin.local.join.estimate import Estimate
-from epsjoin.local.join.estimate import estimate as estimate_points
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.spark.cluster.from_pairs import cluster_pairs, refuse_noise_id

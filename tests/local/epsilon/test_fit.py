@@ -212,7 +212,13 @@ def test_eps_for_neighbours__gives_so_many_on_average(sample_rows, neighbours):
 @examples(60)
 @given(st.floats(-1, 7.5))
 def test_eps_for_pairs__is_the_inverse_of_expected_pairs(log_pairs):
-    assert FIT.expected_pairs(FIT.eps_for(pairs=10**log_pairs)) == pytest.approx(10**log_pairs, rel=2e-5)
+    pairs = 10**log_pairs
+    found = FIT.expected_pairs(FIT.eps_for(pairs=pairs))
+    # a pair of the sample stands for many; where these are fewer than 30, the law has no steps
+    step = 10_000 * 9_999 / (500 * 499)
+    assert found == pytest.approx(
+        pairs, rel=2e-5 if pairs < 29 * step else 2e-3, abs=step * (pairs > 29 * step)
+    )
 
 
 @examples(60)

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from epsjoin.errors import BudgetError, DataRefusedError
+from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError
+from epsjoin.lake import slices
+from epsjoin.lake.lake import Slice
+from epsjoin.params import RunParams
 from epsjoin.spark.epsilon import fit_epsilon
 from epsjoin.spark.ingest import ingest
+from epsjoin.spark.job import Job
+from epsjoin.spark.join import replicate
 from tests.spark.conftest import JobMaker
-from tests.spark.real_data import job_on, pendigits
+from tests.spark.real_data import job_on, pendigits, skin
+from tests.tiny import RUN, has_slice
 
 
 def test_fit_epsilon__refuses_too_many_pairs_and_names_the_eps_that_fits(
@@ -25,10 +33,80 @@ def test_fit_epsilon__refuses_too_many_pairs_and_names_the_eps_that_fits(
         fit_epsilon.run(job)
 
 
+def test_fit_epsilon_and_replicate__take_what_fits_and_refuse_the_rest_by_the_same_number(
+    make_job: JobMaker, tmp_path: Path
+) -> None:
+    """True pairs: 929,220,814 within 0.15, 3.29e9 within 0.5, 1.032e10 within 1.5 (scipy's trees)."""
+    job = job_on(make_job, tmp_path, skin(), {"eps": 0.15, "max_pairs": 1_000_000_000})
+    ingest.run(job)
+
+    def at(eps: float) -> Job:
+        return replace(job, params=replace(job.params, eps=eps))
+
+    expected = fit_epsilon.run(job)["expected_pairs"]
+    assert expected == pytest.approx(929_220_814, rel=0.05)
+    replicate.run(job)
+    for table in ("epsilon", "join_plan"):
+        assert slices.read_row(job.lake, Slice(table, RUN))["expected_pairs"] == expected
+    for eps, pairs in ((0.5, 3.29e9), (1.5, 1.032e10)):
+        with pytest.raises(BudgetError, match="1,000,000,000 are allowed") as refused:
+            fit_epsilon.run(at(eps))
+        said = re.search(
+            r"eps (\S+) would give about (\S+) pairs .* fits is about (\S+)$", str(refused.value)
+        )
+        assert said is not None
+        assert float(said[1]) == eps
+        assert float(said[2]) == pytest.approx(pairs, rel=0.05)
+        largest = at(float(said[3]))
+        assert fit_epsilon.run(largest)["expected_pairs"] == pytest.approx(1e9, rel=0.01)
+        replicate.run(largest)
+
+
 def test_fit_epsilon__refuses_to_choose_where_there_is_no_power_law(
     make_job: JobMaker, tmp_path: Path
 ) -> None:
     job = job_on(make_job, tmp_path, np.zeros((50, 2)), {})
     ingest.run(job)
-    with pytest.raises(DataRefusedError, match="eps cannot be chosen from these points"):
+    with pytest.raises(
+        DataRefusedError, match="eps cannot be chosen from these points: .*; choose eps by hand"
+    ):
         fit_epsilon.run(job)
+
+
+def test_fit_epsilon__says_that_no_eps_fits_equal_points(make_job: JobMaker, tmp_path: Path) -> None:
+    """It does not ask for an eps that was given."""
+    job = job_on(make_job, tmp_path, np.zeros((2000, 2)), {"eps": 1.0, "max_pairs": 1000})
+    ingest.run(job)
+    with pytest.raises(
+        BudgetError, match=r"eps 1 would give .* no eps fits: about 1,999,000 pairs are of equal"
+    ):
+        fit_epsilon.run(job)
+    enough = replace(job, params=replace(job.params, max_pairs=10**7))
+    assert fit_epsilon.run(enough)["expected_pairs"] == 1_999_000
+    row = slices.read_row(job.lake, Slice("epsilon", RUN))
+    assert (row["expected_pairs"], row["expected_neighbours"]) == (1_999_000, 1999)
+    assert "no two different points" in row["note"]
+
+
+@pytest.mark.parametrize("eps", [1e-320, 1e300])
+def test_fit_epsilon__refuses_an_eps_that_no_join_takes(
+    make_job: JobMaker, tmp_path: Path, eps: float
+) -> None:
+    job = job_on(make_job, tmp_path, pendigits()[:100], {"eps": eps})
+    ingest.run(job)
+    with pytest.raises(ArgumentError, match="too small or too large for exact euclidean decisions"):
+        fit_epsilon.run(job)
+    assert not has_slice(job.lake, "epsilon", RUN)
+
+
+def test_fit_epsilon__names_other_ways_to_choose_where_equal_points_have_more_neighbours(
+    make_job: JobMaker, tmp_path: Path
+) -> None:
+    points = np.random.default_rng(0).random((1000, 2))
+    points[:500] = 0.5
+    job = job_on(make_job, tmp_path, points, {"neighbours": 10})
+    ingest.run(job)
+    with pytest.raises(DataRefusedError, match=r"equal points.* are too few; choose .*k_distance_quantile"):
+        fit_epsilon.run(job)
+    other = RunParams(k_distance_quantile=0.9)
+    assert fit_epsilon.run(replace(job, params=other))["eps"] > 0

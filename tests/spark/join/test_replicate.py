@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from epsjoin.errors import BudgetError, TableError
@@ -132,13 +131,14 @@ def test_replicate__reads_one_large_file_by_many_tasks(
     assert content(job, "replicas").equals(by_one)
 
 
-def test_replicate__refuses_too_many_pairs_where_no_power_law_does(
-    make_job: JobMaker, tmp_path: Path
-) -> None:
-    job = job_on(make_job, tmp_path, np.zeros((200, 2)), {"eps": 1.0, "max_pairs": 1000})
+def test_replicate__refuses_what_fit_epsilon_would(make_job: JobMaker, tmp_path: Path) -> None:
+    job = job_on(make_job, tmp_path, pendigits()[:1000], {"eps": 0.3})
     for step in JOIN_STEPS[:2]:
         step(job)
-    with pytest.raises(
-        BudgetError, match="19,900 pairs are expected within eps 1, 1,000 are allowed .* cannot be told"
-    ):
-        replicate.run(job)
+    small = replace(job, params=replace(job.params, max_pairs=1000))
+    said = []
+    for step in (fit_epsilon.run, replicate.run):
+        with pytest.raises(BudgetError, match="the largest eps that fits") as refused:
+            step(small)
+        said.append(str(refused.value))
+    assert said[0] == said[1]

@@ -32,6 +32,7 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.local.arguments import check_count, check_points
 from epsjoin.local.epsilon.border import fit_without_border
+from epsjoin.local.epsilon.bracket import PRECISION, bracket_eps
 from epsjoin.local.epsilon.k_distance import (
     Knee,
     PointExponents,
@@ -52,6 +53,7 @@ from epsjoin.local.epsilon.power_law import (
 from epsjoin.local.epsilon.radius import choose_r_max
 from epsjoin.local.join.arrays import iter_self_join
 from epsjoin.local.metric import Metric, get_metric
+from epsjoin.local.plan.expected import ExpectedPairs, draw_rows, expect_pairs
 
 
 @dataclass(frozen=True)
@@ -61,12 +63,12 @@ class EpsilonFit:
     Parameters
     ----------
     n_rows : number of rows of the whole set.
-    n_sample : number of rows whose pairs were counted.
-    curve : number of pairs of the sample by distance.
+    n_sample : number of rows that were fitted: the first of the sample, all where their join stays small.
+    curve : number of pairs of these rows by distance.
     power_law : power law of the curve; corrected for the border where the points fill their bounding box.
     measured_law : power law of the curve as it is; equal to ``power_law`` where nothing was corrected.
-    rows : (n_sample,) int64, row numbers of the sample, in random order.
-    sample : (n_sample, d) float64, the points of these rows.
+    rows : (m,) int64, row numbers of the sample, in random order.
+    sample : (m, d) float64, the points of these rows.
     metric : the metric of the distances.
     max_k : largest k of the methods that have a k.
 
@@ -96,11 +98,7 @@ class EpsilonFit:
         return self.power_law.exponent
 
     def expected_pairs(self, eps: float) -> float:
-        """Estimate the number of pairs of the whole set within eps.
-
-        Between the measured radii the curve is interpolated on log-log scales; below and above them, the
-        power law continues it. Above the last radius this is too many, because the law ends where the data
-        does.
+        """Estimate the number of pairs of the whole set within eps: that of :meth:`expect`.
 
         Parameters
         ----------
@@ -109,15 +107,42 @@ class EpsilonFit:
         Raises
         ------
         ArgumentError
-            eps is not above 0.
+            eps is not above 0, or too small or too large for the metric.
         """
-        if not 0 < eps < math.inf:
-            raise ArgumentError(f"eps must be a finite number above 0, not {eps!r}")
-        x, measured = math.log(eps), np.log(self.curve.radius)
-        y = float(np.interp(x, measured, np.log(self.curve.different_pairs)))
-        y += self.exponent * (min(0.0, x - measured[0]) + max(0.0, x - measured[-1]))
-        different = math.exp(min(y, math.log(all_pairs(self.n_sample))))
-        return self._scale() * min(self.curve.equal_pairs + different, all_pairs(self.n_sample))
+        return self.expect(eps).pairs
+
+    def expect(self, eps: float) -> ExpectedPairs:
+        """Estimate the number of pairs of the whole set within eps, with its 95 % interval.
+
+        The pairs of the sample within eps are counted. Where they are fewer than 30, and the set is larger
+        than the sample, the power law continues the curve to smaller eps, within the interval of the count.
+
+        Parameters
+        ----------
+        eps : threshold in the metric's unit, finite and above 0.
+
+        Raises
+        ------
+        ArgumentError
+            eps is not above 0, or too small or too large for the metric.
+        """
+        eps = self.metric.check_eps(eps)
+        return self.by_law(eps, expect_pairs(self.sample, self.n_rows, eps, self.metric))
+
+    def by_law(self, eps: float, counted: ExpectedPairs) -> ExpectedPairs:
+        """Replace a count that does not suffice by what the power law says, within the interval of the count.
+
+        Parameters
+        ----------
+        eps : threshold in the metric's unit.
+        counted : what the sample's own pairs say about it.
+        """
+        if counted.suffices:
+            return counted
+        way = math.log(eps / self.curve.radius[0])
+        different = float(self.curve.different_pairs[0]) * math.exp(self.exponent * way)
+        pairs = self._scale() * (self.curve.equal_pairs + different)
+        return counted._replace(pairs=min(max(pairs, counted.low), counted.high), is_by_law=True)
 
     def eps_for(
         self,
@@ -196,7 +221,6 @@ class EpsilonFit:
             raise ArgumentError(
                 f"{pairs:.6g} pairs are too many: {self.n_rows} points have {all_pairs(self.n_rows)}"
             )
-        radius, different = self.curve.radius, self.curve.different_pairs
         target = pairs / self._scale() - self.curve.equal_pairs
         if target <= 0:
             raise ArgumentError(
@@ -205,6 +229,20 @@ class EpsilonFit:
                 "quantile of the k-distances instead (k_distance_quantile), or in the library "
                 "different_neighbours, which does not count equal points, or knee"
             )
+        guess = self._eps_on_curve(target)
+        if not 0 < guess < math.inf:
+            return guess
+        found = self.expect(guess)
+        one_pair = all_pairs(self.n_rows) / all_pairs(found.sample_rows)
+        if not found.suffices or abs(found.pairs - pairs) <= max(one_pair, PRECISION * pairs):
+            return guess
+        low, high = bracket_eps(self.expected_pairs, pairs, guess)
+        is_low_nearer = pairs / self.expected_pairs(low) <= self.expected_pairs(high) / pairs
+        return low if is_low_nearer else high
+
+    def _eps_on_curve(self, target: float) -> float:
+        """The radius of the curve, continued by the law, with so many pairs of different fitted points."""
+        radius, different = self.curve.radius, self.curve.different_pairs
         for end, is_outside in ((0, target <= different[0]), (-1, target > different[-1])):
             if is_outside:
                 log_ratio = math.log(target / different[end]) / self.exponent
@@ -293,7 +331,7 @@ class EpsilonFit:
 
     @cached_property
     def _nearest(self) -> Floats:
-        return nearest_distances(self.sample, self.metric, self.max_k)
+        return nearest_distances(self.sample[: self.n_sample], self.metric, self.max_k)
 
     def _check_k(self, k: int) -> int:
         """Return k, if the fit knows neighbours of this rank."""
@@ -371,14 +409,14 @@ def fit_epsilon(
     seed = check_count("seed", seed, 0)
     n_rows = len(values) if n_rows is None else check_count("n_rows", n_rows, len(values))
     # In random order, so that any first rows are a uniform sample as well.
-    order = np.random.default_rng(seed).permutation(len(values))[:sample_rows]
+    order = draw_rows(len(values), sample_rows, seed)
     sample = np.ascontiguousarray(values[order])
     r_max, rows = choose_r_max(sample, chosen, seed=seed)
-    sample = np.ascontiguousarray(sample[:rows])
-    batches = list(iter_self_join(sample, r_max, chosen))
+    fitted = sample[:rows]
+    batches = list(iter_self_join(fitted, r_max, chosen))
     if not batches:
         raise ArgumentError(f"{rows} sampled points have no pair within {r_max:.6g}; {BY_HAND}")
     curve = pair_count_curve(batches, rows, r_max, seed=seed)
     measured = fit_power_law(curve, rows)
-    law = fit_without_border(batches, sample, chosen, r_max, measured, seed) or measured
-    return EpsilonFit(n_rows, rows, curve, law, measured, order[:rows], sample, chosen, max_k)
+    law = fit_without_border(batches, fitted, chosen, r_max, measured, seed) or measured
+    return EpsilonFit(n_rows, rows, curve, law, measured, order, sample, chosen, max_k)

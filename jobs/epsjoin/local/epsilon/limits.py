@@ -1,38 +1,134 @@
-"""The largest eps that stays within a limit of pairs, as a sentence for an error message."""
+"""The pairs to expect of a set, by one sample of it: for estimates, for the choice of eps, for refusals."""
 
 from __future__ import annotations
 
-from epsjoin.errors import ArgumentError
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from epsjoin.console import in_unit
+from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.kernels.arrays import Floats
-from epsjoin.local.epsilon.fit import EpsilonFit
-from epsjoin.local.epsilon.fit import fit_epsilon as fit_points
+from epsjoin.local.epsilon.bracket import bracket_eps
+from epsjoin.local.epsilon.fit import EpsilonFit, fit_epsilon
 from epsjoin.local.metric import Metric
+from epsjoin.local.plan.expected import ExpectedPairs, draw_rows, expect_pairs
 
 
-def what_fits(
-    sample: Floats, metric: str | Metric, n_points: int, max_pairs: int, seed: int, unit: str = ""
-) -> str:
-    """Say which is the largest eps for which no more pairs are expected than allowed.
+@dataclass(frozen=True)
+class Expectation:
+    """The pairs to expect of a set for any eps: the sample's own count, and the power law where it has few.
+
+    Whoever asks with the same points, rows and seed gets the same number.
 
     Parameters
     ----------
-    sample : (m, d) float64, a uniform sample of the points.
+    points : (n, d) float64, the set or a uniform sample of it.
+    n_rows : number of rows of the set.
     metric : the metric of the distances.
-    n_points : number of all points.
-    max_pairs : maximum number of pairs.
-    seed : seed of the fit.
-    unit : unit of eps.
+    seed : seed of the sample and its order, and of the fit.
+    sample_rows : maximum number of rows that are sampled.
+    fit : the fit of these arguments, if it is at hand; otherwise it is made where it is needed.
     """
-    try:
-        fit = fit_points(sample, metric, len(sample), seed, n_points)
-    except ArgumentError as error:
-        return f"which eps fits cannot be told: {error}"
-    return largest_that_fits(fit, max_pairs, unit)
 
+    points: Floats
+    n_rows: int
+    metric: Metric
+    seed: int
+    sample_rows: int
+    fit: EpsilonFit | None = None
 
-def largest_that_fits(fit: EpsilonFit, max_pairs: int, unit: str) -> str:
-    """Say which is the largest eps with at most ``max_pairs`` pairs, or why there is none."""
-    try:
-        return f"the largest eps that fits is about {fit.eps_for(pairs=max_pairs):g} {unit}".rstrip()
-    except ArgumentError as error:
-        return f"no eps fits: {error}"
+    def at(self, eps: float) -> ExpectedPairs:
+        """Expect so many pairs within eps, with an interval.
+
+        Raises
+        ------
+        ArgumentError
+            eps is not above 0, or too small or too large for the metric.
+        """
+        eps = self.metric.check_eps(eps)
+        counted = expect_pairs(self._sample, self.n_rows, eps, self.metric)
+        if counted.suffices or self._any_fit is None:
+            return counted
+        return self._any_fit.by_law(eps, counted)
+
+    def refuse_too_many(
+        self, eps: float, max_pairs: int, unit: str = "", limit: str = "max_pairs"
+    ) -> ExpectedPairs:
+        """Refuse an eps for which more pairs are expected than allowed.
+
+        In doubt, where ``max_pairs`` is within the interval of a count, the eps is accepted: a join counts
+        its pairs, too, and ends where they become too many. Where the power law alone speaks, its number
+        decides.
+
+        Parameters
+        ----------
+        eps : threshold in the metric's unit.
+        max_pairs : maximum number of pairs.
+        unit : unit of eps, for the message.
+        limit : name of the limit, for the message.
+
+        Returns
+        -------
+        ExpectedPairs
+            What is expected.
+
+        Raises
+        ------
+        BudgetError
+            Too many are expected. The message has the number, and the largest eps that fits.
+        """
+        expected = self.at(eps)
+        if (expected.pairs if expected.is_by_law else expected.low) <= max_pairs:
+            return expected
+        certainty = f"{expected.low:.3g} to {expected.high:.3g}"
+        if expected.is_by_law:
+            certainty = "by the power law, the sample has few"
+        raise BudgetError(
+            f"eps {in_unit(eps, unit)} would give about {expected.pairs:.3g} pairs ({certainty}), "
+            f"{max_pairs:,} are allowed ({limit}); {self.what_fits(max_pairs, eps, unit)}"
+        )
+
+    def what_fits(self, max_pairs: int, eps: float, unit: str = "") -> str:
+        """Say which is the largest eps that fits, or why none does; parameters as for the refusal."""
+        try:
+            largest = in_unit(self.largest_eps(max_pairs, eps), unit)
+            return f"the largest eps that fits is about {largest}"
+        except ArgumentError as error:
+            return f"no eps fits: {error}"
+
+    def largest_eps(self, max_pairs: int, eps: float) -> float:
+        """Find the largest eps for which at most so many pairs are expected, in 6 significant digits.
+
+        Parameters
+        ----------
+        max_pairs : maximum number of pairs.
+        eps : where to begin.
+
+        Raises
+        ------
+        ArgumentError
+            More pairs than that are of equal points.
+        """
+        fitting, _ = bracket_eps(lambda each: self.at(each).pairs, max_pairs, eps)
+        typed, step = float(f"{fitting:.6g}"), 1e-6
+        while self.at(typed).pairs > max_pairs:
+            step *= 2.0
+            typed = float(f"{fitting * (1.0 - step):.6g}")
+        return typed
+
+    @cached_property
+    def _sample(self) -> Floats:
+        if self.fit is not None:
+            return self.fit.sample
+        return np.ascontiguousarray(self.points[draw_rows(len(self.points), self.sample_rows, self.seed)])
+
+    @cached_property
+    def _any_fit(self) -> EpsilonFit | None:
+        if self.fit is not None:
+            return self.fit
+        try:
+            return fit_epsilon(self.points, self.metric, self.sample_rows, self.seed, self.n_rows)
+        except ArgumentError:  # no power law: the count is all there is
+            return None

@@ -19,24 +19,22 @@ from epsjoin.local.plan.projection import choose_projection
 from epsjoin.local.sweep.sweeping import SweepOptions, sweep_window
 
 _FIRST_ROWS = 4096
-"""Number of rows of a sample whose pairs are counted first."""
+"""Number of rows of a sample whose pairs are found first, to be decided."""
 _SUFFICIENT_PAIRS = 200_000
-"""Number of pairs from which on no more rows are counted: more would only make the plan slower."""
-_MAX_PAIRS = 10 * _SUFFICIENT_PAIRS
-"""Maximum number of pairs of a sample that are kept to choose some of them: memory."""
-_MIN_PAIRS = 100
+"""Number of pairs from which on no more are kept to be decided: more would only make the plan slower."""
+_MAX_PAIRS = 2_000_000
+"""Maximum number of pairs of a sample that are kept, or counted in more than ``_MIN_ROWS`` rows: memory, and
+tenths of a second."""
+_MIN_ROWS = 1000
+"""Minimum number of rows whose pairs are counted, however many: fewer make the interval wide."""
+_MIN_PAIRS = 30
 """Minimum number of pairs of a sample whose number says something about all rows."""
-_FAR_RATIO = 10
-"""Ratio of the pairs at two distances between which the power law is measured."""
-_STEP = 2.0**0.5
-"""Ratio of one distance to the next in the search for more pairs."""
-_MAX_STEPS = 128
-"""Maximum number of distances in the search for more pairs."""
+_NORMAL_95 = 1.959964
+"""Standard deviations around the mean that hold 95 % of a normal distribution."""
+_RULE_OF_THREE = 3.0
+"""Number of pairs that a sample without any may just have missed, at 95 %."""
 _BATCH_PAIRS = 1 << 16
 """Maximum number of pairs that a sweep over a sample finds at once."""
-_REFUSAL_SAMPLE_ROWS = 20_000
-"""Maximum number of rows of each table on which a refused join estimates its pairs."""
-_REFUSAL_SEED = 0
 
 
 class SamplePairs(NamedTuple):
@@ -46,12 +44,38 @@ class SamplePairs(NamedTuple):
     ----------
     rows : number of rows that were counted; of two tables those of the right one.
     pairs : number of pairs within eps among them, or with the left table.
-    variance : estimated variance of ``pairs`` over samples of one table; NaN for two tables.
+    variance : estimated variance of ``pairs`` over samples of very many rows.
     """
 
     rows: int
     pairs: int
     variance: float
+
+
+class ExpectedPairs(NamedTuple):
+    """How many pairs within eps all rows are expected to have; made by :func:`expect_pairs`.
+
+    Parameters
+    ----------
+    pairs : the number; exact where all rows were counted.
+    low, high : its 95 % interval.
+    sample_rows, sample_pairs : rows that were counted, and pairs among them.
+    suffices : whether these are enough to speak for all rows; where they are not, a power law knows more.
+    is_by_law : whether ``pairs`` is what a power law says.
+    """
+
+    pairs: float
+    low: float
+    high: float
+    sample_rows: int
+    sample_pairs: int
+    suffices: bool
+    is_by_law: bool = False
+
+
+def draw_rows(n_rows: int, sample_rows: int, seed: int) -> Ints:
+    """Draw the rows of a sample, in random order, so that any first of them are a sample, too."""
+    return np.random.default_rng(seed).permutation(n_rows)[:sample_rows]
 
 
 def count_pairs(
@@ -124,11 +148,11 @@ def count_sample_pairs(
     ArgumentError
         Points for which the metric is not defined.
     """
-    rows = len(points)
+    rows, others = len(points), 0 if left is None else len(left)
     while True:
         cap = max_pairs if rows > min_rows else math.inf
         counted = points[:rows] if left is None else np.concatenate((left, points[:rows]))
-        is_right = None if left is None else np.arange(len(counted)) >= len(left)
+        is_right = None if left is None else np.arange(len(counted)) >= others
         degree = np.zeros(len(counted), np.int64)
         embedded = metric.embed(counted)
         reach = metric.embedded_eps(eps)
@@ -139,66 +163,41 @@ def count_sample_pairs(
         if pairs <= cap:
             break
         rows = max(min_rows, rows // divisor)
-    if left is not None:
-        return SamplePairs(rows, pairs, math.nan)
-    # sd(pairs) ~ 2 sd(degree) / 2 * sqrt(rows) from the points, sqrt(pairs) from counting few
-    between = rows * float(degree.var()) if rows else 0.0
+    # Hoeffding's first order; at least the variance of a count, which matters where pairs are few
+    between = sum(side.size * float(side.var()) for side in np.split(degree, [others]) if side.size)
     return SamplePairs(rows, pairs, max(between, float(pairs)))
 
 
-def expected_pairs(
-    points: Floats,
-    embedded: Floats,
-    n_rows: int,
-    eps: float,
-    metric: Metric,
-    projection: Projection,
-    seed: int,
-) -> float:
-    """Estimate the pairs of all rows from those of a sample.
+def expect_pairs(points: Floats, n_rows: int, eps: float, metric: Metric) -> ExpectedPairs:
+    """Expect of all rows the pairs that a sample of them has: the one count of estimates, plans and refusals.
 
     Parameters
     ----------
-    points, embedded : (m, d) and (m, e) float64, the sample; not modified.
-    n_rows : all rows.
+    points : (m, d) float64, a uniform sample in random order, see :func:`draw_rows`; not modified.
+    n_rows : all rows, at least m.
     eps, metric : see :func:`epsjoin.local.plan.planner.plan_join`.
-    projection : of the sweeps that count.
-    seed : of the 4096 rows that are counted first; where they have enough pairs, no more rows are counted.
 
     Notes
     -----
-    Of very many rows a sample may hold hardly a pair within eps. Then eps grows by steps until it holds a
-    hundred, and on to a thousand, and the power law through both counts leads back to eps (the dissertation,
-    3.7.1, eq. 3.15), unless that is a tenth of all pairs of the sample. Equal rows, and clumps smaller than
-    what the sample can see, are missed by that.
+    All rows of the sample are counted, fewer of the first where they have more than two million pairs. The
+    number of pairs of m rows is a U-statistic. Its variance is 4 / m times the variance of the fraction of
+    the sample that is within eps of a point (Hoeffding 1948), and at least the variance of a count; both
+    vanish as m becomes n.
     """
-    m = len(points)
-    if m < 2:
-        return 0.0
-    if m > _FIRST_ROWS:
-        first = np.random.default_rng(seed).permutation(m)[:_FIRST_ROWS]
-        pairs = count_pairs(points[first], embedded[first], eps, metric, projection)
-        if pairs >= _SUFFICIENT_PAIRS:
-            return _scale(pairs, _FIRST_ROWS, n_rows)
-    pairs = count_pairs(points, embedded, eps, metric, projection)
-    if pairs >= _MIN_PAIRS or n_rows == m:
-        return _scale(pairs, m, n_rows)
-    distance, seen = eps, pairs
-    near: tuple[float, int] | None = None
-    most = m * (m - 1) // 2 // _FAR_RATIO  # beyond, too many rows lie within: the law bends
-    for _ in range(_MAX_STEPS):
-        distance *= _STEP
-        if not metric.decision(distance).bound < math.inf or seen > most:
-            break
-        seen = count_pairs(points, embedded, distance, metric, projection)
-        if near is None and seen >= _MIN_PAIRS:
-            near = distance, seen
-        elif near is not None and seen >= _FAR_RATIO * near[1]:
-            break
-    if near is None or not _FAR_RATIO * near[1] <= seen <= most:
-        return _scale(pairs, m, n_rows)
-    exponent = math.log(seen / near[1]) / math.log(distance / near[0])
-    return _scale(near[1] * (eps / near[0]) ** exponent, m, n_rows)
+    m, pairs, variance = count_sample_pairs(
+        points, eps, metric, max_pairs=_MAX_PAIRS, min_rows=_MIN_ROWS, divisor=2
+    )
+    scale = n_rows * (n_rows - 1.0) / (m * (m - 1.0)) if m > 1 else 0.0
+    half = _NORMAL_95 * math.sqrt(variance * (1.0 - m / n_rows)) if m else 0.0
+    few = _RULE_OF_THREE if pairs < _RULE_OF_THREE and m < n_rows else 0.0
+    return ExpectedPairs(
+        pairs * scale,
+        max(0.0, pairs - half) * scale,
+        min(n_rows * (n_rows - 1.0) / 2.0, (pairs + half + few) * scale),
+        m,
+        pairs,
+        pairs >= _MIN_PAIRS or m == n_rows,
+    )
 
 
 def expected_pairs_of_tables(points: Floats, n_left: int, eps: float, metric: Metric) -> float:
@@ -210,24 +209,13 @@ def expected_pairs_of_tables(points: Floats, n_left: int, eps: float, metric: Me
     n_left : rows of the left table; n for one table with itself.
     eps, metric : see :func:`epsjoin.local.plan.planner.plan_join`.
     """
-    n, m = n_left, len(points) - n_left
-    for rows in (_FIRST_ROWS, _REFUSAL_SAMPLE_ROWS):
-        sampling = Cuts(sample_rows=rows, seed=_REFUSAL_SEED)
-        left, right = points[sampling.sample(n)], points[n + sampling.sample(m)]
-        if m == 0:
-            counted = count_sample_pairs(left, eps, metric)
-        else:
-            counted = count_sample_pairs(right, eps, metric, left=left)
-        if counted.pairs >= _SUFFICIENT_PAIRS:
-            break
+    n, m, sample = n_left, len(points) - n_left, Cuts()
+    left = points[draw_rows(n, sample.sample_rows, sample.seed)]
     if m == 0:
-        return _scale(counted.pairs, len(left), n)
-    return counted.pairs * (n / len(left)) * (m / len(right))
-
-
-def _scale(pairs: float, rows: int, n_rows: int) -> float:
-    """Scale the pairs of some rows to all rows."""
-    return pairs * (n_rows / rows) * ((n_rows - 1) / (rows - 1))
+        return expect_pairs(left, n, eps, metric).pairs
+    right = points[n + draw_rows(m, sample.sample_rows, sample.seed)]
+    counted = count_sample_pairs(right, eps, metric, left=left, max_pairs=_MAX_PAIRS, min_rows=_MIN_ROWS)
+    return counted.pairs * (n / len(left)) * (m / counted.rows)
 
 
 def decided_pairs(

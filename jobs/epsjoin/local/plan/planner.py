@@ -31,7 +31,7 @@ from epsjoin.local.plan.costs import (
 )
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.encode import Space, encode
-from epsjoin.local.plan.expected import decided_pairs, expected_pairs
+from epsjoin.local.plan.expected import decided_pairs, draw_rows, expect_pairs
 from epsjoin.local.plan.grow_tree import GrownTree, grow_tree
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.projection import choose_projection
@@ -42,7 +42,13 @@ from epsjoin.local.scale import ScaledMetric
 
 
 def plan_join(
-    sample: Floats, sample_ids: Ints, n_rows: int, eps: float, metric: Metric, cuts: Cuts
+    sample: Floats,
+    sample_ids: Ints,
+    n_rows: int,
+    eps: float,
+    metric: Metric,
+    cuts: Cuts,
+    expected_pairs: float | None = None,
 ) -> JoinPlan:
     """Choose the cuts of a join on a sample of its rows.
 
@@ -54,6 +60,7 @@ def plan_join(
     eps : threshold in the metric's unit.
     metric : from :func:`epsjoin.local.metric.get_metric`.
     cuts : how to cut.
+    expected_pairs : pairs of all rows, where the caller knows more than the sample's own count.
 
     Returns
     -------
@@ -77,13 +84,13 @@ def plan_join(
     assumes uniform data.
     """
     max_rows = math.inf if cuts.most_part_rows is None else cuts.most_part_rows
-    plan = _plan_once(sample, sample_ids, n_rows, eps, metric, cuts)
+    plan = _plan_once(sample, sample_ids, n_rows, eps, metric, cuts, expected_pairs)
     n_parts = cuts.n_parts
     while plan.expected_part_rows > max_rows:
         # parts are of equal work, not of equal rows: some more than the ratio of rows
         n_parts = math.ceil(n_parts * min(4.0, 1.2 * plan.expected_part_rows / max_rows))
         cuts = replace(cuts, n_parts=n_parts, least_part_seconds=0.0)
-        finer = _plan_once(sample, sample_ids, n_rows, eps, metric, cuts)
+        finer = _plan_once(sample, sample_ids, n_rows, eps, metric, cuts, plan.expected_pairs)
         if finer.n_parts <= plan.n_parts or finer.n_parts > len(sample):
             raise BudgetError(
                 f"the largest of {plan.n_parts:,} parts would have about {plan.expected_part_rows:,.0f} "
@@ -96,7 +103,13 @@ def plan_join(
 
 
 def _plan_once(
-    sample: Floats, sample_ids: Ints, n_rows: int, eps: float, metric: Metric, cuts: Cuts
+    sample: Floats,
+    sample_ids: Ints,
+    n_rows: int,
+    eps: float,
+    metric: Metric,
+    cuts: Cuts,
+    expected_pairs: float | None,
 ) -> JoinPlan:
     """Plan with the parts that ``cuts`` aims at, however many rows the largest has."""
     eps = metric.check_eps(eps)
@@ -114,7 +127,9 @@ def _plan_once(
     scale = n_rows / m if m else 0.0
     in_one_part = choose_projection(embedded, m, embedded_eps, metric.norm)
     projection = in_one_part.projection
-    pairs = expected_pairs(points, embedded, n_rows, eps, metric, projection, cuts.seed)
+    pairs = expected_pairs
+    if pairs is None:
+        pairs = expect_pairs(points[draw_rows(m, m, cuts.seed)], n_rows, eps, metric).pairs
     if cuts.least_part_seconds:
         expected = window_seconds(n_rows, n_embedded, in_one_part.candidates * scale * scale, pairs)
         affordable = min(cuts.n_parts, expected / cuts.least_part_seconds)

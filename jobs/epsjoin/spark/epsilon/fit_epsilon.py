@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from epsjoin.console import counted, in_unit, say
-from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError
+from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.lake import delta_log, parquet, slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.local.epsilon.fit import EpsilonFit
 from epsjoin.local.epsilon.fit import fit_epsilon as fit_points
-from epsjoin.local.epsilon.limits import largest_that_fits
+from epsjoin.local.epsilon.limits import Expectation
+from epsjoin.local.metric import get_metric
 from epsjoin.params import RunParams
 from epsjoin.spark.job import Job
 from epsjoin.spark.points import stored_points
@@ -27,19 +28,24 @@ class Choice(NamedTuple):
 def run(job: Job) -> dict[str, float]:
     """Replace the run's slices of ``epsilon`` and ``epsilon_curve``.
 
-    If a parameter sets eps, the power law is fitted all the same, for the report and for the expected number
-    of pairs. Points without a power law then only add a note to the table.
+    If a parameter sets eps, the power law is fitted all the same, for the report. Points without a power law
+    then only add a note to the table.
 
     Raises
     ------
+    ArgumentError
+        A parameter sets an eps that is too small or too large for the metric.
     DataRefusedError
         eps must be chosen, but the points follow no power law (they are too few, or too many are equal).
     BudgetError
-        More than ``max_pairs`` pairs are expected; the message has the largest eps that is allowed.
+        More than ``max_pairs`` pairs are expected; the message has the largest eps that fits.
     TableError
         ``points`` has no slice of this run.
     """
     source, params = job.lake.source, job.params
+    metric = get_metric(source.metric)
+    if params.eps is not None:
+        metric.check_eps(params.eps)
     inputs = Fingerprints(job.lake, job.run)
     epsilon = inputs.slice("epsilon")
     points = stored_points(job)
@@ -49,17 +55,12 @@ def run(job: Job) -> dict[str, float]:
     fit: EpsilonFit | None = None
     note = None
     try:
-        fit = fit_points(sample, source.metric, params.sample_rows, params.seed, n_points, max_k)
+        fit = fit_points(sample, metric, params.sample_rows, params.seed, n_points, max_k)
     except ArgumentError as error:
         note = str(error)
     choice = _choose(params, fit, note)
-    expected_pairs = None if fit is None else fit.expected_pairs(choice.eps)
-    if fit is not None and expected_pairs is not None and expected_pairs > params.max_pairs:
-        raise BudgetError(
-            f"eps {in_unit(choice.eps, source.unit)} would give about {expected_pairs:.3g} pairs, "
-            f"{params.max_pairs:,} are allowed (max_pairs); "
-            f"{largest_that_fits(fit, params.max_pairs, source.unit)}"
-        )
+    expectation = Expectation(sample, n_points, metric, params.seed, params.sample_rows, fit)
+    expected_pairs = expectation.refuse_too_many(choice.eps, params.max_pairs, source.unit).pairs
     row: dict[str, Any] = {
         "eps": choice.eps,
         "method": choice.method,
@@ -68,7 +69,7 @@ def run(job: Job) -> dict[str, float]:
         "n_points": n_points,
         "n_sample": len(sample) if fit is None else fit.n_sample,
         "expected_pairs": expected_pairs,
-        "expected_neighbours": None if expected_pairs is None else 2 * expected_pairs / n_points,
+        "expected_neighbours": 2 * expected_pairs / n_points if n_points else 0.0,
     }
     curve = []
     if fit is not None:
@@ -91,17 +92,15 @@ def run(job: Job) -> dict[str, float]:
     rows = slices.table_of(job.lake, "epsilon_curve", curve)
     slices.write_slice(job.lake, inputs.slice("epsilon_curve", epsilon=files), rows)
     delta_log.commit(job.lake, {epsilon: files})
-    eps = in_unit(choice.eps, source.unit)
-    say(f"fit_epsilon: eps {eps} ({choice.method}{_format_target(choice.target)})")
+    eps = f"{in_unit(choice.eps, source.unit)} ({choice.method}{_format_target(choice.target)})"
+    say(f"fit_epsilon: eps {eps}, {counted(expected_pairs, 'pair')} expected")
     if fit is not None:
-        say(
-            f"fit_epsilon: exponent {fit.exponent:.2f} ({law.interval_low:.2f} to {law.interval_high:.2f}), "
-            f"{counted(expected_pairs or 0, 'pair')} expected"
-        )
+        interval = f"{law.interval_low:.2f} to {law.interval_high:.2f}"
+        say(f"fit_epsilon: exponent {fit.exponent:.2f} ({interval})")
     counters = {
         "n_sample": float(row["n_sample"] or 0),
         "eps": choice.eps,
-        "expected_pairs": expected_pairs or 0.0,
+        "expected_pairs": expected_pairs,
     }
     return counters if fit is None else {**counters, "exponent": fit.exponent}
 
@@ -114,7 +113,7 @@ def _choose(params: RunParams, fit: EpsilonFit | None, note: str | None) -> Choi
     if params.eps is not None:
         return Choice(float(params.eps), "given", None)
     if fit is None:
-        raise DataRefusedError(f"eps cannot be chosen from these points: {note}")
+        raise DataRefusedError(f"eps cannot be chosen from these points: {note} (parameter eps)")
     try:
         if params.pairs is not None:
             return Choice(fit.eps_for(pairs=params.pairs), "pairs", params.pairs)

@@ -125,7 +125,7 @@ def other_eps(fit: EpsilonFit | None, curve: KDistances, eps: float, k: int) -> 
     -------
     A row for each eps, ascending: ``eps``; ``pairs`` and ``neighbours`` (expected; ``None`` without a fit);
         ``share`` (fraction of the points with their k-th neighbour within eps); ``is_chosen``; ``is_knee``;
-        ``is_measured`` (whether eps lies within the radii at which the sample's pairs were counted).
+        ``is_measured`` (whether the sample has enough pairs within eps to count them).
     """
     knee = None
     if fit is not None:
@@ -134,7 +134,8 @@ def other_eps(fit: EpsilonFit | None, curve: KDistances, eps: float, k: int) -> 
     values = {eps, *(factor * eps for factor in FACTORS), *([] if knee is None else [knee])}
     rows = []
     for each in sorted(values):
-        pairs = None if fit is None else fit.expected_pairs(each)
+        expected = None if fit is None else fit.expect(each)
+        pairs = None if expected is None else expected.pairs
         rows.append(
             {
                 "eps": each,
@@ -143,7 +144,7 @@ def other_eps(fit: EpsilonFit | None, curve: KDistances, eps: float, k: int) -> 
                 "share": curve.within(each),
                 "is_chosen": each == eps,
                 "is_knee": each == knee,
-                "is_measured": fit is not None and fit.curve.radius[0] <= each <= fit.curve.radius[-1],
+                "is_measured": expected is not None and expected.suffices,
             }
         )
     return rows

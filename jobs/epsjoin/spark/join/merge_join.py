@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,13 +19,13 @@ from epsjoin.lake.arrow import to_matrix
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.parquet import File, Target
 from epsjoin.lake.schemas import parse_ddl
-from epsjoin.local.epsilon.limits import what_fits
 from epsjoin.local.join.parts import join_part
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.keys import Keys
 from epsjoin.local.sweep.sweeping import Counters
 from epsjoin.spark import tasks
 from epsjoin.spark.job import Job
+from epsjoin.spark.join.plan import expectation
 from epsjoin.spark.join.replicas import KEY_COLUMNS, REPLICAS
 from epsjoin.spark.join.shuffle import read_streams
 from epsjoin.spark.points import refuse_changed, stored_points
@@ -69,7 +69,9 @@ def run(job: Job) -> dict[str, float]:
     inputs = Fingerprints(job.lake, job.run)
     pairs, plan_row = inputs.slice("pairs"), inputs.row("join_plan")
     if plan_row["expected_pairs"] > job.params.max_pairs:
-        raise _explain_too_many(job, plan_row, f"{job.params.max_pairs:,} pairs are allowed")
+        expectation(job, stored_points(job)).refuse_too_many(
+            plan_row["eps"], job.params.max_pairs, job.lake.source.unit
+        )
     replicas = slices.files_of(job.lake, inputs.slice("replicas"))
     n_rows = sum(file.rows for file in replicas)
     say(f"merge_join: {counted(n_rows, 'row')} in {counted(plan_row['n_parts'], 'part')}")
@@ -77,7 +79,7 @@ def run(job: Job) -> dict[str, float]:
     work = make_joiner(plan_row["plan"], job.lake.location("replicas"), into, job.params.max_pairs)
     files, counters = join_files(job.spark, replicas, work)
     if counters["pairs"] > job.params.max_pairs:
-        raise _explain_too_many(job, plan_row, f"more than {job.params.max_pairs:,} pairs lie")
+        raise _explain_too_many(job, plan_row["eps"], counters["pairs"])
     delta_log.commit(job.lake, {pairs: files})
     say(f"merge_join: {counted(counters['pairs'], 'pair')}, {counted(counters['candidates'], 'candidate')}")
     return {
@@ -107,15 +109,16 @@ def join_files(spark: SparkSession, replicas: Sequence[File], work: Joiner) -> W
     return written
 
 
-def _explain_too_many(job: Job, plan_row: dict[str, Any], what: str) -> BudgetError:
-    """Make the error of a join with too many pairs, with the largest eps that fits."""
-    source, params = job.lake.source, job.params
-    points = stored_points(job)
-    _, sample = points.sample(params.sample_rows, params.seed)
-    fits = what_fits(sample, source.metric, points.n, params.max_pairs, params.seed, source.unit)
-    eps = in_unit(plan_row["eps"], source.unit)
+def _explain_too_many(job: Job, eps: float, found: float) -> BudgetError:
+    """Make the error of a join that found too many pairs, with the largest eps that fits."""
+    max_pairs, unit = job.params.max_pairs, job.lake.source.unit
+    one = expectation(job, stored_points(job))
+    expected = one.at(eps).pairs
+    # what was found corrects what is expected of a smaller eps
+    fits = one.what_fits(int(max_pairs * min(1.0, expected / found)), eps, unit)
     return BudgetError(
-        f"{what} within eps {eps} (max_pairs), {plan_row['expected_pairs']:,.0f} are expected; {fits}"
+        f"more than {max_pairs:,} pairs (max_pairs) lie within eps {in_unit(eps, unit)}, "
+        f"{expected:,.0f} were expected; {fits}"
     )
 
 

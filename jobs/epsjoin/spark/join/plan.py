@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike
 
 from epsjoin.console import counted, in_unit, say
 from epsjoin.errors import ArgumentError, BudgetError
+from epsjoin.kernels.arrays import Floats
 from epsjoin.lake.sample import Sample
-from epsjoin.local.epsilon.limits import what_fits
+from epsjoin.local.epsilon.limits import Expectation
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.expected import count_sample_pairs
@@ -33,6 +34,13 @@ _MIN_PART_SECONDS = 0.05
 task takes time, too."""
 
 
+def expectation(job: Job, points: Points) -> Expectation:
+    """Make the one expectation of a run's pairs: ``fit_epsilon`` has the same."""
+    params = job.params
+    _, sample = points.sample(params.sample_rows, params.seed)
+    return Expectation(sample, points.n, get_metric(job.lake.source.metric), params.seed, params.sample_rows)
+
+
 def plan_run(job: Job, points: Points, eps: float) -> JoinPlan:
     """Plan the join of a run's points on a sample of them, and refuse it where it would be too large.
 
@@ -45,20 +53,15 @@ def plan_run(job: Job, points: Points, eps: float) -> JoinPlan:
         More pairs are expected than ``max_pairs``, or no cuts within the budgets make parts small enough.
     """
     source, params = job.lake.source, job.params
+    expected = expectation(job, points).refuse_too_many(eps, params.max_pairs, source.unit)
     cuts = cuts_of(params, points.n, len(source.coordinates))
     ids, sample = points.sample(cuts.sample_rows, params.seed)
-    plan = plan_join(sample, ids, points.n, eps, get_metric(source.metric), cuts)
+    plan = plan_join(sample, ids, points.n, eps, get_metric(source.metric), cuts, expected.pairs)
     cuts_in_words = f"{_describe_cuts(plan)}, {counted(plan.n_parts, 'part')}"
     say(
         f"replicate: eps {in_unit(eps, source.unit)}, {cuts_in_words}; expected: "
         f"{counted(plan.expected_rows, 'row')}, {counted(plan.expected_pairs, 'pair')}"
     )
-    if plan.expected_pairs > params.max_pairs:
-        raise BudgetError(
-            f"about {plan.expected_pairs:,.0f} pairs are expected within eps {in_unit(eps, source.unit)}"
-            f", {params.max_pairs:,} are allowed (max_pairs); "
-            + what_fits(sample, source.metric, points.n, params.max_pairs, params.seed, source.unit)
-        )
     return plan
 
 
@@ -86,24 +89,29 @@ def plan_frames(
     chosen, samples = draw_samples(points, others, cuts)
     ids, sample = (np.concatenate(column) for column in zip(*samples, strict=True))
     metric, threshold = scale_metric(metric, sample, eps, weights)
-    plan = plan_join(sample, ids, n, threshold, metric, chosen)
-    if others is not None:
-        of_left, of_right = np.split(sample, [len(samples[0][0])])
-        scale = points.n * others.n / max(1, len(of_left) * len(of_right))
-        counted = count_sample_pairs(
-            of_right, threshold, metric, left=of_left, max_pairs=_MAX_COUNTED_PAIRS, min_rows=16, divisor=8
-        )
-        pairs = counted.pairs * len(of_right) / counted.rows if counted.rows else 0.0
-        plan = replace(plan, expected_pairs=pairs * scale)
-    if plan.expected_pairs > max_pairs:
-        fits = "take a smaller eps, or allow more"
-        if others is None:
-            fits = what_fits(sample, metric, points.n, max_pairs, chosen.seed)
+    if others is None:
+        one = Expectation(sample, n, metric, chosen.seed, chosen.sample_rows)
+        expected = one.refuse_too_many(threshold, max_pairs).pairs
+    else:
+        left, right = np.split(sample, [len(samples[0][0])])
+        expected = _expect_of_two(left, right, (points.n, others.n), threshold, metric, max_pairs)
+    return plan_join(sample, ids, n, threshold, metric, chosen, expected)
+
+
+def _expect_of_two(
+    left: Floats, right: Floats, n_rows: tuple[int, int], eps: float, metric: Metric, max_pairs: int
+) -> float:
+    """Expect so many pairs between two frames, by a sample of each; refuse too many."""
+    found = count_sample_pairs(
+        right, eps, metric, left=left, max_pairs=_MAX_COUNTED_PAIRS, min_rows=16, divisor=8
+    )
+    expected = found.pairs * (n_rows[0] / max(1, len(left))) * (n_rows[1] / max(1, found.rows))
+    if expected > max_pairs:
         raise BudgetError(
-            f"about {plan.expected_pairs:,.0f} pairs are expected within eps {threshold:g}, {max_pairs:,} "
-            f"are allowed (max_pairs); {fits}"
+            f"eps {eps:g} would give about {expected:.3g} pairs, {max_pairs:,} are allowed (max_pairs); "
+            "take a smaller eps, or allow more"
         )
-    return plan
+    return expected
 
 
 def draw_samples(points: Points, others: Points | None, cuts: Cuts | None) -> tuple[Cuts, list[Sample]]:

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError
 from epsjoin.local.arguments import check_count, check_points
+from epsjoin.local.epsilon.limits import Expectation
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.cuts import Cuts
-from epsjoin.local.plan.expected import count_sample_pairs
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.projection import choose_projection
 from epsjoin.local.scale import scale_metric
 
-_PAIR_BYTES = 24
+PAIR_BYTES = 24
 """Bytes of memory of a pair that is kept."""
-_NORMAL_95 = 1.959964
-"""Standard deviations around the mean that hold 95 % of a normal distribution."""
-_MAX_PAIRS = 2_000_000
-"""Maximum number of pairs that are counted in more than ``_MIN_ROWS`` rows, in tenths of a second."""
-_MIN_ROWS = 1000
-"""Minimum number of rows whose pairs are counted, however many: fewer make the interval wide."""
 
 
 @dataclass(frozen=True)
@@ -103,10 +95,9 @@ def estimate(
 
     Notes
     -----
-    A sample of 20,000 rows (``cuts.sample_rows``) is joined, of fewer where these have millions of pairs.
-    That takes tenths of a second. The number of pairs of a sample of m rows is a U-statistic. Its variance is
-    4 / m times the variance of the fraction of the sample that is within eps of a point (Hoeffding 1948), and
-    at least the variance of a count, which matters where pairs are few.
+    The pairs of a sample of 20,000 rows (``cuts.sample_rows``) are counted, of fewer rows where these have
+    millions. That takes tenths of a second. Where they have fewer than 30, the power law continues the count.
+    ``self_join`` and ``fit_epsilon`` name the same number for the same points, ``sample_rows`` and seed.
 
     Examples
     --------
@@ -127,34 +118,22 @@ def estimate(
         chosen.check(sample)
     except ArgumentError as error:
         raise ArgumentError(f"points: {error}") from None
-    m, pairs, variance = count_sample_pairs(
-        sample[np.random.default_rng(seed).permutation(len(sample))],
-        threshold,
-        chosen,
-        max_pairs=_MAX_PAIRS,
-        min_rows=_MIN_ROWS,
-        divisor=4,
-    )
-    scale = n * (n - 1.0) / (m * (m - 1.0)) if m > 1 else 0.0
-    half = _NORMAL_95 * math.sqrt(variance) * scale
-    # Without a pair in the sample up to three are likely: the rule of three.
-    few = 3.0 * scale if pairs < 3 else 0.0
+    expected = Expectation(values, n, chosen, seed, sampling.sample_rows).at(threshold)
     if cuts is None:
         embedded, reach = chosen.embed(sample), chosen.embedded_eps(threshold)
         swept, candidates = float(n), choose_projection(embedded, n, reach, chosen.norm).candidates
     else:
-        plan = plan_join(sample, rows, n, threshold, chosen, cuts)
+        plan = plan_join(sample, rows, n, threshold, chosen, cuts, expected.pairs)
         swept, candidates = plan.expected_rows, plan.expected_candidates
-    total = pairs * scale
     return Estimate(
         n_rows=n,
-        n_sample=m,
+        n_sample=expected.sample_rows,
         eps=threshold,
-        pairs=total,
-        pairs_low=max(0.0, total - half),
-        pairs_high=min(n * (n - 1) / 2.0, total + half + few),
+        pairs=expected.pairs,
+        pairs_low=expected.low,
+        pairs_high=expected.high,
         rows=swept,
         candidates=candidates,
         row_bytes=swept * (16.0 * d + 4.0 * min(8, d) + 64.0),
-        pair_bytes=total * _PAIR_BYTES,
+        pair_bytes=expected.pairs * PAIR_BYTES,
     )

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from epsjoin.errors import ArgumentError
+from epsjoin.local.epsilon.estimate import estimate
 from epsjoin.local.join.arrays import iter_self_join, self_join
-from epsjoin.local.join.estimate import estimate
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan.cuts import Cuts
 from oracles import join as twin
@@ -114,7 +114,7 @@ def test_estimate__takes_few_points(n):
 def test_estimate__of_a_sample_without_pairs_leaves_room_for_some():
     points = np.arange(2000.0)[:, None] * 10
     expected = estimate(points, 1.0, n_rows=20_000)
-    assert expected.pairs == expected.pairs_low == 0.0
+    assert expected.pairs_low == 0.0 <= expected.pairs <= expected.pairs_high
     assert 100 < expected.pairs_high < 1000  # three pairs of a sample stand for 300
     assert expected.candidates >= 0.0
 
@@ -123,8 +123,8 @@ def test_estimate__of_a_sample_with_one_pair_is_no_certainty():
     points = np.arange(2000.0)[:, None] * 10
     points[1] = points[0]
     expected = estimate(points, 1.0, n_rows=20_000)
-    assert expected.pairs == pytest.approx(100, rel=0.01)
     assert expected.pairs_low == 0.0
+    assert 100 <= expected.pairs <= expected.pairs_high
     assert expected.pairs_high > 300
 
 
