@@ -25,6 +25,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "tables").mkdir()
     for name in (SOURCE, TABLE):
         shutil.copy(CONTRACTS / f"{name}.odcs.yaml", place / f"{name}.odcs.yaml")
+        change(place, name, lambda body: body.update(version="1.0.0"))
     publish(place)
     return place
 
