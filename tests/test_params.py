@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from epsjoin.errors import ArgumentError
-from epsjoin.params import RunParams
+from epsjoin.params import WAYS_TO_EPS, RunParams
 
 
 def test_from_json__puts_the_persons_values_over_the_data_sets() -> None:
@@ -87,3 +87,26 @@ def test_from_json__refuses_with_a_sentence(text: str, sentence: str) -> None:
 )
 def test_n_neighbours__is_what_makes_a_point_core_unless_given(given: dict[str, Any], k: int) -> None:
     assert RunParams(**given).n_neighbours == k
+
+
+@pytest.mark.parametrize(
+    ("given", "way"),
+    [
+        ({}, "neighbours"),
+        ({"eps": 1.0}, "eps"),
+        ({"eps": 1.0, "pairs": 7.0, "neighbours": 3.0}, "eps"),
+        ({"pairs": 7.0, "k_distance_quantile": 0.9}, "pairs"),
+        ({"k_distance_quantile": 0.9}, "k_distance_quantile"),
+    ],
+)
+def test_in_use__has_the_one_way_to_eps_that_counts(given: dict[str, Any], way: str) -> None:
+    used = RunParams(**given).in_use()
+    assert {name for name in used if name in WAYS_TO_EPS} == {way}
+    assert used["min_pts"] == 5
+    assert "lof_k" in used, "what follows from others is no less in use"
+
+
+@pytest.mark.parametrize(("cuts", "is_used"), [("planned", False), ("regular", True)])
+def test_in_use__has_k_and_msl_with_regular_cuts_only(cuts: str, is_used: bool) -> None:
+    used = RunParams(cuts=cuts, k=3, msl=2).in_use()
+    assert ("k" in used, "msl" in used) == (is_used, is_used)

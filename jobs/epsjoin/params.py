@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,9 @@ from epsjoin.errors import ArgumentError
 
 _RULES = json.loads(Path(__file__).with_name("params.schema.json").read_text(encoding="utf-8"))["properties"]
 """What a parameter may be; the trigger form of a DAG reads the same file, without this package."""
+
+WAYS_TO_EPS = ("eps", "pairs", "k_distance_quantile", "neighbours")
+"""Parameters that lead to eps; the first that is set counts, the others play no part."""
 
 CUTS: tuple[str, ...] = tuple(kind for kind in _RULES["cuts"]["enum"] if kind is not None)
 
@@ -77,6 +80,12 @@ class RunParams:
         """Neighbours that the local outlier factor looks at, the point itself not counted."""
         return self.lof_k if self.lof_k is not None else max(1, self.min_pts - 1)
 
+    def in_use(self) -> dict[str, Any]:
+        """The parameters that play a part: one way to eps, and for planned cuts no ``k`` and ``msl``."""
+        way = next(name for name in WAYS_TO_EPS if getattr(self, name) is not None)
+        idle = {*WAYS_TO_EPS} - {way} | ({"k", "msl"} if self.cuts == "planned" else set())
+        return {name: value for name, value in asdict(self).items() if name not in idle}
+
     @classmethod
     def from_json(cls, text: str, defaults: Mapping[str, Any] | None = None) -> RunParams:
         """Parameters from a JSON object, over a data set's defaults, over those of this class.
@@ -98,9 +107,8 @@ class RunParams:
         known = {field.name for field in fields(cls)}
         given = {name: value for name, value in given.items() if value is not None}
         # who says how eps shall be chosen does not want the data set's own eps or way of choosing it
-        ways = ("eps", "pairs", "k_distance_quantile", "neighbours")
-        is_chosen = any(way in given for way in ways)
-        kept = {name: v for name, v in (defaults or {}).items() if not (is_chosen and name in ways)}
+        is_chosen = any(way in given for way in WAYS_TO_EPS)
+        kept = {name: v for name, v in (defaults or {}).items() if not (is_chosen and name in WAYS_TO_EPS)}
         merged = {**kept, **given}
         unknown = sorted(set(merged) - known)
         if unknown:

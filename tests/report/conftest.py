@@ -15,7 +15,12 @@ import pytest
 from epsjoin.findings import NOISE, Findings
 from epsjoin.params import RunParams
 
-JOINED = {"largest_part_rows": 213.0, "largest_worker_bytes": 307.1e6, "joining_seconds": 2.6}
+JOINED = {
+    "largest_part_rows": 213.0,
+    "largest_worker_bytes": 307.1e6,
+    "joining_seconds": 2.6,
+    "starting_seconds": 8.2,
+}
 """What the join counted, as its cost shows it."""
 
 OTHER_EPS = {"is_chosen": False, "is_knee": False, "is_measured": True}

@@ -40,7 +40,10 @@ def list_costs(findings: Findings) -> list[Cost]:
         computed += f"; {words.percent(candidates / all_pairs)} of all pairs"
     largest = "replicas that one task joins"
     worker = "of the largest worker of the join; expected: an upper bound"
+    starting = to_number(joined.get("starting_seconds"))
     tasks = "all tasks together, as on one core"
+    if starting is not None:
+        tasks += f"; without loading and compiling, {words.duration(starting)}"
     rows: list[tuple[str, str, object, Callable[[object], str], str]] = [
         ("replicas", "expected_rows", replicas, words.count, per_point),
         ("candidates", "expected_candidates", candidates, words.count, computed),

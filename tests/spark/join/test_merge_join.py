@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy.spatial import cKDTree
 
 from epsjoin.errors import BudgetError, TableError
-from epsjoin.lake import slices
+from epsjoin.lake import schemas, slices
+from epsjoin.lake.arrow import to_binary
 from epsjoin.lake.lake import Lake, Slice
+from epsjoin.lake.parquet import Target
+from epsjoin.local.metric import get_metric
+from epsjoin.local.plan.cuts import Cuts
+from epsjoin.local.plan.planner import plan_join
 from epsjoin.spark import tasks
 from epsjoin.spark.join import merge_join, replicate
+from epsjoin.spark.join.replicas import REPLICAS
+from epsjoin.spark.join.replicate import make_encoder
+from epsjoin.spark.reading import Reading
 from tests.spark.conftest import JobMaker
 from tests.spark.real_data import EXPECTED, JOIN_STEPS, job_on, pair_set, pendigits, skin
 from tests.tiny import RUN, has_slice
@@ -108,3 +118,31 @@ def test_merge_join__stops_when_more_pairs_appear_than_allowed(make_job: JobMake
     ):
         merge_join.run(small)
     assert not has_slice(job.lake, "pairs", RUN)
+
+
+def test_make_joiner__counts_the_start_of_the_kernels_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first join of a worker loads and compiles: here for 8 seconds, and joins for half a second."""
+    points, ids = np.random.default_rng(0).random((200, 2)), np.arange(200)
+    plan = plan_join(points, ids, 200, 0.1, get_metric("euclidean"), Cuts())
+    replicas, pairs = (
+        Target(name, (tmp_path / name).as_uri(), schemas.parse_ddl(ddl), partitioned, {"run": RUN})
+        for name, ddl, partitioned in (("replicas", REPLICAS, ("part",)), ("pairs", merge_join.PAIRS, ()))
+    )
+    encode = make_encoder(plan.to_json(), Reading(("x", "y"), 2, is_checked=True), replicas)
+    (encoded,) = tasks.reports_of(encode([pa.record_batch({"id": ids, "point": to_binary(points)})]))
+    join_part, now, takes = merge_join.join_part, [0.0], iter([8.0, 0.5])
+
+    def slow(*arguments: Any, **options: Any) -> Any:
+        now[0] += next(takes)
+        yield from join_part(*arguments, **options)
+
+    monkeypatch.setattr(merge_join, "join_part", slow)
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    work = merge_join.make_joiner(plan.to_json(), replicas.location, pairs, 10**6)
+    (joined,) = tasks.reports_of(work(merge_join.Part(0, encoded.files)))
+    seconds = {name: joined.counters[f"{name}_seconds"] for name in ("starting", "joining", "writing")}
+    assert seconds == {"starting": 8.0, "joining": 0.5, "writing": 0.0}
+    assert joined.counters["rows"] == 200
+    assert joined.counters["pairs"] == len(cKDTree(points).query_pairs(0.1))

@@ -246,12 +246,13 @@ def draw_step_times(findings: Findings) -> Figure:
     ax.barh(place, now, height=0.6, color=MEASURED)
     ax.set_yticks(place, [clean_line(step.job, 18) for step in timed], color=INK, parse_math=False)
     ax.invert_yaxis()
-    ax.set_xlim(0, max(*now, *before, 1e-3) * 1.4)  # room for the text at the longest bar
+    # room for the text at the longest bar
+    ax.set_xlim(0, max(*now, *before, 1e-3) * (2.4 if any(before) else 1.4))
     for y, (seconds, earlier) in enumerate(zip(now, before, strict=True)):
         if earlier:
             draw_ring(ax, earlier, y)
         end = max(seconds, earlier), y
-        text = words.duration(seconds)
+        text = words.duration(seconds) + (f", before {words.duration(earlier)}" if earlier else "")
         ax.annotate(text, end, (9, 0), textcoords="offset points", va="center", color=FAINT)
     handles = [legend_mark(MEASURED, "this run")]
     if any(before):

@@ -38,6 +38,9 @@ BATCH_ROWS = 1 << 16
 BATCH_PAIRS = 1 << 18
 """Number of pairs at which a task passes a batch of them on."""
 
+_STARTING_ROWS = 64
+"""Number of rows whose join loads and compiles all kernels of a part's join."""
+
 PAIRS = "left_id long, right_id long, distance double"
 """Columns of pairs, as DDL."""
 
@@ -162,7 +165,11 @@ def join_frame(
 
 
 def make_joiner(plan_json: str, replicas: str, pairs: Target, max_pairs: int) -> Joiner:
-    """Make the work of a task on a part: read the part's files, join, write the pairs, yield one report."""
+    """Make the work of a task on a part: read the part's files, join, write the pairs, yield one report.
+
+    The report has the seconds of each phase. ``starting`` is loading and compiling the kernels, which happens
+    once in a worker: a join of a few of the rows, before ``joining`` begins.
+    """
 
     def join(part: Part) -> Iterator[pa.RecordBatch]:
         plan = JoinPlan.from_json(plan_json)
@@ -174,9 +181,11 @@ def make_joiner(plan_json: str, replicas: str, pairs: Target, max_pairs: int) ->
             batch for file in part.files for batch in parquet.stream_file(replicas, file, columns, BATCH_ROWS)
         )
         counters: dict[str, int] = {"rows": 0, "pairs": 0}
-        found = _join_batches(report.timed(rows, "reading"), part.number, plan, max_pairs, counters)
+        read = report.timed(rows, "reading")
+        found = _join_batches(read, part.number, plan, max_pairs, counters, report)
         written = report.write(pairs, report.timed(found, "joining"))
-        report.counters["joining_seconds"] -= report.counters["reading_seconds"]
+        for inner in ("reading_seconds", "starting_seconds"):
+            report.counters["joining_seconds"] -= report.counters.get(inner, 0.0)
         report.counters["writing_seconds"] = time.perf_counter() - began - sum(report.counters.values())
         report.counters |= counters
         report.counters["largest_part_rows"] = counters["rows"]
@@ -221,15 +230,29 @@ def _sort_rows(read: list[pa.RecordBatch], plan: JoinPlan) -> _Rows:
 
 
 def _join_batches(
-    batches: Iterable[pa.RecordBatch], part: int, plan: JoinPlan, max_pairs: int, counters: Counters
+    batches: Iterable[pa.RecordBatch],
+    part: int,
+    plan: JoinPlan,
+    max_pairs: int,
+    counters: Counters,
+    report: tasks.TaskReport | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the pairs of a part, whose rows come in batches; end when there are more than ``max_pairs``."""
+    """Yield the pairs of a part, whose rows come in batches; end when there are more than ``max_pairs``.
+
+    A report gets the seconds in which the kernels start.
+    """
     # Arrow's own allocator keeps what it frees to itself; the sweep's arrays need that memory
     pa.set_memory_pool(pa.system_memory_pool())
     read = list(batches)
     if not read:
         return
     rows = _sort_rows(read, plan)
+    if report is not None:
+        first = slice(_STARTING_ROWS)
+        sides = None if rows.is_right is None else rows.is_right[first]
+        few = join_part(rows.points[first], rows.ids[first], rows.key[first], part, plan, is_right=sides)
+        for _ in report.timed(few, "starting"):
+            pass
     found = join_part(
         rows.points, rows.ids, rows.key, part, plan, BATCH_PAIRS, counters, is_right=rows.is_right
     )

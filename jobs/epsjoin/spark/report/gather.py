@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -78,7 +78,7 @@ def gather(job: Job) -> Findings:
         unit=source.unit,
         coordinates=source.coordinates,
         key=source.key,
-        params=asdict(job.params),
+        params=job.params.in_use(),
         n_points=n_points,
         n_pairs=slices.count_rows(lake, of["pairs"]),
         **_gather_input(job, of["snapshots"], of["quarantine"]),
