@@ -53,9 +53,7 @@ def make_decision(metric: int, p: float, eps: float) -> Decision:
     return Decision(metric, p, bound, eps)
 
 
-def make_scaled_decision(
-    metric: int, p: float, eps: float, divisors: Floats | None, weights: Floats
-) -> Decision:
+def make_scaled_decision(metric: int, p: float, eps: float, divisors: Floats, weights: Floats) -> Decision:
     """Make the decision of differences that are scaled: ``sum(weight (|x_i - y_i| / divisor)**p)``.
 
     Parameters
@@ -75,7 +73,7 @@ _ROOT_SLACK = 1e-12
 def power(eps: float, p: float) -> float:
     """Compute ``eps ** p``, infinite where it is too large for a float64."""
     try:
-        return eps**p
+        return math.pow(eps, p)
     except OverflowError:
         return math.inf
 
@@ -182,7 +180,7 @@ def scaled_power(decision: Decision, left: Floats, x: int, right: Floats, y: int
     total = 0.0
     for i in range(left.shape[1]):
         if weight[i] > 0.0:
-            term = abs(left[x, i] - right[y, i]) / divisor[i]
+            term: float = abs(left[x, i] - right[y, i]) / divisor[i]
             if metric == EUCLIDEAN:
                 term *= term
             elif metric == MINKOWSKI:

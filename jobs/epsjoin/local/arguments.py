@@ -111,10 +111,10 @@ def check_points(name: str, points: npt.ArrayLike) -> Floats:
         raise ArgumentError(
             f"{name} must be a dense array, not a sparse one; {name}.toarray() is dense, if memory allows it"
         )
-    if np.ma.is_masked(points):
+    if isinstance(points, np.ma.MaskedArray) and np.any(points.mask):
         raise ArgumentError(
-            f"{name} must have no masked values, not {np.ma.count_masked(points)}; leave such rows out, or "
-            "fill the values"
+            f"{name} must have no masked values, not {np.count_nonzero(points.mask)}; "
+            "leave such rows out, or fill the values"
         )
     try:
         array = np.asarray(points)

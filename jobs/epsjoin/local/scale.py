@@ -59,7 +59,7 @@ class ScaledMetric(Metric):
         largest = np.finfo(np.float64).max
         with np.errstate(over="ignore", divide="ignore"):
             limits = np.where(factors > 0.0, np.minimum(scale.reach / factors, largest), 0.0)
-            scaled = points - np.array(scale.centre)
+            scaled: Floats = points - np.array(scale.centre)
         np.clip(scaled, -limits, limits, out=scaled)
         scaled *= factors
         return scaled
