@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -246,6 +247,11 @@ class SparkJobOperator(SparkSubmitOperator):
         if code in REFUSALS:
             happened, look = REFUSALS[code]
             return AirflowFailException(f"{what}: {happened} (exit code {code}): {last}\nLook at {look}.")
+        if code == -signal.SIGKILL:  # its last line is whatever it said before
+            last = (
+                "killed, because the machine's memory was short (its kernel's log says so) "
+                "or because Airflow lost its API server (this log says 'heartbeat')"
+            )
         return AirflowException(f"{what}: broke (exit code {code}): {last}\nThe job's own lines are above.")
 
     def _read_metrics(self, file: Path) -> dict[str, Any]:
