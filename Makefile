@@ -88,7 +88,7 @@ audit: $(AUDIT) ## known vulnerabilities in what is locked (asks the package ind
 kill-loop: setup ## jobs killed anywhere and run again, ROUNDS=30 SEED=0: the same tables? Minutes per round
 	PYTHONPATH=jobs:tests .venv/bin/python -m survival --rounds $(or $(ROUNDS),30) --seed $(or $(SEED),0)
 
-cluster-up: $(JOBS) $(JARS) ## a Spark cluster of a master and two workers on this machine: docs/clusters.md
+cluster-up: $(JOBS) $(AIRFLOW) $(JARS) ## a Spark cluster of a master and two workers on this machine: docs/clusters.md
 	@bin/spark-cluster up
 
 cluster-down: ## stop it

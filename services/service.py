@@ -4,13 +4,14 @@ Usage: ``bin/service NAME``, where NAME is
 
 * ``api-server``, ``scheduler``, ``dag-processor`` or ``triggerer``: one of Airflow's four services;
 * ``migrate``: create or upgrade Airflow's database and its pools, then end;
-* ``spark-master`` or ``spark-worker``: a part of a Spark cluster of containers;
+* ``spark-master`` or ``spark-worker``: a part of a Spark cluster of containers, at the host's own name;
+* ``spark-worker-1`` or ``spark-worker-2``: a worker of a Spark cluster on this machine, on loopback alone;
 * ``health NAME``: end with exit code 0 if that service answers and is healthy.
 
 This module uses the standard library only. Settings that are not secret stand in ``docker/settings.env``; a
 variable that is set already wins over them. Secrets come from variables (``SECRETS``) or from files of an
 earlier start. Airflow and Spark get them as files, so that no secret stands in an argument or in the
-environment of a task.
+environment of a task. Spark's master is at ``EPSJOIN_MASTER``, ``spark://spark-master:7077`` by default.
 """
 
 from __future__ import annotations
@@ -19,15 +20,20 @@ import json
 import os
 import secrets
 import socket
+import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterable, Iterator, MutableMapping
 from pathlib import Path
 from urllib.error import URLError
+from urllib.parse import urlsplit
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 AIRFLOW = ("api-server", "scheduler", "dag-processor", "triggerer")
+CLUSTER = ("spark-master", "spark-worker-1", "spark-worker-2")
+NAMES = (*AIRFLOW, "migrate", *CLUSTER, "spark-worker")
 
 SECRETS = {
     "database": "EPSJOIN_DATABASE_PASSWORD",
@@ -42,7 +48,14 @@ stored connections, the keys that sign sessions and tokens, and the secret that 
 ADMIN_PASSWORD = "EPSJOIN_ADMIN_PASSWORD"  # noqa: S105 - a name
 """The variable with the password of ``admin``, which is written to Airflow's file of passwords."""
 
-PORTS = {"spark-master": 7077, "spark-worker": 7078}
+DAEMON = {
+    "SPARK_CONF_DIR": str(REPOSITORY / "conf" / "cluster"),
+    "SPARK_DAEMON_MEMORY": "256m",
+    "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+"""What Spark's master and workers get; each job sets ``JOBS_OWN`` for its own executors."""
+JOBS_OWN = ("PYTHONPATH", "PYTHONHOME", "NUMBA_CACHE_DIR", "SPARK_LOG_DIR", "SPARK_WORKER_DIR")
 
 
 class Refusal(Exception):  # noqa: N818 - the program is right to refuse
@@ -125,7 +138,7 @@ def write_pgpass(folder: Path) -> Path:
 def prepare_airflow(name: str, environment: dict[str, str]) -> list[str]:
     """Complete the environment of one of Airflow's services; return its command."""
     folder = find_secrets_folder(environment)
-    # on one machine bin/spark-cluster has made a secret of its own
+    # on one machine the master has written what the drivers need
     is_driver = name == "scheduler" and SECRETS["spark"] in environment
     take_secrets(environment, folder, ("database", "fernet", "api", "jwt", *(["spark"] if is_driver else [])))
     if is_driver:
@@ -146,23 +159,92 @@ def prepare_airflow(name: str, environment: dict[str, str]) -> list[str]:
     return [str(REPOSITORY / "bin" / "airflow"), "setup" if name == "migrate" else name]
 
 
-def join_cluster(environment: MutableMapping[str, str], secrets_of: Path) -> None:
-    """Write what ``bin/spark-submit`` and ``bin/spark-cluster`` read about a cluster of containers."""
+def join_cluster(environment: MutableMapping[str, str], secrets_of: Path) -> Path:
+    """Write what ``bin/spark-submit`` and Spark's own processes read about a cluster; return the folder."""
     folder = Path(environment.get("EPSJOIN_CLUSTER_DIR") or REPOSITORY / ".cache" / "cluster")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    secret = (secrets_of / "spark").read_text()
-    write_private(folder / "url", environment.get("EPSJOIN_MASTER", "spark://spark-master:7077") + "\n")
-    write_private(folder / "secret.conf", f"spark.authenticate true\nspark.authenticate.secret {secret}\n")
+    master = environment.get("EPSJOIN_MASTER", "spark://spark-master:7077")
+    settings = f"spark.authenticate true\nspark.authenticate.secret {(secrets_of / 'spark').read_text()}\n"
+    if not is_loopback(find_address("spark-master", environment)[0]):
+        settings += "spark.network.crypto.enabled true\n"  # others may see what goes over the wire
+    write_private(folder / "url", f"{master}\n")
+    write_private(folder / "secret.conf", settings)
+    return folder
+
+
+def is_loopback(host: str) -> bool:
+    """Whether no other machine sees what is sent to a host."""
+    return host == "localhost" or host.startswith("127.")
+
+
+def find_address(name: str, environment: MutableMapping[str, str]) -> tuple[str, int]:
+    """Return host and port of a part of a Spark cluster.
+
+    To Spark the two workers of one machine are two machines: on one it never runs two attempts of a task at
+    once. Only Linux has more than one loopback address.
+    """
+    master = urlsplit(environment.get("EPSJOIN_MASTER", "spark://spark-master:7077"))
+    if name == "spark-master":
+        return str(master.hostname), int(master.port or 7077)
+    if name == "spark-worker":
+        return socket.gethostname(), 7078
+    number = int(name.rpartition("-")[2])
+    return f"127.0.0.{number if sys.platform == 'linux' else 1}", int(master.port or 7077) + number
+
+
+def find_spark(environment: MutableMapping[str, str]) -> Path:
+    """Find pyspark in the jobs' environment, by name: asking Python would cost a second."""
+    venv = Path(environment.get("SPARK_JOB_VENV") or REPOSITORY / ".venv")
+    for home in venv.glob("lib/python3*/site-packages/pyspark"):
+        return home
+    raise Refusal(f"no pyspark in {venv}; run 'make setup', or set SPARK_JOB_VENV")
+
+
+def compile_kernels(environment: MutableMapping[str, str]) -> None:
+    """Compile what ``bin/spark-submit`` ships to a cluster, so that the first job does not wait for it."""
+    python = find_spark(environment).parents[3] / "bin" / "python"
+    command = [str(python), "-I", str(REPOSITORY / "bin" / "ship.py"), str(REPOSITORY / ".cache" / "ship")]
+    if subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False).returncode:  # noqa: S603 - the project's own
+        raise Refusal("the kernels could not be compiled; the reason stands above")
 
 
 def prepare_spark(name: str, environment: dict[str, str]) -> list[str]:
     """Complete the environment of Spark's master or of a worker; return its command."""
-    folder = find_secrets_folder(environment)
-    take_secrets(environment, folder, ("spark",))
-    environment.pop(ADMIN_PASSWORD, None)
-    join_cluster(environment, folder)
-    command = str(REPOSITORY / "bin" / "spark-cluster")
-    return [command, name.removeprefix("spark-"), socket.gethostname(), str(PORTS[name])]
+    home = find_spark(environment)
+    secrets_of = find_secrets_folder(environment)
+    take_secrets(environment, secrets_of, ("spark",))
+    for variable in (ADMIN_PASSWORD, *JOBS_OWN):
+        environment.pop(variable, None)
+    folder = join_cluster(environment, secrets_of)
+    host, port = find_address(name, environment)
+    environment |= DAEMON | {"SPARK_HOME": str(home), "SPARK_LOCAL_DIRS": str(folder / "local")}
+    if is_loopback(host):
+        environment["SPARK_LOCAL_IP"] = "127.0.0.1"  # the web pages listen on all addresses otherwise
+    # These pages cannot be turned off. They take any free port, and nobody holds a token for their filter.
+    settings = {
+        "spark.ui.filters": "org.apache.spark.ui.JWSFilter",
+        "spark.org.apache.spark.ui.JWSFilter.param.secretKey": secrets.token_urlsafe(32),
+        "spark.master.rest.enabled": "false",
+        "spark.port.maxRetries": "0",
+        "spark.worker.cleanup.enabled": "true",
+        "spark.worker.cleanup.appDataTtl": "86400",
+    }
+    written = "".join(f"{key} {value}\n" for key, value in settings.items())
+    write_private(folder / f"{name}.conf", written + (folder / "secret.conf").read_text())
+
+    kind = "Master" if name == "spark-master" else "Worker"
+    command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind.lower()}.{kind}"]
+    command += ["--properties-file", str(folder / f"{name}.conf")]
+    command += ["--host", host, "--port", str(port), "--webui-port", "0"]
+    if kind == "Worker":
+        command += [
+            "--work-dir",
+            str(folder / "work" / name),
+            "--cores",
+            environment["EPSJOIN_CLUSTER_CORES"],
+        ]
+        command += ["--memory", environment["EPSJOIN_CLUSTER_MEMORY"], (folder / "url").read_text().strip()]
+    return command
 
 
 def is_healthy(name: str, environment: MutableMapping[str, str]) -> bool:
@@ -171,9 +253,9 @@ def is_healthy(name: str, environment: MutableMapping[str, str]) -> bool:
     The API server knows the state of all of Airflow's services: the others write to the database every few
     seconds that they run. To ask it costs less than to start another Airflow beside each of them.
     """
-    if name in PORTS:
+    if name.startswith("spark-"):
         try:
-            with socket.create_connection((socket.gethostname(), PORTS[name]), timeout=5):
+            with socket.create_connection(find_address(name, environment), timeout=5):
                 return True
         except OSError:
             return False
@@ -191,24 +273,33 @@ def is_healthy(name: str, environment: MutableMapping[str, str]) -> bool:
     return bool((parts.get(part) or {}).get("status") == "healthy")
 
 
+def wait_for_api_server(environment: MutableMapping[str, str]) -> None:
+    """Return when the API server is healthy: a task that starts earlier cannot report, and loses a try."""
+    if not is_healthy("api-server", environment):
+        print("service: the scheduler waits for the API server", flush=True)
+    while not is_healthy("api-server", environment):
+        time.sleep(1)
+
+
 def main(arguments: list[str]) -> int:
     """Become the service; return only after a refusal or a question about health."""
-    names = (*AIRFLOW, "migrate", *PORTS)
     environment = add_settings(os.environ.items())
     match arguments:
-        case ["health", name] if name in names:
+        case ["health", name] if name in NAMES:
             return 0 if is_healthy(name, environment) else 1
-        case [name] if name in names:
-            prepare = prepare_spark if name in PORTS else prepare_airflow
+        case [name] if name in NAMES:
+            prepare = prepare_spark if name.startswith("spark-") else prepare_airflow
         case _:
-            print(f"usage: bin/service [health] {' | '.join(names)}", file=sys.stderr)
+            print(f"usage: bin/service [health] {' | '.join(NAMES)}", file=sys.stderr)
             return 2
     try:
         command = prepare(name, environment)
     except Refusal as refusal:
         print(f"service: {refusal}", file=sys.stderr)
         return 1
-    os.umask(0o077 if name in PORTS else 0o027)
+    if name == "scheduler":
+        wait_for_api_server(environment)
+    os.umask(0o077 if name.startswith("spark-") else 0o027)
     return os.execve(command[0], command, environment)  # noqa: S606 - the project's own scripts
 
 

@@ -1,53 +1,62 @@
-"""All services on this machine, without Docker; one file, because it runs by itself, without any package.
+"""All services on this machine, without Docker, kept by supervisord.
 
 The settings are those of ``docker/compose.yaml``.
 
 * ``bin/services up``: PostgreSQL, a Spark cluster, Airflow's four services; returns when all are healthy.
-  A service that already runs is left alone.
+  A service that already runs is left alone; one that dies later is started again by supervisord.
 * ``bin/services down``: stop everything; database, secrets and logs stay.
 * ``bin/services status``: say what runs; the exit code is 0 only if every service is healthy.
 * ``bin/services secrets FILE``: write new secrets for ``docker compose --env-file FILE``.
+* ``up spark``, ``down spark``, ``status spark``: the Spark cluster alone (``bin/spark-cluster``).
 
-This module uses the standard library only. It needs Linux, and PostgreSQL as Debian packages it. Each service
-runs in a process session of its own; by its session ``down`` finds every process of a service, even after the
-first process of the service has ended.
+This module runs in Airflow's environment, for supervisor lies there. It needs Linux, and PostgreSQL as Debian
+packages it. supervisord and all that it starts are one session of the kernel; by it ``down`` finds every
+process, even those that a killed service has left.
 
 Variables: ``EPSJOIN_SERVICES_DIR`` (default: ``.services``), the ports ``AIRFLOW__API__PORT`` (8080),
-``EPSJOIN_DATABASE_PORT`` (5433), ``EPSJOIN_CLUSTER_PORT`` (7077); ``EPSJOIN_SERVICES_WAIT`` (seconds, 180);
-and those of ``bin/airflow`` and ``bin/spark-cluster``.
+``EPSJOIN_DATABASE_PORT`` (5433), ``EPSJOIN_CLUSTER_PORT`` (7077, and the next two for the workers);
+``EPSJOIN_SERVICES_WAIT`` (seconds, 180); and those of ``bin/airflow``.
 """
 
 from __future__ import annotations
 
 import base64
 import os
-import pwd
 import secrets
-import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
+from configparser import ConfigParser
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+from xmlrpc.client import Fault, ServerProxy
 
+from database import Database
 from service import (
     ADMIN_PASSWORD,
     AIRFLOW,
+    CLUSTER,
     REPOSITORY,
     SECRETS,
     Refusal,
     add_settings,
+    compile_kernels,
     is_healthy,
     write_passwords,
-    write_pgpass,
     write_private,
 )
 
-GRACE = 10.0
+GROUPS = {"database": ("postgres",), "spark": CLUSTER, "airflow": AIRFLOW}
+"""The services in the order of their start; they are stopped the other way, group by group."""
+
+GRACE = 10
 """How many seconds a service has to end by itself before it is killed."""
+
+LONGEST_FOLDER = 80
+"""Bytes in the path of the services' folder: the kernel allows 107 in that of a socket."""
 
 
 def make_secret(name: str) -> str:
@@ -67,32 +76,12 @@ def write_secrets(file: Path) -> None:
     write_private(file, "".join([*lines, f"{ADMIN_PASSWORD}={secrets.token_urlsafe(18)}\n"]))
 
 
-class Process(NamedTuple):
-    """A process as ``/proc`` shows it; ``began`` tells it from a later process with the same number."""
-
-    pid: int
-    session: int
-    began: int
-    is_zombie: bool
-
-
-def list_processes() -> list[Process]:
-    """List all processes of this machine."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            # the name, in brackets, may hold spaces and brackets
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        found.append(Process(int(folder.name), int(fields[3]), int(fields[19]), fields[0] == "Z"))
-    return found
-
-
-def send_signal(process: Process, what: signal.Signals) -> None:
-    """Send a signal to a process that may have ended meanwhile."""
-    with suppress(ProcessLookupError):
-        os.kill(process.pid, what)
+def read_port(environment: dict[str, str], variable: str, default: int) -> int:
+    """Read a port from a variable."""
+    given = environment.get(variable) or str(default)
+    if not (given.isascii() and given.isdecimal() and 0 < int(given) < 65536):
+        raise Refusal(f"{variable} must be a port, a number from 1 to 65535, not {given!r}")
+    return int(given)
 
 
 class Services:
@@ -102,276 +91,284 @@ class Services:
     ----------
     folder : holds everything that the services write to the disk.
     environment : variables of the user, without the settings of the project.
+    groups : names of ``GROUPS``.
     """
 
-    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+    def __init__(
+        self, folder: Path, environment: dict[str, str], groups: tuple[str, ...] = tuple(GROUPS)
+    ) -> None:
         self.folder = folder
+        self.groups = groups
+        self.names = [name for group in groups for name in GROUPS[group]]
         self.secrets = folder / "secrets"
-        self.database_port = int(environment.get("EPSJOIN_DATABASE_PORT") or 5433)
-        self.cluster_port = int(environment.get("EPSJOIN_CLUSTER_PORT") or 7077)
+        self.database = Database(folder, read_port(environment, "EPSJOIN_DATABASE_PORT", 5433))
+        self.cluster_port = read_port(environment, "EPSJOIN_CLUSTER_PORT", 7077)
         self.wait = float(environment.get("EPSJOIN_SERVICES_WAIT") or 180)
         spark = f'{{"conn_type":"spark","host":"spark://127.0.0.1","port":{self.cluster_port},"extra":{{"deploy-mode":"client"}}}}'
         own = {
             "AIRFLOW_HOME": str(folder / "airflow"),
             "AIRFLOW_CONN_SPARK_DEFAULT": spark,
             "EPSJOIN_CLUSTER_DIR": str(folder / "cluster"),
-            "EPSJOIN_DATABASE": f"127.0.0.1:{self.database_port}",
+            "EPSJOIN_DATABASE": f"127.0.0.1:{self.database.port}",
+            "EPSJOIN_MASTER": f"spark://127.0.0.1:{self.cluster_port}",
             "EPSJOIN_SECRETS": str(self.secrets),
         }
         self.environment = add_settings((own | environment).items())
         for variable in SECRETS.values():
             self.environment.pop(variable, None)  # only containers use them; each folder has its own
-        self.api_port = int(self.environment["AIRFLOW__API__PORT"])
+        self.api_port = read_port(self.environment, "AIRFLOW__API__PORT", 8080)
 
-    # --- processes
+    # --- supervisord
 
-    def find_processes(self, name: str) -> list[Process]:
-        """List the processes of a service that run: its first process and all others of its session."""
+    def call_supervisor(self) -> Any:
+        """Return the procedures of the supervisord that runs here, or ``None`` if none does."""
+        from supervisor.xmlrpc import SupervisorTransport  # of Airflow's environment
+
+        supervisor = ServerProxy(
+            "http://127.0.0.1", SupervisorTransport(None, None, f"unix://{self.folder}/supervisor.sock")
+        ).supervisor
         try:
-            pid, began = map(int, (self.folder / "run" / name).read_text().split())
-        except (OSError, ValueError):
-            return []
-        everyone = list_processes()
-        if any(process.pid == pid and process.began != began for process in everyone):
-            return []  # the number was given to another process, so nothing of the session is left
-        return [process for process in everyone if process.session == pid and not process.is_zombie]
+            supervisor.getState()
+        except OSError:
+            return None
+        except Fault:
+            raise Refusal("the services are being stopped; say it again when they are down") from None
+        return supervisor
 
-    def is_running(self, name: str) -> bool:
-        """Whether the first process of a service runs."""
-        return any(process.pid == process.session for process in self.find_processes(name))
+    def list_states(self) -> dict[str, str]:
+        """List the state of every service in supervisord's words: RUNNING, BACKOFF, FATAL, ..."""
+        supervisor = self.call_supervisor()
+        if supervisor is None:
+            return {}
+        return {info["name"]: info["statename"] for info in supervisor.getAllProcessInfo()}
 
-    def start(self, name: str, command: list[str], **how: Any) -> None:
-        """Start a service in a session of its own; its output goes to a log."""
-        self.stop([name])  # processes that an earlier start left
-        with (self.folder / "logs" / f"{name}.log").open("wb") as log:
+    def start_supervisor(self) -> None:
+        """Start supervisord in a session of its own; it starts nothing by itself."""
+        self.write_configuration()
+        with (self.folder / "logs" / "supervisord.out").open("wb") as log:
             process = subprocess.Popen(  # noqa: S603 - the project's own
-                command,
+                [sys.executable, "-m", "supervisor.supervisord", "-c", str(self.folder / "supervisor.conf")],
+                cwd=REPOSITORY,
+                env=self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                **how,
+                umask=0o077,
             )
-        began = next(other.began for other in list_processes() if other.pid == process.pid)
-        (self.folder / "run" / name).write_text(f"{process.pid} {began}\n")
-
-    def stop(self, names: list[str], how: signal.Signals = signal.SIGTERM) -> None:
-        """Stop services together; what still runs after ``GRACE`` seconds is killed."""
-        running = {name: self.find_processes(name) for name in names}
-        for session in running.values():
-            for process in session:
-                if process.pid == process.session:
-                    send_signal(process, how)
-        end = time.monotonic() + GRACE
-        while any(running.values()):
-            if time.monotonic() > end:
-                for process in (process for session in running.values() for process in session):
-                    send_signal(process, signal.SIGKILL)
+        (self.folder / "session").write_text(f"{process.pid} {read_process(process.pid)['began']}\n")
+        while self.call_supervisor() is None:
+            if process.poll() is not None:
+                raise Refusal(f"supervisord ended; {self.quote_log('supervisord.out')}")
             time.sleep(0.1)
-            running = {name: self.find_processes(name) for name in names}
-        for name in names:
-            (self.folder / "run" / name).unlink(missing_ok=True)
+
+    def write_configuration(self) -> None:
+        """Write what supervisord reads: how each service is started, stopped and logged."""
+        file = ConfigParser(interpolation=None)
+        file["supervisord"] = {"nodaemon": "true", "pidfile": f"{self.folder}/supervisord.pid"}
+        file["supervisord"]["logfile"] = f"{self.folder}/logs/supervisord.log"
+        file["unix_http_server"] = {"file": f"{self.folder}/supervisor.sock", "chmod": "0600"}
+        file["supervisorctl"] = {"serverurl": f"unix://{self.folder}/supervisor.sock"}
+        made_by = "supervisor.rpcinterface:make_main_rpcinterface"
+        file["rpcinterface:supervisor"] = {"supervisor.rpcinterface_factory": made_by}
+        for priority, group in enumerate(self.groups):
+            file[f"group:{group}"] = {"programs": ",".join(GROUPS[group]), "priority": str(priority)}
+        for name in self.names:
+            file[f"program:{name}"] = {
+                "command": f"bin/service {name}",
+                "autostart": "false",  # "up" knows the order
+                "autorestart": "true",
+                "startsecs": "5",
+                "stopwaitsecs": str(GRACE),
+                "killasgroup": "true",
+                "redirect_stderr": "true",
+                "stdout_logfile": f"{self.folder}/logs/{name}.log",
+                "stdout_logfile_maxbytes": "10MB",
+                "stdout_logfile_backups": "4",
+            }
+        if "postgres" in self.names:
+            file["program:postgres"].update(self.database.describe_program())
+        for section in file.values():
+            for name, value in section.items():
+                section[name] = value.replace("%", "%%")  # supervisord would expand it
+        with (self.folder / "supervisor.conf").open("w", encoding="utf-8") as opened:
+            file.write(opened)
+
+    def find_processes(self) -> list[int]:
+        """List the processes of the session of supervisord: all services and what they have started."""
+        try:
+            leader, began = (self.folder / "session").read_text().split()
+        except (OSError, ValueError):
+            return []
+        everyone = {int(path.name): read_process(int(path.name)) for path in Path("/proc").glob("[0-9]*")}
+        if everyone.get(int(leader), {}).get("began", began) != began:
+            return []  # the number was given to another process, so nothing of the session is left
+        return [
+            pid for pid, found in everyone.items() if found.get("session") == leader and found["state"] != "Z"
+        ]
+
+    def end_processes(self) -> None:
+        """End what a killed service has left, or all of them if it was supervisord that was killed."""
+        for what in (signal.SIGTERM, signal.SIGKILL):
+            for pid in self.find_processes():
+                with suppress(ProcessLookupError):
+                    os.kill(pid, what)
+            end = time.monotonic() + GRACE
+            while self.find_processes() and time.monotonic() < end:
+                time.sleep(0.1)
+        for file in ("session", "supervisor.sock"):
+            (self.folder / file).unlink(missing_ok=True)
+
+    # --- one service
 
     def wait_until_healthy(self, name: str) -> None:
         """Return when a service is healthy; refuse with the end of its log if it ends or takes too long."""
         end = time.monotonic() + self.wait
         while not self.is_healthy(name):
-            if not self.is_running(name):
-                raise Refusal(f"{name} ended; {self.quote_log(name)}")
+            if self.list_states().get(name) in ("BACKOFF", "EXITED", "FATAL"):
+                raise Refusal(f"{name} ended; {self.quote_log(f'{name}.log')}")
             if time.monotonic() > end:
-                raise Refusal(f"{name} was not healthy after {self.wait:g} s; {self.quote_log(name)}")
+                raise Refusal(
+                    f"{name} was not healthy after {self.wait:g} s; {self.quote_log(f'{name}.log')}"
+                )
             time.sleep(0.5)
 
     def is_healthy(self, name: str) -> bool:
         """Whether a service runs and answers."""
-        if name == "postgres":
-            tool = str(self.find_database_programs() / "pg_isready")
-            asked = [tool, "--quiet", "--host", "127.0.0.1", "--port", str(self.database_port)]
-            return self.is_running(name) and subprocess.run(asked, check=False).returncode == 0  # noqa: S603 - Debian's
-        return self.is_running(name) and is_healthy(name, self.environment)
+        if self.list_states().get(name) not in ("STARTING", "RUNNING"):
+            return False
+        return self.database.is_healthy() if name == "postgres" else is_healthy(name, self.environment)
 
-    def quote_log(self, name: str) -> str:
-        """Name the log of a service and quote its last lines."""
-        log = self.folder / "logs" / f"{name}.log"
-        return "\n".join([f"the last lines of {log}:", *log.read_text(errors="replace").splitlines()[-15:]])
-
-    # --- PostgreSQL
-
-    def find_database_programs(self) -> Path:
-        """Find PostgreSQL: the version that created the database, or else the newest one."""
-        data = self.folder / "postgres" / "PG_VERSION"
-        made_by = data.read_text().strip() if data.is_file() else None
-        on_path = shutil.which("postgres")
-        folders = [Path(on_path).resolve().parent] if on_path else []
-        debian = Path("/usr/lib/postgresql").glob("*/bin")
-        folders += sorted(
-            debian, key=lambda bin_: [int(n) for n in bin_.parent.name.split(".")], reverse=True
-        )
-        found = [folder for folder in folders if (folder / "initdb").is_file()]
-        if not found:
-            raise Refusal("PostgreSQL is missing here; install it (on Debian: apt-get install postgresql)")
-        if made_by is None:
-            return found[0]
-        for folder in found:
-            asked = [str(folder / "postgres"), "--version"]
-            said = subprocess.run(asked, capture_output=True, text=True, check=True)  # noqa: S603 - Debian's
-            if said.stdout.split()[2].split(".")[0] == made_by:
-                return folder
-        raise Refusal(
-            f"{data.parent} was created by PostgreSQL {made_by}, which is missing here; "
-            f"install postgresql-{made_by}; docs/operate.md says how to move to another version"
-        )
-
-    def choose_database_user(self) -> dict[str, Any]:
-        """Choose the user that PostgreSQL runs as: this user, but never root, which PostgreSQL refuses."""
-        how: dict[str, Any] = {"cwd": "/", "env": {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}}
-        if os.geteuid() != 0:
-            return how
-        for name in ("postgres", "nobody"):
-            try:
-                user = pwd.getpwnam(name)
-            except KeyError:
-                continue
-            return how | {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
-        raise Refusal(
-            "PostgreSQL does not run as root, and there is no user postgres or nobody; use another user"
-        )
-
-    def start_database(self) -> None:
-        """Start PostgreSQL on the loopback address alone; create the database ``airflow`` the first time."""
-        programs, how = self.find_database_programs(), self.choose_database_user()
-        data = self.folder / "postgres"
-        if not data.is_dir():
-            self.create_database_files(programs, how, data)
-        settings = {
-            "listen_addresses": "127.0.0.1",
-            "port": str(self.database_port),
-            "unix_socket_directories": "",
-            "password_encryption": "scram-sha-256",
-        }
-        options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
-        self.start("postgres", [str(programs / "postgres"), "-D", str(data), *options], **how)
-        self.wait_until_healthy("postgres")
-
-        command = [str(programs / "createdb"), "--host", "127.0.0.1", "--port", str(self.database_port)]
-        command += ["--username", "airflow", "--no-password", "--maintenance-db", "postgres", "airflow"]
-        environment = {**os.environ, "PGPASSFILE": str(write_pgpass(self.secrets)), "LC_ALL": "C"}
-        made = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 - Debian's
-        if made.returncode and "already exists" not in made.stderr:
-            raise Refusal(f"the database airflow could not be created: {made.stderr.strip()}")
-
-    def create_database_files(self, programs: Path, how: dict[str, Any], data: Path) -> None:
-        """Create the files of PostgreSQL; the folder gets its name when it is complete."""
-        made, password = data.with_name("postgres.new"), self.folder / "password"
-        shutil.rmtree(made, ignore_errors=True)
-        made.mkdir(mode=0o700)
-        write_private(password, (self.secrets / "database").read_text())
-        if "user" in how:
-            self.folder.chmod(0o711)
-            for path in (made, password):
-                os.chown(path, how["user"], how["group"])
-        command = [str(programs / "initdb"), "--pgdata", str(made), "--username", "airflow"]
-        command += ["--auth", "scram-sha-256", "--pwfile", str(password)]
-        command += ["--encoding", "UTF8", "--locale", "C.UTF-8"]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False, **how)  # noqa: S603 - Debian's
-        finally:
-            password.unlink()
-        if done.returncode:
-            whose = pwd.getpwuid(how.get("user", os.geteuid())).pw_name
-            raise Refusal(
-                f"PostgreSQL could not create its files in {made} as user {whose}; if that is a question of "
-                f"rights, set EPSJOIN_SERVICES_DIR to a folder that this user reaches: {done.stderr.strip()}"
-            )
-        made.rename(data)
+    def quote_log(self, file: str) -> str:
+        """Name a log and quote its last lines."""
+        log = self.folder / "logs" / file
+        lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
+        return "\n".join([f"the last lines of {log}:", *lines[-15:]])
 
     # --- all of them
 
-    def call_spark_cluster(self, word: str, quiet: bool = False) -> int:
-        """Call ``bin/spark-cluster`` with a word; return its exit code."""
-        command = [str(REPOSITORY / "bin" / "spark-cluster"), word]
-        silence = subprocess.DEVNULL if quiet else None
-        done = subprocess.run(command, env=self.environment, stdout=silence, stderr=silence, check=False)  # noqa: S603 - the project's own
-        return done.returncode
-
     def start_all(self) -> None:
-        """Start every service that does not run; if one of them fails, stop what was started here."""
-        for folder in (
-            self.folder,
-            self.secrets,
-            *(self.folder / name for name in ("logs", "run", "airflow")),
-        ):
+        """Start every service that does not run; if none did, and one of them fails, stop the others."""
+        if len(os.fsencode(self.folder)) > LONGEST_FOLDER:
+            raise Refusal(
+                f"the path {self.folder} has more than {LONGEST_FOLDER} bytes, too many for a socket in it; "
+                "set EPSJOIN_SERVICES_DIR to a shorter one"
+            )
+        for folder in (self.folder, self.secrets, self.folder / "logs"):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for name in SECRETS:
-            if name != "spark" and not (self.secrets / name).exists():  # bin/spark-cluster makes that one
-                write_private(self.secrets / name, make_secret(name))
-        write_passwords(self.environment, self.secrets)
-        missing = [name for name in ("postgres", *AIRFLOW) if not self.is_running(name)]
-        if self.call_spark_cluster("status", quiet=True):
-            missing.append("spark")
+        if "database" in self.groups:
+            self.database.find_programs()
+        if is_new := self.call_supervisor() is None:
+            self.end_processes()
+        states = self.list_states()
+        missing = [name for name in self.names if states.get(name) not in ("STARTING", "RUNNING", "BACKOFF")]
         self.check_ports(missing)
+        self.make_secrets()
+        if set(missing) & set(CLUSTER):
+            compile_kernels(self.environment)
         try:
-            if "postgres" in missing:
-                print("services: PostgreSQL ...", flush=True)
-                self.start_database()
-            if self.call_spark_cluster("up"):
-                raise Refusal("the Spark cluster did not start; the reason stands above")
-            service = str(REPOSITORY / "bin" / "service")
-            if set(missing) & set(AIRFLOW):
-                print("services: Airflow ...", flush=True)
-                self.migrate(service)
-            for name in AIRFLOW:
-                if name in missing:
-                    self.start(name, [service, name], env=self.environment)
-            for name in AIRFLOW:
+            if is_new:
+                self.start_supervisor()
+            for group in self.groups:
+                if starting := [name for name in GROUPS[group] if name in missing]:
+                    print(f"services: {', '.join(starting)} ...", flush=True)
+                    self.start(group)
+            for name in self.names:
                 self.wait_until_healthy(name)
         except BaseException:
-            self.stop([name for name in AIRFLOW if name in missing])
-            if "spark" in missing:
-                self.call_spark_cluster("down", quiet=True)
-            if "postgres" in missing:
-                self.stop(["postgres"], signal.SIGINT)
+            if is_new:
+                self.stop_all()
             raise
-        host = self.environment["AIRFLOW__API__HOST"]
-        print(
-            f"services: http://{host}:{self.api_port}, user admin, password in {self.secrets}/passwords.json"
-        )
+        if "airflow" in self.groups:
+            host = self.environment["AIRFLOW__API__HOST"]
+            where = f"password in {self.secrets}/passwords.json"
+            print(f"services: http://{host}:{self.api_port}, user admin, {where}")
+        else:
+            print(f"services: {self.environment['EPSJOIN_MASTER']}, two workers")
         print(f"services: logs in {self.folder}/logs")
+
+    def make_secrets(self) -> None:
+        """Make the secrets that are missing, and the files of a new database, which hold one of them."""
+        if "database" in self.groups and self.database.files.is_dir():
+            self.database.create_files(self.secrets)
+        for name in SECRETS if "airflow" in self.groups else ["spark"]:
+            if not (self.secrets / name).exists():
+                write_private(self.secrets / name, make_secret(name))
+        if "database" in self.groups:
+            self.database.create_files(self.secrets)
+        if "airflow" in self.groups:
+            write_passwords(self.environment, self.secrets)
 
     def check_ports(self, missing: list[str]) -> None:
         """Refuse a port that another program uses, before anything is started."""
-        for name, variable, port in (
-            ("postgres", "EPSJOIN_DATABASE_PORT", self.database_port),
-            ("api-server", "AIRFLOW__API__PORT", self.api_port),
-            ("spark", "EPSJOIN_CLUSTER_PORT", self.cluster_port),
-        ):
-            if name in missing and not is_free(port):
-                raise Refusal(f"port {port} is taken by another program; set {variable} to a free one")
+        ports = [("postgres", "EPSJOIN_DATABASE_PORT", self.database.port)]
+        ports += [("api-server", "AIRFLOW__API__PORT", self.api_port)]
+        ports += [(name, "EPSJOIN_CLUSTER_PORT", self.cluster_port + n) for n, name in enumerate(CLUSTER)]
+        for name, variable, port in ports:
+            end = time.monotonic() + 3  # what has just ended holds its port for a moment
+            while name in missing and not is_free(port):
+                if time.monotonic() > end:
+                    raise Refusal(f"port {port} is taken by another program; set {variable} to a free one")
+                time.sleep(0.1)
 
-    def migrate(self, service: str) -> None:
+    def migrate(self) -> None:
         """Create or upgrade Airflow's database and pools."""
         with (self.folder / "logs" / "migrate.log").open("wb") as log:
             done = subprocess.run(  # noqa: S603 - the project's own
-                [service, "migrate"], env=self.environment, stdout=log, stderr=subprocess.STDOUT, check=False
+                [REPOSITORY / "bin" / "service", "migrate"],
+                env=self.environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                check=False,
             )
         if done.returncode:
-            raise Refusal(f"Airflow's database could not be created; {self.quote_log('migrate')}")
+            raise Refusal(f"Airflow's database could not be created; {self.quote_log('migrate.log')}")
+
+    def start(self, group: str) -> None:
+        """Have what does not run of a group started; only the database is waited for."""
+        if group == "airflow":
+            self.migrate()
+        self.call_supervisor().startProcessGroup(group, False)
+        if group == "database":
+            self.wait_until_healthy("postgres")
+            self.database.create_database(self.secrets)
 
     def stop_all(self) -> None:
         """Stop everything: first the services that use the database, the database last."""
-        self.stop(list(AIRFLOW))
-        self.call_spark_cluster("down", quiet=True)
-        self.stop(["postgres"], signal.SIGINT)  # "fast": it does not wait for its clients
+        if supervisor := self.call_supervisor():
+            pid = supervisor.getPID()
+            supervisor.shutdown()
+            end = time.monotonic() + (len(self.groups) + 1) * GRACE
+            while pid in self.find_processes() and time.monotonic() < end:
+                time.sleep(0.1)
+        self.end_processes()
         print("services: down")
 
     def print_status(self) -> int:
         """Print the state of every service; return 0 only if all of them are healthy."""
-        code = 0
-        for name in ("postgres", *AIRFLOW):
-            state = "healthy" if self.is_healthy(name) else "unhealthy" if self.is_running(name) else "down"
-            code |= state != "healthy"
-            print(f"{name}: {state}")
-        return self.call_spark_cluster("status") | code
+        states, code = self.list_states(), 0
+        for name in self.names:
+            if states.get(name) not in ("STARTING", "RUNNING"):
+                said = f"down ({states[name].lower()})" if name in states else "down"
+            elif self.is_healthy(name):
+                said = "healthy"
+            elif name in AIRFLOW[1:] and not self.is_healthy("api-server"):
+                said = "runs; only the API server knows its health, and does not answer"
+            else:
+                said = "unhealthy"
+            code |= said != "healthy"
+            print(f"{name}: {said}")
+        return code
+
+
+def read_process(pid: int) -> dict[str, str]:
+    """Read what ``/proc`` says of a process, nothing if it has ended; number and beginning are its alone."""
+    try:
+        # the name, in brackets, may hold spaces and brackets
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return {}
+    return {"state": fields[0], "session": fields[3], "began": fields[19]}
 
 
 def is_free(port: int) -> bool:
@@ -390,18 +387,16 @@ def main(arguments: list[str]) -> int:
     folder = Path(os.environ.get("EPSJOIN_SERVICES_DIR") or REPOSITORY / ".services").absolute()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that "up" takes down what it has started
     try:
-        services = Services(folder, dict(os.environ))
         match arguments:
-            case ["up"]:
-                services.start_all()
-            case ["down"]:
-                services.stop_all()
-            case ["status"]:
-                return services.print_status()
             case ["secrets", file]:
                 write_secrets(Path(file))
+            case ["up" | "down" | "status" as word, *groups] if groups in ([], ["spark"]):
+                services = Services(folder, dict(os.environ), tuple(groups) or tuple(GROUPS))
+                if word == "status":
+                    return services.print_status()
+                services.start_all() if word == "up" else services.stop_all()
             case _:
-                print("usage: bin/services up | down | status | secrets FILE", file=sys.stderr)
+                print("usage: bin/services up | down | status [spark] | secrets FILE", file=sys.stderr)
                 return 2
     except Refusal as refusal:
         print(f"services: {refusal}", file=sys.stderr)

@@ -40,12 +40,16 @@ def test_archive__holds_the_package_and_what_was_compiled_for_it(package: Path, 
 
 
 def test_archive__is_made_once_per_content(
-    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = ship.make_archive(tmp_path / "ship")
     made = first.stat().st_mtime_ns
     assert ship.make_archive(tmp_path / "ship") == first
     assert first.stat().st_mtime_ns == made
+    said = capsys.readouterr().err
+    assert said == "compiling the kernels, once: this takes a minute or two\n", (
+        "and a person knows why it takes so long"
+    )
 
     (package / "kernels.py").write_text("x = 2\n")
     second = ship.make_archive(tmp_path / "ship")

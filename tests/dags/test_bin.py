@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import stat
 import subprocess
 import time
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 import yaml
 
 from dags.fake_spark import REPOSITORY, FakeSpark, write_script
-from dags.scripts import BIN, alive, run
+from dags.scripts import BIN, run
 
 # --- bin/spark-cluster; tests/end_to_end/test_cluster.py starts a real one
 
@@ -22,24 +23,12 @@ def test_spark_cluster__without_the_environment_says_what_to_do(tmp_path: Path) 
     folders = {"SPARK_JOB_VENV": str(tmp_path / "nowhere"), "EPSJOIN_CLUSTER_DIR": str(tmp_path / "cluster")}
     done = run("spark-cluster", "up", **folders)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"spark-cluster: no pyspark in {tmp_path}/nowhere; run 'make setup'")
-    assert len(done.stderr.splitlines()) == 1
+    assert (
+        done.stderr
+        == f"services: no pyspark in {tmp_path}/nowhere; run 'make setup', or set SPARK_JOB_VENV\n"
+    )
     assert run("spark-cluster", "down", **folders).returncode == 0
     assert run("spark-cluster", "status", **folders).returncode == 1
-
-
-def test_spark_cluster__takes_no_other_process_for_its_own(tmp_path: Path) -> None:
-    cluster = tmp_path / "cluster"
-    cluster.mkdir()
-    with subprocess.Popen(["sleep", "60"]) as stranger:
-        try:
-            (cluster / "master.pid").write_text(f"{stranger.pid}\n")
-            assert "master: down" in run("spark-cluster", "status", EPSJOIN_CLUSTER_DIR=str(cluster)).stdout
-            run("spark-cluster", "down", EPSJOIN_CLUSTER_DIR=str(cluster))
-            assert alive(stranger.pid), "its number was in a file that a crash had left"
-            assert not (cluster / "master.pid").exists()
-        finally:
-            stranger.kill()
 
 
 def test_spark_cluster__knows_three_words() -> None:
@@ -202,6 +191,21 @@ def test_airflow__standalone_starts_its_services_by_this_script(fake_airflow: Pa
     )
     lines = run("airflow", "standalone").stdout.splitlines()
     assert lines == ["arguments: standalone", "arguments: scheduler --skip-serve-logs"]
+
+
+def test_airflow__standalone_asks_for_a_password_that_nobody_else_can_read(
+    fake_airflow: Path, tmp_path: Path
+) -> None:
+    write_script(
+        fake_airflow / "venv/bin/airflow",
+        '#!/bin/sh\necho "$AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS"\n',
+    )
+    assert run("airflow", "standalone", AIRFLOW_HOME=str(tmp_path / "home")).stdout == "False\n"
+    file = tmp_path / "home" / "simple_auth_manager_passwords.json.generated"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    file.write_text("kept")
+    run("airflow", "standalone", AIRFLOW_HOME=str(tmp_path / "home"))
+    assert file.read_text() == "kept"
 
 
 def test_settings__let_nothing_listen_beyond_this_machine() -> None:

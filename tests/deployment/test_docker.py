@@ -45,6 +45,9 @@ def test_images__have_a_base_with_a_full_version() -> None:
     assert re.fullmatch(r"\$\{\w+:-postgres:\d+\.\d+-[a-z]+\}", SERVICES["postgres"]["image"])
     from_ = re.findall(r"^FROM (\S+) AS \S+$", DOCKERFILE, re.MULTILINE)
     assert from_[0] == "${PYTHON_IMAGE}"
+    for name in ("api-server", "spark-master"):
+        given = SERVICES[name]["build"]["args"]["PYTHON_IMAGE"]
+        assert given == f"${{EPSJOIN_PYTHON_IMAGE:-{base[1]}}}", "compose can name a digest"
     assert set(from_[1:]) <= set(stages()), "no other image than the pinned one"
 
 
@@ -69,10 +72,10 @@ def test_images__install_what_is_locked_and_nothing_else() -> None:
 
 
 def test_images__hold_all_that_the_services_need_and_no_secret() -> None:
-    patterns = [
-        line for line in (DOCKER / "Dockerfile.dockerignore").read_text().splitlines() if line[:1] != "#"
-    ]
+    patterns = [line for line in (REPO / ".dockerignore").read_text().splitlines() if line[:1] != "#"]
     assert patterns[0] == "*", "what is not named stays out"
+    # BuildKit would take this one instead, Docker's older builder would not
+    assert not list(DOCKER.glob("*.dockerignore"))
     kept = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
     for path in kept:
         assert (REPO / path).exists(), path
@@ -117,7 +120,7 @@ def test_compose__has_no_default_for_a_secret() -> None:
             assert rest == ":?is not set; see docs/operate.md", variable
     for name, body in SERVICES.items():
         for variable, value in body["environment"].items():
-            if re.search("PASSWORD|SECRET|KEY", variable):
+            if variable != "EPSJOIN_SECRETS" and re.search("PASSWORD|SECRET|KEY", variable):  # a folder
                 assert value.startswith("${"), f"{variable} of {name} is written out"
 
 
@@ -156,6 +159,12 @@ def test_compose__lets_those_reach_the_lake_who_use_it() -> None:
         "spark-worker": ["lake:/lake"],
     }
     assert "EPSJOIN_LAKE=file:///lake" in stages()["spark"]
+    assert [name for name in SERVICES if any("secrets:" in v for v in SERVICES[name].get("volumes", []))] == [
+        "api-server"
+    ], "passwords that Airflow made for its users outlive the container"
+    mounted = SERVICES["api-server"]["environment"]["EPSJOIN_SECRETS"]
+    assert f"secrets:{mounted}" in SERVICES["api-server"]["volumes"]
+    assert f" {mounted}" in " ".join(commands(stages()["base"])), "the image's user may write there"
     used = {volume.split(":")[0] for body in SERVICES.values() for volume in body.get("volumes", [])}
     assert used == set(COMPOSE["volumes"])
 
@@ -167,7 +176,9 @@ def test_compose__names_the_hosts_that_drivers_and_workers_call() -> None:
     assert driver["spark.driver.host"] == SERVICES["scheduler"]["hostname"]
     connection = json.loads(SERVICES["scheduler"]["environment"]["AIRFLOW_CONN_SPARK_DEFAULT"])
     master = f"{connection['host']}:{connection['port']}"
-    assert master == f"spark://{SERVICES['spark-master']['hostname']}:{service.PORTS['spark-master']}"
+    assert master == f"spark://{SERVICES['spark-master']['hostname']}:7077"
+    environment = {"EPSJOIN_MASTER": master}
+    assert service.find_address("spark-master", environment) == ("spark-master", 7077)
     for name in ("scheduler", "spark-master", "spark-worker"):
         assert SERVICES[name]["environment"]["EPSJOIN_MASTER"] == master
 

@@ -111,37 +111,79 @@ def test_service__knows_every_user_so_that_airflow_prints_no_password(tmp_path: 
     assert json.loads((tmp_path / "passwords.json").read_text()) == first | {"admin": "mine"}
 
 
-@pytest.mark.parametrize("part", ["master", "worker"])
-def test_service__starts_a_part_of_a_cluster_with_the_secret_in_a_file(
-    given: dict[str, str], tmp_path: Path, part: str
+@pytest.mark.parametrize(
+    ("part", "host", "port"),
+    [("master", "127.0.0.1", 17077), ("worker-1", "127.0.0.1", 17078), ("worker-2", "127.0.0.2", 17079)],
+)
+def test_service__starts_a_cluster_of_one_machine_on_loopback(
+    given: dict[str, str], tmp_path: Path, part: str, host: str, port: int
 ) -> None:
-    spark = tmp_path / "venv/lib/python3.11/site-packages/pyspark/bin/spark-class"
+    given |= {"EPSJOIN_MASTER": "spark://127.0.0.1:17077", "PYTHONPATH": "the jobs' own"}
+    words, environment, settings = start_part(part, given, tmp_path)
+    assert words[words.index("--host") + 1 :][:3] == [host, "--port", str(port)]
+    assert environment["SPARK_LOCAL_IP"] == "127.0.0.1", "that of the web pages"
+    assert "PYTHONPATH" not in environment
+    assert "crypto" not in settings, "nobody else sees the loopback device"
+
+
+@pytest.mark.parametrize(("part", "port"), [("master", 7077), ("worker", 7078)])
+def test_service__starts_a_part_of_a_cluster_with_the_secret_in_a_file(
+    given: dict[str, str], tmp_path: Path, part: str, port: int
+) -> None:
+    given["EPSJOIN_MASTER"] = f"spark://{socket.gethostname()}:7077"
+    words, environment, settings = start_part(part, given, tmp_path)
+    assert "pssst" not in repr((words, environment))
+    assert words[0] == f"org.apache.spark.deploy.{part}.{part.title()}"
+    assert words[words.index("--host") + 1 :][:3] == [socket.gethostname(), "--port", str(port)]
+    assert "spark.authenticate true\nspark.authenticate.secret pssst-spark\n" in settings
+    assert "spark.network.crypto.enabled true\n" in settings
+    assert "SPARK_LOCAL_IP" not in environment
+    if part == "worker":
+        assert words[-1] == given["EPSJOIN_MASTER"]
+
+
+def start_part(part: str, given: dict[str, str], folder: Path) -> tuple[list[str], dict[str, str], str]:
+    """Start a part of a cluster with a fake Spark; return its arguments, its environment and its settings."""
+    spark = folder / "venv/lib/python3.11/site-packages/pyspark/bin/spark-class"
     spark.parent.mkdir(parents=True)
     spark.write_text('#!/bin/sh\necho "$@"\nenv\n')
     spark.chmod(0o755)
-    (tmp_path / "venv/bin").mkdir()
-    (tmp_path / "venv/bin/python").symlink_to(sys.executable)
-    folders = {"EPSJOIN_SECRETS": f"{tmp_path}/secrets", "EPSJOIN_CLUSTER_DIR": f"{tmp_path}/cluster"}
+    (folder / "venv/bin").mkdir()
+    (folder / "venv/bin/python").symlink_to(sys.executable)
     done = subprocess.run(
         [str(REPO / "bin" / "service"), f"spark-{part}"],
-        env={"PATH": os.environ["PATH"], "SPARK_JOB_VENV": f"{tmp_path}/venv", "AIRFLOW_VENV": "/nowhere"}
-        | folders
-        | {SECRETS["spark"]: given[SECRETS["spark"]]},
+        env={"PATH": os.environ["PATH"], "SPARK_JOB_VENV": f"{folder}/venv", "AIRFLOW_VENV": "/nowhere"}
+        | {"EPSJOIN_SECRETS": f"{folder}/secrets", "EPSJOIN_CLUSTER_DIR": f"{folder}/cluster"}
+        | given,
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "pssst" not in done.stdout
-    host, words = socket.gethostname(), done.stdout.splitlines()[0].split()
-    assert words[0] == f"org.apache.spark.deploy.{part}.{part.title()}"
-    assert words[words.index("--host") + 1 :][:3] == [host, "--port", str(service.PORTS[f"spark-{part}"])]
-    settings = tmp_path / "cluster" / "daemons.conf"
+    first, *environment = done.stdout.splitlines()
+    words = first.split()
+    settings = folder / "cluster" / f"spark-{part}.conf"
     assert words[words.index("--properties-file") + 1] == str(settings)
-    assert "spark.authenticate true\nspark.authenticate.secret pssst-spark\n" in settings.read_text()
     assert stat.S_IMODE(settings.stat().st_mode) == 0o600
-    if part == "worker":
-        assert words[-1] == "spark://spark-master:7077"
+    return words, dict(line.split("=", 1) for line in environment if "=" in line), settings.read_text()
+
+
+def test_service__scheduler_waits_for_the_api_server(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = iter([False, False, False, True])
+    asked = []
+    monkeypatch.setattr(service, "is_healthy", lambda name, _: asked.append(name) or next(answers))
+    monkeypatch.setattr(service.time, "sleep", lambda _: None)
+    monkeypatch.setattr(service, "prepare_airflow", lambda *_: ["airflow"])
+    started = []
+    monkeypatch.setattr(service.os, "execve", lambda *_: started.append(len(asked)) or 0)
+    monkeypatch.setattr(service.os, "umask", lambda _: None)
+    assert service.main(["scheduler"]) == 0
+    assert (set(asked), started) == ({"api-server"}, [4]), "not before it is healthy"
+    assert capsys.readouterr().out == "service: the scheduler waits for the API server\n"
+    assert service.main(["triggerer"]) == 0
+    assert started == [4, 4], "the others do not need it"
 
 
 def test_service__health_is_what_the_api_server_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,24 +5,24 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import socket
 import stat
 import subprocess
 import sys
+from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
 
 import service
 import services
-from service import SECRETS, Refusal
-from tests.deployment.environment import ALL_SECRETS, DOCKER, REPO, await_
+from service import AIRFLOW, CLUSTER, SECRETS, Refusal
+from tests.deployment.environment import ALL_SECRETS, DOCKER, REPO
 
 
 @pytest.fixture
 def here(tmp_path: Path) -> services.Services:
-    for name in ("run", "logs", "secrets"):
+    for name in ("logs", "secrets"):
         (tmp_path / name).mkdir()
     return services.Services(tmp_path, {})
 
@@ -54,11 +54,57 @@ def test_services__refuses_a_port_that_is_taken_before_it_starts_anything(here: 
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        here.database_port = taken.getsockname()[1]
+        here.database = here.database._replace(port=taken.getsockname()[1])
         with pytest.raises(Refusal, match="is taken by another program; set EPSJOIN_DATABASE_PORT"):
             here.check_ports(["postgres"])
         here.check_ports([])  # it is ours
     here.check_ports(["postgres"])
+
+
+@pytest.mark.parametrize("variable", ["EPSJOIN_DATABASE_PORT", "EPSJOIN_CLUSTER_PORT", "AIRFLOW__API__PORT"])
+@pytest.mark.parametrize("port", ["abc", "99999", "0", "-1", "²"])
+def test_services__refuses_a_port_that_is_none(tmp_path: Path, variable: str, port: str) -> None:
+    with pytest.raises(Refusal, match=f"^{variable} must be a port, a number from 1 to 65535, not '{port}'$"):
+        services.Services(tmp_path, {variable: port})
+
+
+def test_services__without_the_password_of_a_database_that_is_there_says_what_to_do(
+    here: services.Services,
+) -> None:
+    here.database.files.mkdir()
+    with pytest.raises(
+        Refusal, match=rf"^{here.secrets}/database is missing, .*; put the file back, or move"
+    ):
+        here.make_secrets()
+    assert not list(here.secrets.iterdir()), "a new password would not open it"
+
+
+def test_services__in_a_folder_too_deep_for_a_socket_says_so(tmp_path: Path) -> None:
+    deep = tmp_path / ("d" * services.LONGEST_FOLDER)
+    with pytest.raises(
+        Refusal, match="too many for a socket in it; set EPSJOIN_SERVICES_DIR to a shorter one"
+    ):
+        services.Services(deep, {}).start_all()
+    assert not deep.exists()
+
+
+def test_services__are_started_again_when_they_die_and_their_logs_are_rotated(tmp_path: Path) -> None:
+    here = services.Services(tmp_path / "100 % of it", {}, ("spark", "airflow"))
+    here.folder.mkdir()
+    here.write_configuration()
+    read = ConfigParser(interpolation=None)
+    read.read(here.folder / "supervisor.conf")
+    assert {section[8:] for section in read if section.startswith("program:")} == {*CLUSTER, *AIRFLOW}
+    for name in here.names:
+        program = read[f"program:{name}"]
+        assert (program["autorestart"], program["autostart"]) == ("true", "false")
+        assert program["stdout_logfile"] == f"{tmp_path}/100 %% of it/logs/{name}.log", (
+            "supervisord expands %"
+        )
+        assert program["stdout_logfile_maxbytes"] == "10MB"
+        assert program["killasgroup"] == "true"
+    order = [read[f"group:{group}"]["priority"] for group in ("spark", "airflow")]
+    assert order == sorted(order), "the last one is stopped first"
 
 
 STUBBORN = """
@@ -66,8 +112,8 @@ import os, signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 if os.fork() == 0:
     os.setpgid(0, 0)  # as Airflow's tasks do
-print("ready", flush=True)
-time.sleep(600)
+os.write(1, b"ready\\n")  # in one go
+time.sleep(60)
 """
 
 
@@ -75,36 +121,55 @@ def test_services__down_leaves_no_process_whatever_it_does_with_a_signal(
     here: services.Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(services, "GRACE", 0.5)
-    here.start("stubborn", [sys.executable, "-c", STUBBORN])
-    log = here.folder / "logs" / "stubborn.log"
-    await_(lambda: log.read_text().count("ready") == 2)
-    left = here.find_processes("stubborn")
-    assert len(left) == 2
-    assert here.is_running("stubborn")
-    os.kill(left[0].session, signal.SIGKILL)
-    await_(lambda: len(here.find_processes("stubborn")) == 1)
-    assert not here.is_running("stubborn"), "its first process is gone"
-    here.stop(["stubborn"])
-    alive = {process.pid for process in services.list_processes() if not process.is_zombie}
-    assert not {process.pid for process in left} & alive
-    assert not list((here.folder / "run").iterdir())
+    command = [sys.executable, "-c", STUBBORN]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as leader:
+        try:
+            assert leader.stdout
+            assert [leader.stdout.readline() for _ in range(2)] == ["ready\n", "ready\n"]
+            began = services.read_process(leader.pid)["began"]
+            (here.folder / "session").write_text(f"{leader.pid} {began}\n")
+            left = here.find_processes()
+            assert len(left) == 2
+        finally:
+            leader.kill()
+    assert len(here.find_processes()) == 1, "found without its leader, too"
+    here.end_processes()
+    assert not [pid for pid in left if services.read_process(pid).get("state", "Z") != "Z"]
+    assert not (here.folder / "session").exists()
 
 
 def test_services__takes_no_other_process_for_its_own(here: services.Services) -> None:
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as stranger:
         try:
-            (here.folder / "run" / "scheduler").write_text(f"{stranger.pid} 1\n")
-            assert not here.is_running("scheduler"), "its number was in a file that a crash had left"
-            here.stop(["scheduler"])
+            (here.folder / "session").write_text(f"{stranger.pid} 1\n")
+            assert here.find_processes() == [], "its number was in a file that a crash had left"
+            here.end_processes()
             assert stranger.poll() is None
         finally:
             stranger.kill()
 
 
-def test_services__of_one_that_ended_shows_the_last_words(here: services.Services) -> None:
-    here.start("scheduler", ["sh", "-c", "echo no such table; exit 1"])
+def test_services__of_one_that_ended_shows_the_last_words(
+    here: services.Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(here, "list_states", lambda: {"scheduler": "BACKOFF"})
+    (here.folder / "logs" / "scheduler.log").write_text("no such table\n")
     with pytest.raises(Refusal, match=r"scheduler ended; the last lines of .*scheduler.log:\nno such table"):
         here.wait_until_healthy("scheduler")
+
+
+def test_services__status_says_who_knows_the_health_of_airflow(
+    here: services.Services, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    states = dict.fromkeys(here.names, "RUNNING") | {"api-server": "FATAL", "postgres": "STOPPED"}
+    monkeypatch.setattr(here, "list_states", lambda: states)
+    monkeypatch.setattr(services, "is_healthy", lambda name, _: name in CLUSTER)
+    assert here.print_status() == 1
+    said = dict(line.split(": ") for line in capsys.readouterr().out.splitlines())
+    assert (said["postgres"], said["api-server"]) == ("down (stopped)", "down (fatal)")
+    assert {said[name] for name in CLUSTER} == {"healthy"}
+    for name in ("scheduler", "dag-processor", "triggerer"):
+        assert said[name] == "runs; only the API server knows its health, and does not answer"
 
 
 def test_services__without_postgresql_says_what_to_do(
@@ -113,7 +178,7 @@ def test_services__without_postgresql_says_what_to_do(
     monkeypatch.setenv("PATH", str(here.folder))
     monkeypatch.setattr(Path, "glob", lambda *_: iter(()))
     with pytest.raises(Refusal, match=r"PostgreSQL is missing here; install it \(on Debian: apt-get install"):
-        here.find_database_programs()
+        here.database.find_programs()
 
 
 def test_services__takes_the_postgresql_that_made_the_database(
@@ -127,15 +192,15 @@ def test_services__takes_the_postgresql_that_made_the_database(
         (programs / "postgres").chmod(0o755)
     monkeypatch.setattr(Path, "glob", lambda *_: iter(()))
     monkeypatch.setenv("PATH", f"{here.folder}/postgresql-17:{os.environ['PATH']}")
-    assert here.find_database_programs().name == "postgresql-17"
+    assert here.database.find_programs().name == "postgresql-17"
     (here.folder / "postgres").mkdir()
     (here.folder / "postgres" / "PG_VERSION").write_text("15\n")
     with pytest.raises(
         Refusal, match="was created by PostgreSQL 15, which is missing here; install postgresql-15"
     ):
-        here.find_database_programs()
+        here.database.find_programs()
     monkeypatch.setenv("PATH", f"{here.folder}/postgresql-15:{os.environ['PATH']}")
-    assert here.find_database_programs().name == "postgresql-15"
+    assert here.database.find_programs().name == "postgresql-15"
 
 
 def test_services__knows_four_words() -> None:
@@ -143,4 +208,4 @@ def test_services__knows_four_words() -> None:
         [str(REPO / "bin" / "services"), "start"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert done.stderr == "usage: bin/services up | down | status | secrets FILE\n"
+    assert done.stderr == "usage: bin/services up | down | status [spark] | secrets FILE\n"

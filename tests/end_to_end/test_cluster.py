@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import signal
 import socket
 import stat
 import subprocess
 import tarfile
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -71,20 +74,34 @@ class Cluster(NamedTuple):
                 folder = str((process / "cwd").readlink())
             except OSError:
                 continue
-            if str(self.folder) in folder or f"{self.folder}/daemons.conf" in command:
+            if str(self.folder) in folder or f"{self.folder}/" in command:
                 found.append(command)
         return found
 
+    def pids(self) -> dict[str, int]:
+        """What supervisord keeps, with the number of its process, as soon as nothing is being started."""
+        asked = [REPO / ".venv-airflow" / "bin" / "python", "-m", "supervisor.supervisorctl"]
+        asked += ["-c", self.folder / "supervisor.conf", "status"]
+        said = "STARTING"
+        while re.search("STARTING|BACKOFF", said):
+            said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
+        found = re.findall(r"^spark:(\S+) +RUNNING +pid (\d+)", said, re.MULTILINE)
+        return {name: int(pid) for name, pid in found}
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+
+def free_ports(n: int) -> int:
+    """The first of ``n`` free ports, below those that the kernel gives to outgoing connections."""
+    for first in range(20000 + os.getpid() % 4000 * 3, 32768, n):
+        with ExitStack() as stack, suppress(OSError):
+            for port in range(first, first + n):
+                stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            return first
+    raise AssertionError("no port is free")
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    cluster = Cluster(tmp_path_factory.mktemp("cluster"), free_port())
+    cluster = Cluster(tmp_path_factory.mktemp("cluster"), free_ports(3))
     try:
         up = cluster.say("up")
         assert up.returncode == 0, up.stderr
@@ -92,7 +109,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     finally:
         cluster.say("down")
     assert cluster.processes() == []
-    assert not list(cluster.folder.glob("*.conf")), "the secret is of no use any more"
 
 
 def arguments_for(lake: Path) -> list[str]:
@@ -112,18 +128,40 @@ def counters_of(tables: Path) -> list[str]:
 
 def test_cluster__up_twice_is_one_cluster_and_its_secret_is_told_to_nobody(cluster: Cluster) -> None:
     before = sorted(cluster.processes())
-    assert len(before) == 3
+    assert len(before) == 4, "and supervisord"
     again = cluster.say("up")
-    assert (again.returncode, again.stdout) == (0, f"spark-cluster: {cluster.master} runs already\n")
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.splitlines()[0] == f"services: {cluster.master}, two workers", "nothing was started"
     assert sorted(cluster.processes()) == before
     assert cluster.say("status").returncode == 0
 
     secret = (cluster.folder / "secret.conf").read_text().split()[-1]
-    assert len(secret) == 64
-    for file in ("secret.conf", "daemons.conf"):
+    assert len(secret) > 64
+    for file in ("secret.conf", "spark-master.conf", "spark-worker-1.conf"):
         assert stat.S_IMODE((cluster.folder / file).stat().st_mode) == 0o600
     said = before + [log.read_text() for log in (cluster.folder / "logs").iterdir()]
     assert not any(secret in text for text in said)
+
+
+def test_cluster__mends_what_has_died_and_leaves_the_rest_alone(cluster: Cluster) -> None:
+    before = cluster.pids()
+    assert set(before) == {"spark-master", "spark-worker-1", "spark-worker-2"}
+    os.kill(before["spark-worker-1"], signal.SIGKILL)  # as the kernel does when memory is short
+    up = cluster.say("up")
+    assert up.returncode == 0, up.stderr
+    after = cluster.pids()
+    assert after.pop("spark-worker-1") != before.pop("spark-worker-1")
+    assert after == before
+
+
+def test_cluster__whose_supervisord_was_killed_begins_anew(cluster: Cluster) -> None:
+    before = set(cluster.pids().values())
+    os.kill(int((cluster.folder / "session").read_text().split()[0]), signal.SIGKILL)
+    up = cluster.say("up")
+    assert up.returncode == 0, up.stderr
+    assert len(cluster.pids()) == 3
+    assert not before & set(cluster.pids().values())
+    assert len(cluster.processes()) == 4, "nobody of the old ones is left"
 
 
 def test_cluster__gives_the_tables_of_one_machine(
@@ -152,8 +190,8 @@ def test_cluster__gives_the_tables_of_one_machine(
     # both workers had work, and no kernel was compiled there
     kernels = {name for name in names_in_archive() if name.endswith((".nbi", ".nbc"))}
     assert len(kernels) > 50
-    executors = list((cluster.folder / "work").glob("worker-*/app-*/*"))
-    assert {executor.parts[-3] for executor in executors} == {"worker-1", "worker-2"}
+    executors = list((cluster.folder / "work").glob("spark-worker-*/app-*/*"))
+    assert {executor.parts[-3] for executor in executors} == {"spark-worker-1", "spark-worker-2"}
     for executor in executors:
         there = executor / "shipped"
         assert {str(file.relative_to(there)) for file in there.rglob("*.nb[ic]")} == kernels
@@ -201,7 +239,7 @@ def test_cluster__takes_a_job_as_airflow_starts_it_with_a_packed_environment(
     )
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
     assert "11,020 rows read" in done.stdout
-    assert len(list((cluster.folder / "work").glob("worker-*/app-*/*/packed/bin/python"))) == 2
+    assert len(list((cluster.folder / "work").glob("spark-worker-*/app-*/*/packed/bin/python"))) == 2
 
 
 def test_cluster__that_cannot_start_says_why_and_leaves_nothing(tmp_path: Path) -> None:
@@ -211,7 +249,9 @@ def test_cluster__that_cannot_start_says_why_and_leaves_nothing(tmp_path: Path) 
         cluster = Cluster(tmp_path, int(taken.getsockname()[1]))
         up = cluster.say("up")
     assert up.returncode == 1
-    assert up.stderr.startswith("spark-cluster: the master ended; the last lines of")
-    assert "Address already in use" in up.stderr
+    assert up.stderr == (
+        f"services: port {cluster.port} is taken by another program; set EPSJOIN_CLUSTER_PORT to a free one\n"
+    )
     assert cluster.processes() == []
-    assert cluster.say("status").stdout == "master: down\nworker-1: down\nworker-2: down\n"
+    status = cluster.say("status")
+    assert status.stdout == "".join(f"spark-{name}: down\n" for name in ("master", "worker-1", "worker-2"))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import signal
 import socket
 import stat
 import subprocess
@@ -12,6 +14,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -31,14 +34,23 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def free_ports(n: int) -> int:
+    """The first of ``n`` free ports, below those that the kernel gives to outgoing connections."""
+    for first in range(20000 + os.getpid() % 4000 * 3, 32768, n):
+        with ExitStack() as stack, suppress(OSError):
+            for port in range(first, first + n):
+                stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            return first
+    raise AssertionError("no port is free")
+
+
 class Started:
     """Services in a folder, on ports, of their own."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.ports = {
-            name: free_port()
-            for name in ("AIRFLOW__API__PORT", "EPSJOIN_DATABASE_PORT", "EPSJOIN_CLUSTER_PORT")
+        self.ports = {name: free_port() for name in ("AIRFLOW__API__PORT", "EPSJOIN_DATABASE_PORT")} | {
+            "EPSJOIN_CLUSTER_PORT": free_ports(3)
         }
         self.base = f"http://127.0.0.1:{self.ports['AIRFLOW__API__PORT']}"
         self.token = ""
@@ -52,7 +64,6 @@ class Started:
         own |= {
             "EPSJOIN_SERVICES_DIR": str(self.folder),
             "EPSJOIN_SERVICES_WAIT": "600",
-            "EPSJOIN_CLUSTER_WAIT": "300",
             "EPSJOIN_LAKE": f"file://{self.folder}/lake",
         }
         command = [str(REPO / "bin" / "services"), word]
@@ -114,7 +125,7 @@ class Started:
 
     def sessions(self) -> set[int]:
         """What was started, and is remembered after the services have forgotten it."""
-        self.seen |= {int(file.read_text().split()[0]) for file in (self.folder / "run").glob("[a-z]*")}
+        self.seen |= {int(file.read_text().split()[0]) for file in self.folder.glob("session")}
         return self.seen
 
     def listeners(self) -> set[str]:
@@ -135,6 +146,20 @@ class Started:
                 sockets[link[8:-1]] for link in links if link.startswith("socket:") and link[8:-1] in sockets
             }
         return found
+
+
+def supervise(started: Started, *words: str) -> str:
+    """What supervisord answers; it keeps the services."""
+    asked = [REPO / ".venv-airflow" / "bin" / "python", "-m", "supervisor.supervisorctl"]
+    asked += ["-c", started.folder / "supervisor.conf", *words]
+    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout
+
+
+def pids(started: Started) -> dict[str, int]:
+    """What supervisord keeps, with the number of its process, as soon as nothing is being started."""
+    await_(lambda: not re.search("STARTING|BACKOFF", supervise(started, "status")), 60)
+    found = re.findall(r"^\w+:(\S+) +RUNNING +pid (\d+)", supervise(started, "status"), re.MULTILINE)
+    return {name: int(pid) for name, pid in found}
 
 
 def await_(what: Callable[[], Any], seconds: float) -> None:
@@ -191,26 +216,36 @@ def test_services__listen_on_loopback_alone(started: Started) -> None:
 
 def test_services__up_twice_changes_nothing(started: Started) -> None:
     # not all of them: a database opens and closes one per connection, Airflow one per file it reads
-    runs = {file.name: file.read_text() for file in (started.folder / "run").iterdir()}
-    assert len(runs) == 5
+    runs = pids(started)
+    assert len(runs) == 8
     again = started.say("up")
     assert again.returncode == 0, again.stderr
-    assert {file.name: file.read_text() for file in (started.folder / "run").iterdir()} == runs
+    assert pids(started) == runs
     status = started.say("status")
     assert status.returncode == 0
-    assert (status.stdout.count(": healthy\n"), status.stdout.count(": runs,")) == (5, 3)
+    assert status.stdout.count(": healthy\n") == 8
+
+
+def test_services__that_die_are_started_again_and_the_rest_is_left_alone(started: Started) -> None:
+    before = pids(started)
+    for name in ("triggerer", "spark-worker-2"):
+        os.kill(before[name], signal.SIGKILL)
+    await_(lambda: len(pids(started)) == 8 and pids(started)["triggerer"] != before["triggerer"], 60)
+    up = started.say("up")
+    assert up.returncode == 0, up.stderr
+    after = pids(started)
+    assert {name for name in before if after[name] != before[name]} == {"triggerer", "spark-worker-2"}
 
 
 def test_services__run_a_job_on_the_cluster(started: Started) -> None:
     started.unpause()
-    # the last month's, which has no snapshot: exit code 5 comes back as "skipped"
+    # a month without a snapshot: exit code 5 comes back as "skipped"
     run = "/api/v2/dags/navaids/dagRuns"
-    await_(lambda: started.ask(run)["dag_runs"], 120)
-    (only,) = started.ask(run)["dag_runs"]
-    tasks = f"{run}/{only['dag_run_id']}/taskInstances"
-    await_(lambda: started.ask(f"{tasks}/ingest")["state"] in ("skipped", "failed", "up_for_retry"), 600)
-    assert started.ask(f"{tasks}/ingest")["state"] == "skipped"
-    master = (started.folder / "cluster" / "logs" / "master.log").read_text()
+    started.ask(run, {"dag_run_id": "empty", "logical_date": "2026-10-01T00:00:00Z"})
+    ingest = f"{run}/empty/taskInstances/ingest"
+    await_(lambda: started.ask(ingest)["state"] in ("skipped", "failed", "up_for_retry"), 600)
+    assert started.ask(ingest)["state"] == "skipped"
+    master = (started.folder / "logs" / "spark-master.log").read_text()
     assert "Registered app navaids ingest" in master
 
 
@@ -234,7 +269,6 @@ def test_services__tell_no_secret(started: Started) -> None:
     written = [
         *(started.folder / "logs").iterdir(),
         *(file for file in (started.folder / "airflow").rglob("*") if file.is_file()),
-        *(file for file in (started.folder / "cluster" / "logs").iterdir()),
     ]
     assert any("task_id=ingest" in str(file) for file in written), "the log of a task is among them"
     for file in written:
@@ -245,6 +279,34 @@ def test_services__tell_no_secret(started: Started) -> None:
     assert not any(secret in rendered for secret in secrets)
     for file in (started.folder / "secrets").iterdir():
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+
+
+@pytest.mark.long
+def test_services__half_a_minute_without_api_server_kills_no_job(started: Started) -> None:
+    started.unpause()
+    run = "/api/v2/dags/navaids/dagRuns"
+    started.ask(run, {"dag_run_id": "alone", "logical_date": "2023-04-01T00:00:00Z"})
+    ingest = f"{run}/alone/taskInstances/ingest"
+    await_(lambda: started.ask(ingest)["state"] == "running", 300)
+    supervise(started, "stop", "airflow:api-server")
+    time.sleep(45)  # the job ends meanwhile, and has to report
+    assert started.say("up").returncode == 0
+    await_(lambda: started.ask(ingest)["state"] in ("success", "skipped", "failed", "up_for_retry"), 300)
+    assert (started.ask(ingest)["state"], started.ask(ingest)["try_number"]) == ("skipped", 1), "no snapshot"
+
+
+@pytest.mark.long
+def test_services__down_and_up_cost_only_the_try_that_was_under_way(started: Started) -> None:
+    started.unpause()
+    run = "/api/v2/dags/navaids/dagRuns"
+    started.ask(run, {"dag_run_id": "again", "logical_date": "2023-03-01T00:00:00Z"})
+    ingest = f"{run}/again/taskInstances/ingest"
+    await_(lambda: started.ask(ingest)["state"] == "running", 600)
+    assert started.say("down").returncode == 0
+    assert started.say("up").returncode == 0
+    started.login()
+    await_(lambda: started.ask(ingest)["state"] in ("success", "skipped", "failed"), 900)
+    assert (started.ask(ingest)["state"], started.ask(ingest)["try_number"]) == ("skipped", 2), "no snapshot"
 
 
 @pytest.mark.long

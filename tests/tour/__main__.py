@@ -137,7 +137,6 @@ def _say(home: Path, word: str) -> int:
     own |= {
         "EPSJOIN_SERVICES_DIR": str(home),
         "EPSJOIN_SERVICES_WAIT": "900",
-        "EPSJOIN_CLUSTER_WAIT": "600",
         "EPSJOIN_LAKE": (home / "lake").as_uri(),
         "AIRFLOW__CORE__DAGS_FOLDER": str(Path(__file__).with_name("dags")),
     }
