@@ -6,7 +6,6 @@ import importlib.util
 import os
 import re
 import stat
-import subprocess
 import time
 from pathlib import Path
 
