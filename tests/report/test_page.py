@@ -501,34 +501,6 @@ def test_page__isolates_what_came_from_the_data(example: Findings) -> None:
     assert "(\u2068abcdef\u2069)" in found, "in a sentence, where there is no room for a tag"
 
 
-@pytest.mark.parametrize(
-    ("method", "params", "unused"),
-    [
-        ("given", {"neighbours": 10.0, "pairs": None}, {"neighbours": "not used, since ε was set"}),
-        (
-            "pairs",
-            {"neighbours": 10.0, "pairs": 20.0, "k": 5, "msl": None},
-            {
-                "neighbours": "not used, since ε was chosen by pairs",
-                "k": "not used, since the cuts are planned",
-            },
-        ),
-        ("neighbours", {"neighbours": 10.0}, {}),
-        (None, {"neighbours": 10.0}, {}),
-    ],
-)
-def test_page__says_which_parameters_played_no_part(
-    mapless: Findings, method: str | None, params: dict[str, Any], unused: dict[str, str]
-) -> None:
-    epsilon = {**mapless.epsilon, "method": method}
-    run = dataclasses.replace(mapless, params=params, epsilon=epsilon)
-    assert sentences.unused_params(run) == unused
-    text = Reader(page.render(run)).words
-    assert text.count("not used, since") == len(unused)
-    for name, why in unused.items():
-        assert re.search(rf"{name} [\d.]+, {why}", text), name
-
-
 def test_page__needs_nothing_to_be_there(nothing: Findings) -> None:
     text = Reader(page.render(nothing)).words
     for absent in ("None", "nan", "undefined"):

@@ -67,7 +67,6 @@ def render(findings: Findings) -> str:
         pictures=_draw_pictures(findings),
         colours=figure.COLOURS,
         ties=sentences.ties(findings),
-        unused=sentences.unused_params(findings),
         record=_choose_columns(findings),
         gates=_count_by_table(findings.quality),
         cost=costs.list_costs(findings),

@@ -75,22 +75,6 @@ def why_eps_briefly(epsilon: Row) -> str:
     return f"chosen {aims[method]}{law}"
 
 
-def unused_params(findings: Findings) -> dict[str, str]:
-    """Say of each parameter that has a value and played no part why that is so."""
-    method = findings.epsilon.get("method")
-    reasons = {}
-    if method is not None:
-        reason = "ε was set" if method == "given" else f"ε was chosen by {method}"
-        reasons = {name: reason for name in ("neighbours", "pairs", "k_distance_quantile") if name != method}
-    if findings.plan.get("kind") == "planned":
-        reasons |= dict.fromkeys(("k", "msl"), "the cuts are planned")
-    return {
-        name: f"not used, since {reason}"
-        for name, reason in reasons.items()
-        if findings.params.get(name) is not None
-    }
-
-
 def power_law(findings: Findings) -> list[str]:
     """Describe the fitted power law, and compare the pairs that it expects at ε with the pairs found."""
     epsilon = findings.epsilon
