@@ -22,8 +22,9 @@ from airflow.sdk.exceptions import (
 )
 from airflow.sdk.timezone import utcnow
 
+from assets import asset_of
 from intervals import IntervalTimetable, NoIntervalError
-from lake import REPOSITORY, asset_of, find_lake_uri
+from lake import REPOSITORY, find_lake_uri
 from run_params import RUN_PARAMS
 
 if TYPE_CHECKING:  # imported when OpenLineage is on, and by nobody else
