@@ -20,6 +20,7 @@ for _line in (REPOSITORY / "conf" / "airflow.env").read_text().splitlines():
 for _name in ("EPSJOIN_LAKE", "EPSJOIN_RETRIES", "EPSJOIN_PROFILE", "SPARK_CONF_DIR"):
     os.environ.pop(_name, None)
 os.environ |= {
+    "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",  # the tests of logins take it back
     "AIRFLOW_HOME": _HOME,
     "AIRFLOW__CORE__DAGS_FOLDER": str(REPOSITORY / "dags"),
     "AIRFLOW__CORE__PLUGINS_FOLDER": str(REPOSITORY / "plugins"),

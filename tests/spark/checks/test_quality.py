@@ -120,7 +120,9 @@ def broken_by() -> dict[tuple[str, str], Change]:
         ("clusters", "a_cluster_is_named_by_a_core_point_of_its_own"): where(
             "clusters", F.col("role") == "core", "cluster_id", 60
         ),
-        ("clusters", "not_all_points_are_in_one_cluster"): where("clusters", always, "cluster_id", 1),
+        ("clusters", "not_all_points_are_in_one_cluster"): lambda frames: frames["clusters"].withColumns(
+            {"cluster_id": F.lit(1).cast("long"), "role": F.lit("core")}
+        ),
         ("outliers", "every_point_has_a_score"): without("outliers", "id = 60"),
         ("outliers", "ranks_are_one_to_n"): where("outliers", F.col("rank") == 3, "rank", 4),
         ("outliers", "noise_is_that_of_clusters"): where("outliers", first, "degree", F.col("degree") + 1),

@@ -101,6 +101,7 @@ def estimate(
 
     Examples
     --------
+    >>> import numpy as np
     >>> square = np.random.default_rng(1).random((50_000, 2))
     >>> expected = estimate(square, 0.01)
     >>> 350_000 < expected.pairs_low < expected.pairs < expected.pairs_high < 430_000
