@@ -60,6 +60,7 @@ CASES = {
 """Of a warning: points, parameters with which it appears, and what the documents say to change."""
 
 
+@pytest.mark.long  # two whole runs with their gates for each
 @pytest.mark.parametrize("warning", CASES)
 def test_warning__appears_and_ends_by_what_the_documents_advise(
     warning: str, make_job: JobMaker, tmp_path: Path
@@ -71,6 +72,7 @@ def test_warning__appears_and_ends_by_what_the_documents_advise(
     assert warning not in warned(replace(job, params=RunParams(**{**kept, **advice})))
 
 
+@pytest.mark.long
 def test_warning_of_quarantine__ends_with_a_source_that_is_mended(make_job: JobMaker, tmp_path: Path) -> None:
     job = make_job([key(), coordinate("x")], params={"eps": 1.0}, max_quarantine_share=0.5)
     for text, appears in (("id,x\n1,1\n2,n/a\n", True), ("id,x\n1,1\n2,2\n", False)):
