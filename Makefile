@@ -38,8 +38,8 @@ demo-backfill: setup ## twelve real months by one back-fill, in MONTHS="2021-11-
 	@EPSJOIN_LAKE=$(EPSJOIN_LAKE) bin/airflow backfill run navaids $(or $(MONTHS),2021-11-01 2023-06-01)
 	@bin/epsjoin trend --lake $(EPSJOIN_LAKE) --dataset navaids
 
-test: setup ## everything that CI checks; the steps on Spark beside all the rest, for neither keeps two cores busy
-	$(MAKE) --jobs=2 --output-sync=target test-spark test-kernels test-end-to-end check test-dags
+test: setup ## everything that CI checks; three at a time, for those that start Spark or Airflow wait more than they work
+	$(MAKE) --jobs=3 --output-sync=target test-spark test-end-to-end test-kernels check test-dags
 	$(MAKE) test-pythons PYTHONS="$(filter-out $(PYTHON),$(PYTHONS))" TESTS=tests/test_wheel.py
 
 test-kernels: $(JOBS) ## kernels, algorithms, records, report: no Java (a session would not start), no Airflow
