@@ -21,10 +21,11 @@ from intervals import NoIntervalError
 
 def main(argv: Sequence[str]) -> int:
     """Run ``airflow dags`` with these arguments; return its exit code."""
+    # Airflow's own has no such parameter: its name in the command's module is the only place to give it one
     local_client.trigger_dag = SimpleNamespace(trigger_dag=_trigger)  # type: ignore[assignment, attr-defined]
     sys.argv = ["airflow", "dags", *argv]
     try:
-        airflow.main()  # type: ignore[no-untyped-call]
+        airflow.main()  # type: ignore[no-untyped-call]  # of Airflow
     except (NoIntervalError, ParamValidationError) as error:
         print(f"airflow: {str(error).splitlines()[0]}", file=sys.stderr)  # the whole schema would follow
         return 2

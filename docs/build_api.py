@@ -16,6 +16,9 @@ import docstrings
 from epsjoin.kernels import arrays
 
 PAGE = Path(__file__).with_name("api.md")
+
+WIDTH = 120
+"""Most columns of a line of prose; those of code are as wide as the sources."""
 COMMAND = "make docs"
 
 _HEAD = f"""# The library
@@ -151,7 +154,21 @@ def build() -> str:
         for name in group.names:
             parts += [*_described(name), ""]
     page = re.sub(r"\n{3,}", "\n\n", "\n".join(parts)).strip() + "\n"
-    return re.sub(r":(?:func|meth|class|mod|attr):`~?([^`]+)`", lambda role: _link(role, anchors), page)
+    page = re.sub(r":(?:func|meth|class|mod|attr):`~?([^`]+)`", lambda role: _link(role, anchors), page)
+    return "".join(map(_fold, page.splitlines(keepends=True)))
+
+
+def _fold(line: str) -> str:
+    """The line, in several where links have made it longer than documents are wide."""
+    if len(line) <= WIDTH:
+        return line
+    indent = re.match(r" *(?:- )?", line)
+    deeper = " " * len(indent[0] if indent else "")
+    whole = re.sub(r"\[[^]]+\]\([^)]+\)", lambda link: link[0].replace(" ", "\0"), line)
+    folded = textwrap.wrap(
+        whole, WIDTH, subsequent_indent=deeper, break_long_words=False, break_on_hyphens=False
+    )
+    return "\n".join(folded).replace("\0", " ") + "\n"
 
 
 def _shown(path: str) -> str:

@@ -18,6 +18,7 @@ class ReportLink(BaseOperatorLink):
 
     name = "Report"
 
+    # the parameters are those with which Airflow calls it
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002
         """Return the tab's path on Airflow's server, which may lie below a path itself."""
         below = urlsplit(conf.get("api", "base_url", fallback="")).path.rstrip("/")

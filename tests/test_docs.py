@@ -17,12 +17,8 @@ from epsjoin.contracts.odcs import load_source
 
 REPO = Path(__file__).resolve().parents[1]
 PAGES = [REPO / "README.md", REPO / "CONTRIBUTING.md", *sorted((REPO / "docs").rglob("*.md"))]
-WRITTEN_BY_HAND = [
-    page
-    for page in (*PAGES, REPO / "CHANGELOG.md")
-    if page.name != "api.md" and page.parent.name != "benchmarks"
-]
-"""Not by programs, whose tables and examples may be wide."""
+OF_PROSE = [page for page in (*PAGES, REPO / "CHANGELOG.md") if page.parent.name != "benchmarks"]
+"""Not those of the benchmarks' tables."""
 TARGETS = set(re.findall(r"^([a-z-]+):", (REPO / "Makefile").read_text(), re.MULTILINE))
 
 
@@ -112,21 +108,20 @@ def test_vacuum__deletes_what_is_old_and_no_row(
 def anchors(page: Path) -> set[str]:
     """The anchors that GitHub gives the headings of a page."""
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    found: list[str] = []
-    for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE):
-        slug = re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-")
-        found.append(f"{slug}-{found.count(slug)}" if slug in found else slug)
-    return set(found)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    slugs = [re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings]
+    before = [slugs[:i].count(slug) for i, slug in enumerate(slugs)]
+    return {f"{slug}-{n}" if n else slug for slug, n in zip(slugs, before, strict=True)}
 
 
-@pytest.mark.parametrize("page", WRITTEN_BY_HAND, ids=lambda page: str(page.relative_to(REPO)))
+@pytest.mark.parametrize("page", OF_PROSE, ids=lambda page: str(page.relative_to(REPO)))
 def test_documents__link_to_headings_that_are_there(page: Path) -> None:
     links = re.findall(r"\]\(([^)\s#]*\.md)?#([^)\s]+)\)", page.read_text(encoding="utf-8"))
     missing = {(at, name) for at, name in links if name not in anchors(page.parent / at if at else page)}
     assert not missing
 
 
-@pytest.mark.parametrize("page", WRITTEN_BY_HAND, ids=lambda page: str(page.relative_to(REPO)))
+@pytest.mark.parametrize("page", OF_PROSE, ids=lambda page: str(page.relative_to(REPO)))
 def test_documents__have_lines_that_fit_a_screen(page: Path) -> None:
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     assert [line for line in text.splitlines() if len(line) > 120 and not line.startswith("|")] == []

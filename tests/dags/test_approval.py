@@ -139,7 +139,7 @@ def test_not_answered_in_time__the_run_goes_on_as_fitted(asked: DagRun, schedule
 def test_span__that_is_none_is_refused(name: str, wrong: timedelta) -> None:
     start = datetime(2022, 1, 1, tzinfo=UTC)
     with pytest.raises(ValueError, match=f"{name} of lamps must be a span of time above zero"):
-        epsilon_join(dataset="lamps", schedule="0 0 1 * *", start_date=start, doc_md=None, **{name: wrong})  # type: ignore[arg-type]  # by name
+        epsilon_join(dataset="lamps", schedule="0 0 1 * *", start_date=start, doc_md=None, **{name: wrong})
 
 
 def test_nobody_is_asked_where_the_page_does_not_want_it(dag_bag: DagBag) -> None:

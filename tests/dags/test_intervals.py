@@ -123,7 +123,7 @@ def next_run(
             run_type=kind, run_after=made.end, data_interval_start=made.start, data_interval_end=made.end
         )
         run.partition_key = run.partition_date = None
-        follows = MONTHS.run_info_from_dag_run(dag_run=run)  # type: ignore[arg-type]
+        follows = MONTHS.run_info_from_dag_run(dag_run=run)
     restriction = TimeRestriction(start and coerce_datetime(start), None, catchup=False)
     info = MONTHS.next_dagrun_info_v2(last_dagrun_info=follows, restriction=restriction)
     assert info

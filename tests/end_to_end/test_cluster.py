@@ -11,12 +11,12 @@ import stat
 import subprocess
 import tarfile
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from deltalake import DeltaTable
+from tests.end_to_end.ports import free_ports
 
 from epsjoin.pipeline import JOBS
 
@@ -87,16 +87,6 @@ class Cluster(NamedTuple):
             said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
         found = re.findall(r"^spark:(\S+) +RUNNING +pid (\d+)", said, re.MULTILINE)
         return {name: int(pid) for name, pid in found}
-
-
-def free_ports(n: int) -> int:
-    """The first of ``n`` free ports, below those that the kernel gives to outgoing connections."""
-    for first in range(20000 + os.getpid() % 4000 * 3, 32768, n):
-        with ExitStack() as stack, suppress(OSError):
-            for port in range(first, first + n):
-                stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
-            return first
-    raise AssertionError("no port is free")
 
 
 @pytest.fixture(scope="module")

@@ -14,13 +14,13 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 
 import pytest
 from deltalake import DeltaTable
+from tests.end_to_end.ports import free_ports
 
 REPO = Path(__file__).resolve().parents[2]
 RUN = "2023-06-01"
@@ -28,29 +28,16 @@ RUN = "2023-06-01"
 pytestmark = [pytest.mark.end_to_end, pytest.mark.timeout(1800)]
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def free_ports(n: int) -> int:
-    """The first of ``n`` free ports, below those that the kernel gives to outgoing connections."""
-    for first in range(20000 + os.getpid() % 4000 * 3, 32768, n):
-        with ExitStack() as stack, suppress(OSError):
-            for port in range(first, first + n):
-                stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
-            return first
-    raise AssertionError("no port is free")
-
-
 class Started:
     """Services in a folder, on ports, of their own."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.ports = {name: free_port() for name in ("AIRFLOW__API__PORT", "EPSJOIN_DATABASE_PORT")} | {
-            "EPSJOIN_CLUSTER_PORT": free_ports(3)
+        first = free_ports(5)
+        self.ports = {
+            "AIRFLOW__API__PORT": first,
+            "EPSJOIN_DATABASE_PORT": first + 1,
+            "EPSJOIN_CLUSTER_PORT": first + 2,  # and the next two for the workers
         }
         self.base = f"http://127.0.0.1:{self.ports['AIRFLOW__API__PORT']}"
         self.token = ""

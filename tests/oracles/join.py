@@ -108,7 +108,7 @@ def scaled_pairs(
 
 def _sum(terms: object) -> float:
     total = 0.0
-    for term in terms:  # type: ignore[attr-defined]  # sum() compensates rounding since Python 3.12
+    for term in terms:  # sum() compensates rounding since Python 3.12
         total += term
     return total
 

@@ -265,7 +265,7 @@ def test_similarity_join__names_the_wrong_argument(
 
 def test_similarity_join__refuses_other_frames(spark: SparkSession) -> None:
     with pytest.raises(ArgumentError, match="a frame of a classic Spark session is needed, not"):
-        epsjoin.spark.similarity_join(LATTICE, eps=1.0, columns="x")  # type: ignore[arg-type]  # as the test wants
+        epsjoin.spark.similarity_join(LATTICE, eps=1.0, columns="x")
     left, right = frame_of(spark, LATTICE), frame_of(spark, LATTICE[:, :2])
     with pytest.raises(ArgumentError, match="the same dimensions, not 3 and 2"):
         epsjoin.spark.similarity_join(

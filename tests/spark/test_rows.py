@@ -68,7 +68,7 @@ def test_n_files__counts_the_times_that_a_task_writes() -> None:
     """A partition of a frame may be large: its task writes whenever it holds enough."""
     sample = np.random.default_rng(1).random((500, 2))
     ids, metric = np.arange(500), get_metric("euclidean")
-    of_frame = Points(None, Reading(("x", "y"), 2), 500, 3)  # type: ignore[arg-type]  # no frame is looked at
+    of_frame = Points(None, Reading(("x", "y"), 2), 500, 3)
     small, large = (plan_join(sample, ids, n, 0.01, metric, Cuts(n_parts=4)) for n in (500, 10**9))
     assert n_files(of_frame, small) == pytest.approx(small.n_parts * 3, rel=0.01)
     flushes = large.expected_rows * (2 * 8 + 8 + 8 + 4) / FLUSH_BYTES

@@ -176,7 +176,7 @@ def open_report(tour: Tour) -> None:
     tour.look("11-report")
     frame.get_by_role("heading", name="Map", exact=True).evaluate("heading => heading.scrollIntoView()")
     tour.look("12-report-map", page.locator("iframe"))
-    telephone = page.context.browser.new_context(  # type: ignore[union-attr]  # it is open
+    telephone = page.context.browser.new_context(
         viewport={"width": 390, "height": 844},
         device_scale_factor=1,
         storage_state=page.context.storage_state(),

@@ -162,7 +162,7 @@ def test_join_forests__ends_by_the_tree_when_repeats_are_gone(spark: SparkSessio
 
 @pytest.mark.long
 def test_join_forests__leaves_nothing_in_memory_but_the_result(spark: SparkSession) -> None:
-    held = spark.sparkContext._jsc.getPersistentRDDs  # type: ignore[union-attr]  # of a running session
+    held = spark.sparkContext._jsc.getPersistentRDDs
     edges = many_graphs(1)
     before = held().size()
     for most in (10_000, 500):
