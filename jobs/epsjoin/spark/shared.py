@@ -1,0 +1,115 @@
+"""Arrays that the driver gives to all tasks as files, which the tasks map: the JVM's heap never holds them.
+
+A broadcast goes through the heap of the driver's JVM, and each Python worker then has a copy of its own. A
+file is written once and mapped: the workers of a machine share its pages, and read only those they touch.
+"""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from pyspark import SparkFiles
+from pyspark.sql import SparkSession
+
+from epsjoin.errors import EpsjoinError
+
+Array = NDArray[np.generic]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Arrays in files, by name; a small value that is pickled to every task.
+
+    Parameters
+    ----------
+    files : name of each array and of its file.
+    is_shipped : whether Spark ships the files to executors, which then ask the driver for them.
+    """
+
+    files: Mapping[str, str]
+    is_shipped: bool
+    _mapped: dict[str, Array] = field(default_factory=dict, repr=False, compare=False)
+
+    def __getitem__(self, name: str) -> Array:
+        """The array of this name, read-only; in a task, or on the driver."""
+        if name not in self._mapped:
+            file = SparkFiles.get(self.files[name])
+            self._mapped[name] = np.asarray(np.load(file, mmap_mode="r"))
+        return self._mapped[name]
+
+    def __reduce__(self) -> tuple[type[Shared], tuple[Mapping[str, str], bool]]:
+        """Leave the mapped arrays behind: pickled, they would travel whole."""
+        return Shared, (self.files, self.is_shipped)
+
+    def remove(self) -> None:
+        """Delete the files, for arrays that no task will ask for again; what is mapped stays readable.
+
+        Files that were shipped stay until the session ends, since every new executor asks for all of them.
+        """
+        if not self.is_shipped:
+            for file in self.files.values():
+                Path(SparkFiles.get(file)).unlink(missing_ok=True)
+
+
+def share(spark: SparkSession, **arrays: Array) -> Shared:
+    """Write arrays to files which every task can map.
+
+    The files lie in the folder that Spark gives to the files of a session, below ``spark.local.dir``. Spark
+    deletes it when the session ends or the driver is told to stop (SIGTERM); after a SIGKILL it stays, like
+    all folders of Spark's (docs/survival.md). On one machine tasks map the driver's files. On a cluster
+    Spark's file server sends them to each executor once, as a stream.
+
+    Parameters
+    ----------
+    arrays : of any shape and of numbers or booleans; each file has the bytes of its array and 128 more.
+
+    Raises
+    ------
+    EpsjoinError
+        The disk has too little room, which is known before anything is written; or a file cannot be written.
+    """
+    folder = Path(SparkFiles.getRootDirectory())
+    check_room(folder, sum(array.nbytes for array in arrays.values()))
+    shared = Shared({name: f"{name}-{uuid.uuid4().hex}.npy" for name in arrays}, not has_one_machine(spark))
+    try:
+        for name, array in arrays.items():
+            file = folder / shared.files[name]
+            np.save(file, array, allow_pickle=False)
+            if shared.is_shipped:
+                spark.sparkContext.addFile(str(file))
+    except OSError as error:
+        with suppress(OSError):
+            shared.remove()
+        raise EpsjoinError(f"{folder} cannot be written ({error}); {_REMEDY}") from error
+    return shared
+
+
+_REMEDY = "make room there, or set SPARK_LOCAL_DIRS (spark.local.dir) to a folder on another disk"
+
+
+def check_room(folder: Path, n_bytes: int) -> None:
+    """Refuse to write more bytes to the disk of a folder than are free there.
+
+    Raises
+    ------
+    EpsjoinError
+        There is too little room; the message says how much is needed and what to do.
+    """
+    free = shutil.disk_usage(folder).free
+    if n_bytes > free:
+        raise EpsjoinError(
+            f"files that tasks share need {n_bytes:,} bytes in {folder}, where {free:,} are free; {_REMEDY}"
+        )
+
+
+def has_one_machine(spark: SparkSession) -> bool:
+    """Whether tasks run on the driver's machine, in processes that see its files."""
+    master = spark.sparkContext.master or ""
+    return master == "local" or master.startswith("local[")
