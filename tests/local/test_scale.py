@@ -108,6 +108,16 @@ def test_self_join__far_from_the_origin_and_from_most_points_is_decided_on_diffe
     assert_is_scaled_brute_force(np.concatenate((near, far)), [3.0, 7.0], None, "chebyshev", cuts=cuts)
 
 
+def test_scaled_coordinates__of_pairs_at_eps_far_from_the_centre_differ_by_at_most_the_threshold():
+    """The joins have slack of their own, so only here it shows whether the metric keeps its word to them."""
+    far, weight = np.random.default_rng(7).integers(-(2**31), 2**31, (2000, 1)), 0.1
+    points = np.concatenate((np.zeros((6000, 1)), far, far + 7))
+    metric, eps = scale_metric(get_metric("manhattan"), points, 7 * weight, [weight])
+    assert metric.scale.centre == (0.0,)
+    scaled = metric.embed(points)
+    assert np.abs(scaled[8000:] - scaled[6000:8000]).max() <= metric.embedded_eps(eps)
+
+
 def test_self_join__with_eps_per_dimension_compares_few_rows():
     points = np.random.default_rng(5).random((20_000, 2)) * [1.0, 1000.0] + 1e6
     counters = {}
