@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from epsjoin.spark import scan
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.checks.faults import FAULT, MAX_SHOWN, to_batch
 from epsjoin.spark.job import Job
+from epsjoin.spark.persist import persist_until
 from epsjoin.spark.rows import combine_partials
 
 NEAREST = "nearest"
@@ -51,12 +53,12 @@ def find_end_faults(job: Job, has_clusters: bool) -> Iterator[str]:
         of_side = ends.select(*(F.col(name).alias(f"{side}_{name}") for name in ends.columns))
         pairs = pairs.join(of_side, f"{side}_id")
     seen = pairs.mapInArrow(_make_check(job.lake.source.metric, len(job.lake.source.coordinates)), _SEEN)
-    seen = seen.persist()
-    for row in seen.where(F.col("kind") == FAULT).limit(MAX_SHOWN).collect():
-        yield row["fault"]
-    if has_clusters:
-        yield from _find_label_faults(labels, seen.where(F.col("kind") == NEAREST))
-    seen.unpersist()
+    with ExitStack() as done:  # closed even if the reader of the faults has seen enough
+        persist_until(seen, done)
+        for row in seen.where(F.col("kind") == FAULT).limit(MAX_SHOWN).collect():
+            yield row["fault"]
+        if has_clusters:
+            yield from _find_label_faults(labels, seen.where(F.col("kind") == NEAREST))
 
 
 def _make_check(metric: str, dimensions: int) -> Task:
