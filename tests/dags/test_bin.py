@@ -107,6 +107,10 @@ def test_airflow__keeps_what_is_set_already(fake_airflow: Path) -> None:
     assert "AIRFLOW__CORE__EXECUTION_API_SERVER_URL=http://127.0.0.1:9090/execution/\n" in lines
 
 
+def test_airflow__finds_plugins_only_where_they_are(fake_airflow: Path) -> None:
+    assert "PYTHONPATH=" not in run("airflow", "x", PYTHONPATH=str(REPOSITORY / "tests")).stdout
+
+
 def test_airflow__of_a_copied_project_uses_the_copys_database_and_logs(fake_airflow: Path) -> None:
     """Every option of Airflow whose default is in its home: airflow.cfg has the original's."""
     (airflow,) = importlib.util.find_spec("airflow.config_templates").submodule_search_locations
