@@ -15,6 +15,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -103,7 +104,7 @@ class Bench:
         source = load_source(contracts, "bench")
         lake = Lake((folder / "lake").as_uri(), contracts, source)
         params = RunParams(eps=eps, max_pairs=10**9)
-        self.job = Job(get_session("bench"), lake, RUN, params, folder)
+        self.job = Job(partial(get_session, "bench"), lake, RUN, params, folder)
         into = parquet.target_of(lake, Slice("points", RUN))
         files = []
         for ids in np.array_split(np.arange(len(points)), 8):

@@ -7,12 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 import yaml
 from deltalake import DeltaTable
 
 from epsjoin.errors import TableError
-from epsjoin.lake import delta_log, slices
+from epsjoin.lake import delta_log, parquet, slices
 from epsjoin.lake.lake import Lake, Slice
 from tests.tiny import RUN, coordinate, key, new_lake
 
@@ -53,6 +55,19 @@ def write(lake: Lake, run: str, row: dict[str, Any]) -> None:
 def test_read_slice__of_an_older_table_has_null_in_a_new_column(lake: Lake) -> None:
     found = slices.read_row(lake, Slice("snapshots", BEFORE))
     assert found == ROW | {"run": BEFORE, "rows_left_out": None, "taken_where": None}
+
+
+def test_stream_and_take__of_an_older_table_have_null_in_a_new_column(lake: Lake) -> None:
+    location, whole = lake.location("snapshots"), lake.schema("snapshots")
+    (file,) = slices.files_of(lake, Slice("snapshots", BEFORE))
+    columns = pa.schema([whole.field(name) for name in ("taken_where", "source", "rows_left_out")])
+    expected = {"taken_where": None, "source": "a", "rows_left_out": None}
+    (batch,) = parquet.stream_file(location, file, columns, 10, whole=whole)
+    assert batch.to_pylist() == [expected]
+    assert parquet.take_rows(location, file, columns, np.array([0]), whole).to_pylist() == [expected]
+    required = pa.schema([*whole, pa.field("other", pa.int64(), nullable=False)])
+    with pytest.raises(TableError, match="it has no column other"):
+        list(parquet.stream_file(location, file, columns, 10, whole=required))
 
 
 def test_commit__brings_an_older_table_up_to_its_contract(lake: Lake) -> None:

@@ -84,7 +84,7 @@ def new_job(
     """A job on a data set of the test's own: its files in the folder, a contract, an empty lake."""
     lake = new_lake(folder, columns, path=path, format=format, **custom)
     merged = {**lake.source.defaults, **(params or {})}
-    return Job(spark, lake, run, RunParams(**merged), folder)
+    return Job(lambda: spark, lake, run, RunParams(**merged), folder)
 
 
 def copy_of(job: Job, folder: Path) -> Job:

@@ -286,22 +286,31 @@ def read_file(location: str, file: File, schema: pa.Schema, columns: Sequence[st
     TableError
         The file is missing or broken, or its footer does not fit the log or the columns.
     """
-    inner = pa.schema([column for column in schema if column.name not in file.partition])
     wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
-    with _open_checked(location, file, inner, is_whole=True) as parquet:
-        table = parquet.read([name for name in wanted.names if name in inner.names])
+    with _open_checked(location, file, schema, is_whole=True) as parquet:
+        table = parquet.read([name for name in wanted.names if name not in file.partition])
         _check_rows(location, file, table.num_rows)
-    for column in wanted:
+    return _with_columns(table, file, wanted).cast(wanted)
+
+
+def _with_columns(rows: pa.Table, file: File, columns: pa.Schema) -> pa.Table:
+    """Select columns; a partition column has the value of the file, one that the file lacks is null."""
+    for column in columns:
         if column.name in file.partition:
             value = pa.scalar(file.partition[column.name]).cast(column.type)
-            table = table.append_column(column.name, pa.repeat(value, table.num_rows))
-        elif column.name not in table.column_names:
-            table = table.append_column(column.name, pa.nulls(table.num_rows, column.type))
-    return table.select(wanted.names).cast(wanted)
+            rows = rows.append_column(column.name, pa.repeat(value, rows.num_rows))
+        elif column.name not in rows.column_names:
+            rows = rows.append_column(column.name, pa.nulls(rows.num_rows, column.type))
+    return rows.select(columns.names)
 
 
 def stream_file(
-    location: str, file: File, columns: pa.Schema, batch_rows: int, piece: tuple[int, int] = (0, 1)
+    location: str,
+    file: File,
+    columns: pa.Schema,
+    batch_rows: int,
+    piece: tuple[int, int] = (0, 1),
+    whole: pa.Schema | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Read columns of one file batch by batch, in bounded memory.
 
@@ -313,19 +322,22 @@ def stream_file(
     batch_rows : maximum number of rows in a batch.
     piece : number of the piece to read, and number of pieces: each has an equal share of the row groups, in
         their order, so that a piece of a file with few row groups may be empty.
+    whole : all columns of the table, if ``columns`` may name optional ones that came into the contract after
+        the file was written: these are null.
 
     Raises
     ------
     TableError
         See :func:`read_file`.
     """
-    with _open_checked(location, file, columns) as parquet:
+    with _open_checked(location, file, whole or columns, is_whole=whole is not None) as parquet:
+        present = [name for name in columns.names if name in parquet.schema_arrow.names]
         number, of = piece
         groups = range(parquet.num_row_groups * number // of, parquet.num_row_groups * (number + 1) // of)
         missing = sum(_rows_of_groups(parquet)[groups.start : groups.stop])
-        for batch in parquet.iter_batches(batch_rows, row_groups=list(groups), columns=columns.names):
+        for batch in parquet.iter_batches(batch_rows, row_groups=list(groups), columns=present):
             missing -= batch.num_rows
-            yield batch
+            yield from _with_columns(pa.Table.from_batches([batch]), file, columns).to_batches()
         if missing:
             raise ValueError(f"its row groups gave {-missing:+,} rows other than its footer says")
 
@@ -370,8 +382,9 @@ def _open_checked(
         parquet = pq.ParquetFile(handle, page_checksum_verification=True)
         found = parquet.schema_arrow
         kinds = list(zip(found.names, found.types, strict=True))
-        is_older = is_whole and set(found.names) < set(columns.names)
-        for column in columns:
+        inner = [column for column in columns if column.name not in file.partition]
+        is_older = is_whole and set(found.names) < {column.name for column in inner}
+        for column in inner:
             may_lack = is_older and column.nullable and column.name not in found.names
             if not may_lack and (column.name, column.type) not in kinds:
                 raise ValueError(f"it has no column {column.name} of type {column.type}")
@@ -409,12 +422,14 @@ def _check_rows(location: str, file: File, rows: int) -> None:
         )
 
 
-def take_rows(location: str, file: File, columns: pa.Schema, rows: NDArray[np.int64]) -> pa.Table:
+def take_rows(
+    location: str, file: File, columns: pa.Schema, rows: NDArray[np.int64], whole: pa.Schema | None = None
+) -> pa.Table:
     """Read some rows of one file: only the row groups that hold them, one at a time.
 
     Parameters
     ----------
-    location, file, columns : see :func:`stream_file`.
+    location, file, columns, whole : see :func:`stream_file`.
     rows : ascending numbers of rows in the file; the first row has number 0.
 
     Raises
@@ -422,11 +437,13 @@ def take_rows(location: str, file: File, columns: pa.Schema, rows: NDArray[np.in
     TableError
         See :func:`read_file`.
     """
-    with _open_checked(location, file, columns) as parquet:
+    with _open_checked(location, file, whole or columns, is_whole=whole is not None) as parquet:
+        present = [name for name in columns.names if name in parquet.schema_arrow.names]
         begins = np.concatenate(([0], np.cumsum(_rows_of_groups(parquet), dtype=np.int64)))
         group = np.searchsorted(begins, rows, "right") - 1
         taken = [
-            parquet.read_row_group(i, columns=columns.names).take(rows[group == i] - begins[i])
+            parquet.read_row_group(i, columns=present).take(rows[group == i] - begins[i])
             for i in np.unique(group)
         ]
-        return pa.concat_tables(taken or [parquet.schema_arrow.empty_table().select(columns.names)])
+        found = pa.concat_tables(taken or [parquet.schema_arrow.empty_table().select(present)])
+        return _with_columns(found, file, columns)

@@ -7,11 +7,12 @@ come the same bytes. Whatever comes from the data is escaped.
 from __future__ import annotations
 
 import importlib.resources
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
+from matplotlib.figure import Figure
 
 from epsjoin.findings import Findings, Row
 from epsjoin.report import costs, sentences, summary, words
@@ -29,8 +30,13 @@ MAX_CHANGES = 6
 """Maximum number of columns that are shown of a row that changed: a source may write all its numbers anew."""
 
 
-def render(findings: Findings) -> str:
+def render(findings: Findings, drawn: Mapping[str, Figure] | None = None) -> str:
     """Write the page as HTML.
+
+    Parameters
+    ----------
+    findings : the results of the run.
+    drawn : the figures of :func:`draw_pictures`; by default they are drawn.
 
     Notes
     -----
@@ -64,7 +70,7 @@ def render(findings: Findings) -> str:
         k_distances=sentences.k_distances(findings),
         difference=sentences.difference(findings),
         changes=sentences.list_changes(findings),
-        pictures=_draw_pictures(findings),
+        pictures=_to_svg(draw_pictures(findings) if drawn is None else drawn),
         colours=figure.COLOURS,
         ties=sentences.ties(findings),
         record=_choose_columns(findings),
@@ -93,14 +99,11 @@ def write_report(findings: Findings, folder: Path) -> list[Path]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     files = [folder / "report.html"]
-    files[0].write_text(render(findings), encoding="utf-8", newline="\n")
-    for name, plot in (
-        ("clusters.png", draw_map),
-        ("pair_count.png", charts.draw_pair_counts),
-        ("cost.png", charts.draw_costs),
-    ):
+    drawn = draw_pictures(findings)
+    files[0].write_text(render(findings, drawn), encoding="utf-8", newline="\n")
+    for name, picture in (("clusters.png", "map"), ("pair_count.png", "curve"), ("cost.png", "cost")):
         files.append(folder / name)
-        files[-1].write_bytes(figure.to_png(plot(findings)))
+        files[-1].write_bytes(figure.to_png(drawn[picture]))
     files.append(folder / "run.json")
     files[-1].write_text(summary.to_json(findings), encoding="utf-8", newline="\n")
     return files
@@ -151,27 +154,33 @@ def _list_key_numbers(findings: Findings) -> list[tuple[str, str, str]]:
     ]
 
 
-def _draw_pictures(findings: Findings) -> dict[str, Markup]:
-    """Draw the page's pictures as SVG, by name, each with a text for people who cannot see it."""
+PICTURES: Mapping[str, tuple[figure.Plot, str]] = {
+    "map": (draw_map, "Map of the points, coloured by cluster"),
+    "curve": (
+        charts.draw_pair_counts,
+        "Pairs within a radius against the radius, both on log scales",
+    ),
+    "k-distance": (
+        charts.draw_k_distances,
+        "Distance to the k-th neighbour against the share of points",
+    ),
+    "sizes": (charts.draw_cluster_sizes, "Number of clusters by size"),
+    "cost": (charts.draw_costs, "Expected against measured replicas, candidates and pairs"),
+    "seconds": (charts.draw_step_times, "Wall-clock time of every step, and in the run before"),
+    "trends": (draw_trends, "Numbers of the last runs by date"),
+}
+"""The page's pictures by name: what draws them, and a text for people who cannot see them."""
+
+
+def draw_pictures(findings: Findings) -> dict[str, Figure]:
+    """Draw the page's pictures, by name."""
+    return {name: plot(findings) for name, (plot, _) in PICTURES.items()}
+
+
+def _to_svg(drawn: Mapping[str, Figure]) -> dict[str, Markup]:
     return {
-        name: Markup(figure.to_svg(plot(findings), name, label))  # noqa: S704  # Matplotlib escaped the texts
-        for name, plot, label in (
-            ("map", draw_map, "Map of the points, coloured by cluster"),
-            (
-                "curve",
-                charts.draw_pair_counts,
-                "Pairs within a radius against the radius, both on log scales",
-            ),
-            (
-                "k-distance",
-                charts.draw_k_distances,
-                "Distance to the k-th neighbour against the share of points",
-            ),
-            ("sizes", charts.draw_cluster_sizes, "Number of clusters by size"),
-            ("cost", charts.draw_costs, "Expected against measured replicas, candidates and pairs"),
-            ("seconds", charts.draw_step_times, "Wall-clock time of every step, and in the run before"),
-            ("trends", draw_trends, "Numbers of the last runs by date"),
-        )
+        name: Markup(figure.to_svg(fig, name, PICTURES[name][1]))  # noqa: S704  # Matplotlib escaped the texts
+        for name, fig in drawn.items()
     }
 
 

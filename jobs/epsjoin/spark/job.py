@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -30,18 +31,24 @@ class Job:
 
     Parameters
     ----------
-    spark : the session.
+    session : returns the session of the job, and starts it when it is first called: not every job on small
+        slices needs one.
     lake : the tables of the data set.
     run : the run's logical date in ISO format; it names the slices that the step replaces.
     params : the run's parameters.
     project : folder to which relative paths in contracts refer.
     """
 
-    spark: SparkSession
+    session: Callable[[], SparkSession]
     lake: Lake
     run: str
     params: RunParams
     project: Path
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session."""
+        return self.session()
 
 
 Step = Callable[[Job], Mapping[str, float]]
@@ -53,6 +60,8 @@ def run_job(
     step: Step,
     argv: Sequence[str] | None = None,
     parents: Sequence[argparse.ArgumentParser] = (),
+    *,
+    starts_session: bool = True,
 ) -> int:
     """Run one step from command-line arguments and return the exit code (see ``errors.py``).
 
@@ -67,18 +76,21 @@ def run_job(
     argv : command-line arguments; by default those of the process.
     parents : parsers of the arguments that only this job has. They appear in ``--help``; the step gets their
         values from its caller.
+    starts_session : whether the session is started before the step; otherwise by the step, if it needs one.
     """
     try:
         arguments = _parse(name, argv, parents)
         began = time.monotonic()
         lake = delta_log.pin_versions(open_lake(arguments), name)
         job = Job(
-            spark=get_session(f"{arguments.dataset} {name} {arguments.run}"),
+            session=partial(get_session, f"{arguments.dataset} {name} {arguments.run}"),
             lake=lake,
             run=arguments.run,
             params=RunParams.from_json(arguments.params, lake.source.defaults),
             project=arguments.contracts.resolve().parent,
         )
+        if starts_session:
+            job.session()
         counters = dict(step(job))
         counters["seconds"] = round(time.monotonic() - began, 3)
         rows = [

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.ml.functions import vector_to_array
 from pyspark.sql import Column, DataFrame
@@ -12,12 +14,18 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from epsjoin.errors import ArgumentError, DataRefusedError
-from epsjoin.lake.lake import Slice
+from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.sample import Sample
+from epsjoin.lake.schemas import parse_ddl
 from epsjoin.spark import scan
+from epsjoin.spark.hashes import hash_ids
 from epsjoin.spark.job import Job
 from epsjoin.spark.reading import Reading, commonest_length, in_one_chunk
 from epsjoin.spark.rows import FrameRows, Rows, StoredRows
+from epsjoin.spark.stored import Scan, in_table
+
+STORED = "id long, point binary"
+"""The columns of the table ``points`` that joins read."""
 
 BATCH_BYTES, MAX_BATCH_ROWS = 16 << 20, 1 << 17
 """Maximum size of a batch of stored points, in bytes of coordinates and in rows."""
@@ -71,18 +79,48 @@ class Points:
         DataRefusedError
             See :meth:`Reading.arrays`; or no row of the sample holds a point.
         """
+        if self.files is not None:
+            return draw_sample(self.files.scan, self.reading, self.n, rows, seed)
         order = F.xxhash64(F.lit(seed), F.col("id"))
         ordered = self.frame.withColumn("_order", order)
-        # sort little more than the sample; it is all but impossible that too few hashes lie below the bound
-        fraction = (2 * rows + 1000) / max(1, self.n)
-        if fraction < 1:
-            ordered = ordered.where(F.col("_order") < F.lit(int(-(2**63) + fraction * 2**64)))
+        bound = _bound_hashes(rows, self.n)
+        if bound is not None:
+            ordered = ordered.where(F.col("_order") < F.lit(bound))
         taken = ordered.orderBy("_order", "id").limit(rows).drop("_order").toArrow()
         reading = self.reading
         if reading.dimensions is None:
             whole = in_one_chunk(taken.column(1))
             reading = reading.of_dimensions(commonest_length(whole, reading.names[0]))
         return reading.arrays(taken)
+
+
+def _bound_hashes(rows: int, n: int) -> int | None:
+    """A hash below which little more than a sample lies; ``None``: it takes all points.
+
+    It is all but impossible that too few hashes lie below it.
+    """
+    fraction = (2 * rows + 1000) / max(1, n)
+    return int(-(2**63) + fraction * 2**64) if fraction < 1 else None
+
+
+def draw_sample(scan: Scan, reading: Reading, n: int, rows: int, seed: int) -> Sample:
+    """Draw the sample of :meth:`Points.sample` from stored points, without a query.
+
+    Parameters
+    ----------
+    scan, reading, n : of the points.
+    """
+    bound = _bound_hashes(rows, n)
+
+    def draw(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if bound is not None:
+                batch = batch.filter(pa.array(hash_ids(seed, batch["id"].to_numpy()) < bound))
+            yield batch.select(["id", "point"])
+
+    drawn = in_table(scan(["id", "point"], draw), parse_ddl(STORED))
+    ids = drawn["id"].to_numpy()
+    return reading.arrays(drawn.take(np.lexsort((ids, hash_ids(seed, ids)))[:rows]))
 
 
 def refuse_changed(counted: int, read: float) -> None:
@@ -163,12 +201,15 @@ def stored_points(job: Job) -> Points:
     """
     lake = job.lake
     frame = scan.read(job.spark, lake, Slice("points", job.run)).select("id", "point")
-    dimensions = len(lake.source.coordinates)
-    reading = Reading(lake.source.coordinates, dimensions, is_checked=True)
-    files = StoredRows.of(job, Slice("points", job.run), "id long, point binary")
-    batch_rows = max(1, min(MAX_BATCH_ROWS, BATCH_BYTES // (8 * dimensions)))
+    files = StoredRows.of(job, Slice("points", job.run), STORED)
+    batch_rows = max(1, min(MAX_BATCH_ROWS, BATCH_BYTES // (8 * len(lake.source.coordinates))))
     files = replace(files, batch_rows=batch_rows)
-    return Points(frame, reading, files.n, len(files.splits()), files)
+    return Points(frame, stored_reading(lake), files.n, len(files.splits()), files)
+
+
+def stored_reading(lake: Lake) -> Reading:
+    """How the columns ``STORED`` of the table ``points`` are read."""
+    return Reading(lake.source.coordinates, len(lake.source.coordinates), is_checked=True)
 
 
 def _refuse_connect(frame: DataFrame) -> None:

@@ -8,13 +8,21 @@ import numpy as np
 import pytest
 
 from epsjoin.lake.fingerprints import Fingerprints
+from epsjoin.local.epsilon.fit import EpsilonFit
 from epsjoin.report.page import render
 from epsjoin.spark.epsilon.k_distances import FACTORS, k_distances, other_eps, refit
+from epsjoin.spark.job import Job
 from epsjoin.spark.points import stored_points
 from epsjoin.spark.report.gather import gather
+from epsjoin.spark.stored import StoredSlice
 from tests.spark.conftest import JobMaker
 from tests.spark.two_runs import job_on, run_steps, snapshot, some_rows
 from tests.tiny import RUN
+
+
+def refit_of(job: Job) -> EpsilonFit | None:
+    _, sample = stored_points(job).sample(job.params.sample_rows, job.params.seed)
+    return refit(sample, job.lake.source.metric, job.params, len(sample))
 
 
 def test_k_distances__are_counted_up_to_eps_and_the_samples_beyond(
@@ -23,10 +31,9 @@ def test_k_distances__are_counted_up_to_eps_and_the_samples_beyond(
     rows = some_rows()
     snapshot(tmp_path, RUN, rows)
     job = run_steps(job_on(make_job, RUN))
-    points = stored_points(job)
-    fit = refit(job, points)
+    fit = refit_of(job)
     where = Fingerprints(job.lake, RUN).slice("outliers")
-    curve = k_distances(job, where, len(rows), 1.5, fit)
+    curve = k_distances(StoredSlice.of(job, where), 1.5, job.params.n_neighbours, fit)
 
     places = np.array([row[1:] for row in rows.values()])
     all_distances = np.sqrt(((places[:, None] - places[None]) ** 2).sum(axis=2))
@@ -59,7 +66,7 @@ def test_k_distances__end_at_eps_without_a_fit(make_job: JobMaker, tmp_path: Pat
     snapshot(tmp_path, RUN, {i: ("a", float(10 * i), 0.0) for i in range(9)})  # no pairs, so no k-distances
     job = run_steps(job_on(make_job, RUN))
     found = gather(job)
-    assert refit(job, stored_points(job)) is None
+    assert refit_of(job) is None
     assert found.k_share.max() == 0
     assert [row["pairs"] for row in found.other_eps] == [None] * 7
     assert [row["share"] for row in found.other_eps] == [0.0] * 4 + [None] * 3

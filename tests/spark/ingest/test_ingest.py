@@ -15,12 +15,13 @@ import pytest
 from epsjoin.errors import DataRefusedError, NothingToDoError, TableError
 from epsjoin.lake import slices, uris
 from epsjoin.lake.lake import Slice
-from epsjoin.spark import scan, tasks
+from epsjoin.spark import tasks
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.ingest.facts import KindCount, facts_of
 from epsjoin.spark.ingest.snapshot import find_snapshot
 from epsjoin.spark.job import Job
 from epsjoin.spark.report.gather import count_reasons
+from epsjoin.spark.stored import StoredSlice
 from epsjoin.spark.tasks import TaskReport
 from tests.spark.conftest import JobMaker
 from tests.tiny import RUN, coordinate, key
@@ -225,7 +226,7 @@ def test_ingest__counts_reasons_without_their_values_as_the_report_does(
         "lon: not a number": 3,
         "not as many fields as the header has": 2,
     }
-    shown = count_reasons(scan.read(job.spark, job.lake, Slice("quarantine", job.run)))
+    shown = count_reasons(StoredSlice.of(job, Slice("quarantine", job.run)))
     assert {kind: count for kind, count in shown.items() if not kind.startswith("key")} == kinds
     assert next(iter(shown)) == "lat: above 90"
 

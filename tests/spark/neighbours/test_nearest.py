@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from epsjoin.lake.lake import Slice
 from epsjoin.local.metric import get_metric
+from epsjoin.spark import stored
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.neighbours import nearest
-from epsjoin.spark.points import stored_points
+from epsjoin.spark.points import stored_reading
+from epsjoin.spark.stored import StoredSlice
 from tests.spark.conftest import JobMaker
 from tests.spark.two_runs import job_on, snapshot
 from tests.tiny import RUN
@@ -28,11 +29,13 @@ def test_nearest_of__is_that_of_all_points_whatever_the_batches(
     job = job_on(make_job, RUN)
     snapshot(tmp_path, RUN, {i: ("a", float(x), float(y)) for i, (x, y) in enumerate(places)})
     ingest.run(job)
-    points = stored_points(job)
-    points = dataclasses.replace(points, frame=points.frame.repartition(3), files=None)
+    points = StoredSlice.of(job, Slice("points", RUN))
+    monkeypatch.setattr(stored, "MAX_BATCH_ROWS", 23)
     monkeypatch.setattr(nearest, "_BLOCK", 7)
     few = [5, 299, 0]
-    found = nearest.nearest_of(points, few, get_metric(metric), 4)
+    reading = stored_reading(job.lake)
+    queries = reading.arrays(points.take_ids(np.array(few), ["id", "point"]))
+    found = nearest.nearest_of(points.scan, reading, queries, get_metric(metric), 4)
     for id_ in few:
         distance = _distances(places[id_], places, metric)
         order = [i for i in np.lexsort((np.arange(300), distance.round(9))) if i != id_][:4]
@@ -53,5 +56,7 @@ def test_nearest_of__gives_fewer_where_there_are_fewer(make_job: JobMaker, tmp_p
     snapshot(tmp_path, RUN, {4: ("a", 0.0, 0.0), 9: ("b", 3.0, 4.0)})
     job = job_on(make_job, RUN)
     ingest.run(job)
-    found = nearest.nearest_of(stored_points(job), [9], replace(get_metric("euclidean")), 3)
+    points = StoredSlice.of(job, Slice("points", RUN))
+    query = np.array([9]), np.array([[3.0, 4.0]])
+    found = nearest.nearest_of(points.scan, stored_reading(job.lake), query, get_metric("euclidean"), 3)
     assert (found.id.tolist(), found.neighbour.tolist(), found.distance.tolist()) == ([9], [4], [5.0])

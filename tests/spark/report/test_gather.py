@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from epsjoin.findings import Findings
+from epsjoin.findings import NOISE, Findings
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Slice
+from epsjoin.lake.schemas import parse_ddl
 from epsjoin.report.page import render
 from epsjoin.report.publish import publish
+from epsjoin.spark import stored
+from epsjoin.spark.arrow import Task
+from epsjoin.spark.job import Job
+from epsjoin.spark.report import passes
 from epsjoin.spark.report.difference import find_difference
 from epsjoin.spark.report.gather import find_ties, gather, make_trends_before
 from tests.spark.conftest import STEPS, JobMaker
@@ -20,7 +28,7 @@ from tests.spark.two_runs import BEFORE, LATER, Rows, changed, job_on, run_steps
 from tests.tiny import RUN, coordinate
 
 
-def test_report__of_a_second_run(make_job: JobMaker, tmp_path: Path) -> None:
+def test_report__of_a_second_run(make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = some_rows()
     snapshot(tmp_path, BEFORE, rows)
     snapshot(tmp_path, RUN, changed(rows))
@@ -53,6 +61,8 @@ def test_report__of_a_second_run(make_job: JobMaker, tmp_path: Path) -> None:
     assert [row["seconds"] for row in found.trends] == [18.0, 18.0]
     assert found.seconds_before == {name: number + 0.5 for number, name in enumerate(STEPS)}
     check_outliers(found, changed(rows))
+    check_places(found, changed(rows))
+    check_everywhere(found, job, monkeypatch)
 
     publish(job)
     first = (tmp_path / "lake" / "tiny" / "reports" / f"run={RUN}" / "report.html").read_bytes()
@@ -65,6 +75,47 @@ def test_report__of_a_second_run(make_job: JobMaker, tmp_path: Path) -> None:
     assert render(gather(job)).encode() == first, "the page of a page must be the same"
     assert b"<script" not in first
     assert b"&lt;script&gt;" in first
+
+
+def check_places(found: Findings, rows: Rows) -> None:
+    """Every point is on the map; a cluster's numbers are those of its points on it."""
+    assert sorted(map(tuple, found.map_points.tolist())) == sorted(row[1:] for row in rows.values())
+    assert found.n_core + found.n_border + found.n_noise == len(rows)
+    sizes = np.repeat(found.cluster_sizes, found.cluster_size_counts)
+    assert [row["size"] for row in found.largest_clusters] == sorted(sizes.tolist(), reverse=True)
+    for row in found.largest_clusters:
+        mine = found.map_cluster_ids == row["cluster_id"]
+        assert row["size"] == mine.sum()
+        for role in ("core", "border"):
+            assert row[role] == (found.map_roles[mine] == role).sum()
+        assert row["centre"] == pytest.approx(found.map_points[mine].mean(axis=0).tolist(), rel=1e-12)
+    assert (found.map_cluster_ids == NOISE).sum() == found.n_noise
+
+
+def check_everywhere(found: Findings, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Driver and tasks gather the same, in any batches and passes; the driver needs no session for it."""
+
+    def no_session() -> SparkSession:
+        raise AssertionError("a session was started for a few rows")
+
+    with monkeypatch.context() as few:
+        few.setattr(stored, "MAX_BATCH_ROWS", 29)
+        check_equal(gather(replace(job, session=no_session)), found)
+        few.setattr(passes, "MAX_ROWS", 40)
+        check_equal(gather(replace(job, session=no_session)), found)
+        few.setattr(stored, "MAX_HERE_BYTES", -1)
+        check_equal(gather(job), found)
+        with pytest.raises(AssertionError, match="a session was started"):
+            gather(replace(job, session=no_session))
+
+
+def check_equal(found: Findings, expected: Findings) -> None:
+    for field in fields(expected):
+        one, other = getattr(found, field.name), getattr(expected, field.name)
+        if isinstance(other, np.ndarray):
+            np.testing.assert_array_equal(one, other, err_msg=field.name)
+        else:
+            assert one == other, field.name
 
 
 def check_outliers(found: Findings, rows: Rows) -> None:
@@ -117,19 +168,22 @@ def test_report__names_points_by_their_key_and_says_which_are_tied(
             assert np.hypot(other[0] - x, other[1] - 900.0) == near["distance"]
 
 
-def test_find_ties__are_of_the_number_that_decides_on_the_rank(spark: SparkSession) -> None:
+def test_find_ties__are_of_the_number_that_decides_on_the_rank() -> None:
     rows = [
         *[(1, None, None, 1), (2, None, None, 1)],  # fewer than k neighbours: by degree alone
         *[(3, None, None, 2), (4, 9.0, None, 7), (5, 9.0, None, 3)],  # no LOF: by k-distance alone
         *[(6, 8.0, None, 3), (7, 1.0, 3.0, 5), (8, 2.0, 2.5, 5)],
         *[(9, 2.0, 2.5, 9), (10, 7.0, 2.5, 5), (11, 7.0, 1.0, 5)],
     ]
-    outliers = spark.createDataFrame(rows, "rank long, k_distance double, lof double, degree long")
-    first = outliers.orderBy("rank").limit(8).collect()
-    assert find_ties(first, outliers) == [(1, 2)] * 2 + [(3, 3)] + [(4, 5)] * 2 + [(6, 6), (7, 7), (8, 10)]
-    assert find_ties(first[:3], outliers)[-1] == (3, 3), (
-        "a degree counts only where the k-distance is unknown"
-    )
+    columns = parse_ddl("rank long, k_distance double, lof double, degree long")
+    outliers = pa.Table.from_pylist([dict(zip(columns.names, row, strict=True)) for row in rows], columns)
+    first = outliers.to_pylist()[:8]
+
+    def scan(names: Sequence[str], work: Task) -> list[pa.RecordBatch]:
+        return list(work(outliers.select(names).to_batches(max_chunksize=4)))
+
+    assert find_ties(first, scan) == [(1, 2)] * 2 + [(3, 3)] + [(4, 5)] * 2 + [(6, 6), (7, 7), (8, 10)]
+    assert find_ties(first[:3], scan)[-1] == (3, 3), "a degree counts only where the k-distance is unknown"
 
 
 def test_report__of_a_first_run_has_nothing_before(make_job: JobMaker, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
-from matplotlib.transforms import Bbox, BboxBase
 from numpy.typing import NDArray
 
 from epsjoin.findings import NOISE, Findings
@@ -34,6 +33,9 @@ LABEL_SIZE = 9
 
 MAX_MARKS = 2000
 """Maximum number of points that the SVG draws one by one; more become an image, to keep the page small."""
+
+Boxes = NDArray[np.float64]
+"""Boxes in pixels: left, lower, right and upper end of each."""
 
 MIN_MAP_HEIGHT_IN, MAX_MAP_HEIGHT_IN = 1.4, 4.2
 """Bounds of the map's height, in inches."""
@@ -167,15 +169,15 @@ def _name_clusters(
         if (chosen := findings.map_cluster_ids == cluster_id).any()
     }
     spots = {cluster_id: ax.transData.transform(anchor) for cluster_id, anchor in anchors.items()}
-    names: list[Bbox] = []
+    names: list[Boxes] = []
     clusters = [
         _box_of(ax.transData.transform(points[findings.map_cluster_ids == cluster_id]))
         for cluster_id in anchors
     ]
+    frame = np.array(ax.bbox.extents)
     around = np.linspace(0, 2 * np.pi, 16, endpoint=False)
-    places = [
-        np.array((1.5 * np.cos(a), np.sin(a))) * reach for reach in (13, 24, 38, 54, 72) for a in around
-    ]
+    reach = np.array((13, 24, 38, 54, 72))[:, None]
+    places = np.stack([1.5 * np.cos(around) * reach, np.sin(around) * reach], axis=2).reshape(-1, 2)
     for cluster_id, anchor in anchors.items():
         colour = COLOURS[named.index(cluster_id)]
         name = rows[cluster_id].get("label") or f"cluster {cluster_id}"
@@ -183,20 +185,19 @@ def _name_clusters(
         width, height, _ = renderer.get_text_width_height_descent(
             text, FontProperties(size=LABEL_SIZE), ismath=False
         )
-        boxes = [_box_at(spots[cluster_id] + place * point, width, height) for place in places]
-        costs = [
-            30 * (_outside(box, ax.bbox) + sum(_overlap(box, other) for other in names))
-            + sum(_overlap(box, other) for other in clusters)
-            + np.hypot(*place)
-            for box, place in zip(boxes, places, strict=True)
-        ]
-        best = int(np.argmin(costs))
+        middles = spots[cluster_id] + places * point
+        half = np.array((width, height)) / 2
+        boxes = np.column_stack([middles - half, middles + half])
+        outside = width * height - _overlaps(boxes, frame)
+        on_names = sum((_overlaps(boxes, other) for other in names), np.zeros(len(boxes)))
+        on_clusters = sum((_overlaps(boxes, other) for other in clusters), np.zeros(len(boxes)))
+        best = int(np.argmin(30 * (outside + on_names) + on_clusters + np.hypot(*places.T)))
         names.append(boxes[best])
         add_halo(
             ax.annotate(
                 text,
                 tuple(anchor),
-                tuple(places[best]),
+                tuple(places[best].tolist()),
                 textcoords="offset points",
                 ha="center",
                 va="center",
@@ -207,22 +208,13 @@ def _name_clusters(
         )
 
 
-def _box_of(pixels: NDArray[np.float64]) -> Bbox:
+def _box_of(pixels: NDArray[np.float64]) -> Boxes:
     """Return the box of the middle 80 % of a cluster's points, so that stray points keep no name away."""
     low, high = np.quantile(pixels, (0.1, 0.9), axis=0)
-    return Bbox((low - 4, high + 4))
+    return np.concatenate([low - 4, high + 4])
 
 
-def _box_at(middle: NDArray[np.float64], width: float, height: float) -> Bbox:
-    return Bbox.from_bounds(float(middle[0]) - width / 2, float(middle[1]) - height / 2, width, height)
-
-
-def _overlap(one: BboxBase, other: BboxBase) -> float:
-    """Return the area that both boxes cover, in square pixels."""
-    both = Bbox.intersection(one, other)
-    return 0.0 if both is None else float(both.width * both.height)
-
-
-def _outside(box: Bbox, frame: BboxBase) -> float:
-    """Return the area of the box outside the frame, in square pixels."""
-    return float(box.width * box.height) - _overlap(box, frame)
+def _overlaps(boxes: Boxes, other: Boxes) -> NDArray[np.float64]:
+    """Return the area that each box and the other one cover both, in square pixels."""
+    low, high = np.maximum(boxes[:, :2], other[:2]), np.minimum(boxes[:, 2:], other[2:])
+    return np.asarray(np.maximum(high - low, 0).prod(axis=1))

@@ -8,17 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyspark.sql import functions as F
 
 from epsjoin.errors import ArgumentError
-from epsjoin.lake.lake import Slice
 from epsjoin.local.epsilon.fit import EpsilonFit
 from epsjoin.local.epsilon.fit import fit_epsilon as fit_points
-from epsjoin.spark.arrow import Task
-from epsjoin.spark.job import Job
-from epsjoin.spark.points import Points
-from epsjoin.spark.rows import MappedRows, StoredRows, to_frame
+from epsjoin.params import RunParams
+from epsjoin.spark.stored import StoredSlice, in_table
 
 FACTORS = (0.25, 0.5, 0.75, 1.5, 2.0, 4.0)
 """Other values of eps that are compared, as multiples of the chosen one."""
@@ -50,41 +47,37 @@ class KDistances(NamedTuple):
         return None if ends_before and self.share[-1] < 1 else float(self.share[at - 1])
 
 
-def refit(job: Job, points: Points) -> EpsilonFit | None:
-    """Repeat the fit of the step ``fit_epsilon``; ``None`` if the points follow no power law."""
-    params = job.params
-    _, sample = points.sample(params.sample_rows, params.seed)
+def refit(sample: NDArray[np.float64], metric: str, params: RunParams, n_points: int) -> EpsilonFit | None:
+    """Repeat the fit of the step ``fit_epsilon`` on its sample; ``None`` where there is no power law."""
     max_k = max(64, params.min_pts - 1, params.n_neighbours)
     with suppress(ArgumentError):
-        return fit_points(sample, job.lake.source.metric, params.sample_rows, params.seed, points.n, max_k)
+        return fit_points(sample, metric, params.sample_rows, params.seed, n_points, max_k)
     return None
 
 
-def k_distances(job: Job, outliers: Slice, n_points: int, eps: float, fit: EpsilonFit | None) -> KDistances:
+def k_distances(outliers: StoredSlice, eps: float, k: int, fit: EpsilonFit | None) -> KDistances:
     """Compute the k-distance curve: counted in ``outliers`` up to eps, estimated on the sample beyond.
 
     Parameters
     ----------
     outliers : the slice of ``outliers``.
-    n_points : number of its rows.
     eps : threshold of the join. The curve has a point at eps and at each smaller multiple in ``FACTORS``.
+    k : rank of the neighbour.
     fit : its sample continues the curve beyond eps; with ``None`` the curve ends at eps.
     """
-    rows = StoredRows.of(job, outliers, "k_distance double")
-    values = to_frame(rows).agg(
-        F.min(F.when(F.col("k_distance") > 0, F.col("k_distance"))).alias("low"),
-        F.max("k_distance").alias("high"),
+    ends = in_table(
+        outliers.scan(["k_distance"], _find_ends), pa.schema([("low", pa.float64()), ("high", pa.float64())])
     )
-    ends = values.collect()[0]
+    low, high = pc.min(ends["low"]).as_py(), pc.max(ends["high"]).as_py()
     edges = np.array([factor * eps for factor in FACTORS if factor < 1])
-    if ends["low"] is not None:
-        edges = np.concatenate([edges, np.geomspace(ends["low"], ends["high"], CURVE_POINTS)])
+    if low is not None:
+        edges = np.concatenate([edges, np.geomspace(low, high, CURVE_POINTS)])
     # a distance is the rounded root of the value that was compared with eps, so it may be slightly above eps
-    edges = np.unique(np.concatenate([edges, [eps, max(eps, ends["high"] or 0.0)]]))
-    counted = to_frame(MappedRows(rows, _make_counter(edges), "place long, points long"))
-    by_place = {row[0]: row[1] for row in counted.groupBy("place").agg(F.sum("points")).collect()}
-    share = np.cumsum([by_place.get(place, 0) for place in range(len(edges))]) / max(1, n_points)
-    further, further_share = _extend_beyond(fit, job.params.n_neighbours, float(edges[-1]), float(share[-1]))
+    edges = np.unique(np.concatenate([edges, [eps, max(eps, high or 0.0)]]))
+    counted = outliers.scan(["k_distance"], lambda batches: _count(batches, edges))
+    within = np.sum([batch["points"].to_numpy() for batch in counted], axis=0)
+    share = np.cumsum(within) / max(1, outliers.n)
+    further, further_share = _extend_beyond(fit, k, float(edges[-1]), float(share[-1]))
     return KDistances(
         np.concatenate([edges, further]),
         np.concatenate([share, further_share]),
@@ -92,17 +85,21 @@ def k_distances(job: Job, outliers: Slice, n_points: int, eps: float, fit: Epsil
     )
 
 
-def _make_counter(edges: NDArray[np.float64]) -> Task:
+def _find_ends(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Find the smallest k-distance above 0, and the largest."""
+    for batch in batches:
+        known = batch["k_distance"].drop_null()
+        ends = [pc.min(known.filter(pc.greater(known, 0))), pc.max(known)]
+        yield pa.record_batch([pa.array([end.as_py()], pa.float64()) for end in ends], names=["low", "high"])
+
+
+def _count(batches: Iterable[pa.RecordBatch], edges: NDArray[np.float64]) -> Iterator[pa.RecordBatch]:
     """Count the points by the first of the edges that their k-distance does not exceed."""
-
-    def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        found = np.zeros(len(edges), np.int64)
-        for batch in batches:
-            known = batch["k_distance"].drop_null().to_numpy()
-            found += np.bincount(np.searchsorted(edges, known), minlength=len(edges))
-        yield pa.record_batch({"place": np.arange(len(edges)), "points": found})
-
-    return count
+    found = np.zeros(len(edges), np.int64)
+    for batch in batches:
+        known = batch["k_distance"].drop_null().to_numpy()
+        found += np.bincount(np.searchsorted(edges, known), minlength=len(edges))
+    yield pa.record_batch({"points": found})
 
 
 def _extend_beyond(

@@ -3,47 +3,52 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import functions as F
 
 from epsjoin.kernels.paired import paired_distances
+from epsjoin.lake.sample import Sample
+from epsjoin.lake.schemas import parse_ddl
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.from_pairs import Neighbours, merge_nearest
 from epsjoin.spark.arrow import Task
-from epsjoin.spark.points import Points
 from epsjoin.spark.reading import Reading
-from epsjoin.spark.rows import MappedRows, collect_table
+from epsjoin.spark.stored import Scan, in_table
 
 NEAR = "id long, neighbour long, distance double"
 _BLOCK = 8192
 """Number of points that are compared with the few points at a time."""
 
 
-def nearest_of(points: Points, ids: Sequence[int], metric: Metric, k: int) -> Neighbours:
+def nearest_of(
+    scan: Scan,
+    reading: Reading,
+    few: Sample,
+    metric: Metric,
+    k: int,
+) -> Neighbours:
     """Find the k nearest other points of a few points, ties by the smaller id.
 
     Parameters
     ----------
-    points : every point.
-    ids : the ids of the few points.
+    scan : of all points.
+    reading : of the points.
+    few : the few points.
     metric : the metric; the distances are those of the join.
     k : number of neighbours; fewer are returned if there are no more points.
 
     Notes
     -----
-    O(len(ids) n d). The scan is exact at any distance, whereas the pairs end at eps. A task returns k rows
+    O(len(few) n d). The scan is exact at any distance, whereas the pairs end at eps. A task returns k rows
     for each of the few points.
     """
-    few = points.frame.where(F.col("id").isin([int(each) for each in ids])).toArrow()
-    few_ids, places = points.reading.arrays(few)
-    order = np.argsort(few_ids)
-    task = scan_task(few_ids[order], places[order], points.reading, metric, k)
-    near = collect_table(MappedRows(points.rows, task, NEAR))
-    return _merge(near, k)
+    ids, places = few
+    order = np.argsort(ids)
+    near = scan(["id", "point"], scan_task(ids[order], places[order], reading, metric, k))
+    return _merge(in_table(near, parse_ddl(NEAR)), k)
 
 
 def _merge(near: pa.Table, k: int) -> Neighbours:
@@ -67,7 +72,7 @@ def scan_task(
             others, points = reading.arrays(batch)
             for begin in range(0, len(others), _BLOCK):
                 block = slice(begin, begin + _BLOCK)
-                best.append(_compare_block(ids, places, others[block], points[block], metric))
+                best.append(_compare_block(ids, places, others[block], points[block], metric, k))
                 best = [_to_table(_merge(pa.concat_tables(best), k))]
         for table in best:
             yield from table.to_batches()
@@ -81,14 +86,19 @@ def _compare_block(
     others: NDArray[np.int64],
     points: NDArray[np.float64],
     metric: Metric,
+    k: int,
 ) -> pa.Table:
+    """Compare the few points with a block of others: the k nearest of each, and those tied with the last."""
     left = np.repeat(np.arange(len(ids)), len(others))
-    right = np.tile(np.arange(len(others)), len(ids))
-    is_other = ids[left] != others[right]
-    left, right = left[is_other], right[is_other]
+    right = np.tile(np.arange(len(ids), len(ids) + len(others)), len(ids))
     both = np.concatenate([places, points])
-    distance = paired_distances(metric.decision(math.inf), both, left, len(ids) + right)
-    return _to_table(Neighbours(ids[left], others[right], distance))
+    distance = paired_distances(metric.decision(math.inf), both, left, right).reshape(len(ids), len(others))
+    is_other = ids[:, None] != others[None]
+    if len(others) > k:
+        kth = np.partition(np.where(is_other, distance, math.inf), k - 1, axis=1)[:, k - 1 : k]
+        is_other &= distance <= kth
+    row, column = np.nonzero(is_other)
+    return _to_table(Neighbours(ids[row], others[column], distance[row, column]))
 
 
 def _to_table(near: Neighbours) -> pa.Table:

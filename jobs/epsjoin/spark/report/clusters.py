@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 
+from epsjoin.contracts.odcs import SourceContract
 from epsjoin.findings import NOISE
-from epsjoin.lake.lake import Slice
-from epsjoin.spark import scan
-from epsjoin.spark.job import Job
-from epsjoin.spark.report.names import name_points, to_name
+from epsjoin.kernels.arrays import Bools, Ints
+from epsjoin.spark.arrow import Task
+from epsjoin.spark.hashes import hash_ids
+from epsjoin.spark.points import stored_reading
+from epsjoin.spark.reading import Reading
+from epsjoin.spark.report.passes import Pass, plan_passes
+from epsjoin.spark.stored import StoredSlice, in_table
 
 MAX_MAP_CLUSTERED = 30_000
 """Maximum number of clustered points on the map; more would hide one another."""
@@ -25,113 +30,256 @@ MAX_MAP_NOISE = 20_000
 MAX_CLUSTERS = 20
 """Maximum number of clusters that are listed, the largest first."""
 
+MAX_CENTRE = 4
+"""Maximum number of coordinates of a cluster's centre, the first ones."""
 
-def gather_clusters(job: Job, points: DataFrame, where: Slice, label: str | None) -> dict[str, Any]:
-    """Gather the fields of ``Findings`` about the clusters of the run.
+_MIN_HELD = 1 << 20
+"""Minimum number of rows that are held before they are added up."""
+
+MEMBERS = pa.schema(
+    [("cluster_id", pa.int64()), ("size", pa.int64()), ("core", pa.int64()), ("border", pa.int64())]
+)
+"""Points by cluster; all noise is one of them."""
+
+
+def count_clusters(clusters: StoredSlice) -> dict[str, Any]:
+    """Count points by role and clusters by size, and list the largest clusters, without their centres.
+
+    Returns
+    -------
+    The fields of ``Findings`` about this.
+    """
+    sizes: dict[int, int] = {}
+    noise, core, border = 0, 0, 0
+    largest: list[dict[str, Any]] = []
+    for part in plan_passes(clusters.n):
+        rows = _add_up(in_table(clusters.scan(["cluster_id", "role"], _counter(part)), MEMBERS))
+        is_noise = pc.equal(rows["cluster_id"], NOISE)
+        noise += pc.sum(rows.filter(is_noise)["size"]).as_py() or 0
+        rows = rows.filter(pc.invert(is_noise))
+        core += pc.sum(rows["core"]).as_py() or 0
+        border += pc.sum(rows["border"]).as_py() or 0
+        for size, count in zip(*np.unique(rows["size"].to_numpy(), return_counts=True), strict=True):
+            sizes[int(size)] = sizes.get(int(size), 0) + int(count)
+        order = [("size", "descending"), ("cluster_id", "ascending")]
+        largest += rows.take(pc.select_k_unstable(rows, MAX_CLUSTERS, order)).to_pylist()
+    largest.sort(key=lambda row: (-row["size"], row["cluster_id"]))
+    return {
+        "n_clusters": sum(sizes.values()),
+        "n_core": core,
+        "n_border": border,
+        "n_noise": noise,
+        "cluster_sizes": np.array(sorted(sizes), np.int64),
+        "cluster_size_counts": np.array([sizes[size] for size in sorted(sizes)], np.int64),
+        "largest_clusters": largest[:MAX_CLUSTERS],
+    }
+
+
+def _counter(part: Pass) -> Task:
+    """Count the points of each cluster of a pass."""
+
+    def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        held, rows, limit = [MEMBERS.empty_table()], 0, _MIN_HELD
+        for batch in batches:
+            batch = batch.filter(pa.array(part.holds(batch["cluster_id"].to_numpy())))
+            roles = (pc.cast(pc.equal(batch["role"], role), pa.int64()) for role in ("core", "border"))
+            one = pa.repeat(pa.scalar(1, pa.int64()), batch.num_rows)
+            held.append(pa.table([batch["cluster_id"], one, *roles], schema=MEMBERS))
+            rows += batch.num_rows
+            if rows > limit:
+                held = [_add_up(pa.concat_tables(held))]
+                rows = len(held[0])
+                limit = max(_MIN_HELD, 2 * rows)
+        yield from _add_up(pa.concat_tables(held)).to_batches()
+
+    return count
+
+
+def _add_up(rows: pa.Table) -> pa.Table:
+    """Add up the rows of each cluster."""
+    names = MEMBERS.names[1:]
+    added = rows.group_by("cluster_id", use_threads=False).aggregate([(name, "sum") for name in names])
+    return added.select(["cluster_id", *(f"{name}_sum" for name in names)]).rename_columns(MEMBERS.names)
+
+
+def find_centres(
+    clusters: StoredSlice, points: StoredSlice, largest: Sequence[Mapping[str, Any]]
+) -> dict[int, list[float]]:
+    """Find the centres of some clusters: cluster id to the means of the first coordinates of its points.
+
+    Means of degrees are taken on the sphere, so that the mean of 179° and -179° is 180°. Sums are exact, so
+    they are the same in any order.
 
     Parameters
     ----------
-    points : the run's points.
-    where : the slice of ``clusters``.
-    label : the column that names a point to a person.
+    largest : rows with cluster_id and size.
     """
-    clusters = scan.read(job.spark, job.lake, where).persist()
-    roles = {row["role"]: row["count"] for row in clusters.groupBy("role").count().collect()}
-    members = clusters.where(F.col("cluster_id") != NOISE)
-    sizes = members.groupBy("cluster_id").agg(
-        F.count("*").alias("size"),
-        F.count(F.when(F.col("role") == "core", 1)).alias("core"),
-        F.count(F.when(F.col("role") == "border", 1)).alias("border"),
-    )
-    histogram = sizes.groupBy("size").count().orderBy("size").collect()
-    gathered = {
-        "n_clusters": sum(row["count"] for row in histogram),
-        **{f"n_{role}": roles.get(role, 0) for role in ("core", "border", "noise")},
-        "cluster_sizes": np.array([row["size"] for row in histogram], np.int64),
-        "cluster_size_counts": np.array([row["count"] for row in histogram], np.int64),
-        "largest_clusters": _list_largest(job, sizes, members, points, label),
-        **_sample_map(job, clusters, points),
+    source = points.job.lake.source
+    chosen = np.array([row["cluster_id"] for row in largest], np.int64)
+    names = source.coordinates[:MAX_CENTRE]
+    if source.latitude:
+        names = (source.latitude, source.longitude)
+    sums: dict[tuple[int, int], list[float]] = {}
+    for part in plan_passes(sum(row["size"] for row in largest)):
+        schema = pa.schema([("id", pa.int64()), ("number", pa.int8())])
+        members = in_table(clusters.scan(["id", "cluster_id"], _find_members(chosen, part)), schema).sort_by(
+            "id"
+        )
+        ids, numbers = members["id"].to_numpy(), members["number"].to_numpy()
+        for batch in points.scan(list(dict.fromkeys(["id", *names])), _adder(ids, numbers, names, source)):
+            for row in batch.to_pylist():
+                sums.setdefault((row["number"], row["axis"]), []).extend(row["parts"])
+    centres = {}
+    for number, row in enumerate(largest):
+        means = [
+            math.fsum(sums[number, axis]) / row["size"]
+            for axis in range(3 if source.latitude else len(names))
+        ]
+        centres[row["cluster_id"]] = _to_degrees(source, means) if source.latitude else means
+    return centres
+
+
+def _find_members(chosen: Ints, part: Pass) -> Task:
+    """Find the points of some clusters that belong to a pass."""
+    order = np.argsort(chosen)
+
+    def find(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            rows, at = locate(batch["cluster_id"].to_numpy(), chosen[order])
+            ids = batch["id"].to_numpy()[rows]
+            mine = part.holds(ids)
+            yield pa.record_batch({"id": ids[mine], "number": order[at][mine].astype(np.int8)})
+
+    return find
+
+
+def _adder(ids: Ints, numbers: NDArray[np.int8], names: Sequence[str], source: SourceContract) -> Task:
+    """Add up the coordinates of the points of each cluster: number, axis, and parts of the exact sum."""
+
+    def add(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        sums: dict[tuple[int, int], list[float]] = {}
+        for batch in batches:
+            rows, at = locate(batch["id"].to_numpy(), ids)
+            columns = [batch[name].to_numpy()[rows].astype(np.float64) for name in names]
+            if source.latitude:
+                columns = _to_sphere(*columns)
+            number = numbers[at]
+            for each in np.unique(number).tolist():
+                for axis, column in enumerate(columns):
+                    held = sums.get((each, axis), [])
+                    sums[each, axis] = add_exactly([*held, *column[number == each].tolist()])
+        fields = [("number", pa.int64()), ("axis", pa.int64()), ("parts", pa.list_(pa.float64()))]
+        rows_ = [{"number": each, "axis": axis, "parts": parts} for (each, axis), parts in sums.items()]
+        yield pa.RecordBatch.from_pylist(rows_, pa.schema(fields))
+
+    return add
+
+
+def add_exactly(values: Sequence[float]) -> list[float]:
+    """Add numbers without rounding: a few numbers whose sum is exactly that of these."""
+    parts: list[float] = []
+    while rest := math.fsum([*values, *(-part for part in parts)]):
+        parts.append(rest)
+    return parts
+
+
+def _to_sphere(latitude: NDArray[np.float64], longitude: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    latitude, longitude = np.radians(latitude), np.radians(longitude)
+    x, y = np.cos(latitude) * np.cos(longitude), np.cos(latitude) * np.sin(longitude)
+    return [x, y, np.sin(latitude)]
+
+
+def _to_degrees(source: SourceContract, means: Sequence[float]) -> list[float]:
+    """The place on the sphere below a point, as the coordinates of the source."""
+    x, y, z = means
+    degrees = {
+        source.latitude: math.degrees(math.atan2(z, math.hypot(x, y))),
+        source.longitude: math.degrees(math.atan2(y, x)),
     }
-    clusters.unpersist()
-    return gathered
+    return [degrees[name] for name in source.coordinates]
 
 
-def _list_largest(
-    job: Job, sizes: DataFrame, members: DataFrame, points: DataFrame, label: str | None
-) -> list[dict[str, Any]]:
-    """List the largest clusters with their centres, as ``Findings.largest_clusters`` has them."""
-    names = job.lake.source.coordinates
-    largest = sizes.orderBy(F.col("size").desc(), "cluster_id").limit(MAX_CLUSTERS).persist()
-    centres = (
-        members.join(F.broadcast(largest.select("cluster_id")), "cluster_id", how="inner")
-        .join(points.select("id", *(F.col(name).alias(f"__{name}") for name in names)), "id", how="inner")
-        .groupBy("cluster_id")
-        .agg(*_mean_coordinates(job))
-    )
-    # a cluster's id is the id of its smallest core point, and that point names the cluster
-    named = name_points(points, job.lake.source, label).withColumnRenamed("id", "cluster_id")
-    rows = (
-        largest.join(centres, "cluster_id", how="inner")
-        .join(named, "cluster_id", how="inner")
-        .orderBy(F.col("size").desc(), "cluster_id")
-        .collect()
-    )
-    largest.unpersist()
-    return [
-        {
-            **{key: row[key] for key in ("cluster_id", "size", "core", "border")},
-            "centre": [float(row[f"__{name}"]) for name in names],
-            **to_name(row),
-        }
-        for row in rows
-    ]
+def locate(ids: Ints, wanted: Ints) -> tuple[Ints, Ints]:
+    """Find the rows whose ids are wanted, and the place of each in ``wanted``, which ascends."""
+    if not len(wanted):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    at = np.minimum(np.searchsorted(wanted, ids), len(wanted) - 1)
+    rows = np.flatnonzero(wanted[at] == ids)
+    return rows, at[rows]
 
 
-def _mean_coordinates(job: Job) -> list[Column]:
-    """Average the coordinates; on a map the places on the sphere, so that the mean of 179° and -179° is 180°.
-
-    Columns begin with ``__``, as a coordinate may have the name of a column of ``clusters``.
-    """
-    source = job.lake.source
-    latitude, longitude = (
-        F.radians(F.col(f"__{source.latitude}" if source.latitude else "id")),
-        F.radians(F.col(f"__{source.longitude}" if source.longitude else "id")),
-    )
-    x, y, z = F.cos(latitude) * F.cos(longitude), F.cos(latitude) * F.sin(longitude), F.sin(latitude)
-    on_map = {
-        source.latitude: F.degrees(F.atan2(F.avg(z), F.sqrt(F.avg(x) ** 2 + F.avg(y) ** 2))),
-        source.longitude: F.degrees(F.atan2(F.avg(y), F.avg(x))),
-    }
-    return [on_map.get(name, F.avg(f"__{name}")).alias(f"__{name}") for name in source.coordinates]
-
-
-def _sample_map(job: Job, clusters: DataFrame, points: DataFrame) -> dict[str, Any]:
-    """Draw the points of the map at random, with the run's seed: the fields of ``Findings`` about them."""
-    axes = _choose_axes(job, points)
-    order = F.xxhash64(F.lit(job.params.seed), F.col("id"))
-    is_noise = F.col("cluster_id") == NOISE
-    clustered = clusters.where(~is_noise).orderBy(order, "id").limit(MAX_MAP_CLUSTERED)
-    noise = clusters.where(is_noise).orderBy(order, "id").limit(MAX_MAP_NOISE)
-    places = points.select("id", *(F.col(name).alias(f"_{name}") for name in axes if name))
-    sample = clustered.unionByName(noise).join(places, "id", how="inner").orderBy("id").toArrow()
+def sample_map(clusters: StoredSlice, points: StoredSlice, seed: int) -> dict[str, Any]:
+    """Draw the points of the map at random: the fields of ``Findings`` about them."""
+    axes = _choose_axes(points)
+    names = [name for name in axes if name]
+    of_points = [("id", pa.int64()), ("cluster_id", pa.int64()), ("role", pa.string())]
+    drawn = clusters.scan(["id", "cluster_id", "role"], lambda batches: _draw(batches, seed))
+    sample = in_table(list(_draw(drawn, seed)), pa.schema(of_points)).sort_by("id")
+    ids = sample["id"].to_numpy()
+    places = np.zeros((len(ids), 2))
+    for batch in points.scan(
+        list(dict.fromkeys(["id", *names])), lambda batches: _place(batches, ids, names)
+    ):
+        for axis in range(len(names)):
+            places[batch["at"].to_numpy(), axis] = batch[f"x{axis}"].to_numpy()
     return {
-        "map_points": np.column_stack([_to_column(sample, name) for name in axes]),
+        "map_points": places,
         "map_cluster_ids": sample["cluster_id"].to_numpy(),
         "map_roles": np.array(sample["role"].to_pylist(), dtype=np.str_),
         "map_axes": axes,
     }
 
 
-def _choose_axes(job: Job, points: DataFrame) -> tuple[str, str]:
+def _draw(batches: Iterable[pa.RecordBatch], seed: int) -> Iterator[pa.RecordBatch]:
+    """Keep the points with the smallest hashes, of those in clusters and of noise."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        both = pa.Table.from_batches([*held, batch]).combine_chunks()
+        is_noise = both["cluster_id"].to_numpy() == NOISE
+        hashes = hash_ids(seed, both["id"].to_numpy())
+        kept = [_smallest(hashes, ~is_noise, MAX_MAP_CLUSTERED), _smallest(hashes, is_noise, MAX_MAP_NOISE)]
+        held = both.take(np.concatenate(kept)).to_batches()
+    yield from held
+
+
+def _smallest(hashes: Ints, is_meant: Bools, limit: int) -> Ints:
+    """Find the rows with the smallest hashes; of equal hashes, which come of equal ids only, any."""
+    rows = np.flatnonzero(is_meant)
+    return rows if len(rows) <= limit else rows[np.argpartition(hashes[rows], limit)[:limit]]
+
+
+def _place(batches: Iterable[pa.RecordBatch], ids: Ints, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Find the coordinates of the points with these ids, which ascend: rows of at, x0, x1."""
+    for batch in batches:
+        rows, at = locate(batch["id"].to_numpy(), ids)
+        columns = {
+            f"x{axis}": batch[name].to_numpy()[rows].astype(np.float64) for axis, name in enumerate(names)
+        }
+        yield pa.record_batch({"at": at, **columns})
+
+
+def _choose_axes(points: StoredSlice) -> tuple[str, str]:
     """Choose the names of x and y: longitude and latitude, or the two widest coordinates."""
-    source = job.lake.source
+    source = points.job.lake.source
     if source.latitude:
         return source.longitude, source.latitude
-    names = source.coordinates
-    widths = points.agg(*[(F.max(name) - F.min(name)).alias(name) for name in names]).collect()[0]
-    widest = sorted(names, key=lambda name: (-float(widths[name]), names.index(name)))
-    return widest[0], widest[1] if len(widest) > 1 else ""
+    names, reading = source.coordinates, stored_reading(points.job.lake)
+    ends = [
+        batch["ends"].to_numpy().reshape(2, len(names))
+        for batch in points.scan(["id", "point"], lambda batches: _find_ends(batches, reading))
+    ]
+    widths = np.zeros(len(names))
+    if ends:
+        widths = np.max([high for _, high in ends], axis=0) - np.min([low for low, _ in ends], axis=0)
+    widest = np.lexsort((np.arange(len(names)), -widths))
+    return names[widest[0]], names[widest[1]] if len(names) > 1 else ""
 
 
-def _to_column(rows: pa.Table, name: str) -> NDArray[np.float64]:
-    return rows[f"_{name}"].to_numpy().astype(np.float64) if name else np.zeros(len(rows))
+def _find_ends(batches: Iterable[pa.RecordBatch], reading: Reading) -> Iterator[pa.RecordBatch]:
+    """Find the smallest and the largest value of each coordinate, one after the other."""
+    low, high = np.inf, -np.inf
+    for batch in batches:
+        _, places = reading.arrays(batch)
+        low, high = np.minimum(low, places.min(axis=0)), np.maximum(high, places.max(axis=0))
+    if np.ndim(low):
+        yield pa.record_batch({"ends": np.concatenate([low, high])})

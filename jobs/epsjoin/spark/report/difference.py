@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import reduce
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from pyspark.sql import Column, DataFrame, Row, Window
-from pyspark.sql import functions as F
+import numpy as np
+import pyarrow as pa
 
+from epsjoin.kernels.arrays import Ints
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Slice
-from epsjoin.spark import scan
+from epsjoin.spark.arrow import Task
 from epsjoin.spark.job import Job
+from epsjoin.spark.report.digests import digest_rows
+from epsjoin.spark.report.names import name_record
+from epsjoin.spark.report.passes import Pass, plan_passes
+from epsjoin.spark.stored import StoredSlice, in_table
 
 MAX_EXAMPLES = 4
 """Maximum number of rows that are shown of each kind of difference."""
+
+
+class Hashed(NamedTuple):
+    """The rows of a run that belong to a pass, by ascending id: ids and hashes, (n,) int64 each."""
+
+    ids: Ints
+    hashes: Ints
 
 
 def find_difference(job: Job, label: str | None) -> dict[str, Any]:
@@ -36,14 +47,21 @@ def find_difference(job: Job, label: str | None) -> dict[str, Any]:
     if not before:
         return {}
     is_keyed = bool(job.lake.source.key)
-    old = scan.read(job.spark, job.lake, Slice("points", before[0]))
-    new = scan.read(job.spark, job.lake, Slice("points", job.run))
-    compare = _compare_by_id if is_keyed else _compare_by_hash
-    compared = compare(_hash_rows(job, new), _hash_rows(job, old)).persist()
+    old, new = (StoredSlice.of(job, Slice("points", run)) for run in (before[0], job.run))
     counts = {"added": 0, "removed": 0, "changed": 0, "same": 0}
-    counts |= {row[0]: row[1] for row in compared.groupBy("what").agg(F.sum("n")).collect()}
-    chosen = _choose_examples(compared) if is_keyed else []
-    compared.unpersist()
+    differing: dict[str, list[int]] = {"added": [], "changed": [], "removed": []}
+    for part in plan_passes(new.n + old.n):
+        rows = [_hash_rows(points, part, is_keyed=is_keyed) for points in (new, old)]
+        if is_keyed:
+            found = _compare_by_id(*rows)
+            for what, ids in found.items():
+                counts[what] += len(ids)
+            for what, smallest in differing.items():
+                differing[what] = sorted([*smallest, *found[what][:MAX_EXAMPLES].tolist()])[:MAX_EXAMPLES]
+        else:
+            for what, n in _compare_by_hash(*rows).items():
+                counts[what] += n
+    chosen = [(what, id_) for what, ids in differing.items() for id_ in ids]
     return {
         "run": before[0],
         "is_keyed": is_keyed,
@@ -53,74 +71,69 @@ def find_difference(job: Job, label: str | None) -> dict[str, Any]:
     }
 
 
-def _hash_rows(job: Job, points: DataFrame) -> DataFrame:
-    """Reduce each point to (id, hash).
-
-    Whether a column is null goes into the hash: xxhash64 skips nulls, so a value that moved from one column
-    to another would otherwise go unnoticed.
-    """
-    columns = [F.col(column.name) for column in job.lake.source.columns]
-    with_nulls = [part for column in columns for part in (column.isNull(), column)]
-    return points.select("id", F.xxhash64(*with_nulls).alias("hash"))
-
-
-def _compare_by_id(new: DataFrame, old: DataFrame) -> DataFrame:
-    """Return (id, what, n) for every id of the two runs; n is 1."""
-    both = new.join(old.withColumnRenamed("hash", "old_hash"), "id", how="full")
-    what = _classify(F.col("hash"), F.col("old_hash"))
-    return both.select("id", what.alias("what"), F.lit(1).alias("n"))
-
-
-def _classify(new_hash: Column, old_hash: Column) -> Column:
-    return (
-        F.when(old_hash.isNull(), "added")
-        .when(new_hash.isNull(), "removed")
-        .when(new_hash != old_hash, "changed")
-        .otherwise("same")
+def _hash_rows(points: StoredSlice, part: Pass, *, is_keyed: bool) -> Hashed:
+    """Reduce each point of a pass to its id and its hash; without a key the hash is the id, too."""
+    names = [column.name for column in points.job.lake.source.columns]
+    # a column of the source may be called id: then it is the id
+    hashed = in_table(
+        points.scan(list(dict.fromkeys(["id", *names])), _hasher(part, names, is_keyed=is_keyed)),
+        pa.schema([("id", pa.int64()), ("hash", pa.int64())]),
     )
+    ids, hashes = (hashed[name].to_numpy() for name in ("id", "hash"))
+    order = np.argsort(ids, kind="stable")
+    return Hashed(ids[order], hashes[order])
 
 
-def _compare_by_hash(new: DataFrame, old: DataFrame) -> DataFrame:
-    """Return (what, n) for every hash of the two runs: how many of its rows were added, removed or stayed."""
-    counted = [
-        rows.groupBy("hash").agg(F.count("*").alias(name)) for rows, name in ((new, "new"), (old, "old"))
-    ]
-    both = counted[0].join(counted[1], "hash", how="full").fillna(0, ["new", "old"])
-    kinds = {
-        "added": F.greatest(F.col("new") - F.col("old"), F.lit(0)),
-        "removed": F.greatest(F.col("old") - F.col("new"), F.lit(0)),
-        "same": F.least("new", "old"),
+def _hasher(part: Pass, names: Sequence[str], *, is_keyed: bool) -> Task:
+    def hash_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if is_keyed:
+                batch = batch.filter(pa.array(part.holds(batch["id"].to_numpy())))
+            hashes = digest_rows(batch.select(names))
+            ids = batch["id"].to_numpy() if is_keyed else hashes
+            mine = slice(None) if is_keyed else part.holds(hashes)
+            yield pa.record_batch({"id": ids[mine], "hash": hashes[mine]})
+
+    return hash_batches
+
+
+def _compare_by_id(new: Hashed, old: Hashed) -> dict[str, Ints]:
+    """Return the ids of each kind, ascending."""
+    is_in_both = np.isin(new.ids, old.ids, assume_unique=True)
+    was_in_both = np.isin(old.ids, new.ids, assume_unique=True)
+    is_same = new.hashes[is_in_both] == old.hashes[was_in_both]
+    ids = new.ids[is_in_both]
+    return {
+        "added": new.ids[~is_in_both],
+        "removed": old.ids[~was_in_both],
+        "changed": ids[~is_same],
+        "same": ids[is_same],
     }
-    return reduce(
-        DataFrame.unionByName,
-        [both.select(F.lit(what).alias("what"), n.alias("n")) for what, n in kinds.items()],
-    )
 
 
-def _choose_examples(compared: DataFrame) -> list[tuple[str, int]]:
-    """Choose a few rows of every kind of difference, those with the smallest ids, as (kind, id)."""
-    by_id = Window.partitionBy("what").orderBy("id")
-    numbered = compared.where(F.col("what") != "same").withColumn("number", F.row_number().over(by_id))
-    rows = numbered.where(F.col("number") <= MAX_EXAMPLES).orderBy("what", "id").collect()
-    return [(row["what"], row["id"]) for row in rows]
+def _compare_by_hash(new: Hashed, old: Hashed) -> dict[str, int]:
+    """Count how many of the rows of each hash were added, removed or stayed."""
+    both, rows = np.unique(np.concatenate([new.ids, old.ids]), return_inverse=True)
+    now = np.bincount(rows[: len(new.ids)], minlength=len(both))
+    then = np.bincount(rows[len(new.ids) :], minlength=len(both))
+    return {
+        "added": int(np.maximum(now - then, 0).sum()),
+        "removed": int(np.maximum(then - now, 0).sum()),
+        "same": int(np.minimum(now, then).sum()),
+    }
 
 
 def _describe_examples(
-    job: Job, new: DataFrame, old: DataFrame, chosen: Sequence[tuple[str, int]], label: str | None
+    job: Job, new: StoredSlice, old: StoredSlice, chosen: Sequence[tuple[str, int]], label: str | None
 ) -> list[dict[str, Any]]:
-    if not chosen:
-        return []
     names = [column.name for column in job.lake.source.columns]
-    ids = [id_ for _, id_ in chosen]
-    new_rows, old_rows = (
-        {row["_id"]: row for row in _collect_rows(points, ids, names)} for points in (new, old)
-    )
+    ids = np.array([id_ for _, id_ in chosen], np.int64)
+    new_rows, old_rows = (read_records(points, ids) for points in (new, old))
     return [
         {
             "what": what,
             "id": id_,
-            "key": [(new_rows.get(id_) or old_rows[id_])[name] for name in job.lake.source.key],
-            "label": (new_rows.get(id_) or old_rows[id_])[label] if label else None,
+            **name_record(new_rows.get(id_) or old_rows[id_], job.lake.source, label),
             "columns": [
                 (name, old_rows[id_][name], new_rows[id_][name])
                 for name in (names if what == "changed" else ())
@@ -131,5 +144,11 @@ def _describe_examples(
     ]
 
 
-def _collect_rows(points: DataFrame, ids: Sequence[int], names: Sequence[str]) -> list[Row]:
-    return points.where(F.col("id").isin(list(ids))).select(F.col("id").alias("_id"), *names).collect()
+def read_records(points: StoredSlice, ids: Ints) -> Mapping[int, Mapping[str, Any]]:
+    """Read a few points: id to the values of the source's columns."""
+    if not len(ids):
+        return {}
+    names = [column.name for column in points.job.lake.source.columns]
+    rows = points.take_ids(ids, list(dict.fromkeys(["id", *names])))
+    values = rows.select(names).to_pylist()
+    return dict(zip(rows["id"].to_pylist(), values, strict=True))

@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import Row as SparkRow
-from pyspark.sql import functions as F
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from epsjoin.contracts.odcs import SourceContract
 from epsjoin.findings import Findings, Row
 from epsjoin.lake import slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
+from epsjoin.local.epsilon.fit import EpsilonFit
 from epsjoin.local.metric import get_metric
+from epsjoin.local.neighbours.from_pairs import Neighbours
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.sizes import WORKER_BYTES, row_bytes
-from epsjoin.source.values import VALUE
-from epsjoin.spark import scan
+from epsjoin.source.values import kind_of
+from epsjoin.spark.arrow import Task
 from epsjoin.spark.epsilon.k_distances import k_distances, other_eps, refit
 from epsjoin.spark.job import Job
 from epsjoin.spark.neighbours.nearest import nearest_of
-from epsjoin.spark.points import stored_points
-from epsjoin.spark.report.clusters import gather_clusters
-from epsjoin.spark.report.difference import find_difference
-from epsjoin.spark.report.names import choose_label, name_points, to_name
+from epsjoin.spark.points import draw_sample, stored_reading
+from epsjoin.spark.report.clusters import count_clusters, find_centres, sample_map
+from epsjoin.spark.report.difference import find_difference, read_records
+from epsjoin.spark.report.names import choose_label, name_record
+from epsjoin.spark.stored import Scan, StoredSlice
 
 MAX_REASONS = 20
 """Maximum number of reasons for refusals that are shown, the most frequent first."""
@@ -58,16 +64,29 @@ def gather(job: Job) -> Findings:
     of = inputs.slices()
 
     label = choose_label(source)
-    points = scan.read(job.spark, lake, of["points"])
-    n_points = slices.count_rows(lake, of["points"])
+    points, clusters, outliers = (
+        StoredSlice.of(job, of[name]) for name in ("points", "clusters", "outliers")
+    )
     counters = _read_own_counters(lake, run)
     candidates = counters.get("merge_join", {}).get("candidates")
 
     epsilon = slices.read_row(lake, of["epsilon"])
     curve = slices.read_slice(lake, of["epsilon_curve"]).sort_by("radius")
     eps, k = float(epsilon["eps"]), job.params.n_neighbours
-    fit = refit(job, stored_points(job))
-    k_curve = k_distances(job, of["outliers"], n_points, eps, fit)
+    fit = _refit(points)
+    k_curve = k_distances(outliers, eps, k, fit)
+
+    counted = count_clusters(clusters)
+    largest, first = counted["largest_clusters"], find_outliers(outliers)
+    nearest = find_nearest(points, [row["id"] for row in first])
+    # a cluster's id is the id of its smallest core point, and that point names the cluster
+    named = [
+        *(row["cluster_id"] for row in largest),
+        *(row["id"] for row in first),
+        *nearest.neighbour.tolist(),
+    ]
+    records = read_records(points, np.array(named, np.int64))
+    centres = find_centres(clusters, points, largest)
 
     difference = find_difference(job, label)
     findings = Findings(
@@ -79,10 +98,11 @@ def gather(job: Job) -> Findings:
         coordinates=source.coordinates,
         key=source.key,
         params=job.params.in_use(),
-        n_points=n_points,
+        n_points=points.n,
         n_pairs=slices.count_rows(lake, of["pairs"]),
         **_gather_input(job, of["snapshots"], of["quarantine"]),
-        **gather_clusters(job, points, of["clusters"], label),
+        **counted,
+        **sample_map(clusters, points, job.params.seed),
         epsilon=epsilon,
         curve_radius=curve["radius"].to_numpy(),
         curve_pairs=curve["pairs"].to_numpy(),
@@ -92,7 +112,7 @@ def gather(job: Job) -> Findings:
         n_candidates=None if candidates is None else int(candidates),
         counters=counters,
         is_geographic=bool(source.latitude),
-        outliers=_gather_outliers(job, points, of["outliers"], label),
+        outliers=_describe_outliers(first, nearest, records, source, label),
         label=label or "",
         quality=slices.read_quality(lake, run),
         k=k,
@@ -104,7 +124,25 @@ def gather(job: Job) -> Findings:
         trends=make_trends_before(lake, run),
         seconds_before=_select_seconds(_read_own_counters(lake, difference["run"])) if difference else {},
     )
-    return replace(findings, trends=[*findings.trends, _make_trend(findings)])
+    return replace(
+        findings,
+        largest_clusters=[
+            {
+                **row,
+                "centre": centres[row["cluster_id"]],
+                **name_record(records[row["cluster_id"]], source, label),
+            }
+            for row in largest
+        ],
+        trends=[*findings.trends, _make_trend(findings)],
+    )
+
+
+def _refit(points: StoredSlice) -> EpsilonFit | None:
+    """Repeat the fit of the step ``fit_epsilon`` on its sample."""
+    lake, params = points.job.lake, points.job.params
+    _, sample = draw_sample(points.scan, stored_reading(lake), points.n, params.sample_rows, params.seed)
+    return refit(sample, lake.source.metric, params, points.n)
 
 
 def _describe_plan(job: Job, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,102 +167,158 @@ def _gather_input(job: Job, of_snapshots: Slice, of_quarantine: Slice) -> dict[s
     snapshots = slices.read_slice(job.lake, of_snapshots).to_pylist()
     named = {column.name for column in job.lake.source.columns}
     found = {name for row in snapshots for name in json.loads(row["columns"])}
-    quarantine = scan.read(job.spark, job.lake, of_quarantine)
-    examples = quarantine.orderBy("source", "line").limit(MAX_EXAMPLES).drop("run").collect()
+    quarantine = StoredSlice.of(job, of_quarantine)
     return {
         "snapshots": snapshots,
         "unknown_columns": tuple(sorted(found - named)),
         "quarantine_reasons": count_reasons(quarantine),
-        "quarantine_examples": [row.asDict() for row in examples],
+        "quarantine_examples": find_examples(quarantine),
     }
 
 
-def count_reasons(quarantine: DataFrame) -> dict[str, int]:
+def count_reasons(quarantine: StoredSlice) -> dict[str, int]:
     """Count the refused records by reason, the most frequent first, at most ``MAX_REASONS`` reasons.
 
     As in the job ingest, a reason is counted without the value in it.
     """
-    kind = F.regexp_replace("reason", VALUE, "").alias("kind")
-    of_records = quarantine.where(F.col("line").isNotNull()).groupBy(kind)
-    reasons = of_records.count().orderBy(F.col("count").desc(), "kind").limit(MAX_REASONS).collect()
-    return {row["kind"]: row["count"] for row in reasons}
+    reasons: Counter[str] = Counter()
+    for batch in quarantine.scan(["line", "reason"], _count_reasons):
+        reasons.update(dict(zip(batch["kind"].to_pylist(), batch["records"].to_pylist(), strict=True)))
+    return dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0]))[:MAX_REASONS])
 
 
-def _gather_outliers(job: Job, points: DataFrame, where: Slice, label: str | None) -> list[dict[str, Any]]:
-    """Gather the first outliers by rank, as ``Findings.outliers`` has them.
+def _count_reasons(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    counts: Counter[str] = Counter()
+    for batch in batches:
+        of_records = batch["reason"].filter(batch["line"].is_valid())
+        for each in of_records.value_counts().to_pylist():
+            counts[kind_of(each["values"])] += each["counts"]
+    yield pa.record_batch(
+        {"kind": pa.array(counts.keys(), pa.string()), "records": pa.array(counts.values(), pa.int64())}
+    )
 
-    Parameters
-    ----------
-    points : the run's points.
-    where : the slice of ``outliers``.
-    label : the column that names a point to a person.
-    """
-    outliers = scan.read(job.spark, job.lake, where)
-    first = outliers.where(F.col("rank") <= MAX_OUTLIERS).drop("run").orderBy("rank").collect()
-    if not first:
-        return []
-    source, ids = job.lake.source, [row["id"] for row in first]
-    names = [column.name for column in source.columns]
-    of_source = {
-        row["_id"]: row
-        for row in points.where(F.col("id").isin(ids)).select(F.col("id").alias("_id"), *names).collect()
-    }
-    nearest = _find_nearest(job, points, ids, label)
-    return [
-        {
-            **row.asDict(),
-            "key": [of_source[row["id"]][name] for name in source.key],
-            "label": of_source[row["id"]][label] if label else None,
-            "columns": {name: of_source[row["id"]][name] for name in names},
-            "tied": ranks,
-            "nearest": nearest.get(row["id"], []),
-        }
-        for row, ranks in zip(first, find_ties(first, outliers), strict=True)
+
+def find_examples(quarantine: StoredSlice) -> list[dict[str, Any]]:
+    """Find the first refused records by file and line; a file that was refused as a whole comes first."""
+    places = [
+        place for batch in _find_first(quarantine.scan(_PLACE, _find_first)) for place in batch.to_pylist()
     ]
 
+    def is_first(batch: pa.RecordBatch) -> NDArray[np.bool_]:
+        found = np.zeros(batch.num_rows, np.bool_)
+        line = pc.fill_null(batch["line"], 0)
+        for place in places:
+            both = pc.and_(pc.equal(batch["source"], place["source"]), pc.equal(line, place["line"]))
+            found |= both.to_numpy(zero_copy_only=False)
+        return found
 
-def find_ties(rows: Sequence[SparkRow], outliers: DataFrame) -> list[tuple[int, int]]:
+    names = [name for name in quarantine.schema.names if name != "run"]
+    rows = quarantine.take(_PLACE, is_first, names).to_pylist()
+    return sorted(rows, key=lambda row: (row["source"], row["line"] or 0))[:MAX_EXAMPLES]
+
+
+_PLACE = ("source", "line")
+"""Columns of ``quarantine`` that say where a record stands; of a whole file the line is null."""
+
+
+def _find_first(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Find the first places of refused records, at most ``MAX_EXAMPLES``; the line of a whole file is 0."""
+    first = pa.table({"source": pa.array([], pa.string()), "line": pa.array([], pa.int64())})
+    for batch in batches:
+        rows = pa.table({"source": batch["source"], "line": pc.fill_null(batch["line"], 0)})
+        first = pa.concat_tables([first, rows])
+        keys = [(name, "ascending") for name in _PLACE]
+        first = first.take(pc.select_k_unstable(first, MAX_EXAMPLES, keys))
+    yield from first.to_batches()
+
+
+def find_outliers(outliers: StoredSlice) -> list[dict[str, Any]]:
+    """Find the first outliers by rank, with ``tied`` (see :func:`find_ties`)."""
+    names = [name for name in outliers.schema.names if name != "run"]
+    rows = outliers.take(["rank"], lambda batch: batch["rank"].to_numpy() <= MAX_OUTLIERS, names)
+    first = rows.sort_by("rank").to_pylist()
+    return [{**row, "tied": ranks} for row, ranks in zip(first, find_ties(first, outliers.scan), strict=True)]
+
+
+def find_ties(rows: Sequence[Row], scan: Scan) -> list[tuple[int, int]]:
     """Find for each of the first outliers the first and the last rank of the points that only ids order.
 
     Parameters
     ----------
     rows : the first rows of ``outliers``, by rank from 1.
-    outliers : all rows of the run. Points that are tied follow one another, so only those that are tied with
-        the last one of ``rows`` are looked for.
+    scan : of all rows of ``outliers``. Points that are tied follow one another, so only those that are tied
+        with the last one of ``rows`` are looked for.
     """
+    if not rows:
+        return []
     scores = [_score_of(row) for row in rows]
-    last = outliers.where(_has_score_of(rows[-1])).agg(F.max("rank")).collect()[0][0]
-    ends = {score: number for number, score in enumerate(scores, 1)} | {scores[-1]: last}
+    last = [batch["last"][0].as_py() for batch in scan(_SCORES, _make_search(rows[-1]))]
+    ends = {score: number for number, score in enumerate(scores, 1)} | {scores[-1]: max(last)}
     return [(scores.index(score) + 1, ends[score]) for score in scores]
 
 
-def _score_of(row: SparkRow) -> tuple[str, float]:
+_SCORES = ("rank", "k_distance", "lof", "degree")
+
+
+def _score_of(row: Row) -> tuple[str, float]:
     """Return the number that decides on an outlier's rank, as ``neighbours.rank`` sorts, and its name."""
     if row["k_distance"] is None:
         return "degree", row["degree"]
     return ("k_distance", row["k_distance"]) if row["lof"] is None else ("lof", row["lof"])
 
 
-def _has_score_of(row: SparkRow) -> Column:
-    """Whether a row of ``outliers`` has the score of this one."""
+def _make_search(row: Row) -> Task:
+    """Find the last rank with the score of this row."""
     name, value = _score_of(row)
-    before = {"degree": F.col("k_distance").isNull(), "k_distance": F.col("lof").isNull(), "lof": F.lit(True)}
-    return before[name] & (F.col(name) == F.lit(value))
+
+    def search(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        last = 0
+        for batch in batches:
+            is_tied = pc.equal(batch[name], value)
+            if name != "lof":  # it decides only where the score before it is not known
+                is_tied = pc.and_(is_tied, batch["k_distance" if name == "degree" else "lof"].is_null())
+            last = max(last, pc.max(batch["rank"].filter(is_tied)).as_py() or 0)
+        yield pa.record_batch({"last": pa.array([last], pa.int64())})
+
+    return search
 
 
-def _find_nearest(
-    job: Job, points: DataFrame, ids: list[int], label: str | None
-) -> dict[int, list[dict[str, Any]]]:
-    """Find the nearest other points of each of these, however far: id to rows of id, key, label, distance."""
-    found = nearest_of(stored_points(job), ids, get_metric(job.lake.source.metric), N_NEAREST)
-    others = points.where(F.col("id").isin(found.neighbour.tolist()))
-    names = {row["id"]: to_name(row) for row in name_points(others, job.lake.source, label).collect()}
-    nearest: dict[int, list[dict[str, Any]]] = {}
-    for id_, other, distance in zip(
-        found.id.tolist(), found.neighbour.tolist(), found.distance.tolist(), strict=True
-    ):
-        nearest.setdefault(id_, []).append({"id": other, **names[other], "distance": distance})
-    return nearest
+def find_nearest(points: StoredSlice, ids: Sequence[int]) -> Neighbours:
+    """Find the nearest other points of each of these, however far."""
+    source, reading = points.job.lake.source, stored_reading(points.job.lake)
+    few = reading.arrays(points.take_ids(np.array(ids, np.int64), ["id", "point"]))
+    return nearest_of(points.scan, reading, few, get_metric(source.metric), N_NEAREST)
+
+
+def _describe_outliers(
+    first: Sequence[Row],
+    nearest: Neighbours,
+    records: Mapping[int, Row],
+    source: SourceContract,
+    label: str | None,
+) -> list[dict[str, Any]]:
+    """Describe the first outliers, as ``Findings.outliers`` has them.
+
+    Parameters
+    ----------
+    first : their rows.
+    nearest : the nearest other points of each.
+    records : records of the source by id: of the outliers and of their nearest.
+    label : the column that names a point to a person.
+    """
+    near: dict[int, list[dict[str, Any]]] = {}
+    for id_, other, distance in zip(*(column.tolist() for column in nearest), strict=True):
+        named = name_record(records[other], source, label)
+        near.setdefault(id_, []).append({"id": other, **named, "distance": distance})
+    return [
+        {
+            **row,
+            **name_record(records[row["id"]], source, label),
+            "columns": records[row["id"]],
+            "nearest": near.get(row["id"], []),
+        }
+        for row in first
+    ]
 
 
 def _read_own_counters(lake: Lake, run: str) -> slices.Counters:

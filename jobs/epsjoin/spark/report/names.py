@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
-
-from pyspark.sql import DataFrame, Row
-from pyspark.sql import functions as F
 
 from epsjoin.contracts.odcs import SourceContract
 
@@ -16,12 +14,6 @@ def choose_label(source: SourceContract) -> str | None:
     return "name" if "name" in texts else (texts[0] if texts else None)
 
 
-def name_points(points: DataFrame, source: SourceContract, label: str | None) -> DataFrame:
-    """Select what names each point: (id, _key, _label), as ``to_name`` reads it."""
-    key = F.struct(*source.key) if source.key else F.lit(None)
-    return points.select("id", key.alias("_key"), (F.col(label) if label else F.lit(None)).alias("_label"))
-
-
-def to_name(row: Row) -> dict[str, Any]:
-    """Read the key and the label from a row of ``name_points``, as the rows of ``Findings`` have them."""
-    return {"key": list(row["_key"] or ()), "label": row["_label"]}
+def name_record(record: Mapping[str, Any], source: SourceContract, label: str | None) -> dict[str, Any]:
+    """Take the key and the label of a record of the source, as the rows of ``Findings`` have them."""
+    return {"key": [record[name] for name in source.key], "label": record[label] if label else None}

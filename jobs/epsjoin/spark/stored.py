@@ -1,0 +1,159 @@
+"""Slices that are looked at without a query of Spark's: small ones by the driver, others by tasks.
+
+A report asks a dozen small questions of five tables. Spark plans, compiles and starts each query, which takes
+longer than all of the work on a small slice, and a session must stand first. So a question is a function of
+Arrow batches (a :data:`~epsjoin.spark.arrow.Task`), which returns little, and :func:`scan_files` calls it
+where that is quicker. The answer must not depend on where: what such functions return is merged on the driver
+in a way to which the order and the cut of the batches do not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import SparkSession
+
+from epsjoin.lake import parquet, schemas, slices
+from epsjoin.lake.lake import Slice
+from epsjoin.lake.parquet import File
+from epsjoin.spark import tasks
+from epsjoin.spark.arrow import Task
+from epsjoin.spark.job import Job
+from epsjoin.spark.splits import RowGroups, Split, bytes_read, plan_splits
+
+MAX_HERE_BYTES = 256 << 20
+"""Maximum number of bytes that the driver reads itself, which takes less time than to start tasks."""
+
+BATCH_BYTES, MAX_BATCH_ROWS = 16 << 20, 1 << 16
+"""Maximum size of a batch, in bytes of the files and in rows."""
+
+Scan = Callable[[Sequence[str], Task], list[pa.RecordBatch]]
+"""Applies a function to the batches of some columns, wherever that is done, and collects what it yields."""
+
+
+@dataclass(frozen=True)
+class StoredSlice:
+    """A slice whose files have been listed once, for several looks at it.
+
+    Parameters
+    ----------
+    job : whose session runs the tasks; if there are none, no session is needed.
+    where : the slice.
+    schema : all columns of the table, by its contract.
+    files : the files, by path.
+    """
+
+    job: Job
+    where: Slice
+    schema: pa.Schema
+    files: Sequence[File]
+
+    @classmethod
+    def of(cls, job: Job, where: Slice) -> StoredSlice:
+        """List the files of a slice.
+
+        Raises
+        ------
+        TableError
+            There is no slice, or it has another fingerprint.
+        """
+        return cls(job, where, job.lake.schema(where.table), slices.files_of(job.lake, where))
+
+    @property
+    def n(self) -> int:
+        """Number of rows, as the log says."""
+        return sum(file.rows for file in self.files)
+
+    @property
+    def location(self) -> str:
+        """URI of the table's folder."""
+        return self.job.lake.location(self.where.table)
+
+    def columns(self, names: Sequence[str]) -> pa.Schema:
+        """Types of these columns."""
+        return pa.schema([self.schema.field(name) for name in names])
+
+    def scan(self, names: Sequence[str], work: Task) -> list[pa.RecordBatch]:
+        """Apply ``work`` to the batches of some columns, and collect the result; see :func:`scan_files`."""
+        return scan_files(
+            lambda: self.job.spark, self.location, self.files, self.columns(names), work, self.schema
+        )
+
+    def take(
+        self,
+        by: Sequence[str],
+        is_wanted: Callable[[pa.RecordBatch], NDArray[np.bool_]],
+        names: Sequence[str],
+    ) -> pa.Table:
+        """Take a few rows: other columns than ``by`` are read only of row groups that have such rows.
+
+        Parameters
+        ----------
+        by : names of the columns that decide.
+        is_wanted : tells for each row of a batch of them whether it is taken.
+        names : names of the columns to return.
+        """
+        found = [self.columns(names).empty_table()]
+        for file in self.files:
+            places, begin = [], 0
+            for batch in parquet.stream_file(
+                self.location, file, self.columns(by), MAX_BATCH_ROWS, whole=self.schema
+            ):
+                places.append(begin + np.flatnonzero(is_wanted(batch)))
+                begin += batch.num_rows
+            rows = np.concatenate(places) if places else np.empty(0, np.int64)
+            if rows.size:
+                found.append(parquet.take_rows(self.location, file, self.columns(names), rows, self.schema))
+        return pa.concat_tables(found)
+
+    def take_ids(self, ids: NDArray[np.int64], names: Sequence[str]) -> pa.Table:
+        """Take the rows with these ids, which the table may not have all; in no order."""
+        wanted = np.unique(ids)
+        return self.take(["id"], lambda batch: np.isin(batch["id"].to_numpy(), wanted), names)
+
+
+def in_table(batches: Sequence[pa.RecordBatch], columns: pa.Schema) -> pa.Table:
+    """The rows of all batches, which may be none, with these columns."""
+    return pa.Table.from_batches(batches).cast(columns) if batches else columns.empty_table()
+
+
+def scan_files(
+    session: Callable[[], SparkSession],
+    location: str,
+    files: Sequence[File],
+    columns: pa.Schema,
+    work: Task,
+    whole: pa.Schema | None = None,
+) -> list[pa.RecordBatch]:
+    """Apply ``work`` to the batches of files, and collect what it yields.
+
+    The driver does it if it reads at most ``MAX_HERE_BYTES``: then ``work`` is called once. Otherwise it is
+    called in every task, with the batches of a split.
+
+    Parameters
+    ----------
+    session : returns the session; not called if the driver does it.
+    location : URI of the table's folder.
+    columns : the columns to read.
+    whole : all columns of the table, if the files may lack optional ones; see :func:`parquet.stream_file`.
+    """
+    # only the types count; a name of the source may have blanks, which a name in DDL must not have
+    ddl = schemas.to_ddl(pa.schema([(f"c{place}", kind) for place, kind in enumerate(columns.types)]))
+    n_bytes, n_rows = sum(bytes_read(file, ddl) for file in files), sum(file.rows for file in files)
+    batch_rows = int(min(MAX_BATCH_ROWS, max(1, BATCH_BYTES * n_rows // max(1.0, n_bytes))))
+
+    def read(split: Split) -> Iterator[pa.RecordBatch]:
+        return work(
+            batch
+            for file, number, of in split
+            for batch in parquet.stream_file(location, file, columns, batch_rows, (number, of), whole)
+        )
+
+    if n_bytes <= MAX_HERE_BYTES:
+        return list(read([RowGroups(file) for file in files]))
+    spark = session()
+    return tasks.run_tasks(spark, plan_splits(files, ddl, spark.sparkContext.defaultParallelism), read)

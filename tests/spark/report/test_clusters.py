@@ -1,0 +1,19 @@
+"""Sums of the clusters' centres."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epsjoin.spark.report.clusters import add_exactly
+
+
+@given(st.lists(st.lists(st.floats(-1e15, 1e15)), min_size=1))
+def test_add_exactly__has_the_same_sum_in_every_grouping(groups: list[list[float]]) -> None:
+    parts = [part for group in groups for part in add_exactly(group)]
+    exact = sum((Fraction(value) for group in groups for value in group), Fraction(0))
+    assert math.fsum(parts) == float(exact)
+    assert sum(map(Fraction, add_exactly(parts)), Fraction(0)) == exact
