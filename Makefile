@@ -9,6 +9,7 @@ JOBS := .venv/.installed
 AIRFLOW := .venv-airflow/.installed
 TOUR := .venv-tour/.installed
 JARS := .cache/jars/.fetched
+CLASSES := .cache/classes/.made
 DATABASE := .airflow/.migrated
 AUDIT := .cache/audit/.installed
 PIP := bin/pip --disable-pip-version-check install --quiet --require-hashes
@@ -22,9 +23,9 @@ PYTEST := env PYTHONPATH=$(CURDIR)/jobs .venv/bin/python -m pytest
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## both environments, side by side, the Delta jars, Airflow's database
+setup: ## both environments, side by side, the Delta jars, the archive of the JVM's classes, Airflow's database
 	@$(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,--jobs=2) installed
-installed: $(JOBS) $(AIRFLOW) $(JARS) $(DATABASE)
+installed: $(JOBS) $(AIRFLOW) $(JARS) $(CLASSES) $(DATABASE)
 	@:
 
 doctor: ## what this machine has and lacks, each with its remedy
@@ -162,6 +163,11 @@ $(TOUR): requirements/tour.txt | machine
 
 $(JARS): conf/delta-jars.sha256 $(JOBS)
 	env -u DELTA_JARS bin/fetch-delta-jars
+	@touch $@
+
+# jobs start without it, too, only later; bin/class-archive says what is wrong
+$(CLASSES): bin/class-archive $(JOBS) $(JARS)
+	env -u DELTA_JARS -u SPARK_JOB_VENV bin/class-archive make
 	@touch $@
 
 $(DATABASE): $(AIRFLOW) conf/pools.json

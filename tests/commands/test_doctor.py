@@ -172,6 +172,27 @@ def put_script(file: Path, body: str) -> None:
     file.chmod(0o755)
 
 
+@pytest.mark.parametrize(
+    ("script", "text"),
+    [
+        ("echo '175 MB, taken by this Java'", "175 MB, taken by this Java"),
+        ("echo none; exit 1", "none; jobs take longer to start without it: run bin/class-archive make"),
+        (None, "not checked: No such file or directory"),
+    ],
+)
+def test_doctor__says_whether_jobs_start_from_a_class_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str | None, text: str
+) -> None:
+    there = load_doctor(tmp_path, monkeypatch)
+    (tmp_path / "project/requirements").mkdir()
+    for lock in ("jobs.txt", "airflow.txt"):
+        (tmp_path / "project/requirements" / lock).touch()
+    if script:
+        put_script(tmp_path / "project/bin/class-archive", script)
+    found = list(there.check_environments())[-1]
+    assert found == there.Finding("class archive", True, text), "jobs run without it"
+
+
 def test_doctor__asks_nothing_about_a_connection_without_airflow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,6 +68,7 @@ def test_images__install_what_is_locked_and_nothing_else() -> None:
     for words, lock in zip(installs, ("jobs", "airflow"), strict=True):
         assert words.split()[:3] == ["--require-hashes", "--requirement", f"requirements/{lock}.txt"]
     assert "bin/fetch-delta-jars" in "".join(commands(stages()["spark"]))
+    assert "RUN bin/class-archive make" in commands(stages()["airflow"]), "where drivers start"
     assert not re.search(r"curl|wget|https?://|ADD ", "".join(commands(DOCKERFILE)))
 
 

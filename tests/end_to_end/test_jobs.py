@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -12,14 +14,18 @@ REPO = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.end_to_end
 
 
-def submit(tmp_path: Path, job: str, run: str) -> subprocess.CompletedProcess[str]:
+def submit(
+    tmp_path: Path, job: str, run: str, *options: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [
-            *(str(REPO / "bin" / "spark-submit"), "--master", "local[2]", str(REPO / "jobs" / f"{job}.py")),
+            *(str(REPO / "bin" / "spark-submit"), "--master", "local[2]", *options),
+            str(REPO / "jobs" / f"{job}.py"),
             *("--lake", str(tmp_path / "lake"), "--dataset", "navaids", "--run", run),
             *("--metrics-out", str(tmp_path / "metrics.json")),
         ],
         cwd=tmp_path,
+        env={**os.environ, **environment},
         capture_output=True,
         text=True,
         check=False,
@@ -47,3 +53,27 @@ def test_spark_submit__passes_on_a_missing_slice_as_one_sentence(tmp_path: Path)
     assert done.stdout.strip().splitlines()[-1] == (
         "cluster: points has no slice of run 2023-06-01; run ingest for it first"
     )
+
+
+def test_spark_submit__starts_from_the_class_archive(tmp_path: Path) -> None:
+    done = submit(
+        tmp_path, "cluster", "2023-06-01", SPARK_SUBMIT_OPTS=f"-Xlog:class+load:file={tmp_path}/classes"
+    )
+    assert done.returncode == 3
+    loaded = (tmp_path / "classes").read_text()
+    assert loaded.count("source: shared objects file (top)") > 5000
+    assert loaded.count(".jar\n") < 500
+
+
+def test_spark_submit__is_silent_about_a_class_archive_that_java_does_not_take(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "mine.jar", "w") as jar:
+        jar.writestr("mine.txt", "")
+    jars = os.environ.get("DELTA_JARS", str(REPO / ".cache" / "jars"))
+    other_path = ("--driver-class-path", f"{tmp_path}/mine.jar:{jars}/*")
+    log = f"-Xlog:class+load:file={tmp_path}/classes"
+    done = submit(tmp_path, "cluster", "2023-06-01", *other_path, SPARK_SUBMIT_OPTS=log)
+    assert done.returncode == 3
+    assert "(top)" not in (tmp_path / "classes").read_text()
+    words = f"{done.stdout}{done.stderr}"
+    assert "run ingest for it first" in words
+    assert "archive" not in words

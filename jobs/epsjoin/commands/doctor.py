@@ -114,7 +114,7 @@ def _check_java() -> Finding:
 
 
 def _run(*command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - the user's own java
+    return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - the user's own java, the project's own scripts
 
 
 def check_installation() -> Iterator[Finding]:
@@ -151,6 +151,7 @@ def check_environments() -> Iterator[Finding]:
         else:
             yield Finding(folder, True, f"{len(wanted.keys() & found.keys())} packages as in {lock}")
     yield _check_jars()
+    yield _check_class_archive()
 
 
 def _check_jars() -> Finding:
@@ -165,6 +166,16 @@ def _check_jars() -> Finding:
                 "delta jars", False, f"{name} has the wrong checksum; delete it and run make setup"
             )
     return Finding("delta jars", True, f"{len(sums)} jars, checksums right")
+
+
+def _check_class_archive() -> Finding:
+    # not needed, so nothing is wrong without it
+    try:
+        answer = _run(str(PROJECT / "bin" / "class-archive"), "check")
+    except OSError as error:
+        return Finding("class archive", True, f"not checked: {error.strerror}")
+    remedy = "; jobs take longer to start without it: run bin/class-archive make" if answer.returncode else ""
+    return Finding("class archive", True, (answer.stdout + answer.stderr).strip() + remedy)
 
 
 def check_connection() -> Iterator[Finding]:
