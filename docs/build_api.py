@@ -96,6 +96,7 @@ GROUPS = (
             "spark.similarity_join",
             "spark.dbscan",
             "spark.outliers",
+            "spark.knn_join",
             "spark.fit_epsilon",
             "spark.estimate",
         ),

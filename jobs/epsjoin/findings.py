@@ -60,16 +60,15 @@ class Findings:
         the core point with the smallest id, which name the cluster to a person.
     cluster_sizes, cluster_size_counts : (s,) int64 each: the distinct cluster sizes, ascending, and how
         many clusters have each.
-    outliers : the first rows of ``outliers`` by rank: rank, id, k_distance, k_distance_above, lof, degree,
+    outliers : the first rows of ``outliers`` by rank: rank, id, k_distance, lof, degree,
         dimensions; key and label; columns, the values of the source's columns by name; tied, the first and
         the last rank of the points that only their ids order; nearest, the nearest points (id, key, label,
         distance each).
     label : the column of the source that names a point to a person; "" if there is none.
     quality : rows of ``quality``: table, expectation, severity, success, observed; empty: not checked.
     k : the number of the neighbour whose distance is the k-distance.
-    k_distance, k_share, k_is_counted : (c,) float64, float64, bool; ascending distances, the fraction of the
-        points whose k-th neighbour lies within each, and whether that was counted on all points (otherwise
-        estimated from the sample).
+    k_distance, k_share : (c,) float64 each: ascending distances, and the fraction of the points whose k-th
+        neighbour lies within each.
     other_eps : what other ε would yield, by ascending eps: eps, pairs, neighbours, share (fraction of the
         points whose k-th neighbour lies within eps), is_chosen, is_knee (of the k-distance curve),
         is_measured (whether the sample has enough pairs to count); each number may be ``None``.
@@ -127,7 +126,6 @@ class Findings:
     k: int
     k_distance: NDArray[np.float64]
     k_share: NDArray[np.float64]
-    k_is_counted: NDArray[np.bool_]
     other_eps: Sequence[Row]
     difference: Row
     trends: Sequence[Row]
@@ -141,7 +139,7 @@ class Findings:
             ("map_points", "map_cluster_ids", "map_roles"),
             ("curve_radius", "curve_pairs", "curve_in_fit"),
             ("cluster_sizes", "cluster_size_counts"),
-            ("k_distance", "k_share", "k_is_counted"),
+            ("k_distance", "k_share"),
         ):
             lengths = [len(getattr(self, name)) for name in names]
             if len(set(lengths)) > 1:

@@ -37,6 +37,7 @@ def ways(file: str, eps: float) -> dict[str, list[Taken]]:
     from epsjoin.lake import delta_log, parquet, slices
     from epsjoin.lake.fingerprints import Fingerprints
     from epsjoin.lake.lake import Slice
+    from epsjoin.local.metric import get_metric
     from epsjoin.spark import tasks
     from epsjoin.spark.cluster import from_pairs
     from epsjoin.spark.cluster.cluster import stored_pairs
@@ -87,7 +88,7 @@ def ways(file: str, eps: float) -> dict[str, list[Taken]]:
             _, sample = points.sample(20_000, 0)
             names = [f"x{j}" for j in range(points.reading.dimensions)]
             k = job.params.n_neighbours
-            of = points, sample, labels, pairs, eps, k, names
+            of = points, sample, labels, pairs, eps, get_metric("euclidean"), k, names
             return written("outliers", lambda done: rank_points(*of, done, max_on_driver))
 
         spark, run_tasks, lazy_tasks = job.spark, tasks.run_tasks, tasks.lazy_tasks

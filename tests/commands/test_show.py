@@ -23,18 +23,8 @@ def lake(tmp_path: Path) -> Lake:
     slices.write_slice(lake, Slice("snapshots", RUN), slices.table_of(lake, "snapshots", [source]))
     write_run(lake, RUN, points=5, pairs=3, clusters=2, eps=20.0)
     ranked = [
-        row(lake, "outliers", id=4, rank=1, lof=2.5, k_distance=7.0, k_distance_above=None, run=RUN),
-        row(
-            lake,
-            "outliers",
-            id=3,
-            rank=2,
-            lof=None,
-            k_distance=None,
-            k_distance_above=20.0,
-            degree=2,
-            run=RUN,
-        ),
+        row(lake, "outliers", id=4, rank=1, lof=2.5, k_distance=7.0, run=RUN),
+        row(lake, "outliers", id=3, rank=2, lof=None, k_distance=None, degree=2, run=RUN),
     ]
     write(lake, "outliers", RUN, ranked)
     seconds = [{"job": "ingest", "counter": "seconds", "value": 3.2}]
@@ -59,7 +49,7 @@ def test_show__prints_what_the_tables_hold(lake: Lake, capsys: pytest.CaptureFix
     assert said["clusters"] == "2 (2 core, 0 border, 3 noise)"
     assert said["largest cluster"] == "1 point, id 0"
     assert said["top outliers"].startswith("1. 4 ")
-    assert "LOF 2.50" in said["top outliers"]
+    assert "(LOF 2.50, k-distance 7 km;" in said["top outliers"]
     assert said["seconds per step"] == "ingest 3"
     assert any(line.startswith("2. 3 ") and "1 neighbour within eps" in line for line in lines)
 

@@ -112,7 +112,7 @@ def test_constraints_of__the_projects_own_tables() -> None:
     }
     assert found["pairs"] == ["distance is at least 0", "left_is_below_right"]
     assert found["clusters"][2:] == ["noise_is_in_no_cluster"]
-    assert found["outliers"][-1] == "a_distance_is_known_or_bounded"
+    assert found["outliers"][-1] == "degree is at least 1"
     assert found["snapshots"][-1] == "rows_add_up"
     assert found["quarantine"] == []
 

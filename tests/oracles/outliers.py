@@ -20,7 +20,7 @@ def nearest(pairs: Iterable[tuple[int, int, float]], k: int) -> dict[int, list[t
 def lof(
     ids: list[int], pairs: list[tuple[int, int, float]], k: int
 ) -> dict[int, tuple[float | None, float | None]]:
-    """Id -> (k-distance, factor), each None where it hangs on a distance beyond eps."""
+    """Id -> (k-distance, factor), each None where it hangs on a distance that no pair has."""
     near = nearest(pairs, k)
     k_distance = {point: near[point][-1][0] for point in ids if len(near.get(point, [])) == k}
     density: dict[int, float] = {}
@@ -40,16 +40,18 @@ def _sum(terms: Iterable[float]) -> float:
     return functools.reduce(operator.add, terms)  # in order: sum() compensates rounding since Python 3.12
 
 
-def rank(rows: list[tuple[int, float | None, float | None, int]]) -> dict[int, int]:
-    """Id -> rank of (id, k-distance, factor, degree): the order of outlyingness, said in three lists."""
-    far = sorted((degree, point) for point, k_distance, _, degree in rows if k_distance is None)
-    near_far = sorted(
-        (-k_distance, point)
-        for point, k_distance, factor, _ in rows
-        if factor is None and k_distance is not None
+def rank(rows: list[tuple[int, float | None, float | None]]) -> dict[int, int]:
+    """Id -> rank of (id, k-distance, factor): by factor, then by k-distance, largest first, then by id."""
+    unknown = math.inf
+    ordered = sorted(
+        (
+            -(unknown if factor is None else factor),
+            -(unknown if k_distance is None else k_distance),
+            point,
+        )
+        for point, k_distance, factor in rows
     )
-    scored = sorted((-factor, point) for point, _, factor, _ in rows if factor is not None)
-    return {point: place for place, (_, point) in enumerate([*far, *near_far, *scored], start=1)}
+    return {point: place for place, (_, _, point) in enumerate(ordered, start=1)}
 
 
 def knn(

@@ -163,9 +163,8 @@ def example() -> Findings:
             {
                 "rank": 1,
                 "id": 96088,
-                "k_distance": None,
-                "k_distance_above": 2.2134,
-                "lof": None,
+                "k_distance": 61.2,
+                "lof": 17.21,
                 "degree": 1,
                 "is_noise": True,
                 "dimensions": "latitude_deg -4.2",
@@ -182,7 +181,6 @@ def example() -> Findings:
                 "rank": 2,
                 "id": 96089,
                 "k_distance": 2.01,
-                "k_distance_above": None,
                 "lof": 3.217,
                 "degree": 5,
                 "is_noise": False,
@@ -198,7 +196,6 @@ def example() -> Findings:
         k=4,
         k_distance=np.array([0.5, 1.0, 2.2134, 4.0, 9.0]),
         k_share=np.array([0.1, 0.2, 0.374, 0.6, 1.0]),
-        k_is_counted=np.array([True, True, True, False, False]),
         other_eps=[
             {**OTHER_EPS, "eps": 1.1067, "pairs": 1551.2, "neighbours": 4.21, "share": 0.231},
             {
@@ -290,7 +287,6 @@ def nothing(example: Findings) -> Findings:
         label="",
         k_distance=none,
         k_share=none,
-        k_is_counted=none.astype(bool),
         other_eps=[],
         difference={},
         trends=[],

@@ -224,7 +224,7 @@ def test_page__lists_clusters_and_outliers(reader: Reader, example: Findings) ->
     north, east = row["centre"]
     assert f"PL1 Place 1 60 {row['core']} {row['border']} {north:.6g}, {east:.6g} 1000" in reader.words
     near = "3.42 km: LYR ( Lyra ), 57 km: X1 ( – )"
-    assert f"1 PEG Pegasus latitude_deg -4.2 {near} above 2.2134 km – 1 power HIGH , id 96088" in reader.words
+    assert f"1 PEG Pegasus latitude_deg -4.2 {near} 61.2 km 17.2 1 power HIGH , id 96088" in reader.words
     assert "2 X2 – – – 2.01 km 3.22 5 power – , id 96089" in reader.words
     assert "is_noise" not in reader.words
 
@@ -411,16 +411,15 @@ def test_page__says_which_ranks_only_the_ids_order(mapless: Findings, reader: Re
     alone, known = mapless.outliers
     rows = [
         *({**alone, "rank": rank, "tied": (1, 3)} for rank in (1, 2, 3)),
-        {**alone, "rank": 4, "tied": (4, 4), "degree": 2},
-        {**alone, "rank": 5, "tied": (5, 6), "degree": 3},
-        {**known, "rank": 7, "tied": (7, 5420)},
+        {**alone, "rank": 4, "tied": (4, 4), "k_distance": 60.0},
+        {**known, "rank": 5, "tied": (5, 5420)},
     ]
     assert sentences.ties(dataclasses.replace(mapless, outliers=rows)) == (
-        "Tied are ranks 1 to 3 (no other point within ε); ranks 5 to 6 (degree 3); ranks 7 to 5,420 "
-        "(LOF 3.22): among them the smaller id comes first, so their order says nothing."
+        "Tied are ranks 1 to 3 (LOF 17.2, k-distance 61.2); ranks 5 to 5,420 (LOF 3.22, k-distance 2.01): "
+        "among them the smaller id comes first, so their order says nothing."
     )
-    row = {**known, "lof": None, "tied": (1, 2)}
-    assert "(k-distance 2.01)" in sentences.ties(dataclasses.replace(mapless, outliers=[row]))
+    row = {**known, "lof": None, "k_distance": None, "tied": (1, 2)}
+    assert "(no LOF)" in sentences.ties(dataclasses.replace(mapless, outliers=[row]))
 
 
 def test_page__shows_the_eps_that_was_used_with_all_of_its_digits(mapless: Findings) -> None:

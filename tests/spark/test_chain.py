@@ -8,20 +8,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from pyspark.sql import SparkSession
 from scipy.spatial import cKDTree
 from sklearn.cluster import DBSCAN
+from sklearn.neighbors import LocalOutlierFactor
 
+import epsjoin
+from epsjoin.contracts.odcs import load_source
 from epsjoin.lake import parquet, slices
-from epsjoin.lake.lake import Slice
-from epsjoin.local.neighbours.from_pairs import lof_from_neighbours, nearest_within
-from epsjoin.local.neighbours.rank import rank
+from epsjoin.lake.lake import Lake, Slice
+from epsjoin.params import RunParams
 from epsjoin.spark import splits
 from epsjoin.spark.cluster.cluster import stored_pairs
+from epsjoin.spark.job import Job
 from epsjoin.spark.rows import StoredRows
 from oracles.cluster import dbscan_of_rows
-from tests.spark.conftest import STEPS, JobMaker
+from tests.spark.conftest import REPO, STEPS, JobMaker
 from tests.spark.real_data import EXPECTED, column, content, digits, job_on, landmarks, pair_set, pendigits
 from tests.tiny import RUN
+
+CONTRACTS = REPO / "data_contracts"
 
 
 @pytest.mark.parametrize("name", [pytest.param("landmarks", marks=pytest.mark.long), "pendigits", "digits"])
@@ -83,13 +89,40 @@ def test_chain__clusters_and_outliers_are_those_of_the_library(
     np.testing.assert_array_equal(role, expected.role)
     np.testing.assert_array_equal(degree, expected.degree)
 
-    scores = lof_from_neighbours(ids, nearest_within(left, right, distance, 5), 5, job.params.eps or 0)
+    expected_lof = epsjoin.lof(points, 5)
     lof, k_distance, ranks, noise = column(job, "outliers", "id", "lof", "k_distance", "rank", "is_noise")
-    np.testing.assert_array_equal(lof, scores.lof)
-    np.testing.assert_array_equal(k_distance, scores.k_distance)
-    np.testing.assert_array_equal(ranks, rank(ids, scores.k_distance, scores.lof, degree))
+    assert lof.tobytes() == expected_lof.lof.tobytes()
+    assert k_distance.tobytes() == expected_lof.k_distance.tobytes()
+    assert 0 < np.count_nonzero(k_distance > (job.params.eps or 0)) < len(points)
+    by_rank = sorted(ids.tolist(), key=lambda i: (-lof[i], -k_distance[i], i))
+    assert [ids[place] for place in np.argsort(ranks)] == by_rank
     np.testing.assert_array_equal(noise, role == "noise")
-    assert np.isfinite(lof).sum() > 100
+
+
+def test_chain__top_outliers_of_the_demo_are_those_of_scikit_learn(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The demo's data set by the real jobs, with its own parameters."""
+    lake = Lake(tmp_path.as_uri(), CONTRACTS, load_source(CONTRACTS, "navaids"))
+    job = Job(spark, lake, "2023-06-01", RunParams(**lake.source.defaults), REPO)
+    for step in STEPS.values():
+        step(job)
+    places = ["latitude_deg", "longitude_deg"]
+    points = np.column_stack(column(job, "points", "id", *places))
+    ids, lof, rank = column(job, "outliers", "rank", "id", "lof", "rank")
+    k = job.params.n_neighbours
+    peer = LocalOutlierFactor(n_neighbors=k, metric="haversine", algorithm="ball_tree")
+    peer.fit(np.radians(points))
+    (by_id,) = column(job, "points", "id", "id")
+    theirs = dict(zip(by_id.tolist(), -peer.negative_outlier_factor_, strict=True))
+    scores = np.array([theirs[i] for i in ids.tolist()])
+    first = 200
+    np.testing.assert_allclose(lof[:first], scores[:first], rtol=1e-6)
+    # in the same order but for ties, among which the k-distance and then the id decide
+    assert (np.diff(scores[:first]) <= 1e-6 * scores[1:first]).all()
+    assert scores[first:].max() <= scores[first - 1] * (1 + 1e-6)
+    assert rank.tolist() == list(range(1, len(points) + 1))
+    assert (np.diff(lof) <= 0).all()
 
 
 def test_chain__again_gives_the_same_tables_and_leaves_other_runs_alone(

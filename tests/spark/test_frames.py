@@ -172,15 +172,15 @@ def test_outliers__of_a_frame_are_the_definition(spark: SparkSession) -> None:
     )
     pairs = [(i, j, distance) for (i, j), distance in slow.brute_force(points, eps).items()]
     ids = list(range(len(points)))
-    scores, degree = slow_outliers.lof(ids, pairs, k), slow_cluster.degrees(ids, pairs)
-    rank = slow_outliers.rank([(i, *scores[i], degree[i]) for i in ids])
+    all_pairs = [(i, j, distance) for (i, j), distance in slow.brute_force(points, 100.0).items()]
+    scores, degree = slow_outliers.lof(ids, all_pairs, k), slow_cluster.degrees(ids, pairs)
+    rank = slow_outliers.rank([(i, *scores[i]) for i in ids])
     rows = found.collect()
     assert [row["rank"] for row in rows] == list(range(1, len(points) + 1))
     assert {row["id"]: row["rank"] for row in rows} == rank
     for row in rows:
         assert row["degree"] == degree[row["id"]]
-        assert (row["k_distance"], row["lof"]) == pytest.approx(scores[row["id"]])
-        assert (row["k_distance_above"] is None) == (row["k_distance"] is not None)
+        assert (row["k_distance"], row["lof"]) == scores[row["id"]]
     assert rows[0]["id"] == len(LATTICE)
     assert rows[0]["is_noise"]
     assert rows[0]["dimensions"].startswith("x0 +")

@@ -84,8 +84,6 @@ GOOD: dict[str, dict[str, Any]] = {
         ("clusters", "noise_is_in_no_cluster", {"role": "core"}),
         ("outliers", "k_distance_is_at_least_0", {"k_distance": -0.5}),
         ("outliers", "lof_is_at_least_0", {"lof": float("nan")}),
-        ("outliers", "a_distance_is_known_or_bounded", {"k_distance_above": 1.0}),
-        ("outliers", "a_distance_is_known_or_bounded", {"k_distance": None}),
     ],
 )
 def test_open_or_create__what_the_log_says_means_the_same_to_spark(

@@ -98,10 +98,7 @@ def _read_outliers(lake: Lake, outliers: Slice, of_points: Slice) -> list[dict[s
 
 def _describe_outlier(row: dict[str, Any], unit: str) -> str:
     names = " ".join(str(name) for name in row["names"] if name)
+    how = f"{words.plural(row['degree'] - 1, 'neighbour')} within eps"
     if row["lof"] is not None:
-        how = f"LOF {row['lof']:.2f}"
-    elif row["k_distance"] is not None:
-        how = f"k-distance {words.measure(row['k_distance'], unit, digits=3)}"
-    else:
-        how = f"{words.plural(row['degree'] - 1, 'neighbour')} within eps"
+        how = f"LOF {row['lof']:.2f}, k-distance {words.measure(row['k_distance'], unit, digits=3)}"
     return f"{row['rank']}. {row['id']} {names} ({how}; {row['dimensions']})".replace("  ", " ")

@@ -112,7 +112,7 @@ def k_distances(findings: Findings) -> list[str]:
         return []
     sentences = [
         f"{words.percent(within)} of the points have their neighbour number {findings.k} within ε, counted "
-        "on all points. Beyond ε the curve is an estimate from the sample."
+        "on all points."
     ]
     knee = next((row for row in findings.other_eps if row["is_knee"]), None)
     if knee is not None:
@@ -138,12 +138,9 @@ def ties(findings: Findings) -> str:
 
 def _say_score(row: Row) -> str:
     """Say what points that are tied have in common."""
-    if row["k_distance"] is None:
-        alone = "no other point within ε"
-        return alone if row["degree"] == 1 else f"degree {words.count(row['degree'])}"
     if row["lof"] is None:
-        return f"k-distance {words.measure(row['k_distance'])}"
-    return f"LOF {words.measure(row['lof'], digits=3)}"
+        return "no LOF"
+    return f"LOF {words.measure(row['lof'], digits=3)}, k-distance {words.measure(row['k_distance'])}"
 
 
 def difference(findings: Findings) -> str:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from epsjoin.errors import needing_extra
 
 if TYPE_CHECKING:
-    from epsjoin.spark.frames import dbscan, estimate, fit_epsilon, outliers, similarity_join
+    from epsjoin.spark.frames import dbscan, estimate, fit_epsilon, knn_join, outliers, similarity_join
 
-__all__ = ["dbscan", "estimate", "fit_epsilon", "outliers", "similarity_join"]
+__all__ = ["dbscan", "estimate", "fit_epsilon", "knn_join", "outliers", "similarity_join"]
 
 
 def __getattr__(name: str) -> Any:

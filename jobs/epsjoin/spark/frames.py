@@ -26,6 +26,7 @@ from epsjoin.spark.join.plan import draw_samples, plan_frames
 from epsjoin.spark.join.replicate import MAX_FILES, n_files
 from epsjoin.spark.join.shuffle import replicate_frame
 from epsjoin.spark.neighbours.rank import rank_points
+from epsjoin.spark.neighbours.search import search_nearest
 from epsjoin.spark.persist import materialize, persist_until
 from epsjoin.spark.points import points_of
 from epsjoin.spark.rows import to_frame, to_ipc_rows
@@ -140,11 +141,11 @@ def outliers(
     Returns
     -------
     DataFrame
-        One row for each row of ``frame``, the furthest out first: ``id``, ``rank`` (from 1), ``lof`` and
-        ``k_distance`` (each null if it depends on neighbours beyond eps), ``k_distance_above`` (eps if
-        ``k_distance`` is null), ``degree``, ``is_noise``, ``dimensions`` (the coordinates that deviate most,
-        with their robust z-score). The frame is persisted: call ``unpersist()`` on it when you no longer need
-        it.
+        One row for each row of ``frame``, the furthest out first: ``id``, ``rank`` (from 1: the largest LOF
+        first, then the largest k-distance, then the smallest id), ``lof`` and ``k_distance`` (those of
+        :func:`epsjoin.lof`, whatever eps is; null if there are no k other rows), ``degree``, ``is_noise``,
+        ``dimensions`` (the coordinates that deviate most, with their robust z-score; null beyond the first
+        10,000 ranks). The frame is persisted: call ``unpersist()`` on it when you no longer need it.
 
     Raises
     ------
@@ -175,11 +176,85 @@ def outliers(
             clusters,
             pairs,
             chosen.check_eps(eps),
+            chosen,
             n_neighbours,
             names,
             done,
         )
         return materialize(to_frame(ranked).orderBy("rank"))
+
+
+def knn_join(
+    left: DataFrame,
+    right: DataFrame | None,
+    k: int,
+    *,
+    columns: str | Sequence[str],
+    id: str = "id",  # noqa: A002 - what people call it
+    metric: str | Metric = "euclidean",
+    right_columns: str | Sequence[str] | None = None,
+    right_id: str | None = None,
+) -> DataFrame:
+    """Find the k nearest rows of ``right`` for every row of ``left``.
+
+    Parameters
+    ----------
+    left, right : frames of a classic session that have the same rows whenever they are read. With None as
+        ``right``, the neighbours are other rows of ``left``: a row is not its own neighbour, but others equal
+        to it are.
+    k : number of neighbours, 1 to the number of rows that can be neighbours.
+    columns, id, metric, right_columns, right_id : see :func:`epsjoin.spark.frames.similarity_join`.
+
+    Returns
+    -------
+    DataFrame
+        k rows for each row of ``left``, in no particular order: ``left_id`` and ``right_id`` (long),
+        ``distance`` (double) and ``nth`` (int, 1 for the nearest). Of rows at the same distance the smallest
+        ``right_id`` comes first. The rows are the same under every partitioning. The frame is persisted: call
+        ``unpersist()`` on it when you no longer need it.
+
+    Raises
+    ------
+    ArgumentError
+        An argument or column is wrong, k is larger than the number of rows that can be neighbours, or a frame
+        belongs to Spark Connect.
+    DataRefusedError
+        A point of the sample has another number of dimensions than most, or a coordinate that is null or not
+        finite. Of other rows this fails a task, and Spark's error has our sentence in it.
+
+    See Also
+    --------
+    epsjoin.knn_join : the same on arrays.
+
+    Notes
+    -----
+    Everything is computed at the call: both frames are counted, ``right`` is sampled, and its rows go through
+    two shuffles. Each row of ``left`` is searched for in its own cell of space and in those that are nearer
+    than the k-th neighbour there. In many dimensions that are all alike these are most cells.
+    """
+    check_count("k", k)
+    chosen = metric if isinstance(metric, Metric) else get_metric(metric)
+    queries = points_of(left, columns, id)
+    points = queries if right is None else points_of(right, right_columns or columns, right_id or id)
+    n_others = points.n - (right is None)
+    if not queries.n:
+        n_others = max(k, n_others)  # nobody looks for neighbours
+    if k > n_others:
+        raise ArgumentError(f"k must be at most the number of other rows, {max(0, n_others)}, not {k}")
+    _, sample = points.sample(Cuts().sample_rows, Cuts().seed)
+    chosen.check(sample)
+    queries, points = (each.of_dimensions(sample.shape[1]) for each in (queries, points))
+    with ExitStack() as done:
+        near = search_nearest(queries, points, sample, k, chosen, done, is_self=right is None)
+        each = near.select(F.col("id").alias("left_id"), F.posexplode("near").alias("place", "at"))
+        return materialize(
+            each.select(
+                "left_id",
+                F.col("at.neighbour").alias("right_id"),
+                F.col("at.distance").alias("distance"),
+                (F.col("place") + 1).alias("nth"),
+            )
+        )
 
 
 def similarity_join(

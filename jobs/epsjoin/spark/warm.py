@@ -24,6 +24,7 @@ from epsjoin.local.cluster.components import Meeting, contract, settle
 from epsjoin.local.cluster.from_pairs import partial_degrees
 from epsjoin.local.metric import get_metric
 from epsjoin.local.neighbours.from_pairs import nearest_within
+from epsjoin.local.neighbours.knn import nearest_of
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.params import CUTS
@@ -65,6 +66,7 @@ def warm(folder: Path) -> int:
         ]
         batch = pa.record_batch({"id": ids, "point": to_binary(points)})
         list(scan_task(ids[:3], points[:3], reading, get_metric(metric), 2)([batch]))
+        nearest_of(points, ids, 2, get_metric(metric))
         pairs = Target("pairs", f"{location}/pairs", of_pairs, (), {"run": "warm"})
         join = make_joiner(plan.to_json(), replicas.location, pairs, N_POINTS**2)
         for number in sorted({file.partition["part"] for file in files}):

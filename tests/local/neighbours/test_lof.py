@@ -1,4 +1,4 @@
-"""Local outlier factors from pairs: exact where they can be known, NaN elsewhere, in parts as in one."""
+"""Nearest neighbours from pairs and by search, local outlier factors, ranks: exact, in parts as in one."""
 
 from __future__ import annotations
 
@@ -12,17 +12,14 @@ from hypothesis import strategies as st
 from sklearn.neighbors import LocalOutlierFactor
 
 from epsjoin.errors import ArgumentError
+from epsjoin.local.join.arrays import self_join
+from epsjoin.local.metric import get_metric
 from epsjoin.local.neighbours.db_outliers import db_outliers
 from epsjoin.local.neighbours.densities import outlier_factors, reach_densities
-from epsjoin.local.neighbours.from_pairs import (
-    Neighbours,
-    k_distances,
-    lof_from_neighbours,
-    merge_nearest,
-    nearest_within,
-)
-from epsjoin.local.neighbours.lof import lof
-from epsjoin.local.neighbours.rank import deviating_dimensions, rank, robust_spread
+from epsjoin.local.neighbours.from_pairs import NearestOfRows, complete, merge_nearest, nearest_within
+from epsjoin.local.neighbours.knn import knn_join
+from epsjoin.local.neighbours.lof import lof, lof_of_nearest
+from epsjoin.local.neighbours.rank import deviating_dimensions, order_by_outlyingness, robust_spread
 from oracles import examples
 from oracles import join as join_twin
 from oracles import outliers as twin
@@ -89,43 +86,6 @@ def test_nearest_within__composes_over_chunks(n, k, n_chunks, seed):
     assert [column.tolist() for column in merged] == [column.tolist() for column in whole]
 
 
-@examples(200)
-@given(st.integers(0, 50), st.integers(1, 12), SEEDS)
-def test_lof__is_the_definition_and_nan_where_it_cannot_be_known(n, k, seed):
-    ids, pairs = random_pairs(n, seed)
-    expected = twin.lof(ids, pairs, k)
-    found = lof_from_neighbours(np.array(ids, np.int64), nearest_within(*columns(pairs), k), k, 2.0)
-    assert found.ids.tolist() == ids
-    assert plain(found.k_distance) == [expected[point][0] for point in ids]
-    # Both add in the order of (distance, id): the same bits.
-    assert plain(found.lof) == [expected[point][1] for point in ids]
-    near = twin.nearest(pairs, k)
-    assert found.neighbours.tolist() == [len(near.get(point, [])) for point in ids]
-
-
-@examples(60)
-@given(st.integers(2, 60), st.integers(1, 12), SEEDS)
-def test_lof__does_not_depend_on_row_order_or_on_the_share_of_ids(n, k, seed):
-    ids, pairs = random_pairs(n, seed)
-    random = np.random.default_rng(seed)
-    whole = lof_from_neighbours(ids, nearest_within(*columns(pairs), k), k, 2.0)
-    mixed = nearest_within(*columns([pairs[i] for i in random.permutation(len(pairs))]), k)
-    some = random.permutation(n)[: n // 2]
-    share = lof_from_neighbours(np.array(ids)[some], mixed, k, 2.0)
-    for all_values, values in zip(whole, share, strict=True):
-        np.testing.assert_array_equal(all_values[some], values)
-
-
-@examples(20)
-@given(st.integers(30, 120), st.integers(1, 12), SEEDS)
-def test_lof__agrees_with_scikit_learn_where_there_are_no_ties(n, k, seed):
-    points = np.random.default_rng(seed).normal(size=(n, 3))
-    theirs = LocalOutlierFactor(n_neighbors=k, algorithm="brute").fit(points)
-    pairs = pairs_of(points, range(n), 100.0)
-    found = lof_from_neighbours(range(n), nearest_within(*columns(pairs), k), k, 100.0)
-    np.testing.assert_allclose(found.lof, -theirs.negative_outlier_factor_, rtol=1e-7)
-
-
 @examples(150)
 @given(st.sampled_from(join_twin.KINDS), st.integers(2, 50), st.integers(1, 3), st.integers(1, 12), SEEDS)
 def test_lof__of_an_array_is_the_definition(kind, n, d, k, seed):
@@ -142,6 +102,71 @@ def test_lof__of_an_array_is_the_definition(kind, n, d, k, seed):
     near = twin.nearest(pairs, k)
     assert found.neighbour.tolist() == [[other for _, other in near[row]] for row in range(n)]
     assert found.distance.tolist() == [[distance for distance, _ in near[row]] for row in range(n)]
+
+
+def from_pairs(points, eps, k, metric, seed):
+    """What pairs within eps and a search of the others find; the pairs come in two batches, in any order."""
+    left, right, distance = self_join(points, eps, metric)
+    order = np.random.default_rng(seed).permutation(len(left))
+    near = NearestOfRows(len(points), k)
+    for some in (order[: len(left) // 2], order[len(left) // 2 :]):
+        near.add(left[some], right[some], distance[some])
+    n_open = near.find_open(eps).size
+    return complete(near, points, eps, get_metric(metric)), n_open
+
+
+@examples(200)
+@given(
+    st.sampled_from(join_twin.KINDS),
+    st.integers(2, 60),
+    st.integers(1, 3),
+    st.integers(1, 12),
+    st.sampled_from(["euclidean", "manhattan", "chebyshev"]),
+    st.sampled_from([0.25, 1.0, 3.0]),
+    SEEDS,
+)
+def test_complete__is_the_knn_join_however_few_neighbours_the_pairs_have(kind, n, d, k, metric, factor, seed):
+    points, eps = join_twin.awkward_points(kind, n, d, seed)
+    k = min(k, n - 1)
+    found, _ = from_pairs(points, factor * eps, k, metric, seed)
+    expected = knn_join(None, points, k, metric)
+    assert found.neighbour.tolist() == expected.neighbour.tolist()
+    assert found.distance.tolist() == expected.distance.tolist()
+    by_pairs, by_join = lof_of_nearest(found), lof(points, k, metric)
+    assert by_pairs.lof.tobytes() == by_join.lof.tobytes()
+    assert by_pairs.k_distance.tobytes() == by_join.k_distance.tobytes()
+
+
+@pytest.mark.parametrize(("metric", "eps"), [("haversine", 400.0), ("cosine", 0.01), ("minkowski", 0.02)])
+def test_complete__is_the_knn_join_for_metrics_with_embedded_coordinates(metric, eps):
+    random = np.random.default_rng(7)
+    points = random.random((400, 2)) * [[170.0, 360.0]] - [[85.0, 180.0]]
+    if metric == "minkowski":
+        points, metric = points / 360, get_metric("minkowski", 3)
+    points[200:240] = points[199]  # and some equal ones
+    left, right, distance = self_join(points, eps, metric)
+    near = NearestOfRows(len(points), 5)
+    near.add(left, right, distance)
+    chosen = metric if not isinstance(metric, str) else get_metric(metric)
+    assert 0 < near.find_open(eps).size < len(points)
+    found, expected = complete(near, points, eps, chosen), knn_join(None, points, 5, metric)
+    assert found.neighbour.tolist() == expected.neighbour.tolist()
+    assert found.distance.tolist() == expected.distance.tolist()
+
+
+def test_complete__searches_nothing_where_the_pairs_have_all():
+    points = np.random.default_rng(3).random((300, 2))
+    _, n_open = from_pairs(points, 2.0, 5, "euclidean", 0)
+    assert n_open == 0
+    _, n_open = from_pairs(points, 0.05, 5, "euclidean", 0)
+    assert 0 < n_open < 300
+
+
+def test_find_open__trusts_no_neighbour_at_eps_itself():
+    near = NearestOfRows(3, 1)
+    near.add(np.array([0]), np.array([1]), np.array([math.nextafter(1.0, 2.0)]))  # a root that was rounded up
+    assert near.find_open(1.0).tolist() == [0, 1, 2]
+    assert near.find_open(1.1).tolist() == [2]
 
 
 @pytest.mark.parametrize("k", [1, 5, 20])
@@ -186,31 +211,6 @@ def test_db_outliers__by_hand():
     assert db_outliers([[1.0]], 1.0, 0.9).tolist() == [False]
 
 
-@pytest.mark.parametrize("eps", [0.2, 0.4, 0.8, 1.2])
-def test_lof__known_values_are_those_of_an_unlimited_eps(eps):
-    points = np.random.default_rng(4).normal(size=(300, 2))
-    everything = lof_from_neighbours(
-        range(300), nearest_within(*columns(pairs_of(points, range(300), 50.0)), 5), 5, 50.0
-    )
-    found = lof_from_neighbours(
-        range(300), nearest_within(*columns(pairs_of(points, range(300), eps)), 5), 5, eps
-    )
-    known = ~np.isnan(found.lof)
-    assert 0 < known.sum() < 300
-    assert (found.lof[known] == everything.lof[known]).all()
-    assert (np.isnan(found.k_distance) == (everything.k_distance > eps)).all()
-
-
-def test_lof__of_equal_points_is_one_and_infinite_next_to_them():
-    points = np.array([[0.0], [0.0], [0.0], [1.0], [2.0], [3.0]])
-    pairs = pairs_of(points, range(6), 10.0)
-    found = lof_from_neighbours(range(6), nearest_within(*columns(pairs), 2), 2, 10.0)
-    assert found.lof[:3].tolist() == [1.0, 1.0, 1.0]  # R's dbscan package: inf / inf is 1
-    assert found.lof[3] == math.inf  # its two nearest are 0 and 1 among the equal ones
-    assert np.isfinite(found.lof[5])
-    assert plain(found.lof) == [factor for _, factor in twin.lof(list(range(6)), pairs, 2).values()]
-
-
 @pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
 def test_lof__with_an_added_distance_is_finite_and_that_of_scikit_learn(metric):
     random = np.random.default_rng(9)
@@ -228,46 +228,19 @@ def test_lof__refuses_a_distance_that_cannot_be_added(added):
         lof([[0.0], [1.0], [2.0]], 1, added_distance=added)
 
 
-def test_lof__with_exactly_k_equal_points_has_finite_densities():
-    points = np.array([[0.0], [0.0], [1.0], [2.0], [4.0]])
-    found = lof_from_neighbours(
-        range(5), nearest_within(*columns(pairs_of(points, range(5), 9.0)), 2), 2, 9.0
-    )
-    assert np.isfinite(found.lof).all()
+def test_lof__of_equal_points_is_one_and_infinite_next_to_them():
+    points = np.array([[0.0], [0.0], [0.0], [1.0], [2.0], [3.0]])
+    found = lof(points, 2)
+    assert found.lof[:3].tolist() == [1.0, 1.0, 1.0]  # R's dbscan package: inf / inf is 1
+    assert found.lof[3] == math.inf  # its two nearest are 0 and 1 among the equal ones
+    assert np.isfinite(found.lof[5])
+    assert np.isfinite(lof([[0.0], [0.0], [1.0], [2.0], [4.0]], 2).lof).all()  # exactly k equal points
 
 
 def test_lof__ties_at_the_k_distance_go_to_the_smaller_id():
     # 0 has 1 and 2 at distance 1; with k = 1 only id 1 counts, as in scikit-learn, not both, as in the paper.
     found = nearest_within([0, 0, 1], [1, 2, 2], [1.0, 1.0, 2.0], 1)
     assert listed(found) == {0: [(1.0, 1)], 1: [(1.0, 0)], 2: [(1.0, 0)]}
-
-
-def test_lof__of_a_point_without_pairs_is_unknown():
-    found = lof_from_neighbours([9, 1, 2], nearest_within([1], [2], [0.5], 1), 1, 1.0)
-    assert plain(found.k_distance) == [None, 0.5, 0.5]
-    assert plain(found.lof) == [None, 1.0, 1.0]
-    assert found.neighbours.tolist() == [0, 1, 1]
-
-
-def test_lof__with_a_k_beyond_memory_is_unknown_for_all():
-    found = lof_from_neighbours([1, 2], nearest_within([1], [2], [0.5], 2**40), 2**40, 1.0)
-    assert np.isnan(found.lof).all()
-    assert found.neighbours.tolist() == [1, 1]
-
-
-def test_lof__of_no_points():
-    assert all(column.size == 0 for column in lof_from_neighbours([], nearest_within([], [], [], 3), 3, 1.0))
-
-
-def test_lof__bears_a_root_that_was_rounded_up():
-    neighbours = nearest_within([1], [2], [math.nextafter(1.0, 2.0)], 1)
-    assert lof_from_neighbours([1, 2], neighbours, 1, 1.0).lof.tolist() == [1.0, 1.0]
-
-
-def test_k_distances__of_the_ids_with_k_neighbours():
-    ids, distances = k_distances(nearest_within([1, 1, 2], [2, 3, 4], [0.1, 0.2, 0.3], 2), 2)
-    assert ids.tolist() == [1, 2]
-    assert distances.tolist() == [0.2, 0.3]
 
 
 def test_densities_and_factors__of_one_point_by_hand():
@@ -278,23 +251,19 @@ def test_densities_and_factors__of_one_point_by_hand():
 
 @examples(200)
 @given(st.integers(0, 30), SEEDS)
-def test_rank__is_the_order_of_the_three_lists(n, seed):
+def test_outlyingness__is_by_factor_then_k_distance_then_row(n, seed):
     random = np.random.default_rng(seed)
-    ids = (random.permutation(n) - n // 2).tolist()
-    k_distance = random.choice([0.0, 0.5, 1.0, NAN], n)
-    lof = np.where(np.isnan(k_distance), NAN, random.choice([0.9, 1.0, math.inf, NAN], n))
-    degree = random.integers(1, 4, n)
-    expected = twin.rank(list(zip(ids, plain(k_distance), plain(lof), degree.tolist(), strict=True)))
-    found = rank(np.array(ids, np.int64), k_distance, lof, degree)
-    assert found.tolist() == [expected[point] for point in ids]
-    assert sorted(found.tolist()) == list(range(1, n + 1))
+    k_distance = random.choice([0.0, 0.5, 1.0, math.inf, NAN], n)
+    lof = random.choice([0.9, 1.0, math.inf, NAN], n)
+    expected = twin.rank(list(zip(range(n), plain(k_distance), plain(lof), strict=True)))
+    found = order_by_outlyingness(lof, k_distance)
+    assert found.tolist() == sorted(expected, key=expected.__getitem__)
 
 
-def test_rank__puts_far_points_first_then_their_surroundings_then_factors():
-    ids = [1, 2, 3, 4, 5, 6]
-    k_distance = np.array([0.5, NAN, 0.5, 0.9, NAN, 0.7])
-    lof = np.array([3.0, NAN, 1.0, NAN, NAN, NAN])
-    assert rank(ids, k_distance, lof, [9, 4, 9, 9, 2, 9]).tolist() == [5, 2, 6, 3, 1, 4]
+def test_outlyingness__by_hand():
+    lof = np.array([1.0, 2.0, 1.0, math.inf, 2.0, 1.0])
+    k_distance = np.array([3.0, 1.0, 4.0, 0.5, 2.0, 4.0])
+    assert order_by_outlyingness(lof, k_distance).tolist() == [3, 4, 1, 2, 5, 0]
 
 
 def test_deviating_dimensions__are_the_two_with_the_largest_z():
@@ -327,25 +296,12 @@ def test_robust_spread__is_the_standard_deviation_of_normal_data():
     assert [each.tolist() for each in robust_spread(np.array([[1.0], [2.0], [4.0]]))] == [[2.0], [1.4826]]
 
 
-NEAR = Neighbours(np.array([1, 2]), np.array([2, 1]), np.array([0.5, 0.5]))
-
-
 @pytest.mark.parametrize(
     ("call", "says"),
     [
         (lambda: nearest_within([1], [2], [0.5], 0), "k must be a whole number, at least 1, not 0"),
         (lambda: nearest_within([1], [2], [NAN], 1), "never NaN"),
         (lambda: nearest_within([1], [2, 3], [0.5], 1), "equally long"),
-        (lambda: lof_from_neighbours([1, 1], NEAR, 1, 1.0), "ids must be distinct: id 1 comes twice"),
-        (lambda: lof_from_neighbours([1, 2], NEAR, 1, 0.4), "distance 0.5 is beyond eps = 0.4"),
-        (lambda: lof_from_neighbours([1, 2], NEAR, 1, NAN), "beyond eps = nan"),
-        (
-            lambda: lof_from_neighbours([1, 2], Neighbours(*(column[::-1] for column in NEAR)), 1, 1.0),
-            "sorted by",
-        ),
-        (lambda: k_distances(Neighbours(*(np.repeat(column, 2) for column in NEAR)), 1), "each row once"),
-        (lambda: rank([1, 2], [NAN, NAN], [NAN, 1.0], [1, 1]), "cannot be known where the k-distance is not"),
-        (lambda: rank([1, 1], [1.0, 1.0], [NAN, 1.0], [1, 1]), "ids must be distinct"),
         (lambda: deviating_dimensions([[1.0, 2.0]], [0.0], [1.0]), r"\(1, 2\), \(1,\) and \(1,\)"),
         (lambda: deviating_dimensions([[1.0]], [0.0], [-1.0]), "spread must be finite numbers, at least 0"),
         (lambda: db_outliers([[1.0]], 1.0, 0.0), "share must be a number above 0 and at most 1, not 0.0"),

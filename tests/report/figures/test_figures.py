@@ -93,9 +93,7 @@ def odd_numbers(example: Findings) -> dict[str, Findings]:
         "no k-distance": dataclasses.replace(
             example, k_distance=example.k_distance * 0, k_share=example.k_share * 0
         ),
-        "one k-distance": dataclasses.replace(
-            example, k_distance=example.k_distance * 0 + 3, k_is_counted=np.ones(5, bool)
-        ),
+        "one k-distance": dataclasses.replace(example, k_distance=example.k_distance * 0 + 3),
         "runs that know nothing": dataclasses.replace(
             example, trends=[{"run": f"2023-0{month}-01"} for month in range(1, 9)]
         ),
@@ -242,17 +240,13 @@ def test_draw_pair_counts__writes_on_the_side_that_has_room(
     assert box.x1 <= fig.bbox.x1
 
 
-def test_draw_k_distances__parts_what_was_counted_from_the_sample(example: Findings) -> None:
+def test_draw_k_distances__is_one_line_of_all_points_across_eps(example: Findings) -> None:
     fig = charts.draw_k_distances(example)
     counted, at_eps = fig.axes[0].lines
-    np.testing.assert_allclose(np.asarray(counted.get_xdata(), float), [10, 20, 37.4])
-    np.testing.assert_allclose(np.asarray(counted.get_ydata(), float), [0.5, 1, 2.2134])
+    np.testing.assert_allclose(np.asarray(counted.get_xdata(), float), [10, 20, 37.4, 60, 100])
+    np.testing.assert_allclose(np.asarray(counted.get_ydata(), float), [0.5, 1, 2.2134, 4, 9])
     assert np.asarray(at_eps.get_ydata(), float).tolist() == [2.2134, 2.2134]
-    assert colours(fig) == [(2, figure.OTHER)]
     assert "distance to neighbour 4, km" in texts(fig)
-    exact = dataclasses.replace(example, k_is_counted=np.ones(5, bool))
-    assert "from the sample" in texts(fig)
-    assert "from the sample" not in texts(charts.draw_k_distances(exact))
 
 
 def test_draw_step_times__shows_now_and_before(example: Findings) -> None:

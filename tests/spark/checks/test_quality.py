@@ -126,8 +126,8 @@ def broken_by() -> dict[tuple[str, str], Change]:
         ("outliers", "every_point_has_a_score"): without("outliers", "id = 60"),
         ("outliers", "ranks_are_one_to_n"): where("outliers", F.col("rank") == 3, "rank", 4),
         ("outliers", "noise_is_that_of_clusters"): where("outliers", first, "degree", F.col("degree") + 1),
-        ("outliers", "a_distance_is_known_or_bounded"): where(
-            "outliers", always, "k_distance_above", F.lit(None).cast("double")
+        ("outliers", "all_k_distances_are_known_or_none"): where(
+            "outliers", first, "k_distance", F.lit(None).cast("double")
         ),
     }
 

@@ -1,12 +1,14 @@
-"""k-distances and what other eps would find: counted up to eps, of the sample beyond."""
+"""k-distances, counted on all points, and what other eps would find."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from epsjoin.lake import slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.local.epsilon.fit import EpsilonFit
 from epsjoin.report.page import render
@@ -25,29 +27,23 @@ def refit_of(job: Job) -> EpsilonFit | None:
     return refit(sample, job.lake.source.metric, job.params, len(sample))
 
 
-def test_k_distances__are_counted_up_to_eps_and_the_samples_beyond(
-    make_job: JobMaker, tmp_path: Path
-) -> None:
+def test_k_distances__are_counted_on_all_points(make_job: JobMaker, tmp_path: Path) -> None:
     rows = some_rows()
     snapshot(tmp_path, RUN, rows)
     job = run_steps(job_on(make_job, RUN))
     fit = refit_of(job)
     where = Fingerprints(job.lake, RUN).slice("outliers")
-    curve = k_distances(StoredSlice.of(job, where), 1.5, job.params.n_neighbours, fit)
+    curve = k_distances(StoredSlice.of(job, where), 1.5)
 
     places = np.array([row[1:] for row in rows.values()])
     all_distances = np.sqrt(((places[:, None] - places[None]) ** 2).sum(axis=2))
     true = np.sort(np.sort(all_distances, axis=1)[:, 4])  # the point itself is first
-    counted = curve.is_counted
-    assert curve.distance[counted].max() == 1.5
     # a distance of the grid may differ by a rounding from one that a point has
-    expected = np.searchsorted(true, curve.distance[counted] * (1 + 1e-12), "right") / len(rows)
-    np.testing.assert_array_equal(curve.share[counted], expected)
-    assert (np.diff(curve.distance) > 0).any()
-    assert (np.diff(curve.share) >= 0).all()
+    expected = np.searchsorted(true, curve.distance * (1 + 1e-12), "right") / len(rows)
+    np.testing.assert_array_equal(curve.share, expected)
+    assert (np.diff(curve.distance) > 0).all()
+    assert curve.distance[-1] == pytest.approx(true[-1])
     assert curve.share[-1] == 1
-    # all points are in the sample, so beyond eps it is exact as well
-    np.testing.assert_allclose(np.unique(curve.distance[~counted]), np.unique(true[true > 1.5]))
 
     others = other_eps(fit, curve, 1.5, 4)
     at = {row["eps"]: row for row in others}
@@ -62,12 +58,33 @@ def test_k_distances__are_counted_up_to_eps_and_the_samples_beyond(
     assert at[1.5]["neighbours"] == 2 * at[1.5]["pairs"] / len(rows)
 
 
-def test_k_distances__end_at_eps_without_a_fit(make_job: JobMaker, tmp_path: Path) -> None:
-    snapshot(tmp_path, RUN, {i: ("a", float(10 * i), 0.0) for i in range(9)})  # no pairs, so no k-distances
+def test_k_distances__of_far_points_need_no_fit(make_job: JobMaker, tmp_path: Path) -> None:
+    snapshot(tmp_path, RUN, {i: ("a", float(10 * i), 0.0) for i in range(9)})  # no pairs, and so no power law
     job = run_steps(job_on(make_job, RUN))
     found = gather(job)
     assert refit_of(job) is None
-    assert found.k_share.max() == 0
+    assert found.k_distance.min() == 0.25 * 1.5
+    assert found.k_distance.max() == 40.0
     assert [row["pairs"] for row in found.other_eps] == [None] * 7
-    assert [row["share"] for row in found.other_eps] == [0.0] * 4 + [None] * 3
+    assert [row["share"] for row in found.other_eps] == [0.0] * 7
+    assert "None" not in render(found)
+
+
+def test_k_distances__of_a_slice_of_the_contract_before_end_at_eps(
+    make_job: JobMaker, tmp_path: Path
+) -> None:
+    """Its tables know no k-distance beyond eps, and have a column that says so."""
+    snapshot(tmp_path, RUN, some_rows())
+    job = run_steps(job_on(make_job, RUN))
+    where = Fingerprints(job.lake, RUN).slice("outliers")
+    rows = slices.read_slice(job.lake, where)
+    known = [None if value > 1.5 else value for value in rows["k_distance"].to_pylist()]
+    lof = [None if k_distance is None else 1.0 for k_distance in known]
+    for name, values in (("k_distance", known), ("lof", lof)):
+        rows = rows.set_column(rows.column_names.index(name), name, pa.array(values, pa.float64()))
+    slices.write_slice(job.lake, where, rows)
+    found = gather(job)
+    assert found.k_distance[-1] == 1.5
+    assert found.k_share[-1] < 1
+    assert [row["share"] is None for row in found.other_eps] == [row["eps"] > 1.5 for row in found.other_eps]
     assert "None" not in render(found)

@@ -1,43 +1,171 @@
-"""Ranked outliers on Spark: the definition, by the driver and by the tasks."""
+"""Ranked outliers on Spark: those of the library, bit for bit."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, Schema
 from pyspark.sql import SparkSession
 
+import epsjoin
+from epsjoin.errors import TableError
+from epsjoin.lake import slices
+from epsjoin.lake.lake import Slice
+from epsjoin.local.metric import get_metric
 from epsjoin.spark.cluster.from_pairs import CLUSTERS
 from epsjoin.spark.join.merge_join import PAIRS
+from epsjoin.spark.neighbours import rank
 from epsjoin.spark.neighbours.rank import rank_points
 from epsjoin.spark.points import points_of
 from epsjoin.spark.rows import FrameRows, to_frame
 from oracles import cluster as slow_cluster
 from oracles import join as slow
 from oracles import outliers as slow_outliers
+from tests.spark.conftest import STEPS, JobMaker
 from tests.spark.lattice import LATTICE, columns_of, frame_of
+from tests.spark.real_data import column, job_on
+
+POINTS = np.concatenate([LATTICE, [[50.0, 0.0, 0.0], [60.0, 0.0, 0.0]]])
+EPS, K = 2.0, 3
+IDS = [7 * (i * 31 % len(POINTS)) - 40 for i in range(len(POINTS))]
+"""Ids in another order than the rows, so that a tie by row would show."""
 
 
-@pytest.mark.parametrize("max_on_driver", [10**6, 0])
-def test_rank_points__are_the_same_whoever_scores_them(spark: SparkSession, max_on_driver: int) -> None:
-    points = np.concatenate([LATTICE, [[50.0, 0.0, 0.0], [60.0, 0.0, 0.0]]])
-    eps, k, ids = 2.0, 3, list(range(len(points)))
-    pairs = [(i, j, distance) for (i, j), distance in slow.brute_force(points, eps).items()]
-    labels = slow_cluster.dbscan(ids, pairs, 4)
-    clusters = FrameRows(spark.createDataFrame([(i, *labels[i]) for i in ids], CLUSTERS))
-    found = points_of(frame_of(spark, points), columns_of(points), "id")
+def rank_all(
+    spark: SparkSession, pairs: list[tuple[int, int, float]], k: int = K, max_on_driver: int = 1 << 30
+) -> list[dict[str, object]]:
+    labels = slow_cluster.dbscan(IDS, pairs, 4)
+    clusters = FrameRows(spark.createDataFrame([(i, *labels[i]) for i in IDS], CLUSTERS))
+    points = points_of(frame_of(spark, POINTS, IDS), columns_of(POINTS), "id").of_dimensions(3)
     stored = FrameRows(spark.createDataFrame(pairs, PAIRS))
+    names = ["a", "b", "c"]
+    of = points, LATTICE, clusters, stored, EPS, get_metric("euclidean"), k, names
     with ExitStack() as done:
-        ranked = rank_points(found, LATTICE, clusters, stored, eps, k, ["a", "b", "c"], done, max_on_driver)
-        rows = sorted(to_frame(ranked).collect(), key=lambda row: row["rank"])
-    scores = slow_outliers.lof(ids, pairs, k)
-    wanted = slow_outliers.rank([(i, *scores[i], labels[i][2]) for i in ids])
-    assert {row["id"]: row["rank"] for row in rows} == wanted
-    assert [row["rank"] for row in rows] == [i + 1 for i in ids]
+        ranked = rank_points(*of, done, max_on_driver, cell_bytes=8 * 3 * 15)  # eight cells, if by Spark
+        rows = [row.asDict() for row in to_frame(ranked).collect()]
     for row in rows:
-        assert (row["k_distance"], row["lof"]) == pytest.approx(scores[row["id"]])
-        assert (row["k_distance_above"] == eps) == (row["k_distance"] is None)
         assert (row["degree"], row["is_noise"]) == (labels[row["id"]][2], labels[row["id"]][1] == "noise")
-    assert {row["id"] for row in rows if row["k_distance"] is None} >= {len(points) - 1, len(points) - 2}
+    return sorted(rows, key=lambda row: row["rank"])
+
+
+def pairs_within(eps: float) -> list[tuple[int, int, float]]:
+    found = slow.brute_force(POINTS, eps).items()
+    return [(*sorted((IDS[i], IDS[j])), distance) for (i, j), distance in found]
+
+
+WAYS = [1 << 30, 0]
+"""Bytes that the driver may hold: it ranks the points, or Spark does."""
+
+
+@pytest.mark.parametrize("max_on_driver", WAYS)
+@pytest.mark.parametrize("k", [1, K, len(POINTS) - 1])
+def test_rank_points__are_the_definition_however_far_the_neighbours_are(
+    spark: SparkSession, k: int, max_on_driver: int
+) -> None:
+    rows = rank_all(spark, pairs_within(EPS), k, max_on_driver)
+    scores = slow_outliers.lof(IDS, pairs_within(1000.0), k)
+    assert {row["id"]: (row["k_distance"], row["lof"]) for row in rows} == scores
+    assert {row["id"]: row["rank"] for row in rows} == slow_outliers.rank([(i, *scores[i]) for i in IDS])
     assert rows[0]["dimensions"].startswith("a +")
+
+
+@pytest.mark.parametrize("max_on_driver", WAYS)
+def test_rank_points__of_no_more_points_than_neighbours_have_no_score(
+    spark: SparkSession, max_on_driver: int
+) -> None:
+    rows = rank_all(spark, pairs_within(EPS), len(POINTS), max_on_driver)
+    assert [row["id"] for row in rows] == sorted(IDS)
+    assert {(row["lof"], row["k_distance"]) for row in rows} == {(None, None)}
+
+
+def test_rank_points__say_in_words_only_what_the_first_deviate_in(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = [row["dimensions"] for row in rank_all(spark, pairs_within(EPS))]
+    assert None not in whole
+    monkeypatch.setattr(rank, "MAX_EXPLAINED", 5)
+    few = whole[:5] + [None] * (len(POINTS) - 5)
+    for max_on_driver in WAYS:
+        rows = rank_all(spark, pairs_within(EPS), K, max_on_driver)
+        assert [row["dimensions"] for row in rows] == few
+
+
+def test_rank_points__refuse_pairs_that_do_not_belong_to_the_clusters(spark: SparkSession) -> None:
+    labels = slow_cluster.dbscan(IDS, pairs_within(EPS), 4)
+    clusters = spark.createDataFrame([(i, *labels[i]) for i in IDS], CLUSTERS)
+    points = points_of(frame_of(spark, POINTS, IDS), columns_of(POINTS), "id").of_dimensions(3)
+    stored = spark.createDataFrame(pairs_within(EPS), PAIRS)
+    euclidean = get_metric("euclidean")
+    # a point whose only neighbour is lost, not one of more than k
+    degree = {i: labels[i][2] for i in IDS}
+    lost = next(each for each in pairs_within(EPS) if degree[each[0]] <= K)
+    for changed_clusters, changed_pairs, says in (
+        (
+            clusters,
+            stored.where(f"NOT (left_id = {lost[0]} AND right_id = {lost[1]})"),
+            "by the degrees of clusters",
+        ),
+        (clusters.where(f"id <> {lost[0]}"), stored, f"no row of point {lost[0]}"),
+        (
+            clusters.union(spark.createDataFrame([(9999, -1, "noise", 1)], CLUSTERS)),
+            stored,
+            f"clusters has {len(IDS) + 1} points, there are {len(IDS)}",
+        ),
+    ):
+        with pytest.raises(TableError, match=says):
+            rank_points(
+                points,
+                LATTICE,
+                FrameRows(changed_clusters),
+                FrameRows(changed_pairs),
+                EPS,
+                euclidean,
+                K,
+                "abc",
+                ExitStack(),
+            )
+
+
+def test_outliers__of_a_job_are_those_of_the_library_bit_for_bit(make_job: JobMaker, tmp_path: Path) -> None:
+    random = np.random.default_rng(2)
+    points = np.concatenate(
+        [random.normal(size=(300, 2)), np.zeros((9, 2)), random.normal(size=(60, 2)) * 90]
+    )
+    job = job_on(make_job, tmp_path, points, {"eps": 0.3, "min_pts": 5})
+    for step in STEPS.values():
+        step(job)
+    expected = epsjoin.lof(points, 4)
+    lof, k_distance = column(job, "outliers", "id", "lof", "k_distance")
+    assert lof.tobytes() == expected.lof.tobytes()
+    assert k_distance.tobytes() == expected.k_distance.tobytes()
+    assert np.isinf(lof).any(), "next to equal points"
+    assert (k_distance == 0).sum() == 9
+
+
+def test_outliers__stand_beside_slices_of_the_contract_before(make_job: JobMaker, tmp_path: Path) -> None:
+    """Its column ``k_distance_above`` and its condition on rows may stay in a table of older runs."""
+    points = np.random.default_rng(2).normal(size=(50, 2))
+    job = job_on(make_job, tmp_path, points, {"eps": 0.3, "min_pts": 5})
+    for step in STEPS.values():
+        step(job)
+    place = job.lake.location("outliers")
+    new = slices.read_slice(job.lake, Slice("outliers", job.run))
+    log = DeltaTable(place)
+    above = pa.schema([pa.field("k_distance_above", pa.float64())])
+    log.alter.add_columns(list(Schema.from_arrow(above).fields))
+    known = "k_distance IS NULL OR k_distance_above IS NULL"
+    DeltaTable(place).alter.add_constraint({"a_distance_is_known_or_bounded_0000": known})
+    later = replace(job, run="2024-01-01")
+    for step in STEPS.values():
+        step(later)
+    assert (
+        slices.read_slice(later.lake, Slice("outliers", later.run))
+        .drop_columns(["run"])
+        .equals(new.drop_columns(["run"]))
+    )
+    assert slices.read_slice(job.lake, Slice("outliers", job.run)).equals(new)

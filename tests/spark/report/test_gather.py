@@ -143,19 +143,18 @@ def test_report__names_points_by_their_key_and_says_which_are_tied(
         *({"name": name, "logicalType": "string"} for name in names[1:]),
         *(coordinate(axis) for axis in ("x", "y")),
     ]
-    places = [(0.1 * i, 0.0) for i in range(8)] + [(100.0 * i, 900.0) for i in range(1, 31)]
+    places = [(0.125 * i, 0.0) for i in range(8)] + [(100.0 * i, 900.0) for i in range(1, 31)]
     lines = [f"c{i},r,d,n,{x!r},{y!r}\n" for i, (x, y) in enumerate(places)]
     (tmp_path / f"{RUN}.csv").write_text("code,rank,degree,nearest,x,y\n" + "".join(lines), encoding="utf-8")
-    found = gather(
-        run_steps(make_job(columns, path="{date}.csv", run=RUN, params={"eps": 1.5, "min_pts": 5}))
-    )
+    params = {"eps": 1.5, "min_pts": 5, "lof_k": 1}
+    found = gather(run_steps(make_job(columns, path="{date}.csv", run=RUN, params=params)))
     assert found.key == ("code",)
     (cluster,) = found.largest_clusters
     assert cluster["key"] == [cluster["label"]]
     assert cluster["label"] in {f"c{i}" for i in range(8)}
     assert len(found.outliers) == 20
     for row in found.outliers:
-        assert row["tied"] == (1, 30), "thirty points have no other within eps"
+        assert row["tied"] == (1, 30), "all factors are 1, and thirty points have their neighbour at 100"
         x = places[int(row["columns"]["code"][1:])][0]
         assert row["key"] == [row["columns"]["code"]]
         assert {name: row["columns"][name] for name in (*names[1:], "x")} == {
@@ -168,22 +167,25 @@ def test_report__names_points_by_their_key_and_says_which_are_tied(
             assert np.hypot(other[0] - x, other[1] - 900.0) == near["distance"]
 
 
-def test_find_ties__are_of_the_number_that_decides_on_the_rank() -> None:
+def test_find_ties__are_of_both_numbers_that_decide_on_the_rank() -> None:
     rows = [
-        *[(1, None, None, 1), (2, None, None, 1)],  # fewer than k neighbours: by degree alone
-        *[(3, None, None, 2), (4, 9.0, None, 7), (5, 9.0, None, 3)],  # no LOF: by k-distance alone
-        *[(6, 8.0, None, 3), (7, 1.0, 3.0, 5), (8, 2.0, 2.5, 5)],
-        *[(9, 2.0, 2.5, 9), (10, 7.0, 2.5, 5), (11, 7.0, 1.0, 5)],
+        *[(1, 9.0, 3.0), (2, 8.0, 3.0), (3, 8.0, 3.0)],  # of one LOF the k-distance decides
+        *[(4, 2.0, 2.5), (5, 2.0, 2.5), (6, 2.0, 2.5), (7, 1.0, 2.5)],
+        (8, 1.0, 1.0),
     ]
-    columns = parse_ddl("rank long, k_distance double, lof double, degree long")
+    assert _ties(rows, 5) == [(1, 1), (2, 3), (2, 3), (4, 6), (4, 6)]
+    as_few_points_as_neighbours = [(rank, None, None) for rank in (1, 2, 3)]
+    assert _ties(as_few_points_as_neighbours, 2) == [(1, 3), (1, 3)]
+
+
+def _ties(rows: Sequence[tuple[int, float | None, float | None]], n_first: int) -> list[tuple[int, int]]:
+    columns = parse_ddl("rank long, k_distance double, lof double")
     outliers = pa.Table.from_pylist([dict(zip(columns.names, row, strict=True)) for row in rows], columns)
-    first = outliers.to_pylist()[:8]
 
     def scan(names: Sequence[str], work: Task) -> list[pa.RecordBatch]:
         return list(work(outliers.select(names).to_batches(max_chunksize=4)))
 
-    assert find_ties(first, scan) == [(1, 2)] * 2 + [(3, 3)] + [(4, 5)] * 2 + [(6, 6), (7, 7), (8, 10)]
-    assert find_ties(first[:3], scan)[-1] == (3, 3), "a degree counts only where the k-distance is unknown"
+    return find_ties(outliers.to_pylist()[:n_first], scan)
 
 
 def test_report__of_a_first_run_has_nothing_before(make_job: JobMaker, tmp_path: Path) -> None:

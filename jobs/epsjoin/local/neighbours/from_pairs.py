@@ -1,17 +1,14 @@
-"""Local outlier factors from the pairs within eps, in steps that also work on parts of the pairs.
+"""Nearest neighbours from the pairs within eps, in steps that also work on parts of the pairs.
 
-1. :func:`nearest_within`: the *k nearest* of a point are the k smallest (distance, neighbour id) within eps.
-2. :func:`k_distances`: the distance to the k-th of them; unknown where fewer than k lie within eps.
-3. :func:`lof_from_neighbours`: the local outlier factors, by the formulas of ``densities.py``.
+The *k nearest* of a point are the k smallest (distance, neighbour id) among all other points.
 
-Step 1 may run on any part of the pairs, and then :func:`merge_nearest` on the union of the results. A factor
-that depends on a k-distance beyond eps is unknown: NaN, never a guess. So every value is exact.
+1. :func:`nearest_within` finds the k nearest that a part of the pairs knows of, :func:`merge_nearest` those
+   of several parts.
+2. :class:`NearestOfRows` does the same for all points at once, which are numbered as rows.
+3. A point is *settled* if its k-th neighbour lies within eps: all points that are in no pair with it are
+   farther. :func:`complete` searches the others among all points.
 
-References
-----------
-Breunig, Kriegel, Ng, Sander: LOF: identifying density-based local outliers, SIGMOD 2000, definitions 3-7.
-Departure: in the paper all points that are tied at the k-distance are neighbours; here exactly k are, ties by
-id, because with many equal points the ties are quadratic (scikit-learn takes exactly k, too).
+So every neighbour is exact, however far away.
 """
 
 from __future__ import annotations
@@ -21,16 +18,19 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from epsjoin.errors import ArgumentError
 from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.ids import index_ids, rows_of
 from epsjoin.kernels.neighbours.heaps import NearestLists, keep_nearest, sort_nearest
-from epsjoin.local.arguments import check_count, check_lengths, distance_column, index_distinct, int_column
-from epsjoin.local.neighbours.densities import outlier_factors, reach_densities
+from epsjoin.local.arguments import check_count, check_lengths, distance_column, int_column
+from epsjoin.local.metric import Metric
+from epsjoin.local.neighbours.knn import KNearest, nearest_of
 
-_EPS_SLACK = 1e-9
-"""Fraction of eps by which a stored distance may exceed it: it is a rounded root of what was compared."""
+CERTAIN = 1 - 1e-12
+"""A point is settled if its k-distance is at most this fraction of eps.
+
+Distances are rounded roots, so that of a point in no pair may be a rounding error below eps.
+"""
 
 
 class Neighbours(NamedTuple):
@@ -94,74 +94,71 @@ def merge_nearest(
     return _keep_nearest(((ids, neighbour),), distance, check_count("k", k))
 
 
-def k_distances(neighbours: Neighbours, k: int) -> tuple[Ints, Floats]:
-    """Return the ids with at least k neighbours, ascending, and the distance to the k-th.
+class NearestOfRows:
+    """The k nearest so far of points that are numbered as rows, from pairs that come in batches.
 
     Parameters
     ----------
-    neighbours : sorted rows: of each id all, or its k nearest.
-    k : rank of the neighbour, at least 1.
+    n : number of points.
+    k : number of neighbours of each point, below n.
 
-    Raises
-    ------
-    ArgumentError
-        The rows are not sorted by (id, distance, neighbour); k is below 1.
-    """
-    k = check_count("k", k)
-    starts, _ = _group_rows(neighbours)
-    has_k = np.diff(starts) >= k
-    first = starts[:-1][has_k]
-    return neighbours.id[first], neighbours.distance[first + (k - 1)]
-
-
-def lof_from_neighbours(ids: npt.ArrayLike, neighbours: Neighbours, k: int, eps: float) -> Outliers:
-    """Compute local outlier factors and k-distances of points whose k nearest within eps are known.
-
-    Parameters
+    Attributes
     ----------
-    ids : (n,) int64, points to score, each once, in any order.
-    neighbours : the k nearest within eps of at least the ids, of their neighbours, and of the neighbours of
-        these; a point without rows counts as one without neighbours. Sorted as by :func:`nearest_within`.
-    k : number of neighbours that count, the point itself not among them; at least 1.
-    eps : the distance up to which neighbours are known.
-
-    Returns
-    -------
-    Outliers in the order of ``ids``.
-
-    Raises
-    ------
-    ArgumentError
-        k is below 1; an id occurs twice; the rows are not sorted; a distance is negative, NaN or beyond eps.
+    size : (n,) int64, number of neighbours of each point so far, at most k.
+    neighbour, distance : (n, k) int64 and float64. Until :meth:`sort` each row is a heap, the farthest first.
 
     Notes
     -----
-    O(rows), with about 5 x 8 bytes x k of memory per point.
+    16 bytes for each neighbour and 8 for each point.
     """
-    k = check_count("k", k)
-    ids = int_column("ids", ids)
-    columns = int_column("id", neighbours.id), int_column("neighbour", neighbours.neighbour)
-    neighbours = Neighbours(*columns, distance_column("distance", neighbours.distance))
-    check_lengths(id=neighbours.id, neighbour=neighbours.neighbour, distance=neighbours.distance)
-    if neighbours.distance.size and not neighbours.distance.max() <= eps * (1 + _EPS_SLACK):
-        raise ArgumentError(f"a neighbour at distance {neighbours.distance.max()} is beyond eps = {eps}")
-    index = index_distinct(ids)
-    starts, owners = _group_rows(neighbours)
-    has_k = np.diff(starts) >= k
-    # From here on only points with k neighbours count; the values of the others are unknown.
-    width = k if has_k.any() else 1  # k may be larger than memory while no point has k neighbours
-    places = starts[:-1][has_k][:, None] + np.arange(width)
-    known = index_ids(owners[has_k])
-    near = rows_of(known, neighbours.neighbour[places].ravel()).reshape(places.shape)
-    distance = neighbours.distance[places]
-    k_distance = distance[:, -1]
-    density = reach_densities(distance, _take(k_distance, near))
-    factor = outlier_factors(density, _take(density, near))
-    row = rows_of(known, ids)
-    counts = np.zeros(ids.size, dtype=np.int64)
-    at = rows_of(index, owners)
-    counts[at[at >= 0]] = np.minimum(np.diff(starts), k)[at >= 0]
-    return Outliers(ids, _take(k_distance, row), _take(factor, row), counts)
+
+    def __init__(self, n: int, k: int) -> None:
+        self.size = np.zeros(n, dtype=np.int64)
+        self.neighbour = np.empty((n, k), dtype=np.int64)
+        self.distance = np.zeros((n, k))
+        self._starts = np.arange(n + 1) * k
+
+    def add(self, left: Ints, right: Ints, distance: Floats) -> None:
+        """Add pairs of rows, each pair once; O(log k) for each."""
+        lists = NearestLists(self.size, self.neighbour.reshape(-1), self.distance.reshape(-1))
+        for row, other in ((left, right), (right, left)):
+            keep_nearest((row, read_only(other), read_only(distance)), self._starts, lists)
+
+    def find_open(self, eps: float) -> Ints:
+        """Find the rows, ascending, that are not settled by all pairs within eps."""
+        is_settled = self.size == self.distance.shape[1]
+        is_settled &= self.distance[:, 0] <= eps * CERTAIN
+        return np.flatnonzero(~is_settled)
+
+    def sort(self) -> KNearest:
+        """Sort the neighbours of each row that has k, in place; what stands in other rows has no meaning."""
+        sort_nearest(self._starts, self.neighbour.reshape(-1), self.distance.reshape(-1))
+        return KNearest(self.neighbour, self.distance)
+
+
+def complete(
+    near: NearestOfRows, points: Floats, eps: float, metric: Metric, *, n_jobs: int | None = 1
+) -> KNearest:
+    """Search those points that the pairs did not settle among all points.
+
+    Parameters
+    ----------
+    near : the nearest of all pairs within eps; modified.
+    points : (n, d) float64, in the order of the rows; the metric is defined for them, which is not checked.
+    eps, metric : threshold and metric of the pairs.
+    n_jobs : number of threads; -1 is one per processor.
+
+    Returns
+    -------
+    KNearest
+        The same as ``knn_join(None, points, k, metric)``, bit for bit.
+    """
+    rows = near.find_open(eps)
+    found = near.sort()
+    if rows.size:
+        k = found.distance.shape[1]
+        found.neighbour[rows], found.distance[rows] = nearest_of(points, rows, k, metric, n_jobs=n_jobs)
+    return found
 
 
 def _keep_nearest(directions: tuple[tuple[Ints, Ints], ...], distance: Floats, k: int) -> Neighbours:
@@ -179,39 +176,3 @@ def _keep_nearest(directions: tuple[tuple[Ints, Ints], ...], distance: Floats, k
         keep_nearest(entries, starts, lists)
     sort_nearest(starts, lists.ids, lists.distances)
     return Neighbours(np.repeat(owners, sizes), lists.ids, lists.distances)
-
-
-def _group_rows(neighbours: Neighbours) -> tuple[Ints, Ints]:
-    """Find where the rows of each id begin (then the end of the last), and the ids; check the order."""
-    owner, neighbour, distance = neighbours
-    is_new = owner[1:] > owner[:-1]
-    same = owner[1:] == owner[:-1]
-    farther = distance[1:] > distance[:-1]
-    tied = (distance[1:] == distance[:-1]) & (neighbour[1:] > neighbour[:-1])
-    if not (is_new | (same & (farther | tied))).all():
-        raise ArgumentError("neighbours must be sorted by (id, distance, neighbour), each row once")
-    first = np.concatenate(([0], np.flatnonzero(is_new) + 1)) if owner.size else np.zeros(0, dtype=np.int64)
-    return np.append(first, owner.size), owner[first]
-
-
-def _take(values: Floats, rows: Ints) -> Floats:
-    """Take the values at these rows; NaN where the row is -1."""
-    return np.append(values, np.nan)[rows]
-
-
-class Outliers(NamedTuple):
-    """Scores of every point, in the order of the ids that were passed.
-
-    Parameters
-    ----------
-    ids : (n,) int64.
-    k_distance : (n,) float64, distance to the k-th nearest neighbour; NaN where it exceeds eps.
-    lof : (n,) float64, about 1 inside a cluster, larger outside; NaN where it depends on a distance beyond
-        eps.
-    neighbours : (n,) int64, number of neighbours within eps, at most k.
-    """
-
-    ids: Ints
-    k_distance: Floats
-    lof: Floats
-    neighbours: Ints

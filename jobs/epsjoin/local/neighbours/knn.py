@@ -35,8 +35,9 @@ from epsjoin.kernels.paired import paired_distances
 from epsjoin.local.arguments import check_count, check_points
 from epsjoin.local.join.arrays import iter_join, iter_self_join
 from epsjoin.local.metric import Metric, get_metric
+from epsjoin.local.neighbours.tree import grow_tree, has_leaf_of_equal, make_lists, search
 from epsjoin.local.progress import ProgressArgument
-from epsjoin.local.sweep.sweeping import check_counters
+from epsjoin.local.sweep.sweeping import check_counters, check_n_jobs
 
 _MAX_SCAN_COMPARISONS = 1 << 24
 """Maximum number of comparisons of a scan of all open queries: a join would take longer to begin."""
@@ -53,6 +54,9 @@ _MAX_PAIRS_PER_NEIGHBOUR = 8
 
 _MAX_JOIN_FRACTION = 1 / 16
 """Maximum fraction of all points that a join may find per finished query; beyond it a scan is faster."""
+
+_MAX_TREE_FRACTION = 1 / 16
+"""Maximum fraction of all points that the tree compares with a query; beyond it rounds are faster."""
 
 _FINISHED_FRACTIONS = (1, 15 / 16, 7 / 8, 3 / 4, 1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
 """Fractions of the open queries that a round may finish; each stands for one eps to choose from."""
@@ -170,6 +174,80 @@ def knn_join(
     return _with_surplus(values, kept, first_equal, found, chosen)
 
 
+def nearest_of(
+    points: Floats,
+    rows: Ints,
+    k: int,
+    metric: Metric,
+    *,
+    n_jobs: int | None = 1,
+    counters: dict[str, int] | None = None,
+) -> KNearest:
+    """Find the k nearest other points of some of the points.
+
+    Parameters
+    ----------
+    points : (n, d) float64, for which the metric is defined; this is not checked.
+    rows : (m,) int64, the rows of these points, each once.
+    k : number of neighbours of each, 1 to n - 1.
+    metric, n_jobs : see :func:`knn_join`.
+    counters : dictionary to whose entries the work is added: ``comparisons``; where most points are as far
+        as any, also what :func:`knn_join` counts.
+
+    Returns
+    -------
+    KNearest
+        In the order of ``rows``; the same as in the rows of ``knn_join(None, points, k)``.
+
+    Notes
+    -----
+    By a tree of boxes over the points. Where a few rows show that their radius reaches many boxes, as in many
+    dimensions that are all alike, the rounds of :func:`knn_join` are faster; for a few rows a scan is.
+    """
+    n_threads, found = check_n_jobs(n_jobs), check_counters(counters)
+    if len(rows) <= _MIN_SCANNED_QUERIES:
+        options = {"n_jobs": n_threads, "progress": False}
+        one = _Search(points[rows], points, rows, k, metric, options, found)
+        one.scan(np.arange(len(rows)))
+        return one.sorted()
+    tree = grow_tree(points, metric, n_threads)
+    kept = None
+    if has_leaf_of_equal(tree):
+        # a surplus row has k + 1 kept rows that are as far from all points as it is, and so finds k of them
+        kept = np.flatnonzero(_find_surplus(points, k + 1) < 0)
+        tree = grow_tree(points[kept], metric, n_threads)
+    names = tree.order if kept is None else kept[tree.order]
+    is_wanted = np.zeros(len(points), np.bool_)
+    is_wanted[rows] = True
+    near_to_far = names[is_wanted[names]]
+    is_wanted[near_to_far] = False  # surplus rows remain
+    queries = np.concatenate([near_to_far, np.flatnonzero(is_wanted)])
+    lists = make_lists(len(queries), k)
+    step = max(1, len(queries) // _SAMPLE_QUERIES)
+    tried = make_lists(len(queries[::step]), k)
+    compared = search(tree, names, points[queries[::step]], queries[::step], tried, metric, n_threads)
+    per_query = compared / len(tried.sizes)
+    if per_query > _MAX_TREE_FRACTION * len(points) and per_query * len(queries) > _MAX_SCAN_COMPARISONS:
+        return _nearest_by_rounds(points, rows, k, metric, n_threads, found)
+    compared += search(tree, names, points[queries], queries, lists, metric, n_threads)
+    found["comparisons"] = found.get("comparisons", 0) + compared
+    sort_nearest(np.arange(len(queries) + 1) * k, lists.ids.reshape(-1), lists.distances.reshape(-1))
+    place = np.empty(len(points), np.int64)
+    place[queries] = np.arange(len(queries))
+    return KNearest(lists.ids[place[rows]], lists.distances[place[rows]])
+
+
+def _nearest_by_rounds(
+    points: Floats, rows: Ints, k: int, metric: Metric, n_jobs: int, counters: dict[str, int]
+) -> KNearest:
+    options = {"n_jobs": n_jobs, "progress": False}
+    kept = np.flatnonzero(_find_surplus(points, k + 1) < 0)
+    place = np.full(len(points), -1)
+    place[kept] = np.arange(len(kept))
+    found = _Search(points[rows], points[kept], place[rows], k, metric, options, counters).run()
+    return KNearest(kept[found.neighbour], found.distance)
+
+
 def k_distance(
     points: npt.ArrayLike,
     k: int,
@@ -255,6 +333,10 @@ class _Search:
             is_done = (self.size[rows] == self.k) & (self.distance[rows, 0] <= eps * _CERTAIN)
             rows = rows[~is_done]
         self.scan(rows)
+        return self.sorted()
+
+    def sorted(self) -> KNearest:
+        """Return what was found of all queries, the nearest first."""
         starts = np.arange(len(self.queries) + 1) * self.k
         sort_nearest(starts, self.neighbour.reshape(-1), self.distance.reshape(-1))
         return KNearest(self.neighbour, self.distance)

@@ -15,8 +15,11 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.densities import outlier_factors, reach_densities
-from epsjoin.local.neighbours.knn import knn_join
+from epsjoin.local.neighbours.knn import KNearest, knn_join
 from epsjoin.local.progress import ProgressArgument
+
+_BLOCK = 1 << 17
+"""Number of points whose factors are computed at once."""
 
 
 class Lof(NamedTuple):
@@ -92,6 +95,32 @@ def lof(
     if not is_number or not 0 <= added_distance < math.inf:
         raise ArgumentError(f"added_distance must be a finite number of at least 0, not {added_distance!r}")
     nearest = knn_join(None, points, k, metric, n_jobs=n_jobs, progress=progress)
+    return lof_of_nearest(nearest, float(added_distance))
+
+
+def lof_of_nearest(nearest: KNearest, added_distance: float = 0.0) -> Lof:
+    """Compute the local outlier factors of points whose k nearest are known.
+
+    Parameters
+    ----------
+    nearest : the k nearest of every point, in the order of the points.
+    added_distance : see :func:`lof`.
+
+    Returns
+    -------
+    Lof
+        In the order of the points.
+
+    Notes
+    -----
+    O(n k); beside the result 8 bytes for each point, and arrays of a block of points.
+    """
     k_distance = nearest.distance[:, -1].copy()
-    density = reach_densities(nearest.distance, k_distance[nearest.neighbour], float(added_distance))
-    return Lof(outlier_factors(density, density[nearest.neighbour]), k_distance, *nearest)
+    density, factor = np.empty(len(k_distance)), np.empty(len(k_distance))
+    blocks = [slice(begin, begin + _BLOCK) for begin in range(0, len(k_distance), _BLOCK)]
+    for block in blocks:
+        of_neighbours = k_distance[nearest.neighbour[block]]
+        density[block] = reach_densities(nearest.distance[block], of_neighbours, added_distance)
+    for block in blocks:
+        factor[block] = outlier_factors(density[block], density[nearest.neighbour[block]])
+    return Lof(factor, k_distance, *nearest)

@@ -1,4 +1,4 @@
-"""One order of outlyingness over all points, and the dimensions in which a point deviates most."""
+"""The order of outlyingness of all points, and the dimensions in which a point deviates most."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.local.arguments import check_lengths, index_distinct, int_column
 
 MAD_SCALE = 1.4826
 """Ratio of standard deviation to median absolute deviation on normal data: 1 / quantile(3/4)."""
@@ -28,49 +27,33 @@ class Deviations(NamedTuple):
     z: Floats
 
 
-def rank(ids: npt.ArrayLike, k_distance: npt.ArrayLike, lof: npt.ArrayLike, degree: npt.ArrayLike) -> Ints:
-    """Rank all points by outlyingness: 1 is the most outlying, and no two points have one rank.
+def order_by_outlyingness(lof: Floats, k_distance: Floats) -> Ints:
+    """Order points by how far out they lie: the largest factor first, then the largest k-distance.
 
-    1. First come points whose k-distance is unknown, so larger than eps: the lowest degree first.
-    2. Then come points whose k-distance is known but whose factor is not, because they are near points of the
-       first kind: the largest k-distance first.
-    3. Then come all others: the largest factor first.
-
-    Points that are equal in this order are ordered by id, the smallest first.
+    Points that are equal in both stay in the order of their rows.
 
     Parameters
     ----------
-    ids : (n,) int64, each once.
-    k_distance, lof : (n,) float64, NaN where unknown.
-    degree : (n,) int64, number of points or of neighbours within eps; only its order counts, and only for the
-        first kind.
+    lof, k_distance : (n,) float64. What is unknown (NaN) counts as infinite.
 
     Returns
     -------
-    (n,) int64, 1 to n, in the order of ``ids``.
-
-    Raises
-    ------
-    ArgumentError
-        The columns have a wrong type or different lengths; an id occurs twice; a factor is known where its
-        k-distance is not.
+    (n,) int64, the rows; the point in place i has rank i + 1.
 
     Notes
     -----
     O(n log n).
     """
-    ids, degree = int_column("ids", ids), int_column("degree", degree)
-    k_distance, lof = np.asarray(k_distance, dtype=np.float64), np.asarray(lof, dtype=np.float64)
-    check_lengths(ids=ids, k_distance=k_distance, lof=lof, degree=degree)
-    index_distinct(ids)
-    is_far, is_open = np.isnan(k_distance), np.isnan(lof)
-    if (is_far & ~is_open).any():
-        raise ArgumentError("a local outlier factor cannot be known where the k-distance is not")
-    group = np.where(is_far, 1, np.where(is_open, 2, 3))
-    value = np.where(is_far, degree, np.where(is_open, -k_distance, -lof))
-    ranks = np.empty(ids.size, dtype=np.int64)
-    ranks[np.lexsort((ids, value, group))] = np.arange(1, ids.size + 1)
-    return ranks
+    factor = np.where(np.isnan(lof), -np.inf, -lof)
+    order = np.argsort(factor, kind="stable")
+    # few points share their factor with another, so only these are sorted by a second number
+    ordered = factor[order]
+    is_new = np.concatenate(([True], ordered[1:] != ordered[:-1])) if len(order) else np.empty(0, np.bool_)
+    is_tied = ~is_new | ~np.append(is_new, True)[1:]
+    tied = order[is_tied]
+    distance = np.where(np.isnan(k_distance[tied]), -np.inf, -k_distance[tied])
+    order[is_tied] = tied[np.lexsort((distance, np.cumsum(is_new)[is_tied]))]
+    return order
 
 
 def robust_spread(points: Floats) -> tuple[Floats, Floats]:

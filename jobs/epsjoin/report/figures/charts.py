@@ -19,7 +19,6 @@ from epsjoin.report.figures.figure import (
     MEASURED,
     NARROW_IN,
     NOISE_COLOUR,
-    OTHER,
     add_halo,
     add_legend,
     clean_line,
@@ -71,21 +70,16 @@ def draw_pair_counts(findings: Findings) -> Figure:
 
 @use_style
 def draw_k_distances(findings: Findings) -> Figure:
-    """Draw the distance to the k-th neighbour against the fraction of the points that have it within that.
-
-    The line counts all points, up to ε, where the join ends. The dots beyond ε come from the sample.
-    """
+    """Draw the distance to the k-th neighbour against the fraction of the points that have it within that."""
     usable = findings.k_distance > 0
     if not usable.any():
         return draw_note("The k-distance of no point is known.")
     share, distance = 100 * findings.k_share[usable], findings.k_distance[usable]
-    counted = findings.k_is_counted[usable]
     fig, ax = new_axes(2.6, left=0.6, top=0.3, width=NARROW_IN)
     ax.set_yscale("log")
     ax.set_xlim(0, 100)
     ax.grid(visible=True)
-    ax.plot(share[counted], distance[counted], color=MEASURED, linewidth=2.2)
-    draw_points(ax, np.column_stack([share, distance])[~counted], OTHER, 5)
+    ax.plot(share, distance, color=MEASURED, linewidth=2.2)
     ax.set_xlabel("% of the points")
     unit = f", {findings.unit}" if findings.unit else ""
     name = f"distance to neighbour {findings.k}{unit}"
@@ -99,9 +93,6 @@ def draw_k_distances(findings: Findings) -> Figure:
         add_halo(ax.annotate(text, *place, ha="left", va="bottom", color=INK))
     ax.margins(y=0.08)
     write_short_numbers(ax.yaxis)
-    if (~counted).any():
-        handles = [legend_mark(MEASURED, "all points"), legend_mark(OTHER, "beyond ε: from the sample")]
-        ax.legend(handles=handles, loc="lower right", frameon=False, handletextpad=0.1, borderaxespad=0.2)
     return fig
 
 

@@ -31,12 +31,10 @@ class KDistances(NamedTuple):
     ----------
     distance : (c,) float64, ascending.
     share : (c,) float64, the fraction of the points with their k-th neighbour within that distance.
-    is_counted : (c,) bool, whether all points were counted; otherwise the fraction is estimated on a sample.
     """
 
     distance: NDArray[np.float64]
     share: NDArray[np.float64]
-    is_counted: NDArray[np.bool_]
 
     def within(self, eps: float) -> float | None:
         """Fraction of the points with their k-th neighbour within eps; ``None`` if the curve ends before."""
@@ -55,34 +53,32 @@ def refit(sample: NDArray[np.float64], metric: str, params: RunParams, n_points:
     return None
 
 
-def k_distances(outliers: StoredSlice, eps: float, k: int, fit: EpsilonFit | None) -> KDistances:
-    """Compute the k-distance curve: counted in ``outliers`` up to eps, estimated on the sample beyond.
+def k_distances(outliers: StoredSlice, eps: float) -> KDistances:
+    """Count the k-distance curve in ``outliers``.
 
     Parameters
     ----------
     outliers : the slice of ``outliers``.
-    eps : threshold of the join. The curve has a point at eps and at each smaller multiple in ``FACTORS``.
-    k : rank of the neighbour.
-    fit : its sample continues the curve beyond eps; with ``None`` the curve ends at eps.
+    eps : threshold of the join. The curve has a point at eps and at each of its multiples in ``FACTORS``.
+
+    Notes
+    -----
+    Slices that were written under version 1 of the contract know no k-distance beyond eps. Their curve ends
+    there, below all of the points.
     """
     ends = in_table(
         outliers.scan(["k_distance"], _find_ends), pa.schema([("low", pa.float64()), ("high", pa.float64())])
     )
     low, high = pc.min(ends["low"]).as_py(), pc.max(ends["high"]).as_py()
-    edges = np.array([factor * eps for factor in FACTORS if factor < 1])
+    last = max(eps, high or 0.0)
+    edges = np.array([eps, *(factor * eps for factor in FACTORS if factor * eps < last), last])
     if low is not None:
         edges = np.concatenate([edges, np.geomspace(low, high, CURVE_POINTS)])
-    # a distance is the rounded root of the value that was compared with eps, so it may be slightly above eps
-    edges = np.unique(np.concatenate([edges, [eps, max(eps, high or 0.0)]]))
+    edges = np.unique(edges)
     counted = outliers.scan(["k_distance"], lambda batches: _count(batches, edges))
     within = np.sum([batch["points"].to_numpy() for batch in counted], axis=0)
     share = np.cumsum(within) / max(1, outliers.n)
-    further, further_share = _extend_beyond(fit, k, float(edges[-1]), float(share[-1]))
-    return KDistances(
-        np.concatenate([edges, further]),
-        np.concatenate([share, further_share]),
-        np.arange(len(edges) + len(further)) < len(edges),
-    )
+    return KDistances(edges, share)
 
 
 def _find_ends(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -100,19 +96,6 @@ def _count(batches: Iterable[pa.RecordBatch], edges: NDArray[np.float64]) -> Ite
         known = batch["k_distance"].drop_null().to_numpy()
         found += np.bincount(np.searchsorted(edges, known), minlength=len(edges))
     yield pa.record_batch({"points": found})
-
-
-def _extend_beyond(
-    fit: EpsilonFit | None, k: int, eps: float, share: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The sample's k-distances beyond eps, and the fraction of its points within each, at least ``share``."""
-    ascending = np.empty(0)
-    if fit is not None:
-        with suppress(ArgumentError):  # the sample has fewer neighbours
-            ascending = np.asarray(fit.k_distance_curve(k))
-    fractions = np.arange(1, len(ascending) + 1) / max(1, len(ascending))
-    is_beyond = ascending > eps
-    return ascending[is_beyond], np.maximum(fractions[is_beyond], share)
 
 
 def other_eps(fit: EpsilonFit | None, curve: KDistances, eps: float, k: int) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The step ``outliers``: rank all points by their neighbours within eps, the furthest out first."""
+"""The step ``outliers``: rank all points by their k nearest neighbours, the furthest out first."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from epsjoin.console import counted, say
 from epsjoin.errors import TableError
 from epsjoin.lake import delta_log, parquet
 from epsjoin.lake.fingerprints import Fingerprints
+from epsjoin.local.metric import get_metric
 from epsjoin.spark.cluster.cluster import stored_pairs
 from epsjoin.spark.cluster.from_pairs import CLUSTERS
 from epsjoin.spark.job import Job
@@ -40,8 +41,9 @@ def run(job: Job) -> dict[str, float]:
     points = stored_points(job)
     _, sample = points.sample(job.params.sample_rows, job.params.seed)
     eps = float(inputs.row("join_plan")["eps"])
+    metric = get_metric(lake.source.metric)
     with ExitStack() as done:
-        ranked = rank_points(points, sample, clusters, pairs, eps, k, lake.source.coordinates, done)
+        ranked = rank_points(points, sample, clusters, pairs, eps, metric, k, lake.source.coordinates, done)
         files, counters = write_files(parquet.target_of(lake, outliers), ranked, _count)
     if counters["rows"] != points.n:
         raise TableError(

@@ -1,37 +1,61 @@
-"""Rank, k-distance and LOF of points by their nearest neighbours within eps, distributed over tasks."""
+"""Rank, k-distance and LOF of every point by its k nearest neighbours, however far away these are."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from epsjoin.errors import TableError
-from epsjoin.kernels.ids import index_ids, rows_of
+from epsjoin.kernels.ids import IdIndex, index_ids, rows_of
 from epsjoin.lake.arrow import pair_columns
-from epsjoin.local.neighbours.from_pairs import Neighbours, lof_from_neighbours, merge_nearest, nearest_within
-from epsjoin.local.neighbours.rank import deviating_dimensions, rank, robust_spread
+from epsjoin.local.metric import Metric
+from epsjoin.local.neighbours.from_pairs import (
+    CERTAIN,
+    NearestOfRows,
+    Neighbours,
+    complete,
+    merge_nearest,
+    nearest_within,
+)
+from epsjoin.local.neighbours.lof import lof_of_nearest
+from epsjoin.local.neighbours.rank import deviating_dimensions, order_by_outlyingness, robust_spread
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task
-from epsjoin.spark.neighbours.nearest import NEAR
+from epsjoin.spark.neighbours.search import CELL_BYTES, NEAR, search_nearest
 from epsjoin.spark.persist import persist_until
 from epsjoin.spark.points import Points
-from epsjoin.spark.rows import FrameRows, MappedRows, Rows, collect_table, combine_partials, to_frame
+from epsjoin.spark.rows import (
+    BATCH_ROWS,
+    DriverRows,
+    FrameRows,
+    Rows,
+    combine_partials,
+    driver_threads,
+    read_on_driver,
+    to_frame,
+)
 from epsjoin.spark.splits import names_of
 
-MAX_ON_DRIVER = 8_000_000
-"""Maximum number of neighbours, k of each point, that the driver merges: some 150 bytes each (estimated)."""
+MAX_ON_DRIVER_BYTES = 4 << 30
+"""Maximum number of bytes of points and neighbours that the driver holds, in addition to its JVM."""
+
+_MIN_SPLIT_ROWS = 1 << 16
+"""Number of rows that the driver writes to a file at least, if there are as many."""
+
+MAX_EXPLAINED = 10_000
+"""Number of the first ranks whose ``dimensions`` are said in words."""
 
 OUTLIERS = (
-    "id long, rank long, lof double, k_distance double, k_distance_above double, degree long, "
-    "is_noise boolean, dimensions string"
+    "id long, rank long, lof double, k_distance double, degree long, is_noise boolean, dimensions string"
 )
 
 
@@ -41,12 +65,17 @@ def rank_points(
     clusters: Rows,
     pairs: Rows,
     eps: float,
+    metric: Metric,
     k: int,
     names: Sequence[str],
     done: ExitStack,
-    max_on_driver: int = MAX_ON_DRIVER,
+    max_on_driver: int = MAX_ON_DRIVER_BYTES,
+    cell_bytes: int = CELL_BYTES,
 ) -> Rows:
     """Compute the rank, k-distance and LOF of every point.
+
+    A point with k pairs has its k nearest from these. The others are searched among all points: on the
+    driver, or by tasks if there are more points than it should hold. The rows are the same.
 
     Parameters
     ----------
@@ -55,86 +84,115 @@ def rank_points(
     clusters : columns ``CLUSTERS``, a row for every point.
     pairs : columns ``PAIRS``, every pair within eps once.
     eps : threshold of the pairs.
+    metric : metric of the pairs.
     k : number of neighbours that the local outlier factor uses.
     names : names of the dimensions.
     done : to be closed once the rows are computed; then the intermediate frames are unpersisted.
-    max_on_driver : maximum number of neighbours, k of each point, that the driver merges; if there are more,
-        Spark merges them. The rows are the same.
+    max_on_driver : maximum number of bytes that the driver may hold, see :func:`driver_bytes`.
+    cell_bytes : see :func:`epsjoin.spark.neighbours.search.search_nearest`.
 
     Returns
     -------
-    Columns ``OUTLIERS``, a row for every point; not computed yet.
+    Columns ``OUTLIERS``, a row for every point. LOF and k-distance are those of :func:`epsjoin.lof` for the
+    points in the order of their ids, bit for bit; null where there are no k other points. ``dimensions`` is
+    null beyond the first ``MAX_EXPLAINED`` ranks.
+
+    Raises
+    ------
+    TableError
+        Points, pairs and clusters do not belong together.
     """
     usual = _Usual(*robust_spread(sample), tuple(names))
-    if points.n * k <= max_on_driver:
-        return _rank_on_driver(points, usual, clusters, pairs, eps, k, done)
-    neighbours = persist_until(nearest_neighbours(pairs, k), done)
-    of_pairs, of_clusters = F.sum(F.size("near")), F.sum(F.least(F.col("degree") - 1, F.lit(k)))
-    sums = neighbours.agg(of_pairs.alias("n")).union(to_frame(clusters).agg(of_clusters.alias("n"))).collect()
-    _check_near(*(row["n"] or 0 for row in sums))
-    known = to_frame(clusters).select("id", "degree", (F.col("role") == "noise").alias("is_noise"))
-    scored = (
-        points.frame.join(known, "id", how="left")
-        .join(local_outlier_factors(neighbours, k), "id", how="left")
-        .withColumn("k_distance_above", F.when(F.col("k_distance").isNull(), F.lit(eps)))
-    )
-    ordered = persist_until(scored.orderBy(*outlyingness()), done)
-    ranker = _make_ranker(_count_rows_before(ordered), points, usual)
-    return FrameRows(ordered.mapInArrow(ranker, OUTLIERS))
+    if driver_bytes(points.n, sample.shape[1], k) > max_on_driver:
+        settled = _find_by_spark(points, sample, clusters, pairs, eps, metric, k, done, cell_bytes)
+        return _rank_by_spark(points, clusters, settled, k, usual, done)
+    return _rank_on_driver(points, clusters, pairs, eps, metric, k, usual)
+
+
+def driver_bytes(n: int, dimensions: int, k: int) -> int:
+    """Estimate the bytes that the driver needs to rank n points, in addition to those of its JVM."""
+    return n * (24 * dimensions + 48 * k + 160)
+
+
+def _rank_on_driver(
+    points: Points, clusters: Rows, pairs: Rows, eps: float, metric: Metric, k: int, usual: _Usual
+) -> Rows:
+    known, threads = _read_clusters(clusters), driver_threads(pairs.spark)
+    n = len(known.ids)
+    lof, k_distance = np.full(n, np.nan), np.full(n, np.nan)
+    index = index_ids(known.ids)
+    coordinates = _read_points(points, index)
+    if k < n:
+        near = _read_nearest(pairs, index, known.degree, k)
+        lof, k_distance, *_ = lof_of_nearest(complete(near, coordinates, eps, metric, n_jobs=threads))
+    order = order_by_outlyingness(lof, k_distance)
+    ranks = np.empty(n, np.int64)
+    ranks[order] = np.arange(1, n + 1)
+    words = usual.describe(coordinates[order[:MAX_EXPLAINED]])
+    step = max(_MIN_SPLIT_ROWS, min(BATCH_ROWS, -(-n // threads)))
+
+    def rows_from(begin: int) -> Iterator[pa.RecordBatch]:
+        some = slice(begin, begin + step)
+        rank = ranks[some]
+        yield pa.record_batch(
+            {
+                "id": known.ids[some],
+                "rank": rank,
+                "lof": _with_nulls(lof[some]),
+                "k_distance": _with_nulls(k_distance[some]),
+                "degree": known.degree[some],
+                "is_noise": known.is_noise[some],
+                "dimensions": words.take(pa.array(rank - 1, mask=rank > len(words))),
+            }
+        )
+
+    return DriverRows(pairs.spark, range(0, n, step), rows_from, OUTLIERS)
 
 
 class _Known(NamedTuple):
-    """The columns in which every task looks up its points, by id."""
+    """What ``clusters`` knows of every point, by ascending id: a point's row is its place here."""
 
     ids: NDArray[np.int64]
-    rank: NDArray[np.int64]
-    lof: NDArray[np.float64]
-    k_distance: NDArray[np.float64]
     degree: NDArray[np.int64]
     is_noise: NDArray[np.bool_]
 
 
-def _rank_on_driver(
-    points: Points, usual: _Usual, clusters: Rows, pairs: Rows, eps: float, k: int, done: ExitStack
-) -> Rows:
-    near = collect_table(MappedRows(pairs, _make_nearest(k), NEAR))
-    neighbours = merge_nearest(
-        near["id"].to_numpy(), near["neighbour"].to_numpy(), near["distance"].to_numpy(), k
-    )
-    labels = collect_table(MappedRows(clusters, _select_labels, "id long, degree long, is_noise boolean"))
-    ids, degree, is_noise = (labels[name].to_numpy() for name in ("id", "degree", "is_noise"))
-    _check_near(len(neighbours.id), int(np.minimum(degree - 1, k).sum()))
-    scores = lof_from_neighbours(ids, neighbours, k, eps)
-    ranks = rank(ids, scores.k_distance, scores.lof, degree)
-    known = pairs.spark.sparkContext.broadcast(
-        _Known(ids, ranks, scores.lof, scores.k_distance, degree, is_noise)
-    )
-    done.callback(known.unpersist)
-    reading = points.reading
+def _read_clusters(clusters: Rows) -> _Known:
+    of_batches = [
+        (
+            batch["id"].to_numpy(),
+            batch["degree"].to_numpy(),
+            pc.equal(batch["role"], "noise").to_numpy(zero_copy_only=False),
+        )
+        for batch in read_on_driver(clusters)
+    ]
+    empty = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_)
+    columns = [np.concatenate(column) for column in zip(empty, *of_batches, strict=True)]
+    order = np.argsort(columns[0])
+    return _Known(*(column[order] for column in columns))
 
-    def look_up(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        index = index_ids(known.value.ids)
-        for batch in batches:
-            ids, coordinates = reading.arrays(batch)
-            at = rows_of(index, ids)
-            if at.size and at.min() < 0:
-                raise TableError(f"clusters has no row of point {ids[at.argmin()]}; run cluster again")
-            _, ranks, lof, k_distance, degree, is_noise = (column[at] for column in known.value)
-            is_far = np.isnan(k_distance)
-            yield pa.record_batch(
-                {
-                    "id": ids,
-                    "rank": ranks,
-                    "lof": pa.array(lof, mask=np.isnan(lof)),
-                    "k_distance": pa.array(k_distance, mask=is_far),
-                    "k_distance_above": pa.array(np.full(len(ids), eps), mask=~is_far),
-                    "degree": degree,
-                    "is_noise": is_noise,
-                    "dimensions": usual.describe(coordinates),
-                }
-            )
 
-    return MappedRows(points.rows, look_up, OUTLIERS)
+def _read_points(points: Points, index: IdIndex) -> NDArray[np.float64]:
+    """Read the coordinates of all points in the order of the index."""
+    coordinates = np.empty((len(index.ids), points.reading.dimensions or 0))
+    n = 0
+    for batch in read_on_driver(points.rows):
+        ids, places = points.reading.arrays(batch)
+        coordinates[_rows(index, ids)] = places
+        n += len(ids)
+    if n != len(index.ids):
+        raise TableError(f"clusters has {len(index.ids):,} points, there are {n:,}; run cluster again")
+    return coordinates
+
+
+def _read_nearest(pairs: Rows, index: IdIndex, degree: NDArray[np.int64], k: int) -> NearestOfRows:
+    """Find the k nearest that the pairs know of; refuse pairs that do not belong to the degrees."""
+    near = NearestOfRows(len(index.ids), k)
+    for batch in read_on_driver(pairs):
+        left, right, distance = pair_columns(batch)
+        near.add(_rows(index, left), _rows(index, right), distance)
+    _check_near(int(near.size.sum()), int(np.minimum(degree - 1, k).sum()))
+    return near
 
 
 def _check_near(found: int, expected: int) -> None:
@@ -146,10 +204,54 @@ def _check_near(found: int, expected: int) -> None:
         )
 
 
-def _select_labels(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        is_noise = pc.equal(batch["role"], "noise")
-        yield pa.record_batch({"id": batch["id"], "degree": batch["degree"], "is_noise": is_noise})
+def _rows(index: IdIndex, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    rows = rows_of(index, ids)
+    if rows.size and rows.min() < 0:
+        raise TableError(f"clusters has no row of point {ids[rows.argmin()]}; run cluster again")
+    return rows
+
+
+def _with_nulls(values: NDArray[np.float64]) -> pa.Array:
+    return pa.array(values, mask=np.isnan(values))
+
+
+def _find_by_spark(
+    points: Points,
+    sample: NDArray[np.float64],
+    clusters: Rows,
+    pairs: Rows,
+    eps: float,
+    metric: Metric,
+    k: int,
+    done: ExitStack,
+    cell_bytes: int,
+) -> DataFrame:
+    """Find the k nearest of every point: (id, near), see :func:`nearest_in_pairs`; none if there are no k."""
+    in_pairs = persist_until(nearest_in_pairs(pairs, k), done)
+    of_pairs, of_clusters = F.sum(F.size("near")), F.sum(F.least(F.col("degree") - 1, F.lit(k)))
+    sums = in_pairs.agg(of_pairs.alias("n")).union(to_frame(clusters).agg(of_clusters.alias("n"))).collect()
+    _check_near(*(row["n"] or 0 for row in sums))
+    if k >= points.n:
+        return in_pairs.where("false")
+    has_k = F.size("near") == k
+    settled = in_pairs.where(has_k & (F.element_at("near", -1)["distance"] <= eps * CERTAIN))
+    queries = replace(points, frame=points.frame.join(settled.select("id"), "id", "left_anti"), files=None)
+    found = search_nearest(queries, points, sample, k, metric, done, is_self=True, cell_bytes=cell_bytes)
+    return persist_until(settled.union(found), done)
+
+
+def _rank_by_spark(
+    points: Points, clusters: Rows, nearest: DataFrame, k: int, usual: _Usual, done: ExitStack
+) -> Rows:
+    known = to_frame(clusters).select("id", "degree", (F.col("role") == "noise").alias("is_noise"))
+    scored = points.frame.join(known, "id", how="left").join(
+        local_outlier_factors(nearest, k), "id", how="left"
+    )
+    unknown = F.lit(float("inf"))
+    outlyingness = [F.coalesce(name, unknown).desc() for name in ("lof", "k_distance")]
+    ordered = persist_until(scored.orderBy(*outlyingness, "id"), done)
+    ranker = _make_ranker(_count_rows_before(ordered), points, usual)
+    return FrameRows(ordered.mapInArrow(ranker, OUTLIERS))
 
 
 def _make_nearest(k: int) -> Task:
@@ -165,8 +267,8 @@ def _make_nearest(k: int) -> Task:
     return nearest
 
 
-def nearest_neighbours(pairs: Rows, k: int) -> DataFrame:
-    """Find the k nearest neighbours within eps of every point that is in a pair: (id, near).
+def nearest_in_pairs(pairs: Rows, k: int) -> DataFrame:
+    """Find the k nearest within eps of every point that is in a pair: (id, near).
 
     ``near`` is an array of at most k structs (distance, neighbour), nearest first, ties by the smaller id.
     """
@@ -176,9 +278,7 @@ def nearest_neighbours(pairs: Rows, k: int) -> DataFrame:
 
 
 def local_outlier_factors(neighbours: DataFrame, k: int) -> DataFrame:
-    """Compute k-distance and LOF from the k nearest neighbours within eps: (id, k_distance, lof).
-
-    A value is null if it depends on a neighbour beyond eps.
+    """Compute k-distance and LOF of points whose k nearest are known: (id, k_distance, lof).
 
     References
     ----------
@@ -226,19 +326,6 @@ def _sum_in_order(rows: DataFrame, value: str, k: int) -> DataFrame:
     return found.where(F.size("values") == k).select("id", total.alias("total"))
 
 
-def outlyingness() -> list[Column]:
-    """The sort order of ranks, furthest out first; the same as in ``local.neighbours.rank``."""
-    is_known = F.col("k_distance").isNotNull()
-    return [
-        is_known.asc(),
-        F.when(~is_known, F.col("degree")).asc(),
-        F.col("lof").isNotNull().asc(),
-        F.when(F.col("lof").isNull(), F.col("k_distance")).desc(),
-        F.col("lof").desc(),
-        F.col("id").asc(),
-    ]
-
-
 def _count_rows_before(ordered: DataFrame) -> dict[int, int]:
     """Count the rows before each partition of a sorted frame."""
     counts = ordered.groupBy(F.spark_partition_id().alias("partition")).count().collect()
@@ -256,13 +343,21 @@ def _make_ranker(offsets: dict[int, int], points: Points, usual: _Usual) -> Task
         before = offsets.get(tasks.task_number(), 0)
         for batch in batches:
             rows = pa.Table.from_batches([batch])
-            _, coordinates = reading.arrays(rows.select(columns))
-            rows = rows.append_column("rank", pa.array(np.arange(before + 1, before + 1 + len(rows))))
-            rows = rows.append_column("dimensions", usual.describe(coordinates))
+            n_explained = min(len(rows), max(0, MAX_EXPLAINED - before))
+            _, coordinates = reading.arrays(rows.select(columns).slice(0, n_explained))
+            words = usual.describe(coordinates).take(pa.array(_places(n_explained, len(rows))))
+            ranks = pa.array(np.arange(before + 1, before + 1 + len(rows)))
+            rows = rows.append_column("rank", ranks).append_column("dimensions", words)
             before += len(rows)
             yield from rows.select(names_of(OUTLIERS)).to_batches()
 
     return rank
+
+
+def _places(n_explained: int, n: int) -> pa.Array:
+    """The first places, then nulls."""
+    places = np.arange(n)
+    return pa.array(places, mask=places >= n_explained)
 
 
 class _Usual(NamedTuple):
@@ -274,6 +369,8 @@ class _Usual(NamedTuple):
 
     def describe(self, points: NDArray[np.float64]) -> pa.Array:
         """Say in words in which dimensions each point deviates most: a column of strings."""
+        if not len(points):
+            return pa.array([], pa.string())
         found = deviating_dimensions(points, self.centre, self.spread)
         names = pa.array(self.names, pa.string())
         words = [

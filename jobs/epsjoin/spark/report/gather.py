@@ -74,7 +74,7 @@ def gather(job: Job) -> Findings:
     curve = slices.read_slice(lake, of["epsilon_curve"]).sort_by("radius")
     eps, k = float(epsilon["eps"]), job.params.n_neighbours
     fit = _refit(points)
-    k_curve = k_distances(outliers, eps, k, fit)
+    k_curve = k_distances(outliers, eps)
 
     counted = count_clusters(clusters)
     largest, first = counted["largest_clusters"], find_outliers(outliers)
@@ -118,7 +118,6 @@ def gather(job: Job) -> Findings:
         k=k,
         k_distance=k_curve.distance,
         k_share=k_curve.share,
-        k_is_counted=k_curve.is_counted,
         other_eps=other_eps(fit, k_curve, eps, k),
         difference=difference,
         trends=make_trends_before(lake, run),
@@ -257,27 +256,26 @@ def find_ties(rows: Sequence[Row], scan: Scan) -> list[tuple[int, int]]:
     return [(scores.index(score) + 1, ends[score]) for score in scores]
 
 
-_SCORES = ("rank", "k_distance", "lof", "degree")
+_SCORES = ("rank", "k_distance", "lof")
 
 
-def _score_of(row: Row) -> tuple[str, float]:
-    """Return the number that decides on an outlier's rank, as ``neighbours.rank`` sorts, and its name."""
-    if row["k_distance"] is None:
-        return "degree", row["degree"]
-    return ("k_distance", row["k_distance"]) if row["lof"] is None else ("lof", row["lof"])
+def _score_of(row: Row) -> tuple[float | None, float | None]:
+    """Return the numbers that decide on an outlier's rank, as ``local.neighbours.rank`` sorts."""
+    return row["lof"], row["k_distance"]
 
 
 def _make_search(row: Row) -> Task:
-    """Find the last rank with the score of this row."""
-    name, value = _score_of(row)
+    """Find the last rank with the scores of this row."""
+    scores = dict(zip(("lof", "k_distance"), _score_of(row), strict=True))
 
     def search(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         last = 0
         for batch in batches:
-            is_tied = pc.equal(batch[name], value)
-            if name != "lof":  # it decides only where the score before it is not known
-                is_tied = pc.and_(is_tied, batch["k_distance" if name == "degree" else "lof"].is_null())
-            last = max(last, pc.max(batch["rank"].filter(is_tied)).as_py() or 0)
+            lof, k_distance = (
+                batch[name].is_null() if score is None else pc.equal(batch[name], score)
+                for name, score in scores.items()
+            )
+            last = max(last, pc.max(batch["rank"].filter(pc.and_(lof, k_distance))).as_py() or 0)
         yield pa.record_batch({"last": pa.array([last], pa.int64())})
 
     return search

@@ -1,0 +1,108 @@
+"""Cells: a partition of space by cuts through medians of a sample, for points that fit no one task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from epsjoin.kernels.arrays import Floats, Ints
+from epsjoin.kernels.join.projection import MAXIMUM, SQUARES
+
+
+class Cells(NamedTuple):
+    """The cuts of a complete binary tree whose leaves are the cells.
+
+    Node i has the children 2 i + 1 and 2 i + 2.
+
+    Parameters
+    ----------
+    axis, cut : (c - 1,) int64 and float64: a node's left child has what is at most ``cut`` on ``axis``.
+    """
+
+    axis: Ints
+    cut: Floats
+
+    @property
+    def n(self) -> int:
+        """Number of cells, a power of two."""
+        return len(self.axis) + 1
+
+
+def plan_cells(embedded: Floats, n_cells: int) -> Cells:
+    """Plan cells with about as many points each, if the sample is like all points.
+
+    Parameters
+    ----------
+    embedded : (m, e) float64, a sample in embedded coordinates.
+    n_cells : a power of two. Points that are equal are in one cell, so that cells may differ in size.
+    """
+    axis, cut = np.zeros(n_cells - 1, np.int64), np.zeros(n_cells - 1)
+    rows = [np.arange(len(embedded))]
+    for node in range(n_cells - 1):
+        mine = embedded[rows[node]]
+        if len(mine):
+            axis[node] = int(np.ptp(mine, axis=0).argmax())
+            cut[node] = np.median(mine[:, axis[node]])
+        is_left = mine[:, axis[node]] <= cut[node]
+        rows += [rows[node][is_left], rows[node][~is_left]]
+    return Cells(axis, cut)
+
+
+def find_cells(cells: Cells, embedded: Floats) -> Ints:
+    """Find the cell of each point."""
+    node = np.zeros(len(embedded), np.int64)
+    rows = np.arange(len(embedded))
+    for _ in range(cells.n.bit_length() - 1):
+        node = 2 * node + 1 + (embedded[rows, cells.axis[node]] > cells.cut[node])
+    return node - (cells.n - 1)
+
+
+def other_cells_within(
+    cells: Cells, embedded: Floats, home: Ints, limit: Floats, norm: int
+) -> Iterator[tuple[int, Ints]]:
+    """Find the cells, except a query's own, that its ball reaches.
+
+    Parameters
+    ----------
+    embedded : (m, e) float64, queries.
+    home : (m,) int64, the cell that each has been searched for in.
+    limit : (m,) float64, see :func:`epsjoin.kernels.neighbours.tree.reach`.
+    norm : what the limit is compared with, see :attr:`epsjoin.local.metric.Metric.norm`.
+
+    Yields
+    ------
+    tuple[int, Ints]
+        A cell, and the rows of the queries that reach it.
+    """
+    for cell in range(cells.n):
+        gaps = [np.zeros(len(embedded)), *_gaps(cells, cell, embedded)]
+        if norm == SQUARES:
+            gap = sum(each * each for each in gaps)
+        elif norm == MAXIMUM:
+            gap = np.max(gaps, axis=0)
+        else:
+            gap = sum(gaps)
+        rows = np.flatnonzero((gap <= limit) & (home != cell))
+        if rows.size:
+            yield cell, rows
+
+
+def _gaps(cells: Cells, cell: int, embedded: Floats) -> Iterator[Floats]:
+    """Yield, for each axis on which a cell is bounded, how far beside it the points lie."""
+    low: dict[int, float] = {}
+    high: dict[int, float] = {}
+    node = cell + cells.n - 1
+    while node:
+        parent = (node - 1) // 2
+        axis, cut = int(cells.axis[parent]), float(cells.cut[parent])
+        if node == 2 * parent + 1:
+            high[axis] = min(cut, high.get(axis, cut))
+        else:
+            low[axis] = max(cut, low.get(axis, cut))
+        node = parent
+    for axis in low.keys() | high.keys():
+        places = embedded[:, axis]
+        below = low.get(axis, -np.inf) - places
+        yield np.maximum(0.0, np.maximum(below, places - high.get(axis, np.inf)))

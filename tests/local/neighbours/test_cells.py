@@ -1,0 +1,60 @@
+"""Cells: each point in one, and a ball reaches every cell that has a point in it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epsjoin.kernels.neighbours.tree import reaches
+from epsjoin.kernels.paired import paired_distances
+from epsjoin.local.metric import get_metric
+from epsjoin.local.neighbours.cells import find_cells, other_cells_within, plan_cells
+from oracles import examples
+from oracles import join as join_twin
+
+METRICS = [get_metric(name) for name in ("euclidean", "manhattan", "chebyshev")]
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda each: each.name)
+@examples(60)
+@given(
+    st.sampled_from(join_twin.KINDS),
+    st.integers(1, 60),
+    st.integers(1, 3),
+    st.sampled_from([1, 2, 8, 32]),
+    st.integers(0, 10**6),
+)
+def test_other_cells_within__are_all_that_have_a_point_in_the_ball(metric, kind, n, d, n_cells, seed):
+    points, eps = join_twin.awkward_points(kind, n, d, seed)
+    cells = plan_cells(points[::2], n_cells)
+    assert cells.n == n_cells
+    home = find_cells(cells, points)
+    assert ((home >= 0) & (home < n_cells)).all()
+    decision = metric.decision(math.inf)
+    radius = np.random.default_rng(seed).choice([0.0, eps, 3 * eps, math.inf], n)
+    limit = reaches(decision.metric, metric.norm, radius)
+    reached = {(i, home[i]) for i in range(n)}
+    for cell, rows in other_cells_within(cells, points, home, limit, metric.norm):
+        assert (home[rows] != cell).all()
+        reached |= {(i, cell) for i in rows.tolist()}
+    left, right = (side.ravel() for side in np.meshgrid(np.arange(n), np.arange(n)))
+    distance = paired_distances(decision, points, left, right)
+    for i, j, between in zip(left.tolist(), right.tolist(), distance.tolist(), strict=True):
+        assert between > radius[i] or (i, home[j]) in reached
+
+
+def test_plan_cells__have_as_many_points_each_and_leave_far_cells_out():
+    points = np.random.default_rng(3).random((4096, 2))
+    cells = plan_cells(points, 16)
+    home = find_cells(cells, points)
+    assert np.bincount(home).tolist() == [256] * 16
+    near = np.full(len(points), 0.001**2)
+    asked = sum(rows.size for _, rows in other_cells_within(cells, points, home, near, 0))
+    assert 0 < asked < 200
+    everywhere = np.full(len(points), math.inf)
+    asked = sum(rows.size for _, rows in other_cells_within(cells, points, home, everywhere, 0))
+    assert asked == 15 * len(points)
