@@ -37,7 +37,8 @@ def main() -> int:
     own = argparse.ArgumentParser(add_help=False, prog="quality")
     own.add_argument("--stage", choices=STAGES, default="results", help="the tables to validate")
     given, _ = own.parse_known_args()
-    return run_job(f"quality_{given.stage}", partial(check, stage=given.stage), sys.argv[1:], [own])
+    step = partial(check, stage=given.stage)
+    return run_job(f"quality_{given.stage}", step, sys.argv[1:], [own], starts_session=False)
 
 
 if __name__ == "__main__":

@@ -50,6 +50,14 @@ def overwrite(file: Path) -> None:
     file.write_bytes(content[:100] + bytes(len(content) - 200) + content[-100:])
 
 
+def rename_the_ids(file: Path) -> None:
+    """One bit of a footer, which has no checksum: Spark's own scan would take the column for missing."""
+    content = file.read_bytes()
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    at = content.index(b"\x02id", footer) + 1
+    file.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+
+
 def path_of(job: Job, table: str) -> Path:
     """The largest file of a table's slice."""
     file = max(slices.files_of(job.lake, Slice(table, RUN)), key=lambda file: file.size)
@@ -64,6 +72,9 @@ def path_of(job: Job, table: str) -> Path:
         ("points", "fit_epsilon", Path.unlink),
         ("replicas", "merge_join", change_in_the_middle),  # by the tasks
         ("pairs", "cluster", overwrite),
+        ("points", "quality_input", change_in_the_middle),  # by the gates, on the driver
+        ("replicas", "quality_results", change_in_the_middle),
+        ("points", "quality_results", rename_the_ids),  # which only rules read there
     ],
 )
 def test_a_broken_file__is_named_with_the_job_that_makes_it_again(
@@ -176,14 +187,6 @@ def test_a_full_disk__where_the_logs_lie_is_said_and_changes_no_table(job: Job) 
         resource.setrlimit(resource.RLIMIT_FSIZE, usual)
     assert versions(job) == before
     assert slices.files_of(job.lake, Slice("pairs", RUN)) == files
-
-
-def rename_the_ids(file: Path) -> None:
-    """One bit of a footer, which has no checksum: Spark's own scan would take the column for missing."""
-    content = file.read_bytes()
-    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
-    at = content.index(b"\x02id", footer) + 1
-    file.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
 
 
 def test_a_broken_footer__is_named_before_sparks_own_scan_takes_it_at_its_word(

@@ -17,7 +17,6 @@ from epsjoin.errors import DataRefusedError, TableError
 from epsjoin.lake import delta_log, slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
-from epsjoin.spark import scan
 from epsjoin.spark.checks.quality import check_quality
 from epsjoin.spark.cluster import cluster
 from epsjoin.spark.epsilon import fit_epsilon
@@ -311,7 +310,9 @@ def test_gates_and_report__refuse_what_is_replaced_while_they_read(
     first = {ingest.run: "snapshots", fit_epsilon.run: "epsilon"}[step]
     stage = {ingest.run: "input", fit_epsilon.run: "results"}[step]
     with monkeypatch.context() as patched:
-        meanwhile(patched, scan, "read", lambda *given: given[2].table == first, lambda: step(job))
+        meanwhile(
+            patched, slices, "version_and_files", lambda *given: given[1].table == first, lambda: step(job)
+        )
         with pytest.raises(TableError, match=f"({named}) of run .* was made from other"):
             check_quality(job, stage)
     run_steps(job, *COMMITS)

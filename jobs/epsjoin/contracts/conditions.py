@@ -59,10 +59,12 @@ class UnknownFormError(Exception):
     """A text that is no condition, or has a form of SQL that is not understood here; the text says which."""
 
 
-class _Spark4(Spark):
+class Spark4(Spark):
     """Spark's SQL as of Spark 4: two quotes within a text stand for one."""
 
     class Tokenizer(Spark.Tokenizer):
+        """How texts are read."""
+
         STRING_ESCAPES: ClassVar[list[str]] = ["'", "\\"]
 
 
@@ -76,7 +78,7 @@ def parse(condition: str) -> exp.Expr:
         It is not SQL.
     """
     try:
-        return sqlglot.parse_one(condition, dialect=_Spark4)
+        return sqlglot.parse_one(condition, dialect=Spark4)
     except SqlglotError as error:
         raise UnknownFormError(condition) from error
 
@@ -96,7 +98,7 @@ def column_name(tree: exp.Expr) -> str:
     """
     if isinstance(tree, exp.Column) and len(tree.parts) == 1 and isinstance(tree.this, exp.Identifier):
         return tree.name
-    raise UnknownFormError(tree.sql(_Spark4))
+    raise UnknownFormError(tree.sql(Spark4))
 
 
 def evaluate(tree: exp.Expr, column: Callable[[str], Values]) -> Values:
@@ -121,7 +123,7 @@ def evaluate(tree: exp.Expr, column: Callable[[str], Values]) -> Values:
             values = evaluate(left, column)
             listed = [evaluate(each, column) for each in among]
             if not all(isinstance(each, pa.Scalar) for each in listed):
-                raise UnknownFormError(tree.sql(_Spark4))
+                raise UnknownFormError(tree.sql(Spark4))
             allowed = pa.array([_read_time(each, values.type).as_py() for each in listed]).cast(values.type)
             return pc.if_else(pc.is_valid(values), pc.is_in(values, value_set=allowed), None)
         case exp.Between(this=this, args={"low": low, "high": high}):

@@ -92,7 +92,7 @@ def constraints_of(contract: TableContract) -> tuple[Constraint, ...]:
     found = [
         Constraint(words, broken, optional & {column.name})
         for column in contract.columns
-        for words, broken in _column_conditions(column)
+        for words, broken in column_conditions(column)
     ]
     for rule in contract.rules:
         condition = condition_of(rule, names)
@@ -134,7 +134,7 @@ def value_words(column: Column) -> str:
     return f"{column.name} is one of {', '.join(column.values)}"
 
 
-def _column_conditions(column: Column) -> Iterator[tuple[str, str]]:
+def column_conditions(column: Column) -> Iterator[tuple[str, str]]:
     """Words and breach, as SQL, of each condition on a single column."""
     bounds = (("<", column.minimum), (">", column.maximum))
     broken = [

@@ -75,7 +75,7 @@ def commit(lake: Lake, replaced: Mapping[Slice, Sequence[File]]) -> None:
     ----------
     lake : the tables. Where it pins a version of this table, the slices must not have changed since then.
     replaced : the new files of each slice; files of other tables are ignored. The slices fix the same
-        partition columns and differ in the run only.
+        partition columns and differ in one of them only.
 
     Raises
     ------
@@ -204,7 +204,7 @@ def _replace(
                 f"({to_one_line(refusal)}); {advice(into.location)}"
             ) from refusal
         version = log.version()
-    runs = ", ".join(each["run"] for each in replaced)
+    runs = ", ".join(dict.fromkeys(each["run"] for each in replaced))
     what = f"{into.table} of run {runs}" if runs else into.location
     writer = replaced[0].get("job", writer_of(into.table)) if replaced else into.table
     raise TableError(

@@ -21,9 +21,17 @@ Counters = dict[str, dict[str, float]]
 
 def write_slice(lake: Lake, where: Slice, rows: pa.Table) -> None:
     """Replace a slice by rows that the driver holds."""
-    inner = rows.drop_columns([name for name in where.partition if name in rows.column_names])
-    written = target_of(lake, where).write([inner])
-    commit(lake, {where: [written] if written else []})
+    write_slices(lake, {where: rows})
+
+
+def write_slices(lake: Lake, replaced: Mapping[Slice, pa.Table]) -> None:
+    """Replace slices of one table, which :func:`commit` takes together, by rows that the driver holds."""
+    files = {}
+    for where, rows in replaced.items():
+        inner = rows.drop_columns([name for name in where.partition if name in rows.column_names])
+        written = target_of(lake, where).write([inner])
+        files[where] = [written] if written else []
+    commit(lake, files)
 
 
 def table_of(lake: Lake, table: str, rows: Sequence[Mapping[str, object]]) -> pa.Table:

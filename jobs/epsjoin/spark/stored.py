@@ -10,6 +10,7 @@ in a way to which the order and the cut of the batches do not matter.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -128,11 +129,13 @@ def scan_files(
     columns: pa.Schema,
     work: Task,
     whole: pa.Schema | None = None,
+    *,
+    threads: int = 1,
 ) -> list[pa.RecordBatch]:
     """Apply ``work`` to the batches of files, and collect what it yields.
 
-    The driver does it if it reads at most ``MAX_HERE_BYTES``: then ``work`` is called once. Otherwise it is
-    called in every task, with the batches of a split.
+    The driver does it if it reads at most ``MAX_HERE_BYTES`` in a thread: then ``work`` is called once in
+    each thread. Otherwise it is called in every task, with the batches of a split.
 
     Parameters
     ----------
@@ -140,6 +143,7 @@ def scan_files(
     location : URI of the table's folder.
     columns : the columns to read.
     whole : all columns of the table, if the files may lack optional ones; see :func:`parquet.stream_file`.
+    threads : maximum number of threads of the driver.
     """
     # only the types count; a name of the source may have blanks, which a name in DDL must not have
     ddl = schemas.to_ddl(pa.schema([(f"c{place}", kind) for place, kind in enumerate(columns.types)]))
@@ -153,7 +157,10 @@ def scan_files(
             for batch in parquet.stream_file(location, file, columns, batch_rows, (number, of), whole)
         )
 
-    if n_bytes <= MAX_HERE_BYTES:
-        return list(read([RowGroups(file) for file in files]))
+    if n_bytes <= MAX_HERE_BYTES * threads:
+        splits = [[RowGroups(file) for file in files[first::threads]] for first in range(threads)]
+        with ThreadPoolExecutor(threads) as pool:
+            parts = list(pool.map(lambda split: list(read(split)), filter(None, splits)))
+        return [batch for part in parts for batch in part]
     spark = session()
     return tasks.run_tasks(spark, plan_splits(files, ddl, spark.sparkContext.defaultParallelism), read)

@@ -9,30 +9,27 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import quality
-from epsjoin.contracts.odcs import Column as Contracted
+from epsjoin.contracts.expected import COLUMNS
 from epsjoin.contracts.odcs import load_source, load_table
-from epsjoin.contracts.row_rules import range_words
 from epsjoin.errors import DataRefusedError
-from epsjoin.lake import schemas, slices, uris
+from epsjoin.lake import delta_log, parquet, slices, uris
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
+from epsjoin.lake.measure import Measured
+from epsjoin.lake.questions import Stored
 from epsjoin.pipeline import STAGES
 from epsjoin.spark import scan
-from epsjoin.spark.checks.quality import (
-    Outcome,
-    check_quality,
-    column_expectations,
-    rules_of,
-    validate,
-    validate_columns,
-    validate_rules,
-)
+from epsjoin.spark.checks import measuring
+from epsjoin.spark.checks.judge import judge
+from epsjoin.spark.checks.measuring import ask_driver, ask_spark
+from epsjoin.spark.checks.quality import check_quality
 from epsjoin.spark.job import Job
-from tests.spark.conftest import REPO, STEPS, JobMaker, copy_of, new_job
+from tests.spark.conftest import REPO, STEPS, copy_of, new_job
 from tests.tiny import RUN, coordinate, key
 
 TABLES = [name for stage in STAGES.values() for name in stage]
@@ -139,25 +136,70 @@ def frames(chain: Job) -> Frames:
     return {name: chain.spark.createDataFrame(f.collect(), f.schema) for name, f in stored.items()}
 
 
-def failing(outcomes: list[Outcome]) -> set[str]:
-    return {outcome.expectation for outcome in outcomes if not outcome.success}
+@pytest.fixture(scope="module")
+def stored(frames: Frames, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Stored]:
+    """The same tables in files that no lake knows, which may break every rule."""
+    folder = tmp_path_factory.mktemp("stored")
+    return {name: store(frame, folder / name) for name, frame in frames.items()}
+
+
+def store(frame: DataFrame, place: Path) -> Stored:
+    write_deltalake(str(place), frame.toArrow())
+    return Stored(place.as_uri(), 0, {"run": RUN})
+
+
+def quality_rows(job: Job) -> list[dict[str, Any]]:
+    return slices.read_slice(job.lake, Slice("quality", RUN)).to_pylist()
 
 
 def test_gates__pass_what_a_run_leaves(job: Job) -> None:
     counters = {stage: check_quality(job, stage) for stage in STAGES}
     assert [found["errors"] for found in counters.values()] == [0, 0]
     assert counters["input"]["warnings"] == 1
-    rows = slices.read_slice(job.lake, Slice("quality", RUN)).to_pylist()
+    rows = quality_rows(job)
     assert {row["table"] for row in rows} == set(TABLES), "the second stage leaves the first one's slices"
     assert len(rows) == sum(found["expectations"] for found in counters.values())
     warnings = [(row["expectation"], row["severity"], row["observed"]) for row in rows if not row["success"]]
     assert warnings == [("nothing_was_quarantined", "warning", "1")]
 
 
-def test_columns__a_validated_table_is_not_persisted(job: Job) -> None:
-    job.spark.catalog.clearCache()  # of what other tests may have kept
-    validate_columns(scan.read(job.spark, job.lake, Slice("points", RUN)), job.lake.contract("points"))
-    assert job.spark._jsparkSession.sharedState().cacheManager().isEmpty()
+def test_gates__commit_the_results_of_all_tables_at_once(job: Job) -> None:
+    versions = []
+    for stage in STAGES:
+        check_quality(job, stage)
+        versions.append(slices.version_and_files(job.lake, Slice("quality", RUN))[0])
+    assert versions[1] == versions[0] + 1
+
+
+def ignoring_fingerprints(find: Callable[..., Any]) -> Callable[..., Any]:
+    """Outliers of the clusters before they were broken are as good."""
+    return lambda lake, where: find(lake, replace(where, fingerprint=""))
+
+
+def test_gates__say_the_same_of_what_spark_reads(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Broken rows in several files; slices are too large for the driver as soon as they have a row."""
+    monkeypatch.setattr(slices, "version_and_files", ignoring_fingerprints(slices.version_and_files))
+    where = Fingerprints(job.lake, RUN).slice("clusters")
+    rows = slices.read_slice(job.lake, where).drop_columns(["run"]).to_pylist()
+    for row in rows[5:12]:
+        row |= {"degree": -row["id"], "role": f"role {row['id']}"}
+    broken = slices.table_of(job.lake, "clusters", [*rows, *rows[:3]])
+    into = replace(parquet.target_of(job.lake, where), constraints=())
+    delta_log.commit(job.lake, {where: [into.write([broken.slice(i, 9)]) for i in range(0, len(broken), 9)]})
+    found = []
+    for limit in (1 << 30, 0):
+        monkeypatch.setattr("epsjoin.spark.stored.MAX_HERE_BYTES", limit)
+        monkeypatch.setattr(measuring, "MAX_ROWS", limit)
+        with pytest.raises(DataRefusedError, match="clusters: "):
+            check_quality(job, "results")
+        found.append(quality_rows(job))
+    assert found[0] == found[1]
+    observed = {row["expectation"]: row["observed"] for row in found[0] if row["table"] == "clusters"}
+    least = [sorted(row[name] for row in rows[5:12])[:3] for name in ("degree", "role")]
+    assert observed["degree is at least 1"] == f"7 rows, such as {', '.join(map(str, least[0]))}"
+    assert observed["role is one of core, border, noise"] == f"7 rows, such as {', '.join(least[1])}"
+    assert observed["rows differ in id"] == "6"
+    assert job.spark._jsparkSession.sharedState().cacheManager().isEmpty(), "nothing is kept in memory"
 
 
 def test_gates__stop_the_run_on_an_error_that_is_in_the_table_then(job: Job) -> None:
@@ -203,54 +245,23 @@ def test_rules__every_one_has_its_broken_table(broken_by: dict[tuple[str, str], 
 
 
 @pytest.mark.parametrize(("name", "rule"), sorted(RULES))
-def test_rule__finds_what_breaks_it(
-    frames: Frames, broken_by: dict[tuple[str, str], Change], name: str, rule: str
+def test_rule__finds_what_breaks_it_by_either_engine(
+    frames: Frames,
+    stored: dict[str, Stored],
+    broken_by: dict[tuple[str, str], Change],
+    tmp_path: Path,
+    name: str,
+    rule: str,
 ) -> None:
-    for table, frame in frames.items():
-        frame.createOrReplaceTempView(table)
     of_rule = RULES[name, rule]
-    alone = replace(load_table(CONTRACTS, name, SOURCE), key=(), rules=(of_rule,))
-    (found,) = validate_rules(broken_by[name, rule](frames), alone)
+    query = {(name, rule): of_rule.query.replace("${object}", name)}
+    broken = broken_by[name, rule](frames)
+    types = {
+        table: {c.name: c.type for c in load_table(CONTRACTS, table, SOURCE).columns} for table in frames
+    }
+    answer = ask_spark({**frames, name: broken}, query)
+    assert ask_driver({**stored, name: store(broken, tmp_path / name)}, types, query) == answer
+    contract = replace(load_table(CONTRACTS, name, SOURCE), columns=(), key=(), rules=(of_rule,))
+    measured = {COLUMNS: Measured(0), rule: Measured(answer[name, rule])}
+    found = judge([contract], {name: measured})[name][-1]
     assert (found.expectation, found.severity, found.success) == (rule, of_rule.severity, False)
-
-
-@pytest.mark.parametrize("name", [*TABLES, "quality", "job_metrics"])
-def test_columns__each_expectation_finds_what_breaks_it(
-    make_job: JobMaker, spark: SparkSession, name: str
-) -> None:
-    """The same key twice, values below and above a range, other or missing values; other columns, types."""
-    lake = make_job([key(), coordinate("x")]).lake
-    contract = replace(lake.contract(name), rules=())
-    kinds = {column.name: schemas.to_ddl([column]).split()[-1] for column in lake.schema(name)}
-    odd = spark.range(2).select(*(_odd(c).cast(kinds[c.name]).alias(c.name) for c in contract.columns))
-    missing = spark.range(1).select(*(F.lit(None).cast(k).alias(n) for n, k in kinds.items()))
-    found = failing(validate(odd.union(missing), contract))
-    others = missing.select(
-        *(F.lit(None).cast("decimal(5,2)").alias(n) for n in kinds), F.lit(1).alias("more")
-    )
-    outcomes = validate(others, contract)
-    assert all(
-        o.observed.startswith("not asked") for o in outcomes if o.expectation.startswith("rows differ")
-    )
-    found |= failing(outcomes)
-    ranged = [c for c in contract.columns if c.minimum is not None or c.maximum is not None]
-    if above := [c for c in ranged if c.maximum is not None or c.type == "double"]:
-        frame = odd.select(
-            *(_above(c).cast(kinds[c.name]).alias(c.name) if c in above else c.name for c in contract.columns)
-        )
-        assert {range_words(c) for c in above} <= failing(validate_columns(frame, contract))
-    of_columns = {each.name for each in column_expectations(contract)}
-    assert found == of_columns | {rule.name for rule in rules_of(contract)}
-
-
-def _odd(column: Contracted) -> Column:
-    if column.values:
-        return F.lit("another")
-    if column.minimum is not None:
-        return F.lit(column.minimum - 1)
-    return F.lit(column.maximum + 1) if column.maximum is not None else F.lit("0")
-
-
-def _above(column: Contracted) -> Column:
-    """More than the range has: to Spark, NaN is."""
-    return F.lit("NaN") if column.type == "double" else F.lit(column.maximum + 1)

@@ -1,0 +1,143 @@
+"""Rules in SQL that mean the same to Spark and to DataFusion, the engine within deltalake.
+
+A contract's rules are Spark's SQL. Here is what of it may be asked of DataFusion, which answers about small
+slices in milliseconds: forms and types of operands in which both engines agree, whatever the values are. A
+query with anything else is not portable, and Spark itself answers it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.annotate_types import annotate_types
+from sqlglot.optimizer.qualify import qualify
+from sqlglot.schema import MappingSchema, Schema
+
+from epsjoin.contracts.conditions import Spark4
+
+_FORMS = frozenset(
+    {
+        *(exp.Select, exp.From, exp.Join, exp.Where, exp.Group, exp.Having, exp.Distinct, exp.Subquery),
+        *(exp.Union, exp.Table, exp.TableAlias, exp.Alias, exp.Identifier, exp.Column, exp.Star),
+        *(exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div),
+        *(exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE),
+        *(exp.Is, exp.In, exp.Between, exp.IsNan, exp.Case, exp.If, exp.Coalesce),
+        *(exp.Count, exp.Sum, exp.Min, exp.Max),
+    }
+)
+"""Forms of SQL with the same meaning in both engines."""
+
+_WHOLE = ("int", "bigint")
+_DOUBLES = (*_WHOLE, "double")
+_DECIMALS = (*_WHOLE, "decimal")
+_TEXTS = ("text", "varchar")
+_TRUTHS = ("boolean",)
+
+
+def schema_of(types: Mapping[str, Mapping[str, str]]) -> Schema:
+    """Make what :func:`to_datafusion` needs to know of tables: physical types of contracts, by column."""
+    known: dict[str, object] = {
+        table: {name: _SQL_TYPES.get(kind, kind) for name, kind in of.items()} for table, of in types.items()
+    }
+    return MappingSchema(known, dialect=Spark4)
+
+
+def to_datafusion(query: str, tables: Schema) -> str | None:
+    """Translate a query of Spark's SQL into DataFusion's; ``None`` if it is not portable.
+
+    Parameters
+    ----------
+    query : a query that names tables and columns.
+    tables : the tables that it may name.
+
+    Notes
+    -----
+    Not portable are, among others: comparisons of a text with a number or a date, times, the smallest and
+    largest of numbers that may be NaN, functions of Spark's. The columns of the tables have no negative NaN.
+    """
+    try:
+        tree = sqlglot.parse_one(query, dialect=Spark4)
+        if not all(type(node) in _FORMS for node in tree.walk()):
+            return None
+        tree = qualify(tree.transform(_to_decimal), schema=tables, dialect=Spark4)
+        tree = annotate_types(tree, schema=tables, dialect=Spark4)
+        if tree.find(exp.Cast):
+            tree = annotate_types(tree.transform(_to_double), schema=tables, dialect=Spark4)
+        if not all(map(_is_plain, tree.walk())):
+            return None
+        for node in reversed(list(tree.walk())):  # operands first
+            node.replace(_as_in_spark(node.copy()))
+        return tree.sql("postgres", identify=True)
+    except SqlglotError:
+        return None
+
+
+_SQL_TYPES = {"long": "bigint"}
+"""Spark's SQL names of physical types, where they differ."""
+
+
+def _to_decimal(node: exp.Expr) -> exp.Expr:
+    """A number with a point is a decimal to Spark, and as such exact beside whole numbers."""
+    if not isinstance(node, exp.Literal) or node.is_string or not node.name.replace(".", "", 1).isdigit():
+        return node
+    whole, point, fraction = node.name.partition(".")
+    digits = max(1, len(whole.lstrip("0")) + len(fraction))
+    exact = exp.Literal.string(node.name)
+    return exp.cast(exact, f"DECIMAL({digits}, {len(fraction)})") if point else node
+
+
+def _to_double(node: exp.Expr) -> exp.Expr:
+    """Beside a double, a decimal is a double to Spark; DataFusion would make a decimal of both."""
+    if not isinstance(node, exp.Cast):
+        return node
+    operand: exp.Expr = node
+    while isinstance(operand.parent, exp.Neg | exp.Paren):
+        operand = operand.parent
+    beside = operand.parent.iter_expressions() if operand.parent else ()
+    is_double = any(each.is_type("double") for each in beside)
+    return exp.Literal.number(node.name) if is_double else node
+
+
+def _as_in_spark(node: exp.Expr) -> exp.Expr:
+    """Write a form so that DataFusion, whose SQL is like PostgreSQL's, gives what Spark does."""
+    match node:
+        case exp.IsNan():  # of a missing value
+            return exp.Coalesce(
+                this=exp.Anonymous(this="isnan", expressions=[node.this]), expressions=[exp.false()]
+            )
+        case exp.Neg(this=exp.Literal()):
+            return node
+        case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Neg() | exp.Sum():
+            if node.is_type("double"):  # a negative NaN is below all numbers
+                return exp.Anonymous(
+                    this="nanvl", expressions=[node, exp.cast(exp.Literal.string("NaN"), "double")]
+                )
+            if node.is_type(*_WHOLE):  # beyond 64 bits it is an error, not a number of the other sign
+                for each in list(node.iter_expressions()):
+                    each.replace(exp.cast(each.copy(), "DECIMAL(20, 0)"))
+                return exp.cast(node, "bigint")
+    return node
+
+
+def _is_plain(node: exp.Expr) -> bool:
+    """Whether both engines treat the operands of a form alike."""
+    match node:
+        case exp.EQ() | exp.NEQ():
+            return _are(node, _DOUBLES, _DECIMALS, _TEXTS, _TRUTHS)
+        case exp.LT() | exp.LTE() | exp.GT() | exp.GTE() | exp.In() | exp.Between() | exp.Coalesce():
+            return _are(node, _DOUBLES, _DECIMALS, _TEXTS)
+        case exp.Add() | exp.Sub() | exp.Mul() | exp.Neg():
+            return _are(node, _DOUBLES, _DECIMALS)
+        case exp.Div() | exp.Sum() | exp.IsNan():
+            return _are(node, _DOUBLES)
+        case exp.Min() | exp.Max():
+            return _are(node, _WHOLE, _TEXTS)
+    return True
+
+
+def _are(node: exp.Expr, *kinds: tuple[str, ...]) -> bool:
+    """Whether the operands of a form are all of one kind."""
+    return any(all(each.is_type(*kind) for each in node.iter_expressions()) for kind in kinds)

@@ -1,0 +1,77 @@
+"""Ask SQL about slices of tables, answered on the driver by DataFusion, the engine within deltalake."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import pyarrow as pa
+from deltalake import Field, QueryBuilder
+from deltalake.schema import PrimitiveType
+
+from epsjoin.lake.delta_log import open_log
+
+
+class Stored(NamedTuple):
+    """A slice in a version of a table.
+
+    Parameters
+    ----------
+    location : URI of the table's folder.
+    version : version of the table.
+    partition : names and values of the partition columns that the slice fixes.
+    """
+
+    location: str
+    version: int
+    partition: Mapping[str, str]
+
+
+class UnansweredError(Exception):
+    """The engine could not answer; the text is its own."""
+
+
+class Questions:
+    """Slices that queries may call by the names of their tables.
+
+    Notes
+    -----
+    The engine does not verify the checksums of pages. Whoever asks has the files read by
+    :mod:`epsjoin.lake.parquet` before.
+    """
+
+    def __init__(self, tables: Mapping[str, Stored]) -> None:
+        self._engine = QueryBuilder()
+        for name, stored in tables.items():
+            log = open_log(stored.location)
+            if log is None:
+                raise UnansweredError(f"there is no table in {stored.location}")
+            log.load_as_version(stored.version)
+            self._engine.register(f"all_{name}", log)
+            columns = ", ".join(map(_plain_column, log.schema().fields))
+            where = " AND ".join(f"\"{column}\" = '{value}'" for column, value in stored.partition.items())
+            self._ask(f'CREATE VIEW "{name}" AS SELECT {columns} FROM "all_{name}" WHERE {where}')  # noqa: S608 - of a contract
+
+    def number(self, query: str) -> float | None:
+        """Return the one number that a query returns.
+
+        Raises
+        ------
+        UnansweredError
+            The engine does not understand the query, or cannot read a table.
+        """
+        value = self._ask(query).column(0)[0].as_py()
+        return None if value is None else float(value)
+
+    def _ask(self, query: str) -> pa.Table:
+        try:
+            return pa.table(self._engine.execute(query).read_all())
+        except Exception as error:
+            raise UnansweredError(str(error)) from error
+
+
+def _plain_column(field: Field) -> str:
+    """A column with one NaN only: to the engine a negative NaN is another one, and below all numbers."""
+    name = f'"{field.name}"'
+    is_double = field.type == PrimitiveType("double")
+    return f"nanvl({name}, CAST('NaN' AS DOUBLE)) AS {name}" if is_double else name

@@ -1,0 +1,99 @@
+"""Great Expectations judges what was measured of tables, by suites that are made from their contracts."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from epsjoin.contracts.expected import Expected, expected_of
+from epsjoin.contracts.odcs import TableContract
+from epsjoin.lake.measure import Measured
+
+
+class Outcome(NamedTuple):
+    """The result of one expectation: a row of the table ``quality`` (without run and table)."""
+
+    expectation: str
+    severity: str
+    success: bool
+    observed: str
+
+
+def judge(
+    contracts: Iterable[TableContract], measured: Mapping[str, Mapping[str, Measured]]
+) -> dict[str, list[Outcome]]:
+    """Judge the numbers of several tables; returns the results in the contracts' order.
+
+    Parameters
+    ----------
+    contracts : the contracts of the tables; each becomes a suite.
+    measured : the number of every expectation, by table and name.
+
+    Notes
+    -----
+    The numbers are one row of a pandas frame, with a column for each expectation. Great Expectations needs
+    some two seconds to be imported, and as many milliseconds for an expectation.
+    """
+    _import_library()
+    import great_expectations as gx
+    from great_expectations.data_context.types.base import ProgressBarsConfig
+    from great_expectations.expectations.core.expect_column_max_to_be_between import (
+        ExpectColumnMaxToBeBetween,
+    )
+    from great_expectations.expectations.metadata_types import FailureSeverity
+
+    suites = {contract.name: expected_of(contract) for contract in contracts}
+    row = {
+        _column(table, each): measured[table][each.name].number
+        for table, suite in suites.items()
+        for each in suite
+    }
+    context = gx.get_context(mode="ephemeral")
+    context.variables.progress_bars = ProgressBarsConfig(globally=False)
+    asset = context.data_sources.add_pandas("measured").add_dataframe_asset("numbers")
+    numbers = {"dataframe": pd.DataFrame([row], dtype="float64")}
+    batch = asset.add_batch_definition_whole_dataframe("one row").get_batch(numbers)
+    holds: dict[Any, bool] = {}
+    for table, suite in suites.items():
+        expectations = [
+            ExpectColumnMaxToBeBetween(
+                column=_column(table, each),
+                min_value=each.must_be,
+                max_value=each.must_be,
+                severity=FailureSeverity.CRITICAL if each.severity == "error" else FailureSeverity.WARNING,
+            )
+            for each in suite
+        ]
+        found = batch.validate(gx.ExpectationSuite(name=table, expectations=expectations))
+        for result in found.results:
+            if result.expectation_config is not None:
+                holds[result.expectation_config.kwargs["column"]] = bool(result.success)
+    return {
+        table: [_outcome(each, measured[table][each.name], holds[_column(table, each)]) for each in suite]
+        for table, suite in suites.items()
+    }
+
+
+def _import_library() -> None:
+    """Import Great Expectations, which takes a third longer with collections of garbage: there is none."""
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read by the import: send no usage statistics
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        import great_expectations  # noqa: F401
+    finally:
+        gc.freeze()
+        if was_enabled:
+            gc.enable()
+
+
+def _column(table: str, expected: Expected) -> str:
+    return f"{table}: {expected.name}"
+
+
+def _outcome(expected: Expected, found: Measured, holds: bool) -> Outcome:
+    return Outcome(expected.name, expected.severity, holds, "" if holds else str(found)[:300])

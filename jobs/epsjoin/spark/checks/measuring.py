@@ -1,0 +1,171 @@
+"""Measure the tables of a gate: on the driver what is small, in Spark's tasks and queries what is large."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from epsjoin.contracts.expected import rules_of
+from epsjoin.contracts.odcs import TableContract
+from epsjoin.contracts.portable import schema_of, to_datafusion
+from epsjoin.lake import parquet, slices
+from epsjoin.lake.lake import Lake, Slice
+from epsjoin.lake.measure import Measured, add_measured, measure_rows, measure_schema
+from epsjoin.lake.parquet import File
+from epsjoin.lake.questions import Questions, Stored, UnansweredError
+from epsjoin.spark import scan, tasks
+from epsjoin.spark.job import Job
+from epsjoin.spark.stored import scan_files
+
+MAX_ROWS = 1 << 24
+"""Maximum number of rows, of all tables together, about which the driver answers by itself."""
+MAX_THREADS = 4
+"""Maximum number of files that the driver reads at a time."""
+
+Numbers = dict[str, Measured]
+"""What was measured of a table, by the names of the expectations."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a gate: its contract, its slice in one version, the slice's files."""
+
+    contract: TableContract
+    where: Slice
+    version: int
+    files: Sequence[File]
+
+    @classmethod
+    def of(cls, lake: Lake, where: Slice) -> Table:
+        """The slice as it is now.
+
+        Raises
+        ------
+        TableError
+            See :func:`epsjoin.lake.slices.files_of`.
+        """
+        return cls(lake.contract(where.table), where, *slices.version_and_files(lake, where))
+
+    def check_footers(self, lake: Lake) -> None:
+        """Check the footers of the files, where the pages are not read by :func:`measure_columns`.
+
+        Raises
+        ------
+        TableError
+            A file cannot be read.
+        """
+        columns = [
+            each for each in lake.schema(self.where.table) if each.name not in self.contract.partitioned
+        ]
+        parquet.check_footers(lake.location(self.where.table), self.files, pa.schema(columns))
+
+
+def measure_columns(job: Job, table: Table) -> Numbers:
+    """Read a slice once, every page of it, and count what breaks the expectations about columns.
+
+    Raises
+    ------
+    TableError
+        A file cannot be read.
+    """
+    contract, schema = table.contract, job.lake.schema(table.where.table)
+
+    def measure(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        tables = (pa.Table.from_batches([batch]) for batch in batches)
+        found = add_measured(measure_rows(rows, contract) for rows in tables)
+        yield tasks.TaskReport(facts=[{name: each} for name, each in found.items()]).to_batch()
+
+    location = job.lake.location(table.where.table)
+    reports = scan_files(
+        lambda: job.spark, location, table.files, schema, measure, schema, threads=MAX_THREADS
+    )
+    found = [
+        {name: Measured(number, tuple(examples), words)}
+        for report in tasks.reports_of(reports)
+        for fact in report.facts
+        for name, (number, examples, words) in fact.items()
+    ]
+    no_rows = measure_rows(schema.empty_table(), contract)
+    return {**measure_schema(schema, contract), **add_measured([no_rows, *found])}
+
+
+def measure_rules(job: Job, tables: Mapping[str, Table], asked: Iterable[str]) -> dict[str, Numbers]:
+    """Ask the queries of the rules of some tables; a rule whose query returns null measures infinity.
+
+    Where the tables have few rows together, the driver answers what means the same to its engine as to Spark
+    (:mod:`epsjoin.contracts.portable`). Spark answers the rest, by one query.
+
+    Parameters
+    ----------
+    tables : all tables that rules may name.
+    asked : names of the tables whose rules are asked.
+
+    Raises
+    ------
+    TableError
+        A file cannot be read.
+    """
+    rules = [(name, rule) for name in asked for rule in rules_of(tables[name].contract)]
+    queries = {(name, rule.name): rule.query.replace("${object}", name) for name, rule in rules}
+    answers: Answers = {}
+    if sum(file.rows for table in tables.values() for file in table.files) <= MAX_ROWS:
+        types = {name: {c.name: c.type for c in table.contract.columns} for name, table in tables.items()}
+        stored = {
+            name: Stored(job.lake.location(name), table.version, table.where.partition)
+            for name, table in tables.items()
+        }
+        answers = ask_driver(stored, types, queries)
+    if rest := {key: query for key, query in queries.items() if key not in answers}:
+        frames = {name: scan.read(job.spark, job.lake, table.where) for name, table in tables.items()}
+        answers |= ask_spark(frames, rest)
+    measured: dict[str, Numbers] = {name: {} for name in asked}
+    for (name, rule), answer in answers.items():
+        number = math.inf if answer is None else answer
+        measured[name][rule] = Measured(number, words=str(number).removesuffix(".0"))
+    return measured
+
+
+Query = tuple[str, str]
+"""A table and a rule of its contract."""
+Answers = dict[Query, float | None]
+"""The numbers that queries return."""
+
+
+def ask_driver(
+    tables: Mapping[str, Stored], types: Mapping[str, Mapping[str, str]], queries: Mapping[Query, str]
+) -> Answers:
+    """Ask the driver's engine; what it cannot answer is missing.
+
+    Parameters
+    ----------
+    tables : the slices that queries may name.
+    types : physical types of contracts by table and column.
+    queries : Spark's SQL by what it is asked for.
+    """
+    known = schema_of(types)
+    portable = {key: to_datafusion(query, known) for key, query in queries.items()}
+    answers: Answers = {}
+    with suppress(UnansweredError):
+        engine = Questions(tables)
+        for key, query in portable.items():
+            if query is not None:
+                with suppress(UnansweredError):
+                    answers[key] = engine.number(query)
+    return answers
+
+
+def ask_spark(tables: Mapping[str, DataFrame], queries: Mapping[Query, str]) -> Answers:
+    """Ask Spark, by one query for all, with views of the tables for as long as that takes."""
+    (session,) = {frame.sparkSession for frame in tables.values()}
+    for name, frame in tables.items():
+        frame.createOrReplaceTempView(name)
+    columns = ", ".join(f"({query}) AS `{number}`" for number, query in enumerate(queries.values()))
+    (row,) = session.sql(f"SELECT {columns}").collect()
+    for name in tables:
+        session.catalog.dropTempView(name)
+    return {key: None if n is None else float(n) for key, n in zip(queries, row, strict=True)}

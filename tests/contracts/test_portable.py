@@ -1,0 +1,63 @@
+"""Rules that another engine than Spark may answer: those of the pipeline, and none that it would twist."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from epsjoin.contracts.expected import rules_of
+from epsjoin.contracts.odcs import load_source, load_table
+from epsjoin.contracts.portable import schema_of, to_datafusion
+from epsjoin.pipeline import TABLES
+
+CONTRACTS = Path(__file__).resolve().parents[2] / "data_contracts"
+SOURCE = load_source(CONTRACTS, "navaids")
+TYPES = {
+    name: {column.name: column.type for column in load_table(CONTRACTS, name, SOURCE).columns}
+    for name in TABLES
+}
+TYPES["points"]["seen"] = "timestamp"
+KNOWN = schema_of(TYPES)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_portable__is_every_rule_of_the_pipeline(table: str) -> None:
+    for rule in rules_of(load_table(CONTRACTS, table, SOURCE)):
+        assert to_datafusion(rule.query.replace("${object}", table), KNOWN) is not None, rule.name
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "ident = 5",  # Spark: the text as a number, or an error
+        "ident < id",
+        "id IN ('1', '2')",
+        "id = '1'",
+        "seen < '2020-01-01'",  # Spark: the text as a time
+        "upper(ident) = 'X'",
+        "ident LIKE '%'",
+        "ident RLIKE 'x'",
+        "id % 2 = 0",
+        "id DIV 2 = 0",
+        "CAST(ident AS INT) = 1",
+        "latitude_deg > (SELECT MAX(latitude_deg) FROM points)",  # of NaN
+        "coalesce(ident, id) = 1",
+        "no_column > 1",
+        "id > (SELECT MAX(id) FROM nowhere)",
+        "id = 1 LIMIT 1",
+        "-",
+    ],
+)
+def test_portable__is_nothing_that_may_mean_something_else(condition: str) -> None:
+    assert to_datafusion(f"SELECT COUNT(*) FROM points WHERE {condition}", KNOWN) is None  # noqa: S608 - of this test
+
+
+def test_portable__keeps_texts_names_and_decimals() -> None:
+    condition = "`ident` = 'it''s \\\\' OR latitude_deg < 0.25 OR id > -(0.57 * 3)"
+    translated = to_datafusion(f"SELECT COUNT(*) FROM points AS t WHERE {condition}", KNOWN)  # noqa: S608 - of this test
+    assert translated is not None
+    assert translated.endswith(
+        """FROM "points" AS "t" WHERE "t"."ident" = 'it''s \\' """
+        """OR "t"."latitude_deg" < 0.25 OR "t"."id" > -(CAST('0.57' AS DECIMAL(2, 2)) * 3)"""
+    )

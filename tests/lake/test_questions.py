@@ -1,0 +1,39 @@
+"""SQL about slices: only their rows, in the version that was named; what cannot be answered is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from epsjoin.lake import slices
+from epsjoin.lake.lake import Lake, Slice
+from epsjoin.lake.questions import Questions, Stored, UnansweredError
+from tests.lake.rows import pairs
+from tests.tiny import RUN
+
+
+def questions(lake: Lake, version: int | None = None) -> Questions:
+    where = Slice("pairs", RUN)
+    now, _ = slices.version_and_files(lake, where)
+    stored = Stored(lake.location("pairs"), now if version is None else version, where.partition)
+    return Questions({"pairs": stored})
+
+
+def test_questions__are_about_the_slice_in_the_version_that_is_named(lake: Lake) -> None:
+    slices.write_slice(lake, Slice("pairs", "2023-05-01"), pairs((1, 2, 0.5), (3, 4, 0.5)))
+    slices.write_slice(lake, Slice("pairs", RUN), pairs((5, 6, 0.25)))
+    version, _ = slices.version_and_files(lake, Slice("pairs", RUN))
+    slices.write_slice(lake, Slice("pairs", RUN), pairs((5, 6, 0.25), (7, 8, 0.0), (7, 9, 0.0)))
+    count, largest = "SELECT COUNT(*) FROM pairs", "SELECT MAX(right_id) FROM pairs"
+    assert [questions(lake).number(query) for query in (count, largest)] == [3.0, 9.0]
+    assert [questions(lake, version).number(query) for query in (count, largest)] == [1.0, 6.0]
+    assert questions(lake).number("SELECT MAX(right_id) FROM pairs WHERE left_id = 0") is None
+
+
+def test_questions__that_cannot_be_answered_say_so(lake: Lake, tmp_path: Path) -> None:
+    with pytest.raises(UnansweredError, match="there is no table"):
+        Questions({"pairs": Stored((tmp_path / "none").as_uri(), 0, {"run": RUN})})
+    slices.write_slice(lake, Slice("pairs", RUN), pairs((5, 6, 0.25)))
+    with pytest.raises(UnansweredError, match="no_column"):
+        questions(lake).number("SELECT COUNT(*) FROM pairs WHERE no_column = 1")

@@ -1,0 +1,122 @@
+"""What is portable means the same to the driver's engine as to Spark, on values on which engines differ."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import write_deltalake
+from pyspark.sql import SparkSession
+
+from epsjoin.lake.questions import Stored
+from epsjoin.spark.checks.measuring import ask_driver, ask_spark
+
+NUMBERS = [0.0, -0.0, 1.0, -1.5, 0.9, 9.0, math.inf, math.nan, -math.nan, -math.inf, 5e-324, 1e300, None]
+ROWS = pa.table(
+    {
+        "run": ["r"] * 13,
+        "i": pa.array([0, 1, 1, -3, 10, 30, 70, 2**53 + 1, 2**63 - 1, -(2**63), None, None, 2], pa.int64()),
+        "x": pa.array(NUMBERS, pa.float64()),
+        "y": pa.array(NUMBERS[::-1], pa.float64()),
+        "t": ["", "a", "A", "a ", "é", "z", "it's", "\\", "\\n", "ab", None, "10", "9"],
+        "b": [True, False, None] * 4 + [True],
+    }
+)
+TYPES = {"t1": {"run": "string", "i": "long", "x": "double", "y": "double", "t": "string", "b": "boolean"}}
+CONDITIONS = [
+    *("x < 0", "x <= 0", "x = 0", "x <> 0", "x > 1", "x >= 1e300", "x < y", "x = y", "x <> y", "isnan(x)"),
+    *("NOT x < 0", "NOT isnan(x)", "x BETWEEN 0 AND 1", "x NOT BETWEEN -1.5 AND 0.9", "x IN (0, 9, 0.9)"),
+    *(
+        "x = 0.9",
+        "x < 0.9",
+        "x > 1e-9",
+        "x * 2 > y + 1",
+        "x / 4 < 1",
+        "x - y > 0",
+        "-x > 1",
+        "x = i",
+        "i < x",
+    ),
+    *(
+        "i = 1",
+        "i <> 1",
+        "i > 0.9 * 70",
+        "i * 0.9 = 9",
+        "i = 0.9 * 30",
+        "i < 0.5",
+        "i / 4 > 2",
+        "i IN (1, 10)",
+    ),
+    *(
+        "t = 'a'",
+        "t < 'a'",
+        "t > 'Z'",
+        "t IN ('it''s', '\\\\n')",
+        "t <> ''",
+        "t = 'é'",
+        "t BETWEEN '1' AND '9'",
+    ),
+    *(
+        "b",
+        "NOT b",
+        "b = TRUE",
+        "b <> (t = 'a')",
+        "b IS NULL",
+        "x IS NULL OR b",
+        "x > 0 AND b",
+        "x IS NOT NULL",
+    ),
+    *(
+        "i IN (SELECT i FROM t1 WHERE x > 0)",
+        "i NOT IN (SELECT i FROM t1 WHERE x > 0)",
+        "coalesce(i, -5) = -5",
+    ),
+    *("coalesce(x, y) > 0", "CASE WHEN x > 0 THEN i ELSE 0 END > 1", "(x > 0) = (y > 0)"),
+]
+QUERIES = [
+    *(f"SELECT COUNT(*) FROM t1 WHERE {condition}" for condition in CONDITIONS),  # noqa: S608 - of this test
+    *("SELECT COUNT(i) FROM t1", "SELECT COUNT(DISTINCT i) FROM t1", "SELECT COUNT(DISTINCT x) FROM t1"),
+    *(
+        "SELECT COUNT(DISTINCT t) FROM t1",
+        "SELECT MIN(i) FROM t1",
+        "SELECT MAX(i) FROM t1 WHERE i > 99 AND x < 0",
+    ),
+    *("SELECT SUM(x) FROM t1 WHERE x BETWEEN -2 AND 9", "SELECT SUM(i) FROM t1 WHERE i BETWEEN 0 AND 99"),
+    "SELECT COUNT(*) FROM (SELECT COUNT(*) AS n FROM t1 GROUP BY x HAVING COUNT(*) > 1) AS u",
+    "SELECT COUNT(*) FROM t1 AS l JOIN t1 AS r ON l.x = r.y",
+    "SELECT COUNT(*) FROM t1 AS l JOIN t1 AS r WHERE l.x > r.y AND l.i <> r.i",
+    "SELECT COUNT(*) FROM t1 AS l LEFT JOIN t1 AS r ON l.i = r.i - 1 AND r.i > 0 WHERE r.i IS NULL",
+    "SELECT COUNT(*) FROM t1 AS l LEFT ANTI JOIN t1 AS r ON l.x = r.y",
+    "SELECT COUNT(*) FROM t1 AS l LEFT SEMI JOIN t1 AS r ON l.t = r.t AND l.b = r.b",
+    "SELECT COUNT(*) FROM (SELECT x FROM t1 UNION ALL SELECT y FROM t1) AS u WHERE x > 0",
+    "SELECT COUNT(*) FROM (SELECT x FROM t1 UNION SELECT y FROM t1) AS u",
+    "SELECT (SELECT COUNT(*) FROM t1) / 4 - COUNT(DISTINCT t) * 2 FROM t1",
+    "SELECT CASE WHEN MIN(CASE WHEN b THEN i END) <= MAX(CASE WHEN x > 0 THEN i END) THEN 1 END FROM t1",
+]
+
+
+def test_portable_queries__have_the_same_answers_by_either_engine(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write_deltalake(str(tmp_path / "t1"), ROWS)
+    stored = {"t1": Stored((tmp_path / "t1").as_uri(), 0, {"run": "r"})}
+    asked = {("t1", query): query for query in QUERIES}
+    by_driver = ask_driver(stored, TYPES, asked)
+    assert list(by_driver) == list(asked), "all of them are portable"
+    by_spark = ask_spark({"t1": spark.createDataFrame(ROWS)}, asked)
+    assert by_driver == by_spark
+
+
+def test_driver__leaves_out_what_its_engine_cannot_answer(tmp_path: Path) -> None:
+    write_deltalake(str(tmp_path / "t1"), ROWS)
+    stored = {"t1": Stored((tmp_path / "t1").as_uri(), 0, {"run": "r"})}
+    queries = {
+        ("t1", "like"): "SELECT COUNT(*) FROM t1 WHERE t LIKE 'a%'",
+        ("t1", "all"): "SELECT COUNT(*) FROM t1",
+    }
+    assert ask_driver(stored, TYPES, queries) == {("t1", "all"): 13.0}
+    beyond = {("t1", "sum"): "SELECT SUM(i) FROM t1 WHERE i > 0", ("t1", "add"): "SELECT MAX(i) + 1 FROM t1"}
+    assert ask_driver(stored, TYPES, beyond) == {}, "Spark stops with an error here"
+    gone = {"t1": Stored((tmp_path / "t2").as_uri(), 0, {"run": "r"})}
+    assert ask_driver(gone, TYPES, queries) == {}
