@@ -96,6 +96,8 @@ def test_wheel__holds_contracts_templates_and_the_licence_and_no_test(wheel: Pat
         "epsjoin/data_contracts/published.json",
         "epsjoin/data_contracts/navaids.odcs.yaml",
         "epsjoin/report/run.html.j2",
+        "epsjoin/report/coastlines/land_110m.json",
+        "epsjoin/report/coastlines/README.md",
         "epsjoin/params.schema.json",
         "epsjoin/py.typed",
         f"{folder}/licenses/LICENSE",

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from epsjoin.findings import Findings, Row
 from epsjoin.report import costs, sentences, summary, words
 from epsjoin.report.figures import charts, figure
-from epsjoin.report.figures.maps import draw_map
+from epsjoin.report.figures.maps import draw_map, has_coastlines
 from epsjoin.report.figures.trends import TRENDS, draw_trends
 
 MAX_COORDINATES = 6
@@ -71,6 +71,7 @@ def render(findings: Findings, drawn: Mapping[str, Figure] | None = None) -> str
         difference=sentences.difference(findings),
         changes=sentences.list_changes(findings),
         pictures=_to_svg(draw_pictures(findings) if drawn is None else drawn),
+        coastlines=has_coastlines(findings),
         colours=figure.COLOURS,
         ties=sentences.ties(findings),
         record=_choose_columns(findings),
@@ -155,7 +156,10 @@ def _list_key_numbers(findings: Findings) -> list[tuple[str, str, str]]:
 
 
 PICTURES: Mapping[str, tuple[figure.Plot, str]] = {
-    "map": (draw_map, "Map of the points, coloured by cluster"),
+    "map": (
+        draw_map,
+        "Map of the points, coloured by cluster; the first outliers are marked with their ranks",
+    ),
     "curve": (
         charts.draw_pair_counts,
         "Pairs within a radius against the radius, both on log scales",
@@ -166,7 +170,10 @@ PICTURES: Mapping[str, tuple[figure.Plot, str]] = {
     ),
     "sizes": (charts.draw_cluster_sizes, "Number of clusters by size"),
     "cost": (charts.draw_costs, "Expected against measured replicas, candidates and pairs"),
-    "seconds": (charts.draw_step_times, "Wall-clock time of every step, and in the run before"),
+    "seconds": (
+        charts.draw_step_times,
+        "Wall-clock time of every step, and in the run before",
+    ),
     "trends": (draw_trends, "Numbers of the last runs by date"),
 }
 """The page's pictures by name: what draws them, and a text for people who cannot see them."""

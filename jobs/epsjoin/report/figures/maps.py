@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,10 +13,13 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
-from epsjoin.findings import NOISE, Findings
+from epsjoin.findings import NOISE, Findings, to_number
 from epsjoin.report import words
+from epsjoin.report.figures.coastlines import find_coastlines
 from epsjoin.report.figures.figure import (
     COLOURS,
+    FAINT,
+    INK,
     NOISE_COLOUR,
     OTHER,
     WIDTH_IN,
@@ -28,8 +32,8 @@ from epsjoin.report.figures.figure import (
     use_style,
 )
 
-LABEL_SIZE = 9
-"""Font size of a cluster's name, in points."""
+LABEL_SIZE, RANK_SIZE = 9, 7.5
+"""Font sizes of a cluster's name and of an outlier's rank, in points."""
 
 MAX_MARKS = 2000
 """Maximum number of points that the SVG draws one by one; more become an image, to keep the page small."""
@@ -45,15 +49,14 @@ MIN_MAP_HEIGHT_IN, MAX_MAP_HEIGHT_IN = 1.4, 4.2
 def draw_map(findings: Findings) -> Figure:
     """Draw the sample of points: the largest clusters with colours and names, the others muted, noise grey.
 
-    A geographic map has a graticule and the right aspect at its middle latitude. It is cut at the widest gap
-    between longitudes if that is much wider than the gap at 180°, so that Alaska stays in one piece.
+    A geographic map has coastlines, a graticule and the right aspect at its middle latitude. It is cut at
+    the widest gap between longitudes if that is much wider than the gap at 180°, so that Alaska stays in one
+    piece.
     """
-    points, ids = findings.map_points, findings.map_cluster_ids
-    if not len(points):
+    if not len(findings.map_points):
         return draw_note("No points.")
-    if findings.is_geographic:
-        points = _shift_longitudes(points)
-    (x_low, y_low), (x_high, y_high) = _find_extent(points, findings.is_geographic)
+    ids, layout = findings.map_cluster_ids, _lay_out(findings)
+    points, (x_low, y_low), (x_high, y_high) = layout.points, layout.low, layout.high
     aspect = _choose_aspect(findings.is_geographic, x_high - x_low, y_low, y_high)
     shape = 0.62 if aspect is None else (y_high - y_low) * aspect / (x_high - x_low)
     fig, ax = new_axes(
@@ -64,6 +67,8 @@ def draw_map(findings: Findings) -> Figure:
     if aspect is not None:
         ax.set_aspect(aspect)
     _draw_axes(ax, findings)
+    if findings.is_geographic:
+        _draw_coastlines(ax, find_coastlines(layout.low, layout.high))
 
     named = [int(row["cluster_id"]) for row in findings.largest_clusters[: len(COLOURS)]]
     area = float(np.clip(6e4 / len(points), 1.5, 14))
@@ -83,18 +88,54 @@ def draw_map(findings: Findings) -> Figure:
     handles = [legend_mark(colour, label) for label, chosen, colour, _ in legend if chosen.any()]
     if is_named.any():
         handles.append(legend_mark(COLOURS[0], "largest clusters"))
+    if len(layout.outliers):
+        ax.plot(*layout.outliers.T, "o", markersize=4, markerfacecolor="none", markeredgecolor=INK, zorder=4)
+        handles.append(legend_mark("none", "outliers", INK))
     ax.legend(
         handles=handles,
         loc="lower left",
         bbox_to_anchor=(0, 1),
-        ncols=3,
+        ncols=4,
         frameon=False,
         borderaxespad=0.2,
-        handletextpad=0.1,
-        columnspacing=1.2,
+        handletextpad=0,
+        columnspacing=0.8,
     )
-    _name_clusters(fig, ax, findings, points, named)
+    _name_clusters(fig, ax, findings, layout, named)
     return fig
+
+
+class Layout(NamedTuple):
+    """Where things are on the map.
+
+    Parameters
+    ----------
+    points : (n, 2) float64, the places of the findings' points.
+    outliers : (m, 2) float64, the places of the first outliers.
+    ranks : their ranks.
+    low, high : lower left and upper right corner of the map.
+    """
+
+    points: NDArray[np.float64]
+    outliers: NDArray[np.float64]
+    ranks: list[int]
+    low: tuple[float, float]
+    high: tuple[float, float]
+
+
+def _lay_out(findings: Findings) -> Layout:
+    """Place the points and the outliers, which need not be among them, on one map."""
+    places, ranks = [], []
+    for row in findings.outliers:
+        place = [to_number(row["columns"].get(name)) if name else 0.0 for name in findings.map_axes]
+        if None not in place:
+            places.append(place)
+            ranks.append(int(row["rank"]))
+    both = np.concatenate([findings.map_points, np.array(places, np.float64).reshape(-1, 2)])
+    if findings.is_geographic:
+        both = _shift_longitudes(both)
+    n = len(findings.map_points)
+    return Layout(both[:n], both[n:], ranks, *_find_extent(both, findings.is_geographic))
 
 
 def _shift_longitudes(points: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -155,54 +196,91 @@ def _draw_axes(ax: Axes, findings: Findings) -> None:
     ax.grid(visible=True)
 
 
-def _name_clusters(
-    fig: Figure, ax: Axes, findings: Findings, points: NDArray[np.float64], named: Sequence[int]
-) -> None:
-    """Write each name next to its cluster, off other names and, if possible, off the clusters."""
+def has_coastlines(findings: Findings) -> bool:
+    """Whether coastlines are on the map of these findings."""
+    if not findings.is_geographic or not len(findings.map_points):
+        return False
+    layout = _lay_out(findings)
+    return bool(find_coastlines(layout.low, layout.high))
+
+
+def _draw_coastlines(ax: Axes, lines: Sequence[NDArray[np.float64]]) -> None:
+    """Draw the lines as one, below the points."""
+    if lines:
+        gap = np.full((1, 2), np.nan)
+        both = np.concatenate([piece for line in lines for piece in (line, gap)])
+        ax.plot(*both.T, color=FAINT, linewidth=0.5, alpha=0.7, zorder=1.5, gid="coastlines")
+
+
+def _name_clusters(fig: Figure, ax: Axes, findings: Findings, layout: Layout, named: Sequence[int]) -> None:
+    """Write the rank next to each outlier and the name next to each cluster, off one another and off both."""
     fig.draw_without_rendering()  # only drawing fixes the aspect of the axes, and so the places of the data
-    renderer = FigureCanvasAgg(fig).get_renderer()  # type: ignore[no-untyped-call]  # Matplotlib's
-    point = fig.dpi / 72
     rows = {int(row["cluster_id"]): row for row in findings.largest_clusters}
-    anchors = {
-        cluster_id: np.median(points[chosen], axis=0)
-        for cluster_id in named
-        if (chosen := findings.map_cluster_ids == cluster_id).any()
-    }
-    spots = {cluster_id: ax.transData.transform(anchor) for cluster_id, anchor in anchors.items()}
-    names: list[Boxes] = []
-    clusters = [
-        _box_of(ax.transData.transform(points[findings.map_cluster_ids == cluster_id]))
-        for cluster_id in anchors
-    ]
-    frame = np.array(ax.bbox.extents)
-    around = np.linspace(0, 2 * np.pi, 16, endpoint=False)
-    reach = np.array((13, 24, 38, 54, 72))[:, None]
-    places = np.stack([1.5 * np.cos(around) * reach, np.sin(around) * reach], axis=2).reshape(-1, 2)
+    members = {cluster_id: layout.points[findings.map_cluster_ids == cluster_id] for cluster_id in named}
+    anchors = {each: np.median(points, axis=0) for each, points in members.items() if len(points)}
+    rings = ax.transData.transform(layout.outliers)
+    clusters = [_box_of(ax.transData.transform(members[cluster_id])) for cluster_id in anchors]
+    writer = _Writer(
+        fig, ax, taken=[np.concatenate([ring - 4, ring + 4]) for ring in rings], avoided=clusters
+    )
+    for rank, place in zip(layout.ranks, layout.outliers, strict=True):
+        writer.write(str(rank), place, RANK_SIZE, (7, 12, 18, 26), INK)
     for cluster_id, anchor in anchors.items():
-        colour = COLOURS[named.index(cluster_id)]
         name = rows[cluster_id].get("label") or f"cluster {cluster_id}"
         text = f"{clean_line(str(name), 26)} ({words.count(rows[cluster_id].get('size'))})"
-        width, height, _ = renderer.get_text_width_height_descent(
-            text, FontProperties(size=LABEL_SIZE), ismath=False
+        writer.write(text, anchor, LABEL_SIZE, (13, 24, 38, 54, 72), COLOURS[named.index(cluster_id)])
+
+
+class _Writer:
+    """Writes texts next to places of the data, off what is taken and, if possible, off what is avoided.
+
+    Parameters
+    ----------
+    taken : boxes on which no text should stand; those of the texts are added.
+    avoided : boxes that a text covers rather than those.
+    """
+
+    def __init__(self, fig: Figure, ax: Axes, taken: list[Boxes], avoided: list[Boxes]) -> None:
+        self._ax = ax
+        self._renderer = FigureCanvasAgg(fig).get_renderer()  # type: ignore[no-untyped-call]  # Matplotlib's
+        self._point = fig.dpi / 72
+        self._taken = taken
+        self._avoided = avoided
+
+    def write(
+        self, text: str, anchor: NDArray[np.float64], size: float, reach: Sequence[float], colour: str
+    ) -> None:
+        """Write a text at one of some distances from its place, in points, and join the two by a line."""
+        around = np.linspace(0, 2 * np.pi, 16, endpoint=False)
+        far = np.array(reach)[:, None]
+        places = np.stack([1.5 * np.cos(around) * far, np.sin(around) * far], axis=2).reshape(-1, 2)
+        width, height, _ = self._renderer.get_text_width_height_descent(
+            text, FontProperties(size=size), ismath=False
         )
-        middles = spots[cluster_id] + places * point
+        middles = self._ax.transData.transform(anchor) + places * self._point
         half = np.array((width, height)) / 2
         boxes = np.column_stack([middles - half, middles + half])
-        outside = width * height - _overlaps(boxes, frame)
-        on_names = sum((_overlaps(boxes, other) for other in names), np.zeros(len(boxes)))
-        on_clusters = sum((_overlaps(boxes, other) for other in clusters), np.zeros(len(boxes)))
-        best = int(np.argmin(30 * (outside + on_names) + on_clusters + np.hypot(*places.T)))
-        names.append(boxes[best])
+        outside = width * height - _overlaps(boxes, np.array(self._ax.bbox.extents))
+        on_taken = sum((_overlaps(boxes, other) for other in self._taken), np.zeros(len(boxes)))
+        on_avoided = sum((_overlaps(boxes, other) for other in self._avoided), np.zeros(len(boxes)))
+        best = int(np.argmin(30 * (outside + on_taken) + on_avoided + np.hypot(*places.T)))
+        self._taken.append(boxes[best])
         add_halo(
-            ax.annotate(
+            self._ax.annotate(
                 text,
                 tuple(anchor),
                 tuple(places[best].tolist()),
                 textcoords="offset points",
                 ha="center",
                 va="center",
-                fontsize=LABEL_SIZE,
-                arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 1, "shrinkA": 0, "shrinkB": 1},
+                fontsize=size,
+                arrowprops={
+                    "arrowstyle": "-",
+                    "color": colour,
+                    "linewidth": size / 9,
+                    "shrinkA": 0,
+                    "shrinkB": 1,
+                },
                 zorder=5,
             )
         )
