@@ -240,6 +240,17 @@ def example() -> Findings:
 
 
 @pytest.fixture(scope="session")
+def divided(example: Findings) -> Findings:
+    """The example with one job that told its start apart and counted its CPU, and two that did not."""
+    ingest = {
+        **{"rows_out": 737.0, "seconds": 16.0, "seconds_start": 5.0, "seconds_commit": 1.0},
+        **{"seconds_read": 4.0, "seconds_work": 12.0, "seconds_write": 4.0},
+        **{"cpu_seconds_driver": 3.0, "cpu_seconds_jvm": 7.5},
+    }
+    return dataclasses.replace(example, counters={**example.counters, "ingest": ingest})
+
+
+@pytest.fixture(scope="session")
 def mapless(example: Findings) -> Findings:
     """The example without points on its map, which take most of a page's time."""
     return dataclasses.replace(

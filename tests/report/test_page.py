@@ -203,6 +203,25 @@ def test_page__says_where_everything_came_from(reader: Reader) -> None:
         assert text in reader.words
 
 
+def test_page__tells_the_start_of_a_job_from_its_work_and_counts_its_cpu(divided: Findings) -> None:
+    shown = Reader(page.render(divided))
+    for text in (
+        "Wall-clock time of every step: its start (JVM, imports, session), then its own time",
+        "job time start read work write commit CPU run before counters",
+        "ingest 16 s 5 s 2 s 6 s 2 s 1 s 10.5 s 3 min 0 s rows_out 737 merge_join 2.7 s – – – – – – – bytes",
+        "1 of the 3 jobs, which counted it, took 10.5 s of CPU: 3 s in the drivers' Python, 7.5 s in their",
+        "That is 14,200 µs of CPU a row, for 740 rows read.",
+    ):
+        assert text in shown.words, text
+    assert "workers of tasks" not in shown.words, "what is not known is not 0"
+
+
+def test_page__without_the_division_shows_seconds_alone(reader: Reader) -> None:
+    assert "job time run before counters" in reader.words
+    assert "Wall-clock time of every step, without the start of Spark." in reader.words
+    assert "of CPU" not in reader.words
+
+
 def test_page__shows_what_the_run_cost(reader: Reader) -> None:
     for text in (
         "cut into 4 parts by planned cuts, from a sample of 700 points",

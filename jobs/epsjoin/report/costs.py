@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from epsjoin.findings import Findings, to_number
 from epsjoin.pipeline import JOBS
 from epsjoin.report import words
+
+PHASES = ("start", "read", "work", "write", "commit")
+"""What the time of a job is divided into, in the order of the page."""
+
+CPU = {
+    "cpu_seconds_driver": "the drivers' Python",
+    "cpu_seconds_jvm": "their JVMs",
+    "cpu_seconds_workers": "the Python workers of tasks",
+}
+"""Counters of CPU time, and whose time they are."""
 
 
 class Cost(NamedTuple):
@@ -65,12 +75,17 @@ class Step(NamedTuple):
     ----------
     job : name of the job.
     seconds, seconds_before : wall-clock time in this run and in the run before; ``None`` if not known.
-    counters : names and values of the job's counters as text, without ``seconds``.
+    phases : seconds by the names in ``PHASES``, which add up to ``seconds``; empty if the start was not told
+        apart.
+    cpu_seconds : CPU of driver, JVM and workers; ``None`` if not known.
+    counters : names and values of the job's other counters as text.
     """
 
     job: str
     seconds: float | None
     seconds_before: float | None
+    phases: dict[str, float]
+    cpu_seconds: float | None
     counters: list[tuple[str, str]]
 
 
@@ -82,15 +97,73 @@ def list_steps(findings: Findings) -> list[Step]:
             job,
             to_number(findings.counters[job].get("seconds")),
             to_number(findings.seconds_before.get(job)),
+            _divide_seconds(findings.counters[job]),
+            _add_known(findings.counters[job], CPU),
             _write_counters(findings.counters[job]),
         )
         for job in sorted(findings.counters, key=lambda job: (order.get(job, len(JOBS)), job))
     ]
 
 
+def _divide_seconds(counters: Mapping[str, float]) -> dict[str, float]:
+    """Divide a job's wall-clock time; between start and commits, as driver and tasks were busy."""
+    total, start = to_number(counters.get("seconds")), to_number(counters.get("seconds_start"))
+    if total is None or start is None:
+        return {}
+    commit = to_number(counters.get("seconds_commit")) or 0.0
+    busy = {name: to_number(counters.get(f"seconds_{name}")) or 0.0 for name in ("read", "work", "write")}
+    if not any(busy.values()):
+        busy["work"] = 1.0
+    scale = max(0.0, total - start - commit) / sum(busy.values())
+    return {"start": start, **{name: value * scale for name, value in busy.items()}, "commit": commit}
+
+
+def _add_known(counters: Mapping[str, float], names: Iterable[str]) -> float | None:
+    """Add the counters that are known; ``None`` if none is."""
+    known = [number for name in names if (number := to_number(counters.get(name))) is not None]
+    return sum(known) if known else None
+
+
+class Cpu(NamedTuple):
+    """The CPU that the jobs of a run took, without the report.
+
+    Parameters
+    ----------
+    seconds : of all jobs that counted it, user and system.
+    parts : the same by what took it; only what is known.
+    n_rows : records read from the snapshot.
+    n_jobs, n_counted : number of jobs, and of those that counted their CPU.
+    """
+
+    seconds: float
+    parts: dict[str, float]
+    n_rows: int
+    n_jobs: int
+    n_counted: int
+
+
+def add_cpu(findings: Findings) -> Cpu | None:
+    """Add up the CPU of the run's jobs; ``None`` if none of them counted it."""
+    known = [seconds for step in list_steps(findings) if (seconds := step.cpu_seconds) is not None]
+    if not known:
+        return None
+    parts = {
+        text: [number for counters in findings.counters.values() if (number := _add_known(counters, [name]))]
+        for name, text in CPU.items()
+    }
+    return Cpu(
+        sum(known),
+        {text: sum(numbers) for text, numbers in parts.items() if numbers},
+        sum(int(row.get("rows_read") or 0) for row in findings.snapshots),
+        len(findings.counters),
+        len(known),
+    )
+
+
 def _write_counters(counters: Mapping[str, Any]) -> list[tuple[str, str]]:
+    shown = {"seconds", *CPU, *(f"seconds_{name}" for name in PHASES)}
     return [
-        (name, _write_counter(name, value)) for name, value in sorted(counters.items()) if name != "seconds"
+        (name, _write_counter(name, value)) for name, value in sorted(counters.items()) if name not in shown
     ]
 
 

@@ -77,7 +77,10 @@ def render(findings: Findings, drawn: Mapping[str, Figure] | None = None) -> str
         record=_choose_columns(findings),
         gates=_count_by_table(findings.quality),
         cost=costs.list_costs(findings),
+        phases=costs.PHASES,
         steps=costs.list_steps(findings),
+        step_times=sentences.step_times(findings),
+        cpu=sentences.cpu(findings),
         trends=TRENDS,
         change=words.change,
         plural=words.plural,
@@ -172,7 +175,7 @@ PICTURES: Mapping[str, tuple[figure.Plot, str]] = {
     "cost": (charts.draw_costs, "Expected against measured replicas, candidates and pairs"),
     "seconds": (
         charts.draw_step_times,
-        "Wall-clock time of every step, and in the run before",
+        "Wall-clock time of every step, its start told apart, and in the run before",
     ),
     "trends": (draw_trends, "Numbers of the last runs by date"),
 }

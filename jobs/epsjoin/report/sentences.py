@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from epsjoin.findings import Findings, Row, to_number
-from epsjoin.report import words
+from epsjoin.report import costs, words
 
 
 def first_sentence(findings: Findings) -> str:
@@ -141,6 +141,36 @@ def _say_score(row: Row) -> str:
     if row["lof"] is None:
         return "no LOF"
     return f"LOF {words.measure(row['lof'], digits=3)}, k-distance {words.measure(row['k_distance'])}"
+
+
+def cpu(findings: Findings) -> str:
+    """Say how much CPU the run took, in all and for each row; empty if no job counted it."""
+    found = costs.add_cpu(findings)
+    if found is None:
+        return ""
+    jobs = "The jobs of this run, without the report,"
+    if found.n_counted < found.n_jobs:
+        jobs = f"{words.count(found.n_counted)} of the {words.count(found.n_jobs)} jobs, which counted it,"
+    parts = ", ".join(f"{words.duration(seconds)} in {text}" for text, seconds in found.parts.items())
+    a_row = ""
+    if found.n_rows:
+        micros = words.measure(1e6 * found.seconds / found.n_rows, "µs", digits=3)
+        a_row = f" That is {micros} of CPU a row, for {words.plural(found.n_rows, 'row')} read."
+    return (
+        f"{jobs} took {words.duration(found.seconds)} of CPU: {parts}.{a_row} The start of every job is "
+        "part of it, which is most of it where there are few rows."
+    )
+
+
+def step_times(findings: Findings) -> str:
+    """Say what the picture of the steps' times shows."""
+    ring = " Ring: the run before." if findings.seconds_before else ""
+    if not any(step.phases for step in costs.list_steps(findings)):
+        return f"Wall-clock time of every step, without the start of Spark.{ring}"
+    return (
+        "Wall-clock time of every step: its start (JVM, imports, session), then its own time, divided as its "
+        f"driver and tasks were busy with reading, work and writing, then its commits.{ring}"
+    )
 
 
 def difference(findings: Findings) -> str:

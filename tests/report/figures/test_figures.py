@@ -263,6 +263,30 @@ def test_draw_step_times__shows_now_and_before(example: Findings) -> None:
     assert of_steps <= set(texts(fig).splitlines()), "the number beside a ring says which of the two it is"
 
 
+def test_draw_step_times__tells_the_start_from_the_parts_of_the_step(divided: Findings) -> None:
+    """Between start and commit the bar is divided as driver and tasks were busy, however many they are."""
+    fig = charts.draw_step_times(divided)
+    bars = [
+        (round(bar.get_x(), 9), round(bar.get_width(), 9), to_hex(bar.get_facecolor()))
+        for bar in fig.axes[0].patches
+    ]
+    colours_of = charts.PHASE_COLOURS
+    assert bars[:6] == [
+        (0.0, 5.0, colours_of["start"]),
+        (5.0, 2.0, colours_of["read"]),
+        (7.0, 6.0, colours_of["work"]),
+        (13.0, 2.0, colours_of["write"]),
+        (15.0, 1.0, colours_of["commit"]),
+        (0.0, 2.74, figure.OTHER),
+    ]
+    said = texts(fig).splitlines()
+    assert "16 s, start 5 s, before 3 min 0 s" in said
+    assert {"not divided", *colours_of} <= set(said)
+    assert "not divided" not in texts(
+        charts.draw_step_times(dataclasses.replace(divided, counters={"ingest": divided.counters["ingest"]}))
+    )
+
+
 def test_draw_trends__draw_every_number_that_is_known(example: Findings) -> None:
     fig = trends.draw_trends(example)
     said = {ax.get_title(loc="left"): ax.get_title(loc="right") for ax in fig.axes}

@@ -192,4 +192,4 @@ def test_report__of_a_first_run_has_nothing_before(make_job: JobMaker, tmp_path:
     snapshot(tmp_path, RUN, some_rows())
     job = run_steps(job_on(make_job, RUN), ["ingest"])
     assert find_difference(job, "name") == {}
-    assert make_trends_before(job.lake, job.run) == []
+    assert make_trends_before(job.lake, job.run, {}) == []

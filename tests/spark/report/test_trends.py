@@ -27,8 +27,22 @@ def test_trends__are_of_the_last_runs_and_have_gaps(make_job: JobMaker, tmp_path
         Slice("quality", days[5], also=(("table", "points"),)),
         slices.table_of(job.lake, "quality", broken),
     )
-    found = make_trends_before(job.lake, job.run)
+    for day, counters in ((days[6], {"seconds": 3.0}), (days[7], {"seconds": 9.0, "seconds_start": 5.0})):
+        rows = [{"job": "ingest", "counter": name, "value": value} for name, value in counters.items()]
+        slices.write_slice(
+            job.lake,
+            Slice("job_metrics", day, also=(("job", "ingest"),)),
+            slices.table_of(job.lake, "job_metrics", rows),
+        )
+    found = make_trends_before(job.lake, job.run, {})
     assert [row["run"] for row in found] == days[2:13], "eleven before this one, the latest"
     assert {row["points"] for row in found} == {2}
     assert {row["clusters"] for row in found} == {None}
     assert [row["errors"] for row in found] == [None] * 3 + [1] + [None] * 7
+    assert [row["seconds"] for row in found[4:6]] == [3.0, 9.0]
+    for seconds, now in (
+        ([3.0, None], {"seconds": 2.0}),
+        ([None, 9.0], {"seconds": 8.0, "seconds_start": 5.0}),
+    ):
+        found = make_trends_before(job.lake, job.run, {"ingest": now})
+        assert [row["seconds"] for row in found[4:6]] == seconds, "times with and without the start"

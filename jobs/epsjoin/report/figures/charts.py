@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 from epsjoin.findings import Findings, Row, to_number
 from epsjoin.report import costs, words
 from epsjoin.report.figures.figure import (
+    COLOURS,
     EXPECTED,
     FAINT,
     INK,
     MEASURED,
     NARROW_IN,
     NOISE_COLOUR,
+    OTHER,
     add_halo,
     add_legend,
     clean_line,
@@ -224,30 +226,53 @@ def draw_costs(findings: Findings) -> Figure:
     return fig
 
 
+PHASE_COLOURS = {
+    "start": NOISE_COLOUR,
+    "read": COLOURS[4],
+    "work": MEASURED,
+    "write": COLOURS[2],
+    "commit": COLOURS[7],
+}
+"""Colours of what the time of a job is divided into."""
+
+
 @use_style
 def draw_step_times(findings: Findings) -> Figure:
-    """Draw the wall-clock time of every step as a bar, and that of the run before as a ring."""
+    """Draw the wall-clock time of every step as a bar, divided if known, and the run before as a ring."""
     timed = [step for step in costs.list_steps(findings) if step.seconds is not None]
     if not timed:
         return draw_note("No times were recorded.")
     now = [step.seconds or 0.0 for step in timed]
     before = [step.seconds_before or 0.0 for step in timed]
-    fig, ax = new_axes(0.27 * len(timed) + 0.1, left=1.3, bottom=0.1, top=0.3, width=NARROW_IN)
+    is_divided = any(step.phases for step in timed)
+    top = 0.55 if is_divided else 0.3
+    fig, ax = new_axes(0.27 * len(timed) + 0.1, left=1.3, bottom=0.1, top=top, width=NARROW_IN)
     place = np.arange(len(timed))
-    ax.barh(place, now, height=0.6, color=MEASURED)
+    for y, step in enumerate(timed):
+        left = 0.0
+        for name, seconds in (step.phases or {"whole": now[y]}).items():
+            colour = PHASE_COLOURS.get(name, OTHER if is_divided else MEASURED)
+            ax.barh(y, seconds, left=left, height=0.6, color=colour)
+            left += seconds
     ax.set_yticks(place, [clean_line(step.job, 18) for step in timed], color=INK, parse_math=False)
     ax.invert_yaxis()
     # room for the text at the longest bar
-    ax.set_xlim(0, max(*now, *before, 1e-3) * (2.4 if any(before) else 1.4))
-    for y, (seconds, earlier) in enumerate(zip(now, before, strict=True)):
+    ax.set_xlim(0, max(*now, *before, 1e-3) * (2.4 if any(before) or is_divided else 1.4))
+    for y, (step, earlier) in enumerate(zip(timed, before, strict=True)):
         if earlier:
             draw_ring(ax, earlier, y)
-        end = max(seconds, earlier), y
-        text = words.duration(seconds) + (f", before {words.duration(earlier)}" if earlier else "")
+        text = words.duration(step.seconds)
+        text += f", start {words.duration(step.phases['start'])}" if step.phases else ""
+        text += f", before {words.duration(earlier)}" if earlier else ""
+        end = max(now[y], earlier), y
         ax.annotate(text, end, (9, 0), textcoords="offset points", va="center", color=FAINT)
     handles = [legend_mark(MEASURED, "this run")]
+    if is_divided:
+        handles = [legend_mark(colour, name) for name, colour in PHASE_COLOURS.items()]
+        if not all(step.phases for step in timed):
+            handles.append(legend_mark(OTHER, "not divided"))
     if any(before):
         handles.append(legend_mark("none", "the run before", EXPECTED))
-    add_legend(ax, handles)
+    add_legend(ax, handles, ncols=3 if is_divided else 2)
     hide_x_axis(ax)
     return fig

@@ -246,10 +246,10 @@ def legend_mark(colour: str, label: str, edge: str | None = None) -> Line2D:
     )
 
 
-def add_legend(ax: Axes, handles: list[Line2D]) -> None:
-    """Put a legend of one line into the upper right corner of the axes, above the data."""
+def add_legend(ax: Axes, handles: list[Line2D], ncols: int = 2) -> None:
+    """Put a legend of so many columns into the upper right corner of the axes, above the data."""
     ax.legend(
-        handles=handles, loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False, borderaxespad=0
+        handles=handles, loc="lower right", bbox_to_anchor=(1, 1), ncols=ncols, frameon=False, borderaxespad=0
     )
 
 

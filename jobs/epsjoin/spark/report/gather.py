@@ -50,6 +50,10 @@ MAX_RUNS = 12
 """Maximum number of runs in the trends, the reported run included."""
 
 
+Counters = Mapping[str, Mapping[str, float]]
+"""Job to counter to value."""
+
+
 def gather(job: Job) -> Findings:
     """Gather everything that the report of a run shows.
 
@@ -120,8 +124,10 @@ def gather(job: Job) -> Findings:
         k_share=k_curve.share,
         other_eps=other_eps(fit, k_curve, eps, k),
         difference=difference,
-        trends=make_trends_before(lake, run),
-        seconds_before=_select_seconds(_read_own_counters(lake, difference["run"])) if difference else {},
+        trends=make_trends_before(lake, run, counters),
+        seconds_before=_select_seconds(_read_own_counters(lake, difference["run"]), counters)
+        if difference
+        else {},
     )
     return replace(
         findings,
@@ -319,18 +325,30 @@ def _describe_outliers(
     ]
 
 
-def _read_own_counters(lake: Lake, run: str) -> slices.Counters:
+def _read_own_counters(lake: Lake, run: str) -> Counters:
     """Read what the jobs of a run counted, without the report, which cannot know its own counters."""
     return {job: of_job for job, of_job in slices.read_counters(lake, run).items() if job != "report"}
 
 
-def _select_seconds(counters: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """Select the wall-clock time of every job whose time was taken."""
-    return {job: of_job["seconds"] for job, of_job in counters.items() if "seconds" in of_job}
+def _select_seconds(counters: Counters, beside: Counters) -> dict[str, float]:
+    """Select the wall-clock time of every job whose time was taken as that of the same job ``beside`` was.
+
+    Jobs of earlier versions counted from the start of the step, those of today from that of their process,
+    and then they have ``seconds_start``, too. The two are not compared.
+    """
+    return {
+        job: of_job["seconds"]
+        for job, of_job in counters.items()
+        if "seconds" in of_job and ("seconds_start" in of_job) == ("seconds_start" in beside.get(job, of_job))
+    }
 
 
-def make_trends_before(lake: Lake, run: str) -> list[dict[str, Any]]:
+def make_trends_before(lake: Lake, run: str, beside: Counters) -> list[dict[str, Any]]:
     """Make a row for each of the last runs before this one, oldest first, as ``findings`` describes it.
+
+    Parameters
+    ----------
+    beside : counters of this run; a run with a job whose time was taken otherwise has no ``seconds``.
 
     Notes
     -----
@@ -352,7 +370,7 @@ def make_trends_before(lake: Lake, run: str) -> list[dict[str, Any]]:
                 "noise": clusters.get("noise"),
                 "refused": counters.get("ingest", {}).get("rows_quarantined"),
                 "errors": _count_errors(slices.read_quality(lake, other)),
-                "seconds": sum(_select_seconds(counters).values()) or None,
+                "seconds": _add_seconds(counters, beside),
             }
         )
     return rows
@@ -369,8 +387,15 @@ def _make_trend(findings: Findings) -> dict[str, Any]:
         "eps": findings.epsilon["eps"],
         "refused": findings.n_quarantined,
         "errors": _count_errors(findings.quality),
-        "seconds": sum(_select_seconds(findings.counters).values()) or None,
+        "seconds": _add_seconds(findings.counters, findings.counters),
     }
+
+
+def _add_seconds(counters: Counters, beside: Counters) -> float | None:
+    """Add up the times of all jobs; ``None`` if there is none, or if one was taken otherwise."""
+    timed = {job for job, of_job in counters.items() if "seconds" in of_job}
+    selected = _select_seconds(counters, beside)
+    return sum(selected.values()) or None if selected.keys() == timed else None
 
 
 def _count_errors(quality: Sequence[Row]) -> int | None:
