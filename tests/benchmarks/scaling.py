@@ -6,27 +6,34 @@ of large data.
 
 from __future__ import annotations
 
+import argparse
+import json
+import os
+import re
 import shutil
+import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .measure import in_own_process
 from .page import count, machine, put, seconds, table
-from .spark_join import Bench, Taken, timed
+from .spark_join import REPOSITORY, RUN, Bench, Taken, mebibytes, timed
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks" / "scaling.md"
 SET = "cad16L"
 PARTS = 64
 LAYOUTS = ((8, 64), (64, 256))
 """Tasks and parts."""
-ROUNDS = {"max_on_driver": 0, "max_shared_cores": 0, "max_in_one_task": 100_000}
+ROUNDS = {"max_on_driver": 0, "max_in_one_task": 100_000}
 PLANS = ((10**8, 140, 20_000, 1024), (10**9, 650, 65_000, 1024), (10**9, 650, 65_000, 8192))
 """Points, parts asked for, rows of the sample, worker_memory_mb."""
+COPIES = (1, 4)
+"""How many copies of the set the jobs run on; 16 are 20.8 million points, and some 15 GB of disk."""
 
 
 def ways(file: str, eps: float) -> dict[str, list[Taken]]:
@@ -110,8 +117,8 @@ def ways(file: str, eps: float) -> dict[str, list[Taken]]:
                 take(f"8 tasks that give {megabytes} MB each, of a query", by_query)
         for _ in range(2):
             take("cluster, by the driver", clusters)
-            take("cluster, by Spark, core ids shared", lambda: clusters(max_on_driver=0))
-            take("cluster, by Spark, no task holds all", lambda: clusters(**ROUNDS))
+            take("cluster, by Spark", lambda: clusters(max_on_driver=0))
+            take("cluster, by Spark, no task holds all edges", lambda: clusters(**ROUNDS))
             take("outliers, by the driver", lambda: outliers(10**9))
             take("outliers, by Spark", lambda: outliers(0))
         bench.job.spark.stop()
@@ -196,7 +203,116 @@ def plans(points: Any, eps: float) -> list[list[str]]:
     return rows
 
 
+class Submitted(NamedTuple):
+    """A job by ``bin/spark-submit``: seconds of all its processes, the most memory of each kind of them."""
+
+    wall: float
+    cpu: float
+    resident: dict[str, int]
+
+
+def submit(job: str, folder: Path, params: dict[str, Any]) -> Submitted:
+    """Run a job on two cores with the small profile, and look at its processes until it ends (Linux)."""
+    given = ["--lake", str(folder / "lake"), "--dataset", "bench", "--run", RUN]
+    given += ["--contracts", str(folder / "data_contracts"), "--params", json.dumps(params)]
+    command = [str(REPOSITORY / "bin" / "spark-submit"), "--master", "local[2]"]
+    began = time.perf_counter()
+    with (folder / f"{job}.log").open("w") as log:
+        started = subprocess.Popen(
+            [*command, str(REPOSITORY / "jobs" / f"{job}.py"), *given], stdout=log, stderr=log
+        )
+        used: dict[int, float] = {}
+        resident: dict[str, int] = {}
+        while started.poll() is None:
+            for process in processes_below(started.pid):
+                used[process.pid] = process.cpu
+                resident[process.kind] = max(resident.get(process.kind, 0), process.peak)
+            time.sleep(0.1)
+    if started.returncode:
+        raise RuntimeError(f"{job} ended with {started.returncode}: {(folder / f'{job}.log').read_text()}")
+    return Submitted(time.perf_counter() - began, sum(used.values()), resident)
+
+
+class Process(NamedTuple):
+    pid: int
+    kind: str
+    cpu: float
+    peak: int
+
+
+def processes_below(root: int) -> Iterator[Process]:
+    """The processes that a process has started, each with the CPU seconds and the most memory of its own."""
+    seen: dict[int, tuple[int, float, str, int]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            command = (folder / "cmdline").read_text()
+            peak = re.search(r"VmHWM:\s+(\d+) kB", (folder / "status").read_text())
+        except OSError:  # it has just ended
+            continue
+        kind = "JVM" if "java" in command.split("\0")[0] else "worker"
+        kind = "driver" if ".py\0--lake" in command and kind != "JVM" else kind
+        cpu = sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+        seen[int(folder.name)] = (int(fields[1]), cpu, kind, int(peak[1]) << 10 if peak else 0)
+    mine = {root}
+    while more := {pid for pid, (parent, *_) in seen.items() if parent in mine} - mine:
+        mine |= more
+    for pid in mine & seen.keys():
+        _, cpu, kind, peak_bytes = seen[pid]
+        yield Process(pid, kind, cpu, peak_bytes)
+
+
+def at_size(copies: int) -> list[list[str]]:
+    """The jobs from points to clusters on shifted copies of the set, in a JVM of 1 GB."""
+    import numpy as np
+
+    from .sets import BY_NAME
+
+    chosen = BY_NAME[SET]
+    points = chosen.make()
+    rows = []
+    folder = Path(tempfile.mkdtemp(prefix="bench-size-"))
+    try:
+        shift = 2.0 * np.eye(1, points.shape[1])  # the points lie in a cube of side 1
+        eps = chosen.eps or 0.0
+        in_own_process(_lay, str(folder), copies, points, shift, eps)
+        joining = Submitted(0.0, 0.0, {})
+        for job in ("replicate", "merge_join", "cluster"):
+            found = submit(job, folder, {"eps": eps, "max_pairs": 10**9})
+            if job != "cluster":
+                joining = Submitted(joining.wall + found.wall, joining.cpu + found.cpu, {})
+            memory = [mebibytes(found.resident.get(kind, 0)) for kind in ("JVM", "driver", "worker")]
+            of = [f"{found.wall / joining.wall:.2f}", f"{found.cpu / joining.cpu:.2f}"]
+            shares = of if job == "cluster" else ["", ""]
+            n = count(copies * len(points))
+            rows.append([n, job, seconds(found.wall), seconds(found.cpu), *shares, *memory])
+            print(rows[-1], flush=True)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return rows
+
+
+def _lay(folder: str, copies: int, points: Any, shift: Any, eps: float) -> None:
+    from .spark_join import lake_with_points
+
+    lake_with_points(Path(folder), (points + place * shift for place in range(copies)), eps)
+
+
+def size_section(copies: Sequence[int]) -> list[str]:
+    head = ["points", "job", "wall s", "CPU s", "of the join's wall", "of its CPU"]
+    head += ["JVM MiB", "driver MiB", "worker MiB"]
+    rows = [row for number in copies for row in at_size(number)]
+    title = f"## Jobs on shifted copies of {SET}, `conf/small.conf` (a JVM of 1 GB), local[2]"
+    return ["", title, "", *table(head, rows)]
+
+
 def main() -> int:
+    parser = argparse.ArgumentParser(prog="make bench-scaling", description=__doc__)
+    parser.add_argument("--copies", type=int, help="only the jobs on so many copies; prints, writes no page")
+    arguments = parser.parse_args()
+    if arguments.copies:
+        print("\n".join(size_section([arguments.copies])))
+        return 0
     import numpy as np
 
     from .sets import BY_NAME
@@ -222,6 +338,7 @@ def main() -> int:
     lines += ["", f"## Plans of more points, from rows of {SET} as a sample", ""]
     head = ["points", "sample", "worker_memory_mb", "parts asked for", "parts", "rows per point"]
     lines += table([*head, "rows of the largest part", "s"], plans(points, chosen.eps))
+    lines += size_section(COPIES)
     put(PAGE, "\n".join(lines))
     return 0
 

@@ -14,7 +14,7 @@ import shutil
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -83,44 +83,15 @@ class Bench:
 
     def __init__(self, points: Any, eps: float, cores: int, folder: Path) -> None:
         os.environ |= _environment(cores)
-        import numpy as np
-        import pyarrow as pa
-        import yaml
-
-        from epsjoin.contracts.odcs import load_source
-        from epsjoin.lake import delta_log, parquet, slices
-        from epsjoin.lake.arrow import to_binary
-        from epsjoin.lake.fingerprints import Fingerprints
-        from epsjoin.lake.lake import Lake, Slice
         from epsjoin.params import RunParams
         from epsjoin.spark.job import Job
         from epsjoin.spark.session import get_session
 
         self.points, self.eps = points, eps
         self.names = [f"x{j}" for j in range(points.shape[1])]
-        contracts = folder / "data_contracts"
-        shutil.copytree(REPOSITORY / "data_contracts" / "tables", contracts / "tables")
-        (contracts / "bench.odcs.yaml").write_text(yaml.safe_dump(_contract(self.names)), encoding="utf-8")
-        source = load_source(contracts, "bench")
-        lake = Lake((folder / "lake").as_uri(), contracts, source)
+        lake = lake_with_points(folder, [points], eps)
         params = RunParams(eps=eps, max_pairs=10**9)
         self.job = Job(partial(get_session, "bench"), lake, RUN, params, folder)
-        into = parquet.target_of(lake, Slice("points", RUN))
-        files = []
-        for ids in np.array_split(np.arange(len(points)), 8):
-            columns = {"id": pa.array(ids), "point": to_binary(points[ids])}
-            columns |= {"key": columns["id"]}
-            columns |= {name: pa.array(points[ids, j]) for j, name in enumerate(self.names)}
-            files.append(into.write([pa.table({c: columns[c] for c in into.schema.names if c != "run"})]))
-        delta_log.commit(lake, {Slice("points", RUN): [file for file in files if file]})
-        row = {"eps": eps, "method": "given", "n_points": len(points), "n_sample": 0}
-        for name, made in (("epsilon", [row]), ("epsilon_curve", [])):
-            where = Fingerprints(lake, RUN).slice(name)
-            slices.write_slice(lake, where, slices.table_of(lake, name, made))
-        read = {"source": "none.csv", "bytes": 0, "sha256": "", "columns": "", "rows_quarantined": 0}
-        read |= {"rows_read": len(points), "rows_ok": len(points)}
-        for name, rows in (("snapshots", [read]), ("quarantine", [])):
-            slices.write_slice(lake, Slice(name, RUN), slices.table_of(lake, name, rows))
         self.folder = folder
 
     def tree(self) -> Mapping[str, float]:
@@ -186,6 +157,51 @@ class Bench:
         no_quantiles = session._gateway.new_array(session._gateway.jvm.double, 0)
         stages = spark.statusStore().stageList(None, False, False, no_quantiles, None)
         return sum(int(stages.apply(i).shuffleWriteBytes()) for i in range(stages.size()))
+
+
+def lake_with_points(folder: Path, shares: Iterable[Any], eps: float) -> Any:
+    """Make a lake whose run has these points, numbered in their order, as ``ingest`` would write them.
+
+    Parameters
+    ----------
+    shares : arrays of points, all of the same width; one is held at a time.
+    """
+    import numpy as np
+    import pyarrow as pa
+    import yaml
+
+    from epsjoin.contracts.odcs import load_source
+    from epsjoin.lake import delta_log, parquet, slices
+    from epsjoin.lake.arrow import to_binary
+    from epsjoin.lake.fingerprints import Fingerprints
+    from epsjoin.lake.lake import Lake, Slice
+
+    contracts = folder / "data_contracts"
+    shutil.copytree(REPOSITORY / "data_contracts" / "tables", contracts / "tables")
+    files: list[Any] = []
+    n = 0
+    for points in shares:
+        names = [f"x{j}" for j in range(points.shape[1])]
+        if not files:
+            (contracts / "bench.odcs.yaml").write_text(yaml.safe_dump(_contract(names)), encoding="utf-8")
+            lake = Lake((folder / "lake").as_uri(), contracts, load_source(contracts, "bench"))
+            into = parquet.target_of(lake, Slice("points", RUN))
+        for rows in np.array_split(np.arange(len(points)), 8):
+            columns = {"id": pa.array(n + rows), "point": to_binary(points[rows])}
+            columns |= {"key": columns["id"]}
+            columns |= {name: pa.array(points[rows, j]) for j, name in enumerate(names)}
+            files.append(into.write([pa.table({c: columns[c] for c in into.schema.names if c != "run"})]))
+        n += len(points)
+    delta_log.commit(lake, {Slice("points", RUN): [file for file in files if file]})
+    row = {"eps": eps, "method": "given", "n_points": n, "n_sample": 0}
+    for name, made in (("epsilon", [row]), ("epsilon_curve", [])):
+        where = Fingerprints(lake, RUN).slice(name)
+        slices.write_slice(lake, where, slices.table_of(lake, name, made))
+    read = {"source": "none.csv", "bytes": 0, "sha256": "", "columns": "", "rows_quarantined": 0}
+    read |= {"rows_read": n, "rows_ok": n}
+    for name, rows in (("snapshots", [read]), ("quarantine", [])):
+        slices.write_slice(lake, Slice(name, RUN), slices.table_of(lake, name, rows))
+    return lake
 
 
 def _rows_in(table: Path) -> int:

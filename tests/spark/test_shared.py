@@ -18,7 +18,7 @@ from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
 from epsjoin.errors import EpsjoinError
-from epsjoin.spark.shared import Shared, has_one_machine, share
+from epsjoin.spark.shared import Shared, give, has_one_machine, share, take
 from epsjoin.spark.tasks import lazy_tasks, run_tasks
 
 ARRAYS = {
@@ -164,3 +164,19 @@ def test_share__spark_deletes_the_files_when_the_session_ends(master: str, then:
 
 def test_has_one_machine__is_of_masters_whose_tasks_run_beside_the_driver(spark: SparkSession) -> None:
     assert has_one_machine(spark)
+
+
+@pytest.mark.parametrize(("by_file", "rows"), [(True, 1 << 18), (True, 10), (False, 1 << 18)])
+def test_give__large_rows_go_by_a_file_that_is_gone_when_they_are_taken(
+    spark: SparkSession, by_file: bool, rows: int
+) -> None:
+    batches = [pa.record_batch({"x": np.random.default_rng(i).random(rows)}) for i in range(3)]
+    before = set(Path(SparkFiles.getRootDirectory()).iterdir())
+    [given] = give(batches, by_file=by_file)
+    assert (len(given) < 400) == (by_file and rows > 10), "a name of a file, or all rows"
+    assert [batch.to_pydict() for batch in take(given)] == [batch.to_pydict() for batch in batches]
+    assert set(Path(SparkFiles.getRootDirectory()).iterdir()) == before
+
+
+def test_give__of_nothing_is_nothing() -> None:
+    assert list(give([], by_file=True)) == []

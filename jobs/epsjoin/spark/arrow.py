@@ -15,17 +15,13 @@ Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """The function that a task applies to its batches, of the type that ``mapInArrow`` takes."""
 
 
-def to_ipc(rows: pa.RecordBatch | pa.Table, *, compressed: bool = False) -> bytes:
+def to_ipc(rows: pa.RecordBatch | pa.Table) -> bytes:
     """Write rows as one Arrow IPC stream; the bytes are copied."""
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows.combine_chunks()
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=_options(compressed=compressed)) as stream:
+    with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
     return bytes(sink.getvalue())
-
-
-def _options(*, compressed: bool) -> pa.ipc.IpcWriteOptions:
-    return pa.ipc.IpcWriteOptions(compression="lz4" if compressed else None)
 
 
 def from_ipc_column(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -45,7 +41,9 @@ def batches_to_ipc(batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
     following = iter(batches)
     for first in following:
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, first.schema, options=_options(compressed=True)) as stream:
+        with pa.ipc.new_stream(
+            sink, first.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")
+        ) as stream:
             stream.write_batch(first)
             for batch in following:
                 stream.write_batch(batch)

@@ -22,6 +22,7 @@ from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task, from_ipc_column, to_ipc
 from epsjoin.spark.job import Job
 from epsjoin.spark.progress import progress_shown
+from epsjoin.spark.shared import give, has_one_machine, take
 from epsjoin.spark.splits import Split, plan_splits
 from epsjoin.spark.stored import scan_files
 
@@ -71,9 +72,15 @@ class FrameRows:
 
     def run(self, work: Task) -> list[pa.RecordBatch]:
         """See :class:`Rows`."""
+        by_file = has_one_machine(self.spark)
+
+        def work_and_give(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for given in give(work(batches), by_file=by_file):
+                yield pa.record_batch({"ipc": pa.array([given], pa.binary())})
+
         with progress_shown(self.spark):
-            taken = self.map(_with_ipc_output(work, compressed=True), _IPC).toArrow()
-        return list(from_ipc_column(taken.to_batches()))
+            given = self.map(work_and_give, _IPC).toArrow()["ipc"].to_pylist()
+        return [batch for each in given for batch in take(each)]
 
 
 @dataclass(frozen=True)
@@ -245,10 +252,10 @@ def to_ipc_rows(rows: Rows) -> IpcRows:
 _IPC = "ipc binary"
 
 
-def _with_ipc_output(work: Task, *, compressed: bool = False) -> Task:
+def _with_ipc_output(work: Task) -> Task:
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in work(batches):
-            stream = to_ipc(batch, compressed=compressed)
+            stream = to_ipc(batch)
             yield pa.record_batch({"ipc": pa.array([stream], pa.binary())})
 
     return write

@@ -1,26 +1,32 @@
 """Arrays that the driver gives to all tasks as files, which the tasks map: the JVM's heap never holds them.
 
+Large results of tasks come back the same way, where the tasks run on the driver's machine.
+
 A broadcast goes through the heap of the driver's JVM, and each Python worker then has a copy of its own. A
 file is written once and mapped: the workers of a machine share its pages, and read only those they touch.
 """
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
 from epsjoin.errors import EpsjoinError
+from epsjoin.spark.arrow import batches_to_ipc, from_ipc
 
-Array = NDArray[np.generic]
+Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -75,8 +81,7 @@ def share(spark: SparkSession, **arrays: Array) -> Shared:
     EpsjoinError
         The disk has too little room, which is known before anything is written; or a file cannot be written.
     """
-    folder = Path(SparkFiles.getRootDirectory())
-    check_room(folder, sum(array.nbytes for array in arrays.values()))
+    folder = check_files(sum(array.nbytes for array in arrays.values()))
     shared = Shared({name: f"{name}-{uuid.uuid4().hex}.npy" for name in arrays}, not has_one_machine(spark))
     try:
         for name, array in arrays.items():
@@ -94,22 +99,65 @@ def share(spark: SparkSession, **arrays: Array) -> Shared:
 _REMEDY = "make room there, or set SPARK_LOCAL_DIRS (spark.local.dir) to a folder on another disk"
 
 
-def check_room(folder: Path, n_bytes: int) -> None:
-    """Refuse to write more bytes to the disk of a folder than are free there.
+def check_files(n_bytes: int) -> Path:
+    """Refuse files of more bytes than are free where files of the session lie, before any is written.
+
+    Returns
+    -------
+    The folder of the session's files.
 
     Raises
     ------
     EpsjoinError
         There is too little room; the message says how much is needed and what to do.
     """
+    folder = Path(SparkFiles.getRootDirectory())
     free = shutil.disk_usage(folder).free
     if n_bytes > free:
         raise EpsjoinError(
             f"files that tasks share need {n_bytes:,} bytes in {folder}, where {free:,} are free; {_REMEDY}"
         )
+    return folder
 
 
 def has_one_machine(spark: SparkSession) -> bool:
     """Whether tasks run on the driver's machine, in processes that see its files."""
     master = spark.sparkContext.master or ""
     return master == "local" or master.startswith("local[")
+
+
+MIN_FILE_BYTES = 1 << 20
+"""Minimum number of bytes of a task's first batch that make it give its batches by a file."""
+_BY_FILE = b"file:"
+"""What the message of a task begins with that gives its batches by a file; a stream begins otherwise."""
+
+
+def give(batches: Iterable[pa.RecordBatch], *, by_file: bool) -> Iterator[bytes]:
+    """Give the driver all batches of a task, of one schema: as one compressed stream, or the name of a file.
+
+    Parameters
+    ----------
+    by_file : whether large batches may go by a file, which :func:`has_one_machine` says.
+    """
+    following = iter(batches)
+    for first in following:
+        whole = itertools.chain([first], following)
+        if not by_file or first.nbytes < MIN_FILE_BYTES:
+            yield from batches_to_ipc(whole)
+            return
+        file = Path(SparkFiles.getRootDirectory(), f"given-{uuid.uuid4().hex}.arrow")
+        with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_stream(sink, first.schema) as stream:
+            for batch in whole:
+                stream.write_batch(batch)
+        yield _BY_FILE + str(file).encode()
+
+
+def take(given: bytes) -> list[pa.RecordBatch]:
+    """The batches that a task gave; those of a file are mapped, and the file has no name any more."""
+    if not given.startswith(_BY_FILE):
+        return list(from_ipc(given))
+    file = Path(given.removeprefix(_BY_FILE).decode())
+    with pa.memory_map(str(file)) as source:
+        batches = list(pa.ipc.open_stream(source))
+    file.unlink()
+    return batches

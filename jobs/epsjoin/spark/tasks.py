@@ -17,8 +17,8 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from epsjoin.lake.parquet import File, Target
-from epsjoin.spark.arrow import batches_to_ipc, from_ipc
 from epsjoin.spark.progress import progress_shown
+from epsjoin.spark.shared import give, has_one_machine, take
 
 T = TypeVar("T")
 
@@ -111,7 +111,8 @@ def run_tasks(
     """Run one task per item, and collect the batches that ``work(item)`` yields, in the order of the items.
 
     Items are small (a part and its files), and ``work`` reads its files itself. The batches of a task, of one
-    schema, travel to the driver as one Arrow IPC stream, so no row passes through the JVM.
+    schema, travel to the driver as one Arrow IPC stream, so no row passes through the JVM; on one machine
+    many rows go by a file that the driver maps, so that the JVM's heap need not hold them.
 
     Notes
     -----
@@ -119,17 +120,18 @@ def run_tasks(
     and to bring back. It saves some 40 ms per step of 8 tasks (measured, ``docs/benchmarks/scaling.md``),
     which matters to sessions that take several steps on small sets.
     """
+    by_file = has_one_machine(spark)
 
     def task(mine: Iterable[Any]) -> Iterator[bytes]:
         for item in mine:
-            yield from batches_to_ipc(work(item))
+            yield from give(work(item), by_file=by_file)
 
     streams = spark.sparkContext.parallelize(items, max(1, len(items))).mapPartitions(task)
     with _WRAPPING, _environment_of_queries(spark):
         streams.id()  # wraps the function now, so it is sent with the environment of queries
     with progress_shown(spark):
         taken = streams.collect()
-    return [batch for stream in taken for batch in from_ipc(stream)]
+    return [batch for given in taken for batch in take(given)]
 
 
 _WRAPPING = threading.Lock()

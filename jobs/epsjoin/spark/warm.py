@@ -21,14 +21,13 @@ from epsjoin.lake import parquet, schemas
 from epsjoin.lake.arrow import pair_columns, to_binary
 from epsjoin.lake.parquet import File, Target
 from epsjoin.local.cluster.components import Meeting, contract, settle
-from epsjoin.local.cluster.from_pairs import partial_degrees
+from epsjoin.local.cluster.from_pairs import connect, number_points, partial_degrees
 from epsjoin.local.metric import get_metric
 from epsjoin.local.neighbours.from_pairs import nearest_within
 from epsjoin.local.neighbours.knn import nearest_of
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.params import CUTS
-from epsjoin.spark.cluster.from_pairs import Connected
 from epsjoin.spark.join.merge_join import PAIRS, Part, make_joiner
 from epsjoin.spark.join.replicas import REPLICAS
 from epsjoin.spark.join.replicate import make_encoder
@@ -87,8 +86,9 @@ def _after_join(location: str, file: File) -> None:
     for batch in parquet.stream_file(location, file, schemas.parse_ddl(PAIRS), 1 << 20):
         left, right, distance = pair_columns(batch)
         degrees = partial_degrees(left, right)
-        held = Connected.empty().with_batch(batch, degrees.ids[degrees.counts > 1])
-        _join_forests(held.node, held.root)
+        part = number_points(left, right)
+        trees = connect(part, distance, degrees.counts > 1).trees
+        _join_forests(part.ids[trees.node], part.ids[trees.root])
         nearest_within(left, right, distance, 5)
 
 

@@ -12,10 +12,12 @@ from epsjoin.kernels.cluster.density import (
     EndPairs,
     add_weights,
     count_ends,
+    find_homes,
     find_nearest_cores,
     number_clusters,
     unite_cores,
 )
+from epsjoin.kernels.cluster.union_find import unite
 from oracles import cluster as twin
 from oracles import examples
 
@@ -102,3 +104,22 @@ def test_number_clusters__counts_clusters_by_their_smallest_core_row(pairs, is_c
     named = [smallest.get(row, row) if is_core[row] else -1 for row in range(N)]
     named = [named[home[row]] if home[row] >= 0 else name for row, name in enumerate(named)]
     assert number_clusters(parent, is_core, home).tolist() == twin.numbered(named)
+
+
+@examples(200)
+@given(PAIRS, CORES, st.sampled_from([np.int32, np.int64]))
+def test_find_homes__names_every_cluster_by_its_smallest_core_row(pairs, is_core, dtype):
+    home = np.arange(N, dtype=dtype)
+    both = [(a, b) for a, b, _ in pairs if is_core[a] and is_core[b]]
+    for a, b in both:
+        unite(home, a, b)
+    near = {}
+    for a, b, _ in pairs:
+        for row, core in ((a, b), (b, a)):
+            if is_core[core] and not is_core[row]:
+                near[row] = home[row] = core
+    find_homes(home, is_core)
+    smallest = twin.components(both)
+    for row in range(N):
+        core = row if is_core[row] else near.get(row, -1)
+        assert home[row] == (smallest.get(core, core) if core >= 0 else -1)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import ExitStack
+from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from epsjoin import Cuts, get_metric
-from epsjoin.spark.cluster.from_pairs import cluster_pairs
+from epsjoin.errors import EpsjoinError
+from epsjoin.spark.cluster import from_pairs
+from epsjoin.spark.cluster.from_pairs import LabelRows, cluster_pairs, connect_flagged
 from epsjoin.spark.join.frames import join_points
 from epsjoin.spark.points import points_of
-from epsjoin.spark.rows import to_frame
+from epsjoin.spark.rows import FrameRows, collect_table, to_frame
+from epsjoin.spark.shared import share
 from oracles import cluster as slow_cluster
 from oracles import join as slow
 from tests.spark.lattice import LATTICE, columns_of, frame_of
@@ -23,9 +29,9 @@ from tests.spark.lattice import LATTICE, columns_of, frame_of
     [
         {},
         {"max_on_driver": 0},
-        {"max_on_driver": 0, "max_shared_cores": 0, "max_in_one_task": 20},
+        {"max_on_driver": 0, "max_in_one_task": 20},
     ],
-    ids=["the driver connects", "tasks share core ids", "no task holds all core points nor all edges"],
+    ids=["the driver connects", "Spark connects", "no task holds all edges"],
 )
 @pytest.mark.parametrize("min_pts", [1, 4])
 def test_cluster_pairs__are_the_same_whoever_connects_them(
@@ -43,3 +49,52 @@ def test_cluster_pairs__are_the_same_whoever_connects_them(
         rows = to_frame(clusters).collect()
     assert len(rows) == len(points)
     assert {row["id"]: (row["cluster_id"], row["role"], row["degree"]) for row in rows} == wanted
+
+
+def test_cluster_pairs__refuse_what_the_disk_has_no_room_for_before_any_task_runs(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(*_: object) -> None:
+        raise AssertionError("a task ran")
+
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10_000))
+    ids = FrameRows(spark.range(251))
+    pairs = FrameRows(spark.createDataFrame([], "left_id long, right_id long, distance double"))
+    monkeypatch.setattr(FrameRows, "run", run)
+    with pytest.raises(EpsjoinError, match=r"need 10,040 bytes in .*, where 10,000 are free; .*LOCAL_DIRS"):
+        cluster_pairs(ids, 251, pairs, 3, ExitStack())
+    with pytest.raises(AssertionError, match="a task ran"):
+        cluster_pairs(ids, 250, pairs, 3, ExitStack())
+
+
+def test_connect_flagged__leaves_as_many_rows_whatever_the_batches() -> None:
+    """Spark gives rows in batches of 10,000: each by itself would leave a row for nearly every pair."""
+    left, right = np.triu_indices(60, 1)
+    pairs = pa.record_batch({"left_id": left, "right_id": right, "distance": np.ones(left.size)})
+    for side, rows in (("left", left), ("right", right)):
+        is_core = pa.array(rows % 3 > 0, mask=rows % 3 == 0)
+        pairs = pairs.append_column(f"is_{side}", is_core)
+    whole = [batch.to_pydict() for batch in connect_flagged([pairs])]
+    small = [pairs.slice(first, 7) for first in range(0, pairs.num_rows, 7)]
+    assert [batch.to_pydict() for batch in connect_flagged(small)] == whole
+    assert [len(batch["a"]) for batch in whole] == [39, 20]
+
+
+def test_label_rows__of_any_range_are_those_of_all_points(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(from_pairs, "POINTS_OF_A_TASK", 7)
+    monkeypatch.setattr(from_pairs, "BATCH_ROWS", 3)
+    random = np.random.default_rng(0)
+    ids = np.sort(random.choice(1000, 40, replace=False)) - 500
+    home = random.integers(-1, 40, 40).astype(np.int32)
+    degree = random.integers(1, 9, 40).astype(np.int32)
+    rows = LabelRows(spark, share(spark, ids=ids), share(spark, home=home, degree=degree), 40, 5)
+    found = collect_table(rows)
+    assert found["id"].to_pylist() == ids.tolist()
+    assert found["cluster_id"].to_pylist() == [ids[at] if at >= 0 else -1 for at in home]
+    assert found["degree"].to_pylist() == degree.tolist()
+    of_core = {True: "core", False: "border"}
+    wanted = [of_core[d >= 5] if at >= 0 or d >= 5 else "noise" for at, d in zip(home, degree, strict=True)]
+    assert found["role"].to_pylist() == wanted
+    assert to_frame(rows).toArrow().equals(found)

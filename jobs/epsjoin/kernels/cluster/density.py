@@ -108,7 +108,7 @@ def unite_cores(pairs: EndPairs, is_core: Bools, parent: Ints, others: EndPairs)
 
 
 @njit
-def find_nearest_cores(pairs: EndPairs, is_core: Bools, home: Ints, home_distance: Floats) -> None:
+def find_nearest_cores(pairs: EndPairs, is_core: Bools, home: Ends, home_distance: Floats) -> None:
     """Keep for every row that is not core its nearest core row, ties: the smallest row.
 
     Parameters
@@ -155,3 +155,22 @@ def number_clusters(parent: Ints, is_core: Bools, home: Ints) -> Ints:
         if home[row] >= 0:
             label[row] = label[home[row]]
     return label
+
+
+@njit
+def find_homes(home: Ends, is_core: Bools) -> None:
+    """Replace what each row belongs to by the smallest core row of its cluster.
+
+    Parameters
+    ----------
+    home : (n,) int64 or int32, modified. Before: of core rows a forest as in
+        :mod:`epsjoin.kernels.cluster.union_find`; of other rows their nearest core row, the row itself where
+        there is none. After: the smallest core row of the cluster; -1 for rows in none.
+    is_core : (n,) bool.
+    """
+    for row in range(home.size):
+        if is_core[row]:
+            home[row] = home[home[row]]  # a parent is never larger than its row, so it is a root already
+    for row in range(home.size):
+        if not is_core[row]:
+            home[row] = home[home[row]] if home[row] != row else -1

@@ -5,16 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from epsjoin.kernels.accelerate import njit
-from epsjoin.kernels.arrays import Ints
+from epsjoin.kernels.arrays import Ints, Ints32
+
+Rows = Ints | Ints32
 
 
 @njit
-def find_root(parent: Ints, node: int) -> int:
+def find_root(parent: Rows, node: int) -> int:
     """Root of the tree of ``node``; every second node on the way is moved up (path halving).
 
     Parameters
     ----------
-    parent : (n,) int64, ``parent[i] <= i``, ``parent[i] == i`` for roots; modified, the sets stay.
+    parent : (n,) int64 or int32, ``parent[i] <= i``, ``parent[i] == i`` for roots; modified, the sets stay.
     node : 0 <= node < n.
     """
     while parent[node] != node:
@@ -24,12 +26,12 @@ def find_root(parent: Ints, node: int) -> int:
 
 
 @njit
-def unite(parent: Ints, one: int, other: int) -> bool:
+def unite(parent: Rows, one: int, other: int) -> bool:
     """Join the trees of two nodes under the smaller root; whether they were two trees before.
 
     Parameters
     ----------
-    parent : (n,) int64 as in :func:`find_root`; modified.
+    parent : (n,) int64 or int32 as in :func:`find_root`; modified.
     one, other : 0 <= one, other < n.
     """
     one = find_root(parent, one)
@@ -41,6 +43,27 @@ def unite(parent: Ints, one: int, other: int) -> bool:
     else:
         parent[one] = other
     return True
+
+
+@njit
+def unite_all(parent: Rows, left: Rows, right: Rows) -> None:
+    """Join the trees of the ends of every edge ``(left[i], right[i])``.
+
+    Parameters
+    ----------
+    parent : (n,) int64 or int32 as in :func:`find_root`; modified.
+    left, right : (n_edges,) nodes, in any order; loops and repeated edges do no harm.
+    """
+    for edge in range(left.size):
+        unite(parent, left[edge], right[edge])
+
+
+@njit
+def flatten(parent: Rows) -> None:
+    """Make the root of its tree the parent of every node."""
+    # A parent is never larger than its node, so going up the numbers every parent is a root already.
+    for node in range(parent.size):
+        parent[node] = parent[parent[node]]
 
 
 @njit
@@ -68,9 +91,6 @@ def forest(n_nodes: int, left: Ints, right: Ints) -> Ints:
     Tarjan, van Leeuwen: Worst-case analysis of set union algorithms, J. ACM 31 (1984): path halving.
     """
     parent = np.arange(n_nodes)
-    for edge in range(left.size):
-        unite(parent, left[edge], right[edge])
-    # A parent is never larger than its node, so going up the numbers every parent is a root already.
-    for node in range(n_nodes):
-        parent[node] = parent[parent[node]]
+    unite_all(parent, left, right)
+    flatten(parent)
     return parent

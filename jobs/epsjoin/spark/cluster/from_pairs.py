@@ -2,54 +2,63 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyspark.core.broadcast import Broadcast
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from epsjoin.errors import ArgumentError
-from epsjoin.kernels.ids import index_ids
 from epsjoin.lake.arrow import pair_columns
 from epsjoin.local.cluster.from_pairs import (
     NOISE,
     ROLES,
+    Connected,
     Degrees,
-    core_pairs,
-    extend_labels,
-    nearest_core,
+    Forest,
+    NearestCore,
+    Part,
+    connect,
+    number_points,
     partial_degrees,
-    spanning_forest,
     sum_degrees,
 )
 from epsjoin.local.cluster.from_pairs import label as label_arrays
+from epsjoin.local.cluster.positions import AllPoints, positions_of
+from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.cluster.components import MAX_IN_ONE_TASK, join_forests
 from epsjoin.spark.persist import persist_until
 from epsjoin.spark.points import Points
 from epsjoin.spark.rows import (
+    BATCH_ROWS,
     FrameRows,
     MappedRows,
     Rows,
-    collect_table,
     combine_partials,
     select_columns,
     to_frame,
 )
+from epsjoin.spark.shared import Shared, check_files, has_one_machine, share
 from epsjoin.spark.splits import names_of
 
 EDGE, BORDER = 0, 1
 """Kinds of rows that remain of the pairs once the core points are known."""
-MAX_ON_DRIVER = 4_000_000
-"""Maximum number of points that are labelled on the driver: at most some 300 bytes each (estimated)."""
-MAX_SHARED_CORES = 20_000_000
-"""Maximum number of core ids that every task holds, 8 bytes each; Spark joins the pairs with more."""
+MAX_ON_DRIVER = 50_000_000
+"""Maximum number of points that the driver labels, in ``POINT_BYTES`` each: 1.25 GB."""
+FILE_BYTES = 40
+"""Bytes of shared files for each point: ids, what remains of the pairs, labels."""
+HEAP_BYTES = 64
+"""Bytes of the driver's JVM for each point where results of tasks come through it: twice their size."""
+POINTS_OF_A_TASK = 1 << 22
+"""Maximum number of points whose labels one task writes."""
 
 CLUSTERS = "id long, cluster_id long, role string, degree long"
 
@@ -73,14 +82,14 @@ def cluster_pairs(
     min_pts: int,
     done: ExitStack,
     max_on_driver: int = MAX_ON_DRIVER,
-    max_shared_cores: int = MAX_SHARED_CORES,
     max_in_one_task: int = MAX_IN_ONE_TASK,
 ) -> Rows:
     """Find the cluster and the role of every point.
 
     The pairs are read twice: for the degrees, then for the edges between core points. Each task contracts the
-    edges of its split to a forest. For few points the driver merges the results of the splits and broadcasts
-    the labels, so no row goes through Spark. For more points Spark merges them, and
+    edges of its split to a forest. Up to ``max_on_driver`` points the driver merges the results of the splits
+    by position (:mod:`epsjoin.local.cluster.positions`). It shares ids and labels with the tasks by files, so
+    no row goes through Spark. More points are merged by Spark's joins, and
     :func:`epsjoin.spark.cluster.components.join_forests` joins the forests. The labels are the same.
 
     Parameters
@@ -90,25 +99,28 @@ def cluster_pairs(
     pairs : columns ``PAIRS``, every pair within eps once.
     min_pts : number of points within eps, the point itself included, that make a point core.
     done : to be closed once the clusters are computed; then the intermediate frames are unpersisted.
-    max_on_driver : maximum number of points that are labelled on the driver.
-    max_shared_cores : maximum number of core ids that every task may hold.
+    max_on_driver : maximum number of points that the driver labels. On a cluster, whose results come through
+        the driver's JVM, it is also what its heap has room for.
     max_in_one_task : maximum number of edges between core points that a task may hold.
 
     Returns
     -------
     Columns ``CLUSTERS``, a row for every point; not computed yet.
+
+    Raises
+    ------
+    ArgumentError
+        An id comes twice, or is that of noise.
+    EpsjoinError
+        The disk has no room for the files that driver and tasks share.
+    TableError
+        The pairs name a point that is not among the points.
     """
-    if n_points <= max_on_driver:
-        return _cluster_on_driver(ids, pairs, min_pts, done)
+    if n_points <= min(max_on_driver, heap_points(pairs.spark)):
+        return _cluster_on_driver(ids, n_points, pairs, min_pts)
     degrees = persist_until(degrees_of(pairs), done)
     cores = degrees.where(F.col("degree") >= min_pts).select("id")
-    if n_points <= max_shared_cores or cores.count() <= max_shared_cores:
-        shared = _share_cores(pairs, cores.toArrow()["id"].to_numpy())
-        done.callback(shared.unpersist)  # not destroyed: partitions that are lost later are computed again
-        connected = to_frame(_connect(pairs, shared))
-    else:
-        connected = _connect_by_join(pairs, cores)
-    persist_until(connected, done)
+    connected = persist_until(_connect_by_join(pairs, cores), done)
     edges = connected.where(F.col("kind") == EDGE)
     trees = join_forests(edges.select(F.col("a").alias("node"), F.col("b").alias("root")), max_in_one_task)
     done.callback(trees.unpersist)
@@ -120,32 +132,83 @@ def cluster_pairs(
     return FrameRows(label(to_frame(ids), degrees, trees, nearest, min_pts))
 
 
-def _cluster_on_driver(ids: Rows, pairs: Rows, min_pts: int, done: ExitStack) -> Rows:
-    found = collect_table(MappedRows(select_columns(pairs, _ENDS), _count_neighbours, _DEGREES))
-    degrees = sum_degrees(found["id"].to_numpy(), found["neighbours"].to_numpy())
-    degree = degrees.counts + 1
-    shared = _share_cores(pairs, degrees.ids[degree >= min_pts])
-    try:
-        connected = collect_table(_connect(pairs, shared))
-    finally:
-        shared.destroy()
-    is_edge = connected["kind"].to_numpy() == EDGE
-    a, b, distance = (connected[name].to_numpy() for name in ("a", "b", "distance"))
-    trees = spanning_forest(a[is_edge], b[is_edge])
-    nearest = nearest_core(a[~is_edge], b[~is_edge], distance[~is_edge])
-    known = pairs.spark.sparkContext.broadcast(label_arrays(degrees.ids, degree, trees, nearest, min_pts))
-    done.callback(known.unpersist)
+def heap_points(spark: SparkSession) -> int:
+    """How many points' results may come through the driver's JVM; on one machine they come by files."""
+    if has_one_machine(spark):
+        return MAX_ON_DRIVER
+    jvm: Any = spark.sparkContext._jvm
+    return int(jvm.Runtime.getRuntime().maxMemory()) // HEAP_BYTES
 
-    def look_up(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        index = index_ids(known.value.ids)
-        for batch in batches:
-            found = extend_labels(batch.column("id").to_numpy(), known.value, index, min_pts)
-            role = pa.array(ROLES).take(pa.array(found.role))
-            yield pa.record_batch(
-                {"id": found.ids, "cluster_id": found.cluster_id, "role": role, "degree": found.degree}
+
+def _cluster_on_driver(ids: Rows, n_points: int, pairs: Rows, min_pts: int) -> Rows:
+    spark = pairs.spark
+    check_files(FILE_BYTES * n_points)
+    points = AllPoints(_sorted_ids(ids))
+    for batch in MappedRows(select_columns(pairs, _ENDS), _count_neighbours, _DEGREES).run(iter):
+        points.count(batch["id"].to_numpy(), batch["neighbours"].to_numpy())
+    known = share(spark, ids=points.ids)
+    points.ids = known["ids"]  # the file's pages, which the system may drop, instead of memory of our own
+    cores = share(spark, is_core=points.find_cores(min_pts))
+    for batch in pairs.run(_make_connector(known, cores)):
+        for row in range(batch.num_rows):
+            points.connect(_from_row(batch, row))
+    cores.remove()
+    labels = share(spark, home=points.find_homes(), degree=points.degree)
+    return LabelRows(spark, known, labels, len(points.ids), min_pts)
+
+
+def _sorted_ids(ids: Rows) -> NDArray[np.int64]:
+    batches = ids.run(lambda batches: (batch.select(["id"]) for batch in batches))
+    found = np.concatenate([np.empty(0, np.int64), *(batch["id"].to_numpy() for batch in batches)])
+    found.sort()
+    return found
+
+
+@dataclass(frozen=True)
+class LabelRows:
+    """The labels of all points, in the order of their ids; each task reads a range of the driver's arrays."""
+
+    spark: SparkSession
+    known: Shared
+    labels: Shared
+    n: int
+    min_pts: int
+    schema: str = CLUSTERS
+
+    def map(self, work: Task, schema: str) -> DataFrame:
+        """See :class:`epsjoin.spark.rows.Rows`."""
+        return tasks.lazy_tasks(self.spark, self._ranges(), self._reading(work), schema)
+
+    def run(self, work: Task) -> list[pa.RecordBatch]:
+        """See :class:`epsjoin.spark.rows.Rows`."""
+        return tasks.run_tasks(self.spark, self._ranges(), self._reading(work))
+
+    def _ranges(self) -> list[range]:
+        n_cores = self.spark.sparkContext.defaultParallelism
+        n_tasks = max(min(n_cores, self.n >> 16), -(-self.n // POINTS_OF_A_TASK), 1)
+        bounds = [self.n * task // n_tasks for task in range(n_tasks + 1)]
+        return [range(*both) for both in itertools.pairwise(bounds)]
+
+    def _reading(self, work: Task) -> Callable[[range], Iterator[pa.RecordBatch]]:
+        known, labels, min_pts = self.known, self.labels, self.min_pts
+
+        def read(mine: range) -> Iterator[pa.RecordBatch]:
+            return work(
+                _labels_between(known, labels, min_pts, first, min(first + BATCH_ROWS, mine.stop))
+                for first in range(mine.start, mine.stop, BATCH_ROWS)
             )
 
-    return MappedRows(ids, look_up, CLUSTERS)
+        return read
+
+
+def _labels_between(known: Shared, labels: Shared, min_pts: int, first: int, last: int) -> pa.RecordBatch:
+    ids, home = known["ids"], labels["home"][first:last]
+    name = np.where(home == NOISE, NOISE, ids[np.maximum(home, 0)])
+    found = label_arrays(ids[first:last], labels["degree"][first:last], name, min_pts)
+    role = pa.array(ROLES).take(pa.array(found.role))
+    return pa.record_batch(
+        {"id": found.ids, "cluster_id": found.cluster_id, "role": role, "degree": found.degree}
+    )
 
 
 _ENDS = "left_id long, right_id long"
@@ -169,19 +232,38 @@ def degrees_of(pairs: Rows) -> DataFrame:
     return partial.groupBy("id").agg((F.sum("neighbours") + 1).alias("degree"))
 
 
-def _share_cores(pairs: Rows, ids: NDArray[np.int64]) -> Broadcast[NDArray[np.int64]]:
-    return pairs.spark.sparkContext.broadcast(np.sort(ids))
+def _make_connector(known: Shared, cores: Shared) -> Task:
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            left, right, distance = pair_columns(batch)
+            part = number_points(left, right)
+            at = positions_of(known["ids"], part.ids)
+            yield _to_row(connect(part, distance, cores["is_core"][at]), at.astype(np.int32))
+
+    return work
 
 
-def _connect(pairs: Rows, shared: Broadcast[NDArray[np.int64]]) -> Rows:
-    return MappedRows(pairs, _make_connector(lambda _: shared.value), _CONNECTED)
+def _to_row(found: Connected, names: NDArray[np.int32]) -> pa.RecordBatch:
+    """What remains of a batch of pairs as one row of lists, since its columns differ in length."""
+    (node, root), (border, core, distance) = found
+    columns = (names[node], names[root], names[border], names[core], distance)
+    lists = [pa.ListArray.from_arrays([0, len(values)], values) for values in columns]
+    return pa.record_batch(lists, list(_LISTS))
+
+
+_LISTS = ("node", "root", "border", "core", "distance")
+
+
+def _from_row(batch: pa.RecordBatch, row: int) -> Connected:
+    node, root, border, core, distance = (batch.column(name)[row].values.to_numpy() for name in _LISTS)
+    return Connected(Forest(node, root), NearestCore(border, core, distance))
 
 
 _CONNECTED = "kind int, a long, b long, distance double"
 """Columns of what remains of a split of the pairs.
 
-EDGE: ``a`` and ``b`` are core points of one cluster (distance 0, unused); the edges of a split are a forest.
-BORDER: ``a`` is not core, ``b`` is its nearest core point in this split.
+EDGE: ``a`` and ``b`` are core points of one cluster (distance 0, unused); the edges of a batch are a forest.
+BORDER: ``a`` is not core, ``b`` is its nearest core point in this batch.
 """
 
 
@@ -191,58 +273,40 @@ def _connect_by_join(pairs: Rows, cores: DataFrame) -> DataFrame:
     right = cores.select(F.col("id").alias("right_id"), F.lit(True).alias("is_right"))
     known = to_frame(pairs).join(left, "left_id", "left").join(right, "right_id", "left")
     some = known.where(F.col("is_left") | F.col("is_right"))
-    return some.mapInArrow(_make_connector(_find_cores), _CONNECTED)
+    return some.mapInArrow(connect_flagged, _CONNECTED)
 
 
-def _find_cores(batch: pa.RecordBatch) -> NDArray[np.int64]:
-    ends = [batch.column(f"{side}_id").filter(batch.column(f"is_{side}")) for side in ("left", "right")]
-    return np.unique(np.concatenate([each.to_numpy() for each in ends]))
+def connect_flagged(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Connect the core points of pairs that say which of their ends are core: rows of ``_CONNECTED``."""
+    for batch in _in_large_batches(batches):
+        part = number_points(*pair_columns(batch)[:2])
+        found = connect(part, batch["distance"].to_numpy(), _flagged(batch, part))
+        for kind, (a, b, distance) in (
+            (EDGE, (*found.trees, np.zeros(len(found.trees.node)))),
+            (BORDER, found.nearest),
+        ):
+            columns = {"a": part.ids[a], "b": part.ids[b], "distance": distance}
+            yield pa.record_batch({"kind": np.full(len(a), kind, np.int32), **columns})
 
 
-def _make_connector(cores_of: Callable[[pa.RecordBatch], NDArray[np.int64]]) -> Task:
-    def connect(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        held = Connected.empty()
-        for batch in batches:
-            held = held.with_batch(batch, cores_of(batch))
-        yield _to_batch(EDGE, held.node, held.root, np.zeros(len(held.node)))
-        yield _to_batch(BORDER, held.border_id, held.core_id, held.distance)
-
-    return connect
+def _flagged(batch: pa.RecordBatch, part: Part) -> NDArray[np.bool_]:
+    is_core = np.zeros(len(part.ids), np.bool_)
+    for side, rows in (("left", part.left), ("right", part.right)):
+        is_end = batch[f"is_{side}"].fill_null(False).to_numpy(zero_copy_only=False)
+        is_core[rows[is_end]] = True
+    return is_core
 
 
-class Connected(NamedTuple):
-    """The forest and the nearest core points that a task has found so far."""
-
-    node: NDArray[np.int64]
-    root: NDArray[np.int64]
-    border_id: NDArray[np.int64]
-    core_id: NDArray[np.int64]
-    distance: NDArray[np.float64]
-
-    @classmethod
-    def empty(cls) -> Connected:
-        """The state of a task before its first batch."""
-        nothing = np.empty(0, np.int64)
-        return cls(nothing, nothing, nothing, nothing, np.empty(0))
-
-    def with_batch(self, batch: pa.RecordBatch, cores: NDArray[np.int64]) -> Connected:
-        """The state after one more batch of pairs; ``cores`` are all core ids among them, sorted."""
-        found = core_pairs(*pair_columns(batch), cores)
-        trees = spanning_forest(
-            np.concatenate([self.node, found.core_left]), np.concatenate([self.root, found.core_right])
-        )
-        nearest = nearest_core(
-            np.concatenate([self.border_id, found.border_id]),
-            np.concatenate([self.core_id, found.core_id]),
-            np.concatenate([self.distance, found.distance]),
-        )
-        return Connected(trees.node, trees.root, nearest.border_id, nearest.core_id, nearest.distance)
-
-
-def _to_batch(
-    kind: int, a: NDArray[np.int64], b: NDArray[np.int64], distance: NDArray[np.float64]
-) -> pa.RecordBatch:
-    return pa.record_batch({"kind": np.full(len(a), kind, np.int32), "a": a, "b": b, "distance": distance})
+def _in_large_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Combine the small batches of Spark's rows: the more pairs are seen at once, the fewer rows remain."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(each.num_rows for each in held) >= BATCH_ROWS:
+            yield pa.concat_batches(held)
+            held = []
+    if held:
+        yield pa.concat_batches(held)
 
 
 def label(

@@ -1,0 +1,108 @@
+"""All points in one place, in few bytes each: what was found in parts of the pairs, put together.
+
+A point's *position* is its place among all ids in ascending order. Positions of 32 bits stand for ids, and
+their order is that of the ids: the smallest position of a cluster is that of its smallest id.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from epsjoin.errors import ArgumentError, TableError
+from epsjoin.kernels.arrays import Bools, Floats, Ints, Ints32
+from epsjoin.kernels.cluster.density import EndPairs, find_homes, find_nearest_cores
+from epsjoin.kernels.cluster.union_find import unite_all
+from epsjoin.local.cluster.from_pairs import NOISE, Connected
+
+POINT_BYTES = 25
+"""Bytes of :class:`AllPoints` for each point, its id included."""
+
+
+class AllPoints:
+    """Degrees, trees and nearest core points of all points; the results of parts are added in any order.
+
+    Parameters
+    ----------
+    ids : (n,) int64, ascending.
+
+    Attributes
+    ----------
+    ids : (n,) int64.
+    degree : (n,) int32, the point itself counted.
+    home : (n,) int32, positions: of core points a forest; of others their nearest core point, or themselves.
+    distance : (n,) float64, of a point that is not core to its home.
+    is_core : (n,) bool.
+
+    Raises
+    ------
+    ArgumentError
+        An id comes twice, or is that of noise.
+    """
+
+    def __init__(self, ids: Ints) -> None:
+        twice = np.flatnonzero(ids[1:] == ids[:-1])
+        if twice.size:
+            raise ArgumentError(f"the id {ids[twice[0]]} comes twice; every point needs one of its own")
+        place = np.searchsorted(ids, NOISE)
+        if place < ids.size and ids[place] == NOISE:
+            raise ArgumentError(
+                f"the id {NOISE} is kept for noise: a cluster of this name could not be told from noise"
+            )
+        self.ids = ids
+        self.degree: Ints32 = np.ones(ids.size, np.int32)
+        self.home: Ints32 = np.empty(0, np.int32)
+        self.distance: Floats = np.empty(0)
+        self.is_core: Bools = np.empty(0, np.bool_)
+
+    def count(self, ids: Ints, counts: Ints) -> None:
+        """Add numbers of neighbours, of :func:`epsjoin.local.cluster.from_pairs.partial_degrees`."""
+        self.degree[positions_of(self.ids, ids)] += counts.astype(np.int32)
+
+    def find_cores(self, min_pts: int) -> Bools:
+        """Decide, after all counts, which points are core."""
+        self.is_core = self.degree >= min_pts
+        self.home = np.arange(self.ids.size, dtype=np.int32)
+        self.distance = np.full(self.ids.size, np.inf)
+        return self.is_core
+
+    def connect(self, found: Connected) -> None:
+        """Add the trees and the nearest core points of a part, by positions (int32)."""
+        (node, root), (border, core, distance) = found
+        unite_all(self.home, node, root)
+        find_nearest_cores(EndPairs(border, core, distance), self.is_core, self.home, self.distance)
+
+    def find_homes(self) -> Ints32:
+        """The position that names each point's cluster, ``NOISE`` for noise; nothing can be added then."""
+        self.distance = np.empty(0)
+        find_homes(self.home, self.is_core)
+        return self.home
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        arrays = (self.ids, self.degree, self.home, self.distance, self.is_core)
+        return sum(array.nbytes for array in arrays)
+
+
+def positions_of(ids: Ints, wanted: Ints) -> Ints:
+    """Find the positions of ids that are among all ids.
+
+    Parameters
+    ----------
+    ids : (n,) int64, ascending, all ids.
+    wanted : (m,) int64; where they rise, each search begins where the one before it ended.
+
+    Raises
+    ------
+    TableError
+        A wanted id is not among the ids.
+    """
+    at = np.searchsorted(ids, wanted)
+    found = np.minimum(at, ids.size - 1)
+    is_missing = ids[found] != wanted if ids.size else np.ones(wanted.size, np.bool_)
+    if is_missing.any():
+        raise TableError(
+            f"the pairs name the point {wanted[is_missing.argmax()]}, which is not among the points; "
+            "run merge_join again"
+        )
+    return at
