@@ -205,6 +205,24 @@ def test_cluster__leaves_nothing_of_failed_and_speculative_attempts_in_a_table(
     assert found["files"] == len(rows) + 3, "those of the other attempts lie there, too"
 
 
+def test_cluster__without_a_free_core_says_that_the_job_waits(cluster: Cluster) -> None:
+    # as when another job has all cores: no worker has two
+    script = Path(__file__).with_name("waiting.py")
+    with subprocess.Popen(
+        [REPO / "bin" / "spark-submit", "--conf", "spark.executor.cores=2", script],
+        env=cluster.environment() | {"EPSJOIN_MASTER": cluster.master},
+        stdout=subprocess.PIPE,  # spark-submit passes on a driver's stderr there
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as job:
+        assert job.stdout
+        try:
+            said = next(line for line in job.stdout if line.startswith("  "))
+        finally:
+            job.kill()
+    assert said == "  waits for cores: other jobs have all of the cluster's\n"
+
+
 def names_in_archive() -> list[str]:
     made = max((REPO / ".cache" / "ship").glob("*.tar.gz"), key=lambda file: file.stat().st_mtime)
     with tarfile.open(made) as archive:
