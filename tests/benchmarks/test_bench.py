@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+import sys
 from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import contenders, parts, plans, questions, scaling, spark_join
+from benchmarks import around, contenders, parts, plans, questions, scaling, spark_join
 from benchmarks.contenders import (
     Clusters,
     are_same_clusters,
@@ -313,3 +314,62 @@ def test_sets__have_the_pairs_that_are_known():
     for name, pairs in (("pendigits", 59_888), ("landsat", 131_497), ("digits", 6_122)):
         chosen = BY_NAME[name]
         assert epsjoin_pairs(chosen.make(), chosen.eps) == pairs
+
+
+def test_around__counts_all_processes_of_a_step_and_the_largest(tmp_path: Path) -> None:
+    program = (
+        "import os, sys, time\n"
+        "if os.fork() == 0:\n"  # left by its parent, as the JVM leaves the parent of the workers
+        "    held = bytearray(300 << 20)\n"
+        "    end = time.process_time() + 0.5\n"
+        "    while time.process_time() < end: pass\n"
+        "    open('done', 'w').close()\n"
+        "    os._exit(0)\n"
+        "os.close(1); os.close(2)\n"
+    )
+    cost = in_own_process(around.cost_of, [sys.executable, "-c", program], str(tmp_path))
+    assert (tmp_path / "done").exists()
+    assert cost.cpu >= 0.5
+    assert cost.peak > 300 << 20
+
+
+def test_around__a_step_that_fails_ends_the_bench_with_what_it_printed(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="the reason"):
+        in_own_process(around.cost_of, ["sh", "-c", "echo the reason; exit 3"], str(tmp_path))
+
+
+def test_around__measures_nine_steps_in_turns_and_compares(tmp_path: Path, capsys) -> None:
+    asked: list[list[str]] = []
+
+    def call(function, command: list[str], folder: str) -> around.Cost:
+        assert function is around.cost_of
+        asked.append(command)
+        is_ours = command[0].startswith(str(around.PROJECT))
+        return around.Cost(1.0, 2.0 if is_ours else 4.0, 7_000_000)
+
+    assert around.main(["--only", "navaids", "--against", str(tmp_path / "other")], call) == 0
+    assert len(asked) == 2 * 10, "nothing, and nine steps"
+    assert [command[0] for command in asked[:2]] == [
+        f"{place}/bin/spark-submit" for place in (around.PROJECT, tmp_path / "other")
+    ]
+    assert [Path(command[3]).stem for command in asked[::2]] == [
+        *("nothing", "ingest", "quality", "fit_epsilon", "replicate", "merge_join", "cluster", "outliers"),
+        *("quality", "report"),
+    ]
+    printed = capsys.readouterr().out
+    assert "| ingest | 1.00 | 2.00 | 181.5 | 7 | 1.00 | 0.50 |" in printed, "2 s for 11,020 rows"
+    assert "| the nine | 9.00 | 18.0 | 1633.4 | 7 | 1.00 | 0.50 |" in printed
+
+
+def test_around__writes_rows_that_the_contract_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(BY_NAME, "cad16L", Set("tiny", "a square", partial(uniform, 10, 3), 0.5))
+    of = around.cad(2, tmp_path)
+    lines = (tmp_path / "snapshot.csv").read_text().splitlines()
+    assert of.n_rows == 20 == len(lines) - 1
+    assert lines[0].replace('"', "") == "id,x0,x1,x2"
+    ids = [int(line.split(",")[0]) for line in lines[1:]]
+    assert ids == list(range(20))
+    x = [float(line.split(",")[1]) for line in lines[1:]]
+    np.testing.assert_allclose(np.subtract(x[10:], x[:10]), 2.0)
+    assert of.contracts == tmp_path / "data_contracts"
+    assert of.params == '{"eps": 0.5}'

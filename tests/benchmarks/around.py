@@ -1,0 +1,207 @@
+"""``make bench-around``: what a run costs step by step, by spark-submit as a person starts it.
+
+Its page is docs/benchmarks/around.md. Each step is measured with all of its processes: the launcher, the
+driver's JVM and Python, the workers. With ``--against FOLDER`` another checkout, set up, takes turns with
+this one, step by step, on a lake of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tiny import coordinate, key, new_lake
+
+from .measure import in_own_process
+from .page import count, machine, megabytes, put, seconds, table
+
+PROJECT = Path(__file__).resolve().parents[2]
+PAGE = PROJECT / "docs" / "benchmarks" / "around.md"
+MASTER = "local[2]"
+_SUBREAPER = 36
+"""PR_SET_CHILD_SUBREAPER: whoever is left by its parent becomes a child of this process, and is counted."""
+
+STEPS = {
+    "ingest": ["ingest"],
+    "quality input": ["quality", "--stage", "input"],
+    "fit_epsilon": ["fit_epsilon"],
+    "replicate": ["replicate"],
+    "merge_join": ["merge_join"],
+    "cluster": ["cluster"],
+    "outliers": ["outliers"],
+    "quality results": ["quality", "--stage", "results"],
+    "report": ["report"],
+}
+"""The nine submits of a run: the script of each in ``jobs/``, and its own arguments."""
+
+NOTHING = "from epsjoin.spark.session import get_session\n\nget_session('nothing').range(1).count()\n"
+
+
+class Cost(NamedTuple):
+    """Seconds of wall and CPU (user and system) of a tree of processes, and the peak bytes of the largest."""
+
+    wall: float
+    cpu: float
+    peak: int
+
+
+class Input(NamedTuple):
+    """A data set: its name, the date of its run, the folder of its contracts (``None``: the project's)."""
+
+    n_rows: int
+    dataset: str
+    run: str
+    contracts: Path | None = None
+    params: str = "{}"
+
+
+def navaids(folder: Path) -> Input:
+    return Input(11_020, "navaids", "2023-06-01")
+
+
+def landmarks(folder: Path) -> Input:
+    return Input(121_960, "landmarks", "2000-01-01")
+
+
+def cad(copies: int, folder: Path) -> Input:
+    """cad16L as CSV with ids; copies lie beside one another, so that none has neighbours in another."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.csv as pcsv
+
+    from .sets import BY_NAME
+
+    chosen = BY_NAME["cad16L"]
+    points = chosen.make()
+    n, d = points.shape
+    new_lake(folder, [key(), *(coordinate(f"x{j}") for j in range(d))])
+    with pcsv.CSVWriter(folder / "snapshot.csv", _schema(d)) as writer:
+        for copy in range(copies):
+            columns = [points[:, j] + (2.0 * copy if j == 0 else 0.0) for j in range(d)]
+            ids = np.arange(copy * n, (copy + 1) * n)
+            writer.write_table(pa.table([pa.array(ids), *map(pa.array, columns)], schema=_schema(d)))
+    params = f'{{"eps": {chosen.eps}}}'
+    return Input(copies * n, "tiny", "2023-06-01", folder / "data_contracts", params)
+
+
+def _schema(dimensions: int) -> Any:
+    import pyarrow as pa
+
+    return pa.schema([("id", pa.int64()), *((f"x{j}", pa.float64()) for j in range(dimensions))])
+
+
+SETS: Mapping[str, Callable[[Path], Input]] = {
+    "navaids": navaids,
+    "landmarks": landmarks,
+    "cad16L": lambda folder: cad(1, folder),
+    "cad16L x 4": lambda folder: cad(4, folder),
+}
+
+
+def cost_of(command: Sequence[str], folder: str) -> Cost:
+    """Run a command to the end of all of its processes; to be called in a process of its own.
+
+    Raises
+    ------
+    RuntimeError
+        The command failed; the text is what it printed.
+    """
+    ctypes.CDLL(None, use_errno=True).prctl(_SUBREAPER, 1)
+    began = time.perf_counter()
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    wall = time.perf_counter() - began
+    with suppress(ChildProcessError):
+        while True:
+            os.wait()  # for whoever was left by its parent
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return Cost(wall, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
+
+
+def commands(project: Path, lake: Path, of: Input) -> dict[str, list[str]]:
+    """The command of every step, and before them that of a job that does nothing but count one row."""
+    lake.mkdir(parents=True)
+    (lake / "nothing.py").write_text(NOTHING, encoding="utf-8")
+    submit = [str(project / "bin" / "spark-submit"), "--master", MASTER]
+    contracts = of.contracts or project / "data_contracts"
+    run = ["--lake", (lake / "lake").as_uri(), "--dataset", of.dataset, "--run", of.run]
+    run += ["--contracts", str(contracts), "--params", of.params]
+    steps = {
+        name: [*submit, str(project / "jobs" / f"{script}.py"), *own, *run]
+        for name, (script, *own) in STEPS.items()
+    }
+    return {"nothing": [*submit, str(lake / "nothing.py")]} | steps
+
+
+def measure(
+    make: Callable[[Path], Input], projects: Sequence[Path], rounds: int, call: Callable[..., Cost]
+) -> tuple[int, list[dict[str, Cost]]]:
+    """The rows of a set, and of each project the cost of each step: that of the round with the least CPU."""
+    found: list[dict[str, Cost]] = [{} for _ in projects]
+    with tempfile.TemporaryDirectory(prefix="bench-around-") as scratch:
+        folder = Path(scratch)
+        of = make(folder)
+        for number in range(rounds):
+            lakes = [folder / f"{number}-{i}" for i in range(len(projects))]
+            todo = [commands(project, lake, of) for project, lake in zip(projects, lakes, strict=True)]
+            for step in todo[0]:
+                for i in range(len(projects)):
+                    cost = call(cost_of, todo[i][step], str(lakes[i]))
+                    found[i][step] = min(found[i].get(step, cost), cost, key=lambda each: each.cpu)
+                    print(f"  {projects[i].name} {step}: {cost.wall:.1f} s, {cost.cpu:.1f} CPU s", flush=True)
+    return of.n_rows, found
+
+
+def lines_of(n_rows: int, found: Sequence[Mapping[str, Cost]]) -> list[str]:
+    """The table of a set: this project's cost of each step, and its ratios to the other's."""
+    head = ["", "wall s", "CPU s", "µs of CPU a row", "largest process, MB"]
+    ours, *others = found
+    rows = []
+    for step, cost in (*ours.items(), ("the nine", total(ours))):
+        row = [step, seconds(cost.wall), seconds(cost.cpu)]
+        row += ["" if step == "nothing" else seconds(1e6 * cost.cpu / n_rows), megabytes(cost.peak)]
+        for other in others:
+            theirs = total(other) if step == "the nine" else other[step]
+            row += [f"{cost.wall / theirs.wall:.2f}", f"{cost.cpu / theirs.cpu:.2f}"]
+        rows.append(row)
+    return table(head + ["wall, ratio", "CPU, ratio"] * len(others), rows)
+
+
+def total(found: Mapping[str, Cost]) -> Cost:
+    """The sum of the nine steps, and the peak of the largest process of all."""
+    costs = [found[step] for step in STEPS]
+    walls, cpus, peaks = zip(*costs, strict=True)
+    return Cost(sum(walls), sum(cpus), max(peaks))
+
+
+def main(arguments: Sequence[str], call: Callable[..., Cost] = in_own_process) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=list(SETS), action="append", help="print it; no page is written")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--against", type=Path, action="append", default=[], help="another checkout, set up")
+    given = parser.parse_args(arguments)
+    lines = [f"{machine()}; {MASTER}"]
+    if given.against:
+        lines += ["", "Ratios: this project to the other checkout, in turns, step by step."]
+    for name in given.only or SETS:
+        n_rows, found = measure(SETS[name], [PROJECT, *given.against], given.rounds, call)
+        lines += ["", f"## {name}, {count(n_rows)} rows", "", *lines_of(n_rows, found)]
+        print("\n".join(lines[-len(found[0]) - 4 :]), flush=True)
+    if not given.only:
+        put(PAGE, "\n".join(lines))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
