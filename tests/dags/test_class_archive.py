@@ -176,6 +176,24 @@ def test_class_archive__is_made_once_and_again_for_another_java(project: Project
     assert len(project.archives) == 2
 
 
+def test_class_archive__removes_what_is_left_of_killed_ones_and_of_old_jars(project: Project) -> None:
+    project.make()
+    change_jars(project)
+    (old,) = project.archives
+    killed = old.with_name("making.123")
+    at_work = old.with_name("making.456")
+    for folder in (killed, at_work):
+        folder.mkdir()
+        (folder / "classes").touch()
+    os.utime(old, (0, 0))
+    os.utime(killed, (0, 0))
+    project.make()
+    assert not old.exists()
+    assert not killed.exists()
+    assert at_work.exists(), "two at once do no harm"
+    assert len(project.archives) == 1
+
+
 def test_class_archive__of_a_file_cut_short_is_made_anew(project: Project) -> None:
     project.make()
     whole = project.archives[0].read_text()
