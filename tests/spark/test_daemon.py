@@ -34,3 +34,24 @@ def test_worker__whose_rows_nobody_takes_ends_in_silence() -> None:
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
+
+
+LOADING = """
+import sys
+import numpy as np
+import pyarrow as pa
+from epsjoin.spark.daemon import load_packages
+
+load_packages()
+before = set(sys.modules)
+pa.record_batch({"id": np.arange(3)}).to_pydict()
+print(sorted({name.split(".")[0] for name in set(sys.modules) - before}))
+print("pyspark.ml" in sys.modules)
+"""
+
+
+def test_daemon__has_loaded_what_each_worker_would_load_again() -> None:
+    done = subprocess.run([sys.executable, "-c", LOADING], capture_output=True, text=True, check=True)
+    new, has_ml = done.stdout.splitlines()
+    assert new == "[]"
+    assert has_ml == "False", "no step needs pyspark.ml"

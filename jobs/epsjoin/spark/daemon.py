@@ -12,6 +12,8 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pyspark.daemon
 
 STEPS = (
@@ -36,9 +38,15 @@ def until_spark_hangs_up(worker: Callable[..., int]) -> Callable[..., int]:
     return quiet
 
 
-if __name__ == "__main__":
+def load_packages() -> None:
+    """Import what tasks need: the steps, and what pyarrow imports when it makes its first array (pandas)."""
     for step in STEPS:
         importlib.import_module(f"epsjoin.spark.{step}")
+    pa.array(np.zeros(1))
+
+
+if __name__ == "__main__":
+    load_packages()
     gc.freeze()  # workers collect garbage after every task; this exempts what was imported here
     pyspark.daemon.worker = until_spark_hangs_up(pyspark.daemon.worker)
     pyspark.daemon.manager()

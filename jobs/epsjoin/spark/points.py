@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.ml.functions import vector_to_array
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -240,5 +239,7 @@ def _to_whole_point(column: Column, kind: T.DataType) -> Column | None:
     if isinstance(kind, T.ArrayType) and isinstance(kind.elementType, T.NumericType):
         return column if isinstance(kind.elementType, T.LongType) else column.cast("array<double>")
     if isinstance(kind, T.UserDefinedType) and type(kind).__name__ == "VectorUDT":
+        from pyspark.ml.functions import vector_to_array  # slow to import, and no step has vectors
+
         return vector_to_array(column)
     return None
