@@ -13,7 +13,7 @@ from epsjoin.spark.report.clusters import add_exactly
 
 @given(st.lists(st.lists(st.floats(-1e15, 1e15)), min_size=1))
 def test_add_exactly__has_the_same_sum_in_every_grouping(groups: list[list[float]]) -> None:
-    parts = [part for group in groups for part in add_exactly(group)]
+    terms = [term for group in groups for term in add_exactly(group)]
     exact = sum((Fraction(value) for group in groups for value in group), Fraction(0))
-    assert math.fsum(parts) == float(exact)
-    assert sum(map(Fraction, add_exactly(parts)), Fraction(0)) == exact
+    assert math.fsum(terms) == float(exact)
+    assert sum(map(Fraction, add_exactly(terms)), Fraction(0)) == exact

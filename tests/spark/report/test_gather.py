@@ -20,7 +20,7 @@ from epsjoin.report.publish import publish
 from epsjoin.spark import stored
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.job import Job
-from epsjoin.spark.report import passes
+from epsjoin.spark.report import buckets
 from epsjoin.spark.report.difference import find_difference
 from epsjoin.spark.report.gather import find_ties, gather, make_trends_before
 from tests.spark.conftest import STEPS, JobMaker
@@ -93,7 +93,7 @@ def check_places(found: Findings, rows: Rows) -> None:
 
 
 def check_everywhere(found: Findings, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Driver and tasks gather the same, in any batches and passes; the driver needs no session for it."""
+    """Driver and tasks gather the same, in any batches and buckets; the driver needs no session for it."""
 
     def no_session() -> SparkSession:
         raise AssertionError("a session was started for a few rows")
@@ -101,7 +101,7 @@ def check_everywhere(found: Findings, job: Job, monkeypatch: pytest.MonkeyPatch)
     with monkeypatch.context() as few:
         few.setattr(stored, "MAX_BATCH_ROWS", 29)
         check_equal(gather(replace(job, session=no_session)), found)
-        few.setattr(passes, "MAX_ROWS", 40)
+        few.setattr(buckets, "MAX_ROWS", 40)
         check_equal(gather(replace(job, session=no_session)), found)
         few.setattr(stored, "MAX_HERE_BYTES", -1)
         check_equal(gather(job), found)

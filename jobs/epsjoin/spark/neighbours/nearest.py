@@ -19,7 +19,7 @@ from epsjoin.spark.reading import Reading
 from epsjoin.spark.stored import Scan, in_table
 
 NEAR = "id long, neighbour long, distance double"
-_BLOCK = 8192
+_BLOCK = 1 << 15
 """Number of points that are compared with the few points at a time."""
 
 
@@ -67,38 +67,52 @@ def scan_task(
     """
 
     def scan(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        best: list[pa.Table] = []
+        best = [Neighbours(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)) for _ in ids]
         for batch in batches:
             others, points = reading.arrays(batch)
             for begin in range(0, len(others), _BLOCK):
                 block = slice(begin, begin + _BLOCK)
-                best.append(_compare_block(ids, places, others[block], points[block], metric, k))
-                best = [_to_table(_merge(pa.concat_tables(best), k))]
-        for table in best:
-            yield from table.to_batches()
+                both = np.concatenate([places, points[block]])
+                right = np.arange(len(places), len(both))
+                for row, id_ in enumerate(ids):
+                    best[row] = _compare(best[row], row, id_, both, right, others[block], metric, k)
+        for near in best:
+            yield from _to_table(near).to_batches()
 
     return scan
 
 
-def _compare_block(
-    ids: NDArray[np.int64],
-    places: NDArray[np.float64],
+def _compare(
+    best: Neighbours,
+    row: int,
+    id_: int,
+    both: NDArray[np.float64],
+    right: NDArray[np.int64],
     others: NDArray[np.int64],
-    points: NDArray[np.float64],
     metric: Metric,
     k: int,
-) -> pa.Table:
-    """Compare the few points with a block of others: the k nearest of each, and those tied with the last."""
-    left = np.repeat(np.arange(len(ids)), len(others))
-    right = np.tile(np.arange(len(ids), len(ids) + len(others)), len(ids))
-    both = np.concatenate([places, points])
-    distance = paired_distances(metric.decision(math.inf), both, left, right).reshape(len(ids), len(others))
-    is_other = ids[:, None] != others[None]
-    if len(others) > k:
-        kth = np.partition(np.where(is_other, distance, math.inf), k - 1, axis=1)[:, k - 1 : k]
-        is_other &= distance <= kth
-    row, column = np.nonzero(is_other)
-    return _to_table(Neighbours(ids[row], others[column], distance[row, column]))
+) -> Neighbours:
+    """Compare one of the few points with a block of others; only distances up to the k-th so far count.
+
+    Parameters
+    ----------
+    best : its nearest so far.
+    row, id_ : its row in ``both``, and its id.
+    right, others : the rows of the others in ``both``, and their ids.
+    """
+    bound = float(best.distance[-1]) if len(best.id) == k else math.inf
+    distance = paired_distances(metric.decision(bound), both, np.full(len(right), row), right)
+    near = np.flatnonzero((distance >= 0) & (others != id_))
+    if len(near) > k:
+        near = near[distance[near] <= np.partition(distance[near], k - 1)[k - 1]]
+    if not len(near):
+        return best
+    return merge_nearest(
+        np.full(len(best.id) + len(near), id_),
+        np.concatenate([best.neighbour, others[near]]),
+        np.concatenate([best.distance, distance[near]]),
+        k,
+    )
 
 
 def _to_table(near: Neighbours) -> pa.Table:

@@ -18,7 +18,7 @@ from epsjoin.spark.arrow import Task
 from epsjoin.spark.hashes import hash_ids
 from epsjoin.spark.points import stored_reading
 from epsjoin.spark.reading import Reading
-from epsjoin.spark.report.passes import Pass, plan_passes
+from epsjoin.spark.report.buckets import Bucket, plan_buckets
 from epsjoin.spark.stored import StoredSlice, in_table
 
 MAX_MAP_CLUSTERED = 30_000
@@ -52,8 +52,8 @@ def count_clusters(clusters: StoredSlice) -> dict[str, Any]:
     sizes: dict[int, int] = {}
     noise, core, border = 0, 0, 0
     largest: list[dict[str, Any]] = []
-    for part in plan_passes(clusters.n):
-        rows = _add_up(in_table(clusters.scan(["cluster_id", "role"], _counter(part)), MEMBERS))
+    for bucket in plan_buckets(clusters.n):
+        rows = _add_up(in_table(clusters.scan(["cluster_id", "role"], _counter(bucket)), MEMBERS))
         is_noise = pc.equal(rows["cluster_id"], NOISE)
         noise += pc.sum(rows.filter(is_noise)["size"]).as_py() or 0
         rows = rows.filter(pc.invert(is_noise))
@@ -75,13 +75,13 @@ def count_clusters(clusters: StoredSlice) -> dict[str, Any]:
     }
 
 
-def _counter(part: Pass) -> Task:
-    """Count the points of each cluster of a pass."""
+def _counter(bucket: Bucket) -> Task:
+    """Count the points of each cluster of a bucket."""
 
     def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held, rows, limit = [MEMBERS.empty_table()], 0, _MIN_HELD
         for batch in batches:
-            batch = batch.filter(pa.array(part.holds(batch["cluster_id"].to_numpy())))
+            batch = batch.filter(pa.array(bucket.holds(batch["cluster_id"].to_numpy())))
             roles = (pc.cast(pc.equal(batch["role"], role), pa.int64()) for role in ("core", "border"))
             one = pa.repeat(pa.scalar(1, pa.int64()), batch.num_rows)
             held.append(pa.table([batch["cluster_id"], one, *roles], schema=MEMBERS))
@@ -120,15 +120,15 @@ def find_centres(
     if source.latitude:
         names = (source.latitude, source.longitude)
     sums: dict[tuple[int, int], list[float]] = {}
-    for part in plan_passes(sum(row["size"] for row in largest)):
+    for bucket in plan_buckets(sum(row["size"] for row in largest)):
         schema = pa.schema([("id", pa.int64()), ("number", pa.int8())])
-        members = in_table(clusters.scan(["id", "cluster_id"], _find_members(chosen, part)), schema).sort_by(
-            "id"
-        )
+        members = in_table(
+            clusters.scan(["id", "cluster_id"], _find_members(chosen, bucket)), schema
+        ).sort_by("id")
         ids, numbers = members["id"].to_numpy(), members["number"].to_numpy()
         for batch in points.scan(list(dict.fromkeys(["id", *names])), _adder(ids, numbers, names, source)):
             for row in batch.to_pylist():
-                sums.setdefault((row["number"], row["axis"]), []).extend(row["parts"])
+                sums.setdefault((row["number"], row["axis"]), []).extend(row["terms"])
     centres = {}
     for number, row in enumerate(largest):
         means = [
@@ -139,22 +139,22 @@ def find_centres(
     return centres
 
 
-def _find_members(chosen: Ints, part: Pass) -> Task:
-    """Find the points of some clusters that belong to a pass."""
+def _find_members(chosen: Ints, bucket: Bucket) -> Task:
+    """Find the points of some clusters that belong to a bucket."""
     order = np.argsort(chosen)
 
     def find(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             rows, at = locate(batch["cluster_id"].to_numpy(), chosen[order])
             ids = batch["id"].to_numpy()[rows]
-            mine = part.holds(ids)
+            mine = bucket.holds(ids)
             yield pa.record_batch({"id": ids[mine], "number": order[at][mine].astype(np.int8)})
 
     return find
 
 
 def _adder(ids: Ints, numbers: NDArray[np.int8], names: Sequence[str], source: SourceContract) -> Task:
-    """Add up the coordinates of the points of each cluster: number, axis, and parts of the exact sum."""
+    """Add up the coordinates of the points of each cluster: number, axis, and terms of the exact sum."""
 
     def add(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         sums: dict[tuple[int, int], list[float]] = {}
@@ -168,8 +168,8 @@ def _adder(ids: Ints, numbers: NDArray[np.int8], names: Sequence[str], source: S
                 for axis, column in enumerate(columns):
                     held = sums.get((each, axis), [])
                     sums[each, axis] = add_exactly([*held, *column[number == each].tolist()])
-        fields = [("number", pa.int64()), ("axis", pa.int64()), ("parts", pa.list_(pa.float64()))]
-        rows_ = [{"number": each, "axis": axis, "parts": parts} for (each, axis), parts in sums.items()]
+        fields = [("number", pa.int64()), ("axis", pa.int64()), ("terms", pa.list_(pa.float64()))]
+        rows_ = [{"number": each, "axis": axis, "terms": terms} for (each, axis), terms in sums.items()]
         yield pa.RecordBatch.from_pylist(rows_, pa.schema(fields))
 
     return add
@@ -177,10 +177,10 @@ def _adder(ids: Ints, numbers: NDArray[np.int8], names: Sequence[str], source: S
 
 def add_exactly(values: Sequence[float]) -> list[float]:
     """Add numbers without rounding: a few numbers whose sum is exactly that of these."""
-    parts: list[float] = []
-    while rest := math.fsum([*values, *(-part for part in parts)]):
-        parts.append(rest)
-    return parts
+    terms: list[float] = []
+    while rest := math.fsum([*values, *(-term for term in terms)]):
+        terms.append(rest)
+    return terms
 
 
 def _to_sphere(latitude: NDArray[np.float64], longitude: NDArray[np.float64]) -> list[NDArray[np.float64]]:

@@ -13,9 +13,9 @@ from epsjoin.lake import slices
 from epsjoin.lake.lake import Slice
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.job import Job
+from epsjoin.spark.report.buckets import Bucket, plan_buckets
 from epsjoin.spark.report.digests import digest_rows
 from epsjoin.spark.report.names import name_record
-from epsjoin.spark.report.passes import Pass, plan_passes
 from epsjoin.spark.stored import StoredSlice, in_table
 
 MAX_EXAMPLES = 4
@@ -23,7 +23,7 @@ MAX_EXAMPLES = 4
 
 
 class Hashed(NamedTuple):
-    """The rows of a run that belong to a pass, by ascending id: ids and hashes, (n,) int64 each."""
+    """The rows of a run that belong to a bucket, by ascending id: ids and hashes, (n,) int64 each."""
 
     ids: Ints
     hashes: Ints
@@ -50,8 +50,8 @@ def find_difference(job: Job, label: str | None) -> dict[str, Any]:
     old, new = (StoredSlice.of(job, Slice("points", run)) for run in (before[0], job.run))
     counts = {"added": 0, "removed": 0, "changed": 0, "same": 0}
     differing: dict[str, list[int]] = {"added": [], "changed": [], "removed": []}
-    for part in plan_passes(new.n + old.n):
-        rows = [_hash_rows(points, part, is_keyed=is_keyed) for points in (new, old)]
+    for bucket in plan_buckets(new.n + old.n):
+        rows = [_hash_rows(points, bucket, is_keyed=is_keyed) for points in (new, old)]
         if is_keyed:
             found = _compare_by_id(*rows)
             for what, ids in found.items():
@@ -71,12 +71,12 @@ def find_difference(job: Job, label: str | None) -> dict[str, Any]:
     }
 
 
-def _hash_rows(points: StoredSlice, part: Pass, *, is_keyed: bool) -> Hashed:
-    """Reduce each point of a pass to its id and its hash; without a key the hash is the id, too."""
+def _hash_rows(points: StoredSlice, bucket: Bucket, *, is_keyed: bool) -> Hashed:
+    """Reduce each point of a bucket to its id and its hash; without a key the hash is the id, too."""
     names = [column.name for column in points.job.lake.source.columns]
     # a column of the source may be called id: then it is the id
     hashed = in_table(
-        points.scan(list(dict.fromkeys(["id", *names])), _hasher(part, names, is_keyed=is_keyed)),
+        points.scan(list(dict.fromkeys(["id", *names])), _hasher(bucket, names, is_keyed=is_keyed)),
         pa.schema([("id", pa.int64()), ("hash", pa.int64())]),
     )
     ids, hashes = (hashed[name].to_numpy() for name in ("id", "hash"))
@@ -84,14 +84,14 @@ def _hash_rows(points: StoredSlice, part: Pass, *, is_keyed: bool) -> Hashed:
     return Hashed(ids[order], hashes[order])
 
 
-def _hasher(part: Pass, names: Sequence[str], *, is_keyed: bool) -> Task:
+def _hasher(bucket: Bucket, names: Sequence[str], *, is_keyed: bool) -> Task:
     def hash_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             if is_keyed:
-                batch = batch.filter(pa.array(part.holds(batch["id"].to_numpy())))
+                batch = batch.filter(pa.array(bucket.holds(batch["id"].to_numpy())))
             hashes = digest_rows(batch.select(names))
             ids = batch["id"].to_numpy() if is_keyed else hashes
-            mine = slice(None) if is_keyed else part.holds(hashes)
+            mine = slice(None) if is_keyed else bucket.holds(hashes)
             yield pa.record_batch({"id": ids[mine], "hash": hashes[mine]})
 
     return hash_batches
