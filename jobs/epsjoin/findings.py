@@ -56,7 +56,7 @@ class Findings:
     map_axes : names of x and y; the second is "" with a single coordinate.
     is_geographic : whether x and y are degrees of longitude and latitude.
     largest_clusters : the clusters that the page lists, the largest first: cluster_id, size, core, border,
-        centre (one number per coordinate, contract order), and key and label (a few words, or ``None``) of
+        centre (a number for each of the first coordinates), and key and label (a few words, or ``None``) of
         the core point with the smallest id, which name the cluster to a person.
     cluster_sizes, cluster_size_counts : (s,) int64 each: the distinct cluster sizes, ascending, and how
         many clusters have each.
