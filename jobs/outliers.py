@@ -4,4 +4,4 @@ from epsjoin.spark.job import run_job
 from epsjoin.spark.neighbours import outliers
 
 if __name__ == "__main__":
-    raise SystemExit(run_job("outliers", outliers.run))
+    raise SystemExit(run_job("outliers", outliers.run, starts_session=False))

@@ -104,7 +104,7 @@ def test_chain__top_outliers_of_the_demo_are_those_of_scikit_learn(
 ) -> None:
     """The demo's data set by the real jobs, with its own parameters."""
     lake = Lake(tmp_path.as_uri(), CONTRACTS, load_source(CONTRACTS, "navaids"))
-    job = Job(spark, lake, "2023-06-01", RunParams(**lake.source.defaults), REPO)
+    job = Job(lambda: spark, lake, "2023-06-01", RunParams(**lake.source.defaults), REPO)
     for step in STEPS.values():
         step(job)
     places = ["latitude_deg", "longitude_deg"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +26,15 @@ from epsjoin.spark.join.replicate import n_files
 from epsjoin.spark.persist import materialize
 from epsjoin.spark.points import Points
 from epsjoin.spark.reading import Reading
-from epsjoin.spark.rows import FrameRows, StoredRows, collect_table, combine_partials, select_columns
+from epsjoin.spark.rows import (
+    DriverRows,
+    FrameRows,
+    StoredRows,
+    collect_table,
+    combine_partials,
+    select_columns,
+    to_frame,
+)
 from epsjoin.spark.splits import OPEN_COST_BYTES, RowGroups, split_bytes
 
 
@@ -150,6 +159,27 @@ def test_frame_rows__name_their_types_as_tables_do(spark: SparkSession) -> None:
         schemas.ARROW_TYPES[kind] for kind in ("int", "long", "double", "string", "binary", "boolean")
     ]
     assert collect_table(FrameRows(frame)).to_pylist() == [row.asDict() for row in frame.collect()]
+
+
+def test_driver_rows__are_in_the_order_of_the_splits_and_go_to_spark_only_as_a_frame(
+    spark: SparkSession,
+) -> None:
+    asked: list[int] = []
+
+    def session() -> SparkSession:
+        asked.append(1)
+        return spark
+
+    def make(split: int) -> Iterator[pa.RecordBatch]:
+        time.sleep(0.01 * (5 - split))  # the last is ready first
+        yield pa.record_batch({"id": np.array([split, 10 * split])})
+
+    rows = DriverRows(session, 5, range(5), make, "id long")
+    wanted = [number for split in range(5) for number in (split, 10 * split)]
+    assert collect_table(rows)["id"].to_pylist() == wanted
+    assert not asked
+    assert sorted(row["id"] for row in to_frame(rows).collect()) == sorted(wanted)
+    assert asked
 
 
 def test_materialize__persists_a_frame_unless_it_fails(spark: SparkSession) -> None:

@@ -6,7 +6,6 @@ through Spark costs more than most of these functions.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -202,18 +201,26 @@ class MappedRows:
 
 @dataclass(frozen=True)
 class DriverRows:
-    """Rows that the driver holds or makes; work on them runs on the driver, by a thread for each core.
+    """Rows that the driver holds or makes; work on them runs on the driver, by threads.
 
     Parameters
     ----------
+    session : returns the session; called only if the rows go to Spark.
+    n_threads : number of threads.
     splits : what ``make`` makes the batches of a split from.
     make : yields the batches of a split.
     """
 
-    spark: SparkSession
+    session: Callable[[], SparkSession]
+    n_threads: int
     splits: Sequence[Any]
     make: Callable[[Any], Iterator[pa.RecordBatch]]
     schema: str
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session."""
+        return self.session()
 
     def map(self, work: Task, schema: str) -> DataFrame:
         """See :class:`Rows`; the rows go to Spark before ``work`` is applied."""
@@ -222,7 +229,7 @@ class DriverRows:
 
     def run(self, work: Task) -> list[pa.RecordBatch]:
         """See :class:`Rows`."""
-        with ThreadPoolExecutor(driver_threads(self.spark)) as threads:
+        with ThreadPoolExecutor(self.n_threads) as threads:
             done = threads.map(lambda split: list(work(self.make(split))), self.splits)
             return [batch for batches in done for batch in batches]
 
@@ -293,21 +300,6 @@ def combine_partials(
                 rows = 0
     if held:
         yield held[0] if len(held) == 1 else merge(held)
-
-
-def driver_threads(spark: SparkSession) -> int:
-    """Number of threads for work on the driver: one for each core of the session that its machine has."""
-    return min(spark.sparkContext.defaultParallelism, os.cpu_count() or 1)
-
-
-def read_on_driver(rows: Rows) -> Iterator[pa.RecordBatch]:
-    """Read all rows on the driver: batch by batch from files, otherwise as collected from the tasks."""
-    if isinstance(rows, StoredRows):
-        columns = schemas.parse_ddl(rows.schema)
-        for file in rows.files:
-            yield from parquet.stream_file(rows.location, file, columns, rows.batch_rows)
-        return
-    yield from rows.run(iter)
 
 
 def collect_table(rows: Rows) -> pa.Table:

@@ -84,6 +84,13 @@ class StoredSlice:
             lambda: self.job.spark, self.location, self.files, self.columns(names), work, self.schema
         )
 
+    def stream(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Read some columns on the driver, batch by batch."""
+        for file in self.files:
+            yield from parquet.stream_file(
+                self.location, file, self.columns(names), MAX_BATCH_ROWS, whole=self.schema
+            )
+
     def take(
         self,
         by: Sequence[str],

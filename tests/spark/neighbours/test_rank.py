@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from epsjoin.lake.lake import Slice
 from epsjoin.local.metric import get_metric
 from epsjoin.spark.cluster.from_pairs import CLUSTERS
 from epsjoin.spark.join.merge_join import PAIRS
-from epsjoin.spark.neighbours import rank
+from epsjoin.spark.neighbours import outliers, rank
 from epsjoin.spark.neighbours.rank import rank_points
 from epsjoin.spark.points import points_of
 from epsjoin.spark.rows import FrameRows, to_frame
@@ -28,7 +29,7 @@ from oracles import join as slow
 from oracles import outliers as slow_outliers
 from tests.spark.conftest import STEPS, JobMaker
 from tests.spark.lattice import LATTICE, columns_of, frame_of
-from tests.spark.real_data import column, job_on
+from tests.spark.real_data import column, content, job_on
 
 POINTS = np.concatenate([LATTICE, [[50.0, 0.0, 0.0], [60.0, 0.0, 0.0]]])
 EPS, K = 2.0, 3
@@ -132,19 +133,31 @@ def test_rank_points__refuse_pairs_that_do_not_belong_to_the_clusters(spark: Spa
 
 
 def test_outliers__of_a_job_are_those_of_the_library_bit_for_bit(make_job: JobMaker, tmp_path: Path) -> None:
+    """By the driver without a session, and by Spark."""
     random = np.random.default_rng(2)
     points = np.concatenate(
         [random.normal(size=(300, 2)), np.zeros((9, 2)), random.normal(size=(60, 2)) * 90]
     )
     job = job_on(make_job, tmp_path, points, {"eps": 0.3, "min_pts": 5})
-    for step in STEPS.values():
-        step(job)
+    for name, step in STEPS.items():
+        if name != "outliers":
+            step(job)
+
+    def no_session() -> SparkSession:
+        raise AssertionError("a session was started for a few rows")
+
     expected = epsjoin.lof(points, 4)
-    lof, k_distance = column(job, "outliers", "id", "lof", "k_distance")
-    assert lof.tobytes() == expected.lof.tobytes()
-    assert k_distance.tobytes() == expected.k_distance.tobytes()
-    assert np.isinf(lof).any(), "next to equal points"
-    assert (k_distance == 0).sum() == 9
+    found = []
+    for run in (partial(outliers.run, replace(job, session=no_session)), partial(outliers.run, job, 0)):
+        counters = run()
+        assert counters["with_lof"] == counters["rows"] == len(points)
+        lof, k_distance = column(job, "outliers", "id", "lof", "k_distance")
+        assert lof.tobytes() == expected.lof.tobytes()
+        assert k_distance.tobytes() == expected.k_distance.tobytes()
+        assert np.isinf(lof).any(), "next to equal points"
+        assert (k_distance == 0).sum() == 9
+        found.append(content(job, "outliers"))
+    assert found[0].equals(found[1])
 
 
 def test_outliers__stand_beside_slices_of_the_contract_before(make_job: JobMaker, tmp_path: Path) -> None:

@@ -11,21 +11,35 @@ from epsjoin.console import counted, say
 from epsjoin.errors import TableError
 from epsjoin.lake import delta_log, parquet
 from epsjoin.lake.fingerprints import Fingerprints
+from epsjoin.lake.lake import Slice
 from epsjoin.local.metric import get_metric
 from epsjoin.spark.cluster.cluster import stored_pairs
 from epsjoin.spark.cluster.from_pairs import CLUSTERS
 from epsjoin.spark.job import Job
-from epsjoin.spark.neighbours.rank import rank_points
-from epsjoin.spark.points import stored_points
+from epsjoin.spark.join.merge_join import PAIRS
+from epsjoin.spark.neighbours.rank import (
+    MAX_ON_DRIVER_BYTES,
+    DriverInputs,
+    driver_bytes,
+    rank_on_driver,
+    rank_points,
+)
+from epsjoin.spark.points import STORED, draw_sample, stored_points, stored_reading
 from epsjoin.spark.rows import StoredRows
+from epsjoin.spark.splits import names_of
+from epsjoin.spark.stored import StoredSlice
 from epsjoin.spark.write import write_files
 
 
-def run(job: Job) -> dict[str, float]:
+def run(job: Job, max_on_driver: int = MAX_ON_DRIVER_BYTES) -> dict[str, float]:
     """Replace the run's slice of ``outliers``: every point with its rank, k-distance and LOF.
 
     Degree and noise are taken from ``clusters``. Sums are computed in the order of the neighbours, so a score
     is the same bit for bit under every partitioning.
+
+    Parameters
+    ----------
+    max_on_driver : maximum number of bytes that the driver may hold; up to that it works without a session.
 
     Raises
     ------
@@ -36,14 +50,23 @@ def run(job: Job) -> dict[str, float]:
     lake, run, k = job.lake, job.run, job.params.n_neighbours
     inputs = Fingerprints(lake, run)
     outliers = inputs.slice("outliers")
-    pairs = stored_pairs(job, inputs.slice("pairs"))
-    clusters = StoredRows.of(job, inputs.slice("clusters"), CLUSTERS)
-    points = stored_points(job)
-    _, sample = points.sample(job.params.sample_rows, job.params.seed)
+    slices_of = (Slice("points", run), inputs.slice("clusters"), inputs.slice("pairs"))
+    points, clusters, pairs = (StoredSlice.of(job, where) for where in slices_of)
+    reading, names = stored_reading(lake), lake.source.coordinates
+    _, sample = draw_sample(points.scan, reading, points.n, job.params.sample_rows, job.params.seed)
     eps = float(inputs.row("join_plan")["eps"])
-    metric = get_metric(lake.source.metric)
+    how = eps, get_metric(lake.source.metric), k, names
     with ExitStack() as done:
-        ranked = rank_points(points, sample, clusters, pairs, eps, metric, k, lake.source.coordinates, done)
+        if driver_bytes(points.n, len(names), k) <= max_on_driver:
+            columns = names_of(STORED), ["id", "role", "degree"], names_of(PAIRS)
+            tables = zip((points, clusters, pairs), columns, strict=True)
+            read = DriverInputs(*(table.stream(each) for table, each in tables))
+            ranked = rank_on_driver(read, reading, sample, *how, job.session)
+        else:
+            of_clusters = StoredRows.of(job, clusters.where, CLUSTERS)
+            of_pairs = stored_pairs(job, pairs.where)
+            whole = stored_points(job)
+            ranked = rank_points(whole, sample, of_clusters, of_pairs, *how, done, max_on_driver)
         files, counters = write_files(parquet.target_of(lake, outliers), ranked, _count)
     if counters["rows"] != points.n:
         raise TableError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import NamedTuple
@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from epsjoin.errors import TableError
@@ -28,19 +28,19 @@ from epsjoin.local.neighbours.from_pairs import (
 )
 from epsjoin.local.neighbours.lof import lof_of_nearest
 from epsjoin.local.neighbours.rank import deviating_dimensions, order_by_outlyingness, robust_spread
+from epsjoin.local.sweep.sweeping import check_n_jobs
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.neighbours.search import CELL_BYTES, NEAR, search_nearest
 from epsjoin.spark.persist import persist_until
 from epsjoin.spark.points import Points
+from epsjoin.spark.reading import Reading
 from epsjoin.spark.rows import (
     BATCH_ROWS,
     DriverRows,
     FrameRows,
     Rows,
     combine_partials,
-    driver_threads,
-    read_on_driver,
     to_frame,
 )
 from epsjoin.spark.splits import names_of
@@ -102,28 +102,68 @@ def rank_points(
     TableError
         Points, pairs and clusters do not belong together.
     """
-    usual = _Usual(*robust_spread(sample), tuple(names))
     if driver_bytes(points.n, sample.shape[1], k) > max_on_driver:
+        usual = _Usual(*robust_spread(sample), tuple(names))
         settled = _find_by_spark(points, sample, clusters, pairs, eps, metric, k, done, cell_bytes)
         return _rank_by_spark(points, clusters, settled, k, usual, done)
-    return _rank_on_driver(points, clusters, pairs, eps, metric, k, usual)
+    inputs = DriverInputs(*map(_collect, (points.rows, clusters, pairs)))
+    return rank_on_driver(inputs, points.reading, sample, eps, metric, k, names, lambda: pairs.spark)
+
+
+def _collect(rows: Rows) -> Iterator[pa.RecordBatch]:
+    """Collect rows only when the first is needed."""
+    yield from rows.run(iter)
 
 
 def driver_bytes(n: int, dimensions: int, k: int) -> int:
     """Estimate the bytes that the driver needs to rank n points, in addition to those of its JVM."""
-    return n * (24 * dimensions + 48 * k + 160)
+    return n * (24 * dimensions + (48 * k if k < n else 0) + 160)
 
 
-def _rank_on_driver(
-    points: Points, clusters: Rows, pairs: Rows, eps: float, metric: Metric, k: int, usual: _Usual
+class DriverInputs(NamedTuple):
+    """Batches that the driver reads: the columns of the points, ``CLUSTERS`` (some) and ``PAIRS``."""
+
+    points: Iterable[pa.RecordBatch]
+    clusters: Iterable[pa.RecordBatch]
+    pairs: Iterable[pa.RecordBatch]
+
+
+def rank_on_driver(
+    inputs: DriverInputs,
+    reading: Reading,
+    sample: NDArray[np.float64],
+    eps: float,
+    metric: Metric,
+    k: int,
+    names: Sequence[str],
+    session: Callable[[], SparkSession],
 ) -> Rows:
-    known, threads = _read_clusters(clusters), driver_threads(pairs.spark)
+    """Rank points on the driver, by a thread for each core of its machine, without a session.
+
+    Parameters
+    ----------
+    inputs : each is read once.
+    reading : how the batches of points are read.
+    sample, eps, metric, k, names : see :func:`rank_points`.
+    session : returns the session; called only if the rows go to Spark.
+
+    Returns
+    -------
+    See :func:`rank_points`.
+
+    Raises
+    ------
+    TableError
+        See :func:`rank_points`.
+    """
+    usual = _Usual(*robust_spread(sample), tuple(names))
+    known, threads = _read_clusters(inputs.clusters), check_n_jobs(-1)
     n = len(known.ids)
     lof, k_distance = np.full(n, np.nan), np.full(n, np.nan)
     index = index_ids(known.ids)
-    coordinates = _read_points(points, index)
+    coordinates = _read_points(inputs.points, reading, index)
     if k < n:
-        near = _read_nearest(pairs, index, known.degree, k)
+        near = _read_nearest(inputs.pairs, index, known.degree, k)
         lof, k_distance, *_ = lof_of_nearest(complete(near, coordinates, eps, metric, n_jobs=threads))
     order = order_by_outlyingness(lof, k_distance)
     ranks = np.empty(n, np.int64)
@@ -146,7 +186,7 @@ def _rank_on_driver(
             }
         )
 
-    return DriverRows(pairs.spark, range(0, n, step), rows_from, OUTLIERS)
+    return DriverRows(session, threads, range(0, n, step), rows_from, OUTLIERS)
 
 
 class _Known(NamedTuple):
@@ -157,14 +197,14 @@ class _Known(NamedTuple):
     is_noise: NDArray[np.bool_]
 
 
-def _read_clusters(clusters: Rows) -> _Known:
+def _read_clusters(clusters: Iterable[pa.RecordBatch]) -> _Known:
     of_batches = [
         (
             batch["id"].to_numpy(),
             batch["degree"].to_numpy(),
             pc.equal(batch["role"], "noise").to_numpy(zero_copy_only=False),
         )
-        for batch in read_on_driver(clusters)
+        for batch in clusters
     ]
     empty = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_)
     columns = [np.concatenate(column) for column in zip(empty, *of_batches, strict=True)]
@@ -172,12 +212,12 @@ def _read_clusters(clusters: Rows) -> _Known:
     return _Known(*(column[order] for column in columns))
 
 
-def _read_points(points: Points, index: IdIndex) -> NDArray[np.float64]:
+def _read_points(points: Iterable[pa.RecordBatch], reading: Reading, index: IdIndex) -> NDArray[np.float64]:
     """Read the coordinates of all points in the order of the index."""
-    coordinates = np.empty((len(index.ids), points.reading.dimensions or 0))
+    coordinates = np.empty((len(index.ids), reading.dimensions or 0))
     n = 0
-    for batch in read_on_driver(points.rows):
-        ids, places = points.reading.arrays(batch)
+    for batch in points:
+        ids, places = reading.arrays(batch)
         coordinates[_rows(index, ids)] = places
         n += len(ids)
     if n != len(index.ids):
@@ -185,10 +225,12 @@ def _read_points(points: Points, index: IdIndex) -> NDArray[np.float64]:
     return coordinates
 
 
-def _read_nearest(pairs: Rows, index: IdIndex, degree: NDArray[np.int64], k: int) -> NearestOfRows:
+def _read_nearest(
+    pairs: Iterable[pa.RecordBatch], index: IdIndex, degree: NDArray[np.int64], k: int
+) -> NearestOfRows:
     """Find the k nearest that the pairs know of; refuse pairs that do not belong to the degrees."""
     near = NearestOfRows(len(index.ids), k)
-    for batch in read_on_driver(pairs):
+    for batch in pairs:
         left, right, distance = pair_columns(batch)
         near.add(_rows(index, left), _rows(index, right), distance)
     _check_near(int(near.size.sum()), int(np.minimum(degree - 1, k).sum()))
