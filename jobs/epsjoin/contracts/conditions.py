@@ -44,7 +44,7 @@ _FUNCTIONS = {
 }
 """pyarrow's function for each form of SQL whose result depends on its operands alone."""
 
-_SOURCE_TYPES = {
+SOURCE_TYPES = {
     "integer": pa.int64(),
     "number": pa.float64(),
     "string": pa.string(),
@@ -188,7 +188,11 @@ class Filter:
         """Whether each record is taken; ``values`` has the typed values of each of :attr:`columns`."""
         return [answer is True for answer in self._evaluate(values).to_pylist()]
 
+    def taken(self, table: pa.Table) -> pa.ChunkedArray:
+        """The same for the rows of a table with :attr:`columns`, as an Arrow array without nulls."""
+        return pc.fill_null(evaluate(parse(self.condition), table.column), False)
+
     def _evaluate(self, values: Mapping[str, Sequence[Any]]) -> Values:
         kinds = dict(self.types)
-        arrays = {name: pa.array(values[name], _SOURCE_TYPES[kinds[name]]) for name in self.columns}
+        arrays = {name: pa.array(values[name], SOURCE_TYPES[kinds[name]]) for name in self.columns}
         return evaluate(parse(self.condition), arrays.__getitem__)

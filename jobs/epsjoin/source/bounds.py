@@ -34,6 +34,9 @@ FREE_EXPANSION = 256 << 20
 BUFFER = 1 << 20
 """Number of bytes that are read from a file at once."""
 
+PIECE = 1 << 15
+"""Number of decompressed bytes that are checked at once; a longer line is measured exactly."""
+
 
 def open_lines(stream: IO[bytes], name: str) -> IO[bytes]:
     """Open a file of lines: decompressed if its name ends in .gz, within ``MAX_LINE`` and ``MAX_EXPANSION``.
@@ -135,10 +138,22 @@ class _BoundedStream(CountedStream):
         self._name = name
         self._stored = stored
         self._line = 0
+        self._piece = memoryview(b"")
 
     def readinto(self, buffer: Any) -> int:
-        n = super().readinto(buffer)
-        data = bytes(buffer[:n])
+        """Fill the buffer with what is left of the last piece, or from the next one.
+
+        Pieces are of one size, so that whoever reads, in whatever portions, meets a fault at the same byte.
+        """
+        if not self._piece:
+            self._piece = memoryview(self._checked(self._read(PIECE)))
+        taken = self._piece[: len(buffer)]
+        buffer[: len(taken)] = taken
+        self._piece = self._piece[len(taken) :]
+        return len(taken)
+
+    def _checked(self, data: bytes) -> bytes:
+        n = len(data)
         ends = [each for each in (data.find(b"\n"), data.find(b"\r")) if each >= 0]
         if self._line + (min(ends) if ends else n) > MAX_LINE:
             raise DataRefusedError(
@@ -151,7 +166,7 @@ class _BoundedStream(CountedStream):
                 f"{self._name}: {self._stored.n_bytes:,} bytes became {self.n_bytes:,}, over {MAX_EXPANSION} "
                 "times as many; if the file is right, store it uncompressed"
             )
-        return n
+        return data
 
 
 def parquet_bytes(footer: pq.FileMetaData, schema: pa.Schema, columns: Iterable[str]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from collections.abc import Iterator
 from typing import IO
 
@@ -13,6 +14,9 @@ from epsjoin.source import bounds
 from epsjoin.source.bounds import open_lines
 from epsjoin.source.untyped import FoundColumns, UntypedRecord
 from epsjoin.source.values import refusal
+
+Line = tuple[int, str]
+"""The number of a line in its file, and the line with its end."""
 
 
 def read_csv(
@@ -32,18 +36,40 @@ def read_csv(
         While it is read: it lacks a column, exceeds a bound, ends within a record, or it is unknown where the
         next record begins.
     """
-    # utf-8-sig drops a byte-order mark; surrogateescape keeps bad bytes, so a bad row costs one row
-    text = io.TextIOWrapper(open_lines(stream, name), "utf-8-sig", errors="surrogateescape", newline="")
+    lines = decode_lines(open_lines(stream, name), "utf-8-sig")
+    if read_header(lines, name, source, columns):
+        yield from split_records(lines, [], name, source, columns)
+
+
+def decode_lines(stream: IO[bytes], encoding: str = "utf-8", *, first: int = 1) -> Iterator[Line]:
+    """The lines of a stream; the encoding ``utf-8-sig`` drops a byte-order mark.
+
+    Bad bytes are kept, so a bad row costs one row.
+    """
+    text = io.TextIOWrapper(stream, encoding, errors="surrogateescape", newline="")
+    return zip(itertools.count(first), text, strict=False)
+
+
+def split_records(
+    lines: Iterator[Line], taken: list[Line], name: str, source: SourceContract, columns: FoundColumns
+) -> Iterator[UntypedRecord]:
+    """Yield the records in the lines below a header.
+
+    Parameters
+    ----------
+    lines : the lines.
+    taken : an empty list, which holds the lines of the record that is being read.
+    name, source, columns : see :func:`read_csv`.
+
+    Raises
+    ------
+    DataRefusedError
+        See :func:`read_csv`.
+    """
     csv.field_size_limit(bounds.MAX_LINE)
-    taken: list[str] = []
-    reader = csv.reader(_bounded_records(text, name, taken), strict=True)
-    if not _read_header(reader, name, source, columns):
-        return
+    reader = csv.reader(_bounded_records(lines, name, taken), strict=True)
     places = [columns.names.index(column.name) for column in source.columns]
-    taken.clear()
-    line = reader.line_num
     while True:
-        begin = line + 1
         problem = None
         try:
             fields = next(reader)
@@ -51,25 +77,18 @@ def read_csv(
             return
         except csv.Error as error:
             if fault := _fatal_fault(error):
-                raise DataRefusedError(f"{name}: line {begin}: {fault}") from error
+                raise DataRefusedError(f"{name}: line {taken[0][0]}: {fault}") from error
             fields, problem = [], refusal("not CSV: text after the end of a quoted field")
-        else:
-            if (
-                len(fields) < len(columns.names)
-                and taken
-                and taken[-1].strip()
-                and taken[-1][-1] not in "\r\n"
-            ):
+        begin, raw = taken[0][0], "".join(line for _, line in taken)
+        taken.clear()
+        if problem is None and len(fields) != len(columns.names):
+            if len(fields) < len(columns.names) and raw.strip() and raw[-1] not in "\r\n":
                 raise DataRefusedError(
                     f"{name}: line {begin}: the file ends within this record ({len(fields)} of "
                     f"{len(columns.names)} fields and no line end); it seems to be cut off"
                 )
-            if len(fields) != len(columns.names):
-                counts = f"{len(fields)}, not {len(columns.names)}"
-                problem = refusal("not as many fields as the header has", counts)
-        line = reader.line_num
-        raw = "".join(taken)
-        taken.clear()
+            counts = f"{len(fields)}, not {len(columns.names)}"
+            problem = refusal("not as many fields as the header has", counts)
         if problem is None and not raw.isascii() and _has_bad_bytes(raw):
             problem = refusal("not UTF-8")
         if problem is None:
@@ -78,8 +97,8 @@ def read_csv(
             yield UntypedRecord(begin, _printable(raw), None, problem)
 
 
-def _bounded_records(text: Iterator[str], name: str, taken: list[str]) -> Iterator[str]:
-    """The lines of a file, which are also put into ``taken``; whoever has read a record empties it.
+def _bounded_records(lines: Iterator[Line], name: str, taken: list[Line]) -> Iterator[str]:
+    """The texts of lines, which are also put into ``taken``; whoever has read a record empties it.
 
     Raises
     ------
@@ -88,22 +107,27 @@ def _bounded_records(text: Iterator[str], name: str, taken: list[str]) -> Iterat
         record may have many quoted fields with line breaks.
     """
     size = 0
-    for number, line in enumerate(text, 1):
+    for number, line in lines:
         size = len(line) if not taken else size + len(line)
-        taken.append(line)
+        taken.append((number, line))
         if size > bounds.MAX_LINE and len(taken) > 1:
-            begin = number - len(taken) + 1
             raise DataRefusedError(
-                f"{name}: line {begin}: the record that begins here is longer than "
+                f"{name}: line {taken[0][0]}: the record that begins here is longer than "
                 f"{bounds.MAX_LINE:,} characters; is a quote missing?"
             )
         yield line
 
 
-def _read_header(
-    reader: Iterator[list[str]], name: str, source: SourceContract, columns: FoundColumns
-) -> bool:
-    """Whether there is a header; its names are added to the columns."""
+def read_header(lines: Iterator[Line], name: str, source: SourceContract, columns: FoundColumns) -> bool:
+    """Whether there is a header; its names are added to the columns, and its lines are taken.
+
+    Raises
+    ------
+    DataRefusedError
+        See :func:`read_csv`.
+    """
+    csv.field_size_limit(bounds.MAX_LINE)
+    reader = csv.reader(_bounded_records(lines, name, []), strict=True)
     try:
         header = next(reader, None)
     except csv.Error as error:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
 import numpy as np
@@ -41,6 +42,20 @@ def read_parquet(
     DataRefusedError
         While it is read: it is no Parquet file, is broken, lacks a column or exceeds a bound.
     """
+    row = 0
+    try:
+        for part in read_parts(stream, name, source, columns):
+            for record in split_rows(part, itertools.count(row + 1)):
+                row += 1
+                yield record
+    except (pa.ArrowException, OSError) as error:
+        raise DataRefusedError(f"{name}: broken after {row} rows: {error}") from error
+
+
+def read_parts(
+    stream: IO[bytes], name: str, source: SourceContract, columns: FoundColumns
+) -> Iterator[pa.RecordBatch]:
+    """Yield the contract's columns of a Parquet file, a few rows at a time; see :func:`read_parquet`."""
     try:
         size = stream.seek(0, io.SEEK_END)
         file = pq.ParquetFile(stream)
@@ -62,12 +77,22 @@ def read_parquet(
             decoded += int(lengths.sum())
             check_expansion(name, size, decoded)
             for part in _split_by_text(batch, lengths, name, row):
-                for body, problem in to_rows(decode_texts(part).select(wanted)):
-                    row += 1
-                    raw = json.dumps(body, default=str, ensure_ascii=False)
-                    yield UntypedRecord(row, raw, list(body.values()) if problem is None else None, problem)
+                yield decode_texts(part).select(wanted)
+                row += part.num_rows
     except (pa.ArrowException, OSError) as error:
         raise DataRefusedError(f"{name}: broken after {row} rows: {error}") from error
+
+
+def split_rows(part: pa.RecordBatch, numbers: Iterable[int]) -> Iterator[UntypedRecord]:
+    """The rows of a part as records.
+
+    Parameters
+    ----------
+    numbers : the number of each row in the file; 1 is the first.
+    """
+    for number, (body, problem) in zip(numbers, to_rows(part), strict=False):
+        raw = json.dumps(body, default=str, ensure_ascii=False)
+        yield UntypedRecord(number, raw, list(body.values()) if problem is None else None, problem)
 
 
 def _text_lengths(batch: pa.RecordBatch) -> NDArray[np.int64]:

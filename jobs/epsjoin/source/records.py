@@ -9,9 +9,9 @@ from __future__ import annotations
 import gzip
 import hashlib
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, datetime
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, TypeVar
 
 from epsjoin.contracts.conditions import Filter
 from epsjoin.contracts.odcs import SourceContract
@@ -55,6 +55,10 @@ class Record(NamedTuple):
     is_left_out: bool = False
 
 
+Item = TypeVar("Item")
+AnyRecord = TypeVar("AnyRecord", Record, UntypedRecord)
+
+
 class Records:
     """The records of one file, to be iterated once; :func:`open_records` makes it.
 
@@ -85,61 +89,103 @@ class Records:
         self._may_be_empty = may_be_empty
 
     def __iter__(self) -> Iterator[Record]:
-        rows = 0
-        taken_if = self._source.filter
-        records = map(self._to_record, self._untyped) if taken_if is None else self._filter(taken_if)
-        try:
-            for record in records:
-                rows += 1
-                yield record
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise DataRefusedError(f"{self._name}: broken gzip after {rows} records: {error}") from error
-        if rows == 0 and not (self._may_be_empty and self.found_columns):
-            what = "a header but no record" if self.found_columns else "nothing in it"
-            raise DataRefusedError(f"{self._name}: the file has {what}")
-
-    def _to_record(self, untyped: UntypedRecord) -> Record:
-        line, raw, fields, problem = untyped
-        if fields is None:
-            return Record(line, raw, None, problem)
-        return Record(line, raw, *convert(self._source, fields, self._from_field))
-
-    def _filter(self, taken_if: Filter) -> Iterator[Record]:
-        """The records, of which those that the contract's condition leaves out are marked.
-
-        What the condition names must be of its column's type; of a record that is left out nothing else is
-        looked at.
-        """
-        places = [(i, c) for i, c in enumerate(self._source.columns) if c.name in taken_if.columns]
-        for batch in _in_batches(self._untyped):
-            named: dict[str, list[Any]] = {column.name: [] for _, column in places}
-            reasons: list[str | None] = []
-            for untyped in batch:
-                reason = untyped.problem
-                for place, column in places:
-                    value = None
-                    if untyped.fields is not None:
-                        value, wrong = type_field(
-                            self._source, column, untyped.fields[place], self._from_field
-                        )
-                        reason = reason or wrong
-                    named[column.name].append(value)
-                reasons.append(reason)
-            for untyped, reason, is_taken in zip(batch, reasons, taken_if.takes(named), strict=True):
-                if reason is not None:
-                    yield Record(untyped.line, untyped.raw, None, reason)
-                elif is_taken:
-                    yield self._to_record(untyped)
-                else:
-                    yield Record(untyped.line, untyped.raw, None, None, is_left_out=True)
+        records = to_records(self._source, self._untyped, self._from_field)
+        return refuse_broken(records, lambda _: 1, self._name, self.found_columns, self._may_be_empty)
 
 
-def _in_batches(untyped: Iterator[UntypedRecord]) -> Iterator[list[UntypedRecord]]:
+def refuse_broken(
+    items: Iterable[Item], rows_of: Callable[[Item], int], name: str, columns: list[str], may_be_empty: bool
+) -> Iterator[Item]:
+    """Pass on what is read of a file, and refuse a file that cannot be decompressed or has no record.
+
+    Parameters
+    ----------
+    items : records, or batches of them.
+    rows_of : the number of records in an item.
+    name : the file's name.
+    columns : names of the columns found in the file so far.
+    may_be_empty : whether the file may have columns and no record.
+
+    Raises
+    ------
+    DataRefusedError
+        While iterating.
+    """
+    rows = 0
+    try:
+        for item in items:
+            rows += rows_of(item)
+            yield item
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataRefusedError(f"{name}: broken gzip after {rows} records: {error}") from error
+    if rows == 0 and not (may_be_empty and columns):
+        what = "a header but no record" if columns else "nothing in it"
+        raise DataRefusedError(f"{name}: the file has {what}")
+
+
+def to_records(
+    source: SourceContract, untyped: Iterator[UntypedRecord], from_field: Callable[..., Any]
+) -> Iterator[Record]:
+    """Type records by the contract: this is the definition of what becomes of a record.
+
+    Parameters
+    ----------
+    source : the contract.
+    untyped : the records.
+    from_field : function that types one field; see ``FORMATS``.
+    """
+    taken_if = source.filter
+    if taken_if is None:
+        return (_to_record(source, record, from_field) for record in untyped)
+    return _filter(source, taken_if, untyped, from_field)
+
+
+def _to_record(source: SourceContract, untyped: UntypedRecord, from_field: Callable[..., Any]) -> Record:
+    line, raw, fields, problem = untyped
+    if fields is None:
+        return Record(line, raw, None, problem)
+    return Record(line, raw, *convert(source, fields, from_field))
+
+
+def _filter(
+    source: SourceContract,
+    taken_if: Filter,
+    records: Iterator[UntypedRecord],
+    from_field: Callable[..., Any],
+) -> Iterator[Record]:
+    """The records, of which those that the contract's condition leaves out are marked.
+
+    What the condition names must be of its column's type; of a record that is left out nothing else is
+    looked at.
+    """
+    places = [(i, c) for i, c in enumerate(source.columns) if c.name in taken_if.columns]
+    for batch in in_batches(records):
+        named: dict[str, list[Any]] = {column.name: [] for _, column in places}
+        reasons: list[str | None] = []
+        for untyped in batch:
+            reason = untyped.problem
+            for place, column in places:
+                value = None
+                if untyped.fields is not None:
+                    value, wrong = type_field(source, column, untyped.fields[place], from_field)
+                    reason = reason or wrong
+                named[column.name].append(value)
+            reasons.append(reason)
+        for untyped, reason, is_taken in zip(batch, reasons, taken_if.takes(named), strict=True):
+            if reason is not None:
+                yield Record(untyped.line, untyped.raw, None, reason)
+            elif is_taken:
+                yield _to_record(source, untyped, from_field)
+            else:
+                yield Record(untyped.line, untyped.raw, None, None, is_left_out=True)
+
+
+def in_batches(records: Iterable[AnyRecord]) -> Iterator[list[AnyRecord]]:
     """Batches of records; those before an error are passed on before it is raised."""
-    held: list[UntypedRecord] = []
+    held: list[AnyRecord] = []
     size = 0
     try:
-        for record in untyped:
+        for record in records:
             held.append(record)
             size += len(record.raw)
             if len(held) == BATCH_ROWS or size >= MAX_LINE:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from epsjoin.errors import DataRefusedError
 from epsjoin.source import bounds
@@ -25,6 +30,22 @@ class UntypedRecord(NamedTuple):
     raw: str
     fields: Sequence[Any] | None
     problem: str | None = None
+
+
+@dataclass(frozen=True)
+class Block:
+    """Records of a file that follow one another, as columns; some of them are odd.
+
+    Parameters
+    ----------
+    odd : of every record: whether it is odd, that is whether the definition must decide.
+    values : typed values of the records that are not odd.
+    read_again : reads the records with these numbers, by the definition; the block's first is 0.
+    """
+
+    odd: NDArray[np.bool_]
+    values: pa.Table
+    read_again: Callable[[NDArray[np.int64]], Iterator[UntypedRecord]]
 
 
 class FoundColumns:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 
 import pytest
 
-from epsjoin.spark.ingest import read as ingest_read
-from epsjoin.spark.ingest.facts import FileFacts
+from epsjoin.lake.lake import Slice
+from epsjoin.lake.parquet import target_of
+from epsjoin.spark.ingest.facts import FileFacts, facts_of
+from epsjoin.spark.ingest.read import SourceFile, make_reader
+from epsjoin.spark.tasks import TaskReport
 from tests.spark.conftest import JobMaker
 from tests.spark.ingest.test_ingest import XY
 
@@ -21,10 +23,11 @@ def test_read_file__digests_what_a_refused_file_has_left(
     job = make_job(XY, path="a", format=source_format)
     content = ("id,x,y,name\n" + '1,0,0,"' + "a" * 5_000_000) if source_format == "csv" else '{"id": 1}\n' * 9
     (tmp_path / "a").write_text(content)
-    schema = ingest_read.staged_schema(job.lake)
-    uri = (tmp_path / "a").as_uri()
-    *_, last = ingest_read._read_file(job.lake.source, schema, 0, "a", uri)
-    facts = FileFacts(**json.loads(last.to_pylist()[-1]["_facts"]))
+    file = SourceFile(0, "a", (tmp_path / "a").as_uri(), may_be_empty=False)
+    targets = [target_of(job.lake, Slice(table, job.run)) for table in ("points", "quarantine")]
+    *_, last = make_reader(job.lake.source, *targets)(file)
+    report = TaskReport.from_json(last["report"][0].as_py())
+    (facts,) = (fact for fact in facts_of([report]) if isinstance(fact, FileFacts))
     assert facts.refused
     assert facts.n_bytes == len(content)
     assert facts.sha256 == hashlib.sha256(content.encode()).hexdigest()

@@ -1,14 +1,23 @@
-"""Staged rows of one key together, and what a task holds while it writes them."""
+"""Doubles: which are kept, what a task holds while it writes, and that nothing is lost on the way."""
 
 from __future__ import annotations
 
+import gzip
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from epsjoin.lake import parquet
+from epsjoin.errors import DataRefusedError, TableError
+from epsjoin.lake import parquet, slices
 from epsjoin.lake.lake import Slice
-from epsjoin.spark.ingest import read as ingest_read
-from epsjoin.spark.ingest import settle
+from epsjoin.source.records import digest_of, open_records
+from epsjoin.spark.ingest import doubles, ingest, read, settle, writer
+from epsjoin.spark.ingest.facts import ManyDoubles, facts_of
+from epsjoin.spark.job import Job
 from epsjoin.spark.tasks import TaskReport
 from tests.spark.conftest import JobMaker
 from tests.tiny import RUN, coordinate, key
@@ -18,12 +27,10 @@ def test_separate_refused__finds_two_keys_with_one_id(make_job: JobMaker) -> Non
     """Staged by hand: nobody can wait for two keys with one 64-bit hash."""
     job = make_job([key("a", "string", 1), coordinate("x")])
     id_ = 2**60 + 1  # no float64 has this value
-    row = {"_slot": id_, "_file": 0, "_source": "s", "_raw": "", "_line": 2}
-    good = {**row, "_id": id_, "_digest": b"equal", "x": 0.0}
-    refused = {**row, "_slot": id_ + 1, "_line": 4, "_reason": "x: missing"}
-    staged = [{**good, "a": "hot"}, {**good, "_line": 3, "a": "cold"}, refused]
+    row = {"_slot": id_, "_id": id_, "_file": 0, "_source": "s", "_raw": "", "_digest": b"equal", "x": 0.0}
+    staged = [{**row, "_line": 2, "a": "hot"}, {**row, "_line": 3, "a": "cold"}]
     report = TaskReport()
-    schema = ingest_read.staged_schema(job.lake)
+    schema = settle.staged_schema(job.lake)
     settle.separate_refused(job.lake.source, pa.Table.from_pylist(staged, schema), report)
     assert report.refused == [f"two keys have the same id {id_}: [['hot'], ['cold']]; use another key"]
 
@@ -32,26 +39,143 @@ def test_writer__holds_no_more_than_a_file_of_points_and_a_batch_of_refused_rows
     make_job: JobMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = make_job([key(), coordinate("x")])
-    monkeypatch.setattr(settle, "FILE_BYTES", 250)
-    monkeypatch.setattr(settle, "BATCH_CHARACTERS", 25)
-    schema = ingest_read.staged_schema(job.lake)
-    row = {"_file": 0, "_source": "s"}
-    staged = []
-    for i in range(40):
-        place = {"_slot": i, "_line": i, "_raw": f"{i:010}"}
-        is_bad = i % 4 == 0
-        staged.append(
-            {
-                **row,
-                **place,
-                **({"_reason": "x: missing"} if is_bad else {"_id": i, "_digest": b"", "x": 0.5}),
-            }
-        )
-    batches = [pa.RecordBatch.from_pylist(staged[i : i + 4], schema) for i in range(0, 40, 4)]
-    into = [parquet.target_of(job.lake, Slice(name, RUN)) for name in ("points", "quarantine")]
-    (said,) = settle.make_writer(job.lake.source, *into)(iter(batches))
-    report = TaskReport.from_json(said["report"][0].as_py())
+    monkeypatch.setattr(writer, "FILE_BYTES", 250)
+    monkeypatch.setattr(writer, "BATCH_CHARACTERS", 25)
+    tables = [parquet.target_of(job.lake, Slice(name, RUN)) for name in ("points", "quarantine")]
+    into = writer.Writer(job.lake.source, *tables)
+    for i in range(0, 40, 4):
+        ids = pa.array(range(i, i + 3))
+        into.keep("s", ids, pa.table({"id": ids, "x": [0.5] * 3}))
+        into.refuse([{"source": "s", "line": i, "reason": "x: missing", "raw": f"{i:010}"}])
+    report = into.close()
     for table, n_rows, least in (("points", 30, 3), ("quarantine", 10, 3)):
         sizes = [file.rows for file in report.files if file.table == table]
         assert sum(sizes) == n_rows
         assert len(sizes) >= least
+
+
+COLUMNS = [key(), coordinate("x"), {"name": "name", "logicalType": "string"}]
+
+
+def write_files(folder: Path, ending: str, n: int = 300) -> dict[str, bytes]:
+    """Three files: keys that come again as equal rows or as others, in one file and in several; odd rows."""
+    (folder / "2023-06-01").mkdir()
+    random = np.random.default_rng(5)
+    files = {}
+    for name in "abc":
+        lines = ["id,x,name"]
+        for _ in range(n):
+            number = int(random.integers(0, 2 * n))
+            odd = random.integers(0, 20)
+            lines.append(f"{number},{number % 7 if odd else 'x'},{'a' if odd % 5 else 'b'}")
+        data = "\n".join([*lines, ""]).encode()
+        files[f"2023-06-01/{name}{ending}"] = gzip.compress(data) if ending.endswith("gz") else data
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    return files
+
+
+def by_hand(job: Job, files: dict[str, bytes]) -> tuple[list[Any], list[Any]]:
+    """Points and quarantine as the words say: the first of equal rows is kept, none of rows that differ."""
+    refused: list[Any] = []
+    by_id: dict[int, list[Any]] = {}
+    for name in sorted(files):
+        for record in open_records(io.BytesIO(files[name]), name, job.lake.source):
+            row = (name, record.line)
+            if record.values is None:
+                refused.append((*row, record.reason, record.raw))
+            else:
+                by_id.setdefault(record.values[0], []).append((record.values, row, record.raw))
+    kept = []
+    for members in by_id.values():
+        if len({digest_of(values) for values, _, _ in members}) > 1:
+            reason = f"key: rows with one key differ: '{len(members)} rows'"
+            refused += [(*row, reason, raw) for _, row, raw in members]
+            continue
+        kept.append(members[0][0])
+        refused += [(*row, "key: the same row again", raw) for _, row, raw in members[1:]]
+    return sorted(kept, key=repr), sorted(refused)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
+@pytest.mark.parametrize("max_doubles", [1 << 18, 2])
+def test_ingest__keeps_one_of_a_key_or_none_wherever_its_rows_are(
+    make_job: JobMaker, tmp_path: Path, ending: str, max_doubles: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = make_job(COLUMNS, path="{date}", interval="month", max_quarantine_share=0.9)
+    files = write_files(tmp_path, ending)
+    monkeypatch.setattr(doubles.make_finder, "__defaults__", (max_doubles,))
+    ingest.run(job)
+    kept, refused = by_hand(job, files)
+    assert len(kept) > 100
+    assert {reason[:12] for _, _, reason, _ in refused} == {"key: rows wi", "key: the sam", "x: not a num"}
+    points = slices.read_slice(job.lake, Slice("points", RUN)).to_pylist()
+    assert sorted(((row["id"], row["x"], row["name"]) for row in points), key=repr) == kept
+    quarantine = slices.read_slice(job.lake, Slice("quarantine", RUN)).to_pylist()
+    assert sorted((r["source"], r["line"], r["reason"], r["raw"]) for r in quarantine) == refused
+
+
+@pytest.mark.parametrize("most", [6, 0])
+def test_finder__passes_on_no_more_doubles_than_the_driver_can_hold(most: int) -> None:
+    ids = np.array([5, 6, 5, 7, 6, 8])
+    places = np.array([read.places_of(i % 3, np.array(i)) for i in range(6)])
+    streams = read._to_streams(np.stack([ids, places]))
+    found = list(doubles.make_finder(most)([streams]))
+    reports = [
+        TaskReport.from_json(text) for each in found for text in each["report"].drop_null().to_pylist()
+    ]
+    numbers = doubles.doubles_of(found, reports)
+    assert reports[-1].counters["ids"] == 6
+    shown = {file: None if mine is None else mine.tolist() for file, mine in numbers.items()}
+    assert shown == ({0: [0], 1: [1, 4], 2: [2]} if most else {0: None, 1: None, 2: None})
+    many = [fact.file for fact in facts_of(reports) if isinstance(fact, ManyDoubles)]
+    assert sorted(many) == ([] if most else [0, 1, 2])
+
+
+def test_ingest__refuses_a_file_that_changed_before_it_was_read_again(
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = make_job(COLUMNS, max_quarantine_share=0.9)
+    (tmp_path / "snapshot.csv").write_text("id,x,name\n1,0,a\n1,0,a\n2,0,b\n")
+    find = ingest.doubles_of
+
+    def find_and_change(*found: Any) -> Any:
+        (tmp_path / "snapshot.csv").write_text("id,x,name\n1,0,a\n1,0,a\n3,0,b\n")
+        return find(*found)
+
+    monkeypatch.setattr(ingest, "doubles_of", find_and_change)
+    with pytest.raises(DataRefusedError, match="snapshot.csv: the file changed while it was read: it had"):
+        ingest.run(job)
+
+
+def test_ingest__reads_only_files_with_doubles_again(
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "2023-06-01").mkdir()
+    for name, numbers in (("a", (1, 2)), ("b", (3, 4)), ("c", (2, 5))):
+        lines = [f"{number},0,same" for number in numbers]
+        (tmp_path / "2023-06-01" / f"{name}.csv").write_text("\n".join(["id,x,name", *lines, ""]))
+    job = make_job(COLUMNS, path="{date}", interval="month", max_quarantine_share=0.9)
+    items: list[Any] = []
+    lazy_tasks = ingest.tasks.lazy_tasks
+
+    def seen(spark: Any, of_tasks: Any, *others: Any) -> Any:
+        items.append(of_tasks)
+        return lazy_tasks(spark, of_tasks, *others)
+
+    monkeypatch.setattr(ingest.tasks, "lazy_tasks", seen)
+    assert ingest.run(job)["rows_ok"] == 5
+    assert [(file.name, numbers.tolist()) for file, numbers in items[1]] == [
+        ("2023-06-01/a.csv", [1]),
+        ("2023-06-01/c.csv", [0]),
+    ]
+
+
+def test_ingest__notices_an_id_that_was_lost_on_the_way(
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = make_job(COLUMNS)
+    (tmp_path / "snapshot.csv").write_text("id,x,name\n1,0,a\n2,0,b\n")
+    monkeypatch.setattr(ingest.tasks, "add_counters", lambda _: {"ids": 1.0})
+    with pytest.raises(TableError, match="2 points were written, but 1 ids compared"):
+        ingest.run(job)

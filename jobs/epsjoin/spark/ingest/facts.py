@@ -49,8 +49,15 @@ class KindCount:
     rows: int
 
 
-Fact: TypeAlias = FileFacts | RowCounts | KindCount
-_CLASSES = {kind.__name__: kind for kind in (FileFacts, RowCounts, KindCount)}
+@dataclass(frozen=True)
+class ManyDoubles:
+    """A source file, by its number in the snapshot, of which all records are to be settled by their keys."""
+
+    file: int
+
+
+Fact: TypeAlias = FileFacts | RowCounts | KindCount | ManyDoubles
+_CLASSES = {kind.__name__: kind for kind in (FileFacts, RowCounts, KindCount, ManyDoubles)}
 
 
 def to_dict(fact: Fact) -> dict[str, Any]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+import pyarrow as pa
 
 from epsjoin.console import counted, say
 from epsjoin.contracts.odcs import SourceContract
@@ -13,22 +15,27 @@ from epsjoin.errors import DataRefusedError, TableError
 from epsjoin.lake import delta_log, parquet, schemas, slices
 from epsjoin.lake.fingerprints import new_fingerprint
 from epsjoin.lake.lake import Lake, Slice
+from epsjoin.lake.parquet import Target
 from epsjoin.spark import tasks
+from epsjoin.spark.ingest.doubles import doubles_of, make_finder
 from epsjoin.spark.ingest.facts import Fact, FileFacts, KindCount, RowCounts, facts_of
-from epsjoin.spark.ingest.read import make_reader, staged_schema
-from epsjoin.spark.ingest.settle import make_writer
+from epsjoin.spark.ingest.read import ID_STREAMS, SourceFile, make_reader
+from epsjoin.spark.ingest.settle import make_second_reader, make_settler, staged_schema
 from epsjoin.spark.ingest.snapshot import find_snapshot
 from epsjoin.spark.job import Job
 from epsjoin.spark.rows import FrameRows
+from epsjoin.spark.tasks import TaskReport
 
 
 def run(job: Job) -> dict[str, float]:
     """Replace the run's slices of ``quarantine``, ``snapshots`` and ``points`` by the run's snapshot.
 
-    One shuffle by id brings rows with the same key together: of equal rows the first is kept and the others
-    are refused; different rows with one key are all refused. The readers count the rows that they read, the
-    writers those that they keep and refuse; the sums must agree. Records that the contract's condition leaves
-    out are only counted. The files of one pass bear the same fingerprint.
+    Each file is read by one task, which writes its points and its refused records. A shuffle of the ids alone
+    finds the doubles; files that have some are read again, and a second shuffle brings the doubles of a key
+    together: of equal rows the first is kept and the others are refused; different rows with one key are all
+    refused. The readers count the rows that they read, the writers those that they keep and refuse; the sums
+    must agree. Records that the contract's condition leaves out are only counted. The files of one pass bear
+    the same fingerprint.
 
     Raises
     ------
@@ -41,22 +48,13 @@ def run(job: Job) -> dict[str, float]:
     """
     files = find_snapshot(job)
     say(f"ingest: {job.lake.source.name} {job.run}: {', '.join(name for name, _ in files)}")
-    schema = staged_schema(job.lake)
-    listed = job.spark.createDataFrame(
-        [(index, name, uri) for index, (name, uri) in enumerate(files)], "file int, name string, uri string"
-    ).repartition(len(files), "file")
-    staged = (
-        listed.mapInArrow(make_reader(job.lake.source, schema, len(files)), schemas.to_ddl(schema))
-        .repartition("_slot")
-        .sortWithinPartitions("_slot", "_file", "_line")
-    )
     fingerprint = new_fingerprint()
-    writer = make_writer(
-        job.lake.source,
+    reports = _read_and_settle(
+        job,
+        [SourceFile(i, name, uri, may_be_empty=len(files) > 1) for i, (name, uri) in enumerate(files)],
         parquet.target_of(job.lake, Slice("points", job.run, fingerprint=fingerprint)),
         parquet.target_of(job.lake, Slice("quarantine", job.run, fingerprint=fingerprint)),
     )
-    reports = tasks.reports_of(FrameRows(staged).run(writer))
     written = [file for report in reports for file in report.files]
     delta_log.commit(job.lake, {Slice("quarantine", job.run, fingerprint=fingerprint): written})
 
@@ -103,6 +101,71 @@ def run(job: Job) -> dict[str, float]:
         "bytes": sum(row["bytes"] for row in snapshots),
         "expected_id_collisions": read**2 / 2**65 if _is_hashed(job.lake.source) else 0.0,
     }
+
+
+def _read_and_settle(
+    job: Job, files: Sequence[SourceFile], points: Target, quarantine: Target
+) -> list[TaskReport]:
+    """Write the points and the refused records of all files; return the reports of what remains.
+
+    Raises
+    ------
+    TableError
+        Ids were lost on the way.
+    DataRefusedError
+        A file with doubles has changed before it was read again.
+    """
+    source = job.lake.source
+    read = make_reader(source, points, quarantine)
+    if not source.key:  # each id is there once
+        return _reports_in(tasks.run_tasks(job.spark, files, read))
+    streams = tasks.lazy_tasks(job.spark, files, read, ID_STREAMS)
+    by_bucket = streams.repartition("bucket").sortWithinPartitions("bucket")
+    found = FrameRows(by_bucket).run(make_finder())
+    reports = _reports_in(found)
+    n_kept = sum(fact.kept for fact in facts_of(reports) if isinstance(fact, RowCounts))
+    n_ids = tasks.add_counters(reports).get("ids", 0)
+    if n_ids != n_kept:
+        raise TableError(f"{n_kept} points were written, but {n_ids:.0f} ids compared; run ingest again")
+    doubles = doubles_of(found, reports)
+    if not doubles:
+        return reports
+    schema = staged_schema(job.lake)
+    again = [(files[index], numbers) for index, numbers in sorted(doubles.items())]
+    names = {file.name for file, _ in again}
+    before = [report for report in reports if _sources_of(report) & names]
+    for report in before:
+        for target in (points, quarantine):
+            parquet.delete_uncommitted_files(target, [f for f in report.files if f.table == target.table])
+    second = make_second_reader(source, points, quarantine, schema)
+    staged = tasks.lazy_tasks(job.spark, again, second, schemas.to_ddl(schema))
+    by_slot = staged.repartition("_slot").sortWithinPartitions("_slot", "_file", "_line")
+    settled = tasks.reports_of(FrameRows(by_slot).run(make_settler(source, points, quarantine)))
+    _check_unchanged(before, settled)
+    return [report for report in reports if not _sources_of(report) & names] + settled
+
+
+def _reports_in(batches: Iterable[pa.RecordBatch]) -> list[TaskReport]:
+    return [
+        TaskReport.from_json(text) for batch in batches for text in batch["report"].drop_null().to_pylist()
+    ]
+
+
+def _sources_of(report: TaskReport) -> set[str]:
+    """The files that a reader's report is about."""
+    return {fact.source for fact in facts_of([report]) if isinstance(fact, FileFacts)}
+
+
+def _check_unchanged(before: Sequence[TaskReport], after: Sequence[TaskReport]) -> None:
+    then, now = (
+        {f.source: f for f in facts_of(each) if isinstance(f, FileFacts)} for each in (before, after)
+    )
+    for name in then:
+        if now[name] != then[name]:
+            raise DataRefusedError(
+                f"{name}: the file changed while it was read: it had {then[name].n_bytes:,} bytes of SHA-256 "
+                f"{then[name].sha256}, then {now[name].n_bytes:,} of {now[name].sha256}; run ingest again"
+            )
 
 
 def check_against_run_before(lake: Lake, run: str, read: int, left_out: int) -> None:

@@ -1,129 +1,161 @@
-"""First half of ingest: files are read to staged rows, one task per file."""
+"""Reading a snapshot: a task per file writes its points and refused records, and passes on the ids."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict
-from typing import IO, Any, cast
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO, cast
 
+import numpy as np
 import pyarrow as pa
 
 from epsjoin.contracts.odcs import SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.lake import uris
-from epsjoin.lake.lake import Lake
+from epsjoin.lake.parquet import Target
+from epsjoin.source.batches import NOBODY, Batch, open_batches
 from epsjoin.source.bounds import DigestedStream
-from epsjoin.source.records import Record, digest_of, key_id, open_records
-from epsjoin.spark.arrow import Task
-from epsjoin.spark.ingest.facts import FileFacts
+from epsjoin.source.rules import Ints
+from epsjoin.spark.arrow import to_ipc
+from epsjoin.spark.ingest.facts import FileFacts, to_dict
+from epsjoin.spark.ingest.writer import FILE_ROWS, Writer
 
-BATCH_ROWS = 50_000
-"""Number of records at which a batch is passed on."""
+_BUCKET_BITS = 6
+BUCKETS = 1 << _BUCKET_BITS
+"""Number of buckets of ids; ids of one bucket are compared in memory at once."""
 
-BATCH_CHARACTERS = 64 << 20
-"""Number of characters in the records of a batch at which it is passed on, too."""
+ID_STREAMS = "bucket int, ipc binary, report string"
+"""What readers pass on, as DDL: a bucket, an Arrow IPC stream of ids and places, or a task's report as JSON.
+
+A place is the number of a record in its file, below the number of the file: see :func:`places_of`.
+"""
+
+_PLACE_BITS = 40
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+"""Odd factor near 2**64 / golden ratio, which spreads runs of ids evenly."""
 
 
-def staged_schema(lake: Lake) -> pa.Schema:
-    """Schema of staged rows: columns of ingest, which begin with an underscore, then those of the source.
+def places_of(file: int, numbers: Ints) -> Ints:
+    """The numbers of records in a file as places in the snapshot."""
+    return numbers | (file << _PLACE_BITS)
 
-    A staged row is a record, or the last row of a file. The last row holds the file's ``FileFacts`` as JSON
-    in ``_facts``, which is null in records. Rows of one ``_slot`` are brought together: the slot of a record
-    is its id; a record without id has the slot of its place, the row about a file that of the file's number.
+
+def split_places(places: Ints) -> dict[int, Ints]:
+    """The numbers of records by their files, rising."""
+    places = np.sort(places)
+    files = places >> _PLACE_BITS
+    return {file: places[files == file] & ((1 << _PLACE_BITS) - 1) for file in np.unique(files).tolist()}
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file of the snapshot; small, for it is sent to the tasks.
+
+    Parameters
+    ----------
+    index : its number in the snapshot.
+    name : its name for people.
+    uri : its place.
+    may_be_empty : whether it may have no record: of several files, Spark writes such.
     """
-    points = lake.schema("points")
-    own = [points.field(column.name).with_nullable(True) for column in lake.source.columns]
-    return pa.schema(
-        [
-            ("_slot", pa.int64()),
-            ("_file", pa.int32()),
-            ("_line", pa.int64()),
-            ("_source", pa.string()),
-            ("_reason", pa.string()),
-            ("_raw", pa.string()),
-            ("_facts", pa.string()),
-            ("_digest", pa.binary()),
-            ("_id", pa.int64()),
-            *own,
-        ]
-    )
+
+    index: int
+    name: str
+    uri: str
+    may_be_empty: bool
 
 
-def make_reader(source: SourceContract, schema: pa.Schema, n_files: int) -> Task:
-    """Make the work of a task that reads the files whose names it gets, and yields their staged rows.
+def read_file(file: SourceFile, into: Writer, aside: Ints | None = NOBODY) -> Iterator[Batch]:
+    """Read a file: its points and its refused records are written, the facts about it reported.
 
-    Of several files of a snapshot, some may have no record: Spark writes such.
+    Parameters
+    ----------
+    file : the file.
+    into : what writes them.
+    aside : places of records in the file that are to be passed on instead, rising; ``None``: all of them.
+
+    Yields
+    ------
+    The batches, of which the points and the refused records are written already.
     """
-
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for row in batch.to_pylist():
-                yield from _read_file(
-                    source, schema, row["file"], row["name"], row["uri"], may_be_empty=n_files > 1
-                )
-
-    return read
-
-
-def _read_file(
-    source: SourceContract, schema: pa.Schema, index: int, name: str, uri: str, *, may_be_empty: bool = False
-) -> Iterator[pa.RecordBatch]:
-    filesystem, path = uris.filesystem_of(uri)
-    staged: list[dict[str, Any]] = []
-    rows_read = rows_left_out = held = 0
+    filesystem, path = uris.filesystem_of(file.uri)
+    rows_read = rows_left_out = 0
     refused = None
-    names = [column.name for column in source.columns]
     with filesystem.open_input_file(path) as handle:
         stored = DigestedStream(cast("IO[bytes]", handle))
-        is_seekable = source.format == "parquet"
+        is_seekable = into.source.format == "parquet"
         if is_seekable:  # it is not read from front to back, so it is digested first
             stored.read_rest()
             handle.seek(0)
         opened = cast("IO[bytes]", handle if is_seekable else stored)
-        records = open_records(opened, name, source, may_be_empty=may_be_empty)
+        batches = open_batches(opened, file.name, into.source, may_be_empty=file.may_be_empty, aside=aside)
         try:
-            for position, record in enumerate(records):
-                rows_read += 1
-                if record.is_left_out:
-                    rows_left_out += 1
-                    continue
-                staged.append(_stage(source, names, index, name, position, record))
-                held += len(record.raw)
-                if len(staged) == BATCH_ROWS or held >= BATCH_CHARACTERS:
-                    yield pa.RecordBatch.from_pylist(staged, schema)
-                    staged.clear()
-                    held = 0
+            for batch in batches:
+                rows_read += batch.n_records
+                rows_left_out += batch.n_left_out
+                # in a source without key the id is the record's place, so equal records stay apart
+                ids = batch.ids if into.source.key else places_of(file.index, batch.places)
+                into.keep(file.name, pa.array(ids), batch.values)
+                into.refuse(
+                    [
+                        {"source": file.name, "line": each.line, "reason": each.reason, "raw": each.raw}
+                        for each in batch.refused
+                    ]
+                )
+                yield batch
         except DataRefusedError as error:
             refused = str(error)
         if not is_seekable:
             stored.read_rest()
-    facts = FileFacts(
-        name,
-        stored.n_bytes,
-        stored.sha256.hexdigest(),
-        rows_read,
-        rows_left_out,
-        records.found_columns,
-        refused,
-    )
-    about_file = {"_slot": index, "_file": index, "_line": 0, "_source": name}
-    staged.append({**about_file, "_facts": json.dumps(asdict(facts))})
-    yield pa.RecordBatch.from_pylist(staged, schema)
+    columns = batches.found_columns
+    if refused is not None:
+        into.refuse([{"source": file.name, "line": None, "reason": refused, "raw": ",".join(columns)}])
+        into.report.refused.append(refused)
+    digest = stored.sha256.hexdigest()
+    facts = FileFacts(file.name, stored.n_bytes, digest, rows_read, rows_left_out, columns, refused)
+    into.report.facts.append(to_dict(facts))
 
 
-def _stage(
-    source: SourceContract, names: list[str], file: int, name: str, position: int, record: Record
-) -> dict[str, Any]:
-    # in a source without key the id is the record's place, so equal records stay apart
-    place = (file << 40) | position
-    row: dict[str, Any] = {"_slot": place, "_file": file, "_line": record.line, "_source": name}
-    row |= {"_reason": record.reason, "_raw": record.raw}
-    if record.values is None:
-        return row
-    id_ = key_id(source, record.values) if source.key else place
-    if isinstance(id_, str):
-        return {**row, "_reason": id_}
-    digest = digest_of(record.values) if source.key else None
-    own = dict(zip(names, record.values, strict=True))
-    return {**row, "_slot": id_, "_id": id_, "_digest": digest, **own}
+def make_reader(
+    source: SourceContract, points: Target, quarantine: Target
+) -> Callable[[SourceFile], Iterator[pa.RecordBatch]]:
+    """Make the work of a task that reads a file and yields ``ID_STREAMS``: all ids, then its report.
+
+    Of a source without key there are no ids: they are places, of which each occurs once.
+    """
+
+    def read(file: SourceFile) -> Iterator[pa.RecordBatch]:
+        into = Writer(source, points, quarantine)
+        held: list[Ints] = []
+        for batch in read_file(file, into):
+            if source.key:
+                held.append(np.stack([batch.ids, places_of(file.index, batch.places)]))
+            if sum(each.shape[1] for each in held) >= FILE_ROWS:
+                yield _to_streams(np.concatenate(held, axis=1))
+                held = []
+        if held:
+            yield _to_streams(np.concatenate(held, axis=1))
+        yield _to_batch([0], [None], [into.close().to_json()])
+
+    return read
+
+
+def _to_streams(ids_and_places: Ints) -> pa.RecordBatch:
+    ids = ids_and_places[0]
+    bucket = ((ids.view(np.uint64) * _GOLDEN) >> np.uint64(64 - _BUCKET_BITS)).astype(np.uint8)
+    order = np.argsort(bucket, kind="stable")
+    ids, places = ids_and_places[:, order]
+    cuts = np.searchsorted(bucket[order], np.arange(BUCKETS + 1))
+    found = np.flatnonzero(np.diff(cuts)).tolist()
+    streams = [
+        to_ipc(pa.record_batch({"id": ids[cuts[i] : cuts[i + 1]], "place": places[cuts[i] : cuts[i + 1]]}))
+        for i in found
+    ]
+    return _to_batch(found, streams, [None] * len(found))
+
+
+def _to_batch(
+    buckets: list[int], streams: Sequence[bytes | None], reports: Sequence[str | None]
+) -> pa.RecordBatch:
+    columns = {"bucket": pa.array(buckets, pa.int32()), "ipc": pa.array(streams, pa.binary())}
+    return pa.record_batch({**columns, "report": pa.array(reports, pa.string())})

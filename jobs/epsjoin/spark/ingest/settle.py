@@ -1,69 +1,103 @@
-"""Second half of ingest: staged rows of one key meet, and are kept or refused with a reason."""
+"""Doubles, which are records of one id: their files are read again, and of each key one is kept or none."""
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from epsjoin.contracts.odcs import SourceContract
-from epsjoin.lake.arrow import to_binary
+from epsjoin.lake.lake import Lake
 from epsjoin.lake.parquet import Target
-from epsjoin.source.values import kind_of, refusal
+from epsjoin.source.batches import Aside
+from epsjoin.source.records import digest_of
+from epsjoin.source.rules import Ints
+from epsjoin.source.values import refusal
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task
-from epsjoin.spark.ingest.facts import Fact, FileFacts, KindCount, RowCounts, to_dict
-from epsjoin.spark.ingest.read import BATCH_CHARACTERS, BATCH_ROWS
-
-FILE_ROWS = 1_000_000
-"""Number of points held in memory at which a file is written."""
-
-FILE_BYTES = 256 << 20
-"""Number of bytes of points held in memory at which a file is written, too."""
+from epsjoin.spark.ingest.read import SourceFile, read_file
+from epsjoin.spark.ingest.writer import BATCH_CHARACTERS, BATCH_ROWS, Writer
 
 
-def make_writer(source: SourceContract, points: Target, quarantine: Target) -> Task:
-    """Make the work of a task that writes staged rows, sorted by slot, to points and quarantine."""
+def staged_schema(lake: Lake) -> pa.Schema:
+    """Schema of staged rows: columns of ingest, which begin with an underscore, then those of the source.
 
-    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        report = tasks.TaskReport()
-        kept: list[pa.Table] = []
-        refused: list[dict[str, Any]] = []
-        of_quarantine = pa.schema([column for column in quarantine.schema if column.name != "run"])
-        n_kept: Counter[str] = Counter()
-        n_quarantined: Counter[str] = Counter()
-        kinds: Counter[str] = Counter()
-        for rows in _cut_between_slots(batches):
-            good, bad = separate_refused(source, rows, report)
-            kept.append(_make_points(source, points, good))
-            refused += bad
-            n_kept.update(good["_source"].to_pylist())
-            for row in bad:
-                if row["line"] is None:  # it is about the file, not about a record
-                    continue
-                n_quarantined[row["source"]] += 1
-                kinds[kind_of(row["reason"])] += 1
-            if sum(map(len, kept)) >= FILE_ROWS or sum(each.nbytes for each in kept) >= FILE_BYTES:
-                report.write(points, kept)
-                kept = []
-            if len(refused) >= BATCH_ROWS or sum(len(row["raw"]) for row in refused) >= BATCH_CHARACTERS:
-                report.write(quarantine, [pa.Table.from_pylist(refused, of_quarantine)])
-                refused = []
-        report.write(points, kept)
-        report.write(quarantine, [pa.Table.from_pylist(refused, of_quarantine)])
-        facts: list[Fact] = [
-            RowCounts(name, n_kept[name], n_quarantined[name]) for name in sorted({*n_kept, *n_quarantined})
+    A staged row is a double, or the last row of a file: it holds the report of the task that read the file,
+    as JSON in ``_report``, which is null in records. Its ``_slot`` is the file's number, that of a record its
+    id; rows of one slot are brought together.
+    """
+    points = lake.schema("points")
+    own = [points.field(column.name).with_nullable(True) for column in lake.source.columns]
+    return pa.schema(
+        [
+            ("_slot", pa.int64()),
+            ("_file", pa.int32()),
+            ("_line", pa.int64()),
+            ("_source", pa.string()),
+            ("_raw", pa.string()),
+            ("_report", pa.string()),
+            ("_digest", pa.binary()),
+            ("_id", pa.int64()),
+            *own,
         ]
-        facts += [KindCount(kind, rows) for kind, rows in kinds.items()]
-        report.facts += map(to_dict, facts)
-        yield report.to_batch()
+    )
 
-    return write
+
+def make_second_reader(
+    source: SourceContract, points: Target, quarantine: Target, schema: pa.Schema
+) -> Callable[[tuple[SourceFile, Ints | None]], Iterator[pa.RecordBatch]]:
+    """Make the work of a task that reads a file with doubles, and yields these as staged rows.
+
+    All other records of the file are written as they were when it was read before.
+    """
+    names = [column.name for column in source.columns]
+
+    def read(item: tuple[SourceFile, Ints | None]) -> Iterator[pa.RecordBatch]:
+        file, doubles = item
+        into = Writer(source, points, quarantine)
+        staged: list[dict[str, Any]] = []
+        held = 0
+        for batch in read_file(file, into, doubles):
+            for aside in batch.aside:
+                staged.append(_stage(names, file, aside))
+                held += len(aside.record.raw)
+            if len(staged) >= BATCH_ROWS or held >= BATCH_CHARACTERS:
+                yield pa.RecordBatch.from_pylist(staged, schema)
+                staged, held = [], 0
+        report = into.close().to_json()
+        staged.append({"_slot": file.index, "_file": file.index, "_line": 0, "_report": report})
+        yield pa.RecordBatch.from_pylist(staged, schema)
+
+    return read
+
+
+def _stage(names: list[str], file: SourceFile, aside: Aside) -> dict[str, Any]:
+    _, id_, record = aside
+    values = record.values or ()
+    row = {"_slot": id_, "_id": id_, "_digest": digest_of(values), **dict(zip(names, values, strict=True))}
+    return {**row, "_file": file.index, "_line": record.line, "_source": file.name, "_raw": record.raw}
+
+
+def make_settler(source: SourceContract, points: Target, quarantine: Target) -> Task:
+    """Make the work of a task that writes staged rows, sorted by slot, and passes on the readers' reports."""
+
+    def settle(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        into = Writer(source, points, quarantine)
+        for rows in _cut_between_slots(batches):
+            for text in rows["_report"].drop_null().to_pylist():
+                yield pa.record_batch({"report": pa.array([text])})
+            good, bad = separate_refused(source, rows.filter(rows["_report"].is_null()), into.report)
+            for name in good["_source"].unique().to_pylist():
+                of_file = good.filter(pc.equal(good["_source"], name))
+                into.keep(name, of_file["_id"], of_file)
+            into.refuse(bad)
+        yield into.close().to_batch()
+
+    return settle
 
 
 def _cut_between_slots(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -87,13 +121,12 @@ def separate_refused(
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
     """Separate the rows to keep from those to refuse, which become rows of quarantine with a reason.
 
-    Facts about files go to the report.
+    Two keys with one id go to the report, as a reason to refuse the snapshot.
     """
-    slots = rows["_slot"].to_numpy()  # the slot of a row with an id is the id
-    has_id = rows["_id"].is_valid().to_numpy()
-    keep = has_id.copy()
+    slots = rows["_slot"].to_numpy()  # the slot of a row is its id
+    keep = np.ones(len(slots), bool)
     reasons: dict[int, str] = {}
-    for group in _find_groups(slots, has_id):
+    for group in _find_groups(slots):
         members = rows.take(pa.array(group)).select(["_digest", *source.key]).to_pylist()
         if len({tuple(member[name] for name in source.key) for member in members}) > 1:
             report.refused.append(
@@ -107,39 +140,17 @@ def separate_refused(
         else:
             keep[group[1:]] = False
             reasons.update((int(i), refusal("key: the same row again")) for i in group[1:])
-    bad = []
-    for index in np.flatnonzero(~keep).tolist():
-        row = rows.slice(index, 1).select(["_source", "_line", "_reason", "_raw", "_facts"]).to_pylist()[0]
-        if row["_facts"] is not None:
-            bad += _report_file(FileFacts(**json.loads(row["_facts"])), report)
-            continue
-        reason = reasons.get(index) or row["_reason"]
-        bad.append({"source": row["_source"], "line": row["_line"], "reason": reason, "raw": row["_raw"]})
-    return rows.filter(pa.array(keep)), bad
+    bad = np.flatnonzero(~keep)
+    texts = rows.select(["_source", "_line", "_raw"]).take(pa.array(bad)).to_pylist()
+    return rows.filter(pa.array(keep)), [
+        {"source": row["_source"], "line": row["_line"], "reason": reasons[index], "raw": row["_raw"]}
+        for index, row in zip(bad.tolist(), texts, strict=True)
+    ]
 
 
-def _find_groups(slots: NDArray[np.int64], has_id: NDArray[np.bool_]) -> Iterator[NDArray[np.int64]]:
+def _find_groups(slots: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
     """Yield the row numbers of each group of records with the same id, for groups of two and more."""
-    numbers = np.flatnonzero(has_id)
-    mine = slots[numbers]
-    starts = np.flatnonzero(np.r_[True, mine[1:] != mine[:-1]]) if len(mine) else np.empty(0, np.int64)
-    sizes = np.diff(np.r_[starts, len(mine)])
+    starts = np.flatnonzero(np.r_[True, slots[1:] != slots[:-1]]) if len(slots) else np.empty(0, np.int64)
+    sizes = np.diff(np.r_[starts, len(slots)])
     for start, size in zip(starts[sizes > 1], sizes[sizes > 1], strict=True):
-        yield numbers[start : start + size]
-
-
-def _report_file(facts: FileFacts, report: tasks.TaskReport) -> list[dict[str, Any]]:
-    """Report a file's facts; return the row of quarantine about the file if it is refused as a whole."""
-    report.facts.append(to_dict(facts))
-    if facts.refused is None:
-        return []
-    report.refused.append(facts.refused)
-    return [{"source": facts.source, "line": None, "reason": facts.refused, "raw": ",".join(facts.columns)}]
-
-
-def _make_points(source: SourceContract, points: Target, rows: pa.Table) -> pa.Table:
-    matrix = np.column_stack([rows[name].to_numpy().astype("<f8") for name in source.coordinates])
-    columns = {name: rows[name] for name in (column.name for column in source.columns)}
-    columns["id"] = rows["_id"]
-    columns["point"] = to_binary(matrix)
-    return pa.table({name: columns[name] for name in points.schema.names if name != "run"})
+        yield np.arange(start, start + size)

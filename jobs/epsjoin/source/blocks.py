@@ -1,0 +1,131 @@
+"""Blocks of whole lines: what a file of lines is cut into, to be taken at once instead of line by line."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Generator
+from typing import IO, Any
+
+from epsjoin.errors import DataRefusedError
+from epsjoin.source import bounds
+from epsjoin.source.csv_ import Line, decode_lines
+
+BLOCK = 4 << 20
+"""Number of bytes at which a block is complete; those of a longer line are more."""
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class Blocks:
+    """The lines of a file: block by block, or one by one wherever that is needed.
+
+    Parameters
+    ----------
+    stream : the file's bytes, decompressed, as :func:`epsjoin.source.bounds.open_lines` has them.
+
+    Attributes
+    ----------
+    line : number of the line with which the next block begins.
+    has_only_lines : whether what is left has no blocks: no line end, or none before the file breaks off.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self.line = 1
+        self.has_only_lines = False
+        self._rest = _Rest(stream)
+        if self._rest.fill(len(BYTE_ORDER_MARK), b"").startswith(BYTE_ORDER_MARK):
+            self._rest.held = self._rest.held[len(BYTE_ORDER_MARK) :]
+
+    def take(self) -> bytes:
+        """The next block, which ends with a line end or with the file; nothing at the file's end.
+
+        The caller counts its lines. Nothing is returned, either, if ``has_only_lines`` has become true.
+        """
+        rest = self._rest
+        held = rest.fill(BLOCK, b"\n")
+        cut = len(held) if rest.is_whole else held.rfind(b"\n") + 1
+        self.has_only_lines = cut == 0 and not rest.is_whole
+        rest.held = held[cut:]
+        return held if cut == len(held) else held[:cut]
+
+    def give_back(self, data: bytes) -> None:
+        """Put back the end of the block that was taken last."""
+        if data:
+            self._rest.held = data + self._rest.held
+
+    def lines(self, taken: list[Line] | None = None) -> Generator[Line, None, None]:
+        """The lines from here on, counted; what is not taken of a block is given back when this is closed.
+
+        Parameters
+        ----------
+        taken : the lines of the record that is being read: where a block ends and there are none, the lines
+            end, too. If it is ``None``, they go on to the end of the file.
+        """
+        while block := self.take():
+            end = 0
+            try:
+                for number, line in decode_lines(io.BytesIO(block), first=self.line):
+                    end += len(line) if line.isascii() else len(line.encode("utf-8", "surrogateescape"))
+                    self.line += 1
+                    yield number, line
+            finally:
+                self.give_back(block[end:])
+            if taken is not None and not taken:
+                return
+        if self.has_only_lines:
+            yield from decode_lines(io.BufferedReader(self._rest), first=self.line)
+
+
+class _Rest(io.RawIOBase):
+    """What has been read of a stream and is still held, then the rest of the stream; a fault comes last.
+
+    Attributes
+    ----------
+    held : bytes that have been read.
+    is_whole : whether the file ends with them, in good order.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self.held = b""
+        self.is_whole = False
+        self._stream = stream
+        self._fault: Exception | None = None
+
+    def fill(self, size: int, needed: bytes) -> bytes:
+        """Read until so many bytes are held, and ``needed`` is among them, or ``MAX_LINE``; return them."""
+        pieces, n, is_found = [self.held], len(self.held), needed in self.held
+        while (n < size or not is_found) and n <= max(size, bounds.MAX_LINE) and self._may_have_more():
+            pieces.append(self._read())
+            n += len(pieces[-1])
+            is_found = is_found or needed in pieces[-1]
+        self.held = b"".join(pieces)
+        return self.held
+
+    def readable(self) -> bool:
+        """True: a raw stream must say so."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer with what is held, then from the stream; then raise the fault, if there is one."""
+        if not self.held and self._may_have_more():
+            self.held = self._read()
+        if not self.held and self._fault:
+            raise self._fault
+        data = self.held[: len(buffer)]
+        buffer[: len(data)] = data
+        self.held = self.held[len(data) :]
+        return len(data)
+
+    def _may_have_more(self) -> bool:
+        return not self.is_whole and self._fault is None
+
+    def _read(self) -> bytes:
+        try:
+            data = self._stream.read1(bounds.PIECE)  # type: ignore[attr-defined]  # of a BufferedReader
+        except (EOFError, zlib.error, gzip.BadGzipFile, DataRefusedError) as error:
+            self._fault = error
+            return b""
+        self.is_whole = not data
+        return bytes(data)

@@ -1,0 +1,161 @@
+"""What a contract demands of values, asked of whole columns: of which rows the definition must decide.
+
+Nothing here refuses a row or says why. A row with anything unusual is *odd*, and is read again by the
+definition (:func:`epsjoin.source.records.to_records`), which has the reasons.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import date, datetime
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from epsjoin.contracts.conditions import SOURCE_TYPES
+from epsjoin.contracts.odcs import Column, SourceContract
+from epsjoin.source.values import EXACT
+
+Flags = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+NOISE = -1
+"""The integer that is no id, as it stands for noise among clusters."""
+
+
+def has_column_ids(source: SourceContract) -> bool:
+    """Whether :func:`key_ids` knows the ids: not of times, whose hash depends on the offset in their text."""
+    return all(source.column(name).type != "timestamp" for name in source.key)
+
+
+class Judged(NamedTuple):
+    """Rows that are odd, and others that the contract's condition leaves out."""
+
+    odd: Flags
+    left_out: Flags
+
+
+def typed_schema(source: SourceContract) -> pa.Schema:
+    """The typed columns of a source, in its order."""
+    return pa.schema([(column.name, SOURCE_TYPES[column.type]) for column in source.columns])
+
+
+def judge(source: SourceContract, table: pa.Table, odd: Flags) -> Judged:
+    """Find the odd rows and those left out, among rows that have :func:`typed_schema`.
+
+    Parameters
+    ----------
+    odd : rows that are known to be odd, for example where a value is not of its type: it is null.
+    """
+    odd = odd.copy()
+    for column in source.columns:
+        values = table[column.name]
+        if column.type == "number":
+            odd |= ~_flags(pc.is_finite(values), nulls=True)
+        elif column.type == "integer" and column.name in source.coordinates:
+            odd |= _beyond(values, EXACT[0], EXACT[-1])
+    left_out = np.zeros(len(odd), bool)
+    if source.filter is not None:
+        left_out = ~_flags(source.filter.taken(table), nulls=False) & ~odd
+    for column in source.columns:
+        odd |= _breaks(source, column, table[column.name]) & ~left_out
+    return Judged(odd, left_out)
+
+
+def _breaks(source: SourceContract, column: Column, values: pa.ChunkedArray) -> Flags:
+    """Rows whose value the contract does not allow, though it is of the right type."""
+    broken = np.zeros(len(values), bool)
+    is_key = column.name in source.key
+    if values.null_count and (column.required or is_key):
+        broken |= _flags(pc.is_null(values), nulls=True)
+    if column.type in ("integer", "number"):
+        broken |= _beyond(values, column.minimum, column.maximum)
+    if column.values:
+        broken |= ~_flags(pc.is_in(values, pa.array(column.values)), nulls=True) & ~_flags(
+            pc.is_null(values), nulls=True
+        )
+    if is_key and len(source.key) == 1 and column.type == "integer":
+        broken |= _flags(pc.equal(values, NOISE), nulls=False)
+    return broken
+
+
+def _beyond(values: pa.ChunkedArray, minimum: float | None, maximum: float | None) -> Flags:
+    """Rows below or above the limits, compared exactly; a null is neither."""
+    is_integer = pa.types.is_integer(values.type)
+    beyond = np.zeros(len(values), bool)
+    for limit, up, compare in ((minimum, True, pc.less), (maximum, False, pc.greater)):
+        if limit is None or limit != limit:
+            continue
+        nearest = _nearest_integer(limit, up) if is_integer else _nearest_float(limit, up)
+        if nearest is None:  # a limit beyond every integer of 64 bits
+            beyond |= _flags(pc.is_valid(values), nulls=False) if up == (limit > 0) else False
+        else:
+            beyond |= _flags(compare(values, pa.scalar(nearest, values.type)), nulls=False)
+    return beyond
+
+
+def _nearest_float(limit: float, up: bool) -> float:
+    """The first float at or beyond the limit, from which it keeps the same floats."""
+    try:
+        near = float(limit)
+    except OverflowError:  # an integer of hundreds of digits
+        near = math.copysign(math.inf, limit)
+    if up:
+        return near if near >= limit else math.nextafter(near, math.inf)
+    return near if near <= limit else math.nextafter(near, -math.inf)
+
+
+def _nearest_integer(limit: float, up: bool) -> int | None:
+    if not math.isfinite(limit):
+        return None
+    near = math.ceil(limit) if up else math.floor(limit)
+    return near if -(2**63) <= near < 2**63 else None
+
+
+def _flags(answers: pa.ChunkedArray | pa.Array, *, nulls: bool) -> Flags:
+    if answers.null_count:
+        answers = pc.fill_null(answers, nulls)
+    flags: Flags = (
+        answers.to_numpy(zero_copy_only=False) if isinstance(answers, pa.Array) else answers.to_numpy()
+    )
+    return flags
+
+
+def key_ids(source: SourceContract, table: pa.Table) -> Ints:
+    """The ids of rows that are not odd, as :func:`epsjoin.source.records.key_id` has them.
+
+    Raises
+    ------
+    ValueError
+        The source has no key.
+    """
+    if not source.key:
+        raise ValueError(f"{source.name} has no key")
+    kinds = [source.column(name).type for name in source.key]
+    if kinds == ["integer"]:
+        ids: Ints = table[source.key[0]].to_numpy()
+        return ids
+    parts = [_key_parts(table[name], kind) for name, kind in zip(source.key, kinds, strict=True)]
+    joined = parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, b"")
+    digests = [blake2b(part, digest_size=8).digest() for part in joined.to_pylist()]
+    return np.frombuffer(b"".join(digests), "<i8").astype(np.int64, copy=False)
+
+
+def _key_parts(values: pa.ChunkedArray, kind: str) -> pa.ChunkedArray | pa.Array:
+    """What each value adds to the hash of a key: the name of its type, its length in bytes, its text."""
+    if kind in ("integer", "string"):
+        texts = values.cast(pa.string()) if kind == "integer" else values
+    else:
+        texts = pa.array(_texts(values.to_pylist()), pa.string())
+    name = {"integer": "int", "string": "str", "number": "float", "boolean": "bool"}.get(kind, kind)
+    lengths = pc.binary_length(texts).cast(pa.string())
+    return pc.binary_join_element_wise(f"{name}:", lengths, ":", texts, "").cast(pa.binary())
+
+
+def _texts(values: Sequence[Any]) -> list[str]:
+    return [value.isoformat() if isinstance(value, (date, datetime)) else str(value) for value in values]
