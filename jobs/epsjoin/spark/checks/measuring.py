@@ -98,7 +98,7 @@ def measure_rules(job: Job, tables: Mapping[str, Table], asked: Iterable[str]) -
     """Ask the queries of the rules of some tables; a rule whose query returns null measures infinity.
 
     Where the tables have few rows together, the driver answers what means the same to its engine as to Spark
-    (:mod:`epsjoin.contracts.portable`). Spark answers the rest, by one query.
+    (:mod:`epsjoin.contracts.portable`). Spark answers the rest.
 
     Parameters
     ----------
@@ -160,12 +160,19 @@ def ask_driver(
 
 
 def ask_spark(tables: Mapping[str, DataFrame], queries: Mapping[Query, str]) -> Answers:
-    """Ask Spark, by one query for all, with views of the tables for as long as that takes."""
+    """Ask Spark, by one query for the rules of each table; until they are answered, tables are views.
+
+    Spark computes the parts of one query at the same time, so one for all tables would need memory for all.
+    """
     (session,) = {frame.sparkSession for frame in tables.values()}
     for name, frame in tables.items():
         frame.createOrReplaceTempView(name)
-    columns = ", ".join(f"({query}) AS `{number}`" for number, query in enumerate(queries.values()))
-    (row,) = session.sql(f"SELECT {columns}").collect()
+    answers: Answers = {}
+    for asked in dict.fromkeys(name for name, _ in queries):
+        mine = {key: query for key, query in queries.items() if key[0] == asked}
+        columns = ", ".join(f"({query}) AS `{number}`" for number, query in enumerate(mine.values()))
+        (row,) = session.sql(f"SELECT {columns}").collect()
+        answers |= {key: None if n is None else float(n) for key, n in zip(mine, row, strict=True)}
     for name in tables:
         session.catalog.dropTempView(name)
-    return {key: None if n is None else float(n) for key, n in zip(queries, row, strict=True)}
+    return answers
