@@ -36,7 +36,10 @@ def test_spark_submit__passes_on_success_and_leaves_nothing_beside_the_lake(tmp_
     done = submit(tmp_path, "ingest", "2023-06-01")
     assert done.returncode == 0, done.stderr
     assert "11,020 rows read" in done.stdout
-    assert json.loads((tmp_path / "metrics.json").read_text())["rows_ok"] == 11020
+    counters = json.loads((tmp_path / "metrics.json").read_text())
+    assert counters["rows_ok"] == 11020
+    assert counters["seconds"] > counters["seconds_start"] > 0
+    assert min(counters[f"cpu_seconds_{process}"] for process in ("driver", "jvm", "workers")) > 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lake", "metrics.json"]
 
 

@@ -25,6 +25,7 @@ from epsjoin.lake.parquet import (
     translate_write_errors,
     write_empty_file,
 )
+from epsjoin.lake.phases import phase
 from epsjoin.lake.protocol import advice, refuse_append_only, refuse_unhonoured
 from epsjoin.lake.uris import uri_for
 from epsjoin.pipeline import tables_of, writer_of
@@ -93,7 +94,7 @@ def commit(lake: Lake, replaced: Mapping[Slice, Sequence[File]]) -> None:
     """
     table = next(iter(replaced)).table
     into = {where: target_of(lake, where) for where in replaced}
-    with translate_write_errors(table, lake.location(table)):
+    with translate_write_errors(table, lake.location(table)), phase("commit"):
         log = open_or_create(lake, table)
         if table in lake.versions:
             log.load_as_version(lake.versions[table])
@@ -123,7 +124,7 @@ def replace_table(into: Target, files: Sequence[File]) -> list[File]:
         There is a table with other columns or with partitions, another job changes it at the same time, or it
         cannot be written.
     """
-    with translate_write_errors(into.table, into.location):
+    with translate_write_errors(into.table, into.location), phase("commit"):
         found = open_log(into.location) or _create(into.location, into.schema, (), into.table, "")
         log = _check_columns(found, into)
         files = list(files) or [write_empty_file(into)]

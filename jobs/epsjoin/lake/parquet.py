@@ -19,6 +19,7 @@ from epsjoin.contracts.conditions import Values
 from epsjoin.contracts.row_rules import Constraint, constraints_of
 from epsjoin.errors import TableError
 from epsjoin.lake.lake import Lake, Slice
+from epsjoin.lake.phases import phase, timed
 from epsjoin.lake.uris import filesystem_of
 from epsjoin.pipeline import writer_of
 
@@ -114,7 +115,7 @@ class Target:
         rows = 0
         for group in _group_rows(self._conform(batch, inner) for batch in batches if batch.num_rows):
             self._check(group, values)
-            with translate_write_errors(self.table, place):
+            with translate_write_errors(self.table, place), phase("write"):
                 if writer is None:
                     filesystem.create_dir(f"{root}/{folder}", recursive=True)
                     writer = pq.ParquetWriter(
@@ -129,7 +130,7 @@ class Target:
             rows += group.num_rows
         if writer is None:
             return None
-        with translate_write_errors(self.table, place):
+        with translate_write_errors(self.table, place), phase("write"):
             writer.close()
             size = filesystem.get_file_info(f"{root}/{path}").size
         return File(self.table, path, size, rows, values)
@@ -288,7 +289,8 @@ def read_file(location: str, file: File, schema: pa.Schema, columns: Sequence[st
     """
     wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
     with _open_checked(location, file, schema, is_whole=True) as parquet:
-        table = parquet.read([name for name in wanted.names if name not in file.partition])
+        with phase("read"):
+            table = parquet.read([name for name in wanted.names if name not in file.partition])
         _check_rows(location, file, table.num_rows)
     return _with_columns(table, file, wanted).cast(wanted)
 
@@ -335,7 +337,8 @@ def stream_file(
         number, of = piece
         groups = range(parquet.num_row_groups * number // of, parquet.num_row_groups * (number + 1) // of)
         missing = sum(_rows_of_groups(parquet)[groups.start : groups.stop])
-        for batch in parquet.iter_batches(batch_rows, row_groups=list(groups), columns=present):
+        batches = parquet.iter_batches(batch_rows, row_groups=list(groups), columns=present)
+        for batch in timed(batches, "read"):
             missing -= batch.num_rows
             yield from _with_columns(pa.Table.from_batches([batch]), file, columns).to_batches()
         if missing:
@@ -379,7 +382,8 @@ def _open_checked(
     """
     filesystem, root = filesystem_of(location)
     with _translate_read_errors(location, file), filesystem.open_input_file(f"{root}/{file.path}") as handle:
-        parquet = pq.ParquetFile(handle, page_checksum_verification=True)
+        with phase("read"):
+            parquet = pq.ParquetFile(handle, page_checksum_verification=True)
         found = parquet.schema_arrow
         kinds = list(zip(found.names, found.types, strict=True))
         inner = [column for column in columns if column.name not in file.partition]

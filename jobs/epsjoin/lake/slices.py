@@ -13,6 +13,7 @@ from epsjoin.errors import TableError, UnfitTableError
 from epsjoin.lake.delta_log import commit, open_log, rows_committed
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import File, read_file, target_of
+from epsjoin.lake.phases import phase
 from epsjoin.pipeline import writer_of
 
 Counters = dict[str, dict[str, float]]
@@ -57,7 +58,8 @@ def files_of(lake: Lake, where: Slice) -> list[File]:
 
 def version_and_files(lake: Lake, where: Slice) -> tuple[int, list[File]]:
     """Return the present version of the table and the files of the slice; see :func:`files_of`."""
-    log = open_log(lake.location(where.table))
+    with phase("read"):
+        log = open_log(lake.location(where.table))
     found = []
     if log is not None:
         partitioned = lake.contract(where.table).partitioned

@@ -16,6 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyspark.daemon
 
+from epsjoin.spark.cost import leave_cpu_seconds_to_workers
+
 STEPS = (
     *("ingest.ingest", "join.replicate", "join.merge_join", "cluster.cluster", "neighbours.outliers"),
     "checks.verify",
@@ -47,6 +49,7 @@ def load_packages() -> None:
 
 if __name__ == "__main__":
     load_packages()
+    leave_cpu_seconds_to_workers()
     gc.freeze()  # workers collect garbage after every task; this exempts what was imported here
     pyspark.daemon.worker = until_spark_hangs_up(pyspark.daemon.worker)
     pyspark.daemon.manager()

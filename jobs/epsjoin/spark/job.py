@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from epsjoin.lake.arguments import add_lake, open_lake
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.params import RunParams
 from epsjoin.spark import scan
+from epsjoin.spark.cost import Meter
 from epsjoin.spark.session import get_session
 
 
@@ -66,8 +66,8 @@ def run_job(
     """Run one step from command-line arguments and return the exit code (see ``errors.py``).
 
     If the step fails, the last line on stderr (of spark-submit: on stdout) says why in one sentence. If it
-    succeeds, its counters and the elapsed ``seconds`` go to the table ``job_metrics`` and, as one JSON
-    object, to the file ``--metrics-out``.
+    succeeds, its counters and those of its cost (:mod:`epsjoin.spark.cost`) go to the table ``job_metrics``
+    and, as one JSON object, to the file ``--metrics-out``.
 
     Parameters
     ----------
@@ -79,8 +79,8 @@ def run_job(
     starts_session : whether the session is started before the step; otherwise by the step, if it needs one.
     """
     try:
+        meter = Meter()
         arguments = _parse(name, argv, parents)
-        began = time.monotonic()
         lake = delta_log.pin_versions(open_lake(arguments), name)
         job = Job(
             session=partial(get_session, f"{arguments.dataset} {name} {arguments.run}"),
@@ -91,8 +91,9 @@ def run_job(
         )
         if starts_session:
             job.session()
-        counters = dict(step(job))
-        counters["seconds"] = round(time.monotonic() - began, 3)
+        with meter.step():
+            counters = dict(step(job))
+        counters |= meter.counters()
         rows = [
             {"job": name, "counter": counter, "value": float(v)} for counter, v in sorted(counters.items())
         ]

@@ -17,8 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 from epsjoin.lake import parquet, schemas, slices
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.parquet import File
+from epsjoin.lake.phases import phase, timed
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task, from_ipc_column, to_ipc
+from epsjoin.spark.cost import counted
 from epsjoin.spark.job import Job
 from epsjoin.spark.progress import progress_shown
 from epsjoin.spark.shared import give, has_one_machine, take
@@ -67,7 +69,7 @@ class FrameRows:
 
     def map(self, work: Task, schema: str) -> DataFrame:
         """See :class:`Rows`."""
-        return self.frame.mapInArrow(work, schema)
+        return self.frame.mapInArrow(counted(self.spark, work), schema)
 
     def run(self, work: Task) -> list[pa.RecordBatch]:
         """See :class:`Rows`."""
@@ -77,7 +79,7 @@ class FrameRows:
             for given in give(work(batches), by_file=by_file):
                 yield pa.record_batch({"ipc": pa.array([given], pa.binary())})
 
-        with progress_shown(self.spark):
+        with progress_shown(self.spark), phase("wait"):
             given = self.map(work_and_give, _IPC).toArrow()["ipc"].to_pylist()
         return [batch for each in given for batch in take(each)]
 
@@ -225,12 +227,12 @@ class DriverRows:
     def map(self, work: Task, schema: str) -> DataFrame:
         """See :class:`Rows`; the rows go to Spark before ``work`` is applied."""
         held = self.spark.createDataFrame(collect_table(self))
-        return held.mapInArrow(lambda batches: work(batches), schema)
+        return FrameRows(held).map(work, schema)
 
     def run(self, work: Task) -> list[pa.RecordBatch]:
         """See :class:`Rows`."""
-        with ThreadPoolExecutor(self.n_threads) as threads:
-            done = threads.map(lambda split: list(work(self.make(split))), self.splits)
+        with ThreadPoolExecutor(self.n_threads) as threads, phase("wait"):
+            done = threads.map(lambda split: list(timed(work(self.make(split)), "work")), self.splits)
             return [batch for batches in done for batch in batches]
 
 

@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from epsjoin.lake import parquet, schemas, slices
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.parquet import File
+from epsjoin.lake.phases import phase, timed
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.job import Job
@@ -166,8 +167,8 @@ def scan_files(
 
     if n_bytes <= MAX_HERE_BYTES * threads:
         splits = [[RowGroups(file) for file in files[first::threads]] for first in range(threads)]
-        with ThreadPoolExecutor(threads) as pool:
-            parts = list(pool.map(lambda split: list(read(split)), filter(None, splits)))
+        with ThreadPoolExecutor(threads) as pool, phase("wait"):
+            parts = list(pool.map(lambda split: list(timed(read(split), "work")), filter(None, splits)))
         return [batch for part in parts for batch in part]
     spark = session()
     return tasks.run_tasks(spark, plan_splits(files, ddl, spark.sparkContext.defaultParallelism), read)

@@ -17,6 +17,8 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from epsjoin.lake.parquet import File, Target
+from epsjoin.lake.phases import phase
+from epsjoin.spark.cost import counted
 from epsjoin.spark.progress import progress_shown
 from epsjoin.spark.shared import give, has_one_machine, take
 
@@ -126,10 +128,10 @@ def run_tasks(
         for item in mine:
             yield from give(work(item), by_file=by_file)
 
-    streams = spark.sparkContext.parallelize(items, max(1, len(items))).mapPartitions(task)
+    streams = spark.sparkContext.parallelize(items, max(1, len(items))).mapPartitions(counted(spark, task))
     with _WRAPPING, _environment_of_queries(spark):
         streams.id()  # wraps the function now, so it is sent with the environment of queries
-    with progress_shown(spark):
+    with progress_shown(spark), phase("wait"):
         taken = streams.collect()
     return [batch for given in taken for batch in take(given)]
 
@@ -175,4 +177,4 @@ def lazy_tasks(
             for index in batch.column(0).to_pylist():
                 yield from work(items[index])
 
-    return spark.range(0, len(items), 1, max(1, len(items))).mapInArrow(task, schema)
+    return spark.range(0, len(items), 1, max(1, len(items))).mapInArrow(counted(spark, task), schema)

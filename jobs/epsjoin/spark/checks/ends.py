@@ -20,7 +20,7 @@ from epsjoin.spark.arrow import Task
 from epsjoin.spark.checks.faults import FAULT, MAX_SHOWN, to_batch
 from epsjoin.spark.job import Job
 from epsjoin.spark.persist import persist_until
-from epsjoin.spark.rows import combine_partials
+from epsjoin.spark.rows import FrameRows, combine_partials
 
 NEAREST = "nearest"
 """Kind of rows that tasks return: the point ``a`` has the core point ``b``, of a cluster, as its nearest."""
@@ -52,7 +52,7 @@ def find_end_faults(job: Job, has_clusters: bool) -> Iterator[str]:
     for side in ("left", "right"):
         of_side = ends.select(*(F.col(name).alias(f"{side}_{name}") for name in ends.columns))
         pairs = pairs.join(of_side, f"{side}_id")
-    seen = pairs.mapInArrow(_make_check(job.lake.source.metric, len(job.lake.source.coordinates)), _SEEN)
+    seen = FrameRows(pairs).map(_make_check(job.lake.source.metric, len(job.lake.source.coordinates)), _SEEN)
     with ExitStack() as done:  # closed even if the reader of the faults has seen enough
         persist_until(seen, done)
         for row in seen.where(F.col("kind") == FAULT).limit(MAX_SHOWN).collect():

@@ -21,6 +21,7 @@ from epsjoin.local.cluster.components import Meeting, contract, settle
 from epsjoin.local.cluster.from_pairs import spanning_forest
 from epsjoin.spark.persist import materialize, persist_until
 from epsjoin.spark.progress import progress_shown
+from epsjoin.spark.rows import FrameRows
 from epsjoin.spark.tasks import task_number
 
 MAX_IN_ONE_TASK = 8_000_000
@@ -116,7 +117,7 @@ def _contract_partitions(edges: DataFrame, most: int) -> DataFrame:
                 part=np.full(trees.node.size, first + place), node=trees.node, root=trees.root
             )
 
-    return edges.select("node", "root").mapInArrow(work, "part long, node long, root long")
+    return FrameRows(edges.select("node", "root")).map(work, "part long, node long, root long")
 
 
 def _group_parts(parts: DataFrame, names: Sequence[int], groups: Sequence[int]) -> DataFrame:
@@ -150,7 +151,7 @@ def _join_by_tree(parts: DataFrame, n_parts: int) -> DataFrame:
         yield from _batches(part=part, node=trees.node, root=trees.root)
 
     while True:
-        parts = parts.repartitionById(n_parts, "part").mapInArrow(work, "part int, node long, root long")
+        parts = FrameRows(parts.repartitionById(n_parts, "part")).map(work, "part int, node long, root long")
         if n_parts == 1:
             return parts.select("node", "root")
         n_parts = -(-n_parts // _WIDTH)
@@ -200,7 +201,7 @@ def _meet_by_node(rows: DataFrame, n_tasks: int) -> DataFrame:
 
     # Sorted by part as well, so that the same one of equal rows stays if a task runs again.
     by_node = rows.repartition(n_tasks, "node").sortWithinPartitions("node", "root", "part")
-    return by_node.mapInArrow(work, "part int, node long, root long, kind int")
+    return FrameRows(by_node).map(work, "part int, node long, root long, kind int")
 
 
 def _settle_parts(rows: DataFrame, n_parts: int) -> DataFrame:
@@ -216,7 +217,7 @@ def _settle_parts(rows: DataFrame, n_parts: int) -> DataFrame:
         changes[:1] = np.count_nonzero(kind != EDGE)
         yield from _batches(node=trees.node, root=trees.root, changes=changes)
 
-    return rows.repartitionById(n_parts, "part").mapInArrow(work, "node long, root long, changes long")
+    return FrameRows(rows.repartitionById(n_parts, "part")).map(work, "node long, root long, changes long")
 
 
 def _columns(batches: Iterable[pa.RecordBatch], *names: str) -> list[NDArray[Any]]:

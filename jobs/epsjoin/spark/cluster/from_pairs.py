@@ -273,7 +273,7 @@ def _connect_by_join(pairs: Rows, cores: DataFrame) -> DataFrame:
     right = cores.select(F.col("id").alias("right_id"), F.lit(True).alias("is_right"))
     known = to_frame(pairs).join(left, "left_id", "left").join(right, "right_id", "left")
     some = known.where(F.col("is_left") | F.col("is_right"))
-    return some.mapInArrow(connect_flagged, _CONNECTED)
+    return FrameRows(some).map(connect_flagged, _CONNECTED)
 
 
 def connect_flagged(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -14,6 +14,7 @@ from epsjoin.spark.arrow import Task, from_ipc_column, to_ipc
 from epsjoin.spark.join.replicas import hold_by_part, new_report, replicas_of
 from epsjoin.spark.points import Points
 from epsjoin.spark.reading import Reading
+from epsjoin.spark.rows import FrameRows
 
 REPLICA_STREAMS = "part int, ipc binary, report string"
 """Columns of replicas in a shuffle, as DDL: a part, an Arrow IPC stream of its rows, or a task's report.
@@ -30,7 +31,7 @@ def replicate_frame(points: Points, plan: JoinPlan, is_right: bool | None = None
     is_right : for two tables: whether these are the right one's points.
     """
     send = make_sender(plan.to_json(), points.reading, is_right, refuses=False)
-    return points.frame.mapInArrow(send, REPLICA_STREAMS)
+    return FrameRows(points.frame).map(send, REPLICA_STREAMS)
 
 
 def make_sender(plan_json: str, reading: Reading, is_right: bool | None, *, refuses: bool) -> Task:

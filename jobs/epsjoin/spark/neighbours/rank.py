@@ -293,7 +293,7 @@ def _rank_by_spark(
     outlyingness = [F.coalesce(name, unknown).desc() for name in ("lof", "k_distance")]
     ordered = persist_until(scored.orderBy(*outlyingness, "id"), done)
     ranker = _make_ranker(_count_rows_before(ordered), points, usual)
-    return FrameRows(ordered.mapInArrow(ranker, OUTLIERS))
+    return FrameRows(FrameRows(ordered).map(ranker, OUTLIERS))
 
 
 def _make_nearest(k: int) -> Task:

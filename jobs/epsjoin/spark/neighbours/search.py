@@ -30,7 +30,7 @@ from epsjoin.spark.arrow import Task, from_ipc, to_ipc
 from epsjoin.spark.join.replicas import hold_by_part
 from epsjoin.spark.persist import persist_until
 from epsjoin.spark.points import Points
-from epsjoin.spark.rows import IpcRows, to_frame
+from epsjoin.spark.rows import FrameRows, IpcRows, to_frame
 
 NEAR = "id long, neighbour long, distance double"
 """Columns of nearest neighbours, as DDL."""
@@ -146,7 +146,7 @@ def _send(points: Points, space: _Space, kind: int) -> DataFrame:
             for cell in list(held):
                 yield _to_stream(cell, kind, pa.concat_tables(held.pop(cell)))
 
-    return points.frame.mapInArrow(send, _STREAMS)
+    return FrameRows(points.frame).map(send, _STREAMS)
 
 
 def _to_stream(cell: int, kind: int, rows: pa.Table) -> pa.RecordBatch:
@@ -157,7 +157,7 @@ def _to_stream(cell: int, kind: int, rows: pa.Table) -> pa.RecordBatch:
 def _run(streams: DataFrame, space: _Space, *, is_self: bool, is_first: bool) -> DataFrame:
     """Search in each cell, a task for each; yield what was found and, at first, who has to look further."""
     by_cell = streams.repartitionById(space.cells.n, "cell").sortWithinPartitions("kind")
-    return by_cell.mapInArrow(_make_searcher(space, is_self=is_self, is_first=is_first), _STREAMS)
+    return FrameRows(by_cell).map(_make_searcher(space, is_self=is_self, is_first=is_first), _STREAMS)
 
 
 def _make_searcher(space: _Space, *, is_self: bool, is_first: bool) -> Task:
