@@ -32,6 +32,8 @@ LAYOUTS = ((8, 64), (64, 256))
 ROUNDS = {"max_on_driver": 0, "max_in_one_task": 100_000}
 PLANS = ((10**8, 140, 20_000, 1024), (10**9, 650, 65_000, 1024), (10**9, 650, 65_000, 8192))
 """Points, parts asked for, rows of the sample, worker_memory_mb."""
+MOST_BY_SPARK = 4
+"""How many copies are clustered by Spark, too."""
 COPIES = (1, 4)
 """How many copies of the set the jobs run on; 16 are 20.8 million points, and some 15 GB of disk."""
 
@@ -211,16 +213,27 @@ class Submitted(NamedTuple):
     resident: dict[str, int]
 
 
+BY_SPARK = """
+from epsjoin.spark.cluster import cluster
+from epsjoin.spark.job import run_job
+cluster.MAX_ON_DRIVER = 0
+raise SystemExit(run_job("cluster", cluster.run))
+"""
+"""The job ``cluster`` as it is for more points than the driver labels."""
+
+
 def submit(job: str, folder: Path, params: dict[str, Any]) -> Submitted:
     """Run a job on two cores with the small profile, and look at its processes until it ends (Linux)."""
     given = ["--lake", str(folder / "lake"), "--dataset", "bench", "--run", RUN]
     given += ["--contracts", str(folder / "data_contracts"), "--params", json.dumps(params)]
     command = [str(REPOSITORY / "bin" / "spark-submit"), "--master", "local[2]"]
     began = time.perf_counter()
+    program = REPOSITORY / "jobs" / f"{job}.py"
+    if not program.exists():
+        program = folder / f"{job}.py"
+        program.write_text(BY_SPARK, encoding="utf-8")
     with (folder / f"{job}.log").open("w") as log:
-        started = subprocess.Popen(
-            [*command, str(REPOSITORY / "jobs" / f"{job}.py"), *given], stdout=log, stderr=log
-        )
+        started = subprocess.Popen([*command, str(program), *given], stdout=log, stderr=log)
         used: dict[int, float] = {}
         resident: dict[str, int] = {}
         while started.poll() is None:
@@ -277,15 +290,25 @@ def at_size(copies: int) -> list[list[str]]:
         eps = chosen.eps or 0.0
         in_own_process(_lay, str(folder), copies, points, shift, eps)
         joining = Submitted(0.0, 0.0, {})
-        for job in ("replicate", "merge_join", "cluster"):
+        jobs = ("replicate", "merge_join", "cluster", "cluster_by_spark")
+        for job in jobs[: 4 if copies <= MOST_BY_SPARK else 3]:
             found = submit(job, folder, {"eps": eps, "max_pairs": 10**9})
-            if job != "cluster":
+            if not job.startswith("cluster"):
                 joining = Submitted(joining.wall + found.wall, joining.cpu + found.cpu, {})
             memory = [mebibytes(found.resident.get(kind, 0)) for kind in ("JVM", "driver", "worker")]
             of = [f"{found.wall / joining.wall:.2f}", f"{found.cpu / joining.cpu:.2f}"]
-            shares = of if job == "cluster" else ["", ""]
+            shares = of if job.startswith("cluster") else ["", ""]
             n = count(copies * len(points))
-            rows.append([n, job, seconds(found.wall), seconds(found.cpu), *shares, *memory])
+            rows.append(
+                [
+                    n,
+                    job.replace("_by_", ", by ").replace("spark", "Spark"),
+                    seconds(found.wall),
+                    seconds(found.cpu),
+                    *shares,
+                    *memory,
+                ]
+            )
             print(rows[-1], flush=True)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -11,7 +11,7 @@ import pytest
 from epsjoin.errors import TableError
 from epsjoin.lake import delta_log
 from epsjoin.spark import tasks
-from epsjoin.spark.cluster import cluster
+from epsjoin.spark.cluster import cluster, from_pairs
 from epsjoin.spark.epsilon import fit_epsilon
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.join import merge_join, replicate
@@ -64,3 +64,28 @@ def test_cluster_and_outliers__notice_pairs_lost_on_the_way(
         with pytest.raises(TableError, match=r"nearest neighbours were found in the pairs"):
             outliers.run(job)
     assert [delta_log.pin_versions(job.lake, name).versions for name in ("cluster", "outliers")] == versions
+
+
+def test_cluster__more_points_than_a_worker_can_map_go_to_spark_and_get_the_same_labels(
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = job_on(make_job, tmp_path, pendigits()[:500], {"eps": 0.3, "worker_memory_mb": 768})
+    for step in [*JOIN_STEPS, cluster.run]:
+        step(job)
+    by_driver = column(job, "clusters", "id", "cluster_id", "role", "degree")
+    asked: list[int] = []
+
+    def none_fit(worker_memory_mb: int) -> int:
+        asked.append(worker_memory_mb)
+        return 499
+
+    def fail(*_: object) -> None:
+        raise AssertionError("the driver labels more points than fit")
+
+    monkeypatch.setattr(cluster, "points_that_map", none_fit)
+    monkeypatch.setattr(from_pairs, "_cluster_on_driver", fail)
+    cluster.run(job)
+    by_spark = column(job, "clusters", "id", "cluster_id", "role", "degree")
+    assert asked == [768]
+    for mine, theirs in zip(by_driver, by_spark, strict=True):
+        np.testing.assert_array_equal(mine, theirs)

@@ -13,12 +13,20 @@ from pyspark.sql import SparkSession
 
 from epsjoin import Cuts, get_metric
 from epsjoin.errors import EpsjoinError
+from epsjoin.local.plan.sizes import MAPPED_POINT_BYTES, points_that_map
+from epsjoin.params import RunParams
 from epsjoin.spark.cluster import from_pairs
-from epsjoin.spark.cluster.from_pairs import LabelRows, cluster_pairs, connect_flagged
+from epsjoin.spark.cluster.from_pairs import (
+    FILE_BYTES,
+    MAX_ON_DRIVER,
+    LabelRows,
+    cluster_pairs,
+    connect_flagged,
+)
 from epsjoin.spark.join.frames import join_points
 from epsjoin.spark.points import points_of
 from epsjoin.spark.rows import FrameRows, collect_table, to_frame
-from epsjoin.spark.shared import share
+from epsjoin.spark.shared import Shared, share
 from oracles import cluster as slow_cluster
 from oracles import join as slow
 from tests.spark.lattice import LATTICE, columns_of, frame_of
@@ -98,3 +106,24 @@ def test_label_rows__of_any_range_are_those_of_all_points(
     wanted = [of_core[d >= 5] if at >= 0 or d >= 5 else "noise" for at, d in zip(home, degree, strict=True)]
     assert found["role"].to_pylist() == wanted
     assert to_frame(rows).toArrow().equals(found)
+
+
+def test_cluster_pairs__share_the_bytes_that_limits_are_made_of(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared: dict[str, int] = {}
+
+    def counted(spark: SparkSession, **arrays: np.ndarray) -> Shared:
+        shared.update({name: array.nbytes for name, array in arrays.items()})
+        return share(spark, **arrays)
+
+    monkeypatch.setattr(from_pairs, "share", counted)
+    n = 1000
+    pairs = spark.createDataFrame([(0, 1, 0.5)], "left_id long, right_id long, distance double")
+    with ExitStack() as done:
+        cluster_pairs(FrameRows(spark.range(n)), n, FrameRows(pairs), 2, done)
+    assert shared["ids"] + shared["is_core"] == MAPPED_POINT_BYTES * n
+    given = 16 * n  # of each point at most a node with its root, or a core point and its distance
+    assert sum(shared.values()) + given <= FILE_BYTES * n
+    assert points_that_map(RunParams.worker_memory_mb) >= MAX_ON_DRIVER
+    assert points_that_map(300) == 0

@@ -18,6 +18,11 @@ MAX_SAMPLE_BYTES = 256 << 20
 REPLICA_ROW_BYTES = 20
 """Bytes of a row of replicas without its point."""
 
+PAIRS_OF_A_TASK_BYTES = 128 << 20
+"""Bytes of a worker's memory for a batch of pairs while their points are numbered and connected."""
+MAPPED_POINT_BYTES = 9
+"""Bytes that a worker of ``cluster`` maps for each point: its id and whether it is core."""
+
 
 def cuts_of(params: RunParams, n_points: int, dimensions: int) -> Cuts:
     """Choose how to cut ``n_points`` points: into parts that fit a worker, and some more for the cores."""
@@ -47,3 +52,8 @@ def row_bytes(dimensions: int) -> int:
     sweep), keys, filter coordinates and places.
     """
     return (24 if dimensions <= 8 else 16) * dimensions + 210
+
+
+def points_that_map(worker_memory_mb: int) -> int:
+    """Points of which a Python worker of ``worker_memory_mb`` can map all ids while it connects pairs."""
+    return max(0, (worker_memory_mb << 20) - WORKER_BYTES - PAIRS_OF_A_TASK_BYTES) // MAPPED_POINT_BYTES

@@ -9,7 +9,8 @@ from epsjoin.errors import TableError
 from epsjoin.lake import delta_log, parquet
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
-from epsjoin.spark.cluster.from_pairs import cluster_pairs, count_roles
+from epsjoin.local.plan.sizes import points_that_map
+from epsjoin.spark.cluster.from_pairs import MAX_ON_DRIVER, cluster_pairs, count_roles
 from epsjoin.spark.job import Job
 from epsjoin.spark.join.merge_join import PAIRS
 from epsjoin.spark.rows import StoredRows
@@ -29,7 +30,8 @@ def run(job: Job) -> dict[str, float]:
     pairs = stored_pairs(job, inputs.slice("pairs"))
     ids = StoredRows.of(job, Slice("points", job.run), "id long")
     with ExitStack() as done:
-        found = cluster_pairs(ids, ids.n, pairs, job.params.min_pts, done)
+        most = min(MAX_ON_DRIVER, points_that_map(job.params.worker_memory_mb))
+        found = cluster_pairs(ids, ids.n, pairs, job.params.min_pts, done, most)
         files, counters = write_files(parquet.target_of(job.lake, clusters), found, count_roles)
     if counters["rows"] != ids.n:
         raise TableError(
