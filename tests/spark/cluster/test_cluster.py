@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from epsjoin.spark.epsilon import fit_epsilon
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.join import merge_join, replicate
 from epsjoin.spark.neighbours import outliers
+from epsjoin.spark.stored import StoredSlice
 from tests.spark.conftest import STEPS, JobMaker
 from tests.spark.real_data import JOIN_STEPS, column, job_on, pendigits
 
@@ -46,19 +49,24 @@ def test_cluster__min_pts_of_one_makes_every_point_core(make_job: JobMaker, tmp_
 def test_cluster_and_outliers__notice_pairs_lost_on_the_way(
     make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As if a task had not read its file, or two had read one."""
+    """As if a task, or the driver, had not read its file, or had read it twice."""
     job = job_on(make_job, tmp_path, pendigits()[:500], {"eps": 0.3, "n_parts": 2})
     for step in [*JOIN_STEPS, cluster.run]:
         step(job)
     versions = [delta_log.pin_versions(job.lake, name).versions for name in ("cluster", "outliers")]
-    run = tasks.run_tasks
+    run, of = tasks.run_tasks, StoredSlice.of
     for change in (lambda files: files[1:], lambda files: [*files, files[0]]):
 
         def lossy(spark: Any, items: Any, work: Any, change: Any = change) -> Any:
             of_pairs = all(isinstance(item, list) and item[0].file.table == "pairs" for item in items)
             return run(spark, change(list(items)) if of_pairs else items, work)
 
+        def lossy_slice(job: Any, where: Any, change: Any = change) -> StoredSlice:
+            found = of(job, where)
+            return replace(found, files=change(list(found.files))) if where.table == "pairs" else found
+
         monkeypatch.setattr(tasks, "run_tasks", lossy)
+        monkeypatch.setattr(outliers, "StoredSlice", SimpleNamespace(of=lossy_slice))
         with pytest.raises(TableError, match=r"neighbours together, not two for each of"):
             cluster.run(job)
         with pytest.raises(TableError, match=r"nearest neighbours were found in the pairs"):
