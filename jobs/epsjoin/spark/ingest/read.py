@@ -43,8 +43,9 @@ def places_of(file: int, numbers: Ints) -> Ints:
 def split_places(places: Ints) -> dict[int, Ints]:
     """The numbers of records by their files, rising."""
     places = np.sort(places)
-    files = places >> _PLACE_BITS
-    return {file: places[files == file] & ((1 << _PLACE_BITS) - 1) for file in np.unique(files).tolist()}
+    files, begins = np.unique(places >> _PLACE_BITS, return_index=True)
+    numbers = np.split(places & ((1 << _PLACE_BITS) - 1), begins[1:]) if places.size else []
+    return dict(zip(files.tolist(), numbers, strict=True))
 
 
 @dataclass(frozen=True)
