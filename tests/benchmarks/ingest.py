@@ -114,6 +114,8 @@ def measure(
         place.mkdir(parents=True)
         new_lake(place, columns)
         write_csv(place / "snapshot.csv", columns, size)
+    for project in projects:
+        by_job(project, sizes[1])  # compiles what is not compiled yet
     cpu: dict[tuple[Path, int], list[float]] = {}
     for _ in range(rounds):
         for project in projects:
