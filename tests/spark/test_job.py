@@ -57,6 +57,26 @@ def test_run_job__ends_with_0_and_its_counters(job: Job, tmp_path: Path) -> None
     assert table == counters
 
 
+@pytest.mark.parametrize("starts_session", [True, False])
+def test_run_job__starts_the_session_before_the_step_or_when_it_is_needed(
+    job: Job, monkeypatch: pytest.MonkeyPatch, starts_session: bool
+) -> None:
+    started = []
+    monkeypatch.setattr("epsjoin.spark.job.get_session", started.append)
+
+    def step(job: Job) -> dict[str, float]:
+        before = len(started)
+        assert job.spark is None
+        return {"before": before, "after": len(started)}
+
+    arguments = ["--lake", job.lake.uri, "--dataset", "tiny", "--run", RUN]
+    contracts = ["--contracts", str(job.lake.contracts)]
+    assert run_job("report", step, [*arguments, *contracts], starts_session=starts_session) == 0
+    stored = slices.read_counters(job.lake, RUN)["report"]
+    assert (stored["before"], stored["after"]) == ((1, 2) if starts_session else (0, 1))
+    assert set(started) == {f"tiny report {RUN}"}
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [

@@ -117,7 +117,7 @@ def k_distances(findings: Findings) -> list[str]:
     knee = next((row for row in findings.other_eps if row["is_knee"]), None)
     if knee is not None:
         sentences.append(
-            f"The curve of the sample bends most at {words.measure(knee['eps'], findings.unit)}. This "
+            f"The curve bends most at {words.measure(knee['eps'], findings.unit)}. This "
             "knee is a usual choice of ε; a few points far from all others make it larger."
         )
     return sentences

@@ -10,11 +10,9 @@ import pytest
 
 from epsjoin.lake import slices
 from epsjoin.lake.fingerprints import Fingerprints
-from epsjoin.local.epsilon.fit import EpsilonFit
 from epsjoin.report.page import render
-from epsjoin.spark.epsilon.k_distances import FACTORS, k_distances, other_eps, refit
+from epsjoin.spark.epsilon.k_distances import FACTORS, PairCounts, k_distances, other_eps
 from epsjoin.spark.job import Job
-from epsjoin.spark.points import stored_points
 from epsjoin.spark.report.gather import gather
 from epsjoin.spark.stored import StoredSlice
 from tests.spark.conftest import JobMaker
@@ -22,16 +20,19 @@ from tests.spark.two_runs import job_on, run_steps, snapshot, some_rows
 from tests.tiny import RUN
 
 
-def refit_of(job: Job) -> EpsilonFit | None:
-    _, sample = stored_points(job).sample(job.params.sample_rows, job.params.seed)
-    return refit(sample, job.lake.source.metric, job.params, len(sample))
+def counts_of(job: Job) -> PairCounts:
+    """The counts of the report."""
+    inputs = Fingerprints(job.lake, RUN)
+    row, curve = inputs.row("epsilon"), slices.read_slice(job.lake, inputs.slice("epsilon_curve"))
+    radius, pairs = (curve[name].to_numpy() for name in ("radius", "pairs"))
+    law = row["exponent"], row["eps"], row["expected_pairs"]
+    return PairCounts(radius, pairs, *law, row["n_points"], row["n_sample"])
 
 
 def test_k_distances__are_counted_on_all_points(make_job: JobMaker, tmp_path: Path) -> None:
     rows = some_rows()
     snapshot(tmp_path, RUN, rows)
     job = run_steps(job_on(make_job, RUN))
-    fit = refit_of(job)
     where = Fingerprints(job.lake, RUN).slice("outliers")
     curve = k_distances(StoredSlice.of(job, where), 1.5)
 
@@ -45,7 +46,7 @@ def test_k_distances__are_counted_on_all_points(make_job: JobMaker, tmp_path: Pa
     assert curve.distance[-1] == pytest.approx(true[-1])
     assert curve.share[-1] == 1
 
-    others = other_eps(fit, curve, 1.5, 4)
+    others = other_eps(counts_of(job), curve)
     at = {row["eps"]: row for row in others}
     assert {factor * 1.5 for factor in (1, *FACTORS)} <= set(at)
     assert [row["eps"] for row in others if row["is_chosen"]] == [1.5]
@@ -53,20 +54,45 @@ def test_k_distances__are_counted_on_all_points(make_job: JobMaker, tmp_path: Pa
     for factor in (*FACTORS, 1.0):
         share = at[factor * 1.5]["share"]
         assert share == np.count_nonzero(true <= factor * 1.5) / len(rows), factor
-    n_pairs = np.count_nonzero(np.triu(all_distances <= 1.5, 1))
-    assert at[1.5]["pairs"] == pytest.approx(n_pairs, rel=0.1)
-    assert at[1.5]["neighbours"] == 2 * at[1.5]["pairs"] / len(rows)
+    knee = next(row["eps"] for row in others if row["is_knee"])
+    fraction, height = np.arange(1, len(true) + 1) / len(true), (true - true[0]) / (true[-1] - true[0])
+    bend = fraction - height
+    assert bend[np.searchsorted(true, knee, "right") - 1] > bend.max() - 0.02, "the curve bends most there"
+    # all points were counted, up to the largest radius of the curve
+    radius = counts_of(job).radius
+    for row in others:
+        n_pairs = np.count_nonzero(np.triu(all_distances <= row["eps"], 1))
+        if row["eps"] <= radius.max() or row["is_chosen"]:
+            assert row["pairs"] == pytest.approx(n_pairs, rel=0.05)
+            assert row["neighbours"] == 2 * row["pairs"] / len(rows)
+        else:
+            assert (row["pairs"], row["neighbours"]) == (None, None)
+        assert row["is_measured"] == (row["pairs"] is not None)
+    assert {row["is_measured"] for row in others} == {True, False}
+
+
+def test_other_eps__are_expected_by_the_counts_and_below_them_by_the_law() -> None:
+    counts = PairCounts(np.array([1.0, 2.0, 4.0]), np.array([0.0, 100.0, 400.0]), 3.0, 2.5, 150.0, 1000, 100)
+    assert counts.expect(2.5) == 150, "what fit_epsilon said of its own eps"
+    assert counts.expect(2**1.5) == pytest.approx(200)
+    assert counts.expect(1.0) == pytest.approx(12.5), "no pair was counted there"
+    assert counts.expect(4.1) is None, "beyond what was counted"
+    assert not counts.suffices(4.0), "400 pairs are 4 of the sample"
+    many = counts._replace(pairs=np.array([0.0, 1e4, 4e4]))
+    assert [many.suffices(eps) for eps in (1.0, 2.0, 4.0)] == [False, True, True]
+    none = counts._replace(radius=np.empty(0), pairs=np.empty(0), exponent=None)
+    assert none.expect(2.5) is None
 
 
 def test_k_distances__of_far_points_need_no_fit(make_job: JobMaker, tmp_path: Path) -> None:
     snapshot(tmp_path, RUN, {i: ("a", float(10 * i), 0.0) for i in range(9)})  # no pairs, and so no power law
     job = run_steps(job_on(make_job, RUN))
     found = gather(job)
-    assert refit_of(job) is None
+    assert counts_of(job).exponent is None
     assert found.k_distance.min() == 0.25 * 1.5
     assert found.k_distance.max() == 40.0
-    assert [row["pairs"] for row in found.other_eps] == [None] * 7
-    assert [row["share"] for row in found.other_eps] == [0.0] * 7
+    assert {row["pairs"] for row in found.other_eps} == {None}
+    assert [row["share"] for row in found.other_eps if not row["is_knee"]] == [0.0] * 7
     assert "None" not in render(found)
 
 

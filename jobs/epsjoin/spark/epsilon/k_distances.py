@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,10 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from epsjoin.errors import ArgumentError
-from epsjoin.local.epsilon.fit import EpsilonFit
-from epsjoin.local.epsilon.fit import fit_epsilon as fit_points
-from epsjoin.params import RunParams
+from epsjoin.local.epsilon.k_distance import round_up
 from epsjoin.spark.stored import StoredSlice, in_table
 
 FACTORS = (0.25, 0.5, 0.75, 1.5, 2.0, 4.0)
@@ -22,6 +19,53 @@ FACTORS = (0.25, 0.5, 0.75, 1.5, 2.0, 4.0)
 
 CURVE_POINTS = 200
 """Number of distances at which the points of a run are counted."""
+
+
+MIN_SAMPLE_PAIRS = 30
+"""Number of pairs of the sample within a radius from which on their number is told by counting."""
+
+
+class PairCounts(NamedTuple):
+    """The pairs by distance that ``fit_epsilon`` has counted on its sample, scaled to all points.
+
+    Parameters
+    ----------
+    radius, pairs : (m,) float64 each, ascending; m is 0 where there is no fit.
+    exponent : of the power law that continues them; ``None`` where there is none.
+    chosen, chosen_pairs : eps of the run, and the number of pairs that ``fit_epsilon`` expects within it.
+    n_points, n_sample : number of points, and of those that were counted.
+    """
+
+    radius: NDArray[np.float64]
+    pairs: NDArray[np.float64]
+    exponent: float | None
+    chosen: float
+    chosen_pairs: float
+    n_points: int
+    n_sample: int
+
+    def expect(self, eps: float) -> float | None:
+        """Expect the number of pairs within eps: on the line between two counts, below them by the law.
+
+        ``None`` above them, where the law would end in guesses: no set has more pairs than points make.
+        """
+        some = self.pairs > 0
+        radius, pairs = self.radius[some], self.pairs[some]
+        if not len(radius) or self.exponent is None:
+            return None
+        if eps == self.chosen:
+            return self.chosen_pairs
+        if eps > radius[-1]:
+            return None
+        near = max(eps, float(radius[0]))
+        counted = math.exp(float(np.interp(math.log(near), np.log(radius), np.log(pairs))))
+        return counted * math.pow(eps / near, self.exponent)
+
+    def suffices(self, eps: float) -> bool:
+        """Whether the sample has enough pairs within eps to tell their number."""
+        scale = self.n_points * (self.n_points - 1) / max(1, self.n_sample * (self.n_sample - 1))
+        within = self.pairs[self.radius <= eps]
+        return bool(len(within) and within[-1] >= MIN_SAMPLE_PAIRS * scale)
 
 
 class KDistances(NamedTuple):
@@ -43,14 +87,6 @@ class KDistances(NamedTuple):
             return 0.0
         ends_before = at == len(self.distance) and self.distance[-1] < eps
         return None if ends_before and self.share[-1] < 1 else float(self.share[at - 1])
-
-
-def refit(sample: NDArray[np.float64], metric: str, params: RunParams, n_points: int) -> EpsilonFit | None:
-    """Repeat the fit of the step ``fit_epsilon`` on its sample; ``None`` where there is no power law."""
-    max_k = max(64, params.min_pts - 1, params.n_neighbours)
-    with suppress(ArgumentError):
-        return fit_points(sample, metric, params.sample_rows, params.seed, n_points, max_k)
-    return None
 
 
 def k_distances(outliers: StoredSlice, eps: float) -> KDistances:
@@ -98,8 +134,21 @@ def _count(batches: Iterable[pa.RecordBatch], edges: NDArray[np.float64]) -> Ite
     yield pa.record_batch({"points": found})
 
 
-def other_eps(fit: EpsilonFit | None, curve: KDistances, eps: float, k: int) -> list[dict[str, Any]]:
-    """Compare eps with its multiples in ``FACTORS`` and with the knee of the k-distance curve.
+def find_knee(curve: KDistances) -> float | None:
+    """Find where the curve bends most: a classic choice of eps, see :meth:`epsjoin.EpsilonFit.knee`.
+
+    ``None`` where all k-distances are equal, or where not all are known.
+    """
+    known = curve.share > 0
+    distance, share = curve.distance[known], curve.share[known]
+    if not len(share) or share[-1] < 1 or distance[0] == distance[-1]:
+        return None
+    height = share - (distance - distance[0]) / (distance[-1] - distance[0])
+    return round_up(float(distance[int(np.argmax(height))]))
+
+
+def other_eps(counts: PairCounts, curve: KDistances) -> list[dict[str, Any]]:
+    """Compare the chosen eps with its multiples in ``FACTORS`` and with the knee of the k-distance curve.
 
     Returns
     -------
@@ -107,24 +156,19 @@ def other_eps(fit: EpsilonFit | None, curve: KDistances, eps: float, k: int) -> 
         ``share`` (fraction of the points with their k-th neighbour within eps); ``is_chosen``; ``is_knee``;
         ``is_measured`` (whether the sample has enough pairs within eps to count them).
     """
-    knee = None
-    if fit is not None:
-        with suppress(ArgumentError):
-            knee = fit.knee(k).eps
-    values = {eps, *(factor * eps for factor in FACTORS), *([] if knee is None else [knee])}
+    eps, knee = counts.chosen, find_knee(curve)
     rows = []
-    for each in sorted(values):
-        expected = None if fit is None else fit.expect(each)
-        pairs = None if expected is None else expected.pairs
+    for each in sorted({eps, *(factor * eps for factor in FACTORS), *([] if knee is None else [knee])}):
+        pairs = counts.expect(each)
         rows.append(
             {
                 "eps": each,
                 "pairs": pairs,
-                "neighbours": None if fit is None or pairs is None else 2 * pairs / fit.n_rows,
+                "neighbours": None if pairs is None else 2 * pairs / max(1, counts.n_points),
                 "share": curve.within(each),
                 "is_chosen": each == eps,
                 "is_knee": each == knee,
-                "is_measured": expected is not None and expected.suffices,
+                "is_measured": pairs is not None and counts.suffices(each),
             }
         )
     return rows

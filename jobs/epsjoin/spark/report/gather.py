@@ -18,17 +18,16 @@ from epsjoin.findings import Findings, Row
 from epsjoin.lake import slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
-from epsjoin.local.epsilon.fit import EpsilonFit
 from epsjoin.local.metric import get_metric
 from epsjoin.local.neighbours.from_pairs import Neighbours
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.sizes import WORKER_BYTES, row_bytes
 from epsjoin.source.values import kind_of
 from epsjoin.spark.arrow import Task
-from epsjoin.spark.epsilon.k_distances import k_distances, other_eps, refit
+from epsjoin.spark.epsilon.k_distances import PairCounts, k_distances, other_eps
 from epsjoin.spark.job import Job
 from epsjoin.spark.neighbours.nearest import nearest_of
-from epsjoin.spark.points import draw_sample, stored_reading
+from epsjoin.spark.points import stored_reading
 from epsjoin.spark.report.clusters import count_clusters, find_centres, sample_map
 from epsjoin.spark.report.difference import find_difference, read_records
 from epsjoin.spark.report.names import choose_label, name_record
@@ -77,7 +76,15 @@ def gather(job: Job) -> Findings:
     epsilon = slices.read_row(lake, of["epsilon"])
     curve = slices.read_slice(lake, of["epsilon_curve"]).sort_by("radius")
     eps, k = float(epsilon["eps"]), job.params.n_neighbours
-    fit = _refit(points)
+    counts = PairCounts(
+        curve["radius"].to_numpy(),
+        curve["pairs"].to_numpy(),
+        epsilon["exponent"],
+        eps,
+        float(epsilon["expected_pairs"]),
+        points.n,
+        int(epsilon["n_sample"]),
+    )
     k_curve = k_distances(outliers, eps)
 
     counted = count_clusters(clusters)
@@ -122,7 +129,7 @@ def gather(job: Job) -> Findings:
         k=k,
         k_distance=k_curve.distance,
         k_share=k_curve.share,
-        other_eps=other_eps(fit, k_curve, eps, k),
+        other_eps=other_eps(counts, k_curve),
         difference=difference,
         trends=make_trends_before(lake, run, counters),
         seconds_before=_select_seconds(_read_own_counters(lake, difference["run"]), counters)
@@ -141,13 +148,6 @@ def gather(job: Job) -> Findings:
         ],
         trends=[*findings.trends, _make_trend(findings)],
     )
-
-
-def _refit(points: StoredSlice) -> EpsilonFit | None:
-    """Repeat the fit of the step ``fit_epsilon`` on its sample."""
-    lake, params = points.job.lake, points.job.params
-    _, sample = draw_sample(points.scan, stored_reading(lake), points.n, params.sample_rows, params.seed)
-    return refit(sample, lake.source.metric, params, points.n)
 
 
 def _describe_plan(job: Job, row: Mapping[str, Any]) -> dict[str, Any]:
