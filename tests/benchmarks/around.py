@@ -2,7 +2,7 @@
 
 Its page is docs/benchmarks/around.md. Each step is measured with all of its processes: the launcher, the
 driver's JVM and Python, the workers. With ``--against FOLDER`` another checkout, set up, takes turns with
-this one, step by step, on a lake of its own.
+this one, step by step, on a lake of its own. Nothing else may run meanwhile: the CPU is the machine's.
 """
 
 from __future__ import annotations
@@ -24,12 +24,15 @@ from tiny import coordinate, key, new_lake
 
 from .measure import in_own_process
 from .page import count, machine, megabytes, put, seconds, table
+from .scaling import processes_below
 
 PROJECT = Path(__file__).resolve().parents[2]
 PAGE = PROJECT / "docs" / "benchmarks" / "around.md"
 MASTER = "local[2]"
 _SUBREAPER = 36
-"""PR_SET_CHILD_SUBREAPER: whoever is left by its parent becomes a child of this process, and is counted."""
+"""PR_SET_CHILD_SUBREAPER: whoever is left by its parent becomes a child of this process."""
+_BETWEEN_LOOKS = 0.2
+"""Seconds between two looks at the memory of the processes."""
 
 STEPS = {
     "ingest": ["ingest"],
@@ -109,7 +112,10 @@ SETS: Mapping[str, Callable[[Path], Input]] = {
 
 
 def cost_of(command: Sequence[str], folder: str) -> Cost:
-    """Run a command to the end of all of its processes; to be called in a process of its own.
+    """Run a command to the end of all of its processes; to be called in a process of its own (Linux).
+
+    The CPU is that of the machine meanwhile, which must have nothing else to do: Spark's Python workers end
+    unseen by their parent, so no process counts what they have used.
 
     Raises
     ------
@@ -117,16 +123,28 @@ def cost_of(command: Sequence[str], folder: str) -> Cost:
         The command failed; the text is what it printed.
     """
     ctypes.CDLL(None, use_errno=True).prctl(_SUBREAPER, 1)
-    began = time.perf_counter()
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    wall = time.perf_counter() - began
-    with suppress(ChildProcessError):
-        while True:
-            os.wait()  # for whoever was left by its parent
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return Cost(wall, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
+    began, cpu = time.perf_counter(), _machine_cpu()
+    peak = 0
+    with tempfile.TemporaryFile("w+") as printed:
+        started = subprocess.Popen(command, cwd=folder, stdout=printed, stderr=subprocess.STDOUT)
+        while started.poll() is None:
+            peak = max([peak, *(process.peak for process in processes_below(started.pid))])
+            time.sleep(_BETWEEN_LOOKS)
+        wall = time.perf_counter() - began
+        with suppress(ChildProcessError):
+            while True:
+                os.wait()  # for whoever was left by its parent
+        if started.returncode:
+            printed.seek(0)
+            raise RuntimeError(f"{' '.join(command)}\n{printed.read()}")
+    left = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+    return Cost(wall, _machine_cpu() - cpu, max(peak, left))
+
+
+def _machine_cpu() -> float:
+    """CPU seconds, user and system, that all processes have used since the machine started."""
+    user, nice, system, _, _, irq, softirq, *_ = map(int, Path("/proc/stat").read_text().split()[1:11])
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
 
 
 def commands(project: Path, lake: Path, of: Input) -> dict[str, list[str]]:

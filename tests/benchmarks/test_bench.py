@@ -333,6 +333,22 @@ def test_around__counts_all_processes_of_a_step_and_the_largest(tmp_path: Path) 
     assert cost.peak > 300 << 20
 
 
+def test_around__counts_processes_that_end_unseen_by_their_parent(tmp_path: Path) -> None:
+    program = (
+        "import os, signal, time\n"
+        "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"  # as Spark's parent of the workers
+        "if os.fork() == 0:\n"
+        "    held = bytearray(300 << 20)\n"
+        "    end = time.process_time() + 1.5\n"
+        "    while time.process_time() < end: pass\n"
+        "    os._exit(0)\n"
+        "time.sleep(4)\n"
+    )
+    cost = in_own_process(around.cost_of, [sys.executable, "-c", program], str(tmp_path))
+    assert cost.cpu >= 1.5
+    assert cost.peak > 300 << 20
+
+
 def test_around__a_step_that_fails_ends_the_bench_with_what_it_printed(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="the reason"):
         in_own_process(around.cost_of, ["sh", "-c", "echo the reason; exit 3"], str(tmp_path))
