@@ -128,7 +128,7 @@ print("shared")
 spark.stop()
 """
 UNTIL_KILLED = """
-print("shared")
+print("shared", flush=True)
 os.kill(spark.sparkContext._gateway.proc.pid, signal.SIGTERM)
 spark.sparkContext._gateway.proc.wait()
 os._exit(0)
