@@ -206,6 +206,7 @@ def total(found: Mapping[str, Cost]) -> Cost:
 def main(arguments: Sequence[str], call: Callable[..., Cost] = in_own_process) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=list(SETS), action="append", help="print it; no page is written")
+    parser.add_argument("--write", action="store_true", help="write the page nevertheless, of these sets")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--against", type=Path, action="append", default=[], help="another checkout, set up")
     given = parser.parse_args(arguments)
@@ -216,7 +217,7 @@ def main(arguments: Sequence[str], call: Callable[..., Cost] = in_own_process) -
         n_rows, found = measure(SETS[name], [PROJECT, *given.against], given.rounds, call)
         lines += ["", f"## {name}, {count(n_rows)} rows", "", *lines_of(n_rows, found)]
         print("\n".join(lines[-len(found[0]) - 4 :]), flush=True)
-    if not given.only:
+    if given.write or not given.only:
         put(PAGE, "\n".join(lines))
     return 0
 
