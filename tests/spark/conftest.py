@@ -29,12 +29,8 @@ from pyspark.sql import SparkSession
 
 from epsjoin.params import RunParams
 from epsjoin.spark.checks.quality import check_quality
-from epsjoin.spark.cluster import cluster
-from epsjoin.spark.epsilon import fit_epsilon
-from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job, Step, run_job
-from epsjoin.spark.join import merge_join, replicate
-from epsjoin.spark.neighbours import outliers
+from epsjoin.spark.rehearse import STEPS
 from epsjoin.spark.session import get_session
 from tests.tiny import RUN, coordinate, key, new_lake
 
@@ -51,16 +47,6 @@ def spark() -> Iterator[SparkSession]:
     yield session
     session.stop()
 
-
-STEPS: dict[str, Step] = {
-    "ingest": ingest.run,
-    "fit_epsilon": fit_epsilon.run,
-    "replicate": replicate.run,
-    "merge_join": merge_join.run,
-    "cluster": cluster.run,
-    "outliers": outliers.run,
-}
-"""The chain, in its order, by the names of the jobs."""
 
 STAGES: dict[str, Step] = {
     f"quality_{stage}": partial(check_quality, stage=stage) for stage in ("input", "results")

@@ -56,7 +56,7 @@ def cost_of(job: Job, step: object) -> dict[str, float]:
     """Run a step as a job; what it cost."""
     file = job.project / "metrics.json"
     given = ["--lake", job.lake.uri, "--dataset", "tiny", "--run", RUN, "--metrics-out", str(file)]
-    assert run_job("ingest", step, [*given, "--contracts", str(job.lake.contracts)]) == 0  # type: ignore[arg-type]
+    assert run_job("ingest", step, [*given, "--contracts", str(job.lake.contracts)]) == 0
     return {name: value for name, value in json.loads(file.read_text()).items() if "seconds" in name}
 
 
@@ -123,7 +123,7 @@ def test_counted__tells_what_rows_and_work_took_whether_the_task_fails_or_not(
                 raise ValueError("of the work")
 
     token = cost._COUNTING.set(job)
-    task = cost.counted(None, work)  # type: ignore[arg-type]
+    task = cost.counted(None, work)
     cost._COUNTING.reset(token)
     found = []
 

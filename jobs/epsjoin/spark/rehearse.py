@@ -29,6 +29,7 @@ STEPS: dict[str, Step] = {
     "cluster": cluster.run,
     "outliers": outliers.run,
 }
+"""The chain, in its order, by the names of the jobs."""
 
 N_POINTS = 2000
 """Number of random points in the unit square."""

@@ -84,7 +84,7 @@ def _import_library() -> None:
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        import great_expectations  # noqa: F401
+        import great_expectations  # noqa: F401 - loaded here, used by the caller
     finally:
         gc.freeze()
         if was_enabled:
