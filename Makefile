@@ -79,7 +79,7 @@ check: $(JOBS) $(AIRFLOW) ## lint, types, contracts, import rules, Dockerfile an
 	.venv-airflow/bin/check-jsonschema --builtin-schema vendor.compose-spec docker/compose.yaml
 	.venv-airflow/bin/check-jsonschema --schemafile data_contracts/standard/odcs-json-schema-v3.1.0.json data_contracts/*.odcs.yaml data_contracts/tables/*.odcs.yaml
 	bin/epsjoin contract check
-	$(PYTEST) tests/contracts/test_odcs.py
+	$(PYTEST) tests/contracts/test_odcs.py tests/contracts/test_sources.py tests/contracts/test_tables.py
 
 # strict: what could not be looked up is an error, not "nothing known"; an index without advisories fails
 audit: $(AUDIT) ## known vulnerabilities in what is locked (asks the package index); nothing of it is installed

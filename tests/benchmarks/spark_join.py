@@ -170,7 +170,7 @@ def lake_with_points(folder: Path, shares: Iterable[Any], eps: float) -> Any:
     import pyarrow as pa
     import yaml
 
-    from epsjoin.contracts.odcs import load_source
+    from epsjoin.contracts.sources import load_source
     from epsjoin.lake import delta_log, parquet, slices
     from epsjoin.lake.arrow import to_binary
     from epsjoin.lake.fingerprints import Fingerprints

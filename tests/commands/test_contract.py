@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from epsjoin.commands import cli
 from epsjoin.commands.contract import draft
-from epsjoin.contracts.odcs import SourceContract, load_source
+from epsjoin.contracts.sources import SourceContract, load_source
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.source import bounds, guess
 from epsjoin.source.records import open_records

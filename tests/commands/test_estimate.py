@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from epsjoin.commands import cli, estimate
-from epsjoin.contracts.odcs import load_source
+from epsjoin.contracts.sources import load_source
 from epsjoin.errors import TableError
 from epsjoin.lake import delta_log, parquet, sample, slices
 from epsjoin.lake.arrow import to_binary

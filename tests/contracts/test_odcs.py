@@ -1,4 +1,4 @@
-"""Contracts: those of the project are valid, and what is wrong with one is said with file and key."""
+"""Files of contracts: what is no contract by the standard is refused, with the name of the file and why."""
 
 from __future__ import annotations
 
@@ -6,80 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from epsjoin.contracts.odcs import load_source, load_table
+from epsjoin.contracts.odcs import custom_properties, read_contract
 from epsjoin.errors import ContractError
-from epsjoin.params import RunParams
-
-CONTRACTS = Path(__file__).resolve().parents[2] / "data_contracts"
-SOURCES = sorted(file.name.split(".")[0] for file in CONTRACTS.glob("*.odcs.yaml"))
-TABLES = sorted(file.name.split(".")[0] for file in (CONTRACTS / "tables").glob("*.odcs.yaml"))
-
-
-@pytest.mark.parametrize("name", SOURCES)
-def test_load_source__takes_the_projects_own(name: str) -> None:
-    source = load_source(CONTRACTS, name)
-    RunParams(**source.defaults)
-    assert all(column.description for column in source.columns)
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_load_table__takes_the_projects_own(name: str) -> None:
-    table = load_table(CONTRACTS, name)
-    assert table.partitioned[0] == table.columns[0].name == "run"
-    assert all(column.description for column in table.columns)
-
-
-def test_load_table__gives_points_the_columns_of_its_source() -> None:
-    names = [
-        column.name for column in load_table(CONTRACTS, "points", load_source(CONTRACTS, "navaids")).columns
-    ]
-    assert names[:3] == ["run", "id", "ident"]
-    assert names[-1] == "point"
-    assert names.count("id") == 1
-
-
-def test_load_table__gives_points_the_ranges_of_its_source() -> None:
-    points = load_table(CONTRACTS, "points", load_source(CONTRACTS, "navaids"))
-    latitude = next(column for column in points.columns if column.name == "latitude_deg")
-    assert (latitude.type, latitude.required, latitude.minimum, latitude.maximum) == ("double", True, -90, 90)
-
-
-def test_load_source__gives_latitude_and_longitude_their_range() -> None:
-    source = load_source(CONTRACTS, "landmarks")
-    assert (source.column("lat").minimum, source.column("lat").maximum) == (-90, 90)
-    assert (source.column("lon").minimum, source.column("lon").maximum) == (-180, 180)
-
-
-VALUES = {
-    "type": "library",
-    "metric": "invalidValues",
-    "mustBe": 0,
-    "severity": "error",
-    "arguments": {"validValues": ["a"]},
-}
-HAVERSINE = {
-    "customProperties.1.value": "haversine",
-    "schema.0.properties.0.customProperties.0.value": "latitude",
-    "schema.0.properties.1.customProperties.0.value": "longitude",
-}
-
-
-def broken(tmp_path: Path, change: dict[str, Any]) -> Path:
-    body = yaml.safe_load((CONTRACTS / "landmarks.odcs.yaml").read_text())
-    for path, value in change.items():
-        *parents, last = path.split(".")
-        place = body
-        for parent in parents:
-            place = place[int(parent) if parent.isdigit() else parent]
-        place[int(last) if last.isdigit() else last] = value
-    (tmp_path / "broken.odcs.yaml").write_text(yaml.safe_dump(body))
-    return tmp_path
-
-
-def where(condition: object, **more: object) -> dict[str, Any]:
-    return {"customProperties.0": {"property": "where", "value": condition}, **more}
+from tests.contracts.broken import broken
 
 
 @pytest.mark.parametrize(
@@ -90,158 +20,29 @@ def where(condition: object, **more: object) -> dict[str, Any]:
             {"schema.0.properties.0.logicalType": "float"},
             r"\$\.schema\[0\]\.properties\[0\]\.logicalType: 'float'",
         ),
-        ({"servers.0.format": "xml"}, "format must be one of csv, json, parquet, not 'xml'"),
-        ({"servers": []}, "servers must name exactly one place, it names 0"),
-        (
-            {"customProperties.0.value": "fortnight"},
-            "interval must be one of day, week, month, quarter, year",
-        ),
-        ({"customProperties.0.property": "intervall"}, r"unknown customProperties \['intervall'\]"),
-        ({"customProperties.3.value": 1.5}, r"max_quarantine_share must be a number in \[0, 1\), not 1.5"),
-        (
-            {"customProperties.3.value": "lots"},
-            r"max_quarantine_share must be a number in \[0, 1\), not 'lots'",
-        ),
-        (
-            {"customProperties.2.value": "miles", **HAVERSINE},
-            "haversine distances are in km, unit cannot be 'miles'",
-        ),
-        ({"customProperties.4.value": "eps"}, "defaults must map parameters to values, not 'eps'"),
-        (
-            {"customProperties.1.value": "euclid"},
-            "metric must be one of euclidean, manhattan, chebyshev, haversine",
-        ),
-        ({"schema.0.properties.0.name": "Lat"}, "two columns have the same name"),
-        ({"schema.0.properties.0.name": "RUN"}, "column RUN: the points table has a column of that name"),
-        (
-            {"schema.0.properties.0.name": "sepal.length"},
-            "column 'sepal.length': a name begins with a letter",
-        ),
-        ({"schema.0.properties.0.name": "_line"}, "column '_line': a name begins with a letter"),
-        (
-            {"schema.0.properties.0.customProperties.0.value": "latitude"},
-            "two columns have the role latitude",
-        ),
-        ({"schema.0.properties.0.name": "point"}, "column point: the points table has a column of that name"),
-        ({"schema.0.properties.0.name": "lat"}, "two columns have the same name"),
-        ({"schema.0.properties.0.primaryKey": True}, "lon cannot be key and coordinate at once"),
-        (
-            {
-                "schema.0.properties.0.customProperties.0.value": "payload",
-                "schema.0.properties.0.logicalType": "date",
-                "schema.0.properties.0.logicalTypeOptions": {"minimum": "2020-01-01"},
-                "schema.0.properties.1.customProperties.0.value": "coordinate",
-            },
-            "column lon: minimum and maximum are for numbers, not for a date",
-        ),
-        (
-            {"schema.0.properties.0.quality": [VALUES]},
-            "column lon: invalidValues is for strings and of severity error",
-        ),
-        ({"schema.0.properties.0.logicalType": "string"}, "coordinate lon must be a number or an integer"),
-        ({"schema.0.properties.0.customProperties.0.value": "x"}, "role must be one of payload, coordinate"),
-        (
-            {"schema.0.properties.0.customProperties.0.value": "coordinate"},
-            "latitude and longitude come together",
-        ),
-        (
-            {
-                **HAVERSINE,
-                "schema.0.properties.1.customProperties.0.value": "coordinate",
-                "schema.0.properties.0.customProperties.0.value": "coordinate",
-            },
-            "one of the role latitude and one of the role longitude .*, not lon: coordinate, lat: coor",
-        ),
-        (
-            {"customProperties.0": {"property": "missing_values", "value": "NA"}},
-            r"missing_values must be a list of texts \(in quotes\), not 'NA'",
-        ),
-        (where("lat >"), "where 'lat >' is not understood: lat >; it may compare columns with columns"),
-        (where("latitude > 0"), "there is no column latitude; it may"),
-        (where("lat > 'a'"), "no kernel matching input types"),
-        (where("lat"), "it is no condition on a record: lat"),
-        (where(7), "where must be a condition in SQL, not 7"),
-        (
-            {"customProperties.0": {"property": "max_left_out_change", "value": 2}},
-            r"max_left_out_change must be a number in \[0, 1\], not 2",
-        ),
-        (
-            {"customProperties.0": {"property": "max_row_change", "value": True}},
-            "max_row_change must be a number, at least 0, not True",
-        ),
+        ({"schema": []}, r"broken\.odcs\.yaml: schema must describe exactly one object"),
     ],
 )
-def test_load_source__says_what_is_wrong_and_where(
+def test_read_contract__says_what_is_wrong_and_where(
     tmp_path: Path, change: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(ContractError, match=sentence):
-        load_source(broken(tmp_path, change), "broken")
+        read_contract(broken(tmp_path, change) / "broken.odcs.yaml")
 
 
-def test_load_source__leaves_out_what_lacks_a_coordinate_that_is_not_required(tmp_path: Path) -> None:
-    """No point lacks one: it would be NaN, and NaN is on no side of a cut."""
-    source = load_source(broken(tmp_path, {"schema.0.properties.0.required": False}), "broken")
-    assert (source.optional, source.condition) == (("lon",), "`lon` IS NOT NULL")
-    assert source.column("lon").required
-    assert load_source(CONTRACTS, "landmarks").condition == ""
+def test_read_contract__names_the_file_that_is_no_yaml(tmp_path: Path) -> None:
+    file = tmp_path / "no.odcs.yaml"
+    file.write_text("a: [", encoding="utf-8")
+    with pytest.raises(ContractError, match=r"no\.odcs\.yaml: not YAML: "):
+        read_contract(file)
 
 
-def test_load_source__a_coordinate_is_required_where_nothing_is_said(tmp_path: Path) -> None:
-    folder = broken(tmp_path, {"schema.0.properties.0.required": None})
-    file = folder / "broken.odcs.yaml"
-    file.write_text(file.read_text().replace("required: null", "description: x"))
-    assert load_source(folder, "broken").optional == ()
-
-
-def test_load_source__joins_its_conditions(tmp_path: Path) -> None:
-    change = where("lat > 0 OR lon > 0", **{"schema.0.properties.1.required": False})
-    source = load_source(broken(tmp_path, change), "broken")
-    assert source.condition == "`lat` IS NOT NULL AND (lat > 0 OR lon > 0)"
-    assert source.filter is not None
-    assert source.filter.takes({"lon": [1, 1, None], "lat": [None, -1, 1]}) == [False, True, True]
-
-
-def test_load_source__names_the_file_that_is_missing(tmp_path: Path) -> None:
+def test_read_contract__names_the_file_that_is_missing(tmp_path: Path) -> None:
     with pytest.raises(ContractError, match=r"no contract .*nothing\.odcs\.yaml"):
-        load_source(tmp_path, "nothing")
+        read_contract(tmp_path / "nothing.odcs.yaml")
 
 
-NASTY = (
-    *("../x", "..", ".", "/etc/passwd", "a/b", "a\\b", "a.b", "a b", " a", "a\n", "a\x00b", "~", "-rf", ""),
-    *(
-        "a;DROP TABLE points",
-        "a'b",
-        'a"b',
-        "a`b",
-        "a) OR (1=1",
-        "${a}",
-        "{a}",
-        "{{a}}",
-        "$(id)",
-        "%2e%2e",
-    ),
-    *("<script>", "ä", "\u202ea", "\ud800", "９", "a" * 300 + "/"),
-)
-"""What must become neither a path nor SQL, whoever says it is a name."""
-
-
-@pytest.mark.parametrize("name", [*NASTY, "../navaids", "Navaids"], ids=ascii)
-def test_load_source__takes_no_name_that_is_a_path(name: str) -> None:
-    with pytest.raises(ContractError, match="a name is lower-case letters, digits and _"):
-        load_source(CONTRACTS, name)
-
-
-@pytest.mark.parametrize("name", NASTY, ids=ascii)
-def test_load_source__takes_no_column_of_a_nasty_name(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ContractError):
-        load_source(broken(tmp_path, {"schema.0.properties.0.name": name}), "broken")
-
-
-def test_load_source__haversine_has_latitude_first_and_kilometres_whatever_the_file_says(
-    tmp_path: Path,
-) -> None:
-    unit = {"customProperties.2": {"property": "max_row_change", "value": 1}}
-    source = load_source(broken(tmp_path, {"customProperties.1.value": "haversine", **unit}), "broken")
-    assert (source.coordinates, source.unit) == (("lat", "lon"), "km")
-    assert [column.name for column in source.columns] == ["lon", "lat"]
-    assert load_source(CONTRACTS, "landmarks").coordinates == ("lon", "lat"), "in the order of the contract"
+def test_custom_properties__takes_none_twice() -> None:
+    twice = {"customProperties": [{"property": "unit", "value": "m"}, {"property": "unit", "value": "km"}]}
+    with pytest.raises(ContractError, match=r"a\.odcs\.yaml: a customProperty occurs twice"):
+        custom_properties(Path("a.odcs.yaml"), twice)

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from epsjoin.contracts.expected import rules_of
-from epsjoin.contracts.odcs import load_source, load_table
 from epsjoin.contracts.portable import schema_of, to_datafusion
+from epsjoin.contracts.sources import load_source
+from epsjoin.contracts.tables import load_table
 from epsjoin.pipeline import TABLES
 
 CONTRACTS = Path(__file__).resolve().parents[2] / "data_contracts"

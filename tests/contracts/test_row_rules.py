@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from epsjoin.contracts.odcs import Column, Rule, TableContract, load_table
+from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.row_rules import Constraint, condition_of, constraints_of
+from epsjoin.contracts.tables import Rule, TableContract, load_table
 
 CONTRACTS = Path(__file__).resolve().parents[2] / "data_contracts"
 OPTIONAL = frozenset({"a", "b", "c"})

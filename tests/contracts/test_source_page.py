@@ -10,17 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from epsjoin.contracts import odcs
-from epsjoin.contracts.odcs import (
-    CUSTOM,
-    FORMATS,
-    INTERVALS,
-    METRICS,
-    ROLES,
-    TYPES,
-    load_source,
-    read_contract,
-)
+from epsjoin.contracts import odcs, sources
+from epsjoin.contracts.odcs import read_contract
+from epsjoin.contracts.sources import CUSTOM, FORMATS, INTERVALS, METRICS, ROLES, TYPES, load_source
 
 REPO = Path(__file__).resolve().parents[2]
 PAGE = (REPO / "docs" / "source-contract.md").read_text(encoding="utf-8")
@@ -76,7 +68,7 @@ def test_page__its_example_is_a_contract(contracts: Path) -> None:
 
 def test_page__has_every_key_that_the_program_reads(contracts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: set[str] = set()
-    monkeypatch.setattr(odcs, "read_contract", lambda file: recorded(read_contract(file), asked))
+    monkeypatch.setattr(sources, "read_contract", lambda file: recorded(read_contract(file), asked))
     load_source(contracts, "wells")
     assert {"servers", "primaryKeyPosition", "validValues", "minimum", "required"} <= asked, "it records"
     columns = {"well_id", "lat", "lon", "depth_m", "kind"}

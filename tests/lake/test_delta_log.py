@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from epsjoin.contracts.odcs import load_source
+from epsjoin.contracts.sources import load_source
 from epsjoin.errors import TableError
 from epsjoin.lake import delta_log, parquet, slices
 from epsjoin.lake.lake import Lake, Slice

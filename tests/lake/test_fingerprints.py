@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from epsjoin import pipeline
-from epsjoin.contracts.odcs import load_source
+from epsjoin.contracts.sources import load_source
 from epsjoin.errors import TableError
 from epsjoin.lake import delta_log, parquet, slices
 from epsjoin.lake.fingerprints import Fingerprints, new_fingerprint

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from epsjoin.contracts.odcs import Column, SourceContract
+from epsjoin.contracts.odcs import Column
+from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.source import batches, blocks, bounds, parquet
 from epsjoin.source.batches import open_batches

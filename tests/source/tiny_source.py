@@ -6,27 +6,20 @@ import io
 from dataclasses import replace
 from typing import Any
 
-from epsjoin.contracts.odcs import Column, SourceContract
+from epsjoin.contracts.odcs import Column
+from epsjoin.contracts.sources import SourceContract
 from epsjoin.source.records import Record, open_records
 
 SOURCE = SourceContract(
     name="tiny",
-    title="Tiny",
     path="tiny.csv",
     format="csv",
-    interval="day",
     columns=(
         Column("id", "integer", required=True),
         Column("x", "number", required=True, minimum=-1, maximum=1),
     ),
     key=("id",),
     coordinates=("x",),
-    latitude="",
-    longitude="",
-    metric="euclidean",
-    unit="",
-    max_quarantine_share=0.0,
-    defaults={},
 )
 
 

@@ -14,7 +14,7 @@ from sklearn.cluster import DBSCAN
 from sklearn.neighbors import LocalOutlierFactor
 
 import epsjoin
-from epsjoin.contracts.odcs import load_source
+from epsjoin.contracts.sources import load_source
 from epsjoin.lake import parquet, slices
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.params import RunParams

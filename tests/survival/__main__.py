@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from epsjoin.commands.show import summarise
-from epsjoin.contracts.odcs import load_source
+from epsjoin.contracts.sources import load_source
 from epsjoin.errors import TableError
 from epsjoin.lake.lake import Lake
 from epsjoin.pipeline import STAGES, writer_of

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from epsjoin.contracts import versions
-from epsjoin.contracts.odcs import INTERVALS, MAX_DEGREES, SourceContract, load_source
+from epsjoin.contracts.sources import INTERVALS, MAX_DEGREES, SourceContract, load_source
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.lake.arguments import add_contracts
 from epsjoin.paths import PROJECT
@@ -85,7 +85,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def draft(file: Path, name: str) -> str:
-    """Draft a data set's contract, as YAML that :func:`epsjoin.contracts.odcs.load_source` reads.
+    """Draft a data set's contract, as YAML that :func:`epsjoin.contracts.sources.load_source` reads.
 
     These are guessed from the first records, read as ``ingest`` reads them: the types; the key, by its name
     and its unique values; the coordinates, by names that contain lat and lon, otherwise all columns of

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from epsjoin.contracts.odcs import Column, Rule, TableContract
+from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.row_rules import column_conditions
+from epsjoin.contracts.tables import Rule, TableContract
 
 COLUMNS = "columns are those of the contract"
 """The expectation that a table has all columns of its contract and no others."""

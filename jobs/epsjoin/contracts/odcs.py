@@ -1,18 +1,15 @@
-"""Contracts: what a source delivers and what a table holds, as ODCS 3.1 files.
+"""Contracts as files of the Open Data Contract Standard, ODCS 3.1: how one is read, and what a column is.
 
-A source contract (``data_contracts/<data set>.odcs.yaml``) says where the files are, what each column
-holds, and the data set's defaults. A table contract (``data_contracts/tables/<table>.odcs.yaml``) describes
-the columns and the rules of a table. Both are checked against the standard's own JSON schema when read.
+A file is checked against the standard's own JSON schema when it is read. What it must say beyond that is
+known to :mod:`epsjoin.contracts.sources` and :mod:`epsjoin.contracts.tables`.
 """
 
 from __future__ import annotations
 
 import importlib.resources
 import json
-import math
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,39 +17,7 @@ from typing import Any
 import jsonschema
 import yaml
 
-from epsjoin.contracts.conditions import FORMS, Filter, UnknownFormError
 from epsjoin.errors import ContractError
-
-FORMATS = ("csv", "json", "parquet")
-INTERVALS = ("day", "week", "month", "quarter", "year")
-TYPES = ("integer", "number", "string", "boolean", "date", "timestamp")
-ROLES = ("payload", "coordinate", "latitude", "longitude")
-MAX_DEGREES = {"latitude": 90.0, "longitude": 180.0}
-"""Largest absolute value of a coordinate in degrees, by its role."""
-
-METRICS = ("euclidean", "manhattan", "chebyshev", "haversine")
-
-CUSTOM: Mapping[str, Any] = {
-    "interval": "day",
-    "metric": "euclidean",
-    "unit": "",
-    "where": "",
-    "missing_values": [],
-    "max_quarantine_share": 0.0,
-    "max_left_out_change": 0.01,
-    "max_row_change": None,
-    "defaults": {},
-}
-"""The customProperties of a source's contract, each with its default."""
-
-SEVERITIES = ("error", "warning")
-"""Severities of a rule: an error stops the run, a warning is reported."""
-
-RESERVED = ("run", "id", "point")
-"""Columns that ``points`` adds to those of its source; only a single integer key may be called ``id``."""
-
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
-"""Names that Delta, Spark and pyarrow understand alike: without dots, blanks and quotes."""
 
 
 @dataclass(frozen=True)
@@ -75,349 +40,6 @@ class Column:
     minimum: float | None = None
     maximum: float | None = None
     values: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A rule that every run's slice of a table must meet, besides the conditions on its columns.
-
-    Parameters
-    ----------
-    name : a statement that holds, in snake case.
-    query : SQL that returns one number, mostly the number of rows that break the rule. ``${object}`` is the
-        slice; other tables are called by their names.
-    must_be : the number that the query must return.
-    severity : one of ``SEVERITIES``.
-    """
-
-    name: str
-    query: str
-    must_be: float
-    severity: str
-
-
-@dataclass(frozen=True)
-class SourceContract:
-    """What a data set's files hold and how its runs are made.
-
-    Parameters
-    ----------
-    path : place of the snapshots, relative to the project or a URI. With ``{date}`` in it there is one
-        snapshot per date (a file, or a folder of files); without, the same files belong to every run.
-    format : csv, json (one object per line) or parquet; ``.gz`` at the end of a name means gzip.
-    interval : how long a run lasts; run 2023-06-01 of a monthly data set takes the last snapshot
-        dated 2023-06-01 to 2023-06-30.
-    columns : all columns that are read, in the contract's order.
-    key : names of the key columns, in key order; empty: the position of a record in its files is its key.
-    coordinates : names of the coordinate columns, in order.
-    latitude, longitude : names of the coordinates that are a position on a map; empty if there are none.
-    metric : name of the metric; ``unit`` is that of its distances.
-    max_quarantine_share : largest fraction of bad rows, among those that are not left out, with which a run
-        is not refused.
-    defaults : the data set's own defaults of ``RunParams``.
-    where : SQL on the columns; a record for which it is not true is left out. Empty: none is.
-    optional : names of the coordinates with ``required: false``; a record without one of them is left out.
-    max_left_out_change : largest difference between the fraction of records that are left out and that of
-        the run before with which a run is not refused.
-    max_row_change : largest change of the number of records against the run before, as a fraction of that,
-        with which a run is not refused; ``None``: any.
-    missing : texts that stand for a missing value in columns that are not texts; ``nan`` also for a NaN.
-    """
-
-    name: str
-    title: str
-    path: str
-    format: str
-    interval: str
-    columns: tuple[Column, ...]
-    key: tuple[str, ...]
-    coordinates: tuple[str, ...]
-    latitude: str
-    longitude: str
-    metric: str
-    unit: str
-    max_quarantine_share: float
-    defaults: Mapping[str, Any]
-    where: str = ""
-    optional: tuple[str, ...] = ()
-    max_left_out_change: float = 0.01
-    max_row_change: float | None = None
-    missing: tuple[str, ...] = ()
-
-    def column(self, name: str) -> Column:
-        """The column of that name."""
-        return next(column for column in self.columns if column.name == name)
-
-    @property
-    def condition(self) -> str:
-        """SQL that is true for the records that are taken: ``where``, and no optional coordinate is missing.
-
-        Empty if every record is taken.
-        """
-        present = [f"`{name}` IS NOT NULL" for name in self.optional]
-        return " AND ".join(
-            [*present, f"({self.where})" if present else self.where] if self.where else present
-        )
-
-    @property
-    def filter(self) -> Filter | None:
-        """What decides which records are taken; ``None`` if every record is."""
-        types = tuple((column.name, column.type) for column in self.columns)
-        return Filter(self.condition, types) if self.condition else None
-
-
-@dataclass(frozen=True)
-class TableContract:
-    """What one table holds.
-
-    Parameters
-    ----------
-    partitioned : partition columns, in their order.
-    key : columns that identify a row.
-    rules : the rules that every slice must meet.
-    """
-
-    name: str
-    description: str
-    columns: tuple[Column, ...]
-    partitioned: tuple[str, ...]
-    key: tuple[str, ...]
-    rules: tuple[Rule, ...]
-
-
-def load_source(contracts: Path, name: str) -> SourceContract:
-    """Read and check the contract of a data set.
-
-    Raises
-    ------
-    ContractError
-        No such file, not an ODCS file, or a value that is not allowed; the message names file and key.
-    """
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        raise ContractError(f"data set {name!r}: a name is lower-case letters, digits and _, a letter first")
-    file = contracts / f"{name}.odcs.yaml"
-    body = read_contract(file)
-    servers = body.get("servers") or []
-    if len(servers) != 1:
-        raise ContractError(f"{file}: servers must name exactly one place, it names {len(servers)}")
-    given = _custom_properties(file, body)
-    unknown = sorted(given.keys() - CUSTOM.keys())
-    if unknown:
-        raise ContractError(f"{file}: unknown customProperties {unknown}; known are {', '.join(CUSTOM)}")
-    custom = {**CUSTOM, **given}
-    properties = body["schema"][0].get("properties") or []
-    roles = {p["name"]: _custom_properties(file, p).get("role", "payload") for p in properties}
-    columns = tuple(
-        _apply_role(_to_column(file, p, p.get("logicalType", "")), roles[p["name"]]) for p in properties
-    )
-    place = {role: name for name, role in roles.items() if role in MAX_DEGREES}
-    coordinates = tuple(name for name, role in roles.items() if role != "payload")
-    if custom["metric"] == "haversine":
-        custom["unit"] = given.get("unit", "km")
-        if len(coordinates) == len(place) == 2:  # whichever comes first in the file
-            coordinates = (place["latitude"], place["longitude"])
-    source = SourceContract(
-        name=name,
-        title=str(body.get("name") or name),
-        path=str(servers[0].get("path") or servers[0].get("location") or ""),
-        format=str(servers[0].get("format") or ""),
-        interval=str(custom["interval"]),
-        columns=columns,
-        key=_key_of(properties),
-        coordinates=coordinates,
-        latitude=place.get("latitude", ""),
-        longitude=place.get("longitude", ""),
-        metric=str(custom["metric"]),
-        unit=str(custom["unit"]),
-        max_quarantine_share=custom["max_quarantine_share"],
-        defaults=custom["defaults"],
-        where=custom["where"],
-        optional=tuple(
-            p["name"] for p in properties if p.get("required") is False and roles[p["name"]] != "payload"
-        ),
-        max_left_out_change=custom["max_left_out_change"],
-        max_row_change=custom["max_row_change"],
-        missing=_texts(file, "missing_values", custom["missing_values"]),
-    )
-    _check_source(file, source, roles)
-    return source
-
-
-def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) -> None:
-    def refuse(what: str) -> None:
-        raise ContractError(f"{file}: {what}")
-
-    if len({column.name.lower() for column in source.columns}) != len(source.columns):
-        refuse("two columns have the same name (upper and lower case are the same to Spark)")
-    for name, role in roles.items():
-        if not NAME.fullmatch(name):
-            refuse(f"column {name!r}: a name begins with a letter, then come letters, digits, _ and -")
-        if role in MAX_DEGREES and list(roles.values()).count(role) > 1:
-            refuse(f"two columns have the role {role}")
-        if role not in ROLES:
-            refuse(f"column {name}: role must be one of {', '.join(ROLES)}, not {role!r}")
-    if not source.path:
-        refuse("servers[0].path says where the snapshots lie; it is missing")
-    if source.format not in FORMATS:
-        refuse(f"servers[0].format must be one of {', '.join(FORMATS)}, not {source.format!r}")
-    if source.interval not in INTERVALS:
-        refuse(f"interval must be one of {', '.join(INTERVALS)}, not {source.interval!r}")
-    share = source.max_quarantine_share
-    if not _is_number(share) or not 0 <= share < 1:
-        refuse(f"max_quarantine_share must be a number in [0, 1), not {share!r}")
-    change = source.max_left_out_change
-    if not _is_number(change) or not 0 <= change <= 1:
-        refuse(f"max_left_out_change must be a number in [0, 1], not {change!r}")
-    growth = source.max_row_change
-    if growth is not None and (not _is_number(growth) or not 0 <= growth < math.inf):
-        refuse(f"max_row_change must be a number, at least 0, not {growth!r}")
-    if not isinstance(source.where, str):
-        refuse(f"where must be a condition in SQL, not {source.where!r}")
-    if not isinstance(source.defaults, dict):
-        refuse(f"defaults must map parameters to values, not {source.defaults!r}")
-    if source.metric not in METRICS:
-        refuse(f"metric must be one of {', '.join(METRICS)}, not {source.metric!r}")
-    if not source.coordinates:
-        refuse("no column has the role coordinate, latitude or longitude (customProperties: role)")
-    if bool(source.latitude) != bool(source.longitude):
-        refuse("latitude and longitude come together")
-    if source.metric == "haversine" and source.coordinates != (source.latitude, source.longitude):
-        found = ", ".join(f"{name}: {roles[name]}" for name in source.coordinates)
-        refuse(
-            "haversine takes two coordinates, one of the role latitude and one of the role longitude "
-            f"(customProperties: role), not {found}"
-        )
-    if source.metric == "haversine" and source.unit != "km":
-        refuse(f"haversine distances are in km, unit cannot be {source.unit!r}")
-    for column in source.columns:
-        if column.type not in TYPES:
-            refuse(f"column {column.name}: logicalType must be one of {', '.join(TYPES)}")
-        is_integer_id = source.key == ("id",) and column.type == "integer"
-        if column.name.lower() in RESERVED and not (column.name == "id" and is_integer_id):
-            refuse(
-                f"column {column.name}: the points table has a column of that name; rename it in the source"
-            )
-    for name in source.coordinates:
-        if source.column(name).type not in ("integer", "number"):
-            refuse(f"coordinate {name} must be a number or an integer")
-        if name in source.key:
-            refuse(f"{name} cannot be key and coordinate at once")
-    for column in source.columns:
-        is_bounded = column.minimum is not None or column.maximum is not None
-        if is_bounded and column.type not in ("integer", "number"):
-            refuse(f"column {column.name}: minimum and maximum are for numbers, not for a {column.type}")
-    try:
-        _ = source.filter
-    except UnknownFormError as error:
-        refuse(f"where {source.where!r} is not understood: {error}; {FORMS}")
-
-
-def _texts(file: Path, key: str, value: object) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise ContractError(f"{file}: {key} must be a list of texts (in quotes), not {value!r}")
-    return tuple(value)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def load_table(contracts: Path, name: str, source: SourceContract | None = None) -> TableContract:
-    """Read and check the contract of a table; ``points`` also has the columns of its source.
-
-    Raises
-    ------
-    ContractError
-        No such file, or not an ODCS file.
-    """
-    file = contracts / "tables" / f"{name}.odcs.yaml"
-    body = read_contract(file)
-    table = body["schema"][0]
-    properties = table.get("properties") or []
-    columns = tuple(_to_column(file, p, p.get("physicalType", "")) for p in properties)
-    if name == "points" and source is not None:
-        physical = {"integer": "long", "number": "double"}
-        own = {column.name for column in columns}
-        from_source = tuple(
-            replace(c, type=physical.get(c.type, c.type)) for c in source.columns if c.name not in own
-        )
-        columns = columns[:2] + from_source + columns[2:]
-    partitioned = sorted(
-        (p.get("partitionKeyPosition", 1), p["name"]) for p in properties if p.get("partitioned")
-    )
-    return TableContract(
-        name=name,
-        description=str(table.get("description", "")).strip(),
-        columns=columns,
-        partitioned=tuple(column for _, column in partitioned),
-        key=_key_of(properties),
-        rules=tuple(_to_rule(file, body) for body in table.get("quality") or []),
-    )
-
-
-def _key_of(properties: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    keyed = sorted((p.get("primaryKeyPosition", 1), p["name"]) for p in properties if p.get("primaryKey"))
-    return tuple(name for _, name in keyed)
-
-
-def _to_rule(file: Path, body: Mapping[str, Any]) -> Rule:
-    name = str(body.get("name") or "")
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        raise ContractError(f"{file}: a quality rule's name is in snake case, not {name!r}")
-    if body.get("type") != "sql" or not isinstance(body.get("mustBe"), (int, float)):
-        raise ContractError(f"{file}: rule {name}: of a table, type must be sql with a number for mustBe")
-    if body.get("severity") not in SEVERITIES:
-        raise ContractError(f"{file}: rule {name}: severity must be one of {', '.join(SEVERITIES)}")
-    return Rule(name, str(body["query"]).strip(), float(body["mustBe"]), str(body["severity"]))
-
-
-def _allowed_values(file: Path, body: Mapping[str, Any]) -> tuple[str, ...]:
-    """The values allowed in a column, from its rule invalidValues."""
-    for rule in body.get("quality") or []:
-        if rule.get("metric") != "invalidValues" or rule.get("mustBe") != 0:
-            raise ContractError(
-                f"{file}: column {body['name']}: invalidValues, mustBe 0, is the only rule known"
-            )
-        if body.get("logicalType") != "string" or rule.get("severity", "error") != "error":
-            raise ContractError(
-                f"{file}: column {body['name']}: invalidValues is for strings and of severity error; "
-                "a warning is a quality rule of the table"
-            )
-        return tuple(map(str, (rule.get("arguments") or {}).get("validValues") or ()))
-    return ()
-
-
-def _to_column(file: Path, body: Mapping[str, Any], type_: str) -> Column:
-    if not type_:
-        raise ContractError(f"{file}: column {body.get('name')} has no type")
-    options = body.get("logicalTypeOptions") or {}
-    return Column(
-        name=str(body["name"]),
-        type=type_,
-        description=str(body.get("description", "")).strip(),
-        required=bool(body.get("required", False)),
-        minimum=options.get("minimum"),
-        maximum=options.get("maximum"),
-        values=_allowed_values(file, body),
-    )
-
-
-def _apply_role(column: Column, role: str) -> Column:
-    """The column with the conditions of its role: a point has all its coordinates, degrees have a range."""
-    if role != "payload":
-        column = replace(column, required=True)
-    limit = MAX_DEGREES.get(role)
-    if limit is None:
-        return column
-    low = -limit if column.minimum is None else column.minimum
-    return replace(column, minimum=low, maximum=limit if column.maximum is None else column.maximum)
-
-
-def _custom_properties(file: Path, body: Mapping[str, Any]) -> dict[str, Any]:
-    pairs = [(p["property"], p["value"]) for p in body.get("customProperties") or []]
-    if len({name for name, _ in pairs}) != len(pairs):
-        raise ContractError(f"{file}: a customProperty occurs twice")
-    return dict(pairs)
 
 
 def read_contract(file: Path) -> dict[str, Any]:
@@ -452,3 +74,49 @@ def _parse(file: Path, text: str) -> dict[str, Any]:
 def _validator() -> jsonschema.Draft201909Validator:
     text = importlib.resources.files("open_data_contract_standard").joinpath("schema.json").read_text("utf-8")
     return jsonschema.Draft201909Validator(json.loads(text))
+
+
+def key_of(properties: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The names of the key columns among a schema's properties, in key order."""
+    keyed = sorted((p.get("primaryKeyPosition", 1), p["name"]) for p in properties if p.get("primaryKey"))
+    return tuple(name for _, name in keyed)
+
+
+def custom_properties(file: Path, body: Mapping[str, Any]) -> dict[str, Any]:
+    """The customProperties of a contract, or of one of its columns, by name."""
+    pairs = [(p["property"], p["value"]) for p in body.get("customProperties") or []]
+    if len({name for name, _ in pairs}) != len(pairs):
+        raise ContractError(f"{file}: a customProperty occurs twice")
+    return dict(pairs)
+
+
+def to_column(file: Path, body: Mapping[str, Any], type_: str) -> Column:
+    """The column that one of a schema's properties describes."""
+    if not type_:
+        raise ContractError(f"{file}: column {body.get('name')} has no type")
+    options = body.get("logicalTypeOptions") or {}
+    return Column(
+        name=str(body["name"]),
+        type=type_,
+        description=str(body.get("description", "")).strip(),
+        required=bool(body.get("required", False)),
+        minimum=options.get("minimum"),
+        maximum=options.get("maximum"),
+        values=_allowed_values(file, body),
+    )
+
+
+def _allowed_values(file: Path, body: Mapping[str, Any]) -> tuple[str, ...]:
+    """The values allowed in a column, from its rule invalidValues."""
+    for rule in body.get("quality") or []:
+        if rule.get("metric") != "invalidValues" or rule.get("mustBe") != 0:
+            raise ContractError(
+                f"{file}: column {body['name']}: invalidValues, mustBe 0, is the only rule known"
+            )
+        if body.get("logicalType") != "string" or rule.get("severity", "error") != "error":
+            raise ContractError(
+                f"{file}: column {body['name']}: invalidValues is for strings and of severity error; "
+                "a warning is a quality rule of the table"
+            )
+        return tuple(map(str, (rule.get("arguments") or {}).get("validValues") or ()))
+    return ()

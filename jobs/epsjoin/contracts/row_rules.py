@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from epsjoin.contracts.conditions import UnknownFormError, Values, column_name, columns_of, evaluate, parse
-from epsjoin.contracts.odcs import Column, Rule, TableContract
+from epsjoin.contracts.odcs import Column
+from epsjoin.contracts.tables import Rule, TableContract
 
 OURS = re.compile(r"__[0-9a-f]{8}$")
 """End of every ``Constraint.name``; constraints of other names in a table's log belong to other writers."""

@@ -14,7 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from epsjoin.contracts.odcs import Column, Rule, load_source, load_table, read_contract
+from epsjoin.contracts.odcs import Column, read_contract
+from epsjoin.contracts.sources import load_source
+from epsjoin.contracts.tables import Rule, load_table
 from epsjoin.errors import ContractError
 
 FILE = "published.json"

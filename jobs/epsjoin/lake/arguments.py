@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from epsjoin.contracts.odcs import load_source
+from epsjoin.contracts.sources import load_source
 from epsjoin.lake import uris
 from epsjoin.lake.lake import Lake
 from epsjoin.paths import CONTRACTS

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from epsjoin.contracts.odcs import SourceContract, TableContract, load_table
 from epsjoin.contracts.row_rules import constraints_of
+from epsjoin.contracts.sources import SourceContract
+from epsjoin.contracts.tables import TableContract, load_table
 from epsjoin.lake.schemas import ARROW_TYPES
 
 

@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 
 from epsjoin.contracts.conditions import evaluate, parse
 from epsjoin.contracts.expected import COLUMNS, missing_words, type_words
-from epsjoin.contracts.odcs import Column, TableContract
+from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.row_rules import column_conditions
+from epsjoin.contracts.tables import TableContract
 from epsjoin.lake.parquet import to_one_line
 from epsjoin.lake.schemas import ARROW_TYPES
 

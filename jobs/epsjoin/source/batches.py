@@ -15,7 +15,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from epsjoin.contracts.odcs import SourceContract
+from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.source.csv_columns import read_csv_blocks
 from epsjoin.source.parquet_columns import read_parquet_blocks

@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Iterator
 from typing import IO
 
-from epsjoin.contracts.odcs import SourceContract
+from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.source import bounds
 from epsjoin.source.bounds import open_lines

@@ -18,7 +18,8 @@ import pyarrow.csv as pcsv
 from numpy.typing import NDArray
 
 from epsjoin.contracts.conditions import SOURCE_TYPES
-from epsjoin.contracts.odcs import Column, SourceContract
+from epsjoin.contracts.odcs import Column
+from epsjoin.contracts.sources import SourceContract
 from epsjoin.source.blocks import BYTE_ORDER_MARK, Blocks
 from epsjoin.source.bounds import open_lines
 from epsjoin.source.csv_ import Line, read_header, split_records

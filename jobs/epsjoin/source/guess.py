@@ -18,7 +18,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from epsjoin.contracts.odcs import NAME, RESERVED, Column, SourceContract
+from epsjoin.contracts.odcs import Column
+from epsjoin.contracts.sources import NAME, RESERVED, SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.source.records import FORMATS, Record, open_records
 from epsjoin.source.untyped import FoundColumns
@@ -42,22 +43,7 @@ _TYPES = ("integer", "number", "boolean", "date", "timestamp")
 """Types other than string, each before those that it is a special case of."""
 
 
-_ANY = SourceContract(
-    name="draft",
-    title="",
-    path="",
-    format="",
-    interval="day",
-    columns=(),
-    key=(),
-    coordinates=(),
-    latitude="",
-    longitude="",
-    metric="euclidean",
-    unit="",
-    max_quarantine_share=0.0,
-    defaults={},
-)
+_ANY = SourceContract(name="draft", path="", format="", columns=(), coordinates=())
 """A contract that says nothing yet."""
 
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from epsjoin.contracts.conditions import SOURCE_TYPES
-from epsjoin.contracts.odcs import Column, SourceContract
+from epsjoin.contracts.odcs import Column
+from epsjoin.contracts.sources import SourceContract
 from epsjoin.source.parquet import read_parts, split_rows
 from epsjoin.source.rules import Flags, Ints, typed_schema
 from epsjoin.source.untyped import Block, FoundColumns, UntypedRecord

@@ -14,7 +14,7 @@ from datetime import date, datetime
 from typing import IO, Any, NamedTuple, TypeVar
 
 from epsjoin.contracts.conditions import Filter
-from epsjoin.contracts.odcs import SourceContract
+from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.source.bounds import MAX_LINE
 from epsjoin.source.csv_ import read_csv

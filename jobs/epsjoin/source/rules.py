@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from epsjoin.contracts.conditions import SOURCE_TYPES
-from epsjoin.contracts.odcs import Column, SourceContract
+from epsjoin.contracts.odcs import Column
+from epsjoin.contracts.sources import SourceContract
 from epsjoin.source.values import EXACT
 
 Flags = NDArray[np.bool_]

@@ -9,7 +9,8 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-from epsjoin.contracts.odcs import Column, SourceContract
+from epsjoin.contracts.odcs import Column
+from epsjoin.contracts.sources import SourceContract
 
 VALUE = r"(?s): ['\"].*"
 """Pattern of the value at the end of a reason, without which it is a kind; Python and Java read it alike."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from epsjoin.contracts.odcs import METRICS
+from epsjoin.contracts.sources import METRICS
 from epsjoin.kernels.arrays import Ints
 from epsjoin.lake import parquet, schemas
 from epsjoin.lake.arrow import pair_columns, to_binary

@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 
 import quality
 from epsjoin.contracts.expected import COLUMNS
-from epsjoin.contracts.odcs import load_source, load_table
+from epsjoin.contracts.sources import load_source
+from epsjoin.contracts.tables import load_table
 from epsjoin.errors import DataRefusedError
 from epsjoin.lake import delta_log, parquet, slices, uris
 from epsjoin.lake.fingerprints import Fingerprints

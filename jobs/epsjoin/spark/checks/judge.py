@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from epsjoin.contracts.expected import Expected, expected_of
-from epsjoin.contracts.odcs import TableContract
+from epsjoin.contracts.tables import TableContract
 from epsjoin.lake.measure import Measured
 
 

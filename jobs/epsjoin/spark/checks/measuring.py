@@ -11,8 +11,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from epsjoin.contracts.expected import rules_of
-from epsjoin.contracts.odcs import TableContract
 from epsjoin.contracts.portable import schema_of, to_datafusion
+from epsjoin.contracts.tables import TableContract
 from epsjoin.lake import parquet, slices
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.measure import Measured, add_measured, measure_rows, measure_schema

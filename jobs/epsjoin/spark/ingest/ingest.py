@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from epsjoin.console import counted, say
-from epsjoin.contracts.odcs import SourceContract
+from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError, TableError
 from epsjoin.lake import delta_log, parquet, schemas, slices
 from epsjoin.lake.fingerprints import new_fingerprint

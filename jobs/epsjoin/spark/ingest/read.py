@@ -9,7 +9,7 @@ from typing import IO, cast
 import numpy as np
 import pyarrow as pa
 
-from epsjoin.contracts.odcs import SourceContract
+from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.lake import uris
 from epsjoin.lake.parquet import Target

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from epsjoin.contracts.odcs import SourceContract
+from epsjoin.contracts.sources import SourceContract
 from epsjoin.lake.arrow import to_binary
 from epsjoin.lake.parquet import Target
 from epsjoin.source.values import kind_of

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from epsjoin.contracts.odcs import SourceContract
+from epsjoin.contracts.sources import SourceContract
 from epsjoin.findings import NOISE
 from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.spark.arrow import Task

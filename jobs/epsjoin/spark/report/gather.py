@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from epsjoin.contracts.odcs import SourceContract
+from epsjoin.contracts.sources import SourceContract
 from epsjoin.findings import Findings, Row
 from epsjoin.lake import slices
 from epsjoin.lake.fingerprints import Fingerprints

@@ -1,0 +1,22 @@
+"""A contract of the project in which something is changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+CONTRACTS = Path(__file__).resolve().parents[2] / "data_contracts"
+
+
+def broken(tmp_path: Path, change: dict[str, Any]) -> Path:
+    body = yaml.safe_load((CONTRACTS / "landmarks.odcs.yaml").read_text())
+    for path, value in change.items():
+        *parents, last = path.split(".")
+        place = body
+        for parent in parents:
+            place = place[int(parent) if parent.isdigit() else parent]
+        place[int(last) if last.isdigit() else last] = value
+    (tmp_path / "broken.odcs.yaml").write_text(yaml.safe_dump(body))
+    return tmp_path
