@@ -2,7 +2,7 @@
 
 Its page is docs/benchmarks/around.md. Each step is measured with all of its processes: the launcher, the
 driver's JVM and Python, the workers. With ``--against FOLDER`` another checkout, set up, takes turns with
-this one, step by step, on a lake of its own. Nothing else may run meanwhile: the CPU is the machine's.
+this one, step by step, on a lake of its own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from tiny import coordinate, key, new_lake
 
-from .measure import in_own_process
+from .measure import cpu_meter, in_own_process
 from .page import count, machine, megabytes, put, seconds, table
 from .scaling import processes_below
 
@@ -51,11 +51,12 @@ NOTHING = "from epsjoin.spark.session import get_session\n\nget_session('nothing
 
 
 class Cost(NamedTuple):
-    """Seconds of wall and CPU (user and system) of a tree of processes, and the peak bytes of the largest."""
+    """Seconds of wall and CPU of a step, the peak bytes of its largest process, whose CPU was counted."""
 
     wall: float
     cpu: float
     peak: int
+    counts: str
 
 
 class Input(NamedTuple):
@@ -114,19 +115,18 @@ SETS: Mapping[str, Callable[[Path], Input]] = {
 def cost_of(command: Sequence[str], folder: str) -> Cost:
     """Run a command to the end of all of its processes; to be called in a process of its own (Linux).
 
-    The CPU is that of the machine meanwhile, which must have nothing else to do: Spark's Python workers end
-    unseen by their parent, so no process counts what they have used.
-
     Raises
     ------
     RuntimeError
         The command failed; the text is what it printed.
     """
     ctypes.CDLL(None, use_errno=True).prctl(_SUBREAPER, 1)
-    began, cpu = time.perf_counter(), _machine_cpu()
     peak = 0
-    with tempfile.TemporaryFile("w+") as printed:
-        started = subprocess.Popen(command, cwd=folder, stdout=printed, stderr=subprocess.STDOUT)
+    with cpu_meter() as meter, tempfile.TemporaryFile("w+") as printed:
+        began = time.perf_counter()
+        started = subprocess.Popen(
+            meter.command(command), cwd=folder, stdout=printed, stderr=subprocess.STDOUT
+        )
         while started.poll() is None:
             peak = max([peak, *(process.peak for process in processes_below(started.pid))])
             time.sleep(_BETWEEN_LOOKS)
@@ -134,17 +134,12 @@ def cost_of(command: Sequence[str], folder: str) -> Cost:
         with suppress(ChildProcessError):
             while True:
                 os.wait()  # for whoever was left by its parent
+        cpu, counts = meter.seconds(), meter.counts
         if started.returncode:
             printed.seek(0)
             raise RuntimeError(f"{' '.join(command)}\n{printed.read()}")
     left = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
-    return Cost(wall, _machine_cpu() - cpu, max(peak, left))
-
-
-def _machine_cpu() -> float:
-    """CPU seconds, user and system, that all processes have used since the machine started."""
-    user, nice, system, _, _, irq, softirq, *_ = map(int, Path("/proc/stat").read_text().split()[1:11])
-    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+    return Cost(wall, cpu, max(peak, left), counts)
 
 
 def commands(project: Path, lake: Path, of: Input) -> dict[str, list[str]]:
@@ -182,7 +177,7 @@ def measure(
 
 
 def lines_of(n_rows: int, found: Sequence[Mapping[str, Cost]]) -> list[str]:
-    """The table of a set: this project's cost of each step, and its ratios to the other's."""
+    """Whose CPU it is, and a set's table: this project's cost of each step, its ratios to the other's."""
     head = ["", "wall s", "CPU s", "µs of CPU a row", "largest process, MB"]
     ours, *others = found
     rows = []
@@ -193,14 +188,15 @@ def lines_of(n_rows: int, found: Sequence[Mapping[str, Cost]]) -> list[str]:
             theirs = total(other) if step == "the nine" else other[step]
             row += [f"{cost.wall / theirs.wall:.2f}", f"{cost.cpu / theirs.cpu:.2f}"]
         rows.append(row)
-    return table(head + ["wall, ratio", "CPU, ratio"] * len(others), rows)
+    counted = f"The CPU is that of {total(ours).counts}."
+    return [counted, "", *table(head + ["wall, ratio", "CPU, ratio"] * len(others), rows)]
 
 
 def total(found: Mapping[str, Cost]) -> Cost:
     """The sum of the nine steps, and the peak of the largest process of all."""
     costs = [found[step] for step in STEPS]
-    walls, cpus, peaks = zip(*costs, strict=True)
-    return Cost(sum(walls), sum(cpus), max(peaks))
+    walls, cpus, peaks, counts = zip(*costs, strict=True)
+    return Cost(sum(walls), sum(cpus), max(peaks), " and ".join(sorted(set(counts))))
 
 
 def main(arguments: Sequence[str], call: Callable[..., Cost] = in_own_process) -> int:
@@ -215,8 +211,9 @@ def main(arguments: Sequence[str], call: Callable[..., Cost] = in_own_process) -
         lines += ["", "Ratios: this project to the other checkout, in turns, step by step."]
     for name in given.only or SETS:
         n_rows, found = measure(SETS[name], [PROJECT, *given.against], given.rounds, call)
-        lines += ["", f"## {name}, {count(n_rows)} rows", "", *lines_of(n_rows, found)]
-        print("\n".join(lines[-len(found[0]) - 4 :]), flush=True)
+        of_set = ["", f"## {name}, {count(n_rows)} rows", "", *lines_of(n_rows, found)]
+        print("\n".join(of_set), flush=True)
+        lines += of_set
     if given.write or not given.only:
         put(PAGE, "\n".join(lines))
     return 0

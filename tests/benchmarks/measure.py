@@ -12,9 +12,12 @@ import gc
 import multiprocessing
 import os
 import re
+import subprocess
+import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
@@ -60,6 +63,92 @@ def timed(work: Callable[[], Any]) -> Run:
     wall, cpu = time.perf_counter(), time.process_time()
     answer = work()
     return Run(time.process_time() - cpu, time.perf_counter() - wall, answer)
+
+
+class CpuMeter:
+    """CPU seconds, user and system, of some processes and of all that they start, however these end (Linux).
+
+    Spark's Python workers end unseen by their parent, so that no process counts what they used: a control
+    group does. Where none can be had it is the CPU of the whole machine, which must have nothing else to do.
+    :func:`cpu_meter` makes one.
+
+    Parameters
+    ----------
+    group : folder of the control group; ``None``: the whole machine.
+    """
+
+    def __init__(self, group: Path | None) -> None:
+        self.group = group
+        self._before = 0.0 if group else _machine_cpu()
+
+    @property
+    def counts(self) -> str:
+        """What is counted, for the page."""
+        return "the processes of a step alone" if self.group else "**the whole machine** (no control group)"
+
+    def command(self, command: Sequence[str]) -> list[str]:
+        """The same command, counted from its first instruction."""
+        if self.group is None:
+            return list(command)
+        return ["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(self.group / "cgroup.procs"), *command]
+
+    def add(self, pid: int) -> None:
+        """Count a process that runs, and what it starts, from now on."""
+        if self.group:
+            (self.group / "cgroup.procs").write_text(str(pid))
+
+    def seconds(self) -> float:
+        """CPU seconds so far."""
+        if self.group is None:
+            return _machine_cpu() - self._before
+        if (nanoseconds := self.group / "cpuacct.usage").exists():
+            return int(nanoseconds.read_text()) / 1e9
+        return int((self.group / "cpu.stat").read_text().split()[1]) / 1e6  # usage_usec is its first line
+
+
+@contextmanager
+def cpu_meter() -> Iterator[CpuMeter]:
+    """A new meter, which counts nothing yet. Who is still in it at the end goes back to this process."""
+    group = next(filter(None, map(_new_group, own_groups())), None)
+    try:
+        yield CpuMeter(group)
+    finally:
+        if group:
+            for pid in (group / "cgroup.procs").read_text().split():
+                with suppress(ProcessLookupError):
+                    (group.parent / "cgroup.procs").write_text(pid)
+            group.rmdir()
+
+
+def _new_group(parent: Path) -> Path | None:
+    """A control group below this one; ``None`` where it cannot be made, or nobody may enter it."""
+    try:
+        group = Path(tempfile.mkdtemp(prefix="epsjoin-bench-", dir=parent))
+    except OSError:
+        return None
+    if subprocess.run(CpuMeter(group).command(["true"]), stderr=subprocess.DEVNULL).returncode:
+        group.rmdir()
+        return None
+    return group
+
+
+def own_groups(proc: Path = Path("/proc/self")) -> Iterator[Path]:
+    """This process's control groups that count CPU: that of version 1 before that of version 2."""
+    own = {}
+    for line in (proc / "cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        own.update(dict.fromkeys(controllers.split(","), path))
+    mounts = [line.split() for line in (proc / "mounts").read_text().splitlines()]
+    for kind, controller in (("cgroup", "cpuacct"), ("cgroup2", "")):
+        for _, folder, type_, options, *_ in mounts:
+            if type_ == kind and controller in own and (not controller or controller in options.split(",")):
+                yield Path(folder + own[controller])
+
+
+def _machine_cpu() -> float:
+    """CPU seconds, user and system, that all processes have used since the machine started."""
+    user, nice, system, _, _, irq, softirq, *_ = map(int, Path("/proc/stat").read_text().split()[1:11])
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
 
 
 def race(contenders: Mapping[str, Contender], file: Path, eps: float, rounds: int) -> list[Round]:
