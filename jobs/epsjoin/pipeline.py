@@ -70,6 +70,10 @@ _TABLES = (
     Table("clusters", "cluster", "results", _PLANNED),
     # the same plan gives the same pairs: pairs that were joined again need no new ranks
     Table("outliers", "outliers", "results", (Input("clusters"), Input("pairs", by="fingerprint"))),
+    *(
+        Table(name, "compare", fingerprint="none")
+        for name in ("changes", "cluster_flows", "cluster_names", "cluster_events")
+    ),
     Table("quality", "quality", fingerprint="none"),
     Table("job_metrics", ANY_JOB, fingerprint="none"),
 )

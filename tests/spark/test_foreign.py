@@ -62,7 +62,7 @@ def remove_a_file(job: Job, table: str) -> None:
 
 
 def test_reader__is_named_for_every_table_that_something_is_made_from() -> None:
-    assert {*READER, "quality", "job_metrics"} == set(pipeline.TABLES)
+    assert {*READER, "quality", "job_metrics", *pipeline.tables_of("compare")} == set(pipeline.TABLES)
 
 
 @pytest.mark.parametrize("change", [append_a_row, remove_a_file])
