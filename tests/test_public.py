@@ -60,7 +60,7 @@ def test_version__and_rooms_are_attributes_without_an_import_of_their_own() -> N
 
 def test_errors__are_public() -> None:
     raised = {name for name, value in vars(errors).items() if inspect.isclass(value) and "Error" in name}
-    of_jobs = {"ContractError", "NothingToDoError", "UnfitTableError"}
+    of_jobs = {"ContractError", "MissingSliceError", "NothingToDoError", "UnfitTableError"}
     assert raised - set(epsjoin.__all__) == of_jobs
 
 

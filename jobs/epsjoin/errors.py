@@ -73,6 +73,10 @@ class UnfitTableError(TableError):
     exit_code = 3
 
 
+class MissingSliceError(UnfitTableError):
+    """A stored table is missing, or has no rows of the run: no job has written them yet."""
+
+
 class MissingPackageError(EpsjoinError, ImportError):
     """A package is not installed that only a part of epsjoin needs; the message says how to install it."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pytest
@@ -179,3 +180,24 @@ def test_files_of__reads_slices_of_earlier_versions_whose_log_does_not_say_how_m
         earlier.setattr(delta_log, "_transaction_of", lambda partition: f"run={partition['run']}")
         slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5), (3, 4, 0.1)))
     assert len(read(lake)) == 2
+
+
+def test_read_counters__is_empty_if_missing_and_an_error_if_broken(lake: Lake) -> None:
+    assert slices.read_counters(lake, RUN) == {}
+    rows = slices.table_of(lake, "job_metrics", [{"job": "ingest", "counter": "n", "value": 1.0}])
+    slices.write_slice(lake, Slice("job_metrics", RUN, also=(("job", "ingest"),)), rows)
+    for path in Path(unquote(urlsplit(lake.location("job_metrics")).path)).rglob("*.parquet"):
+        path.write_bytes(b"broken")
+    with pytest.raises(TableError, match="cannot be read"):
+        slices.read_counters(lake, RUN)
+
+
+def test_read_quality__is_empty_if_missing_and_an_error_if_broken(lake: Lake) -> None:
+    assert slices.read_quality(lake, RUN) == []
+    passed = {"expectation": "rows", "severity": "error", "success": True, "observed": "3"}
+    rows = slices.table_of(lake, "quality", [passed])
+    slices.write_slice(lake, Slice("quality", RUN, also=(("table", "pairs"),)), rows)
+    for path in Path(unquote(urlsplit(lake.location("quality")).path)).rglob("*.parquet"):
+        path.write_bytes(b"broken")
+    with pytest.raises(TableError, match="cannot be read"):
+        slices.read_quality(lake, RUN)

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from epsjoin.errors import TableError, UnfitTableError
+from epsjoin.errors import MissingSliceError, UnfitTableError
 from epsjoin.lake.delta_log import commit, open_log, rows_committed
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import File, read_file, target_of
@@ -74,7 +74,7 @@ def version_and_files(lake: Lake, where: Slice) -> tuple[int, list[File]]:
                 found.append(File(where.table, path, size, rows, values))
     writer = writer_of(where.table)
     if log is None or not found:
-        raise UnfitTableError(f"{where.table} has no slice of run {where.run}; run {writer} for it first")
+        raise MissingSliceError(f"{where.table} has no slice of run {where.run}; run {writer} for it first")
     if not all(file.path.rpartition("/")[2].startswith(where.fingerprint) for file in found):
         raise UnfitTableError(f"{where} was made from other tables than these; run {writer} again")
     rows, committed = sum(file.rows for file in found), rows_committed(log, where.partition)
@@ -156,7 +156,7 @@ def list_runs_before(lake: Lake, run: str) -> list[str]:
 def read_counters(lake: Lake, run: str) -> Counters:
     """Read what the jobs of a run counted; empty if none has stored any."""
     counters: Counters = {}
-    with suppress(TableError):
+    with suppress(MissingSliceError):
         for row in read_slice(lake, Slice("job_metrics", run)).to_pylist():
             counters.setdefault(row["job"], {})[row["counter"]] = row["value"]
     return counters
@@ -164,7 +164,7 @@ def read_counters(lake: Lake, run: str) -> Counters:
 
 def read_quality(lake: Lake, run: str) -> list[dict[str, Any]]:
     """Read what the gates found, ordered by table and expectation; empty if the run has passed no gate."""
-    with suppress(TableError):
+    with suppress(MissingSliceError):
         rows = read_slice(lake, Slice("quality", run)).drop_columns(["run"])
         ordered = rows.sort_by([("table", "ascending"), ("expectation", "ascending")])
         return list(ordered.to_pylist())
