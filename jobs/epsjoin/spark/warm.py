@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from epsjoin.contracts.sources import METRICS
+from epsjoin.digests import UNKEYED, digest_table
 from epsjoin.kernels.arrays import Ints
 from epsjoin.lake import parquet, schemas
 from epsjoin.lake.arrow import pair_columns, to_binary
@@ -64,6 +65,7 @@ def warm(folder: Path) -> int:
             for file in _files(encode([pa.record_batch({"id": half, "point": to_binary(points[half])})]))
         ]
         batch = pa.record_batch({"id": ids, "point": to_binary(points)})
+        digest_table(batch, UNKEYED)
         list(scan_task(ids[:3], points[:3], reading, get_metric(metric), 2)([batch]))
         nearest_of(points, ids, 2, get_metric(metric))
         pairs = Target("pairs", f"{location}/pairs", of_pairs, (), {"run": "warm"})

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from epsjoin.digests import UNKEYED, digest_table
 from epsjoin.kernels.arrays import Ints
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Slice
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.job import Job
 from epsjoin.spark.report.buckets import Bucket, plan_buckets
-from epsjoin.spark.report.digests import digest_rows
 from epsjoin.spark.report.names import name_record
 from epsjoin.spark.stored import StoredSlice, in_table
 
@@ -89,7 +89,8 @@ def _hasher(bucket: Bucket, names: Sequence[str], *, is_keyed: bool) -> Task:
         for batch in batches:
             if is_keyed:
                 batch = batch.filter(pa.array(bucket.holds(batch["id"].to_numpy())))
-            hashes = digest_rows(batch.select(names))
+            # half a digest: a run has far fewer rows than 2^32
+            hashes = digest_table(batch.select(names), UNKEYED)[:, 0].view(np.int64)
             ids = batch["id"].to_numpy() if is_keyed else hashes
             mine = slice(None) if is_keyed else bucket.holds(hashes)
             yield pa.record_batch({"id": ids[mine], "hash": hashes[mine]})
