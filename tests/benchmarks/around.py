@@ -11,16 +11,18 @@ import argparse
 import ctypes
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from tiny import coordinate, key, new_lake
+from tiny import coordinate, key, write_contract
 
 from .measure import cpu_meter, in_own_process
 from .page import count, machine, megabytes, put, seconds, table
@@ -47,6 +49,9 @@ STEPS = {
 }
 """The nine submits of a run: the script of each in ``jobs/``, and its own arguments."""
 
+TABLES_ALONE = tuple(step for step in STEPS if "quality" not in step and step != "report")
+"""The steps of the largest set: from its rows to their outliers."""
+
 NOTHING = "from epsjoin.spark.session import get_session\n\nget_session('nothing').range(1).count()\n"
 
 
@@ -60,13 +65,14 @@ class Cost(NamedTuple):
 
 
 class Input(NamedTuple):
-    """A data set: its name, the date of its run, the folder of its contracts (``None``: the project's)."""
+    """A data set: its name, the date of its run, its contract (``None``: the project has one), its steps."""
 
     n_rows: int
     dataset: str
     run: str
-    contracts: Path | None = None
+    contract: Path | None = None
     params: str = "{}"
+    steps: Sequence[str] = tuple(STEPS)
 
 
 def navaids(folder: Path) -> Input:
@@ -77,39 +83,49 @@ def landmarks(folder: Path) -> Input:
     return Input(121_960, "landmarks", "2000-01-01")
 
 
-def cad(copies: int, folder: Path) -> Input:
-    """cad16L as CSV with ids; copies lie beside one another, so that none has neighbours in another."""
+def cad(copies: int, folder: Path, format_: str = "csv", steps: Sequence[str] = tuple(STEPS)) -> Input:
+    """cad16L with ids: as one CSV file, or as a Parquet file for each copy.
+
+    Copies lie beside one another, so that none has neighbours in another.
+    """
     import numpy as np
     import pyarrow as pa
     import pyarrow.csv as pcsv
+    import pyarrow.parquet as pq
 
     from .sets import BY_NAME
 
     chosen = BY_NAME["cad16L"]
     points = chosen.make()
     n, d = points.shape
-    new_lake(folder, [key(), *(coordinate(f"x{j}") for j in range(d))])
-    with pcsv.CSVWriter(folder / "snapshot.csv", _schema(d)) as writer:
+    names = [f"x{j}" for j in range(d)]
+
+    def rows_of(copy: int) -> pa.Table:
+        columns = [points[:, j] + (2.0 * copy if j == 0 else 0.0) for j in range(d)]
+        return pa.table([np.arange(copy * n, (copy + 1) * n), *columns], ["id", *names])
+
+    snapshot = folder / "snapshot"
+    if format_ == "csv":
+        with pcsv.CSVWriter(snapshot, rows_of(0).schema) as writer:
+            for copy in range(copies):
+                writer.write_table(rows_of(copy))
+    else:
+        snapshot.mkdir()
         for copy in range(copies):
-            columns = [points[:, j] + (2.0 * copy if j == 0 else 0.0) for j in range(d)]
-            ids = np.arange(copy * n, (copy + 1) * n)
-            writer.write_table(pa.table([pa.array(ids), *map(pa.array, columns)], schema=_schema(d)))
-    params = f'{{"eps": {chosen.eps}}}'
-    return Input(copies * n, "tiny", "2023-06-01", folder / "data_contracts", params)
-
-
-def _schema(dimensions: int) -> Any:
-    import pyarrow as pa
-
-    return pa.schema([("id", pa.int64()), *((f"x{j}", pa.float64()) for j in range(dimensions))])
+            pq.write_table(rows_of(copy), snapshot / f"{copy:02}.parquet")
+    contract = folder / "tiny.odcs.yaml"
+    write_contract(contract, [key(), *map(coordinate, names)], str(snapshot), format_, {})
+    return Input(copies * n, "tiny", "2023-06-01", contract, f'{{"eps": {chosen.eps}}}', steps)
 
 
 SETS: Mapping[str, Callable[[Path], Input]] = {
     "navaids": navaids,
     "landmarks": landmarks,
-    "cad16L": lambda folder: cad(1, folder),
-    "cad16L x 4": lambda folder: cad(4, folder),
+    "cad16L": partial(cad, 1),
+    "cad16L x 4": partial(cad, 4),
+    "cad16L x 16": partial(cad, 16, format_="parquet", steps=TABLES_ALONE),
 }
+"""The sets by their names; a generated one is made in the folder."""
 
 
 def cost_of(command: Sequence[str], folder: str) -> Cost:
@@ -147,12 +163,17 @@ def commands(project: Path, lake: Path, of: Input) -> dict[str, list[str]]:
     lake.mkdir(parents=True)
     (lake / "nothing.py").write_text(NOTHING, encoding="utf-8")
     submit = [str(project / "bin" / "spark-submit"), "--master", MASTER]
-    contracts = of.contracts or project / "data_contracts"
+    contracts = project / "data_contracts"
+    if of.contract:  # the source's is shared; of tables each checkout promises its own
+        shutil.copytree(contracts / "tables", lake / "data_contracts" / "tables")
+        contracts = lake / "data_contracts"
+        shutil.copy(of.contract, contracts)
     run = ["--lake", (lake / "lake").as_uri(), "--dataset", of.dataset, "--run", of.run]
     run += ["--contracts", str(contracts), "--params", of.params]
     steps = {
         name: [*submit, str(project / "jobs" / f"{script}.py"), *own, *run]
         for name, (script, *own) in STEPS.items()
+        if name in of.steps
     }
     return {"nothing": [*submit, str(lake / "nothing.py")]} | steps
 
@@ -181,11 +202,11 @@ def lines_of(n_rows: int, found: Sequence[Mapping[str, Cost]]) -> list[str]:
     head = ["", "wall s", "CPU s", "µs of CPU a row", "largest process, MB"]
     ours, *others = found
     rows = []
-    for step, cost in (*ours.items(), ("the nine", total(ours))):
+    for step, cost in (*ours.items(), ("all steps", total(ours))):
         row = [step, seconds(cost.wall), seconds(cost.cpu)]
         row += ["" if step == "nothing" else seconds(1e6 * cost.cpu / n_rows), megabytes(cost.peak)]
         for other in others:
-            theirs = total(other) if step == "the nine" else other[step]
+            theirs = total(other) if step == "all steps" else other[step]
             row += [f"{cost.wall / theirs.wall:.2f}", f"{cost.cpu / theirs.cpu:.2f}"]
         rows.append(row)
     counted = f"The CPU is that of {total(ours).counts}."
@@ -193,8 +214,8 @@ def lines_of(n_rows: int, found: Sequence[Mapping[str, Cost]]) -> list[str]:
 
 
 def total(found: Mapping[str, Cost]) -> Cost:
-    """The sum of the nine steps, and the peak of the largest process of all."""
-    costs = [found[step] for step in STEPS]
+    """The sum of the steps, and the peak of the largest process of all."""
+    costs = [cost for step, cost in found.items() if step != "nothing"]
     walls, cpus, peaks, counts = zip(*costs, strict=True)
     return Cost(sum(walls), sum(cpus), max(peaks), " and ".join(sorted(set(counts))))
 
@@ -204,7 +225,13 @@ def main(arguments: Sequence[str], call: Callable[..., Cost] = in_own_process) -
     parser.add_argument("--only", choices=list(SETS), action="append", help="print it; no page is written")
     parser.add_argument("--write", action="store_true", help="write the page nevertheless, of these sets")
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--against", type=Path, action="append", default=[], help="another checkout, set up")
+    parser.add_argument(
+        "--against",
+        type=lambda text: Path(text).resolve(),
+        action="append",
+        default=[],
+        help="another checkout, set up",
+    )
     given = parser.parse_args(arguments)
     lines = [f"{machine()}; {MASTER}"]
     if given.against:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+import shutil
 import subprocess
 import sys
 from functools import partial
@@ -12,6 +13,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 from benchmarks import __main__ as command
@@ -28,6 +31,7 @@ from benchmarks.measure import cpu_meter, growth_bytes, in_own_process, own_grou
 from benchmarks.page import BEGIN, END, put, spread, table
 from benchmarks.questions import Answer, Curve
 from benchmarks.sets import BY_NAME, Set, cad, first_of_cad, histograms, navaids, subspace, uniform
+from epsjoin.contracts.sources import load_source
 
 TINY = Set("tiny", "a square", partial(uniform, 400, 2), 0.05, rounds=2)
 SPHERE = Set("sphere", "navigation aids", lambda: navaids()[:400], 300.0, "haversine", rounds=1)
@@ -460,18 +464,47 @@ def test_around__measures_nine_steps_in_turns_and_compares(tmp_path: Path, capsy
     printed = capsys.readouterr().out
     assert "The CPU is that of what was counted." in printed
     assert "| ingest | 1.00 | 2.00 | 181.5 | 7 | 1.00 | 0.50 |" in printed, "2 s for 11,020 rows"
-    assert "| the nine | 9.00 | 18.0 | 1633.4 | 7 | 1.00 | 0.50 |" in printed
+    assert "| all steps | 9.00 | 18.0 | 1633.4 | 7 | 1.00 | 0.50 |" in printed
 
 
-def test_around__writes_rows_that_the_contract_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def little_cad(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(BY_NAME, "cad16L", Set("tiny", "a square", partial(uniform, 10, 3), 0.5))
-    of = around.cad(2, tmp_path)
-    lines = (tmp_path / "snapshot.csv").read_text().splitlines()
-    assert of.n_rows == 20 == len(lines) - 1
-    assert lines[0].replace('"', "") == "id,x0,x1,x2"
-    ids = [int(line.split(",")[0]) for line in lines[1:]]
-    assert ids == list(range(20))
-    x = [float(line.split(",")[1]) for line in lines[1:]]
-    np.testing.assert_allclose(np.subtract(x[10:], x[:10]), 2.0)
-    assert of.contracts == tmp_path / "data_contracts"
+
+
+@pytest.mark.usefixtures("little_cad")
+@pytest.mark.parametrize("name", ["cad16L x 4", "cad16L x 16"])
+def test_around__writes_rows_that_the_contract_takes(name: str, tmp_path: Path) -> None:
+    of = around.SETS[name](tmp_path)
+    assert of.contract == tmp_path / "tiny.odcs.yaml"
+    source = load_source(tmp_path, of.dataset)
+    read = {"csv": pyarrow.csv.read_csv, "parquet": pyarrow.parquet.read_table}[source.format]
+    rows = read(source.path).to_pandas()
+    assert list(rows) == [column.name for column in source.columns] == ["id", "x0", "x1", "x2"]
+    assert rows["id"].tolist() == list(range(of.n_rows))
+    x = rows[["x0", "x1", "x2"]].to_numpy()
+    np.testing.assert_allclose(x[10:] - x[:-10], np.tile([2.0, 0.0, 0.0], (len(x) - 10, 1)), atol=1e-12)
     assert of.params == '{"eps": 0.5}'
+
+
+@pytest.mark.usefixtures("little_cad")
+def test_around__a_checkout_gets_the_table_contracts_of_its_own(tmp_path: Path, capsys) -> None:
+    other = tmp_path / "other"
+    tables = Path("data_contracts", "tables")
+    shutil.copytree(around.PROJECT / tables, other / tables)
+    (other / tables / "pairs.odcs.yaml").write_text("of another version")
+    seen: dict[str, set[str]] = {"ingest": set(), "outliers": set()}
+
+    def call(function, command: list[str], folder: str) -> around.Cost:
+        if (script := Path(command[3]).stem) in seen:
+            contracts = Path(command[command.index("--contracts") + 1])
+            project = Path(command[0]).parents[1]
+            own = {file.name: file.read_text() for file in (project / tables).iterdir()}
+            assert {file.name: file.read_text() for file in (contracts / "tables").iterdir()} == own
+            seen[script].add(load_source(contracts, "tiny").path)
+        return around.Cost(1.0, 2.0, 3, "what was counted")
+
+    assert around.main(["--only", "cad16L x 16", "--against", str(other)], call) == 0
+    (ingested,), (ranked,) = seen.values()
+    assert ingested == ranked, "the rows are shared"
+    assert "| all steps | 6.00 | 12.0 |" in capsys.readouterr().out, "six steps: no gate, no report"
