@@ -63,6 +63,7 @@ def test_from_json__a_way_to_choose_eps_beats_the_data_sets_own_eps(way: str) ->
         ('{"eps": true}', "eps must be a number above 0"),
         ('{"neighbours": -1}', "neighbours must be a number above 0"),
         ('{"k_distance_quantile": 1}', "k_distance_quantile must be a number above 0 and below 1"),
+        ('{"eps_digits": 18}', "eps_digits must be a whole number from 1 to 17"),
         ('{"min_pts": 0}', "min_pts must be a whole number from 1"),
         ('{"min_pts": 2.5}', "min_pts must be a whole number from 1"),
         ('{"eps": 1' + "0" * 400 + "}", "eps must be a number above 0"),
@@ -104,6 +105,11 @@ def test_in_use__has_the_one_way_to_eps_that_counts(given: dict[str, Any], way: 
     assert {name for name in used if name in WAYS_TO_EPS} == {way}
     assert used["min_pts"] == 5
     assert "lof_k" in used, "what follows from others is no less in use"
+
+
+@pytest.mark.parametrize(("given", "is_used"), [({"eps": 1.0}, False), ({}, True), ({"pairs": 7.0}, True)])
+def test_in_use__has_the_digits_of_an_eps_that_is_chosen_only(given: dict[str, Any], is_used: bool) -> None:
+    assert ("eps_digits" in RunParams(**given).in_use()) == is_used
 
 
 @pytest.mark.parametrize(("cuts", "is_used"), [("planned", False), ("regular", True)])

@@ -32,6 +32,7 @@ class RunParams:
     k_distance_quantile : choose eps as this quantile of the distance to the (min_pts - 1)-th neighbour.
         At most one of ``neighbours``, ``pairs`` and ``k_distance_quantile`` counts, the last two before
         the first; a given ``eps`` beats them all.
+    eps_digits : significant digits of an eps that is chosen; 17 are all. A given ``eps`` is not rounded.
     min_pts : points within eps, the point itself included, that make a point core.
     lof_k : neighbours that the local outlier factor looks at; ``None``: ``min_pts - 1``, at least 1.
     cuts : ``planned`` (a tree of cuts fitted to a sample) or ``regular`` (the papers' halving, GESS).
@@ -57,6 +58,7 @@ class RunParams:
     neighbours: float = 10.0
     pairs: float | None = None
     k_distance_quantile: float | None = None
+    eps_digits: int = 3
     min_pts: int = 5
     lof_k: int | None = None
     cuts: str = "planned"
@@ -84,6 +86,7 @@ class RunParams:
         """The parameters that play a part: one way to eps, and for planned cuts no ``k`` and ``msl``."""
         way = next(name for name in WAYS_TO_EPS if getattr(self, name) is not None)
         idle = {*WAYS_TO_EPS} - {way} | ({"k", "msl"} if self.cuts == "planned" else set())
+        idle |= {"eps_digits"} if way == "eps" else set()
         return {name: value for name, value in asdict(self).items() if name not in idle}
 
     @classmethod

@@ -244,7 +244,7 @@ def test_services__run_the_whole_chain_on_the_cluster(started: Started) -> None:
     await_(lambda: started.ask(f"{run}/whole")["state"] in ("success", "failed"), 1500)
     assert started.ask(f"{run}/whole")["state"] == "success"
     lake = started.folder / "lake" / "navaids"
-    assert DeltaTable(lake / "pairs").to_pyarrow_table().num_rows == 16532
+    assert DeltaTable(lake / "pairs").to_pyarrow_table().num_rows == 16529
     assert (lake / "reports" / f"run={RUN}" / "report.html").is_file()
 
 

@@ -245,6 +245,20 @@ def test_eps_for__is_rounded_so_that_it_can_be_typed():
         assert eps == float(f"{eps:.6g}")
 
 
+@pytest.mark.parametrize("digits", [1, 3, 6, 17])
+def test_eps_for__has_as_many_digits_as_asked_for_and_is_the_nearest_such_number(digits):
+    exact = FIT.eps_for(neighbours=10, digits=17)
+    rounded = FIT.eps_for(neighbours=10, digits=digits)
+    assert rounded == float(f"{exact:.{digits}g}")
+    assert (rounded == exact) == (digits == 17), "what was found has all digits"
+
+
+@pytest.mark.parametrize("digits", [0, 18])
+def test_eps_for__refuses_digits_that_a_double_has_not(digits):
+    with pytest.raises(ArgumentError, match="digits must be"):
+        FIT.eps_for(neighbours=10, digits=digits)
+
+
 def test_n_rows__scales_pairs_by_the_pairs_of_rows():
     points = twin.cube(500, 2, random())
     small, large = fit_epsilon(points), fit_epsilon(points, n_rows=1_000_000)

@@ -70,14 +70,16 @@ def test_knee__is_the_place_farthest_below_the_chord(k, seed):
 
 
 @examples(30)
-@given(st.integers(1, 12), st.booleans(), SEEDS)
-def test_k_distances__as_eps_make_core_points_of_all_that_they_are_chosen_for(k, is_lattice, seed):
+@given(st.integers(1, 12), st.booleans(), SEEDS, st.sampled_from([1, 3, 6, 17]))
+def test_k_distances__as_eps_make_core_points_of_all_that_they_are_chosen_for(k, is_lattice, seed, digits):
     random_ = np.random.default_rng(seed)
     points = random_.integers(0, 90, (60, 2)) / 10 if is_lattice else random_.normal(size=(60, 2)) ** 3
     fit = fit_epsilon(points)
     curve = fit.k_distance_curve(k)
     if curve[30] > 0:
-        assert dbscan(points, fit.eps_for(k_distance_quantile=0.7, k=k), k + 1).is_core.mean() >= 0.7
+        eps = fit.eps_for(k_distance_quantile=0.7, k=k, digits=digits)
+        assert eps == float(f"{eps:.{digits}g}")
+        assert dbscan(points, eps, k + 1).is_core.mean() >= 0.7
     if curve[30] > 0 and curve[0] < curve[-1]:
         eps, share = fit.knee(k)
         assert dbscan(points, eps, k + 1).is_core.mean() == share

@@ -1,4 +1,4 @@
-"""The step fit_epsilon: what it refuses."""
+"""The step fit_epsilon: how it rounds what it chooses, and what it refuses."""
 
 from __future__ import annotations
 
@@ -20,6 +20,24 @@ from epsjoin.spark.join import replicate
 from tests.spark.conftest import JobMaker
 from tests.spark.real_data import job_on, pendigits, skin
 from tests.tiny import RUN, has_slice
+
+
+@pytest.mark.parametrize("way", [{"neighbours": 3}, {"pairs": 5000}, {"k_distance_quantile": 0.5}])
+def test_fit_epsilon__rounds_what_it_chooses_and_expects_its_pairs(
+    make_job: JobMaker, tmp_path: Path, way: dict[str, float]
+) -> None:
+    job = job_on(make_job, tmp_path, pendigits()[:3000], {})
+    ingest.run(job)
+
+    def fitted(params: dict[str, float]) -> tuple[float, float]:
+        fit_epsilon.run(replace(job, params=RunParams(**params)))  # type: ignore[arg-type]  # some are whole
+        row = slices.read_row(job.lake, Slice("epsilon", RUN))
+        return row["eps"], row["expected_pairs"]
+
+    rounded, exact = fitted(way), fitted({**way, "eps_digits": 17})
+    assert rounded[0] == float(f"{rounded[0]:.3g}") != exact[0] == pytest.approx(rounded[0], rel=0.01)
+    assert fitted({"eps": rounded[0]}) == rounded, "the pairs to expect are those of the rounded eps"
+    assert fitted({"eps": exact[0]}) == exact, "an eps that is given is not rounded"
 
 
 def test_fit_epsilon__refuses_too_many_pairs_and_names_the_eps_that_fits(

@@ -34,6 +34,8 @@ from epsjoin.local.arguments import check_count, check_points
 from epsjoin.local.epsilon.border import fit_without_border
 from epsjoin.local.epsilon.bracket import PRECISION, bracket_eps
 from epsjoin.local.epsilon.k_distance import (
+    ALL_DIGITS,
+    TYPED_DIGITS,
     Knee,
     PointExponents,
     exponents_from,
@@ -152,11 +154,13 @@ class EpsilonFit:
         pairs: float | None = None,
         k_distance_quantile: float | None = None,
         k: int | None = None,
+        digits: int = TYPED_DIGITS,
     ) -> float:
-        """Choose eps, rounded to 6 significant digits so that it can be typed.
+        """Choose eps, rounded to a few significant digits so that it can be typed.
 
         Pass exactly one of ``neighbours``, ``different_neighbours``, ``pairs`` and ``k_distance_quantile``
-        (with ``k``). A k-distance is rounded up, so that it is within eps.
+        (with ``k``). The nearest number with so many digits is taken; a k-distance is rounded up, so that it
+        is within eps. What :meth:`expected_pairs` says of the rounded eps holds for it, not for the target.
 
         Parameters
         ----------
@@ -167,12 +171,14 @@ class EpsilonFit:
         pairs : number of pairs of the whole set.
         k_distance_quantile : fraction of the points, between 0 and 1, whose k-th neighbour is within eps.
         k : rank of that neighbour, 1 for the nearest; at most ``max_k`` of the fit.
+        digits : number of significant digits, 1 to 17, 6 by default; 17 keep every bit. With few digits, sets
+            that differ little get the same eps.
 
         Raises
         ------
         ArgumentError
-            Not exactly one target was passed. Or no eps reaches it: there are fewer pairs than equal points
-            make, or more than the set has; or the k-distance is 0.
+            Not exactly one target was passed, or digits are not 1 to 17. Or no eps reaches the target: fewer
+            pairs than equal points make, or more than the set has; or the k-distance is 0.
 
         Notes
         -----
@@ -194,6 +200,9 @@ class EpsilonFit:
             names = ", ".join(passed) or "none"
             raise ArgumentError(f"pass exactly one of {', '.join(targets)}, not {names}")
         (name, target), *_ = passed.items()
+        digits = check_count("digits", digits)
+        if digits > ALL_DIGITS:
+            raise ArgumentError(f"digits must be at most {ALL_DIGITS}, not {digits}")
         if (name == "k_distance_quantile") != (k is not None):
             raise ArgumentError("k_distance_quantile and k belong together")
         if not 0 < target < (1 if k is not None else math.inf):
@@ -202,7 +211,7 @@ class EpsilonFit:
             )
         if k is not None:
             k = check_count("k", k)
-            return round_up(quantile(self.k_distance_curve(k), target, k))
+            return round_up(quantile(self.k_distance_curve(k), target, k), digits)
         wanted = target if name == "pairs" else target * self.n_rows / 2
         if name == "different_neighbours":
             wanted += self._scale() * self.curve.equal_pairs
@@ -211,7 +220,7 @@ class EpsilonFit:
             raise ArgumentError(
                 f"the power law with exponent {self.exponent:.3g} leads to eps = {eps}; {BY_HAND}"
             )
-        return float(f"{eps:.6g}")
+        return float(f"{eps:.{digits}g}")
 
     def _scale(self) -> float:
         return all_pairs(self.n_rows) / all_pairs(self.n_sample)

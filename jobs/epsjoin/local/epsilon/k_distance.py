@@ -14,6 +14,12 @@ from epsjoin.kernels.paired import paired_distances
 from epsjoin.local.epsilon.power_law import BY_HAND
 from epsjoin.local.metric import Metric
 
+TYPED_DIGITS = 6
+"""Significant digits of an eps that is to be typed."""
+
+ALL_DIGITS = 17
+"""Significant digits with which every double is written exactly."""
+
 _MAX_QUERIES = 1_000
 """Maximum number of points with k-distances: a quantile's fraction is then known to a hundredth."""
 
@@ -123,12 +129,12 @@ def find_knee(ascending: Floats, k: int) -> Knee:
     return Knee(eps, float(np.searchsorted(ascending, eps, "right")) / ascending.size)
 
 
-def round_up(distance: float) -> float:
-    """Round to 6 significant digits, so that eps can be typed; never down, so that the distance is within."""
-    rounded = float(f"{distance:.6g}")
+def round_up(distance: float, digits: int = TYPED_DIGITS) -> float:
+    """Round to so many significant digits; never down, so that the distance is within."""
+    rounded = float(f"{distance:.{digits}g}")
     if rounded < distance:
         exact = Decimal(distance)
-        rounded = float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 5), ROUND_CEILING))
+        rounded = float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - digits + 1), ROUND_CEILING))
     return rounded
 
 

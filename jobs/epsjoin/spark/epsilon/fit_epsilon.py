@@ -28,6 +28,9 @@ class Choice(NamedTuple):
 def run(job: Job) -> dict[str, float]:
     """Replace the run's slices of ``epsilon`` and ``epsilon_curve``.
 
+    An eps that is chosen has ``eps_digits`` significant digits, so that it stays the same while the points
+    change little, and the expected pairs are those of this eps. An eps that is set is taken as it is.
+
     If a parameter sets eps, the power law is fitted all the same, for the report. Points without a power law
     then only add a note to the table.
 
@@ -114,13 +117,15 @@ def _choose(params: RunParams, fit: EpsilonFit | None, note: str | None) -> Choi
         return Choice(float(params.eps), "given", None)
     if fit is None:
         raise DataRefusedError(f"eps cannot be chosen from these points: {note} (parameter eps)")
+    digits = params.eps_digits
     try:
         if params.pairs is not None:
-            return Choice(fit.eps_for(pairs=params.pairs), "pairs", params.pairs)
+            return Choice(fit.eps_for(pairs=params.pairs, digits=digits), "pairs", params.pairs)
         if params.k_distance_quantile is not None:
             quantile = params.k_distance_quantile
-            eps = fit.eps_for(k_distance_quantile=quantile, k=max(1, params.min_pts - 1))
+            eps = fit.eps_for(k_distance_quantile=quantile, k=max(1, params.min_pts - 1), digits=digits)
             return Choice(eps, "k_distance_quantile", quantile)
-        return Choice(fit.eps_for(neighbours=params.neighbours), "neighbours", params.neighbours)
+        eps = fit.eps_for(neighbours=params.neighbours, digits=digits)
+        return Choice(eps, "neighbours", params.neighbours)
     except ArgumentError as error:
         raise DataRefusedError(f"eps cannot be chosen from these points: {error}") from error
