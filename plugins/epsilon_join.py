@@ -20,7 +20,7 @@ from links import ReportLink
 from run_params import RUN_PARAMS
 from spark_job import SparkJobOperator
 
-SNAPSHOT = ("snapshots", "quarantine", "points")
+SNAPSHOT = ("snapshots", "quarantine", "digests", "points")
 RESULTS = ("epsilon", "epsilon_curve", "join_plan", "replicas", "pairs", "clusters", "outliers")
 
 

@@ -58,6 +58,7 @@ _PLANNED = (_POINTS, Input("join_plan", by="plan"))
 _TABLES = (
     Table("snapshots", "ingest", "input", fingerprint="pass"),
     Table("quarantine", "ingest", "input", fingerprint="pass"),
+    Table("digests", "ingest", "input", fingerprint="pass"),
     Table("points", "ingest", "input", fingerprint="pass"),
     Table("epsilon", "fit_epsilon", "results", (_POINTS,)),
     Table("epsilon_curve", "fit_epsilon", "results", (Input("epsilon"),)),

@@ -23,8 +23,8 @@ from epsjoin.pipeline import JOBS
 REPO = Path(__file__).resolve().parents[2]
 RUN = "2023-06-01"
 TABLES = (
-    *("snapshots", "quarantine", "points", "epsilon", "epsilon_curve", "join_plan"),
-    *("replicas", "pairs", "clusters", "outliers", "quality"),
+    *("snapshots", "quarantine", "digests", "points", "epsilon", "epsilon_curve"),
+    *("join_plan", "replicas", "pairs", "clusters", "outliers", "quality"),
 )
 # the first run compiles the kernels that are shipped, and a machine may be busy
 pytestmark = [pytest.mark.end_to_end, pytest.mark.timeout(2400)]

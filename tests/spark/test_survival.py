@@ -29,7 +29,7 @@ from tests.spark.conftest import JobMaker
 from tests.tiny import coordinate, key
 
 COMMITS: dict[Step, tuple[str, ...]] = {
-    ingest.run: ("quarantine", "snapshots", "points"),
+    ingest.run: ("quarantine", "snapshots", "digests", "points"),
     fit_epsilon.run: ("epsilon_curve", "epsilon"),
     replicate.run: ("replicas", "join_plan"),
     merge_join.run: ("pairs",),
@@ -261,7 +261,7 @@ def test_report_and_gates__want_snapshot_quarantine_and_points_of_one_pass(
         refused(lambda: gather(job), table)
         refused(lambda: check_quality(job, "input"), table)
         assert sight(job) == (whole if table == "quarantine" else None), "show reads no quarantine"
-    assert commits.run(ingest.run, job) == ["quarantine", "snapshots", "points"]
+    assert commits.run(ingest.run, job) == list(COMMITS[ingest.run])
     check_quality(job, "input")
 
 
@@ -300,7 +300,8 @@ def test_points_of_an_earlier_version__bear_no_fingerprint_and_are_read(
 
 
 @pytest.mark.parametrize(
-    ("step", "named"), [(ingest.run, "points|snapshots|quarantine"), (fit_epsilon.run, "epsilon_curve")]
+    ("step", "named"),
+    [(ingest.run, "points|digests|snapshots|quarantine"), (fit_epsilon.run, "epsilon_curve")],
 )
 def test_gates_and_report__refuse_what_is_replaced_while_they_read(
     make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: Step, named: str

@@ -23,8 +23,8 @@ from epsjoin.lake.phases import phase, timed
 from epsjoin.lake.uris import filesystem_of
 from epsjoin.pipeline import writer_of
 
-POINT_TABLES = ("points", "replicas")
-"""Tables of coordinates, whose files are not compressed: random float64 values hardly become smaller."""
+UNCOMPRESSED = ("points", "replicas", "digests")
+"""Tables whose files are not compressed: coordinates hardly become smaller, digests not at all."""
 
 ROW_GROUP_BYTES = 16 << 20
 """Minimum size of a row group in bytes; until then a task holds the rows in memory."""
@@ -206,7 +206,7 @@ def target_of(lake: Lake, where: Slice) -> Target:
         where.partition,
         where.fingerprint,
         constraints_of(contract),
-        "none" if where.table in POINT_TABLES else "zstd",
+        "none" if where.table in UNCOMPRESSED else "zstd",
     )
 
 

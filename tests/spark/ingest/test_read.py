@@ -11,6 +11,7 @@ from epsjoin.lake.lake import Slice
 from epsjoin.lake.parquet import target_of
 from epsjoin.spark.ingest.facts import FileFacts, facts_of
 from epsjoin.spark.ingest.read import SourceFile, make_reader
+from epsjoin.spark.ingest.writer import Targets
 from epsjoin.spark.tasks import TaskReport
 from tests.spark.conftest import JobMaker
 from tests.spark.ingest.test_ingest import XY
@@ -24,8 +25,8 @@ def test_read_file__digests_what_a_refused_file_has_left(
     content = ("id,x,y,name\n" + '1,0,0,"' + "a" * 5_000_000) if source_format == "csv" else '{"id": 1}\n' * 9
     (tmp_path / "a").write_text(content)
     file = SourceFile(0, "a", (tmp_path / "a").as_uri(), may_be_empty=False)
-    targets = [target_of(job.lake, Slice(table, job.run)) for table in ("points", "quarantine")]
-    *_, last = make_reader(job.lake.source, *targets)(file)
+    targets = Targets(*(target_of(job.lake, Slice(table, job.run)) for table in Targets._fields))
+    *_, last = make_reader(job.lake.source, targets)(file)
     report = TaskReport.from_json(last["report"][0].as_py())
     (facts,) = (fact for fact in facts_of([report]) if isinstance(fact, FileFacts))
     assert facts.refused

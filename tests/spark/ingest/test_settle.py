@@ -41,14 +41,14 @@ def test_writer__holds_no_more_than_a_file_of_points_and_a_batch_of_refused_rows
     job = make_job([key(), coordinate("x")])
     monkeypatch.setattr(writer, "FILE_BYTES", 250)
     monkeypatch.setattr(writer, "BATCH_CHARACTERS", 25)
-    tables = [parquet.target_of(job.lake, Slice(name, RUN)) for name in ("points", "quarantine")]
-    into = writer.Writer(job.lake.source, *tables)
+    tables = (parquet.target_of(job.lake, Slice(name, RUN)) for name in writer.Targets._fields)
+    into = writer.Writer(job.lake.source, writer.Targets(*tables))
     for i in range(0, 40, 4):
         ids = pa.array(range(i, i + 3))
         into.keep("s", ids, pa.table({"id": ids, "x": [0.5] * 3}))
         into.refuse([{"source": "s", "line": i, "reason": "x: missing", "raw": f"{i:010}"}])
     report = into.close()
-    for table, n_rows, least in (("points", 30, 3), ("quarantine", 10, 3)):
+    for table, n_rows, least in (("points", 30, 3), ("digests", 30, 3), ("quarantine", 10, 3)):
         sizes = [file.rows for file in report.files if file.table == table]
         assert sum(sizes) == n_rows
         assert len(sizes) >= least
@@ -110,6 +110,8 @@ def test_ingest__keeps_one_of_a_key_or_none_wherever_its_rows_are(
     assert len(kept) > 100
     assert {reason[:12] for _, _, reason, _ in refused} == {"key: rows wi", "key: the sam", "x: not a num"}
     points = slices.read_slice(job.lake, Slice("points", RUN)).to_pylist()
+    digests = slices.read_slice(job.lake, Slice("digests", RUN))
+    assert sorted(digests["id"].to_pylist()) == sorted(row["id"] for row in points)
     assert sorted(((row["id"], row["x"], row["name"]) for row in points), key=repr) == kept
     quarantine = slices.read_slice(job.lake, Slice("quarantine", RUN)).to_pylist()
     assert sorted((r["source"], r["line"], r["reason"], r["raw"]) for r in quarantine) == refused

@@ -15,20 +15,20 @@ from epsjoin.errors import DataRefusedError, TableError
 from epsjoin.lake import delta_log, parquet, schemas, slices
 from epsjoin.lake.fingerprints import new_fingerprint
 from epsjoin.lake.lake import Lake, Slice
-from epsjoin.lake.parquet import Target
 from epsjoin.spark import tasks
 from epsjoin.spark.ingest.doubles import doubles_of, make_finder
 from epsjoin.spark.ingest.facts import Fact, FileFacts, KindCount, RowCounts, facts_of
 from epsjoin.spark.ingest.read import ID_STREAMS, SourceFile, make_reader
 from epsjoin.spark.ingest.settle import make_second_reader, make_settler, staged_schema
 from epsjoin.spark.ingest.snapshot import find_snapshot
+from epsjoin.spark.ingest.writer import Targets
 from epsjoin.spark.job import Job
 from epsjoin.spark.rows import FrameRows
 from epsjoin.spark.tasks import TaskReport
 
 
 def run(job: Job) -> dict[str, float]:
-    """Replace the run's slices of ``quarantine``, ``snapshots`` and ``points`` by the run's snapshot.
+    """Replace the run's slices of ``quarantine``, ``snapshots``, ``digests`` and ``points`` by its snapshot.
 
     Each file is read by one task, which writes its points and its refused records. A shuffle of the ids alone
     finds the doubles; files that have some are read again, and a second shuffle brings the doubles of a key
@@ -52,8 +52,12 @@ def run(job: Job) -> dict[str, float]:
     reports = _read_and_settle(
         job,
         [SourceFile(i, name, uri, may_be_empty=len(files) > 1) for i, (name, uri) in enumerate(files)],
-        parquet.target_of(job.lake, Slice("points", job.run, fingerprint=fingerprint)),
-        parquet.target_of(job.lake, Slice("quarantine", job.run, fingerprint=fingerprint)),
+        Targets(
+            *(
+                parquet.target_of(job.lake, Slice(table, job.run, fingerprint=fingerprint))
+                for table in Targets._fields
+            )
+        ),
     )
     written = [file for report in reports for file in report.files]
     delta_log.commit(job.lake, {Slice("quarantine", job.run, fingerprint=fingerprint): written})
@@ -84,7 +88,8 @@ def run(job: Job) -> dict[str, float]:
         Slice("snapshots", job.run, fingerprint=fingerprint),
         slices.table_of(job.lake, "snapshots", snapshots),
     )
-    delta_log.commit(job.lake, {Slice("points", job.run, fingerprint=fingerprint): written})
+    for table in ("digests", "points"):
+        delta_log.commit(job.lake, {Slice(table, job.run, fingerprint=fingerprint): written})
     empty = sum(not row["rows_read"] for row in snapshots)
     said = f"{kept:,} kept, {quarantined:,} quarantined"
     condition = job.lake.source.condition
@@ -103,10 +108,8 @@ def run(job: Job) -> dict[str, float]:
     }
 
 
-def _read_and_settle(
-    job: Job, files: Sequence[SourceFile], points: Target, quarantine: Target
-) -> list[TaskReport]:
-    """Write the points and the refused records of all files; return the reports of what remains.
+def _read_and_settle(job: Job, files: Sequence[SourceFile], into: Targets) -> list[TaskReport]:
+    """Write points, digests and refused records of all files; return the reports of what remains.
 
     Raises
     ------
@@ -116,7 +119,7 @@ def _read_and_settle(
         A file with doubles has changed before it was read again.
     """
     source = job.lake.source
-    read = make_reader(source, points, quarantine)
+    read = make_reader(source, into)
     if not source.key:  # each id is there once
         return _reports_in(tasks.run_tasks(job.spark, files, read))
     streams = tasks.lazy_tasks(job.spark, files, read, ID_STREAMS)
@@ -135,12 +138,12 @@ def _read_and_settle(
     names = {file.name for file, _ in again}
     before = [report for report in reports if _sources_of(report) & names]
     for report in before:
-        for target in (points, quarantine):
+        for target in into:
             parquet.delete_uncommitted_files(target, [f for f in report.files if f.table == target.table])
-    second = make_second_reader(source, points, quarantine, schema)
+    second = make_second_reader(source, into, schema)
     staged = tasks.lazy_tasks(job.spark, again, second, schemas.to_ddl(schema))
     by_slot = staged.repartition("_slot").sortWithinPartitions("_slot", "_file", "_line")
-    settled = tasks.reports_of(FrameRows(by_slot).run(make_settler(source, points, quarantine)))
+    settled = tasks.reports_of(FrameRows(by_slot).run(make_settler(source, into)))
     _check_unchanged(before, settled)
     return [report for report in reports if not _sources_of(report) & names] + settled
 

@@ -12,13 +12,12 @@ import pyarrow as pa
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.lake import uris
-from epsjoin.lake.parquet import Target
 from epsjoin.source.batches import NOBODY, Batch, open_batches
 from epsjoin.source.bounds import DigestedStream
 from epsjoin.source.rules import Ints
 from epsjoin.spark.arrow import to_ipc
 from epsjoin.spark.ingest.facts import FileFacts, to_dict
-from epsjoin.spark.ingest.writer import FILE_ROWS, Writer
+from epsjoin.spark.ingest.writer import FILE_ROWS, Targets, Writer
 
 _BUCKET_BITS = 6
 BUCKETS = 1 << _BUCKET_BITS
@@ -117,16 +116,14 @@ def read_file(file: SourceFile, into: Writer, aside: Ints | None = NOBODY) -> It
     into.report.facts.append(to_dict(facts))
 
 
-def make_reader(
-    source: SourceContract, points: Target, quarantine: Target
-) -> Callable[[SourceFile], Iterator[pa.RecordBatch]]:
+def make_reader(source: SourceContract, targets: Targets) -> Callable[[SourceFile], Iterator[pa.RecordBatch]]:
     """Make the work of a task that reads a file and yields ``ID_STREAMS``: all ids, then its report.
 
     Of a source without key there are no ids: they are places, of which each occurs once.
     """
 
     def read(file: SourceFile) -> Iterator[pa.RecordBatch]:
-        into = Writer(source, points, quarantine)
+        into = Writer(source, targets)
         held: list[Ints] = []
         for batch in read_file(file, into):
             if source.key:

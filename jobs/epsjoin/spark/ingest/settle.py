@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.lake.lake import Lake
-from epsjoin.lake.parquet import Target
 from epsjoin.source.batches import Aside
 from epsjoin.source.records import digest_of
 from epsjoin.source.rules import Ints
@@ -20,7 +19,7 @@ from epsjoin.source.values import refusal
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.ingest.read import SourceFile, read_file
-from epsjoin.spark.ingest.writer import BATCH_CHARACTERS, BATCH_ROWS, Writer
+from epsjoin.spark.ingest.writer import BATCH_CHARACTERS, BATCH_ROWS, Targets, Writer
 
 
 def staged_schema(lake: Lake) -> pa.Schema:
@@ -48,7 +47,7 @@ def staged_schema(lake: Lake) -> pa.Schema:
 
 
 def make_second_reader(
-    source: SourceContract, points: Target, quarantine: Target, schema: pa.Schema
+    source: SourceContract, targets: Targets, schema: pa.Schema
 ) -> Callable[[tuple[SourceFile, Ints | None]], Iterator[pa.RecordBatch]]:
     """Make the work of a task that reads a file with doubles, and yields these as staged rows.
 
@@ -58,7 +57,7 @@ def make_second_reader(
 
     def read(item: tuple[SourceFile, Ints | None]) -> Iterator[pa.RecordBatch]:
         file, doubles = item
-        into = Writer(source, points, quarantine)
+        into = Writer(source, targets)
         staged: list[dict[str, Any]] = []
         held = 0
         for batch in read_file(file, into, doubles):
@@ -82,11 +81,11 @@ def _stage(names: list[str], file: SourceFile, aside: Aside) -> dict[str, Any]:
     return {**row, "_file": file.index, "_line": record.line, "_source": file.name, "_raw": record.raw}
 
 
-def make_settler(source: SourceContract, points: Target, quarantine: Target) -> Task:
+def make_settler(source: SourceContract, targets: Targets) -> Task:
     """Make the work of a task that writes staged rows, sorted by slot, and passes on the readers' reports."""
 
     def settle(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        into = Writer(source, points, quarantine)
+        into = Writer(source, targets)
         for rows in _cut_between_slots(batches):
             for text in rows["_report"].drop_null().to_pylist():
                 yield pa.record_batch({"report": pa.array([text])})

@@ -1,11 +1,11 @@
-"""What a task of ingest writes: points, and refused records with their reasons."""
+"""What a task of ingest writes: points with their digests, and refused records with their reasons."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ from epsjoin.contracts.sources import SourceContract
 from epsjoin.lake.arrow import to_binary
 from epsjoin.lake.parquet import Target
 from epsjoin.source.values import kind_of
+from epsjoin.spark.digests import digest_points
 from epsjoin.spark.ingest.facts import KindCount, RowCounts, to_dict
 from epsjoin.spark.tasks import TaskReport
 
@@ -30,20 +31,27 @@ FILE_BYTES = 256 << 20
 """Number of bytes of points held in memory at which a file is written, too."""
 
 
+class Targets(NamedTuple):
+    """Where the tasks of a pass write; small, for it is sent to them."""
+
+    points: Target
+    digests: Target
+    quarantine: Target
+
+
 @dataclass
 class Writer:
-    """What one task writes: points, and refused records with their reasons.
+    """What one task writes: points with their digests, and refused records with their reasons.
 
     Parameters
     ----------
     source : the contract.
-    points, quarantine : where to write.
+    into : where to write.
     report : takes the files, the numbers of rows by file and the kinds of reasons.
     """
 
     source: SourceContract
-    points: Target
-    quarantine: Target
+    into: Targets
     report: TaskReport = field(default_factory=TaskReport)
     _kept: list[pa.Table] = field(default_factory=list)
     _refused: list[dict[str, Any]] = field(default_factory=list)
@@ -53,7 +61,7 @@ class Writer:
 
     def keep(self, name: str, ids: pa.Array | pa.ChunkedArray, values: pa.Table) -> None:
         """Write records of a file as points."""
-        self._kept.append(_make_points(self.source, self.points, ids, values))
+        self._kept.append(_make_points(self.source, self.into.points, ids, values))
         self._n_kept[name] += len(values)
         if sum(map(len, self._kept)) >= FILE_ROWS or sum(each.nbytes for each in self._kept) >= FILE_BYTES:
             self._write_points()
@@ -79,12 +87,15 @@ class Writer:
         return self.report
 
     def _write_points(self) -> None:
-        self.report.write(self.points, self._kept)
+        self.report.write(self.into.points, self._kept)
+        if self.source.key:
+            digests = (digest_points(self.source, points["id"], points) for points in self._kept)
+            self.report.write(self.into.digests, digests)
         self._kept = []
 
     def _write_refused(self) -> None:
-        schema = pa.schema([column for column in self.quarantine.schema if column.name != "run"])
-        self.report.write(self.quarantine, [pa.Table.from_pylist(self._refused, schema)])
+        schema = pa.schema([column for column in self.into.quarantine.schema if column.name != "run"])
+        self.report.write(self.into.quarantine, [pa.Table.from_pylist(self._refused, schema)])
         self._refused = []
 
 

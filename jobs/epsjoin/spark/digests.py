@@ -1,0 +1,88 @@
+"""The table ``digests``: two digests of every point, by which the points of two runs are compared."""
+
+from __future__ import annotations
+
+import json
+from hashlib import blake2b
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from epsjoin.contracts.sources import SourceContract
+from epsjoin.digests import UNKEYED, digest_table
+from epsjoin.errors import TableError
+from epsjoin.kernels.arrays import Ints
+from epsjoin.kernels.digests import KEY_BYTES, Words
+from epsjoin.lake.arrow import to_binary
+
+DIGEST_BYTES = 16
+"""Length of a digest."""
+
+
+class Digests(NamedTuple):
+    """Points of a run, without their columns.
+
+    Parameters
+    ----------
+    ids : (n,) ids.
+    records : (n, 2) digests of all values of the source's columns.
+    places : (n, 2) digests of the coordinates.
+    """
+
+    ids: Ints
+    records: Words
+    places: Words
+
+
+def key_of(source: SourceContract) -> bytes:
+    """The key of the records' digests: it differs where equal values would mean something else.
+
+    That is so where columns have other names or types, or the key is another. Ranges, allowed values,
+    conditions and the format of the files decide which records there are, not what is in them.
+    """
+    meant = [[(column.name, column.type) for column in source.columns], source.key]
+    return blake2b(json.dumps(meant).encode(), digest_size=KEY_BYTES).digest()
+
+
+def digest_points(source: SourceContract, ids: pa.Array | pa.ChunkedArray, values: pa.Table) -> pa.Table:
+    """Make rows of ``digests``.
+
+    Parameters
+    ----------
+    ids : ids of the points.
+    values : their values, in columns of the source's names.
+
+    Returns
+    -------
+    The columns id, record and place.
+    """
+    records = digest_table(values.select([column.name for column in source.columns]), key_of(source))
+    # a coordinate may be an integer, in the point it is a float64; and -0.0 is the same place as 0.0
+    places = digest_table(
+        pa.table({name: values[name].cast(pa.float64()) for name in source.coordinates}), UNKEYED
+    )
+    return pa.table({"id": ids, "record": to_binary(records), "place": to_binary(places)})
+
+
+def to_digests(rows: pa.Table) -> Digests:
+    """The digests in rows of the table, as arrays.
+
+    Raises
+    ------
+    TableError
+        A digest is null or not ``DIGEST_BYTES`` long.
+    """
+    return Digests(rows["id"].to_numpy(), _to_words(rows["record"]), _to_words(rows["place"]))
+
+
+def _to_words(column: pa.ChunkedArray) -> Words:
+    found = [np.empty((0, 2), np.uint64)]
+    for chunk in column.chunks:
+        offsets = np.frombuffer(chunk.buffers()[1], np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
+        if chunk.null_count or not (np.diff(offsets) == DIGEST_BYTES).all():
+            raise TableError(f"a digest is not {DIGEST_BYTES} bytes long; run ingest again")
+        if len(chunk):
+            data = np.frombuffer(chunk.buffers()[2], np.uint8)[offsets[0] : offsets[-1]]
+            found.append(data.view("<u8").reshape(-1, 2).astype(np.uint64, copy=False))
+    return np.concatenate(found)
