@@ -20,6 +20,7 @@ from epsjoin.commands.show import summarise
 from epsjoin.contracts.sources import load_source
 from epsjoin.errors import TableError
 from epsjoin.lake.lake import Lake
+from epsjoin.lake.slices import read_counters
 from epsjoin.pipeline import STAGES, writer_of
 from survival import chain
 from survival.processes import Started, Victim, daemon, driver, jvm, kill, task, worker, wrapper
@@ -27,7 +28,6 @@ from survival.processes import Started, Victim, daemon, driver, jvm, kill, task,
 OLD_PARAMS = {"neighbours": 6, "min_pts": 8}
 OTHER_RUN = "2022-12-01"
 CLUSTER = chain.REPO / "bin" / "spark-cluster"
-WITHOUT_TASKS_IN_PYTHON = ("quality_input", "fit_epsilon", "quality_results", "report")
 GONE_WITHIN = 5.0
 EXECUTOR = "executor's JVM"
 AIRFLOW = "Airflow's task"
@@ -58,6 +58,7 @@ class Undisturbed(NamedTuple):
     content : what the tables hold at the end, by lake.
     seconds : how long each job takes.
     commits : versions of tables that each job makes on an empty lake.
+    with_tasks : the jobs whose tasks ran in Python workers; in any other there is no worker to kill.
     sights : what a reader may see: this run whole, or made with the other parameters.
     """
 
@@ -65,6 +66,7 @@ class Undisturbed(NamedTuple):
     content: dict[str, chain.Content]
     seconds: dict[str, float]
     commits: dict[str, int]
+    with_tasks: frozenset[str]
     sights: list[Sight]
 
 
@@ -86,7 +88,10 @@ def prepare(folder: Path) -> Undisturbed:
     }
     sights = [summary(folder / "undisturbed"), summary(lakes["has slices"])]
     assert None not in sights
-    return Undisturbed(lakes, {"empty": final, "has slices": final | other}, seconds, commits, sights)
+    counters = read_counters(lake_in(folder / "undisturbed"), chain.RUN)
+    with_tasks = frozenset(job for job, of_job in counters.items() if of_job["cpu_seconds_workers"])
+    contents = {"empty": final, "has slices": final | other}
+    return Undisturbed(lakes, contents, seconds, commits, with_tasks, sights)
 
 
 def commits_in(lake: Path) -> int:
@@ -116,7 +121,7 @@ class Round(NamedTuple):
 
 
 def draw(
-    rng: random.Random, number: int, victims: Sequence[str], killed: Counter[str], commits: dict[str, int]
+    rng: random.Random, number: int, victims: Sequence[str], killed: Counter[str], undisturbed: Undisturbed
 ) -> Round:
     """Jobs and lakes take turns; the victim is drawn of those killed least so far, and its moment.
 
@@ -125,10 +130,10 @@ def draw(
     """
     job = chain.JOBS[number % len(chain.JOBS)]
     base = ("has slices", "empty")[number // len(chain.JOBS) % 2]
-    able = [v for v in victims if v not in OF_TASKS or job not in WITHOUT_TASKS_IN_PYTHON]
+    able = [v for v in victims if v not in OF_TASKS or job in undisturbed.with_tasks]
     least = min(killed[victim] for victim in able)
     victim = rng.choice([victim for victim in able if killed[victim] == least])
-    share, commit = rng.random(), rng.randint(1, commits[job])
+    share, commit = rng.random(), rng.randint(1, undisturbed.commits[job])
     return Round(number, job, base, victim, share, commit if number % 2 else 0)
 
 
@@ -263,14 +268,16 @@ def half_slices(lake: Path, begun: dict[str, int], final: chain.Content) -> list
 
 
 def summary(lake: Path) -> Sight:
-    contracts = chain.REPO / "data_contracts"
     try:
-        rows = list(
-            summarise(Lake(lake.as_uri(), contracts, load_source(contracts, chain.DATASET)), chain.RUN)
-        )
+        rows = list(summarise(lake_in(lake), chain.RUN))
     except TableError:
         return None
     return [row for row in rows if row[0] not in ("seconds per step", "report", "picture")]
+
+
+def lake_in(folder: Path) -> Lake:
+    contracts = chain.REPO / "data_contracts"
+    return Lake(folder.as_uri(), contracts, load_source(contracts, chain.DATASET))
 
 
 def main() -> int:
@@ -294,7 +301,7 @@ def main() -> int:
         undisturbed = prepare(work)
         rounds, killed = [], Counter[str]()
         for number in range(given.rounds):
-            planned = draw(rng, number, victims, killed, undisturbed.commits)
+            planned = draw(rng, number, victims, killed, undisturbed)
             killed[planned.victim] += 1
             master = cluster_up() if planned.victim == EXECUTOR else "local[2]"
             try:

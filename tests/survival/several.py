@@ -7,22 +7,13 @@ import sys
 from functools import partial
 
 from epsjoin.report.publish import publish
+from epsjoin.spark import rehearse
 from epsjoin.spark.checks.quality import check_quality
-from epsjoin.spark.cluster import cluster
-from epsjoin.spark.epsilon import fit_epsilon
-from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import run_job
-from epsjoin.spark.join import merge_join, replicate
-from epsjoin.spark.neighbours import outliers
 
 STEPS = {
-    "ingest": ingest.run,
+    **rehearse.STEPS,
     "quality_input": partial(check_quality, stage="input"),
-    "fit_epsilon": fit_epsilon.run,
-    "replicate": replicate.run,
-    "merge_join": merge_join.run,
-    "cluster": cluster.run,
-    "outliers": outliers.run,
     "quality_results": partial(check_quality, stage="results"),
     "report": publish,
 }
