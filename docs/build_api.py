@@ -55,7 +55,17 @@ GROUPS = (
     Group(
         "Joins",
         "Every pair of points within eps: [what that means](library.md#what-within-ε-means).",
-        ("self_join", "iter_self_join", "join", "iter_join", "Pairs", "Rows", "NO_ROW", "knn_join"),
+        (
+            "self_join",
+            "iter_self_join",
+            "update_join",
+            "join",
+            "iter_join",
+            "Pairs",
+            "Rows",
+            "NO_ROW",
+            "knn_join",
+        ),
     ),
     Group(
         "Clusters and outliers",

@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.local.join.boxes import box_join as box_join
     from epsjoin.local.join.boxes import iter_ball_join as iter_ball_join
     from epsjoin.local.join.boxes import iter_box_join as iter_box_join
+    from epsjoin.local.join.update import update_join as update_join
     from epsjoin.local.metric import Metric as Metric
     from epsjoin.local.metric import get_metric as get_metric
     from epsjoin.local.neighbours.db_outliers import db_outliers as db_outliers
@@ -62,6 +63,7 @@ _HOMES = {
     "local.epsilon.fit": "EpsilonFit fit_epsilon",
     "local.epsilon.local_exponents": "local_exponents",
     "local.join.arrays": "NO_ROW Rows iter_join iter_self_join join self_join",
+    "local.join.update": "update_join",
     "local.join.boxes": "Boxes ball_join box_join iter_ball_join iter_box_join",
     "local.epsilon.estimate": "Estimate estimate",
     "local.metric": "Metric get_metric",

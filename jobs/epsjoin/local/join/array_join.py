@@ -76,7 +76,7 @@ class ArrayJoin:
             if len(numbers) != len(values):
                 raise ArgumentError(f"ids must be one per point, {len(values)}, not {len(numbers)}")
         metric, threshold = scale_metric(options.metric, values, eps, weights)
-        _check_metric(metric, "points", values)
+        check_metric(metric, "points", values)
         return cls(values, numbers, None, len(values), metric, threshold, cuts, options)
 
     @classmethod
@@ -100,8 +100,8 @@ class ArrayJoin:
         both = np.concatenate((first, second))
         del first, second  # they may be copies
         metric, threshold = scale_metric(options.metric, both, eps, weights)
-        _check_metric(metric, "left", both[:n_left])
-        _check_metric(metric, "right", both[n_left:])
+        check_metric(metric, "left", both[:n_left])
+        check_metric(metric, "right", both[n_left:])
         is_right = np.arange(len(both)) >= n_left
         return cls(both, numbers, is_right, n_left, metric, threshold, cuts, options)
 
@@ -161,7 +161,8 @@ def _check_cuts(cuts: object) -> None:
         raise ArgumentError(f"cuts must be epsjoin.Cuts(...) or None, not {cuts!r}")
 
 
-def _check_metric(metric: Metric, name: str, points: Floats) -> None:
+def check_metric(metric: Metric, name: str, points: Floats) -> None:
+    """Refuse points for which the metric is not defined; the message begins with the argument's name."""
     try:
         metric.check(points)
     except ArgumentError as error:

@@ -1,0 +1,212 @@
+"""The join of points that changed a little, from their pairs before: an increment.
+
+Points that stayed where they were keep their pairs: these are copied. Only the others, new ones and those
+that moved (they are *placed*), are joined, with one another and with all that stayed. Both joins are those of
+:mod:`epsjoin.local.join.arrays`, which decide a pair on its two points alone, so the result is that of a
+whole join, bit for bit: a pair of now has two ends that stayed, and then it was a pair before, or it has a
+placed end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from epsjoin.errors import ArgumentError, BudgetError
+from epsjoin.kernels.arrays import Bools, Floats, Ints
+from epsjoin.kernels.ids import IdIndex, rows_of
+from epsjoin.local.arguments import check_lengths, check_points, distance_column, index_distinct, int_column
+from epsjoin.local.join.array_join import ArrayJoin, check_metric
+from epsjoin.local.join.options import JoinOptions
+from epsjoin.local.metric import Metric
+from epsjoin.local.sweep.pairs import Pairs, collect
+from epsjoin.local.sweep.sweeping import Counters
+
+
+class Points(NamedTuple):
+    """Points with ids.
+
+    Parameters
+    ----------
+    points : (n, d) float64.
+    ids : (n,) int64, distinct.
+    """
+
+    points: Floats
+    ids: Ints
+
+
+def update_join(
+    pairs: Pairs,
+    before: ArrayLike,
+    now: ArrayLike,
+    ids_before: ArrayLike,
+    ids_now: ArrayLike,
+    eps: float,
+    metric: str | Metric = "euclidean",
+    *,
+    n_jobs: int | None = 1,
+    max_pairs: int | None = None,
+    counters: Counters | None = None,
+) -> Pairs:
+    """Find every pair of points within eps from the pairs of the points before: what changed is joined only.
+
+    Parameters
+    ----------
+    pairs : the pairs before, with ids: ``self_join(before, eps, metric, ids=ids_before)``, or what this
+        function returned, in any order. They must be of the same eps and metric, which only their distances
+        can show.
+    before, now : (n, d) and (m, d) points before and now, as for :func:`epsjoin.self_join`.
+    ids_before, ids_now : (n,) and (m,) integers, distinct, by which a point is known before and now. A point
+        is joined again if it is new, or if a coordinate has changed by as little as a bit.
+    eps, metric, n_jobs, max_pairs : see :func:`epsjoin.self_join`.
+    counters : dictionary to whose entries the work is added: ``kept_pairs`` and ``dropped_pairs`` of those
+        before, ``placed`` points, and those of :func:`epsjoin.self_join` for the pairs that were joined.
+
+    Returns
+    -------
+    Pairs
+        What ``self_join(now, eps, metric, ids=ids_now)`` returns, bit for bit, sorted by (left, right).
+
+    Raises
+    ------
+    ArgumentError
+        See :func:`epsjoin.self_join`. Or ids come twice, or are not one per point; a pair has an id that is
+        none of ``ids_before``, or a distance above eps.
+    BudgetError
+        There are more than ``max_pairs`` pairs.
+
+    See Also
+    --------
+    self_join : the whole join.
+
+    Notes
+    -----
+    O(n + m) for ids and coordinates, O(pairs) for what is copied and sorted; the join of c placed points with
+    m sorts all m points, and compares as many as are near the placed ones. It is quicker than a whole join
+    where few points change: with a hundredth of them placed at random, about half the time is sorting.
+
+    Examples
+    --------
+    >>> pairs = self_join([[0.0], [1.0], [5.0]], eps=2.0, ids=[7, 8, 9])
+    >>> update_join(pairs, [[0.0], [1.0], [5.0]], [[0.0], [6.0], [5.0]], [7, 8, 9], [7, 8, 9], 2.0)
+    Pairs(left=array([8]), right=array([9]), distance=array([1.]))
+    """
+    options = JoinOptions.of(metric, n_jobs, max_pairs, False, counters)
+    old, new = _check_side("before", before, ids_before), _check_side("now", now, ids_now)
+    if len(old.ids) and len(new.ids) and old.points.shape[1] != new.points.shape[1]:
+        raise ArgumentError(
+            f"before and now must have the same dimensions, not {old.points.shape[1]} and "
+            f"{new.points.shape[1]}"
+        )
+    threshold = options.metric.check_eps(eps)
+    check_metric(options.metric, "now", new.points)
+    index = index_distinct(old.ids)
+    known = _check_pairs(pairs, index, threshold)
+    is_placed, is_gone = find_changes(index, old.points, index_distinct(new.ids), new.points)
+    placed = Points(new.points[is_placed], new.ids[is_placed])
+    stayed = Points(new.points[~is_placed], new.ids[~is_placed])
+    is_kept = keep_pairs(index, is_gone, known.left, known.right)
+    kept = Pairs(known.left[is_kept], known.right[is_kept], known.distance[is_kept])
+    counts = options.counters
+    for name, count in (("kept_pairs", len(kept.left)), ("dropped_pairs", len(is_kept) - len(kept.left))):
+        counts[name] = counts.get(name, 0) + count
+    counts["placed"] = counts.get("placed", 0) + len(placed.ids)
+
+    def batches() -> Generator[Pairs, None, None]:
+        found = len(kept.left)
+        if found:
+            yield kept
+        for join in (join_with(placed, stayed, threshold, options), join_placed(placed, threshold, options)):
+            for batch in join:
+                found += len(batch.left)
+                if options.exceeds_limit(found):
+                    raise BudgetError(f"more than max_pairs = {max_pairs} pairs within eps = {threshold:g}")
+                yield batch
+
+    if options.exceeds_limit(len(kept.left)):
+        raise BudgetError(f"more than max_pairs = {max_pairs} pairs within eps = {threshold:g}")
+    return collect(batches())
+
+
+def find_changes(
+    before: IdIndex, points_before: Floats, now: IdIndex, points_now: Floats
+) -> tuple[Bools, Bools]:
+    """Tell which points of now are placed, and which of before are gone: deleted or moved.
+
+    A place is compared by its bits, so that what counts as the same place has the same distances.
+    """
+    was = rows_of(before, now.ids)
+    is_placed = was < 0
+    known = np.flatnonzero(~is_placed)
+    bits_before, bits_now = points_before.view(np.int64), points_now.view(np.int64)
+    is_placed[known] = (bits_before[was[known]] != bits_now[known]).any(axis=1)
+    is_gone = np.ones(len(before.ids), np.bool_)
+    is_gone[was[~is_placed]] = False
+    return is_placed, is_gone
+
+
+def keep_pairs(index: IdIndex, is_gone: Bools, left: Ints, right: Ints) -> Bools:
+    """Tell which pairs stay: those whose ends both do.
+
+    Parameters
+    ----------
+    index : ids among which are all that are gone; an end that is none of them stays.
+    is_gone : whether each of these ids is gone.
+    """
+    stays = np.append(~is_gone, True)  # the row number of an id that is not there is -1: the last
+    return np.asarray(stays[rows_of(index, left)] & stays[rows_of(index, right)])
+
+
+def join_with(placed: Points, stayed: Points, eps: float, options: JoinOptions) -> Iterator[Pairs]:
+    """Yield the pairs of a placed point and one that stayed, the smaller id at the left.
+
+    The points that stayed may come share by share; every share gives its own pairs.
+    """
+    if not len(placed.ids) or not len(stayed.ids):
+        return
+    n = len(placed.ids)
+    both = np.concatenate((placed.points, stayed.points))
+    ids = np.concatenate((placed.ids, stayed.ids))
+    join = ArrayJoin(both, ids, np.arange(len(ids)) >= n, n, options.metric, eps, None, options)
+    for left, right, distance in join.batches("update_join"):
+        yield Pairs(np.minimum(left, right), np.maximum(left, right), distance)
+
+
+def join_placed(placed: Points, eps: float, options: JoinOptions) -> Iterator[Pairs]:
+    """Yield the pairs of two placed points, the smaller id at the left."""
+    n = len(placed.ids)
+    if n:
+        join = ArrayJoin(placed.points, placed.ids, None, n, options.metric, eps, None, options)
+        yield from join.batches("update_join")
+
+
+def _check_side(name: str, points: ArrayLike, ids: ArrayLike) -> Points:
+    values, numbers = check_points(name, points), int_column(f"ids_{name}", ids)
+    if len(numbers) != len(values):
+        raise ArgumentError(f"ids_{name} must be one per point, {len(values)}, not {len(numbers)}")
+    return Points(values, numbers)
+
+
+def _check_pairs(pairs: Pairs, index: IdIndex, eps: float) -> Pairs:
+    left, right, distance = pairs
+    checked = Pairs(
+        int_column("left", left), int_column("right", right), distance_column("distance", distance)
+    )
+    check_lengths(left=checked.left, right=checked.right, distance=checked.distance)
+    for name, ends in (("left", checked.left), ("right", checked.right)):
+        unknown = rows_of(index, ends) < 0
+        if unknown.any():
+            raise ArgumentError(
+                f"{name} of the pairs has id {ends[int(unknown.argmax())]}, which ids_before lack; "
+                "pairs must have been joined with these ids"
+            )
+    if len(checked.distance) and checked.distance.max() > eps:
+        raise ArgumentError(
+            f"a pair has the distance {checked.distance.max()}, above eps = {eps!r}; pairs must have been "
+            "joined with this eps"
+        )
+    return checked

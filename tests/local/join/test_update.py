@@ -1,0 +1,120 @@
+"""Increments of the library: what a whole join finds, bit for bit, by the work that changes ask for."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from epsjoin.errors import ArgumentError, BudgetError
+from epsjoin.local.join.arrays import self_join
+from epsjoin.local.join.update import update_join
+from epsjoin.local.plan.cuts import Cuts
+from epsjoin.local.sweep.pairs import Pairs
+from oracles import INTERPRETED
+from oracles import increment as twin
+from tests.local.join.histories import METRICS, columns_of, make_history
+
+N_HISTORIES = 28 if INTERPRETED else 200
+
+
+def assert_same_bits(found, expected):
+    assert [column.tobytes() for column in found] == [column.tobytes() for column in expected]
+
+
+@pytest.mark.parametrize("first", range(len(METRICS)), ids=[name for name, _ in METRICS])
+def test_update_join__is_the_whole_join_bit_for_bit_over_histories(first):
+    n_pairs = n_computed = 0
+    for seed in range(first, N_HISTORIES, len(METRICS)):
+        states, eps, metric, p = make_history(seed)
+        random = np.random.default_rng(seed)
+        before = columns_of(states[0], random)
+        pairs = self_join(before[0], eps, metric, ids=before[1])
+        for earlier, state in pairwise(states):
+            now, counters = columns_of(state, random), {}
+            pairs = update_join(pairs, before[0], now[0], before[1], now[1], eps, metric, counters=counters)
+            assert_same_bits(pairs, self_join(now[0], eps, metric, ids=now[1]))
+            expected = twin.pairs_of(state, eps, metric.name, p)
+            ends = list(zip(pairs.left.tolist(), pairs.right.tolist(), strict=True))
+            assert ends == sorted(expected)
+            assert pairs.distance.tolist() == pytest.approx([expected[pair] for pair in ends], rel=1e-12)
+            placed = twin.placed(earlier, state)
+            assert counters["placed"] == len(placed)
+            assert counters.get("pairs", 0) == len(twin.touching(expected, placed))
+            lost = twin.touching(twin.pairs_of(earlier, eps, metric.name, p), twin.gone(earlier, state))
+            assert counters["dropped_pairs"] == len(lost)
+            before = now
+            n_pairs, n_computed = n_pairs + len(ends), n_computed + counters.get("pairs", 0)
+    assert 0 < n_computed < n_pairs, "histories in which nothing is joined, or all, show nothing"
+
+
+def large(seed, n=6000, d=3):
+    random = np.random.default_rng(seed)
+    points = random.random((n, d))
+    points[: n // 20] = points[0]  # many equal points, which cuts can only divide by hash
+    return points, random.permutation(3 * n)[:n]
+
+
+@pytest.mark.parametrize(
+    "cuts", [None, Cuts(n_parts=9), Cuts("regular", n_parts=5)], ids=["one part", "planned", "regular"]
+)
+def test_update_join__of_thousands_is_the_whole_join_however_that_is_cut(cuts):
+    n = 600 if INTERPRETED else 2500
+    points, ids = large(1, n)
+    eps = 0.05
+    pairs = self_join(points, eps, ids=ids, cuts=cuts)
+    random = np.random.default_rng(2)
+    now, ids_now = points[n // 100 :].copy(), ids[n // 100 :].copy()
+    moved = random.choice(len(now), n // 100, replace=False)
+    now[moved] = random.random((len(moved), 3))
+    ids_now[:5] = 10 * n + np.arange(5)  # the same places under new ids
+    for n_jobs in (1, 2):
+        found = update_join(pairs, points, now, ids, ids_now, eps, n_jobs=n_jobs)
+        assert_same_bits(found, self_join(now, eps, ids=ids_now, cuts=cuts))
+
+
+def test_update_join__of_nothing_new_copies_and_computes_nothing():
+    points, ids = large(3, 500)
+    pairs = self_join(points, 0.1, ids=ids)
+    counters = {}
+    order = np.random.default_rng(0).permutation(len(ids))
+    found = update_join(pairs, points, points[order], ids, ids[order], 0.1, counters=counters)
+    assert_same_bits(found, pairs)
+    assert counters == {"kept_pairs": len(pairs.left), "dropped_pairs": 0, "placed": 0}
+
+
+@pytest.mark.parametrize(("n_before", "n_now"), [(0, 40), (40, 0), (0, 0)])
+def test_update_join__begins_and_ends_with_no_points(n_before, n_now):
+    points, ids = large(4, 40)
+    pairs = self_join(points[:n_before], 0.3, ids=ids[:n_before])
+    found = update_join(pairs, points[:n_before], points[:n_now], ids[:n_before], ids[:n_now], 0.3)
+    assert_same_bits(found, self_join(points[:n_now], 0.3, ids=ids[:n_now]))
+
+
+POINTS, IDS = np.array([[0.0], [1.0], [2.0]]), np.array([5, 6, 7])
+PAIRS = self_join(POINTS, 1.0, ids=IDS)
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"ids_before": [5, 6]}, "ids_before must be one per point, 3, not 2"),
+        ({"ids_now": [5, 6, 6]}, "ids must be distinct: id 6 comes twice"),
+        ({"ids_before": [5, 6, 8]}, "right of the pairs has id 7, which ids_before lack"),
+        ({"eps": 0.5}, "a pair has the distance 1.0, above eps = 0.5"),
+        ({"now": [[1.0, 2.0]] * 3}, "before and now must have the same dimensions, not 1 and 2"),
+        ({"metric": "haversine"}, "now: haversine needs 2 coordinates"),
+        ({"pairs": Pairs(PAIRS.left, PAIRS.right[:1], PAIRS.distance)}, "must be equally long"),
+    ],
+)
+def test_update_join__refuses_with_a_sentence(changed, says):
+    given = {"pairs": PAIRS, "before": POINTS, "now": POINTS, "ids_before": IDS, "ids_now": IDS, "eps": 1.0}
+    with pytest.raises(ArgumentError, match=says):
+        update_join(**{**given, **changed})
+
+
+@pytest.mark.parametrize("now", [POINTS, POINTS / 10.0])
+def test_update_join__refuses_more_pairs_than_allowed_copied_or_joined(now):
+    with pytest.raises(BudgetError, match="more than max_pairs = 1 pairs"):
+        update_join(PAIRS, POINTS, now, IDS, IDS, 1.0, max_pairs=1)
