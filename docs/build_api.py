@@ -76,6 +76,14 @@ GROUPS = (
         ),
     ),
     Group(
+        "Clusters that keep their names",
+        "The clusters of one labeling beside those of the next, by the records that both have.",
+        (
+            *("match_clusters", "name_clusters", "Matched", "local.compare.names.Names"),
+            *("local.compare.flows.Flows", "local.compare.names.Events"),
+        ),
+    ),
+    Group(
         "Choosing ε",
         "From the power law that pair counts follow.",
         (

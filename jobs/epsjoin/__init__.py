@@ -21,6 +21,9 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.local.cluster.dbscan import Dbscan as Dbscan
     from epsjoin.local.cluster.dbscan import dbscan as dbscan
     from epsjoin.local.cluster.from_pairs import NOISE as NOISE
+    from epsjoin.local.compare.match import Matched as Matched
+    from epsjoin.local.compare.match import match_clusters as match_clusters
+    from epsjoin.local.compare.match import name_clusters as name_clusters
     from epsjoin.local.epsilon.box_count import box_counts as box_counts
     from epsjoin.local.epsilon.box_count import fit_box_count as fit_box_count
     from epsjoin.local.epsilon.estimate import Estimate as Estimate
@@ -59,6 +62,7 @@ _HOMES = {
     "errors": "ArgumentError BudgetError DataRefusedError EpsjoinError MissingPackageError TableError",
     "local.cluster.dbscan": "Dbscan dbscan",
     "local.cluster.from_pairs": "NOISE",
+    "local.compare.match": "Matched match_clusters name_clusters",
     "local.epsilon.box_count": "box_counts fit_box_count",
     "local.epsilon.fit": "EpsilonFit fit_epsilon",
     "local.epsilon.local_exponents": "local_exponents",

@@ -1,0 +1,1 @@
+"""Clusters of successive runs: where their records went, the names that stay, and what happened to them."""

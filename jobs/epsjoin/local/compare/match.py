@@ -1,0 +1,175 @@
+"""Clusters of two labelings, or of many in a row, matched by the records that they have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from epsjoin.errors import ArgumentError
+from epsjoin.kernels.arrays import Bools, Ints
+from epsjoin.kernels.ids import IdIndex, index_ids
+from epsjoin.local.arguments import check_lengths, index_distinct, int_column
+from epsjoin.local.cluster.from_pairs import NOISE
+from epsjoin.local.compare.flows import Flows, count_flows
+from epsjoin.local.compare.names import NOBODY, Cores, Events, Names, name_run
+
+Labelled = Sequence[npt.ArrayLike]
+"""A clustering of records: their ids and labels, and which of them are core points, if that is known."""
+
+
+class Matched(NamedTuple):
+    """The clusters of a run beside those of the run before; made by :func:`match_clusters`.
+
+    Parameters
+    ----------
+    names : what the clusters are called, and where their records came from.
+    flows : how many records went from each cluster before to each cluster now.
+    events : what happened to the clusters.
+    """
+
+    names: Names
+    flows: Flows
+    events: Events
+
+
+def match_clusters(before: Labelled, now: Labelled) -> Matched:
+    """Find the clusters of an earlier clustering again in a later one.
+
+    Clusters keep their names where most of their records stay together, whatever labels they get.
+
+    Parameters
+    ----------
+    before : ``(ids, labels)`` or ``(ids, labels, is_core)`` of the earlier clustering. ids are (n,) whole
+        numbers, each once, the same for a record in both; labels are (n,) whole numbers, ``NOISE`` (-1) for
+        noise; is_core is (n,) bool, and by default all records of clusters count as core points.
+    now : the same of the later one.
+
+    Returns
+    -------
+    Matched
+        Names of the clusters now, flows, events. The clusters before are named by the smallest id of their
+        core points.
+
+    Raises
+    ------
+    ArgumentError
+        A clustering is not two or three columns of one length, an id comes twice, or a cluster has no core
+        point.
+
+    See Also
+    --------
+    name_clusters : the same for more than two.
+
+    Notes
+    -----
+    What is left of a cluster are its records that still exist. It goes on in the cluster that has more than
+    half of them, its heir, which takes its name; of several that have one heir, that which gave most records
+    hands its name on (then the older name, then the smaller), and the others have *merged* into it. A new
+    cluster is named by the smallest id of its core points that was never a name. A *piece* is a tenth of what
+    is left, and 2 records at least, in another cluster than the heir.
+
+    ========== ==========================================================================================
+    event      when
+    ========== ==========================================================================================
+    born       the name is new, and the cluster has no piece of an earlier one
+    split      the cluster left a piece to another one and has not dissolved; it ends if it has no heir
+    split_off  the name is new, and the cluster has a piece of an earlier one
+    merged     the heir bears another name
+    dissolved  no heir, and half of what is left or more is noise, or there is no piece
+    gone       nothing is left
+    grown      the same name, and the size is larger by a tenth and by 2 records at least
+    shrunk     the same name, and the size is smaller by as much
+    ========== ==========================================================================================
+
+    O(n log n) for n records in both clusterings together.
+
+    Examples
+    --------
+    >>> before = [1, 2, 3, 4, 5, 6], [0, 0, 0, 7, 7, 7]
+    >>> now = [1, 2, 3, 4, 5, 8, 9], [3, 3, 3, 3, 3, 1, 1]
+    >>> found = match_clusters(before, now)
+    >>> found.names.label.tolist(), found.names.name.tolist()
+    ([1, 3], [8, 1])
+    >>> for event, name, members in zip(found.events.event, found.events.name, found.events.members):
+    ...     print(event, name, members)
+    born 8 2
+    merged 4 2
+    grown 1 2
+    """
+    return name_clusters([before, now])[1]
+
+
+def name_clusters(runs: Iterable[Labelled]) -> list[Matched]:
+    """Name the clusters of successive clusterings, so that a cluster keeps its name from one to the next.
+
+    Parameters
+    ----------
+    runs : clusterings of the same kind of records, the earliest first, each as in :func:`match_clusters`.
+
+    Returns
+    -------
+    list[Matched]
+        Names, flows and events of each. To the first one all records come anew, its clusters are named by the
+        smallest id of their core points, and nothing happens to them. A name that has ended never comes back.
+
+    Raises
+    ------
+    ArgumentError
+        See :func:`match_clusters`.
+
+    Examples
+    --------
+    >>> found = name_clusters([([1, 2, 3], [0, 0, 0]), ([1, 2, 3], [-1, -1, -1]), ([1, 2, 3], [5, 5, 5])])
+    >>> [each.names.name.tolist() for each in found]
+    [[1], [], [2]]
+    >>> [each.events.event.tolist() for each in found]
+    [[], ['dissolved'], ['born']]
+    """
+    found: list[Matched] = []
+    named, before = NOBODY, _NO_RECORDS
+    for number, run in enumerate(runs):
+        now = _check_run(number, run)
+        ids = now.by_id.ids
+        flows = count_flows(before.by_id, before.labels, ids, now.labels, now.is_core)
+        cores = Cores.of(ids, now.labels, now.is_core)
+        bare = np.setdiff1d(now.labels[now.labels != NOISE], cores.labels)
+        if bare.size:
+            raise ArgumentError(f"cluster {bare[0]} of run {number} has no core point")
+        named, events = name_run(named, flows, number, cores.smallest, cores.among)
+        found.append(Matched(named.names, flows, events))
+        before = now
+    return found
+
+
+class _Records(NamedTuple):
+    """Ids, labels, and which are core points, in one order."""
+
+    by_id: IdIndex
+    labels: Ints
+    is_core: Bools
+
+
+_NO_RECORDS = _Records(index_ids(np.empty(0, np.int64)), np.empty(0, np.int64), np.empty(0, np.bool_))
+
+
+def _check_run(number: int, run: Labelled) -> _Records:
+    if isinstance(run, np.ndarray) or len(run) not in (2, 3):
+        raise ArgumentError(
+            f"run {number} must be (ids, labels) or (ids, labels, is_core); where rows are the same records "
+            "in all runs, ids are range(n)"
+        )
+    ids, labels = (
+        int_column(f"{name} of run {number}", values)
+        for name, values in zip(("ids", "labels"), run, strict=False)
+    )
+    is_core = np.asarray(run[2] if len(run) == 3 else np.ones(labels.size, np.bool_))
+    if is_core.dtype != np.bool_ or is_core.ndim != 1:
+        raise ArgumentError(
+            f"is_core of run {number} must be a one-dimensional array of bool, not "
+            f"{is_core.ndim}-dimensional {is_core.dtype}"
+        )
+    check_lengths(ids=ids, labels=labels, is_core=is_core)
+    return _Records(index_distinct(ids), labels, is_core & (labels != NOISE))
