@@ -18,6 +18,7 @@ import pyarrow as pa
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.source.csv_columns import read_csv_blocks
+from epsjoin.source.json_columns import read_json_blocks
 from epsjoin.source.parquet_columns import read_parquet_blocks
 from epsjoin.source.records import FORMATS, Record, in_batches, key_id, refuse_broken, to_records
 from epsjoin.source.rules import Ints, has_column_ids, judge, key_ids, typed_schema
@@ -25,8 +26,8 @@ from epsjoin.source.untyped import Block, FoundColumns, UntypedRecord
 
 NOBODY: Ints = np.empty(0, np.int64)
 
-BLOCKS = {"csv": read_csv_blocks, "parquet": read_parquet_blocks}
-"""Functions by a contract's ``format`` that split a file into blocks; others have the definition alone."""
+BLOCKS = {"csv": read_csv_blocks, "json": read_json_blocks, "parquet": read_parquet_blocks}
+"""Functions by a contract's ``format`` that split a file into blocks."""
 
 
 class Aside(NamedTuple):
@@ -214,10 +215,9 @@ def open_batches(
     aside : places of records in the file, rising, that are to be set aside; ``None``: all.
     """
     columns = FoundColumns(name)
-    read = BLOCKS.get(source.format) if has_column_ids(source) and aside is not None else None
-    blocks = (
-        read(stream, name, source, columns)
-        if read
-        else iter([FORMATS[source.format][0](stream, name, source, columns)])
-    )
+    blocks: Iterator[Block | Iterator[UntypedRecord]]
+    if has_column_ids(source) and aside is not None:
+        blocks = BLOCKS[source.format](stream, name, source, columns)
+    else:
+        blocks = iter([FORMATS[source.format][0](stream, name, source, columns)])
     return Batches(blocks, name, source, columns, may_be_empty=may_be_empty, aside=aside)

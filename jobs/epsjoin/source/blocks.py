@@ -8,14 +8,16 @@ import zlib
 from collections.abc import Generator
 from typing import IO, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from epsjoin.errors import DataRefusedError
 from epsjoin.source import bounds
+from epsjoin.source.bounds import BYTE_ORDER_MARK
 from epsjoin.source.csv_ import Line, decode_lines
 
 BLOCK = 4 << 20
 """Number of bytes at which a block is complete; those of a longer line are more."""
-
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Blocks:
@@ -75,7 +77,36 @@ class Blocks:
             if taken is not None and not taken:
                 return
         if self.has_only_lines:
-            yield from decode_lines(io.BufferedReader(self._rest), first=self.line)
+            yield from decode_lines(self.rest(), first=self.line)
+
+    def rest(self) -> io.BufferedReader:
+        """What is left of the file, where it has only lines."""
+        return io.BufferedReader(self._rest)
+
+
+def is_utf8(data: bytes) -> bool:
+    """Whether the bytes are UTF-8."""
+    if data.isascii():
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def rows_at(places: NDArray[np.int64], begins: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The rows, which begin at ``begins``, in which these places are, rising; each once."""
+    return np.unique(np.searchsorted(begins, places, "right") - 1)
+
+
+def find_bad(data: bytes, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether each row of the data has bytes that are not UTF-8."""
+    bad = np.zeros(len(begins), bool)
+    places = np.flatnonzero(np.frombuffer(data, np.uint8) >= 0x80)
+    for row in rows_at(places, begins).tolist():
+        bad[row] = not is_utf8(data[begins[row] : ends[row]])
+    return bad
 
 
 class _Rest(io.RawIOBase):

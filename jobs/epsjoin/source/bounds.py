@@ -37,6 +37,9 @@ BUFFER = 1 << 20
 PIECE = 1 << 15
 """Number of decompressed bytes that are checked at once; a longer line is measured exactly."""
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+"""What a file of lines may begin with; it is no part of the first line."""
+
 
 def open_lines(stream: IO[bytes], name: str) -> IO[bytes]:
     """Open a file of lines: decompressed if its name ends in .gz, within ``MAX_LINE`` and ``MAX_EXPANSION``.

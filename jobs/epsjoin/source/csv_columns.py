@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import itertools
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,12 +19,12 @@ from numpy.typing import NDArray
 from epsjoin.contracts.conditions import SOURCE_TYPES
 from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.sources import SourceContract
-from epsjoin.source.blocks import BYTE_ORDER_MARK, Blocks
-from epsjoin.source.bounds import open_lines
+from epsjoin.source.blocks import Blocks, find_bad, is_utf8
+from epsjoin.source.bounds import BYTE_ORDER_MARK, open_lines
 from epsjoin.source.csv_ import Line, read_header, split_records
-from epsjoin.source.rules import Flags, Ints, typed_schema
+from epsjoin.source.rules import Flags, Ints, may_be_tiny, type_once, typed_schema
 from epsjoin.source.untyped import Block, FoundColumns, UntypedRecord
-from epsjoin.source.values import from_text, type_field
+from epsjoin.source.values import from_text
 
 Bytes = NDArray[np.uint8]
 
@@ -36,8 +35,6 @@ _BLANKS = " \t"
 _NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _INTEGER = r"^[+-]?[0-9]{1,18}$"
 _NOT_ZERO = r"^[^eE]*[1-9]"
-_TINY = re.compile(rb"[eE]-0*[1-9][0-9]{2}|0{100}")
-"""What a block has somewhere if a number in it becomes 0 although its text is another number."""
 
 
 def read_csv_blocks(
@@ -115,8 +112,7 @@ class _Layout:
     @cached_property
     def may_be_tiny(self) -> bool:
         """Whether a number may have become 0 though its text is another number."""
-        may_be = b"e-" in self.data or b"E-" in self.data or b"0" * 100 in self.data
-        return may_be and _TINY.search(self.data) is not None
+        return may_be_tiny(self.data)
 
     def is_quoted(self, places: Ints) -> Flags:
         """Whether each place is within quotes."""
@@ -148,22 +144,16 @@ class _Layout:
     def is_bad(self) -> Flags:
         """Whether each record has bytes that are not UTF-8."""
         begins, ends, _ = self.records
-        bad = np.zeros(len(begins), bool)
-        places = np.flatnonzero(self.bytes >= 0x80)
-        for row in (
-            np.unique(np.searchsorted(begins, places, "right") - 1).tolist() if not self.is_utf8 else ()
-        ):
-            bad[row] = not _is_utf8(self.data[begins[row] : ends[row]])
-        return bad
+        return np.zeros(len(begins), bool) if self.is_utf8 else find_bad(self.data, begins, ends)
 
 
 def _lay_out(data: bytes, line: int) -> _Layout | None:
     """Find where records end; ``None`` where that is not plain. A record that goes on is left out."""
     if b"\0" in data or (b"\r" in data and data.count(b"\r") != data.count(b"\r\n")):
         return None
-    is_utf8 = _is_utf8(data)
+    is_good = is_utf8(data)
     if b'"' not in data:
-        return _Layout(data, line, np.empty(0, np.int64), is_utf8)
+        return _Layout(data, line, np.empty(0, np.int64), is_good)
     array = np.frombuffer(data, np.uint8)
     quotes = np.flatnonzero(array == _QUOTE)
     opening, closing = quotes[0::2], quotes[1::2]
@@ -175,21 +165,11 @@ def _lay_out(data: bytes, line: int) -> _Layout | None:
     ):
         return None
     if quotes.size % 2 == 0:
-        return _Layout(data, line, quotes, is_utf8)
+        return _Layout(data, line, quotes, is_good)
     end = data.rfind(b"\n", 0, int(quotes[-1])) + 1
     while end and np.searchsorted(quotes, end - 1) % 2:
         end = data.rfind(b"\n", 0, end - 1) + 1
-    return _Layout(data[:end], line, quotes[quotes < end], is_utf8) if end else None
-
-
-def _is_utf8(data: bytes) -> bool:
-    if data.isascii():
-        return True
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    return _Layout(data[:end], line, quotes[quotes < end], is_good) if end else None
 
 
 class _Typing:
@@ -273,7 +253,7 @@ class _Typing:
                 is_empty = pc.equal(values, "")
                 values = pc.if_else(is_empty, None, values) if pc.any(is_empty).as_py() else values
             elif column.type in ("date", "timestamp"):
-                values, odd = self._times(column, values.combine_chunks())
+                values, odd = type_once(self._source, column, values.combine_chunks(), from_text)
                 if odd.any():
                     return None
             arrays.append(values)
@@ -298,7 +278,7 @@ class _Typing:
         if column.type == "string":
             return pc.if_else(pc.equal(texts, ""), None, texts), np.zeros(len(texts), bool)
         if column.type in ("date", "timestamp"):
-            return self._times(column, texts)
+            return type_once(self._source, column, texts, from_text)
         trimmed = pc.ascii_trim(texts, _BLANKS)
         is_missing = pc.is_in(trimmed, pa.array(["", *self._missing]))
         if column.type == "boolean":
@@ -313,14 +293,6 @@ class _Typing:
                 fits = pc.and_(fits, pc.invert(pc.fill_null(is_tiny, False)))
         odd: Flags = pc.invert(pc.or_(fits, is_missing)).to_numpy(zero_copy_only=False)
         return pc.if_else(pc.and_(fits, pc.invert(is_missing)), values, None), odd
-
-    def _times(self, column: Column, texts: pa.Array) -> tuple[pa.Array, Flags]:
-        """Dates and times: each different text is typed once, by the definition."""
-        encoded = texts.dictionary_encode()
-        found = [type_field(self._source, column, text, from_text) for text in encoded.dictionary.to_pylist()]
-        values = pa.array([value for value, _ in found], SOURCE_TYPES[column.type])
-        is_odd = np.array([reason is not None for _, reason in found], bool)
-        return values.take(encoded.indices), is_odd[encoded.indices.to_numpy()]
 
 
 def _lines_of(piece: bytes, line: int) -> Iterator[Line]:

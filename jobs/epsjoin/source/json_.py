@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
-from epsjoin.source.bounds import open_lines
+from epsjoin.source.bounds import BYTE_ORDER_MARK, open_lines
 from epsjoin.source.untyped import FoundColumns, UntypedRecord
 from epsjoin.source.values import is_underflow, refusal
 
@@ -30,37 +30,86 @@ def read_json(
         While it is read: it exceeds a bound, or ends within a record. At its end: no record has a column
         that is required, or that the contract's condition names.
     """
-    wanted = [column.name for column in source.columns]
-    seen: set[str] = set()
-    n_records = 0
-    for number, line in enumerate(open_lines(stream, name), 1):
-        if not line.strip():
-            continue
-        encoding = "utf-8-sig" if number == 1 else "utf-8"
-        raw = line.decode(encoding, "backslashreplace").rstrip("\r\n")
-        if not seen and not n_records and line.lstrip(b"\xef\xbb\xbf \t").startswith(b"["):
-            raise DataRefusedError(
-                f"{name}: line {number}: an array begins here; each line must be one object, as "
-                "'jq -c .[]' writes them"
-            )
-        n_records += 1
-        body, problem = _parse_object(line, encoding)
+    objects = Objects(name, source, columns)
+    yield from objects.read(_without_mark(enumerate(open_lines(stream, name), 1)))
+    objects.end()
+
+
+Line = tuple[int, bytes]
+"""The number of a line in its file, and the line with its end."""
+
+
+class Objects:
+    """The objects of one file of JSON lines.
+
+    Parameters
+    ----------
+    name, source, columns : see :func:`read_json`.
+
+    Attributes
+    ----------
+    keys : the keys that have been met.
+    n_records : number of the records that have been read.
+    """
+
+    def __init__(self, name: str, source: SourceContract, columns: FoundColumns) -> None:
+        self.keys: set[str] = set()
+        self.n_records = 0
+        self._name = name
+        self._source = source
+        self._columns = columns
+        self._wanted = [column.name for column in source.columns]
+
+    def read(self, lines: Iterable[Line]) -> Iterator[UntypedRecord]:
+        """Yield the records in the next lines, without a byte-order mark.
+
+        Raises
+        ------
+        DataRefusedError
+            See :func:`read_json`.
+        """
+        for number, line in lines:
+            if not line.strip():
+                continue
+            if not self.n_records and line.lstrip(b" \t").startswith(b"["):
+                raise DataRefusedError(
+                    f"{self._name}: line {number}: an array begins here; each line must be one object, as "
+                    "'jq -c .[]' writes them"
+                )
+            self.n_records += 1
+            yield self._read_one(number, line)
+
+    def _read_one(self, number: int, line: bytes) -> UntypedRecord:
+        raw = line.decode("utf-8", "backslashreplace").rstrip("\r\n")
+        body, problem = _parse_object(line)
         if body is None:
             begins, ends = line.lstrip().startswith(b"{"), line.endswith((b"}", b" ", b"\n", b"\r"))
             if begins and not ends:
                 raise DataRefusedError(
-                    f"{name}: line {number}: the file ends within this record ({problem}); it seems to be "
-                    "cut off"
+                    f"{self._name}: line {number}: the file ends within this record ({problem}); it seems to "
+                    "be cut off"
                 )
-            yield UntypedRecord(number, raw, None, problem)
-            continue
-        if new := [column for column in body if column not in seen]:
-            columns.add(column.encode("utf-8", "backslashreplace").decode() for column in new)
-            seen.update(new)
-        yield UntypedRecord(number, raw, [body.get(column) for column in wanted])
-    if seen:  # a record may leave out what is not required, and so may all of them
-        named = source.filter.columns if source.filter else ()
-        columns.require([c.name for c in source.columns if c.required or c.name in named])
+            return UntypedRecord(number, raw, None, problem)
+        if new := [key for key in body if key not in self.keys]:
+            self._columns.add(key.encode("utf-8", "backslashreplace").decode() for key in new)
+            self.keys.update(new)
+        return UntypedRecord(number, raw, [body.get(column) for column in self._wanted])
+
+    def end(self) -> None:
+        """Refuse the file if no record has a column that is needed.
+
+        Raises
+        ------
+        DataRefusedError
+            See :func:`read_json`.
+        """
+        if self.keys:  # a record may leave out what is not required, and so may all of them
+            named = self._source.filter.columns if self._source.filter else ()
+            self._columns.require([c.name for c in self._source.columns if c.required or c.name in named])
+
+
+def _without_mark(lines: Iterable[Line]) -> Iterator[Line]:
+    return ((n, line.removeprefix(BYTE_ORDER_MARK) if n == 1 else line) for n, line in lines)
 
 
 class _DoubleKeyError(Exception):
@@ -81,11 +130,9 @@ def _to_float(text: str) -> float | str:
     return text if is_underflow(value, text) else value
 
 
-def _parse_object(line: bytes, encoding: str) -> tuple[dict[str, Any] | None, str | None]:
+def _parse_object(line: bytes) -> tuple[dict[str, Any] | None, str | None]:
     try:
-        body = json.loads(
-            line.decode(encoding).rstrip("\r\n"), parse_float=_to_float, object_pairs_hook=_to_object
-        )
+        body = json.loads(line.decode().rstrip("\r\n"), parse_float=_to_float, object_pairs_hook=_to_object)
     except UnicodeDecodeError:
         return None, refusal("not UTF-8")
     except json.JSONDecodeError as error:

@@ -7,7 +7,8 @@ definition (:func:`epsjoin.source.records.to_records`), which has the reasons.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -20,10 +21,13 @@ from numpy.typing import NDArray
 from epsjoin.contracts.conditions import SOURCE_TYPES
 from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.sources import SourceContract
-from epsjoin.source.values import EXACT
+from epsjoin.source.values import EXACT, type_field
 
 Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]
+
+_TINY = re.compile(rb"[eE]-0*[1-9][0-9]{2}")
+"""The exponent of a number that may become 0."""
 
 NOISE = -1
 """The integer that is no id, as it stands for noise among clusters."""
@@ -32,6 +36,36 @@ NOISE = -1
 def has_column_ids(source: SourceContract) -> bool:
     """Whether :func:`key_ids` knows the ids: not of times, whose hash depends on the offset in their text."""
     return all(source.column(name).type != "timestamp" for name in source.key)
+
+
+def may_be_tiny(data: bytes) -> bool:
+    """Whether some number in the data may become 0 as a float64 although its text is another number."""
+    if b"0" * 100 in data:
+        return True
+    signs = np.frombuffer(data, np.uint8)
+    places = np.flatnonzero((signs[:-4] | 0x20) == ord("e"))  # of e and E
+    places = places[(signs[places + 1] == ord("-")) & _is_digit(signs[places + 4])]
+    return any(_TINY.match(data, place) for place in places.tolist())
+
+
+def _is_digit(signs: NDArray[np.uint8]) -> Flags:
+    return (signs >= ord("0")) & (signs <= ord("9"))
+
+
+def type_once(
+    source: SourceContract, column: Column, texts: pa.Array, from_field: Callable[[Column, Any], Any]
+) -> tuple[pa.Array, Flags]:
+    """Texts of a column as typed values, and which are odd: each different text is typed by the definition.
+
+    Parameters
+    ----------
+    from_field : function that types one text; see :data:`epsjoin.source.records.FORMATS`.
+    """
+    encoded = texts.dictionary_encode()
+    found = [type_field(source, column, text, from_field) for text in encoded.dictionary.to_pylist()]
+    values = pa.array([value for value, _ in found], SOURCE_TYPES[column.type]).take(encoded.indices)
+    odd = pa.array([reason is not None for _, reason in found], pa.bool_()).take(encoded.indices)
+    return values, _flags(odd, nulls=False)
 
 
 class Judged(NamedTuple):
