@@ -117,6 +117,8 @@ GROUPS = (
             "spark.knn_join",
             "spark.fit_epsilon",
             "spark.estimate",
+            "spark.history",
+            "spark.as_of",
         ),
     ),
     Group(

@@ -11,7 +11,7 @@ import pytest
 from epsjoin.commands import cli
 from epsjoin.errors import TableError
 
-COMMANDS = ("contract", "estimate", "show", "trend", "verify", "doctor")
+COMMANDS = ("contract", "estimate", "history", "show", "trend", "verify", "doctor")
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["help"]])
@@ -29,7 +29,7 @@ def test_anything_else__is_answered_by_the_list_and_2(
     assert "usage: epsjoin COMMAND" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["contract", "estimate", "show", "trend", "doctor"])
+@pytest.mark.parametrize("command", ["contract", "estimate", "history", "show", "trend", "doctor"])
 def test_help_of_a_command__names_it(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         cli.main([command, "--help"])

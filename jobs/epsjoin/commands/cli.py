@@ -13,6 +13,7 @@ USAGE = """usage: epsjoin COMMAND ...
 
   contract  new FILE: draft a contract of a data set from a file; check and publish: versions of contracts
   estimate  predict what a join will yield and cost: pairs, memory, time; suggest an eps
+  history   since when a record, a pair or a member of a cluster holds, over all runs
   show      print the result of a run in a few lines
   trend     print the results of all runs as a table, and draw them over time
   verify    check a run's stored pairs and clusters by brute force on random points (a Spark job)
@@ -25,6 +26,7 @@ epsjoin COMMAND --help explains the arguments of a command.
 MODULES = {
     "contract": "epsjoin.commands.contract",
     "estimate": "epsjoin.commands.estimate",
+    "history": "epsjoin.commands.history",
     "show": "epsjoin.commands.show",
     "trend": "epsjoin.commands.trend",
 }

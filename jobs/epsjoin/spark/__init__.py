@@ -12,14 +12,23 @@ from epsjoin.errors import needing_extra
 
 if TYPE_CHECKING:
     from epsjoin.spark.frames import dbscan, estimate, fit_epsilon, knn_join, outliers, similarity_join
+    from epsjoin.spark.ranges import as_of, history
 
-__all__ = ["dbscan", "estimate", "fit_epsilon", "knn_join", "outliers", "similarity_join"]
+_HOMES = {
+    "frames": "dbscan estimate fit_epsilon knn_join outliers similarity_join",
+    "ranges": "as_of history",
+}
+"""Modules and their public functions."""
+
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+__all__ = ["as_of", "dbscan", "estimate", "fit_epsilon", "history", "knn_join", "outliers", "similarity_join"]
 
 
 def __getattr__(name: str) -> Any:
     """Import a public function."""
-    if name not in __all__:
+    if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with needing_extra(__name__):
-        frames = importlib.import_module(f"{__name__}.frames")
-    return getattr(frames, name)
+        home = importlib.import_module(f"{__name__}.{_HOME_OF[name]}")
+    return getattr(home, name)

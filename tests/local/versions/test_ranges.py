@@ -85,6 +85,7 @@ def test_apply_run__of_twelve_months_gives_the_same_ranges_in_any_order(seed: in
     states = navaids()
     ranges = apply_all(states, np.random.default_rng(seed).permutation(sorted(states)).tolist())
     assert len(states) == 12
+    assert (sum(map(len, states.values())), len(ranges.keys)) == (132_230, 11_059)
     assert as_set(ranges) == oracle.ranges(states)
     for run, state in states.items():
         holds = ranges.at(run)

@@ -1,0 +1,99 @@
+"""The command ``epsjoin history``: since when rows hold and until when, over all runs of a data set."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from epsjoin.console import printable
+from epsjoin.lake import delta_log, uris
+from epsjoin.lake.arguments import add_lake, open_lake
+from epsjoin.lake.history import KEYS, RANGE, View, open_view, read_ranges
+from epsjoin.lake.lake import Lake
+from epsjoin.lake.parquet import Target
+from epsjoin.report import words
+
+MAX_RECORDS = 20
+"""Maximum number of records whose ranges are printed; a point may have many pairs."""
+
+HIDDEN = ("point",)
+"""Columns that are not printed: the coordinates stand in columns of their own."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the ranges of an id, or count those of a table and write them to a folder."""
+    parser = argparse.ArgumentParser(
+        prog="epsjoin history",
+        description="Since when rows hold, and until when. A range ends before its to_run.",
+    )
+    add_lake(parser, has_run=False)
+    parser.add_argument("--table", required=True, choices=list(KEYS), help="the table")
+    parser.add_argument("--id", type=int, help="print the ranges of this point, or of its pairs")
+    text = "write all ranges to this folder, a Delta table, which is replaced: a URI or an absolute path"
+    parser.add_argument("--to", help=text)
+    arguments = parser.parse_args(argv)
+    lake = open_lake(arguments)
+    view = open_view(lake, arguments.table)
+    span = f"{words.plural(len(view.runs), 'run')}, {view.runs[0]} to {view.runs[-1]}"
+    print(f"\n{printable(lake.source.title)}, {view.table}, {span}\n")
+    if arguments.id is not None:
+        rows = pa.concat_tables(read_ranges(lake, view, arguments.id)).to_pylist()
+        for line in describe(view, rows, arguments.id):
+            print(f"  {printable(line)}")
+    else:
+        print(f"  {count(lake, view, arguments.to)}")
+    print()
+    return 0
+
+
+def count(lake: Lake, view: View, to: str | None) -> str:
+    """Count the ranges, write them if there is a folder for them, and say so."""
+    into = None
+    if to is not None:
+        into = Target("history", uris.parse_lake_uri(to, "--to").rstrip("/"), view.schema, (), {})
+        delta_log.check_replaceable(into)
+    ranges = holding = 0
+
+    def counted() -> Iterator[pa.Table]:
+        nonlocal ranges, holding
+        for rows in read_ranges(lake, view):
+            ranges += rows.num_rows
+            holding += rows[RANGE[1]].null_count
+            yield rows
+
+    if into is None:
+        for _ in counted():
+            pass
+        written = ""
+    else:
+        file = into.write(counted())
+        delta_log.replace_table(into, [file] if file else [])
+        written = f"; written to {into.location}"
+    return f"{words.plural(ranges, 'range')}, {words.count(holding)} of which still hold{written}"
+
+
+def describe(view: View, rows: Sequence[dict[str, Any]], id: int) -> Iterator[str]:  # noqa: A002
+    """Describe the ranges of a record: the first one whole, of one that follows only what differs."""
+    records: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in sorted(rows, key=lambda row: (*(row[name] for name in view.key), row[RANGE[0]])):
+        records.setdefault(tuple(row[name] for name in view.key), []).append(row)
+    if not records:
+        yield f"no run has the id {id}"
+    for key, ranges in list(records.items())[:MAX_RECORDS]:
+        yield ", ".join(f"{name} {value}" for name, value in zip(view.key, key, strict=True))
+        before: dict[str, Any] = {}
+        for row in ranges:
+            follows = before and before[RANGE[1]] == row[RANGE[0]]
+            names = [name for name in view.columns.names if name not in (*view.key, *HIDDEN)]
+            if follows:
+                differing = ((name, *words.differing(before[name], row[name])) for name in names)
+                texts = [f"{name}: {old} → {new}" for name, old, new in differing if old != new]
+            else:
+                texts = [f"{name} {words.cell(row[name])}" for name in names]
+            yield f"  {row[RANGE[0]]}  {row[RANGE[1]] or 'still so':<10}  {', '.join(texts)}"
+            before = row
+    if len(records) > MAX_RECORDS:
+        yield f"and {words.count(len(records) - MAX_RECORDS)} more; --to writes all of them"

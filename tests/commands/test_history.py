@@ -1,0 +1,77 @@
+"""The command that tells since when records hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from epsjoin.commands import cli
+from epsjoin.lake.lake import Lake
+from tests.histories import RUNS, State, as_oracle, draw_states, states_of, write_states
+from tests.oracles import versions as oracle
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return write_states(tmp_path, draw_states(3), RUNS)
+
+
+def ask(lake: Lake, *more: str) -> int:
+    given = ("--lake", lake.uri, "--dataset", "tiny", "--contracts", str(lake.contracts))
+    return cli.main(["history", *given, *more])
+
+
+@pytest.mark.parametrize("table", ["points", "pairs", "clusters"])
+def test_history__writes_all_ranges_and_replaces_them(
+    lake: Lake, tmp_path: Path, capsys: pytest.CaptureFixture[str], table: str
+) -> None:
+    expected = oracle.ranges(states_of(draw_states(3), table))
+    holding = sum(end is None for *_, end in expected)
+    for _ in range(2):
+        assert ask(lake, "--table", table, "--to", str(tmp_path / "out")) == 0
+        rows = DeltaTable(tmp_path / "out").to_pyarrow_table().to_pylist()
+        assert set(as_oracle(table, rows)) == expected
+        assert len(rows) == len(expected)
+    out = capsys.readouterr().out
+    assert f"tiny, {table}, 12 runs, 2022-01-01 to 2022-12-01" in out
+    assert f"{len(expected)} ranges, {holding} of which still hold; written to file://{tmp_path}/out" in out
+
+
+def test_history__counts_ranges_without_a_folder(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ask(lake, "--table", "points") == 0
+    n = len(oracle.ranges(states_of(draw_states(3), "points")))
+    assert f"{n} ranges, " in capsys.readouterr().out
+
+
+def test_history__of_an_id_tells_its_life(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def state(**points: tuple[float, str | None]) -> State:
+        rows = {int(name[1:]): (x, 0.5, None, text, b"") for name, (x, text) in points.items()}
+        return State(rows, {}, {})
+
+    states = {
+        "2022-01-01": state(i1=(1.0, "one")),
+        "2022-02-01": state(i1=(1.0, "two")),
+        "2022-03-01": state(i1=(1.0, "two"), i2=(7.0, None)),
+        "2022-04-01": state(i2=(7.0, None)),
+        "2022-05-01": state(i1=(2.0, "two")),
+    }
+    lake = write_states(tmp_path, states, list(states))
+    assert ask(lake, "--table", "points", "--id", "1") == 0
+    assert capsys.readouterr().out.splitlines()[3:-1] == [
+        "  id 1",
+        "    2022-01-01  2022-02-01  x 1, y 0.5, a-value –, text one",
+        "    2022-02-01  2022-04-01  text: one → two",
+        "    2022-05-01  still so    x 2, y 0.5, a-value –, text two",
+    ]
+    assert ask(lake, "--table", "points", "--id", "9") == 0
+    assert "no run has the id 9" in capsys.readouterr().out
+
+
+def test_history__does_not_replace_another_table(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    """Not even one of the lake itself."""
+    place = f"{lake.location('points')}"
+    assert ask(lake, "--table", "points", "--to", place) == 1
+    assert "is a table of other columns" in capsys.readouterr().err
+    assert ask(lake, "--table", "points") == 0

@@ -1,0 +1,133 @@
+"""Twelve runs of a small data set, with all that a history is made of; written to a lake without Spark."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from epsjoin.findings import NOISE
+from epsjoin.lake import slices
+from epsjoin.lake.fingerprints import Fingerprints
+from epsjoin.lake.lake import Lake, Slice
+from tests.tiny import coordinate, key, new_lake
+
+RUNS = tuple(f"2022-{month:02}-01" for month in range(1, 13))
+COLUMNS = (
+    key(),
+    coordinate("x"),
+    coordinate("y"),
+    {"name": "a-value", "logicalType": "number"},
+    {"name": "text", "logicalType": "string"},
+)
+"""Columns of the source; one has a name that SQL must quote."""
+
+
+class State(NamedTuple):
+    """What a run holds: rows by key, in the columns of the view.
+
+    Parameters
+    ----------
+    points : id to (x, y, a-value, text, point).
+    pairs : (left, right) to distance.
+    clusters : id to (name, role, degree).
+    """
+
+    points: dict[int, tuple[Any, ...]]
+    pairs: dict[tuple[int, int], tuple[Any, ...]]
+    clusters: dict[int, tuple[Any, ...]]
+
+
+def draw_states(seed: int, ids: int = 12) -> dict[str, State]:
+    """Draw twelve states in which rows come, go, come again, change and change back."""
+    rng = np.random.default_rng(seed)
+    states: dict[str, State] = {}
+    before: dict[int, tuple[Any, ...]] = {}
+    for run in RUNS:
+        there = np.flatnonzero(rng.random(ids) < 0.7)
+        points = {}
+        for i in there.tolist():
+            if i in before and rng.random() < 0.7:
+                points[i] = before[i]
+                continue
+            x, y = float(rng.integers(2)), 0.5
+            value = (None, float("nan"), 1.5)[rng.integers(3)]
+            text = (None, "", "ä")[rng.integers(3)]
+            points[i] = (x, y, value, text, struct.pack("<2d", x, y))
+        before = {**before, **points}
+        pairs = {
+            (a, b): (float(rng.integers(1, 3)) / 10,)
+            for a in points
+            for b in points
+            if a < b and rng.random() < 0.2
+        }
+        clusters = {}
+        for i in points:
+            name = (NOISE, 100, 200)[rng.integers(3)]
+            clusters[i] = (name, "noise" if name == NOISE else "core", int(rng.integers(1, 3)))
+        states[run] = State(points, pairs, clusters)
+    return states
+
+
+def write_states(folder: Path, states: dict[str, State], order: Sequence[str]) -> Lake:
+    """Write the runs in this order; a run may be named twice."""
+    lake = new_lake(folder, COLUMNS)
+    for run in order:
+        write_state(lake, run, states[run])
+    return lake
+
+
+def write_state(lake: Lake, run: str, state: State) -> None:
+    """Write the slices of a run; clusters have other ids in every run, as they have in life."""
+    shift = int(run[5:7]) * 1000
+    names = ("x", "y", "a-value", "text", "point")
+    points = [{"id": i, **dict(zip(names, row, strict=True))} for i, row in state.points.items()]
+    slices.write_slice(lake, Slice("points", run), slices.table_of(lake, "points", points))
+    filled = {"string": "x", "double": 0.5, "int64": 1, "bool": True, "int32": 1}
+    for table in ("epsilon", "join_plan"):
+        row = {c.name: filled.get(str(c.type)) for c in lake.schema(table) if c.name != "run"}
+        _write(lake, run, table, [{**row, "eps": 0.5, "method": "given", "kind": "planned", "plan": "{}"}])
+    pairs = [{"left_id": a, "right_id": b, "distance": row[0]} for (a, b), row in state.pairs.items()]
+    _write(lake, run, "pairs", pairs)
+    ids = {name: name if name == NOISE else name + shift for name, _, _ in state.clusters.values()}
+    members = [
+        {"id": i, "cluster_id": ids[name], "role": role, "degree": degree}
+        for i, (name, role, degree) in state.clusters.items()
+    ]
+    _write(lake, run, "clusters", members)
+    row = {c.name: filled.get(str(c.type)) for c in lake.schema("cluster_names") if c.name != "run"}
+    named = [
+        {**row, "size": 4, "cluster_id": id_, "name": name} for name, id_ in ids.items() if name != NOISE
+    ]
+    _write(lake, run, "cluster_names", named)
+
+
+def _write(lake: Lake, run: str, table: str, rows: Sequence[dict[str, Any]]) -> None:
+    slices.write_slice(lake, Fingerprints(lake, run).slice(table), slices.table_of(lake, table, rows))
+
+
+def states_of(states: dict[str, State], table: str) -> dict[str, dict[Any, str]]:
+    """Run to key to the text of the row, for the oracle, to which one NaN is as good as another."""
+    return {
+        run: {key: repr(row) for key, row in getattr(state, table).items()} for run, state in states.items()
+    }
+
+
+def as_oracle(table: str, rows: Sequence[dict[str, Any]]) -> list[tuple[Any, str, str, str | None]]:
+    """Rows of ranges as the oracle has them."""
+    found = []
+    for row in rows:
+        first, end = row.pop("from_run"), row.pop("to_run")
+        key, values = split(table, row)
+        found.append((key, repr(values), first, end))
+    return found
+
+
+def split(table: str, row: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
+    """Key and values of a row of a view."""
+    values = [bytes(value) if isinstance(value, bytearray) else value for value in row.values()]
+    n_keys = 2 if table == "pairs" else 1
+    return (tuple(values[:2]) if n_keys == 2 else values[0]), tuple(values[n_keys:])

@@ -1,0 +1,89 @@
+"""Ranges of runs, from the slices in a lake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from epsjoin.errors import ArgumentError, TableError
+from epsjoin.lake import slices
+from epsjoin.lake.history import KEYS, open_view, read_ranges, read_rows
+from epsjoin.lake.lake import Slice
+from tests.histories import RUNS, as_oracle, draw_states, split, states_of, write_state, write_states
+from tests.oracles import versions as oracle
+from tests.tiny import coordinate, key, new_lake
+
+
+@pytest.mark.parametrize("table", KEYS)
+@pytest.mark.parametrize("seed", range(4))
+def test_read_ranges__are_the_maximal_ones_in_whatever_order_the_runs_came(
+    tmp_path: Path, seed: int, table: str
+) -> None:
+    states = draw_states(seed)
+    order = np.random.default_rng(seed).permutation([*RUNS, *RUNS[:3]]).tolist()
+    lake = write_states(tmp_path, states, order)
+    rows = [row for part in read_ranges(lake, open_view(lake, table)) for row in part.to_pylist()]
+    found = as_oracle(table, rows)
+    assert len(found) > 12
+    assert len(found) == len(set(found))
+    assert set(found) == oracle.ranges(states_of(states, table))
+
+
+@pytest.mark.parametrize("table", KEYS)
+def test_read_ranges__at_every_run_are_the_slice(tmp_path: Path, table: str) -> None:
+    states = draw_states(7)
+    lake = write_states(tmp_path, states, RUNS[::-1])
+    view = open_view(lake, table)
+    rows = [row for part in read_ranges(lake, view) for row in part.to_pylist()]
+    for run in RUNS:
+        holds = [
+            {name: row[name] for name in view.columns.names}
+            for row in rows
+            if row["from_run"] <= run and (row["to_run"] is None or run < row["to_run"])
+        ]
+        expected = read_rows(lake, view, run).to_pylist()
+        assert sorted(map(repr, holds)) == sorted(map(repr, expected))
+        assert dict(split(table, row) for row in expected).keys() == getattr(states[run], table).keys()
+
+
+def test_read_ranges__of_an_id_are_those_of_all_with_this_id(tmp_path: Path) -> None:
+    lake = write_states(tmp_path, draw_states(1), RUNS)
+    for table, keys in KEYS.items():
+        view = open_view(lake, table)
+        whole = [row for part in read_ranges(lake, view) for row in part.to_pylist()]
+        for id_ in (0, 5, 999):
+            found = [row for part in read_ranges(lake, view, id_) for row in part.to_pylist()]
+            expected = [row for row in whole if id_ in (row[name] for name in keys)]
+            assert sorted(map(repr, found)) == sorted(map(repr, expected))
+        assert any(5 in (row[name] for name in keys) for row in whole)
+
+
+def test_read_ranges__refuse_a_slice_that_does_not_fit_its_run(tmp_path: Path) -> None:
+    states = draw_states(1)
+    lake = write_states(tmp_path, states, RUNS)
+    points = slices.read_slice(lake, Slice("points", RUNS[3]))
+    slices.write_slice(lake, Slice("points", RUNS[3]), points)
+    assert len(list(read_ranges(lake, open_view(lake, "points")))) == len(RUNS) + 1
+    with pytest.raises(TableError, match=f"of run {RUNS[3]} was made from other tables than these"):
+        list(read_ranges(lake, open_view(lake, "pairs")))
+    write_state(lake, RUNS[3], states[RUNS[3]])
+    assert len(list(read_ranges(lake, open_view(lake, "pairs")))) == len(RUNS) + 1
+
+
+def test_read_ranges__refuse_clusters_without_a_name(tmp_path: Path) -> None:
+    lake = write_states(tmp_path, draw_states(1), RUNS)
+    slices.write_slice(lake, Slice("cluster_names", RUNS[3]), slices.table_of(lake, "cluster_names", []))
+    with pytest.raises(TableError, match="that cluster_names does not have; run compare again"):
+        list(read_ranges(lake, open_view(lake, "clusters")))
+
+
+def test_open_view__says_what_has_no_history(tmp_path: Path) -> None:
+    lake = new_lake(tmp_path, [key(), coordinate("x"), coordinate("to_run")])
+    with pytest.raises(ArgumentError, match="table must be one of points, pairs, clusters, not outliers"):
+        open_view(lake, "outliers")
+    with pytest.raises(ArgumentError, match="tiny has a column to_run, which a history calls"):
+        open_view(lake, "points")
+    with pytest.raises(TableError, match="pairs has no slice; run merge_join for a run first"):
+        open_view(lake, "pairs")
