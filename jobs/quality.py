@@ -9,7 +9,6 @@ from functools import partial
 from epsjoin.console import say
 from epsjoin.errors import DataRefusedError
 from epsjoin.pipeline import STAGES
-from epsjoin.report.publish import publish
 from epsjoin.spark.checks.quality import check_quality
 from epsjoin.spark.job import Job, run_job
 
@@ -25,6 +24,8 @@ def check(job: Job, stage: str) -> Mapping[str, float]:
     except DataRefusedError:
         if stage == "results":
             try:
+                from epsjoin.report.publish import publish  # with Matplotlib, which only a page needs
+
                 publish(job)
             except Exception:  # noqa: BLE001 - broken tables may break the report; the refusal matters more
                 traceback.print_exc()

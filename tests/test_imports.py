@@ -1,4 +1,4 @@
-"""What the floors below Spark load when they are imported: neither Spark nor Java."""
+"""What is loaded when modules are imported: below Spark neither Spark nor Java, by a job what it needs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import epsjoin
+from tests.tiny import RUN, coordinate, has_slice, key, new_lake
 
 PACKAGE = Path(epsjoin.__file__).parent
 FLOORS = ("kernels", "local", "contracts", "source", "lake")
@@ -36,3 +37,61 @@ print(sorted(name for name in sys.modules if name.split(".")[0] in ("pyspark", "
     )
     assert done.stderr == ""
     assert done.stdout == "[]\n"
+
+
+HEAVY = ("jinja2", "jsonschema", "matplotlib", "numba", "pandas", "pyspark.ml", "scipy", "sklearn")
+JOBS = {
+    "ingest": ["numba", "scipy"],
+    "merge_join": ["numba", "scipy"],
+    "quality": ["pandas"],
+    "report": ["jinja2", "matplotlib", "numba", "scipy"],
+}
+"""What jobs load of the heavy modules before they start; Great Expectations needs pandas, numba SciPy."""
+
+
+def loaded_after(program: str) -> list[str]:
+    """Which of the heavy modules a process has loaded when it has run a program."""
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            f"import sys\n{program}\nprint(*(name for name in {HEAVY} if name in sys.modules))",
+        ],
+        env={"PYTHONPATH": str(PACKAGE.parent), "JAVA_HOME": "/nowhere", "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.splitlines()[-1].split()
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_imports__of_a_job_are_those_that_it_needs(job: str) -> None:
+    assert loaded_after(f"import {job}") == JOBS[job]
+
+
+def test_imports__a_job_that_makes_arrays_does_not_load_pandas_for_them(tmp_path: Path) -> None:
+    lake = new_lake(tmp_path, [key(), coordinate("x")])
+    arguments = ["--lake", lake.uri, "--contracts", str(lake.contracts), "--dataset", "tiny", "--run", RUN]
+    program = f"""
+import pyarrow as pa
+from epsjoin.spark.job import run_job
+step = lambda job: {{"rows": len(pa.array([1, 2]))}}
+assert run_job("report", step, {arguments}, starts_session=False) == 0
+"""
+    assert loaded_after(program) == ["jsonschema"], "by which the contract of the source is checked"
+    assert has_slice(lake, "job_metrics", RUN), "the job wrote its counters"
+
+
+def test_imports__pandas_is_there_for_who_asks_though_pyarrow_was_kept_from_it() -> None:
+    program = """
+import pyarrow as pa
+from epsjoin.spark.arrow import keep_pandas_out
+keep_pandas_out()
+assert pa.array([1.5, None]).null_count == 1
+assert "pandas" not in sys.modules
+frame = pa.table({"x": [1, 2]}).to_pandas()
+assert pa.table(frame).equals(pa.table({"x": [1, 2]})), "and pyarrow knows a frame again"
+assert pa.array(frame["x"].where(frame["x"] > 1)).null_count == 1, "and a series"
+"""
+    assert loaded_after(program) == ["pandas"]

@@ -48,6 +48,31 @@ def test_spark_submit__takes_the_profile_and_the_jars(
     assert f"spark.driver.extraClassPath={fake_spark.jars}/*" in arguments
 
 
+@pytest.mark.parametrize("folder", ["jars", "of two words"])
+def test_spark_submit__tells_the_launcher_where_its_classes_are(
+    fake_spark: FakeSpark, tmp_path: Path, folder: str
+) -> None:
+    """Spark splits the options at blanks, so a path with one is not among them."""
+    venv = tmp_path / folder / "venv"
+    shutil.copytree(fake_spark.venv, venv)
+    jar = venv / "lib/python3.11/site-packages/pyspark/jars/spark-launcher_2.13-4.2.0.jar"
+    jar.parent.mkdir(exist_ok=True)
+    jar.touch()
+    run("spark-submit", "/x/jobs/ingest.py", "--metrics-out", str(tmp_path / "m"), SPARK_JOB_VENV=str(venv))
+    options = fake_spark.environment["SPARK_LAUNCHER_OPTS"].split()
+    found = [option for option in options if option.startswith("-Xbootclasspath")]
+    assert found == ([f"-Xbootclasspath/a:{jar}"] if folder == "jars" else [])
+
+
+def test_spark_submit__leaves_the_launchers_options_to_who_sets_them(
+    fake_spark: FakeSpark, tmp_path: Path
+) -> None:
+    run(
+        "spark-submit", "/x/jobs/ingest.py", "--metrics-out", str(tmp_path / "m"), SPARK_LAUNCHER_OPTS="-Dx=1"
+    )
+    assert fake_spark.environment["SPARK_LAUNCHER_OPTS"] == "-Dx=1"
+
+
 def test_spark_submit__passes_the_exit_code_on(fake_spark: FakeSpark) -> None:
     fake_spark.ends("ingest", 4)
     assert run("spark-submit", "/x/jobs/ingest.py").returncode == 4

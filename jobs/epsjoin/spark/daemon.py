@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyspark.daemon
 
+from epsjoin.spark.arrow import keep_pandas_out
 from epsjoin.spark.cost import leave_cpu_seconds_to_workers
 
 STEPS = (
@@ -41,10 +42,11 @@ def until_spark_hangs_up(worker: Callable[..., int]) -> Callable[..., int]:
 
 
 def load_packages() -> None:
-    """Import what tasks need: the steps, and what pyarrow imports when it makes its first array (pandas)."""
+    """Import what tasks need: the steps, and what pyarrow imports for its first array; but not pandas."""
+    keep_pandas_out()
+    pa.array(np.zeros(1))
     for step in STEPS:
         importlib.import_module(f"epsjoin.spark.{step}")
-    pa.array(np.zeros(1))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from epsjoin.lake.arguments import add_lake, open_lake
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.params import RunParams
 from epsjoin.spark import scan
+from epsjoin.spark.arrow import keep_pandas_out
 from epsjoin.spark.cost import Meter
 from epsjoin.spark.session import get_session
 
@@ -80,6 +81,7 @@ def run_job(
     """
     try:
         meter = Meter()
+        keep_pandas_out()
         arguments = _parse(name, argv, parents)
         lake = delta_log.pin_versions(open_lake(arguments), name)
         job = Job(

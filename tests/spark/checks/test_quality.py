@@ -235,7 +235,7 @@ def test_gates__that_stop_a_run_say_so_whatever_becomes_of_its_report(
         raise ZeroDivisionError("of a broken table")
 
     monkeypatch.setattr(quality, "check_quality", stop)
-    monkeypatch.setattr(quality, "publish", break_)
+    monkeypatch.setattr("epsjoin.report.publish.publish", break_)
     with pytest.raises(DataRefusedError, match="a rule does not hold"):
         quality.check(None, stage)
     said = capsys.readouterr()
