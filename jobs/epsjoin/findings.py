@@ -44,8 +44,9 @@ class Findings:
     curve_radius, curve_pairs, curve_in_fit : (m,) float64, float64, bool; ``epsilon_curve`` by ascending
         radius. m may be 0.
     plan : the row of ``join_plan`` (kind, split_rule, n_parts, sample_rows, expected_rows,
-        expected_candidates, expected_pairs) and what follows from it: expected_part_rows (of the largest
-        part), expected_worker_bytes (upper bound), expected_seconds (on one core); empty if there is none.
+        expected_candidates, expected_pairs, base, generation, placed, gone, why) and what follows from it:
+        expected_part_rows (of the largest part), expected_worker_bytes (upper bound), expected_seconds (on
+        one core), none of them for an increment; empty if there is none.
     n_replicas, n_candidates : the measured numbers that the plan's expectations are compared with; ``None``
         if they were not counted.
     counters : job to counter to value, from ``job_metrics``; ``seconds`` is the job's wall-clock time.

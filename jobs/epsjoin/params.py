@@ -44,6 +44,9 @@ class RunParams:
     replication_budget : rows per point that replication must not exceed.
     worker_memory_mb : memory of a Python worker, in MB of 2**20 bytes: parts are cut so small that one fits,
         itself, its rows and a batch of pairs. Its least value is what other steps may hold.
+    increment : the pairs are computed from those of an earlier run where at most this fraction of the points
+        has changed; 0: never.
+    most_generations : number of increments after which all points are joined again.
     max_pairs : the join is refused when more pairs are expected, or when more appear.
     sample_rows : points that a plan and a fit look at.
     seed : of every random choice.
@@ -67,6 +70,8 @@ class RunParams:
     msl: int | None = None
     replication_budget: float = 4.0
     worker_memory_mb: int = 1024
+    increment: float = 0.1
+    most_generations: int = 50
     max_pairs: int = 1_000_000_000
     sample_rows: int = 20_000
     seed: int = 0
@@ -149,8 +154,11 @@ def _check(name: str, value: Any) -> None:
         is_allowed = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
         allowed = f"a whole number from {low} to {high}"
     elif "minimum" in rule:
-        is_allowed = _is_number(value) and value >= rule["minimum"]
-        allowed = f"a number of rows per point, at least {rule['minimum']}"
+        low, high = rule["minimum"], rule.get("maximum", math.inf)
+        is_allowed = _is_number(value) and low <= value <= high
+        allowed = f"a number from {low} to {high}"
+        if "maximum" not in rule:
+            allowed = f"a number of rows per point, at least {low}"
     else:
         low, high = rule["exclusiveMinimum"], rule.get("exclusiveMaximum", math.inf)
         is_allowed = _is_number(value) and low < value < high

@@ -32,7 +32,9 @@ def write_run(lake: Lake, run: str, points: int, pairs: int, clusters: int, eps:
     rows = [row(lake, "points", id=i, run=run) for i in range(points)]
     slices.write_slice(lake, Slice("points", run), slices.table_of(lake, "points", rows))
     write(lake, "epsilon", run, [row(lake, "epsilon", eps=eps, method="given", run=run)])
-    write(lake, "join_plan", run, [row(lake, "join_plan", eps=eps, kind="planned", plan="{}", run=run)])
+    plan = {"eps": eps, "kind": "planned", "plan": "{}", "run": run, "base": None}
+    why = "there is no earlier run with pairs"
+    write(lake, "join_plan", run, [row(lake, "join_plan", **plan, why=why)])
     write(lake, "pairs", run, [row(lake, "pairs", left_id=0, run=run)] * pairs)
     members = [row(lake, "clusters", id=i, cluster_id=i, role="core", run=run) for i in range(clusters)]
     members += [

@@ -45,6 +45,7 @@ def test_show__prints_what_the_tables_hold(lake: Lake, capsys: pytest.CaptureFix
     assert said["snapshot"] == "navaids.csv"
     assert said["points"] == "5 (1 row in quarantine)"
     assert said["eps"] == "20 km: given"
+    assert said["join"] == "of all points: there is no earlier run with pairs"
     assert said["pairs"] == "3"
     assert said["clusters"] == "2 (2 core, 0 border, 3 noise)"
     assert said["largest cluster"] == "1 point, id 0"
@@ -52,6 +53,17 @@ def test_show__prints_what_the_tables_hold(lake: Lake, capsys: pytest.CaptureFix
     assert "(LOF 2.50, k-distance 7 km;" in said["top outliers"]
     assert said["seconds per step"] == "ingest 3"
     assert any(line.startswith("2. 3 ") and "1 neighbour within eps" in line for line in lines)
+
+
+def test_show__of_an_increment_names_the_run_that_it_is_computed_from(
+    lake: Lake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = row(lake, "join_plan", kind="increment", base="2022-02-01", generation=3, placed=1, gone=1200)
+    plan |= {"eps": 20.0, "plan": "{}", "run": RUN}
+    write(lake, "join_plan", RUN, [plan])
+    assert show(lake) == 0
+    line = "increment on run 2022-02-01, number 3 in a row: 1 point new or moved, 1,200 deleted or moved"
+    assert line in capsys.readouterr().out
 
 
 def test_show__says_what_was_left_out_and_by_which_condition(

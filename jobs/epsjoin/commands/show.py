@@ -55,6 +55,7 @@ def summarise(lake: Lake, run: str) -> Iterator[tuple[str, str]]:
     yield "points", f"{words.count(n_points)} ({others})"
     epsilon = slices.read_row(lake, of["epsilon"])
     yield "eps", f"{words.exact(epsilon['eps'], unit)}: {sentences.why_eps_briefly(epsilon)}"
+    yield "join", sentences.how_joined(slices.read_row(lake, of["join_plan"]))
     yield "pairs", words.count(slices.count_rows(lake, of["pairs"]))
     clusters = slices.read_slice(lake, of["clusters"], ["cluster_id", "role"])
     roles = {row["values"]: row["counts"] for row in pc.value_counts(clusters["role"]).to_pylist()}

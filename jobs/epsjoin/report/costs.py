@@ -62,6 +62,8 @@ def list_costs(findings: Findings) -> list[Cost]:
         ("memory", "expected_worker_bytes", joined.get("largest_worker_bytes"), words.size, worker),
         ("joining", "expected_seconds", joined.get("joining_seconds"), words.duration, tasks),
     ]
+    if plan.get("base"):  # an increment has no parts
+        rows = [row for row in rows if row[0] != "largest part"]
     return [
         Cost(name, to_number(plan.get(key)), to_number(found), write, text)
         for name, key, found, write, text in rows

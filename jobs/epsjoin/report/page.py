@@ -77,6 +77,7 @@ def render(findings: Findings, drawn: Mapping[str, Figure] | None = None) -> str
         record=_choose_columns(findings),
         gates=_count_by_table(findings.quality),
         cost=costs.list_costs(findings),
+        how_joined=sentences.how_joined(findings.plan),
         phases=costs.PHASES,
         steps=costs.list_steps(findings),
         step_times=sentences.step_times(findings),

@@ -23,6 +23,19 @@ def first_sentence(findings: Findings) -> str:
     return text + f"{words.plural(findings.n_noise, 'point')} {belong} to none."
 
 
+def how_joined(plan: Row) -> str:
+    """Say from what the pairs were made, all points or another run, by the row of ``join_plan``."""
+    if plan.get("base"):
+        generation = int(plan["generation"])
+        return (
+            f"increment on run {plan['base']}, number {generation:,} in a row: "
+            f"{words.plural(int(plan['placed']), 'point')} new or moved, "
+            f"{words.count(plan['gone'])} deleted or moved"
+        )
+    why = plan.get("why")
+    return f"of all points{f': {why}' if why else ''}"
+
+
 def alarm(findings: Findings) -> str:
     """Say that the run was stopped, if it was."""
     errors = sum(row["severity"] == "error" for row in findings.broken)

@@ -73,10 +73,11 @@ def to_digests(rows: pa.Table) -> Digests:
     TableError
         A digest is null or not ``DIGEST_BYTES`` long.
     """
-    return Digests(rows["id"].to_numpy(), _to_words(rows["record"]), _to_words(rows["place"]))
+    return Digests(rows["id"].to_numpy(), to_words(rows["record"]), to_words(rows["place"]))
 
 
-def _to_words(column: pa.ChunkedArray) -> Words:
+def to_words(column: pa.ChunkedArray) -> Words:
+    """The digests in a column of the table; see :func:`to_digests`."""
     found = [np.empty((0, 2), np.uint64)]
     for chunk in column.chunks:
         offsets = np.frombuffer(chunk.buffers()[1], np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]

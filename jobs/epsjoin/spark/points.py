@@ -200,10 +200,20 @@ def stored_points(job: Job) -> Points:
     """
     lake = job.lake
     frame = scan.read(job.spark, lake, Slice("points", job.run)).select("id", "point")
-    files = StoredRows.of(job, Slice("points", job.run), STORED)
-    batch_rows = max(1, min(MAX_BATCH_ROWS, BATCH_BYTES // (8 * len(lake.source.coordinates))))
-    files = replace(files, batch_rows=batch_rows)
+    files = stored_files(job, Slice("points", job.run))
     return Points(frame, stored_reading(lake), files.n, len(files.splits()), files)
+
+
+def stored_files(job: Job, where: Slice) -> StoredRows:
+    """Take the columns ``STORED`` of a slice of ``points``, for tasks that read the files in small batches.
+
+    Raises
+    ------
+    TableError
+        There is no slice, or it has another fingerprint.
+    """
+    batch_rows = max(1, min(MAX_BATCH_ROWS, BATCH_BYTES // (8 * len(job.lake.source.coordinates))))
+    return replace(StoredRows.of(job, where, STORED), batch_rows=batch_rows)
 
 
 def stored_reading(lake: Lake) -> Reading:

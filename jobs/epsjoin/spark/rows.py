@@ -154,11 +154,11 @@ class StoredRows:
 
     def map(self, work: Task, schema: str) -> DataFrame:
         """See :class:`Rows`."""
-        return tasks.lazy_tasks(self.spark, self.splits(), self._reading(work), schema)
+        return tasks.lazy_tasks(self.spark, self.splits(), self.reader(work), schema)
 
     def run(self, work: Task) -> list[pa.RecordBatch]:
         """See :class:`Rows`."""
-        return tasks.run_tasks(self.spark, self.splits(), self._reading(work))
+        return tasks.run_tasks(self.spark, self.splits(), self.reader(work))
 
     def scan(self, names: Sequence[str], work: Task) -> list[pa.RecordBatch]:
         """Apply ``work`` to the batches of some of the columns; the driver does it if that is quicker."""
@@ -166,7 +166,8 @@ class StoredRows:
         columns = pa.schema([whole.field(name) for name in names])
         return scan_files(lambda: self.spark, self.location, self.files, columns, work)
 
-    def _reading(self, work: Task) -> Callable[[Split], Iterator[pa.RecordBatch]]:
+    def reader(self, work: Task) -> Callable[[Split], Iterator[pa.RecordBatch]]:
+        """Make a function that reads a split and applies ``work``; it can be pickled without the session."""
         columns, location, batch_rows = schemas.parse_ddl(self.schema), self.location, self.batch_rows
 
         def read(split: Split) -> Iterator[pa.RecordBatch]:

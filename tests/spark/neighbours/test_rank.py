@@ -19,7 +19,7 @@ from epsjoin.lake import slices
 from epsjoin.lake.lake import Slice
 from epsjoin.local.metric import get_metric
 from epsjoin.spark.cluster.from_pairs import CLUSTERS
-from epsjoin.spark.join.merge_join import PAIRS
+from epsjoin.spark.join.pairs import PAIRS
 from epsjoin.spark.neighbours import outliers, rank
 from epsjoin.spark.neighbours.rank import rank_points
 from epsjoin.spark.points import points_of

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.kernels.arrays import Bools, Floats, Ints
+from epsjoin.kernels.digests import Words
 from epsjoin.kernels.ids import IdIndex, rows_of
 from epsjoin.local.arguments import check_lengths, check_points, distance_column, index_distinct, int_column
 from epsjoin.local.join.array_join import ArrayJoin, check_metric
@@ -106,7 +107,8 @@ def update_join(
     check_metric(options.metric, "now", new.points)
     index = index_distinct(old.ids)
     known = _check_pairs(pairs, index, threshold)
-    is_placed, is_gone = find_changes(index, old.points, index_distinct(new.ids), new.points)
+    index_distinct(new.ids)
+    is_placed, is_gone = find_changes(index, old.points.view(np.int64), new.ids, new.points.view(np.int64))
     placed = Points(new.points[is_placed], new.ids[is_placed])
     stayed = Points(new.points[~is_placed], new.ids[~is_placed])
     is_kept = keep_pairs(index, is_gone, known.left, known.right)
@@ -133,17 +135,21 @@ def update_join(
 
 
 def find_changes(
-    before: IdIndex, points_before: Floats, now: IdIndex, points_now: Floats
+    before: IdIndex, places_before: Ints | Words, ids_now: Ints, places_now: Ints | Words
 ) -> tuple[Bools, Bools]:
     """Tell which points of now are placed, and which of before are gone: deleted or moved.
 
-    A place is compared by its bits, so that what counts as the same place has the same distances.
+    Parameters
+    ----------
+    before : the ids before.
+    places_before, places_now : (n, w) and (m, w), words that are equal where a place is the same, such as the
+        bits of the coordinates.
+    ids_now : (m,) int64, distinct.
     """
-    was = rows_of(before, now.ids)
+    was = rows_of(before, ids_now)
     is_placed = was < 0
     known = np.flatnonzero(~is_placed)
-    bits_before, bits_now = points_before.view(np.int64), points_now.view(np.int64)
-    is_placed[known] = (bits_before[was[known]] != bits_now[known]).any(axis=1)
+    is_placed[known] = (places_before[was[known]] != places_now[known]).any(axis=1)
     is_gone = np.ones(len(before.ids), np.bool_)
     is_gone[was[~is_placed]] = False
     return is_placed, is_gone

@@ -30,7 +30,7 @@ from epsjoin.spark.checks.faults import (
     to_batch,
 )
 from epsjoin.spark.job import Job
-from epsjoin.spark.join.merge_join import PAIRS
+from epsjoin.spark.join.pairs import PAIRS
 
 MAX_COUNTED_PAIRS = 5_000_000
 """Number of pairs that are searched for duplicates, about; of more pairs, those with the smallest hashes."""

@@ -12,7 +12,7 @@ from epsjoin.lake.lake import Slice
 from epsjoin.local.plan.sizes import points_that_map
 from epsjoin.spark.cluster.from_pairs import MAX_ON_DRIVER, cluster_pairs, count_roles
 from epsjoin.spark.job import Job
-from epsjoin.spark.join.merge_join import PAIRS
+from epsjoin.spark.join.pairs import PAIRS
 from epsjoin.spark.rows import StoredRows
 from epsjoin.spark.write import write_files
 

@@ -12,7 +12,8 @@ from epsjoin.local.metric import Metric
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.spark import scan
-from epsjoin.spark.join.merge_join import PAIRS, join_files, join_frame, make_joiner
+from epsjoin.spark.join.merge_join import join_files, join_frame, make_joiner
+from epsjoin.spark.join.pairs import PAIRS
 from epsjoin.spark.join.plan import plan_frames
 from epsjoin.spark.join.replicas import REPLICAS
 from epsjoin.spark.join.replicate import encode

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from epsjoin.errors import BudgetError, TableError
 from epsjoin.lake import delta_log, parquet, slices
 from epsjoin.lake.arrow import to_matrix
 from epsjoin.lake.fingerprints import Fingerprints
+from epsjoin.lake.lake import Slice
 from epsjoin.lake.parquet import File, Target
 from epsjoin.lake.schemas import parse_ddl
 from epsjoin.local.join.parts import join_part
@@ -25,6 +26,9 @@ from epsjoin.local.plan.keys import Keys
 from epsjoin.local.sweep.sweeping import Counters
 from epsjoin.spark import tasks
 from epsjoin.spark.job import Job
+from epsjoin.spark.join.base import INCREMENT
+from epsjoin.spark.join.increment import join_increment
+from epsjoin.spark.join.pairs import PAIRS, to_batch
 from epsjoin.spark.join.plan import expectation
 from epsjoin.spark.join.replicas import KEY_COLUMNS, REPLICAS
 from epsjoin.spark.join.shuffle import read_streams
@@ -40,9 +44,6 @@ BATCH_PAIRS = 1 << 18
 
 _STARTING_ROWS = 64
 """Number of rows whose join loads and compiles all kernels of a part's join."""
-
-PAIRS = "left_id long, right_id long, distance double"
-"""Columns of pairs, as DDL."""
 
 
 class Part(NamedTuple):
@@ -60,14 +61,16 @@ def run(job: Job) -> dict[str, float]:
     """Replace the run's slice of ``pairs``.
 
     One task per part reads the part's files itself, joins it, and writes its pairs batch by batch; the
-    driver sees file facts and counters only. The largest parts start first.
+    driver sees file facts and counters only. The largest parts start first. An increment has other tasks
+    (:mod:`epsjoin.spark.join.increment`), and the same pairs.
 
     Raises
     ------
     BudgetError
         More than ``max_pairs`` pairs are expected, or were found.
     TableError
-        ``replicas`` has no slice of this run, or a file does not hold the rows that the log says.
+        ``replicas`` has no slice of this run, or a file does not hold the rows that the log says; or the run
+        that an increment is computed from has been replaced.
     """
     inputs = Fingerprints(job.lake, job.run)
     pairs, plan_row = inputs.slice("pairs"), inputs.row("join_plan")
@@ -75,12 +78,11 @@ def run(job: Job) -> dict[str, float]:
         expectation(job, stored_points(job)).refuse_too_many(
             plan_row["eps"], job.params.max_pairs, job.lake.source.unit
         )
-    replicas = slices.files_of(job.lake, inputs.slice("replicas"))
-    n_rows = sum(file.rows for file in replicas)
-    say(f"merge_join: {counted(n_rows, 'row')} in {counted(plan_row['n_parts'], 'part')}")
     into = parquet.target_of(job.lake, pairs)
-    work = make_joiner(plan_row["plan"], job.lake.location("replicas"), into, job.params.max_pairs)
-    files, counters = join_files(job.spark, replicas, work)
+    if plan_row["kind"] == INCREMENT:
+        files, counters = join_increment(job, inputs, plan_row, into)
+    else:
+        files, counters = _join_all(job, inputs.slice("replicas"), plan_row, into)
     if counters["pairs"] > job.params.max_pairs:
         raise _explain_too_many(job, plan_row["eps"], counters["pairs"])
     delta_log.commit(job.lake, {pairs: files})
@@ -90,6 +92,15 @@ def run(job: Job) -> dict[str, float]:
         "expected_pairs": plan_row["expected_pairs"],
         "expected_candidates": plan_row["expected_candidates"],
     }
+
+
+def _join_all(job: Job, where: Slice, plan_row: Mapping[str, Any], into: Target) -> Written:
+    """Join all points, part by part."""
+    replicas = slices.files_of(job.lake, where)
+    n_rows = sum(file.rows for file in replicas)
+    say(f"merge_join: {counted(n_rows, 'row')} in {counted(plan_row['n_parts'], 'part')}")
+    work = make_joiner(plan_row["plan"], job.lake.location("replicas"), into, job.params.max_pairs)
+    return join_files(job.spark, replicas, work)
 
 
 def join_files(spark: SparkSession, replicas: Sequence[File], work: Joiner) -> Written:
@@ -258,7 +269,7 @@ def _join_batches(
     )
     n_pairs = 0
     for pairs in found:
-        yield pa.record_batch({"left_id": pairs.left, "right_id": pairs.right, "distance": pairs.distance})
+        yield to_batch(pairs)
         n_pairs += len(pairs.left)
         if n_pairs > max_pairs:
             return

@@ -16,6 +16,7 @@ from epsjoin.local.plan.sizes import REPLICA_ROW_BYTES
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.job import Job
+from epsjoin.spark.join.base import Increment, find_increment
 from epsjoin.spark.join.plan import plan_run
 from epsjoin.spark.join.replicas import FLUSH_BYTES, hold_by_part, new_report, replicas_of
 from epsjoin.spark.join.shuffle import REPLICA_STREAMS, make_sender, read_streams
@@ -31,6 +32,9 @@ MAX_FILES = 10_000
 def run(job: Job, max_files: int = MAX_FILES) -> dict[str, float]:
     """Replace the run's slices of ``join_plan`` and ``replicas``.
 
+    Where few points have changed since an earlier run, the plan is an increment on that run, which needs no
+    replicas (:mod:`epsjoin.spark.join.base`). Otherwise:
+
     The plan is that of :func:`epsjoin.spark.join.plan.plan_run`; the points are spread by it. A part has a
     file of each task that has rows for it; where that would make more than ``max_files``, one file, after a
     shuffle of Arrow IPC streams.
@@ -44,6 +48,10 @@ def run(job: Job, max_files: int = MAX_FILES) -> dict[str, float]:
     """
     inputs = Fingerprints(job.lake, job.run)
     eps = float(inputs.row("epsilon")["eps"])
+    found = find_increment(job, inputs, eps)
+    if isinstance(found, Increment):
+        return _write_increment(job, inputs, found)
+    say(f"replicate: all points are joined: {found}")
     points = stored_points(job)
     n_points = points.n
     plan = plan_run(job, points, eps)
@@ -67,7 +75,7 @@ def run(job: Job, max_files: int = MAX_FILES) -> dict[str, float]:
     slices.write_slice(
         job.lake,
         inputs.slice("join_plan"),
-        slices.table_of(job.lake, "join_plan", [_plan_row(plan, n_points)]),
+        slices.table_of(job.lake, "join_plan", [{**_plan_row(plan, n_points), "why": found}]),
     )
     say(f"replicate: {counted(counters['rows'], 'row')}, {counters['rows'] / n_points:.2f} per point")
     return {
@@ -132,7 +140,21 @@ def _plan_row(plan: JoinPlan, n_points: int) -> dict[str, object]:
         "expected_candidates": plan.expected_candidates,
         "expected_pairs": plan.expected_pairs,
         "plan": plan.to_json(),
+        "base": None,
+        "generation": 0,
+        "placed": None,
+        "gone": None,
     }
+
+
+def _write_increment(job: Job, inputs: Fingerprints, found: Increment) -> dict[str, float]:
+    row, changes = found
+    delta_log.commit(job.lake, {inputs.slice("replicas", join_plan=row["plan"]): []})
+    slices.write_slice(job.lake, inputs.slice("join_plan"), slices.table_of(job.lake, "join_plan", [row]))
+    generation = f"increment number {row['generation']} since all points were joined"
+    say(f"replicate: the pairs follow from those of run {row['base']}: {changes}; {generation}")
+    counters = {"points": changes.n_now, "rows": 0, "placed": row["placed"], "gone": row["gone"]}
+    return {**counters, "generation": row["generation"], "expected_rows": 0.0}
 
 
 def _make_part_writer(into: Target) -> Task:

@@ -16,7 +16,7 @@ from epsjoin.local.metric import get_metric
 from epsjoin.spark.cluster.cluster import stored_pairs
 from epsjoin.spark.cluster.from_pairs import CLUSTERS
 from epsjoin.spark.job import Job
-from epsjoin.spark.join.merge_join import PAIRS
+from epsjoin.spark.join.pairs import PAIRS
 from epsjoin.spark.neighbours.rank import (
     MAX_ON_DRIVER_BYTES,
     DriverInputs,

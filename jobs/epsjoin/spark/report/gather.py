@@ -26,6 +26,7 @@ from epsjoin.source.values import kind_of
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.epsilon.k_distances import PairCounts, k_distances, other_eps
 from epsjoin.spark.job import Job
+from epsjoin.spark.join.base import INCREMENT
 from epsjoin.spark.neighbours.nearest import nearest_of
 from epsjoin.spark.points import stored_reading
 from epsjoin.spark.report.clusters import count_clusters, find_centres, sample_map
@@ -152,10 +153,13 @@ def gather(job: Job) -> Findings:
 
 def _describe_plan(job: Job, row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the row of ``join_plan`` with what its plan expects of the largest part and of one core."""
+    known = {name: value for name, value in row.items() if name != "plan"}
+    if row["kind"] == INCREMENT:  # it has no parts
+        return known
     plan = JoinPlan.from_json(row["plan"])
     part_bytes = plan.expected_part_rows * row_bytes(len(job.lake.source.coordinates))
     return {
-        **{name: value for name, value in row.items() if name != "plan"},
+        **known,
         "expected_part_rows": plan.expected_part_rows,
         "expected_worker_bytes": WORKER_BYTES + part_bytes,
         "expected_seconds": plan.expected_seconds,

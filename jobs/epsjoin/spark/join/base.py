@@ -1,0 +1,228 @@
+"""The base of an increment: the earlier run from whose pairs those of a run can be computed, or why none can.
+
+An increment is a way to compute a slice, not to store it: the slice of ``pairs`` is the same either way, and
+nothing of the run hangs on the base once it is committed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from epsjoin.console import counted
+from epsjoin.errors import UnfitTableError
+from epsjoin.kernels.arrays import Ints
+from epsjoin.kernels.digests import Words
+from epsjoin.kernels.ids import index_ids
+from epsjoin.lake import slices
+from epsjoin.lake.fingerprints import Fingerprints
+from epsjoin.lake.lake import Lake, Slice
+from epsjoin.local.join.update import find_changes
+from epsjoin.local.plan.sizes import rows_that_fit
+from epsjoin.spark.digests import to_words
+from epsjoin.spark.job import Job
+
+INCREMENT = "increment"
+"""Value of ``join_plan.kind`` of a run whose pairs are computed from those of another."""
+
+
+class Changes(NamedTuple):
+    """What differs between the points of two runs.
+
+    Parameters
+    ----------
+    n_before, n_now : number of points.
+    placed : ids now that are new, or whose place is another.
+    gone : ids before that are deleted, or whose place is another.
+    n_moved : number of ids that are in both.
+    """
+
+    n_before: int
+    n_now: int
+    placed: Ints
+    gone: Ints
+    n_moved: int
+
+    def __str__(self) -> str:
+        """As messages say it."""
+        new, deleted = len(self.placed) - self.n_moved, len(self.gone) - self.n_moved
+        return f"{new:,} new, {deleted:,} deleted, {self.n_moved:,} moved"
+
+
+@dataclass(frozen=True)
+class IncrementPlan:
+    """What tells an increment from another one: the column ``plan`` of ``join_plan``.
+
+    Parameters
+    ----------
+    base : the earlier run.
+    pairs : fingerprint of its pairs, which covers its points and its own plan.
+    candidates : expected number of candidates of a join of all points.
+    """
+
+    base: str
+    pairs: str
+    candidates: float
+
+    def to_json(self) -> str:
+        """The plan as text."""
+        return json.dumps({"kind": INCREMENT, **asdict(self)})
+
+    @classmethod
+    def from_json(cls, text: str) -> IncrementPlan:
+        """Read what :meth:`to_json` wrote."""
+        read = json.loads(text)
+        return cls(read["base"], read["pairs"], read["candidates"])
+
+
+class Increment(NamedTuple):
+    """A run's join as an increment.
+
+    Parameters
+    ----------
+    row : the row of ``join_plan``.
+    changes : what differs from the base.
+    """
+
+    row: dict[str, Any]
+    changes: Changes
+
+
+class BaseTables(NamedTuple):
+    """The slices of a base, with their fingerprints, all of one state.
+
+    Parameters
+    ----------
+    digests, pairs : the slices.
+    plan : its row of ``join_plan``.
+    """
+
+    digests: Slice
+    pairs: Slice
+    plan: Mapping[str, Any]
+
+
+def base_tables(lake: Lake, run: str) -> BaseTables:
+    """Take the fingerprints of a base before any of its tables is read.
+
+    That of the digests, which are of a pass of ingest, comes first: points that are replaced after it change
+    the fingerprint of the pairs, so that digests and pairs of different points are never read as one.
+
+    Raises
+    ------
+    UnfitTableError
+        A table has no slice of this run, or the tables do not belong together.
+    """
+    inputs = Fingerprints(lake, run)
+    return BaseTables(inputs.slice("digests"), inputs.slice("pairs"), inputs.row("join_plan"))
+
+
+def find_increment(job: Job, inputs: Fingerprints, eps: float) -> Increment | str:
+    """Plan the join of a run as an increment on an earlier run, or say why all points must be joined.
+
+    Parameters
+    ----------
+    inputs : the run's own.
+    eps : the run's.
+    """
+    lake, params = job.lake, job.params
+    if params.increment == 0:
+        return "increments are switched off (increment 0)"
+    if params.cuts != "planned":
+        return f"the cuts are {params.cuts}, which is for the whole join"
+    if not lake.source.key:
+        return "the source has no key, so that an id is only a place in a file"
+    before = [run for run in slices.list_runs(lake, "pairs") if run < job.run]
+    if not before:
+        return "there is no earlier run with pairs"
+    base = before[-1]
+    try:
+        tables = base_tables(lake, base)
+        n_pairs = slices.count_rows(lake, tables.pairs)
+        why = _compare_plans(job, base, tables.plan, eps)
+        if why:
+            return why
+        changes = read_changes(lake, tables.digests, inputs.slice("digests"))
+    except UnfitTableError as error:
+        return f"run {base} cannot be its base: {error}"
+    n_before, n = int(tables.plan["n_points"]), slices.count_rows(lake, inputs.slice("points"))
+    if (changes.n_before, changes.n_now) != (n_before, n):
+        return f"run {base} or this one has not a digest for each point"
+    share = len(changes.placed) / max(1, n)
+    if len(changes.placed) > params.increment * n:
+        return f"{share:.1%} of the points are new or moved since run {base}, {params.increment:.1%} may be"
+    if len(changes.placed) > rows_that_fit(params.worker_memory_mb, len(lake.source.coordinates)) // 2:
+        return (
+            f"{counted(len(changes.placed), 'point')} new or moved since run {base} do not fit a worker of "
+            f"{params.worker_memory_mb:,} MB (worker_memory_mb)"
+        )
+    expected_pairs = n_pairs * (n / max(1, n_before)) ** 2
+    if expected_pairs > params.max_pairs:
+        return f"{expected_pairs:,.0f} pairs are expected, more than max_pairs"
+    return Increment(_make_row(job, base, tables, eps, changes, expected_pairs), changes)
+
+
+def _compare_plans(job: Job, base: str, plan: Mapping[str, Any], eps: float) -> str:
+    """Why the pairs of a base are of no use, by its plan alone; empty if they may be."""
+    metric, generations = job.lake.source.metric, job.params.most_generations
+    if plan["eps"] != eps:
+        return f"run {base} has eps {plan['eps']!r}, this one {eps!r}"
+    if plan["metric"] != metric:
+        return f"run {base} has the metric {plan['metric']}, this one {metric}"
+    if (plan["generation"] or 0) >= generations:
+        return f"run {base} is increment number {plan['generation'] or 0} in a row (most_generations)"
+    return ""
+
+
+def _make_row(
+    job: Job, base: str, tables: BaseTables, eps: float, changes: Changes, expected_pairs: float
+) -> dict[str, Any]:
+    """Make the row of ``join_plan``; of the candidates of a whole join it expects those with a placed end."""
+    plan = tables.plan
+    is_increment = plan["kind"] == INCREMENT
+    of_whole = (
+        IncrementPlan.from_json(plan["plan"]).candidates if is_increment else plan["expected_candidates"]
+    )
+    of_whole *= (changes.n_now / max(1, changes.n_before)) ** 2
+    stays = 1.0 - len(changes.placed) / max(1, changes.n_now)
+    return {
+        "kind": INCREMENT,
+        "split_rule": None,
+        "eps": eps,
+        "metric": job.lake.source.metric,
+        "n_parts": 1,
+        "sample_rows": 0,
+        "n_points": changes.n_now,
+        "expected_rows": 0.0,
+        "expected_candidates": of_whole * (1.0 - stays**2),
+        "expected_pairs": expected_pairs,
+        "plan": IncrementPlan(base, tables.pairs.fingerprint, of_whole).to_json(),
+        "base": base,
+        "generation": (plan["generation"] or 0) + 1,
+        "placed": len(changes.placed),
+        "gone": len(changes.gone),
+        "why": None,
+    }
+
+
+def read_changes(lake: Lake, before: Slice, now: Slice) -> Changes:
+    """Find what differs between the points of two runs, from their digests alone; on the driver.
+
+    Raises
+    ------
+    UnfitTableError
+        A run has no digests, or they are not those of its points.
+    """
+    (ids_before, places_before), (ids, places) = (_read_places(lake, where) for where in (before, now))
+    is_placed, is_gone = find_changes(index_ids(ids_before), places_before, ids, places)
+    placed, gone = ids[is_placed], ids_before[is_gone]
+    return Changes(len(ids_before), len(ids), placed, gone, len(np.intersect1d(placed, gone)))
+
+
+def _read_places(lake: Lake, where: Slice) -> tuple[Ints, Words]:
+    rows = slices.read_slice(lake, where, ["id", "place"])
+    return np.ascontiguousarray(rows["id"].to_numpy()), to_words(rows["place"])

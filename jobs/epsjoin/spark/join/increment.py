@@ -1,0 +1,188 @@
+"""The pairs of a run from those of its base: what stays is copied, what is placed is joined with all.
+
+Three kinds of tasks, none of which waits for another: some copy the pairs of the base whose ends stay; some
+read the points that stay, and join them with the placed ones; one joins these with one another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from epsjoin.console import counted, say
+from epsjoin.errors import TableError, UnfitTableError
+from epsjoin.kernels.ids import IdIndex, index_ids, rows_of
+from epsjoin.lake.arrow import pair_columns
+from epsjoin.lake.fingerprints import Fingerprints
+from epsjoin.lake.parquet import Target
+from epsjoin.lake.schemas import parse_ddl
+from epsjoin.local.join.options import JoinOptions
+from epsjoin.local.join.update import Points, join_placed, join_with, keep_pairs
+from epsjoin.local.sweep.pairs import Pairs
+from epsjoin.local.sweep.sweeping import Counters
+from epsjoin.spark import tasks
+from epsjoin.spark.job import Job
+from epsjoin.spark.join.base import IncrementPlan, base_tables, read_changes
+from epsjoin.spark.join.pairs import PAIRS, to_batch
+from epsjoin.spark.points import stored_files, stored_reading
+from epsjoin.spark.reading import Reading
+from epsjoin.spark.rows import StoredRows
+from epsjoin.spark.shared import Shared, share
+from epsjoin.spark.splits import Split
+from epsjoin.spark.stored import in_table
+from epsjoin.spark.write import Written
+
+COPY, STAYED, PLACED = "copy", "stayed", "placed"
+"""What a task does: copy pairs, join points that stayed with the placed ones, or these with one another."""
+
+
+class Share(NamedTuple):
+    """What one task does, and what it reads."""
+
+    kind: str
+    split: Split
+
+
+def join_increment(job: Job, inputs: Fingerprints, row: Mapping[str, Any], into: Target) -> Written:
+    """Let tasks write the pairs of an increment.
+
+    Parameters
+    ----------
+    inputs : the run's own, from which the fingerprint of the pairs was taken.
+    row : the row of ``join_plan``.
+    into : the slice of ``pairs``.
+
+    Raises
+    ------
+    UnfitTableError
+        The base has been replaced since the increment was planned.
+    TableError
+        Another number of pairs or points was read than the logs say.
+    """
+    lake, plan = job.lake, IncrementPlan.from_json(row["plan"])
+    try:
+        base = base_tables(lake, plan.base)
+        if base.pairs.fingerprint != plan.pairs:
+            raise UnfitTableError(
+                f"{base.pairs} are of other points, or of another plan, than they were then"
+            )
+        changes = read_changes(lake, base.digests, inputs.slice("digests"))
+        before = StoredRows.of(job, base.pairs, PAIRS)
+    except UnfitTableError as error:
+        raise UnfitTableError(
+            f"pairs of run {job.run} were to be computed from those of run {plan.base}, which has changed "
+            f"since ({error}); run replicate again"
+        ) from error
+    points, reading = stored_files(job, inputs.slice("points")), stored_reading(lake)
+    placed = _take_placed(points, reading, index_ids(changes.placed))
+    pairs_before = counted(before.n, "pair")
+    say(f"merge_join: increment on run {plan.base}, {pairs_before}; {changes}")
+    shares = [Share(COPY, split) for split in before.splits()]
+    if len(placed.ids):
+        shares += [*(Share(STAYED, split) for split in points.splits()), Share(PLACED, [])]
+    arrays = share(job.spark, gone=changes.gone, ids=placed.ids, points=placed.points)
+    try:
+        options = JoinOptions.of(lake.source.metric, 1, job.params.max_pairs, False, None)
+        work = _make_worker(before, points, arrays, reading, into, row["eps"], options)
+        written = Written.of(tasks.reports_of(tasks.run_tasks(job.spark, shares, work)))
+    finally:
+        arrays.remove()
+    counters = {"candidates": 0, "distance_computations": 0, "joined_pairs": 0} | written.counters
+    if counters["kept_pairs"] + counters["dropped_pairs"] != before.n:
+        raise TableError(f"{pairs_before} of run {plan.base} were to be read, others were; run it again")
+    if len(placed.ids) != len(changes.placed) or counters.get("rows", points.n) != points.n:
+        raise TableError(f"{counted(points.n, 'point')} were to be read, others were; run it again")
+    counters |= {"rows": points.n, "placed": len(placed.ids), "gone": len(changes.gone)}
+    return written._replace(counters=counters)
+
+
+def _take_placed(points: StoredRows, reading: Reading, placed: IdIndex) -> Points:
+    """Read the placed points, in the order of their ids."""
+
+    def take(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield batch.filter(pa.array(rows_of(placed, batch["id"].to_numpy()) >= 0))
+
+    found = points.scan(["id", "point"], take) if len(placed.ids) else []
+    ids, values = reading.arrays(in_table(found, parse_ddl(points.schema)).combine_chunks())
+    order = np.argsort(ids, kind="stable")
+    return Points(np.ascontiguousarray(values[order]), ids[order])
+
+
+def _make_worker(
+    before: StoredRows,
+    points: StoredRows,
+    arrays: Shared,
+    reading: Reading,
+    into: Target,
+    eps: float,
+    options: JoinOptions,
+) -> Callable[[Share], Iterator[pa.RecordBatch]]:
+    """Make the work of a task on its share, which writes pairs and yields one report."""
+
+    def placed() -> Points:
+        return Points(np.array(arrays["points"]), np.array(arrays["ids"]))
+
+    def write(found: Iterable[pa.RecordBatch], report: tasks.TaskReport) -> Iterator[pa.RecordBatch]:
+        written = report.write(into, report.timed(found, "joining"))
+        report.counters["joining_seconds"] -= report.counters.get("reading_seconds", 0.0)
+        report.counters["pairs"] = written.rows if written else 0
+        report.counters["bytes"] = written.size if written else 0
+        yield report.to_batch()
+
+    def copy(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        report = tasks.TaskReport(counters={"kept_pairs": 0, "dropped_pairs": 0})
+        gone = index_ids(np.array(arrays["gone"]))
+        is_gone = np.ones(len(gone.ids), np.bool_)
+
+        def kept() -> Iterator[pa.RecordBatch]:
+            for batch in report.timed(batches, "reading"):
+                left, right, _ = pair_columns(batch)
+                is_kept = keep_pairs(gone, is_gone, left, right)
+                report.counters["kept_pairs"] += int(is_kept.sum())
+                report.counters["dropped_pairs"] += int((~is_kept).sum())
+                yield batch.filter(pa.array(is_kept))
+
+        yield from write(kept(), report)
+
+    def join_stayed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        report, counts = tasks.TaskReport(counters={"rows": 0}), dict[str, int]()
+        of_placed = placed()
+        index = index_ids(of_placed.ids)
+
+        def joined() -> Iterator[Pairs]:
+            for batch in report.timed(batches, "reading"):
+                ids, values = reading.arrays(batch)
+                stays = rows_of(index, ids) < 0
+                report.counters["rows"] += len(ids)
+                yield from join_with(of_placed, Points(values[stays], ids[stays]), eps, counting(counts))
+
+        yield from write(_counted(joined(), report, counts), report)
+
+    def join_among_placed() -> Iterator[pa.RecordBatch]:
+        report, counts = tasks.TaskReport(), dict[str, int]()
+        yield from write(_counted(join_placed(placed(), eps, counting(counts)), report, counts), report)
+
+    def counting(counts: Counters) -> JoinOptions:
+        return replace(options, counters=counts)
+
+    of_copies, of_points = before.reader(copy), points.reader(join_stayed)
+
+    def work(share: Share) -> Iterator[pa.RecordBatch]:
+        if share.kind == PLACED:
+            return join_among_placed()
+        return (of_copies if share.kind == COPY else of_points)(share.split)
+
+    return work
+
+
+def _counted(found: Iterator[Pairs], report: tasks.TaskReport, counts: Counters) -> Iterator[pa.RecordBatch]:
+    """Yield the pairs as batches, and then report the work that was counted."""
+    yield from map(to_batch, found)
+    report.counters["joined_pairs"] = counts.get("pairs", 0)
+    for name in ("candidates", "distance_computations"):
+        report.counters[name] = counts.get(name, 0)

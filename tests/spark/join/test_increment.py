@@ -1,0 +1,300 @@
+"""Increments: whatever the order of the runs, the tables are those of runs that join all points."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from epsjoin.contracts.sources import load_source
+from epsjoin.errors import UnfitTableError
+from epsjoin.lake import delta_log, slices
+from epsjoin.lake.fingerprints import Fingerprints
+from epsjoin.lake.lake import Lake, Slice
+from epsjoin.params import RunParams
+from epsjoin.report.page import render
+from epsjoin.spark.checks.quality import check_quality
+from epsjoin.spark.ingest import ingest
+from epsjoin.spark.job import Job
+from epsjoin.spark.join import merge_join, replicate
+from epsjoin.spark.join.base import find_increment
+from epsjoin.spark.report.gather import gather
+from oracles import increment as twin
+from tests.spark.conftest import REPO, STEPS, JobMaker
+from tests.spark.real_data import JOIN_STEPS, content, pendigits
+from tests.spark.test_survival import Commits, KilledError
+from tests.tiny import coordinate, key
+
+MONTHS = ("2023-01-01", "2023-02-01", "2023-03-01", "2023-04-01", "2023-05-01")
+N_POINTS, DIMENSIONS, EPS = 800, 16, 0.5
+NAMES = [f"f{axis}" for axis in range(DIMENSIONS)]
+COMPARED = ("points", "digests", "pairs", "clusters", "outliers")
+"""The tables that do not tell how they were made; by ``increment`` differ only epsilon's and the plan's."""
+
+
+def states() -> list[twin.State]:
+    """Real points; from month to month some are new, some deleted, some move, one onto another."""
+    random = np.random.default_rng(5)
+    real = pendigits()
+    state = {id_: tuple(real[id_].tolist()) for id_ in range(N_POINTS)}
+    made = [state]
+    for month in range(1, len(MONTHS)):
+        ids = random.permutation(sorted(state)).tolist()
+        state = {id_: point for id_, point in state.items() if id_ not in ids[:5]}
+        for number, id_ in enumerate(ids[5:15]):
+            state[id_] = state[ids[20]] if not number else tuple(real[1000 * (month + 1) + number].tolist())
+        state |= {
+            N_POINTS * month + each: tuple(real[1000 * (month + 1) + 500 + each].tolist())
+            for each in range(7)
+        }
+        if month == 3:  # only a value that is no coordinate changes
+            state = made[-1]
+        made.append(state)
+    return made
+
+
+def write_snapshot(folder: Path, run: str, state: twin.State) -> None:
+    with (folder / f"{run[:7]}-15.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", "note", *NAMES])
+        writer.writerows([id_, run, *map(repr, point)] for id_, point in sorted(state.items()))
+
+
+def history_job(make_job: JobMaker, folder: Path, params: Mapping[str, Any] | None = None) -> Job:
+    """A job of the first month; its files are those of :func:`states`."""
+    for run, state in zip(MONTHS, states(), strict=True):
+        write_snapshot(folder, run, state)
+    columns = [key(), {"name": "note", "logicalType": "string"}, *map(coordinate, NAMES)]
+    return make_job(
+        columns, path="{date}.csv", interval="month", run=MONTHS[0], params={"eps": EPS, **(params or {})}
+    )
+
+
+class Made(NamedTuple):
+    """What a run wrote: the row of its plan, the counters of its steps, its tables."""
+
+    plan: dict[str, Any]
+    counters: dict[str, dict[str, float]]
+    tables: dict[str, pa.Table]
+
+
+def process(job: Job, run: str, steps: Mapping[str, Any] = STEPS) -> Made:
+    job = replace(job, run=run)
+    counters = {name: step(job) for name, step in steps.items()}
+    written = [
+        name for name in COMPARED if name in ("points", "digests", "pairs") or len(steps) == len(STEPS)
+    ]
+    return Made(
+        slices.read_row(job.lake, Slice("join_plan", run)),
+        counters,
+        {table: content(job, table) for table in written},
+    )
+
+
+JOINING = dict(zip(STEPS, JOIN_STEPS, strict=False))
+
+
+def in_lake(job: Job, name: str, **params: Any) -> Job:
+    """The job on an empty lake of its own."""
+    lake = replace(job.lake, uri=f"{job.lake.uri}-{name}")
+    return replace(job, lake=lake, params=replace(job.params, **params))
+
+
+def orders(months: Sequence[str]) -> dict[str, list[str]]:
+    shuffled = {seed: np.random.default_rng(seed).permutation(months).tolist() for seed in range(3)}
+    return {
+        "oldest first": [*months],
+        **{f"shuffled {seed}": order for seed, order in shuffled.items()},
+        "backwards": [*months][::-1],
+        "each twice": [month for month in months for _ in range(2)],
+    }
+
+
+def test_increments__out_of_order_are_whole_runs(make_job: JobMaker, tmp_path: Path) -> None:
+    """The third month by all steps; a long test has every order, and every step of all months."""
+    job = history_job(make_job, tmp_path)
+    whole, mine = in_lake(job, "whole", increment=0.0), in_lake(job, "mine")
+    bases: dict[str, int] = {}
+    for run in [MONTHS[place] for place in (1, 0, 3, 2, 3)]:
+        steps = STEPS if run == MONTHS[2] else JOINING
+        made, expected = process(mine, run, steps), process(whole, run, steps)
+        for table, rows in made.tables.items():
+            assert rows.equals(expected.tables[table]), (run, table)
+        assert (expected.plan["kind"], expected.plan["base"]) == ("planned", None)
+        assert made.plan["base"] == max((other for other in bases if other < run), default=None)
+        generation = 0 if made.plan["base"] is None else bases[made.plan["base"]] + 1
+        assert (made.plan["kind"] == "increment") == (generation > 0)
+        assert made.plan["generation"] == generation
+        bases[run] = generation
+    assert bases == dict(zip(MONTHS, (0, 0, 1, 2), strict=False))
+
+
+def test_increment__joins_the_pairs_with_an_end_that_changed_and_no_others(
+    make_job: JobMaker, tmp_path: Path
+) -> None:
+    job = history_job(make_job, tmp_path)
+    process(job, MONTHS[0], JOINING)
+    for before, now, run in zip(states(), states()[1:], MONTHS[1:], strict=False):
+        made = process(job, run, JOINING)
+        placed, gone = twin.placed(before, now), twin.gone(before, now)
+        pairs, pairs_before = (twin.pairs_of(state, EPS, "euclidean") for state in (now, before))
+        counters = made.counters["merge_join"]
+        assert counters["joined_pairs"] == len(twin.touching(pairs, placed))
+        assert counters["dropped_pairs"] == len(twin.touching(pairs_before, gone))
+        assert counters["kept_pairs"] == len(pairs) - counters["joined_pairs"]
+        assert counters["pairs"] == len(pairs) == made.tables["pairs"].num_rows
+        assert (counters["placed"], counters["gone"]) == (len(placed), len(gone))
+        assert (counters["distance_computations"] == 0) == (not placed)
+        assert made.counters["replicate"]["rows"] == 0, "no replicas are made"
+        assert (made.plan["placed"], made.plan["gone"], made.plan["why"]) == (len(placed), len(gone), None)
+        if not placed:
+            assert counters["candidates"] == 0, "an unchanged run compares nothing"
+
+
+def test_increment__passes_the_gates_and_has_a_report(make_job: JobMaker, tmp_path: Path) -> None:
+    job = history_job(make_job, tmp_path)
+    for run in MONTHS[:2]:
+        made = process(job, run)
+    assert made.plan["kind"] == "increment"
+    job = replace(job, run=MONTHS[1])
+    for stage in ("input", "results"):
+        assert check_quality(job, stage)["errors"] == 0
+    delta_log.commit(job.lake, {Slice("job_metrics", job.run, also=(("job", "none"),)): []})
+    page = render(gather(job))
+    assert "computed from those of an earlier run (increment on run 2023-01-01, number 1 in a row: " in page
+    assert "largest part" not in page
+
+
+WHOLE: dict[str, tuple[dict[str, Any], str]] = {
+    "switched off": ({"increment": 0.0}, "increments are switched off"),
+    "too much": (
+        {"increment": 0.01},
+        r"2\.\d% of the points are new or moved since run 2023-01-01, 1.0% may be",
+    ),
+    "generations": ({"most_generations": 0}, "run 2023-01-01 is increment number 0 in a row"),
+    "eps": ({"eps": 0.25}, r"run 2023-01-01 has eps 0.5, this one 0.25"),
+    "regular": ({"cuts": "regular"}, "the cuts are regular"),
+    "many pairs": ({"max_pairs": 1}, "pairs are expected, more than max_pairs"),
+}
+
+
+@pytest.mark.parametrize("case", WHOLE)
+def test_replicate__joins_all_where_an_increment_is_not_allowed_and_says_why(
+    make_job: JobMaker, tmp_path: Path, case: str
+) -> None:
+    params, why = WHOLE[case]
+    job = history_job(make_job, tmp_path)
+    process(job, MONTHS[0], JOINING)
+    job = replace(job, run=MONTHS[1])
+    for step in JOIN_STEPS[:2]:
+        step(replace(job, params=replace(job.params, **{k: v for k, v in params.items() if k == "eps"})))
+    inputs = Fingerprints(job.lake, job.run)
+    found = find_increment(replace(job, params=replace(job.params, **params)), inputs, params.get("eps", EPS))
+    assert isinstance(found, str)
+    assert re.search(why, found), found
+
+
+def test_replicate__joins_all_where_the_base_is_not_whole(make_job: JobMaker, tmp_path: Path) -> None:
+    job = history_job(make_job, tmp_path)
+    assert process(job, MONTHS[0], JOINING).plan["why"] == "there is no earlier run with pairs"
+    ingest.run(replace(job, run=MONTHS[0]))  # its pairs are of other points now
+    made = process(job, MONTHS[1], JOINING)
+    assert made.plan["kind"] == "planned"
+    assert "run 2023-01-01 cannot be its base" in made.plan["why"]
+    assert "run fit_epsilon again" in made.plan["why"]
+
+
+def test_replicate__joins_all_of_a_source_without_a_key(make_job: JobMaker, tmp_path: Path) -> None:
+    for run, state in zip(MONTHS[:2], states()[:2], strict=True):
+        write_snapshot(tmp_path, run, state)
+    columns = [{"name": "note", "logicalType": "string"}, *map(coordinate, NAMES)]
+    job = make_job(columns, path="{date}.csv", interval="month", params={"eps": EPS})
+    process(job, MONTHS[0], JOINING)
+    assert "the source has no key" in process(job, MONTHS[1], JOINING).plan["why"]
+
+
+def test_merge_join__of_an_increment_does_not_take_a_base_that_was_replaced(
+    make_job: JobMaker, tmp_path: Path
+) -> None:
+    job = history_job(make_job, tmp_path)
+    process(job, MONTHS[0], JOINING)
+    now = replace(job, run=MONTHS[1])
+    for step in JOIN_STEPS[:3]:
+        step(now)
+    write_snapshot(tmp_path, MONTHS[0], states()[2])
+    process(job, MONTHS[0], JOINING)
+    with pytest.raises(
+        UnfitTableError, match=r"run 2023-01-01, which has changed since .* run replicate again"
+    ):
+        merge_join.run(now)
+    replicate.run(now)
+    merge_join.run(now)
+    whole = process(in_lake(job, "whole", increment=0.0), MONTHS[1], JOINING)
+    assert content(now, "pairs").equals(whole.tables["pairs"])
+
+
+@pytest.mark.long
+def test_increment__whose_base_is_replaced_at_any_commit_or_that_is_killed_there_is_a_whole_run(
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits = Commits(monkeypatch)
+    job = history_job(make_job, tmp_path)
+    whole = process(in_lake(job, "whole", increment=0.0), MONTHS[1], JOINING)
+    first, other = states()[0], states()[2]
+    process(job, MONTHS[0], JOINING)
+    now = replace(job, run=MONTHS[1])
+    n_replaced, refused = 0, list[tuple[Any, str]]()
+    for step in JOIN_STEPS:
+        for number in range(len(commits.run(step, now))):
+            with pytest.raises(KilledError):
+                commits.run(step, now, (number, "after"))
+            n_replaced += 1
+            write_snapshot(tmp_path, MONTHS[0], other if n_replaced % 2 else first)
+            commits.last = None
+            process(job, MONTHS[0], JOINING)
+            for later in JOIN_STEPS[JOIN_STEPS.index(step) :]:
+                try:
+                    commits.run(later, now)
+                except UnfitTableError as error:
+                    refused.append((later, str(error)))
+                    commits.run(replicate.run, now)
+                    commits.run(merge_join.run, now)
+            assert slices.read_row(now.lake, Slice("join_plan", now.run))["kind"] == "increment"
+            assert content(now, "pairs").equals(whole.tables["pairs"])
+    assert n_replaced == 9
+    assert refused
+    assert all(step is merge_join.run and "run replicate again" in words for step, words in refused)
+
+
+@pytest.mark.long
+def test_increments__of_twelve_months_of_navaids_in_any_order_are_whole_runs(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source = load_source(REPO / "data_contracts", "navaids")
+    files = sorted((REPO / "tests" / "data" / "navaids").glob("*.csv.gz"))
+    runs = [f"{file.name[:7]}-01" for file in files]
+    lake = Lake(f"{tmp_path.as_uri()}/navaids", REPO / "data_contracts", source)
+    job = Job(lambda: spark, lake, runs[0], RunParams(**source.defaults), REPO)
+    whole = in_lake(job, "whole", increment=0.0)
+    expected = {run: process(whole, run) for run in runs}
+    for name, order in orders(runs).items():
+        mine = in_lake(job, name.replace(" ", "-"))
+        made = {run: process(mine, run) for run in order}
+        for run in runs:
+            for table, rows in made[run].tables.items():
+                assert rows.equals(expected[run].tables[table]), (name, run, table)
+        if name == "oldest first":
+            assert [made[run].plan["generation"] for run in runs] == [*range(len(runs))]
+            replaced = replace(mine, params=replace(mine.params, increment=0.0))
+            process(replaced, runs[5])
+            for run in runs[5:]:
+                again = process(mine, run)
+                assert again.tables["pairs"].equals(expected[run].tables["pairs"])
