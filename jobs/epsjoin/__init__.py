@@ -46,11 +46,11 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.local.metric import Metric as Metric
     from epsjoin.local.metric import get_metric as get_metric
     from epsjoin.local.neighbours.db_outliers import db_outliers as db_outliers
-    from epsjoin.local.neighbours.knn import KNearest as KNearest
     from epsjoin.local.neighbours.knn import k_distance as k_distance
     from epsjoin.local.neighbours.knn import knn_join as knn_join
     from epsjoin.local.neighbours.lof import Lof as Lof
     from epsjoin.local.neighbours.lof import lof as lof
+    from epsjoin.local.neighbours.search import KNearest as KNearest
     from epsjoin.local.plan.cuts import Cuts as Cuts
     from epsjoin.local.plan.rules import OwnRule as OwnRule
     from epsjoin.local.plan.rules import SplitRule as SplitRule
@@ -72,8 +72,9 @@ _HOMES = {
     "local.epsilon.estimate": "Estimate estimate",
     "local.metric": "Metric get_metric",
     "local.neighbours.db_outliers": "db_outliers",
-    "local.neighbours.knn": "KNearest k_distance knn_join",
+    "local.neighbours.knn": "k_distance knn_join",
     "local.neighbours.lof": "Lof lof",
+    "local.neighbours.search": "KNearest",
     "local.plan.cuts": "Cuts",
     "local.plan.rules": "OwnRule SplitRule max_split_level max_splits_per_level",
     "local.sweep.pairs": "Pairs",

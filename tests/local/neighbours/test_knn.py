@@ -15,8 +15,9 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.neighbours.knn import BLOCK
 from epsjoin.kernels.paired import paired_distances
 from epsjoin.local.metric import METRICS, get_metric
-from epsjoin.local.neighbours import knn
+from epsjoin.local.neighbours import search
 from epsjoin.local.neighbours.knn import k_distance, knn_join
+from epsjoin.local.neighbours.tree import find_surplus_rows
 from oracles import examples
 from oracles import join as join_twin
 from oracles import outliers as twin
@@ -25,14 +26,29 @@ SEEDS = st.integers(0, 10**6)
 ROUNDED_ONCE = ("euclidean", "manhattan", "chebyshev")  # the same bits from every correct formula
 
 
-def by_rounds(queries=4, points=16):
-    """Rounds of joins even where so few points would be scanned."""
+def by_joins(queries=4, points=16):
+    """By joins even where so few points would be scanned."""
     return mock.patch.multiple(
-        knn,
-        _MAX_SCAN_COMPARISONS=0,
+        search,
+        _FEW_QUERIES=0,
         _SAMPLE_QUERIES=queries,
         _SAMPLE_POINTS=points,
-        _MAX_JOIN_FRACTION=math.inf,
+        _is_worth_it=lambda *_: True,
+    )
+
+
+WAYS = {
+    "scan": {},
+    "tree": {"_FEW_QUERIES": 0},
+    "scan after a sample": {"_FEW_QUERIES": 0, "_SAMPLE_QUERIES": 4, "_SCAN_SHARE": 0.0},
+    "joins": None,
+}
+"""Ways to search, and the constants with which so few points go there."""
+
+
+def by(way):
+    return (
+        by_joins() if way == "joins" else mock.patch.multiple(search, **{"_SCAN_SHARE": 1 / 4, **WAYS[way]})
     )
 
 
@@ -71,20 +87,17 @@ def points_for(name, kind, n, d, seed):
     st.integers(1, 5),
     st.integers(1, 12),
     st.booleans(),
-    st.booleans(),
+    st.sampled_from(sorted(WAYS)),
     SEEDS,
 )
-def test_knn_join__is_a_full_sort(name, kind, n, d, k, is_self, in_rounds, seed):
+def test_knn_join__is_a_full_sort(name, kind, n, d, k, is_self, way, seed):
     points = points_for(name, kind, n, d, seed)
     queries = None
     if not is_self:
         queries = np.concatenate((points[::3], points_for(name, "uniform", 9, d, seed + 1)))
     k = min(k, n - is_self)
     metric = chosen(name)
-    if in_rounds:
-        with by_rounds():
-            found = knn_join(queries, points, k, metric)
-    else:
+    with by(way):
         found = knn_join(queries, points, k, metric)
     rows, distance = sorted_by_all_distances(queries, points, k, metric)
     assert found.neighbour.tolist() == rows.tolist()
@@ -99,13 +112,14 @@ def test_knn_join__is_a_full_sort(name, kind, n, d, k, is_self, in_rounds, seed)
     st.integers(1, 4),
     st.integers(1, 6),
     st.booleans(),
+    st.sampled_from(sorted(WAYS)),
     SEEDS,
 )
-def test_knn_join__is_the_definition(name, kind, n, d, k, is_self, seed):
+def test_knn_join__is_the_definition(name, kind, n, d, k, is_self, way, seed):
     points, _ = join_twin.awkward_points(kind, n, d, seed)
     queries = None if is_self else points[::-2] + 0.25
     k = min(k, n - is_self)
-    with by_rounds():
+    with by(way):
         found = knn_join(queries, points, k, name)
     expected = twin.knn(
         None if queries is None else queries.tolist(),
@@ -138,7 +152,7 @@ def test_scan__sees_the_smallest_step_nearer(name):
 def test_knn_join__agrees_with_scikit_learn(name):
     points = np.random.default_rng(8).normal(size=(500, 3))
     theirs, rows = NearestNeighbors(n_neighbors=6, metric=name).fit(points).kneighbors()
-    with by_rounds(32, 128):
+    with by_joins(32, 128):
         found = knn_join(None, points, 6, name)
     np.testing.assert_allclose(found.distance, theirs, rtol=1e-9)
     assert (found.neighbour == rows).all()
@@ -165,20 +179,25 @@ def test_knn_join__does_not_lose_a_tie_that_rounding_of_the_root_made():
     else:
         pytest.fail("no such numbers")
     points = np.array([with_square(near + 1), with_square(near)], dtype=np.float64)
-    with by_rounds(2), mock.patch.object(knn._Search, "choose_eps", return_value=root):
+    with (
+        by_joins(2),
+        mock.patch.object(search._Search, "plan_join", return_value=search._PlannedJoin(root, 1.0, 0.0)),
+    ):
         found = knn_join(np.zeros((50, 12)), points, 1)
     assert found.neighbour.ravel().tolist() == [0] * 50
     assert (found.distance == root).all()
 
 
-_N, _FEW, _SAMPLES = 1500, 1 << 16, 48
-_FEW_AND_SAMPLES = _FEW + 8 * _SAMPLES * (_N + 256)  # the last scan, and eight rounds' samples
+_N, _SAMPLES = 1500, 48
+_FEW_SAMPLES = 9 * _SAMPLES * (_N + 256)  # of eight rounds, and the last queries
 
 
 def work_of(points, k, queries=None):
-    """The result and the work, with constants that suit a thousand points or two."""
+    """The result and the work by joins, with constants that suit a thousand points or two."""
     counters: dict[str, int] = {}
-    with mock.patch.multiple(knn, _MAX_SCAN_COMPARISONS=_FEW, _SAMPLE_QUERIES=_SAMPLES, _SAMPLE_POINTS=256):
+    with mock.patch.multiple(
+        search, _QUERY_WORK=-1, _ROUND_WORK=-1, _SAMPLE_QUERIES=_SAMPLES, _SAMPLE_POINTS=256
+    ):
         found = knn_join(queries, points, k, counters=counters)
     return found, counters
 
@@ -191,14 +210,57 @@ def checked(points, k, found):
         assert found.neighbour[row].tolist() == np.argsort(distance, kind="stable")[:k].tolist()
 
 
+@pytest.mark.parametrize("is_self", [True, False])
+def test_work__of_few_dimensions_is_that_of_the_tree(is_self):
+    points = np.random.default_rng(6).random((5000, 2)) ** 4
+    queries = None if is_self else points[::2] + 1e-4
+    counters: dict[str, int] = {}
+    knn_join(queries, points, 4, counters=counters)
+    assert counters["comparisons"] < 80 * (5000 if is_self else 2500)
+    assert not counters.get("rounds")
+
+
+def test_work__where_a_box_holds_much_more_than_a_ball_is_that_of_joins(monkeypatch):
+    points = np.random.default_rng(7).random((20_000, 8))
+    counters: dict[str, int] = {}
+    knn_join(None, points, 4, counters=counters)
+    assert not counters.get("rounds"), "a join has work before the first query"
+    by_tree = counters["comparisons"]
+    monkeypatch.setattr(search, "_ROUND_WORK", 0)
+    counters.clear()
+    knn_join(None, points, 4, counters=counters)
+    assert counters["rounds"] >= 1
+    assert counters["comparisons"] < by_tree / 4
+    assert counters["pairs"] < 20_000 * 4 * 16
+
+
+def test_work__where_no_box_can_be_left_out_is_a_scan(monkeypatch):
+    points = np.random.default_rng(5).normal(size=(1000, 40))
+    scanned = []
+    monkeypatch.setattr(search._Search, "scan", lambda _, rows: scanned.append(len(rows)))
+    knn_join(None, points, 3)
+    assert scanned == [1000 - search._SAMPLE_QUERIES]
+
+
+def test_knn_join__shows_its_progress_to_the_end():
+    points = np.random.default_rng(5).random((20_000, 2))
+    shown: list[float] = []
+    knn_join(None, points, 1, progress=shown.append)
+    assert len(shown) > 2
+    assert shown == sorted(shown)
+    assert shown[-1] == 1.0
+
+
 def test_work__on_even_data_is_a_few_pairs_per_neighbour():
     n, k = _N, 5
     points = np.random.default_rng(1).random((n, 3))
     found, work = work_of(points, k)
     checked(points, k, found)
     assert 1 <= work["rounds"] <= 4
-    assert work["pairs"] <= 1.5 * k * n  # the first round's serve both their ends
-    assert work["comparisons"] <= _FEW_AND_SAMPLES
+    assert work["pairs"] <= 2 * k * n
+    _, of_two_sets = work_of(points, k, points.copy())
+    assert work["pairs"] <= 0.6 * of_two_sets["pairs"], "the first round's serve both their ends"
+    assert work["comparisons"] <= _FEW_SAMPLES
 
 
 def test_work__with_a_third_of_equal_points_stays_small():
@@ -208,7 +270,7 @@ def test_work__with_a_third_of_equal_points_stays_small():
     found, work = work_of(points, k)
     checked(points, k, found)
     assert work["rounds"] >= 1
-    assert work["comparisons"] <= _FEW_AND_SAMPLES
+    assert work["comparisons"] <= _FEW_SAMPLES
     assert found.neighbour[0].tolist() == [3, 6, 9, 12, 15]
     assert found.neighbour[-3].tolist() == [0, 3, 6, 9, 12]
     assert work.get("pairs", 0) <= 8 * k * n  # 125,000 pairs are of equal points
@@ -220,9 +282,9 @@ def test_work__with_a_hot_spot_of_different_points_stays_small():
     points[: n // 10] = 0.5 + points[: n // 10] * 1e-9
     found, work = work_of(points, k)
     checked(points, k, found)
-    assert work["pairs"] <= work["rounds"] * 16 * k * n / 4
-    assert work["rounds"] >= 2
-    assert work["comparisons"] <= _FEW_AND_SAMPLES
+    assert work["rounds"] >= 1
+    assert work["pairs"] <= 4 * k * n
+    assert work["comparisons"] <= _FEW_SAMPLES
 
 
 def test_work__with_far_points_does_not_grow_to_all_pairs():
@@ -232,16 +294,16 @@ def test_work__with_far_points_does_not_grow_to_all_pairs():
     found, work = work_of(points, k)
     checked(points, k, found)
     assert work["pairs"] <= 8 * k * n
-    assert work["comparisons"] <= _FEW_AND_SAMPLES
+    assert work["comparisons"] <= _FEW_SAMPLES
 
 
-def test_work__where_every_eps_finds_all_or_nothing_is_a_scan():
+def test_work__where_every_eps_finds_all_or_nothing_has_no_join():
     # All points in one ball far from every query: no eps finishes some queries with few pairs.
     random = np.random.default_rng(5)
     queries, points = random.normal(size=(500, 3)) * 1e6, random.random((400, 3))
     found, work = work_of(points, 3, queries)
     assert work.get("rounds", 0) == 0
-    assert work["comparisons"] <= 500 * 400 + _SAMPLES * 256
+    assert work["comparisons"] <= 500 * 400 + _SAMPLES * (400 + 256)
     rows, distance = sorted_by_all_distances(queries[:20], points, 3, get_metric("euclidean"))
     assert found.neighbour[:20].tolist() == rows.tolist()
     assert found.distance[:20].tolist() == distance.tolist()
@@ -260,8 +322,8 @@ def test_equal_points__are_neighbours_of_one_another_but_not_of_themselves(name)
 
 def test_surplus__is_found_whatever_the_hashes():
     points = np.array([[0.0], [1.0], [-0.0], [0.0], [1.0], [0.0]])
-    assert knn._find_surplus(points, 2).tolist() == [-1, -1, -1, 0, -1, 0]
-    assert knn._find_surplus(points, 1).tolist() == [-1, -1, 0, 0, 1, 0]
+    assert find_surplus_rows(points, 2).tolist() == [-1, -1, -1, 0, -1, 0]
+    assert find_surplus_rows(points, 1).tolist() == [-1, -1, 0, 0, 1, 0]
 
 
 def test_knn_join__of_no_queries_and_of_all_points():
@@ -309,18 +371,19 @@ def test_knn_join__refuses(call, says):
 
 def test_knn_join__scans_a_bounded_number_of_coordinates_at_once(monkeypatch):
     points = np.random.default_rng(5).random((3000, 4))
-    scanned, scan = [], knn.knn.scan_nearest
+    scanned, scan = [], search.knn.scan_nearest
 
     def count(decision, queries, rows, *rest):
         scanned.append(rows.size)
         return scan(decision, queries, rows, *rest)
 
-    monkeypatch.setattr(knn, "_MAX_TERMS_AT_ONCE", 100 * points.size)
-    monkeypatch.setattr(knn.knn, "scan_nearest", count)
+    monkeypatch.setattr(search, "_MAX_TERMS_AT_ONCE", 100 * points.size)
+    monkeypatch.setattr(search, "_SCAN_SHARE", 0.0)
+    monkeypatch.setattr(search.knn, "scan_nearest", count)
     expected = sorted_by_all_distances(None, points, 3, chosen("euclidean"))
     found = knn_join(None, points, 3)
     assert max(scanned) == 100
-    assert sum(scanned) == 3000
+    assert sum(scanned) == 3000 - search._SAMPLE_QUERIES
     assert found.neighbour.tolist() == expected[0].tolist()
 
 

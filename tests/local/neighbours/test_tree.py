@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -10,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.kernels.neighbours import tree as kernels
-from epsjoin.kernels.neighbours.heaps import NearestLists, sort_nearest
+from epsjoin.kernels.neighbours.heaps import sort_nearest
 from epsjoin.local.metric import get_metric
-from epsjoin.local.neighbours import knn
+from epsjoin.local.neighbours import search
 from epsjoin.local.neighbours.knn import knn_join, nearest_of
-from epsjoin.local.neighbours.tree import grow_tree, has_leaf_of_equal, search
+from epsjoin.local.neighbours.tree import PointTree, make_lists
 from oracles import examples
 from oracles import join as join_twin
 
@@ -45,13 +46,9 @@ def test_nearest_of__are_rows_of_the_knn_join(metric, kind, n, d, k, seed):
     k = min(k, n - 1)
     rows = np.random.default_rng(seed).permutation(n)[: 1 + n // 2]
     whole = knn_join(None, points, k, metric)
-    scanned = knn._MIN_SCANNED_QUERIES
-    for few in (0, scanned):  # by the tree, and by a scan where there are few rows
-        knn._MIN_SCANNED_QUERIES = few
-        try:
+    for few in (0, search._FEW_QUERIES):  # by the tree, and by a scan where there are few rows
+        with mock.patch.object(search, "_FEW_QUERIES", few):
             found = nearest_of(points, rows, k, metric, n_jobs=2)
-        finally:
-            knn._MIN_SCANNED_QUERIES = scanned
         assert found.neighbour.tolist() == whole.neighbour[rows].tolist()
         assert found.distance.tolist() == whole.distance[rows].tolist()
 
@@ -65,18 +62,6 @@ def test_nearest_of__finds_as_many_rows_as_asked_of_points_that_are_all_equal(n)
     assert found.neighbour[0].tolist() == [0, 1]
     assert (found.neighbour[:-2] == [0, 1]).all()
     assert counters["comparisons"] <= 8 * n, "three rows of them are enough"
-
-
-def test_nearest_of__goes_by_rounds_where_no_box_can_be_left_out(monkeypatch):
-    points = np.random.default_rng(5).normal(size=(6000, 40))
-    rows = np.arange(0, 6000, 2)
-    taken = []
-    by_rounds = knn._nearest_by_rounds
-    monkeypatch.setattr(knn, "_nearest_by_rounds", lambda *given: taken.append(1) or by_rounds(*given))
-    monkeypatch.setattr(knn, "_MAX_SCAN_COMPARISONS", 1 << 10)
-    found = nearest_of(points, rows, 3, get_metric("euclidean"))
-    assert taken
-    np.testing.assert_array_equal(found.neighbour, knn_join(None, points, 3).neighbour[rows])
 
 
 def test_nearest_of__compares_few_points_of_many():
@@ -96,13 +81,13 @@ def test_search__adds_the_points_of_one_tree_after_another(kind, n, k, n_trees, 
     random = np.random.default_rng(seed)
     names = random.permutation(n) * 3
     dealt = random.integers(0, n_trees, n)
-    lists = NearestLists(np.zeros(n, np.int64), np.empty((n, k), np.int64), np.zeros((n, k)))
-    metric = get_metric("euclidean")
+    lists, metric = make_lists(n, k), get_metric("euclidean")
     for number in range(n_trees):
         mine = np.flatnonzero(dealt == number)
+        mine = mine[np.argsort(names[mine])]
         if len(mine):
-            tree = grow_tree(points[mine], metric)
-            search(tree, names[mine][tree.order], points, names, lists, metric)
+            tree = PointTree.grow(points[mine], names[mine], k + 1, metric)
+            assert tree.search(points, names, random.permutation(n), lists) <= n * len(mine)
     wanted = [
         sorted((math.dist(points[i], points[j]), int(names[j])) for j in range(n) if j != i)[:k]
         for i in range(n)
@@ -127,9 +112,11 @@ def test_reach__is_at_least_what_the_join_allows(metric, distance, seed):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 3, 200])
-def test_grow_tree__has_each_point_once_inside_its_boxes(n_jobs):
+def test_grow__has_each_point_once_inside_its_boxes(n_jobs):
     points = np.random.default_rng(1).random((1000, 3))
-    tree = grow_tree(points, get_metric("euclidean"), n_jobs)
+    grown = PointTree.grow(points, np.arange(1000) * 2, 1, get_metric("euclidean"), n_jobs)
+    tree = grown.boxes
+    assert grown.names.tolist() == (2 * tree.order).tolist()
     assert sorted(tree.order.tolist()) == list(range(1000))
     n_leaves = (len(tree.low) + 1) // 2
     assert n_leaves == kernels.count_leaves(1000)
@@ -143,5 +130,41 @@ def test_grow_tree__has_each_point_once_inside_its_boxes(n_jobs):
             node = (node - 1) // 2
             assert (tree.low[node] <= mine.min(axis=0)).all()
             assert (tree.high[node] >= mine.max(axis=0)).all()
-    assert not has_leaf_of_equal(tree)
-    assert has_leaf_of_equal(grow_tree(np.repeat(points[:10], 100, axis=0), get_metric("euclidean")))
+
+
+class Counting(list):
+    """A list that counts how often it is read."""
+
+    reads = 0
+
+    def __getitem__(self, place):
+        self.reads += 1
+        return super().__getitem__(place)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        list(range(3000)),
+        list(range(3000, 0, -1)),
+        [*range(0, 3000, 2), *range(1, 3000, 2)],  # two sorted files
+        [*range(0, 3000, 2), *range(2999, 0, -2)],
+        [1] * 3000,
+        [i % 7 for i in range(3000)],
+    ],
+    ids=["rising", "falling", "two runs", "up and down", "equal", "few"],
+)
+def test_halve__takes_work_that_grows_with_the_values_in_any_order(values):
+    halve = getattr(kernels._halve, "py_func", kernels._halve)
+    for middle in (1, 1500, 2900):
+        counted, order = Counting(values), list(range(3000))
+        halve(counted, order, 0, 3000, middle)
+        assert counted.reads < 20 * 3000
+        assert [values[row] for row in order] == list(counted)
+        assert max(counted[:middle]) <= min(counted[middle:])
+
+
+def test_grow__keeps_as_many_equal_points_as_a_query_needs():
+    points = np.repeat(np.random.default_rng(1).random((10, 3)), 100, axis=0)
+    grown = PointTree.grow(points, np.arange(1000) + 7, 3, get_metric("euclidean"))
+    assert sorted(grown.names.tolist()) == [100 * i + j + 7 for i in range(10) for j in range(3)]

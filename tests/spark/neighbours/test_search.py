@@ -14,7 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 import epsjoin
 from epsjoin.errors import ArgumentError
 from epsjoin.local.metric import Metric, get_metric
+from epsjoin.local.neighbours.cells import plan_cells
 from epsjoin.spark import frames
+from epsjoin.spark.neighbours import search
 from oracles import join as slow
 from oracles import outliers as slow_outliers
 from tests.spark.lattice import LATTICE, columns_of, frame_of
@@ -106,6 +108,20 @@ def test_knn_join__of_many_equal_rows_takes_those_with_the_smallest_ids(
     assert near[0] == [(0.0, 1), (0.0, 2)]
     assert near[40] == [(0.0, 0), (0.0, 1)]
     assert near[80] == [(5.0, 0), (5.0, 1)]
+
+
+def test_cell__searches_no_more_equal_points_than_a_query_needs() -> None:
+    ids = np.random.default_rng(4).permutation(1000)
+    nowhere = np.full(1000, np.inf)
+    stream = search._Queries(ids, np.zeros((1000, 2)), nowhere)
+    space = search._Space(plan_cells(stream.places[:1], 1), get_metric("euclidean"), 2, 4)
+    cell = search._Cell([stream], space, is_self=True)
+    assert cell.tree is not None
+    assert sorted(cell.tree.names.tolist()) == [0, 1, 2, 3, 4], "four for each, and itself"
+    near, radius = cell.search(stream)
+    assert (radius == 0.0).all()
+    found = near.to_pandas().sort_values(["id", "neighbour"]).groupby("id")["neighbour"].agg(list)
+    assert found.to_dict() == {id_: [i for i in range(5) if i != id_][:4] for id_ in range(1000)}
 
 
 def test_knn_join__of_extreme_ids_and_a_left_row_with_the_id_of_a_right_one(spark: SparkSession) -> None:

@@ -71,10 +71,18 @@ def count_leaves(n: int) -> int:
 
 @njit
 def _halve(values: Floats, order: Ints, low: int, high: int, middle: int) -> None:
-    """Reorder [low, high) so that no value before ``middle`` is larger than one from there on."""
+    """Reorder [low, high) so that no value before ``middle`` is larger than one from there on.
+
+    Notes
+    -----
+    O(high - low) expected, by quickselect. Pivots come from random places, since the middle is the worst one
+    where two sorted runs follow one another.
+    """
     high -= 1
+    place = 1
     while low < high:
-        pivot = values[(low + high) // 2]
+        place = place * 48271 % 2147483647  # Lehmer's random numbers
+        pivot = values[low + place % (high - low + 1)]
         i = low
         j = high
         while i <= j:
@@ -245,8 +253,7 @@ def search_tree(
     queries: Floats,
     embedded: Floats,
     itself: Ints,
-    first: int,
-    last: int,
+    rows: Ints,
     lists: NearestLists,
 ) -> int:
     """Put the points of a tree into the lists of some queries, where they are among the nearest.
@@ -257,9 +264,9 @@ def search_tree(
     norm : see :attr:`epsjoin.local.metric.Metric.norm`.
     names : (n,) int64, what the lists call the points, in the order of ``tree.order``. Of points as far, the
         smallest names stay.
-    queries, embedded : (q, d) and (q, e) float64.
-    itself : (q,) int64, the name that a query must not find.
-    first, last : the queries from ``first`` up to ``last`` are searched for.
+    queries, embedded : (m, d) and (m, e) float64.
+    itself : (q,) int64, the name that the query of a list must not find.
+    rows : (m,) int64, the list of each query.
     lists : modified; they may have entries of other points. Ids and distances are (q, k) and contiguous.
 
     Returns
@@ -278,10 +285,11 @@ def search_tree(
     nodes = np.empty(128, np.int64)
     gaps = np.empty(128)
     compared = 0
-    for row in range(first, last):
+    for number in range(rows.size):
+        row = rows[number]
         filled = sizes[row]
         limit = reach(metric, norm, distances[row * k]) if filled == k else np.inf
-        query = embedded[row]
+        query = embedded[number]
         nodes[0] = 0
         gaps[0] = box_gap(norm, query, tree.low, tree.high, 0)
         size = 1
@@ -312,7 +320,7 @@ def search_tree(
             end = n * (leaf + 1) // n_leaves
             compared += end - begin
             if is_by_axis:
-                _leaf_values(metric, queries[row], flat[begin * d : end * d], end - begin, values)
+                _leaf_values(metric, queries[number], flat[begin * d : end * d], end - begin, values)
             is_changed = False
             for place in range(begin, end):
                 if is_by_axis:
@@ -321,7 +329,7 @@ def search_tree(
                         continue
                     distance = np.sqrt(value) if metric == EUCLIDEAN else value
                 else:
-                    distance = decide(decision, queries, row, tree.places, place)
+                    distance = decide(decision, queries, number, tree.places, place)
                 if names[place] != itself[row] and (filled < k or distance <= distances[row * k]):
                     filled = keep_one(ids, distances, row * k, k, filled, names[place], distance)
                     is_changed = True

@@ -24,7 +24,8 @@ from epsjoin.kernels.ids import index_ids, rows_of
 from epsjoin.kernels.neighbours.heaps import NearestLists, keep_nearest, sort_nearest
 from epsjoin.local.arguments import check_count, check_lengths, distance_column, int_column
 from epsjoin.local.metric import Metric
-from epsjoin.local.neighbours.knn import KNearest, nearest_of
+from epsjoin.local.neighbours.knn import nearest_of
+from epsjoin.local.neighbours.search import KNearest
 
 CERTAIN = 1 - 1e-12
 """A point is settled if its k-distance is at most this fraction of eps.

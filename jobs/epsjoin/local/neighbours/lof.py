@@ -15,7 +15,8 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.densities import outlier_factors, reach_densities
-from epsjoin.local.neighbours.knn import KNearest, knn_join
+from epsjoin.local.neighbours.knn import knn_join
+from epsjoin.local.neighbours.search import KNearest
 from epsjoin.local.progress import ProgressArgument
 
 _BLOCK = 1 << 17

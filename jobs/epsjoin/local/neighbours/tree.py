@@ -1,9 +1,12 @@
-"""The k nearest points of queries by a tree of boxes over the points, in threads."""
+"""A tree of boxes over points, and the search for the k nearest points of queries, in threads."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,26 +14,136 @@ from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.distances import CHEBYSHEV, EUCLIDEAN, MANHATTAN
 from epsjoin.kernels.neighbours.heaps import NearestLists
+from epsjoin.kernels.neighbours.knn import find_surplus
 from epsjoin.kernels.neighbours.tree import BoxTree, count_leaves, fill_leaves, order_by_leaf, search_tree
 from epsjoin.local.metric import Metric
+from epsjoin.local.sweep.threads import in_order
 
 _QUERIES_AT_ONCE = 4096
 """Number of queries that a thread searches for before it takes the next ones."""
 
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+"""2**64 divided by the golden ratio, an odd number."""
 
-def grow_tree(points: Floats, metric: Metric, n_jobs: int = 1) -> BoxTree:
-    """Grow the tree of points.
+
+class PointTree(NamedTuple):
+    """A tree of boxes over points that have names.
 
     Parameters
     ----------
-    points : (n, d) float64, at least one, for which the metric is defined; not modified.
+    boxes : the tree.
+    names : (n,) int64, the names of its points, in the order of its leaves.
     metric : the metric of the distances.
-    n_jobs : number of threads. The tree is the same for any number.
-
-    Notes
-    -----
-    O(n log n). The tree takes the bytes of the points and 8 for each, and some 16 / 24 of them in boxes.
     """
+
+    boxes: BoxTree
+    names: Ints
+    metric: Metric
+
+    @classmethod
+    def grow(cls, points: Floats, names: Ints, most: int, metric: Metric, n_jobs: int = 1) -> PointTree:
+        """Grow the tree of points.
+
+        Parameters
+        ----------
+        points : (n, d) float64, at least one, for which the metric is defined; not modified.
+        names : (n,) int64, ascending, what searches call the points.
+        most : number of equal points that a query may need. Where leaves are full of equal points, only those
+            with the smallest names stay; all others are as far from everything.
+        metric : the metric of the distances.
+        n_jobs : number of threads. The tree is the same for any number.
+
+        Notes
+        -----
+        O(n log n). The tree takes the bytes of the points and 16 for each, and some 16 / 24 of them in boxes.
+        """
+        boxes = _grow_boxes(points, metric, n_jobs)
+        if _has_leaf_of_equal(boxes):
+            kept = np.flatnonzero(find_surplus_rows(points, most) < 0)
+            boxes, names = _grow_boxes(points[kept], metric, n_jobs), names[kept]
+        return cls(boxes, read_only(names[boxes.order]), metric)
+
+    def search(
+        self,
+        queries: Floats,
+        itself: Ints,
+        rows: Ints,
+        lists: NearestLists,
+        n_jobs: int = 1,
+        show: Callable[[float], None] | None = None,
+    ) -> int:
+        """Put the points into the lists of some queries, where they are among the nearest.
+
+        Parameters
+        ----------
+        queries : (q, d) float64.
+        itself : (q,) int64, the name that a query must not find.
+        rows : the queries to search for; those that follow one another should be near one another.
+        lists : of all queries; modified. They may have entries of other points. Of points as far, the
+            smallest names stay.
+        n_jobs : number of threads.
+        show : called with the fraction of the queries that is done.
+
+        Returns
+        -------
+        int
+            The number of points that were compared.
+        """
+        itself = read_only(itself)
+        decision, norm = self.metric.decision(math.inf), self.metric.norm
+
+        def work(some: Ints) -> Iterator[int]:
+            mine = queries[some]
+            embedded = self.metric.embed(mine)
+            places = read_only(mine), read_only(embedded)
+            yield search_tree(decision, norm, self.boxes, self.names, *places, itself, read_only(some), lists)
+
+        batches = (
+            work(rows[begin : begin + _QUERIES_AT_ONCE]) for begin in range(0, len(rows), _QUERIES_AT_ONCE)
+        )
+        compared = 0
+        with closing(in_order(batches, n_jobs)) as counts:
+            for number, count in enumerate(counts, 1):
+                compared += count
+                if show:
+                    show(min(1.0, number * _QUERIES_AT_ONCE / len(rows)))
+        return compared
+
+
+def make_lists(n: int, k: int) -> NearestLists:
+    """Make empty lists of n queries, for k neighbours each."""
+    return NearestLists(np.zeros(n, np.int64), np.empty((n, k), np.int64), np.zeros((n, k)))
+
+
+def order_by_place(points: Floats, metric: Metric) -> Ints:
+    """Order rows so that those that follow one another are near one another."""
+    order = np.arange(len(points))
+    n_leaves = count_leaves(len(points))
+    order_by_leaf(read_only(metric.embed(points)), n_leaves, 0, n_leaves - 1, order, np.empty(len(points)))
+    return order
+
+
+def find_surplus_rows(points: Floats, most: int) -> Ints:
+    """Find the surplus rows: those with at least ``most`` equal rows before them.
+
+    No query finds a surplus row, because ``most`` rows before it are exactly as far, whatever the metric.
+
+    Returns
+    -------
+    (n,) int64, for a surplus row the first row equal to it, for all others -1.
+    """
+    hashes = np.zeros(len(points), dtype=np.uint64)
+    for column in points.T:
+        hashes ^= (column + 0.0).view(np.uint64)  # -0.0 becomes 0.0, its equal
+        hashes *= _GOLDEN
+        hashes ^= hashes >> np.uint64(32)
+    order = np.argsort(hashes, kind="stable")
+    hashes = hashes[order]
+    start = np.concatenate(([0], np.flatnonzero(hashes[1:] != hashes[:-1]) + 1, [len(points)]))
+    return find_surplus(points, order, start, most)
+
+
+def _grow_boxes(points: Floats, metric: Metric, n_jobs: int) -> BoxTree:
     embedded = read_only(metric.embed(points))
     n, n_leaves = len(points), count_leaves(len(points))
     order, values = np.arange(n), np.empty(n)
@@ -53,41 +166,8 @@ def grow_tree(points: Floats, metric: Metric, n_jobs: int = 1) -> BoxTree:
     return BoxTree(read_only(tree.order), read_only(tree.places), read_only(tree.low), read_only(tree.high))
 
 
-def has_leaf_of_equal(tree: BoxTree) -> bool:
+def _has_leaf_of_equal(tree: BoxTree) -> bool:
     """Whether all points of some leaf are equal, as where many points are."""
     n_leaves = (len(tree.low) + 1) // 2
     first = n_leaves - 1
     return n_leaves > 1 and bool((tree.low[first:] == tree.high[first:]).all(axis=1).any())
-
-
-def make_lists(n: int, k: int) -> NearestLists:
-    """Make empty lists of n queries, for k neighbours each."""
-    return NearestLists(np.zeros(n, np.int64), np.empty((n, k), np.int64), np.zeros((n, k)))
-
-
-def search(
-    tree: BoxTree,
-    names: Ints,
-    queries: Floats,
-    itself: Ints,
-    lists: NearestLists,
-    metric: Metric,
-    n_jobs: int = 1,
-) -> int:
-    """Put the points of the tree into the lists of the queries; see :func:`search_tree`.
-
-    Returns
-    -------
-    int
-        The number of points that were compared.
-    """
-    names, itself = read_only(names), read_only(itself)
-    queries, embedded = read_only(queries), read_only(metric.embed(queries))
-    decision, norm = metric.decision(math.inf), metric.norm
-
-    def work(first: int) -> int:
-        last = min(first + _QUERIES_AT_ONCE, len(queries))
-        return search_tree(decision, norm, tree, names, queries, embedded, itself, first, last, lists)
-
-    with ThreadPoolExecutor(n_jobs, "epsjoin") as threads:
-        return sum(threads.map(work, range(0, len(queries), _QUERIES_AT_ONCE)))

@@ -25,7 +25,7 @@ from epsjoin.kernels.neighbours.tree import reaches
 from epsjoin.lake.arrow import to_binary, to_matrix
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.cells import Cells, find_cells, other_cells_within, plan_cells
-from epsjoin.local.neighbours.tree import grow_tree, search
+from epsjoin.local.neighbours.tree import PointTree
 from epsjoin.spark.arrow import Task, from_ipc, to_ipc
 from epsjoin.spark.join.replicas import hold_by_part
 from epsjoin.spark.persist import persist_until
@@ -199,11 +199,12 @@ class _Cell:
     """
 
     def __init__(self, of_points: Sequence[_Queries], space: _Space, *, is_self: bool) -> None:
-        self.space, self.is_self, self.names = space, is_self, np.empty(0, np.int64)
+        self.space, self.is_self, self.tree = space, is_self, None
         if of_points:
             ids = np.concatenate([each.ids for each in of_points])
-            self.tree = grow_tree(np.concatenate([each.places for each in of_points]), space.metric)
-            self.names = ids[self.tree.order]
+            order = np.argsort(ids)
+            places = np.concatenate([each.places for each in of_points])[order]
+            self.tree = PointTree.grow(places, ids[order], space.k + 1, space.metric)
 
     def search(self, queries: _Queries) -> tuple[pa.Table, NDArray[np.float64]]:
         """Find the k nearest of each query within its radius, and how far each has to look now."""
@@ -213,9 +214,9 @@ class _Cell:
         lists = NearestLists(
             np.where(is_bounded, k, 0), np.full((n, k), _NOBODY), np.repeat(radius, k, axis=1)
         )
-        if len(self.names):
-            itself = queries.ids if self.is_self else np.full(n, _missing(self.names))
-            search(self.tree, self.names, queries.places, itself, lists, self.space.metric)
+        if self.tree is not None:
+            itself = queries.ids if self.is_self else np.full(n, _missing(self.tree.names))
+            self.tree.search(queries.places, itself, np.arange(n), lists)
         is_found = np.arange(k) < lists.sizes[:, None]
         # only at the radius itself is nobody's id nobody's
         is_found &= (lists.ids != _NOBODY) | (lists.distances < radius) | ~is_bounded[:, None]

@@ -1,0 +1,282 @@
+"""The exact k nearest neighbours of many points: by a tree of boxes, a scan, or joins, whichever costs least.
+
+1. *Surplus* points are left out: of more than k equal points only the k with the smallest rows can be
+   neighbours.
+2. A few of the open queries are searched for in a tree of boxes over the points. That finishes them, and it
+   shows how many points the tree compares with a query, and how the k-distances are distributed.
+3. Where a join of all open queries would cost more than that, they are all searched for in the tree, or
+   compared with all points if the tree can leave few of them out.
+4. Otherwise an *eps* is chosen from the k-distances of step 2: the largest for which a join stays small. A
+   join finds all points within eps of the open queries. A heap per query keeps its k nearest; the pairs
+   themselves are not kept. A query whose k-th neighbour lies within eps is *finished*: all other points are
+   farther. The other queries are in sparser regions; for them step 2 begins again.
+
+References
+----------
+Dittrich's dissertation, section 3.5: a k-nearest-neighbour join "by an individually computed eps for each
+point (or subspace)". Departure: not one eps per point, but one per round for all open queries, so that any
+eps-join can be used; and none where a tree is cheaper.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from epsjoin.errors import ArgumentError
+from epsjoin.kernels.arrays import Bools, Floats, Ints
+from epsjoin.kernels.neighbours import knn
+from epsjoin.kernels.neighbours.heaps import keep_nearest_of, sort_nearest
+from epsjoin.local.join.arrays import iter_join, iter_self_join
+from epsjoin.local.metric import Metric
+from epsjoin.local.neighbours.tree import PointTree, make_lists, order_by_place
+from epsjoin.local.progress import Progress, ProgressArgument
+from epsjoin.local.sweep.sweeping import Counters, add_counts
+
+_FEW_QUERIES = 64
+"""Number of queries that are compared with all points: a tree would take longer to grow."""
+
+_MAX_TERMS_AT_ONCE = 1 << 26
+"""Maximum number of coordinates that a scan compares in one call: tenths of a second."""
+
+_SAMPLE_QUERIES, _SAMPLE_POINTS, _JOINED_POINTS = 192, 1 << 12, 1 << 14
+"""Number of queries that show what the tree costs; of points with which an eps is chosen; of points that are
+joined with the queries to see what a join costs."""
+
+# What a way costs, in units of some 0.7 ns: a coordinate of a point that the tree compares with a query. The
+# numbers are those of real and of made sets (ADR 18).
+_POINT_WORK = 20
+"""Work of a compared point beside that of its coordinates."""
+_SCAN_SHARE = 1 / 4
+"""A scan's work for each point, as a fraction of the tree's: it compares the points side by side."""
+_DECISION_SHARE = 2
+"""A join's work for each distance that it computes, in the same way: it reads points one by one."""
+_QUERY_WORK, _ROUND_WORK = 1 << 13, 1 << 29
+"""A join's other work for each query, and before the first one."""
+
+_MAX_PAIRS_PER_NEIGHBOUR = 8
+"""Maximum expected number of pairs of a round, per open query and requested neighbour."""
+
+_FINISHED_FRACTIONS = (1, 15 / 16, 7 / 8, 3 / 4, 1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
+"""Fractions of the open queries that a round may finish; each stands for one eps to choose from."""
+
+# Distances are rounded roots. So eps is a little larger than the k-distance that it has to reach, and a query
+# whose k-th neighbour is within a rounding error of eps stays open.
+_EPS_SLACK, _CERTAIN = 1 + 4e-12, 1 - 1e-12
+
+
+class KNearest(NamedTuple):
+    """The k nearest points of every query, in the order of the queries; made by :func:`knn_join`.
+
+    Parameters
+    ----------
+    neighbour : (q, k) int64, row numbers of the points, the nearest first; of points at the same distance the
+        smallest row first.
+    distance : (q, k) float64, in the metric's unit.
+    """
+
+    neighbour: Ints
+    distance: Floats
+
+
+class SearchOptions(NamedTuple):
+    """How a search runs and reports: see :func:`epsjoin.knn_join`."""
+
+    n_jobs: int
+    progress: ProgressArgument
+    counters: Counters
+
+
+def find_nearest(
+    queries: Floats, points: Floats, itself: Ints, k: int, metric: Metric, options: SearchOptions
+) -> KNearest:
+    """Find the k nearest points of every query.
+
+    Parameters
+    ----------
+    queries, points : (q, d) and (n, d) float64, for which the metric is defined; this is not checked. If the
+        queries are all the points, the same array is given twice.
+    itself : (q,) int64, the row of the point that a query must not find; -1 for none.
+    k : number of neighbours of each query; there are as many to find.
+    metric : the metric of the distances.
+    options : how to run.
+
+    Notes
+    -----
+    Memory: the tree, which takes the bytes of the points, some two thirds of them again and 8 for each; for
+    each query 16 bytes for each neighbour and some 40; the join of a round.
+    """
+    search = _Search(queries, points, itself, k, metric, options)
+    if len(queries) <= _FEW_QUERIES:
+        search.scan(np.arange(len(queries)))
+    else:
+        search.run()
+    return search.sorted()
+
+
+class _PlannedJoin(NamedTuple):
+    """A join: its eps, the fraction of queries that it will finish, the work of its distances for each."""
+
+    eps: float
+    finished: float
+    work: float
+
+
+def _is_worth_it(n_queries: int, finished: float, work: float, join_work: float) -> bool:
+    """Whether a join costs less than other work for the queries that it will finish."""
+    return n_queries * finished * work > _ROUND_WORK + n_queries * (_QUERY_WORK + join_work)
+
+
+class _Search:
+    """The k nearest found so far of all queries, and three ways to find more: a tree, a join and a scan.
+
+    Parameters
+    ----------
+    queries, points, itself, k, metric, options : see :func:`find_nearest`.
+    """
+
+    def __init__(
+        self, queries: Floats, points: Floats, itself: Ints, k: int, metric: Metric, options: SearchOptions
+    ) -> None:
+        self.queries, self.points, self.itself, self.k = queries, points, itself, k
+        self.metric, self.options = metric, options
+        self.decision = metric.decision(math.inf)
+        self.lists = make_lists(len(queries), k)  # of an open query: a heap, the farthest first
+        self.random = np.random.default_rng(0)
+
+    def run(self) -> None:
+        """Find the k nearest of all queries."""
+        n, n_jobs = len(self.points), self.options.n_jobs
+        tree = PointTree.grow(self.points, np.arange(n), self.k + 1, self.metric, n_jobs)
+        kept = np.sort(tree.names) if len(tree.names) < n else None
+        rows = self.order(tree)  # still open
+        per_query = 0.0
+        while len(rows) > _SAMPLE_QUERIES:
+            is_sampled = np.zeros(len(rows), np.bool_)
+            is_sampled[self.random.choice(len(rows), _SAMPLE_QUERIES, replace=False)] = True
+            sample, rows = rows[is_sampled], rows[~is_sampled]
+            per_query = self.search(tree, sample, False) / _SAMPLE_QUERIES
+            work = self.work_of(min(per_query, _SCAN_SHARE * n))
+            if not _is_worth_it(len(rows), 1.0, work, 0.0):
+                break
+            planned = self.plan_join(sample, kept)
+            if planned is None or not _is_worth_it(len(rows), planned.finished, work, planned.work):
+                break
+            rows = self.join(rows, planned.eps, kept)
+        if per_query > _SCAN_SHARE * n:
+            self.scan(rows)
+        else:
+            self.search(tree, rows, self.options.progress)
+
+    def search(self, tree: PointTree, rows: Ints, progress: ProgressArgument) -> int:
+        """Find the k nearest of these queries by the tree; return the number of points compared."""
+        self.lists.sizes[rows] = 0
+        with Progress(progress, "k nearest") as shown:
+            compared = tree.search(
+                self.queries, self.itself, rows, self.lists, self.options.n_jobs, shown.show
+            )
+        add_counts(self.options.counters, comparisons=compared)
+        return compared
+
+    def order(self, tree: PointTree) -> Ints:
+        """Order the queries so that those that follow one another are near one another."""
+        if len(self.itself) and self.itself.min() < 0:
+            return order_by_place(self.queries, self.metric)
+        query_of = np.full(len(self.points), -1)
+        query_of[self.itself] = np.arange(len(self.itself))
+        of_tree = query_of[tree.names]
+        query_of[tree.names] = -1  # those of surplus points remain
+        return np.concatenate([of_tree[of_tree >= 0], query_of[query_of >= 0]])
+
+    def sorted(self) -> KNearest:
+        """Return what was found of all queries, the nearest first."""
+        starts = np.arange(len(self.queries) + 1) * self.k
+        _, neighbour, distance = self.lists
+        sort_nearest(starts, neighbour.reshape(-1), distance.reshape(-1))
+        return KNearest(neighbour, distance)
+
+    def scan(self, rows: Ints) -> None:
+        """Find the k nearest of these queries by comparing them with all points."""
+        self.lists.sizes[rows] = 0
+        step = max(_FEW_QUERIES, _MAX_TERMS_AT_ONCE // self.points.size)  # each call copies all points once
+        for begin in range(0, len(rows), step):  # between two calls, an interrupt from the keyboard is seen
+            some = rows[begin : begin + step]
+            knn.scan_nearest(self.decision, self.queries, some, self.points, self.itself, self.lists)
+        add_counts(self.options.counters, comparisons=len(rows) * len(self.points))
+
+    def work_of(self, n_points: float) -> float:
+        """The work of comparing a query with so many points of the tree."""
+        return float(n_points * (_POINT_WORK + self.points.shape[1]))
+
+    def plan_join(self, sample: Ints, kept: Ints | None) -> _PlannedJoin | None:
+        """Choose the eps of a join; None where no number between 0 and infinity can be one.
+
+        Parameters
+        ----------
+        sample : finished queries, a uniform sample of the queries that were open before.
+        kept : the rows of the points that are not surplus; None: all.
+        """
+        k_distances = np.sort(self.lists.distances[sample, 0])
+        places = [math.ceil(fraction * sample.size) - 1 for fraction in _FINISHED_FRACTIONS]
+        radius = np.unique(k_distances[places]) * _EPS_SLACK
+        radius = radius[[self._is_threshold(each) for each in radius]]
+        if not radius.size:
+            return None
+        rows = np.arange(len(self.points)) if kept is None else kept
+        queries, n = self.queries[sample], len(rows)
+        rows = self.random.choice(rows, min(n, _JOINED_POINTS), replace=False)
+        few, many = self.points[rows[:_SAMPLE_POINTS]], self.points[rows]
+        counts = knn.count_within(self.decision, queries, few, radius)
+        add_counts(self.options.counters, comparisons=len(queries) * len(few))
+        per_query = counts * (n / len(few) / len(queries))
+        finished = np.searchsorted(k_distances, radius, side="right") / len(queries)
+        is_small = per_query <= _MAX_PAIRS_PER_NEIGHBOUR * self.k
+        best = int(np.flatnonzero(is_small)[-1]) if is_small.any() else int(np.argmin(per_query / finished))
+        eps, work = float(radius[best]), {"distance_computations": 0}
+        for _ in iter_join(queries, many, eps, self.metric, counters=work):
+            pass  # only its work counts
+        decisions = work["distance_computations"] * (n / len(many) / len(queries))
+        return _PlannedJoin(eps, float(finished[best]), self.work_of(_DECISION_SHARE * decisions))
+
+    def join(self, rows: Ints, eps: float, kept: Ints | None) -> Ints:
+        """Find the points within eps of these queries, keep the k nearest of each; return the open queries.
+
+        Parameters
+        ----------
+        rows : the open queries.
+        kept : see :meth:`choose_eps`.
+        """
+        sizes, _, distances = self.lists
+        sizes[rows] = 0
+        is_open = np.zeros(len(self.queries), dtype=np.bool_)
+        is_open[rows] = True
+        n_jobs, progress, counters = self.options
+        how: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress}
+        n_pairs = 0
+        if self.queries is self.points and kept is None and 2 * len(rows) > len(self.queries):
+            # each pair once serves both its ends
+            for left, right, distance in iter_self_join(self.points, eps, self.metric, **how):
+                self._keep(left, right, distance, is_open)
+                self._keep(right, left, distance, is_open)
+                n_pairs += left.size
+        else:
+            others = self.points if kept is None else self.points[kept]
+            for left, right, distance in iter_join(self.queries[rows], others, eps, self.metric, **how):
+                self._keep(rows[left], right if kept is None else kept[right], distance, is_open)
+                n_pairs += left.size
+        add_counts(counters, rounds=1, pairs=n_pairs)
+        # a list's farthest entry stands first
+        is_open[rows] = (sizes[rows] < self.k) | (distances[rows, 0] > eps * _CERTAIN)
+        return rows[is_open[rows]]
+
+    def _keep(self, query: Ints, point: Ints, distance: Floats, is_open: Bools) -> None:
+        keep_nearest_of((query, point, distance), self.itself, is_open, self.lists)
+
+    def _is_threshold(self, eps: float) -> bool:
+        try:
+            self.metric.check_eps(float(eps))
+        except ArgumentError:
+            return False
+        return True
