@@ -84,6 +84,11 @@ GROUPS = (
         ),
     ),
     Group(
+        "Differences between snapshots",
+        "Of files or Arrow tables: what was inserted, updated, deleted, or got another key.",
+        ("snapshot_diff", "SnapshotDiff"),
+    ),
+    Group(
         "Choosing ε",
         "From the power law that pair counts follow.",
         (

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to the table below
+    from epsjoin.differ.differences import SnapshotDiff as SnapshotDiff
+    from epsjoin.differ.differences import snapshot_diff as snapshot_diff
     from epsjoin.errors import ArgumentError as ArgumentError
     from epsjoin.errors import BudgetError as BudgetError
     from epsjoin.errors import DataRefusedError as DataRefusedError
@@ -59,6 +61,7 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.local.sweep.pairs import Pairs as Pairs
 
 _HOMES = {
+    "differ.differences": "SnapshotDiff snapshot_diff",
     "errors": "ArgumentError BudgetError DataRefusedError EpsjoinError MissingPackageError TableError",
     "local.cluster.dbscan": "Dbscan dbscan",
     "local.cluster.from_pairs": "NOISE",

@@ -12,6 +12,7 @@ from epsjoin.errors import EpsjoinError, needing_extra
 USAGE = """usage: epsjoin COMMAND ...
 
   contract  new FILE: draft a contract of a data set from a file; check and publish: versions of contracts
+  diff      OLD NEW: print what differs between two snapshots: inserted, updated, deleted, rekeyed rows
   estimate  predict what a join will yield and cost: pairs, memory, time; suggest an eps
   history   since when a record, a pair or a member of a cluster holds, over all runs
   show      print the result of a run in a few lines
@@ -25,6 +26,7 @@ epsjoin COMMAND --help explains the arguments of a command.
 
 MODULES = {
     "contract": "epsjoin.commands.contract",
+    "diff": "epsjoin.commands.diff",
     "estimate": "epsjoin.commands.estimate",
     "history": "epsjoin.commands.history",
     "show": "epsjoin.commands.show",

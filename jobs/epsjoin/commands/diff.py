@@ -1,0 +1,143 @@
+"""The command ``epsjoin diff``: what differs between two snapshots, in plain English or as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+
+from epsjoin.console import counted, printable
+from epsjoin.differ.differences import SnapshotDiff, snapshot_diff
+from epsjoin.local.differ.methods import METHODS
+
+MAX_TEXT = 40
+"""Number of characters of a value that are shown."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print what differs."""
+    arguments = _parser().parse_args(argv)
+    found = snapshot_diff(
+        arguments.old,
+        arguments.new,
+        key=arguments.key,
+        columns=arguments.columns,
+        method=arguments.method,
+        memory_mb=arguments.memory_mb,
+        near=arguments.near,
+        near_columns=arguments.near_columns,
+    )
+    if arguments.json:
+        print(json.dumps(to_json(found, arguments.limit), default=str))
+    else:
+        for line in to_lines(found, arguments.key, arguments.limit):
+            print(printable(line))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="epsjoin diff", description="Print what differs between two snapshots of a data set."
+    )
+    parser.add_argument("old", help="CSV, JSON lines (also .gz) or Parquet")
+    parser.add_argument("new", help="the same; the formats may differ")
+    parser.add_argument(
+        "--key", action="append", default=[], metavar="COLUMN",
+        help="a key column, more than once for several; without one whole rows are compared",
+    )  # fmt: skip
+    parser.add_argument(
+        "--columns", nargs="+", metavar="COLUMN", help="compare only these (default: all that both have)"
+    )
+    parser.add_argument(
+        "--near", type=float, metavar="EPS",
+        help="rows that went and came are one row with another key if they are the nearest within EPS",
+    )  # fmt: skip
+    parser.add_argument(
+        "--near-columns", nargs="+", metavar="COLUMN",
+        help="the coordinates for --near (default: all columns of numbers)",
+    )  # fmt: skip
+    parser.add_argument("--method", choices=METHODS, default="auto", help="how (default: %(default)s)")
+    parser.add_argument("--memory-mb", type=float, default=256, help="memory (default: %(default)s)")
+    parser.add_argument(
+        "--limit", type=int, default=20, help="rows shown of each kind (default: %(default)s)"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object, for programs")
+    return parser
+
+
+def to_lines(found: SnapshotDiff, key: Sequence[str], limit: int) -> Iterable[str]:
+    """The answer in lines."""
+    numbers = {
+        "inserted": len(found.inserted),
+        "updated": len(found.updated),
+        "deleted": len(found.deleted),
+        "rekeyed": len(found.rekeyed),
+    }
+    named = [f"{n:,} {kind}" for kind, n in numbers.items() if n]
+    yield f"{', '.join(named) or 'no difference'}; {counted(found.n_same, 'row')} the same"
+    if found.n_reformatted:
+        yield f"{counted(found.n_reformatted, 'row')} of these written otherwise, with the same values"
+    for names, which in ((found.only_old, "old"), (found.only_new, "new")):
+        if names:
+            yield f"not compared, for only the {which} snapshot has them: {', '.join(names)}"
+    if found.waiting:
+        yield (
+            f"the order differs: distance {found.distance:.2g} (1 is reversed), at most "
+            f"{counted(found.waiting, 'row')} waited for a partner"
+        )
+    if found.missed_probability > 0:
+        yield f"an update was missed with probability {found.missed_probability:.1g}"
+    for kind, mark, lines in (
+        ("inserted", "+", (_row(row) for row in _rows(found.inserted))),
+        ("deleted", "-", (_row(row) for row in _rows(found.deleted))),
+        ("updated", "*", (_update(row, key) for row in _rows(found.updated))),
+        ("rekeyed", ">", (_rekeying(row, key) for row in _rows(found.rekeyed))),
+    ):
+        if numbers[kind]:
+            yield ""
+            yield f"{kind}:"
+            yield from (f"  {mark} {line}" for line in islice(lines, max(0, limit)))
+            if numbers[kind] > limit:
+                yield f"  and {numbers[kind] - max(0, limit):,} more; --limit {numbers[kind]} shows all"
+
+
+def to_json(found: SnapshotDiff, limit: int) -> dict[str, Any]:
+    """The answer as one object; of each kind the number of rows, and as many of them as ``limit``."""
+    kinds = ("inserted", "updated", "deleted", "rekeyed")
+    counts = {f"n_{kind}": len(getattr(found, kind)) for kind in kinds}
+    rows = {kind: getattr(found, kind).slice(0, max(0, limit)).to_pylist() for kind in kinds}
+    rest = {name: value for name, value in vars(found).items() if name not in kinds}
+    return {**counts, **rest, **rows}
+
+
+def _rows(table: pa.Table) -> Iterable[dict[str, Any]]:
+    for batch in table.to_batches(max_chunksize=1000):
+        yield from batch.to_pylist()
+
+
+def _row(row: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {_shown(value)}" for name, value in row.items() if value is not None)
+
+
+def _update(row: Mapping[str, Any], key: Sequence[str]) -> str:
+    changes = (
+        f"{name} {_shown(row['before'][name])} → {_shown(row['now'][name])}" for name in row["columns"]
+    )
+    return f"{_row({name: row[name] for name in key})}: {', '.join(changes)}"
+
+
+def _rekeying(row: Mapping[str, Any], key: Sequence[str]) -> str:
+    before, now = (_row({name: row[side][name] for name in key}) for side in ("before", "now"))
+    apart = "with equal content" if row["distance"] is None else f"{row['distance']:.4g} apart"
+    return f"{before} → {now}, {apart}"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    text = repr(value) if isinstance(value, str) and not value.isprintable() else str(value)
+    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"

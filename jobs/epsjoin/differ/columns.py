@@ -1,0 +1,145 @@
+"""Which columns of two snapshots are compared, in which types, and which of an updated row's differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from epsjoin.contracts.odcs import Column
+from epsjoin.differ.snapshots import Snapshot
+from epsjoin.errors import ArgumentError
+from epsjoin.kernels.arrays import Bools
+from epsjoin.source.values import from_text
+
+_KINDS = ("integer", "number", "boolean", "date", "timestamp")
+"""Types of a contract in which two texts may be one value."""
+
+
+class Compared(NamedTuple):
+    """What is compared.
+
+    Parameters
+    ----------
+    key, rest : names of the key columns, and of the other columns that are compared.
+    schema : of all of them, in the types in which they are compared.
+    only_old, only_new : columns that one snapshot alone has.
+    """
+
+    key: list[str]
+    rest: list[str]
+    schema: pa.Schema
+    only_old: list[str]
+    only_new: list[str]
+
+
+def choose_columns(
+    old: Snapshot, new: Snapshot, key: Sequence[str], columns: Sequence[str] | None
+) -> Compared:
+    """Choose the columns that are compared: those that both snapshots have, or of them ``columns``.
+
+    Raises
+    ------
+    ArgumentError
+        A snapshot lacks a column that was named, or they have none in common.
+    """
+    for name in (*key, *(columns or ())):
+        for snapshot in (old, new):
+            if name not in snapshot.schema.names:
+                raise ArgumentError(
+                    f"{snapshot.label} has no column {name!r}; it has {', '.join(snapshot.schema.names)}"
+                )
+    both = [name for name in new.schema.names if name in old.schema.names]
+    rest = [name for name in both if name not in key and (columns is None or name in columns)]
+    if not key and not rest:
+        raise ArgumentError(f"{old.label} and {new.label} have no column in common")
+    fields = [
+        (name, _common(old.schema.field(name).type, new.schema.field(name).type)) for name in (*key, *rest)
+    ]
+    only_old, only_new = (
+        [name for name in mine.schema.names if name not in theirs.schema.names]
+        for mine, theirs in ((old, new), (new, old))
+    )
+    return Compared(list(key), rest, pa.schema(fields), only_old, only_new)
+
+
+def _common(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """The type in which values of two types are compared."""
+    if one == other:
+        return one
+    if all(pa.types.is_integer(kind) for kind in (one, other)):
+        return pa.int64()
+    if all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in (one, other)):
+        return pa.float64()
+    if all(pa.types.is_timestamp(kind) for kind in (one, other)) and one.tz == other.tz:
+        return pa.timestamp("ns", one.tz)
+    return pa.string()
+
+
+def mark_differing(old: pa.Table, new: pa.Table, names: Sequence[str]) -> dict[str, Bools]:
+    """Which rows of two tables differ in each column; two nulls and two NaNs are the same."""
+    found = {}
+    for name in names:
+        one, other = old[name].combine_chunks(), new[name].combine_chunks()
+        if pa.types.is_nested(one.type):
+            values = zip(one.to_pylist(), other.to_pylist(), strict=True)
+            found[name] = np.array([mine != theirs for mine, theirs in values], bool)
+            continue
+        differs = pc.fill_null(pc.not_equal(one, other), False).to_numpy(zero_copy_only=False)
+        if pa.types.is_floating(one.type):
+            both_nan = pc.fill_null(pc.and_(pc.is_nan(one), pc.is_nan(other)), False)
+            differs = differs & ~both_nan.to_numpy(zero_copy_only=False)
+        is_null = (column.is_null().to_numpy(zero_copy_only=False) for column in (one, other))
+        found[name] = differs | np.logical_xor(*is_null)
+    return found
+
+
+def find_reformatted(
+    old: pa.Table, new: pa.Table, differing: dict[str, Bools], snapshots: Sequence[Snapshot]
+) -> dict[str, Bools]:
+    """Which of the differing values are one value, written otherwise: 1.5 and 1.50.
+
+    Only texts can be, and only where all values of the column in both snapshots are of that type: among codes
+    such as 02, 2 and 2A nothing is a number.
+    """
+    found = {name: np.zeros(len(differs), bool) for name, differs in differing.items()}
+    for name, differs in differing.items():
+        if old.schema.field(name).type != pa.string():
+            continue
+        rows = np.flatnonzero(differs)
+        texts = [table[name].take(pa.array(rows)).to_pylist() for table in (old, new)]
+        for kind in _KINDS:
+            column = Column(name, kind)
+            is_same = np.array([_is_same(column, *pair) for pair in zip(*texts, strict=True)], bool)
+            if is_same.any() and all(_are_all(column, snapshot.texts(name)) for snapshot in snapshots):
+                found[name][rows[is_same]] = True
+                break
+    return found
+
+
+def _is_same(column: Column, one: str | None, other: str | None) -> bool:
+    if one is None or other is None:
+        return False
+    with suppress(ValueError, OverflowError):
+        return bool(from_text(column, one) == from_text(column, other))
+    return False
+
+
+def _are_all(column: Column, texts: Iterable[pa.Array]) -> bool:
+    for part in texts:
+        for text in part.to_pylist():
+            try:
+                from_text(column, text)
+            except (ValueError, OverflowError):
+                return False
+    return True
+
+
+def structs(table: pa.Table) -> pa.Array:
+    """The rows of a table as one column."""
+    columns: list[Any] = [column.combine_chunks() for column in table.columns]
+    return pa.StructArray.from_arrays(columns, fields=list(table.schema))

@@ -1,0 +1,339 @@
+"""What differs between two snapshots of a data set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from epsjoin.errors import ArgumentError, DataRefusedError, needing_extra
+from epsjoin.kernels.arrays import Ints
+from epsjoin.kernels.differ import find_double
+from epsjoin.local.differ.disk import Disk
+from epsjoin.local.differ.entries import Difference, Entries, to_entries
+from epsjoin.local.differ.methods import METHODS, differ
+from epsjoin.local.differ.order import distance, missed_probability, waiting
+
+with needing_extra("epsjoin.snapshot_diff"):
+    import pyarrow as pa
+
+    from epsjoin.differ.columns import Compared, choose_columns, find_reformatted, mark_differing, structs
+    from epsjoin.differ.rekeyed import choose_coordinates, match_by_content, match_by_nearness
+    from epsjoin.differ.snapshots import Snapshot, conform, open_snapshot
+    from epsjoin.digests import UNKEYED, digest_table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Counters = MutableMapping[str, int]
+DIGEST_BITS = (8, 16, 32, 64, 128)
+
+
+@dataclass(frozen=True)
+class SnapshotDiff:
+    """What differs between two snapshots; made by :func:`snapshot_diff`.
+
+    Parameters
+    ----------
+    inserted, deleted : the rows that came, with all columns of the new snapshot, and those that went, with
+        those of the old one.
+    updated : the rows of one key that have another value: key columns, ``columns`` (the names of those that
+        differ), ``before`` and ``now`` (structs of the compared columns).
+    rekeyed : rows that went under one key and came under another, neither inserted nor deleted: ``before``
+        and ``now`` (structs of whole rows), ``distance`` (null where their content is equal).
+    n_same : number of rows that are the same; ``n_reformatted`` of them are written otherwise.
+    n_reformatted : rows in which a text changed, and its value did not (1.5 and 1.50).
+    only_old, only_new : names of columns that one snapshot alone has; they are not compared.
+    distance : how much the order of the rows differs: 0 not at all, 1 reversed, 2/3 shuffled.
+    waiting : number of rows that wait for their partners, at most, when both snapshots are read in step.
+    blocks_read, blocks_written : blocks of 16 KiB between disk and memory, for rows of their length in Arrow.
+    missed_probability : probability that at least one changed row was taken for the same.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> old = pa.table({"id": [1, 2, 3], "x": [0.5, 1.5, 2.5]})
+    >>> new = pa.table({"id": [3, 2, 4], "x": [2.5, 1.0, 9.5]})
+    >>> found = snapshot_diff(old, new, key="id")
+    >>> found.inserted.to_pylist(), found.deleted.to_pylist(), found.updated["columns"].to_pylist()
+    ([{'id': 4, 'x': 9.5}], [{'id': 1, 'x': 0.5}], [['x']])
+    """
+
+    inserted: pa.Table
+    deleted: pa.Table
+    updated: pa.Table
+    rekeyed: pa.Table
+    n_same: int
+    n_reformatted: int
+    only_old: list[str]
+    only_new: list[str]
+    distance: float
+    waiting: int
+    blocks_read: int
+    blocks_written: int
+    missed_probability: float
+
+
+def snapshot_diff(
+    old: str | Path | pa.Table,
+    new: str | Path | pa.Table,
+    *,
+    key: str | Sequence[str],
+    columns: Sequence[str] | None = None,
+    method: str = "auto",
+    digest_bits: int = 128,
+    memory_mb: float = 256,
+    near: float | None = None,
+    near_columns: Sequence[str] | None = None,
+    counters: Counters | None = None,
+) -> SnapshotDiff:
+    """Find the rows that were inserted, updated, deleted or got another key between two snapshots.
+
+    Parameters
+    ----------
+    old, new : paths of CSV files, JSON lines (both also with gzip) or Parquet files, or Arrow tables. The
+        values of CSV and JSON are compared as texts, in which an empty field of CSV is no value; a difference
+        between two texts of one value is no change but counted as reformatted. Where the types of a column
+        differ between the snapshots, numbers are compared as numbers and others as texts.
+    key : name of the key column, or names; an empty sequence: there is none, and rows are compared as a
+        whole, each as often as it occurs.
+    columns : the other columns that are compared; by default all that both snapshots have.
+    method : ``auto``, which is exact and reads both snapshots once: a window, then hash for the rest. Or one
+        of the paper's: ``sort-merge``, ``SMC1``, ``SMC2``, ``hash``, ``PHC1``, ``PHC2``, exact, too, and
+        ``window``, which takes a row whose partner comes too late for deleted and inserted.
+    digest_bits : length of the digests by which rows are compared: 8, 16, 32, 64 or 128.
+    memory_mb : memory for entries of rows, in 2^20 bytes, and once more for the rows that are kept for the
+        answer. 16 bytes a row come on top, by which a key that comes twice is seen, and 17 a match.
+    near : rows that went and came are also matched as rekeyed if they are the nearest to one another, at most
+        this Euclidean distance apart.
+    near_columns : the columns that are the coordinates; by default all compared columns of numbers.
+    counters : dictionary to whose entries ``blocks_read``, ``blocks_written`` and ``rows`` are added.
+
+    Returns
+    -------
+    SnapshotDiff
+
+    Raises
+    ------
+    ArgumentError
+        An argument is wrong: no such file, column or method.
+    DataRefusedError
+        A file is broken, a record cannot be read, has no key, or a key comes twice in one snapshot.
+
+    Notes
+    -----
+    With 128 bits the probability to miss any of U updates is U / 2^128; see
+    :mod:`epsjoin.kernels.digests`. The methods are those of Labio and Garcia-Molina: Efficient snapshot
+    differential algorithms for data warehousing, VLDB 1996.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> tables = [pa.table({"id": ids, "name": ["a", "b"]}) for ids in ([1, 2], [1, 7])]
+    >>> snapshot_diff(*tables, key="id").rekeyed.to_pylist()[0]["now"]
+    {'id': 7, 'name': 'b'}
+    """
+    keys = [key] if isinstance(key, str) else list(key)
+    if method not in METHODS:
+        raise ArgumentError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
+    if digest_bits not in DIGEST_BITS:
+        raise ArgumentError(
+            f"digest_bits must be one of {', '.join(map(str, DIGEST_BITS))}, not {digest_bits!r}"
+        )
+    if not memory_mb > 0:
+        raise ArgumentError(f"memory_mb must be above 0, not {memory_mb!r}")
+    if near is not None and not (keys and 0 <= near < math.inf):
+        raise ArgumentError(f"near must be a distance, at least 0, with a key; it is {near!r}")
+    if method != "auto" and not keys:
+        raise ArgumentError(f"method {method!r} needs a key; without one rows are compared in memory")
+    room = int(memory_mb * 2**20)
+    sides = open_snapshot(old, "old", room // 2), open_snapshot(new, "new", room // 2)
+    compared = choose_columns(*sides, keys, columns)
+    disk = Disk(room, _row_bytes(sides))
+    found = _find(sides, compared, method, digest_bits, disk)
+    result = _describe(sides, compared, found, near, near_columns)
+    pairs = np.concatenate([found.same, found.updated])
+    rows = [len(pairs) + len(alone) for alone in (found.deleted, found.inserted)]
+    if counters is not None:
+        for name, count in (
+            ("blocks_read", disk.blocks_read),
+            ("blocks_written", disk.blocks_written),
+            ("rows", sum(rows)),
+        ):
+            counters[name] = counters.get(name, 0) + count
+    return SnapshotDiff(
+        **result,
+        only_old=compared.only_old,
+        only_new=compared.only_new,
+        distance=distance(pairs, *rows),
+        waiting=waiting(pairs, *rows),
+        blocks_read=disk.blocks_read,
+        blocks_written=disk.blocks_written,
+        missed_probability=missed_probability(len(found.updated), digest_bits),
+    )
+
+
+def _row_bytes(sides: tuple[Snapshot, Snapshot]) -> int:
+    """The mean length of the first rows, in Arrow."""
+    first = [next((batch for batch in side.batches() if len(batch)), None) for side in sides]
+    found = [math.ceil(batch.nbytes / len(batch)) for batch in first if batch is not None]
+    return max(found, default=0)
+
+
+def _find(
+    sides: tuple[Snapshot, Snapshot], compared: Compared, method: str, digest_bits: int, disk: Disk
+) -> Difference:
+    """Run the method; a key that comes twice ends it.
+
+    Raises
+    ------
+    DataRefusedError
+        A record has no key, or a key comes twice.
+    """
+    files = [_KeyedFile(side, compared, digest_bits) for side in sides]
+    try:
+        return differ(method, files[0], files[1], disk, has_key=bool(compared.key))
+    finally:  # a method may have met a double, or none, as both were in the same row of another one
+        for file in files:
+            file.refuse_doubles()
+
+
+class _KeyedFile:
+    """The entries of a snapshot, whose keys are kept, to be iterated once."""
+
+    def __init__(self, snapshot: Snapshot, compared: Compared, digest_bits: int) -> None:
+        self._snapshot, self._compared, self._bits = snapshot, compared, digest_bits
+        self._keys: list[Any] = []
+        self._rest = self._read()
+
+    def __iter__(self) -> Iterator[Entries]:
+        return self._rest
+
+    def _read(self) -> Iterator[Entries]:
+        first, label, schema = 0, self._snapshot.label, self._compared.schema
+        for batch in self._snapshot.batches():
+            rows = conform(batch, schema, label)
+            for name in self._compared.key:
+                if rows[name].null_count:
+                    row = first + rows[name].is_null().to_pylist().index(True)
+                    raise DataRefusedError(f"{label}: record {row + 1:,} has no {name}, which is its key")
+            try:
+                keys, digests = (
+                    digest_table(rows.select(names), UNKEYED)
+                    if names
+                    else np.zeros((len(rows), 2), np.uint64)
+                    for names in (self._compared.key, self._compared.rest)
+                )
+            except TypeError as error:
+                raise ArgumentError(f"{label}: {error}") from error
+            if self._compared.key:
+                self._keys.append(keys)
+            yield to_entries(keys, digests, first, self._bits)
+            first += len(batch)
+
+    def refuse_doubles(self) -> None:
+        """Read what is left, and refuse a key that comes twice."""
+        for _ in self._rest:
+            pass
+        if not self._keys:
+            return
+        double = find_double(np.concatenate(self._keys))
+        if double is None:
+            return
+        key = pa.schema([self._compared.schema.field(name) for name in self._compared.key])
+        value = self._snapshot.take(np.array(double[1:]), key).to_pylist()[0]
+        named = ", ".join(f"{name} {text!r}" for name, text in value.items())
+        raise DataRefusedError(
+            f"{self._snapshot.label}: records {double[0] + 1:,} and {double[1] + 1:,} have one key, {named}; "
+            "name more key columns, or none to compare whole rows"
+        )
+
+
+def _describe(
+    sides: tuple[Snapshot, Snapshot],
+    compared: Compared,
+    found: Difference,
+    near: float | None,
+    near_columns: Sequence[str] | None,
+) -> dict[str, Any]:
+    """The rows of each kind."""
+    before, now = (
+        side.take(places, compared.schema) for side, places in zip(sides, found.updated.T, strict=True)
+    )
+    differing = mark_differing(before, now, compared.rest)
+    reformatted = find_reformatted(before, now, differing, sides)
+    is_changed = np.column_stack(
+        [differing[name] & ~reformatted[name] for name in compared.rest] or [np.zeros((len(now), 0), bool)]
+    )
+    rows = np.flatnonzero(is_changed.any(axis=1))
+    names = [[compared.rest[i] for i in np.flatnonzero(row)] for row in is_changed[rows]]
+    before, now = before.take(pa.array(rows)), now.take(pa.array(rows))
+    updated = now.select(compared.key).append_column("columns", pa.array(names, pa.list_(pa.string())))
+    for name, table in (("before", before), ("now", now)):
+        updated = updated.append_column(name, structs(table))
+    n_reformatted = len(found.updated) - len(rows)
+    deleted, inserted = (
+        side.take(places, side.schema)
+        for side, places in zip(sides, (found.deleted, found.inserted), strict=True)
+    )
+    deleted, inserted, rekeyed = _rekey(compared, deleted, inserted, near, near_columns)
+    return {
+        "inserted": inserted,
+        "deleted": deleted,
+        "updated": updated,
+        "rekeyed": rekeyed,
+        "n_same": len(found.same) + n_reformatted,
+        "n_reformatted": n_reformatted,
+    }
+
+
+def _rekey(
+    compared: Compared,
+    deleted: pa.Table,
+    inserted: pa.Table,
+    near: float | None,
+    near_columns: Sequence[str] | None,
+) -> tuple[pa.Table, pa.Table, pa.Table]:
+    """Separate the rows that got another key from those that went and came.
+
+    Returns
+    -------
+    The rows that went, those that came, and those with another key.
+    """
+    schema = pa.schema([field for field in compared.schema if field.name not in compared.key])
+    contents = [_conformed(table, schema) for table in (deleted, inserted)]
+    pairs = match_by_content(*contents) if compared.key else np.empty((0, 2), np.int64)
+    distances: list[float | None] = [None] * len(pairs)
+    if near is not None:
+        left = [_others(len(table), rows) for table, rows in zip(contents, pairs.T, strict=True)]
+        if all(map(len, left)):
+            rest = [table.take(pa.array(rows)) for table, rows in zip(contents, left, strict=True)]
+            names = near_columns or choose_coordinates(rest, schema.names)
+            nearest, apart = match_by_nearness(rest[0], rest[1], near, names)
+            pairs = np.concatenate([pairs, np.column_stack([left[0][nearest[:, 0]], left[1][nearest[:, 1]]])])
+            distances += apart.tolist()
+    structs_of = [
+        structs(table.take(pa.array(rows))) for table, rows in zip((deleted, inserted), pairs.T, strict=True)
+    ]
+    rekeyed = pa.table(
+        {"before": structs_of[0], "now": structs_of[1], "distance": pa.array(distances, pa.float64())}
+    )
+    deleted, inserted = (
+        table.take(pa.array(_others(len(table), rows)))
+        for table, rows in zip((deleted, inserted), pairs.T, strict=True)
+    )
+    return deleted, inserted, rekeyed
+
+
+def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_batches([conform(batch, schema, "") for batch in table.to_batches()], schema)
+
+
+def _others(n: int, rows: Ints) -> Ints:
+    """All row numbers below n but these."""
+    is_left = np.ones(n, bool)
+    is_left[rows] = False
+    return np.flatnonzero(is_left)

@@ -1,0 +1,1 @@
+"""Differentials: what differs between two files of rows, by every algorithm of Labio and Garcia-Molina."""

@@ -1,0 +1,104 @@
+"""The default: a window over both files, and a hash join of what it pushes out; exact whatever the order is.
+
+Where the order of the files is kept, both are read once and hardly a row waits. Who is pushed out of the
+window is not taken for a change but held back as an entry of 40 bytes, and matched in the end: in memory, or
+where that is too small in buckets, as PHC2 does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from epsjoin.local.differ.disk import Disk
+from epsjoin.local.differ.entries import ENTRY, Entries, Matched, match
+from epsjoin.local.differ.partitioned_hash import Buckets
+
+LEAST_ROWS = 1 << 14
+"""Number of rows that are read from each file at a time, or one where fewer may wait."""
+
+
+class _Side:
+    """One of the two files: what of it waits, and what was held back."""
+
+    def __init__(self, parts: Iterable[Entries], disk: Disk) -> None:
+        self._parts = iter(disk.scan(parts))
+        self._disk = disk
+        self._held: list[Entries] = []
+        self._buckets: Buckets | None = None
+        self.waiting = np.empty(0, ENTRY)
+        self.n_read = 0
+
+    def advance(self, until: int) -> bool:
+        """Read on until ``until`` rows are read; False at the file's end."""
+        fresh = [self.waiting]
+        while self.n_read < until and (part := next(self._parts, None)) is not None:
+            self.n_read += len(part)
+            fresh.append(part)
+        self.waiting = np.concatenate(fresh)
+        return self.n_read >= until
+
+    def push_out(self, places: int) -> None:
+        """Hold back those that wait longest, so that ``places`` wait at most."""
+        n = max(0, len(self.waiting) - places)
+        if not n:
+            return
+        out, self.waiting = self.waiting[:n], self.waiting[n:].copy()
+        if self._buckets is None and (self._n_held() + n) * ENTRY.itemsize <= self._disk.memory_bytes // 4:
+            self._held.append(out)
+            return
+        if self._buckets is None:
+            self._buckets = Buckets(self._disk, ENTRY)
+        for part in (*self._held, out):
+            self._buckets.append(part)
+        self._held = []
+
+    def rest(self, is_cut: bool) -> Iterator[Entries]:
+        """Whatever has no partner yet: all at once, or bucket by bucket."""
+        if not is_cut:
+            yield np.concatenate([*self._held, self.waiting])
+            return
+        self.push_out(0)
+        if self._buckets is None:
+            self._buckets = Buckets(self._disk, ENTRY)
+            for part in self._held:
+                self._buckets.append(part)
+        for file in self._buckets.files:
+            yield file.read_all()
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether what was held back lies in buckets."""
+        return self._buckets is not None
+
+    def _n_held(self) -> int:
+        return sum(map(len, self._held))
+
+
+def differ(old: Iterable[Entries], new: Iterable[Entries], disk: Disk) -> Iterator[Matched]:
+    """Match the rows of two files.
+
+    Parameters
+    ----------
+    old, new : entries of the two files, in their order.
+    disk : an eighth of its memory is for the rows that wait in each of the two buffers.
+
+    Notes
+    -----
+    In each step as many rows are read as wait, so a row is looked at a few times at most, however many wait.
+    """
+    places = max(1, disk.room(ENTRY) // 8)
+    sides = _Side(old, disk), _Side(new, disk)
+    until, is_more = 0, [True]
+    while any(is_more):
+        until += max(min(LEAST_ROWS, places), *(len(side.waiting) for side in sides))
+        is_more = [side.advance(until) for side in sides]
+        matched, *are_left = match(*(side.waiting for side in sides))
+        yield matched
+        for side, is_left in zip(sides, are_left, strict=True):
+            side.waiting = side.waiting[is_left]
+            side.push_out(places)
+    is_cut = any(side.is_cut for side in sides)
+    for one, other in zip(*(side.rest(is_cut) for side in sides), strict=True):
+        yield match(one, other)[0]

@@ -1,0 +1,86 @@
+"""What ``epsjoin diff`` says of two files, and the exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from epsjoin.commands import cli
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    old, new = tmp_path / "old.csv", tmp_path / "new.csv"
+    old.write_text("id,name,x,gone\n1,a,0.5,\n2,b,1.5,\n3,c,2,\n4,d,7,\n5,e\x1b,0,\n")
+    new.write_text("id,name,x,more\n2,b,1.50,\n3,C,2,\n14,d,7,\n6,f,9.25,\n7,g,9.5,\n5,e\x1b,1,\n")
+    return [str(old), str(new)]
+
+
+def test_diff__says_in_words_what_differs(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["diff", *files, "--key", "id", "--limit", "1"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "2 inserted, 2 updated, 1 deleted, 1 rekeyed; 1 row the same",
+        "1 row of these written otherwise, with the same values",
+        "not compared, for only the old snapshot has them: gone",
+        "not compared, for only the new snapshot has them: more",
+        "the order differs: distance 0.17 (1 is reversed), at most 1 row waited for a partner",
+        "an update was missed with probability 9e-39",
+        "",
+        "inserted:",
+        "  + id 6, name f, x 9.25",
+        "  and 1 more; --limit 2 shows all",
+        "",
+        "deleted:",
+        "  - id 1, name a, x 0.5",
+        "",
+        "updated:",
+        "  * id 3: name c → C",
+        "  and 1 more; --limit 2 shows all",
+        "",
+        "rekeyed:",
+        "  > id 4 → id 14, with equal content",
+    ]
+
+
+def test_diff__near_matches_by_distance(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["diff", *files, "--key", "id", "--near", "9", "--near-columns", "x"]) == 0
+    assert "  > id 1 → id 6, 8.75 apart" in capsys.readouterr().out.splitlines()
+
+
+def test_diff__of_equal_files_says_so(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["diff", files[0], files[0]]) == 0
+    assert capsys.readouterr().out == "no difference; 5 rows the same\n"
+
+
+def test_diff__prints_json_for_programs(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["diff", *files, "--key", "id", "--json", "--limit", "1"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [found[f"n_{kind}"] for kind in ("inserted", "updated", "deleted", "rekeyed", "same")] == [
+        2,
+        2,
+        1,
+        1,
+        1,
+    ]
+    assert found["updated"][0]["columns"] == ["name"]
+    assert len(found["inserted"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["nowhere.csv", "nowhere.csv"], 2, "epsjoin diff: nowhere.csv is no file"),
+        (["{old}", "{new}", "--key", "name", "--key", "nix"], 2, "has no column 'nix'"),
+        (["{old}", "{broken}", "--key", "id"], 3, "records 1 and 3 have one key, id '1'"),
+    ],
+)
+def test_diff__ends_with_the_code_of_its_error(
+    files: list[str], arguments: list[str], code: int, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = Path(files[0]).with_name("broken.csv")
+    broken.write_text("id\n1\n2\n1\n")
+    named = {"old": files[0], "new": files[1], "broken": str(broken)}
+    assert cli.main(["diff", *(argument.format(**named) for argument in arguments)]) == code
+    assert sentence in capsys.readouterr().err

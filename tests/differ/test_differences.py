@@ -1,0 +1,294 @@
+"""Differences between snapshots in files and tables, against two dictionaries, and on real months."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epsjoin import ArgumentError, DataRefusedError, SnapshotDiff, snapshot_diff
+from epsjoin.local.differ.methods import METHODS
+from oracles import differ as oracle
+from oracles import examples
+
+NAVAIDS = Path(__file__).parents[1] / "data" / "navaids"
+HISTORIES = Path(__file__).parents[1] / "data" / "histories"
+EXACT = [method for method in METHODS if method != "window"]
+
+TEXT = st.text(st.sampled_from("abc\"'\n\r, ;ä"), max_size=5)  # no number: it could be written otherwise
+KEYS = st.tuples(st.sampled_from(["1", "11", "a", "ab"]), st.sampled_from(["1", "11", "", "b|"]).filter(bool))
+FILE = st.dictionaries(KEYS, st.tuples(TEXT, TEXT), max_size=12).map(lambda rows: list(rows.items()))
+SHAPE = st.fixed_dictionaries(
+    {
+        "end": st.sampled_from(["\n", "\r\n"]),
+        "bom": st.booleans(),
+        "gzip": st.booleans(),
+        "reverse": st.booleans(),
+    }
+)
+
+
+def write_csv(path: Path, rows: list[tuple[tuple[str, str], tuple[str, str]]], shape: dict[str, Any]) -> Path:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator=shape["end"], quoting=csv.QUOTE_ALL)
+    writer.writerow(["a", "b", "x", "y"])
+    writer.writerows([*key, *rest] for key, rest in (rows[::-1] if shape["reverse"] else rows))
+    data = (b"\xef\xbb\xbf" if shape["bom"] else b"") + text.getvalue().encode()
+    path = path.with_suffix(".csv.gz" if shape["gzip"] else ".csv")
+    path.write_bytes(gzip.compress(data) if shape["gzip"] else data)
+    return path
+
+
+def kinds(found: SnapshotDiff) -> dict[str, set[Any]]:
+    """The keys of each kind; a row with another key went, and came."""
+    before, now = (found.rekeyed[name].to_pylist() for name in ("before", "now"))
+    return {
+        name: {(row["a"], row["b"]) for row in rows}
+        for name, rows in (
+            ("deleted", [*found.deleted.to_pylist(), *before]),
+            ("inserted", [*found.inserted.to_pylist(), *now]),
+            ("updated", found.updated.to_pylist()),
+        )
+    }
+
+
+@pytest.mark.parametrize("method", EXACT)
+@examples(40)
+@given(old=FILE, new=FILE, shapes=st.tuples(SHAPE, SHAPE), memory=st.sampled_from([1e-6, 1.0]))
+def test_snapshot_diff__of_nasty_files_equals_two_dictionaries(
+    tmp_path_factory: pytest.TempPathFactory, method: str, old: Any, new: Any, shapes: Any, memory: float
+) -> None:
+    folder = tmp_path_factory.mktemp("files")
+    files = [write_csv(folder / str(i), rows, shapes[i]) for i, rows in enumerate((old, new))]
+    found = snapshot_diff(*files, key=["a", "b"], method=method, memory_mb=memory)
+    expected = oracle.difference(old, new)
+    n_same = len(expected.pop("same"))
+    assert found.n_reformatted == 0
+    assert (kinds(found), found.n_same) == (expected, n_same)
+
+
+def test_snapshot_diff__shows_rows_columns_and_values(tmp_path: Path) -> None:
+    old, new = tmp_path / "old.csv", tmp_path / "new.csv"
+    old.write_text("id,name,x\n1,a,0.5\n2,b,1.5\n3,,2\n")
+    new.write_text("x,name,id,more\n1.50,B,2,7\n2,,3,7\n9,d,4,7\n")
+    found = snapshot_diff(old, new, key="id")
+    assert found.deleted.to_pylist() == [{"id": "1", "name": "a", "x": "0.5"}]
+    assert found.inserted.to_pylist() == [{"x": "9", "name": "d", "id": "4", "more": "7"}]
+    assert found.updated.to_pylist() == [
+        {
+            "id": "2",
+            "columns": ["name"],  # x is written otherwise, and the same number
+            "before": {"id": "2", "x": "1.5", "name": "b"},
+            "now": {"id": "2", "x": "1.50", "name": "B"},
+        }
+    ]
+    assert (found.n_same, found.only_old, found.only_new) == (1, [], ["more"])
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_reformatted"),
+    [("1.5", "1.50", True), ("1.5", "1.6", False), ("100", "1e2", True), ("true", "TRUE", True),
+     ("2023-06-04", "20230604", True), ("2023-06-04T10:00:00Z", "2023-06-04T12:00:00+02:00", True),
+     ("", "0", False), ("a", "A", False)],
+)  # fmt: skip
+def test_snapshot_diff__tells_another_text_of_one_value_from_a_change(
+    tmp_path: Path, one: str, other: str, is_reformatted: bool
+) -> None:
+    files = [tmp_path / name for name in ("old.csv", "new.csv")]
+    for file, text in zip(files, (one, other), strict=True):
+        file.write_text(f"id,x\n1,{text}\n")
+    found = snapshot_diff(*files, key="id")
+    assert (found.n_reformatted, len(found.updated)) == ((1, 0) if is_reformatted else (0, 1))
+    for file, text in zip(files, (one, other), strict=True):
+        file.write_text(f"id,x\n1,{text}\n2,2A\n")
+    assert snapshot_diff(*files, key="id").n_reformatted == 0  # 2A: the column holds codes, not numbers
+
+
+def test_snapshot_diff__matches_rows_with_another_key_by_their_content_and_by_nearness() -> None:
+    old = pa.table({"id": [1, 2, 3, 4, 5, 6], "x": [0.0, 1.0, 2.0, 3.0, 9.0, 9.0]})
+    new = pa.table({"id": [1, 12, 13, 14, 15, 16], "x": [0.0, 1.0, 2.1, 3.4, 9.0, 9.0]})
+    found = snapshot_diff(old, new, key="id")
+    assert [(row["before"]["id"], row["now"]["id"]) for row in found.rekeyed.to_pylist()] == [(2, 12)]
+    assert found.deleted["id"].to_pylist() == [3, 4, 5, 6]  # 5 and 6 are alike, so nobody knows which is 15
+    found = snapshot_diff(old, new, key="id", near=0.35)
+    rekeyed = [(row["before"]["id"], row["now"]["id"], row["distance"]) for row in found.rekeyed.to_pylist()]
+    # of equally near ones the first: 5 and 15; what is left is not asked again
+    assert rekeyed == [(2, 12, None), (3, 13, pytest.approx(0.1)), (5, 15, 0.0)]
+    assert found.inserted["id"].to_pylist() == [14, 16]
+
+
+def test_snapshot_diff__near_needs_mutual_nearest_rows() -> None:
+    old = pa.table({"id": [1, 2], "x": [0.0, 1.0], "name": ["a", "b"]})
+    new = pa.table({"id": [11], "x": [0.4], "name": ["c"]})
+    found = snapshot_diff(old, new, key="id", near=0.7)
+    assert [row["before"]["id"] for row in found.rekeyed.to_pylist()] == [1]
+    with pytest.raises(ArgumentError, match="near needs columns of numbers; none of name is one"):
+        snapshot_diff(old, new, key="id", columns=["name"], near=0.7)
+
+
+def test_snapshot_diff__without_a_key_counts_whole_rows(tmp_path: Path) -> None:
+    rows = [["a", "b", "a", "a"], ["c", "a", "b", "b"]]
+    files = [tmp_path / "old.csv", tmp_path / "new.csv"]
+    for file, names in zip(files, rows, strict=True):
+        file.write_text("\n".join(["name", *names, ""]))
+    found = snapshot_diff(*files, key=[])
+    went, came = oracle.multiset_difference(*rows)
+    assert Counter(found.deleted["name"].to_pylist()) == went
+    assert Counter(found.inserted["name"].to_pylist()) == came
+    assert (len(found.updated), len(found.rekeyed), found.n_same) == (0, 0, 2)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize("memory_mb", [1e-6, 1])
+def test_snapshot_diff__refuses_a_key_that_comes_twice(method: str, side: int, memory_mb: float) -> None:
+    good, bad = pa.table({"id": [1, 2, 3]}), pa.table({"id": [3, 1, 2, 1]})
+    bad = pa.Table.from_batches([batch for i in range(4) for batch in bad.slice(i, 1).to_batches()])
+    tables = [bad, good] if side == 0 else [good, bad]
+    with pytest.raises(DataRefusedError, match="records 2 and 4 have one key, id 1; name more key columns"):
+        snapshot_diff(*tables, key="id", method=method, memory_mb=memory_mb)
+
+
+def test_snapshot_diff__sees_a_double_of_which_each_has_a_partner() -> None:
+    """In both snapshots the key comes twice: every row has a partner, and still nobody knows which."""
+    twice = pa.table({"id": [1, 2, 1]})
+    with pytest.raises(DataRefusedError, match="old: records 1 and 3 have one key"):
+        snapshot_diff(twice, twice, key="id", memory_mb=1e-6)
+
+
+def test_snapshot_diff__tells_null_from_empty_and_takes_nan_for_nan(tmp_path: Path) -> None:
+    old = pa.table({"id": [1, 2, 3], "t": [None, "", "a"], "x": [float("nan"), 0.0, 1.0]})
+    new = pa.table({"id": [1, 2, 3], "t": ["", "", "a"], "x": [float("nan"), -0.0, None]})
+    updated = snapshot_diff(old, new, key="id").updated
+    assert list(zip(updated["id"].to_pylist(), updated["columns"].to_pylist(), strict=True)) == [
+        (1, ["t"]),
+        (3, ["x"]),
+    ]
+
+
+def test_snapshot_diff__compares_formats_with_one_another(tmp_path: Path) -> None:
+    rows = [{"id": i, "name": f"n{i}", "x": i / 4} for i in range(9)]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "b.json.gz").write_bytes(gzip.compress("\n".join(map(json.dumps, rows[1:])).encode()))
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "c.parquet")
+    (tmp_path / "d.csv").write_text(
+        "\n".join(["id,name,x", *(f"{r['id']},{r['name']},{r['x']:.3f}" for r in rows)])
+    )
+    a, b, c, d = (tmp_path / name for name in ("a.jsonl", "b.json.gz", "c.parquet", "d.csv"))
+    assert snapshot_diff(a, b, key="id").deleted["name"].to_pylist() == ["n0"]
+    for one, other in ((a, c), (c, a), (c, d), (d, c), (a, d), (c, pa.Table.from_pylist(rows))):
+        found = snapshot_diff(one, other, key="id")
+        assert (found.n_same, len(found.updated), len(found.inserted)) == (9, 0, 0), (one, other)
+    assert snapshot_diff(a, d, key="id").n_reformatted == 9
+
+
+def test_snapshot_diff__of_a_header_alone_finds_all_gone(tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_text("id\n")
+    found = snapshot_diff(pa.table({"id": [1, 2]}), tmp_path / "new.csv", key="id")
+    assert (len(found.deleted), found.n_same, found.distance) == (2, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"key": "id", "method": "best"}, "method must be one of auto, sort-merge"),
+        ({"key": "id", "digest_bits": 12}, "digest_bits must be one of 8, 16"),
+        ({"key": "id", "memory_mb": 0}, "memory_mb must be above 0, not 0"),
+        ({"key": "id", "near": -1}, "near must be a distance"),
+        ({"key": [], "near": 1}, "near must be a distance"),
+        ({"key": [], "method": "SMC1"}, "method 'SMC1' needs a key"),
+        ({"key": "ID"}, "old has no column 'ID'; it has id, x"),
+        ({"key": "id", "columns": ["z"]}, "old has no column 'z'"),
+    ],
+)
+def test_snapshot_diff__refuses_wrong_arguments(arguments: dict[str, Any], sentence: str) -> None:
+    table = pa.table({"id": [1], "x": [1]})
+    with pytest.raises(ArgumentError, match=sentence):
+        snapshot_diff(table, table, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("a.csv", b"id,x\n1,2\n2\n", "line 3: "),
+        ("a.csv", b"id,x\n1,2\n,3\n", "record 2 has no id"),
+        ("a.csv", b"", "nothing in it"),
+        ("a.csv.gz", b"no gzip", "broken gzip|cannot be read"),
+        ("a.jsonl", b'{"id": 1}\nnonsense\n', "line 2: "),
+        ("a.parquet", b"nonsense", "cannot be read"),
+    ],
+)
+def test_snapshot_diff__says_where_a_file_is_broken(
+    tmp_path: Path, name: str, text: bytes, sentence: str
+) -> None:
+    (tmp_path / name).write_bytes(text)
+    with pytest.raises(DataRefusedError, match=sentence):
+        snapshot_diff(tmp_path / name, pa.table({"id": ["1"]}), key="id")
+
+
+def test_snapshot_diff__wants_files_it_knows(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("id\n1\n")
+    for source, sentence in (
+        (tmp_path / "a.txt", "must end in .csv"),
+        (tmp_path / "b.csv", "is no file"),
+        (3, "not int"),
+    ):
+        with pytest.raises(ArgumentError, match=sentence):
+            snapshot_diff(source, pa.table({"id": ["1"]}), key="id")  # type: ignore[arg-type]
+
+
+def test_snapshot_diff__adds_its_work_to_the_counters() -> None:
+    counters = {"rows": 1}
+    table = pa.table({"id": list(range(5000)), "x": [0.5] * 5000})
+    found = snapshot_diff(table, table, key="id", counters=counters)
+    assert counters == {"rows": 10_001, "blocks_read": found.blocks_read, "blocks_written": 0}
+    assert found.blocks_read == -(-2 * 5000 * 40 // (16 << 10))
+
+
+# --------------------------------------------------------------------------------------------- real months
+
+
+def _months() -> list[Any]:
+    expected = json.loads((HISTORIES / "expected_differences.json").read_text())["tables"]
+    return [(table, step) for table, of in expected.items() for step in of["steps"]]
+
+
+@pytest.mark.parametrize("method", ["auto", "SMC2", "hash"])
+def test_snapshot_diff__of_every_real_month_is_what_other_programs_found(method: str) -> None:
+    months = [month for month in _months() if month[0] != "airport-frequencies"]
+    assert len(months) == 11 + 8 + 21
+    for table, step in months:
+        folder = NAVAIDS if table == "navaids" else HISTORIES / table
+        files = [folder / f"{step[end]}.csv.gz" for end in ("from", "to")]
+        found = snapshot_diff(*files, key="id", method=method)
+        before, now = (found.rekeyed[name].to_pylist() for name in ("before", "now"))
+        rows = [
+            [*found.inserted.to_pylist(), *now],
+            found.updated.to_pylist(),
+            [*found.deleted.to_pylist(), *before],
+        ]
+        counts = [step[kind] for kind in ("inserts", "updates", "deletes")]
+        assert [len(each) for each in rows] == counts, (table, step)
+        assert [sum(int(row["id"]) for row in each) for each in rows] == step["id_sums"]
+        assert found.distance <= 0.011
+        assert found.waiting <= 71
+
+
+def test_snapshot_diff__of_two_years_is_what_other_programs_found() -> None:
+    expected = json.loads((HISTORIES / "expected_differences.json").read_text())["tables"]
+    step = expected["airport-frequencies"]["first_to_last"]
+    files = [HISTORIES / "airport-frequencies" / f"{step[end]}.csv.gz" for end in ("from", "to")]
+    found = snapshot_diff(*files, key="id")
+    assert len(found.inserted) + len(found.rekeyed) == step["inserts"]
+    assert len(found.deleted) + len(found.rekeyed) == step["deletes"]
+    assert len(found.updated) + found.n_reformatted == step["updates"]
