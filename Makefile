@@ -17,7 +17,7 @@ VERSION := 'import sys; print("%d.%d" % sys.version_info[:2])'
 # a setting of the person's shell must not reach a test
 PYTEST := env PYTHONPATH=$(CURDIR)/jobs .venv/bin/python -m pytest
 
-.PHONY: help setup installed doctor demo demo-backfill test test-kernels test-uncompiled test-spark test-long test-dags test-end-to-end test-pythons check audit kill-loop bench bench-plans bench-parts bench-spark bench-scaling bench-around docs screenshots lock clean cluster-up cluster-down up down tour machine
+.PHONY: help setup installed doctor demo demo-backfill test test-kernels test-uncompiled test-spark test-long test-dags test-end-to-end test-pythons check audit kill-loop bench bench-plans bench-parts bench-spark bench-scaling bench-around bench-increments docs screenshots lock clean cluster-up cluster-down up down tour machine
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -118,6 +118,9 @@ bench-spark: $(JOBS) $(JARS) ## the join on Spark against cKDTree and MLlib, int
 
 bench-scaling: $(JOBS) $(JARS) ## the ways of large data, on cad16L with lowered limits, into docs/benchmarks/scaling.md
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.scaling
+
+bench-increments: $(JOBS) $(JARS) ## what the steps cost by increment and whole, into docs/benchmarks/increments.md; ONLY=uni8 ROWS=20000 prints a small one
+	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.increments $(if $(ONLY),--only $(ONLY)) $(if $(ROWS),--rows $(ROWS)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 bench-around: setup ## what each step costs by spark-submit, into docs/benchmarks/around.md; ONLY=navaids prints one, AGAINST=folder compares
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.around $(if $(ONLY),--only "$(ONLY)") $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(AGAINST),--against $(AGAINST))

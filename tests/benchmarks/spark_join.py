@@ -82,7 +82,7 @@ class Bench:
     """A session, a lake with points and eps, and what is run on them."""
 
     def __init__(self, points: Any, eps: float, cores: int, folder: Path) -> None:
-        os.environ |= _environment(cores)
+        os.environ |= environment(cores)
         from epsjoin.params import RunParams
         from epsjoin.spark.job import Job
         from epsjoin.spark.session import get_session
@@ -212,7 +212,7 @@ def _rows_in(table: Path) -> int:
     return sum(pa.table(DeltaTable(str(table)).get_add_actions(flatten=True))["num_records"].to_pylist())
 
 
-def _environment(cores: int) -> dict[str, str]:
+def environment(cores: int) -> dict[str, str]:
     conf = {
         "spark.driver.extraClassPath": f"{REPOSITORY}/.cache/jars/*",
         "spark.sql.warehouse.dir": f"{REPOSITORY}/.cache/warehouse",

@@ -18,7 +18,7 @@ import pyarrow.parquet
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import around, contenders, measure, parts, plans, questions, scaling, spark_join
+from benchmarks import around, contenders, increments, measure, parts, plans, questions, scaling, spark_join
 from benchmarks.contenders import (
     Clusters,
     are_same_clusters,
@@ -260,8 +260,9 @@ def test_put__needs_the_markers(tmp_path):
         (parts.DOCS / parts.PAGE, (parts.BEGIN, parts.END)),
         (spark_join.PAGE, (BEGIN, END)),
         (scaling.PAGE, (BEGIN, END)),
+        (increments.PAGE, (BEGIN, END)),
     ],
-    ids=["bench", "bench-plans", "bench-parts", "bench-spark", "bench-scaling"],
+    ids=["bench", "bench-plans", "bench-parts", "bench-spark", "bench-scaling", "bench-increments"],
 )
 def test_pages__of_the_docs_have_their_markers(page: Path, markers: tuple[str, str]):
     text = page.read_text(encoding="utf-8")
@@ -403,6 +404,30 @@ def test_own_groups__version_1_comes_first_at_this_process_own_place(tmp_path: P
         "cgroup /c/cpu,cpuacct cgroup rw,cpu,cpuacct 0 0\n"
     )
     assert list(own_groups(tmp_path)) == [Path("/c/cpu,cpuacct/here"), Path("/c/unified/new")]
+
+
+@pytest.mark.parametrize(("fraction", "is_local"), increments.CHANGES.values(), ids=increments.CHANGES)
+def test_increments__change_as_many_rows_as_they_say(fraction: float, is_local: bool) -> None:
+    points, ids = np.random.default_rng(0).random((4000, 3)), np.arange(4000)
+    now, ids_now = increments.change(points, ids, fraction, is_local=is_local)
+    assert len(now) == len(ids_now) == len({*ids_now.tolist()}) == 4000
+    kept = ids_now[ids_now < 4000]
+    is_moved = (now[ids_now < 4000] != points[kept]).any(axis=1)
+    n = round(fraction * 4000)
+    assert (4000 - len(kept), int(is_moved.sum())) == (n // 4, n // 2)
+    was = points[np.setdiff1d(ids, kept[~is_moved]), 0]
+    assert not n or (np.ptp(was) < 0.1) == is_local
+
+
+def test_increments__say_whether_the_join_costs_as_little_as_wanted(capsys) -> None:
+    steps = {"ingest": 3.0, "replicate": 1.0, "merge_join": 9.0}
+    cheap = {"ingest": 3.0, "replicate": 0.5, "merge_join": 1.0}
+    cpu = {increments.WHOLE: steps} | dict.fromkeys(increments.CHANGES, cheap)
+    found = (1_000_000, "it", cpu, dict.fromkeys(cpu, 7.0))
+    for dear, verdict in ((1.0, "0.15 of whole, at most 0.2 is wanted: as wanted"), (4.0, "**more than")):
+        cheap["merge_join"] = dear
+        assert increments.main(["--only", "uni8"], lambda *_: found) == 0
+        assert verdict in capsys.readouterr().out
 
 
 def test_around__counts_all_processes_of_a_step_and_the_largest(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from typing import NamedTuple
 from epsjoin.commands.show import summarise
 from epsjoin.contracts.sources import load_source
 from epsjoin.errors import TableError
-from epsjoin.lake.lake import Lake
-from epsjoin.lake.slices import read_counters
+from epsjoin.lake.lake import Lake, Slice
+from epsjoin.lake.slices import read_counters, read_row
 from epsjoin.pipeline import STAGES, writer_of
 from survival import chain
 from survival.processes import Started, Victim, daemon, driver, jvm, kill, task, worker, wrapper
@@ -53,12 +53,12 @@ class Undisturbed(NamedTuple):
 
     Parameters
     ----------
-    lakes : where a round's chain begins: ``empty``, or ``has slices``: another run's in every table, and
-        those of this run made with other parameters.
+    lakes : where a round's chain begins: ``empty``, or ``has slices``: an earlier run's in every table, of
+        which this run then is an increment, and those of this run made with other parameters.
     content : what the tables hold at the end, by lake.
     seconds : how long each job takes.
     commits : versions of tables that each job makes on an empty lake.
-    with_tasks : the jobs whose tasks ran in Python workers; in any other there is no worker to kill.
+    with_tasks : by lake, the jobs whose tasks ran in Python workers; in any other there is none to kill.
     sights : what a reader may see: this run whole, or made with the other parameters.
     """
 
@@ -66,7 +66,7 @@ class Undisturbed(NamedTuple):
     content: dict[str, chain.Content]
     seconds: dict[str, float]
     commits: dict[str, int]
-    with_tasks: frozenset[str]
+    with_tasks: dict[str, frozenset[str]]
     sights: list[Sight]
 
 
@@ -82,16 +82,23 @@ def prepare(folder: Path) -> Undisturbed:
         print(f"undisturbed: {job} took {seconds[job]:.0f} s, {commits[job]} commits", flush=True)
     for run, params in ((OTHER_RUN, {}), (chain.RUN, OLD_PARAMS)):
         chain.submit_several(chain.JOBS, lakes["has slices"], run, params)
-    final = chain.content(folder / "undisturbed")
-    other = {
-        place: rows for place, rows in chain.content(lakes["has slices"]).items() if place[1] == OTHER_RUN
-    }
-    sights = [summary(folder / "undisturbed"), summary(lakes["has slices"])]
+    ends = {"empty": folder / "undisturbed", "has slices": folder / "increment"}
+    shutil.copytree(lakes["has slices"], ends["has slices"])
+    for job in chain.JOBS:
+        chain.timed(job, ends["has slices"])
+    plan = read_row(lake_in(ends["has slices"]), Slice("join_plan", chain.RUN))
+    assert (plan["kind"], plan["base"]) == ("increment", OTHER_RUN)
+    sights = [summary(lake) for lake in (*ends.values(), lakes["has slices"])]
     assert None not in sights
-    counters = read_counters(lake_in(folder / "undisturbed"), chain.RUN)
-    with_tasks = frozenset(job for job, of_job in counters.items() if of_job["cpu_seconds_workers"])
-    contents = {"empty": final, "has slices": final | other}
+    contents = {name: chain.content(lake) for name, lake in ends.items()}
+    with_tasks = {name: with_workers(lake) for name, lake in ends.items()}
     return Undisturbed(lakes, contents, seconds, commits, with_tasks, sights)
+
+
+def with_workers(lake: Path) -> frozenset[str]:
+    """The jobs of the run that had tasks in Python workers."""
+    counters = read_counters(lake_in(lake), chain.RUN)
+    return frozenset(job for job, of_job in counters.items() if of_job["cpu_seconds_workers"])
 
 
 def commits_in(lake: Path) -> int:
@@ -130,7 +137,7 @@ def draw(
     """
     job = chain.JOBS[number % len(chain.JOBS)]
     base = ("has slices", "empty")[number // len(chain.JOBS) % 2]
-    able = [v for v in victims if v not in OF_TASKS or job in undisturbed.with_tasks]
+    able = [v for v in victims if v not in OF_TASKS or job in undisturbed.with_tasks[base]]
     least = min(killed[victim] for victim in able)
     victim = rng.choice([victim for victim in able if killed[victim] == least])
     share, commit = rng.random(), rng.randint(1, undisturbed.commits[job])

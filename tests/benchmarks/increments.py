@@ -1,0 +1,175 @@
+"""``make bench-increments``: what the steps of a run cost by increment, and joining all points.
+
+Its page is docs/benchmarks/increments.md. One process per set holds a session, in which all steps run; its
+start is not counted. Every round begins each change, and one whole run, with a copy of the base's lake. CPU
+is that of driver, JVM and workers, by a control group.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tiny import coordinate, key, new_lake
+
+from .measure import cpu_meter, in_own_process
+from .page import count, machine, put, seconds, table
+from .sets import BY_NAME
+from .spark_join import environment
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks" / "increments.md"
+BASE, RUN = "2023-01-01", "2023-02-01"
+WHOLE = "whole"
+CHANGES: Mapping[str, tuple[float, bool]] = {
+    "1 % at random": (0.01, False),
+    "1 % in one place": (0.01, True),
+    "0.1 % at random": (0.001, False),
+    "nothing": (0.0, False),
+}
+"""The changes: the fraction of the rows, and whether they are neighbours on the first axis."""
+
+SETS = {"cad16L": 0.4, "uni8": 0.2}
+"""The sets, and what replicate and merge_join may cost by increment at 1 % at random, of a whole run's."""
+
+CPU = dict[str, dict[str, float]]
+"""CPU seconds by kind (a change, or ``WHOLE``) and step; the least of the rounds."""
+
+
+def change(points: Any, ids: Any, fraction: float, *, is_local: bool) -> tuple[Any, Any]:
+    """Change some rows: half of them move, a quarter goes, as many come; where the others are."""
+    import numpy as np
+
+    random = np.random.default_rng(1)
+    n_changed = round(fraction * len(points))
+    first = int(random.integers(0, len(points) - n_changed))
+    near = np.argsort(points[:, 0], kind="stable")[first : first + n_changed]
+    rows = random.permutation(near) if is_local else random.choice(len(points), n_changed, replace=False)
+    moved, deleted = rows[: n_changed // 2], rows[n_changed // 2 : n_changed // 2 + n_changed // 4]
+    among = near if is_local else np.arange(len(points))
+    n_placed = len(moved) + len(deleted)
+    at = points[random.choice(among, n_placed)] if n_placed else points[:0]
+    at = at + random.normal(0, 1e-3, at.shape)
+    now = points.copy()
+    now[moved] = at[: len(moved)]
+    came = at[len(moved) :]
+    kept = np.setdiff1d(np.arange(len(points)), deleted)
+    new_ids = ids.max() + 1 + np.arange(len(came))
+    return np.concatenate((now[kept], came)), np.concatenate((ids[kept], new_ids))
+
+
+def measure(name: str, n_rows: int | None, rounds: int) -> tuple[int, str, CPU, dict[str, float]]:
+    """Measure a set, in a process of its own: its rows, whose CPU it is, that CPU, the pairs by kind."""
+    os.environ |= environment(2)
+    with cpu_meter() as meter, tempfile.TemporaryDirectory(prefix="bench-increments-") as scratch:
+        meter.add(os.getpid())  # before the session starts what it starts
+        import numpy as np
+        import pyarrow as pa
+        import pyarrow.csv as pcsv
+
+        from epsjoin.params import RunParams
+        from epsjoin.spark.job import Job
+        from epsjoin.spark.rehearse import STEPS
+        from epsjoin.spark.session import get_session
+
+        folder, chosen = Path(scratch), BY_NAME[name]
+        points = chosen.make()[:n_rows]
+        ids = np.arange(len(points))
+        names = [f"x{axis}" for axis in range(points.shape[1])]
+
+        def write(run: str, rows: Any, of: Any) -> None:
+            columns = [of, *(rows[:, axis] for axis in range(rows.shape[1]))]
+            pcsv.write_csv(pa.table(columns, ["id", *names]), folder / f"{run}.csv")
+
+        columns = [key(), *map(coordinate, names)]
+        lake = new_lake(folder, columns, path="{date}.csv", interval="month")
+        params = RunParams(eps=chosen.eps)
+        job = Job(partial(get_session, "bench"), lake, BASE, params, folder)
+        write(BASE, points, ids)
+        for step in STEPS.values():
+            step(job)
+        cpu: CPU = {}
+        pairs: dict[str, float] = {}
+        changed = {kind: change(points, ids, of[0], is_local=of[1]) for kind, of in CHANGES.items()}
+        for number in range(rounds):
+            for kind, (rows, of) in (*changed.items(), (WHOLE, changed[next(iter(CHANGES))])):
+                write(RUN, rows, of)
+                place = folder / f"lake-{number}"
+                shutil.copytree(folder / "lake", place)
+                increment = 0.0 if kind == WHOLE else params.increment
+                mine = replace(
+                    job,
+                    lake=replace(lake, uri=place.as_uri()),
+                    run=RUN,
+                    params=replace(params, increment=increment),
+                )
+                for step_name, step in STEPS.items():
+                    before = meter.seconds()
+                    counters = step(mine)
+                    spent = meter.seconds() - before
+                    of_kind = cpu.setdefault(kind, {})
+                    of_kind[step_name] = min(spent, of_kind.get(step_name, spent))
+                    if step_name == "merge_join":
+                        is_increment = "joined_pairs" in counters
+                        if is_increment == (kind == WHOLE):
+                            raise RuntimeError(
+                                f"{kind}: this was {'' if is_increment else 'not '}an increment"
+                            )
+                        pairs[kind] = counters["pairs"]
+                    print(f"  {name} {kind} {step_name}: {spent:.2f} CPU s", flush=True)
+                shutil.rmtree(place)
+        if pairs[WHOLE] != pairs[next(iter(CHANGES))]:
+            raise RuntimeError("an increment has other pairs than a whole run")
+        mine.spark.stop()
+        return len(points), meter.counts, cpu, pairs
+
+
+def join_ratio(cpu: CPU, kind: str) -> float:
+    """CPU of replicate and merge_join of a change, as a share of a whole run's."""
+    mine, whole = (sum(cpu[each][step] for step in ("replicate", "merge_join")) for each in (kind, WHOLE))
+    return mine / whole
+
+
+def lines_of(name: str, found: tuple[int, str, CPU, dict[str, float]]) -> list[str]:
+    """A set's table: µs of CPU a row of each step, and the verdict."""
+    n_rows, counts, cpu, pairs = found
+    kinds = [WHOLE, *CHANGES]
+    rows = [[step, *(seconds(1e6 * cpu[kind][step] / n_rows) for kind in kinds)] for step in cpu[WHOLE]]
+    rows.append(["all steps", *(seconds(1e6 * sum(cpu[kind].values()) / n_rows) for kind in kinds)])
+    rows.append(
+        ["replicate + merge_join, of whole", "1", *(f"{join_ratio(cpu, kind):.2f}" for kind in CHANGES)]
+    )
+    rows.append(["pairs", *(count(int(pairs[kind])) for kind in kinds)])
+    first = next(iter(CHANGES))
+    ratio, goal = join_ratio(cpu, first), SETS[name]
+    verdict = "as wanted" if ratio <= goal else "**more than wanted**"
+    said = f"replicate + merge_join at {first}: {ratio:.2f} of whole, at most {goal:g} is wanted: {verdict}."
+    return [f"µs of CPU a row; the CPU is that of {counts}.", "", *table(["", *kinds], rows), "", said]
+
+
+def main(arguments: Sequence[str], call: Callable[..., Any] = in_own_process) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=list(SETS), action="append", help="print it; no page is written")
+    parser.add_argument("--rows", type=int, help="only the first so many rows; no page is written")
+    parser.add_argument("--rounds", type=int, default=3)
+    given = parser.parse_args(arguments)
+    lines = [f"{machine()}; local[2]"]
+    for name in given.only or SETS:
+        found = call(measure, name, given.rows, given.rounds)
+        of_set = ["", f"## {name}, {count(found[0])} rows", "", *lines_of(name, found)]
+        print("\n".join(of_set), flush=True)
+        lines += of_set
+    if not given.only and not given.rows:
+        put(PAGE, "\n".join(lines))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
