@@ -124,6 +124,26 @@ def test_cell__searches_no_more_equal_points_than_a_query_needs() -> None:
     assert found.to_dict() == {id_: [i for i in range(5) if i != id_][:4] for id_ in range(1000)}
 
 
+@pytest.mark.parametrize(
+    ("radius", "found"),
+    [
+        (math.inf, [(3.0, 2**63 - 1), (4.0, -7)]),
+        (4.5, [(3.0, 2**63 - 1), (4.0, -7)]),
+        (4.0, [(3.0, 2**63 - 1), (4.0, -7)]),  # as far as the radius: it may win by its id
+        (3.5, [(3.0, 2**63 - 1)]),
+        (2.0, []),
+    ],
+)
+def test_cell__finds_what_lies_within_the_radius_and_nobody_else(radius: float, found: list) -> None:
+    points = search._Queries(np.array([2**63 - 1, -7, 5]), np.array([[3.0], [4.0], [9.0]]), np.zeros(3))
+    space = search._Space(plan_cells(points.places, 1), get_metric("euclidean"), 1, 2)
+    cell = search._Cell([points], space, is_self=False)
+    near, still = cell.search(search._Queries(np.array([5]), np.zeros((1, 1)), np.array([radius])))
+    rows = zip(near["distance"].to_pylist(), near["neighbour"].to_pylist(), strict=True)
+    assert sorted(rows) == found
+    assert still[0] == min(radius, 4.0)
+
+
 def test_knn_join__of_extreme_ids_and_a_left_row_with_the_id_of_a_right_one(spark: SparkSession) -> None:
     low, high = -(2**63), 2**63 - 1
     points = np.array([[0.0], [0.0], [9.0]])
