@@ -68,7 +68,8 @@ def warm(folder: Path) -> int:
         batch = pa.record_batch({"id": ids, "point": to_binary(points)})
         digest_table(batch, UNKEYED)
         list(scan_task(ids[:3], points[:3], reading, get_metric(metric), 2)([batch]))
-        nearest_of(points, ids, 2, get_metric(metric))
+        for rows in (ids, ids[:3]):  # by the tree, and by a scan
+            nearest_of(points, rows, 2, get_metric(metric))
         pairs = Target("pairs", f"{location}/pairs", of_pairs, (), {"run": "warm"})
         join = make_joiner(plan.to_json(), replicas.location, pairs, N_POINTS**2)
         for number in sorted({file.partition["part"] for file in files}):
