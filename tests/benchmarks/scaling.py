@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -20,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .measure import in_own_process
+from .measure import cpu_meter, in_own_process
 from .page import count, machine, put, seconds, table
 from .spark_join import REPOSITORY, RUN, Bench, Taken, mebibytes, timed
 
@@ -232,30 +231,27 @@ def submit(job: str, folder: Path, params: dict[str, Any]) -> Submitted:
     if not program.exists():
         program = folder / f"{job}.py"
         program.write_text(BY_SPARK, encoding="utf-8")
-    with (folder / f"{job}.log").open("w") as log:
-        started = subprocess.Popen([*command, str(program), *given], stdout=log, stderr=log)
-        used: dict[int, float] = {}
+    with cpu_meter() as meter, (folder / f"{job}.log").open("w") as log:
+        started = subprocess.Popen(meter.command([*command, str(program), *given]), stdout=log, stderr=log)
         resident: dict[str, int] = {}
         while started.poll() is None:
             for process in processes_below(started.pid):
-                used[process.pid] = process.cpu
                 resident[process.kind] = max(resident.get(process.kind, 0), process.peak)
             time.sleep(0.1)
+        taken = Submitted(time.perf_counter() - began, meter.seconds(), resident)
     if started.returncode:
         raise RuntimeError(f"{job} ended with {started.returncode}: {(folder / f'{job}.log').read_text()}")
-    return Submitted(time.perf_counter() - began, sum(used.values()), resident)
+    return taken
 
 
 class Process(NamedTuple):
-    pid: int
     kind: str
-    cpu: float
     peak: int
 
 
 def processes_below(root: int) -> Iterator[Process]:
-    """The processes that a process has started, each with the CPU seconds and the most memory of its own."""
-    seen: dict[int, tuple[int, float, str, int]] = {}
+    """The processes that a process has started, each with the most memory of its own."""
+    seen: dict[int, tuple[int, str, int]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             fields = (folder / "stat").read_text().rpartition(")")[2].split()
@@ -265,14 +261,13 @@ def processes_below(root: int) -> Iterator[Process]:
             continue
         kind = "JVM" if "java" in command.split("\0")[0] else "worker"
         kind = "driver" if ".py\0--lake" in command and kind != "JVM" else kind
-        cpu = sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
-        seen[int(folder.name)] = (int(fields[1]), cpu, kind, int(peak[1]) << 10 if peak else 0)
+        seen[int(folder.name)] = (int(fields[1]), kind, int(peak[1]) << 10 if peak else 0)
     mine = {root}
     while more := {pid for pid, (parent, *_) in seen.items() if parent in mine} - mine:
         mine |= more
     for pid in mine & seen.keys():
-        _, cpu, kind, peak_bytes = seen[pid]
-        yield Process(pid, kind, cpu, peak_bytes)
+        _, kind, peak_bytes = seen[pid]
+        yield Process(kind, peak_bytes)
 
 
 def at_size(copies: int) -> list[list[str]]:
