@@ -60,13 +60,37 @@ def test_draft__of_numbers_without_a_key(tmp_path: Path) -> None:
 def test_draft__of_parquet_with_whole_numbers_and_names_that_cannot_be(tmp_path: Path) -> None:
     file = tmp_path / "d.parquet"
     pq.write_table(
-        pa.table({"code": ["a", "b"], "n": [1, 2], "m": [3, None], "Sepal.Length": [1.0, 2.0]}), file
+        pa.table({"code": ["a", "b"], "n": [1, 2], "m": [3, None], "Sepal.Shape": ["a", "a"]}), file
     )
     source, text = drafted(file, tmp_path)
     assert (source.key, source.coordinates) == (("code",), ("n", "m"))
+    assert source.column("Sepal_Shape").in_file == "Sepal.Shape"
+    assert reasons(file, source) == []
     assert source.optional == ("m",)
-    assert "# - 'Sepal.Length' is left out: a name begins with a letter" in text
+    assert "# - Sepal_Shape is what the file calls 'Sepal.Shape' (physicalName); choose its name" in text
     assert "# - m is missing in 1 row, which are left out; with required: true they are bad rows" in text
+
+
+def test_draft__gives_every_column_a_name_that_a_contract_can_have(tmp_path: Path) -> None:
+    file = tmp_path / "names.csv"
+    names = ["id", "run", "x y", "x_y", "X.Y", "2nd", "緯度", "", "a: 'b'"]
+    rows = [[f"k{row}", *(str(row + place / 8) for place in range(1, len(names)))] for row in range(3)]
+    lines = [names, *rows]
+    file.write_text("".join(",".join(cells) + "\n" for cells in lines), encoding="utf-8")
+    source, text = drafted(file, tmp_path)
+    assert {column.name: column.in_file for column in source.columns} == {
+        "id_2": "id",
+        "run_2": "run",
+        "x_y": "x y",
+        "x_y_2": "x_y",
+        "X_Y_3": "X.Y",
+        "c_2nd": "2nd",
+        "c_": "緯度",
+    }
+    assert source.key == ("id_2",)
+    assert "# - '' is left out: it has no name" in text
+    assert """# - "a: 'b'" is left out: its name has a sign that cannot be printed""" in text
+    assert reasons(file, source) == []
 
 
 def test_draft__takes_no_key_that_comes_twice_or_is_missing(tmp_path: Path) -> None:
@@ -90,9 +114,9 @@ def test_draft__takes_no_key_that_comes_twice_or_is_missing(tmp_path: Path) -> N
         ),
         (
             "odd.csv",
-            b"lat (deg),x.y\n1.5,2.5\n",
+            b"k,a: 'b'\nx,2.5\n",
             DataRefusedError,
-            r"none of them can be .* \('lat \(deg\)': a name",
+            """none of them can be .*"a: 'b'": its name has a sign that cannot be printed, or a quote""",
         ),
         (
             "large.csv",

@@ -12,7 +12,16 @@ import yaml
 
 from epsjoin.contracts import odcs, sources
 from epsjoin.contracts.odcs import read_contract
-from epsjoin.contracts.sources import CUSTOM, FORMATS, INTERVALS, METRICS, ROLES, TYPES, load_source
+from epsjoin.contracts.sources import (
+    CUSTOM,
+    FORMATS,
+    INTERVALS,
+    METRICS,
+    OF_COLUMNS,
+    ROLES,
+    TYPES,
+    load_source,
+)
 
 REPO = Path(__file__).resolve().parents[2]
 PAGE = (REPO / "docs" / "source-contract.md").read_text(encoding="utf-8")
@@ -84,8 +93,8 @@ def test_page__has_every_key_that_the_standard_demands(contracts: Path) -> None:
 
 def test_page__has_every_property_with_its_default() -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \|.*\| ([^|]*) \|$", TABLES, re.MULTILINE))
-    words = {"": "none", "where": "all are taken", "max_row_change": "any"}
-    for name, default in CUSTOM.items():
+    words = {"": "none", "where": "all are taken", "max_row_change": "any", "decimals": "as it is"}
+    for name, default in {**CUSTOM, **OF_COLUMNS}.items():
         shown = words.get(name) or (f"`{default}`" if default not in ("", [], {}) else "none")
         assert rows[name] == shown, name
 

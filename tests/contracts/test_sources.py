@@ -57,6 +57,14 @@ HAVERSINE = {
 }
 
 
+def decimals(value: object, **more: object) -> dict[str, Any]:
+    role = {"property": "role", "value": "longitude"}
+    return {
+        "schema.0.properties.0.customProperties": [role, {"property": "decimals", "value": value}],
+        **more,
+    }
+
+
 def where(condition: object, **more: object) -> dict[str, Any]:
     return {"customProperties.0": {"property": "where", "value": condition}, **more}
 
@@ -130,6 +138,20 @@ def where(condition: object, **more: object) -> dict[str, Any]:
             {"customProperties.0": {"property": "missing_values", "value": "NA"}},
             r"missing_values must be a list of texts \(in quotes\), not 'NA'",
         ),
+        ({"schema.0.properties.0.physicalName": "lat"}, "columns lon and lat are both column 'lat' of the"),
+        ({"schema.0.properties.0.physicalName": "a\nb"}, r"physicalName 'a\\nb' has a sign that cannot be"),
+        ({"schema.0.properties.0.physicalName": "a: 'b'"}, "has a sign that cannot be printed, or a quote"),
+        (decimals(16), "column lon: decimals must be a whole number from 0 to 15, not 16"),
+        (decimals(True), "column lon: decimals must be a whole number from 0 to 15, not True"),
+        (decimals("6"), "column lon: decimals must be a whole number from 0 to 15, not '6'"),
+        (
+            decimals(6, **{"schema.0.properties.0.logicalType": "integer"}),
+            "column lon: decimals are for a number, not for integer",
+        ),
+        (
+            {"schema.0.properties.0.customProperties.0.property": "rôle"},
+            r"column lon: unknown customProperties \['rôle'\]; known are role, decimals",
+        ),
         (where("lat >"), "where 'lat >' is not understood: lat >; it may compare columns with columns"),
         (where("latitude > 0"), "there is no column latitude; it may"),
         (where("lat > 'a'"), "no kernel matching input types"),
@@ -165,6 +187,15 @@ def test_load_source__a_coordinate_is_required_where_nothing_is_said(tmp_path: P
     file = folder / "broken.odcs.yaml"
     file.write_text(file.read_text().replace("required: null", "description: x"))
     assert load_source(folder, "broken").optional == ()
+
+
+def test_load_source__reads_a_column_by_another_name_and_rounds_it(tmp_path: Path) -> None:
+    source = load_source(
+        broken(tmp_path, decimals(6, **{"schema.0.properties.0.physicalName": "Längd"})), "broken"
+    )
+    lon, lat = source.columns
+    assert (lon.name, lon.in_file, lon.decimals) == ("lon", "Längd", 6)
+    assert (lat.name, lat.in_file, lat.decimals) == ("lat", "lat", None)
 
 
 def test_load_source__joins_its_conditions(tmp_path: Path) -> None:

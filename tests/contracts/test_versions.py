@@ -93,6 +93,7 @@ def values(*allowed: str) -> Callable[[Body], None]:
     return lambda body: column(body, "role")["quality"][0]["arguments"].update(validValues=list(allowed))
 
 
+LATITUDE = {"property": "role", "value": "latitude"}
 MAJOR = [
     (TABLE, without("properties", "degree"), "column degree is gone or has another name"),
     (TABLE, put(column, "degree", name="n"), "column degree is gone or has another name; column n is new"),
@@ -143,6 +144,12 @@ MAJOR = [
         "max_quarantine_share was 0.01 and is 0",
     ),
     (SOURCE, with_custom("where", "frequency_khz > 0"), "rule where is new"),
+    (SOURCE, put(column, "ident", physicalName="code"), "column ident: physicalName was none and is code"),
+    (
+        SOURCE,
+        put(column, "latitude_deg", customProperties=[LATITUDE, {"property": "decimals", "value": 6}]),
+        "column latitude_deg: decimals was none and is 6",
+    ),
     (SOURCE, with_custom("max_row_change", 0.5), "max_row_change was none and is 0.5"),
     (SOURCE, lambda body: custom(body, "interval", "day"), "interval was month and is day"),
     (SOURCE, lambda body: body["servers"][0].update(format="json"), "format was csv and is json"),
@@ -190,6 +197,7 @@ FREE = [
     (TABLE, lambda body: body["schema"][0].update(description="Other words.")),
     (TABLE, lambda body: body["schema"][0]["properties"].reverse()),
     (SOURCE, lambda body: body["servers"][0].update(path="elsewhere/{date}.csv")),
+    (SOURCE, put(column, "ident", physicalName="ident")),
     (SOURCE, lambda body: custom(body, "defaults", {"min_pts": 6, "neighbours": 3})),
 ]
 

@@ -33,6 +33,8 @@ COLUMNS = (
     Column("at", "timestamp"),
 )
 WIDE = replace(SOURCE, columns=COLUMNS, missing=("NA", "nan", "-999", " N "))
+RENAMED = tuple(replace(column, name=f"c_{column.name}", physical_name=column.name) for column in COLUMNS)
+ROUNDED = replace(COLUMNS[1], minimum=-999.96, maximum=300.05, decimals=1)
 SOURCES = {
     "plain": WIDE,
     "no key": replace(WIDE, key=(), missing=()),
@@ -45,7 +47,18 @@ SOURCES = {
         WIDE, columns=(*COLUMNS[:3], Column("name", "string", values=("a", "é")), *COLUMNS[4:])
     ),
     "true is missing": replace(WIDE, missing=("true", "0", "1.0")),
+    "renamed": replace(WIDE, columns=RENAMED, key=("c_id",), coordinates=("c_x",), where="c_n < 7 OR c_ok"),
+    "rounded": replace(
+        WIDE, columns=(COLUMNS[0], ROUNDED, *COLUMNS[2:]), key=("x", "name"), where="x <> 0.2"
+    ),
     "one column": replace(SOURCE, columns=COLUMNS[:1], key=(), coordinates=("id",)),
+}
+
+GOOD_SOURCES = {
+    "plain": WIDE,
+    "read otherwise": replace(
+        SOURCES["renamed"], columns=(RENAMED[0], replace(RENAMED[1], decimals=3), *RENAMED[2:]), where=""
+    ),
 }
 
 
@@ -176,6 +189,12 @@ NUMBERS = [
         "1e-320",
         "0e-999",
         "0.0",
+        "0.25",
+        "0.35",
+        "-0.04",
+        "-999.04",
+        "-999.97",
+        "300.0500000000001",
         "123456789012345678901e-10",
         "N",
         " N ",
@@ -315,7 +334,7 @@ def test_batches__decide_of_one_odd_cell_among_good_ones_as_the_definition_does(
 ) -> None:
     source = SOURCES[name]
     good = GOOD_ROW[: len(source.columns)]
-    header = ",".join(column.name for column in source.columns)
+    header = ",".join(column.in_file for column in source.columns)
     for place in range(len(source.columns)):
         for cell in CELLS:
             row = [*good[:place], quoted(cell) if is_quoted else cell, *good[place + 1 :]]
@@ -521,7 +540,7 @@ def test_batches__decide_of_one_odd_value_among_good_objects_as_the_definition_d
     good = [values[0] for values in GOOD_VALUES[: len(source.columns)]]
 
     def line(values: list[str]) -> str:
-        pairs = zip((column.name for column in source.columns), values, strict=True)
+        pairs = zip((column.in_file for column in source.columns), values, strict=True)
         return "{" + ", ".join(f'"{name}": {value}' for name, value in pairs) + "}"
 
     for place in range(len(source.columns)):
@@ -610,7 +629,7 @@ def test_batches__of_parquet_are_what_the_definition_says(name: str) -> None:
     compare_parquet(good, source)
     for place, column in enumerate(source.columns):
         for values in ODD_COLUMNS[column.type]:
-            table = good.set_column(place, column.name, values)
+            table = good.set_column(place, column.in_file, values)
             compare_parquet(table, source)
             compare_parquet(table, source, (0, 4))
     compare_parquet(good.drop_columns(["x"]), source)
@@ -626,7 +645,11 @@ def compare_parquet(table: pa.Table, source: SourceContract, aside: tuple[int, .
         compare(stored(table), source, "a.parquet", aside)
 
 
-def test_batches__of_good_rows_ask_the_definition_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["plain", "read otherwise"])
+def test_batches__of_good_rows_ask_the_definition_for_none(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = GOOD_SOURCES[name]
     rows = [
         '1,0.5,7,"a, b",true,2023-06-04,2023-06-04T10:00:00Z',
         "",
@@ -634,18 +657,19 @@ def test_batches__of_good_rows_ask_the_definition_for_none(monkeypatch: pytest.M
         '3,+0,NA,"two\r\nlines ""quoted""",FALSE,NA,nan',
     ]
     data = "\r\n".join(["id,x,n,name,ok,day,at", *rows * 50]).encode()
-    expected = by_definition(data, WIDE, "a.csv")
+    expected = by_definition(data, source, "a.csv")
     assert len(expected.taken) == 150
 
     def refuse(*_: Any) -> Any:
         raise AssertionError("a good row goes to the definition")
 
     monkeypatch.setattr(batches, "to_records", refuse)
-    assert by_batches(data, WIDE, "a.csv") == expected
+    assert by_batches(data, source, "a.csv") == expected
 
 
+@pytest.mark.parametrize("name", ["plain", "read otherwise"])
 def test_batches__of_good_objects_ask_the_definition_for_the_first_only(
-    monkeypatch: pytest.MonkeyPatch,
+    name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = '{"id": 1, "x": 0.5, "n": 7, "name": "a", "ok": true, "day": null, "at": "", "more": [{"a": 1}]}'
     others = [
@@ -655,7 +679,7 @@ def test_batches__of_good_objects_ask_the_definition_for_the_first_only(
         '{"id": 5, "x": 0.0, "n": null, "ok": false, "at": "2023-06-04T10:00:00Z"} ',
     ]
     data = "\r\n".join([first, *(other.strip() for other in others * 50)]).encode()
-    source = replace(WIDE, format="json")
+    source = replace(GOOD_SOURCES[name], format="json")
     expected = by_definition(data, source, "a.jsonl")
     assert len(expected.taken) == 151
     asked = _count_asked(monkeypatch)

@@ -124,7 +124,7 @@ def draft(file: Path, name: str) -> str:
         source = load_source(Path(scratch), name)  # the jobs must not refuse the draft
     tried = try_contract(file, source)
     lines = [f"Drafted from {words.plural(found.n_records, 'row')}. Check what was guessed:"]
-    lines.append(f"- key: {key or 'none; a record is known by its place in the file'}")
+    lines.append(f"- key: {', '.join(source.key) or 'none; a record is known by its place in the file'}")
     lines.append(f"- coordinates: {', '.join(source.coordinates)}")
     lines += [f"- {doubt}" for doubt in doubts]
     lines += [f"- {line}" for line in _describe_columns(found, roles)]
@@ -147,7 +147,9 @@ def _contract(
 ) -> dict[str, Any]:
     properties = []
     for column, guess in columns.items():
-        body: dict[str, Any] = {"name": column, "logicalType": guess.type}
+        body: dict[str, Any] = {"name": guess.given, "logicalType": guess.type}
+        if guess.given != column:
+            body = {"name": guess.given, "physicalName": column, "logicalType": guess.type}
         if column == key:
             body |= {"primaryKey": True, "required": True}
         if column in roles:
@@ -186,16 +188,18 @@ def _describe_columns(found: FileGuess, roles: Mapping[str, str]) -> Iterator[st
         if guess.unusable:
             yield f"{guess.name!r} is left out: {guess.unusable}"
             continue
+        if guess.given != guess.name:
+            yield f"{guess.given} is what the file calls {guess.name!r} (physicalName); choose its name"
         if guess.name in roles and guess.n_missing:
             yield (
-                f"{guess.name} is missing in {words.plural(guess.n_missing, 'row')}, which are left out; "
+                f"{guess.given} is missing in {words.plural(guess.n_missing, 'row')}, which are left out; "
                 "with required: true they are bad rows"
             )
         if guess.n_odd:
             odd = f"{words.plural(guess.n_odd, 'value')} of no {guess.type}, such as {guess.odd!r}"
-            yield f"{guess.name}: {odd}"
+            yield f"{guess.given}: {odd}"
         if guess.markers:
-            yield f"{guess.name}: {', '.join(guess.markers)} stand for no value (missing_values)"
+            yield f"{guess.given}: {', '.join(guess.markers)} stand for no value (missing_values)"
 
 
 def _describe_trial(tried: Sequence[Record], source: SourceContract) -> Iterator[str]:
@@ -227,7 +231,7 @@ def _why_no_coordinates(found: FileGuess, key: str | None) -> str:
 
 def _key_of(columns: Mapping[str, Guess]) -> str | None:
     """The first column whose values are unique; columns with the name of a key come before others."""
-    if "id" in columns:  # it could be nothing else
+    if "id" in columns and columns["id"].given == "id":  # it could be nothing else
         return "id"
     candidates = [name for name, guess in columns.items() if guess.type in ("integer", "string")]
     named = [c for c in candidates if re.search(r"(^|_)(id|key|code|uuid)$", c, re.IGNORECASE)]

@@ -36,6 +36,8 @@ class Column:
     required : whether a missing value is an error.
     minimum, maximum : allowed range, both ends included.
     values : the allowed values; empty: all values are allowed.
+    physical_name : its name in the files of a source, if that is another one.
+    decimals : number of decimals to which the values of a source are rounded; ``None``: they are not.
     """
 
     name: str
@@ -45,6 +47,13 @@ class Column:
     minimum: float | None = None
     maximum: float | None = None
     values: tuple[str, ...] = ()
+    physical_name: str = ""
+    decimals: int | None = None
+
+    @property
+    def in_file(self) -> str:
+        """Its name in the files of a source."""
+        return self.physical_name or self.name
 
 
 def read_contract(file: Path, *, checked: bool = True) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,12 @@ CUSTOM: Mapping[str, Any] = {
     "defaults": {},
 }
 """The customProperties of a source's contract, each with its default."""
+
+OF_COLUMNS: Mapping[str, Any] = {"role": "payload", "decimals": None}
+"""The customProperties of its columns, each with its default."""
+
+MAX_DECIMALS = 15
+"""Largest number of decimals to which a column may be rounded; a float64 has no more that count."""
 
 RESERVED = ("run", "id", "point")
 """Columns that ``points`` adds to those of its source; only a single integer key may be called ``id``."""
@@ -136,10 +142,15 @@ def load_source(contracts: Path, name: str) -> SourceContract:
         raise ContractError(f"{file}: unknown customProperties {unknown}; known are {', '.join(CUSTOM)}")
     custom = {**CUSTOM, **given}
     properties = body["schema"][0].get("properties") or []
-    roles = {p["name"]: custom_properties(file, p).get("role", "payload") for p in properties}
-    columns = tuple(
-        _apply_role(to_column(file, p, p.get("logicalType", "")), roles[p["name"]]) for p in properties
-    )
+    own = {p["name"]: {**OF_COLUMNS, **custom_properties(file, p)} for p in properties}
+    for column, of_column in own.items():
+        if strange := sorted(of_column.keys() - OF_COLUMNS.keys()):
+            raise ContractError(
+                f"{file}: column {column}: unknown customProperties {strange}; "
+                f"known are {', '.join(OF_COLUMNS)}"
+            )
+    roles = {column: of_column["role"] for column, of_column in own.items()}
+    columns = tuple(_to_source_column(file, p, own[p["name"]]) for p in properties)
     place = {role: name for name, role in roles.items() if role in MAX_DEGREES}
     coordinates = tuple(name for name, role in roles.items() if role != "payload")
     if custom["metric"] == "haversine":
@@ -181,11 +192,15 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
         refuse("two columns have the same name (upper and lower case are the same to Spark)")
     for name, role in roles.items():
         if not NAME.fullmatch(name):
-            refuse(f"column {name!r}: a name begins with a letter, then come letters, digits, _ and -")
+            refuse(
+                f"column {name!r}: a name begins with a letter, then come letters, digits, _ and -; what the "
+                "file calls the column may stand in physicalName"
+            )
         if role in MAX_DEGREES and list(roles.values()).count(role) > 1:
             refuse(f"two columns have the role {role}")
         if role not in ROLES:
             refuse(f"column {name}: role must be one of {', '.join(ROLES)}, not {role!r}")
+    _check_readable(source, refuse)
     if not source.path:
         refuse("servers[0].path says where the snapshots lie; it is missing")
     if source.format not in FORMATS:
@@ -225,7 +240,8 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
         is_integer_id = source.key == ("id",) and column.type == "integer"
         if column.name.lower() in RESERVED and not (column.name == "id" and is_integer_id):
             refuse(
-                f"column {column.name}: the points table has a column of that name; rename it in the source"
+                f"column {column.name}: the points table has a column of that name; give it another one, and "
+                f"physicalName: {column.in_file}"
             )
     for name in source.coordinates:
         if source.column(name).type not in ("integer", "number"):
@@ -240,6 +256,41 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
         _ = source.filter
     except UnknownFormError as error:
         refuse(f"where {source.where!r} is not understood: {error}; {FORMS}")
+
+
+def is_plain(in_file: str) -> bool:
+    """Whether what a file calls a column can stand in the reasons why records are refused."""
+    return in_file.isprintable() and not re.search(": ['\"]", in_file)
+
+
+def _check_readable(source: SourceContract, refuse: Callable[[str], None]) -> None:
+    """Refuse a column whose place in a file is not plain, or that cannot be rounded as it says."""
+    seen: dict[str, str] = {}
+    for column in source.columns:
+        if not is_plain(column.in_file):
+            refuse(
+                f"column {column.name}: physicalName {column.in_file!r} has a sign that cannot be printed, "
+                "or a quote after a colon; rename it in the source"
+            )
+        other = seen.setdefault(column.in_file, column.name)
+        if other != column.name:
+            refuse(f"columns {other} and {column.name} are both column {column.in_file!r} of the files")
+        decimals = column.decimals
+        if decimals is None:
+            continue
+        if type(decimals) is not int or not 0 <= decimals <= MAX_DECIMALS:
+            refuse(
+                f"column {column.name}: decimals must be a whole number from 0 to {MAX_DECIMALS}, "
+                f"not {decimals!r}"
+            )
+        if column.type != "number":
+            refuse(f"column {column.name}: decimals are for a number, not for {column.type}")
+
+
+def _to_source_column(file: Path, body: Mapping[str, Any], own: Mapping[str, Any]) -> Column:
+    column = _apply_role(to_column(file, body, body.get("logicalType", "")), own["role"])
+    in_file = body.get("physicalName") or column.name
+    return replace(column, physical_name="" if in_file == column.name else in_file, decimals=own["decimals"])
 
 
 def _apply_role(column: Column, role: str) -> Column:

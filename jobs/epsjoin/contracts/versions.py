@@ -28,6 +28,9 @@ BUMPS = ("", "minor", "major")
 LIMITS = ("max_quarantine_share", "max_left_out_change", "max_row_change")
 """The limits of a source's contract, above which a snapshot is refused."""
 
+OF_FILES = ("physicalName", "decimals")
+"""How a source's column is read from its files, where the contract says so."""
+
 Bump: TypeAlias = Literal["minor", "major"]
 
 Shape: TypeAlias = Mapping[str, Any]
@@ -168,9 +171,10 @@ def changes_between(known: Shape, now: Shape) -> Iterator[Change]:
 
 
 def _compare_column(name: str, before: Shape, after: Shape, is_source: bool) -> Iterator[Change]:
-    for what in ("type", "role"):
-        if before[what] != after[what]:
-            yield Change("major", f"column {name}: {what} was {before[what]} and is {after[what]}")
+    for what in ("type", "role", *OF_FILES):
+        old, new = before.get(what), after.get(what)
+        if old != new:
+            yield Change("major", f"column {name}: {what} was {_format(old)} and is {_format(new)}")
     if after["required"] and not before["required"]:
         yield Change("major", f"column {name} was optional and is required")
     if before["required"] and not after["required"]:
@@ -269,7 +273,12 @@ def _shape_of_rule(rule: Rule) -> Shape:
 
 def _shape_of_column(column: Column, role: str) -> Shape:
     names = ("type", "required", "minimum", "maximum", "values")
-    return {name: _plain(getattr(column, name)) for name in names} | {"role": role}
+    of_files = {"physicalName": column.physical_name or None, "decimals": column.decimals}
+    return (
+        {name: _plain(getattr(column, name)) for name in names}
+        | {"role": role}
+        | {name: value for name, value in of_files.items() if value is not None}
+    )
 
 
 def _plain(value: object) -> object:

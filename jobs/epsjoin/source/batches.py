@@ -21,7 +21,7 @@ from epsjoin.source.csv_columns import read_csv_blocks
 from epsjoin.source.json_columns import read_json_blocks
 from epsjoin.source.parquet_columns import read_parquet_blocks
 from epsjoin.source.records import FORMATS, Record, in_batches, key_id, refuse_broken, to_records
-from epsjoin.source.rules import Ints, has_column_ids, judge, key_ids, typed_schema
+from epsjoin.source.rules import Ints, has_column_ids, judge, key_ids, round_columns, typed_schema
 from epsjoin.source.untyped import Block, FoundColumns, UntypedRecord
 
 NOBODY: Ints = np.empty(0, np.int64)
@@ -123,10 +123,11 @@ class Batches:
         self._n += len(odd)
         odd[self._asked(places) - places[:1]] = True
         typed = np.flatnonzero(~block.odd)
-        judged = judge(self._source, block.values, odd[typed])
+        rounded = round_columns(self._source, block.values)
+        judged = judge(self._source, rounded, odd[typed])
         odd[typed] |= judged.odd
         is_taken = ~(judged.odd | judged.left_out)
-        values = block.values if is_taken.all() else block.values.filter(pa.array(is_taken))
+        values = rounded if is_taken.all() else rounded.filter(pa.array(is_taken))
         taken = places[typed[is_taken]]
         ids = key_ids(self._source, values) if self._source.key else taken
         n_left_out = int(judged.left_out.sum())

@@ -68,7 +68,7 @@ def split_records(
     """
     csv.field_size_limit(bounds.MAX_LINE)
     reader = csv.reader(_bounded_records(lines, name, taken), strict=True)
-    places = [columns.names.index(column.name) for column in source.columns]
+    places = [columns.names.index(column.in_file) for column in source.columns]
     while True:
         problem = None
         try:
@@ -136,7 +136,7 @@ def read_header(lines: Iterator[Line], name: str, source: SourceContract, column
     if header is None:
         return False
     columns.add(_printable(column) for column in header)
-    columns.require([column.name for column in source.columns])
+    columns.require([column.in_file for column in source.columns])
     return True
 
 

@@ -178,7 +178,7 @@ class _Typing:
     def __init__(self, source: SourceContract, names: list[str]) -> None:
         self._source = source
         self._n_columns = len(names)
-        self._places = [str(names.index(column.name)) for column in source.columns]
+        self._places = [str(names.index(column.in_file)) for column in source.columns]
         self._read = pcsv.ReadOptions(
             use_threads=False, block_size=1 << 30, column_names=[str(i) for i in range(len(names))]
         )

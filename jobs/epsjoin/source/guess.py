@@ -7,6 +7,7 @@ this type takes the file. Nothing is guessed from how another program would read
 from __future__ import annotations
 
 import math
+import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -14,12 +15,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
 from epsjoin.contracts.odcs import Column
-from epsjoin.contracts.sources import NAME, RESERVED, SourceContract
+from epsjoin.contracts.sources import NAME, RESERVED, SourceContract, is_plain
 from epsjoin.errors import DataRefusedError
 from epsjoin.source.records import FORMATS, Record, open_records
 from epsjoin.source.untyped import FoundColumns
@@ -53,7 +54,8 @@ class Guess:
 
     Parameters
     ----------
-    name : its name.
+    name : its name in the file.
+    given : its name in a contract; the same, where a contract can have it.
     type : the type of its values, in the words of a contract.
     n_missing : records without a value, or with a text that stands for none.
     markers : the texts that stand for no value.
@@ -64,6 +66,7 @@ class Guess:
     """
 
     name: str
+    given: str = ""
     type: str = "string"
     n_missing: int = 0
     n_odd: int = 0
@@ -139,9 +142,10 @@ def _look(file: Path, source: SourceContract) -> FileGuess:
     taken: set[str] = set()
     for name in dict.fromkeys(names):
         guess = guesses[name]
-        guess.unusable = guess.unusable or _name_fault(guess, taken)
+        guess.unusable = guess.unusable or _name_fault(name)
         if not guess.unusable:
-            taken.add(name.lower())
+            guess.given = _give_name(guess, taken)
+            taken.add(guess.given.lower())
     return FileGuess(tuple(guesses[name] for name in dict.fromkeys(names)), n_records)
 
 
@@ -289,14 +293,18 @@ def _conclude(name: str, values: _Values, n_records: int, is_text: bool) -> Gues
     return guess
 
 
-def _name_fault(guess: Guess, taken: set[str]) -> str:
-    """Why a column cannot have its name in a contract; empty if it can."""
-    if not NAME.fullmatch(guess.name):
-        return "a name begins with a letter, then come letters, digits, _ and -"
-    if guess.name.lower() in taken:
-        return "another column has the same name, but for upper and lower case"
-    is_id = guess.name == "id" and guess.type == "integer" and guess.is_unique
-    if guess.name.lower() in RESERVED and not is_id:
-        what = "unless it is a whole number that tells records apart" if guess.name == "id" else ""
-        return f"the table points has a column of that name {what}".strip()
-    return ""
+def _name_fault(name: str) -> str:
+    """Why a contract cannot say which column is meant; empty if it can."""
+    if not name:
+        return "it has no name"
+    return "" if is_plain(name) else "its name has a sign that cannot be printed, or a quote after a colon"
+
+
+def _give_name(guess: Guess, taken: set[str]) -> str:
+    """The name of a column in a contract: its own, or one like it that a contract can have and none has."""
+    if guess.name == "id" and guess.type == "integer" and guess.is_unique:
+        return "id"
+    plain = re.sub(r"[^A-Za-z0-9]+", "_", guess.name).strip("_")
+    like = guess.name if NAME.fullmatch(guess.name) else plain if plain[:1].isalpha() else f"c_{plain}"
+    names = (like if number == 1 else f"{like}_{number}" for number in count(1))
+    return next(name for name in names if name.lower() not in (*RESERVED, *taken))

@@ -58,7 +58,7 @@ class Objects:
         self._name = name
         self._source = source
         self._columns = columns
-        self._wanted = [column.name for column in source.columns]
+        self._wanted = [column.in_file for column in source.columns]
 
     def read(self, lines: Iterable[Line]) -> Iterator[UntypedRecord]:
         """Yield the records in the next lines, without a byte-order mark.
@@ -105,7 +105,7 @@ class Objects:
         """
         if self.keys:  # a record may leave out what is not required, and so may all of them
             named = self._source.filter.columns if self._source.filter else ()
-            self._columns.require([c.name for c in self._source.columns if c.required or c.name in named])
+            self._columns.require([c.in_file for c in self._source.columns if c.required or c.name in named])
 
 
 def _without_mark(lines: Iterable[Line]) -> Iterator[Line]:

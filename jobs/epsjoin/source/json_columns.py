@@ -153,7 +153,8 @@ def _parse(
     for row in np.flatnonzero(odd).tolist():
         data[lines.begins[row] : lines.ends[row]] = b" " * int(lines.ends[row] - lines.begins[row])
     types = {"number": pa.float64(), "integer": pa.int64(), "boolean": pa.bool_()}
-    schema = pa.schema([(c.name, types.get(c.type, pa.string())) for c in source.columns if c.name in keys])
+    wanted = [column for column in source.columns if column.in_file in keys]
+    schema = pa.schema([(column.in_file, types.get(column.type, pa.string())) for column in wanted])
     how = pj.ReadOptions(use_threads=False, block_size=1 << 30), pj.ParseOptions(schema)
     whole = pa.py_buffer(data)
     todo = [np.flatnonzero(~odd)]
@@ -190,9 +191,9 @@ def _type(
 ) -> tuple[pa.ChunkedArray | pa.Array, Flags]:
     """The typed values of a column, and which of them are odd."""
     odd = np.zeros(len(table), bool)
-    if column.name not in table.schema.names:
+    if column.in_file not in table.schema.names:
         return pa.nulls(len(table), SOURCE_TYPES[column.type]), odd
-    values = table[column.name].combine_chunks()
+    values = table[column.in_file].combine_chunks()
     if column.type == "string":
         return pc.if_else(pc.equal(values, ""), None, values), odd
     if column.type in ("date", "timestamp"):

@@ -63,7 +63,7 @@ def read_parts(
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise DataRefusedError(f"{name}: not a Parquet file: {error}") from error
     columns.add(schema.names)
-    wanted = [column.name for column in source.columns]
+    wanted = [column.in_file for column in source.columns]
     columns.require(wanted)
     decoded = parquet_bytes(footer, schema, wanted)
     check_expansion(name, size, decoded)

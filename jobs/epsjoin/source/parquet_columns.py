@@ -42,12 +42,12 @@ def _to_block(source: SourceContract, part: pa.RecordBatch, row: int) -> Block |
     def read_again(rows: Ints) -> Iterator[UntypedRecord]:
         return split_rows(part.take(pa.array(rows)), (row + rows).tolist())
 
-    kinds = [(column, part.column(column.name)) for column in source.columns]
+    kinds = [(column, part.column(column.in_file)) for column in source.columns]
     if not all(_is_common(column, values.type) for column, values in kinds):
         return split_rows(part, range(row, row + part.num_rows))
     odd = np.logical_or.reduce([_odd(column, values) for column, values in kinds])
     usable = part.filter(pa.array(~odd)) if odd.any() else part
-    arrays = [_typed(source, column, usable.column(column.name)) for column in source.columns]
+    arrays = [_typed(source, column, usable.column(column.in_file)) for column in source.columns]
     return Block(odd, pa.table(arrays, schema=typed_schema(source)), read_again)
 
 

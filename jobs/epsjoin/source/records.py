@@ -227,15 +227,19 @@ def key_id(source: SourceContract, values: Sequence[Any]) -> int | str:
     keys = [values[names.index(name)] for name in source.key]
     for name, value in zip(source.key, keys, strict=True):
         if value is None:
-            return refusal(f"{name}: missing key")
+            return refusal(f"{source.column(name).in_file}: missing key")
     if len(keys) == 1 and isinstance(keys[0], int) and not isinstance(keys[0], bool):
-        return keys[0] if keys[0] != -1 else refusal(f"{source.key[0]}: -1 is kept for noise", -1)
+        return keys[0] if keys[0] != -1 else _refuse_noise(source)
     digest = hashlib.blake2b(digest_size=8)
     for value in keys:
         encoded = value.isoformat() if isinstance(value, (date, datetime)) else str(value)
         field = f"{type(value).__name__}:{len(encoded.encode())}:".encode() + encoded.encode()
         digest.update(field)
     return int.from_bytes(digest.digest(), "little", signed=True)
+
+
+def _refuse_noise(source: SourceContract) -> str:
+    return refusal(f"{source.column(source.key[0]).in_file}: -1 is kept for noise", -1)
 
 
 def digest_of(values: Sequence[Any]) -> bytes:

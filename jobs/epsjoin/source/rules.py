@@ -25,6 +25,7 @@ from epsjoin.source.values import EXACT, type_field
 
 Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 _TINY = re.compile(rb"[eE]-0*[1-9][0-9]{2}")
 """The exponent of a number that may become 0."""
@@ -78,6 +79,38 @@ class Judged(NamedTuple):
 def typed_schema(source: SourceContract) -> pa.Schema:
     """The typed columns of a source, in its order."""
     return pa.schema([(column.name, SOURCE_TYPES[column.type]) for column in source.columns])
+
+
+def round_columns(source: SourceContract, table: pa.Table) -> pa.Table:
+    """The table, with columns that have ``decimals`` rounded, bit for bit as Python's ``round`` does."""
+    for place, column in enumerate(source.columns):
+        if column.decimals is not None:
+            values = table[column.name].combine_chunks()
+            rounded = round_numbers(values.fill_null(0.0).to_numpy(), column.decimals)
+            array = pa.array(rounded, mask=values.is_null().to_numpy(zero_copy_only=False))
+            table = table.set_column(place, table.schema.field(place), array)
+    return table
+
+
+def round_numbers(values: Floats, decimals: int) -> Floats:
+    """Round numbers as Python's ``round`` does: to the decimal nearest to what a float64 holds exactly.
+
+    Notes
+    -----
+    The product with a power of ten is off by at most one part in 2^53. So the whole number next to it is the
+    right one, unless it lies that near to the middle of two; then Python decides. The quotient of two numbers
+    that float64 holds exactly is the float64 nearest to the decimal, which is what ``round`` returns.
+    """
+    scale = 10.0**decimals
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = values * scale
+        whole = np.rint(scaled)
+        rounded = whole / scale
+        is_near = np.abs(np.abs(scaled - whole) - 0.5) <= np.abs(scaled) * 2.0**-51
+        by_python = np.flatnonzero((is_near | (np.abs(scaled) >= 2.0**52)) & np.isfinite(values))
+    rounded[by_python] = [round(value, decimals) for value in values[by_python].tolist()]
+    is_finite = np.isfinite(values)
+    return rounded if is_finite.all() else np.where(is_finite, rounded, values)
 
 
 def judge(source: SourceContract, table: pa.Table, odd: Flags) -> Judged:

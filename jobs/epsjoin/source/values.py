@@ -79,7 +79,7 @@ def convert(
 def type_field(
     source: SourceContract, column: Column, field: Any, from_field: Callable[[Column, Any], Any]
 ) -> tuple[Any, str | None]:
-    """Convert one field to the type of its column, whatever the contract demands of the value.
+    """Convert one field to the type of its column, rounded as it says, whatever is demanded of the value.
 
     Returns
     -------
@@ -90,12 +90,12 @@ def type_field(
     try:
         value = from_field(column, field)
     except (ValueError, OverflowError) as error:
-        return None, refusal(f"{column.name}: {kind_of_error(error)}", field)
+        return None, refusal(f"{column.in_file}: {kind_of_error(error)}", field)
     if column.type == "number" and not math.isfinite(value):
-        return None, refusal(f"{column.name}: not finite", field)
+        return None, refusal(f"{column.in_file}: not finite", field)
     if column.type == "integer" and column.name in source.coordinates and value not in EXACT:
-        return None, refusal(f"{column.name}: beyond 2**53, where float64 leaves numbers out", field)
-    return value, None
+        return None, refusal(f"{column.in_file}: beyond 2**53, where float64 leaves numbers out", field)
+    return value if column.decimals is None else round(value, column.decimals), None
 
 
 def is_missing(source: SourceContract, column: Column, field: Any) -> bool:
@@ -117,13 +117,13 @@ def is_missing(source: SourceContract, column: Column, field: Any) -> bool:
 def _breach(column: Column, value: Any, field: Any) -> str | None:
     """The reason why the contract does not allow a value of the right type; ``None`` if it does."""
     if value is None:
-        return refusal(f"{column.name}: missing") if column.required else None
+        return refusal(f"{column.in_file}: missing") if column.required else None
     if column.minimum is not None and value < column.minimum:
-        return refusal(f"{column.name}: below {_format_limit(column.minimum)}", field)
+        return refusal(f"{column.in_file}: below {_format_limit(column.minimum)}", field)
     if column.maximum is not None and value > column.maximum:
-        return refusal(f"{column.name}: above {_format_limit(column.maximum)}", field)
+        return refusal(f"{column.in_file}: above {_format_limit(column.maximum)}", field)
     if column.values and value not in column.values:
-        return refusal(f"{column.name}: not one of {', '.join(column.values)}", field)
+        return refusal(f"{column.in_file}: not one of {', '.join(column.values)}", field)
     return None
 
 

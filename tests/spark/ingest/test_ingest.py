@@ -86,6 +86,30 @@ def test_ingest__quarantines_each_bad_row_with_line_reason_and_raw_record(
     assert (counters["rows_read"], counters["rows_ok"], counters["rows_quarantined"]) == (10, 1, 9)
 
 
+def test_ingest__renames_and_rounds_and_names_what_is_bad_as_the_file_does(
+    make_job: JobMaker, tmp_path: Path
+) -> None:
+    own = [{"property": "role", "value": "coordinate"}, {"property": "decimals", "value": 2}]
+    x = {"name": "x", "physicalName": "X (m)", "logicalType": "number", "customProperties": own}
+    job = make_job([{**key("number"), "physicalName": "no."}, x], max_quarantine_share=0.9)
+    lines = ["1,0.125", "2,7.004999", "3,wide", ",1", "2,7.0", "-1,1"]
+    (tmp_path / "snapshot.csv").write_text("no.,X (m)\n" + "\n".join(lines) + "\n")
+    ingest.run(job)
+    points = sorted(rows(job, "points"), key=lambda row: row["id"])
+    assert [(point["number"], point["x"]) for point in points] == [(1, 0.12), (2, 7.0)]
+    assert [np.frombuffer(point["point"], "<f8").tolist() for point in points] == [[0.12], [7.0]]
+    assert by_line(job) == {
+        4: "X (m): not a number: 'wide'",
+        5: "no.: missing",
+        6: "key: the same row again",
+        7: "no.: -1 is kept for noise: '-1'",
+    }
+    assert json.loads(rows(job, "snapshots")[0]["columns"]) == ["no.", "X (m)"]
+    (tmp_path / "snapshot.csv").write_text("number,x\n1,0.125\n")
+    with pytest.raises(DataRefusedError, match=r"column 'no\.', 'X \(m\)' is missing; the file has"):
+        ingest.run(job)
+
+
 def test_ingest__keeps_the_first_of_equal_rows_and_none_of_a_key_with_different_rows(
     make_job: JobMaker, tmp_path: Path
 ) -> None:
