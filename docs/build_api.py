@@ -122,6 +122,7 @@ GROUPS = (
             "spark.knn_join",
             "spark.fit_epsilon",
             "spark.estimate",
+            "spark.snapshot_diff",
             "spark.history",
             "spark.as_of",
         ),

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 from epsjoin.errors import needing_extra
 
 if TYPE_CHECKING:
+    from epsjoin.spark.differences import snapshot_diff
     from epsjoin.spark.frames import dbscan, estimate, fit_epsilon, knn_join, outliers, similarity_join
     from epsjoin.spark.ranges import as_of, history
 
 _HOMES = {
+    "differences": "snapshot_diff",
     "frames": "dbscan estimate fit_epsilon knn_join outliers similarity_join",
     "ranges": "as_of history",
 }
@@ -22,7 +24,17 @@ _HOMES = {
 
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
-__all__ = ["as_of", "dbscan", "estimate", "fit_epsilon", "history", "knn_join", "outliers", "similarity_join"]
+__all__ = [
+    "as_of",
+    "dbscan",
+    "estimate",
+    "fit_epsilon",
+    "history",
+    "knn_join",
+    "outliers",
+    "similarity_join",
+    "snapshot_diff",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,80 @@
+"""Differences of DataFrames against two dictionaries."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+import epsjoin.spark
+from epsjoin.errors import ArgumentError
+from oracles import differ as oracle
+
+SCHEMA = "a string, b string, x double, name string"
+
+
+def _history(seed: int) -> list[list[tuple[Any, ...]]]:
+    """Two snapshots whose keys are 1|11 and 11|1 and the like, with nulls, NaNs and both zeros."""
+    draw = random.Random(seed)  # noqa: S311 - test data
+    values = [0.0, 1.5, float("nan"), None]
+    files = []
+    for _ in range(2):
+        keys = draw.sample([(a, b) for a in ("1", "11", "111", "") for b in ("1", "11", "111", "|")], 12)
+        files.append([(*key, draw.choice(values), draw.choice(["", None, "z"])) for key in keys])
+    return files
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_snapshot_diff__equals_two_dictionaries(spark: SparkSession, seed: int) -> None:
+    files = _history(seed)
+    frames = [spark.createDataFrame(rows, SCHEMA) for rows in files]
+    found = epsjoin.spark.snapshot_diff(*frames, key=["a", "b"]).collect()
+    expected = oracle.difference(*([((a, b), (repr(x), name)) for a, b, x, name in rows] for rows in files))
+    expected.pop("same")
+    kinds: dict[str, set[Any]] = {kind: set() for kind in expected}
+    before, now = ({row[:2]: row[2:] for row in rows} for rows in files)
+    for row in found:
+        key = (row.a, row.b)
+        kinds[row.kind].add(key)
+        assert (row.before is None, row.now is None) == (row.kind == "inserted", row.kind == "deleted")
+        if row.kind == "updated":
+            differs = [repr(one) != repr(other) for one, other in zip(before[key], now[key], strict=True)]
+            assert row["columns"] == [
+                name for name, is_other in zip(("x", "name"), differs, strict=True) if is_other
+            ]
+            assert (repr(row.before.x), row.before.name) == (repr(before[key][0]), before[key][1])
+    assert kinds == expected
+    assert len(found) == sum(map(len, expected.values()))
+
+
+def test_snapshot_diff__takes_both_zeros_for_one(spark: SparkSession) -> None:
+    frames = [spark.createDataFrame([("1", x)], "a string, x double") for x in (0.0, -0.0)]
+    assert epsjoin.spark.snapshot_diff(*frames, key="a").collect() == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [(["1", "1"], "rows of new have one key, a 1"), (["1", None], "a row of new has no a")],
+)
+def test_snapshot_diff__ends_at_a_key_that_comes_twice_or_is_none(
+    spark: SparkSession, keys: list[str | None], sentence: str
+) -> None:
+    old, new = (spark.createDataFrame([(each,) for each in rows], "a string") for rows in (["1"], keys))
+    with pytest.raises(PySparkException, match=sentence):
+        epsjoin.spark.snapshot_diff(old, new, key="a").collect()
+
+
+def test_snapshot_diff__refuses_what_cannot_be_compared(spark: SparkSession) -> None:
+    old, new = (
+        spark.createDataFrame([("1", 1)], "a string, x int"),
+        spark.createDataFrame([("1", 1)], "a string, x long"),
+    )
+    with pytest.raises(ArgumentError, match="column 'x' is int in old and bigint in new"):
+        epsjoin.spark.snapshot_diff(old, new, key="a")
+    with pytest.raises(ArgumentError, match="old has no column 'b'; it has a, x"):
+        epsjoin.spark.snapshot_diff(old, new, key="b")
+    with pytest.raises(ArgumentError, match="at least one column"):
+        epsjoin.spark.snapshot_diff(old, new, key=[])
