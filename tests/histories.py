@@ -88,7 +88,7 @@ def write_state(lake: Lake, run: str, state: State) -> None:
     slices.write_slice(lake, Slice("points", run), slices.table_of(lake, "points", points))
     filled = {"string": "x", "double": 0.5, "int64": 1, "bool": True, "int32": 1}
     for table in ("epsilon", "join_plan"):
-        row = {c.name: filled.get(str(c.type)) for c in lake.schema(table) if c.name != "run"}
+        row = {c.name: filled.get(str(c.type)) for c in lake.schema(table) if not c.nullable}
         _write(lake, run, table, [{**row, "eps": 0.5, "method": "given", "kind": "planned", "plan": "{}"}])
     pairs = [{"left_id": a, "right_id": b, "distance": row[0]} for (a, b), row in state.pairs.items()]
     _write(lake, run, "pairs", pairs)
@@ -98,7 +98,7 @@ def write_state(lake: Lake, run: str, state: State) -> None:
         for i, (name, role, degree) in state.clusters.items()
     ]
     _write(lake, run, "clusters", members)
-    row = {c.name: filled.get(str(c.type)) for c in lake.schema("cluster_names") if c.name != "run"}
+    row = {c.name: filled.get(str(c.type)) for c in lake.schema("cluster_names") if not c.nullable}
     named = [
         {**row, "size": 4, "cluster_id": id_, "name": name} for name, id_ in ids.items() if name != NOISE
     ]

@@ -16,6 +16,54 @@ NOISE = -1
 """Cluster id of the points that are noise."""
 
 
+ABSENT, OTHERS = "absent", "others"
+"""Ends of a flow besides names and ``NOISE``: records that are not in a run, clusters that are not shown."""
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What the job ``compare`` found between a run and the one before; of the first run only its names.
+
+    Parameters
+    ----------
+    against : the run before; "" in the first run.
+    inserted, updated, deleted, moved : numbers of records; those that moved are among those updated.
+    came, went : (n, 2) float64, places of records that were inserted and deleted, x and y as on the map.
+    moves : (n, 4) float64, places before and now of records that moved. All three are bounded samples.
+    flows : where the records of the largest clusters went: before, now (names, ``NOISE``, ``ABSENT``, or
+        ``OTHERS``), members.
+    runs : the last runs with named clusters, oldest first, this run last.
+    lives : sizes of the largest names in these runs: run, name, size.
+    marks : what happened to these names: run, event, name.
+    events : what happened since the run before, the most telling first, bounded: event, name, other, members.
+    n_events : number of all of them by kind.
+    labels : a few words for a name, as far as they are known.
+    cluster_ids : cluster_id of the names in this run.
+    """
+
+    against: str
+    inserted: int
+    updated: int
+    deleted: int
+    moved: int
+    came: NDArray[np.float64]
+    went: NDArray[np.float64]
+    moves: NDArray[np.float64]
+    flows: Sequence[Row]
+    runs: tuple[str, ...]
+    lives: Sequence[Row]
+    marks: Sequence[Row]
+    events: Sequence[Row]
+    n_events: Mapping[str, int]
+    labels: Mapping[int, str]
+    cluster_ids: Mapping[int, int]
+
+    @property
+    def n_marks(self) -> int:
+        """Number of records that the map of changes could show."""
+        return self.inserted + self.deleted + self.moved
+
+
 @dataclass(frozen=True, eq=False)
 class Findings:
     """The results of one run, from which alone the page and its pictures are made.
@@ -77,9 +125,11 @@ class Findings:
         ``points``; changed is ``None`` without a key) and examples: a few rows of what, id, key, label and
         columns (name, before, now); empty if there is no run before.
     trends : rows of the last runs, oldest first, this run last: run, points, pairs, eps, clusters, noise,
-        refused, errors (broken expectations of that severity), seconds (of all steps except the report);
-        each may be ``None``.
+        refused, errors (broken expectations of that severity), born, ended (names of clusters since the run
+        before), seconds (of all steps except the report); each may be ``None``.
     seconds_before : job to seconds in the run before.
+    comparison : what the job ``compare`` found; ``None`` if it has not run.
+    guard : rows of ``guard``: check, observed, limit, verdict, against, words; empty: nothing was guarded.
 
     Raises
     ------
@@ -131,6 +181,8 @@ class Findings:
     difference: Row
     trends: Sequence[Row]
     seconds_before: Mapping[str, float]
+    comparison: Comparison | None
+    guard: Sequence[Row]
 
     def __post_init__(self) -> None:
         n = len(self.map_points)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from epsjoin.findings import NOISE, Findings
+from epsjoin.findings import ABSENT, NOISE, OTHERS, Comparison, Findings
 from epsjoin.params import RunParams
 
 JOINED = {
@@ -37,8 +37,73 @@ def _members(rng: np.random.Generator) -> tuple[Any, Any]:
     return np.vstack([clustered, noise]), np.concatenate([ids, np.full(400, NOISE)])
 
 
+RUNS = tuple(f"2022-{month:02}-04" for month in range(7, 13)) + tuple(
+    f"2023-{month:02}-04" for month in range(1, 7)
+)
+
+
+def compared(points: Any, ids: Any) -> Comparison:
+    """Twelve runs: place 7 splits off, place 8 is new, place 99 merges."""
+    came, went = points[-12:], points[-20:-19] + 0.5
+    moves = np.hstack([points[:5], points[:5] + 3])
+    sizes = dict(enumerate(SIZES))
+    flows = [
+        *({"before": name, "now": name, "members": size - 2} for name, size in sizes.items() if name < 7),
+        {"before": 7, "now": 7, "members": 8},
+        {"before": 1, "now": 7, "members": 1},
+        {"before": ABSENT, "now": 8, "members": 7},
+        {"before": NOISE, "now": 9, "members": 6},
+        {"before": 99, "now": 0, "members": 14},
+        {"before": 0, "now": NOISE, "members": 9},
+        {"before": 2, "now": ABSENT, "members": 3},
+        {"before": OTHERS, "now": 2, "members": 4},
+    ]
+    lives = [
+        {"run": run, "name": name, "size": max(2, size - 3 * (len(RUNS) - number))}
+        for number, run in enumerate(RUNS)
+        for name, size in {**sizes, 99: 30}.items()
+        if not (name == 8 and number < 11)
+        and not (name == 99 and number > 10)
+        and not (name == 7 and number < 4)
+    ]
+    events = [
+        {"event": "split", "name": 1, "other": 7, "members": 12},
+        {"event": "merged", "name": 99, "other": 0, "members": 14},
+        {"event": "born", "name": 8, "other": None, "members": 7},
+        {"event": "shrunk", "name": 0, "other": None, "members": 9},
+    ]
+    return Comparison(
+        against="2023-05-04",
+        inserted=12,
+        updated=7,
+        deleted=1,
+        moved=5,
+        came=came,
+        went=went,
+        moves=moves,
+        flows=flows,
+        runs=RUNS,
+        lives=lives,
+        marks=[
+            {"run": RUNS[4], "event": "split_off", "name": 7},
+            {"run": RUNS[4], "event": "split", "name": 1},
+            {"run": RUNS[11], "event": "merged", "name": 99},
+            {"run": RUNS[11], "event": "born", "name": 8},
+            {"run": RUNS[11], "event": "shrunk", "name": 0},
+        ],
+        events=events,
+        n_events={"split": 1, "merged": 1, "born": 1, "shrunk": 1},
+        labels={name: f"Place {name}" for name in (*sizes, 99) if name != 5},
+        cluster_ids={name: name * 1000 for name in sizes},
+    )
+
+
 @pytest.fixture(scope="session")
 def example() -> Findings:
+    return make_example()
+
+
+def make_example() -> Findings:
     rng = np.random.default_rng(20230604)
     points, ids = _members(rng)
     roles = np.where(ids == NOISE, "noise", np.where(rng.random(len(ids)) < 0.8, "core", "border"))
@@ -228,14 +293,25 @@ def example() -> Findings:
             {"run": "2023-04-04", "points": 700, "quality": None},
             {
                 **{"run": "2023-05-04", "points": n - 11, "pairs": 4000, "eps": 2.2, "clusters": 9},
-                **{"noise": 403, "refused": 0, "errors": 1, "seconds": 120.0},
+                **{"noise": 403, "refused": 0, "errors": 1, "born": 2, "ended": 1, "seconds": 120.0},
             },
             {
                 **{"run": "2023-06-04", "points": n, "pairs": 4321, "eps": 2.2134, "clusters": 10},
-                **{"noise": 400, "refused": 3, "errors": 0, "seconds": 195.44},
+                **{"noise": 400, "refused": 3, "errors": 0, "born": 1, "ended": 1, "seconds": 195.44},
             },
         ],
         seconds_before={"ingest": 180.0, "cluster": 0.5},
+        comparison=compared(points, ids),
+        guard=[
+            {
+                **{"check": "lost", "observed": 0.0014, "limit": 0.05, "verdict": "ok"},
+                **{"against": "2023-05-04", "words": "1 of 727 records is not there any more"},
+            },
+            {
+                **{"check": "columns", "observed": 1.0, "limit": None, "verdict": "warned"},
+                **{"against": "2023-05-04", "words": "the column power is new"},
+            },
+        ],
     )
 
 
@@ -302,4 +378,6 @@ def nothing(example: Findings) -> Findings:
         difference={},
         trends=[],
         seconds_before={},
+        comparison=None,
+        guard=[],
     )

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from draw_report import browse, find_browser, take_screenshot
-from epsjoin.findings import Findings
+from epsjoin.findings import ABSENT, NOISE, OTHERS, Comparison, Findings
 from epsjoin.report import page
 
 WIDTHS = (390, 1200, 1280)
@@ -31,7 +31,8 @@ onload = () => {
     const ends = selector => [...frame.contentDocument.querySelectorAll(selector)]
       .map(element => element.getBoundingClientRect().right);
     const styleOf = frame.contentWindow.getComputedStyle;
-    const size = text => parseFloat(styleOf(text).fontSize) * text.getScreenCTM().d;
+    const scale = matrix => Math.hypot(matrix.c, matrix.d);  // also of text that runs upwards
+    const size = text => parseFloat(styleOf(text).fontSize) * scale(text.getScreenCTM());
     const letters = svgs.flatMap(svg => [...svg.querySelectorAll("text")]).map(size);
     return {name: frame.name, shown: frame.contentWindow.innerWidth, needed: root.scrollWidth,
       loaded: loaded.filter(name => !name.startsWith("data:")), smallest: Math.min(...letters),
@@ -85,6 +86,8 @@ def odd_runs(mapless: Findings) -> dict[str, Findings]:
                 }
             ],
         ),
+        "names of clusters": dataclasses.replace(mapless, comparison=crowded(mapless, long)),
+        "calm": dataclasses.replace(mapless, comparison=calm(mapless)),
         "one dimension": dataclasses.replace(
             mapless,
             coordinates=("x",),
@@ -101,6 +104,43 @@ def odd_runs(mapless: Findings) -> dict[str, Findings]:
             largest_clusters=[{**row, "centre": [np.pi] * 64} for row in mapless.largest_clusters],
         ),
     }
+
+
+def crowded(findings: Findings, name: str) -> Comparison:
+    """Twenty clusters with long names and large numbers, which all exchange records."""
+    assert findings.comparison is not None
+    ends = [*range(20), NOISE, ABSENT, OTHERS]
+    flows = [
+        {"before": before, "now": now, "members": 10 ** (2 + (i + j) % 9)}
+        for i, before in enumerate(ends)
+        for j, now in enumerate(ends)
+        if {before, now} & set(range(20))
+    ]
+    rng = np.random.default_rng(0)
+    return dataclasses.replace(
+        findings.comparison,
+        **{"inserted": 10**7, "deleted": 10**7, "moved": 10**7, "updated": 10**8},
+        came=rng.normal(0, 30, (700, 2)),
+        went=rng.normal(0, 30, (700, 2)),
+        moves=rng.normal(0, 30, (600, 4)),
+        flows=flows,
+        lives=[
+            {"run": run, "name": i, "size": 10 ** (i % 9 + 1)}
+            for i in range(20)
+            for run in findings.comparison.runs
+        ],
+        labels=dict.fromkeys(range(20), name),
+        events=findings.comparison.events * 5,
+        marks=[{"run": run, "event": "split", "name": 3} for run in findings.comparison.runs],
+    )
+
+
+def calm(findings: Findings) -> Comparison:
+    """Nothing has come, gone, moved or happened."""
+    assert findings.comparison is not None
+    none: dict[str, Any] = {"came": np.empty((0, 2)), "went": np.empty((0, 2)), "moves": np.empty((0, 4))}
+    none |= dict.fromkeys(("inserted", "updated", "deleted", "moved"), 0)
+    return dataclasses.replace(findings.comparison, **none, events=[], n_events={}, marks=[])
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,8 @@ from matplotlib.figure import Figure
 from epsjoin.findings import Findings, Row
 from epsjoin.report import costs, sentences, summary, words
 from epsjoin.report.figures import charts, figure
-from epsjoin.report.figures.maps import draw_map, has_coastlines
+from epsjoin.report.figures.lives import draw_flows, draw_lives
+from epsjoin.report.figures.maps import draw_changes, draw_map, has_coastlines
 from epsjoin.report.figures.trends import TRENDS, draw_trends
 
 MAX_COORDINATES = 6
@@ -70,6 +71,9 @@ def render(findings: Findings, drawn: Mapping[str, Figure] | None = None) -> str
         k_distances=sentences.k_distances(findings),
         difference=sentences.difference(findings),
         changes=sentences.list_changes(findings),
+        what_changed=sentences.what_changed(findings),
+        events=sentences.list_events(findings),
+        guard=sentences.guard(findings),
         pictures=_to_svg(draw_pictures(findings) if drawn is None else drawn),
         coastlines=has_coastlines(findings),
         colours=figure.COLOURS,
@@ -164,6 +168,9 @@ PICTURES: Mapping[str, tuple[figure.Plot, str]] = {
         draw_map,
         "Map of the points, coloured by cluster; the first outliers are marked with their ranks",
     ),
+    "changes": (draw_changes, "Map of the records that came, went and moved since the run before"),
+    "flows": (draw_flows, "Where the records of the largest clusters went since the run before"),
+    "lives": (draw_lives, "Sizes of the largest clusters over the last runs, with what happened to them"),
     "curve": (
         charts.draw_pair_counts,
         "Pairs within a radius against the radius, both on log scales",

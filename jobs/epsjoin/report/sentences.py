@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from epsjoin.findings import Findings, Row, to_number
+from epsjoin.findings import Comparison, Findings, Row, to_number
 from epsjoin.report import costs, words
 
 
@@ -210,6 +210,81 @@ def difference(findings: Findings) -> str:
         f"Compared with run {found['run']}, the latest earlier run whose points were in the lake when this "
         f"page was made: {text} Rows were compared {how}."
     )
+
+
+EVENTS = {
+    "born": "born",
+    "split": "split",
+    "split_off": "split off",
+    "merged": "merged into another",
+    "dissolved": "dissolved",
+    "gone": "gone",
+    "grown": "grown",
+    "shrunk": "shrunk",
+}
+"""Kinds of events, as they are counted."""
+
+
+def what_changed(findings: Findings) -> str:
+    """Say in one sentence what the job ``compare`` found; empty if it found no run to compare with."""
+    found = findings.comparison
+    if found is None or not found.against:
+        return ""
+    came, went, changed = (words.count(number) for number in (found.inserted, found.deleted, found.updated))
+    moved = f", {words.count(found.moved)} of which moved" if found.moved else ""
+    noun = "record" if found.inserted == 1 else "records"
+    text = f"Since run {found.against} {came} {noun} came, {went} went, {changed} changed{moved}"
+    counts = [
+        f"{words.count(found.n_events[kind])} {EVENTS[kind]}" for kind in EVENTS if found.n_events.get(kind)
+    ]
+    if not counts:
+        return f"{text}. No cluster was born, split, merged or ended, nor has one changed by a tenth."
+    return f"{text}. Clusters: {', '.join(counts)}."
+
+
+def list_events(findings: Findings) -> list[str]:
+    """Say what happened to clusters since the run before, an event each."""
+    found = findings.comparison
+    return [] if found is None else [_say_event(found, row) for row in found.events]
+
+
+def _say_event(found: Comparison, row: Row) -> str:
+    name, other = (
+        "" if row[key] is None else words.isolate(words.cell(words.name_cluster(found.labels, row[key])))
+        for key in ("name", "other")
+    )
+    records = words.plural(row["members"], "record")
+    are = "is" if row["members"] == 1 else "are"
+    said = {
+        "born": f"{name} is new: {records}.",
+        "split": f"{name} split: {records} of it {are} in {other} now.",
+        "split_off": f"{name} is new: it split off from {other}, with {records}.",
+        "merged": f"{name} is no more: {records} of it {are} in {other} now.",
+        "dissolved": f"{name} dissolved; it had {records}.",
+        "gone": f"{name} is gone, with all of its {records}.",
+        "grown": f"{name} has grown by {records}.",
+        "shrunk": f"{name} has shrunk by {records}.",
+    }
+    return said[row["event"]]
+
+
+def guard(findings: Findings) -> str:
+    """Say what the guard found, in one sentence; empty if it did not compare."""
+    if not findings.guard:
+        return ""
+    verdicts = [row["verdict"] for row in findings.guard]
+    told = [
+        f"{words.count(verdicts.count(verdict))} {text}"
+        for verdict, text in (
+            ("held", "held the snapshot"),
+            ("accepted", "would have held it, which the run accepted"),
+            ("warned", "warned"),
+        )
+        if verdict in verdicts
+    ]
+    if not told:
+        return f"None of the guard's {words.plural(len(verdicts), 'check')} found anything unusual."
+    return f"The guard made {words.plural(len(verdicts), 'check')}: {', '.join(told)}."
 
 
 def list_changes(findings: Findings) -> list[tuple[str, str, str, str]]:

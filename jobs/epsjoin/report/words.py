@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Mapping
 from decimal import Decimal
 
 from epsjoin.findings import to_number
@@ -175,6 +176,11 @@ def _look_different(one: str, other: str) -> bool:
         " ".join("".join(c for c in text if c.isprintable() or c.isspace()).split()) for text in (one, other)
     )
     return next(seen) != next(seen)
+
+
+def name_cluster(labels: Mapping[int, str], name: int) -> str:
+    """Write what people call a cluster: the label of the record that named it, or its number."""
+    return labels.get(name) or f"cluster {name}".replace("-", "−")
 
 
 def plural(number: int, one: str, many: str = "") -> str:

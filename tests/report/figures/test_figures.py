@@ -293,6 +293,7 @@ def test_draw_trends__draw_every_number_that_is_known(example: Findings) -> None
     assert said == {
         **{"points": "737", "pairs": "4,321", "ε (km)": "2.2134", "clusters": "10", "noise": "400"},
         **{"records refused": "3", "broken rules: errors": "0", "seconds": "195.4"},
+        **{"clusters born": "1", "clusters ended": "1"},
     }
     pairs = np.asarray(fig.axes[1].lines[0].get_ydata(), float)
     np.testing.assert_array_equal(pairs, [np.nan, 4000, 4321])
@@ -356,7 +357,7 @@ def test_to_png__is_an_image_of_the_promised_width(example: Findings, nothing: F
             assert png.startswith(b"\x89PNG\r\n\x1a\n")
             width, height = struct.unpack(">II", png[16:24])
             assert width == figure.PNG_WIDTH
-            assert 150 < height < 1600
+            assert 150 < height < 2000, "the trends have five rows of panels"
 
 
 def test_to_svg__leaves_the_neutral_colours_to_the_page(example: Findings) -> None:

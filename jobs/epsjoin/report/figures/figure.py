@@ -45,6 +45,9 @@ OTHER, NOISE_COLOUR = "#72839b", "#a9aeb5"
 MEASURED, EXPECTED = COLOURS[0], COLOURS[1]
 """Colours of what was measured, and of what was expected, chosen or earlier."""
 
+CAME, WENT, MOVED = COLOURS[2], COLOURS[3], COLOURS[0]
+"""Colours of records that came, went and moved since the run before."""
+
 WIDTH_IN = 5.0
 """Width of the map, in inches: on a phone its names are then just large enough to be read."""
 

@@ -1,4 +1,4 @@
-"""The map of a run: a pure function from findings to a Matplotlib figure."""
+"""The maps of a run and of what changed in it; pure functions from findings to a Matplotlib figure."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
@@ -17,11 +18,15 @@ from epsjoin.findings import NOISE, Findings, to_number
 from epsjoin.report import words
 from epsjoin.report.figures.coastlines import find_coastlines
 from epsjoin.report.figures.figure import (
+    CAME,
     COLOURS,
     FAINT,
     INK,
+    MOVED,
     NOISE_COLOUR,
     OTHER,
+    RULE,
+    WENT,
     WIDTH_IN,
     add_halo,
     clean_line,
@@ -37,6 +42,9 @@ LABEL_SIZE, RANK_SIZE = 9, 7.5
 
 MAX_MARKS = 2000
 """Maximum number of points that the SVG draws one by one; more become an image, to keep the page small."""
+
+MAX_BACKGROUND = 1000
+"""Maximum number of points below the changes, which show only where the data lies."""
 
 Boxes = NDArray[np.float64]
 """Boxes in pixels: left, lower, right and upper end of each."""
@@ -56,19 +64,8 @@ def draw_map(findings: Findings) -> Figure:
     if not len(findings.map_points):
         return draw_note("No points.")
     ids, layout = findings.map_cluster_ids, _lay_out(findings)
-    points, (x_low, y_low), (x_high, y_high) = layout.points, layout.low, layout.high
-    aspect = _choose_aspect(findings.is_geographic, x_high - x_low, y_low, y_high)
-    shape = 0.62 if aspect is None else (y_high - y_low) * aspect / (x_high - x_low)
-    fig, ax = new_axes(
-        float(np.clip((WIDTH_IN - 0.9) * shape, MIN_MAP_HEIGHT_IN, MAX_MAP_HEIGHT_IN)), right=0.3, bottom=0.4
-    )
-    ax.set_xlim(x_low, x_high)
-    ax.set_ylim(y_low, y_high)
-    if aspect is not None:
-        ax.set_aspect(aspect)
-    _draw_axes(ax, findings)
-    if findings.is_geographic:
-        _draw_coastlines(ax, find_coastlines(layout.low, layout.high))
+    points = layout.points
+    fig, ax = _new_map(findings, layout.low, layout.high)
 
     named = [int(row["cluster_id"]) for row in findings.largest_clusters[: len(COLOURS)]]
     area = float(np.clip(6e4 / len(points), 1.5, 14))
@@ -103,6 +100,71 @@ def draw_map(findings: Findings) -> Figure:
     )
     _name_clusters(fig, ax, findings, layout, named)
     return fig
+
+
+@use_style
+def draw_changes(findings: Findings) -> Figure:
+    """Draw where records came (+), went (x) and moved (a line to a dot), on the map of the run."""
+    found = findings.comparison
+    if found is None or not found.against:
+        return draw_note("There is no run to compare with.")
+    if not found.n_marks:
+        return draw_note("No record came, went or moved.")
+    ends = found.moves.reshape(-1, 2)
+    every = np.concatenate([findings.map_points, found.came, found.went, ends])
+    every = _shift_longitudes(every) if findings.is_geographic else every
+    edges = np.cumsum([len(findings.map_points), len(found.came), len(found.went)])
+    points, came, went, ends = np.split(every, edges)
+    fig, ax = _new_map(findings, *_find_extent(every, findings.is_geographic))
+    draw_points(ax, points[:: -(-len(points) // MAX_BACKGROUND) or 1], RULE, 2.0)
+    size = float(np.clip(400 / found.n_marks, 3, 6))
+    for places, mark, colour in ((came, "+", CAME), (went, "x", WENT)):
+        ax.plot(*places.T, mark, color=colour, markersize=size, markeredgewidth=1.1, zorder=3)
+    if len(ends):
+        begin, end = ends[0::2], ends[1::2].copy()
+        if findings.is_geographic:  # a short way across 180 degrees is no way around the world
+            end[:, 0] = begin[:, 0] + (end[:, 0] - begin[:, 0] + 180) % 360 - 180
+        gap = np.full_like(begin, np.nan)
+        ax.plot(*np.stack([begin, end, gap], axis=1).reshape(-1, 2).T, color=MOVED, linewidth=1.1, zorder=3)
+        ax.plot(*end.T, "o", color=MOVED, markersize=size * 0.6, zorder=3)
+    counts = (
+        ("came", "+", CAME, found.inserted),
+        ("went", "x", WENT, found.deleted),
+        ("moved", "o", MOVED, found.moved),
+    )
+    handles = [
+        Line2D([], [], linestyle="", marker=mark, color=colour, label=f"{words.count(number)} {text}")
+        for text, mark, colour, number in counts
+    ]
+    ax.legend(
+        handles=handles,
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        ncols=3,
+        frameon=False,
+        borderaxespad=0.2,
+        handletextpad=0,
+        columnspacing=0.8,
+    )
+    return fig
+
+
+def _new_map(findings: Findings, low: tuple[float, float], high: tuple[float, float]) -> tuple[Figure, Axes]:
+    """Make a map of this extent, with axes and coastlines."""
+    width, tall = high[0] - low[0], high[1] - low[1]
+    aspect = _choose_aspect(findings.is_geographic, width, low[1], high[1])
+    shape = 0.62 if aspect is None else tall * aspect / width
+    fig, ax = new_axes(
+        float(np.clip((WIDTH_IN - 0.9) * shape, MIN_MAP_HEIGHT_IN, MAX_MAP_HEIGHT_IN)), right=0.3, bottom=0.4
+    )
+    ax.set_xlim(low[0], high[0])
+    ax.set_ylim(low[1], high[1])
+    if aspect is not None:
+        ax.set_aspect(aspect)
+    _draw_axes(ax, findings)
+    if findings.is_geographic:
+        _draw_coastlines(ax, find_coastlines(low, high))
+    return fig, ax
 
 
 class Layout(NamedTuple):

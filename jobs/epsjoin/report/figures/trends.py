@@ -36,6 +36,8 @@ TRENDS = {
     "noise": "noise",
     "refused": "records refused",
     "errors": "broken rules: errors",
+    "born": "clusters born",
+    "ended": "clusters ended",
     "seconds": "seconds",
 }
 """Keys of ``Findings.trends`` that are shown, with their names on the page."""

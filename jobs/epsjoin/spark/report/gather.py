@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from epsjoin.contracts.sources import SourceContract
+from epsjoin.errors import MissingSliceError
 from epsjoin.findings import Findings, Row
 from epsjoin.lake import slices
 from epsjoin.lake.fingerprints import Fingerprints
@@ -22,6 +23,7 @@ from epsjoin.local.metric import get_metric
 from epsjoin.local.neighbours.from_pairs import Neighbours
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.sizes import WORKER_BYTES, row_bytes
+from epsjoin.pipeline import TABLES
 from epsjoin.source.values import kind_of
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.epsilon.k_distances import PairCounts, k_distances, other_eps
@@ -30,6 +32,7 @@ from epsjoin.spark.join.base import INCREMENT
 from epsjoin.spark.neighbours.nearest import nearest_of
 from epsjoin.spark.points import stored_reading
 from epsjoin.spark.report.clusters import count_clusters, find_centres, sample_map
+from epsjoin.spark.report.comparison import count_names, find_comparison
 from epsjoin.spark.report.difference import find_difference, read_records
 from epsjoin.spark.report.names import choose_label, name_record
 from epsjoin.spark.stored import Scan, StoredSlice
@@ -101,6 +104,7 @@ def gather(job: Job) -> Findings:
     centres = find_centres(clusters, points, largest)
 
     difference = find_difference(job, label)
+    drawn = sample_map(clusters, points, job.params.seed)
     findings = Findings(
         dataset=source.name,
         title=source.title,
@@ -114,7 +118,7 @@ def gather(job: Job) -> Findings:
         n_pairs=slices.count_rows(lake, of["pairs"]),
         **_gather_input(job, of["snapshots"], of["quarantine"]),
         **counted,
-        **sample_map(clusters, points, job.params.seed),
+        **drawn,
         epsilon=epsilon,
         curve_radius=curve["radius"].to_numpy(),
         curve_pairs=curve["pairs"].to_numpy(),
@@ -136,6 +140,8 @@ def gather(job: Job) -> Findings:
         seconds_before=_select_seconds(_read_own_counters(lake, difference["run"]), counters)
         if difference
         else {},
+        comparison=find_comparison(job, drawn["map_axes"], label),
+        guard=_read_guard(lake, run),
     )
     return replace(
         findings,
@@ -147,8 +153,18 @@ def gather(job: Job) -> Findings:
             }
             for row in largest
         ],
-        trends=[*findings.trends, _make_trend(findings)],
+        trends=[*findings.trends, _make_trend(findings, *count_names(lake, run))],
     )
+
+
+def _read_guard(lake: Lake, run: str) -> list[dict[str, Any]]:
+    """Read what the guard found, by check; empty if the run was not guarded."""
+    if "guard" not in TABLES:
+        return []
+    try:
+        return list(slices.read_slice(lake, Slice("guard", run)).sort_by("check").to_pylist())
+    except MissingSliceError:
+        return []
 
 
 def _describe_plan(job: Job, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -364,6 +380,7 @@ def make_trends_before(lake: Lake, run: str, beside: Counters) -> list[dict[str,
     for other in slices.list_runs_before(lake, run)[-(MAX_RUNS - 1) :]:
         counters = _read_own_counters(lake, other)
         clusters = counters.get("cluster", {})
+        born, ended = count_names(lake, other)
         rows.append(
             {
                 "run": other,
@@ -374,13 +391,15 @@ def make_trends_before(lake: Lake, run: str, beside: Counters) -> list[dict[str,
                 "noise": clusters.get("noise"),
                 "refused": counters.get("ingest", {}).get("rows_quarantined"),
                 "errors": _count_errors(slices.read_quality(lake, other)),
+                "born": born,
+                "ended": ended,
                 "seconds": _add_seconds(counters, beside),
             }
         )
     return rows
 
 
-def _make_trend(findings: Findings) -> dict[str, Any]:
+def _make_trend(findings: Findings, born: int | None, ended: int | None) -> dict[str, Any]:
     """Make the run's own row of the trends from what its page shows."""
     return {
         "run": findings.run,
@@ -391,6 +410,8 @@ def _make_trend(findings: Findings) -> dict[str, Any]:
         "eps": findings.epsilon["eps"],
         "refused": findings.n_quarantined,
         "errors": _count_errors(findings.quality),
+        "born": born,
+        "ended": ended,
         "seconds": _add_seconds(findings.counters, findings.counters),
     }
 

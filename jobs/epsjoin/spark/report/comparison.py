@@ -1,0 +1,253 @@
+"""What the job ``compare`` found, as the report shows it: bounded, however much has changed."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from epsjoin.errors import MissingSliceError
+from epsjoin.findings import ABSENT, NOISE, OTHERS, Comparison
+from epsjoin.kernels.arrays import Floats, Ints
+from epsjoin.lake import slices
+from epsjoin.lake.fingerprints import Fingerprints
+from epsjoin.lake.lake import Lake, Slice
+from epsjoin.spark.hashes import hash_ids
+from epsjoin.spark.job import Job
+from epsjoin.spark.report.difference import read_records
+from epsjoin.spark.stored import StoredSlice
+
+MAX_MARKS = 2000
+"""Maximum number of records that came, went or moved on the map; chosen by the hashes of their ids."""
+
+MAX_NAMES = 20
+"""Maximum number of clusters whose flows, and of names whose lives are shown, the largest."""
+
+MAX_RUNS = 12
+"""Maximum number of runs of the lives."""
+
+MAX_EVENTS = 20
+"""Maximum number of events that are told."""
+
+KINDS = ("split", "merged", "dissolved", "gone", "born", "split_off", "grown", "shrunk")
+"""Events, the most telling first."""
+
+
+class Named(NamedTuple):
+    """A named cluster in a run."""
+
+    run: str
+    name: int
+    cluster_id: int
+    size: int
+    first_run: str
+
+
+def find_comparison(job: Job, axes: tuple[str, str], label: str | None) -> Comparison | None:
+    """Gather what the tables of the job ``compare`` say; ``None`` if it has not run for this run.
+
+    Parameters
+    ----------
+    axes : names of the coordinates that the map shows.
+    label : the column that names a point to a person.
+    """
+    lake, run = job.lake, job.run
+    inputs = Fingerprints(lake, run)
+    try:
+        flows = slices.read_slice(lake, inputs.slice("cluster_flows")).to_pylist()
+        named = read_names(lake, run)
+        changes = StoredSlice.of(job, inputs.slice("changes"))
+        events = slices.read_slice(lake, inputs.slice("cluster_events")).to_pylist()
+    except MissingSliceError:
+        return None
+    against = next((str(row["against"]) for row in flows if row["against"]), "")
+    sizes: Counter[int] = Counter()
+    for each in named:
+        sizes[each.name] = max(sizes[each.name], each.size)
+    lasting = _largest(sizes)
+    runs = tuple(dict.fromkeys(each.run for each in named))
+    shown = sorted(events, key=lambda row: (KINDS.index(row["event"]), -row["members"], row["name"]))
+    telling = shown[:MAX_EVENTS]
+    flowing = _flows_by_name(flows, named, against, run)
+    wanted = {
+        *lasting,
+        *(row[name] for row in telling for name in ("name", "other") if row[name] is not None),
+    }
+    wanted |= {end for row in flowing for end in (row["before"], row["now"]) if isinstance(end, int)}
+    counts, marks = _sample_changes(changes, job.params.seed, axes)
+    return Comparison(
+        against=against,
+        inserted=counts["inserted"],
+        updated=counts["updated"],
+        deleted=counts["deleted"],
+        moved=counts["moved"],
+        came=marks["came"],
+        went=marks["went"],
+        moves=marks["moves"],
+        flows=flowing,
+        runs=runs,
+        lives=[
+            {"run": each.run, "name": each.name, "size": each.size} for each in named if each.name in lasting
+        ],
+        marks=[
+            {"run": row["run"], "event": row["event"], "name": row["name"]}
+            for each in runs
+            for row in _read_events(lake, each)
+            if row["name"] in lasting
+        ],
+        events=telling,
+        n_events=Counter(row["event"] for row in events),
+        labels=_read_labels(job, wanted - {NOISE}, named, label),
+        cluster_ids={each.name: each.cluster_id for each in named if each.run == run},
+    )
+
+
+def read_names(lake: Lake, run: str) -> list[Named]:
+    """Read the named clusters of the last runs until this one, oldest first.
+
+    Raises
+    ------
+    MissingSliceError
+        This run has none.
+    """
+    runs = [other for other in slices.list_runs(lake, "cluster_names") if other < run][-(MAX_RUNS - 1) :]
+    columns = ["name", "cluster_id", "size", "first_run"]
+    return [
+        Named(run=other, **row)
+        for other in (*runs, run)
+        for row in slices.read_slice(lake, Fingerprints(lake, other).slice("cluster_names"), columns)
+        .sort_by("name")
+        .to_pylist()
+    ]
+
+
+def count_names(lake: Lake, run: str) -> tuple[int | None, int | None]:
+    """Count the names that began and ended since the run before; ``None`` where nothing was compared."""
+    try:
+        rows = slices.read_slice(lake, Slice("cluster_events", run), ["event", "name", "ends"]).to_pylist()
+        flows = slices.read_slice(lake, Slice("cluster_flows", run), ["against"])
+    except MissingSliceError:
+        return None, None
+    if flows["against"].null_count == flows.num_rows:
+        return None, None
+    born = {row["name"] for row in rows if row["event"] in ("born", "split_off")}
+    return len(born), len({row["name"] for row in rows if row["ends"]})
+
+
+def _read_events(lake: Lake, run: str) -> list[dict[str, Any]]:
+    """Read the events of a run, which may have none."""
+    try:
+        rows = slices.read_slice(lake, Slice("cluster_events", run))
+    except MissingSliceError:
+        return []
+    return list(rows.sort_by([("name", "ascending"), ("event", "ascending")]).to_pylist())
+
+
+def _largest(sizes: Mapping[int, int]) -> set[int]:
+    """Choose the names with the largest sizes; of equal ones the smaller name."""
+    return set(sorted(sizes, key=lambda name: (-sizes[name], name))[:MAX_NAMES])
+
+
+def _flows_by_name(
+    flows: Sequence[Mapping[str, Any]], named: Sequence[Named], against: str, run: str
+) -> list[dict[str, Any]]:
+    """Turn the flows of cluster ids into those of names, of the largest clusters only."""
+    if not against:
+        return []
+    names = {side: {n.cluster_id: n.name for n in named if n.run == side} for side in (against, run)}
+    largest = _largest(
+        {
+            name: max(n.size for n in named if n.name == name and n.run in (against, run))
+            for name in {n.name for n in named if n.run in (against, run)}
+        }
+    )
+
+    def end(side: str, cluster_id: int | None) -> int | str:
+        if cluster_id is None:
+            return ABSENT
+        if cluster_id == NOISE:
+            return NOISE
+        name = names[side].get(cluster_id)
+        return name if name in largest else OTHERS
+
+    members: Counter[tuple[int | str, int | str]] = Counter()
+    for row in flows:
+        members[end(against, row["cluster_before"]), end(run, row["cluster_id"])] += row["members"]
+    return [
+        {"before": before, "now": now, "members": number}
+        for (before, now), number in sorted(members.items(), key=str)
+        if before in largest or now in largest
+    ]
+
+
+def _sample_changes(
+    changes: StoredSlice, seed: int, axes: tuple[str, str]
+) -> tuple[Counter[str], dict[str, Floats]]:
+    """Count the changes, and draw those that the map marks."""
+    drawn = changes.scan(["id", "what", "moved"], lambda batches: _draw(batches, seed))
+    counts: Counter[str] = Counter()
+    for batch in drawn:
+        counts.update(json.loads(batch.schema.metadata[b"counts"]))
+    ids = [batch["id"].to_numpy() for batch in drawn]
+    chosen = _with_smallest_hashes(np.concatenate([np.empty(0, np.int64), *ids]), seed)
+    rows = changes.take_ids(chosen, ["id", "what", "moved", "before", "now"])
+    marks: dict[str, list[list[float]]] = {"came": [], "went": [], "moves": []}
+    for row in rows.sort_by([("id", "ascending"), ("what", "ascending")]).to_pylist():
+        before, now = (_place(row[side], axes) for side in ("before", "now"))
+        if row["what"] == "inserted":
+            marks["came"].append(now)
+        elif row["what"] == "deleted":
+            marks["went"].append(before)
+        elif row["moved"]:
+            marks["moves"].append([*before, *now])
+    widths = {"came": 2, "went": 2, "moves": 4}
+    return (
+        counts,
+        {kind: np.array(places, np.float64).reshape(-1, widths[kind]) for kind, places in marks.items()},
+    )
+
+
+def _draw(batches: Iterable[pa.RecordBatch], seed: int) -> Iterator[pa.RecordBatch]:
+    """Count the kinds of changes, and keep the ids of those with a mark that have the smallest hashes."""
+    counts: Counter[str] = Counter()
+    held = np.empty(0, np.int64)
+    for batch in batches:
+        what, moved = batch["what"], batch["moved"].to_numpy(zero_copy_only=False)
+        counts.update({each["values"]: each["counts"] for each in what.value_counts().to_pylist()})
+        counts["moved"] += int(moved.sum())
+        is_marked = moved | (np.array(what.to_pylist(), np.str_) != "updated")
+        held = _with_smallest_hashes(np.concatenate([held, batch["id"].to_numpy()[is_marked]]), seed)
+    schema = pa.schema([("id", pa.int64())], {b"counts": json.dumps(counts).encode()})
+    yield pa.record_batch([pa.array(held)], schema=schema)
+
+
+def _with_smallest_hashes(ids: Ints, seed: int) -> Ints:
+    return ids[np.lexsort((ids, hash_ids(seed, ids)))[:MAX_MARKS]]
+
+
+def _place(record: str | None, axes: tuple[str, str]) -> list[float]:
+    """Read x and y of a record, a JSON object; empty if there is no record."""
+    values = json.loads(record) if record else None
+    return [] if values is None else [float(values[name]) if name else 0.0 for name in axes]
+
+
+def _read_labels(job: Job, names: set[int], named: Sequence[Named], label: str | None) -> dict[int, str]:
+    """Read what people call the records that named the clusters, in the runs where the names began."""
+    if label is None:
+        return {}
+    wanted: dict[str, list[int]] = {}
+    for name, first in {each.name: each.first_run for each in named if each.name in names}.items():
+        wanted.setdefault(first, []).append(name)
+    labels: dict[int, str] = {}
+    for first, of_run in sorted(wanted.items()):
+        try:
+            points = StoredSlice.of(job, Slice("points", first))
+        except MissingSliceError:
+            continue
+        records = read_records(points, np.array(of_run, np.int64))
+        labels |= {name: str(row[label]) for name, row in records.items() if row[label]}
+    return labels
