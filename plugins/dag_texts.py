@@ -57,6 +57,12 @@ TASKS = {
     ),
     "cluster": "DBSCAN from the pairs: cluster, role, degree of every point.",
     "outliers": "Local outlier factor, k-distance and rank of every point.",
+    "compare": (
+        "Finds what differs from the run before, and names the clusters as it did: `changes`, "
+        "`cluster_flows`, `cluster_names`, `cluster_events`. Of later runs it remakes what is against this "
+        "one now, and the names. "
+        "**Exit code 1**: another run's task changed the same slices; another try sees both."
+    ),
     "quality_results": _QUALITY.format(tables="all tables of the results"),
     "report": "One HTML page with the run's numbers, plots and checks.",
 }

@@ -22,6 +22,7 @@ from spark_job import SparkJobOperator
 
 SNAPSHOT = ("snapshots", "quarantine", "digests", "points")
 RESULTS = ("epsilon", "epsilon_curve", "join_plan", "replicas", "pairs", "clusters", "outliers")
+COMPARISON = ("changes", "cluster_flows", "cluster_names", "cluster_events")
 
 
 def epsilon_join(
@@ -62,7 +63,8 @@ def epsilon_join(
     Returns
     -------
     DAG : ``ingest >> quality_input >> fit_epsilon >> replicate >> merge_join >> cluster >> outliers >>
-        quality_results >> report``; with ``approve_within``, ``approve_epsilon`` stands before ``replicate``.
+        compare >> quality_results >> report``; with ``approve_within``, ``approve_epsilon`` stands before
+        ``replicate``.
 
     Raises
     ------
@@ -131,8 +133,9 @@ def epsilon_join(
         merge_join = job("merge_join", ["join_plan", "replicas"], "pairs", hours=4)
         cluster = job("cluster", ["points", "pairs"], "clusters")
         outliers = job("outliers", ["points", "join_plan", "pairs", "clusters"], "outliers")
-        quality_results = job("quality", RESULTS, "quality", stage="results")
-        report = job("report", [*SNAPSHOT, *RESULTS, "quality"], "report")
+        compare = job("compare", ["points", "clusters"], *COMPARISON)
+        quality_results = job("quality", [*RESULTS, *COMPARISON], "quality", stage="results")
+        report = job("report", [*SNAPSHOT, *RESULTS, *COMPARISON, "quality"], "report")
         report.operator_extra_links = (ReportLink(),)
 
         ingest >> quality_input >> fit_epsilon
@@ -140,5 +143,5 @@ def epsilon_join(
             fit_epsilon >> replicate
         else:
             fit_epsilon >> ApproveEpsilon(within=approve_within, doc_md=APPROVAL) >> replicate
-        replicate >> merge_join >> cluster >> outliers >> quality_results >> report
+        replicate >> merge_join >> cluster >> outliers >> compare >> quality_results >> report
     return dag

@@ -77,12 +77,12 @@ def write_states(folder: Path, states: dict[str, State], order: Sequence[str]) -
     lake = new_lake(folder, COLUMNS)
     for run in order:
         write_state(lake, run, states[run])
+    write_names(lake, states)
     return lake
 
 
 def write_state(lake: Lake, run: str, state: State) -> None:
     """Write the slices of a run; clusters have other ids in every run, as they have in life."""
-    shift = int(run[5:7]) * 1000
     names = ("x", "y", "a-value", "text", "point")
     points = [{"id": i, **dict(zip(names, row, strict=True))} for i, row in state.points.items()]
     slices.write_slice(lake, Slice("points", run), slices.table_of(lake, "points", points))
@@ -92,17 +92,28 @@ def write_state(lake: Lake, run: str, state: State) -> None:
         _write(lake, run, table, [{**row, "eps": 0.5, "method": "given", "kind": "planned", "plan": "{}"}])
     pairs = [{"left_id": a, "right_id": b, "distance": row[0]} for (a, b), row in state.pairs.items()]
     _write(lake, run, "pairs", pairs)
-    ids = {name: name if name == NOISE else name + shift for name, _, _ in state.clusters.values()}
+    ids = {name: name if name == NOISE else name + _shift(run) for name, _, _ in state.clusters.values()}
     members = [
         {"id": i, "cluster_id": ids[name], "role": role, "degree": degree}
         for i, (name, role, degree) in state.clusters.items()
     ]
     _write(lake, run, "clusters", members)
+
+
+def write_names(lake: Lake, states: dict[str, State]) -> None:
+    """Name the clusters of all runs in the order of their dates: names go on from those of the run before."""
+    filled = {"string": "x", "int64": 1}
     row = {c.name: filled.get(str(c.type)) for c in lake.schema("cluster_names") if not c.nullable}
-    named = [
-        {**row, "size": 4, "cluster_id": id_, "name": name} for name, id_ in ids.items() if name != NOISE
-    ]
-    _write(lake, run, "cluster_names", named)
+    for run in slices.list_runs(lake, "clusters"):
+        names = {name for name, _, _ in states[run].clusters.values()} - {NOISE}
+        rows = [{**row, "size": 4, "cluster_id": name + _shift(run), "name": name} for name in names]
+        _write(lake, run, "cluster_flows", [])
+        _write(lake, run, "cluster_names", rows)
+
+
+def _shift(run: str) -> int:
+    """What a run adds to the ids of its clusters."""
+    return int(run[5:7]) * 1000
 
 
 def _write(lake: Lake, run: str, table: str, rows: Sequence[dict[str, Any]]) -> None:

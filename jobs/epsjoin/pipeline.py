@@ -22,10 +22,14 @@ class Input(NamedTuple):
     by : ``files``: the names of its files, which are never used twice. ``fingerprint``: its own fingerprint,
         for a table that is the same whenever it is made from the same inputs. Otherwise the name of a column
         of its only row.
+    is_before : whether the slice of the run before is meant, the latest earlier one whose clusters fit, and
+        nothing where there is none. Of the same table the names of its files count, whatever those were made
+        from: they change with what they are made from, and so on to the first run.
     """
 
     table: str
     by: str = "files"
+    is_before: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,10 +75,15 @@ _TABLES = (
     Table("clusters", "cluster", "results", _PLANNED),
     # the same plan gives the same pairs: pairs that were joined again need no new ranks
     Table("outliers", "outliers", "results", (Input("clusters"), Input("pairs", by="fingerprint"))),
-    *(
-        Table(name, "compare", fingerprint="none")
-        for name in ("changes", "cluster_flows", "cluster_names", "cluster_events")
+    Table("changes", "compare", "results", (_POINTS, Input("points", is_before=True))),
+    Table("cluster_flows", "compare", "results", (Input("clusters"), Input("clusters", is_before=True))),
+    Table(
+        "cluster_names",
+        "compare",
+        "results",
+        (Input("cluster_flows"), Input("cluster_names", is_before=True)),
     ),
+    Table("cluster_events", "compare", "results", (Input("cluster_names"),)),
     Table("quality", "quality", fingerprint="none"),
     Table("job_metrics", ANY_JOB, fingerprint="none"),
 )

@@ -44,12 +44,13 @@ STEPS = {
     "merge_join": ["merge_join"],
     "cluster": ["cluster"],
     "outliers": ["outliers"],
+    "compare": ["compare"],
     "quality results": ["quality", "--stage", "results"],
     "report": ["report"],
 }
-"""The nine submits of a run: the script of each in ``jobs/``, and its own arguments."""
+"""The ten submits of a run: the script of each in ``jobs/``, and its own arguments."""
 
-TABLES_ALONE = tuple(step for step in STEPS if "quality" not in step and step != "report")
+TABLES_ALONE = tuple(step for step in STEPS if "quality" not in step and step not in ("compare", "report"))
 """The steps of the largest set: from its rows to their outliers."""
 
 NOTHING = "from epsjoin.spark.session import get_session\n\nget_session('nothing').range(1).count()\n"
@@ -173,7 +174,7 @@ def commands(project: Path, lake: Path, of: Input) -> dict[str, list[str]]:
     steps = {
         name: [*submit, str(project / "jobs" / f"{script}.py"), *own, *run]
         for name, (script, *own) in STEPS.items()
-        if name in of.steps
+        if name in of.steps and (project / "jobs" / f"{script}.py").is_file()  # an older checkout has fewer
     }
     return {"nothing": [*submit, str(lake / "nothing.py")]} | steps
 
@@ -190,7 +191,7 @@ def measure(
             lakes = [folder / f"{number}-{i}" for i in range(len(projects))]
             todo = [commands(project, lake, of) for project, lake in zip(projects, lakes, strict=True)]
             for step in todo[0]:
-                for i in range(len(projects)):
+                for i in (i for i, steps in enumerate(todo) if step in steps):
                     cost = call(cost_of, todo[i][step], str(lakes[i]))
                     found[i][step] = min(found[i].get(step, cost), cost, key=lambda each: each.cpu)
                     print(f"  {projects[i].name} {step}: {cost.wall:.1f} s, {cost.cpu:.1f} CPU s", flush=True)
@@ -206,8 +207,8 @@ def lines_of(n_rows: int, found: Sequence[Mapping[str, Cost]]) -> list[str]:
         row = [step, seconds(cost.wall), seconds(cost.cpu)]
         row += ["" if step == "nothing" else seconds(1e6 * cost.cpu / n_rows), megabytes(cost.peak)]
         for other in others:
-            theirs = total(other) if step == "all steps" else other[step]
-            row += [f"{cost.wall / theirs.wall:.2f}", f"{cost.cpu / theirs.cpu:.2f}"]
+            theirs = total(other) if step == "all steps" else other.get(step)
+            row += [f"{cost.wall / theirs.wall:.2f}", f"{cost.cpu / theirs.cpu:.2f}"] if theirs else ["", ""]
         rows.append(row)
     counted = f"The CPU is that of {total(ours).counts}."
     return [counted, "", *table(head + ["wall, ratio", "CPU, ratio"] * len(others), rows)]

@@ -142,6 +142,11 @@ class Bench:
 
         return outliers.run(self.job)
 
+    def compare(self) -> Mapping[str, float]:
+        from epsjoin.spark.compare import compare
+
+        return compare.run(self.job)
+
     def gates(self) -> Mapping[str, float]:
         from epsjoin.pipeline import STAGES
         from epsjoin.spark.checks.quality import check_quality
@@ -281,6 +286,7 @@ def run_set(file: str, eps: float, cores: int, rounds: int, gates: bool) -> dict
                 moved = {"shuffled_bytes": bench.shuffled_bytes() - before}
                 found[name].append(taken._replace(counters={**taken.counters, **moved}))
         if gates:  # not in the rounds: Python workers, idle meanwhile, would end, and their CPU be missed
+            bench.compare()  # whose tables the gates check, too
             bench.gates()
             found["gates"] = [timed(bench.gates) for _ in range(rounds)]
         counts = {name: {int(t.counters["pairs"]) for t in found[name]} for name in list(contenders)[:4]}

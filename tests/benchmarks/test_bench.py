@@ -468,7 +468,16 @@ def test_around__a_step_that_fails_ends_the_bench_with_what_it_printed(tmp_path:
         in_own_process(around.cost_of, ["sh", "-c", "echo the reason; exit 3"], str(tmp_path))
 
 
-def test_around__measures_nine_steps_in_turns_and_compares(tmp_path: Path, capsys) -> None:
+def make_jobs(project: Path, *scripts: str) -> None:
+    """The scripts that a checkout has, empty."""
+    (project / "jobs").mkdir(parents=True)
+    for script in scripts:
+        (project / "jobs" / f"{script}.py").touch()
+
+
+def test_around__measures_all_steps_in_turns_and_compares(tmp_path: Path, capsys) -> None:
+    """The other checkout is older, and has a job less."""
+    make_jobs(tmp_path / "other", *({script for script, *_ in around.STEPS.values()} - {"compare"}))
     asked: list[list[str]] = []
 
     def call(function, command: list[str], folder: str) -> around.Cost:
@@ -478,18 +487,20 @@ def test_around__measures_nine_steps_in_turns_and_compares(tmp_path: Path, capsy
         return around.Cost(1.0, 2.0 if is_ours else 4.0, 7_000_000, "what was counted")
 
     assert around.main(["--only", "navaids", "--against", str(tmp_path / "other")], call) == 0
-    assert len(asked) == 2 * 10, "nothing, and nine steps"
+    assert len(asked) == 2 * 10 + 1, "nothing, and nine steps; ours has one more"
     assert [command[0] for command in asked[:2]] == [
         f"{place}/bin/spark-submit" for place in (around.PROJECT, tmp_path / "other")
     ]
-    assert [Path(command[3]).stem for command in asked[::2]] == [
+    ours = [command for command in asked if command[0].startswith(str(around.PROJECT))]
+    assert [Path(command[3]).stem for command in ours] == [
         *("nothing", "ingest", "quality", "fit_epsilon", "replicate", "merge_join", "cluster", "outliers"),
-        *("quality", "report"),
+        *("compare", "quality", "report"),
     ]
     printed = capsys.readouterr().out
     assert "The CPU is that of what was counted." in printed
     assert "| ingest | 1.00 | 2.00 | 181.5 | 7 | 1.00 | 0.50 |" in printed, "2 s for 11,020 rows"
-    assert "| all steps | 9.00 | 18.0 | 1633.4 | 7 | 1.00 | 0.50 |" in printed
+    assert "| compare | 1.00 | 2.00 | 181.5 | 7 |  |  |" in printed
+    assert "| all steps | 10.0 | 20.0 | 1814.9 | 7 | 1.11 | 0.56 |" in printed
 
 
 @pytest.fixture
@@ -517,6 +528,7 @@ def test_around__a_checkout_gets_the_table_contracts_of_its_own(tmp_path: Path, 
     other = tmp_path / "other"
     tables = Path("data_contracts", "tables")
     shutil.copytree(around.PROJECT / tables, other / tables)
+    make_jobs(other, *(script for script, *_ in around.STEPS.values()))
     (other / tables / "pairs.odcs.yaml").write_text("of another version")
     seen: dict[str, set[str]] = {"ingest": set(), "outliers": set()}
 

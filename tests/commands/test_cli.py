@@ -11,7 +11,7 @@ import pytest
 from epsjoin.commands import cli
 from epsjoin.errors import TableError
 
-COMMANDS = ("contract", "diff", "estimate", "history", "show", "trend", "verify", "doctor")
+COMMANDS = ("clusters", "contract", "diff", "estimate", "history", "show", "trend", "verify", "doctor")
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["help"]])

@@ -85,3 +85,31 @@ def test_show__refuses_tables_that_do_not_belong_together(
     slices.write_slice(lake, Slice("points", RUN), other)
     assert show(lake) == 3
     assert "epsjoin show: epsilon of run 2022-03-01 was made from other tables" in capsys.readouterr().err
+
+
+def test_show__says_what_is_new_since_the_run_before(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    before = "2022-02-01"
+    write_run(lake, before, points=5, pairs=3, clusters=2, eps=20.0)
+    for run in (before, RUN):
+        for table in ("cluster_flows", "cluster_names"):
+            write(lake, table, run, [])
+    kinds = [("updated", True), ("updated", False), ("deleted", False)]
+    changes = [
+        row(lake, "changes", id=id_, what=what, moved=moved) for id_, (what, moved) in enumerate(kinds)
+    ]
+    of_kind = {"updated": {}, "deleted": {"columns": None, "now": None}}
+    write(lake, "changes", RUN, [each | of_kind[each["what"]] for each in changes])
+    happened = {"against": before, "other": None, "ends": False}
+    events = [{**happened, "event": "grown", "name": name, "members": 2} for name in range(7)]
+    events[0] |= {"event": "merged", "other": 9, "members": 12, "ends": True}
+    write(lake, "cluster_events", RUN, events)
+    assert show(lake) == 0
+    lines = capsys.readouterr().out.splitlines()
+    said = {name.strip(): text.strip() for name, _, text in (line.strip().partition("  ") for line in lines)}
+    assert said["since 2022-02-01"] == "0 inserted, 2 updated, 1 deleted (1 moved)"
+    told = said["clusters since"]
+    assert told.startswith("0 merged into 9, 12 points; 1 grown by 2 points; 2 grown by 2 points; ")
+    assert told.endswith("; and 2 events more")
+    write(lake, "cluster_events", RUN, [])
+    assert show(lake) == 0
+    assert "all kept their names, and nothing happened to them" in capsys.readouterr().out

@@ -30,7 +30,7 @@ dag = epsilon_join(
 )
 """
 FITTED = '{"eps": 52.5141, "expected_pairs": 16530.4, "exponent": 1.6912, "n_sample": 11020}'
-AFTER = ("replicate", "merge_join", "cluster", "outliers", "quality_results", "report")
+AFTER = ("replicate", "merge_join", "cluster", "outliers", "compare", "quality_results", "report")
 ASKED = "/api/v2/dags/lamps/dagRuns/{}/taskInstances/approve_epsilon/-1/hitlDetails"
 
 

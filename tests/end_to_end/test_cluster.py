@@ -25,6 +25,7 @@ RUN = "2023-06-01"
 TABLES = (
     *("snapshots", "quarantine", "digests", "points", "epsilon", "epsilon_curve"),
     *("join_plan", "replicas", "pairs", "clusters", "outliers", "quality"),
+    *("changes", "cluster_flows", "cluster_names", "cluster_events"),
 )
 # the first run compiles the kernels that are shipped, and a machine may be busy
 pytestmark = [pytest.mark.end_to_end, pytest.mark.timeout(2400)]

@@ -40,7 +40,9 @@ def write_points(lake: Lake, fingerprint: str, ids: Sequence[int] = (1, 2)) -> N
 
 
 def write_plan(lake: Lake, eps: float = 20.0, plan: str = "{}") -> None:
-    write(lake, Slice("join_plan", RUN), [row(lake, "join_plan", eps=eps, kind="planned", plan=plan)])
+    write(
+        lake, Slice("join_plan", RUN), [row(lake, "join_plan", eps=eps, kind="planned", plan=plan, base=None)]
+    )
 
 
 def write_epsilon(lake: Lake, eps: float = 20.0) -> None:
@@ -131,6 +133,54 @@ def test_slices__are_those_that_a_gate_checks(lake: Lake) -> None:
     write_epsilon(lake)
     write_plan(lake)
     write(lake, Fingerprints(lake, RUN).slice("clusters"), [row(lake, "clusters", role="core")])
+    for table in ("cluster_flows", "cluster_names"):
+        write(lake, Fingerprints(lake, RUN).slice(table), [])
     found = Fingerprints(lake, RUN).slices()
     assert set(found) == {table for tables in pipeline.STAGES.values() for table in tables}
     assert all(where.table == table for table, where in found.items())
+
+
+def write_clusters(lake: Lake, run: str, points: str) -> None:
+    """A run whose clusters fit its points and its plan."""
+    here = Slice("points", run, fingerprint=points)
+    write(lake, here, [row(lake, "points", id=1)])
+    write(lake, Fingerprints(lake, run).slice("epsilon"), [row(lake, "epsilon", eps=0.5, method="given")])
+    write(
+        lake, Slice("join_plan", run), [row(lake, "join_plan", eps=0.5, kind="planned", plan="{}", base=None)]
+    )
+    write(lake, Fingerprints(lake, run).slice("clusters"), [row(lake, "clusters", role="core")])
+
+
+def test_before__is_the_latest_earlier_run_whose_clusters_fit(lake: Lake) -> None:
+    for run in ("2023-03-01", "2023-04-01", "2023-05-01", "2023-07-01"):
+        write_clusters(lake, run, new_fingerprint())
+    write(lake, Slice("points", "2023-05-01", fingerprint=new_fingerprint()), [row(lake, "points", id=2)])
+    before = Fingerprints(lake, RUN).before
+    assert before is not None
+    assert before.run == "2023-04-01", "the points of May are others than those of its clusters"
+    assert before.before is not None
+    assert before.before.run == "2023-03-01"
+    assert before.before.before is None
+    all_runs = Fingerprints.of_all(lake)
+    assert [each.run for each in all_runs] == ["2023-03-01", "2023-04-01", "2023-07-01"]
+    assert [each.before and each.before.run for each in all_runs] == [None, "2023-03-01", "2023-04-01"]
+
+
+def test_slice__of_a_comparison_is_another_where_the_run_before_is_another(lake: Lake) -> None:
+    tables = ("changes", "cluster_flows", "cluster_names")
+    for run in ("2023-03-01", RUN):
+        write_clusters(lake, run, new_fingerprint())
+        write(lake, Fingerprints(lake, run).slice("cluster_flows"), [])
+        write(lake, Fingerprints(lake, run).slice("cluster_names"), [])
+    found = [Fingerprints(lake, RUN).slice(table) for table in tables]
+    write(lake, Slice("cluster_names", "2023-03-01", fingerprint=found[2].fingerprint), [])
+    again = [Fingerprints(lake, RUN).slice(table) for table in tables]
+    assert again[:2] == found[:2]
+    assert again[2] != found[2], "names go on from those of the run before, whatever these were made from"
+    write_clusters(lake, "2023-04-01", new_fingerprint())
+    others = [Fingerprints(lake, RUN).slice(table) for table in tables[:1]]
+    assert others != found[:1]
+    with pytest.raises(
+        TableError, match="cluster_flows of run 2023-06-01 was made from other .* run compare"
+    ):
+        Fingerprints(lake, RUN).slice("cluster_names")

@@ -9,6 +9,7 @@ import pytest
 
 from epsjoin.errors import ArgumentError, TableError
 from epsjoin.lake import slices
+from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.history import KEYS, open_view, read_ranges, read_rows
 from epsjoin.lake.lake import Slice
 from tests.histories import RUNS, as_oracle, draw_states, split, states_of, write_state, write_states
@@ -74,7 +75,9 @@ def test_read_ranges__refuse_a_slice_that_does_not_fit_its_run(tmp_path: Path) -
 
 def test_read_ranges__refuse_clusters_without_a_name(tmp_path: Path) -> None:
     lake = write_states(tmp_path, draw_states(1), RUNS)
-    slices.write_slice(lake, Slice("cluster_names", RUNS[3]), slices.table_of(lake, "cluster_names", []))
+    for run in RUNS[3:]:  # names go on from those of the run before
+        where = Fingerprints(lake, run).slice("cluster_names")
+        slices.write_slice(lake, where, slices.table_of(lake, "cluster_names", []))
     with pytest.raises(TableError, match="that cluster_names does not have; run compare again"):
         list(read_ranges(lake, open_view(lake, "clusters")))
 

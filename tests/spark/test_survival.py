@@ -19,6 +19,7 @@ from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.spark.checks.quality import check_quality
 from epsjoin.spark.cluster import cluster
+from epsjoin.spark.compare import compare
 from epsjoin.spark.epsilon import fit_epsilon
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job, Step
@@ -35,6 +36,7 @@ COMMITS: dict[Step, tuple[str, ...]] = {
     merge_join.run: ("pairs",),
     cluster.run: ("clusters",),
     outliers.run: ("outliers",),
+    compare.run: ("changes", "cluster_flows", "cluster_names", "cluster_events"),
 }
 """The steps in their order, and the tables that each commits, in its order."""
 
@@ -212,7 +214,7 @@ def test_outliers_and_report__want_the_clusters_and_outliers_of_this_join(
         with pytest.raises(TableError, match="outliers of run .* was made from other .* run outliers again"):
             read(job)
 
-    meanwhile(monkeypatch, outliers, "stored_points", lambda *_: True, lambda: cluster.run(job))
+    meanwhile(monkeypatch, outliers, "draw_sample", lambda *_: True, lambda: cluster.run(job))
     outliers.run(job)
     with pytest.raises(TableError, match="run outliers again"):
         gather(job)

@@ -11,6 +11,7 @@ from epsjoin.errors import EpsjoinError, needing_extra
 
 USAGE = """usage: epsjoin COMMAND ...
 
+  clusters  print the clusters of all runs by the names that they keep, or with --name the life of one
   contract  new FILE: draft a contract of a data set from a file; check and publish: versions of contracts
   diff      OLD NEW: print what differs between two snapshots: inserted, updated, deleted, rekeyed rows
   estimate  predict what a join will yield and cost: pairs, memory, time; suggest an eps
@@ -25,6 +26,7 @@ epsjoin COMMAND --help explains the arguments of a command.
 """Text of ``epsjoin --help``."""
 
 MODULES = {
+    "clusters": "epsjoin.commands.clusters",
     "contract": "epsjoin.commands.contract",
     "diff": "epsjoin.commands.diff",
     "estimate": "epsjoin.commands.estimate",

@@ -9,7 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from epsjoin.commands.clusters import describe_event
 from epsjoin.console import printable
+from epsjoin.errors import MissingSliceError
 from epsjoin.lake import slices, uris
 from epsjoin.lake.arguments import add_lake, open_lake
 from epsjoin.lake.fingerprints import Fingerprints
@@ -19,6 +21,11 @@ from epsjoin.report import sentences, words
 
 MAX_OUTLIERS = 5
 """Maximum number of outliers that are printed, by rank."""
+
+MAX_EVENTS = 5
+"""Maximum number of events of clusters that are printed."""
+
+KINDS = ("inserted", "updated", "deleted")
 
 MAX_NAMES = 3
 """Maximum number of columns of text that are printed with an outlier."""
@@ -42,7 +49,12 @@ def main(argv: Sequence[str]) -> int:
 def summarise(lake: Lake, run: str) -> Iterator[tuple[str, str]]:
     """Yield the result of a run as lines of (name, text)."""
     unit = lake.source.unit
-    of = Fingerprints(lake, run).slices()
+    inputs = Fingerprints(lake, run)
+    known = ("snapshots", "points", "epsilon", "join_plan", "pairs", "clusters", "outliers")
+    try:
+        of = inputs.slices([*known, "changes", "cluster_events"])
+    except MissingSliceError:  # an older version has made the run
+        of = inputs.slices(known)
     snapshots = slices.read_slice(lake, of["snapshots"]).to_pylist()
     yield "snapshot", ", ".join(row["source"] for row in snapshots)
     refused = sum(row["rows_quarantined"] for row in snapshots)
@@ -70,6 +82,8 @@ def summarise(lake: Lake, run: str) -> Iterator[tuple[str, str]]:
     if sizes.num_rows:
         largest = sizes.slice(0, 1).to_pylist()[0]
         yield "largest cluster", f"{words.plural(largest['count_all'], 'point')}, id {largest['cluster_id']}"
+    if "cluster_events" in of:
+        yield from _tell_what_is_new(lake, inputs, of["changes"], of["cluster_events"])
     for number, row in enumerate(_read_outliers(lake, of["outliers"], of["points"])):
         yield "top outliers" if number == 0 else "", _describe_outlier(row, unit)
     counters = (
@@ -83,6 +97,24 @@ def summarise(lake: Lake, run: str) -> Iterator[tuple[str, str]]:
     for name in ("report.html", "clusters.png"):
         if filesystem.get_file_info(f"{folder}/{name}").is_file:
             yield "report" if name.endswith("html") else "picture", f"{folder}/{name}"
+
+
+def _tell_what_is_new(
+    lake: Lake, inputs: Fingerprints, changes: Slice, cluster_events: Slice
+) -> Iterator[tuple[str, str]]:
+    """Compare with the run before, if there is one."""
+    before = inputs.before
+    if before is None:
+        return
+    found = slices.read_slice(lake, changes, ["what", "moved"])
+    counts = {row["values"]: row["counts"] for row in pc.value_counts(found["what"]).to_pylist()}
+    of_kinds = ", ".join(f"{words.count(counts.get(what, 0))} {what}" for what in KINDS)
+    moved = words.count(pc.sum(found["moved"]).as_py() or 0)
+    yield f"since {before.run}", f"{of_kinds} ({moved} moved)"
+    events = slices.read_slice(lake, cluster_events).to_pylist()
+    told = [f"{row['name']} {describe_event(row)}" for row in events[:MAX_EVENTS]]
+    more = [f"and {words.plural(len(events) - MAX_EVENTS, 'event')} more"] if len(events) > MAX_EVENTS else []
+    yield "clusters since", "; ".join([*told, *more]) or "all kept their names, and nothing happened to them"
 
 
 def _read_outliers(lake: Lake, outliers: Slice, of_points: Slice) -> list[dict[str, Any]]:

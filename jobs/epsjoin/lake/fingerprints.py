@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from epsjoin.errors import UnfitTableError
@@ -45,6 +45,44 @@ class Fingerprints:
         self._found: dict[str, str] = {}
         self._files: dict[str, list[File]] = {}
         self._rows: dict[str, dict[str, Any]] = {}
+        self._before: list[Fingerprints] | None = None
+
+    @classmethod
+    def of_all(cls, lake: Lake) -> list[Fingerprints]:
+        """Those of all runs whose clusters fit their points and their plan, oldest first."""
+        found: list[Fingerprints] = []
+        for run in slices.list_runs(lake, "clusters"):
+            one = cls(lake, run)
+            if one.has("clusters"):
+                one._before = found[-1:]
+                found.append(one)
+        return found
+
+    @property
+    def run(self) -> str:
+        """Logical date of the run."""
+        return self._run
+
+    @property
+    def before(self) -> Fingerprints | None:
+        """Those of the run before, the latest earlier one whose clusters fit; None for the first run."""
+        if self._before is None:
+            self._before = []
+            earlier = [run for run in slices.list_runs(self._lake, "clusters") if run < self._run]
+            for run in reversed(earlier):
+                one = Fingerprints(self._lake, run)
+                if one.has("clusters"):
+                    self._before = [one]
+                    break
+        return self._before[0] if self._before else None
+
+    def has(self, table: str) -> bool:
+        """Whether the run has a slice of this table that was made from what the lake has now."""
+        try:
+            slices.files_of(self._lake, self.slice(table))
+        except UnfitTableError:
+            return False
+        return True
 
     def slice(self, table: str, **new: Sequence[File] | str) -> Slice:
         """The run's slice of a table, with the fingerprint of what it must have been made from.
@@ -69,9 +107,20 @@ class Fingerprints:
                 self._found[table] = self._of_pass(table) if kind == "pass" else ""
         return Slice(table, self._run, fingerprint=self._found[table])
 
-    def slices(self) -> dict[str, Slice]:
-        """The run's slices of all tables that a gate checks, by the name of the table; see :meth:`slice`."""
-        return {table: self.slice(table) for tables in STAGES.values() for table in tables}
+    def slices(self, tables: Iterable[str] | None = None) -> dict[str, Slice]:
+        """The run's slices of these tables, by default of all that a gate checks, by name; see :meth:`slice`.
+
+        Of several tables that do not fit the error names the first.
+        """
+        found: dict[str, Slice] = {}
+        for table in tables or (table for stage in STAGES.values() for table in stage):
+            try:
+                found[table] = self.slice(table)
+            except UnfitTableError:
+                for where in found.values():
+                    slices.files_of(self._lake, where)
+                raise
+        return found
 
     def row(self, table: str) -> dict[str, Any]:
         """The only row of a table, which agrees with the row that ``pipeline.py`` names.
@@ -101,7 +150,7 @@ class Fingerprints:
         for source in TABLES[table].made_from:
             value = new.get(source.table)
             if value is None:
-                value = self._state_of(source)
+                value = self._state_before(source, table) if source.is_before else self._state_of(source)
             if isinstance(value, str):
                 texts += value
             else:
@@ -119,6 +168,14 @@ class Fingerprints:
         if source.table not in self._files:
             self._files[source.table] = slices.files_of(self._lake, self.slice(source.table))
         return self._files[source.table]
+
+    def _state_before(self, source: Input, table: str) -> Sequence[File] | str:
+        before = self.before
+        if before is None:
+            return []
+        if source.table == table:
+            return slices.files_of(self._lake, Slice(table, before.run))
+        return before._state_of(source)
 
     def _of_pass(self, table: str) -> str:
         """The fingerprint of the last pass of a job; points that an older version has stored bear none.

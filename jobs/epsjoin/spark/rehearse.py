@@ -15,6 +15,7 @@ import yaml
 
 from epsjoin.paths import CONTRACTS
 from epsjoin.spark.cluster import cluster
+from epsjoin.spark.compare import compare
 from epsjoin.spark.epsilon import fit_epsilon
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Step, run_job
@@ -28,6 +29,7 @@ STEPS: dict[str, Step] = {
     "merge_join": merge_join.run,
     "cluster": cluster.run,
     "outliers": outliers.run,
+    "compare": compare.run,
 }
 """The chain, in its order, by the names of the jobs."""
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,12 +14,15 @@ import pytest
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Ints
 from epsjoin.kernels.ids import index_ids
+from epsjoin.local.cluster.dbscan import dbscan
 from epsjoin.local.cluster.from_pairs import NOISE
 from epsjoin.local.compare.flows import count_flows
 from epsjoin.local.compare.match import Matched, match_clusters, name_clusters
 from epsjoin.local.compare.names import EVENTS, NOBODY, Cores, name_run
 from oracles import names as twin
+from tests import planted
 
+REPO = Path(__file__).resolve().parents[3]
 Run = dict[int, tuple[int, bool]]
 
 
@@ -258,3 +264,34 @@ def test_fold__looks_for_other_core_points_only_where_the_smallest_was_a_name() 
 def test_name_clusters__says_what_is_wrong_with_a_run(run: Any, sentence: str) -> None:
     with pytest.raises(ArgumentError, match=sentence):
         name_clusters([run])
+
+
+def test_events__of_the_planted_history_are_those_that_were_planted() -> None:
+    runs = []
+    for places in planted.history():
+        ids = np.array(list(places))
+        found = dbscan(np.array(list(places.values())), planted.EPS, planted.MIN_PTS)
+        runs.append((ids, found.labels, found.is_core))
+    named = name_clusters(runs)
+    assert [events_of(each) for each in named] == planted.EVENTS
+    assert sorted(named[-1].names.name.tolist()) == sorted(planted.LAST_NAMES.values())
+
+
+def test_names__of_twelve_months_of_navaids_stay() -> None:
+    """Real snapshots, 11,000 records each, of which few come, go and move: the same 332 clusters."""
+    runs = []
+    for file in sorted((REPO / "tests" / "data" / "navaids").glob("*.csv.gz")):
+        with gzip.open(file, "rt", encoding="utf-8", newline="") as text:
+            rows = [(row["id"], row["latitude_deg"], row["longitude_deg"]) for row in csv.DictReader(text)]
+        kept = np.array([row for row in rows if all(row)], np.float64)
+        _, first = np.unique(kept[:, 0], return_index=True)
+        ids, places = kept[first, 0].astype(np.int64), kept[first, 1:]
+        found = dbscan(places, 52.5, 5, "haversine")
+        runs.append((ids, found.labels, found.is_core))
+    assert len(runs) == 12
+    named = name_clusters(runs)
+    assert {each.names.name.size for each in named} == {332}
+    assert all(set(each.names.name.tolist()) == set(named[0].names.name.tolist()) for each in named)
+    happened = [(number, *row) for number, each in enumerate(named) for row in events_of(each)]
+    assert happened == [(8, "grown", 85679, None, 2, False)]
+    assert any(each.flows.is_new.any() for each in named[1:]), "records did come"

@@ -34,6 +34,7 @@ from tests.spark.conftest import REPO, STEPS, copy_of, new_job
 from tests.tiny import RUN, coordinate, key
 
 TABLES = [name for stage in STAGES.values() for name in stage]
+BEFORE = "2023-05-31"
 ROWS = "id,x,y\n" + "".join(f"{i},{i % 12}.5,{i // 12 % 3}\n" for i in range(60)) + "60,40,40\n61,n/a,0\n"
 Frames = dict[str, DataFrame]
 Change = Callable[[Frames], DataFrame]
@@ -44,14 +45,15 @@ RULES = {(name, rule.name): rule for name in TABLES for rule in load_table(CONTR
 
 @pytest.fixture(scope="module")
 def chain(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Job:
-    """A run with clusters of all roles, noise, and a quarantined row."""
+    """A run with clusters of all roles, noise, and a quarantined row; in the run before all was noise."""
     place = tmp_path_factory.mktemp("chain")
     (place / "snapshot.csv").write_text(ROWS)
     columns = [key(), coordinate("x"), coordinate("y")]
     params = {"eps": 1.0, "min_pts": 9, "lof_k": 3}
     job = new_job(spark, place, columns, params=params, max_quarantine_share=0.5, interval="day")
-    for step in STEPS.values():
-        step(job)
+    for each in (replace(job, run=BEFORE, params=replace(job.params, eps=0.1)), job):
+        for step in STEPS.values():
+            step(each)
     return job
 
 
@@ -74,7 +76,7 @@ def broken_by() -> dict[tuple[str, str], Change]:
     def without(name: str, condition: str) -> Change:
         return lambda frames: frames[name].where(f"NOT ({condition})")
 
-    def also(name: str, **values: Any) -> Change:
+    def also(name: str, /, **values: Any) -> Change:
         def add(frames: Frames) -> DataFrame:
             row = frames[name].limit(1)
             for column, value in values.items():
@@ -83,7 +85,17 @@ def broken_by() -> dict[tuple[str, str], Change]:
 
         return add
 
+    def changed(**values: Any) -> Change:
+        """A record that differs, where none does."""
+        row = {"run": RUN, "against": BEFORE, "id": 0, "what": "updated", "moved": False}
+        row |= {"columns": "[]", "before": "{}", "now": "{}", **values}
+        return lambda frames: frames["changes"].unionByName(
+            frames["changes"].sparkSession.createDataFrame([row], frames["changes"].schema)
+        )
+
     always, first = F.lit(True), F.col("id") == 0
+    of_noise = F.col("cluster_id") == -1
+    nothing, one_more = F.lit(None), F.col("members") + 1
     return {
         ("snapshots", "rows_add_up"): where("snapshots", always, "rows_read", F.col("rows_read") + 1),
         ("snapshots", "quarantine_has_what_was_put_there"): where(
@@ -130,6 +142,60 @@ def broken_by() -> dict[tuple[str, str], Change]:
         ("outliers", "all_k_distances_are_known_or_none"): where(
             "outliers", first, "k_distance", F.lit(None).cast("double")
         ),
+        ("changes", "records_before_are_those_of_updated_and_deleted"): changed(
+            what="inserted", columns=None
+        ),
+        ("changes", "records_now_are_those_of_updated_and_inserted"): changed(what="deleted", columns=None),
+        ("changes", "columns_are_those_of_updated_records"): changed(columns=None),
+        ("changes", "only_updated_records_have_moved"): changed(
+            what="inserted", moved=True, columns=None, before=None
+        ),
+        ("changes", "records_now_are_points"): changed(id=-7),
+        ("changes", "all_rows_are_against_one_run"): changed(against=RUN),
+        ("cluster_flows", "records_are_in_one_of_the_runs_at_least"): also(
+            "cluster_flows", cluster_before=None, cluster_id=None, cores=0
+        ),
+        ("cluster_flows", "there_is_nothing_before_the_first_run"): where(
+            "cluster_flows", always, "against", nothing
+        ),
+        ("cluster_flows", "core_points_are_members"): where("cluster_flows", always, "cores", one_more),
+        ("cluster_flows", "only_records_of_clusters_are_core_points"): where(
+            "cluster_flows", of_noise, "cores", 1
+        ),
+        ("cluster_flows", "flows_end_in_all_points"): where("cluster_flows", of_noise, "members", one_more),
+        ("cluster_flows", "flows_make_up_the_clusters"): where("cluster_flows", ~of_noise, "cores", 1),
+        ("cluster_flows", "what_comes_and_goes_is_inserted_and_deleted"): where(
+            "cluster_flows", of_noise, "cluster_before", nothing
+        ),
+        ("cluster_flows", "all_rows_are_against_one_run"): where(
+            "cluster_flows", of_noise, "against", "2023-05-30"
+        ),
+        ("cluster_names", "noise_has_no_name"): where("cluster_names", always, "name", -1),
+        ("cluster_names", "records_come_from_somewhere"): where("cluster_names", always, "stayed", 1),
+        ("cluster_names", "core_points_are_records"): where(
+            "cluster_names", always, "core", F.col("size") + 1
+        ),
+        ("cluster_names", "no_two_clusters_have_one_name"): also("cluster_names", cluster_id=9),
+        ("cluster_names", "every_cluster_has_a_name"): without("cluster_names", "true"),
+        ("cluster_names", "every_name_is_of_a_cluster"): also("cluster_names", cluster_id=1000, name=1000),
+        ("cluster_names", "names_tell_what_the_flows_do"): where("cluster_names", always, "from_noise", 0),
+        ("cluster_names", "no_name_begins_after_its_run"): where("cluster_names", always, "runs", 2),
+        ("cluster_events", "splits_and_mergers_have_another_cluster"): where(
+            "cluster_events", always, "event", "merged"
+        ),
+        ("cluster_events", "a_cluster_is_not_its_own_other"): where(
+            "cluster_events", always, "other", F.col("name")
+        ),
+        ("cluster_events", "only_what_is_no_more_ends"): where("cluster_events", always, "ends", True),
+        ("cluster_events", "a_name_that_ends_has_no_cluster"): where("cluster_events", always, "ends", True),
+        ("cluster_events", "a_name_that_does_not_end_has_a_cluster"): where(
+            "cluster_events", always, "name", -5
+        ),
+        ("cluster_events", "what_is_born_or_split_off_has_a_new_name"): where(
+            "cluster_events", always, "name", -5
+        ),
+        ("cluster_events", "every_new_name_is_born_or_split_off"): without("cluster_events", "true"),
+        ("cluster_events", "all_rows_are_against_one_run"): where("cluster_events", always, "against", RUN),
     }
 
 

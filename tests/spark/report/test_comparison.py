@@ -35,6 +35,16 @@ def new_job(folder: Path, run: str) -> Job:
     lake = write_states(folder, {run: State(rows, {}, {}) for run in RUNS[:3]}, RUNS[:3])
     names = {FIRST: [(1, 1, 4), (5, 5, 3)], SECOND: [(2, 1, 6), (7, 7, 3)], THIRD: [(2, 1, 6), (7, 7, 3)]}
     since = {1: FIRST, 5: FIRST, 7: SECOND}
+    write(lake, "cluster_flows", FIRST, [flow(None, None, 1, 4), flow(None, None, 5, 3)])
+    write(
+        lake,
+        "cluster_flows",
+        SECOND,
+        [
+            *(flow(FIRST, 1, 2, 4), flow(FIRST, 5, 2, 2), flow(FIRST, 5, NOISE, 1), flow(FIRST, None, 7, 3)),
+            *(flow(FIRST, NOISE, NOISE, 8), flow(FIRST, NOISE, None, 2)),
+        ],
+    )
     for each, clusters in names.items():
         counts = ("from_clusters", "from_noise", "inserted", "to_clusters", "to_noise", "deleted")
         write(
@@ -49,16 +59,6 @@ def new_job(folder: Path, run: str) -> Job:
                 for cluster_id, name, size in clusters
             ],
         )
-    write(lake, "cluster_flows", FIRST, [flow(None, None, 1, 4), flow(None, None, 5, 3)])
-    write(
-        lake,
-        "cluster_flows",
-        SECOND,
-        [
-            *(flow(FIRST, 1, 2, 4), flow(FIRST, 5, 2, 2), flow(FIRST, 5, NOISE, 1), flow(FIRST, None, 7, 3)),
-            *(flow(FIRST, NOISE, NOISE, 8), flow(FIRST, NOISE, None, 2)),
-        ],
-    )
     write(lake, "cluster_events", FIRST, [])
     events = [("grown", 1, None, 2), ("born", 7, None, 3), ("merged", 5, 1, 2)]
     write(

@@ -17,10 +17,9 @@ from epsjoin.lake.lake import Slice
 from epsjoin.lake.schemas import parse_ddl
 from epsjoin.report.page import render
 from epsjoin.report.publish import publish
-from epsjoin.spark import stored
+from epsjoin.spark import buckets, stored
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.job import Job
-from epsjoin.spark.report import buckets
 from epsjoin.spark.report.difference import find_difference
 from epsjoin.spark.report.gather import find_ties, gather, make_trends_before
 from tests.spark.conftest import STEPS, JobMaker

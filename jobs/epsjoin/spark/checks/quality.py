@@ -32,7 +32,7 @@ def check_quality(job: Job, stage: str) -> dict[str, float]:
     lake, names = job.lake, STAGES[stage]
     known = [name for tables in STAGES.values() for name in tables]
     inputs = Fingerprints(lake, job.run)
-    found = {name: inputs.slice(name) for name in known[: known.index(names[-1]) + 1]}
+    found = inputs.slices(known[: known.index(names[-1]) + 1])
     tables = {name: Table.of(lake, where) for name, where in found.items()}
     for name in tables.keys() - names:
         tables[name].check_footers(lake)

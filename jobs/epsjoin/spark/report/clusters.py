@@ -15,10 +15,10 @@ from epsjoin.contracts.sources import SourceContract
 from epsjoin.findings import NOISE
 from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.spark.arrow import Task
+from epsjoin.spark.buckets import Bucket, plan_buckets
 from epsjoin.spark.hashes import hash_ids
 from epsjoin.spark.points import stored_reading
 from epsjoin.spark.reading import Reading
-from epsjoin.spark.report.buckets import Bucket, plan_buckets
 from epsjoin.spark.stored import StoredSlice, in_table
 
 MAX_MAP_CLUSTERED = 30_000

@@ -13,8 +13,8 @@ from epsjoin.kernels.arrays import Ints
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Slice
 from epsjoin.spark.arrow import Task
+from epsjoin.spark.buckets import Bucket, plan_buckets
 from epsjoin.spark.job import Job
-from epsjoin.spark.report.buckets import Bucket, plan_buckets
 from epsjoin.spark.report.names import name_record
 from epsjoin.spark.stored import StoredSlice, in_table
 

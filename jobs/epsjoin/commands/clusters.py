@@ -1,0 +1,122 @@
+"""The command ``epsjoin clusters``: the clusters of all runs by the names that they keep, or one's life."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from epsjoin.console import printable, say
+from epsjoin.errors import ArgumentError, TableError
+from epsjoin.lake import slices
+from epsjoin.lake.arguments import add_lake, open_lake
+from epsjoin.lake.fingerprints import Fingerprints
+from epsjoin.lake.lake import Lake
+from epsjoin.report import words
+
+MAX_NAMES = 20
+"""Maximum number of clusters that are listed, the largest of the last run first."""
+
+Row = dict[str, Any]
+
+
+class NamedRun(NamedTuple):
+    """The named clusters of a run: its rows of ``cluster_names`` and of ``cluster_events``."""
+
+    run: str
+    names: list[Row]
+    events: list[Row]
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the clusters of all runs, or the life of one."""
+    parser = argparse.ArgumentParser(
+        prog="epsjoin clusters",
+        description="Print the clusters of all runs by the names that they keep, or the life of one.",
+    )
+    add_lake(parser, has_run=False)
+    parser.add_argument("--name", type=int, help="name of a cluster, whose life is printed")
+    arguments = parser.parse_args(argv)
+    lake = open_lake(arguments)
+    runs = read_runs(lake)
+    if not runs:
+        raise TableError(
+            f"{arguments.dataset} has no named clusters in {lake.location('')}; run compare for a run first"
+        )
+    lines = _list_clusters(runs) if arguments.name is None else _tell_life(runs, arguments.name)
+    print(f"\n{printable(lake.source.title)}, {words.plural(len(runs), 'run')}\n")
+    for line in lines:
+        print(f"  {line}".rstrip())
+    print()
+    return 0
+
+
+def read_runs(lake: Lake) -> list[NamedRun]:
+    """Read names and events of every run, the oldest first.
+
+    A run whose tables do not belong together is left out, and its name and the reason are printed.
+    """
+    found = []
+    for run in slices.list_runs(lake, "cluster_names"):
+        try:
+            of = Fingerprints(lake, run)
+            names, events = (of.slice(name) for name in ("cluster_names", "cluster_events"))
+            rows = [slices.read_slice(lake, where).to_pylist() for where in (names, events)]
+            found.append(NamedRun(run, *rows))
+        except TableError as error:
+            say(f"clusters: run {run} is left out: {error}")
+    return found
+
+
+def describe_event(row: Row) -> str:
+    """Say what happened to a cluster, without its name: ``merged into 100, 10 points``."""
+    n = words.plural(row["members"], "point")
+    match row["event"]:
+        case "split":
+            text = f"lost {n} to {row['other']}"
+            return f"split up, {text}" if row["ends"] else text
+        case "split_off":
+            return f"split off {row['other']}, {n}"
+        case "merged":
+            return f"merged into {row['other']}, {n}"
+        case "grown" | "shrunk" as event:
+            return f"{event} by {n}"
+    return f"{row['event']}, {n}"
+
+
+def _list_clusters(runs: Sequence[NamedRun]) -> Iterator[str]:
+    yield f"{'run':<10}  {'clusters':>10}  events"
+    for run in runs:
+        counts = Counter(row["event"] for row in run.events)
+        told = ", ".join(f"{n:,} {what}" for what, n in counts.items())
+        yield f"{run.run:<10}  {len(run.names):>10,}  {told}"
+    last = runs[-1]
+    largest = sorted(last.names, key=lambda row: (-row["size"], row["name"]))[:MAX_NAMES]
+    if largest:
+        yield ""
+        yield f"{'name':>20}  {'since':<10}  {'runs':>6}  {'size':>10}  largest clusters of {last.run}"
+    for row in largest:
+        yield f"{row['name']:>20}  {row['first_run']:<10}  {row['runs']:>6,}  {row['size']:>10,}"
+
+
+def _tell_life(runs: Sequence[NamedRun], name: int) -> Iterator[str]:
+    if all(row["name"] != name for run in runs for row in run.names):
+        raise ArgumentError(f"no run has a cluster of the name {name}; without --name the largest are listed")
+    return _list_life(runs, name)
+
+
+def _list_life(runs: Sequence[NamedRun], name: int) -> Iterator[str]:
+    yield f"{'run':<10}  {'cluster_id':>20}  {'size':>10}  {'came':>8}  {'went':>8}  what happened to {name}"
+    for run in runs:
+        mine = [row for row in run.names if row["name"] == name]
+        happened = "; ".join(describe_event(row) for row in run.events if row["name"] == name)
+        others = [f"{row['name']} {describe_event(row)}" for row in run.events if row["other"] == name]
+        told = "; ".join(filter(None, [happened, *others]))
+        for row in mine:
+            came = row["from_clusters"] + row["from_noise"] + row["inserted"]
+            went = row["to_clusters"] + row["to_noise"] + row["deleted"]
+            numbers = f"{row['cluster_id']:>20}  {row['size']:>10,}  {came:>8,}  {went:>8,}"
+            yield f"{run.run:<10}  {numbers}  {told}"
+        if not mine and told:
+            yield f"{run.run:<10}  {words.MISSING:>20}  {words.MISSING:>10}  {'':>8}  {'':>8}  {told}"

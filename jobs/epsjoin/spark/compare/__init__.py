@@ -1,0 +1,1 @@
+"""A run beside the run before: records that differ, flows between clusters, names that stay, events."""

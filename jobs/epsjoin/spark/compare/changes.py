@@ -1,0 +1,143 @@
+"""The table ``changes``: which records differ from those of the run before, and how."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from epsjoin.kernels.arrays import Bools, Ints
+from epsjoin.kernels.ids import index_ids, rows_of
+from epsjoin.lake.fingerprints import Fingerprints
+from epsjoin.spark.arrow import Task
+from epsjoin.spark.buckets import plan_buckets
+from epsjoin.spark.compare.records import Records, identify, read_both
+from epsjoin.spark.job import Job
+from epsjoin.spark.stored import StoredSlice, in_table
+
+
+def find_changes(job: Job, now: Fingerprints) -> Iterator[pa.Table]:
+    """Find the rows of ``changes`` (without run) of a run against the run before, a bucket at a time.
+
+    Which records may differ is found from digests. Their columns are read then, so a record that has the same
+    values under a contract of other columns is no change.
+    """
+    before = now.before
+    if before is None:
+        return
+    old, new = (StoredSlice.of(job, run.slice("points")) for run in (before, now))
+    for bucket in plan_buckets(old.n + new.n):
+        deleted, inserted, both = _differing(*read_both(job, before, now, bucket), bool(job.lake.source.key))
+        yield _describe(job, before.run, old, new, deleted, inserted, both)
+
+
+def _differing(before: Records, now: Records, is_keyed: bool) -> tuple[Ints, Ints, Ints]:
+    """The ids of deleted and inserted records, and of those in both runs that may differ."""
+    old, new = (before.ids, now.ids) if is_keyed else identify(before, now)
+    rows = rows_of(index_ids(np.ascontiguousarray(old)), np.ascontiguousarray(new))
+    is_in_both = rows >= 0
+    is_deleted = np.ones(old.size, np.bool_)
+    is_deleted[rows[is_in_both]] = False
+    differs = (before.digests[rows[is_in_both]] != now.digests[is_in_both]).any(axis=1)
+    return before.ids[is_deleted], now.ids[~is_in_both], now.ids[is_in_both][differs]
+
+
+def _describe(
+    job: Job, against: str, old: StoredSlice, new: StoredSlice, deleted: Ints, inserted: Ints, both: Ints
+) -> pa.Table:
+    """Look up the records with these ids, and write them in rows, ordered by id."""
+    names = [column.name for column in job.lake.source.columns]
+    then, now = (_take(points, ids, names) for points, ids in ((old, deleted), (new, inserted)))
+    was, is_ = (_take(points, both, names) for points in (old, new))
+    differs = np.stack([_differ(was[name], is_[name]) for name in names], axis=1)
+    is_updated = differs.any(axis=1)
+    was, is_ = (rows.filter(pa.array(is_updated)) for rows in (was, is_))
+    differs = differs[is_updated]
+    coordinates = [names.index(name) for name in job.lake.source.coordinates]
+    has_moved = np.asarray(differs[:, coordinates].any(axis=1))
+    texts = _to_json(was, names), _to_json(is_, names)
+    parts = [
+        _rows("inserted", now["id"], None, _to_json(now, names)),
+        _rows("updated", is_["id"], *texts, has_moved, _lists(differs, names)),
+        _rows("deleted", then["id"], _to_json(then, names), None),
+    ]
+    rows = pa.concat_tables(parts).sort_by([("id", "ascending"), ("what", "descending")])
+    return rows.add_column(0, "against", pa.array([against] * rows.num_rows, pa.string()))
+
+
+def _take(points: StoredSlice, ids: Ints, names: list[str]) -> pa.Table:
+    """The columns of these records, by rising id; a column of the source may be called id."""
+    columns = list(dict.fromkeys(["id", *names]))
+    if not ids.size:
+        return points.columns(columns).empty_table()
+    found = in_table(points.scan(columns, _select(np.sort(ids))), points.columns(columns))
+    return found.take(np.argsort(found["id"].to_numpy(), kind="stable"))
+
+
+def _select(wanted: Ints) -> Task:
+    def select(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield batch.filter(pa.array(np.isin(batch["id"].to_numpy(), wanted)))
+
+    return select
+
+
+def _differ(was: pa.ChunkedArray, now: pa.ChunkedArray) -> Bools:
+    """Where two columns have other values; a null equals a null, a NaN a NaN."""
+    is_same = pc.or_(pc.fill_null(pc.equal(was, now), False), pc.and_(pc.is_null(was), pc.is_null(now)))
+    if pa.types.is_floating(was.type):
+        both = pc.and_(pc.is_nan(was), pc.is_nan(now))
+        is_same = pc.or_(is_same, pc.fill_null(both, False))
+    return np.asarray(pc.invert(is_same).to_numpy(), np.bool_)
+
+
+def _to_json(rows: pa.Table, names: list[str]) -> list[str]:
+    found = map(_finite, rows.select(names).to_pylist())
+    return [json.dumps(row, ensure_ascii=False, default=_as_text) for row in found]
+
+
+def _finite(row: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no NaN and no infinity: they become texts."""
+    return {
+        name: str(value) if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in row.items()
+    }
+
+
+def _as_text(value: Any) -> str:
+    """Dates and times as ISO texts."""
+    return str(value.isoformat())
+
+
+def _lists(differs: NDArray[np.bool_], names: list[str]) -> list[str]:
+    kinds, kind = np.unique(differs, axis=0, return_inverse=True)
+    texts = [json.dumps([names[place] for place in np.flatnonzero(row)], ensure_ascii=False) for row in kinds]
+    return [texts[place] for place in kind.ravel()]
+
+
+def _rows(
+    what: str,
+    ids: pa.ChunkedArray,
+    before: list[str] | None,
+    now: list[str] | None,
+    has_moved: Bools | None = None,
+    columns: list[str] | None = None,
+) -> pa.Table:
+    n = len(ids)
+    none = [None] * n
+    return pa.table(
+        {
+            "id": ids,
+            "what": pa.array([what] * n, pa.string()),
+            "moved": pa.array(np.zeros(n, np.bool_) if has_moved is None else has_moved),
+            "columns": pa.array(columns or none, pa.string()),
+            "before": pa.array(before or none, pa.string()),
+            "now": pa.array(now or none, pa.string()),
+        }
+    )

@@ -1,0 +1,192 @@
+"""The step ``compare``: what differs from the run before, and the names that clusters keep.
+
+All four tables are about neighbours in time, so this is the one step that writes slices of other runs, too:
+
+1. ``changes`` and ``cluster_flows`` of the run, and of the next one where they are against another run now.
+2. ``cluster_names`` and ``cluster_events`` of the run and of all later ones: names are a fold over the runs
+   in the order of their dates, a pure function of what is in the lake, not of the order in which it came.
+
+Each table is replaced in one commit, however many runs it has slices of. A slice of names is stamped by the
+files of its flows and of the names before, so that two jobs that change names always meet in the slice of the
+last run: the second is refused and tried again, and has seen all then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from epsjoin.console import counted, say
+from epsjoin.errors import UnfitTableError
+from epsjoin.kernels.arrays import Bools, Ints
+from epsjoin.lake import delta_log, parquet, slices
+from epsjoin.lake.fingerprints import Fingerprints
+from epsjoin.lake.lake import Lake, Slice
+from epsjoin.lake.parquet import File
+from epsjoin.local.cluster.from_pairs import NOISE
+from epsjoin.local.compare.flows import Flows
+from epsjoin.local.compare.names import EVENTS, NOBODY, Cores, Events, Names, name_run
+from epsjoin.spark.compare.changes import find_changes
+from epsjoin.spark.compare.flows import find_flows, from_rows, to_rows
+from epsjoin.spark.job import Job
+from epsjoin.spark.stored import StoredSlice
+
+Files = dict[Slice, list[File]]
+"""New files by the slices that they are to be, in the order of the runs."""
+
+
+def run(job: Job) -> dict[str, float]:
+    """Replace the run's slices of ``changes``, ``cluster_flows``, ``cluster_names`` and ``cluster_events``.
+
+    So are those of later runs that follow from another state of the lake.
+
+    Raises
+    ------
+    TableError
+        ``points`` or ``clusters`` has no slice of this run, or another job has changed one of the slices.
+    """
+    mine = Fingerprints(job.lake, job.run)
+    slices.files_of(job.lake, mine.slice("clusters"))  # says what is missing
+    runs = Fingerprints.of_all(job.lake)
+    at = next(number for number, each in enumerate(runs) if each.run == job.run)
+    counters = _replace_changes(job, runs[at], runs[at + 1 : at + 2])
+    flows = _replace_flows(job, runs, at)
+    named = _name_runs(job, runs, flows)
+    counters |= _replace_names(job, runs, at, named)
+    against = runs[at].before
+    events = ", ".join(f"{counters[each]:,.0f} {each}" for each in EVENTS if counters[each])
+    say(
+        f"compare: against {against.run if against else 'nothing'}: {counters['inserted']:,.0f} inserted, "
+        f"{counters['updated']:,.0f} updated, of which {counters['moved']:,.0f} moved, "
+        f"{counters['deleted']:,.0f} deleted; {counted(counters['names'], 'cluster')}: {events or 'no event'}"
+    )
+    return counters
+
+
+def _replace_changes(job: Job, mine: Fingerprints, later: Iterable[Fingerprints]) -> dict[str, float]:
+    files: Files = {}
+    counters: dict[str, float] = {}
+    for each in (mine, *(each for each in later if not each.has("changes"))):
+        where = each.slice("changes")
+        found: dict[str, float] = dict.fromkeys(("inserted", "updated", "deleted", "moved"), 0.0)
+
+        def count(parts: Iterable[pa.Table], found: dict[str, float] = found) -> Iterable[pa.Table]:
+            for part in parts:
+                for row in pc.value_counts(part["what"]).to_pylist():
+                    found[row["values"]] += row["counts"]
+                found["moved"] += pc.sum(part["moved"]).as_py() or 0
+                yield part
+
+        files[where] = _write(job.lake, where, count(find_changes(job, each)))
+        counters = counters or found
+    delta_log.commit(job.lake, files)
+    return counters
+
+
+def _replace_flows(job: Job, runs: list[Fingerprints], at: int) -> list[Flows]:
+    """Count the flows to this run, and to all whose slices do not fit; return those to all runs."""
+    flows, files = [], {}
+    for number, each in enumerate(runs):
+        where = each.slice("cluster_flows")
+        if number != at and each.has("cluster_flows"):
+            flows.append(from_rows(slices.read_slice(job.lake, where)))
+        else:
+            flows.append(find_flows(job, each))
+            against = each.before.run if each.before else None
+            files[where] = _write(job.lake, where, [to_rows(flows[-1], against)])
+    delta_log.commit(job.lake, files)
+    return flows
+
+
+class _Run(NamedTuple):
+    """What the fold says of a run."""
+
+    names: Names
+    events: Events
+
+
+def _name_runs(job: Job, runs: list[Fingerprints], flows: list[Flows]) -> list[_Run]:
+    named, found = NOBODY, []
+    for number, (each, moves) in enumerate(zip(runs, flows, strict=True)):
+        # a cluster's id is that of its smallest core point
+        clusters = np.unique(moves.now[~moves.is_gone & (moves.now != NOISE)])
+        named, events = name_run(named, moves, number, clusters, _core_finder(job, each))
+        found.append(_Run(named.names, events))
+    return found
+
+
+def _core_finder(job: Job, run: Fingerprints) -> Callable[[Ints], Cores]:
+    def find_cores(clusters: Ints) -> Cores:
+        def is_wanted(batch: pa.RecordBatch) -> Bools:
+            is_core = pc.equal(batch["role"], "core").to_numpy(zero_copy_only=False)
+            return np.asarray(is_core & np.isin(batch["cluster_id"].to_numpy(), clusters))
+
+        of = StoredSlice.of(job, run.slice("clusters"))
+        rows = of.take(["cluster_id", "role"], is_wanted, ["id", "cluster_id"])
+        ids, labels = rows["id"].to_numpy(), rows["cluster_id"].to_numpy()
+        return Cores.of(ids, labels, np.ones(ids.size, np.bool_))
+
+    return find_cores
+
+
+def _replace_names(job: Job, runs: list[Fingerprints], at: int, named: list[_Run]) -> dict[str, float]:
+    """Replace the names and events of this run, and of all whose slices do not fit."""
+    dates = [each.run for each in runs]
+    names: Files = {}
+    events: Files = {}
+    before: list[File] = []
+    for number, (each, (of_run, happened)) in enumerate(zip(runs, named, strict=True)):
+        flows = slices.files_of(job.lake, each.slice("cluster_flows"))
+        where = each.slice("cluster_names", cluster_flows=flows, cluster_names=before)
+        kept = _files_if_any(job.lake, where) if number != at else None
+        before = kept or _write(job.lake, where, [_name_rows(of_run, dates)])
+        if not kept:
+            names[where] = before
+        of_events = each.slice("cluster_events", cluster_names=before)
+        if number == at or _files_if_any(job.lake, of_events) is None:
+            against = dates[number - 1] if number else ""
+            events[of_events] = _write(job.lake, of_events, [_event_rows(happened, against)])
+    delta_log.commit(job.lake, names)
+    delta_log.commit(job.lake, events)
+    of_run, happened = named[at]
+    return {
+        "names": float(of_run.name.size),
+        "runs_named": float(len(names)),
+        **{event: float(np.count_nonzero(happened.event == event)) for event in EVENTS},
+    }
+
+
+def _files_if_any(lake: Lake, where: Slice) -> list[File] | None:
+    try:
+        return slices.files_of(lake, where)
+    except UnfitTableError:
+        return None
+
+
+def _name_rows(names: Names, dates: list[str]) -> pa.Table:
+    columns: Mapping[str, Ints] = names._asdict()
+    rows = {"cluster_id" if name == "label" else name: pa.array(values) for name, values in columns.items()}
+    first_run = pa.array([dates[number] for number in names.first_run], pa.string())
+    return pa.table({**rows, "first_run": first_run})
+
+
+def _event_rows(events: Events, against: str) -> pa.Table:
+    rows = {name: pa.array(values) for name, values in events._asdict().items()}
+    return pa.table(
+        {
+            **rows,
+            "event": pa.array(events.event.tolist(), pa.string()),
+            "other": pa.array(events.other, mask=events.other == NOISE),
+            "against": pa.array([against] * events.event.size, pa.string()),
+        }
+    )
+
+
+def _write(lake: Lake, where: Slice, rows: Iterable[pa.Table]) -> list[File]:
+    """Write a slice's file, one without rows if there are none: what follows is stamped by its name."""
+    into = parquet.target_of(lake, where)
+    return [into.write(rows) or parquet.write_empty_file(into)]

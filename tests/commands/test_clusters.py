@@ -1,0 +1,109 @@
+"""The clusters of all runs by their names, from stored tables and without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from epsjoin.commands import cli
+from epsjoin.lake.lake import Lake
+from tests.commands.stored_runs import new_lake, row, write, write_run
+
+RUNS = ("2022-03-01", "2022-04-01", "2022-05-01")
+
+
+NOTHING = dict.fromkeys(["stayed", "from_clusters", "from_noise", "to_clusters", "to_noise", "deleted"], 0)
+
+
+def name_clusters(lake: Lake, run: str, names: list[dict[str, int]], *events: tuple[Any, ...]) -> None:
+    """Store names and events of a run; what a cluster's row does not say is 0, or all of it."""
+    write(lake, "cluster_flows", run, [row(lake, "cluster_flows", run=run)])
+    known = {"first_run": RUNS[0], "core": 1, "runs": 1, **NOTHING}
+    rows = [{**known, "inserted": each["size"], **each} for each in names]
+    write(lake, "cluster_names", run, rows)
+    keys = ("event", "name", "other", "members", "ends")
+    happened = [{**dict(zip(keys, event, strict=True)), "against": RUNS[0]} for event in events]
+    write(lake, "cluster_events", run, happened)
+
+
+def cluster(id_: int, name: int, size: int, **more: int) -> dict[str, int]:
+    return {"cluster_id": id_, "name": name, "size": size, **more}
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """Clusters 4 and 7; 7 merges into 4, which then loses its smallest core point and a record."""
+    lake = new_lake(tmp_path)
+    for run in RUNS:
+        write_run(lake, run, points=60, pairs=3, clusters=2, eps=20.0)
+    name_clusters(lake, RUNS[0], [cluster(4, 4, 30), cluster(7, 7, 1200)])
+    merged = cluster(4, 4, 1225, runs=2, stayed=30, inserted=0, from_clusters=1195)
+    events = ("merged", 7, 4, 1195, True), ("grown", 4, None, 1195, False)
+    name_clusters(lake, RUNS[1], [merged], *events)
+    name_clusters(lake, RUNS[2], [cluster(5, 4, 1224, runs=3, stayed=1224, inserted=0, deleted=1)])
+    return lake
+
+
+def clusters(lake: Lake, *arguments: str) -> int:
+    return cli.main(["clusters", "--lake", lake.uri, "--dataset", "navaids", *arguments])
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> list[list[str]]:
+    return [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()]
+
+
+def test_clusters__lists_runs_with_their_events_and_the_largest_clusters(
+    lake: Lake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert clusters(lake) == 0
+    lines = said(capsys)
+    assert lines[0] == ["Navigation", "aids", "of", "the", "world,", "3", "runs"]
+    assert lines[2:5] == [[RUNS[0], "2"], [RUNS[1], "1", "1", "merged,", "1", "grown"], [RUNS[2], "1"]]
+    assert lines[5][-1] == RUNS[2]
+    assert lines[6:] == [["4", RUNS[0], "3", "1,224"]]
+
+
+def test_clusters__of_a_name_tells_its_life(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    assert clusters(lake, "--name", "4") == 0
+    lines = said(capsys)[2:]
+    assert lines[0] == [RUNS[0], "4", "30", "30", "0"]
+    assert lines[1][:5] == [RUNS[1], "4", "1,225", "1,195", "0"]
+    assert " ".join(lines[1][5:]) == "grown by 1,195 points; 7 merged into 4, 1,195 points"
+    assert lines[2] == [RUNS[2], "5", "1,224", "0", "1"]
+
+
+def test_clusters__of_a_name_that_has_ended_says_how(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    assert clusters(lake, "--name", "7") == 0
+    lines = said(capsys)[2:]
+    assert lines == [
+        [RUNS[0], "7", "1,200", "1,200", "0"],
+        [RUNS[1], "–", "–", "merged", "into", "4,", "1,195", "points"],
+    ]
+
+
+def test_clusters__of_an_unknown_name_says_where_names_are(
+    lake: Lake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert clusters(lake, "--name", "5") == 2
+    assert capsys.readouterr().err == (
+        "epsjoin clusters: no run has a cluster of the name 5; without --name the largest are listed\n"
+    )
+
+
+def test_clusters__leaves_out_a_run_whose_tables_do_not_belong_together(
+    lake: Lake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_run(lake, RUNS[2], points=60, pairs=3, clusters=1, eps=20.0)
+    assert clusters(lake) == 0
+    told = capsys.readouterr().out
+    assert "clusters: run 2022-05-01 is left out: cluster_flows of run 2022-05-01 was made from other" in told
+    assert "largest clusters of 2022-04-01" in told
+
+
+def test_clusters__of_a_lake_without_names_says_which_job_makes_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert clusters(new_lake(tmp_path)) == 1
+    assert "navaids has no named clusters in" in capsys.readouterr().err

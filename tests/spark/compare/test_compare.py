@@ -1,0 +1,239 @@
+"""The step compare: a run beside the run before it, whatever the order in which the runs came."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from epsjoin.errors import TableError, UnfitTableError
+from epsjoin.lake import delta_log, slices
+from epsjoin.lake.fingerprints import Fingerprints
+from epsjoin.lake.lake import Slice
+from epsjoin.spark import buckets
+from epsjoin.spark.checks.quality import check_quality
+from epsjoin.spark.compare import compare
+from epsjoin.spark.job import Job
+from epsjoin.spark.rehearse import STEPS
+from tests import planted
+from tests.spark.conftest import JobMaker, copy_of
+from tests.tiny import coordinate, key
+
+TABLES = ("changes", "cluster_flows", "cluster_names", "cluster_events")
+COLUMNS = [key(), coordinate("x"), coordinate("y"), {"name": "kind", "logicalType": "string"}]
+PARAMS = {"eps": planted.EPS, "min_pts": planted.MIN_PTS, "n_parts": 2}
+
+
+def write(folder: Path, run: str, places: planted.Places, kinds: dict[int, str] | None = None) -> None:
+    lines = [f"{i},{x!r},{y!r},{(kinds or {}).get(i, '')}" for i, (x, y) in places.items()]
+    (folder / f"{run}.csv").write_text("\n".join(["id,x,y,kind", *lines]) + "\n")
+
+
+def process(job: Job, run: str, steps: Iterable[str] = STEPS) -> None:
+    """Run the steps of a run, each with the versions of its own start, as jobs do."""
+    for name in steps:
+        lake = delta_log.pin_versions(job.lake, name)
+        STEPS[name](replace(job, lake=lake, run=run))
+
+
+def content(job: Job, runs: Iterable[str], table: str) -> list[str]:
+    return [
+        repr(row)
+        for run in runs
+        for row in sorted(slices.read_slice(job.lake, Slice(table, run)).to_pylist(), key=repr)
+    ]
+
+
+def contents(job: Job, runs: Iterable[str] = planted.RUNS) -> dict[str, list[str]]:
+    return {table: content(job, runs, table) for table in TABLES}
+
+
+def rows(job: Job, run: str, table: str) -> list[dict[str, Any]]:
+    return list(slices.read_slice(job.lake, Fingerprints(job.lake, run).slice(table)).to_pylist())
+
+
+def events(job: Job, run: str) -> list[tuple[Any, ...]]:
+    names = ("event", "name", "other", "members", "ends")
+    return [tuple(row[name] for name in names) for row in rows(job, run, "cluster_events")]
+
+
+@pytest.fixture
+def job(make_job: JobMaker, tmp_path: Path) -> Job:
+    """The planted history, of which no run has been processed."""
+    for run, places in zip(planted.RUNS, planted.history(), strict=True):
+        write(tmp_path, run, places)
+    return make_job(COLUMNS, path="{date}.csv", interval="month", params=PARAMS)
+
+
+ORDERS = {
+    "oldest first": list(range(12)),
+    "backwards": list(range(11, -1, -1)),
+    "shuffled": [7, 2, 11, 0, 5, 9, 1, 10, 4, 8, 3, 6],
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_compare__finds_the_planted_events_in_any_order_of_processing(job: Job, order: str) -> None:
+    for number in ORDERS[order]:
+        process(job, planted.RUNS[number], [step for step in STEPS if step != "outliers"])
+    assert [sorted(events(job, run), key=repr) for run in planted.RUNS] == [
+        sorted(each, key=repr) for each in planted.EVENTS
+    ]
+    last = rows(job, planted.RUNS[-1], "cluster_names")
+    assert {row["cluster_id"]: row["name"] for row in last} == planted.LAST_NAMES
+    assert {
+        row["name"]: (row["first_run"], row["runs"]) for row in last if row["name"] in (100, 501, 611)
+    } == {
+        100: (planted.RUNS[0], 12),
+        501: (planted.RUNS[7], 5),
+        611: (planted.RUNS[11], 1),
+    }
+    for before, run in zip([None, *planted.RUNS], planted.RUNS, strict=False):
+        for table in TABLES:
+            against = {row["against"] for row in rows(job, run, table) if "against" in row}
+            assert against <= {before}, "every slice is against the run before, whenever that came"
+    whole = contents(job)
+    process(job, planted.RUNS[4], [step for step in STEPS if step != "outliers"])
+    assert contents(job) == whole, "a run made again changes nothing"
+    process(job, planted.RUNS[0], ["compare"])
+    assert contents(job) == whole
+
+
+def test_changes__tell_what_differs_with_the_values_of_both_runs(make_job: JobMaker, tmp_path: Path) -> None:
+    first = {1: (0.0, 0.0), 2: (0.5, 0.0), 3: (1.0, -0.0), 4: (9.0, 9.0)}
+    second = {1: (0.0, 0.0), 2: (0.5, 0.25), 3: (1.0, 0.0), 5: (8.0, 8.0)}
+    write(tmp_path, "2023-01-01", first, {1: "é", 3: "a"})
+    write(tmp_path, "2023-02-01", second, {1: "b", 3: "a"})
+    job = make_job(COLUMNS, path="{date}.csv", interval="month", params=PARAMS)
+    for run in planted.RUNS[:2]:
+        process(job, run)
+    assert rows(job, planted.RUNS[0], "changes") == []
+    found = rows(job, planted.RUNS[1], "changes")
+    assert {row["against"] for row in found} == {planted.RUNS[0]}
+    seen = [
+        (
+            row["id"],
+            row["what"],
+            row["moved"],
+            *(row[name] and json.loads(row[name]) for name in ("columns", "before", "now")),
+        )
+        for row in found
+    ]
+    assert seen == [
+        (1, "updated", False, ["kind"], *({"id": 1, "x": 0.0, "y": 0.0, "kind": kind} for kind in "éb")),
+        (2, "updated", True, ["y"], *({"id": 2, "x": 0.5, "y": y, "kind": None} for y in (0.0, 0.25))),
+        (4, "deleted", False, None, {"id": 4, "x": 9.0, "y": 9.0, "kind": None}, None),
+        (5, "inserted", False, None, None, {"id": 5, "x": 8.0, "y": 8.0, "kind": None}),
+    ]
+    assert '"kind": "é"' in found[0]["before"], "as people write it"
+
+
+def test_changes__are_the_same_from_points_where_a_run_has_no_digests(
+    make_job: JobMaker, tmp_path: Path
+) -> None:
+    history = planted.history()
+    for run, places in zip(planted.RUNS[:2], (history[2], history[9]), strict=True):
+        write(tmp_path, run, places, {5: run})
+    job = make_job(COLUMNS, path="{date}.csv", interval="month", params=PARAMS)
+    for run in planted.RUNS[:2]:
+        process(job, run)
+    by_digests = contents(job, planted.RUNS[:2])
+    with mock.patch.object(compare, "find_changes", wraps=compare.find_changes) as found:
+        delta_log.commit(job.lake, {Slice("digests", planted.RUNS[0]): []})  # as in a lake of before
+        process(job, planted.RUNS[1], ["compare"])
+    assert found.call_count == 1
+    assert contents(job, planted.RUNS[:2]) == by_digests
+    assert len(by_digests["changes"]) > 30
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+def test_compare__of_many_records_by_spark_and_in_buckets_gives_the_same(
+    make_job: JobMaker, tmp_path: Path, keyed: bool
+) -> None:
+    """Without a key a record is what its columns hold; its place in the file may be another's later."""
+    history = planted.history()
+    for run, places in zip(planted.RUNS[:3], (history[0], history[3], history[3]), strict=True):
+        records = [*places.items()]
+        if run == planted.RUNS[2]:
+            records.reverse()
+        write(tmp_path, run, {i if keyed else n: place for n, (i, place) in enumerate(records)})
+    columns = COLUMNS if keyed else [coordinate("x"), coordinate("y")]
+    job = make_job(columns, path="{date}.csv", interval="month", params=PARAMS)
+    for run in planted.RUNS[:3]:
+        process(job, run, [step for step in STEPS if step != "outliers"])
+    whole = contents(job, planted.RUNS[:3])
+    with mock.patch.object(buckets, "MAX_ROWS", 20):
+        for run in planted.RUNS[:3]:
+            process(job, run, ["compare"])
+    assert contents(job, planted.RUNS[:3]) == whole
+    assert events(job, planted.RUNS[2]) == [], "the same records in another order"
+    assert rows(job, planted.RUNS[2], "changes") == []
+    happened = sorted((event, members) for event, _, _, members, _ in events(job, planted.RUNS[1]))
+    kept = [("split", 6), ("split_off", 6), ("merged", 10)]
+    others = [("born", 6), ("gone", 10)]  # who moves without a key goes, and another comes
+    either = [("born", 10), ("grown", 10), ("shrunk", 6)]
+    assert happened == sorted([*either, *(kept if keyed else others)])
+
+
+def test_compare__of_a_run_filled_in_remakes_the_next_and_the_names_from_it_on(job: Job) -> None:
+    steps = [step for step in STEPS if step != "outliers"]
+    first, second, third = planted.RUNS[:3]
+    for run in (first, third):
+        process(job, run, steps)
+    assert {row["against"] for row in rows(job, third, "changes")} == {first}
+    process(job, second, [step for step in steps if step != "compare"])
+    with pytest.raises(
+        UnfitTableError, match="changes of run 2023-03-01 was made from other .* run compare again"
+    ):
+        slices.files_of(job.lake, Fingerprints(job.lake, third).slice("changes"))
+    process(job, second, ["compare"])
+    assert {row["against"] for row in rows(job, third, "changes")} == {second}
+    assert events(job, third) == planted.EVENTS[2]
+    for run in (first, second, third):
+        here = replace(job, run=run)
+        process(job, run, ["outliers"])
+        assert check_quality(here, "results")["errors"] == 0
+
+
+def test_compare__of_two_runs_at_once_refuses_the_second_and_then_has_seen_both(job: Job) -> None:
+    steps = [step for step in STEPS if step not in ("outliers", "compare")]
+    first, second, third = planted.RUNS[:3]
+    for run in (first, second, third):
+        process(job, run, steps)
+    process(job, first, ["compare"])
+    both = [
+        replace(job, run=run, lake=delta_log.pin_versions(job.lake, "compare")) for run in (second, third)
+    ]
+    compare.run(both[0])
+    with pytest.raises(
+        TableError, match=r"another job changed changes of run .*2023-03-01.* run compare again"
+    ):
+        compare.run(both[1])
+    process(job, third, ["compare"])
+    assert [sorted(events(job, run), key=repr) for run in planted.RUNS[:3]] == [
+        sorted(each, key=repr) for each in planted.EVENTS[:3]
+    ]
+
+
+def test_compare__without_clusters_says_what_to_run_first(job: Job) -> None:
+    process(job, planted.RUNS[0], ["ingest"])
+    with pytest.raises(
+        UnfitTableError, match="join_plan has no slice of run 2023-01-01; run replicate for it first"
+    ):
+        process(job, planted.RUNS[0], ["compare"])
+
+
+def test_compare__of_a_lake_made_before_it_names_the_earlier_runs_too(job: Job, tmp_path: Path) -> None:
+    for run in planted.RUNS[:3]:
+        process(job, run, [step for step in STEPS if step not in ("outliers", "compare")])
+    other = copy_of(job, tmp_path / "oldest_first")
+    process(job, planted.RUNS[2], ["compare"])
+    for run in planted.RUNS[:3]:
+        process(other, run, ["compare"])
+    for table in TABLES[1:]:
+        assert content(job, planted.RUNS[:3], table) == content(other, planted.RUNS[:3], table)
