@@ -8,6 +8,7 @@ process per contender, where nothing ran before.
 
 from __future__ import annotations
 
+import errno
 import gc
 import multiprocessing
 import os
@@ -26,6 +27,7 @@ if TYPE_CHECKING:  # numpy must not be loaded before the number of its threads i
     from .sets import Points
 
 T = TypeVar("T")
+_SECONDS_TO_LEAVE = 10.0
 WARM_ROWS = 10_000  # enough that a join is planned as a large one is
 
 
@@ -114,10 +116,22 @@ def cpu_meter() -> Iterator[CpuMeter]:
         yield CpuMeter(group)
     finally:
         if group:
-            for pid in (group / "cgroup.procs").read_text().split():
-                with suppress(ProcessLookupError):
-                    (group.parent / "cgroup.procs").write_text(pid)
-            group.rmdir()
+            _remove_group(group)
+
+
+def _remove_group(group: Path) -> None:
+    """Put the processes of a group into that above it and remove it; who starts or ends takes a moment."""
+    end = time.monotonic() + _SECONDS_TO_LEAVE
+    while True:
+        for pid in (group / "cgroup.procs").read_text().split():
+            with suppress(ProcessLookupError):
+                (group.parent / "cgroup.procs").write_text(pid)
+        try:
+            return group.rmdir()
+        except OSError as error:
+            if error.errno != errno.EBUSY or time.monotonic() > end:
+                raise
+        time.sleep(0.01)
 
 
 def _new_group(parent: Path) -> Path | None:

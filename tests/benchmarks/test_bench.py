@@ -6,8 +6,10 @@ import gc
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
@@ -375,6 +377,21 @@ def test_cpu_meter__takes_in_a_running_process_and_lets_it_go_at_the_end() -> No
     finally:
         running.kill()
         running.wait()
+
+
+def test_cpu_meter__lets_go_of_processes_that_come_and_go() -> None:
+    if not kinds_of_groups():
+        pytest.skip("no control group can be made here")
+    restless = "for i in 1 2 3 4; do (while :; do /bin/true; done) & done; wait"
+    for _ in range(3):
+        try:
+            with cpu_meter() as meter:
+                running = subprocess.Popen(meter.command(["sh", "-c", restless]), start_new_session=True)
+                time.sleep(0.1)
+            assert not meter.group.exists()
+        finally:
+            os.killpg(running.pid, signal.SIGKILL)
+            running.wait()
 
 
 @pytest.mark.parametrize("parents", [[], [Path("/nowhere")]], ids=["no group", "not allowed"])
