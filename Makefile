@@ -17,7 +17,7 @@ VERSION := 'import sys; print("%d.%d" % sys.version_info[:2])'
 # a setting of the person's shell must not reach a test
 PYTEST := env PYTHONPATH=$(CURDIR)/jobs .venv/bin/python -m pytest
 
-.PHONY: help setup installed doctor demo demo-backfill test test-kernels test-uncompiled test-spark test-long test-dags test-end-to-end test-pythons check audit kill-loop bench bench-plans bench-parts bench-spark bench-scaling bench-around bench-increments bench-differ docs screenshots lock clean cluster-up cluster-down up down tour machine
+.PHONY: help setup installed doctor demo demo-backfill test test-kernels test-uncompiled test-spark test-long test-dags test-end-to-end test-pythons check audit kill-loop bench bench-plans bench-parts bench-spark bench-scaling bench-around bench-increments bench-differ bench-ingest docs screenshots lock clean cluster-up cluster-down up down tour machine
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -127,6 +127,9 @@ bench-around: setup ## what each step costs by spark-submit, into docs/benchmark
 
 bench-differ: $(JOBS) ## differentials by every method, against the paper's figures, into docs/benchmarks/differ.md; SCALE=16 ROUNDS=1 prints
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.differ $(if $(SCALE),--scale $(SCALE)) $(if $(ROUNDS),--rounds $(ROUNDS))
+
+bench-ingest: setup ## what reading a row costs beside pyarrow and pandas, into docs/benchmarks/ingest.md; ONLY="JSON lines, 16 numbers" prints one
+	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.ingest $(if $(ONLY),--only "$(ONLY)") $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ROWS),--rows $(ROWS))
 
 docs: $(JOBS) ## docs/api.md from the docstrings, the picture in docs/library.md from the lines of that page
 	PYTHONPATH=jobs .venv/bin/python docs/build_api.py

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
+from epsjoin.source.blocks import OpenSection
 from epsjoin.source.csv_columns import read_csv_blocks
 from epsjoin.source.json_columns import read_json_blocks
 from epsjoin.source.parquet_columns import read_parquet_blocks
@@ -207,6 +208,7 @@ def open_batches(
     *,
     may_be_empty: bool = False,
     aside: Ints | None = NOBODY,
+    section: OpenSection | None = None,
 ) -> Batches:
     """Open a file by its contract's format; nothing is read before the batches are iterated.
 
@@ -214,10 +216,16 @@ def open_batches(
     ----------
     stream, name, source, may_be_empty : see :func:`epsjoin.source.records.open_records`.
     aside : places of records in the file, rising, that are to be set aside; ``None``: all.
+    section : says that the stream is a section of a file, see :mod:`epsjoin.source.sections`. What makes one
+        task read the whole file, which may be good, is a ``DataRefusedError`` then, too.
     """
     columns = FoundColumns(name)
     blocks: Iterator[Block | Iterator[UntypedRecord]]
-    if has_column_ids(source) and aside is not None:
+    if section:
+        blocks = (read_csv_blocks if source.format == "csv" else read_json_blocks)(
+            stream, name, source, columns, section
+        )
+    elif has_column_ids(source) and aside is not None:
         blocks = BLOCKS[source.format](stream, name, source, columns)
     else:
         blocks = iter([FORMATS[source.format][0](stream, name, source, columns)])

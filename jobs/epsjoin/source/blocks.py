@@ -6,6 +6,7 @@ import gzip
 import io
 import zlib
 from collections.abc import Generator
+from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
@@ -20,12 +21,27 @@ BLOCK = 4 << 20
 """Number of bytes at which a block is complete; those of a longer line are more."""
 
 
+@dataclass(frozen=True)
+class OpenSection:
+    """What whoever reads a section of a file must know beside its bytes.
+
+    Parameters
+    ----------
+    line : number of its first line; 1 if the file begins with it.
+    head : the file from its begin, where the header is; not read if the section has it.
+    """
+
+    line: int
+    head: IO[bytes]
+
+
 class Blocks:
     """The lines of a file: block by block, or one by one wherever that is needed.
 
     Parameters
     ----------
     stream : the file's bytes, decompressed, as :func:`epsjoin.source.bounds.open_lines` has them.
+    line : number of the first line.
 
     Attributes
     ----------
@@ -33,11 +49,11 @@ class Blocks:
     has_only_lines : whether what is left has no blocks: no line end, or none before the file breaks off.
     """
 
-    def __init__(self, stream: IO[bytes]) -> None:
-        self.line = 1
+    def __init__(self, stream: IO[bytes], line: int = 1) -> None:
+        self.line = line
         self.has_only_lines = False
         self._rest = _Rest(stream)
-        if self._rest.fill(len(BYTE_ORDER_MARK), b"").startswith(BYTE_ORDER_MARK):
+        if line == 1 and self._rest.fill(len(BYTE_ORDER_MARK), b"").startswith(BYTE_ORDER_MARK):
             self._rest.held = self._rest.held[len(BYTE_ORDER_MARK) :]
 
     def take(self) -> bytes:
@@ -93,6 +109,35 @@ def is_utf8(data: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def find_misplaced(
+    before: bytes, data: bytes, behind: bytes, quotes: NDArray[np.int64], opens: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """Quotes of CSV that are not at an end of a field.
+
+    Within a quoted field two quotes stand for one; the first then closes the field and the second opens it
+    again.
+
+    Parameters
+    ----------
+    before, behind : the byte before the data and the one behind them, if there are such.
+    quotes : places of the quotes in the data.
+    opens : of every quote: whether it would open a field; otherwise it would close one.
+    """
+    signs = np.frombuffer((before or b"\n") + data + (behind or b"\n"), np.uint8)
+    fits = np.where(opens, _OPENS_AFTER[signs[quotes]], _CLOSES_BEFORE[signs[quotes + 2]])
+    misplaced: NDArray[np.int64] = quotes[~fits]
+    return misplaced
+
+
+def _flags_of(signs: bytes) -> NDArray[np.bool_]:
+    flags = np.zeros(256, bool)
+    flags[list(signs)] = True
+    return flags
+
+
+_OPENS_AFTER, _CLOSES_BEFORE = _flags_of(b',\n"'), _flags_of(b',\n\r"')
 
 
 def rows_at(places: NDArray[np.int64], begins: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -101,6 +101,17 @@ class CountedStream(io.RawIOBase):
         return data
 
 
+class LimitedStream(CountedStream):
+    """The next ``n`` bytes of a stream."""
+
+    def __init__(self, stream: IO[bytes], n: int) -> None:
+        super().__init__(stream)
+        self._n = n
+
+    def _read(self, size: int) -> bytes:
+        return super()._read(min(size, self._n - self.n_bytes))
+
+
 class DigestedStream(CountedStream):
     """A stream that also computes the SHA-256 of the bytes read from it."""
 

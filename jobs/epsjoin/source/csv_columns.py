@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from epsjoin.contracts.conditions import SOURCE_TYPES
 from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.sources import SourceContract
-from epsjoin.source.blocks import Blocks, find_bad, is_utf8
+from epsjoin.errors import DataRefusedError
+from epsjoin.source.blocks import Blocks, OpenSection, find_bad, find_misplaced, is_utf8
 from epsjoin.source.bounds import BYTE_ORDER_MARK, open_lines
 from epsjoin.source.csv_ import Line, read_header, split_records
 from epsjoin.source.rules import Flags, Ints, may_be_tiny, type_once, typed_schema
@@ -38,7 +39,11 @@ _NOT_ZERO = r"^[^eE]*[1-9]"
 
 
 def read_csv_blocks(
-    stream: IO[bytes], name: str, source: SourceContract, columns: FoundColumns
+    stream: IO[bytes],
+    name: str,
+    source: SourceContract,
+    columns: FoundColumns,
+    section: OpenSection | None = None,
 ) -> Iterator[Block | Iterator[UntypedRecord]]:
     """Yield a CSV file as blocks, and as records by the definition where there is no block.
 
@@ -48,9 +53,21 @@ def read_csv_blocks(
     Parameters
     ----------
     stream, name, source, columns : see :func:`epsjoin.source.csv_.read_csv`.
+    section : says that the stream is a section of the file; then all of it must be blocks.
+
+    Raises
+    ------
+    DataRefusedError
+        While it is read: see :func:`epsjoin.source.csv_.read_csv`; or there is a section that is not plain.
     """
-    blocks = Blocks(open_lines(stream, name))
-    lines = blocks.lines()
+    blocks = Blocks(open_lines(stream, name), section.line if section else 1)
+    if section:
+        data = blocks.take()
+        if section.line == 1 and (blocks.has_only_lines or _lay_out(data, 1) is None):
+            raise _not_plain(name, 1)
+        blocks.give_back(data)
+    head = blocks if blocks.line == 1 or not section else Blocks(open_lines(section.head, name))
+    lines = head.lines()
     if not read_header(lines, name, source, columns):
         return
     if blocks.has_only_lines:
@@ -60,12 +77,14 @@ def read_csv_blocks(
     typing = _Typing(source, columns.names)
     while True:
         data = blocks.take()
+        layout = None if blocks.has_only_lines else _lay_out(data, blocks.line)
+        if layout is None and section:
+            raise _not_plain(name, blocks.line)
         if blocks.has_only_lines:
             yield split_records(blocks.lines(), [], name, source, columns)
             return
         if not data:
             return
-        layout = _lay_out(data, blocks.line)
         if layout is None:
             blocks.give_back(data)
             taken: list[Line] = []
@@ -75,6 +94,12 @@ def read_csv_blocks(
         blocks.line += layout.n_lines
         if block := typing.to_block(layout, name, columns):
             yield block
+
+
+def _not_plain(name: str, line: int) -> DataRefusedError:
+    return DataRefusedError(
+        f"{name}: line {line}: it is not plain where records end; one task must read the file"
+    )
 
 
 @dataclass(frozen=True)
@@ -154,15 +179,8 @@ def _lay_out(data: bytes, line: int) -> _Layout | None:
     is_good = is_utf8(data)
     if b'"' not in data:
         return _Layout(data, line, np.empty(0, np.int64), is_good)
-    array = np.frombuffer(data, np.uint8)
-    quotes = np.flatnonzero(array == _QUOTE)
-    opening, closing = quotes[0::2], quotes[1::2]
-    # within a quoted field two quotes stand for one, which then closes the field and opens it again
-    before = array[opening[opening > 0] - 1]
-    after = array[closing[closing < len(data) - 1] + 1]
-    if not (
-        np.isin(before, (_COMMA, _LF, _QUOTE)).all() and np.isin(after, (_COMMA, _LF, _CR, _QUOTE)).all()
-    ):
+    quotes = np.flatnonzero(np.frombuffer(data, np.uint8) == _QUOTE)
+    if find_misplaced(b"", data, b"", quotes, np.arange(len(quotes)) % 2 == 0).size:
         return None
     if quotes.size % 2 == 0:
         return _Layout(data, line, quotes, is_good)

@@ -32,7 +32,7 @@ def read_json(
     """
     objects = Objects(name, source, columns)
     yield from objects.read(_without_mark(enumerate(open_lines(stream, name), 1)))
-    objects.end()
+    require_keys(source, columns)
 
 
 Line = tuple[int, bytes]
@@ -45,6 +45,7 @@ class Objects:
     Parameters
     ----------
     name, source, columns : see :func:`read_json`.
+    is_start : whether the file's first record is among them.
 
     Attributes
     ----------
@@ -52,12 +53,15 @@ class Objects:
     n_records : number of the records that have been read.
     """
 
-    def __init__(self, name: str, source: SourceContract, columns: FoundColumns) -> None:
+    def __init__(
+        self, name: str, source: SourceContract, columns: FoundColumns, *, is_start: bool = True
+    ) -> None:
         self.keys: set[str] = set()
         self.n_records = 0
         self._name = name
         self._source = source
         self._columns = columns
+        self._is_start = is_start
         self._wanted = [column.in_file for column in source.columns]
 
     def read(self, lines: Iterable[Line]) -> Iterator[UntypedRecord]:
@@ -71,7 +75,7 @@ class Objects:
         for number, line in lines:
             if not line.strip():
                 continue
-            if not self.n_records and line.lstrip(b" \t").startswith(b"["):
+            if self._is_start and not self.n_records and line.lstrip(b" \t").startswith(b"["):
                 raise DataRefusedError(
                     f"{self._name}: line {number}: an array begins here; each line must be one object, as "
                     "'jq -c .[]' writes them"
@@ -95,17 +99,18 @@ class Objects:
             self.keys.update(new)
         return UntypedRecord(number, raw, [body.get(column) for column in self._wanted])
 
-    def end(self) -> None:
-        """Refuse the file if no record has a column that is needed.
 
-        Raises
-        ------
-        DataRefusedError
-            See :func:`read_json`.
-        """
-        if self.keys:  # a record may leave out what is not required, and so may all of them
-            named = self._source.filter.columns if self._source.filter else ()
-            self._columns.require([c.in_file for c in self._source.columns if c.required or c.name in named])
+def require_keys(source: SourceContract, columns: FoundColumns) -> None:
+    """Refuse a file of which no record has a column that is needed.
+
+    Raises
+    ------
+    DataRefusedError
+        See :func:`read_json`.
+    """
+    if columns.names:  # a record may leave out what is not required, and so may all of them
+        named = source.filter.columns if source.filter else ()
+        columns.require([c.in_file for c in source.columns if c.required or c.name in named])
 
 
 def _without_mark(lines: Iterable[Line]) -> Iterator[Line]:

@@ -14,9 +14,9 @@ import pyarrow.json as pj
 from epsjoin.contracts.conditions import SOURCE_TYPES
 from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.sources import SourceContract
-from epsjoin.source.blocks import Blocks, find_bad, is_utf8, rows_at
+from epsjoin.source.blocks import Blocks, OpenSection, find_bad, is_utf8, rows_at
 from epsjoin.source.bounds import open_lines
-from epsjoin.source.json_ import Line, Objects
+from epsjoin.source.json_ import Line, Objects, require_keys
 from epsjoin.source.rules import Flags, Ints, may_be_tiny, type_once, typed_schema
 from epsjoin.source.untyped import Block, FoundColumns, UntypedRecord
 from epsjoin.source.values import from_value
@@ -40,7 +40,11 @@ _ROW = re.compile(r" in row (\d+)$")
 
 
 def read_json_blocks(
-    stream: IO[bytes], name: str, source: SourceContract, columns: FoundColumns
+    stream: IO[bytes],
+    name: str,
+    source: SourceContract,
+    columns: FoundColumns,
+    section: OpenSection | None = None,
 ) -> Iterator[Block | Iterator[UntypedRecord]]:
     """Yield a file of JSON lines as blocks, and as records by the definition where there is no block.
 
@@ -49,9 +53,10 @@ def read_json_blocks(
     Parameters
     ----------
     stream, name, source, columns : see :func:`epsjoin.source.json_.read_json`.
+    section : says that the stream is a section of the file, whose other sections may have other keys.
     """
-    blocks = Blocks(open_lines(stream, name))
-    objects = Objects(name, source, columns)
+    blocks = Blocks(open_lines(stream, name), section.line if section else 1)
+    objects = Objects(name, source, columns, is_start=blocks.line == 1)
     while data := blocks.take():
         lines = _lay_out(data, blocks.line)
         blocks.line += data.count(b"\n")
@@ -62,7 +67,8 @@ def read_json_blocks(
             yield _to_block(lines, source, objects)
     if blocks.has_only_lines:
         yield objects.read(enumerate(blocks.rest(), blocks.line))
-    objects.end()
+    if section is None:
+        require_keys(source, columns)
 
 
 class _Lines(NamedTuple):

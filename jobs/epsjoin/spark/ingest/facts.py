@@ -11,16 +11,17 @@ from epsjoin.spark.tasks import TaskReport
 
 @dataclass(frozen=True)
 class FileFacts:
-    """One source file, by the task that read it.
+    """One source file, or a section of it, by the task that read it.
 
     Parameters
     ----------
     source : the file's name.
-    n_bytes, sha256 : its size and its SHA-256 in hex, as it is stored.
+    n_bytes, sha256 : the file's size and its SHA-256 in hex, as it is stored; of sections the first has them.
     rows_read : records that were read, good and bad.
     rows_left_out : those of them that the contract's condition leaves out.
     columns : names of the columns found in it.
-    refused : why the whole file is refused; ``None`` where it is not.
+    refused : why the whole file is refused; ``None`` where it is not. Of a section: why it was not read.
+    section : the section's number; ``None``: the whole file.
     """
 
     source: str
@@ -30,6 +31,7 @@ class FileFacts:
     rows_left_out: int
     columns: list[str]
     refused: str | None
+    section: int | None = None
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class KindCount:
 
 @dataclass(frozen=True)
 class ManyDoubles:
-    """A source file, by its number in the snapshot, of which all records are to be settled by their keys."""
+    """A source file or section, by its number, of which all records are to be settled by their keys."""
 
     file: int
 

@@ -16,6 +16,7 @@ from epsjoin.lake import delta_log, parquet, schemas, slices
 from epsjoin.lake.fingerprints import new_fingerprint
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.spark import tasks
+from epsjoin.spark.ingest.divide import divide, merge_sections
 from epsjoin.spark.ingest.doubles import doubles_of, make_finder
 from epsjoin.spark.ingest.facts import Fact, FileFacts, KindCount, RowCounts, facts_of
 from epsjoin.spark.ingest.read import ID_STREAMS, SourceFile, make_reader
@@ -30,12 +31,12 @@ from epsjoin.spark.tasks import TaskReport
 def run(job: Job) -> dict[str, float]:
     """Replace the run's slices of ``quarantine``, ``snapshots``, ``digests`` and ``points`` by its snapshot.
 
-    Each file is read by one task, which writes its points and its refused records. A shuffle of the ids alone
-    finds the doubles; files that have some are read again, and a second shuffle brings the doubles of a key
-    together: of equal rows the first is kept and the others are refused; different rows with one key are all
-    refused. The readers count the rows that they read, the writers those that they keep and refuse; the sums
-    must agree. Records that the contract's condition leaves out are only counted. The files of one pass bear
-    the same fingerprint.
+    Each file, or section of a large one, is read by one task, which writes its points and its refused
+    records. A shuffle of the ids alone finds the doubles; files that have some are read again, and a second
+    shuffle brings the doubles of a key together: of equal rows the first is kept and the others are refused;
+    different rows with one key are all refused. The readers count the rows that they read, the writers those
+    that they keep and refuse; the sums must agree. Records that the contract's condition leaves out are only
+    counted. The files of one pass bear the same fingerprint.
 
     Raises
     ------
@@ -65,7 +66,7 @@ def run(job: Job) -> dict[str, float]:
     refused = sorted(sentence for report in reports for sentence in report.refused)
     if refused:
         raise DataRefusedError(refused[0] + (f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""))
-    facts = facts_of(reports)
+    facts, _ = merge_sections(job.lake.source, facts_of(reports))
     snapshots = _snapshot_rows(facts, job.lake.source.condition)
     read, kept, quarantined, left_out = (
         sum(row[name] for row in snapshots)
@@ -108,8 +109,14 @@ def run(job: Job) -> dict[str, float]:
     }
 
 
-def _read_and_settle(job: Job, files: Sequence[SourceFile], into: Targets) -> list[TaskReport]:
+def _read_and_settle(
+    job: Job, files: Sequence[SourceFile], into: Targets, whole: frozenset[str] = frozenset()
+) -> list[TaskReport]:
     """Write points, digests and refused records of all files; return the reports of what remains.
+
+    Parameters
+    ----------
+    whole : names of files that cannot be read in sections, as was seen when this was tried.
 
     Raises
     ------
@@ -122,7 +129,8 @@ def _read_and_settle(job: Job, files: Sequence[SourceFile], into: Targets) -> li
     read = make_reader(source, into)
     if not source.key:  # each id is there once
         return _reports_in(tasks.run_tasks(job.spark, files, read))
-    streams = tasks.lazy_tasks(job.spark, files, read, ID_STREAMS)
+    items = divide(job.spark, source, files, whole)
+    streams = tasks.lazy_tasks(job.spark, items, read, ID_STREAMS)
     by_bucket = streams.repartition("bucket").sortWithinPartitions("bucket")
     found = FrameRows(by_bucket).run(make_finder())
     reports = _reports_in(found)
@@ -130,22 +138,30 @@ def _read_and_settle(job: Job, files: Sequence[SourceFile], into: Targets) -> li
     n_ids = tasks.add_counters(reports).get("ids", 0)
     if n_ids != n_kept:
         raise TableError(f"{n_kept} points were written, but {n_ids:.0f} ids compared; run ingest again")
+    _, unfit = merge_sections(source, facts_of(reports))
+    if unfit:
+        _delete_files(reports, into)
+        return _read_and_settle(job, files, into, whole | unfit)
     doubles = doubles_of(found, reports)
     if not doubles:
         return reports
     schema = staged_schema(job.lake)
-    again = [(files[index], numbers) for index, numbers in sorted(doubles.items())]
-    names = {file.name for file, _ in again}
-    before = [report for report in reports if _sources_of(report) & names]
-    for report in before:
-        for target in into:
-            parquet.delete_uncommitted_files(target, [f for f in report.files if f.table == target.table])
+    again = [(items[index], numbers) for index, numbers in sorted(doubles.items())]
+    read_again = {(file.name, file.section.number if file.section else None) for file, _ in again}
+    before = [report for report in reports if _read_by(report) & read_again]
+    _delete_files(before, into)
     second = make_second_reader(source, into, schema)
     staged = tasks.lazy_tasks(job.spark, again, second, schemas.to_ddl(schema))
     by_slot = staged.repartition("_slot").sortWithinPartitions("_slot", "_file", "_line")
     settled = tasks.reports_of(FrameRows(by_slot).run(make_settler(source, into)))
     _check_unchanged(before, settled)
-    return [report for report in reports if not _sources_of(report) & names] + settled
+    return [report for report in reports if not _read_by(report) & read_again] + settled
+
+
+def _delete_files(reports: Sequence[TaskReport], into: Targets) -> None:
+    for target in into:
+        files = [file for report in reports for file in report.files if file.table == target.table]
+        parquet.delete_uncommitted_files(target, files)
 
 
 def _reports_in(batches: Iterable[pa.RecordBatch]) -> list[TaskReport]:
@@ -154,21 +170,27 @@ def _reports_in(batches: Iterable[pa.RecordBatch]) -> list[TaskReport]:
     ]
 
 
-def _sources_of(report: TaskReport) -> set[str]:
-    """The files that a reader's report is about."""
-    return {fact.source for fact in facts_of([report]) if isinstance(fact, FileFacts)}
+def _read_by(report: TaskReport) -> set[tuple[str, int | None]]:
+    """The files, or sections of files, that a reader's report is about."""
+    return set(_files_of([report]))
+
+
+def _files_of(reports: Iterable[TaskReport]) -> dict[tuple[str, int | None], FileFacts]:
+    return {(f.source, f.section): f for f in facts_of(reports) if isinstance(f, FileFacts)}
 
 
 def _check_unchanged(before: Sequence[TaskReport], after: Sequence[TaskReport]) -> None:
-    then, now = (
-        {f.source: f for f in facts_of(each) if isinstance(f, FileFacts)} for each in (before, after)
-    )
-    for name in then:
-        if now[name] != then[name]:
-            raise DataRefusedError(
-                f"{name}: the file changed while it was read: it had {then[name].n_bytes:,} bytes of SHA-256 "
-                f"{then[name].sha256}, then {now[name].n_bytes:,} of {now[name].sha256}; run ingest again"
+    then, now = _files_of(before), _files_of(after)
+    for (name, section), first in then.items():
+        second = now[name, section]
+        if second != first:
+            how = (
+                f"it had {first.n_bytes:,} bytes of SHA-256 {first.sha256}, then {second.n_bytes:,} of "
+                f"{second.sha256}"
+                if section is None
+                else "it was larger or smaller, or was changed later, than at first"
             )
+            raise DataRefusedError(f"{name}: the file changed while it was read: {how}; run ingest again")
 
 
 def check_against_run_before(lake: Lake, run: str, read: int, left_out: int) -> None:

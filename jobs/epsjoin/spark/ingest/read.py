@@ -1,10 +1,10 @@
-"""Reading a snapshot: a task per file writes its points and refused records, and passes on the ids."""
+"""Reading a snapshot: a task per file or section writes points and refused records, and passes on the ids."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, cast
+from typing import IO, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +13,10 @@ from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.lake import uris
 from epsjoin.source.batches import NOBODY, Batch, open_batches
-from epsjoin.source.bounds import DigestedStream
+from epsjoin.source.blocks import OpenSection
+from epsjoin.source.bounds import DigestedStream, LimitedStream
 from epsjoin.source.rules import Ints
+from epsjoin.source.sections import Section
 from epsjoin.spark.arrow import to_ipc
 from epsjoin.spark.ingest.facts import FileFacts, to_dict
 from epsjoin.spark.ingest.writer import FILE_ROWS, Targets, Writer
@@ -47,30 +49,47 @@ def split_places(places: Ints) -> dict[int, Ints]:
     return dict(zip(files.tolist(), numbers, strict=True))
 
 
+class FileState(NamedTuple):
+    """The size of a file and when it was last changed, in nanoseconds."""
+
+    size: int
+    changed: int | None
+
+
 @dataclass(frozen=True)
 class SourceFile:
-    """A file of the snapshot; small, for it is sent to the tasks.
+    """A file of the snapshot, or a section of one; small, for it is sent to the tasks.
 
     Parameters
     ----------
-    index : its number in the snapshot.
+    index : its number among the files and sections of the snapshot.
     name : its name for people.
     uri : its place.
     may_be_empty : whether it may have no record: of several files, Spark writes such.
+    section, state : the section, and the state of the file when it was divided; ``None``: the whole file.
     """
 
     index: int
     name: str
     uri: str
     may_be_empty: bool
+    section: Section | None = None
+    state: FileState | None = None
+
+
+def state_of(file: SourceFile) -> FileState:
+    """The state of the file now."""
+    filesystem, path = uris.filesystem_of(file.uri)
+    info = filesystem.get_file_info(path)
+    return FileState(info.size or 0, info.mtime_ns)
 
 
 def read_file(file: SourceFile, into: Writer, aside: Ints | None = NOBODY) -> Iterator[Batch]:
-    """Read a file: its points and its refused records are written, the facts about it reported.
+    """Read a file or section: its points and refused records are written, the facts about it reported.
 
     Parameters
     ----------
-    file : the file.
+    file : the file or section.
     into : what writes them.
     aside : places of records in the file that are to be passed on instead, rising; ``None``: all of them.
 
@@ -81,14 +100,26 @@ def read_file(file: SourceFile, into: Writer, aside: Ints | None = NOBODY) -> It
     filesystem, path = uris.filesystem_of(file.uri)
     rows_read = rows_left_out = 0
     refused = None
-    with filesystem.open_input_file(path) as handle:
+    section = file.section
+    with filesystem.open_input_file(path) as handle, filesystem.open_input_file(path) as head:
         stored = DigestedStream(cast("IO[bytes]", handle))
+        is_digested = section is None or section.begin == 0
         is_seekable = into.source.format == "parquet"
         if is_seekable:  # it is not read from front to back, so it is digested first
             stored.read_rest()
             handle.seek(0)
-        opened = cast("IO[bytes]", handle if is_seekable else stored)
-        batches = open_batches(opened, file.name, into.source, may_be_empty=file.may_be_empty, aside=aside)
+        stream = cast("IO[bytes]", handle if is_seekable or not is_digested else stored)
+        if section:
+            handle.seek(section.begin)
+            stream = cast("IO[bytes]", LimitedStream(stream, section.end - section.begin))
+        batches = open_batches(
+            stream,
+            file.name,
+            into.source,
+            may_be_empty=file.may_be_empty or section is not None,
+            aside=aside,
+            section=OpenSection(section.line, cast("IO[bytes]", head)) if section else None,
+        )
         try:
             for batch in batches:
                 rows_read += batch.n_records
@@ -105,14 +136,17 @@ def read_file(file: SourceFile, into: Writer, aside: Ints | None = NOBODY) -> It
                 yield batch
         except DataRefusedError as error:
             refused = str(error)
-        if not is_seekable:
+        if is_digested and not is_seekable:
             stored.read_rest()
     columns = batches.found_columns
-    if refused is not None:
+    if section and state_of(file) != file.state:
+        refused = f"{file.name}: the file changed while it was read; run ingest again"
+    if refused is not None and not section:
         into.refuse([{"source": file.name, "line": None, "reason": refused, "raw": ",".join(columns)}])
         into.report.refused.append(refused)
-    digest = stored.sha256.hexdigest()
-    facts = FileFacts(file.name, stored.n_bytes, digest, rows_read, rows_left_out, columns, refused)
+    digest = stored.sha256.hexdigest() if is_digested else ""
+    number = section.number if section else None
+    facts = FileFacts(file.name, stored.n_bytes, digest, rows_read, rows_left_out, columns, refused, number)
     into.report.facts.append(to_dict(facts))
 
 
