@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
-from epsjoin.source import batches, blocks, bounds, json_columns, parquet
+from epsjoin.source import batches, blocks, bounds, csv_columns, json_columns, parquet
 from epsjoin.source.batches import open_batches
 from epsjoin.source.records import key_id, open_records
 from epsjoin.source.rules import typed_schema
@@ -757,6 +757,18 @@ def test_batches__of_good_parquet_rows_ask_the_definition_for_none(monkeypatch: 
     assert len(expected.taken) == 3
     monkeypatch.setattr(batches, "to_records", None)
     assert by_batches(data, source, "a.parquet") == expected
+
+
+@pytest.mark.parametrize("size", [1, 100, 1 << 30])
+def test_batches__do_not_depend_on_how_much_pyarrow_types_at_once(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_columns, "_IN_CACHE", size)
+    rows = ["1,0.5,7,a,true,,", '2,1.5,7,"a long, long\ntext",true,,', "3,0.5,7,a,true,2023-06-04,"]
+    text = "\n".join(["id,x,n,name,ok,day,at", *rows * 30, ""])
+    asked = _count_asked(monkeypatch)
+    compare(text.encode(), replace(WIDE, key=()), "a.csv")
+    assert asked == []
 
 
 def test_batches__ask_the_definition_for_odd_rows_only(monkeypatch: pytest.MonkeyPatch) -> None:

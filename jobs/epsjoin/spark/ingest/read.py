@@ -176,7 +176,7 @@ def _to_streams(ids_and_places: Ints) -> pa.RecordBatch:
     ids = ids_and_places[0]
     bucket = ((ids.view(np.uint64) * _GOLDEN) >> np.uint64(64 - _BUCKET_BITS)).astype(np.uint8)
     order = np.argsort(bucket, kind="stable")
-    ids, places = ids_and_places[:, order]
+    ids, places = ids[order], ids_and_places[1][order]
     cuts = np.searchsorted(bucket[order], np.arange(BUCKETS + 1))
     found = np.flatnonzero(np.diff(cuts)).tolist()
     streams = [

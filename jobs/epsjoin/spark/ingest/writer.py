@@ -54,6 +54,8 @@ class Writer:
     into: Targets
     report: TaskReport = field(default_factory=TaskReport)
     _kept: list[pa.Table] = field(default_factory=list)
+    _kept_rows: int = 0
+    _kept_bytes: int = 0
     _refused: list[dict[str, Any]] = field(default_factory=list)
     _n_kept: Counter[str] = field(default_factory=Counter)
     _n_refused: Counter[str] = field(default_factory=Counter)
@@ -61,9 +63,12 @@ class Writer:
 
     def keep(self, name: str, ids: pa.Array | pa.ChunkedArray, values: pa.Table) -> None:
         """Write records of a file as points."""
-        self._kept.append(_make_points(self.source, self.into.points, ids, values))
+        points = _make_points(self.source, self.into.points, ids, values)
+        self._kept.append(points)
         self._n_kept[name] += len(values)
-        if sum(map(len, self._kept)) >= FILE_ROWS or sum(each.nbytes for each in self._kept) >= FILE_BYTES:
+        self._kept_rows += len(points)
+        self._kept_bytes += points.nbytes
+        if self._kept_rows >= FILE_ROWS or self._kept_bytes >= FILE_BYTES:
             self._write_points()
 
     def refuse(self, rows: Sequence[dict[str, Any]]) -> None:
@@ -91,7 +96,7 @@ class Writer:
         if self.source.key:
             digests = (digest_points(self.source, points["id"], points) for points in self._kept)
             self.report.write(self.into.digests, digests)
-        self._kept = []
+        self._kept, self._kept_rows, self._kept_bytes = [], 0, 0
 
     def _write_refused(self) -> None:
         schema = pa.schema([column for column in self.into.quarantine.schema if column.name != "run"])
