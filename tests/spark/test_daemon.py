@@ -40,11 +40,13 @@ LOADING = """
 import sys
 import numpy as np
 import pyarrow as pa
+from epsjoin.kernels.distances import chebyshev
 from epsjoin.spark.daemon import load_packages
 
 load_packages()
 before = set(sys.modules)
 pa.record_batch({"id": np.arange(3)}).to_pydict()
+chebyshev(np.zeros((1, 2)), 0, np.zeros((1, 2)), 0)
 print(sorted({name.split(".")[0] for name in set(sys.modules) - before}))
 print([name for name in ("pandas", "pyspark.ml") if name in sys.modules])
 """
