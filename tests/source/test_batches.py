@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.contracts.odcs import Column
@@ -20,6 +20,7 @@ from epsjoin.source import batches, blocks, bounds, csv_columns, json_columns, p
 from epsjoin.source.batches import open_batches
 from epsjoin.source.records import key_id, open_records
 from epsjoin.source.rules import typed_schema
+from tests.oracles import examples
 from tests.source.test_parquet import stored
 from tests.source.tiny_source import SOURCE
 
@@ -135,6 +136,8 @@ NUMBERS = [
         "1\u2009",
         "0x10",
         "0X1f",
+        "x1",
+        "1x",
         "1e5",
         "1e-400",
         "1E-0400",
@@ -307,7 +310,7 @@ def files(draw: st.DrawFn, n_columns: int = 7) -> bytes:
 def test_batches__of_csv_are_what_the_definition_says(name: str) -> None:
     source = SOURCES[name]
 
-    @settings(max_examples=300, deadline=None)
+    @examples(300)
     @given(
         files(len(source.columns)),
         st.sampled_from([16, 64, 200, 4 << 20]),
@@ -512,7 +515,7 @@ def files_of_objects(draw: st.DrawFn, n_columns: int = 7) -> bytes:
 def test_batches__of_json_lines_are_what_the_definition_says(name: str) -> None:
     source = replace(SOURCES[name], format="json")
 
-    @settings(max_examples=80, deadline=None)
+    @examples(80)
     @given(
         files_of_objects(len(source.columns)),
         st.sampled_from([16, 300, 1000, 4 << 20]),

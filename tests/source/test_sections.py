@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.contracts.sources import SourceContract
@@ -18,6 +18,7 @@ from epsjoin.source.batches import open_batches
 from epsjoin.source.blocks import OpenSection
 from epsjoin.source.bounds import LimitedStream
 from epsjoin.source.sections import Section, cut, merge_columns, survey
+from tests.oracles import examples
 from tests.source.test_batches import SOURCES, WIDE, Outcome, by_definition, files, files_of_objects
 
 
@@ -74,7 +75,7 @@ def test_sections__of_any_size_give_what_the_whole_file_gives(name: str, format_
     source = replace(SOURCES[name], format=format_)
     n_compared = 0
 
-    @settings(max_examples=100, deadline=None)
+    @examples(200 if format_ == "csv" else 80)
     @given(
         (files if format_ == "csv" else files_of_objects)(len(source.columns)),
         st.lists(st.integers(1, 600), max_size=6, unique=True),
