@@ -178,8 +178,8 @@ def snapshot_diff(
 
 def _row_bytes(sides: tuple[Snapshot, Snapshot]) -> int:
     """The mean length of the first rows, in Arrow."""
-    first = [next((batch for batch in side.batches() if len(batch)), None) for side in sides]
-    found = [math.ceil(batch.nbytes / len(batch)) for batch in first if batch is not None]
+    first = (side.peek() for side in sides)
+    found = [math.ceil(batch.nbytes / len(batch)) for batch in first if batch is not None and len(batch)]
     return max(found, default=0)
 
 

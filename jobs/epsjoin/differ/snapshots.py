@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -48,6 +49,7 @@ class Snapshot:
         self.label, self.schema = label, schema
         self._read, self._room = read, room
         self._kept: list[pa.RecordBatch] | None = None
+        self._begun: Iterator[pa.RecordBatch] | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows in their order."""
@@ -56,12 +58,22 @@ class Snapshot:
             return
         kept: list[pa.RecordBatch] | None = []
         n_bytes = 0
-        for batch in self._read():
+        rows, self._begun = self._begun or self._read(), None
+        for batch in rows:
             n_bytes += batch.nbytes
+            if n_bytes > self._room:
+                kept = None
             if kept is not None:
-                kept = [*kept, batch] if n_bytes <= self._room else None
+                kept.append(batch)
             yield batch
         self._kept = kept
+
+    def peek(self) -> pa.RecordBatch | None:
+        """The first rows, which are read once all the same."""
+        rows = self.batches()
+        first = next(rows, None)
+        self._begun = itertools.chain([] if first is None else [first], rows)
+        return first
 
     def take(self, places: Ints, schema: pa.Schema) -> pa.Table:
         """The rows at these places, in any order, as ``schema`` has them."""

@@ -107,13 +107,15 @@ def settle(n_old: int, n_new: int, matches: Iterable[Matched]) -> Difference:
     """Put matches together: rows that nobody matched were deleted, or inserted."""
     found = [Matched(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, bool)), *matches]
     old, new, is_same = (np.concatenate(part) for part in zip(*found, strict=True))
-    order = np.argsort(new)
-    pairs, is_same = np.column_stack([old, new])[order], is_same[order]
-    unmatched = [np.ones(n_old, bool), np.ones(n_new, bool)]
-    for is_left, places in zip(unmatched, (old, new), strict=True):
-        is_left[places] = False
-    deleted, inserted = map(np.flatnonzero, unmatched)
-    return Difference(pairs[is_same], pairs[~is_same], deleted, inserted)
+    partners, are_same = np.full(n_new, -1), np.zeros(n_new, bool)
+    partners[new], are_same[new] = old, is_same
+    is_deleted = np.ones(n_old, bool)
+    is_deleted[old] = False
+    places = np.flatnonzero(partners >= 0)
+    pairs, are_same = np.column_stack([partners[places], places]), are_same[places]
+    return Difference(
+        pairs[are_same], pairs[~are_same], np.flatnonzero(is_deleted), np.flatnonzero(partners < 0)
+    )
 
 
 def fill_memory(parts: Iterable[Entries], room: int, dtype: np.dtype[Any]) -> Iterator[Entries]:
