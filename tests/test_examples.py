@@ -63,6 +63,7 @@ def test_failures__sees_a_wrong_example() -> None:
 
 def test_api_page__is_what_the_docstrings_say() -> None:
     written = build_api.PAGE.read_text(encoding="utf-8")
+    assert "PosixPath(" not in written, "a default is a path of this machine"
     assert written == build_api.build(), f"docs/api.md is out of date: run {build_api.COMMAND}"
 
 

@@ -22,7 +22,7 @@ from epsjoin.spark.rows import BATCH_ROWS
 from epsjoin.spark.splits import Split, plan_splits
 
 
-def history(lake: str, dataset: str, table: str, *, contracts: str | Path = CONTRACTS) -> DataFrame:
+def history(lake: str, dataset: str, table: str, *, contracts: str | Path | None = None) -> DataFrame:
     """Return the maximal ranges of runs in which the rows of a table hold.
 
     Parameters
@@ -30,7 +30,7 @@ def history(lake: str, dataset: str, table: str, *, contracts: str | Path = CONT
     lake : folder of all tables: a URI or an absolute path.
     dataset : name of the data set.
     table : ``points``, ``pairs`` or ``clusters``.
-    contracts : folder of the contracts.
+    contracts : folder of the contracts; those of the project where it is left out.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def history(lake: str, dataset: str, table: str, *, contracts: str | Path = CONT
     )
 
 
-def as_of(lake: str, dataset: str, table: str, run: str, *, contracts: str | Path = CONTRACTS) -> DataFrame:
+def as_of(lake: str, dataset: str, table: str, run: str, *, contracts: str | Path | None = None) -> DataFrame:
     """Return the rows of a table that held at a date: those of the latest run until then.
 
     Parameters
@@ -97,8 +97,8 @@ def as_of(lake: str, dataset: str, table: str, run: str, *, contracts: str | Pat
     return _read_runs(opened, view, runs[-1:]).select(*map(_column, view.columns.names))
 
 
-def _open(lake: str, dataset: str, contracts: str | Path) -> Lake:
-    folder = Path(contracts)
+def _open(lake: str, dataset: str, contracts: str | Path | None) -> Lake:
+    folder = CONTRACTS if contracts is None else Path(contracts)
     return Lake(uris.parse_lake_uri(lake, "lake"), folder, load_source(folder, dataset))
 
 
