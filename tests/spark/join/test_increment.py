@@ -15,13 +15,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from epsjoin.contracts.sources import load_source
-from epsjoin.errors import UnfitTableError
+from epsjoin.errors import DataRefusedError, UnfitTableError
 from epsjoin.lake import delta_log, slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.params import RunParams
 from epsjoin.report.page import render
 from epsjoin.spark.checks.quality import check_quality
+from epsjoin.spark.checks.verify import Request, verify_tables
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job
 from epsjoin.spark.join import merge_join, replicate
@@ -157,6 +158,30 @@ def test_increment__joins_the_pairs_with_an_end_that_changed_and_no_others(
         assert (made.plan["placed"], made.plan["gone"], made.plan["why"]) == (len(placed), len(gone), None)
         if not placed:
             assert counters["candidates"] == 0, "an unchanged run compares nothing"
+
+
+@pytest.mark.long
+def test_verify__finds_in_an_increment_what_was_wrong_in_its_base(
+    make_job: JobMaker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Pairs are copied from run to run, wrong ones, too; verify asks the points."""
+    job = history_job(make_job, tmp_path)
+    process(job, MONTHS[0], JOINING)
+    now, request = replace(job, run=MONTHS[1]), Request(points=N_POINTS, cells=0)
+    assert process(job, MONTHS[1], JOINING).plan["kind"] == "increment"
+    assert verify_tables(now, request)["points_checked"] > 0
+
+    stays = set(states()[1]) - twin.placed(*states()[:2])
+    pairs = slices.read_slice(job.lake, Slice("pairs", MONTHS[0])).drop_columns(["run"])
+    lost = next(row for row in pairs.to_pylist() if {row["left_id"], row["right_id"]} <= stays)
+    keep = [row for row in pairs.to_pylist() if row != lost]
+    where = Fingerprints(job.lake, MONTHS[0]).slice("pairs")
+    slices.write_slice(job.lake, where, slices.table_of(job.lake, "pairs", keep))
+    assert process(job, MONTHS[1], JOINING).plan["kind"] == "increment"
+    capsys.readouterr()
+    with pytest.raises(DataRefusedError):
+        verify_tables(now, request)
+    assert re.search(rf"{lost['left_id']}\b.*\b{lost['right_id']}\b", capsys.readouterr().out)
 
 
 def test_increment__passes_the_gates_and_has_a_report(make_job: JobMaker, tmp_path: Path) -> None:
