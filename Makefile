@@ -86,6 +86,9 @@ audit: $(AUDIT) ## known vulnerabilities in what is locked (asks the package ind
 	for lock in requirements/*.txt; do .cache/audit/bin/pip-audit --strict --require-hashes --disable-pip \
 		--progress-spinner off -r $$lock || failed=$$lock; done; test -z "$$failed"
 
+test-snapshots: $(JOBS) ## what the guard says to real snapshots: FOLDER=... with a folder of CSV files per set
+	EPSJOIN_SNAPSHOTS=$(abspath $(FOLDER)) $(PYTEST) tests/spark/ingest/test_guard.py -k real_differences
+
 kill-loop: setup ## jobs killed anywhere and run again, ROUNDS=30 SEED=0: the same tables? Minutes per round
 	PYTHONPATH=jobs:tests .venv/bin/python -m survival --rounds $(or $(ROUNDS),30) --seed $(or $(SEED),0)
 

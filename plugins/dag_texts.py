@@ -38,8 +38,8 @@ _QUALITY = (
 TASKS = {
     "ingest": (
         "Reads the snapshot of the run's interval, checks it against the contract, writes `points`. "
-        "**Exit code 5 (skipped)**: there is no snapshot. **3**: too many bad rows; `quarantine` has "
-        "each with reason, source and line."
+        "**Exit code 5 (skipped)**: there is no snapshot. **3**: too many bad rows, which `quarantine` has, "
+        "each with reason, source and line; or the guard holds the snapshot, and `guard` says why."
     ),
     "quality_input": _QUALITY.format(tables="the tables of the snapshot"),
     "fit_epsilon": (

@@ -20,12 +20,13 @@ def _make_field(rule: dict[str, Any]) -> Param:
     A field of a single type of number is a browser's own: what is no number, "abc" or "1,5", arrives as
     empty, and empty means the default. Of two types Airflow makes a field that refuses such a text.
     """
-    rule = rule | {"description_md": f"{rule['description_md']} Empty: {EMPTY}."}
+    empty = "none" if "items" in rule else EMPTY
+    rule = rule | {"description_md": f"{rule['description_md']} Empty: {empty}."}
     if "integer" in rule["type"]:
         rule |= {"type": [*rule["type"], "number"], "multipleOf": 1}
     elif "number" in rule["type"]:
         rule |= {"type": [*rule["type"], "integer"]}
-    else:
+    elif "enum" in rule:
         rule |= {"values_display": {"null": EMPTY}}
     return Param(None, **rule)
 

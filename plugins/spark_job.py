@@ -41,8 +41,9 @@ REFUSALS = {
     ),
     3: (
         "a table or the data was refused",
-        "the table quarantine (reason, source, line of every bad row), at quality (what a gate found) and at "
-        "the contract; clear ingest when the source is repaired, or the task that the last line names",
+        "the table quarantine (reason, source, line of every bad row), at guard (what differs from the run "
+        "before), at quality (what a gate found) and at the contract; clear ingest when the source is "
+        "repaired, or the task that the last line names",
     ),
     4: (
         "a budget would be exceeded",

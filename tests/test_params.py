@@ -10,7 +10,8 @@ import jsonschema
 import pytest
 
 from epsjoin.errors import ArgumentError
-from epsjoin.params import WAYS_TO_EPS, RunParams
+from epsjoin.local import guard
+from epsjoin.params import ACCEPTABLE, WAYS_TO_EPS, RunParams
 
 
 def test_from_json__puts_the_persons_values_over_the_data_sets() -> None:
@@ -56,7 +57,7 @@ def test_from_json__a_way_to_choose_eps_beats_the_data_sets_own_eps(way: str) ->
     [
         ("{", "--params is not JSON"),
         ("[1]", "must be a JSON object, not list"),
-        ('{"epsilon": 1}', "unknown parameter 'epsilon'; known are cuts, eps"),
+        ('{"epsilon": 1}', "unknown parameter 'epsilon'; known are accept, cuts, eps"),
         ('{"eps": 0}', "eps must be a number above 0"),
         ('{"eps": "1"}', "eps must be a number above 0"),
         ('{"eps": Infinity}', "eps must be a number above 0"),
@@ -75,12 +76,29 @@ def test_from_json__a_way_to_choose_eps_beats_the_data_sets_own_eps(way: str) ->
         ('{"msl": 0, "cuts": "planned"}', "msl is for regular cuts"),
         ('{"k": -1}', "k must be a whole number from 0"),
         ('{"msl": 63}', "msl must be a whole number from 0 to 62"),
+        ('{"accept": ["lots"]}', r"accept must be a list of some of keys, .*, moved, not \['lots'\]"),
+        ('{"accept": ["lost", "lost"]}', "accept must be a list of some of"),
+        ('{"accept": [{}]}', "accept must be a list of some of"),
+        ('{"accept": "lost"}', "accept must be a list of some of .*, not 'lost'"),
         ('{"cuts": "random"}', "cuts must be one of planned, regular, not 'random'"),
     ],
 )
 def test_from_json__refuses_with_a_sentence(text: str, sentence: str) -> None:
     with pytest.raises(ArgumentError, match=sentence):
         RunParams.from_json(text)
+
+
+def test_from_json__accepts_findings_for_one_run_only() -> None:
+    params = RunParams.from_json('{"accept": ["lost", "new"]}')
+    assert params.accept == ("lost", "new")
+    assert params.in_use()["accept"] == ("lost", "new")
+    assert "accept" not in RunParams.from_json('{"accept": null}').in_use()
+    with pytest.raises(ArgumentError, match="accept is for one run"):
+        RunParams.from_json("{}", {"accept": ["lost"]})
+
+
+def test_acceptable__are_the_checks_that_hold() -> None:
+    assert ACCEPTABLE == guard.HOLDING
 
 
 @pytest.mark.parametrize(

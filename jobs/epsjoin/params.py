@@ -17,6 +17,9 @@ _RULES = json.loads(Path(__file__).with_name("params.schema.json").read_text(enc
 WAYS_TO_EPS = ("eps", "pairs", "k_distance_quantile", "neighbours")
 """Parameters that lead to eps; the first that is set counts, the others play no part."""
 
+ACCEPTABLE: tuple[str, ...] = tuple(_RULES["accept"]["items"]["enum"])
+"""Checks of the guard whose findings a run may accept."""
+
 CUTS: tuple[str, ...] = tuple(kind for kind in _RULES["cuts"]["enum"] if kind is not None)
 
 
@@ -35,6 +38,7 @@ class RunParams:
     eps_digits : significant digits of an eps that is chosen; 17 are all. A given ``eps`` is not rounded.
     min_pts : points within eps, the point itself included, that make a point core.
     lof_k : neighbours that the local outlier factor looks at; ``None``: ``min_pts - 1``, at least 1.
+    accept : checks of the guard that may hold nothing in this run, see :mod:`epsjoin.local.guard`.
     cuts : ``planned`` (a tree of cuts fitted to a sample) or ``regular`` (the papers' halving, GESS).
     n_parts : parts to cut the join into; ``None``: as many as the number of points and a
         worker's memory ask for, at least 8.
@@ -64,6 +68,7 @@ class RunParams:
     eps_digits: int = 3
     min_pts: int = 5
     lof_k: int | None = None
+    accept: tuple[str, ...] = ()
     cuts: str = "planned"
     n_parts: int | None = None
     k: int | None = None
@@ -88,10 +93,11 @@ class RunParams:
         return self.lof_k if self.lof_k is not None else max(1, self.min_pts - 1)
 
     def in_use(self) -> dict[str, Any]:
-        """The parameters that play a part: one way to eps, and for planned cuts no ``k`` and ``msl``."""
+        """The parameters that play a part: one way to eps, for planned cuts no ``k`` and ``msl``, ..."""
         way = next(name for name in WAYS_TO_EPS if getattr(self, name) is not None)
         idle = {*WAYS_TO_EPS} - {way} | ({"k", "msl"} if self.cuts == "planned" else set())
         idle |= {"eps_digits"} if way == "eps" else set()
+        idle |= set() if self.accept else {"accept"}
         return {name: value for name, value in asdict(self).items() if name not in idle}
 
     @classmethod
@@ -121,6 +127,10 @@ class RunParams:
         unknown = sorted(set(merged) - known)
         if unknown:
             raise ArgumentError(f"unknown parameter {unknown[0]!r}; known are {', '.join(sorted(known))}")
+        if "accept" in (defaults or {}):
+            raise ArgumentError("accept is for one run; a contract allows more by the limits of its guard")
+        if isinstance(merged.get("accept"), list):
+            merged["accept"] = tuple(merged["accept"])
         params = cls(**{name: _as_whole(name, value) for name, value in merged.items()})
         idle = [name for name in ("k", "msl") if name in given and params.cuts == "planned"]
         if idle:
@@ -147,7 +157,12 @@ def _as_whole(name: str, value: Any) -> Any:
 def _check(name: str, value: Any) -> None:
     """Refuse a value that ``params.schema.json`` does not allow."""
     rule = _RULES[name]
-    if "enum" in rule:
+    if "items" in rule:
+        is_allowed = isinstance(value, tuple) and all(
+            each in ACCEPTABLE and value.count(each) == 1 for each in value
+        )
+        allowed = f"a list of some of {', '.join(ACCEPTABLE)}"
+    elif "enum" in rule:
         is_allowed, allowed = value in CUTS, f"one of {', '.join(CUTS)}"
     elif "integer" in rule["type"]:
         low, high = rule["minimum"], rule["maximum"]
@@ -164,7 +179,9 @@ def _check(name: str, value: Any) -> None:
         is_allowed = _is_number(value) and low < value < high
         allowed = f"a number above {low} and below {high}"
     if not is_allowed:
-        raise ArgumentError(f"{name} must be {allowed}, not {value!r}")
+        raise ArgumentError(
+            f"{name} must be {allowed}, not {list(value) if isinstance(value, tuple) else value!r}"
+        )
 
 
 def _is_number(value: object) -> bool:

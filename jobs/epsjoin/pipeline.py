@@ -62,6 +62,7 @@ _PLANNED = (_POINTS, Input("join_plan", by="plan"))
 _TABLES = (
     Table("snapshots", "ingest", "input", fingerprint="pass"),
     Table("quarantine", "ingest", "input", fingerprint="pass"),
+    Table("guard", "ingest", "input", fingerprint="pass"),
     Table("digests", "ingest", "input", fingerprint="pass"),
     Table("points", "ingest", "input", fingerprint="pass"),
     Table("epsilon", "fit_epsilon", "results", (_POINTS,)),

@@ -158,12 +158,20 @@ def where(condition: object, **more: object) -> dict[str, Any]:
         (where("lat"), "it is no condition on a record: lat"),
         (where(7), "where must be a condition in SQL, not 7"),
         (
-            {"customProperties.0": {"property": "max_left_out_change", "value": 2}},
-            r"max_left_out_change must be a number in \[0, 1\], not 2",
+            {"customProperties.0": {"property": "guard", "value": {"left_out": 2}}},
+            r"guard: left_out must be a number in \[0, 1\] or null, not 2",
         ),
         (
-            {"customProperties.0": {"property": "max_row_change", "value": True}},
-            "max_row_change must be a number, at least 0, not True",
+            {"customProperties.0": {"property": "guard", "value": {"lost": True}}},
+            r"guard: lost must be a number in \[0, 1\] or null, not True",
+        ),
+        (
+            {"customProperties.0": {"property": "guard", "value": {"order": 0.3}}},
+            "guard has no check 'order'; known are lost, new, updated",
+        ),
+        (
+            {"customProperties.0": {"property": "guard", "value": 0.3}},
+            "guard must map checks to limits, not 0.3",
         ),
     ],
 )
@@ -240,7 +248,7 @@ def test_load_source__takes_no_column_of_a_nasty_name(tmp_path: Path, name: str)
 def test_load_source__haversine_has_latitude_first_and_kilometres_whatever_the_file_says(
     tmp_path: Path,
 ) -> None:
-    unit = {"customProperties.2": {"property": "max_row_change", "value": 1}}
+    unit = {"customProperties.2": {"property": "guard", "value": {"lost": 1}}}
     source = load_source(broken(tmp_path, {"customProperties.1.value": "haversine", **unit}), "broken")
     assert (source.coordinates, source.unit) == (("lat", "lon"), "km")
     assert [column.name for column in source.columns] == ["lon", "lat"]

@@ -150,7 +150,7 @@ MAJOR = [
         put(column, "latitude_deg", customProperties=[LATITUDE, {"property": "decimals", "value": 6}]),
         "column latitude_deg: decimals was none and is 6",
     ),
-    (SOURCE, with_custom("max_row_change", 0.5), "max_row_change was none and is 0.5"),
+    (SOURCE, with_custom("guard", {"new": 0.25}), "guard: new was 0.5 and is 0.25"),
     (SOURCE, lambda body: custom(body, "interval", "day"), "interval was month and is day"),
     (SOURCE, lambda body: body["servers"][0].update(format="json"), "format was csv and is json"),
 ]
@@ -312,10 +312,11 @@ def test_contract_check__the_command(contracts: Path, capsys: pytest.CaptureFixt
 
 def test_check__of_what_leaves_records_out(contracts: Path) -> None:
     change(contracts, SOURCE, with_custom("where", "frequency_khz > 0"))
-    change(contracts, SOURCE, with_custom("max_left_out_change", 0.1))
+    change(contracts, SOURCE, with_custom("guard", {"left_out": 0.1, "lost": None}))
     change(contracts, SOURCE, lambda body: body.update(version="2.0.0"))
     publish(contracts)
-    narrower = said_of(contracts, SOURCE, lambda body: custom(body, "max_left_out_change", 0.05), "2.1.0")
-    assert "max_left_out_change was 0.1 and is 0.05: this breaks what was published" in narrower
+    limits = {"left_out": 0.05, "lost": 0.5}
+    narrower = said_of(contracts, SOURCE, lambda body: custom(body, "guard", limits), "2.1.0")
+    assert "guard: lost was none and is 0.5; guard: left_out was 0.1 and is 0.05: this breaks" in narrower
     another = said_of(contracts, SOURCE, lambda body: custom(body, "where", "frequency_khz > 1"), "2.1.0")
     assert "rule where has another query" in another

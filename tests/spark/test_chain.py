@@ -129,7 +129,7 @@ def test_chain__again_gives_the_same_tables_and_leaves_other_runs_alone(
     make_job: JobMaker, tmp_path: Path
 ) -> None:
     points = pendigits()[:2000]
-    earlier = job_on(make_job, tmp_path, points[:500], {"min_pts": 6})
+    earlier = job_on(make_job, tmp_path, points[:1500], {"min_pts": 6})
     earlier = replace(earlier, run="2022-01-01")
     for step in STEPS.values():
         step(earlier)

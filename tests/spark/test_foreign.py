@@ -22,6 +22,7 @@ from tests.tiny import RUN
 READER = {
     "snapshots": "quality_input",
     "quarantine": "quality_input",
+    "guard": "quality_input",
     "digests": "quality_input",
     "points": "fit_epsilon",
     "epsilon": "replicate",

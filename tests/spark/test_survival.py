@@ -30,7 +30,7 @@ from tests.spark.conftest import JobMaker
 from tests.tiny import coordinate, key
 
 COMMITS: dict[Step, tuple[str, ...]] = {
-    ingest.run: ("quarantine", "snapshots", "digests", "points"),
+    ingest.run: ("quarantine", "guard", "snapshots", "digests", "points"),
     fit_epsilon.run: ("epsilon_curve", "epsilon"),
     replicate.run: ("replicas", "join_plan"),
     merge_join.run: ("pairs",),
@@ -257,7 +257,7 @@ def test_report_and_gates__want_snapshot_quarantine_and_points_of_one_pass(
         with pytest.raises(TableError, match=f"{table} of run .* was made from other .* run ingest again"):
             reader()
 
-    for number, table in ((1, "quarantine"), (2, "snapshots")):
+    for number, table in ((1, "quarantine"), (3, "snapshots")):
         with pytest.raises(KilledError):
             commits.run(ingest.run, job, (number, "before"))
         refused(lambda: gather(job), table)
@@ -303,7 +303,7 @@ def test_points_of_an_earlier_version__bear_no_fingerprint_and_are_read(
 
 @pytest.mark.parametrize(
     ("step", "named"),
-    [(ingest.run, "points|digests|snapshots|quarantine"), (fit_epsilon.run, "epsilon_curve")],
+    [(ingest.run, "points|digests|guard|snapshots|quarantine"), (fit_epsilon.run, "epsilon_curve")],
 )
 def test_gates_and_report__refuse_what_is_replaced_while_they_read(
     make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: Step, named: str

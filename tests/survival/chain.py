@@ -78,15 +78,15 @@ def versions(lake: Path) -> dict[str, int]:
     return {table.name: DeltaTable(table).version() for table in tables(lake)}
 
 
-def tables(lake: Path) -> list[Path]:
+def tables(lake: Path, dataset: str = DATASET) -> list[Path]:
     """The folders of all tables."""
-    return sorted(log.parent for log in (lake / DATASET).glob("*/_delta_log"))
+    return sorted(log.parent for log in (lake / dataset).glob("*/_delta_log"))
 
 
-def content(lake: Path) -> Content:
+def content(lake: Path, dataset: str = DATASET) -> Content:
     """All rows of all tables as they are now, whatever the files are called."""
     found: Content = {}
-    for table in tables(lake):
+    for table in tables(lake, dataset):
         found |= content_of(DeltaTable(table), table.name)
     return found
 

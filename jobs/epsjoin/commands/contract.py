@@ -166,8 +166,6 @@ def _contract(
     if markers:
         custom["missing_values"] = markers
     custom["max_quarantine_share"] = _SHARE
-    if any(columns[column].n_missing for column in roles):
-        custom["max_left_out_change"] = 0.01
     custom["defaults"] = {"min_pts": 5, "neighbours": 5}
     return {
         "apiVersion": "v3.1.0",

@@ -5,7 +5,6 @@ A source's contract is ``data_contracts/<data set>.odcs.yaml``.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -32,8 +31,7 @@ CUSTOM: Mapping[str, Any] = {
     "where": "",
     "missing_values": [],
     "max_quarantine_share": 0.0,
-    "max_left_out_change": 0.01,
-    "max_row_change": None,
+    "guard": {},
     "defaults": {},
 }
 """The customProperties of a source's contract, each with its default."""
@@ -43,6 +41,21 @@ OF_COLUMNS: Mapping[str, Any] = {"role": "payload", "decimals": None}
 
 MAX_DECIMALS = 15
 """Largest number of decimals to which a column may be rounded; a float64 has no more that count."""
+
+GUARD: Mapping[str, float | None] = {
+    "lost": 0.05,
+    "new": 0.5,
+    "updated": 0.5,
+    "moved": 0.2,
+    "keys": 0.5,
+    "scale": 0.9,
+    "shift": 0.9,
+    "sign": 0.9,
+    "swapped": 0.5,
+    "format": 0.05,
+    "left_out": 0.01,
+}
+"""The guard's limits, which a contract may replace one by one; see :mod:`epsjoin.local.guard`."""
 
 RESERVED = ("run", "id", "point")
 """Columns that ``points`` adds to those of its source; only a single integer key may be called ``id``."""
@@ -72,10 +85,7 @@ class SourceContract:
     defaults : the data set's own defaults of ``RunParams``.
     where : SQL on the columns; a record for which it is not true is left out. Empty: none is.
     optional : names of the coordinates with ``required: false``; a record without one of them is left out.
-    max_left_out_change : largest difference between the fraction of records that are left out and that of
-        the run before with which a run is not refused.
-    max_row_change : largest change of the number of records against the run before, as a fraction of that,
-        with which a run is not refused; ``None``: any.
+    guard : by the names of its checks, the limits of what the guard lets in; ``None``: anything.
     missing : texts that stand for a missing value in columns that are not texts; ``nan`` also for a NaN.
     """
 
@@ -95,8 +105,7 @@ class SourceContract:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     where: str = ""
     optional: tuple[str, ...] = ()
-    max_left_out_change: float = 0.01
-    max_row_change: float | None = None
+    guard: Mapping[str, float | None] = field(default_factory=lambda: dict(GUARD))
     missing: tuple[str, ...] = ()
 
     def column(self, name: str) -> Column:
@@ -176,8 +185,7 @@ def load_source(contracts: Path, name: str) -> SourceContract:
         optional=tuple(
             p["name"] for p in properties if p.get("required") is False and roles[p["name"]] != "payload"
         ),
-        max_left_out_change=custom["max_left_out_change"],
-        max_row_change=custom["max_row_change"],
+        guard={**GUARD, **_limits(file, custom["guard"])},
         missing=_texts(file, "missing_values", custom["missing_values"]),
     )
     _check_source(file, source, roles)
@@ -210,12 +218,6 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
     share = source.max_quarantine_share
     if not _is_number(share) or not 0 <= share < 1:
         refuse(f"max_quarantine_share must be a number in [0, 1), not {share!r}")
-    change = source.max_left_out_change
-    if not _is_number(change) or not 0 <= change <= 1:
-        refuse(f"max_left_out_change must be a number in [0, 1], not {change!r}")
-    growth = source.max_row_change
-    if growth is not None and (not _is_number(growth) or not 0 <= growth < math.inf):
-        refuse(f"max_row_change must be a number, at least 0, not {growth!r}")
     if not isinstance(source.where, str):
         refuse(f"where must be a condition in SQL, not {source.where!r}")
     if not isinstance(source.defaults, dict):
@@ -308,6 +310,17 @@ def _texts(file: Path, key: str, value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise ContractError(f"{file}: {key} must be a list of texts (in quotes), not {value!r}")
     return tuple(value)
+
+
+def _limits(file: Path, value: object) -> dict[str, float | None]:
+    if not isinstance(value, dict):
+        raise ContractError(f"{file}: guard must map checks to limits, not {value!r}")
+    for check, limit in value.items():
+        if check not in GUARD:
+            raise ContractError(f"{file}: guard has no check {check!r}; known are {', '.join(GUARD)}")
+        if limit is not None and not (_is_number(limit) and 0 <= limit <= 1):
+            raise ContractError(f"{file}: guard: {check} must be a number in [0, 1] or null, not {limit!r}")
+    return value
 
 
 def _is_number(value: object) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from epsjoin.contracts.odcs import Column, read_contract
-from epsjoin.contracts.sources import load_source
+from epsjoin.contracts.sources import GUARD, load_source
 from epsjoin.contracts.tables import Rule, load_table
 from epsjoin.errors import ContractError
 
@@ -24,9 +24,6 @@ FILE = "published.json"
 
 BUMPS = ("", "minor", "major")
 """Semver bumps that a change can require, ascending; empty: none."""
-
-LIMITS = ("max_quarantine_share", "max_left_out_change", "max_row_change")
-"""The limits of a source's contract, above which a snapshot is refused."""
 
 OF_FILES = ("physicalName", "decimals")
 """How a source's column is read from its files, where the contract says so."""
@@ -161,13 +158,22 @@ def changes_between(known: Shape, now: Shape) -> Iterator[Change]:
         before, after = known["rules"].get(name), now["rules"].get(name)
         if before != after:
             yield _compare_rule(name, before, after)
-    for limit in LIMITS if is_source else ():
-        old, new = known.get(limit), now.get(limit)
-        # this one comes and goes with what leaves records out, which is compared above
-        if old == new or (limit == "max_left_out_change" and None in (old, new)):
-            continue
-        is_tighter = old is None or (new is not None and new < old)
-        yield Change("major" if is_tighter else "minor", f"{limit} was {_format(old)} and is {_format(new)}")
+    before, after = (_limits_of(shape) for shape in (known, now))
+    for name, old in before.items() if is_source else ():
+        new = after[name]
+        if old != new:
+            is_tighter = old is None or (new is not None and new < old)
+            words = f"{name} was {_format(old)} and is {_format(new)}"
+            yield Change("major" if is_tighter else "minor", words)
+
+
+def _limits_of(source: Shape) -> dict[str, float | None]:
+    """The limits above which a snapshot is refused, by name; ``None``: any."""
+    guard = {**GUARD, **source.get("guard", {})}
+    return {
+        "max_quarantine_share": source.get("max_quarantine_share"),
+        **{f"guard: {check}": limit for check, limit in guard.items()},
+    }
 
 
 def _compare_column(name: str, before: Shape, after: Shape, is_source: bool) -> Iterator[Change]:
@@ -248,13 +254,13 @@ def _shape_of_source(contracts: Path, name: str) -> Shape:
     # a point has every coordinate; to who delivers the files, an optional one may be missing
     columns = [replace(c, required=c.required and c.name not in source.optional) for c in source.columns]
     where = Rule("where", source.where, 0.0, "error")
+    guard = {check: _plain(limit) for check, limit in source.guard.items() if limit != GUARD[check]}
     return {
         "fixed": {what: _plain(getattr(source, what)) for what in fixed},
         "columns": {c.name: _shape_of_column(c, roles.get(c.name, "payload")) for c in columns},
         "rules": {where.name: _shape_of_rule(where)} if source.where else {},
         "max_quarantine_share": float(source.max_quarantine_share),
-        **({"max_left_out_change": float(source.max_left_out_change)} if source.condition else {}),
-        **({} if source.max_row_change is None else {"max_row_change": float(source.max_row_change)}),
+        **({"guard": guard} if guard else {}),
     }
 
 

@@ -295,6 +295,18 @@ def read_file(location: str, file: File, schema: pa.Schema, columns: Sequence[st
     return _with_columns(table, file, wanted).cast(wanted)
 
 
+def columns_of(location: str, file: File) -> pa.Schema:
+    """Read which columns a file has, those of the partition left out.
+
+    Raises
+    ------
+    TableError
+        See :func:`read_file`.
+    """
+    with _open_checked(location, file, pa.schema([])) as parquet:
+        return parquet.schema_arrow
+
+
 def _with_columns(rows: pa.Table, file: File, columns: pa.Schema) -> pa.Table:
     """Select columns; a partition column has the value of the file, one that the file lacks is null."""
     for column in columns:

@@ -126,6 +126,22 @@ def read_slice(lake: Lake, where: Slice, columns: Sequence[str] | None = None) -
     return pa.concat_tables([read_file(location, file, schema, columns) for file in files_of(lake, where)])
 
 
+def read_runs(lake: Lake, table: str, runs: Sequence[str], columns: Sequence[str]) -> pa.Table:
+    """Read some columns of several runs' slices; a run that has none adds no row.
+
+    Whether the slices belong to others is not asked: see :func:`files_of`.
+    """
+    log, schema = open_log(lake.location(table)), lake.schema(table)
+    rows = [pa.schema([schema.field(name) for name in columns]).empty_table()]
+    for action in [] if log is None else pa.table(log.get_add_actions(flatten=True)).to_pylist():
+        run = str(action["partition.run"])
+        if run in runs:
+            path, n = unquote(action["path"]), _rows_of(table, action)
+            file = File(table, path, action["size_bytes"], n, {"run": run})
+            rows.append(read_file(lake.location(table), file, schema, columns))
+    return pa.concat_tables(rows)
+
+
 def read_row(lake: Lake, where: Slice) -> dict[str, Any]:
     """Read a slice that has exactly one row.
 

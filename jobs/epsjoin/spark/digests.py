@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from hashlib import blake2b
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,27 +11,12 @@ import pyarrow as pa
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.digests import UNKEYED, digest_table
 from epsjoin.errors import TableError
-from epsjoin.kernels.arrays import Ints
 from epsjoin.kernels.digests import KEY_BYTES, Words
 from epsjoin.lake.arrow import to_binary
+from epsjoin.local.snapshots import Digests
 
 DIGEST_BYTES = 16
 """Length of a digest."""
-
-
-class Digests(NamedTuple):
-    """Points of a run, without their columns.
-
-    Parameters
-    ----------
-    ids : (n,) ids.
-    records : (n, 2) digests of all values of the source's columns.
-    places : (n, 2) digests of the coordinates.
-    """
-
-    ids: Ints
-    records: Words
-    places: Words
 
 
 def key_of(source: SourceContract) -> bytes:

@@ -102,6 +102,7 @@ def broken_by() -> dict[tuple[str, str], Change]:
             "snapshots", always, "rows_quarantined", F.col("rows_quarantined") + 1
         ),
         ("snapshots", "nothing_was_quarantined"): lambda frames: frames["snapshots"],
+        ("guard", "nothing_was_unusual"): where("guard", always, "verdict", "warned"),
         ("digests", "every_point_has_a_row"): without("digests", "id = 0"),
         ("digests", "every_row_is_a_point"): where("digests", first, "id", -7),
         ("points", "points_has_what_was_read"): without("points", "id = 0"),

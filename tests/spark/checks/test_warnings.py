@@ -48,7 +48,7 @@ def warned(job: Job) -> set[str]:
         step(job)
     for stage in STAGES:
         check_quality(job, stage)
-    rows = slices.read_slice(job.lake, Slice("quality", RUN)).to_pylist()
+    rows = slices.read_slice(job.lake, Slice("quality", job.run)).to_pylist()
     return {row["expectation"] for row in rows if not row["success"]}
 
 
@@ -80,6 +80,14 @@ def test_warning_of_quarantine__ends_with_a_source_that_is_mended(make_job: JobM
         assert ("nothing_was_quarantined" in warned(job)) == appears
 
 
+@pytest.mark.long
+def test_warning_of_the_guard__ends_with_a_source_that_is_mended(make_job: JobMaker, tmp_path: Path) -> None:
+    job = make_job([key(), coordinate("x")], path="{date}.csv", params={"eps": 1.0})
+    for run, n in ((RUN, 500), ("2023-06-02", 490), ("2023-06-02", 500)):
+        (tmp_path / f"{run}.csv").write_text("id,x\n" + "".join(f"{i},{i}\n" for i in range(n)))
+        assert ("nothing_was_unusual" in warned(replace(job, run=run))) == (n == 490)
+
+
 @pytest.mark.parametrize(
     ("points", "params"),
     [
@@ -101,5 +109,5 @@ def test_warning_of_the_fit__is_none_where_eps_was_set(make_job: JobMaker, tmp_p
 
 def test_warnings__are_all_in_the_documents_and_tried_here() -> None:
     by_others = {"there_are_points"}  # ingest refuses a snapshot without a point
-    assert {*CASES, *by_others, "nothing_was_quarantined"} == WARNINGS
+    assert {*CASES, *by_others, "nothing_was_quarantined", "nothing_was_unusual"} == WARNINGS
     assert {name for name in WARNINGS if f"| `{name}` |" in PAGE} == WARNINGS

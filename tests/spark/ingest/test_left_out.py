@@ -12,6 +12,7 @@ import pytest
 from epsjoin.errors import DataRefusedError
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Slice
+from epsjoin.params import RunParams
 from epsjoin.source.sampling import sample_files
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job
@@ -106,8 +107,8 @@ def blanked(lines: list[str]) -> list[str]:
 BROKEN: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     "8 % of the positions blanked": (
         blanked,
-        r"69.44% of the rows are left out, in run 2023-06-01 66.67%: a difference of 1 points is allowed "
-        r"\(max_left_out_change\)",
+        r"^69.44% of the records are left out, in run 2023-06-01 66.67%: a difference "
+        r"\(2.78%, 1% are allowed\); held as well: lost 8.33%",
     ),
     "no position at all": (
         lambda lines: [lines[0], *(f"{i},,,a" for i in range(N))],
@@ -123,7 +124,7 @@ BROKEN: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     ),
     "half a file": (
         lambda lines: lines[: N // 2],
-        r"449 rows, in run 2023-06-01 900: a change of 20.0% is allowed \(max_row_change\)",
+        r"150 of 300 records of run 2023-06-01 are missing in 2023-07-01.csv \(50%, 5% are allowed\)",
     ),
 }
 
@@ -134,9 +135,8 @@ def test_ingest__refuses_a_snapshot_that_is_broken_although_much_is_left_out(
 ) -> None:
     change, sentence = BROKEN[what]
     write(tmp_path, NEXT, change(lines_of()))
-    source = replace(job.lake.source, max_row_change=0.2 if what == "half a file" else None)
     with pytest.raises(DataRefusedError, match=sentence):
-        ingest.run(replace(job, lake=replace(job.lake, source=source)))
+        ingest.run(job)
     assert not has_slice(job.lake, "snapshots", NEXT)
     write(tmp_path, NEXT, lines_of())
     assert ingest.run(job)["rows_ok"] == N // 3, "the right file is taken after it"
@@ -150,20 +150,26 @@ def test_ingest__refuses_a_snapshot_that_is_cut_off_in_a_record(job: Job, tmp_pa
 
 def test_ingest__compares_what_is_left_out_with_the_run_before_and_no_other(job: Job, tmp_path: Path) -> None:
     far = "2023-09-01"
-    few = [lines_of()[0], *(f"{i},1,1,a" for i in range(N))]
-    write(tmp_path, far, few)
-    with pytest.raises(DataRefusedError, match="0.00% of the rows are left out, in run 2023-06-01 66.67%"):
+    write(tmp_path, far, [line.replace(",,,", ",1,1,") for line in lines_of()])
+    guard = {**job.lake.source.guard, "new": None}
+    job = replace(job, lake=replace(job.lake, source=replace(job.lake.source, guard=guard)))
+    with pytest.raises(DataRefusedError, match="0.00% of the records are left out, in run 2023-06-01 66.67%"):
         ingest.run(replace(job, run=far))
-    source = replace(job.lake.source, max_left_out_change=0.7)
-    ingest.run(replace(job, run=far, lake=replace(job.lake, source=source)))
+    ingest.run(replace(job, run=far, params=RunParams(accept=("left_out",))))
     write(tmp_path, NEXT, lines_of())
     ingest.run(job)  # filled in: the later run is not looked at
-    with pytest.raises(DataRefusedError, match="0.00% of the rows are left out, in run 2023-07-01 66.67%"):
+    with pytest.raises(DataRefusedError, match="0.00% of the records are left out, in run 2023-07-01 66.67%"):
         ingest.run(replace(job, run=far))
 
 
-def test_ingest__does_not_compare_with_a_run_under_another_condition(job: Job, tmp_path: Path) -> None:
+def test_ingest__does_not_compare_what_is_left_out_by_another_condition(job: Job, tmp_path: Path) -> None:
+    """What the new condition leaves out is lost, which a person accepts."""
     write(tmp_path, NEXT, lines_of())
-    other = replace(job.lake.source, where="kind = 'a'")
-    ingest.run(replace(job, lake=replace(job.lake, source=other)))
+    source = replace(job.lake.source, where="kind = 'a'")
+    job = replace(job, lake=replace(job.lake, source=source))
+    with pytest.raises(DataRefusedError, match=r'^150 of 300 records .* are missing .*"accept": \["lost"\]'):
+        ingest.run(job)
+    ingest.run(replace(job, params=RunParams(accept=("lost",))))
     assert rows(job, "snapshots")[0]["rows_left_out"] == N - N // 6
+    (left_out,) = (row for row in rows(job, "guard") if row["check"] == "left_out")
+    assert (left_out["observed"], left_out["verdict"]) == (None, "ok")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -14,22 +14,27 @@ from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError, TableError
 from epsjoin.lake import delta_log, parquet, schemas, slices
 from epsjoin.lake.fingerprints import new_fingerprint
-from epsjoin.lake.lake import Lake, Slice
+from epsjoin.lake.lake import Slice
+from epsjoin.lake.parquet import File
+from epsjoin.local.guard import refusal_of
+from epsjoin.pipeline import tables_of
 from epsjoin.spark import tasks
 from epsjoin.spark.ingest.divide import divide, merge_sections
 from epsjoin.spark.ingest.doubles import doubles_of, make_finder
 from epsjoin.spark.ingest.facts import Fact, FileFacts, KindCount, RowCounts, facts_of
+from epsjoin.spark.ingest.guard import Snapshot, judge_snapshot
 from epsjoin.spark.ingest.read import ID_STREAMS, SourceFile, make_reader
 from epsjoin.spark.ingest.settle import make_second_reader, make_settler, staged_schema
 from epsjoin.spark.ingest.snapshot import find_snapshot
 from epsjoin.spark.ingest.writer import Targets
 from epsjoin.spark.job import Job
 from epsjoin.spark.rows import FrameRows
+from epsjoin.spark.stored import StoredSlice
 from epsjoin.spark.tasks import TaskReport
 
 
 def run(job: Job) -> dict[str, float]:
-    """Replace the run's slices of ``quarantine``, ``snapshots``, ``digests`` and ``points`` by its snapshot.
+    """Replace the run's slices of the tables that ``pipeline`` names by the run's snapshot.
 
     Each file, or section of a large one, is read by one task, which writes its points and its refused
     records. A shuffle of the ids alone finds the doubles; files that have some are read again, and a second
@@ -38,59 +43,108 @@ def run(job: Job) -> dict[str, float]:
     that they keep and refuse; the sums must agree. Records that the contract's condition leaves out are only
     counted. The files of one pass bear the same fingerprint.
 
+    Before anything but ``quarantine`` and ``guard`` is written, the snapshot is compared with the one before
+    it, see :mod:`epsjoin.local.guard`.
+
     Raises
     ------
     NothingToDoError
         No snapshot is dated within the run's interval.
     DataRefusedError
-        A file is empty, broken or lacks a column; two keys share an id; or the share of bad rows, or what has
-        changed since the run before, is above the contract's limit. The quarantine slice is then written, the
-        points slice is not touched.
+        A file is empty, broken or lacks a column; two keys share an id; too many rows are bad; or the guard
+        holds the snapshot. The slices of ``quarantine`` and, by the guard, of ``guard`` are then written, the
+        others are not touched.
     """
     files = find_snapshot(job)
-    say(f"ingest: {job.lake.source.name} {job.run}: {', '.join(name for name, _ in files)}")
     fingerprint = new_fingerprint()
+    name = files[0][0] if len(files) == 1 else files[0][0].partition("/")[0]
+    say(f"ingest: {job.lake.source.name} {job.run}: {', '.join(name for name, _ in files)}")
+    of = {table: Slice(table, job.run, fingerprint=fingerprint) for table in tables_of("ingest")}
+    into = Targets(*(parquet.target_of(job.lake, of[table]) for table in Targets._fields))
     reports = _read_and_settle(
         job,
         [SourceFile(i, name, uri, may_be_empty=len(files) > 1) for i, (name, uri) in enumerate(files)],
-        Targets(
-            *(
-                parquet.target_of(job.lake, Slice(table, job.run, fingerprint=fingerprint))
-                for table in Targets._fields
-            )
-        ),
+        into,
     )
     written = [file for report in reports for file in report.files]
-    delta_log.commit(job.lake, {Slice("quarantine", job.run, fingerprint=fingerprint): written})
+    delta_log.commit(job.lake, {of["quarantine"]: written})
+    try:
+        snapshots = _check_records(job, reports)
+        points, digests = (_stored(job, of[table], written) for table in ("points", "digests"))
+        _check_against_run_before(job, Snapshot(name, points, digests, snapshots), of["guard"])
+    except DataRefusedError:
+        for target in (into.points, into.digests):
+            parquet.delete_uncommitted_files(target, [file for file in written if file.table == target.table])
+        raise
+    slices.write_slice(job.lake, of["snapshots"], slices.table_of(job.lake, "snapshots", snapshots))
+    for table in ("digests", "points"):
+        delta_log.commit(job.lake, {of[table]: written})
+    return _tell(job, snapshots)
 
+
+def _stored(job: Job, where: Slice, written: Iterable[File]) -> StoredSlice:
+    """A slice before it is committed; its files are in the order in which those of one in the lake are."""
+    files = sorted((file for file in written if file.table == where.table), key=lambda file: file.path)
+    return StoredSlice(job, where, job.lake.schema(where.table), files)
+
+
+def _check_records(job: Job, reports: Sequence[TaskReport]) -> list[dict[str, Any]]:
+    """Check the files and their records by themselves; return the rows of ``snapshots``.
+
+    Raises
+    ------
+    DataRefusedError
+        A file is refused, too many records are bad, or none is left.
+    """
     refused = sorted(sentence for report in reports for sentence in report.refused)
     if refused:
         raise DataRefusedError(refused[0] + (f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""))
     facts, _ = merge_sections(job.lake.source, facts_of(reports))
     snapshots = _snapshot_rows(facts, job.lake.source.condition)
-    read, kept, quarantined, left_out = (
-        sum(row[name] for row in snapshots)
-        for name in ("rows_read", "rows_ok", "rows_quarantined", "rows_left_out")
-    )
+    read, kept, quarantined, left_out = _sums(snapshots)
     limit = job.lake.source.max_quarantine_share
     if quarantined > limit * (read - left_out):
+        beside = f", beside {left_out:,} that are left out" if left_out else ""
         raise DataRefusedError(
             f"{quarantined:,} of {read - left_out:,} rows ({quarantined / (read - left_out):.1%}) are bad"
-            f"{_beside(left_out)}, {limit:.1%} are allowed; most often: {_commonest_kind(facts)}. "
+            f"{beside}, {limit:.1%} are allowed; most often: {_commonest_kind(facts)}. "
             f"Every one is in the quarantine table, run {job.run}"
         )
     if not kept:
         raise DataRefusedError(
             f"no row is left: of {read:,}, {quarantined:,} are in quarantine and {left_out:,} left out"
         )
-    check_against_run_before(job.lake, job.run, read, left_out)
-    slices.write_slice(
-        job.lake,
-        Slice("snapshots", job.run, fingerprint=fingerprint),
-        slices.table_of(job.lake, "snapshots", snapshots),
-    )
-    for table in ("digests", "points"):
-        delta_log.commit(job.lake, {Slice(table, job.run, fingerprint=fingerprint): written})
+    return snapshots
+
+
+def _check_against_run_before(job: Job, snapshot: Snapshot, where: Slice) -> None:
+    """Let the guard judge the snapshot, and store what it found.
+
+    Raises
+    ------
+    DataRefusedError
+        A finding holds the snapshot.
+    """
+    findings = judge_snapshot(job, snapshot)
+    rows = [finding._asdict() for finding in findings]
+    slices.write_slice(job.lake, where, slices.table_of(job.lake, "guard", rows))
+    for finding in findings:
+        if finding.verdict in ("warned", "accepted"):
+            say(f"ingest: {finding.verdict}: {finding.check}: {finding.words}")
+    refusal = refusal_of(findings)
+    if refusal is not None:
+        raise DataRefusedError(refusal)
+
+
+def _sums(snapshots: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Numbers of records that were read, taken, refused and left out, over all files."""
+    names = ("rows_read", "rows_ok", "rows_quarantined", "rows_left_out")
+    return [sum(row[name] for row in snapshots) for name in names]
+
+
+def _tell(job: Job, snapshots: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Say what came in; return the counters."""
+    read, kept, quarantined, left_out = _sums(snapshots)
     empty = sum(not row["rows_read"] for row in snapshots)
     said = f"{kept:,} kept, {quarantined:,} quarantined"
     condition = job.lake.source.condition
@@ -191,49 +245,6 @@ def _check_unchanged(before: Sequence[TaskReport], after: Sequence[TaskReport]) 
                 else "it was larger or smaller, or was changed later, than at first"
             )
             raise DataRefusedError(f"{name}: the file changed while it was read: {how}; run ingest again")
-
-
-def check_against_run_before(lake: Lake, run: str, read: int, left_out: int) -> None:
-    """Check how much a snapshot differs from that of the run before, as far as the contract limits it.
-
-    The run before is the last one of an earlier date that has a slice of ``snapshots``. The fraction that is
-    left out is not compared with that of a run that was made under another condition.
-
-    Parameters
-    ----------
-    read, left_out : records of this run's snapshot; those of them that are left out.
-
-    Raises
-    ------
-    DataRefusedError
-        It differs more; the message has both numbers.
-    """
-    source = lake.source
-    earlier = [other for other in slices.list_runs(lake, "snapshots") if other < run]
-    if not earlier:
-        return
-    before = slices.read_slice(lake, Slice("snapshots", earlier[-1])).to_pylist()
-    read_before = sum(row["rows_read"] for row in before)
-    limit = source.max_row_change
-    if limit is not None and abs(read - read_before) > limit * read_before:
-        raise DataRefusedError(
-            f"{read:,} rows, in run {earlier[-1]} {read_before:,}: a change of {limit:.1%} is allowed "
-            "(max_row_change); mend the source, or raise the limit in the contract if this is right"
-        )
-    if not source.condition or {row["taken_where"] for row in before} != {source.condition}:
-        return
-    share, share_before = left_out / read, sum(row["rows_left_out"] for row in before) / read_before
-    if abs(share - share_before) > source.max_left_out_change:
-        raise DataRefusedError(
-            f"{share:.2%} of the rows are left out, in run {earlier[-1]} {share_before:.2%}: a difference of "
-            f"{source.max_left_out_change * 100:g} points is allowed (max_left_out_change); mend the source, "
-            f"or raise the limit in the contract if this is right. Left out is where this is not true: "
-            f"{source.condition}"
-        )
-
-
-def _beside(left_out: int) -> str:
-    return f", beside {left_out:,} that are left out" if left_out else ""
 
 
 def _is_hashed(source: SourceContract) -> bool:

@@ -146,7 +146,7 @@ def gather(job: Job) -> Findings:
         if difference
         else {},
         comparison=find_comparison(job, drawn["map_axes"], label),
-        guard=_read_guard(lake, run),
+        guard=_read_guard(lake, of["guard"]),
     )
     return replace(
         findings,
@@ -162,12 +162,10 @@ def gather(job: Job) -> Findings:
     )
 
 
-def _read_guard(lake: Lake, run: str) -> list[dict[str, Any]]:
-    """Read what the guard found, by check; empty if the run was not guarded."""
-    if "guard" not in TABLES:
-        return []
+def _read_guard(lake: Lake, where: Slice) -> list[dict[str, Any]]:
+    """Read what the guard found, by check; empty if an older version has made the run."""
     try:
-        return list(slices.read_slice(lake, Slice("guard", run)).sort_by("check").to_pylist())
+        return list(slices.read_slice(lake, where).sort_by("check").to_pylist())
     except MissingSliceError:
         return []
 

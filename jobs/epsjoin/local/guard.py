@@ -1,0 +1,362 @@
+"""The guard at the door: what a snapshot shows beside the one before it, and whether that is believable.
+
+Arrays and numbers come in, findings go out; where they come from is the caller's business. A finding is
+*held* if the limit of its check is exceeded and the snapshot shall not come in, *accepted* if a person said
+that it may, *warned* if it is unusual and comes in, *ok* otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from epsjoin.kernels.arrays import Floats
+
+HOLDING = ("keys", "swapped", "scale", "shift", "sign", "format", "left_out", "lost", "new", "moved")
+"""The checks that hold a snapshot, those first that say more about what has happened."""
+
+CHECKS = (*HOLDING, "updated", "stale", "columns", "order")
+"""All checks."""
+
+MIN_RECORDS = 10
+"""Minimum number of records that were lost, or came, or moved, at which a check looks at their share."""
+
+MIN_MOVED = 100
+"""Minimum number of moved records in which the guard looks for a common cause."""
+
+MAX_SAMPLE = 10_000
+"""Maximum number of moved records, and of updated ones, whose values are looked at."""
+
+WARN_LOST, WARN_FACTOR = 0.005, 3.0
+"""The share of lost records, and how many times that of the runs before, above which the guard warns."""
+
+SAME_CHANGE = 1e-3
+"""Relative difference up to which two records changed alike."""
+
+TINY_CHANGE, TINY_SHARE = 1e-6, 0.9
+"""A change of a number below this part of its value is one of its format, if so many of all changes are."""
+
+MAX_COMPARISONS = 1 << 26
+"""Maximum number of comparisons of coordinates with one another."""
+
+
+@dataclass(frozen=True)
+class Matched:
+    """How many records of two snapshots were matched by their ids, and what became of them.
+
+    Parameters
+    ----------
+    kept : records in both.
+    updated, moved : those of them with another value, with other coordinates.
+    taken_over : records, new or moved, that stand where another one stood, which is deleted or moved.
+    distance : of their orders, see :func:`epsjoin.local.snapshots.order_distance`; ``None``: not known.
+    """
+
+    kept: int
+    updated: int
+    moved: int
+    taken_over: int
+    distance: float | None = None
+
+
+@dataclass(frozen=True)
+class Values:
+    """Values of some records before and now.
+
+    Parameters
+    ----------
+    names : of the columns.
+    before, now : (n, c) float64; NaN where there is none.
+    """
+
+    names: tuple[str, ...] = ()
+    before: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    now: Floats = field(default_factory=lambda: np.empty((0, 0)))
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a snapshot shows beside the one before it.
+
+    Parameters
+    ----------
+    what : name of the snapshot.
+    against : run of the snapshot before; ``None``: there is none, and nothing else is looked at.
+    n_before, n_now : numbers of records.
+    matched : ``None`` if records cannot be matched: only their numbers are compared then.
+    moved : coordinates of records that moved.
+    updated : numbers of records that were updated.
+    changed : names of columns with the number of records of that sample in which they changed.
+    n_updated : size of that sample.
+    columns_before, columns_now : names of the columns found in the files.
+    left_out_before, left_out_now : fractions of records that the contract leaves out; ``None``: not
+        comparable.
+    most_lost : the largest fraction that earlier runs have lost.
+    same_as : an earlier run that had the very same files, though the run before had others; ``None``: none.
+    """
+
+    what: str
+    against: str | None = None
+    n_before: int = 0
+    n_now: int = 0
+    matched: Matched | None = None
+    moved: Values = field(default_factory=Values)
+    updated: Values = field(default_factory=Values)
+    changed: Mapping[str, int] = field(default_factory=dict)
+    n_updated: int = 0
+    columns_before: Sequence[str] = ()
+    columns_now: Sequence[str] = ()
+    left_out_before: float | None = None
+    left_out_now: float | None = None
+    most_lost: float = 0.0
+    same_as: str | None = None
+
+    @property
+    def lost(self) -> int:
+        """Number of records that are gone; where they cannot be matched, at least so many."""
+        return self.n_before - self.matched.kept if self.matched else max(0, self.n_before - self.n_now)
+
+    @property
+    def new(self) -> int:
+        """Number of records that came; where they cannot be matched, at least so many."""
+        return self.n_now - self.matched.kept if self.matched else max(0, self.n_now - self.n_before)
+
+
+class Finding(NamedTuple):
+    """What a check has found.
+
+    Parameters
+    ----------
+    check : one of ``CHECKS``.
+    observed : the number that was compared with the limit; ``None`` if there was nothing to compare.
+    limit : ``None`` if there is none.
+    verdict : ok, warned, held or accepted.
+    against : the run before, with which was compared; ``None``: there is none.
+    words : what was found, a sentence without its end.
+    """
+
+    check: str
+    observed: float | None
+    limit: float | None
+    verdict: str
+    against: str | None
+    words: str
+
+
+class _Raw(NamedTuple):
+    """A finding before it is judged: whether it counts as unusual is known, not what follows from it."""
+
+    observed: float | None
+    words: str
+    is_beyond: bool = False
+
+
+def judge(seen: Seen, limits: Mapping[str, float | None], accept: Collection[str] = ()) -> list[Finding]:
+    """Judge a snapshot.
+
+    Parameters
+    ----------
+    limits : by the names of checks; ``None``: the check holds nothing.
+    accept : checks that may hold nothing this time.
+
+    Returns
+    -------
+    A finding for each of ``CHECKS``, in their order.
+    """
+    findings = []
+    raw = _look(seen, limits)
+    for check in CHECKS:
+        observed, words, is_beyond = raw[check]
+        limit, verdict = limits.get(check), "ok"
+        if is_beyond and check in HOLDING:
+            verdict = "accepted" if check in accept else "held"
+            words += f" ({_percent(observed)}, {_percent(limit)} are allowed)"
+        elif is_beyond or (check == "lost" and _is_unusual_loss(seen, observed)):
+            verdict = "warned"
+        findings.append(Finding(check, observed, limit, verdict, seen.against, words))
+    return findings
+
+
+def refusal_of(findings: Iterable[Finding]) -> str | None:
+    """What to tell a person whose snapshot is held: the first finding, the others, the way out."""
+    held = [finding for finding in findings if finding.verdict == "held"]
+    if not held:
+        return None
+    others = "".join(f", {each.check} {_percent(each.observed)}" for each in held[1:])
+    also = others and f"; held as well{others.replace(',', ':', 1)}"
+    accept = json.dumps({"accept": [each.check for each in held]})
+    return f"{held[0].words}{also}; mend the source, or if that is right, run again with {accept}"
+
+
+def _look(seen: Seen, limits: Mapping[str, float | None]) -> dict[str, _Raw]:
+    if seen.against is None:
+        return dict.fromkeys(CHECKS, _Raw(None, "there is no earlier run to compare with"))
+    found = {
+        "lost": _compare_numbers(seen, "lost", limits),
+        "new": _compare_numbers(seen, "new", limits),
+        "columns": _compare_columns(seen),
+        "left_out": _compare_left_out(seen, limits),
+        "stale": _Raw(0.0, "no earlier run that was looked at had these files"),
+    }
+    if seen.same_as is not None:
+        words = (
+            f"{seen.what} is the file of run {seen.same_as}, byte by byte, and run {seen.against} had another"
+        )
+        found["stale"] = _Raw(1.0, words, is_beyond=True)
+    if seen.matched is None:
+        why = f"the records of run {seen.against} have no digests of this kind, only their number is known"
+        return {**dict.fromkeys(CHECKS, _Raw(None, why)), **found}
+    found |= dict(_look_at_matched(seen, seen.matched, limits))
+    found |= dict(_look_at_moved(seen.moved, limits))
+    found["format"] = _look_at_format(seen, seen.matched, limits)
+    return found
+
+
+def _exceeds(observed: float, limit: float | None) -> bool:
+    return limit is not None and observed > limit
+
+
+def _is_unusual_loss(seen: Seen, observed: float | None) -> bool:
+    is_more = observed is not None and observed > max(WARN_LOST, WARN_FACTOR * seen.most_lost)
+    return is_more and seen.lost >= MIN_RECORDS
+
+
+def _compare_numbers(seen: Seen, check: str, limits: Mapping[str, float | None]) -> _Raw:
+    n, of = (seen.lost, seen.n_before) if check == "lost" else (seen.new, seen.n_now)
+    share = n / max(1, of)
+    least = "" if seen.matched else "at least "
+    if check == "lost":
+        words = f"{least}{n:,} of {of:,} records of run {seen.against} are missing in {seen.what}"
+    else:
+        words = f"{least}{n:,} of {of:,} records of {seen.what} are not in run {seen.against}"
+    return _Raw(share, words, n >= MIN_RECORDS and _exceeds(share, limits[check]))
+
+
+def _compare_columns(seen: Seen) -> _Raw:
+    came = [name for name in seen.columns_now if name not in seen.columns_before]
+    went = [name for name in seen.columns_before if name not in seen.columns_now]
+    told = [f"{what}: {', '.join(names)}" for names, what in ((came, "new"), (went, "gone")) if names]
+    words = f"the files have other columns than in run {seen.against}: {'; '.join(told)}"
+    return _Raw(len(came) + len(went), words if told else "the files have the same columns", bool(told))
+
+
+def _compare_left_out(seen: Seen, limits: Mapping[str, float | None]) -> _Raw:
+    if seen.left_out_now is None or seen.left_out_before is None:
+        return _Raw(None, "no record is left out, or the two runs have other conditions")
+    difference = abs(seen.left_out_now - seen.left_out_before)
+    now, before = f"{seen.left_out_now:.2%}", f"{seen.left_out_before:.2%}"
+    words = f"{now} of the records are left out, in run {seen.against} {before}: a difference"
+    return _Raw(difference, words, _exceeds(difference, limits["left_out"]))
+
+
+def _look_at_matched(
+    seen: Seen, matched: Matched, limits: Mapping[str, float | None]
+) -> Iterator[tuple[str, _Raw]]:
+    kept = max(1, matched.kept)
+    of_kept = f"of {matched.kept:,} records that stayed"
+    share = matched.updated / kept
+    most = sorted(seen.changed, key=lambda name: (-seen.changed[name], name))[:3]
+    which = ", ".join(f"{name} in {seen.changed[name]:,}" for name in most if seen.changed[name])
+    words = f"{matched.updated:,} {of_kept} have another value"
+    if seen.n_updated:
+        words += f"; of {seen.n_updated:,} that were looked at: {which or 'no column that both runs have'}"
+    yield "updated", _Raw(share, words, matched.updated >= MIN_RECORDS and _exceeds(share, limits["updated"]))
+    share = matched.moved / kept
+    is_beyond = matched.moved >= MIN_RECORDS and _exceeds(share, limits["moved"])
+    yield "moved", _Raw(share, f"{matched.moved:,} {of_kept} are elsewhere", is_beyond)
+    share = matched.taken_over / max(1, seen.n_now)
+    words = f"{matched.taken_over:,} of {seen.n_now:,} records stand where one with another key stood"
+    is_beyond = matched.taken_over >= MIN_RECORDS and _exceeds(share, limits["keys"])
+    guess = ", so the keys seem to be written or given otherwise" if is_beyond else ""
+    yield "keys", _Raw(share, words + guess, is_beyond)
+    if matched.distance is None:
+        yield "order", _Raw(None, "there are too many records to compare their order")
+    else:
+        words = (
+            f"the order differs by {matched.distance:.2f}: 0 is the same, 0.67 a random one, 1 the reverse"
+        )
+        yield "order", _Raw(matched.distance, words)
+
+
+def _look_at_moved(moved: Values, limits: Mapping[str, float | None]) -> Iterator[tuple[str, _Raw]]:
+    """Look for one cause that would explain most of the moved records."""
+    dimensions = max(1, len(moved.names))
+    n = min(len(moved.now), max(MIN_MOVED, MAX_COMPARISONS // dimensions**2))
+    moved = Values(moved.names, moved.before[:n], moved.now[:n])
+    if n < MIN_MOVED:
+        few = _Raw(None, f"fewer than {MIN_MOVED} records moved, or their coordinates are not comparable")
+        yield from dict.fromkeys(("scale", "shift", "sign", "swapped"), few).items()
+        return
+    for check, found in (*_find_changes(moved), ("swapped", _find_swap(moved))):
+        of, words = found
+        words += f" in {of:,} of {n:,} moved records" if of else ""
+        yield check, _Raw(of / n, words, _exceeds(of / n, limits[check]))
+
+
+def _find_changes(moved: Values) -> list[tuple[str, tuple[int, str]]]:
+    """The ratio and the difference that most records have in one coordinate; a ratio of -1 is a sign."""
+    best = {
+        "scale": (0, "no coordinate has one ratio to what it was"),
+        "shift": (0, "no coordinate has one difference to what it was"),
+        "sign": (0, "no coordinate has the other sign"),
+    }
+    for place, name in enumerate(moved.names):
+        before, now = moved.before[:, place], moved.now[:, place]
+        with np.errstate(over="ignore"):
+            n, ratio = _most_common(now[before != 0] / before[before != 0])
+        if abs(ratio + 1) <= SAME_CHANGE:
+            best["sign"] = max(best["sign"], (n, f"{name} has the other sign"), key=lambda found: found[0])
+        elif abs(ratio - 1) > SAME_CHANGE:
+            words = f"{name} is {ratio:.4g} times what it was"
+            best["scale"] = max(best["scale"], (n, words), key=lambda found: found[0])
+        n, apart = _most_common(now - before)
+        if apart:
+            words = f"{name} is {abs(apart):.4g} {'more' if apart > 0 else 'less'} than it was"
+            best["shift"] = max(best["shift"], (n, words), key=lambda found: found[0])
+    return list(best.items())
+
+
+def _most_common(changes: Floats) -> tuple[int, float]:
+    """The middle of the changes, and how many are about as large; if most are alike, these are they."""
+    if not changes.size:
+        return 0, 1.0
+    middle = float(np.median(changes))
+    with np.errstate(invalid="ignore"):  # of infinities
+        return int((np.abs(changes - middle) <= SAME_CHANGE * abs(middle)).sum()), middle
+
+
+def _find_swap(moved: Values) -> tuple[int, str]:
+    before, now = moved.before, moved.now
+    best = (0, "no two coordinates have changed places")
+    for a in range(now.shape[1]):
+        others = slice(a + 1, None)
+        is_swapped = (now[:, others] == before[:, [a]]) & (now[:, [a]] == before[:, others])
+        is_swapped &= now[:, [a]] != now[:, others]
+        counts = is_swapped.sum(axis=0)
+        if counts.size and counts.max() > best[0]:
+            b = a + 1 + int(counts.argmax())
+            best = int(counts.max()), f"{moved.names[a]} and {moved.names[b]} have changed places"
+    return best
+
+
+def _look_at_format(seen: Seen, matched: Matched, limits: Mapping[str, float | None]) -> _Raw:
+    before, now = seen.updated.before, seen.updated.now
+    if not before.size:
+        return _Raw(None, "too few records were updated to look at how their numbers are written")
+    is_changed = ~np.isnan(before) & ~np.isnan(now) & (before != now)
+    is_tiny = is_changed & (np.abs(now - before) < TINY_CHANGE * np.maximum(np.abs(now), np.abs(before)))
+    tiny, changed = int(is_tiny.sum()), int(is_changed.sum())
+    share = float(is_tiny.any(axis=1).mean()) * matched.updated / max(1, matched.kept)
+    words = f"{tiny:,} of {changed:,} changed numbers differ by less than a millionth of their value"
+    is_beyond = tiny >= max(MIN_RECORDS, TINY_SHARE * changed) and _exceeds(share, limits["format"])
+    if is_beyond:
+        words += ", so they seem to be written with other digits, which decimals in the contract would round"
+    return _Raw(share, words, is_beyond)
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{100 * value:.3g}%"

@@ -1,0 +1,193 @@
+"""The guard's judgement on arrays and numbers: each check holds above its limit, and not at it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from epsjoin.contracts.sources import GUARD
+from epsjoin.kernels.arrays import Floats
+from epsjoin.local.guard import CHECKS, HOLDING, Finding, Matched, Seen, Values, judge, refusal_of
+from epsjoin.local.snapshots import Digests, count_common, find_difference, order_distance, places_given_up
+
+SAME = Matched(kept=10_000, updated=0, moved=0, taken_over=0, distance=0.0)
+SEEN = Seen("a.csv", "2023-05-01", 10_000, 10_000, SAME, columns_before=("a",), columns_now=("a",))
+NAMES = ("lat", "lon")
+
+
+def found_in(seen: Seen, limits: Any = GUARD, accept: tuple[str, ...] = ()) -> dict[str, Finding]:
+    return {finding.check: finding for finding in judge(seen, limits, accept)}
+
+
+def unusual(seen: Seen, limits: Any = GUARD) -> dict[str, str]:
+    return {check: f.verdict for check, f in found_in(seen, limits).items() if f.verdict != "ok"}
+
+
+def kept(n: int, before: int, now: int) -> Seen:
+    return replace(SEEN, n_before=before, n_now=now, matched=replace(SAME, kept=n))
+
+
+def matched(**what: int) -> Seen:
+    return replace(SEEN, matched=replace(SAME, **what))
+
+
+@pytest.mark.parametrize(
+    ("at_the_limit", "above", "expected"),
+    [
+        (
+            replace(kept(9500, 10_000, 9500), most_lost=1.0),
+            replace(kept(9499, 10_000, 9499), most_lost=1.0),
+            {"lost": "held"},
+        ),
+        (kept(1, 10, 1), kept(0, 10, 0), {"lost": "held"}),  # nine records hold nothing
+        (kept(10_000, 10_000, 20_000), kept(9999, 9999, 20_000), {"new": "held"}),
+        (matched(moved=2000, updated=2000), matched(moved=2001, updated=2001), {"moved": "held"}),
+        (matched(updated=5000), matched(updated=5001), {"updated": "warned"}),
+        (matched(taken_over=5000), matched(taken_over=5001), {"keys": "held"}),
+        (
+            replace(SEEN, left_out_before=0.5, left_out_now=0.5078125),
+            replace(SEEN, left_out_before=0.5, left_out_now=0.515625),
+            {"left_out": "held"},
+        ),
+        (
+            replace(SEEN, left_out_before=0.5, left_out_now=0.4921875),
+            replace(SEEN, left_out_before=0.5, left_out_now=0.484375),
+            {"left_out": "held"},
+        ),
+        (SEEN, replace(SEEN, same_as="2022-05-01"), {"stale": "warned"}),
+        (SEEN, replace(SEEN, columns_now=("a", "b")), {"columns": "warned"}),
+        (SEEN, replace(SEEN, columns_now=()), {"columns": "warned"}),
+        (kept(9950, 10_000, 9950), kept(9949, 10_000, 9949), {"lost": "warned"}),
+        (
+            replace(kept(9900, 10_000, 9900), most_lost=0.01 / 3),
+            replace(kept(9899, 10_000, 9899), most_lost=0.01 / 3),
+            {"lost": "warned"},
+        ),
+        (kept(991, 1000, 991), kept(990, 1000, 990), {"lost": "warned"}),
+    ],
+)
+def test_judge__finds_unusual_what_is_above_a_limit_and_not_what_is_at_it(
+    at_the_limit: Seen, above: Seen, expected: dict[str, str]
+) -> None:
+    assert unusual(at_the_limit) == {}
+    assert unusual(above) == expected
+
+
+def moved(now: Floats, before: Floats) -> Seen:
+    some = Values(NAMES, before, now)
+    return replace(matched(moved=len(now), updated=len(now)), moved=some)
+
+
+def places(n: int) -> Floats:
+    return np.random.default_rng(0).uniform(10, 80, (n, 2))
+
+
+def change(n: int, n_changed: int, by: Any) -> Seen:
+    """Of n moved records so many by the same cause, the others elsewhere."""
+    before, now = places(n), np.random.default_rng(1).uniform(-80, -10, (n, 2))
+    now[:n_changed] = before[:n_changed]
+    now[:n_changed] = by(now[:n_changed])
+    return moved(now, before)
+
+
+CAUSES = {
+    "scale": (
+        lambda p: p * [1.0, 1.852],
+        90,
+        91,
+        "lon is 1.852 times what it was",
+    ),
+    "shift": (lambda p: p + np.array([3.0, 0.0]), 90, 91, "lat is 3 more than it was"),
+    "sign": (lambda p: p * [1, -1], 90, 91, "lon has the other sign"),
+    "swapped": (lambda p: p[:, ::-1], 50, 51, "lat and lon have changed places"),
+}
+
+
+@pytest.mark.parametrize("check", CAUSES)
+def test_judge__finds_the_one_cause_of_most_moves(check: str) -> None:
+    by, at, above, words = CAUSES[check]
+    assert unusual(change(100, at, by)) == {}
+    assert unusual(change(100, above, by)) == {check: "held"}
+    finding = found_in(change(100, above, by))[check]
+    assert finding.words.startswith(f"{words} in {above} of 100 moved records (")
+    assert finding.observed == above / 100
+    assert unusual(change(99, 99, by)) == {}, "fewer than a hundred moves have no common cause"
+
+
+def written(n_tiny: int, n_other: int, updated: int) -> Seen:
+    before = np.full((n_tiny + n_other, 1), 8.0)
+    now = before.copy()
+    now[:n_tiny] += 7e-6
+    now[n_tiny:] += 9e-6
+    return replace(matched(updated=updated), updated=Values(("x",), before, now))
+
+
+def test_judge__tells_other_digits_from_other_values() -> None:
+    assert unusual(written(100, 0, updated=500)) == {}
+    assert unusual(written(100, 0, updated=501)) == {"format": "held"}
+    assert unusual(written(90, 10, updated=1000)) == {"format": "held"}
+    assert unusual(written(89, 11, updated=1000)) == {}
+    assert unusual(written(9, 0, updated=1000)) == {}, "nine numbers are too few"
+    assert "decimals in the contract" in found_in(written(100, 0, updated=501))["format"].words
+
+
+def test_judge__holds_nothing_without_limits_and_lets_pass_what_is_accepted() -> None:
+    seen = kept(0, 10_000, 10_000)
+    assert unusual(seen, dict.fromkeys(GUARD)) == {"lost": "warned"}
+    assert unusual(seen) == {"lost": "held", "new": "held"}
+    findings = judge(seen, GUARD, ["lost"])
+    assert [f.check for f in findings] == list(CHECKS)
+    assert {f.check: f.verdict for f in findings if f.verdict != "ok"} == {"lost": "accepted", "new": "held"}
+    assert (refusal_of(findings) or "").endswith('run again with {"accept": ["new"]}')
+    assert refusal_of(judge(seen, GUARD, HOLDING)) is None
+
+
+def test_judge__compares_numbers_alone_where_records_are_not_matched() -> None:
+    seen = Seen("a.csv", "2023-05-01", 10_000, 9499)
+    assert unusual(seen) == {"lost": "held"}
+    assert unusual(replace(seen, n_now=9500)) == {"lost": "warned"}
+    assert unusual(replace(seen, n_now=20_001)) == {"new": "held"}
+    assert found_in(seen)["moved"].observed is None
+    assert set(unusual(Seen("a.csv"))) == set()
+
+
+def snapshot(rows: dict[int, tuple[int, int]]) -> Digests:
+    """Records by id: what stands for their values, and for their places."""
+    words = np.array([[[a, a], [b, b]] for a, b in rows.values()], np.uint64).reshape(-1, 2, 2)
+    return Digests(np.array(list(rows), np.int64), words[:, 0], words[:, 1])
+
+
+def test_difference__is_that_of_two_dictionaries() -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(50):
+        old, new = (
+            {
+                int(i): (int(rng.integers(3)), int(rng.integers(3)))
+                for i in rng.permutation(12)[: rng.integers(13)]
+            }
+            for _ in range(2)
+        )
+        before, now = snapshot(old), snapshot(new)
+        found = find_difference(before, now)
+        both = sorted(old.keys() & new.keys())
+        assert before.ids[found.deleted].tolist() == sorted(old.keys() - new.keys())
+        assert now.ids[found.inserted].tolist() == sorted(new.keys() - old.keys())
+        assert before.ids[found.before].tolist() == now.ids[found.now].tolist() == both
+        assert found.is_updated.tolist() == [old[i][0] != new[i][0] for i in both]
+        assert found.is_moved.tolist() == [old[i][1] != new[i][1] for i in both]
+        moves = [i for i in both if old[i][1] != new[i][1]]
+        left = [old[i][1] for i in [*(old.keys() - new.keys()), *moves]]
+        taken = [new[i][1] for i in [*(new.keys() - old.keys()), *moves]]
+        common = sum(min(left.count(place), taken.count(place)) for place in range(3))
+        assert count_common(*places_given_up(before, now, found)) == common
+
+
+def test_order_distance__is_0_of_the_same_order_and_1_of_the_reverse() -> None:
+    rows = dict.fromkeys(range(100), (0, 0))
+    back = dict.fromkeys(reversed(range(100)), (0, 0))
+    assert order_distance(find_difference(snapshot(rows), snapshot(rows))) == 0.0
+    assert order_distance(find_difference(snapshot(rows), snapshot(back))) == 1.0
+    assert order_distance(find_difference(snapshot({}), snapshot({}))) == 0.0

@@ -1,0 +1,428 @@
+"""The guard at the door: what holds a snapshot, what is only told, and what becomes of the run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from epsjoin.errors import DataRefusedError
+from epsjoin.lake import delta_log, slices
+from epsjoin.lake.fingerprints import new_fingerprint
+from epsjoin.lake.lake import Slice
+from epsjoin.lake.uris import filesystem_of
+from epsjoin.local.guard import CHECKS
+from epsjoin.params import RunParams
+from epsjoin.spark import buckets
+from epsjoin.spark.ingest import ingest
+from epsjoin.spark.job import Job
+from tests.accidents import ACCIDENTS, Snapshot, read_snapshot
+from tests.spark.conftest import copy_of
+from tests.spark.ingest.here import new_job, reading_here
+from tests.tiny import RUN, coordinate, has_slice, key
+
+DATA = Path(__file__).parents[2] / "data"
+LAST_YEAR, BEFORE, NOW, NEXT = "2022-06-01", "2023-05-01", "2023-06-01", "2023-07-01"
+
+
+def navaids(date: str) -> Snapshot:
+    return read_snapshot(DATA / "navaids" / f"{date}.csv.gz", "id", ("latitude_deg", "longitude_deg"))
+
+
+def frequencies() -> list[Snapshot]:
+    """Of two years ago, and of one day the whole file and the same without its last records."""
+    folder = DATA / "histories" / "airport-frequencies"
+    first, last = (read_snapshot(file, "id", ("frequency_mhz",)) for file in sorted(folder.glob("*.csv.gz")))
+    return [first, last.of(last.rows[:-20]), last]
+
+
+def landmarks() -> list[Snapshot]:
+    """One snapshot as three: the last one with its last records, and a key, which the file has not."""
+    found = read_snapshot(DATA / "landmarks" / "tiger_arealm_points.csv.gz", "number", ("lon", "lat"))
+    rows = [[str(i), *row] for i, row in enumerate(found.rows)][::4]
+    whole = Snapshot(["number", *found.header], rows, "number", ("lon", "lat"))
+    return [whole.of(rows[:-300]), whole.of(rows[:-20]), whole]
+
+
+@pytest.fixture
+def here() -> Iterator[None]:
+    with reading_here():
+        yield
+
+
+TEXT = {"logicalType": "string"}
+SETS: dict[str, tuple[list[dict[str, Any]], Any]] = {
+    "navaids": (
+        [
+            key(),
+            {"name": "ident", **TEXT},
+            {"name": "name", **TEXT},
+            coordinate("latitude_deg", "latitude"),
+            coordinate("longitude_deg", "longitude"),
+        ],
+        lambda: [navaids(date) for date in ("2021-11-22", "2023-05-08", "2023-06-04")],
+    ),
+    "frequencies": (
+        [key(), {"name": "airport_ident", **TEXT}, {"name": "type", **TEXT}, coordinate("frequency_mhz")],
+        frequencies,
+    ),
+    "landmarks": ([key("number"), coordinate("lon"), coordinate("lat")], landmarks),
+}
+
+
+def write(job: Job, run: str, text: str) -> None:
+    (job.project / f"{run}.csv").write_text(text)
+
+
+def findings(job: Job, run: str) -> dict[str, dict[str, Any]]:
+    rows = slices.read_slice(job.lake, Slice("guard", run)).to_pylist()
+    return {row["check"]: row for row in rows}
+
+
+def verdicts(job: Job, run: str, verdict: str) -> set[str]:
+    return {check for check, row in findings(job, run).items() if row["verdict"] == verdict}
+
+
+HELD: dict[str, set[str] | str] = {
+    "half lost": {"lost"},
+    "tail cut": {"lost"},
+    "header only": "the file has a header but no record",
+    "0 bytes": "the file has nothing in it",
+    "a block doubled": "are bad, 1.0% are allowed; most often: key: the same row again",
+    "keys prefixed": {"keys", "lost", "new"},
+    "keys renumbered": {"keys", "lost", "new"},
+    "coordinates swapped": {"swapped", "moved"},
+    "degrees to radians": {"scale", "moved"},
+    "km to miles": {"scale", "moved"},
+    "sign": {"sign", "moved"},
+    "digits added": {"format", "moved"},
+    "a column shifted": {"moved"},
+}
+"""Of each accident: the checks that hold the snapshot, or why it is refused before the guard looks at it."""
+
+OTHERWISE: dict[tuple[str, str], set[str] | str] = {
+    ("navaids", "coordinates swapped"): "are bad, 1.0% are allowed; most often: latitude_deg: below -90",
+    ("landmarks", "keys renumbered"): {"keys", "lost", "new", "moved"},
+    # many frequencies are in use at many airports, so most records have that of another one
+    ("frequencies", "a column shifted"): {"keys", "moved"},
+}
+SENTENCES = {
+    "half lost": "5,510 of 11,020 records of run 2023-05-01 are missing in 2023-06-01.csv "
+    "(50%, 5% are allowed); "
+    'mend the source, or if that is right, run again with {"accept": ["lost"]}',
+    "sign": "longitude_deg has the other sign in 10,000 of 10,000 moved records (100%, 90% are allowed); "
+    "held as well: moved 100%; mend the source, or if that is right, "
+    'run again with {"accept": ["sign", "moved"]}',
+}
+"""Whole sentences, of navaids."""
+
+
+@pytest.fixture(scope="module")
+def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Job, list[Snapshot]]]:
+    """Of a set: a job whose lake has a run of last year and the run before, and the three snapshots."""
+
+    @cache
+    def make(name: str) -> tuple[Job, list[Snapshot]]:
+        columns, read = SETS[name]
+        job = new_job(tmp_path_factory.mktemp(name), columns, max_quarantine_share=0.01)
+        snapshots = read()
+        with reading_here():
+            for run, snapshot in zip((LAST_YEAR, BEFORE), snapshots, strict=False):
+                write(job, run, snapshot.text())
+                ingest.run(replace(job, run=run))
+        return job, snapshots
+
+    return make
+
+
+@pytest.fixture
+def before(
+    two_runs: Callable[[str], tuple[Job, list[Snapshot]]], tmp_path: Path, name: str
+) -> tuple[Job, list[Snapshot]]:
+    """The same, to be changed: the job of the next run on a copy of the lake."""
+    job, snapshots = two_runs(name)
+    return replace(copy_of(job, tmp_path / "copy"), run=NOW), snapshots
+
+
+def versions(job: Job) -> dict[str, int]:
+    tables = ("snapshots", "digests", "points")
+    return {table: DeltaTable(job.lake.location(table)).version() for table in tables}
+
+
+@pytest.mark.parametrize(
+    ("name", "accident"),
+    [
+        (name, accident)
+        for name in SETS
+        for accident in ACCIDENTS
+        if (name, accident) != ("frequencies", "coordinates swapped")  # it has one coordinate
+    ],
+)
+def test_guard__holds_an_accident_until_it_is_accepted(
+    here: None, before: tuple[Job, list[Snapshot]], name: str, accident: str
+) -> None:
+    job, (_, _, good) = before
+    then = versions(job)
+    write(job, NOW, ACCIDENTS[accident](good))
+    with pytest.raises(DataRefusedError) as refused:
+        ingest.run(job)
+    assert versions(job) == then, "nothing else is touched"
+    expected = OTHERWISE.get((name, accident), HELD[accident])
+    if isinstance(expected, str):
+        assert expected in str(refused.value)
+        assert not has_slice(job.lake, "guard", NOW)
+        return
+    assert verdicts(job, NOW, "held") == expected
+    if name == "navaids" and accident in SENTENCES:
+        assert str(refused.value) == SENTENCES[accident]
+    held = findings(job, NOW)
+    assert {row["against"] for row in held.values()} == {BEFORE}
+    assert set(held) == set(CHECKS)
+
+    one = sorted(expected)[0]
+    if len(expected) > 1:
+        with pytest.raises(DataRefusedError, match=" are allowed"):
+            ingest.run(accepting(job, one))
+        assert verdicts(job, NOW, "accepted") == {one}
+        assert verdicts(job, NOW, "held") == expected - {one}
+    ingest.run(accepting(job, *expected))
+    assert verdicts(job, NOW, "accepted") == expected
+    assert not verdicts(job, NOW, "held")
+    assert {check: row["observed"] for check, row in findings(job, NOW).items()} == {
+        check: row["observed"] for check, row in held.items()
+    }, "the run is compared with the same earlier run, whatever it held itself"
+
+
+def accepting(job: Job, *checks: str) -> Job:
+    return replace(job, params=RunParams(accept=checks))
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_guard__warns_of_a_file_of_last_year(
+    here: None, before: tuple[Job, list[Snapshot]], name: str
+) -> None:
+    job, (old, _, good) = before
+    write(job, NOW, old.text())
+    ingest.run(job)
+    stale = findings(job, NOW)["stale"]
+    assert (stale["verdict"], stale["observed"]) == ("warned", 1.0)
+    assert stale["words"] == (
+        f"2023-06-01.csv is the file of run {LAST_YEAR}, byte by byte, and run {BEFORE} had another"
+    )
+    write(job, NOW, (job.project / f"{BEFORE}.csv").read_text())
+    ingest.run(job)
+    assert findings(job, NOW)["stale"]["verdict"] == "ok", "nothing has changed since the run before"
+    write(job, NOW, good.text())
+    ingest.run(job)
+    assert {row["verdict"] for row in findings(job, NOW).values()} == {"ok"}
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_guard__the_next_good_snapshot_after_a_held_one_is_compared_with_the_last_that_came_in(
+    here: None, before: tuple[Job, list[Snapshot]], name: str
+) -> None:
+    job, (_, _, good) = before
+    write(job, NOW, ACCIDENTS["half lost"](good))
+    with pytest.raises(DataRefusedError):
+        ingest.run(job)
+    write(job, NEXT, good.text())
+    ingest.run(replace(job, run=NEXT))
+    found = findings(job, NEXT)
+    assert {row["against"] for row in found.values()} == {BEFORE}
+    assert found["new"]["observed"] < 0.01, "no mass of records is new"
+    assert {row["verdict"] for row in found.values()} == {"ok"}
+
+
+def test_guard__deletes_the_files_of_what_it_held(here: None, tmp_path: Path) -> None:
+    job = tiny(tmp_path)
+    write(job, NEXT, lines(100))
+    with pytest.raises(DataRefusedError):
+        ingest.run(replace(job, run=NEXT))
+    for table in ("points", "digests"):
+        folder = Path(filesystem_of(job.lake.location(table))[1])
+        assert not list(folder.glob(f"run={NEXT}/*.parquet"))
+
+
+REAL = {
+    "navaids": ("latitude_deg", "longitude_deg"),
+    "airport-frequencies": ("frequency_mhz",),
+    "regions": ("letters",),
+    "countries": ("letters",),
+}
+"""Real monthly snapshots: their coordinates. Some have none: one is added."""
+
+Rows = dict[str, tuple[str | float, ...]]
+
+
+def snapshots_of(name: str) -> list[Path]:
+    """The files that ``EPSJOIN_SNAPSHOTS`` has, or those among the tests' data."""
+    whole = os.environ.get("EPSJOIN_SNAPSHOTS")
+    folder = Path(whole) if whole else DATA if name == "navaids" else DATA / "histories"
+    return sorted((folder / name).glob("*.csv.gz"))
+
+
+def read_real(file: Path, coordinates: tuple[str, ...]) -> Snapshot:
+    found = read_snapshot(file, "id", coordinates)
+    if coordinates != ("letters",):
+        return found
+    name = found.header.index("name")
+    rows = [[*row, str(len(row[name]))] for row in found.rows]
+    return Snapshot([*found.header, "letters"], rows, "id", coordinates)
+
+
+def by_id(snapshot: Snapshot) -> Rows:
+    """The oracle's view: values by id, of coordinates as numbers."""
+    is_number = [name in snapshot.coordinates for name in snapshot.header]
+    at = snapshot.header.index("id")
+    return {
+        row[at]: tuple(float(v) if is_ else v for v, is_ in zip(row, is_number, strict=True))
+        for row in snapshot.rows
+        if all(v for v, is_ in zip(row, is_number, strict=True) if is_)
+    }
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_guard__counts_the_real_differences_and_holds_none(here: None, tmp_path: Path, name: str) -> None:
+    """``make test-snapshots FOLDER=...`` asks it of all 65."""
+    files, coordinates = snapshots_of(name), REAL[name]
+    assert len(files) > 1
+    header = read_real(files[0], coordinates).header
+    others = [{"name": column, **TEXT} for column in header if column not in ("id", *coordinates)]
+    columns = [key(), *others, *map(coordinate, coordinates)]
+    job = new_job(tmp_path, columns, interval="day", max_quarantine_share=0.01)
+    before: Rows = {}
+    for file in files:
+        run, snapshot = file.name[:10], read_real(file, coordinates)
+        now = by_id(snapshot)
+        write(job, run, snapshot.text())
+        ingest.run(replace(job, run=run))
+        found = findings(job, run)
+        if before:
+            kept = before.keys() & now.keys()
+            assert found["lost"]["observed"] == (len(before) - len(kept)) / len(before), run
+            assert found["new"]["observed"] == (len(now) - len(kept)) / len(now), run
+            assert found["updated"]["observed"] == sum(before[i] != now[i] for i in kept) / len(kept), run
+        warned = verdicts(job, run, "warned")
+        assert warned <= {"updated", "lost"}, run
+        if (name, run) == ("regions", "2022-06-27"):
+            assert warned == {"updated"}, "a column of text was filled"
+            assert "of 3,405 that were looked at: keywords in 3,4" in found["updated"]["words"]
+        before = now
+
+
+def tiny(folder: Path, columns: Sequence[dict[str, Any]] = (), **custom: Any) -> Job:
+    """A job with a run before of a thousand records, in no order of their ids."""
+    job = new_job(folder, columns or [key(), coordinate("x"), coordinate("y")], **custom)
+    write(job, RUN, lines(1000))
+    ingest.run(job)
+    return job
+
+
+def lines(n: int, first: int = 0) -> str:
+    rows = [f"{i},{i % 89}.5,{i % 97}.25" for i in range(first, first + n)]
+    return "\n".join(["id,x,y", *rows[::-1]]) + "\n"
+
+
+def test_guard__says_that_there_is_nothing_to_compare_with_at_the_first_run(
+    here: None, tmp_path: Path
+) -> None:
+    job = tiny(tmp_path)
+    found = findings(job, RUN)
+    assert set(found) == set(CHECKS)
+    assert {(row["observed"], row["verdict"], row["against"]) for row in found.values()} == {
+        (None, "ok", None)
+    }
+
+
+def test_guard__compares_only_numbers_where_records_have_no_key(here: None, tmp_path: Path) -> None:
+    job = tiny(tmp_path, [coordinate("x"), coordinate("y")])
+    write(job, NEXT, lines(900))
+    with pytest.raises(
+        DataRefusedError, match=r"^at least 100 of 1,000 records of run .* are missing in .*10%"
+    ):
+        ingest.run(replace(job, run=NEXT))
+    assert findings(job, NEXT)["moved"]["observed"] is None
+    write(job, NEXT, lines(3000))
+    with pytest.raises(DataRefusedError, match="at least 2,000 of 3,000 records of .* are not in run"):
+        ingest.run(replace(job, run=NEXT))
+
+
+def test_guard__compares_only_numbers_with_a_run_that_has_no_digests_of_its_points(
+    here: None, tmp_path: Path
+) -> None:
+    """As one of an earlier version, or one whose ingest was killed before its last commit."""
+    job = tiny(tmp_path)
+    for where in (Slice("digests", RUN), Slice("digests", RUN, fingerprint=new_fingerprint())):
+        delta_log.commit(job.lake, {where: []})
+        write(job, NEXT, lines(1000, first=5000))
+        ingest.run(replace(job, run=NEXT))
+        assert findings(job, NEXT)["lost"]["words"].startswith("at least 0 of 1,000")
+        assert findings(job, NEXT)["moved"]["observed"] is None
+
+
+def test_guard__says_the_same_of_many_records_that_it_takes_in_parts(
+    here: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All but the order, and the keys, which it estimates then."""
+    job = replace(tiny(tmp_path), run=NEXT)
+    write(job, NEXT, lines(1000, first=30).replace(".5,", ".75,"))
+    said = []
+    for limit in (1 << 23, 300):
+        monkeypatch.setattr(buckets, "MAX_ROWS", limit)
+        with pytest.raises(DataRefusedError):
+            ingest.run(job)
+        said.append(findings(job, NEXT))
+    assert said[1]["order"]["observed"] is None
+    for rows in said:
+        rows.pop("order"), rows.pop("keys")
+    assert said[0] == said[1]
+    assert said[0]["moved"]["observed"] == 1.0
+    assert said[0]["shift"]["observed"] == 1.0
+
+
+def test_guard__of_another_contract_compares_the_columns_that_both_runs_have(
+    here: None, tmp_path: Path
+) -> None:
+    job = replace(tiny(tmp_path), run=NEXT)
+    columns = [key(), coordinate("x"), coordinate("y"), {"name": "note", **TEXT}]
+    later = replace(new_job(tmp_path, columns), run=NEXT)
+    write(job, NEXT, lines(1000).replace(".25", ".25,a").replace("id,x,y", "id,x,y,note"))
+    ingest.run(later)
+    found = findings(later, NEXT)
+    assert found["moved"]["observed"] == 0.0
+    assert (found["updated"]["verdict"], found["columns"]["verdict"]) == ("warned", "warned")
+    assert found["updated"]["words"].endswith("no column that both runs have")
+    assert found["columns"]["words"] == "the files have other columns than in run 2023-06-01: new: note"
+
+
+def test_guard__allows_what_the_contract_allows(here: None, tmp_path: Path) -> None:
+    job = tiny(tmp_path, guard={"lost": None, "moved": 1.0, "shift": 1.0})
+    write(job, NEXT, lines(400).replace(".5,", ".75,"))
+    ingest.run(replace(job, run=NEXT))
+    found = findings(job, NEXT)
+    assert (found["lost"]["observed"], found["lost"]["limit"], found["moved"]["limit"]) == (0.6, None, 1.0)
+
+
+def test_guard__warns_of_a_loss_that_is_unusual(here: None, tmp_path: Path) -> None:
+    """1 % is unusual after nothing, 2 % is not after 1 %; what was held does not count."""
+    job = tiny(tmp_path)
+    for run, n, verdict in (
+        ("2023-07-01", 990, "warned"),
+        ("2023-08-01", 971, "ok"),
+        ("2023-09-01", 500, "held"),
+        ("2023-10-01", 923, "ok"),
+        ("2023-11-01", 920, "ok"),
+    ):
+        write(job, run, lines(n))
+        if verdict == "held":
+            with pytest.raises(DataRefusedError):
+                ingest.run(replace(job, run=run))
+        else:
+            ingest.run(replace(job, run=run))
+        assert findings(job, run)["lost"]["verdict"] == verdict, run
