@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from epsjoin.findings import NOISE, Findings
+from epsjoin.findings import NOISE, Comparison, Findings
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.schemas import parse_ddl
@@ -108,11 +108,13 @@ def check_everywhere(found: Findings, job: Job, monkeypatch: pytest.MonkeyPatch)
             gather(replace(job, session=no_session))
 
 
-def check_equal(found: Findings, expected: Findings) -> None:
+def check_equal(found: Findings | Comparison, expected: Findings | Comparison) -> None:
     for field in fields(expected):
         one, other = getattr(found, field.name), getattr(expected, field.name)
         if isinstance(other, np.ndarray):
             np.testing.assert_array_equal(one, other, err_msg=field.name)
+        elif isinstance(other, Comparison):
+            check_equal(one, other)
         else:
             assert one == other, field.name
 
