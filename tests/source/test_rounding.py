@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from epsjoin.contracts.sources import MAX_DECIMALS
 from epsjoin.source import rules
 from epsjoin.source.rules import round_numbers
+from tests.oracles import examples
 from tests.source.tiny_source import SOURCE, read
 
 DECIMALS = st.integers(0, MAX_DECIMALS)
@@ -25,7 +26,7 @@ def near_a_middle(draw: st.DrawFn) -> float:
     return float(np.nextafter(middle, draw(st.sampled_from([-np.inf, middle, np.inf]))))
 
 
-@settings(max_examples=1000, deadline=None)
+@examples(1000)
 @given(st.lists(st.one_of(near_a_middle(), st.floats()), min_size=1, max_size=20), DECIMALS)
 @example([2.675, 0.5, 1.5, 0.125, -0.04, -0.0, 5e-324, 1.7976931348623157e308, 2.0**52 + 1], 1)
 @example([1.005, 2.675, 0.285, 1.115], 2)

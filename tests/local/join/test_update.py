@@ -60,7 +60,7 @@ def large(seed, n=6000, d=3):
     "cuts", [None, Cuts(n_parts=9), Cuts("regular", n_parts=5)], ids=["one part", "planned", "regular"]
 )
 def test_update_join__of_thousands_is_the_whole_join_however_that_is_cut(cuts):
-    n = 600 if INTERPRETED else 2500
+    n = 600 if INTERPRETED else 1500
     points, ids = large(1, n)
     eps = 0.05
     pairs = self_join(points, eps, ids=ids, cuts=cuts)

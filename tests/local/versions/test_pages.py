@@ -4,12 +4,13 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.errors import ArgumentError
 from epsjoin.local.versions.pages import DELETED, VersionedPages
 from epsjoin.local.versions.tree import is_alive
+from tests.oracles import examples
 from tests.oracles import versions as oracle
 
 History = tuple[list[int], list[dict[int, Any]]]
@@ -39,7 +40,7 @@ def histories(draw: st.DrawFn) -> History:
     return parents, [draw(sizes) for _ in range(n)]
 
 
-@settings(max_examples=150)
+@examples(100)
 @given(histories(), st.sampled_from((6, 7, 8, 12)))
 def test_pages__say_at_every_version_what_a_replay_says(history: History, capacity: int) -> None:
     pages = VersionedPages(capacity)
@@ -48,7 +49,7 @@ def test_pages__say_at_every_version_what_a_replay_says(history: History, capaci
         assert pages.at(version) == state
 
 
-@settings(max_examples=150)
+@examples(100)
 @given(histories(), st.sampled_from((6, 7, 8, 12)))
 def test_pages__are_mostly_alive_wherever_they_are_stabbed(history: History, capacity: int) -> None:
     pages = VersionedPages(capacity)
@@ -63,7 +64,7 @@ def test_pages__are_mostly_alive_wherever_they_are_stabbed(history: History, cap
             assert min(len(pages.find_starts(page, version)) for page in stabbed) >= capacity / 3
 
 
-@settings(max_examples=150)
+@examples(100)
 @given(histories(), st.sampled_from((6, 7, 8, 12)))
 def test_pages__are_not_split_twice_at_a_version(history: History, capacity: int) -> None:
     """Pages from before the version are retired once, and what is kept is responsible somewhere."""

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.local.versions.ranges import NO_RANGES, OPEN, Ranges, apply_run, find_eras, lay_out
+from tests.oracles import examples
 from tests.oracles import versions as oracle
 from tests.oracles.open_sets import DATA
 
@@ -37,6 +38,7 @@ runs_of_records = st.dictionaries(
 )
 
 
+@examples(100)
 @given(runs_of_records, st.randoms())
 def test_apply_run__gives_the_maximal_ranges_in_any_order(states: States, random: object) -> None:
     order = list(states)
@@ -48,6 +50,7 @@ def test_apply_run__gives_the_maximal_ranges_in_any_order(states: States, random
         np.testing.assert_array_equal(column, expected)
 
 
+@examples(100)
 @given(runs_of_records, st.data())
 def test_apply_run__replaces_a_run_that_is_there(states: States, data: st.DataObject) -> None:
     run = data.draw(st.sampled_from(sorted(states)))
@@ -59,6 +62,7 @@ def test_apply_run__replaces_a_run_that_is_there(states: States, data: st.DataOb
     assert as_set(ranges) == oracle.ranges(changed)
 
 
+@examples(100)
 @given(runs_of_records)
 def test_ranges__hold_at_every_run_what_the_run_holds(states: States) -> None:
     ranges = apply_all(states, list(states))
@@ -92,6 +96,7 @@ def test_apply_run__of_twelve_months_gives_the_same_ranges_in_any_order(seed: in
         assert dict(zip(ranges.keys[holds].tolist(), ranges.values[holds].tolist(), strict=True)) == state
 
 
+@examples(100)
 @given(runs_of_records)
 def test_find_eras__have_at_most_twice_what_holds_at_any_of_their_runs(states: States) -> None:
     ranges, runs = apply_all(states, list(states)), np.array(list(states))

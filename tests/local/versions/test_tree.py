@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from epsjoin.errors import ArgumentError
 from epsjoin.local.versions.tree import VersionTree, end_set, find_start, is_alive
+from tests.oracles import examples
 from tests.oracles import versions as oracle
 
 
@@ -27,6 +28,7 @@ def tree_of(parents: list[int]) -> VersionTree:
     return tree
 
 
+@examples(100)
 @given(histories())
 def test_end_set__is_minimal_and_as_the_definition_has_it(history: tuple[list[int], list[Any]]) -> None:
     parents, changes = history
@@ -39,6 +41,7 @@ def test_end_set__is_minimal_and_as_the_definition_has_it(history: tuple[list[in
             assert not any(one != other and tree.is_above(one, other) for one in ends for other in ends)
 
 
+@examples(100)
 @given(histories())
 def test_is_alive__is_what_a_replay_of_all_versions_says(history: tuple[list[int], list[Any]]) -> None:
     parents, changes = history
@@ -54,6 +57,7 @@ def test_is_alive__is_what_a_replay_of_all_versions_says(history: tuple[list[int
             assert alive == ([state[key]] if key in state else [])
 
 
+@examples(100)
 @given(histories())
 def test_find_start__says_without_an_end_set_which_record_holds(
     history: tuple[list[int], list[Any]],

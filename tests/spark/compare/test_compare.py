@@ -78,7 +78,9 @@ ORDERS = {
 }
 
 
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    "order", [pytest.param(order, marks=[pytest.mark.long] * (order != "shuffled")) for order in ORDERS]
+)
 def test_compare__finds_the_planted_events_in_any_order_of_processing(job: Job, order: str) -> None:
     for number in ORDERS[order]:
         process(job, planted.RUNS[number], [step for step in STEPS if step != "outliers"])

@@ -92,6 +92,7 @@ def update_join(
 
     Examples
     --------
+    >>> from epsjoin import self_join
     >>> pairs = self_join([[0.0], [1.0], [5.0]], eps=2.0, ids=[7, 8, 9])
     >>> update_join(pairs, [[0.0], [1.0], [5.0]], [[0.0], [6.0], [5.0]], [7, 8, 9], [7, 8, 9], 2.0)
     Pairs(left=array([8]), right=array([9]), distance=array([1.]))
