@@ -283,7 +283,7 @@ def guard(findings: Findings) -> str:
         if verdict in verdicts
     ]
     if not told:
-        return f"None of the guard's {words.plural(len(verdicts), 'check')} found anything unusual."
+        return f"The guard's {words.plural(len(verdicts), 'check')} found nothing unusual."
     return f"The guard made {words.plural(len(verdicts), 'check')}: {', '.join(told)}."
 
 
