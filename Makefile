@@ -17,7 +17,7 @@ VERSION := 'import sys; print("%d.%d" % sys.version_info[:2])'
 # a setting of the person's shell must not reach a test
 PYTEST := env PYTHONPATH=$(CURDIR)/jobs .venv/bin/python -m pytest
 
-.PHONY: help setup installed doctor demo demo-backfill test test-kernels test-uncompiled test-spark test-long test-dags test-end-to-end test-pythons check audit kill-loop bench bench-plans bench-parts bench-spark bench-scaling bench-around bench-increments bench-differ bench-ingest docs screenshots lock clean cluster-up cluster-down up down tour machine
+.PHONY: help setup installed doctor demo demo-backfill test test-kernels test-algorithms test-rooms test-uncompiled test-spark test-long test-dags test-end-to-end test-pythons check audit kill-loop bench bench-plans bench-parts bench-spark bench-scaling bench-around bench-increments bench-differ bench-ingest docs screenshots lock clean cluster-up cluster-down up down tour machine
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -39,12 +39,20 @@ demo-backfill: setup ## twelve real months by one back-fill, in MONTHS="2021-11-
 	@EPSJOIN_LAKE=$(EPSJOIN_LAKE) bin/airflow backfill run navaids $(or $(MONTHS),2021-11-01 2023-06-01)
 	@bin/epsjoin trend --lake $(EPSJOIN_LAKE) --dataset navaids
 
-test: setup ## everything that CI checks; three at a time, for those that start Spark or Airflow wait more than they work
-	$(MAKE) --jobs=3 --output-sync=target test-spark test-end-to-end test-kernels check test-dags
+test: setup ## everything that CI checks; four at a time, for those that start Spark or Airflow wait more than they work
+	$(MAKE) --jobs=4 --output-sync=target test-spark test-end-to-end test-kernels check test-dags
 	$(MAKE) test-pythons PYTHONS="$(filter-out $(PYTHON),$(PYTHONS))" TESTS=tests/test_wheel.py
 
-test-kernels: $(JOBS) ## kernels, algorithms, records, report: no Java (a session would not start), no Airflow
-	env JAVA_HOME=/nowhere $(PYTEST) -m "not spark and not end_to_end and not long" --ignore tests/dags --ignore tests/spark --ignore tests/end_to_end
+test-kernels: test-algorithms test-rooms ## kernels, algorithms, records, report: no Java (a session would not start), no Airflow
+
+ALGORITHMS := tests/kernels tests/local tests/differ
+WITHOUT_JAVA := env JAVA_HOME=/nowhere $(PYTEST) -m "not spark and not end_to_end and not long"
+
+test-algorithms: $(JOBS) ## the half of test-kernels that computes
+	$(WITHOUT_JAVA) $(ALGORITHMS)
+
+test-rooms: $(JOBS) ## its other half: records, contracts, tables, commands, report, documents
+	$(WITHOUT_JAVA) $(foreach folder,$(ALGORITHMS) tests/dags tests/spark tests/end_to_end,--ignore $(folder))
 
 test-uncompiled: $(JOBS) ## kernels as plain Python, which checks every index; takes minutes
 	env NUMBA_DISABLE_JIT=1 $(PYTEST) tests/kernels
