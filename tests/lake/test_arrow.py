@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from epsjoin.errors import TableError
-from epsjoin.lake.arrow import to_binary, to_codes, to_matrix
+from epsjoin.lake.arrow import are_same, to_binary, to_codes, to_matrix
 
 POINTS = np.random.default_rng(0).normal(size=(50, 3))
 
@@ -43,3 +45,13 @@ def test_to_codes__gives_back_what_to_binary_took() -> None:
 def test_to_codes__refuses_what_is_no_code(values: list[bytes | None]) -> None:
     with pytest.raises(TableError, match="the codes of one plan have one width"):
         to_codes(pa.array(values, pa.binary()))
+
+
+def test_are_same__takes_two_nulls_and_two_nans_for_the_same_and_nothing_else() -> None:
+    old = pa.chunked_array([[1.0, None, math.nan, None], [math.nan, 1.0, 0.0]])
+    new = pa.chunked_array([[1.0, None, math.nan], [1.0, None, 2.0, -0.0]])
+    assert are_same(old, new).tolist() == [True, True, True, False, False, False, True]
+    texts = pa.chunked_array([["a", "", None, None]]), pa.chunked_array([["a", None, None, "b"]])
+    assert are_same(*texts).tolist() == [True, False, True, False]
+    empty = pa.chunked_array([], pa.float64())
+    assert are_same(empty, empty).tolist() == []

@@ -76,9 +76,15 @@ def test_page__of_a_first_run_says_that_there_is_nothing_to_compare_with(example
     html = section(page.render(first), "difference")
     told = texts_of(html)
     assert "There is nothing to compare with: the lake holds no run of beacons before 2023-06-04." in told
-    assert "Clusters over the last runs" in told, "they have names"
+    assert "Clusters over the last runs" not in told, "a run alone is no history"
     assert 'class="flows"' not in html
     assert "guard" not in told
+
+
+def test_page__of_a_later_run_shows_its_clusters_over_the_last_runs(example: Findings) -> None:
+    html = section(page.render(calm(example)), "difference")
+    assert "Clusters over the last runs" in texts_of(html), "also where nothing has changed"
+    assert 'class="lives"' in html
 
 
 def test_page__without_the_job_compare_says_what_the_points_say(example: Findings) -> None:

@@ -75,13 +75,13 @@ def count(lake: Lake, view: View, to: str | None) -> str:
     return f"{words.plural(ranges, 'range')}, {words.count(holding)} of which still hold{written}"
 
 
-def describe(view: View, rows: Sequence[dict[str, Any]], id: int) -> Iterator[str]:  # noqa: A002
+def describe(view: View, rows: Sequence[dict[str, Any]], of: int) -> Iterator[str]:
     """Describe the ranges of a record: the first one whole, of one that follows only what differs."""
     records: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in sorted(rows, key=lambda row: (*(row[name] for name in view.key), row[RANGE[0]])):
         records.setdefault(tuple(row[name] for name in view.key), []).append(row)
     if not records:
-        yield f"no run has the id {id}"
+        yield f"no run has the id {of}"
     for key, ranges in list(records.items())[:MAX_RECORDS]:
         yield ", ".join(f"{name} {value}" for name, value in zip(view.key, key, strict=True))
         before: dict[str, Any] = {}

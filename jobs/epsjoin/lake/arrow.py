@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from epsjoin.errors import TableError
@@ -76,3 +77,11 @@ def pair_columns(
     """The columns left_id, right_id and distance of a batch of pairs, as views."""
     left, right, distance = (batch.column(name).to_numpy() for name in ("left_id", "right_id", "distance"))
     return left, right, distance
+
+
+def are_same(old: pa.ChunkedArray, new: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Tell for each row whether two columns have the same value: equal ones, two nulls, or two NaN."""
+    is_same = pc.fill_null(pc.equal(old, new), pc.and_(old.is_null(), new.is_null()))
+    if pa.types.is_floating(new.type):
+        is_same = pc.or_(is_same, pc.fill_null(pc.and_(pc.is_nan(old), pc.is_nan(new)), False))
+    return np.asarray(is_same.to_numpy(), np.bool_)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from epsjoin.errors import ArgumentError, TableError, UnfitTableError
 from epsjoin.findings import NOISE
 from epsjoin.lake import parquet, slices
+from epsjoin.lake.arrow import are_same
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.pipeline import writer_of
@@ -81,14 +82,14 @@ def open_view(lake: Lake, table: str) -> View:
     return View(table, KEYS[table], pa.schema(columns), tuple(runs))
 
 
-def read_ranges(lake: Lake, view: View, id: int | None = None) -> Iterator[pa.Table]:  # noqa: A002
+def read_ranges(lake: Lake, view: View, of: int | None = None) -> Iterator[pa.Table]:
     """Read the maximal ranges, in tables of those that end at a run; the last one has those that still hold.
 
     Values are the same if they are equal, or both null, or both NaN.
 
     Parameters
     ----------
-    id : only the rows with this id; of pairs, those with this point.
+    of : an id: only the rows that have it, pairs at either end. By default all rows.
 
     Raises
     ------
@@ -101,10 +102,11 @@ def read_ranges(lake: Lake, view: View, id: int | None = None) -> Iterator[pa.Ta
     """
     before, begun = view.columns.empty_table(), np.empty(0, np.int64)
     for number, run in enumerate(view.runs):
-        now = read_rows(lake, view, run, id)
+        now = read_rows(lake, view, run, of)
         since = np.full(now.num_rows, number)
         old, new = _match(before, now, view.key)
-        is_same = _are_same(before.take(old), now.take(new))
+        kept = zip(before.take(old).columns, now.take(new).columns, strict=True)
+        is_same = np.logical_and.reduce([are_same(*columns) for columns in kept])
         since[new[is_same]] = begun[old[is_same]]
         has_ended = np.ones(before.num_rows, np.bool_)
         has_ended[old[is_same]] = False
@@ -113,7 +115,7 @@ def read_ranges(lake: Lake, view: View, id: int | None = None) -> Iterator[pa.Ta
     yield _with_range(before, view, begun, None)
 
 
-def read_rows(lake: Lake, view: View, run: str, id: int | None = None) -> pa.Table:  # noqa: A002
+def read_rows(lake: Lake, view: View, run: str, of: int | None = None) -> pa.Table:
     """Read the rows of a run; see :func:`read_ranges`."""
     inputs = Fingerprints(lake, run)
     where = inputs.slice(view.table)
@@ -124,7 +126,7 @@ def read_rows(lake: Lake, view: View, run: str, id: int | None = None) -> pa.Tab
         for file in slices.files_of(lake, where)
         for batch in parquet.stream_file(lake.location(view.table), file, columns, _BATCH_ROWS, whole=stored)
     )
-    chosen = batches if id is None else (_with_id(batch, view.key, id) for batch in batches)
+    chosen = batches if of is None else (_with_id(batch, view.key, of) for batch in batches)
     rows = pa.Table.from_batches(chosen, columns)
     if view.table == "clusters":
         names = slices.read_slice(lake, inputs.slice("cluster_names"), ["cluster_id", "name"])
@@ -149,10 +151,10 @@ def name_clusters(cluster_ids: pa.ChunkedArray, names: pa.Table, where: Slice) -
     return pc.if_else(is_noise, NOISE, found)
 
 
-def _with_id(batch: pa.RecordBatch, key: Sequence[str], id: int) -> pa.RecordBatch:  # noqa: A002
+def _with_id(batch: pa.RecordBatch, key: Sequence[str], wanted: int) -> pa.RecordBatch:
     is_wanted = np.zeros(batch.num_rows, np.bool_)
     for name in key:
-        is_wanted |= batch[name].to_numpy() == id
+        is_wanted |= batch[name].to_numpy() == wanted
     return batch.filter(pa.array(is_wanted))
 
 
@@ -166,17 +168,6 @@ def _match(
     ]
     found = keyed[0].join(keyed[1], list(key), join_type="inner")
     return found["_before"].to_numpy(), found["_now"].to_numpy()
-
-
-def _are_same(before: pa.Table, now: pa.Table) -> NDArray[np.bool_]:
-    """Tell for each row whether all values are the same in both tables."""
-    same = np.ones(now.num_rows, np.bool_)
-    for old, new in zip(before.columns, now.columns, strict=True):
-        is_same = pc.fill_null(pc.equal(old, new), pc.and_(old.is_null(), new.is_null()))
-        if pa.types.is_floating(new.type):
-            is_same = pc.or_(is_same, pc.fill_null(pc.and_(pc.is_nan(old), pc.is_nan(new)), False))
-        same &= is_same.to_numpy()
-    return same
 
 
 def _with_range(rows: pa.Table, view: View, begun: NDArray[np.int64], end: str | None) -> pa.Table:

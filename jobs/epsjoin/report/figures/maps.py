@@ -88,16 +88,7 @@ def draw_map(findings: Findings) -> Figure:
     if len(layout.outliers):
         ax.plot(*layout.outliers.T, "o", markersize=4, markerfacecolor="none", markeredgecolor=INK, zorder=4)
         handles.append(legend_mark("none", "outliers", INK))
-    ax.legend(
-        handles=handles,
-        loc="lower left",
-        bbox_to_anchor=(0, 1),
-        ncols=4,
-        frameon=False,
-        borderaxespad=0.2,
-        handletextpad=0,
-        columnspacing=0.8,
-    )
+    _put_legend(ax, handles, 4)
     _name_clusters(fig, ax, findings, layout, named)
     return fig
 
@@ -136,17 +127,22 @@ def draw_changes(findings: Findings) -> Figure:
         Line2D([], [], linestyle="", marker=mark, color=colour, label=f"{words.count(number)} {text}")
         for text, mark, colour, number in counts
     ]
+    _put_legend(ax, handles, 3)
+    return fig
+
+
+def _put_legend(ax: Axes, handles: Sequence[Line2D], ncols: int) -> None:
+    """Explain the marks above the map, at its left."""
     ax.legend(
         handles=handles,
         loc="lower left",
         bbox_to_anchor=(0, 1),
-        ncols=3,
+        ncols=ncols,
         frameon=False,
         borderaxespad=0.2,
         handletextpad=0,
         columnspacing=0.8,
     )
-    return fig
 
 
 def _new_map(findings: Findings, low: tuple[float, float], high: tuple[float, float]) -> tuple[Figure, Axes]:

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.kernels.ids import index_ids, rows_of
+from epsjoin.lake.arrow import are_same
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.buckets import plan_buckets
@@ -55,7 +55,7 @@ def _describe(
     names = [column.name for column in job.lake.source.columns]
     then, now = (_take(points, ids, names) for points, ids in ((old, deleted), (new, inserted)))
     was, is_ = (_take(points, both, names) for points in (old, new))
-    differs = np.stack([_differ(was[name], is_[name]) for name in names], axis=1)
+    differs = ~np.stack([are_same(was[name], is_[name]) for name in names], axis=1)
     is_updated = differs.any(axis=1)
     was, is_ = (rows.filter(pa.array(is_updated)) for rows in (was, is_))
     differs = differs[is_updated]
@@ -86,15 +86,6 @@ def _select(wanted: Ints) -> Task:
             yield batch.filter(pa.array(np.isin(batch["id"].to_numpy(), wanted)))
 
     return select
-
-
-def _differ(was: pa.ChunkedArray, now: pa.ChunkedArray) -> Bools:
-    """Where two columns have other values; a null equals a null, a NaN a NaN."""
-    is_same = pc.or_(pc.fill_null(pc.equal(was, now), False), pc.and_(pc.is_null(was), pc.is_null(now)))
-    if pa.types.is_floating(was.type):
-        both = pc.and_(pc.is_nan(was), pc.is_nan(now))
-        is_same = pc.or_(is_same, pc.fill_null(both, False))
-    return np.asarray(pc.invert(is_same).to_numpy(), np.bool_)
 
 
 def _to_json(rows: pa.Table, names: list[str]) -> list[str]:
