@@ -71,7 +71,17 @@ GROUPS = (
         "Clusters and outliers",
         "Density clusters, distances to the k-th neighbour, and what stands apart.",
         (
-            *("dbscan", "Dbscan", "NOISE", "k_distance", "lof", "Lof", "db_outliers", "KNearest"),
+            *(
+                "dbscan",
+                "Dbscan",
+                "update_clusters",
+                "NOISE",
+                "k_distance",
+                "lof",
+                "Lof",
+                "db_outliers",
+                "KNearest",
+            ),
             "sklearn.DBSCAN",
         ),
     ),

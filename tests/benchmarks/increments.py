@@ -20,7 +20,7 @@ from typing import Any
 
 from tiny import coordinate, key, new_lake
 
-from .measure import cpu_meter, in_own_process
+from .measure import cpu_meter, in_own_process, timed
 from .page import count, machine, put, seconds, table
 from .sets import BY_NAME
 from .spark_join import environment
@@ -154,16 +154,72 @@ def lines_of(name: str, found: tuple[int, str, CPU, dict[str, float]]) -> list[s
     return [f"µs of CPU a row; the CPU is that of {counts}.", "", *table(["", *kinds], rows), "", said]
 
 
+CLUSTERS = "clusters"
+"""What ``--only`` calls the clusters of arrays, updated and made anew."""
+CLUSTERED, MIN_PTS = "cad16L", 5
+
+
+def measure_clusters(n_rows: int | None, rounds: int) -> tuple[int, list[list[str]]]:
+    """Measure clusters from those before, and from all pairs: the rows of the set, those of the table."""
+    import numpy as np
+
+    from epsjoin import dbscan, self_join, update_clusters, update_join
+    from epsjoin.local.cluster.from_pairs import connect, number_points
+
+    of = BY_NAME[CLUSTERED]
+    points = np.ascontiguousarray(of.make()[:n_rows])
+    ids = np.arange(len(points))
+    pairs, clusters = self_join(points, of.eps, ids=ids), dbscan(points, of.eps, MIN_PTS)
+    rows = []
+    for kind, (fraction, is_local) in CHANGES.items():
+        now, ids_now = change(points, ids, fraction, is_local=is_local)
+        order = np.argsort(ids_now)
+        now, ids_now = now[order], ids_now[order]
+        pairs_now = update_join(pairs, points, now, ids, ids_now, of.eps)
+
+        def anew(found: Any = pairs_now) -> Any:
+            part = number_points(found.left, found.right)
+            degree = 1 + np.bincount(np.concatenate(part[1:]), minlength=len(part.ids))
+            return connect(part, found.distance, degree >= MIN_PTS)
+
+        def update(found: Any = pairs_now, ids_now: Any = ids_now) -> Any:
+            work: dict[str, int] = {}
+            before = clusters, pairs, found, ids, ids_now
+            return update_clusters(*before, MIN_PTS, counters=work), work
+
+        runs = [(timed(update), timed(anew)) for _ in range(rounds)]
+        found, work = runs[0][0].answer
+        is_core = found.is_core[np.searchsorted(ids_now, pairs_now[:2])].all(axis=0)
+        looked_at = work["united_pairs"] + work["border_pairs"]
+        numbers = (len(pairs_now.left), int(is_core.sum()), work["hurt_clusters"], looked_at)
+        best = (1e3 * min(run[way].cpu for run in runs) for way in (0, 1))
+        rows.append([kind, *map(count, numbers), *map(seconds, best)])
+    return len(points), rows
+
+
+def cluster_lines(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The table of clusters."""
+    head = ["changed", "pairs", "of two core points", "clusters hurt", "pairs looked at"]
+    return table([*head, "ms by `update_clusters`", "ms from all pairs"], rows)
+
+
 def main(arguments: Sequence[str], call: Callable[..., Any] = in_own_process) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=list(SETS), action="append", help="print it; no page is written")
+    parser.add_argument(
+        "--only", choices=[*SETS, CLUSTERS], action="append", help="print it; no page is written"
+    )
     parser.add_argument("--rows", type=int, help="only the first so many rows; no page is written")
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args(arguments)
     lines = [f"{machine()}; local[2]"]
-    for name in given.only or SETS:
-        found = call(measure, name, given.rows, given.rounds)
-        of_set = ["", f"## {name}, {count(found[0])} rows", "", *lines_of(name, found)]
+    for name in given.only or (*SETS, CLUSTERS):
+        if name == CLUSTERS:
+            n_rows, rows = call(measure_clusters, given.rows, given.rounds)
+            title, of_name = f"clusters of {CLUSTERED}, arrays", cluster_lines(rows)
+        else:
+            found = call(measure, name, given.rows, given.rounds)
+            n_rows, title, of_name = found[0], name, lines_of(name, found)
+        of_set = ["", f"## {title}, {count(n_rows)} rows", "", *of_name]
         print("\n".join(of_set), flush=True)
         lines += of_set
     if not given.only and not given.rows:

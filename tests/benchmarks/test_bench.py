@@ -458,6 +458,18 @@ def test_increments__say_whether_the_join_costs_as_little_as_wanted(capsys) -> N
         assert verdict in capsys.readouterr().out
 
 
+def test_increments__of_clusters_say_how_many_pairs_were_looked_at(capsys, monkeypatch) -> None:
+    """In this process, and at a small size: where nothing has changed, no pair is looked at."""
+    monkeypatch.setattr(increments, "CLUSTERED", "cad16")
+    found = increments.main(["--only", "clusters", "--rows", "3000", "--rounds", "1"], lambda f, *a: f(*a))
+    out = capsys.readouterr().out
+    assert found == 0
+    assert "clusters of cad16, arrays, 3,000 rows" in out
+    cells = {line.split(" | ")[0][2:]: line.split(" | ")[1:] for line in out.splitlines() if " | " in line}
+    assert cells["nothing"][2:4] == ["0", "0"]
+    assert set(increments.CHANGES) < set(cells)
+
+
 def test_around__counts_all_processes_of_a_step_and_the_largest(tmp_path: Path) -> None:
     program = (
         "import os, sys, time\n"

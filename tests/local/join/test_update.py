@@ -10,6 +10,7 @@ import pytest
 from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.local.join.arrays import self_join
 from epsjoin.local.join.update import update_join
+from epsjoin.local.metric import get_metric
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.sweep.pairs import Pairs
 from oracles import INTERPRETED
@@ -72,6 +73,22 @@ def test_update_join__of_thousands_is_the_whole_join_however_that_is_cut(cuts):
     for n_jobs in (1, 2):
         found = update_join(pairs, points, now, ids, ids_now, eps, n_jobs=n_jobs)
         assert_same_bits(found, self_join(now, eps, ids=ids_now, cuts=cuts))
+
+
+@pytest.mark.parametrize(("name", "p"), METRICS, ids=[name for name, _ in METRICS])
+def test_update_join__takes_both_zeros_for_one_place(name, p):
+    """As digests do: the distances have the same bits, whichever zero it is."""
+    metric = get_metric(name, p or None)
+    points = np.random.default_rng(6).integers(0, 3, (60, 2)) * 0.5
+    points = points[points.any(axis=1)]  # cosine has no place for the origin
+    points[::2] = np.where(points[::2] == 0.0, -0.0, points[::2])
+    ids, counters = np.arange(len(points)), {}
+    now = np.where(points == 0.0, -points, points)
+    assert now.tobytes() != points.tobytes()
+    pairs = self_join(points, 0.6, metric, ids=ids)
+    found = update_join(pairs, points, now, ids, ids, 0.6, metric, counters=counters)
+    assert counters["placed"] == 0 < len(found.left)
+    assert_same_bits(found, self_join(now, 0.6, metric, ids=ids))
 
 
 def test_update_join__of_nothing_new_copies_and_computes_nothing():

@@ -62,7 +62,7 @@ def update_join(
         can show.
     before, now : (n, d) and (m, d) points before and now, as for :func:`epsjoin.self_join`.
     ids_before, ids_now : (n,) and (m,) integers, distinct, by which a point is known before and now. A point
-        is joined again if it is new, or if a coordinate has changed by as little as a bit.
+        is joined again if it is new, or if a coordinate has changed by as little as a bit; -0.0 is 0.0.
     eps, metric, n_jobs, max_pairs : see :func:`epsjoin.self_join`.
     counters : dictionary to whose entries the work is added: ``kept_pairs`` and ``dropped_pairs`` of those
         before, ``placed`` points, and those of :func:`epsjoin.self_join` for the pairs that were joined.
@@ -109,7 +109,7 @@ def update_join(
     index = index_distinct(old.ids)
     known = _check_pairs(pairs, index, threshold)
     index_distinct(new.ids)
-    is_placed, is_gone = find_changes(index, old.points.view(np.int64), new.ids, new.points.view(np.int64))
+    is_placed, is_gone = find_changes(index, old.points, new.ids, new.points)
     placed = Points(new.points[is_placed], new.ids[is_placed])
     stayed = Points(new.points[~is_placed], new.ids[~is_placed])
     is_kept = keep_pairs(index, is_gone, known.left, known.right)
@@ -136,15 +136,15 @@ def update_join(
 
 
 def find_changes(
-    before: IdIndex, places_before: Ints | Words, ids_now: Ints, places_now: Ints | Words
+    before: IdIndex, places_before: Floats | Words, ids_now: Ints, places_now: Floats | Words
 ) -> tuple[Bools, Bools]:
     """Tell which points of now are placed, and which of before are gone: deleted or moved.
 
     Parameters
     ----------
     before : the ids before.
-    places_before, places_now : (n, w) and (m, w), words that are equal where a place is the same, such as the
-        bits of the coordinates.
+    places_before, places_now : (n, w) and (m, w), numbers that are equal where a place is the same: the
+        coordinates, of which -0.0 equals 0.0, or their digests, which make no difference there either.
     ids_now : (m,) int64, distinct.
     """
     was = rows_of(before, ids_now)
