@@ -17,7 +17,7 @@ VERSION := 'import sys; print("%d.%d" % sys.version_info[:2])'
 # a setting of the person's shell must not reach a test
 PYTEST := env PYTHONPATH=$(CURDIR)/jobs .venv/bin/python -m pytest
 
-.PHONY: help setup installed doctor demo demo-backfill test test-kernels test-algorithms test-rooms test-uncompiled test-spark test-long test-dags test-end-to-end test-pythons check audit kill-loop bench bench-plans bench-parts bench-spark bench-scaling bench-around bench-increments bench-differ bench-ingest docs screenshots lock clean cluster-up cluster-down up down tour machine
+.PHONY: help setup installed doctor demo demo-backfill test test-kernels test-algorithms test-rooms test-uncompiled test-spark test-steps test-engine test-long test-dags test-end-to-end test-pythons check audit kill-loop bench bench-plans bench-parts bench-spark bench-scaling bench-around bench-increments bench-differ bench-ingest docs screenshots lock clean cluster-up cluster-down up down tour machine
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -39,8 +39,8 @@ demo-backfill: setup ## twelve real months by one back-fill, in MONTHS="2021-11-
 	@EPSJOIN_LAKE=$(EPSJOIN_LAKE) bin/airflow backfill run navaids $(or $(MONTHS),2021-11-01 2023-06-01)
 	@bin/epsjoin trend --lake $(EPSJOIN_LAKE) --dataset navaids
 
-test: setup ## everything that CI checks; four at a time, for those that start Spark or Airflow wait more than they work
-	$(MAKE) --jobs=4 --output-sync=target test-spark test-end-to-end test-kernels check test-dags
+test: setup ## everything that CI checks, the longest first; four at a time, for those that start Spark or Airflow wait more than they work
+	$(MAKE) --jobs=4 --keep-going --output-sync=target test-rooms test-steps test-engine test-end-to-end test-algorithms test-dags check
 	$(MAKE) test-pythons PYTHONS="$(filter-out $(PYTHON),$(PYTHONS))" TESTS=tests/test_wheel.py
 
 test-kernels: test-algorithms test-rooms ## kernels, algorithms, records, report: no Java (a session would not start), no Airflow
@@ -57,8 +57,15 @@ test-rooms: $(JOBS) ## its other half: records, contracts, tables, commands, rep
 test-uncompiled: $(JOBS) ## kernels as plain Python, which checks every index; takes minutes
 	env NUMBA_DISABLE_JIT=1 $(PYTEST) tests/kernels
 
-test-spark: $(JOBS) $(JARS) ## the steps on one local Spark session
-	$(PYTEST) tests/spark -m "not long"
+test-spark: test-engine test-steps ## the steps and what they are made of, each half on one local Spark session
+
+STEPS := tests/spark/ingest tests/spark/epsilon tests/spark/checks tests/spark/compare tests/spark/report
+
+test-steps: $(JOBS) $(JARS) ## the half of test-spark that reads, checks, compares and reports
+	$(PYTEST) $(STEPS) -m "not long"
+
+test-engine: $(JOBS) $(JARS) ## its other half: joins, clusters, neighbours, and what all steps use
+	$(PYTEST) tests/spark -m "not long" $(foreach folder,$(STEPS),--ignore $(folder))
 
 test-long: setup ## what takes long and finds what shorter tests hardly miss: real kills, two runs, millions; not in make test
 	$(PYTEST) tests/lake tests/spark tests/end_to_end -m long
