@@ -30,6 +30,8 @@ class Comparison:
     inserted, updated, deleted, moved : numbers of records; those that moved are among those updated.
     came, went : (n, 2) float64, places of records that were inserted and deleted, x and y as on the map.
     moves : (n, 4) float64, places before and now of records that moved. All three are bounded samples.
+    examples : the first changes of each kind: what (inserted, updated, deleted), id, key, label, and columns
+        (name, before, now of each that differs).
     flows : where the records of the largest clusters went: before, now (names, ``NOISE``, ``ABSENT``, or
         ``OTHERS``), members.
     runs : the last runs with named clusters, oldest first, this run last.
@@ -49,6 +51,7 @@ class Comparison:
     came: NDArray[np.float64]
     went: NDArray[np.float64]
     moves: NDArray[np.float64]
+    examples: Sequence[Row]
     flows: Sequence[Row]
     runs: tuple[str, ...]
     lives: Sequence[Row]
@@ -121,9 +124,8 @@ class Findings:
     other_eps : what other ε would yield, by ascending eps: eps, pairs, neighbours, share (fraction of the
         points whose k-th neighbour lies within eps), is_chosen, is_knee (of the k-distance curve),
         is_measured (whether the sample has enough pairs to count); each number may be ``None``.
-    difference : the difference to the run before: run, is_keyed, added, removed, changed, same (rows of
-        ``points``; changed is ``None`` without a key) and examples: a few rows of what, id, key, label and
-        columns (name, before, now); empty if there is no run before.
+    run_before : the run before, that of ``comparison`` or, without one, the latest earlier run with points;
+        "" if there is none.
     trends : rows of the last runs, oldest first, this run last: run, points, pairs, eps, clusters, noise,
         refused, errors (broken expectations of that severity), born, ended (names of clusters since the run
         before), seconds (of all steps except the report); each may be ``None``.
@@ -178,7 +180,7 @@ class Findings:
     k_distance: NDArray[np.float64]
     k_share: NDArray[np.float64]
     other_eps: Sequence[Row]
-    difference: Row
+    run_before: str
     trends: Sequence[Row]
     seconds_before: Mapping[str, float]
     comparison: Comparison | None

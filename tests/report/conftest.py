@@ -81,6 +81,14 @@ def compared(points: Any, ids: Any) -> Comparison:
         came=came,
         went=went,
         moves=moves,
+        examples=[
+            {"what": "inserted", "id": 96092, "key": ["VEG"], "label": "Vega", "columns": []},
+            {
+                **{"what": "updated", "id": 96093, "key": ["X3"], "label": None},
+                "columns": [("power", "LOW", "HIGH")],
+            },
+            {"what": "deleted", "id": 96094, "key": ["X4"], "label": "Altair", "columns": []},
+        ],
         flows=flows,
         runs=RUNS,
         lives=lives,
@@ -274,21 +282,7 @@ def make_example() -> Findings:
             {**OTHER_EPS, "eps": 3.5, "pairs": 8046.0, "neighbours": 21.8, "share": 0.55, "is_knee": True},
             {**OTHER_EPS, "eps": 8.8536, "pairs": 2e9, "neighbours": 82, "share": None, "is_measured": False},
         ],
-        difference={
-            "run": "2023-05-04",
-            "is_keyed": True,
-            "added": 12,
-            "removed": 1,
-            "changed": 2,
-            "same": n - 14,
-            "examples": [
-                {"what": "added", "id": 96092, "key": ["VEG"], "label": "Vega", "columns": []},
-                {
-                    **{"what": "changed", "id": 96093, "key": ["X3"], "label": None},
-                    "columns": [("power", "LOW", "HIGH")],
-                },
-            ],
-        },
+        run_before="2023-05-04",
         trends=[
             {"run": "2023-04-04", "points": 700, "quality": None},
             {
@@ -375,7 +369,7 @@ def nothing(example: Findings) -> Findings:
         k_distance=none,
         k_share=none,
         other_eps=[],
-        difference={},
+        run_before="",
         trends=[],
         seconds_before={},
         comparison=None,

@@ -30,7 +30,7 @@ def calm(findings: Findings) -> Findings:
     """Nothing has changed."""
     none: dict[str, Any] = {"came": np.empty((0, 2)), "went": np.empty((0, 2)), "moves": np.empty((0, 4))}
     counts = dict.fromkeys(("inserted", "updated", "deleted", "moved"), 0)
-    return with_comparison(findings, **none, **counts, events=[], n_events={}, marks=[])
+    return with_comparison(findings, **none, **counts, events=[], n_events={}, marks=[], examples=[])
 
 
 def texts_of(html: str) -> str:
@@ -72,10 +72,13 @@ def test_page__of_a_calm_run_says_so_and_has_no_empty_map(example: Findings) -> 
 
 def test_page__of_a_first_run_says_that_there_is_nothing_to_compare_with(example: Findings) -> None:
     first = with_comparison(calm(example), against="", flows=[])
-    first = dataclasses.replace(first, difference={}, guard=[])
+    first = dataclasses.replace(first, run_before="", guard=[])
     html = section(page.render(first), "difference")
     told = texts_of(html)
-    assert "There is nothing to compare with: the lake holds no run of beacons before 2023-06-04." in told
+    assert (
+        "There is nothing to compare with: the lake holds no finished run of beacons before 2023-06-04."
+        in told
+    )
     assert "Clusters over the last runs" not in told, "a run alone is no history"
     assert 'class="flows"' not in html
     assert "guard" not in told
@@ -87,10 +90,25 @@ def test_page__of_a_later_run_shows_its_clusters_over_the_last_runs(example: Fin
     assert 'class="lives"' in html
 
 
-def test_page__without_the_job_compare_says_what_the_points_say(example: Findings) -> None:
+def test_page__without_the_job_compare_says_so_and_has_the_numbers_of_the_run_before(
+    example: Findings,
+) -> None:
     told = texts_of(section(page.render(dataclasses.replace(example, comparison=None)), "difference"))
-    assert "12 rows added, 1 row removed, 2 rows changed" in told
+    assert (
+        "Which records and clusters have changed since run 2023-05-04 is not known: the job compare has not "
+        "run for this run."
+    ) in told
+    assert "points 726 737 +11 " in told
     assert "largest clusters" not in told
+    assert "Examples" not in told
+
+
+def test_page__of_a_source_without_a_key_counts_no_changed_records(example: Findings) -> None:
+    told = sentences.what_changed(dataclasses.replace(with_comparison(example, updated=0, moved=0), key=()))
+    assert told.startswith(
+        "Since run 2023-05-04 12 records came and 1 went; as the source has no key, a record that changed is "
+        "one that went and one that came. Clusters: 1 born"
+    )
 
 
 def test_page__of_more_changes_than_are_drawn_says_how_many(example: Findings) -> None:

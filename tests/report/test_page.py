@@ -312,34 +312,24 @@ def test_page__says_what_other_eps_would_give(reader: Reader) -> None:
     assert [value for name, value in reader.attributes if value == "chosen"] == ["chosen"] * 2  # and this run
 
 
-def test_page__without_the_job_compare_says_what_changed_since_the_run_before(mapless: Findings) -> None:
-    """What it says with it is tested in test_changes."""
-    reader = Reader(page.render(dataclasses.replace(mapless, comparison=None)))
+def test_page__sets_numbers_and_examples_beside_those_of_the_run_before(reader: Reader) -> None:
     for text in (
-        "Compared with run 2023-05-04, the latest earlier run whose points were in the lake when this page "
-        "was made: 12 rows added, 1 row removed, 2 rows changed, 723 the same. Rows were compared by key",
         "points 726 737 +11",
         "ε 2.2 km 2.2134 km +0.6 %",
         "clusters 9 10 +1",
         "noise 403 400 −3",
-        "added VEG Vega –",
+        "came VEG Vega –",
         "changed X3 – power: LOW → HIGH",
+        "went X4 Altair –",
     ):
         assert text in reader.words
 
 
-def test_page__says_that_nothing_changed_or_that_there_is_nothing_before(mapless: Findings) -> None:
-    mapless = dataclasses.replace(mapless, comparison=None)
-    none = {"added": 0, "removed": 0, "changed": 0, "same": 737, "examples": []}
-    same = dataclasses.replace(mapless, difference={**mapless.difference, **none})
-    assert "the points are the same, all 737." in Reader(page.render(same)).words
-    keyless = {**mapless.difference, "is_keyed": False, "changed": None}
-    said = sentences.difference(dataclasses.replace(mapless, difference=keyless))
-    assert "12 rows added, 1 row removed, 723 the same" in said
-    assert "as the source has no key" in said
-    first = Reader(page.render(dataclasses.replace(mapless, difference={}, trends=mapless.trends[-1:]))).words
-    assert "the lake holds no run of beacons before 2023-06-04." in first
-    assert "so there are no trends yet" in first
+def test_page__of_a_first_run_has_no_trends(mapless: Findings) -> None:
+    first = dataclasses.replace(mapless, comparison=None, run_before="", trends=mapless.trends[-1:])
+    text = Reader(page.render(first)).words
+    assert "the lake holds no finished run of beacons before 2023-06-04." in text
+    assert "so there are no trends yet" in text
 
 
 def test_page__lists_the_last_runs(reader: Reader) -> None:
@@ -468,8 +458,9 @@ def test_page__shows_the_eps_that_was_used_with_all_of_its_digits(mapless: Findi
 
 def test_changes__are_so_few_that_numbers_written_anew_fill_no_page(mapless: Findings) -> None:
     columns = [(f"f{i}", 1.0, 1.0 + 2**-40) for i in range(64)]
-    row = {"what": "changed", "id": 1, "key": ["A"], "label": None, "columns": columns}
-    noisy = dataclasses.replace(mapless, difference={**mapless.difference, "examples": [row]})
+    row = {"what": "updated", "id": 1, "key": ["A"], "label": None, "columns": columns}
+    assert mapless.comparison is not None
+    noisy = dataclasses.replace(mapless, comparison=dataclasses.replace(mapless.comparison, examples=[row]))
     text = Reader(page.render(noisy)).words
     assert "f5: 1 → 1.000000000001" in text
     assert "f6:" not in text
@@ -481,7 +472,8 @@ def test_page__isolates_what_came_from_the_data(example: Findings) -> None:
     turned = "abc\u202edef"
     fields = {field.name: getattr(example, field.name) for field in dataclasses.fields(example)}
     names = ("snapshots", "unknown_columns", "quarantine_reasons", "quarantine_examples", "largest_clusters")
-    evil = {name: fields[name] for name in (*names, "outliers", "difference")}
+    evil = {name: fields[name] for name in (*names, "outliers")}
+    assert example.comparison is not None
     columns = dict.fromkeys(example.outliers[0]["columns"], turned)
     near = [{"id": 1, "key": [turned], "label": turned, "distance": 1.0}]
     evil |= {
@@ -503,18 +495,15 @@ def test_page__isolates_what_came_from_the_data(example: Findings) -> None:
             }
             for row in example.outliers
         ],
-        "difference": {
-            **example.difference,
-            "examples": [
+        "comparison": dataclasses.replace(
+            example.comparison,
+            examples=[
                 {
-                    "what": "changed",
-                    "id": 1,
-                    "key": [turned],
-                    "label": turned,
+                    **{"what": "updated", "id": 1, "key": [turned], "label": turned},
                     "columns": [("a", "b", turned)],
                 }
             ],
-        },
+        ),
     }
     found = page.render(dataclasses.replace(example, **evil))
     assert found.count(f"<bdi>{turned}</bdi>") > 30

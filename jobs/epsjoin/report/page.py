@@ -69,7 +69,6 @@ def render(findings: Findings, drawn: Mapping[str, Figure] | None = None) -> str
         why=sentences.why_eps(findings),
         law=sentences.power_law(findings),
         k_distances=sentences.k_distances(findings),
-        difference=sentences.difference(findings),
         changes=sentences.list_changes(findings),
         what_changed=sentences.what_changed(findings),
         events=sentences.list_events(findings),

@@ -186,32 +186,6 @@ def step_times(findings: Findings) -> str:
     )
 
 
-def difference(findings: Findings) -> str:
-    """Say how the points differ from those of the run before, or that there is no such run."""
-    found = findings.difference
-    if not found:
-        return (
-            f"There is nothing to compare with: the lake holds no run of {findings.dataset} before "
-            f"{findings.run}."
-        )
-    hashed = "a 64-bit hash of their columns"
-    how = f"by key and {hashed}"
-    if not found["is_keyed"]:
-        how = f"by {hashed}, as the source has no key: a changed row counts as one removed and one added"
-    kinds = [
-        f"{words.plural(found[kind], 'row')} {kind}"
-        for kind in ("added", "removed", "changed")
-        if found.get(kind) is not None
-    ]
-    text = f"{', '.join(kinds)}, {words.count(found['same'])} the same."
-    if not any(found.get(kind) for kind in ("added", "removed", "changed")):
-        text = f"the points are the same, all {words.count(found['same'])}."
-    return (
-        f"Compared with run {found['run']}, the latest earlier run whose points were in the lake when this "
-        f"page was made: {text} Rows were compared {how}."
-    )
-
-
 EVENTS = {
     "born": "born",
     "split": "split",
@@ -226,20 +200,33 @@ EVENTS = {
 
 
 def what_changed(findings: Findings) -> str:
-    """Say in one sentence what the job ``compare`` found; empty if it found no run to compare with."""
+    """Say what the job ``compare`` found, or why there is nothing to say."""
+    if not findings.run_before:
+        return (
+            f"There is nothing to compare with: the lake holds no finished run of {findings.dataset} before "
+            f"{findings.run}."
+        )
     found = findings.comparison
-    if found is None or not found.against:
-        return ""
+    if found is None:
+        return (
+            f"Which records and clusters have changed since run {findings.run_before} is not known: the job "
+            "compare has not run for this run."
+        )
     came, went, changed = (words.count(number) for number in (found.inserted, found.deleted, found.updated))
     moved = f", {words.count(found.moved)} of which moved" if found.moved else ""
     noun = "record" if found.inserted == 1 else "records"
-    text = f"Since run {found.against} {came} {noun} came, {went} went, {changed} changed{moved}"
+    text = f"Since run {found.against} {came} {noun} came, {went} went, {changed} changed{moved}."
+    if not findings.key:
+        text = (
+            f"Since run {found.against} {came} {noun} came and {went} went; as the source has no key, a "
+            "record that changed is one that went and one that came."
+        )
     counts = [
         f"{words.count(found.n_events[kind])} {EVENTS[kind]}" for kind in EVENTS if found.n_events.get(kind)
     ]
     if not counts:
-        return f"{text}. No cluster was born, split, merged or ended, nor has one changed by a tenth."
-    return f"{text}. Clusters: {', '.join(counts)}."
+        return f"{text} No cluster was born, split, merged or ended, nor has one changed by a tenth."
+    return f"{text} Clusters: {', '.join(counts)}."
 
 
 def list_events(findings: Findings) -> list[str]:
@@ -289,9 +276,9 @@ def guard(findings: Findings) -> str:
 
 def list_changes(findings: Findings) -> list[tuple[str, str, str, str]]:
     """List what changed as rows of (name, run before, this run, change); empty if there is no run before."""
-    if not findings.difference:
+    if not findings.run_before:
         return []
-    before = next((row for row in findings.trends if row["run"] == findings.difference["run"]), {})
+    before = next((row for row in findings.trends if row["run"] == findings.run_before), {})
     now: Row = {
         "points": findings.n_points,
         "eps": findings.eps,

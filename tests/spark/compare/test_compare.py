@@ -154,6 +154,21 @@ def test_changes__are_the_same_from_points_where_a_run_has_no_digests(
     assert len(by_digests["changes"]) > 30
 
 
+def test_changes__without_a_key_count_equal_records(make_job: JobMaker, tmp_path: Path) -> None:
+    now = [4, 4, 3, 3, 3, 2, 2, 0, 5]  # of each of 0 to 4 there were two
+    for run, places in zip(planted.RUNS[:2], ([*range(5)] * 2, now), strict=True):
+        write(tmp_path, run, {n: (float(place), 0.0) for n, place in enumerate(places)})
+    job = make_job([coordinate("x"), coordinate("y")], path="{date}.csv", interval="month", params=PARAMS)
+    for run in planted.RUNS[:2]:
+        process(job, run, [step for step in STEPS if step != "outliers"])
+    found = [
+        (row["what"], json.loads(row["now"] or row["before"])["x"])
+        for row in rows(job, planted.RUNS[1], "changes")
+    ]
+    came, went = [("inserted", 3.0), ("inserted", 5.0)], [("deleted", x) for x in (0.0, 1.0, 1.0)]
+    assert sorted(found) == sorted([*came, *went])
+
+
 @pytest.mark.parametrize("keyed", [True, False])
 def test_compare__of_many_records_by_spark_and_in_buckets_gives_the_same(
     make_job: JobMaker, tmp_path: Path, keyed: bool

@@ -117,6 +117,9 @@ def test_find_comparison__counts_places_and_names_what_changed(tmp_path: Path) -
     assert [found.came.tolist(), found.went.tolist(), found.moves.tolist()] == [
         *([[3.0, 1.0]], [[4.0, 2.0]], [[5.0, 3.0, 5.5, 3.5]])
     ]
+    assert [(row["what"], row["id"], row["key"]) for row in found.examples] == [
+        *(("inserted", 3, [3]), ("updated", 5, [5]), ("updated", 6, [6]), ("deleted", 4, [4]))
+    ]
     assert {(row["before"], row["now"], row["members"]) for row in found.flows} == {
         *((1, 1, 4), (5, 1, 2), (5, NOISE, 1), (ABSENT, 7, 3))
     }

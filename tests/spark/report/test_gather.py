@@ -20,7 +20,6 @@ from epsjoin.report.publish import publish
 from epsjoin.spark import buckets, stored
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.job import Job
-from epsjoin.spark.report.difference import find_difference
 from epsjoin.spark.report.gather import find_ties, gather, make_trends_before
 from tests.spark.conftest import STEPS, JobMaker
 from tests.spark.two_runs import BEFORE, LATER, Rows, changed, job_on, run_steps, snapshot, some_rows
@@ -37,19 +36,18 @@ def test_report__of_a_second_run(make_job: JobMaker, tmp_path: Path, monkeypatch
     job = run_steps(job_on(make_job, RUN))
     found = gather(job)
 
-    gone = found.difference
-    assert {name: gone[name] for name in ("run", "added", "removed", "changed", "same")} == {
-        **{"run": BEFORE, "added": 3, "removed": 2, "changed": 2},
-        "same": len(rows) - 4,
-    }
-    assert [row["key"] for row in gone["examples"]] == [[row["id"]] for row in gone["examples"]]
-    assert [(row["what"], row["id"], row["label"]) for row in gone["examples"]] == [
-        *[("added", 1000, "new"), ("added", 1001, None), ("added", 1002, "far")],
-        *[("changed", 7, "<script>alert(1)</script>"), ("changed", 8, "n8")],
-        *[("removed", 3, "n3"), ("removed", 200, "n200")],
+    told = found.comparison
+    assert told is not None
+    assert found.run_before == told.against == BEFORE
+    assert (told.inserted, told.deleted, told.updated, told.moved) == (3, 2, 2, 1)
+    assert [row["key"] for row in told.examples] == [[row["id"]] for row in told.examples]
+    assert [(row["what"], row["id"], row["label"]) for row in told.examples] == [
+        *[("inserted", 1000, "new"), ("inserted", 1001, None), ("inserted", 1002, "far")],
+        *[("updated", 7, "<script>alert(1)</script>"), ("updated", 8, "n8")],
+        *[("deleted", 3, "n3"), ("deleted", 200, "n200")],
     ]
     y = rows[8][2]
-    assert [row["columns"] for row in gone["examples"] if row["what"] == "changed"] == [
+    assert [row["columns"] for row in told.examples if row["what"] == "updated"] == [
         [("name", "n7", "<script>alert(1)</script>")],
         [("y", y, y + 0.25)],
     ]
@@ -192,5 +190,4 @@ def _ties(rows: Sequence[tuple[int, float | None, float | None]], n_first: int) 
 def test_report__of_a_first_run_has_nothing_before(make_job: JobMaker, tmp_path: Path) -> None:
     snapshot(tmp_path, RUN, some_rows())
     job = run_steps(job_on(make_job, RUN), ["ingest"])
-    assert find_difference(job, "name") == {}
     assert make_trends_before(job.lake, job.run, {}) == []

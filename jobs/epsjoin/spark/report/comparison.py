@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import MissingSliceError
 from epsjoin.findings import ABSENT, NOISE, OTHERS, Comparison
 from epsjoin.kernels.arrays import Floats, Ints
@@ -18,11 +19,14 @@ from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.spark.hashes import hash_ids
 from epsjoin.spark.job import Job
-from epsjoin.spark.report.difference import read_records
+from epsjoin.spark.report.names import name_record, read_records
 from epsjoin.spark.stored import StoredSlice
 
 MAX_MARKS = 2000
 """Maximum number of records that came, went or moved on the map; chosen by the hashes of their ids."""
+
+MAX_EXAMPLES = 4
+"""Maximum number of records that are shown of each kind of change, those with the smallest ids."""
 
 MAX_NAMES = 20
 """Maximum number of clusters whose flows, and of names whose lives are shown, the largest."""
@@ -35,6 +39,15 @@ MAX_EVENTS = 20
 
 KINDS = ("split", "merged", "dissolved", "gone", "born", "split_off", "grown", "shrunk")
 """Events, the most telling first."""
+
+
+CHANGES = ("inserted", "updated", "deleted")
+"""Kinds of changes, in the order to show."""
+
+_MARKS = "marks"
+
+_NOTHING: Mapping[str, Ints] = dict.fromkeys((_MARKS, *CHANGES), np.empty(0, np.int64))
+"""Chosen ids: those that the map marks, and those of each kind that are shown."""
 
 
 class Named(NamedTuple):
@@ -78,7 +91,7 @@ def find_comparison(job: Job, axes: tuple[str, str], label: str | None) -> Compa
         *(row[name] for row in telling for name in ("name", "other") if row[name] is not None),
     }
     wanted |= {end for row in flowing for end in (row["before"], row["now"]) if isinstance(end, int)}
-    counts, marks = _sample_changes(changes, job.params.seed, axes)
+    counts, marks, examples = _sample_changes(changes, job.params.seed, axes, label)
     return Comparison(
         against=against,
         inserted=counts["inserted"],
@@ -88,6 +101,7 @@ def find_comparison(job: Job, axes: tuple[str, str], label: str | None) -> Compa
         came=marks["came"],
         went=marks["went"],
         moves=marks["moves"],
+        examples=examples,
         flows=flowing,
         runs=runs,
         lives=[
@@ -185,18 +199,27 @@ def _flows_by_name(
 
 
 def _sample_changes(
-    changes: StoredSlice, seed: int, axes: tuple[str, str]
-) -> tuple[Counter[str], dict[str, Floats]]:
-    """Count the changes, and draw those that the map marks."""
+    changes: StoredSlice, seed: int, axes: tuple[str, str], label: str | None
+) -> tuple[Counter[str], dict[str, Floats], list[dict[str, Any]]]:
+    """Count the changes, draw those that the map marks, and describe the first ones of each kind."""
     drawn = changes.scan(["id", "what", "moved"], lambda batches: _draw(batches, seed))
     counts: Counter[str] = Counter()
+    chosen = _NOTHING
     for batch in drawn:
         counts.update(json.loads(batch.schema.metadata[b"counts"]))
-    ids = [batch["id"].to_numpy() for batch in drawn]
-    chosen = _with_smallest_hashes(np.concatenate([np.empty(0, np.int64), *ids]), seed)
-    rows = changes.take_ids(chosen, ["id", "what", "moved", "before", "now"])
+        of_batch = np.array(batch["of"].to_pylist(), np.str_)
+        chosen = _choose(chosen, {of: batch["id"].to_numpy()[of_batch == of] for of in chosen}, seed)
+    rows = changes.take_ids(
+        np.concatenate(list(chosen.values())), ["id", "what", "moved", "columns", "before", "now"]
+    )
+    wanted = {of: set(ids.tolist()) for of, ids in chosen.items()}
     marks: dict[str, list[list[float]]] = {"came": [], "went": [], "moves": []}
+    examples = []
     for row in rows.sort_by([("id", "ascending"), ("what", "ascending")]).to_pylist():
+        if row["id"] in wanted[row["what"]]:
+            examples.append(_describe(row, changes.job.lake.source, label))
+        if row["id"] not in wanted[_MARKS]:
+            continue
         before, now = (_place(row[side], axes) for side in ("before", "now"))
         if row["what"] == "inserted":
             marks["came"].append(now)
@@ -205,28 +228,48 @@ def _sample_changes(
         elif row["moved"]:
             marks["moves"].append([*before, *now])
     widths = {"came": 2, "went": 2, "moves": 4}
-    return (
-        counts,
-        {kind: np.array(places, np.float64).reshape(-1, widths[kind]) for kind, places in marks.items()},
-    )
+    places = {kind: np.array(found, np.float64).reshape(-1, widths[kind]) for kind, found in marks.items()}
+    return counts, places, sorted(examples, key=lambda row: CHANGES.index(row["what"]))
 
 
 def _draw(batches: Iterable[pa.RecordBatch], seed: int) -> Iterator[pa.RecordBatch]:
-    """Count the kinds of changes, and keep the ids of those with a mark that have the smallest hashes."""
+    """Count the kinds of changes, and keep the ids of those that are marked or shown."""
     counts: Counter[str] = Counter()
-    held = np.empty(0, np.int64)
+    chosen = _NOTHING
     for batch in batches:
         what, moved = batch["what"], batch["moved"].to_numpy(zero_copy_only=False)
         counts.update({each["values"]: each["counts"] for each in what.value_counts().to_pylist()})
         counts["moved"] += int(moved.sum())
-        is_marked = moved | (np.array(what.to_pylist(), np.str_) != "updated")
-        held = _with_smallest_hashes(np.concatenate([held, batch["id"].to_numpy()[is_marked]]), seed)
-    schema = pa.schema([("id", pa.int64())], {b"counts": json.dumps(counts).encode()})
-    yield pa.record_batch([pa.array(held)], schema=schema)
+        ids, kinds = batch["id"].to_numpy(), np.array(what.to_pylist(), np.str_)
+        new = {kind: ids[kinds == kind] for kind in CHANGES}
+        chosen = _choose(chosen, {_MARKS: ids[moved | (kinds != "updated")], **new}, seed)
+    schema = pa.schema([("of", pa.string()), ("id", pa.int64())], {b"counts": json.dumps(counts).encode()})
+    of = [of for of, ids in chosen.items() for _ in ids]
+    yield pa.record_batch([pa.array(of, pa.string()), np.concatenate(list(chosen.values()))], schema=schema)
 
 
-def _with_smallest_hashes(ids: Ints, seed: int) -> Ints:
-    return ids[np.lexsort((ids, hash_ids(seed, ids)))[:MAX_MARKS]]
+def _choose(held: Mapping[str, Ints], new: Mapping[str, Ints], seed: int) -> dict[str, Ints]:
+    """Keep the ids of each kind that are smallest, and of what is marked those with the smallest hashes."""
+    both = {of: np.concatenate([held[of], new[of]]) for of in held}
+    return {
+        of: ids[np.lexsort((ids, hash_ids(seed, ids)))[:MAX_MARKS]]
+        if of == _MARKS
+        else np.sort(ids)[:MAX_EXAMPLES]
+        for of, ids in both.items()
+    }
+
+
+def _describe(row: Mapping[str, Any], source: SourceContract, label: str | None) -> dict[str, Any]:
+    """Describe a change, as ``Comparison.examples`` has it."""
+    none = dict.fromkeys(column.name for column in source.columns)  # the contract may have got some since
+    before, now = ({**none, **json.loads(row[side] or "{}")} for side in ("before", "now"))
+    names = json.loads(row["columns"] or "[]")
+    return {
+        "what": row["what"],
+        "id": row["id"],
+        **name_record(before if row["what"] == "deleted" else now, source, label),
+        "columns": [(name, before[name], now[name]) for name in names],
+    }
 
 
 def _place(record: str | None, axes: tuple[str, str]) -> list[float]:

@@ -33,8 +33,7 @@ from epsjoin.spark.neighbours.nearest import nearest_of
 from epsjoin.spark.points import stored_reading
 from epsjoin.spark.report.clusters import count_clusters, find_centres, sample_map
 from epsjoin.spark.report.comparison import count_names, find_comparison
-from epsjoin.spark.report.difference import find_difference, read_records
-from epsjoin.spark.report.names import choose_label, name_record
+from epsjoin.spark.report.names import choose_label, name_record, read_records
 from epsjoin.spark.stored import Scan, StoredSlice
 
 MAX_REASONS = 20
@@ -108,8 +107,10 @@ def gather(job: Job) -> Findings:
     records = read_records(points, np.array(named, np.int64))
     centres = find_centres(clusters, points, largest)
 
-    difference = find_difference(job, label)
     drawn = sample_map(clusters, points, job.params.seed)
+    comparison = find_comparison(job, drawn["map_axes"], label)
+    with_points = slices.list_runs_before(lake, run)
+    run_before = comparison.against if comparison else max(with_points, default="")
     findings = Findings(
         dataset=source.name,
         title=source.title,
@@ -140,12 +141,10 @@ def gather(job: Job) -> Findings:
         k_distance=k_curve.distance,
         k_share=k_curve.share,
         other_eps=other_eps(counts, k_curve),
-        difference=difference,
+        run_before=run_before,
         trends=make_trends_before(lake, run, counters),
-        seconds_before=_select_seconds(_read_own_counters(lake, difference["run"]), counters)
-        if difference
-        else {},
-        comparison=find_comparison(job, drawn["map_axes"], label),
+        seconds_before=_select_seconds(_read_own_counters(lake, run_before), counters) if run_before else {},
+        comparison=comparison,
         guard=_read_guard(lake, of["guard"]),
     )
     return replace(

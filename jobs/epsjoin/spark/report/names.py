@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from epsjoin.contracts.sources import SourceContract
+from epsjoin.kernels.arrays import Ints
+from epsjoin.spark.stored import StoredSlice
 
 
 def choose_label(source: SourceContract) -> str | None:
@@ -17,3 +19,13 @@ def choose_label(source: SourceContract) -> str | None:
 def name_record(record: Mapping[str, Any], source: SourceContract, label: str | None) -> dict[str, Any]:
     """Take the key and the label of a record of the source, as the rows of ``Findings`` have them."""
     return {"key": [record[name] for name in source.key], "label": record[label] if label else None}
+
+
+def read_records(points: StoredSlice, ids: Ints) -> Mapping[int, Mapping[str, Any]]:
+    """Read a few points: id to the values of the source's columns."""
+    if not len(ids):
+        return {}
+    names = [column.name for column in points.job.lake.source.columns]
+    rows = points.take_ids(ids, list(dict.fromkeys(["id", *names])))
+    values = rows.select(names).to_pylist()
+    return dict(zip(rows["id"].to_pylist(), values, strict=True))
