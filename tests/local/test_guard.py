@@ -172,10 +172,11 @@ def test_difference__is_that_of_two_dictionaries() -> None:
         )
         before, now = snapshot(old), snapshot(new)
         found = find_difference(before, now)
-        both = sorted(old.keys() & new.keys())
-        assert before.ids[found.deleted].tolist() == sorted(old.keys() - new.keys())
-        assert now.ids[found.inserted].tolist() == sorted(new.keys() - old.keys())
-        assert before.ids[found.before].tolist() == now.ids[found.now].tolist() == both
+        both = [i for i in new if i in old]
+        matching = found.matching
+        assert before.ids[matching.deleted].tolist() == [i for i in old if i not in new]
+        assert now.ids[matching.inserted].tolist() == [i for i in new if i not in old]
+        assert before.ids[matching.before].tolist() == now.ids[matching.now].tolist() == both
         assert found.is_updated.tolist() == [old[i][0] != new[i][0] for i in both]
         assert found.is_moved.tolist() == [old[i][1] != new[i][1] for i in both]
         moves = [i for i in both if old[i][1] != new[i][1]]
@@ -188,6 +189,6 @@ def test_difference__is_that_of_two_dictionaries() -> None:
 def test_order_distance__is_0_of_the_same_order_and_1_of_the_reverse() -> None:
     rows = dict.fromkeys(range(100), (0, 0))
     back = dict.fromkeys(reversed(range(100)), (0, 0))
-    assert order_distance(find_difference(snapshot(rows), snapshot(rows))) == 0.0
-    assert order_distance(find_difference(snapshot(rows), snapshot(back))) == 1.0
-    assert order_distance(find_difference(snapshot({}), snapshot({}))) == 0.0
+    assert order_distance(find_difference(snapshot(rows), snapshot(rows)).matching) == 0.0
+    assert order_distance(find_difference(snapshot(rows), snapshot(back)).matching) == 1.0
+    assert order_distance(find_difference(snapshot({}), snapshot({})).matching) == 0.0

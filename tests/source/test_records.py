@@ -13,7 +13,7 @@ import pytest
 from epsjoin.contracts.odcs import Column
 from epsjoin.errors import MAX_MESSAGE, DataRefusedError
 from epsjoin.source import bounds
-from epsjoin.source.records import digest_of, key_id, open_records
+from epsjoin.source.records import key_id, open_records
 from epsjoin.source.values import kind_of, refusal
 from tests.source.test_parquet import stored
 from tests.source.tiny_source import SOURCE, read, typed
@@ -170,11 +170,6 @@ def test_key_id__keeps_minus_one_for_noise() -> None:
     assert key_id(SOURCE, (-2, 0.0)) == -2
 
 
-def test_digest_of__is_that_of_the_typed_values() -> None:
-    assert digest_of((1, 0.5, None)) == digest_of((1, 0.50, None))
-    assert digest_of((1, 0.5, None)) != digest_of((1, 0.5, ""))
-
-
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_records__refuses_a_line_that_is_too_long(monkeypatch: pytest.MonkeyPatch, end: str) -> None:
     data = end.join(["id,x", "1,0.5", "2," + "0" * 35_000, "3,1", "4,1", ""])  # of many blocks
@@ -283,11 +278,6 @@ def test_records__a_number_is_0_only_where_its_text_says_so(text: str, value: fl
     assert typed("number", text) == typed("number", text, as_json=True) == value
     assert typed("number", "1e-400") == "v: too close to 0 for a float64: '1e-400'"
     assert typed("number", "1e-400", as_json=True) == "v: not of type number: '1e-400'"
-
-
-def test_digest_of__is_one_for_0_and_minus_0() -> None:
-    assert digest_of((1, 0.0)) == digest_of((1, -0.0))
-    assert digest_of((1, 0)) != digest_of((1, 1))
 
 
 @pytest.mark.parametrize("kind", ["csv", "json", "parquet"])

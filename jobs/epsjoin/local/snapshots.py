@@ -8,6 +8,7 @@ import numpy as np
 
 from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.kernels.digests import Words
+from epsjoin.kernels.ids import index_ids, rows_of
 
 
 class Digests(NamedTuple):
@@ -25,53 +26,67 @@ class Digests(NamedTuple):
     places: Words
 
 
-class Difference(NamedTuple):
-    """What a snapshot has that the one before it has not, by the places of records in the two.
+class Matching(NamedTuple):
+    """The records of two snapshots that have the same id, by their places in the two.
 
     Parameters
     ----------
-    deleted : (d,) records before whose id is gone, by ascending id.
-    inserted : (i,) records now whose id is new, by ascending id.
-    before, now : (k,) each: the records whose id stayed, by ascending id.
-    is_updated : (k,) whether a value of such a record is another.
-    is_moved : (k,) whether its coordinates are.
+    deleted : (d,) ascending, records before whose id is gone.
+    inserted : (i,) ascending, records now whose id is new.
+    before, now : (k,) each: the records whose id stayed, ``now`` ascending.
     """
 
     deleted: Ints
     inserted: Ints
     before: Ints
     now: Ints
+
+
+class Difference(NamedTuple):
+    """What a snapshot has that the one before it has not.
+
+    Parameters
+    ----------
+    matching : which records are gone, new, or stayed.
+    is_updated : (k,) whether a value of a record that stayed is another.
+    is_moved : (k,) whether its coordinates are.
+    """
+
+    matching: Matching
     is_updated: Bools
     is_moved: Bools
 
 
+def match_ids(before: Ints, now: Ints) -> Matching:
+    """Match two snapshots by their ids, of which each has every one once. O(n) expected time."""
+    rows = rows_of(index_ids(np.ascontiguousarray(before)), np.ascontiguousarray(now))
+    is_kept = rows >= 0
+    is_deleted = np.ones(before.size, np.bool_)
+    is_deleted[rows[is_kept]] = False
+    return Matching(
+        np.flatnonzero(is_deleted), np.flatnonzero(~is_kept), rows[is_kept], np.flatnonzero(is_kept)
+    )
+
+
 def find_difference(before: Digests, now: Digests) -> Difference:
-    """Match two snapshots by their ids. O(n log n) time."""
-    old, new = np.argsort(before.ids, kind="stable"), np.argsort(now.ids, kind="stable")
-    at = np.searchsorted(before.ids[old], now.ids[new])
-    is_kept = at < len(old)
-    is_kept[is_kept] = before.ids[old[at[is_kept]]] == now.ids[new[is_kept]]
-    was_kept = np.zeros(len(old), bool)
-    was_kept[at[is_kept]] = True
-    a, b = old[was_kept], new[is_kept]
+    """Match two snapshots by their ids, and compare the digests of the records that stayed."""
+    found = match_ids(before.ids, now.ids)
+    a, b = found.before, found.now
     return Difference(
-        deleted=old[~was_kept],
-        inserted=new[~is_kept],
-        before=a,
-        now=b,
+        found,
         is_updated=(before.records[a] != now.records[b]).any(axis=1),
         is_moved=(before.places[a] != now.places[b]).any(axis=1),
     )
 
 
-def order_distance(difference: Difference) -> float:
+def order_distance(found: Matching) -> float:
     """The mean displacement of the records that stayed, in proportion: 0 the same order, 1 the reverse.
 
     2/3 is a random order. It is the distance of snapshots of Labio and Garcia-Molina (VLDB 1996), whose
     denominator is half the square of the larger snapshot's size.
     """
-    n = max(len(difference.before) + len(difference.deleted), len(difference.now) + len(difference.inserted))
-    apart = np.abs(difference.before - difference.now).sum(dtype=np.float64)
+    n = max(len(found.before) + len(found.deleted), len(found.now) + len(found.inserted))
+    apart = np.abs(found.before - found.now).sum(dtype=np.float64)
     return float(apart / (n * n / 2)) if n else 0.0
 
 
@@ -82,9 +97,9 @@ def places_given_up(before: Digests, now: Digests, difference: Difference) -> tu
     -------
     (n,) and (m,): half of each digest, which is enough to count.
     """
-    moved = difference.is_moved
-    left = np.concatenate([difference.deleted, difference.before[moved]])
-    taken = np.concatenate([difference.inserted, difference.now[moved]])
+    found, moved = difference.matching, difference.is_moved
+    left = np.concatenate([found.deleted, found.before[moved]])
+    taken = np.concatenate([found.inserted, found.now[moved]])
     return before.places[left, 0], now.places[taken, 0]
 
 

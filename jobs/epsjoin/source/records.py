@@ -240,9 +240,3 @@ def key_id(source: SourceContract, values: Sequence[Any]) -> int | str:
 
 def _refuse_noise(source: SourceContract) -> str:
     return refusal(f"{source.column(source.key[0]).in_file}: -1 is kept for noise", -1)
-
-
-def digest_of(values: Sequence[Any]) -> bytes:
-    """A 128-bit digest of a row's values in the contract's columns; equal values have equal digests."""
-    same = tuple(0.0 if isinstance(value, float) and value == 0 else value for value in values)  # -0.0
-    return hashlib.blake2b(repr(same).encode(), digest_size=16).digest()

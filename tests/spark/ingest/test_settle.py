@@ -14,7 +14,7 @@ import pytest
 from epsjoin.errors import DataRefusedError, TableError
 from epsjoin.lake import parquet, slices
 from epsjoin.lake.lake import Slice
-from epsjoin.source.records import digest_of, open_records
+from epsjoin.source.records import open_records
 from epsjoin.spark.ingest import doubles, ingest, read, settle, writer
 from epsjoin.spark.ingest.facts import ManyDoubles, facts_of
 from epsjoin.spark.job import Job
@@ -27,12 +27,40 @@ def test_separate_refused__finds_two_keys_with_one_id(make_job: JobMaker) -> Non
     """Staged by hand: nobody can wait for two keys with one 64-bit hash."""
     job = make_job([key("a", "string", 1), coordinate("x")])
     id_ = 2**60 + 1  # no float64 has this value
-    row = {"_slot": id_, "_id": id_, "_file": 0, "_source": "s", "_raw": "", "_digest": b"equal", "x": 0.0}
+    row = {"_slot": id_, "_id": id_, "_file": 0, "_source": "s", "_raw": "", "x": 0.0}
     staged = [{**row, "_line": 2, "a": "hot"}, {**row, "_line": 3, "a": "cold"}]
     report = TaskReport()
     schema = settle.staged_schema(job.lake)
     settle.separate_refused(job.lake.source, pa.Table.from_pylist(staged, schema), report)
     assert report.refused == [f"two keys have the same id {id_}: [['hot'], ['cold']]; use another key"]
+
+
+def test_separate_refused__takes_rows_for_the_same_by_their_typed_values(make_job: JobMaker) -> None:
+    job = make_job([key(), coordinate("x"), {"name": "name", "logicalType": "string"}])
+    rows = [
+        *((1, 0.0, "a"), (1, -0.0, "a"), (1, 0.0, "a")),
+        *((2, 0.0, None), (2, 0.0, "")),
+        *((3, 0.0, "a"), (3, 0.0, "a"), (3, 5e-324, "a")),
+        *((4, 0.0, None), (5, 0.0, None)),
+        *((6, 1.0, None), (6, 1.0, None)),
+    ]
+    own = {"_file": 0, "_source": "s", "_raw": ""}
+    staged = [
+        {**own, "_slot": i, "_id": i, "_line": line, "id": i, "x": x, "name": name}
+        for line, (i, x, name) in enumerate(rows)
+    ]
+    table = pa.Table.from_pylist(staged, settle.staged_schema(job.lake))
+    good, bad = settle.separate_refused(job.lake.source, table, TaskReport())
+    assert good["_line"].to_pylist() == [0, 8, 9, 10]
+    same, differ = "key: the same row again", "key: rows with one key differ: '{} rows'"
+    assert [(row["line"], row["reason"]) for row in bad] == [
+        *((1, same), (2, same)),
+        *((line, differ.format(2)) for line in (3, 4)),
+        *((line, differ.format(3)) for line in (5, 6, 7)),
+        (11, same),
+    ]
+    empty, none = settle.separate_refused(job.lake.source, table.slice(0, 0), TaskReport())
+    assert (empty.num_rows, none) == (0, [])
 
 
 def test_writer__holds_no_more_than_a_file_of_points_and_a_batch_of_refused_rows(
@@ -88,7 +116,7 @@ def by_hand(job: Job, files: dict[str, bytes]) -> tuple[list[Any], list[Any]]:
                 by_id.setdefault(record.values[0], []).append((record.values, row, record.raw))
     kept = []
     for members in by_id.values():
-        if len({digest_of(values) for values, _, _ in members}) > 1:
+        if len({values for values, _, _ in members}) > 1:
             reason = f"key: rows with one key differ: '{len(members)} rows'"
             refused += [(*row, reason, raw) for _, row, raw in members]
             continue

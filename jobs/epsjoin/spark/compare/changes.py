@@ -12,9 +12,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from epsjoin.kernels.arrays import Bools, Ints
-from epsjoin.kernels.ids import index_ids, rows_of
 from epsjoin.lake.arrow import are_same
 from epsjoin.lake.fingerprints import Fingerprints
+from epsjoin.local.snapshots import match_ids
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.buckets import plan_buckets
 from epsjoin.spark.compare.records import Records, identify, read_both
@@ -40,12 +40,9 @@ def find_changes(job: Job, now: Fingerprints) -> Iterator[pa.Table]:
 def _differing(before: Records, now: Records, is_keyed: bool) -> tuple[Ints, Ints, Ints]:
     """The ids of deleted and inserted records, and of those in both runs that may differ."""
     old, new = (before.ids, now.ids) if is_keyed else identify(before, now)
-    rows = rows_of(index_ids(np.ascontiguousarray(old)), np.ascontiguousarray(new))
-    is_in_both = rows >= 0
-    is_deleted = np.ones(old.size, np.bool_)
-    is_deleted[rows[is_in_both]] = False
-    differs = (before.digests[rows[is_in_both]] != now.digests[is_in_both]).any(axis=1)
-    return before.ids[is_deleted], now.ids[~is_in_both], now.ids[is_in_both][differs]
+    found = match_ids(old, new)
+    differs = (before.digests[found.before] != now.digests[found.now]).any(axis=1)
+    return before.ids[found.deleted], now.ids[found.inserted], now.ids[found.now][differs]
 
 
 def _describe(

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import UnfitTableError
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.digests import Words
 from epsjoin.lake import slices
+from epsjoin.lake.arrow import are_same
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.parquet import columns_of
 from epsjoin.local.guard import MAX_SAMPLE, MIN_MOVED, WARN_LOST, Finding, Matched, Seen, Values, judge
@@ -165,17 +165,17 @@ def _match(before: StoredSlice, now: StoredSlice) -> tuple[Matched, _Sample]:
     for bucket in buckets:
         old, new = (_read(digests, bucket) for digests in (before, now))
         found = find_difference(old, new)
-        kept += len(found.now)
+        kept += len(found.matching.now)
         updated += int(found.is_updated.sum())
         moved += int(found.is_moved.sum())
-        ids = new.ids[found.now]
+        ids = new.ids[found.matching.now]
         sample = _Sample(
             _draw(sample.moved, ids[found.is_moved]), _draw(sample.updated, ids[found.is_updated])
         )
         for places, some in zip((left, taken), places_given_up(old, new, found), strict=True):
             places.append(some[some % np.uint64(bucket.of) == 0])
         if bucket.of == 1:  # in the order of the files
-            distance = order_distance(found)
+            distance = order_distance(found.matching)
     # of several buckets only one in so many places was kept: the number is estimated from them
     taken_over = count_common(np.concatenate(left), np.concatenate(taken)) * len(buckets)
     return Matched(kept, updated, moved, taken_over, distance), sample
@@ -217,8 +217,8 @@ def _with_values(job: Job, seen: Seen, before: StoredSlice, now: StoredSlice, sa
     old, new = (_read_values(replace(points, schema=schema), ids) for points in (before, now))
     coordinates = [name for name in source.coordinates if name in names]
     numbers = [column.name for column in columns if column.type in ("integer", "number")]
-    of_moved, of_updated = (pa.array(np.searchsorted(ids, drawn)) for drawn in sample)
-    changed = {name: _is_changed(old[name], new[name]).take(of_updated) for name in names}
+    of_moved, of_updated = (np.searchsorted(ids, drawn) for drawn in sample)
+    changed = {name: ~are_same(old[name], new[name])[of_updated] for name in names}
     return replace(
         seen,
         # a point that has another number of coordinates is not compared
@@ -226,7 +226,7 @@ def _with_values(job: Job, seen: Seen, before: StoredSlice, now: StoredSlice, sa
         if len(coordinates) == len(source.coordinates)
         else Values(),
         updated=_values(old.take(of_updated), new.take(of_updated), numbers),
-        changed={name: pc.sum(flags).as_py() or 0 for name, flags in changed.items()},
+        changed={name: int(flags.sum()) for name, flags in changed.items()},
         n_updated=len(of_updated),
     )
 
@@ -250,11 +250,3 @@ def _to_floats(rows: pa.Table, names: Sequence[str]) -> Floats:
     for place, name in enumerate(names):
         floats[:, place] = rows[name].cast(pa.float64(), safe=False).to_numpy()  # a missing value is NaN
     return floats
-
-
-def _is_changed(before: pa.ChunkedArray, now: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.if_else(
-        pc.and_(pc.is_valid(before), pc.is_valid(now)),
-        pc.fill_null(pc.not_equal(before, now), False),
-        pc.not_equal(pc.is_valid(before), pc.is_valid(now)),
-    )

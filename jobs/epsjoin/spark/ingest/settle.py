@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from epsjoin.contracts.sources import SourceContract
+from epsjoin.lake.arrow import are_same
 from epsjoin.lake.lake import Lake
 from epsjoin.source.batches import Aside
-from epsjoin.source.records import digest_of
 from epsjoin.source.rules import Ints
 from epsjoin.source.values import refusal
 from epsjoin.spark import tasks
@@ -39,7 +39,6 @@ def staged_schema(lake: Lake) -> pa.Schema:
             ("_source", pa.string()),
             ("_raw", pa.string()),
             ("_report", pa.string()),
-            ("_digest", pa.binary()),
             ("_id", pa.int64()),
             *own,
         ]
@@ -77,7 +76,7 @@ def make_second_reader(
 def _stage(names: list[str], file: SourceFile, aside: Aside) -> dict[str, Any]:
     _, id_, record = aside
     values = record.values or ()
-    row = {"_slot": id_, "_id": id_, "_digest": digest_of(values), **dict(zip(names, values, strict=True))}
+    row = {"_slot": id_, "_id": id_, **dict(zip(names, values, strict=True))}
     return {**row, "_file": file.index, "_line": record.line, "_source": file.name, "_raw": record.raw}
 
 
@@ -120,19 +119,21 @@ def separate_refused(
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
     """Separate the rows to keep from those to refuse, which become rows of quarantine with a reason.
 
-    Two keys with one id go to the report, as a reason to refuse the snapshot.
+    Two keys with one id go to the report, as a reason to refuse the snapshot. Equal rows are told by their
+    values, not by digests: a row is lost if it is taken for another one.
     """
     slots = rows["_slot"].to_numpy()  # the slot of a row is its id
     keep = np.ones(len(slots), bool)
     reasons: dict[int, str] = {}
+    is_next_same = _same_as_next(rows.select([column.name for column in source.columns]))
     for group in _find_groups(slots):
-        members = rows.take(pa.array(group)).select(["_digest", *source.key]).to_pylist()
+        members = rows.take(pa.array(group)).select(source.key).to_pylist()
         if len({tuple(member[name] for name in source.key) for member in members}) > 1:
             report.refused.append(
                 f"two keys have the same id {int(slots[group[0]])}: "
                 f"{[[member[name] for name in source.key] for member in members][:2]}; use another key"
             )
-        if len({member["_digest"] for member in members}) > 1:
+        if not is_next_same[group[:-1]].all():
             keep[group] = False
             reason = refusal("key: rows with one key differ", f"{len(group)} rows")
             reasons.update((int(i), reason) for i in group)
@@ -145,6 +146,13 @@ def separate_refused(
         {"source": row["_source"], "line": row["_line"], "reason": reasons[index], "raw": row["_raw"]}
         for index, row in zip(bad.tolist(), texts, strict=True)
     ]
+
+
+def _same_as_next(rows: pa.Table) -> NDArray[np.bool_]:
+    """Tell for each row but the last whether the next one has the same values."""
+    n = max(0, rows.num_rows - 1)
+    same = [are_same(column.slice(0, n), column.slice(1)) for column in rows.columns]
+    return np.asarray(np.logical_and.reduce(same))
 
 
 def _find_groups(slots: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
