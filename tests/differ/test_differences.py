@@ -99,6 +99,11 @@ def test_snapshot_diff__shows_rows_columns_and_values(tmp_path: Path) -> None:
     ("one", "other", "is_reformatted"),
     [("1.5", "1.50", True), ("1.5", "1.6", False), ("100", "1e2", True), ("true", "TRUE", True),
      ("2023-06-04", "20230604", True), ("2023-06-04T10:00:00Z", "2023-06-04T12:00:00+02:00", True),
+     ("9007199254740993", "9007199254740992", False), ("9007199254740993", "9007199254740993.0", True),
+     ("18446744073709551616", "18446744073709551617", False), ("1e400", "1e500", False),
+     ("0.1", "0.1000000000000000055", True),
+     ("2023-06-04T10:00:00.123456", "2023-06-04T10:00:00,123456", True),
+     ("2023-06-04T10:00:00.1234567", "2023-06-04T10:00:00.1234568", False),
      ("", "0", False), ("a", "A", False)],
 )  # fmt: skip
 def test_snapshot_diff__tells_another_text_of_one_value_from_a_change(
@@ -106,11 +111,11 @@ def test_snapshot_diff__tells_another_text_of_one_value_from_a_change(
 ) -> None:
     files = [tmp_path / name for name in ("old.csv", "new.csv")]
     for file, text in zip(files, (one, other), strict=True):
-        file.write_text(f"id,x\n1,{text}\n")
+        file.write_text(f'id,x\n1,"{text}"\n')
     found = snapshot_diff(*files, key="id")
     assert (found.n_reformatted, len(found.updated)) == ((1, 0) if is_reformatted else (0, 1))
     for file, text in zip(files, (one, other), strict=True):
-        file.write_text(f"id,x\n1,{text}\n2,2A\n")
+        file.write_text(f'id,x\n1,"{text}"\n2,2A\n')
     assert snapshot_diff(*files, key="id").n_reformatted == 0  # 2A: the column holds codes, not numbers
 
 
@@ -174,6 +179,30 @@ def test_snapshot_diff__tells_null_from_empty_and_takes_nan_for_nan(tmp_path: Pa
         (1, ["t"]),
         (3, ["x"]),
     ]
+
+
+def test_snapshot_diff__names_a_list_only_where_it_differs() -> None:
+    """In a row that differs elsewhere, a NaN within a list is the same as another."""
+    nan, lists = float("nan"), pa.list_(pa.float64())
+    old = pa.table({"id": [1, 2], "x": [1, 2], "l": pa.array([[nan, -0.0], [1.0]], lists)})
+    new = pa.table({"id": [1, 2], "x": [9, 9], "l": pa.array([[nan, 0.0], [1.0, None]], lists)})
+    assert snapshot_diff(old, new, key="id").updated["columns"].to_pylist() == [["x"], ["x", "l"]]
+
+
+def test_snapshot_diff__compares_json_as_texts(tmp_path: Path) -> None:
+    """A value is what it is written as, without quotes; of numbers and objects that which they mean."""
+    old, new = tmp_path / "old.jsonl", tmp_path / "new.jsonl"
+    old.write_text(
+        '{"id": 1, "x": 1.5, "y": 1, "z": true, "o": {"a": 1, "b": [2, 3]}, "n": null}\n'
+        '{"id": 2, "x": 1.0, "y": "02", "z": "", "o": [1, 2], "n": "null"}\n'
+    )
+    new.write_text(
+        '{"id": 1, "x": 1.50, "y": "1", "z": "true", "o": {"b": [2, 3], "a": 1}}\n'
+        '{"id": 2, "x": 1, "y": 2, "z": null, "o": [2, 1], "n": null}\n'
+    )
+    found = snapshot_diff(old, new, key="id")
+    assert (found.n_same, found.n_reformatted) == (1, 0)
+    assert [(row["id"], row["columns"]) for row in found.updated.to_pylist()] == [("2", ["z", "o", "n"])]
 
 
 def test_snapshot_diff__compares_formats_with_one_another(tmp_path: Path) -> None:

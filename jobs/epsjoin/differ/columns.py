@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from epsjoin.contracts.odcs import Column
 from epsjoin.differ.snapshots import Snapshot
+from epsjoin.digests import UNKEYED, digest_table
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools
 from epsjoin.source.values import from_text
 
 _KINDS = ("integer", "number", "boolean", "date", "timestamp")
 """Types of a contract in which two texts may be one value."""
+
+_TOO_FINE = re.compile(r":[0-9]{2}[.,][0-9]{7}")
+"""Matches times whose seconds have more digits than are read of them."""
 
 
 class Compared(NamedTuple):
@@ -81,21 +86,9 @@ def _common(one: pa.DataType, other: pa.DataType) -> pa.DataType:
 
 
 def mark_differing(old: pa.Table, new: pa.Table, names: Sequence[str]) -> dict[str, Bools]:
-    """Which rows of two tables differ in each column; two nulls and two NaNs are the same."""
-    found = {}
-    for name in names:
-        one, other = old[name].combine_chunks(), new[name].combine_chunks()
-        if pa.types.is_nested(one.type):
-            values = zip(one.to_pylist(), other.to_pylist(), strict=True)
-            found[name] = np.array([mine != theirs for mine, theirs in values], bool)
-            continue
-        differs = pc.fill_null(pc.not_equal(one, other), False).to_numpy(zero_copy_only=False)
-        if pa.types.is_floating(one.type):
-            both_nan = pc.fill_null(pc.and_(pc.is_nan(one), pc.is_nan(other)), False)
-            differs = differs & ~both_nan.to_numpy(zero_copy_only=False)
-        is_null = (column.is_null().to_numpy(zero_copy_only=False) for column in (one, other))
-        found[name] = differs | np.logical_xor(*is_null)
-    return found
+    """Which rows of two tables differ in each column: by digests, as the rows themselves."""
+    digests = {name: [digest_table(table.select([name]), UNKEYED) for table in (old, new)] for name in names}
+    return {name: (one != other).any(axis=1) for name, (one, other) in digests.items()}
 
 
 def find_reformatted(
@@ -122,10 +115,15 @@ def find_reformatted(
 
 
 def _is_same(column: Column, one: str | None, other: str | None) -> bool:
-    if one is None or other is None:
+    """Whether two texts are one value: numbers as float64, but whole ones to the last digit."""
+    if one is None or other is None or any(map(_TOO_FINE.search, (one, other))):
         return False
     with suppress(ValueError, OverflowError):
-        return bool(from_text(column, one) == from_text(column, other))
+        is_equal = bool(from_text(column, one) == from_text(column, other))
+        if is_equal and column.type == "number":
+            exact = Decimal(one), Decimal(other)
+            return exact[0] == exact[1] or any(number != number.to_integral_value() for number in exact)
+        return is_equal
     return False
 
 
