@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from epsjoin.commands import cli
@@ -66,6 +69,20 @@ def test_diff__prints_json_for_programs(files: list[str], capsys: pytest.Capture
     ]
     assert found["updated"][0]["columns"] == ["name"]
     assert len(found["inserted"]) == 1
+
+
+def test_diff__prints_json_that_any_program_can_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """JSON has neither NaN nor infinities."""
+    for name, x in (("old", math.nan), ("new", -math.inf)):
+        rows = pa.table({"id": [1], "x": [x], "list": [[x, 1.0]]})
+        pq.write_table(rows, tmp_path / f"{name}.parquet")
+    files = [str(tmp_path / f"{name}.parquet") for name in ("old", "new")]
+    assert cli.main(["diff", *files, "--key", "id", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)["updated"]
+    assert row["before"] == {"id": 1, "x": "nan", "list": ["nan", 1.0]}
+    assert row["now"] == {"id": 1, "x": "-inf", "list": ["-inf", 1.0]}
 
 
 @pytest.mark.parametrize(

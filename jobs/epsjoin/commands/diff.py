@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -32,7 +33,7 @@ def main(argv: Sequence[str]) -> int:
         near_columns=arguments.near_columns,
     )
     if arguments.json:
-        print(json.dumps(to_json(found, arguments.limit), default=str))
+        print(json.dumps(_finite(to_json(found, arguments.limit)), default=str, allow_nan=False))
     else:
         for line in to_lines(found, arguments.key, arguments.limit):
             print(printable(line))
@@ -112,6 +113,15 @@ def to_json(found: SnapshotDiff, limit: int) -> dict[str, Any]:
     rows = {kind: getattr(found, kind).slice(0, max(0, limit)).to_pylist() for kind in kinds}
     rest = {name: value for name, value in vars(found).items() if name not in kinds}
     return {**counts, **rest, **rows}
+
+
+def _finite(value: Any) -> Any:
+    """The same without NaN and infinities, which JSON has not: they become texts."""
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_finite(each) for each in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _rows(table: pa.Table) -> Iterable[dict[str, Any]]:
