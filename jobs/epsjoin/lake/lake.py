@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -25,12 +26,15 @@ class Lake:
     source : the data set's own contract.
     versions : pinned versions by table: a commit fails if its slice has changed since then. Commits to other
         tables follow the newest version.
+    logs : what the tables' logs said when each was first read, for readers of many runs; see
+        :func:`epsjoin.lake.slices.as_now`. ``None``: every look reads the log again.
     """
 
     uri: str
     contracts: Path
     source: SourceContract
     versions: Mapping[str, int] = field(default_factory=dict)
+    logs: dict[str, Any] | None = field(default=None, compare=False)
 
     def location(self, table: str) -> str:
         """Return the URI of a table's folder."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
+from deltalake import DeltaTable
 
 from epsjoin.errors import MissingSliceError, UnfitTableError
 from epsjoin.lake.delta_log import commit, open_log, rows_committed
@@ -15,6 +17,9 @@ from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import File, read_file, target_of
 from epsjoin.lake.phases import phase
 from epsjoin.pipeline import writer_of
+
+_PARTITION = "partition."
+"""Prefix of the partition columns in what a log says of a file."""
 
 Counters = dict[str, dict[str, float]]
 """Job to counter to value."""
@@ -43,6 +48,37 @@ def table_of(lake: Lake, table: str, rows: Sequence[Mapping[str, object]]) -> pa
     )
 
 
+class _Look(NamedTuple):
+    """A table's log, and what it says of the files by run; without a log, none."""
+
+    log: DeltaTable | None
+    by_run: dict[str, list[dict[str, Any]]]
+
+
+def as_now(lake: Lake) -> Lake:
+    """The lake whose logs are read once: each table is as it was when it was first looked at.
+
+    Who asks for the slices of many runs would otherwise read each log once for every run. Commits look at the
+    logs themselves.
+    """
+    return replace(lake, logs={})
+
+
+def _look(lake: Lake, table: str) -> _Look:
+    if lake.logs is not None and table in lake.logs:
+        looked: _Look = lake.logs[table]
+        return looked
+    with phase("read"):
+        log = open_log(lake.location(table))
+    by_run: dict[str, list[dict[str, Any]]] = {}
+    for action in [] if log is None else pa.table(log.get_add_actions(flatten=True)).to_pylist():
+        by_run.setdefault(str(action[f"{_PARTITION}run"]), []).append(action)
+    found = _Look(log, dict(sorted(by_run.items())))
+    if lake.logs is not None:
+        lake.logs[table] = found
+    return found
+
+
 def files_of(lake: Lake, where: Slice) -> list[File]:
     """List the files of a slice, ordered by path.
 
@@ -58,20 +94,17 @@ def files_of(lake: Lake, where: Slice) -> list[File]:
 
 def version_and_files(lake: Lake, where: Slice) -> tuple[int, list[File]]:
     """Return the present version of the table and the files of the slice; see :func:`files_of`."""
-    with phase("read"):
-        log = open_log(lake.location(where.table))
+    log, by_run = _look(lake, where.table)
     found = []
-    if log is not None:
-        partitioned = lake.contract(where.table).partitioned
-        for action in pa.table(log.get_add_actions(flatten=True)).to_pylist():
-            values = {name: str(action[f"partition.{name}"]) for name in partitioned}
-            if where.partition.items() <= values.items():
-                path, size, rows = (
-                    unquote(action["path"]),
-                    action["size_bytes"],
-                    _rows_of(where.table, action),
-                )
-                found.append(File(where.table, path, size, rows, values))
+    for action in by_run.get(where.run, ()):
+        values = {
+            name.removeprefix(_PARTITION): str(value)
+            for name, value in action.items()
+            if name.startswith(_PARTITION)
+        }
+        if where.partition.items() <= values.items():
+            path, size, rows = unquote(action["path"]), action["size_bytes"], _rows_of(where.table, action)
+            found.append(File(where.table, path, size, rows, values))
     writer = writer_of(where.table)
     if log is None or not found:
         raise MissingSliceError(f"{where.table} has no slice of run {where.run}; run {writer} for it first")
@@ -99,20 +132,13 @@ def _rows_of(table: str, action: Mapping[str, Any]) -> int:
 
 def count_rows_by_run(lake: Lake, table: str) -> dict[str, int]:
     """Count the rows of every run's slice by the log alone, oldest run first; empty if there is no table."""
-    log = open_log(lake.location(table))
-    rows: dict[str, int] = {}
-    for action in [] if log is None else pa.table(log.get_add_actions(flatten=True)).to_pylist():
-        run = str(action["partition.run"])
-        rows[run] = rows.get(run, 0) + _rows_of(table, action)
-    return dict(sorted(rows.items()))
+    by_run = _look(lake, table).by_run
+    return {run: sum(_rows_of(table, action) for action in actions) for run, actions in by_run.items()}
 
 
 def list_runs(lake: Lake, table: str) -> list[str]:
     """List the runs that have a slice in this table, oldest first, by the log alone."""
-    log = open_log(lake.location(table))
-    if log is None:
-        return []
-    return sorted({str(row["run"]) for row in log.partitions()})
+    return list(_look(lake, table).by_run)
 
 
 def count_rows(lake: Lake, where: Slice) -> int:
@@ -131,11 +157,10 @@ def read_runs(lake: Lake, table: str, runs: Sequence[str], columns: Sequence[str
 
     Whether the slices belong to others is not asked: see :func:`files_of`.
     """
-    log, schema = open_log(lake.location(table)), lake.schema(table)
+    by_run, schema = _look(lake, table).by_run, lake.schema(table)
     rows = [pa.schema([schema.field(name) for name in columns]).empty_table()]
-    for action in [] if log is None else pa.table(log.get_add_actions(flatten=True)).to_pylist():
-        run = str(action["partition.run"])
-        if run in runs:
+    for run in runs:
+        for action in by_run.get(run, ()):
             path, n = unquote(action["path"]), _rows_of(table, action)
             file = File(table, path, action["size_bytes"], n, {"run": run})
             rows.append(read_file(lake.location(table), file, schema, columns))

@@ -238,6 +238,46 @@ def test_compare__of_two_runs_at_once_refuses_the_second_and_then_has_seen_both(
     ]
 
 
+def test_compare__while_a_later_run_comes_is_refused_and_then_has_seen_it(job: Job) -> None:
+    """That run has been named by names that this one replaces, and this one did not know of it."""
+    steps = [step for step in STEPS if step not in ("outliers", "compare")]
+    first, second, third = planted.RUNS[:3]
+    for run in (first, second):
+        process(job, run, [*steps, "compare"])
+    process(job, third, [step for step in steps if step != "cluster"])
+    replace_changes = compare._replace_changes
+
+    def meanwhile(*arguments: Any) -> dict[str, float]:
+        with mock.patch.object(compare, "_replace_changes", replace_changes):
+            process(job, third, ["cluster", "compare"])
+        return replace_changes(*arguments)
+
+    with (
+        mock.patch.object(compare, "_replace_changes", meanwhile),
+        pytest.raises(TableError, match="clusters of run 2023-03-01 came while .* run compare again"),
+    ):
+        process(job, second, ["compare"])
+    with pytest.raises(UnfitTableError, match="cluster_names of run 2023-03-01 was made from other"):
+        rows(job, third, "cluster_names")
+    process(job, second, ["compare"])
+    assert [sorted(events(job, run), key=repr) for run in (first, second, third)] == [
+        sorted(each, key=repr) for each in planted.EVENTS[:3]
+    ]
+
+
+def test_compare__reads_the_log_of_a_table_a_few_times_however_many_runs_there_are(job: Job) -> None:
+    steps = [step for step in STEPS if step != "outliers"]
+    n_reads = []
+    for run in planted.RUNS[:4]:
+        with mock.patch.object(slices, "open_log", wraps=slices.open_log) as opened:
+            process(job, run, steps[:-1])
+            opened.reset_mock()
+            process(job, run, steps[-1:])
+        n_reads.append(opened.call_count)
+    assert steps[-1] == "compare"
+    assert n_reads[1:] == [n_reads[1]] * 3
+
+
 def test_compare__without_clusters_says_what_to_run_first(job: Job) -> None:
     process(job, planted.RUNS[0], ["ingest"])
     with pytest.raises(

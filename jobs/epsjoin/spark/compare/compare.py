@@ -14,6 +14,7 @@ last run: the second is refused and tried again, and has seen all then.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from epsjoin.console import counted, say
-from epsjoin.errors import UnfitTableError
+from epsjoin.errors import TableError, UnfitTableError
 from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.lake import delta_log, parquet, slices
 from epsjoin.lake.fingerprints import Fingerprints
@@ -47,8 +48,10 @@ def run(job: Job) -> dict[str, float]:
     Raises
     ------
     TableError
-        ``points`` or ``clusters`` has no slice of this run, or another job has changed one of the slices.
+        ``points`` or ``clusters`` has no slice of this run, another job has changed one of the slices, or a
+        later run has come meanwhile.
     """
+    job = replace(job, lake=slices.as_now(job.lake))
     mine = Fingerprints(job.lake, job.run)
     slices.files_of(job.lake, mine.slice("clusters"))  # says what is missing
     runs = Fingerprints.of_all(job.lake)
@@ -57,6 +60,7 @@ def run(job: Job) -> dict[str, float]:
     flows = _replace_flows(job, runs, at)
     named = _name_runs(job, runs, flows)
     counters |= _replace_names(job, runs, at, named)
+    _refuse_later_run(job, runs[-1].run)
     against = runs[at].before
     events = ", ".join(f"{counters[each]:,.0f} {each}" for each in EVENTS if counters[each])
     say(
@@ -135,6 +139,7 @@ def _core_finder(job: Job, run: Fingerprints) -> Callable[[Ints], Cores]:
 
 def _replace_names(job: Job, runs: list[Fingerprints], at: int, named: list[_Run]) -> dict[str, float]:
     """Replace the names and events of this run, and of all whose slices do not fit."""
+    job = replace(job, lake=slices.as_now(job.lake))  # there are new flows
     dates = [each.run for each in runs]
     names: Files = {}
     events: Files = {}
@@ -158,6 +163,17 @@ def _replace_names(job: Job, runs: list[Fingerprints], at: int, named: list[_Run
         "runs_named": float(len(names)),
         **{event: float(np.count_nonzero(happened.event == event)) for event in EVENTS},
     }
+
+
+def _refuse_later_run(job: Job, last: str) -> None:
+    """Refuse to have ended if there is a run now that is later than the last one was.
+
+    Its names may follow from names that have been replaced meanwhile, and two jobs meet in the slices of the
+    last run only if both know which one that is.
+    """
+    later = Fingerprints.of_all(slices.as_now(job.lake))[-1].run
+    if later > last:
+        raise TableError(f"clusters of run {later} came while this job ran; run compare again")
 
 
 def _files_if_any(lake: Lake, where: Slice) -> list[File] | None:
