@@ -63,7 +63,7 @@ def job(chain: Job, tmp_path: Path) -> Job:
 
 
 @pytest.fixture(scope="module")
-def broken_by() -> dict[tuple[str, str], Change]:
+def broken_by(spark: SparkSession) -> dict[tuple[str, str], Change]:
     """Of every rule of a contract: the table with something in it that breaks the rule."""
 
     def where(name: str, condition: Column, column: str, value: Any) -> Change:
@@ -90,7 +90,7 @@ def broken_by() -> dict[tuple[str, str], Change]:
         row = {"run": RUN, "against": BEFORE, "id": 0, "what": "updated", "moved": False}
         row |= {"columns": "[]", "before": "{}", "now": "{}", **values}
         return lambda frames: frames["changes"].unionByName(
-            frames["changes"].sparkSession.createDataFrame([row], frames["changes"].schema)
+            spark.createDataFrame([row], frames["changes"].schema)
         )
 
     always, first = F.lit(True), F.col("id") == 0
