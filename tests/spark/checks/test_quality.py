@@ -116,6 +116,7 @@ def broken_by(spark: SparkSession) -> dict[tuple[str, str], Change]:
         ("join_plan", "eps_is_that_of_epsilon"): where("join_plan", always, "eps", 1.5),
         ("join_plan", "an_increment_has_an_earlier_base"): where("join_plan", always, "base", "9999-01-01"),
         ("join_plan", "pairs_are_as_expected"): where("join_plan", always, "expected_pairs", 1e6),
+        ("join_plan", "all_points_were_joined_lately"): where("join_plan", always, "generation", 31),
         ("replicas", "every_point_has_a_row"): without("replicas", "id = 7"),
         ("replicas", "every_row_is_a_point"): where("replicas", first, "id", -7),
         ("pairs", "left_is_below_right"): also("pairs", left_id=9, right_id=8),

@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from epsjoin.lake import slices
+from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.params import RunParams
 from epsjoin.pipeline import STAGES
@@ -88,6 +89,26 @@ def test_warning_of_the_guard__ends_with_a_source_that_is_mended(make_job: JobMa
         assert ("nothing_was_unusual" in warned(replace(job, run=run))) == (n == 490)
 
 
+@pytest.mark.long
+def test_warning_of_many_increments__ends_when_all_points_are_joined(
+    make_job: JobMaker, tmp_path: Path
+) -> None:
+    job = make_job([key(), coordinate("x")], path="{date}.csv", params={"eps": 1.0})
+    for run in (RUN, "2023-06-02"):
+        (tmp_path / f"{run}.csv").write_text("id,x\n" + "".join(f"{i},{i}\n" for i in range(500)))
+    warned(job)
+    where = Fingerprints(job.lake, RUN).slice("join_plan")
+    row = slices.read_row(job.lake, where)
+    del row["run"]
+    for generation, increment, appears in ((29, 0.1, False), (30, 0.1, True), (30, 0.0, False)):
+        rows = [row | {"generation": generation}]
+        slices.write_slice(job.lake, where, slices.table_of(job.lake, "join_plan", rows))
+        now = replace(job, run="2023-06-02", params=replace(job.params, increment=increment))
+        assert ("all_points_were_joined_lately" in warned(now)) == appears
+        expected = generation + 1 if increment else 0
+        assert slices.read_row(job.lake, Slice("join_plan", now.run))["generation"] == expected
+
+
 @pytest.mark.parametrize(
     ("points", "params"),
     [
@@ -109,5 +130,6 @@ def test_warning_of_the_fit__is_none_where_eps_was_set(make_job: JobMaker, tmp_p
 
 def test_warnings__are_all_in_the_documents_and_tried_here() -> None:
     by_others = {"there_are_points"}  # ingest refuses a snapshot without a point
-    assert {*CASES, *by_others, "nothing_was_quarantined", "nothing_was_unusual"} == WARNINGS
+    own = {"nothing_was_quarantined", "nothing_was_unusual", "all_points_were_joined_lately"}
+    assert {*CASES, *by_others, *own} == WARNINGS
     assert {name for name in WARNINGS if f"| `{name}` |" in PAGE} == WARNINGS

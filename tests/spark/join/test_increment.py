@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,14 +26,16 @@ from epsjoin.spark.checks.quality import check_quality
 from epsjoin.spark.checks.verify import Request, verify_tables
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job
-from epsjoin.spark.join import merge_join, replicate
-from epsjoin.spark.join.base import find_increment
+from epsjoin.spark.join import base, merge_join, replicate
+from epsjoin.spark.join.base import Increment, find_increment
 from epsjoin.spark.report.gather import gather
 from oracles import increment as twin
 from tests.spark.conftest import REPO, STEPS, JobMaker
 from tests.spark.real_data import JOIN_STEPS, content, pendigits
 from tests.spark.test_survival import Commits, KilledError
 from tests.tiny import coordinate, key
+
+Row = dict[str, Any]
 
 MONTHS = ("2023-01-01", "2023-02-01", "2023-03-01", "2023-04-01", "2023-05-01")
 N_POINTS, DIMENSIONS, EPS = 800, 16, 0.5
@@ -160,28 +163,42 @@ def test_increment__joins_the_pairs_with_an_end_that_changed_and_no_others(
             assert counters["candidates"] == 0, "an unchanged run compares nothing"
 
 
+FAULTS: dict[str, tuple[Callable[[list[Row]], list[Row]], str]] = {
+    "deleted": (lambda rows: rows[1:], r"\(0, 1\) at .* is missing"),
+    "added": (lambda rows: [*rows, {"left_id": 0, "right_id": 3, "distance": EPS}], r"\(0, 3\)\D.*\d"),
+    "shifted": (
+        lambda rows: [rows[0] | {"distance": float(np.nextafter(rows[0]["distance"], 0.0))}, *rows[1:]],
+        r"\(0, 1\) is stored at .* its distance is",
+    ),
+}
+"""Of a pair of points that stay: what becomes of the pairs of the base, and what is said of the increment."""
+
+
 @pytest.mark.long
 def test_verify__finds_in_an_increment_what_was_wrong_in_its_base(
     make_job: JobMaker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Pairs are copied from run to run, wrong ones, too; verify asks the points."""
     job = history_job(make_job, tmp_path)
+    near = [(0.1 * number, *(0.0,) * (DIMENSIONS - 1)) for number in range(3)]
+    before = dict(enumerate([*near, (9.0,) * DIMENSIONS, *((20.0 + i,) * DIMENSIONS for i in range(20))]))
+    write_snapshot(tmp_path, MONTHS[0], before)
+    write_snapshot(tmp_path, MONTHS[1], before | {30: near[2]})
     process(job, MONTHS[0], JOINING)
-    now, request = replace(job, run=MONTHS[1]), Request(points=N_POINTS, cells=0)
+    now, request = replace(job, run=MONTHS[1]), Request(points=len(before) + 1, cells=0)
     assert process(job, MONTHS[1], JOINING).plan["kind"] == "increment"
-    assert verify_tables(now, request)["points_checked"] > 0
-
-    stays = set(states()[1]) - twin.placed(*states()[:2])
-    pairs = slices.read_slice(job.lake, Slice("pairs", MONTHS[0])).drop_columns(["run"])
-    lost = next(row for row in pairs.to_pylist() if {row["left_id"], row["right_id"]} <= stays)
-    keep = [row for row in pairs.to_pylist() if row != lost]
+    assert verify_tables(now, request)["points_checked"] == len(before) + 1
     where = Fingerprints(job.lake, MONTHS[0]).slice("pairs")
-    slices.write_slice(job.lake, where, slices.table_of(job.lake, "pairs", keep))
-    assert process(job, MONTHS[1], JOINING).plan["kind"] == "increment"
-    capsys.readouterr()
-    with pytest.raises(DataRefusedError):
-        verify_tables(now, request)
-    assert re.search(rf"{lost['left_id']}\b.*\b{lost['right_id']}\b", capsys.readouterr().out)
+    pairs = slices.read_slice(job.lake, where, ["left_id", "right_id", "distance"])
+    right = pairs.sort_by([("left_id", "ascending"), ("right_id", "ascending")]).to_pylist()
+    for fault, (spoil, says) in FAULTS.items():
+        slices.write_slice(job.lake, where, slices.table_of(job.lake, "pairs", spoil(right)))
+        made = process(job, MONTHS[1], dict(zip(("replicate", "merge_join"), JOIN_STEPS[2:], strict=True)))
+        assert made.plan["kind"] == "increment"
+        capsys.readouterr()
+        with pytest.raises(DataRefusedError):
+            verify_tables(now, request)
+        assert re.search(says, capsys.readouterr().out), fault
 
 
 def test_increment__passes_the_gates_and_has_a_report(make_job: JobMaker, tmp_path: Path) -> None:
@@ -235,6 +252,83 @@ def test_replicate__joins_all_where_the_base_is_not_whole(make_job: JobMaker, tm
     assert made.plan["kind"] == "planned"
     assert "run 2023-01-01 cannot be its base" in made.plan["why"]
     assert "run fit_epsilon again" in made.plan["why"]
+
+
+def test_replicate__joins_all_in_another_metric(make_job: JobMaker, tmp_path: Path) -> None:
+    job = history_job(make_job, tmp_path)
+    process(job, MONTHS[0], JOINING)
+    source = replace(job.lake.source, metric="manhattan")
+    made = process(replace(job, lake=replace(job.lake, source=source)), MONTHS[1], JOINING)
+    assert made.plan["why"] == "run 2023-01-01 has the metric euclidean, this one manhattan"
+
+
+def test_replicate__joins_all_where_a_point_has_no_digest(make_job: JobMaker, tmp_path: Path) -> None:
+    """Of the base or of the run itself: what has no digest cannot be told from what has not changed."""
+    job = history_job(make_job, tmp_path)
+    for run in MONTHS[:2]:
+        process(job, run, JOINING)
+    inputs = Fingerprints(job.lake, MONTHS[1])
+    assert isinstance(find_increment(replace(job, run=MONTHS[1]), inputs, EPS), Increment)
+    for run in MONTHS[:2]:
+        where = Fingerprints(job.lake, run).slice("digests")
+        rows = slices.read_slice(job.lake, where, ["id", "record", "place"])
+        slices.write_slice(job.lake, where, rows.slice(1))
+        found = find_increment(replace(job, run=MONTHS[1]), Fingerprints(job.lake, MONTHS[1]), EPS)
+        assert found == "run 2023-01-01 or this one has not a digest for each point"
+        slices.write_slice(job.lake, where, rows)
+
+
+def test_replicate__joins_all_where_the_placed_points_do_not_fit_a_worker(
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of a worker's rows may be placed points, and not one more."""
+    job = history_job(make_job, tmp_path)
+    process(job, MONTHS[0], JOINING)
+    job = replace(job, run=MONTHS[1])
+    for step in JOIN_STEPS[:2]:
+        step(job)
+    n_placed = len(twin.placed(*states()[:2]))
+    asked = []
+
+    def rows_that_fit(memory_mb: int, dimensions: int) -> int:
+        asked.append((memory_mb, dimensions))
+        return fit
+
+    monkeypatch.setattr(base, "rows_that_fit", rows_that_fit)
+    inputs = Fingerprints(job.lake, job.run)
+    fit = 2 * n_placed
+    assert isinstance(find_increment(job, inputs, EPS), Increment)
+    fit -= 1
+    assert find_increment(job, inputs, EPS) == (
+        f"{n_placed} points new or moved since run 2023-01-01 do not fit a worker of 1,024 MB "
+        "(worker_memory_mb)"
+    )
+    assert asked == [(1024, DIMENSIONS)] * 2
+
+
+def test_increment__shuffles_nothing_once_its_records_are_read(make_job: JobMaker, tmp_path: Path) -> None:
+    """A job of Spark that shuffles has a stage for what is sent and one for what receives it.
+
+    ingest sends each record to those of its key, of a whole run and of an increment alike.
+    """
+    job = history_job(make_job, tmp_path)
+    tracker = job.spark.sparkContext.statusTracker()
+
+    def stages(work: Callable[[], Any]) -> set[int]:
+        seen = {*tracker.getJobIdsForGroup(None)}
+        work()
+        new = {*tracker.getJobIdsForGroup(None)} - seen
+        return {len(tracker.getJobInfo(number).stageIds) for number in new}
+
+    process(job, MONTHS[0])
+    assert stages(lambda: replicate.run(job, max_files=0)) == {1, 2}, "a shuffle is seen"
+    process(job, MONTHS[0])
+    now = replace(job, run=MONTHS[1])
+    found = {name: stages(partial(step, now)) for name, step in STEPS.items()}
+    assert found.pop("ingest") == {1, 2}
+    assert {name for name, of_step in found.items() if of_step <= {1}} == {*found}
+    assert found["merge_join"] == {1}
+    assert slices.read_row(job.lake, Slice("join_plan", MONTHS[1]))["kind"] == "increment"
 
 
 def test_replicate__joins_all_of_a_source_without_a_key(make_job: JobMaker, tmp_path: Path) -> None:
