@@ -68,6 +68,11 @@ GROUPS = (
         ),
     ),
     Group(
+        "Best matches",
+        "The nearest rows of another table by several criteria at once, none weighed against another.",
+        ("bestmatch_join", "BestPairs", "Closest", "Own", "Subset", "OwnOrder"),
+    ),
+    Group(
         "Clusters and outliers",
         "Density clusters, distances to the k-th neighbour, and what stands apart.",
         (

@@ -20,6 +20,12 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.errors import EpsjoinError as EpsjoinError
     from epsjoin.errors import MissingPackageError as MissingPackageError
     from epsjoin.errors import TableError as TableError
+    from epsjoin.local.bestmatch.batch import BestPairs as BestPairs
+    from epsjoin.local.bestmatch.batch import bestmatch_join as bestmatch_join
+    from epsjoin.local.bestmatch.orders import Closest as Closest
+    from epsjoin.local.bestmatch.orders import Own as Own
+    from epsjoin.local.bestmatch.orders import OwnOrder as OwnOrder
+    from epsjoin.local.bestmatch.orders import Subset as Subset
     from epsjoin.local.cluster.dbscan import Dbscan as Dbscan
     from epsjoin.local.cluster.dbscan import dbscan as dbscan
     from epsjoin.local.cluster.from_pairs import NOISE as NOISE
@@ -64,6 +70,8 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
 _HOMES = {
     "differ.differences": "SnapshotDiff snapshot_diff",
     "errors": "ArgumentError BudgetError DataRefusedError EpsjoinError MissingPackageError TableError",
+    "local.bestmatch.batch": "BestPairs bestmatch_join",
+    "local.bestmatch.orders": "Closest Own OwnOrder Subset",
     "local.cluster.dbscan": "Dbscan dbscan",
     "local.cluster.from_pairs": "NOISE",
     "local.cluster.update": "update_clusters",

@@ -1,0 +1,165 @@
+"""Which rows of each group no other row of the group dominates."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.arrays import Bools, Floats, Ints
+
+Masks = NDArray[np.uint64]
+
+
+@njit
+def undominated(starts: Ints, values: Floats, masks: Masks, keep: Bools) -> int:
+    """Mark the rows that no row of their group dominates.
+
+    A row dominates another if it is at least as good in every criterion, and not the other way round: rows
+    that are equal everywhere keep each other.
+
+    Parameters
+    ----------
+    starts : (groups + 1,) int64, ascending; the rows of a group are ``starts[g]`` until before
+        ``starts[g + 1]``.
+    values : (n, c) float64, never NaN; smaller is better, in each column. c may be 0 where there are masks.
+    masks : (n, w) uint64; a row is at least as good as another if it has all its bits. w may be 0.
+    keep : (n,) bool, filled: whether a row is dominated by no other one.
+
+    Returns
+    -------
+    int
+        Number of comparisons of two rows.
+
+    Notes
+    -----
+    One column: the minimum. Two: the rows in lexicographic order, and one sweep with the least second value
+    so far. Otherwise each row is compared with the survivors before it, in lexicographic order: a row is
+    never dominated by one that comes after it, unless the two have the same values and differ in their
+    masks. The order is not that of a sum: two sums may be equal where one row dominates the other.
+    """
+    comparisons = 0
+    columns = values.shape[1]
+    largest = 0
+    for group in range(starts.size - 1):
+        largest = max(largest, starts[group + 1] - starts[group])
+    order, spare = np.empty(largest, np.int64), np.empty(largest, np.int64)
+    for group in range(starts.size - 1):
+        begin, end = starts[group], starts[group + 1]
+        if end - begin == 1:
+            keep[begin] = True
+        elif end > begin:
+            if masks.shape[1] == 0 and columns == 1:
+                comparisons += _keep_least(begin, end, values, keep)
+                continue
+            _sort_rows(begin, end, values, order, spare)
+            if masks.shape[1] == 0 and columns == 2:
+                comparisons += _sweep(order[: end - begin], values, keep)
+            else:
+                comparisons += _compare_with_survivors(order[: end - begin], values, masks, keep, spare)
+    return comparisons
+
+
+@njit
+def _keep_least(begin: int, end: int, values: Floats, keep: Bools) -> int:
+    least = values[begin, 0]
+    for row in range(begin + 1, end):
+        least = min(least, values[row, 0])
+    for row in range(begin, end):
+        keep[row] = values[row, 0] == least
+    return end - begin - 1
+
+
+@njit
+def _sweep(order: Ints, values: Floats, keep: Bools) -> int:
+    """Keep the rows whose second value is below all those of rows with a smaller first value."""
+    least_before = np.inf  # among smaller first values
+    has_before = False
+    least = values[order[0], 1]  # among equal first values: that of the first in order
+    for i in range(order.size):
+        row = order[i]
+        if i > 0 and values[row, 0] != values[order[i - 1], 0]:
+            least_before = min(least_before, least)
+            has_before = True
+            least = values[row, 1]
+        keep[row] = values[row, 1] == least and not (has_before and least_before <= least)
+    return order.size - 1
+
+
+@njit
+def _compare_with_survivors(order: Ints, values: Floats, masks: Masks, keep: Bools, alive: Ints) -> int:
+    comparisons = 0
+    n_alive = 0
+    for i in range(order.size):
+        row = order[i]
+        is_alive = True
+        kept = 0
+        for j in range(n_alive):
+            other = alive[j]
+            comparisons += 1
+            other_is_as_good, row_is_as_good = _compare(other, row, values, masks)
+            if other_is_as_good and not row_is_as_good:
+                is_alive = False
+                for k in range(j, n_alive):
+                    alive[kept] = alive[k]
+                    kept += 1
+                break
+            if row_is_as_good and not other_is_as_good:
+                keep[other] = False
+            else:
+                alive[kept] = other
+                kept += 1
+        n_alive = kept
+        keep[row] = is_alive
+        if is_alive:
+            alive[n_alive] = row
+            n_alive += 1
+    return comparisons
+
+
+@njit
+def _compare(x: int, y: int, values: Floats, masks: Masks) -> tuple[bool, bool]:
+    """Whether x is at least as good as y, and y as x."""
+    x_is_as_good = y_is_as_good = True
+    for i in range(values.shape[1]):
+        if values[x, i] < values[y, i]:
+            y_is_as_good = False
+        elif values[x, i] > values[y, i]:
+            x_is_as_good = False
+        if not x_is_as_good and not y_is_as_good:
+            return False, False
+    for i in range(masks.shape[1]):
+        common = masks[x, i] & masks[y, i]
+        x_is_as_good = x_is_as_good and common == masks[y, i]
+        y_is_as_good = y_is_as_good and common == masks[x, i]
+    return x_is_as_good, y_is_as_good
+
+
+@njit
+def _sort_rows(begin: int, end: int, values: Floats, order: Ints, spare: Ints) -> None:
+    """Fill ``order`` with the rows of a group in lexicographic order of their values, by merging; stable."""
+    n = end - begin
+    for i in range(n):
+        order[i] = begin + i
+    width = 1
+    while width < n:
+        for low in range(0, n, 2 * width):
+            middle, high = min(low + width, n), min(low + 2 * width, n)
+            left, right = low, middle
+            for place in range(low, high):
+                if right >= high or (left < middle and not _is_before(order[right], order[left], values)):
+                    spare[place] = order[left]
+                    left += 1
+                else:
+                    spare[place] = order[right]
+                    right += 1
+        order[:n] = spare[:n]
+        width *= 2
+
+
+@njit
+def _is_before(x: int, y: int, values: Floats) -> bool:
+    for i in range(values.shape[1]):
+        if values[x, i] != values[y, i]:
+            return bool(values[x, i] < values[y, i])
+    return False

@@ -1,0 +1,284 @@
+"""The best matches of two tables, in this process."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from epsjoin.errors import ArgumentError
+from epsjoin.kernels.arrays import Bools, Bytes, Floats, Ints
+from epsjoin.local.arguments import check_count, check_points
+from epsjoin.local.bestmatch.best import best_of
+from epsjoin.local.bestmatch.candidates import Candidates, join_blocks, within_blocks
+from epsjoin.local.bestmatch.nearest import nearest_rows
+from epsjoin.local.bestmatch.orders import Closest, Order, Own, Subset, masks_of, orders_of
+from epsjoin.local.bestmatch.take import one_of
+from epsjoin.local.join.arrays import NO_ROW
+from epsjoin.local.sweep.sweeping import Counters, add_counts, check_counters, check_n_jobs
+
+HOW = ("inner", "left", "right", "outer")
+"""Whose best matches are asked for."""
+TAKE = ("all", "one")
+"""How many of a row's best matches are returned."""
+FOR_LEFT, FOR_RIGHT = 1, 2
+"""Bits of ``best_for``."""
+
+
+class BestPairs(NamedTuple):
+    """Best matches, and rows that have none.
+
+    Parameters
+    ----------
+    left, right : (k,) int64, row numbers of the two tables, sorted; -1 where a row has no partner. Rows
+        without a partner come last, those of the left table before those of the right one.
+    values : (k, c) float64, one column per criterion: the distance of ``Closest``, the value of ``Own``, the
+        number of common marks of ``Subset``; NaN for ``OwnOrder``, which has no number, and where there is no
+        partner.
+    best_for : (k,) uint8: 1 where the pair is best for its left row, 2 for its right row, 3 for both, 0 where
+        there is no partner. Only what was asked is told: with ``how="left"`` it is 1 and never 3.
+    """
+
+    left: Ints
+    right: Ints
+    values: Floats
+    best_for: Bytes
+
+
+def bestmatch_join(
+    left: ArrayLike,
+    right: ArrayLike,
+    eps: float | ArrayLike | None = None,
+    how: Literal["inner", "left", "right", "outer"] = "left",
+    *,
+    orders: Sequence[Order] | None = None,
+    take: Literal["all", "one"] = "all",
+    max_candidates: int = 10**9,
+    n_jobs: int | None = 1,
+    counters: Counters | None = None,
+) -> BestPairs:
+    """Find for each row the rows of another table that no other one beats, by several criteria at once.
+
+    Candidates are the pairs within the eps of every criterion. One candidate dominates another if it is at
+    least as good in every criterion, and better in one. The best matches of a row are those of its candidates
+    that no other of its candidates dominates: nothing has to be weighed, seconds against kilometres.
+
+    Parameters
+    ----------
+    left, right : (n, d) and (m, d) arrays of finite floats or integers, as for :func:`epsjoin.join`; not
+        modified.
+    eps : with one criterion per column, the largest ``|l - r|`` that is allowed: one number for all columns,
+        or (d,), one for each. 0 asks for equal values, infinity for any. None where ``orders`` are given.
+    how : "left", the default: the best matches of each left row, and the left rows without a candidate.
+        "right": the same of the right rows. "outer": what is best for its left row or for its right row, and
+        all rows without a candidate. "inner": the candidates that no candidate of any row dominates; mostly
+        few.
+    orders : the criteria, where they are not one per column: any of :class:`Closest`, :class:`Own`,
+        :class:`Subset` and :class:`OwnOrder`, in any number.
+    take : "all", the default, returns all best matches. "one" returns one for each row, of either side with
+        "outer", of the left rows with "inner": the one with the least sum of ``value / eps`` of the
+        ``Closest`` with a finite eps above 0, of several the first partner.
+    max_candidates : maximum number of candidates, 10**9 by default; also the maximum number of comparisons
+        by an :class:`OwnOrder`.
+    n_jobs : number of threads, 1 by default; -1 is one per processor. The result is the same for any number.
+    counters : dictionary to whose entries the work is added: ``candidates`` (pairs that passed the filter),
+        ``within`` (those within every eps), ``comparisons`` (of two of them), ``best``, ``unmatched_left``
+        and ``unmatched_right`` (rows without a partner in the result, where they are asked for).
+
+    Returns
+    -------
+    BestPairs
+        Row numbers, the value of each criterion, and for whom a pair is best.
+
+    Raises
+    ------
+    ArgumentError
+        An argument has a wrong type, shape or value; a coordinate is NaN or infinite; an own function
+        returned something else than it should.
+    BudgetError
+        There are more than ``max_candidates`` candidates.
+
+    See Also
+    --------
+    join : all pairs within one eps.
+    knn_join : the k nearest by one distance.
+
+    Notes
+    -----
+    Two candidates with the same values are both kept. One criterion of one column needs no join and takes
+    O(n log n + m log m); the nearest candidates are all that is looked at and counted then. Several criteria:
+    the join of two tables with one eps per column finds the candidates, one block of left rows after the
+    other, so that memory holds some four million of them, and the best ones.
+
+    Examples
+    --------
+    >>> left = [[0.0, 20.0], [100.0, 20.0]]
+    >>> right = [[3.0, 20.5], [1.0, 21.0], [2.0, 22.0]]
+    >>> best = bestmatch_join(left, right, eps=[5.0, 3.0])
+    >>> best.left.tolist(), best.right.tolist()
+    ([0, 0, 1], [0, 1, -1])
+    >>> best.values.tolist()
+    [[3.0, 0.5], [1.0, 1.0], [nan, nan]]
+
+    The columns may be seconds and degrees. The right row 1 is nearer than row 2 in both; row 0 is nearer in
+    degrees, row 1 in seconds. The left row 1 has no partner within 5 seconds.
+    """
+    if how not in HOW:
+        raise ArgumentError(f"how must be one of {', '.join(HOW)}, not {how!r}")
+    if take not in TAKE:
+        raise ArgumentError(f"take must be one of {', '.join(TAKE)}, not {take!r}")
+    max_candidates, threads = check_count("max_candidates", max_candidates, 0), check_n_jobs(n_jobs)
+    counted = check_counters(counters)
+    x, y = check_points("left", left), check_points("right", right)
+    if x.shape[1] != y.shape[1]:
+        raise ArgumentError(f"left and right must have as many columns, not {x.shape[1]} and {y.shape[1]}")
+    criteria = orders_of(eps, orders, x.shape[1])
+    for order in criteria:
+        if isinstance(order, Subset):
+            masks_of(order, len(x), len(y))
+    search = _Search(x, y, criteria, how, max_candidates, threads, counted)
+    first, *others = criteria
+    if not others and isinstance(first, Closest) and first.measure is None:
+        found, for_left, for_right = search.nearest(first)
+    else:
+        found, for_left, for_right = search.best()
+    if take == "one":
+        for_left = one_of(found, for_left, "left", criteria)
+        for_right = one_of(found, for_right, "right", criteria) if how != "inner" else for_left
+    best_for = (FOR_LEFT * for_left + FOR_RIGHT * for_right).astype(np.uint8)
+    return _result(found.take(best_for > 0), best_for[best_for > 0], search)
+
+
+class _Search(NamedTuple):
+    left: Floats
+    right: Floats
+    orders: tuple[Order, ...]
+    how: str
+    max_candidates: int
+    n_jobs: int
+    counters: Counters
+
+    def best(self) -> tuple[Candidates, Bools, Bools]:
+        """Return the candidates that may be best, and which are for their left and for their right row."""
+        left, right, orders, how = self.left, self.right, self.orders, self.how
+        kept, left_marks = [], []
+        found = within_blocks(
+            left,
+            right,
+            orders,
+            max_candidates=self.max_candidates,
+            n_jobs=self.n_jobs,
+            counters=self.counters,
+        )
+        for block in found:
+            for_left = self._mark(block, "left") if how != "right" else np.zeros(len(block), np.bool_)
+            stays = for_left
+            if how in ("right", "outer"):
+                stays = for_left | self._mark(block, "right")
+            kept.append(block.take(stays))
+            left_marks.append(for_left[stays])
+        candidates = join_blocks(left, right, orders, kept)
+        for_left = np.ones(len(candidates), np.bool_)
+        if how in ("right", "outer"):
+            for_left = self._in_order(kept, left_marks)
+        if how == "left":
+            return candidates, for_left, np.zeros(len(candidates), np.bool_)
+        if how == "inner":
+            for_all = self._mark(candidates, "all")
+            return candidates, for_all, for_all
+        return candidates, for_left, self._mark(candidates, "right")
+
+    @staticmethod
+    def _in_order(blocks: Sequence[Candidates], marks: Sequence[Bools]) -> Bools:
+        """Put marks of blocks in the order of all candidates."""
+        if len(blocks) == 1:
+            return marks[0]
+        left = np.concatenate([np.empty(0, np.int64), *(block.left for block in blocks)])
+        right = np.concatenate([np.empty(0, np.int64), *(block.right for block in blocks)])
+        return np.concatenate([np.empty(0, np.bool_), *marks])[np.lexsort((right, left))]
+
+    def _mark(self, candidates: Candidates, by: Literal["left", "right", "all"]) -> Bools:
+        return best_of(
+            candidates,
+            by,
+            max_comparisons=self.max_candidates,
+            n_jobs=self.n_jobs,
+            counters=self.counters,
+        )
+
+    def nearest(self, order: Closest) -> tuple[Candidates, Bools, Bools]:
+        """As :meth:`best`, for one criterion of one column."""
+        (column,) = order.numbers
+        x, y = self.left[:, column], self.right[:, column]
+        found = nearest_rows(x, y, order.eps, self.max_candidates) if self.how != "right" else None
+        for_left, for_right = _marks(found, True), _marks(found, False)
+        if found is None or self.how == "outer":
+            mirrored = nearest_rows(y, x, order.eps, self.max_candidates)
+            at = np.lexsort((mirrored.left, mirrored.right))
+            of_right = replace(mirrored.take(at), left=mirrored.right[at], right=mirrored.left[at])
+            if found is None:
+                found, for_left, for_right = of_right, _marks(of_right, False), _marks(of_right, True)
+            else:
+                found, for_left, for_right = _unite(found, of_right)
+        if self.how == "inner":
+            for_left = for_right = found.values[:, 0] == np.min(found.values, initial=math.inf)
+        add_counts(self.counters, candidates=len(found), within=len(found), comparisons=0)
+        return found, for_left, for_right
+
+
+def _marks(candidates: Candidates | None, value: bool) -> Bools:
+    return np.full(0 if candidates is None else len(candidates), value)
+
+
+def _unite(of_left: Candidates, of_right: Candidates) -> tuple[Candidates, Bools, Bools]:
+    """Unite what is best for left rows and what is for right rows, and mark which is what."""
+    left = np.concatenate((of_left.left, of_right.left))
+    right = np.concatenate((of_left.right, of_right.right))
+    is_of_left = np.arange(len(left)) < len(of_left)
+    at = np.lexsort((right, left))
+    is_new = (np.diff(left[at], prepend=-1) != 0) | (np.diff(right[at], prepend=-1) != 0)
+    first = np.flatnonzero(is_new)
+    for_left, for_right = (
+        np.logical_or.reduceat(side[at], first) if len(at) else side for side in (is_of_left, ~is_of_left)
+    )
+    at = at[first]
+    values = np.concatenate((of_left.values, of_right.values))[at]
+    return Candidates(left[at], right[at], values, np.empty((len(at), 0), np.uint64)), for_left, for_right
+
+
+def _result(best: Candidates, best_for: Bytes, search: _Search) -> BestPairs:
+    """Put the columns of the result together, with the rows that have no partner."""
+    no_rows = np.empty(0, np.int64)
+    lonely_left = lonely_right = no_rows
+    if search.how in ("left", "outer"):
+        lonely_left = np.setdiff1d(np.arange(len(search.left)), best.left, assume_unique=False)
+    if search.how in ("right", "outer"):
+        lonely_right = np.setdiff1d(np.arange(len(search.right)), best.right, assume_unique=False)
+    add_counts(
+        search.counters,
+        best=len(best),
+        unmatched_left=len(lonely_left),
+        unmatched_right=len(lonely_right),
+    )
+    lonely = len(lonely_left) + len(lonely_right)
+    values = np.full((len(best) + lonely, len(search.orders)), math.nan)
+    number = word = 0
+    for place, order in enumerate(search.orders):
+        if isinstance(order, (Closest, Own)):
+            values[: len(best), place] = best.values[:, number]
+            number += 1
+        elif isinstance(order, Subset):
+            words = masks_of(order, len(search.left), len(search.right))[0].shape[1]
+            common = best.masks[:, word : word + words]
+            values[: len(best), place] = np.bitwise_count(common).sum(axis=1)
+            word += words
+    return BestPairs(
+        np.concatenate((best.left, lonely_left, np.full(len(lonely_right), NO_ROW))),
+        np.concatenate((best.right, np.full(len(lonely_left), NO_ROW), lonely_right)),
+        values,
+        np.concatenate((best_for, np.zeros(lonely, np.uint8))),
+    )

@@ -1,0 +1,370 @@
+"""Candidates: the pairs of two tables that are within the eps of all criteria, with the values of each.
+
+The join of two tables only filters: it finds the pairs whose columns, in units of eps, differ by at most 1,
+with slack for rounding. What decides is ``|l - r| <= eps`` on values as they came, or the criterion's metric.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from epsjoin.errors import ArgumentError, BudgetError
+from epsjoin.kernels.arrays import Bools, Floats, Ints
+from epsjoin.kernels.dominance import Masks
+from epsjoin.kernels.matching import fill_differences, fill_distances
+from epsjoin.local.bestmatch.orders import Closest, Order, Own, OwnOrder, Subset, masks_of
+from epsjoin.local.join.array_join import ArrayJoin, check_metric
+from epsjoin.local.join.options import JoinOptions
+from epsjoin.local.plan.expected import expected_pairs_of_tables
+from epsjoin.local.sweep.pairs import Pairs, collect
+from epsjoin.local.sweep.sweeping import Counters, add_counts
+
+BLOCK_PAIRS = 1 << 22
+"""Number of candidates that a block of left rows should have at most."""
+_SLACK = 1.0 + 1e-12
+"""More than the rounding of the distance of a few columns, relative to eps."""
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Pairs within the eps of all criteria, and how good they are.
+
+    Parameters
+    ----------
+    left, right : (k,) int64, row numbers; sorted by (left, right).
+    values : (k, c) float64, of the criteria that have numbers (``Closest``, ``Own``), in their order; smaller
+        is better.
+    masks : (k, w) uint64, the common bits of all ``Subset``, side by side; (k, 0) without.
+    prefer : functions of two arrays of positions in these columns, one per ``OwnOrder``: whether each pair of
+        the first is at least as good as that of the second.
+    """
+
+    left: Ints
+    right: Ints
+    values: Floats
+    masks: Masks
+    prefer: tuple[Callable[[Ints, Ints], Bools], ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    def take(self, rows: Bools | Ints) -> Candidates:
+        """Return some of the candidates: those that are marked, or those at these positions."""
+        at = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows.astype(np.int64, copy=False)
+        prefer = tuple(_among(function, at) for function in self.prefer)
+        return replace(
+            self,
+            left=self.left[at],
+            right=self.right[at],
+            values=self.values[at],
+            masks=self.masks[at],
+            prefer=prefer,
+        )
+
+
+def _among(prefer: Callable[[Ints, Ints], Bools], at: Ints) -> Callable[[Ints, Ints], Bools]:
+    return lambda x, y: prefer(at[x], at[y])
+
+
+def within(
+    left: Floats,
+    right: Floats,
+    orders: Sequence[Order],
+    *,
+    max_candidates: int = 10**9,
+    n_jobs: int = 1,
+    counters: Counters | None = None,
+) -> Candidates:
+    """Find all pairs within the eps of all criteria, at once.
+
+    Parameters
+    ----------
+    left, right : (n, d) and (m, d) float64, checked; not modified.
+    orders : checked criteria, see :func:`epsjoin.local.bestmatch.orders.orders_of`.
+    max_candidates, n_jobs, counters : see :func:`within_blocks`.
+    """
+    found = list(
+        within_blocks(left, right, orders, max_candidates=max_candidates, n_jobs=n_jobs, counters=counters)
+    )
+    return join_blocks(left, right, orders, found)
+
+
+def join_blocks(
+    left: Floats, right: Floats, orders: Sequence[Order], blocks: Sequence[Candidates]
+) -> Candidates:
+    """Put candidates of several blocks together, sorted by (left, right).
+
+    Parameters
+    ----------
+    left, right, orders : of which the blocks are; own orders read the rows again.
+    blocks : candidates, none of which is in two blocks.
+    """
+    if len(blocks) == 1:
+        return blocks[0]
+    n_values, n_words = _shape(left, right, orders)
+    nothing = Candidates(
+        np.empty(0, np.int64),
+        np.empty(0, np.int64),
+        np.empty((0, n_values)),
+        np.empty((0, n_words), np.uint64),
+    )
+    blocks = [nothing, *blocks]
+    first = np.concatenate([block.left for block in blocks])
+    second = np.concatenate([block.right for block in blocks])
+    at = np.lexsort((second, first))
+    first, second = first[at], second[at]
+    values = np.concatenate([block.values for block in blocks])[at]
+    masks = np.concatenate([block.masks for block in blocks])[at]
+    return Candidates(first, second, values, masks, _preferences(left, right, orders, first, second))
+
+
+def within_blocks(
+    left: Floats,
+    right: Floats,
+    orders: Sequence[Order],
+    *,
+    max_candidates: int = 10**9,
+    n_jobs: int = 1,
+    counters: Counters | None = None,
+) -> Iterator[Candidates]:
+    """Find all pairs within the eps of all criteria, one block of left rows after the other.
+
+    Parameters
+    ----------
+    left, right : (n, d) and (m, d) float64, checked; not modified.
+    orders : checked criteria.
+    max_candidates : maximum number of pairs that the filter may find.
+    n_jobs : number of threads, at least 1.
+    counters : dictionary to whose entries the work is added: ``candidates``, the pairs that the filter found;
+        ``within``, those that are within all eps.
+
+    Yields
+    ------
+    Candidates
+        All candidates of some left rows.
+
+    Raises
+    ------
+    BudgetError
+        There are more than ``max_candidates`` candidates; or no criterion has a finite eps, and there are
+        more pairs than that.
+    ArgumentError
+        A metric is not defined for a point; an own function returned something else than it should.
+    """
+    counted = {} if counters is None else counters
+    space = _Filter.of(left, right, orders)
+    found = 0
+    for pairs in space.pairs(len(left), len(right), max_candidates, n_jobs):
+        found += len(pairs.left)
+        block = _decide(left, right, orders, pairs.left, pairs.right)
+        add_counts(counted, candidates=len(pairs.left), within=len(block))
+        yield block
+
+
+def _shape(left: Floats, right: Floats, orders: Sequence[Order]) -> tuple[int, int]:
+    """Numbers of columns of values and of masks."""
+    words = [
+        masks_of(order, len(left), len(right))[0].shape[1] for order in orders if isinstance(order, Subset)
+    ]
+    return sum(isinstance(order, (Closest, Own)) for order in orders), sum(words)
+
+
+def _decide(left: Floats, right: Floats, orders: Sequence[Order], first: Ints, second: Ints) -> Candidates:
+    """Compute the values of pairs, and keep those within all eps."""
+    n_values, _ = _shape(left, right, orders)
+    values, is_within = np.empty((len(first), n_values)), np.ones(len(first), np.bool_)
+    numbered = [order for order in orders if isinstance(order, (Closest, Own))]
+    for place, order in enumerate(numbered):
+        if isinstance(order, Closest):
+            _fill(left, right, order, first, second, place, values, is_within)
+    if not is_within.all():
+        first, second, values = first[is_within], second[is_within], values[is_within]
+    for place, each in enumerate(numbered):
+        if isinstance(each, Own):
+            values[:, place] = _own_values(each, left[first], right[second])
+    common = [np.empty((len(first), 0), np.uint64)]
+    for marks in orders:
+        if isinstance(marks, Subset):
+            of_left, of_right = masks_of(marks, len(left), len(right))
+            common.append(of_left[first] & of_right[second])
+    masks = np.concatenate(common, axis=1)
+    return Candidates(first, second, values, masks, _preferences(left, right, orders, first, second))
+
+
+def _fill(
+    left: Floats,
+    right: Floats,
+    order: Closest,
+    first: Ints,
+    second: Ints,
+    place: int,
+    values: Floats,
+    is_within: Bools,
+) -> None:
+    if order.measure is None:
+        (column,) = order.numbers
+        fill_differences(left, right, column, order.eps, first, second, place, values, is_within)
+        return
+    columns = list(order.numbers)
+    x, y = np.ascontiguousarray(left[:, columns]), np.ascontiguousarray(right[:, columns])
+    eps = order.eps if order.eps > 0 else math.inf
+    fill_distances(x, y, order.measure.decision(eps), first, second, place, values, is_within)
+    if order.eps == 0:
+        is_within &= (x[first] == y[second]).all(axis=1)
+
+
+def _own_values(order: Own, left: Floats, right: Floats) -> Floats:
+    values = np.asarray(order.value(left, right))
+    if values.shape != (len(left),) or values.dtype.kind not in "fiub":
+        raise ArgumentError(
+            f"the function of {order!r} must return {len(left)} numbers, one per pair, "
+            f"not {values.dtype} of the shape {values.shape}"
+        )
+    numbers = values.astype(np.float64)
+    if np.isnan(numbers).any():
+        raise ArgumentError(f"the function of {order!r} returned NaN for {np.isnan(numbers).sum()} pairs")
+    return numbers
+
+
+def _preferences(
+    left: Floats, right: Floats, orders: Sequence[Order], first: Ints, second: Ints
+) -> tuple[Callable[[Ints, Ints], Bools], ...]:
+    def of_one(order: OwnOrder) -> Callable[[Ints, Ints], Bools]:
+        def prefer(x: Ints, y: Ints) -> Bools:
+            pairs, others = (left[first[x]], right[second[x]]), (left[first[y]], right[second[y]])
+            answer = np.asarray(order.at_least_as_good(pairs, others))
+            if answer.shape != (len(x),) or answer.dtype.kind != "b":
+                raise ArgumentError(
+                    f"the function of {order!r} must return {len(x)} booleans, "
+                    f"not {answer.dtype} of the shape {answer.shape}"
+                )
+            return answer
+
+        return prefer
+
+    return tuple(of_one(order) for order in orders if isinstance(order, OwnOrder))
+
+
+@dataclass(frozen=True)
+class _Filter:
+    """The columns in which the join of two tables searches for candidates.
+
+    Parameters
+    ----------
+    left, right : (n, e) and (m, e) float64; e is 0 where no criterion has a finite eps.
+    eps : (e,) float64; pairs within all criteria differ in each column by at most this.
+    """
+
+    left: Floats
+    right: Floats
+    eps: Floats
+
+    @classmethod
+    def of(cls, left: Floats, right: Floats, orders: Sequence[Order]) -> _Filter:
+        """Take the columns of all criteria with a finite eps, on the sphere where their metric is there."""
+        columns: list[tuple[Floats, Floats, float]] = []
+        for order in orders:
+            if not isinstance(order, Closest):
+                continue
+            x, y = left[:, list(order.numbers)], right[:, list(order.numbers)]
+            if order.measure is not None:
+                check_metric(order.measure, "left", x)
+                check_metric(order.measure, "right", y)
+            if order.eps == 0:
+                columns += [(*_twice_the_ranks(a, b), 1.0) for a, b in zip(x.T, y.T, strict=True)]
+            elif order.eps < math.inf:
+                eps = order.eps
+                if order.measure is not None:
+                    measure = order.measure
+                    x, y = measure.embed(np.ascontiguousarray(x)), measure.embed(np.ascontiguousarray(y))
+                    eps = measure.embedded_eps(eps) * _SLACK
+                columns += [(a, b, eps) for a, b in zip(x.T, y.T, strict=True)]
+        if not columns:
+            return cls(np.empty((len(left), 0)), np.empty((len(right), 0)), np.empty(0))
+        lefts, rights, each = zip(*columns, strict=True)
+        return cls(np.stack(lefts, axis=1), np.stack(rights, axis=1), np.array(each))
+
+    def pairs(self, n_left: int, n_right: int, max_candidates: int, n_jobs: int) -> Iterator[Pairs]:
+        """Find the pairs that pass the filter, of one block of left rows after the other."""
+        if not len(self.eps):
+            yield from _all_pairs(n_left, n_right, max_candidates)
+            return
+        if not n_left or not n_right:
+            return
+        options = JoinOptions.of("chebyshev", n_jobs, None, False, None)
+        joined = ArrayJoin.of_two(self.left, self.right, self.eps, None, None, options)
+        expected = expected_pairs_of_tables(joined.points, n_left, joined.eps, joined.metric)
+        axis, order = self._narrowest()
+        block_rows = max(1, math.floor(n_left * min(1.0, BLOCK_PAIRS / max(1.0, expected))))
+        by_axis = np.argsort(self.right[:, axis], kind="stable")
+        sorted_right = self.right[by_axis, axis]
+        begin, found = 0, 0
+        while begin < n_left:
+            rows = order[begin : begin + block_rows]
+            left_rows = np.sort(rows)
+            low, high = self.left[rows[[0, -1]], axis]
+            reach = self.eps[axis] * _SLACK + 2.0**-50 * max(abs(low), abs(high))
+            first = np.searchsorted(sorted_right, low - reach)
+            last = np.searchsorted(sorted_right, high + reach, side="right")
+            right_rows = np.sort(by_axis[first:last])
+            left_budget = max_candidates - found
+            limit = min(left_budget, 4 * BLOCK_PAIRS) if len(rows) > 1 else left_budget
+            pairs = self._join(left_rows, right_rows, limit, n_jobs)
+            if pairs is None:
+                if limit == left_budget:
+                    raise BudgetError(
+                        f"more than max_candidates = {max_candidates} candidates; about {expected:.3g} are "
+                        "expected: a smaller eps, or one more criterion with an eps, gives fewer"
+                    )
+                block_rows = max(1, len(rows) // 4)
+                continue
+            found += len(pairs.left)
+            begin += len(rows)
+            yield pairs
+
+    def _join(self, left_rows: Ints, right_rows: Ints, limit: int, n_jobs: int) -> Pairs | None:
+        """Find the pairs of some rows, sorted by (left, right); None where they are more than the limit."""
+        options = JoinOptions.of("chebyshev", n_jobs, limit, False, None)
+        x = self.left if len(left_rows) == len(self.left) else self.left[left_rows]
+        y = self.right if len(right_rows) == len(self.right) else self.right[right_rows]
+        try:
+            joined = ArrayJoin.of_two(x, y, self.eps, None, None, options)
+            pairs = collect(joined.batches("bestmatch_join"), (len(x), len(y)))
+        except BudgetError:
+            return None
+        if x is self.left and y is self.right:
+            return pairs
+        return Pairs(left_rows[pairs.left], right_rows[pairs.right], pairs.distance)
+
+    def _narrowest(self) -> tuple[int, Ints]:
+        """Choose the column with the smallest eps for its spread, and the order of the left rows by it."""
+        spread = np.ptp(self.right, axis=0)
+        with np.errstate(over="ignore"):
+            axis = int(np.argmax(spread / self.eps))
+        return axis, np.argsort(self.left[:, axis], kind="stable")
+
+
+def _twice_the_ranks(left: Floats, right: Floats) -> tuple[Floats, Floats]:
+    """Number equal values alike and others 2 apart: within 1 are the equal ones only."""
+    _, rank = np.unique(np.concatenate((left, right)), return_inverse=True)
+    twice = 2.0 * rank.astype(np.float64)
+    return twice[: len(left)], twice[len(left) :]
+
+
+def _all_pairs(n_left: int, n_right: int, max_candidates: int) -> Iterator[Pairs]:
+    if n_left * n_right > max_candidates:
+        raise BudgetError(
+            f"no criterion has a finite eps, so all {n_left} x {n_right} = {n_left * n_right} pairs are "
+            f"candidates, more than max_candidates = {max_candidates}; give one of them an eps"
+        )
+    if not n_left or not n_right:
+        return
+    rows = max(1, BLOCK_PAIRS // n_right)
+    for begin in range(0, n_left, rows):
+        block = np.arange(begin, min(n_left, begin + rows))
+        left, right = np.repeat(block, n_right), np.tile(np.arange(n_right), len(block))
+        yield Pairs(left, right, np.empty(0))

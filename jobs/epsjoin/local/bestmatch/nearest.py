@@ -1,0 +1,57 @@
+"""One criterion of one column: the nearest numbers of two sorted columns, without a join."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from epsjoin.errors import BudgetError
+from epsjoin.kernels.arrays import Floats, Ints
+from epsjoin.kernels.matching import fill_runs, nearest_begins
+from epsjoin.local.bestmatch.candidates import Candidates
+
+
+def nearest_rows(left: Floats, right: Floats, eps: float, max_candidates: int) -> Candidates:
+    """Find for each left number the nearest right numbers within eps, all of them where several are as near.
+
+    Parameters
+    ----------
+    left, right : (n,) and (m,) float64, finite; not modified.
+    eps : threshold of ``|l - r|``, at least 0, or infinite.
+    max_candidates : maximum number of pairs.
+
+    Raises
+    ------
+    BudgetError
+        There are more pairs, where many right numbers are equal.
+
+    Notes
+    -----
+    O(n log n + m log m), without the sort where a column is sorted.
+    """
+    left_rows, right_rows = _ascending(left), _ascending(right)
+    x = left if left_rows is None else left[left_rows]
+    y = right if right_rows is None else right[right_rows]
+    begins, ends = np.empty(len(x), np.int64), np.empty(len(x), np.int64)
+    pairs = nearest_begins(np.ascontiguousarray(x), np.ascontiguousarray(y), eps, begins, ends)
+    if pairs > max_candidates:
+        raise BudgetError(f"{pairs} pairs are nearest, more than max_candidates = {max_candidates}")
+    first, second = np.empty(pairs, np.int64), np.empty(pairs, np.int64)
+    if left_rows is not None:  # in the order of the left rows
+        place = np.empty(len(x), np.int64)
+        place[left_rows] = np.arange(len(x))
+        begins, ends = begins[place], ends[place]
+    numbers = np.arange(len(right)) if right_rows is None else right_rows
+    fill_runs(begins, ends, np.arange(len(left)), numbers, first, second)
+    values = np.abs(left[first] - right[second])[:, None]
+    found = Candidates(first, second, values, np.empty((pairs, 0), np.uint64))
+    if right_rows is None or pairs == len(np.unique(first)):
+        return found
+    at = np.lexsort((second, first))
+    return found.take(at)
+
+
+def _ascending(column: Floats) -> Ints | None:
+    """Return the rows in ascending order of their values, None where they are in it."""
+    if (column[1:] >= column[:-1]).all():
+        return None
+    return np.argsort(column, kind="stable")

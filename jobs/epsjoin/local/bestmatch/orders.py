@@ -1,0 +1,242 @@
+"""The criteria of a best match: each orders the pairs of a left and a right row, the better ones first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+from numpy.typing import ArrayLike
+
+from epsjoin.errors import ArgumentError
+from epsjoin.kernels.arrays import Floats
+from epsjoin.kernels.dominance import Masks
+from epsjoin.local.arguments import as_scalar
+from epsjoin.local.metric import Metric, get_metric
+
+PairRows = tuple[Floats, Floats]
+"""The left and the right rows of k pairs, (k, d) each, as an own order gets them."""
+
+
+_OTHER_SPACES = ("cosine", "haversine", "haversine_radians")
+"""Metrics whose distance 0 does not mean equal columns."""
+
+
+@dataclass(frozen=True)
+class Closest:
+    """Smaller distances are better; pairs farther apart than eps are no matches at all.
+
+    Parameters
+    ----------
+    columns : the column that is compared, or several, counted from 0.
+    eps : threshold of the distance in its own unit: above 0; 0, where the columns must be equal; or infinite,
+        the default, where every distance is allowed.
+    metric : metric of the distance, see :func:`epsjoin.get_metric`; by default ``|l - r|`` of one column, and
+        "euclidean" of several.
+
+    Raises
+    ------
+    ArgumentError
+        Columns or eps of a wrong type or value; an unknown metric, or one that is not for so many columns.
+
+    Examples
+    --------
+    >>> Closest((1, 2), eps=200.0, metric="haversine").columns
+    (1, 2)
+    """
+
+    columns: int | Sequence[int]
+    eps: float = math.inf
+    metric: str | Metric | None = None
+
+    def __post_init__(self) -> None:
+        columns = (self.columns,) if isinstance(self.columns, (int, np.integer)) else tuple(self.columns)
+        is_number = [isinstance(column, (int, np.integer)) and column >= 0 for column in columns]
+        if not columns or not all(is_number):
+            raise ArgumentError(
+                f"columns must be numbers of columns, counted from 0, one at least, not {self.columns!r}"
+            )
+        object.__setattr__(self, "columns", tuple(int(column) for column in columns))
+        metric = self.metric
+        if metric is None and len(columns) > 1:
+            metric = "euclidean"
+        if metric is not None and not isinstance(metric, Metric):
+            metric = get_metric(metric)
+        object.__setattr__(self, "metric", metric)
+        object.__setattr__(self, "eps", _check_eps(self.eps, metric))
+        if metric is not None:
+            metric.dimensions(len(columns))
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The columns, always as a tuple."""
+        return cast("tuple[int, ...]", self.columns)
+
+    @property
+    def measure(self) -> Metric | None:
+        """The metric; None for ``|l - r|`` of one column."""
+        return cast("Metric | None", self.metric)
+
+
+def _check_eps(eps: object, metric: Metric | None) -> float:
+    eps = as_scalar(eps)
+    is_number = isinstance(eps, (int, float, np.integer, np.floating)) and not isinstance(eps, bool)
+    if not is_number or not float(eps) >= 0:  # type: ignore[arg-type]
+        raise ArgumentError(f"eps must be a number of at least 0, which may be infinite, not {eps!r}")
+    eps = float(eps)  # type: ignore[arg-type]
+    if metric is not None and 0 < eps < math.inf:
+        return metric.check_eps(eps)
+    if eps == 0 and metric is not None and metric.name in _OTHER_SPACES:
+        raise ArgumentError(
+            f"eps = 0 has no exact meaning for {metric.name}; Closest(column, eps=0) of each column "
+            "asks for equal values"
+        )
+    return eps
+
+
+@dataclass(frozen=True)
+class Own:
+    """Smaller values of an own function are better.
+
+    Parameters
+    ----------
+    value : function of the left and the right rows of k pairs, (k, d) float64 each, not to be modified;
+        returns (k,) numbers, none of which is NaN. It must give a pair the same value whatever other pairs
+        are asked for with it.
+
+    Examples
+    --------
+    >>> from epsjoin import bestmatch_join
+    >>> by_size = Own(lambda left, right: -right[:, 1])  # the largest first
+    >>> table = [[1.0, 500.0], [2.0, 900.0]]
+    >>> bestmatch_join([[0.0, 0.0]], table, orders=[Closest(0, eps=5.0), by_size]).right
+    array([0, 1])
+    """
+
+    value: Callable[[Floats, Floats], ArrayLike]
+
+
+@dataclass(frozen=True)
+class Subset:
+    """More common marks are better: a pair is at least as good as another if it has all its common marks.
+
+    Parameters
+    ----------
+    left_masks, right_masks : (n, w) and (m, w) uint64, or (n,) and (m,): the marks of each row, as bits. The
+        common marks of a pair are the bits that both rows have.
+
+    Examples
+    --------
+    >>> from epsjoin import bestmatch_join
+    >>> speaks = Subset(np.array([0b11], np.uint64), np.array([0b01, 0b11], np.uint64))
+    >>> bestmatch_join([[0.0]], [[1.0], [1.0]], orders=[Closest(0, eps=5.0), speaks]).right
+    array([1])
+
+    Of two partners at one distance, it is the one with both marks.
+    """
+
+    left_masks: ArrayLike = field(repr=False)
+    right_masks: ArrayLike = field(repr=False)
+
+
+@dataclass(frozen=True)
+class OwnOrder:
+    """An own order of pairs, of which nothing is known but what the function answers.
+
+    Parameters
+    ----------
+    at_least_as_good : function of k pairs and of k other pairs, each a tuple of their left and right rows,
+        (k, d) float64 each, not to be modified; returns (k,) bool: whether each pair is at least as good as
+        the other one. Two pairs are incomparable where neither is. The order must be transitive.
+
+    Notes
+    -----
+    Each two pairs of a row are compared, so it is for rows with few candidates.
+
+    Examples
+    --------
+    >>> from epsjoin import bestmatch_join
+    >>> def nearer_on_one_side(pairs, others):
+    ...     (left, right), (other_left, other_right) = pairs, others
+    ...     gap, other_gap = (right - left)[:, 0], (other_right - other_left)[:, 0]
+    ...     return (gap * other_gap > 0) & (abs(gap) <= abs(other_gap))
+    >>> table = [[-3.0], [-1.0], [2.0], [4.0]]
+    >>> orders = [OwnOrder(nearer_on_one_side)]
+    >>> bestmatch_join([[0.0]], table, orders=orders).right
+    array([1, 2])
+
+    Right rows below the left one cannot be compared with those above it: the nearest of either side is best.
+    """
+
+    at_least_as_good: Callable[[PairRows, PairRows], npt.ArrayLike]
+
+
+Order = Closest | Own | Subset | OwnOrder
+"""One criterion."""
+
+
+def orders_of(eps: float | ArrayLike | None, orders: Sequence[Order] | None, d: int) -> tuple[Order, ...]:
+    """Return the criteria of a call: those given, or one per column.
+
+    Parameters
+    ----------
+    eps : one threshold for all columns, or one for each; None with orders.
+    orders : the criteria, or None.
+    d : number of columns.
+
+    Raises
+    ------
+    ArgumentError
+        Both are given, or neither; eps of a wrong shape or value; an order that is none, or of columns that
+        there are not.
+    """
+    if (eps is None) == (orders is None):
+        raise ArgumentError(
+            "pass either eps, one criterion per column, or orders, whose Closest have an eps of their own"
+        )
+    if orders is None:
+        each = np.broadcast_to(np.asarray(eps), (d,)) if np.ndim(eps) == 0 else np.asarray(eps)  # type: ignore[arg-type]
+        if each.shape != (d,) or each.dtype.kind not in "fiu":
+            raise ArgumentError(f"eps must be one number, or one per column ({d}), not {eps!r}")
+        return tuple(Closest(column, eps=each[column]) for column in range(d))
+    checked = tuple(orders)
+    if not checked:
+        raise ArgumentError("orders must have at least one order")
+    for order in checked:
+        if not isinstance(order, (Closest, Own, Subset, OwnOrder)):
+            raise ArgumentError(f"orders must be Closest, Own, Subset or OwnOrder, not {order!r}")
+        if isinstance(order, Closest) and max(order.numbers) >= d:
+            raise ArgumentError(f"{order!r} needs column {max(order.numbers)}, the last one is {d - 1}")
+    return checked
+
+
+def masks_of(order: Subset, n_left: int, n_right: int) -> tuple[Masks, Masks]:
+    """Return both tables' masks as (n, w) and (m, w) uint64.
+
+    Raises
+    ------
+    ArgumentError
+        They are of another type, not one per row, or of different widths.
+    """
+    left = _mask_rows("left_masks", order.left_masks, n_left)
+    right = _mask_rows("right_masks", order.right_masks, n_right)
+    if left.shape[1] != right.shape[1]:
+        raise ArgumentError(
+            f"left_masks and right_masks must have as many words, not {left.shape[1]} and {right.shape[1]}"
+        )
+    return left, right
+
+
+def _mask_rows(name: str, masks: ArrayLike, n: int) -> Masks:
+    array = np.asarray(masks)
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2 or len(array) != n or array.dtype.kind not in "ub":
+        raise ArgumentError(
+            f"{name} must be unsigned integers, one row of words per row ({n}), "
+            f"not {array.dtype} of the shape {array.shape}"
+        )
+    return np.ascontiguousarray(array, np.uint64)

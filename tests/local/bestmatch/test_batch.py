@@ -1,0 +1,46 @@
+"""Best matches of two tables are those of the definition, however they are computed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from epsjoin import bestmatch_join
+from epsjoin.local.bestmatch.batch import HOW
+from local.bestmatch.cases import KINDS, make_case
+from oracles import bestmatch as twin
+
+CASES = 350
+"""Cases of each kind: 2,100 for each ``how``."""
+
+
+def rows_of(best):
+    return list(zip(best.left.tolist(), best.right.tolist(), best.best_for.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bestmatch_join__is_the_definition(kind):
+    for seed in range(CASES):
+        case = make_case(kind, seed)
+        best = case.best()
+        for how in HOW:
+            found = bestmatch_join(case.left, case.right, how=how, **case.arguments)
+            expected = twin.joined(best, len(case.left), len(case.right), how)
+            assert rows_of(found) == expected, (kind, seed, how)
+            values = [
+                [c.number(worth) for c, worth in zip(case.criteria, best.within[pair], strict=True)]
+                if pair in best.within
+                else [np.nan] * len(case.criteria)
+                for pair in zip(found.left.tolist(), found.right.tolist(), strict=True)
+            ]
+            values = np.array(values).reshape(len(values), len(case.criteria))
+            np.testing.assert_allclose(found.values, values, rtol=1e-12, atol=1e-12)
+
+
+def test_bestmatch_join__keeps_both_of_two_partners_at_one_distance():
+    """Strictly better is meant of distances: by tuples, each of the two would dominate the other."""
+    for how in HOW:
+        best = bestmatch_join([[0.0]], [[-1.0], [1.0]], eps=2.0, how=how)
+        assert (best.left.tolist(), best.right.tolist()) == ([0, 0], [0, 1])
+        best = bestmatch_join([[0.0, 0.0]], [[-1.0, 1.0], [1.0, -1.0]], eps=2.0, how=how)
+        assert (best.left.tolist(), best.right.tolist()) == ([0, 0], [0, 1])
