@@ -48,9 +48,9 @@ def test_trend__prints_the_runs_and_writes_the_picture(
     lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()]
     assert lines[0] == ["Navigation", "aids", "of", "the", "world,", "3", "runs"]
     assert lines[2:-1] == [
-        ["2021-12-01", "4", "2", "1", "19.5"],
-        ["2022-03-01", "5", "3", "2", "20"],
-        ["2022-04-01", "3", "0", "0", "21.25"],
+        ["2021-12-01", "4", "2", "1", "-", "-", "19.5"],
+        ["2022-03-01", "5", "3", "2", "-", "-", "20"],
+        ["2022-04-01", "3", "0", "0", "-", "-", "21.25"],
     ]
     picture = tmp_path / "lake" / "navaids" / "reports" / "trend.png"
     assert lines[-1] == ["picture", str(picture)]
@@ -71,6 +71,53 @@ def test_picture__shows_every_run_at_its_date_and_its_value() -> None:
         (line,) = ax.lines
         assert list(line.get_xdata(orig=True)) == [found.run for found in FOUND]
         assert list(line.get_ydata(orig=True)) == [getattr(found, name) for found in FOUND]
+
+
+def compare(lake: Lake, run: str, against: str | None, *events: tuple[str, int, bool]) -> None:
+    """Store what the job compare finds: events with a name, and whether it ended."""
+    write(
+        lake,
+        "cluster_flows",
+        run,
+        [{**row(lake, "cluster_flows", run=run), "against": against, "cluster_before": against and 1}],
+    )
+    write(lake, "cluster_names", run, [])
+    rows = [
+        {
+            **row(lake, "cluster_events", event=event, name=name, ends=ends, run=run),
+            "other": 1 if event.startswith("split") else None,
+        }
+        for event, name, ends in events
+    ]
+    write(lake, "cluster_events", run, rows)
+
+
+def test_read_runs__counts_names_that_began_and_ended(lake: Lake) -> None:
+    first, second, third = sorted(RUNS)
+    compare(lake, first, None)
+    compare(lake, second, first, ("born", 7, False), ("split_off", 8, False), ("split", 9, True))
+    assert [(found.born, found.ended) for found in read_runs(lake)] == [(None, None), (2, 1), (None, None)]
+    compare(lake, third, second, ("split", 7, True), ("split", 7, True), ("grown", 8, False))
+    assert [(found.born, found.ended) for found in read_runs(lake)][-1] == (0, 1), "a name ends once"
+
+
+def test_picture__shows_births_above_and_ends_below() -> None:
+    numbers = [(None, None), (2, 1), (0, 3)]
+    fig = draw(
+        [found._replace(born=b, ended=e) for found, (b, e) in zip(FOUND, numbers, strict=True)], "", ""
+    )
+    (ax,) = (ax for ax in fig.axes if ax.get_title("left") == "clusters born (up) and ended (down)")
+    assert [[bar.get_height() for bar in bars] for bars in ax.containers] == [[2, 0], [-1, -3]]
+    fig.canvas.draw()
+    shown = [label.get_text() for label in ax.get_yticklabels()]
+    assert "3" in shown
+    assert not any("-" in text or "−" in text for text in shown)
+
+
+def test_picture__of_runs_without_a_birth_or_an_end_has_a_line() -> None:
+    fig = draw([found._replace(born=0, ended=0) for found in FOUND], "", "")
+    ax = fig.axes[3]
+    assert ax.get_ylim() == (-1, 1)
 
 
 def test_picture__of_one_run_can_be_drawn() -> None:

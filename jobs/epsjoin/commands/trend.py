@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import matplotlib as mpl
 import pyarrow.compute as pc
+from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
@@ -19,6 +20,7 @@ from epsjoin.lake import slices, uris
 from epsjoin.lake.arguments import add_lake, open_lake
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake
+from epsjoin.lake.names import count_names
 from epsjoin.report import words
 from epsjoin.report.figures.figure import COLOURS, FAINT, STYLE, WIDTH_IN, new_figure, to_png
 
@@ -27,6 +29,9 @@ PICTURE = "trend.png"
 
 PANEL_IN, GAP_IN, LEFT_IN, RIGHT_IN, TOP_IN, BOTTOM_IN = 1.05, 0.45, 0.75, 0.25, 0.75, 0.45
 """Height of a panel, of the gap between two, and widths of the picture's margins, in inches."""
+
+BIRTHS = "clusters born (up) and ended (down)"
+"""Name of the panel of births and ends."""
 
 MARGIN_DAYS = 15
 """Days that the time axis shows before the first run and after the last."""
@@ -40,6 +45,8 @@ class RunResult(NamedTuple):
     run : the run's logical date.
     points, pairs, clusters : numbers of each.
     eps : the distance threshold, in the unit of the data set's metric.
+    born, ended : numbers of clusters whose names began and ended since the run before; ``None`` where nothing
+        was compared.
     """
 
     run: date
@@ -47,6 +54,8 @@ class RunResult(NamedTuple):
     pairs: int
     clusters: int
     eps: float
+    born: int | None = None
+    ended: int | None = None
 
 
 def main(argv: Sequence[str]) -> int:
@@ -62,9 +71,12 @@ def main(argv: Sequence[str]) -> int:
     if not runs:
         raise TableError(f"{arguments.dataset} has no finished run in {lake.location('')}; make some first")
     print(f"\n{printable(title)}, {words.plural(len(runs), 'run')}\n")
-    print(f"  {'run':<10}  {'points':>12}  {'pairs':>14}  {'clusters':>10}  {printable('eps ' + unit):>12}")
+    heads = f"{'run':<10}  {'points':>12}  {'pairs':>14}  {'clusters':>10}  {'born':>6}  {'ended':>6}"
+    print(f"  {heads}  {printable('eps ' + unit):>12}")
     for row in runs:
-        print(f"  {row.run}  {row.points:>12,}  {row.pairs:>14,}  {row.clusters:>10,}  {row.eps:>12.6g}")
+        born, ended = ("-" if number is None else f"{number:,}" for number in (row.born, row.ended))
+        counts = f"{row.points:>12,}  {row.pairs:>14,}  {row.clusters:>10,}  {born:>6}  {ended:>6}"
+        print(f"  {row.run}  {counts}  {row.eps:>12.6g}")
     filesystem, folder = uris.filesystem_of(lake.location("reports"))
     filesystem.create_dir(folder, recursive=True)
     with filesystem.open_output_stream(f"{folder}/{PICTURE}") as file:
@@ -91,6 +103,7 @@ def read_runs(lake: Lake) -> list[RunResult]:
                     slices.count_rows(lake, inputs.slice("pairs")),
                     len(members["cluster_id"].unique()),
                     float(inputs.row("join_plan")["eps"]),
+                    *count_names(lake, run),
                 )
             )
         except TableError as error:
@@ -101,18 +114,23 @@ def read_runs(lake: Lake) -> list[RunResult]:
 def draw(runs: Sequence[RunResult], title: str, unit: str) -> Figure:
     """Draw points, pairs, clusters and eps over time, one above the other, each on a scale of its own.
 
+    Below the clusters are those that were born, as bars that rise, and that ended, as bars that fall, if
+    any two runs were compared.
+
     Parameters
     ----------
     runs : at least one run, the oldest first.
     title : title of the data set.
     unit : unit of eps; may be empty.
     """
-    panels: tuple[tuple[str, list[int] | list[float]], ...] = (
-        ("points", [row.points for row in runs]),
-        ("pairs", [row.pairs for row in runs]),
-        ("clusters", [row.clusters for row in runs]),
-        (f"eps, {unit}" if unit else "eps", [row.eps for row in runs]),
-    )
+    panels: dict[str, list[int] | list[float]] = {
+        "points": [row.points for row in runs],
+        "pairs": [row.pairs for row in runs],
+        "clusters": [row.clusters for row in runs],
+    }
+    if any(row.born is not None for row in runs):
+        panels[BIRTHS] = [row.born or 0 for row in runs]
+    panels[f"eps, {unit}" if unit else "eps"] = [row.eps for row in runs]
     height = TOP_IN + len(panels) * PANEL_IN + (len(panels) - 1) * GAP_IN + BOTTOM_IN
     dates = [row.run for row in runs]
     first, last = dates[0] - timedelta(MARGIN_DAYS), dates[-1] + timedelta(MARGIN_DAYS)
@@ -120,27 +138,48 @@ def draw(runs: Sequence[RunResult], title: str, unit: str) -> Figure:
         fig = new_figure(height)
         left = LEFT_IN / WIDTH_IN
         fig.text(left, 1 - 0.25 / height, title, size=12, va="center", parse_math=False)
-        for number, (name, values) in enumerate(panels):
+        for number, (name, values) in enumerate(panels.items()):
             bottom = height - TOP_IN - (number + 1) * PANEL_IN - number * GAP_IN
             width = (WIDTH_IN - LEFT_IN - RIGHT_IN) / WIDTH_IN
             ax = fig.add_axes((left, bottom / height, width, PANEL_IN / height))
             ax.set_title(name, loc="left", parse_math=False)
-            ax.plot(
-                dates,  # type: ignore[arg-type]  # Matplotlib accepts dates, its type hints do not
-                values,
-                color=COLOURS[number],
-                marker="o",
-                markersize=4,
-                linewidth=1,
-            )
+            if name == BIRTHS:
+                _draw_births(ax, runs, (last - first).days)
+            else:
+                ax.plot(
+                    dates,  # type: ignore[arg-type]  # Matplotlib accepts dates, its type hints do not
+                    values,
+                    color=COLOURS[number],
+                    marker="o",
+                    markersize=4,
+                    linewidth=1,
+                )
             ax.set_xlim(first, last)  # type: ignore[arg-type]  # as above
             ax.margins(y=0.25)
             ax.grid(axis="y")
             are_counts = all(isinstance(value, int) for value in values)
             ax.yaxis.set_major_locator(MaxNLocator(3, integer=are_counts))
             ax.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}" if are_counts else "{x:g}"))
+            if name == BIRTHS:  # both are counts
+                ax.yaxis.set_major_formatter(lambda y, _: f"{abs(y):,.0f}")
             months = AutoDateLocator(maxticks=10)  # type: ignore[no-untyped-call]  # Matplotlib's
             ax.xaxis.set_major_locator(months)
             ax.xaxis.set_major_formatter(ConciseDateFormatter(months))  # type: ignore[no-untyped-call]  # as above
             ax.tick_params(labelbottom=number == len(panels) - 1, labelcolor=FAINT)
     return fig
+
+
+def _draw_births(ax: Axes, runs: Sequence[RunResult], days: int) -> None:
+    """Draw a bar up for the births of each run, and one down for the ends; a dash where there is neither."""
+    compared = [row for row in runs if row.born is not None]
+    dates = [row.run for row in compared]
+    width = max(1.0, days / 150)
+    for colour, heights in (
+        (COLOURS[2], [row.born or 0 for row in compared]),
+        (FAINT, [-(row.ended or 0) for row in compared]),
+    ):
+        ax.bar(dates, heights, width, color=colour)  # type: ignore[arg-type]  # dates, as above
+    ax.axhline(0, color=FAINT, linewidth=0.6)
+    most = max(max(row.born or 0, row.ended or 0) for row in compared)
+    if not most:
+        ax.set_ylim(-1, 1)

@@ -14,10 +14,11 @@ from epsjoin.findings import ABSENT, NOISE, OTHERS, Comparison
 from epsjoin.lake import slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake
+from epsjoin.lake.names import count_names
 from epsjoin.params import RunParams
 from epsjoin.spark.job import Job
 from epsjoin.spark.report import comparison
-from epsjoin.spark.report.comparison import count_names, find_comparison, read_names
+from epsjoin.spark.report.comparison import find_comparison, read_names
 from tests.histories import RUNS, State, write_states
 
 FIRST, SECOND, THIRD = RUNS[:3]

@@ -139,19 +139,6 @@ def read_names(lake: Lake, run: str) -> list[Named]:
     ]
 
 
-def count_names(lake: Lake, run: str) -> tuple[int | None, int | None]:
-    """Count the names that began and ended since the run before; ``None`` where nothing was compared."""
-    try:
-        rows = slices.read_slice(lake, Slice("cluster_events", run), ["event", "name", "ends"]).to_pylist()
-        flows = slices.read_slice(lake, Slice("cluster_flows", run), ["against"])
-    except MissingSliceError:
-        return None, None
-    if flows["against"].null_count == flows.num_rows:
-        return None, None
-    born = {row["name"] for row in rows if row["event"] in ("born", "split_off")}
-    return len(born), len({row["name"] for row in rows if row["ends"]})
-
-
 def _read_events(lake: Lake, run: str) -> list[dict[str, Any]]:
     """Read the events of a run, which may have none."""
     try:

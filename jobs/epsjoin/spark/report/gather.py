@@ -19,6 +19,7 @@ from epsjoin.findings import Findings, Row
 from epsjoin.lake import slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
+from epsjoin.lake.names import count_names
 from epsjoin.local.metric import get_metric
 from epsjoin.local.neighbours.from_pairs import Neighbours
 from epsjoin.local.plan.join_plan import JoinPlan
@@ -32,7 +33,7 @@ from epsjoin.spark.join.base import INCREMENT
 from epsjoin.spark.neighbours.nearest import nearest_of
 from epsjoin.spark.points import stored_reading
 from epsjoin.spark.report.clusters import count_clusters, find_centres, sample_map
-from epsjoin.spark.report.comparison import count_names, find_comparison
+from epsjoin.spark.report.comparison import find_comparison
 from epsjoin.spark.report.names import choose_label, name_record, read_records
 from epsjoin.spark.stored import Scan, StoredSlice
 
