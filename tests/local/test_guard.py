@@ -10,6 +10,7 @@ import pytest
 
 from epsjoin.contracts.sources import GUARD
 from epsjoin.kernels.arrays import Floats
+from epsjoin.local import guard
 from epsjoin.local.guard import CHECKS, HOLDING, Finding, Matched, Seen, Values, judge, refusal_of
 from epsjoin.local.snapshots import Digests, count_common, find_difference, order_distance, places_given_up
 
@@ -32,6 +33,10 @@ def kept(n: int, before: int, now: int) -> Seen:
 
 def matched(**what: int) -> Seen:
     return replace(SEEN, matched=replace(SAME, **what))
+
+
+def few(**what: int) -> Seen:
+    return replace(SEEN, n_before=12, n_now=12, matched=replace(SAME, kept=12, **what))
 
 
 @pytest.mark.parametrize(
@@ -67,6 +72,10 @@ def matched(**what: int) -> Seen:
             {"lost": "warned"},
         ),
         (kept(991, 1000, 991), kept(990, 1000, 990), {"lost": "warned"}),
+        # of few records nine may be as they will
+        (few(updated=9), few(updated=10), {"updated": "warned"}),
+        (few(moved=9), few(moved=10), {"moved": "held"}),
+        (few(taken_over=9), few(taken_over=10), {"keys": "held"}),
     ],
 )
 def test_judge__finds_unusual_what_is_above_a_limit_and_not_what_is_at_it(
@@ -117,6 +126,38 @@ def test_judge__finds_the_one_cause_of_most_moves(check: str) -> None:
     assert unusual(change(99, 99, by)) == {}, "fewer than a hundred moves have no common cause"
 
 
+@pytest.mark.parametrize("check", ["scale", "shift", "sign"])
+def test_judge__takes_changes_for_the_same_that_differ_by_a_thousandth_of_them(check: str) -> None:
+    by = CAUSES[check][0]
+    for apart, is_held in ((0.9e-3, True), (1.1e-3, False)):
+        before = np.full((101, 2), 50.0)
+        change_by = by(before) - before if check == "shift" else by(before) / before
+        change_by[::2] *= np.where(change_by[::2] != (0 if check == "shift" else 1), 1 + apart, 1)
+        now = before + change_by if check == "shift" else before * change_by
+        held = {name for name, verdict in unusual(moved(now, before)).items() if verdict == "held"}
+        assert (check in held) is is_held, apart
+
+
+def test_judge__looks_at_as_many_moves_as_it_may_compare(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "MAX_COMPARISONS", 4 * 150)
+    assert " in 150 of 150 moved records" in found_in(change(200, 200, CAUSES["sign"][0]))["sign"].words
+
+
+def test_judge__compares_what_is_left_out_where_both_runs_tell_it() -> None:
+    for one in ({"left_out_before": 0.5}, {"left_out_now": 0.5}):
+        assert found_in(replace(SEEN, **one))["left_out"].observed is None
+
+
+def test_refusal__begins_with_what_says_most() -> None:
+    seen = replace(kept(0, 100, 100), matched=replace(SAME, kept=0, taken_over=100))
+    seen = replace(seen, left_out_before=0.0, left_out_now=0.5)
+    held = [finding.check for finding in judge(seen, GUARD) if finding.verdict == "held"]
+    assert held == ["keys", "left_out", "lost", "new"]
+    assert (refusal_of(judge(seen, GUARD)) or "").startswith(
+        "100 of 100 records stand where one with another"
+    )
+
+
 def written(n_tiny: int, n_other: int, updated: int) -> Seen:
     before = np.full((n_tiny + n_other, 1), 8.0)
     now = before.copy()
@@ -131,6 +172,12 @@ def test_judge__tells_other_digits_from_other_values() -> None:
     assert unusual(written(90, 10, updated=1000)) == {"format": "held"}
     assert unusual(written(89, 11, updated=1000)) == {}
     assert unusual(written(9, 0, updated=1000)) == {}, "nine numbers are too few"
+    seen = written(100, 0, updated=1000)
+    before, now = (np.repeat(each, 2, axis=1) for each in (seen.updated.before, seen.updated.now))
+    now[:, 1] = before[:, 1]
+    assert unusual(replace(seen, updated=Values(NAMES, before, now))) == {"format": "held"}, "one is enough"
+    now[:, 1] = np.nan
+    assert unusual(replace(seen, updated=Values(NAMES, before, now))) == {"format": "held"}, "no number"
     assert "decimals in the contract" in found_in(written(100, 0, updated=501))["format"].words
 
 

@@ -194,6 +194,24 @@ def test_names__of_a_cluster_of_former_names_only_are_below_noise() -> None:
     assert [each.names.name.tolist() for each in name_clusters(runs)] == [[1], [], [2], [], [-2], [], [-3]]
 
 
+def test_names__below_noise_are_not_given_twice_where_records_are_numbered_below_it_too() -> None:
+    runs = [([1, 2], [1, 2]), ([1, 2], [-1, -1]), ([1, 2, -2, 7], [0, 0, 3, 3])]
+    assert [each.names.name.tolist() for each in name_clusters(runs)] == [[1, 2], [], [-2, 7]]
+
+
+def test_flows__of_what_was_not_there_come_last_and_likewise_of_what_is_not() -> None:
+    flows = match_clusters(([1, 2, 3, 4], [5, 5, -1, -1]), ([2, 3, 6, 7], [-1, 8, -1, 8])).flows
+    ends = [flows.before, flows.now, flows.is_new, flows.is_gone, flows.members]
+    assert list(zip(*(column.tolist() for column in ends), strict=True)) == [
+        (-1, 8, False, False, 1),
+        (-1, -1, False, True, 1),
+        (5, -1, False, False, 1),
+        (5, -1, False, True, 1),
+        (-1, -1, True, False, 1),
+        (-1, 8, True, False, 1),
+    ]
+
+
 def test_heir__has_more_than_half_of_what_is_left() -> None:
     before = np.arange(8), np.zeros(8, np.int64)
     half = np.arange(8), np.repeat([0, 4], 4)
