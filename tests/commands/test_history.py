@@ -69,6 +69,14 @@ def test_history__of_an_id_tells_its_life(tmp_path: Path, capsys: pytest.Capture
     assert "no run has the id 9" in capsys.readouterr().out
 
 
+def test_history__does_not_leave_out_silently_one_of_two_wishes(
+    lake: Lake, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        ask(lake, "--table", "points", "--id", "1", "--to", str(tmp_path / "out"))
+    assert "--to: not allowed with argument --id" in capsys.readouterr().err
+
+
 def test_history__does_not_replace_another_table(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
     """Not even one of the lake itself."""
     place = f"{lake.location('points')}"

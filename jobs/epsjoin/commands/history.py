@@ -31,9 +31,10 @@ def main(argv: Sequence[str]) -> int:
     )
     add_lake(parser, has_run=False)
     parser.add_argument("--table", required=True, choices=list(KEYS), help="the table")
-    parser.add_argument("--id", type=int, help="print the ranges of this point, or of its pairs")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--id", type=int, help="print the ranges of this point, or of its pairs")
     text = "write all ranges to this folder, a Delta table, which is replaced: a URI or an absolute path"
-    parser.add_argument("--to", help=text)
+    what.add_argument("--to", help=text)
     arguments = parser.parse_args(argv)
     lake = open_lake(arguments)
     view = open_view(lake, arguments.table)
