@@ -9,6 +9,7 @@ import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin import ArgumentError, DataRefusedError, SnapshotDiff, snapshot_diff
+from epsjoin.differ import differences
 from epsjoin.local.differ.methods import METHODS
 from oracles import differ as oracle
 from oracles import examples
@@ -169,6 +171,22 @@ def test_snapshot_diff__sees_a_double_of_which_each_has_a_partner() -> None:
     twice = pa.table({"id": [1, 2, 1]})
     with pytest.raises(DataRefusedError, match="old: records 1 and 3 have one key"):
         snapshot_diff(twice, twice, key="id", memory_mb=1e-6)
+
+
+def test_snapshot_diff__that_is_interrupted_reads_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pa.table({"id": [1, 2]})
+    monkeypatch.setattr(differences, "differ", mock.Mock(side_effect=KeyboardInterrupt))
+    monkeypatch.setattr(differences, "find_double", lambda _: pytest.fail("both files were read to the end"))
+    with pytest.raises(KeyboardInterrupt):
+        snapshot_diff(table, table, key="id")
+
+
+@pytest.mark.parametrize("name", ["columns", "before", "now"])
+def test_snapshot_diff__refuses_a_key_that_would_be_hidden_in_its_answer(name: str) -> None:
+    table = pa.table({name: [1], "x": [1]})
+    with pytest.raises(ArgumentError, match=f"a key column cannot be called '{name}'"):
+        snapshot_diff(table, table, key=name)
+    assert snapshot_diff(table, table, key="x").n_same == 1
 
 
 def test_snapshot_diff__tells_null_from_empty_and_takes_nan_for_nan(tmp_path: Path) -> None:

@@ -21,6 +21,9 @@ from epsjoin.source.values import from_text
 _KINDS = ("integer", "number", "boolean", "date", "timestamp")
 """Types of a contract in which two texts may be one value."""
 
+_OF_UPDATED = ("columns", "before", "now")
+"""Names of columns that stand beside the key in what is told of an updated row."""
+
 _TOO_FINE = re.compile(r":[0-9]{2}[.,][0-9]{7}")
 """Matches times whose seconds have more digits than are read of them."""
 
@@ -50,7 +53,8 @@ def choose_columns(
     Raises
     ------
     ArgumentError
-        A snapshot lacks a column that was named, or they have none in common.
+        A snapshot lacks a column that was named, they have none in common, or a key column has a name that
+        the answer needs.
     """
     for name in (*key, *(columns or ())):
         for snapshot in (old, new):
@@ -58,6 +62,12 @@ def choose_columns(
                 raise ArgumentError(
                     f"{snapshot.label} has no column {name!r}; it has {', '.join(snapshot.schema.names)}"
                 )
+    for name in key:
+        if name in _OF_UPDATED:
+            raise ArgumentError(
+                f"a key column cannot be called {name!r}, as the answer has a column of that name; "
+                "give it another one"
+            )
     both = [name for name in new.schema.names if name in old.schema.names]
     rest = [name for name in both if name not in key and (columns is None or name in columns)]
     if not key and not rest:

@@ -195,10 +195,17 @@ def _find(
     """
     files = [_KeyedFile(side, compared, digest_bits) for side in sides]
     try:
-        return differ(method, files[0], files[1], disk, has_key=bool(compared.key))
-    finally:  # a method may have met a double, or none, as both were in the same row of another one
-        for file in files:
-            file.refuse_doubles()
+        found = differ(method, files[0], files[1], disk, has_key=bool(compared.key))
+    except ValueError:  # a double, which the method has met in entries and cannot name
+        _refuse_doubles(files)
+        raise
+    _refuse_doubles(files)  # it may have met none, as both were in the same row of another one
+    return found
+
+
+def _refuse_doubles(files: Sequence[_KeyedFile]) -> None:
+    for file in files:
+        file.refuse_doubles()
 
 
 class _KeyedFile:
