@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from epsjoin.errors import TableError, UnfitTableError
@@ -18,6 +21,7 @@ from epsjoin.lake.lake import Slice
 from epsjoin.spark import buckets
 from epsjoin.spark.checks.quality import check_quality
 from epsjoin.spark.compare import compare
+from epsjoin.spark.compare.changes import to_json
 from epsjoin.spark.job import Job
 from epsjoin.spark.rehearse import STEPS
 from tests import planted
@@ -196,6 +200,18 @@ def test_compare__of_many_records_by_spark_and_in_buckets_gives_the_same(
     others = [("born", 6), ("gone", 10)]  # who moves without a key goes, and another comes
     either = [("born", 10), ("grown", 10), ("shrunk", 6)]
     assert happened == sorted([*either, *(kept if keyed else others)])
+
+
+def test_changes__are_written_as_texts_a_few_rows_at_a_time() -> None:
+    """A row of Python's own takes ten times what it takes in a table, and all may have changed."""
+    table = pa.table({f"x{i}": np.arange(20_000.0) + i for i in range(8)})
+    tracemalloc.start()
+    texts = to_json(table, ["x7", "x0"])
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert json.loads(texts[12_345].as_py()) == {"x7": 12_352.0, "x0": 12_345.0}
+    assert len(texts) == 20_000
+    assert most < 100 * len(texts)
 
 
 def test_compare__of_a_run_filled_in_remakes_the_next_and_the_names_from_it_on(job: Job) -> None:

@@ -21,6 +21,9 @@ from epsjoin.spark.compare.records import Records, identify, read_both
 from epsjoin.spark.job import Job
 from epsjoin.spark.stored import StoredSlice, in_table
 
+_TEXT_ROWS = 1 << 10
+"""Number of rows that are written as JSON at a time."""
+
 
 def find_changes(job: Job, now: Fingerprints) -> Iterator[pa.Table]:
     """Find the rows of ``changes`` (without run) of a run against the run before, a bucket at a time.
@@ -58,11 +61,11 @@ def _describe(
     differs = differs[is_updated]
     coordinates = [names.index(name) for name in job.lake.source.coordinates]
     has_moved = np.asarray(differs[:, coordinates].any(axis=1))
-    texts = _to_json(was, names), _to_json(is_, names)
+    texts = to_json(was, names), to_json(is_, names)
     parts = [
-        _rows("inserted", now["id"], None, _to_json(now, names)),
+        _rows("inserted", now["id"], None, to_json(now, names)),
         _rows("updated", is_["id"], *texts, has_moved, _lists(differs, names)),
-        _rows("deleted", then["id"], _to_json(then, names), None),
+        _rows("deleted", then["id"], to_json(then, names), None),
     ]
     rows = pa.concat_tables(parts).sort_by([("id", "ascending"), ("what", "descending")])
     return rows.add_column(0, "against", pa.array([against] * rows.num_rows, pa.string()))
@@ -85,9 +88,13 @@ def _select(wanted: Ints) -> Task:
     return select
 
 
-def _to_json(rows: pa.Table, names: list[str]) -> list[str]:
-    found = map(_finite, rows.select(names).to_pylist())
-    return [json.dumps(row, ensure_ascii=False, default=_as_text) for row in found]
+def to_json(rows: pa.Table, names: list[str]) -> pa.ChunkedArray:
+    """The rows as texts; few of them are Python's at a time, which take ten times the memory."""
+    texts = (
+        [json.dumps(_finite(row), ensure_ascii=False, default=_as_text) for row in batch.to_pylist()]
+        for batch in rows.select(names).to_batches(max_chunksize=_TEXT_ROWS)
+    )
+    return pa.chunked_array((pa.array(each, pa.string()) for each in texts), pa.string())
 
 
 def _finite(row: dict[str, Any]) -> dict[str, Any]:
@@ -112,20 +119,20 @@ def _lists(differs: NDArray[np.bool_], names: list[str]) -> list[str]:
 def _rows(
     what: str,
     ids: pa.ChunkedArray,
-    before: list[str] | None,
-    now: list[str] | None,
+    before: pa.ChunkedArray | None,
+    now: pa.ChunkedArray | None,
     has_moved: Bools | None = None,
     columns: list[str] | None = None,
 ) -> pa.Table:
     n = len(ids)
-    none = [None] * n
+    none = pa.nulls(n, pa.string())
     return pa.table(
         {
             "id": ids,
             "what": pa.array([what] * n, pa.string()),
             "moved": pa.array(np.zeros(n, np.bool_) if has_moved is None else has_moved),
-            "columns": pa.array(columns or none, pa.string()),
-            "before": pa.array(before or none, pa.string()),
-            "now": pa.array(now or none, pa.string()),
+            "columns": none if columns is None else pa.array(columns, pa.string()),
+            "before": none if before is None else before,
+            "now": none if now is None else now,
         }
     )
