@@ -63,6 +63,12 @@ TASKS = {
         "one now, and the names. "
         "**Exit code 1**: another run's task changed the same slices; another try sees both."
     ),
+    "match": (
+        "Finds the best matches of the run's records among those of the other data set: `matches`. The slice "
+        "of the next run is made again if it was made without this one. **Exit code 3**: a record came later "
+        "than the contract says."
+    ),
+    "quality_matches": _QUALITY.format(tables="the matches"),
     "quality_results": _QUALITY.format(tables="all tables of the results"),
     "report": "One HTML page with the run's numbers, plots and checks.",
 }

@@ -13,6 +13,7 @@ from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
 import alerts
 from approval import ApproveEpsilon
+from assets import asset_of
 from dag_texts import APPROVAL, TASKS, WHEN_A_TASK_FAILS
 from intervals import IntervalTimetable
 from lake import TAG
@@ -23,6 +24,7 @@ from spark_job import SparkJobOperator
 SNAPSHOT = ("snapshots", "quarantine", "guard", "digests", "points")
 RESULTS = ("epsilon", "epsilon_curve", "join_plan", "replicas", "pairs", "clusters", "outliers")
 COMPARISON = ("changes", "cluster_flows", "cluster_names", "cluster_events")
+MATCHES = ("matches",)
 
 
 def epsilon_join(
@@ -32,13 +34,14 @@ def epsilon_join(
     start_date: datetime,
     doc_md: str | None,
     tags: list[str] | None = None,
+    match_with: str | None = None,
     wait_for_snapshot: timedelta | None = None,
     approve_within: timedelta | None = None,
     deadline: timedelta | None = None,
     deadline_callback: AsyncCallback | SyncCallback | None = None,
     on_failure: Callable[[Any], Any] | None = None,
 ) -> DAG:
-    """Make the DAG that joins, clusters and reports every snapshot of a data set.
+    """Make the DAG that joins, clusters and reports every snapshot of a data set, or matches two data sets.
 
     Parameters
     ----------
@@ -47,6 +50,8 @@ def epsilon_join(
     start_date : the first run's date, with a time zone; earlier runs cannot be scheduled or back-filled.
     doc_md : what is special about this data set; on the DAG's page ``WHEN_A_TASK_FAILS`` follows it.
     tags : tags besides ``epsjoin``.
+    match_with : the data set with which this one is matched, as the section ``match`` of its contract says;
+        the DAG takes in snapshots of both, and has no pairs and no clusters. ``None``: the chain to clusters.
     wait_for_snapshot : a snapshot may come so long after the end of its interval; until then ``ingest`` looks
         for it every hour, and the run of the next interval waits. ``None``: without a snapshot the run is
         skipped.
@@ -64,12 +69,14 @@ def epsilon_join(
     -------
     DAG : ``ingest >> quality_input >> fit_epsilon >> replicate >> merge_join >> cluster >> outliers >>
         compare >> quality_results >> report``; with ``approve_within``, ``approve_epsilon`` stands before
-        ``replicate``.
+        ``replicate``. With ``match_with``: ``ingest >> quality_input`` of both data sets, then
+        ``match >> quality_matches``.
 
     Raises
     ------
     ValueError
-        A span of time is not above zero, or there is a ``deadline_callback`` without a ``deadline``.
+        A span of time is not above zero, there is a ``deadline_callback`` without a ``deadline``, or eps is
+        to be approved where none is chosen.
 
     Notes
     -----
@@ -83,6 +90,8 @@ def epsilon_join(
             raise ValueError(f"{name} of {dataset} must be a span of time above zero, or None, not {span!r}")
     if deadline_callback is not None and deadline is None:
         raise ValueError(f"deadline_callback of {dataset} has no deadline to wait for; give deadline, too")
+    if match_with is not None and approve_within is not None:
+        raise ValueError(f"{dataset} is matched by the eps of its contract; leave approve_within out")
     alert = None
     if deadline is not None:
         alert = DeadlineAlert(
@@ -112,12 +121,13 @@ def epsilon_join(
             stage: str | None = None,
             hours: float = 1,
             wait: timedelta | None = None,
+            of: str = dataset,
         ) -> SparkJobOperator:
             task_id = f"{name}_{stage}" if stage else name
             return SparkJobOperator(
-                task_id=task_id,
+                task_id=task_id if of == dataset else f"{task_id}_{of}",
                 job=name,
-                dataset=dataset,
+                dataset=of,
                 reads=reads,
                 writes=writes,
                 arguments=["--stage", stage] if stage else [],
@@ -126,8 +136,19 @@ def epsilon_join(
                 execution_timeout=timedelta(hours=hours),
             )
 
-        ingest = job("ingest", ["source"], *SNAPSHOT, wait=wait_for_snapshot)
-        quality_input = job("quality", SNAPSHOT, "quality", stage="input")
+        def take_in(of: str) -> SparkJobOperator:
+            ingest = job("ingest", ["source"], *SNAPSHOT, wait=wait_for_snapshot, of=of)
+            quality_input = job("quality", SNAPSHOT, "quality", stage="input", of=of)
+            ingest >> quality_input
+            return quality_input
+
+        quality_input = take_in(dataset)
+        if match_with is not None:
+            match = job("match", ["points"], *MATCHES)
+            match.inlets.append(asset_of(match_with, "points"))
+            [quality_input, take_in(match_with)] >> match
+            match >> job("quality", MATCHES, "quality", stage="matches")
+            return dag
         fit_epsilon = job("fit_epsilon", ["points"], "epsilon", "epsilon_curve")
         replicate = job("replicate", ["points", "epsilon"], "join_plan", "replicas")
         merge_join = job("merge_join", ["join_plan", "replicas"], "pairs", hours=4)
@@ -138,7 +159,7 @@ def epsilon_join(
         report = job("report", [*SNAPSHOT, *RESULTS, *COMPARISON, "quality"], "report")
         report.operator_extra_links = (ReportLink(),)
 
-        ingest >> quality_input >> fit_epsilon
+        quality_input >> fit_epsilon
         if approve_within is None:
             fit_epsilon >> replicate
         else:

@@ -7,7 +7,17 @@ from pathlib import Path
 import pytest
 
 from epsjoin import pipeline
-from epsjoin.pipeline import ANY_JOB, JOBS, STAGES, TABLES, tables_of, writer_of
+from epsjoin.pipeline import (
+    ANY_JOB,
+    CHAINS,
+    JOBS,
+    STAGES,
+    TABLES,
+    chain_of,
+    jobs_of,
+    tables_of,
+    writer_of,
+)
 
 REPO = Path(__file__).resolve().parents[1]
 
@@ -34,18 +44,27 @@ def test_tables__with_a_fingerprint_of_their_inputs_have_inputs() -> None:
 
 def test_jobs__run_each_writer_before_the_gate_of_its_tables_and_end_with_the_report() -> None:
     assert JOBS[-1] == "report"
-    for stage, tables in STAGES.items():
-        for table in tables:
-            assert JOBS.index(writer_of(table)) < JOBS.index(f"quality_{stage}"), table
+    assert set(STAGES) == {stage for stages in CHAINS.values() for stage in stages}
+    for chain, stages in CHAINS.items():
+        jobs = jobs_of(chain)
+        for stage in stages:
+            for table in STAGES[stage]:
+                assert jobs.index(writer_of(table)) < jobs.index(f"quality_{stage}"), table
+
+
+def test_chain_of__a_gate_is_what_comes_before_it() -> None:
+    assert chain_of("input") == ("input",)
+    assert chain_of("results") == ("input", "results")
+    assert chain_of("matches") == ("input", "matches")
 
 
 def test_jobs__have_an_entry_point_each() -> None:
-    for job in JOBS:
+    for job in {*JOBS, *jobs_of("match")}:
         name = "quality" if job.startswith("quality_") else job
         assert (REPO / "jobs" / f"{name}.py").is_file(), f"jobs/{name}.py is missing"
 
 
-@pytest.mark.parametrize("job", [*JOBS, "verify"])
+@pytest.mark.parametrize("job", [*JOBS, *jobs_of("match"), "verify"])
 def test_tables_of__a_job_are_those_that_name_it_as_their_writer(job: str) -> None:
     writer = job.partition("_")[0] if job.startswith("quality_") else job
     expected = [name for name, table in TABLES.items() if table.written_by in (writer, ANY_JOB)]

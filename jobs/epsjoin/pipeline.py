@@ -25,11 +25,16 @@ class Input(NamedTuple):
     is_before : whether the slice of the run before is meant, the latest earlier one whose clusters fit, and
         nothing where there is none. Of the same table the names of its files count, whatever those were made
         from: they change with what they are made from, and so on to the first run.
+    is_partner : whether the slice is that of the data set with which this one is matched.
+    is_previous : whether the slice of the interval before is meant, where records are matched across runs,
+        and nothing where there is none.
     """
 
     table: str
     by: str = "files"
     is_before: bool = False
+    is_partner: bool = False
+    is_previous: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,7 @@ class Table:
     fingerprint : what the names of its files begin with. ``inputs``: the digest of ``made_from``; ``pass``: a
         random text that all tables of one pass of the job share, for what is made from files outside of the
         lake; ``none``: nothing.
+    section : a section of the data set's contract, which the fingerprint covers, too; empty: none.
     agrees : for a table of one row: a table of one row and the column in which both must have the same value.
     """
 
@@ -54,6 +60,7 @@ class Table:
     made_from: tuple[Input, ...] = ()
     fingerprint: Literal["inputs", "pass", "none"] = "inputs"
     agrees: tuple[str, str] | None = None
+    section: str = ""
 
 
 _POINTS = Input("points")
@@ -85,6 +92,18 @@ _TABLES = (
         (Input("cluster_flows"), Input("cluster_names", is_before=True)),
     ),
     Table("cluster_events", "compare", "results", (Input("cluster_names"),)),
+    Table(
+        "matches",
+        "match",
+        "matches",
+        (
+            _POINTS,
+            Input("points", is_partner=True),
+            Input("points", is_previous=True),
+            Input("points", is_partner=True, is_previous=True),
+        ),
+        section="match",
+    ),
     Table("quality", "quality", fingerprint="none"),
     Table("job_metrics", ANY_JOB, fingerprint="none"),
 )
@@ -99,15 +118,25 @@ STAGES = {
 }
 """The tables that each gate checks; a rule of one may name tables of the same gate or of an earlier one."""
 
-JOBS = (
-    *(
-        job
-        for stage, tables in STAGES.items()
-        for job in (*dict.fromkeys(TABLES[table].written_by for table in tables), f"quality_{stage}")
-    ),
-    "report",
-)
-"""The jobs in their order, as Airflow's tasks and ``job_metrics`` call them."""
+CHAINS = {"join": ("input", "results"), "match": ("input", "matches")}
+"""The gates that a run passes, by what its data set is for; a gate needs the tables of those before it."""
+
+
+def jobs_of(chain: str) -> tuple[str, ...]:
+    """The jobs of a chain in their order, as Airflow's tasks and ``job_metrics`` call them."""
+    writers = {stage: dict.fromkeys(TABLES[table].written_by for table in STAGES[stage]) for stage in STAGES}
+    jobs = (job for stage in CHAINS[chain] for job in (*writers[stage], f"quality_{stage}"))
+    return (*jobs, *(["report"] if chain == "join" else []))
+
+
+JOBS = jobs_of("join")
+"""The jobs of the chain from points to pairs, clusters and outliers."""
+
+
+def chain_of(stage: str) -> tuple[str, ...]:
+    """The gates up to one, itself included, in their order."""
+    stages = next(stages for stages in CHAINS.values() if stage in stages)
+    return stages[: stages.index(stage) + 1]
 
 
 def writer_of(table: str) -> str:

@@ -148,10 +148,10 @@ class Bench:
         return compare.run(self.job)
 
     def gates(self) -> Mapping[str, float]:
-        from epsjoin.pipeline import STAGES
+        from epsjoin.pipeline import CHAINS
         from epsjoin.spark.checks.quality import check_quality
 
-        found = [check_quality(self.job, stage) for stage in STAGES]
+        found = [check_quality(self.job, stage) for stage in CHAINS["join"]]
         return {name: sum(stage[name] for stage in found) for name in found[0]}
 
     def shuffled_bytes(self) -> int:

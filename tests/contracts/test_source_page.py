@@ -15,13 +15,13 @@ from epsjoin.contracts.odcs import read_contract
 from epsjoin.contracts.sources import (
     CUSTOM,
     FORMATS,
-    INTERVALS,
     METRICS,
     OF_COLUMNS,
     ROLES,
     TYPES,
     load_source,
 )
+from epsjoin.contracts.times import INTERVALS
 
 REPO = Path(__file__).resolve().parents[2]
 PAGE = (REPO / "docs" / "source-contract.md").read_text(encoding="utf-8")
@@ -95,7 +95,7 @@ def test_page__has_every_property_with_its_default() -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \|.*\| ([^|]*) \|$", TABLES, re.MULTILINE))
     words = {"": "none", "where": "all are taken", "decimals": "as it is"}
     for name, default in {**CUSTOM, **OF_COLUMNS}.items():
-        shown = words.get(name) or (f"`{default}`" if default not in ("", [], {}) else "none")
+        shown = words.get(name) or (f"`{default}`" if default not in ("", [], {}, None) else "none")
         assert rows[name] == shown, name
 
 

@@ -21,12 +21,14 @@ from airflow.timetables.base import DataInterval, TimeRestriction
 from dags.fake_spark import REPOSITORY
 from epsjoin.errors import ArgumentError
 from epsjoin.params import CUTS, RunParams
-from epsjoin.pipeline import ANY_JOB, JOBS, STAGES, TABLES, tables_of
+from epsjoin.pipeline import ANY_JOB, JOBS, STAGES, TABLES, jobs_of, tables_of
 from intervals import IntervalTimetable
 from run_params import RUN_PARAMS
 from spark_job import REFUSALS, SparkJobOperator
 
 DATA_SETS = ("navaids", "landmarks")
+MATCHED = {"earthquakes": "iscgem"}
+"""Data sets that are matched with another one."""
 GATES = ("quality_input", "quality_results")
 CRON = {
     "day": "0 0 * * *",
@@ -40,6 +42,7 @@ PLUGINS = sorted((REPOSITORY / "plugins").glob("**/*.py"))
 every_task = pytest.mark.parametrize(
     ("data_set", "job"), [(data_set, job) for data_set in DATA_SETS for job in JOBS]
 )
+every_matched = pytest.mark.parametrize(("data_set", "other"), MATCHED.items())
 every_dag = pytest.mark.parametrize("data_set", DATA_SETS)
 
 
@@ -58,7 +61,9 @@ def test_tour__has_the_data_set_with_a_question() -> None:
 
 def test_dags__are_found_and_import(dag_bag: DagBag) -> None:
     assert not dag_bag.import_errors, f"repair these files: {dag_bag.import_errors}"
-    assert set(dag_bag.dags) == set(DATA_SETS), "a data set's DAG is new or gone: name it in DATA_SETS above"
+    assert set(dag_bag.dags) == {*DATA_SETS, *MATCHED}, (
+        "a data set's DAG is new or gone: name it in DATA_SETS above"
+    )
 
 
 @pytest.mark.parametrize("file", [*PAGES, *PLUGINS], ids=lambda file: f"{file.parent.name}/{file.name}")
@@ -104,6 +109,40 @@ def test_dag__is_the_chain_of_the_design(dag_bag: DagBag, data_set: str) -> None
         ("compare", "quality_results"),
         ("quality_results", "report"),
     }
+
+
+@every_matched
+def test_dag_of_two_data_sets__takes_both_in_and_matches_them(
+    dag_bag: DagBag, data_set: str, other: str
+) -> None:
+    tasks = dag_bag.dags[data_set].tasks
+    edges = {(task.task_id, after) for task in tasks for after in task.downstream_task_ids}
+    assert edges == {
+        ("ingest", "quality_input"),
+        (f"ingest_{other}", f"quality_input_{other}"),
+        ("quality_input", "match"),
+        (f"quality_input_{other}", "match"),
+        ("match", "quality_matches"),
+    }
+    assert set(jobs_of("match")) == {task.task_id.removesuffix(f"_{other}") for task in tasks}
+    for task in tasks:
+        assert isinstance(task, SparkJobOperator)
+        assert task.dataset == (other if task.task_id.endswith(other) else data_set)
+        assert task.doc_md
+        assert task.trigger_rule == "all_success", "a year that one catalogue lacks is skipped"
+    match = task_of(dag_bag, data_set, "match")
+    assert [asset.name for asset in match.outlets] == [f"{data_set}/{table}" for table in STAGES["matches"]]
+    assert {asset.name for asset in match.inlets} == {f"{data_set}/points", f"{other}/points"}
+
+
+@every_matched
+def test_dag_of_two_data_sets__is_as_their_contracts_say(dag_bag: DagBag, data_set: str, other: str) -> None:
+    custom = {}
+    for name in (data_set, other):
+        contract = yaml.safe_load((REPOSITORY / "data_contracts" / f"{name}.odcs.yaml").read_text())
+        custom[name] = {each["property"]: each["value"] for each in contract["customProperties"]}
+        assert dag_bag.dags[data_set].timetable.summary == CRON[custom[name]["interval"]]
+    assert custom[data_set]["match"]["with"] == other
 
 
 @every_dag
@@ -244,7 +283,7 @@ def test_inlets__are_what_the_pipeline_says_the_tables_are_made_from(
     elif job in GATES:
         assert read == list(STAGES[job.removeprefix("quality_")])
     elif job == "report":
-        assert read == [table for table in TABLES if table != "job_metrics"]
+        assert read == [table for table in TABLES if table not in ("job_metrics", *STAGES["matches"])]
     else:
         assert set(read) <= set(before), "a task reads only what an earlier one has written"
         needed = set().union(*(made_from(table) for table in own)) - set(own)

@@ -16,7 +16,8 @@ from typing import Any
 import yaml
 
 from epsjoin.contracts import versions
-from epsjoin.contracts.sources import INTERVALS, MAX_DEGREES, SourceContract, load_source
+from epsjoin.contracts.sources import MAX_DEGREES, SourceContract, load_source
+from epsjoin.contracts.times import INTERVALS
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.lake.arguments import add_contracts
 from epsjoin.paths import PROJECT

@@ -51,8 +51,9 @@ SOURCE_TYPES = {
     "boolean": pa.bool_(),
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", tz="UTC"),
+    "time": pa.float64(),
 }
-"""Arrow types of a source's columns, by the types of its contract."""
+"""Arrow types of a source's columns, by the types of its contract; a time is in seconds since midnight."""
 
 
 class UnknownFormError(Exception):

@@ -38,6 +38,7 @@ class Column:
     values : the allowed values; empty: all values are allowed.
     physical_name : its name in the files of a source, if that is another one.
     decimals : number of decimals to which the values of a source are rounded; ``None``: they are not.
+    form : how a date of a source is written, such as ``MM/dd/yyyy``; empty: as ISO 8601 says.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Column:
     values: tuple[str, ...] = ()
     physical_name: str = ""
     decimals: int | None = None
+    form: str = ""
 
     @property
     def in_file(self) -> str:

@@ -8,16 +8,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 from epsjoin.contracts.conditions import FORMS, Filter, UnknownFormError
+from epsjoin.contracts.matches import Match, check_partner, read_match
 from epsjoin.contracts.odcs import Column, custom_properties, key_of, read_contract, to_column
+from epsjoin.contracts.times import INTERVALS, interval_of, pattern_of
 from epsjoin.errors import ContractError
 
 FORMATS = ("csv", "json", "parquet")
-INTERVALS = ("day", "week", "month", "quarter", "year")
-TYPES = ("integer", "number", "string", "boolean", "date", "timestamp")
+TYPES = ("integer", "number", "string", "boolean", "date", "time", "timestamp")
 ROLES = ("payload", "coordinate", "latitude", "longitude")
 MAX_DEGREES = {"latitude": 90.0, "longitude": 180.0}
 """Largest absolute value of a coordinate in degrees, by its role."""
@@ -33,6 +35,7 @@ CUSTOM: Mapping[str, Any] = {
     "max_quarantine_share": 0.0,
     "guard": {},
     "defaults": {},
+    "match": None,
 }
 """The customProperties of a source's contract, each with its default."""
 
@@ -83,10 +86,13 @@ class SourceContract:
     max_quarantine_share : largest fraction of bad rows, among those that are not left out, with which a run
         is not refused.
     defaults : the data set's own defaults of ``RunParams``.
-    where : SQL on the columns; a record for which it is not true is left out. Empty: none is.
+    where : SQL on the columns; a record for which it is not true is left out. Empty: none is. ``{begin}`` and
+        ``{end}`` in it are the first day of a run's interval and the first day after it, see :meth:`of_run`.
     optional : names of the coordinates with ``required: false``; a record without one of them is left out.
     guard : by the names of its checks, the limits of what the guard lets in; ``None``: anything.
     missing : texts that stand for a missing value in columns that are not texts; ``nan`` also for a NaN.
+    match : how its records are matched with those of another data set; ``None``: they are not.
+    is_of_interval : whether ``where`` speaks of the run's interval, so that a run may have no record.
     """
 
     name: str
@@ -107,6 +113,14 @@ class SourceContract:
     optional: tuple[str, ...] = ()
     guard: Mapping[str, float | None] = field(default_factory=lambda: dict(GUARD))
     missing: tuple[str, ...] = ()
+    match: Match | None = None
+    is_of_interval: bool = False
+
+    def of_run(self, run: str) -> SourceContract:
+        """The contract as it holds for one run: its condition speaks of the run's interval."""
+        begin, end = interval_of(self.interval, date.fromisoformat(run))
+        where = self.where.replace("{begin}", begin.isoformat()).replace("{end}", end.isoformat())
+        return replace(self, where=where, is_of_interval=where != self.where)
 
     def column(self, name: str) -> Column:
         """The column of that name."""
@@ -189,7 +203,26 @@ def load_source(contracts: Path, name: str) -> SourceContract:
         missing=_texts(file, "missing_values", custom["missing_values"]),
     )
     _check_source(file, source, roles)
+    if custom["match"] is not None:
+        source = replace(source, match=read_match(file, custom["match"], source))
     return source
+
+
+def load_partner(contracts: Path, source: SourceContract) -> tuple[Match, SourceContract]:
+    """The match of a data set, with all columns named, and the contract of the data set it is matched with.
+
+    Raises
+    ------
+    ContractError
+        The contract has no section ``match``; or the other one is wrong, or does not fit.
+    """
+    if source.match is None:
+        raise ContractError(
+            f"{source.name}: its contract has no section match (customProperties), which says with what its "
+            "records are matched"
+        )
+    partner = load_source(contracts, source.match.partner)
+    return check_partner(f"{contracts / source.name}.odcs.yaml", source.match, partner, source), partner
 
 
 def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) -> None:
@@ -239,6 +272,12 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
     for column in source.columns:
         if column.type not in TYPES:
             refuse(f"column {column.name}: logicalType must be one of {', '.join(TYPES)}")
+        if column.form and column.type != "date":
+            refuse(f"column {column.name}: format is for a date, not for a {column.type}")
+        try:
+            _ = column.form and pattern_of(column.form)
+        except ValueError as error:
+            refuse(f"column {column.name}: {error}")
         is_integer_id = source.key == ("id",) and column.type == "integer"
         if column.name.lower() in RESERVED and not (column.name == "id" and is_integer_id):
             refuse(
@@ -255,7 +294,7 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
         if is_bounded and column.type not in ("integer", "number"):
             refuse(f"column {column.name}: minimum and maximum are for numbers, not for a {column.type}")
     try:
-        _ = source.filter
+        _ = source.of_run("2000-01-01").filter
     except UnknownFormError as error:
         refuse(f"where {source.where!r} is not understood: {error}; {FORMS}")
 
@@ -292,7 +331,9 @@ def _check_readable(source: SourceContract, refuse: Callable[[str], None]) -> No
 def _to_source_column(file: Path, body: Mapping[str, Any], own: Mapping[str, Any]) -> Column:
     column = _apply_role(to_column(file, body, body.get("logicalType", "")), own["role"])
     in_file = body.get("physicalName") or column.name
-    return replace(column, physical_name="" if in_file == column.name else in_file, decimals=own["decimals"])
+    form = str((body.get("logicalTypeOptions") or {}).get("format") or "")
+    name = "" if in_file == column.name else in_file
+    return replace(column, physical_name=name, decimals=own["decimals"], form=form)
 
 
 def _apply_role(column: Column, role: str) -> Column:

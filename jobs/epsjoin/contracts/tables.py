@@ -6,11 +6,12 @@ A table's contract is ``data_contracts/tables/<table>.odcs.yaml``.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from epsjoin.contracts.matches import Match
 from epsjoin.contracts.odcs import Column, key_of, read_contract, to_column
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import ContractError
@@ -58,7 +59,7 @@ class TableContract:
 
 
 def load_table(contracts: Path, name: str, source: SourceContract | None = None) -> TableContract:
-    """Read the contract of a table; ``points`` also has the columns of its source.
+    """Read the contract of a table; ``points`` also has the columns of its source, ``matches`` the distances.
 
     These files are the project's own: ``make check`` holds them against the standard, a job that starts does
     not, unless it cannot read one.
@@ -81,12 +82,16 @@ def _to_table(file: Path, name: str, body: Mapping[str, Any], source: SourceCont
     properties = table.get("properties") or []
     columns = tuple(to_column(file, p, p.get("physicalType", "")) for p in properties)
     if name == "points" and source is not None:
-        physical = {"integer": "long", "number": "double"}
+        physical = {"integer": "long", "number": "double", "time": "double"}
         own = {column.name for column in columns}
         from_source = tuple(
             replace(c, type=physical.get(c.type, c.type)) for c in source.columns if c.name not in own
         )
         columns = columns[:2] + from_source + columns[2:]
+    rules = [_to_rule(file, body) for body in table.get("quality") or []]
+    if name == "matches" and source is not None and source.match is not None:
+        columns = columns[:3] + source.match.columns + columns[3:]
+        rules += _rules_of_match(source.match)
     partitioned = sorted(
         (p.get("partitionKeyPosition", 1), p["name"]) for p in properties if p.get("partitioned")
     )
@@ -96,8 +101,31 @@ def _to_table(file: Path, name: str, body: Mapping[str, Any], source: SourceCont
         columns=columns,
         partitioned=tuple(column for _, column in partitioned),
         key=key_of(properties),
-        rules=tuple(_to_rule(file, body) for body in table.get("quality") or []),
+        rules=tuple(rules),
     )
+
+
+def _rules_of_match(match: Match) -> Iterator[Rule]:
+    """Rules that have the names of the criteria in them: what is best is not beaten by a stored pair."""
+    names = [criterion.in_table for criterion in match.criteria]
+    as_near = " AND ".join(f"o.{name} <= t.{name}" for name in names)
+    nearer = " OR ".join(f"o.{name} < t.{name}" for name in names)
+    for side in ("left", "right"):
+        yield Rule(
+            f"no_best_match_of_a_{side}_record_is_beaten",
+            f"SELECT COUNT(*) FROM ${{object}} AS t JOIN ${{object}} AS o ON t.{side}_id = o.{side}_id "  # noqa: S608 - names of a contract
+            f"WHERE t.best_for IN ('{side}', 'both') AND o.best_for <> 'nobody' AND {as_near} AND ({nearer})",
+            0.0,
+            "error",
+        )
+    for name in names:
+        yield Rule(
+            f"{name}_is_that_of_a_match",
+            f"SELECT COUNT(*) FROM ${{object}} WHERE best_for = 'nobody' AND {name} IS NOT NULL "  # noqa: S608 - as above
+            f"OR best_for <> 'nobody' AND {name} IS NULL",
+            0.0,
+            "error",
+        )
 
 
 def _to_rule(file: Path, body: Mapping[str, Any]) -> Rule:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -25,7 +25,7 @@ FILE = "published.json"
 BUMPS = ("", "minor", "major")
 """Semver bumps that a change can require, ascending; empty: none."""
 
-OF_FILES = ("physicalName", "decimals")
+OF_FILES = ("physicalName", "decimals", "format")
 """How a source's column is read from its files, where the contract says so."""
 
 Bump: TypeAlias = Literal["minor", "major"]
@@ -255,8 +255,9 @@ def _shape_of_source(contracts: Path, name: str) -> Shape:
     columns = [replace(c, required=c.required and c.name not in source.optional) for c in source.columns]
     where = Rule("where", source.where, 0.0, "error")
     guard = {check: _plain(limit) for check, limit in source.guard.items() if limit != GUARD[check]}
+    match = {"match": json.loads(json.dumps(asdict(source.match)))} if source.match else {}
     return {
-        "fixed": {what: _plain(getattr(source, what)) for what in fixed},
+        "fixed": {what: _plain(getattr(source, what)) for what in fixed} | match,
         "columns": {c.name: _shape_of_column(c, roles.get(c.name, "payload")) for c in columns},
         "rules": {where.name: _shape_of_rule(where)} if source.where else {},
         "max_quarantine_share": float(source.max_quarantine_share),
@@ -279,7 +280,11 @@ def _shape_of_rule(rule: Rule) -> Shape:
 
 def _shape_of_column(column: Column, role: str) -> Shape:
     names = ("type", "required", "minimum", "maximum", "values")
-    of_files = {"physicalName": column.physical_name or None, "decimals": column.decimals}
+    of_files = {
+        "physicalName": column.physical_name or None,
+        "decimals": column.decimals,
+        "format": column.form or None,
+    }
     return (
         {name: _plain(getattr(column, name)) for name in names}
         | {"role": role}

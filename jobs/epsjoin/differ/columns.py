@@ -18,7 +18,7 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools
 from epsjoin.source.values import from_text
 
-_KINDS = ("integer", "number", "boolean", "date", "timestamp")
+_KINDS = ("integer", "number", "boolean", "date", "timestamp", "time")
 """Types of a contract in which two texts may be one value."""
 
 _OF_UPDATED = ("columns", "before", "now")

@@ -11,13 +11,15 @@ import hashlib
 import re
 import uuid
 from collections.abc import Iterable, Sequence
+from datetime import date
 from typing import Any
 
-from epsjoin.errors import UnfitTableError
+from epsjoin.contracts.times import run_before
+from epsjoin.errors import MissingSliceError, UnfitTableError
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import File
-from epsjoin.pipeline import STAGES, TABLES, Input
+from epsjoin.pipeline import CHAINS, STAGES, TABLES, Input
 
 _FINGERPRINT = re.compile("[0-9a-f]{16}-")
 
@@ -108,12 +110,12 @@ class Fingerprints:
         return Slice(table, self._run, fingerprint=self._found[table])
 
     def slices(self, tables: Iterable[str] | None = None) -> dict[str, Slice]:
-        """The run's slices of these tables, by default of all that a gate checks, by name; see :meth:`slice`.
+        """The run's slices of these tables, by default of the chain to clusters, by name; see :meth:`slice`.
 
         Of several tables that do not fit the error names the first.
         """
         found: dict[str, Slice] = {}
-        for table in tables or (table for stage in STAGES.values() for table in stage):
+        for table in tables or (table for stage in CHAINS["join"] for table in STAGES[stage]):
             try:
                 found[table] = self.slice(table)
             except UnfitTableError:
@@ -145,12 +147,18 @@ class Fingerprints:
         return self._rows[table]
 
     def _digest(self, table: str, new: dict[str, Sequence[File] | str]) -> str:
-        texts = ""
+        section = TABLES[table].section
+        texts = repr(getattr(self._lake.source, section)) if section else ""
         files: list[File] = []
         for source in TABLES[table].made_from:
             value = new.get(source.table)
             if value is None:
-                value = self._state_before(source, table) if source.is_before else self._state_of(source)
+                if source.is_before:
+                    value = self._state_before(source, table)
+                elif source.is_partner or source.is_previous:
+                    value = self._state_around(source)
+                else:
+                    value = self._state_of(source)
             if isinstance(value, str):
                 texts += value
             else:
@@ -176,6 +184,24 @@ class Fingerprints:
         if source.table == table:
             return slices.files_of(self._lake, Slice(table, before.run))
         return before._state_of(source)
+
+    def _state_around(self, source: Input) -> Sequence[File]:
+        """The files of a slice of the partner, or of the interval before, which may not be there."""
+        lake, run = self._lake, self._run
+        match = lake.source.match
+        if source.is_previous and (match is None or match.order is None):
+            return []
+        if source.is_previous:
+            run = run_before(lake.source.interval, date.fromisoformat(run)).isoformat()
+        of = Slice(source.table, run)
+        if source.is_partner:
+            lake = lake.partner()
+        try:
+            return slices.files_of(lake, of)
+        except MissingSliceError:
+            if source.is_previous:
+                return []
+            raise
 
     def _of_pass(self, table: str) -> str:
         """The fingerprint of the last pass of a job; points that an older version has stored bear none.

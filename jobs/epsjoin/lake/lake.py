@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from epsjoin.contracts.row_rules import constraints_of
-from epsjoin.contracts.sources import SourceContract
+from epsjoin.contracts.sources import SourceContract, load_partner
 from epsjoin.contracts.tables import TableContract, load_table
 from epsjoin.lake.schemas import ARROW_TYPES
 
@@ -39,6 +39,16 @@ class Lake:
     def location(self, table: str) -> str:
         """Return the URI of a table's folder."""
         return f"{self.uri.rstrip('/')}/{self.source.name}/{table}"
+
+    def partner(self) -> Lake:
+        """Return the lake of the data set with which this one is matched.
+
+        Raises
+        ------
+        ContractError
+            The contract has no section ``match``, or the other one does not fit.
+        """
+        return Lake(self.uri, self.contracts, load_partner(self.contracts, self.source)[1])
 
     def contract(self, table: str) -> TableContract:
         """Load the contract of a table."""

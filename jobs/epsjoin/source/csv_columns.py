@@ -25,7 +25,7 @@ from epsjoin.source.bounds import BYTE_ORDER_MARK, open_lines
 from epsjoin.source.csv_ import Line, read_header, split_records
 from epsjoin.source.rules import Flags, Ints, may_be_tiny, type_once, typed_schema
 from epsjoin.source.untyped import Block, FoundColumns, UntypedRecord
-from epsjoin.source.values import from_text
+from epsjoin.source.values import TIMES, from_text
 
 Bytes = NDArray[np.uint8]
 
@@ -278,7 +278,7 @@ class _Typing:
             if column.type == "string":
                 is_empty = pc.equal(values, "")
                 values = pc.if_else(is_empty, None, values) if pc.any(is_empty).as_py() else values
-            elif column.type in ("date", "timestamp"):
+            elif column.type in TIMES:
                 values, odd = type_once(self._source, column, values.combine_chunks(), from_text)
                 if odd.any():
                     return None
@@ -303,7 +303,7 @@ class _Typing:
         """Texts of a column as typed values, and which of them are odd; those are null."""
         if column.type == "string":
             return pc.if_else(pc.equal(texts, ""), None, texts), np.zeros(len(texts), bool)
-        if column.type in ("date", "timestamp"):
+        if column.type in TIMES:
             return type_once(self._source, column, texts, from_text)
         trimmed = pc.ascii_trim(texts, _BLANKS)
         is_missing = pc.is_in(trimmed, pa.array(["", *self._missing]))

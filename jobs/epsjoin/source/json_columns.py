@@ -19,7 +19,7 @@ from epsjoin.source.bounds import open_lines
 from epsjoin.source.json_ import Line, Objects, require_keys
 from epsjoin.source.rules import Flags, Ints, may_be_tiny, type_once, typed_schema
 from epsjoin.source.untyped import Block, FoundColumns, UntypedRecord
-from epsjoin.source.values import from_value
+from epsjoin.source.values import TIMES, from_value
 
 MAX_FAULTS = 64
 """Number of times that pyarrow may give up within a block; the definition reads what is left of it then."""
@@ -202,7 +202,7 @@ def _type(
     values = table[column.in_file].combine_chunks()
     if column.type == "string":
         return pc.if_else(pc.equal(values, ""), None, values), odd
-    if column.type in ("date", "timestamp"):
+    if column.type in TIMES:
         return type_once(source, column, values, from_value)
     if column.type == "number":
         numbers = values.fill_null(1.0).to_numpy(zero_copy_only=False)

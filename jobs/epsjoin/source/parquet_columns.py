@@ -57,6 +57,7 @@ _COMMON: dict[str, tuple[Callable[[pa.DataType], bool], ...]] = {
     "integer": (pa.types.is_signed_integer, pa.types.is_uint8, pa.types.is_uint16, pa.types.is_uint32),
     "boolean": (pa.types.is_boolean,),
     "date": (pa.types.is_date32,),
+    "time": (),
     "timestamp": (
         lambda kind: pa.types.is_timestamp(kind) and kind.unit != "ns" and kind.tz in (None, "UTC"),
     ),

@@ -5,15 +5,20 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from datetime import UTC, date, datetime
+from contextlib import suppress
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any
 
 from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.sources import SourceContract
+from epsjoin.contracts.times import pattern_of
 
 VALUE = r"(?s): ['\"].*"
 """Pattern of the value at the end of a reason, without which it is a kind; Python and Java read it alike."""
+
+TIMES = ("date", "time", "timestamp")
+"""Types whose texts are typed one by one."""
 
 INT64 = range(-(2**63), 2**63)
 """Integers of 64 bits."""
@@ -182,9 +187,11 @@ def from_value(column: Column, value: Any) -> Any:
         return value
     if column.type == "boolean" and isinstance(value, bool):
         return value
-    if column.type in ("date", "timestamp"):
+    if column.type in TIMES:
         if isinstance(value, str):
             return _parse_iso(column, value)
+        if isinstance(value, time) and column.type == "time":
+            return _seconds_of(value)
         if isinstance(value, datetime) and column.type == "timestamp" and value == value:  # not NaT
             return _check_year(value)
         if isinstance(value, date) and not isinstance(value, datetime) and column.type == "date":
@@ -192,12 +199,33 @@ def from_value(column: Column, value: Any) -> Any:
     raise ValueError(f"not of type {column.type}")
 
 
-def _parse_iso(column: Column, text: str) -> date | datetime:
+def _parse_iso(column: Column, text: str) -> date | datetime | float:
+    if column.form:
+        found = re.fullmatch(pattern_of(column.form), text)
+        with suppress(ValueError):
+            if found:
+                return date(**{part: int(digits) for part, digits in found.groupdict().items()})
+        raise ValueError(f"not a date written as {column.form}")
     try:
+        if column.type == "time":
+            return _seconds_of(time.fromisoformat(text))
         value = date.fromisoformat(text) if column.type == "date" else datetime.fromisoformat(text)
     except ValueError as error:
         raise ValueError(f"not an ISO {column.type}") from error
     return _check_year(value) if isinstance(value, datetime) else value
+
+
+def _seconds_of(value: time) -> float:
+    """Seconds since midnight.
+
+    Raises
+    ------
+    ValueError
+        The time has an offset from UTC, without a day to count it from.
+    """
+    if value.tzinfo is not None:
+        raise ValueError("not a time without an offset")
+    return value.hour * 3600.0 + value.minute * 60.0 + value.second + value.microsecond / 1e6
 
 
 def _check_year(value: datetime) -> datetime:

@@ -7,7 +7,7 @@ import json
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -83,7 +83,9 @@ def run_job(
         meter = Meter()
         keep_pandas_out()
         arguments = _parse(name, argv, parents)
-        lake = delta_log.pin_versions(open_lake(arguments), name)
+        lake = open_lake(arguments)
+        lake = replace(lake, source=lake.source.of_run(arguments.run))
+        lake = delta_log.pin_versions(lake, name)
         job = Job(
             session=partial(get_session, f"{arguments.dataset} {name} {arguments.run}"),
             lake=lake,

@@ -14,7 +14,7 @@ from epsjoin.lake import slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.params import RunParams
-from epsjoin.pipeline import STAGES
+from epsjoin.pipeline import CHAINS
 from epsjoin.spark.checks.quality import check_quality
 from epsjoin.spark.job import Job
 from tests.spark.checks.test_quality import RULES
@@ -47,7 +47,7 @@ def warned(job: Job) -> set[str]:
     """Run all steps and gates, and return the warnings."""
     for step in STEPS.values():
         step(job)
-    for stage in STAGES:
+    for stage in CHAINS["join"]:
         check_quality(job, stage)
     rows = slices.read_slice(job.lake, Slice("quality", job.run)).to_pylist()
     return {row["expectation"] for row in rows if not row["success"]}

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from epsjoin.contracts.times import interval_of
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.spark.ingest import ingest
-from epsjoin.spark.ingest.snapshot import find_snapshot, interval_of
+from epsjoin.spark.ingest.snapshot import find_snapshot
 from tests.spark.conftest import JobMaker
 from tests.spark.ingest.test_ingest import GOOD, XY
 

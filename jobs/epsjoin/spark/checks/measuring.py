@@ -94,7 +94,9 @@ def measure_columns(job: Job, table: Table) -> Numbers:
     return {**measure_schema(schema, contract), **add_measured([no_rows, *found])}
 
 
-def measure_rules(job: Job, tables: Mapping[str, Table], asked: Iterable[str]) -> dict[str, Numbers]:
+def measure_rules(
+    job: Job, tables: Mapping[str, Table], asked: Iterable[str], views: Mapping[str, pa.Table] | None = None
+) -> dict[str, Numbers]:
     """Ask the queries of the rules of some tables; a rule whose query returns null measures infinity.
 
     Where the tables have few rows together, the driver answers what means the same to its engine as to Spark
@@ -104,6 +106,7 @@ def measure_rules(job: Job, tables: Mapping[str, Table], asked: Iterable[str]) -
     ----------
     tables : all tables that rules may name.
     asked : names of the tables whose rules are asked.
+    views : rows that are in no table of the lake, by the names that rules have for them; Spark answers those.
 
     Raises
     ------
@@ -122,6 +125,7 @@ def measure_rules(job: Job, tables: Mapping[str, Table], asked: Iterable[str]) -
         answers = ask_driver(stored, types, queries)
     if rest := {key: query for key, query in queries.items() if key not in answers}:
         frames = {name: scan.read(job.spark, job.lake, table.where) for name, table in tables.items()}
+        frames |= {name: job.spark.createDataFrame(rows) for name, rows in (views or {}).items()}
         answers |= ask_spark(frames, rest)
     measured: dict[str, Numbers] = {name: {} for name in asked}
     for (name, rule), answer in answers.items():

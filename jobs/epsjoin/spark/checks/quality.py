@@ -7,10 +7,11 @@ from epsjoin.errors import DataRefusedError
 from epsjoin.lake import slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
-from epsjoin.pipeline import STAGES
+from epsjoin.pipeline import STAGES, chain_of
 from epsjoin.spark.checks.judge import judge
 from epsjoin.spark.checks.measuring import Table, measure_columns, measure_rules
 from epsjoin.spark.job import Job
+from epsjoin.spark.match.sides import records_asked_for
 
 
 def check_quality(job: Job, stage: str) -> dict[str, float]:
@@ -30,14 +31,14 @@ def check_quality(job: Job, stage: str) -> dict[str, float]:
     needs them. Rules are SQL on the run's slices.
     """
     lake, names = job.lake, STAGES[stage]
-    known = [name for tables in STAGES.values() for name in tables]
     inputs = Fingerprints(lake, job.run)
-    found = inputs.slices(known[: known.index(names[-1]) + 1])
+    found = inputs.slices(name for each in chain_of(stage) for name in STAGES[each])
     tables = {name: Table.of(lake, where) for name, where in found.items()}
     for name in tables.keys() - names:
         tables[name].check_footers(lake)
     measured = {name: measure_columns(job, tables[name]) for name in names}
-    for name, numbers in measure_rules(job, tables, names).items():
+    views = records_asked_for(lake, job.run) if "matches" in names else {}
+    for name, numbers in measure_rules(job, tables, names, views).items():
         measured[name] |= numbers
     outcomes = judge([tables[name].contract for name in names], measured)
     counters = {"expectations": 0.0, "warnings": 0.0, "errors": 0.0}

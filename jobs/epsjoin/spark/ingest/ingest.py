@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from epsjoin.console import counted, say
 from epsjoin.contracts.sources import SourceContract
-from epsjoin.errors import DataRefusedError, TableError
+from epsjoin.errors import DataRefusedError, NothingToDoError, TableError
 from epsjoin.lake import delta_log, parquet, schemas, slices
 from epsjoin.lake.fingerprints import new_fingerprint
 from epsjoin.lake.lake import Slice
@@ -49,7 +49,7 @@ def run(job: Job) -> dict[str, float]:
     Raises
     ------
     NothingToDoError
-        No snapshot is dated within the run's interval.
+        No snapshot, or no record of it, is dated within the run's interval.
     DataRefusedError
         A file is empty, broken or lacks a column; two keys share an id; too many rows are bad; or the guard
         holds the snapshot. The slices of ``quarantine`` and, by the guard, of ``guard`` are then written, the
@@ -72,7 +72,7 @@ def run(job: Job) -> dict[str, float]:
         snapshots = _check_records(job, reports)
         points, digests = (_stored(job, of[table], written) for table in ("points", "digests"))
         _check_against_run_before(job, Snapshot(name, points, digests, snapshots), of["guard"])
-    except DataRefusedError:
+    except (DataRefusedError, NothingToDoError):
         for target in (into.points, into.digests):
             parquet.delete_uncommitted_files(target, [file for file in written if file.table == target.table])
         raise
@@ -95,6 +95,8 @@ def _check_records(job: Job, reports: Sequence[TaskReport]) -> list[dict[str, An
     ------
     DataRefusedError
         A file is refused, too many records are bad, or none is left.
+    NothingToDoError
+        None is left, and the contract's condition is about the run's interval.
     """
     refused = sorted(sentence for report in reports for sentence in report.refused)
     if refused:
@@ -110,6 +112,8 @@ def _check_records(job: Job, reports: Sequence[TaskReport]) -> list[dict[str, An
             f"{beside}, {limit:.1%} are allowed; most often: {_commonest_kind(facts)}. "
             f"Every one is in the quarantine table, run {job.run}"
         )
+    if not kept and job.lake.source.is_of_interval:
+        raise NothingToDoError(f"no record of {job.lake.source.name} is of the interval of run {job.run}")
     if not kept:
         raise DataRefusedError(
             f"no row is left: of {read:,}, {quarantined:,} are in quarantine and {left_out:,} left out"

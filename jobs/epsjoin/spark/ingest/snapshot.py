@@ -9,6 +9,7 @@ from urllib.parse import quote, unquote
 
 import pyarrow.fs as pafs
 
+from epsjoin.contracts.times import interval_of
 from epsjoin.errors import ArgumentError, DataRefusedError, NothingToDoError
 from epsjoin.lake import slices, uris
 from epsjoin.spark.job import Job
@@ -62,17 +63,6 @@ def find_snapshot(job: Job) -> list[tuple[str, str]]:
             f"no snapshot of {source.name} is dated {begin} to {end} (end excluded); {known}"
         )
     return _list_files(f"{place}/{quote(within[-1][1])}", within[-1][1])
-
-
-def interval_of(interval: str, day: date) -> tuple[date, date]:
-    """First day of the interval that a day is in, and the first day after it; a week begins with the day."""
-    if interval in ("day", "week"):
-        return day, day + timedelta({"day": 1, "week": 7}[interval])
-    n = {"month": 1, "quarter": 3, "year": 12}[interval]
-    months = day.year * 12 + day.month - 1
-    months -= months % n
-    (year, month), (next_year, next_month) = divmod(months, 12), divmod(months + n, 12)
-    return date(year, month + 1, 1), date(next_year, next_month + 1, 1)
 
 
 def _check_begin(job: Job, begin: date) -> None:

@@ -1,0 +1,1 @@
+"""Best matches of the records of two data sets."""

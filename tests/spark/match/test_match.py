@@ -1,0 +1,158 @@
+"""The step match: the table says what other programs have found, once for each record, in whatever order."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyspark.sql import SparkSession
+
+from epsjoin.errors import DataRefusedError, NothingToDoError
+from epsjoin.lake.fingerprints import Fingerprints
+from epsjoin.lake.lake import Slice
+from epsjoin.lake.slices import read_slice, write_slice
+from epsjoin.spark.checks.quality import check_quality
+from epsjoin.spark.ingest import ingest
+from epsjoin.spark.job import Job
+from epsjoin.spark.match import match
+from tests.spark.match.catalogues import LEFT, REPO, RIGHT, copy_contracts, job_of, match_of, moved
+
+RUN = "2016-01-01"
+EXPECTED = json.loads((REPO / "tests" / "data" / "earthquakes" / "expected.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Job:
+    """Both catalogues, whole, are matched for either side; not to be changed."""
+    folder = tmp_path_factory.mktemp("whole")
+    custom: dict[str, dict[str, Any]] = {
+        LEFT: {"where": "Type = 'Earthquake'", "match": match_of(how="outer", order=None)},
+        RIGHT: {"where": ""},
+    }
+    contracts = copy_contracts(folder, custom, {})
+    jobs = {name: job_of(spark, contracts, (folder / "lake").as_uri(), name, RUN) for name in (LEFT, RIGHT)}
+    for job in jobs.values():
+        ingest.run(job)
+        check_quality(job, "input")
+    match.run(jobs[LEFT])
+    return jobs[LEFT]
+
+
+def rows_of(job: Job, run: str = RUN, table: str = "matches") -> pa.Table:
+    return read_slice(job.lake, Slice(table, run)).drop_columns(["run"])
+
+
+def test_matches__of_two_catalogues_are_those_that_other_programs_found(whole: Job) -> None:
+    rows, expected = rows_of(whole), EXPECTED["all"]["float64"]
+    best = Counter(rows["best_for"].to_pylist())
+    pairs = rows.filter(pc.not_equal(rows["best_for"], "nobody"))
+    lonely = rows.filter(pc.equal(rows["best_for"], "nobody"))
+    for_left = pairs.filter(pc.not_equal(pairs["best_for"], "right"))
+    found = {
+        "left_rows": len(set(rows["left_id"].to_pylist()) - {None}),
+        "right_rows": len(set(rows["right_id"].to_pylist()) - {None}),
+        "left_rows_matched": len(set(pairs["left_id"].to_pylist())),
+        "right_rows_matched": len(set(pairs["right_id"].to_pylist())),
+        "left_rows_unmatched": len(lonely) - lonely["left_id"].null_count,
+        "right_rows_unmatched": len(lonely) - lonely["right_id"].null_count,
+        "best_for_left": best["left"] + best["both"],
+        "best_for_right": best["right"] + best["both"],
+        "outer": len(pairs),
+        "mutual": best["both"],
+        "left_rows_with_several_best": sum(n > 1 for n in Counter(for_left["left_id"].to_pylist()).values()),
+    }
+    assert found == {name: expected[name] for name in found}
+    sums = EXPECTED["all"]["sums_over_best_for_left"]
+    assert pc.sum(for_left["d_time"]).as_py() == pytest.approx(sums["seconds"], abs=0.005)
+    assert pc.sum(for_left["d_place"]).as_py() == pytest.approx(sums["km"], abs=0.00005)
+    assert pc.sum(for_left["d_magnitude"]).as_py() == pytest.approx(sums["magnitudes"], abs=0.005)
+
+
+def test_unmatched_records__lack_what_an_as_of_join_by_time_alone_says(whole: Job) -> None:
+    rows = rows_of(whole)
+    lonely = rows.filter(pc.and_(pc.equal(rows["best_for"], "nobody"), pc.is_valid(rows["left_id"])))
+    lacking = Counter(lonely["lacking"].to_pylist())
+    assert lacking["time"] == EXPECTED["all"]["time_only_nearest"]["left_rows_unmatched"]
+    assert set(lacking) == {"time", "place", "magnitude"}
+
+
+def test_rows_with_a_timestamp_for_a_date__are_in_quarantine_with_the_reason(whole: Job) -> None:
+    bad = rows_of(whole, table="quarantine")
+    assert bad.num_rows == 3
+    for row in bad.to_pylist():
+        assert row["reason"].startswith("Date: not a date written as MM/dd/yyyy: '"), row["reason"]
+        assert any(
+            event in row["raw"] for event in EXPECTED["accidents"]["ISO timestamp in both Date and Time"]
+        )
+
+
+def test_gate__passes_what_the_job_has_written(whole: Job) -> None:
+    counters = check_quality(whole, "matches")
+    assert counters["errors"] == counters["warnings"] == 0
+    assert {row["table"] for row in rows_of(whole, table="quality").to_pylist()} >= {"matches"}
+
+
+def break_rows(rows: pa.Table, how: str) -> pa.Table:
+    """The rows of matches with one fault."""
+    first, other = np.flatnonzero(pc.equal(rows["best_for"], "both").to_numpy())[:2].tolist()
+    body = rows.to_pylist()
+    if how == "lost":
+        del body[first]
+    elif how == "stranger":
+        body[first]["right_id"] = 1
+    elif how == "beaten":
+        body.append({**body[first], "right_id": body[other]["right_id"], "d_time": 29.0, "d_place": 99.0})
+    elif how == "doubled":
+        body.append({**body[first], "best_for": "nobody", "right_id": None, "lacking": "time"})
+        body[-1] |= dict.fromkeys(("d_time", "d_place", "d_magnitude"))
+    elif how == "wrong side":
+        alone = next(row for row in body if row["right_id"] is None)
+        body.append({**alone, "left_id": None, "right_id": body[first]["right_id"]})
+    return pa.Table.from_pylist(body, rows.schema)
+
+
+@pytest.mark.parametrize(
+    ("how", "rule"),
+    [
+        ("lost", "every_record_asked_for_is_there"),
+        ("stranger", "every_record_is_one_of_the_points"),
+        ("beaten", "no_best_match_of_a_left_record_is_beaten"),
+        ("doubled", "no_left_record_has_matches_and_none"),
+        ("wrong side", "no_right_record_has_matches_and_none"),
+    ],
+)
+def test_gate__finds_a_wrong_row(whole: Job, tmp_path: Path, how: str, rule: str) -> None:
+    shutil.copytree(whole.project, tmp_path / "copy")
+    job = moved(whole, (tmp_path / "copy" / "lake").as_uri())
+    where = Fingerprints(job.lake, RUN).slice("matches")
+    write_slice(job.lake, where, break_rows(rows_of(job), how))
+    with pytest.raises(DataRefusedError):
+        check_quality(job, "matches")
+    broken = {row["expectation"] for row in rows_of(job, table="quality").to_pylist() if not row["success"]}
+    assert rule in broken
+
+
+def test_run_of_a_year__takes_its_own_records_and_one_without_any_is_skipped(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    contracts = copy_contracts(tmp_path, {}, {})
+    uri = (tmp_path / "lake").as_uri()
+    for run in ("1973-01-01", "1974-01-01"):
+        for name in (RIGHT, LEFT):
+            ingest.run(job_of(spark, contracts, uri, name, run))
+        match.run(job_of(spark, contracts, uri, LEFT, run))
+        check_quality(job_of(spark, contracts, uri, LEFT, run), "matches")
+    job = job_of(spark, contracts, uri, LEFT, "1973-01-01")
+    days = rows_of(job, "1973-01-01", "points")["Date"]
+    assert (pc.min(days).as_py().year, pc.max(days).as_py().year) == (1973, 1973)
+    matched = [row for row in rows_of(job, "1973-01-01").to_pylist() if row["best_for"] != "nobody"]
+    assert len(matched) > 0.5 * len(days)
+    with pytest.raises(NothingToDoError, match="no record of iscgem is of the interval of run 2013-01-01"):
+        ingest.run(job_of(spark, contracts, uri, RIGHT, "2013-01-01"))
