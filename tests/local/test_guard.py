@@ -17,6 +17,7 @@ from epsjoin.local.snapshots import Digests, count_common, find_difference, orde
 SAME = Matched(kept=10_000, updated=0, moved=0, taken_over=0, distance=0.0)
 SEEN = Seen("a.csv", "2023-05-01", 10_000, 10_000, SAME, columns_before=("a",), columns_now=("a",))
 NAMES = ("lat", "lon")
+NUMBERS = {"lost": 200 / 1000, "new": 800 / 1600, "updated": 80 / 800, "moved": 40 / 800, "keys": 64 / 1600}
 
 
 def found_in(seen: Seen, limits: Any = GUARD, accept: tuple[str, ...] = ()) -> dict[str, Finding]:
@@ -126,6 +127,29 @@ def test_judge__finds_the_one_cause_of_most_moves(check: str) -> None:
     assert unusual(change(99, 99, by)) == {}, "fewer than a hundred moves have no common cause"
 
 
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_judge__finds_the_cause_in_whichever_coordinate_it_is(place: int) -> None:
+    """The others are anything; two others have changed places in a few records."""
+    rng = np.random.default_rng(3)
+    before = rng.uniform(10, 80, (100, 3))
+    before[:5] = 0.0  # nothing is so many times 0
+    names = ("a", "b", "c")
+    for check, by in (("scale", lambda x: 2 * x), ("shift", lambda x: x + 2), ("sign", lambda x: -x)):
+        now = rng.uniform(10, 80, (100, 3))
+        now[:, place] = by(before[:, place])
+        found = found_in(replace(matched(moved=100, updated=100), moved=Values(names, before, now)))[check]
+        assert (found.observed, found.words[0]) == (1.0 if check == "shift" else 0.95, names[place])
+    one, other = sorted({0, 1, 2} - {place})
+    now = rng.uniform(10, 80, (100, 3))
+    now[:60, one], now[:60, other] = before[:60, other], before[:60, one]
+    now[60:, place], now[60:, other] = before[60:, other], before[60:, place]
+    now[60:80, other] = before[60:80, one]
+    before[:10] = now[:10] = 5.0  # the same either way
+    found = found_in(replace(matched(moved=100, updated=100), moved=Values(names, before, now)))["swapped"]
+    assert found.observed == 0.5
+    assert found.words.startswith(f"{names[one]} and {names[other]} have")
+
+
 @pytest.mark.parametrize("check", ["scale", "shift", "sign"])
 def test_judge__takes_changes_for_the_same_that_differ_by_a_thousandth_of_them(check: str) -> None:
     by = CAUSES[check][0]
@@ -148,14 +172,23 @@ def test_judge__compares_what_is_left_out_where_both_runs_tell_it() -> None:
         assert found_in(replace(SEEN, **one))["left_out"].observed is None
 
 
+def test_judge__observes_fractions_of_what_stayed_was_or_is_there() -> None:
+    matched = Matched(kept=800, updated=80, moved=40, taken_over=64, distance=0.25)
+    seen = replace(SEEN, n_before=1000, n_now=1600, matched=matched)
+    found = found_in(replace(seen, columns_before=("a", "b"), columns_now=("a", "c", "d")))
+    observed = {check: found[check].observed for check in (*NUMBERS, "columns", "order")}
+    assert observed == NUMBERS | {"columns": 3, "order": 0.25}
+
+
 def test_refusal__begins_with_what_says_most() -> None:
     seen = replace(kept(0, 100, 100), matched=replace(SAME, kept=0, taken_over=100))
     seen = replace(seen, left_out_before=0.0, left_out_now=0.5)
-    held = [finding.check for finding in judge(seen, GUARD) if finding.verdict == "held"]
-    assert held == ["keys", "left_out", "lost", "new"]
-    assert (refusal_of(judge(seen, GUARD)) or "").startswith(
-        "100 of 100 records stand where one with another"
-    )
+    findings = judge(seen, GUARD)
+    assert [f.check for f in findings if f.verdict == "held"] == ["keys", "left_out", "lost", "new"]
+    refusal = refusal_of(findings) or ""
+    assert refusal.startswith("100 of 100 records stand where one with another")
+    assert "; held as well: left_out 50%, lost 100%, new 100%; mend" in refusal
+    assert refusal.endswith('{"accept": ["keys", "left_out", "lost", "new"]}')
 
 
 def written(n_tiny: int, n_other: int, updated: int) -> Seen:
@@ -239,3 +272,6 @@ def test_order_distance__is_0_of_the_same_order_and_1_of_the_reverse() -> None:
     assert order_distance(find_difference(snapshot(rows), snapshot(rows)).matching) == 0.0
     assert order_distance(find_difference(snapshot(rows), snapshot(back)).matching) == 1.0
     assert order_distance(find_difference(snapshot({}), snapshot({})).matching) == 0.0
+    half = snapshot(dict.fromkeys(reversed(range(50)), (0, 0)))
+    for one, other in ((half, snapshot(rows)), (snapshot(rows), half)):
+        assert order_distance(find_difference(one, other).matching) == 0.25, "in proportion to the larger"
