@@ -1,0 +1,66 @@
+"""Two catalogues of earthquakes, matched by time, place and size: the numbers counted without us."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from epsjoin import Closest, bestmatch_join
+from local.bestmatch.earthquakes import EXPECTED, ORDERS, read_iscgem, read_usgs
+
+KINDS = {"all": False, "without_source_iscgem": True}
+
+
+@pytest.fixture(scope="module")
+def catalogues():
+    return *read_usgs(), read_iscgem()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_earthquakes__have_the_numbers_that_were_counted_without_us(catalogues, kind):
+    left, is_taken_over, right = catalogues
+    if KINDS[kind]:
+        left = left[~is_taken_over]
+    counts = EXPECTED[kind]["float64"]
+    counters = {}
+    outer = bestmatch_join(left, right, how="outer", orders=ORDERS, counters=counters)
+    bits = outer.best_for
+    found = {
+        "left_rows": len(left),
+        "right_rows": len(right),
+        "pairs_within": counters["within"],
+        "left_rows_matched": len(left) - counters["unmatched_left"],
+        "left_rows_unmatched": int((outer.right == -1).sum()),
+        "right_rows_matched": len(right) - counters["unmatched_right"],
+        "right_rows_unmatched": int((outer.left == -1).sum()),
+        "best_for_left": int((bits & 1 > 0).sum()),
+        "left_rows_with_several_best": int((np.bincount(outer.left[bits & 1 > 0]) > 1).sum()),
+        "best_for_right": int((bits & 2 > 0).sum()),
+        "outer": int((bits > 0).sum()),
+        "mutual": int((bits == 3).sum()),
+        "inner": len(bestmatch_join(left, right, how="inner", orders=ORDERS).left),
+    }
+    assert found == counts
+    assert counters["candidates"] <= 1.2 * counters["within"]
+    sums = EXPECTED[kind]["sums_over_best_for_left"]
+    of_left = bestmatch_join(left, right, orders=ORDERS)
+    values = of_left.values[of_left.right >= 0].sum(axis=0)
+    assert values == pytest.approx([sums["seconds"], sums["km"], sums["magnitudes"]], abs=0.005)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_earthquakes__nearest_in_time_alone_are_those_of_merge_asof(catalogues, kind):
+    left, is_taken_over, right = catalogues
+    if KINDS[kind]:
+        left = left[~is_taken_over]
+    counts = EXPECTED[kind]["time_only_nearest"]
+    best = bestmatch_join(left, right, orders=[Closest(0, eps=30.0003)])
+    is_pair = best.right >= 0
+    assert int(is_pair.sum()) == counts["nearest_pairs_with_ties"]
+    assert best.values[is_pair].sum() == pytest.approx(counts["sum_of_nearest_seconds"], abs=0.005)
+    frames = [pd.DataFrame({"t": side[:, 0], "row": np.arange(len(side))}) for side in (left, right)]
+    asof = pd.merge_asof(*frames, on="t", direction="nearest", tolerance=30.0003)
+    one = bestmatch_join(left, right, orders=[Closest(0, eps=30.0003)], take="one")
+    by_left = np.argsort(one.left)
+    assert one.right[by_left].tolist() == asof["row_y"].fillna(-1).astype(int).tolist()
