@@ -132,3 +132,12 @@ def test_verify__decides_on_values_as_given(metric):
     assert sorted(pair for pair in both if pair[0] < pair[1]) == sorted(
         slow.brute_force(DECIMALS, ONE_EPS, metric)
     )
+
+
+def test_division_of_a_difference__keeps_the_border():
+    """|x - y| / eps is at most 1 where |x - y| is at most eps, and only there, so joins may divide."""
+    random = np.random.default_rng(12)
+    eps = np.ldexp(1.0 + random.random(100_000), random.integers(-900, 900, 100_000))
+    eps[:60] = 2.0 - 2.0 ** -np.arange(1.0, 61.0)
+    assert (np.nextafter(eps, np.inf) / eps > 1.0).all()
+    assert (np.nextafter(eps, 0.0) / eps <= 1.0).all()

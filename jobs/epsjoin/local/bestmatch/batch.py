@@ -150,7 +150,9 @@ def bestmatch_join(
         for_left = one_of(found, for_left, "left", criteria)
         for_right = one_of(found, for_right, "right", criteria) if how != "inner" else for_left
     best_for = (FOR_LEFT * for_left + FOR_RIGHT * for_right).astype(np.uint8)
-    return _result(found.take(best_for > 0), best_for[best_for > 0], search)
+    if not best_for.all():
+        found, best_for = found.take(best_for > 0), best_for[best_for > 0]
+    return _result(found, best_for, search)
 
 
 class _Search(NamedTuple):
@@ -179,7 +181,7 @@ class _Search(NamedTuple):
             stays = for_left
             if how in ("right", "outer"):
                 stays = for_left | self._mark(block, "right")
-            kept.append(block.take(stays))
+            kept.append(block if stays.all() else block.take(stays))
             left_marks.append(for_left[stays])
         candidates = join_blocks(left, right, orders, kept)
         for_left = np.ones(len(candidates), np.bool_)
@@ -255,9 +257,9 @@ def _result(best: Candidates, best_for: Bytes, search: _Search) -> BestPairs:
     no_rows = np.empty(0, np.int64)
     lonely_left = lonely_right = no_rows
     if search.how in ("left", "outer"):
-        lonely_left = np.setdiff1d(np.arange(len(search.left)), best.left, assume_unique=False)
+        lonely_left = _rows_without(best.left, len(search.left))
     if search.how in ("right", "outer"):
-        lonely_right = np.setdiff1d(np.arange(len(search.right)), best.right, assume_unique=False)
+        lonely_right = _rows_without(best.right, len(search.right))
     add_counts(
         search.counters,
         best=len(best),
@@ -282,3 +284,9 @@ def _result(best: Candidates, best_for: Bytes, search: _Search) -> BestPairs:
         values,
         np.concatenate((best_for, np.zeros(lonely, np.uint8))),
     )
+
+
+def _rows_without(rows: Ints, n: int) -> Ints:
+    is_lonely = np.ones(n, np.bool_)
+    is_lonely[rows] = False
+    return np.flatnonzero(is_lonely)

@@ -25,6 +25,8 @@ from epsjoin.local.sweep.sweeping import Counters, add_counts
 
 BLOCK_PAIRS = 1 << 22
 """Number of candidates that a block of left rows should have at most."""
+_FIRST_ROWS = 1 << 16
+"""Number of left rows of the first block; its candidates tell how many rows the others should have."""
 _SLACK = 1.0 + 1e-12
 """More than the rounding of the distance of a few columns, relative to eps."""
 
@@ -295,11 +297,8 @@ class _Filter:
             return
         if not n_left or not n_right:
             return
-        options = JoinOptions.of("chebyshev", n_jobs, None, False, None)
-        joined = ArrayJoin.of_two(self.left, self.right, self.eps, None, None, options)
-        expected = expected_pairs_of_tables(joined.points, n_left, joined.eps, joined.metric)
         axis, order = self._narrowest()
-        block_rows = max(1, math.floor(n_left * min(1.0, BLOCK_PAIRS / max(1.0, expected))))
+        block_rows = min(n_left, _FIRST_ROWS)
         by_axis = np.argsort(self.right[:, axis], kind="stable")
         sorted_right = self.right[by_axis, axis]
         begin, found = 0, 0
@@ -317,14 +316,21 @@ class _Filter:
             if pairs is None:
                 if limit == left_budget:
                     raise BudgetError(
-                        f"more than max_candidates = {max_candidates} candidates; about {expected:.3g} are "
-                        "expected: a smaller eps, or one more criterion with an eps, gives fewer"
+                        f"more than max_candidates = {max_candidates} candidates; about "
+                        f"{self._expected():.3g} are expected: a smaller eps, or one more criterion with an "
+                        "eps, gives fewer"
                     )
                 block_rows = max(1, len(rows) // 4)
                 continue
             found += len(pairs.left)
             begin += len(rows)
+            block_rows = max(1, len(rows) * BLOCK_PAIRS // max(1, len(pairs.left)))
             yield pairs
+
+    def _expected(self) -> float:
+        options = JoinOptions.of("chebyshev", 1, None, False, None)
+        joined = ArrayJoin.of_two(self.left, self.right, self.eps, None, None, options)
+        return expected_pairs_of_tables(joined.points, joined.n_left, joined.eps, joined.metric)
 
     def _join(self, left_rows: Ints, right_rows: Ints, limit: int, n_jobs: int) -> Pairs | None:
         """Find the pairs of some rows, sorted by (left, right); None where they are more than the limit."""

@@ -44,10 +44,9 @@ def nearest_rows(left: Floats, right: Floats, eps: float, max_candidates: int) -
     fill_runs(begins, ends, np.arange(len(left)), numbers, first, second)
     values = np.abs(left[first] - right[second])[:, None]
     found = Candidates(first, second, values, np.empty((pairs, 0), np.uint64))
-    if right_rows is None or pairs == len(np.unique(first)):
+    if right_rows is None or not (np.diff(first) == 0).any():
         return found
-    at = np.lexsort((second, first))
-    return found.take(at)
+    return found.take(np.lexsort((second, first)))
 
 
 def _ascending(column: Floats) -> Ints | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from epsjoin.kernels.arrays import Bools, Floats, Ints
+from epsjoin.kernels.arrays import Bools, Floats
 from epsjoin.local.bestmatch.candidates import Candidates
 from epsjoin.local.bestmatch.orders import Closest, Order, Own
 
@@ -16,23 +16,23 @@ def one_of(candidates: Candidates, keep: Bools, by: str, orders: Sequence[Order]
 
     Parameters
     ----------
-    candidates, keep : the candidates and which of them are best.
+    candidates, keep : the candidates, sorted by (left, right), and which of them are best.
     by : "left" or "right": the side that each has one candidate of.
     orders : the criteria; those without a finite eps above 0 do not count in the sum of ``value / eps``.
     """
     at = np.flatnonzero(keep)
-    rows, partners = candidates.left[at], candidates.right[at]
-    if by == "right":
-        rows, partners = partners, rows
-    chosen = at[_first_of_each(rows, _sums(candidates.values[at], orders), partners)]
+    rows = candidates.left[at] if by == "left" else candidates.right[at]
+    if by != "left":  # partners stay ascending
+        order = np.argsort(rows, kind="stable")
+        at, rows = at[order], rows[order]
     one = np.zeros(len(keep), np.bool_)
-    one[chosen] = True
+    if len(at):
+        sums = _sums(candidates.values[at], orders)
+        begins = np.flatnonzero(np.diff(rows, prepend=-1))
+        least = np.minimum.reduceat(sums, begins)
+        is_least = np.flatnonzero(sums == np.repeat(least, np.diff(begins, append=len(at))))
+        one[at[is_least[np.diff(rows[is_least], prepend=-1) != 0]]] = True
     return one
-
-
-def _first_of_each(rows: Ints, sums: Floats, partners: Ints) -> Ints:
-    order = np.lexsort((partners, sums, rows))
-    return order[np.flatnonzero(np.diff(rows[order], prepend=-1))]
 
 
 def _sums(values: Floats, orders: Sequence[Order]) -> Floats:
