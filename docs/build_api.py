@@ -132,6 +132,7 @@ GROUPS = (
         "The same on any number of executors: `import epsjoin.spark`, with a session of your own.",
         (
             "spark.similarity_join",
+            "spark.bestmatch_join",
             "spark.dbscan",
             "spark.outliers",
             "spark.knn_join",

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 from epsjoin.errors import needing_extra
 
 if TYPE_CHECKING:
+    from epsjoin.spark.bestmatch.frames import bestmatch_join
     from epsjoin.spark.differences import snapshot_diff
     from epsjoin.spark.frames import dbscan, estimate, fit_epsilon, knn_join, outliers, similarity_join
     from epsjoin.spark.ranges import as_of, history
 
 _HOMES = {
+    "bestmatch.frames": "bestmatch_join",
     "differences": "snapshot_diff",
     "frames": "dbscan estimate fit_epsilon knn_join outliers similarity_join",
     "ranges": "as_of history",
@@ -26,6 +28,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split
 
 __all__ = [
     "as_of",
+    "bestmatch_join",
     "dbscan",
     "estimate",
     "fit_epsilon",

@@ -162,7 +162,7 @@ def points_of(frame: DataFrame, columns: str | Sequence[str], id_: str) -> Point
     names = [columns] if isinstance(columns, str) else list(columns)
     if not names:
         raise ArgumentError("columns must name one coordinate column at least")
-    types = {name: _type_of(frame, name) for name in (id_, *names)}
+    types = {name: type_of(frame, name) for name in (id_, *names)}
     if not isinstance(types[id_], (T.LongType, T.IntegerType, T.ShortType, T.ByteType)):
         raise ArgumentError(
             f"the id column {id_!r} must hold whole numbers, not {types[id_].simpleString()}; give rows such "
@@ -229,7 +229,8 @@ def _refuse_connect(frame: DataFrame) -> None:
         )
 
 
-def _type_of(frame: DataFrame, name: str) -> T.DataType:
+def type_of(frame: DataFrame, name: str) -> T.DataType:
+    """The type of a column; ArgumentError if there is none of this name."""
     try:
         return frame.select(F.col(name)).schema[0].dataType
     except PySparkException as error:

@@ -121,7 +121,7 @@ def join_blocks(
     first, second = first[at], second[at]
     values = np.concatenate([block.values for block in blocks])[at]
     masks = np.concatenate([block.masks for block in blocks])[at]
-    return Candidates(first, second, values, masks, _preferences(left, right, orders, first, second))
+    return Candidates(first, second, values, masks, preferences_of(left, right, orders, first, second))
 
 
 def within_blocks(
@@ -162,7 +162,7 @@ def within_blocks(
     found = 0
     for pairs in space.pairs(len(left), len(right), max_candidates, n_jobs):
         found += len(pairs.left)
-        block = _decide(left, right, orders, pairs.left, pairs.right)
+        block = decide(left, right, orders, pairs.left, pairs.right)
         add_counts(counted, candidates=len(pairs.left), within=len(block))
         yield block
 
@@ -175,8 +175,14 @@ def _shape(left: Floats, right: Floats, orders: Sequence[Order]) -> tuple[int, i
     return sum(isinstance(order, (Closest, Own)) for order in orders), sum(words)
 
 
-def _decide(left: Floats, right: Floats, orders: Sequence[Order], first: Ints, second: Ints) -> Candidates:
-    """Compute the values of pairs, and keep those within all eps."""
+def decide(left: Floats, right: Floats, orders: Sequence[Order], first: Ints, second: Ints) -> Candidates:
+    """Compute the values of pairs, and keep those within all eps.
+
+    Parameters
+    ----------
+    left, right, orders : see :func:`within`.
+    first, second : (k,) int64, left and right row of each pair.
+    """
     n_values, _ = _shape(left, right, orders)
     values, is_within = np.empty((len(first), n_values)), np.ones(len(first), np.bool_)
     numbered = [order for order in orders if isinstance(order, (Closest, Own))]
@@ -194,7 +200,7 @@ def _decide(left: Floats, right: Floats, orders: Sequence[Order], first: Ints, s
             of_left, of_right = masks_of(marks, len(left), len(right))
             common.append(of_left[first] & of_right[second])
     masks = np.concatenate(common, axis=1)
-    return Candidates(first, second, values, masks, _preferences(left, right, orders, first, second))
+    return Candidates(first, second, values, masks, preferences_of(left, right, orders, first, second))
 
 
 def _fill(
@@ -232,9 +238,11 @@ def _own_values(order: Own, left: Floats, right: Floats) -> Floats:
     return numbers
 
 
-def _preferences(
+def preferences_of(
     left: Floats, right: Floats, orders: Sequence[Order], first: Ints, second: Ints
 ) -> tuple[Callable[[Ints, Ints], Bools], ...]:
+    """Make what ``Candidates.prefer`` has, of the rows of pairs; see :func:`decide`."""
+
     def of_one(order: OwnOrder) -> Callable[[Ints, Ints], Bools]:
         def prefer(x: Ints, y: Ints) -> Bools:
             pairs, others = (left[first[x]], right[second[x]]), (left[first[y]], right[second[y]])
@@ -249,6 +257,40 @@ def _preferences(
         return prefer
 
     return tuple(of_one(order) for order in orders if isinstance(order, OwnOrder))
+
+
+def filter_columns(name: str, points: Floats, orders: Sequence[Order]) -> tuple[Floats, Floats]:
+    """Compute the columns in which a filter searches for the candidates of points of one table.
+
+    Parameters
+    ----------
+    name : of the points, for messages.
+    points : (n, d) float64, checked; not modified.
+    orders : checked criteria.
+
+    Returns
+    -------
+    columns : (n, e) float64, those of all criteria with a finite eps, on the sphere where their metric is.
+    eps : (e,) float64: two points within all criteria differ in each column by at most this, rounding
+        included; 0 where they are equal.
+
+    Raises
+    ------
+    ArgumentError
+        A metric is not defined for a point.
+    """
+    columns, eps = [np.empty((len(points), 0))], list[float]()
+    for order in orders:
+        if isinstance(order, Closest) and order.measure is not None:
+            check_metric(order.measure, name, points[:, list(order.numbers)])
+        if not isinstance(order, Closest) or order.eps == math.inf:
+            continue
+        own, reach = np.ascontiguousarray(points[:, list(order.numbers)]), order.eps
+        if order.measure is not None and order.eps > 0:
+            own, reach = order.measure.embed(own), order.measure.embedded_eps(reach) * _SLACK
+        columns.append(own)
+        eps += [reach] * own.shape[1]
+    return np.concatenate(columns, axis=1), np.array(eps)
 
 
 @dataclass(frozen=True)
@@ -268,27 +310,11 @@ class _Filter:
     @classmethod
     def of(cls, left: Floats, right: Floats, orders: Sequence[Order]) -> _Filter:
         """Take the columns of all criteria with a finite eps, on the sphere where their metric is there."""
-        columns: list[tuple[Floats, Floats, float]] = []
-        for order in orders:
-            if not isinstance(order, Closest):
-                continue
-            x, y = left[:, list(order.numbers)], right[:, list(order.numbers)]
-            if order.measure is not None:
-                check_metric(order.measure, "left", x)
-                check_metric(order.measure, "right", y)
-            if order.eps == 0:
-                columns += [(*_twice_the_ranks(a, b), 1.0) for a, b in zip(x.T, y.T, strict=True)]
-            elif order.eps < math.inf:
-                eps = order.eps
-                if order.measure is not None:
-                    measure = order.measure
-                    x, y = measure.embed(np.ascontiguousarray(x)), measure.embed(np.ascontiguousarray(y))
-                    eps = measure.embedded_eps(eps) * _SLACK
-                columns += [(a, b, eps) for a, b in zip(x.T, y.T, strict=True)]
-        if not columns:
-            return cls(np.empty((len(left), 0)), np.empty((len(right), 0)), np.empty(0))
-        lefts, rights, each = zip(*columns, strict=True)
-        return cls(np.stack(lefts, axis=1), np.stack(rights, axis=1), np.array(each))
+        x, eps = filter_columns("left", left, orders)
+        y, _ = filter_columns("right", right, orders)
+        for column in np.flatnonzero(eps == 0):
+            x[:, column], y[:, column] = _twice_the_ranks(x[:, column], y[:, column])
+        return cls(x, y, np.where(eps == 0, 1.0, eps))
 
     def pairs(self, n_left: int, n_right: int, max_candidates: int, n_jobs: int) -> Iterator[Pairs]:
         """Find the pairs that pass the filter, of one block of left rows after the other."""

@@ -213,6 +213,12 @@ def orders_of(eps: float | ArrayLike | None, orders: Sequence[Order] | None, d: 
     return checked
 
 
+def is_of_one_column(orders: Sequence[Order]) -> bool:
+    """Whether the one criterion is ``|l - r|`` of a column: then only the nearest numbers are asked for."""
+    (first, *others) = orders
+    return not others and isinstance(first, Closest) and first.measure is None
+
+
 def masks_of(order: Subset, n_left: int, n_right: int) -> tuple[Masks, Masks]:
     """Return both tables' masks as (n, w) and (m, w) uint64.
 

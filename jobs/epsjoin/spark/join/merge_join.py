@@ -31,8 +31,8 @@ from epsjoin.spark.join.increment import join_increment
 from epsjoin.spark.join.pairs import PAIRS, to_batch
 from epsjoin.spark.join.plan import expectation
 from epsjoin.spark.join.replicas import KEY_COLUMNS, REPLICAS
-from epsjoin.spark.join.shuffle import read_streams
-from epsjoin.spark.points import refuse_changed, stored_points
+from epsjoin.spark.join.shuffle import read_part
+from epsjoin.spark.points import stored_points
 from epsjoin.spark.rows import FrameRows, MappedRows, Rows
 from epsjoin.spark.write import Written
 
@@ -160,13 +160,7 @@ def join_frame(
         part, counters = tasks.task_number(), dict[str, int]()
         plan = JoinPlan.from_json(plan_json)
 
-        def rows() -> Iterator[pa.RecordBatch]:
-            of_senders = tasks.TaskReport()
-            yield from read_streams(batches, of_senders)
-            if part == 0:
-                refuse_changed(n_points, of_senders.counters.get("points", 0))
-
-        yield from _join_batches(rows(), part, plan, max_pairs, counters)
+        yield from _join_batches(read_part(batches, n_points), part, plan, max_pairs, counters)
         if raises and counters.get("pairs", 0) > max_pairs:
             what = f"more than {max_pairs:,} pairs (max_pairs) lie within eps {plan.eps:g}"
             raise BudgetError(f"{what} in part {part} alone")
@@ -206,7 +200,7 @@ def make_joiner(plan_json: str, replicas: str, pairs: Target, max_pairs: int) ->
     return join
 
 
-class _Rows(NamedTuple):
+class PartRows(NamedTuple):
     """The rows of a part by id, as :func:`join_part` takes them; of two tables, the left one's come first."""
 
     points: NDArray[np.float64]
@@ -215,10 +209,15 @@ class _Rows(NamedTuple):
     is_right: NDArray[np.bool_] | None
 
 
-def _sort_rows(read: list[pa.RecordBatch], plan: JoinPlan) -> _Rows:
+def sort_rows(read: list[pa.RecordBatch], plan: JoinPlan, width: int | None = None) -> PartRows:
     """Put the rows of all batches into the order of their ids, whatever the order of the batches is.
 
     The batches are dropped one by one, as the points of a part take most of a worker's memory.
+
+    Parameters
+    ----------
+    read : batches of replicas, one at least; emptied.
+    width : number of values that the column ``point`` holds; by default the plan's dimensions.
     """
     sides = None
     if "is_right" in read[0].schema.names:
@@ -227,17 +226,17 @@ def _sort_rows(read: list[pa.RecordBatch], plan: JoinPlan) -> _Rows:
     order = np.argsort(ids, kind="stable") if sides is None else np.lexsort((ids, sides))
     place = np.empty(len(ids), np.int64)
     place[order] = np.arange(len(ids))
-    points = np.empty((len(ids), plan.dimensions))
+    points = np.empty((len(ids), plan.dimensions if width is None else width))
     column, key = plan.key.column, plan.key.empty(len(ids))
     begin = 0
     read.reverse()
     while read:
         batch = read.pop()
         here = place[begin : begin + batch.num_rows]
-        points[here] = to_matrix(batch["point"], plan.dimensions)
+        points[here] = to_matrix(batch["point"], points.shape[1])
         key[here] = KEY_COLUMNS[column].read(batch[column])
         begin += batch.num_rows
-    return _Rows(points, ids[order], key, None if sides is None else sides[order])
+    return PartRows(points, ids[order], key, None if sides is None else sides[order])
 
 
 def _join_batches(
@@ -257,7 +256,7 @@ def _join_batches(
     read = list(batches)
     if not read:
         return
-    rows = _sort_rows(read, plan)
+    rows = sort_rows(read, plan)
     if report is not None:
         first = slice(_STARTING_ROWS)
         sides = None if rows.is_right is None else rows.is_right[first]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -85,33 +86,50 @@ def plan_frames(
     ArgumentError, BudgetError, DataRefusedError
         As :func:`similarity_join`.
     """
-    n = points.n + (0 if others is None else others.n)
     chosen, samples = draw_samples(points, others, cuts)
+    n_rows = [points.n] if others is None else [points.n, others.n]
+    return plan_samples(samples, n_rows, eps, metric, weights, chosen, max_pairs)
+
+
+def plan_samples(
+    samples: Sequence[Sample],
+    n_rows: Sequence[int],
+    eps: float | ArrayLike,
+    metric: Metric,
+    weights: ArrayLike | None,
+    cuts: Cuts,
+    max_pairs: int,
+    limit: str = "max_pairs",
+) -> JoinPlan:
+    """Plan a join as :func:`plan_frames`, of one set of points or two, by the samples and sizes of each.
+
+    Parameters
+    ----------
+    limit : name of the argument that says how many pairs are allowed.
+    """
     ids, sample = (np.concatenate(column) for column in zip(*samples, strict=True))
     metric, threshold = scale_metric(metric, sample, eps, weights)
-    if others is None:
-        one = Expectation(sample, n, metric, chosen.seed, chosen.sample_rows)
+    if len(samples) == 1:
+        one = Expectation(sample, n_rows[0], metric, cuts.seed, cuts.sample_rows)
         expected = one.refuse_too_many(threshold, max_pairs).pairs
     else:
         left, right = np.split(sample, [len(samples[0][0])])
-        expected = _expect_of_two(left, right, (points.n, others.n), threshold, metric, max_pairs)
-    return plan_join(sample, ids, n, threshold, metric, chosen, expected)
+        expected = _expect_of_two(left, right, (n_rows[0], n_rows[1]), threshold, metric)
+        if expected > max_pairs:
+            which = f"eps {threshold:g}" if np.ndim(eps) == 0 else "these eps"
+            raise BudgetError(
+                f"{which} would give about {expected:.3g} pairs, {max_pairs:,} are allowed ({limit}); "
+                "take a smaller eps, or allow more"
+            )
+    return plan_join(sample, ids, sum(n_rows), threshold, metric, cuts, expected)
 
 
-def _expect_of_two(
-    left: Floats, right: Floats, n_rows: tuple[int, int], eps: float, metric: Metric, max_pairs: int
-) -> float:
-    """Expect so many pairs between two frames, by a sample of each; refuse too many."""
+def _expect_of_two(left: Floats, right: Floats, n_rows: tuple[int, int], eps: float, metric: Metric) -> float:
+    """Expect so many pairs between two frames, by a sample of each."""
     found = count_sample_pairs(
         right, eps, metric, left=left, max_pairs=_MAX_COUNTED_PAIRS, min_rows=16, divisor=8
     )
-    expected = found.pairs * (n_rows[0] / max(1, len(left))) * (n_rows[1] / max(1, found.rows))
-    if expected > max_pairs:
-        raise BudgetError(
-            f"eps {eps:g} would give about {expected:.3g} pairs, {max_pairs:,} are allowed (max_pairs); "
-            "take a smaller eps, or allow more"
-        )
-    return expected
+    return found.pairs * (n_rows[0] / max(1, len(left))) * (n_rows[1] / max(1, found.rows))
 
 
 def draw_samples(points: Points, others: Points | None, cuts: Cuts | None) -> tuple[Cuts, list[Sample]]:

@@ -16,6 +16,7 @@ from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.keys import Keys
 from epsjoin.local.plan.spread import replicate
 from epsjoin.spark import tasks
+from epsjoin.spark.reading import Reading
 
 REPLICAS = "part int, id long, mask long, code binary, point binary"
 """Columns of replicas in files outside of a lake, as DDL."""
@@ -46,21 +47,50 @@ KEY_COLUMNS = {
 """Key columns of ``replicas`` by the name that ``JoinPlan.key.column`` has."""
 
 
+Carry = Callable[[NDArray[np.bool_]], NDArray[np.float64]]
+"""Function that makes the values that go with points, (n, w), of whether each has several replicas."""
+
+Replicate = Callable[[pa.RecordBatch, JoinPlan, dict[str, float]], Iterator[tuple[int, pa.Table]]]
+"""Function that yields the replicas of a batch of rows, as :func:`replicas_of` does of points."""
+
+
+def replicas_read_by(reading: Reading) -> Replicate:
+    """Make the function that replicates the points which ``reading`` reads."""
+
+    def replicas(
+        batch: pa.RecordBatch, plan: JoinPlan, counters: dict[str, float]
+    ) -> Iterator[tuple[int, pa.Table]]:
+        return replicas_of(*reading.of_dimensions(plan.dimensions).arrays(batch), plan, counters)
+
+    return replicas
+
+
 def new_report() -> tasks.TaskReport:
     """Make a report with the counters of :func:`replicas_of`."""
     return tasks.TaskReport(counters={"points": 0, "rows": 0, "replicated_points": 0})
 
 
 def replicas_of(
-    ids: NDArray[np.int64], points: NDArray[np.float64], plan: JoinPlan, counters: dict[str, float]
+    ids: NDArray[np.int64],
+    points: NDArray[np.float64],
+    plan: JoinPlan,
+    counters: dict[str, float],
+    carry: Carry | None = None,
 ) -> Iterator[tuple[int, pa.Table]]:
-    """Yield the replicas of some points, part by part, and count them in ``counters``."""
+    """Yield the replicas of some points, part by part, and count them in ``counters``.
+
+    Parameters
+    ----------
+    carry : makes the values of the column ``point``; by default it holds the points.
+    """
     replicas = replicate(points, ids, plan)
+    is_replicated = np.bincount(replicas.row, minlength=len(ids)) > 1
     counters["points"] += len(ids)
     counters["rows"] += len(replicas.row)
-    counters["replicated_points"] += int((np.bincount(replicas.row, minlength=len(ids)) > 1).sum())
+    counters["replicated_points"] += int(is_replicated.sum())
     if not len(replicas.part):
         return
+    carried = points if carry is None else carry(is_replicated)
     used = plan.key.column
     bounds = np.flatnonzero(np.r_[True, replicas.part[1:] != replicas.part[:-1], True])
     for begin, end in pairwise(bounds):
@@ -69,7 +99,7 @@ def replicas_of(
             name: column.write(key) if name == used else pa.nulls(len(row), column.type)
             for name, column in KEY_COLUMNS.items()
         }
-        part_rows = pa.table({"id": ids[row], **keys, "point": to_binary(points[row])})
+        part_rows = pa.table({"id": ids[row], **keys, "point": to_binary(carried[row])})
         yield int(replicas.part[begin]), part_rows
 
 

@@ -18,7 +18,7 @@ from epsjoin.spark.arrow import Task
 from epsjoin.spark.job import Job
 from epsjoin.spark.join.base import Increment, find_increment
 from epsjoin.spark.join.plan import plan_run
-from epsjoin.spark.join.replicas import FLUSH_BYTES, hold_by_part, new_report, replicas_of
+from epsjoin.spark.join.replicas import FLUSH_BYTES, hold_by_part, new_report, replicas_read_by
 from epsjoin.spark.join.shuffle import REPLICA_STREAMS, make_sender, read_streams
 from epsjoin.spark.points import Points, stored_points
 from epsjoin.spark.reading import Reading
@@ -107,7 +107,7 @@ def encode(points: Points, plan: JoinPlan, into: Target) -> Written:
 
 def _encode_by_part(points: Points, plan: JoinPlan, into: Target) -> Written:
     """Do as :func:`encode`, but write one file for each part, after a shuffle of Arrow IPC streams."""
-    sender = make_sender(plan.to_json(), points.reading, None, refuses=True)
+    sender = make_sender(plan.to_json(), replicas_read_by(points.reading), None, refuses=True)
     streams = points.rows.map(sender, REPLICA_STREAMS)
     by_part = FrameRows(streams.repartitionById(plan.n_parts, "part"))
     return _check_written(by_part.run(_make_part_writer(into)))
@@ -176,10 +176,10 @@ def make_encoder(plan_json: str, reading: Reading, into: Target) -> Task:
 
     def encode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         plan = JoinPlan.from_json(plan_json)
-        arrays = reading.of_dimensions(plan.dimensions).arrays
+        replicas_of = replicas_read_by(reading)
         report = new_report()
         replicas = (
-            report.timed(replicas_of(*arrays(batch), plan, report.counters), "encoding")
+            report.timed(replicas_of(batch, plan, report.counters), "encoding")
             for batch in report.timed(batches, "reading")
         )
         try:

@@ -11,10 +11,8 @@ from epsjoin.errors import BudgetError
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task, from_ipc_column, to_ipc
-from epsjoin.spark.join.replicas import hold_by_part, new_report, replicas_of
-from epsjoin.spark.points import Points
-from epsjoin.spark.reading import Reading
-from epsjoin.spark.rows import FrameRows
+from epsjoin.spark.join.replicas import Replicate, hold_by_part, new_report, replicas_read_by
+from epsjoin.spark.points import Points, refuse_changed
 
 REPLICA_STREAMS = "part int, ipc binary, report string"
 """Columns of replicas in a shuffle, as DDL: a part, an Arrow IPC stream of its rows, or a task's report.
@@ -23,31 +21,34 @@ A report is the ``TaskReport`` of a task that made replicas, as JSON, and goes t
 """
 
 
-def replicate_frame(points: Points, plan: JoinPlan, is_right: bool | None = None) -> DataFrame:
+def replicate_frame(
+    points: Points, plan: JoinPlan, is_right: bool | None = None, replicas: Replicate | None = None
+) -> DataFrame:
     """Return the replicas of points with the columns ``REPLICA_STREAMS``; lazy, without a shuffle.
 
     Parameters
     ----------
     is_right : for two tables: whether these are the right one's points.
+    replicas : makes them of the rows of the points; by default they are those of the points as they are read.
     """
-    send = make_sender(plan.to_json(), points.reading, is_right, refuses=False)
-    return FrameRows(points.frame).map(send, REPLICA_STREAMS)
+    send = make_sender(plan.to_json(), replicas or replicas_read_by(points.reading), is_right, refuses=False)
+    return points.rows.map(send, REPLICA_STREAMS)
 
 
-def make_sender(plan_json: str, reading: Reading, is_right: bool | None, *, refuses: bool) -> Task:
+def make_sender(plan_json: str, replicas: Replicate, is_right: bool | None, *, refuses: bool) -> Task:
     """Make the work of a task that yields the replicas of its points as ``REPLICA_STREAMS``.
 
     Parameters
     ----------
+    replicas : makes them of a batch of rows.
     refuses : whether too small a budget is written to the task's report; otherwise the task fails.
     """
 
     def send(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         plan = JoinPlan.from_json(plan_json)
-        arrays = reading.of_dimensions(plan.dimensions).arrays
         report = new_report()
         try:
-            for held in hold_by_part(replicas_of(*arrays(batch), plan, report.counters) for batch in batches):
+            for held in hold_by_part(replicas(batch, plan, report.counters) for batch in batches):
                 yield _to_streams(held, is_right)
         except BudgetError as error:
             if not refuses:
@@ -64,6 +65,24 @@ def read_streams(batches: Iterable[pa.RecordBatch], report: tasks.TaskReport) ->
         of_senders = batch["report"].drop_null().to_pylist()
         report.add(tasks.TaskReport.from_json(text) for text in of_senders)
         yield from from_ipc_column([batch])
+
+
+def read_part(batches: Iterable[pa.RecordBatch], n_points: int) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of the part whose number this task has, after a shuffle by part.
+
+    Parameters
+    ----------
+    n_points : number of points of all frames.
+
+    Raises
+    ------
+    DataRefusedError
+        In the task of part 0: the replicas were made of another number of points.
+    """
+    of_senders = tasks.TaskReport()
+    yield from read_streams(batches, of_senders)
+    if tasks.task_number() == 0:
+        refuse_changed(n_points, of_senders.counters.get("points", 0))
 
 
 def _to_streams(held: dict[int, list[pa.Table]], is_right: bool | None) -> pa.RecordBatch:

@@ -1,0 +1,230 @@
+"""The public function for best matches of DataFrames."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+from numpy.typing import ArrayLike
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from epsjoin.errors import ArgumentError
+from epsjoin.lake import delta_log, uris
+from epsjoin.lake.parquet import Target
+from epsjoin.lake.sample import Sample
+from epsjoin.local.arguments import check_count
+from epsjoin.local.bestmatch.batch import HOW, TAKE
+from epsjoin.local.bestmatch.orders import Closest, Order, Subset, orders_of
+from epsjoin.local.plan.cuts import Cuts
+from epsjoin.spark import scan
+from epsjoin.spark.bestmatch.distribute import match_frames, plan_match, result_schema
+from epsjoin.spark.bestmatch.matching import Matching
+from epsjoin.spark.join.plan import draw_samples
+from epsjoin.spark.points import Points, points_of, type_of
+from epsjoin.spark.rows import to_frame
+from epsjoin.spark.write import write_files
+
+_LOW_HALF = 0xFFFFFFFF
+
+
+def bestmatch_join(
+    left: DataFrame,
+    right: DataFrame,
+    *,
+    columns: str | Sequence[str],
+    eps: float | ArrayLike | None = None,
+    id: str = "id",  # noqa: A002 - what people call it
+    how: Literal["inner", "left", "right", "outer"] = "left",
+    orders: Sequence[Order] | None = None,
+    right_columns: str | Sequence[str] | None = None,
+    right_id: str | None = None,
+    take: Literal["all", "one"] = "all",
+    cuts: Cuts | None = None,
+    max_candidates: int = 10**9,
+    to: str | None = None,
+) -> DataFrame:
+    """Find for each row the rows of another frame that no other one beats, by several criteria at once.
+
+    Parameters
+    ----------
+    left, right : frames of a classic session that have the same rows whenever they are read.
+    columns : the columns that criteria compare: names of columns of numbers, or the name of one column that
+        holds whole points; see :func:`epsjoin.spark.frames.similarity_join`.
+    eps, how, orders, take : see :func:`epsjoin.bestmatch_join`. Orders count the columns in ``columns`` from
+        0. Functions of own orders are pickled, and called in the tasks. A :class:`epsjoin.Subset` names the
+        columns of whole numbers whose bits are the marks: ``Subset("tags", "tags")``, or a list of names for
+        each side where there are more than 64 marks.
+    id : name of a column of whole numbers, which must be distinct: two rows with one id are refused where
+        they meet in a part.
+    right_columns, right_id : names of the columns in ``right``; by default the same as in ``left``.
+    cuts : how to cut the join into parts; see :func:`epsjoin.spark.frames.similarity_join`.
+    max_candidates : the join is refused if more pairs within the eps of all criteria are expected, and stops
+        if one part has more. For one criterion of one column, the maximum number of nearest pairs of a part.
+    to : folder of a Delta table, as a URI or an absolute path. The join then runs at the call, and the tasks
+        write the result to this table, whose whole content is replaced in one transaction.
+
+    Returns
+    -------
+    DataFrame
+        ``left_id`` and ``right_id`` (long), null where a row has no partner; a double ``d_<name>`` for each
+        criterion, null without a partner; and ``best_for`` (int) as in :class:`epsjoin.BestPairs`. The double
+        is the distance of :class:`epsjoin.Closest`, the value of :class:`epsjoin.Own`, the number of common
+        marks of ``Subset``; null for :class:`epsjoin.OwnOrder`. The name is that of the criterion's column,
+        or of its columns with ``_`` between them, and ``own`` for own ones. Criteria of one name have their
+        numbers behind it, from 1. The rows come in no particular order, and are the same under every
+        partitioning. The frame is lazy: each use of it runs the join again, unless it is persisted. With
+        ``to``: the rows as read from the table.
+
+    Raises
+    ------
+    ArgumentError
+        An argument or column is wrong, or a frame belongs to Spark Connect.
+    BudgetError
+        More than ``max_candidates`` candidates are expected.
+    DataRefusedError
+        See :func:`epsjoin.spark.frames.similarity_join`.
+    TableError
+        ``to`` holds a table with other columns or with partitions, or cannot be read or written. It stays as
+        it was.
+
+    See Also
+    --------
+    epsjoin.bestmatch_join : the same on arrays.
+
+    Notes
+    -----
+    What only tasks can see fails a task, and Spark's error has our sentence in it: a value of a row outside
+    of the sample is null or not finite (with the row's id), two rows have one id, a part has more than
+    ``max_candidates`` candidates, or a frame has more or fewer rows than were counted.
+
+    The candidates are found as by :func:`epsjoin.spark.frames.similarity_join`: one shuffle moves each row
+    and its replicas. Each part keeps what is best in it. Rows of one part only are then done, and pass a
+    second shuffle as blocks. What several parts have kept for one row is sent there by the row's id, and is
+    compared again. With "outer" a third shuffle does the same by the other id; with "inner" one task compares
+    the best of all parts.
+
+    ``bestmatch_join(a, b, eps=[30.0, 0.5], columns=["seconds", "size"])`` returns for each row of ``a`` those
+    rows of ``b`` that no other one beats in both.
+    """
+    if how not in HOW:
+        raise ArgumentError(f"how must be one of {', '.join(HOW)}, not {how!r}")
+    if take not in TAKE:
+        raise ArgumentError(f"take must be one of {', '.join(TAKE)}, not {take!r}")
+    check_count("max_candidates", max_candidates, 0)
+    named, n_words = _name_marks(orders)
+    of_left, of_right = ([name for order in named for name in _marks(order)[side]] for side in (0, 1))
+    points = _points_with_marks(left, columns, id, of_left)
+    others = _points_with_marks(right, right_columns or columns, right_id or id, of_right)
+    chosen, samples = draw_samples(points, others, cuts)
+    width = _count_columns(points, others, samples)
+    dimensions = width - 2 * sum(n_words)
+    criteria = orders_of(eps, None if orders is None else named, dimensions)
+    names = _name_criteria(criteria, columns, dimensions)
+    into = None
+    if to is not None:
+        location = uris.parse_lake_uri(to, "to").rstrip("/")
+        into = Target("bestmatch_join", location, result_schema(names), (), {})
+        delta_log.check_replaceable(into)
+    matching = Matching(criteria, dimensions, n_words, how, take, max_candidates)
+    samples = [(ids, rows.reshape(-1, width)) for ids, rows in samples]
+    sides = (points.of_dimensions(width), others.of_dimensions(width))
+    found = match_frames(plan_match(sides, samples, chosen, matching), names)
+    if into is None:
+        return to_frame(found)
+    written = write_files(into, found)
+    return scan.read_replaced(left.sparkSession, into, delta_log.replace_table(into, written.files))
+
+
+def _name_marks(orders: Sequence[Order] | None) -> tuple[list[Order], tuple[int, ...]]:
+    """Return the orders, marks by lists of names of columns, and how many names each has."""
+    named: list[Order] = []
+    n_words = []
+    for order in orders or ():
+        if isinstance(order, Subset):
+            left, right = _list_names(order.left_masks), _list_names(order.right_masks)
+            if not left or len(left) != len(right):
+                raise ArgumentError(
+                    'marks of frames are columns: Subset("tags", "tags"), or as many names of each side, not '
+                    f"{order.left_masks!r} and {order.right_masks!r}"
+                )
+            named.append(Subset(left, right))
+            n_words.append(len(left))
+        else:
+            named.append(order)
+    return named, tuple(n_words)
+
+
+def _list_names(given: object) -> list[str]:
+    """Names of columns as a list; none where there is something else."""
+    names = [given] if isinstance(given, str) else given
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        return []
+    return list(names)
+
+
+def _marks(order: Order) -> tuple[list[str], list[str]]:
+    return (order.left_masks, order.right_masks) if isinstance(order, Subset) else ([], [])  # type: ignore[return-value]
+
+
+def _points_with_marks(frame: DataFrame, columns: str | Sequence[str], id_: str, marks: list[str]) -> Points:
+    """Take the points of a frame, with two more columns for each column of marks: its halves.
+
+    Float64 holds half a word exactly, and a whole one not.
+    """
+    if not marks:
+        return points_of(frame, columns, id_)
+    if isinstance(columns, str) and not isinstance(type_of(frame, columns), T.NumericType):
+        raise ArgumentError(f"with marks, columns must hold numbers, not whole points as {columns!r} does")
+    names = [columns] if isinstance(columns, str) else list(columns)
+    halves, of_marks = [], []
+    for place, name in enumerate(marks):
+        if not isinstance(type_of(frame, name), (T.LongType, T.IntegerType, T.ShortType, T.ByteType)):
+            raise ArgumentError(
+                f"the column of marks {name!r} must hold whole numbers, whose bits are the marks, not "
+                f"{type_of(frame, name).simpleString()}"
+            )
+        word = F.col(name).cast("long")
+        halves += [
+            F.shiftrightunsigned(word, 32).alias(f"_marks_{place}_high"),
+            word.bitwiseAND(F.lit(_LOW_HALF)).alias(f"_marks_{place}_low"),
+        ]
+        of_marks += [name, name]
+    points = points_of(
+        frame.select("*", *halves),
+        [*names, *(f"_marks_{place}_{half}" for place in range(len(marks)) for half in ("high", "low"))],
+        id_,
+    )
+    return replace(points, reading=replace(points.reading, names=(*names, *of_marks)))
+
+
+def _count_columns(points: Points, others: Points, samples: list[Sample]) -> int:
+    """Number of values of a point: as the frames say, or else as the sample shows."""
+    known = {side.reading.dimensions for side in (points, others)} - {None}
+    if len(known) > 1:
+        raise ArgumentError(
+            f"left and right must have the same dimensions, not {points.reading.dimensions} and "
+            f"{others.reading.dimensions}"
+        )
+    shown = [rows.shape[1] for _, rows in samples if len(rows)]
+    return int(next(iter(known), None) or next(iter(shown), 1))
+
+
+def _name_criteria(criteria: Sequence[Order], columns: str | Sequence[str], dimensions: int) -> list[str]:
+    """Name the column of each criterion in the result."""
+    each = [columns] if isinstance(columns, str) else list(columns)
+    if len(each) < dimensions:
+        each = [f"{each[0]}_{i}" for i in range(dimensions)]
+    names = []
+    for order in criteria:
+        if isinstance(order, Closest):
+            names.append("_".join(each[column] for column in order.numbers))
+        elif isinstance(order, Subset):
+            names.append("_".join(_marks(order)[0]))
+        else:
+            names.append("own")
+    often = Counter(names)
+    return [f"d_{name}" if often[name] == 1 else f"d_{name}_{number}" for number, name in enumerate(names, 1)]
