@@ -60,6 +60,8 @@ def main(argv: Sequence[str]) -> int:
         for unfinished in _find_backfills(arguments.dag_id):
             _say(f"an earlier backfill of {arguments.dag_id} is not finished; it goes on first")
             _wait_for(unfinished)
+        while _find_backfills(arguments.dag_id):  # completed up to half a minute after the last run has ended
+            time.sleep(POLL_SECONDS)
         create_backfill(arguments)
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # Airflow's own would end with exit code 0
         created = _find_backfills(arguments.dag_id)
