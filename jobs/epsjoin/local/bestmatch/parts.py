@@ -23,7 +23,7 @@ class LocalBest(NamedTuple):
 
     Parameters
     ----------
-    found : candidates that are best for somebody.
+    found : candidates that are best for somebody, sorted by (left, right).
     for_left, for_right : (k,) bool: whether each is best for its left row, and for its right row; with
         "inner" both say whether it is best of all.
     """
@@ -100,7 +100,8 @@ def _best_of(candidates: Candidates, how: str, max_comparisons: int) -> LocalBes
         for_right = best_of(candidates, "right", max_comparisons=max_comparisons)
     if how == "inner":
         for_left = for_right = best_of_all(candidates, max_comparisons)
-    stays = for_left | for_right
+    stays = np.flatnonzero(for_left | for_right)
+    stays = stays[np.lexsort((candidates.right[stays], candidates.left[stays]))]
     return LocalBest(candidates.take(stays), for_left[stays], for_right[stays])
 
 
