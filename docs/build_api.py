@@ -70,7 +70,10 @@ GROUPS = (
     Group(
         "Best matches",
         "The nearest rows of another table by several criteria at once, none weighed against another.",
-        ("bestmatch_join", "BestPairs", "Closest", "Own", "Subset", "OwnOrder"),
+        (
+            *("bestmatch_join", "BestPairs", "Closest", "Own", "Subset", "OwnOrder"),
+            *("bestmatch_files", "iter_bestmatch_files", "bestmatch_sql"),
+        ),
     ),
     Group(
         "Clusters and outliers",

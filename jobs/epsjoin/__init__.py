@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to the table below
+    from epsjoin.bestmatch.files import bestmatch_files as bestmatch_files
+    from epsjoin.bestmatch.files import iter_bestmatch_files as iter_bestmatch_files
+    from epsjoin.bestmatch.sql import bestmatch_sql as bestmatch_sql
     from epsjoin.differ.differences import SnapshotDiff as SnapshotDiff
     from epsjoin.differ.differences import snapshot_diff as snapshot_diff
     from epsjoin.errors import ArgumentError as ArgumentError
@@ -68,6 +71,8 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.local.sweep.pairs import Pairs as Pairs
 
 _HOMES = {
+    "bestmatch.files": "bestmatch_files iter_bestmatch_files",
+    "bestmatch.sql": "bestmatch_sql",
     "differ.differences": "SnapshotDiff snapshot_diff",
     "errors": "ArgumentError BudgetError DataRefusedError EpsjoinError MissingPackageError TableError",
     "local.bestmatch.batch": "BestPairs bestmatch_join",

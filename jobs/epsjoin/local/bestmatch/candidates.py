@@ -132,6 +132,7 @@ def within_blocks(
     max_candidates: int = 10**9,
     n_jobs: int = 1,
     counters: Counters | None = None,
+    block_pairs: int = BLOCK_PAIRS,
 ) -> Iterator[Candidates]:
     """Find all pairs within the eps of all criteria, one block of left rows after the other.
 
@@ -143,6 +144,8 @@ def within_blocks(
     n_jobs : number of threads, at least 1.
     counters : dictionary to whose entries the work is added: ``candidates``, the pairs that the filter found;
         ``within``, those that are within all eps.
+    block_pairs : number of candidates that a block should have at most; it has no more than four times as
+        many, unless a single left row has.
 
     Yields
     ------
@@ -160,7 +163,7 @@ def within_blocks(
     counted = {} if counters is None else counters
     space = _Filter.of(left, right, orders)
     found = 0
-    for pairs in space.pairs(len(left), len(right), max_candidates, n_jobs):
+    for pairs in space.pairs(len(left), len(right), max_candidates, n_jobs, block_pairs):
         found += len(pairs.left)
         block = decide(left, right, orders, pairs.left, pairs.right)
         add_counts(counted, candidates=len(pairs.left), within=len(block))
@@ -316,10 +319,12 @@ class _Filter:
             x[:, column], y[:, column] = _twice_the_ranks(x[:, column], y[:, column])
         return cls(x, y, np.where(eps == 0, 1.0, eps))
 
-    def pairs(self, n_left: int, n_right: int, max_candidates: int, n_jobs: int) -> Iterator[Pairs]:
+    def pairs(
+        self, n_left: int, n_right: int, max_candidates: int, n_jobs: int, block_pairs: int
+    ) -> Iterator[Pairs]:
         """Find the pairs that pass the filter, of one block of left rows after the other."""
         if not len(self.eps):
-            yield from _all_pairs(n_left, n_right, max_candidates)
+            yield from _all_pairs(n_left, n_right, max_candidates, block_pairs)
             return
         if not n_left or not n_right:
             return
@@ -337,7 +342,7 @@ class _Filter:
             last = np.searchsorted(sorted_right, high + reach, side="right")
             right_rows = np.sort(by_axis[first:last])
             left_budget = max_candidates - found
-            limit = min(left_budget, 4 * BLOCK_PAIRS) if len(rows) > 1 else left_budget
+            limit = min(left_budget, 4 * block_pairs) if len(rows) > 1 else left_budget
             pairs = self._join(left_rows, right_rows, limit, n_jobs)
             if pairs is None:
                 if limit == left_budget:
@@ -350,7 +355,7 @@ class _Filter:
                 continue
             found += len(pairs.left)
             begin += len(rows)
-            block_rows = max(1, len(rows) * BLOCK_PAIRS // max(1, len(pairs.left)))
+            block_rows = max(1, len(rows) * block_pairs // max(1, len(pairs.left)))
             yield pairs
 
     def _expected(self) -> float:
@@ -387,7 +392,7 @@ def _twice_the_ranks(left: Floats, right: Floats) -> tuple[Floats, Floats]:
     return twice[: len(left)], twice[len(left) :]
 
 
-def _all_pairs(n_left: int, n_right: int, max_candidates: int) -> Iterator[Pairs]:
+def _all_pairs(n_left: int, n_right: int, max_candidates: int, block_pairs: int) -> Iterator[Pairs]:
     if n_left * n_right > max_candidates:
         raise BudgetError(
             f"no criterion has a finite eps, so all {n_left} x {n_right} = {n_left * n_right} pairs are "
@@ -395,7 +400,7 @@ def _all_pairs(n_left: int, n_right: int, max_candidates: int) -> Iterator[Pairs
         )
     if not n_left or not n_right:
         return
-    rows = max(1, BLOCK_PAIRS // n_right)
+    rows = max(1, block_pairs // n_right)
     for begin in range(0, n_left, rows):
         block = np.arange(begin, min(n_left, begin + rows))
         left, right = np.repeat(block, n_right), np.tile(np.arange(n_right), len(block))
