@@ -145,6 +145,16 @@ def test_library__picture_is_drawn_by_its_own_lines(monkeypatch: pytest.MonkeyPa
     assert str(draw_library.PICTURE.relative_to(draw_library.PAGE.parent)) in text
 
 
+def test_best_matches__lines_print_what_stands_beside_them(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, Any] = {}
+    shown = list[str]()
+    for block in draw_library.blocks(ROOT / "docs" / "best-matches.md"):
+        exec(block, names)  # noqa: S102  # the page's code
+        shown += re.findall(r"^print\(.*\)  # (.*)$", block, re.MULTILINE)
+    assert len(shown) == 5
+    assert capsys.readouterr().out.splitlines() == shown
+
+
 def test_library__other_lines_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     first, *others = draw_library.blocks()
