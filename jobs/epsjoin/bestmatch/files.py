@@ -427,6 +427,7 @@ class _Best:
     def _one(self, found: Candidates, side: int) -> Candidates:
         if self._options.take == "all":
             return found
+        found = found.take(np.lexsort((found.right, found.left)))
         everything = np.ones(len(found), np.bool_)
         return found.take(one_of(found, everything, SIDES[side], self._options.orders))
 
