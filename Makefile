@@ -143,8 +143,9 @@ bench-increments: $(JOBS) $(JARS) ## what the steps cost by increment and whole,
 bench-around: setup ## what each step costs by spark-submit, into docs/benchmarks/around.md; ONLY=navaids prints one, AGAINST=folder compares
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.around $(if $(ONLY),--only "$(ONLY)") $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(AGAINST),--against $(AGAINST))
 
-bench-bestmatch: $(JOBS) ## best matches against NumPy, cKDTree, DuckDB if it is there and pandas, into docs/benchmarks/bestmatch.md; SCALE=10 ROUNDS=1 prints
+bench-bestmatch: $(JOBS) ## best matches against NumPy, cKDTree, DuckDB if it is there and pandas, streams, and the figures on MatWin, into docs/benchmarks/bestmatch.md; SCALE=10 ROUNDS=1 prints
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.bestmatch $(if $(SCALE),--scale $(SCALE)) $(if $(ROUNDS),--rounds $(ROUNDS))
+	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.matwin $(if $(SCALE),--scale $(SCALE)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 bench-differ: $(JOBS) ## differentials by every method, against the paper's figures, into docs/benchmarks/differ.md; SCALE=16 ROUNDS=1 prints
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.differ $(if $(SCALE),--scale $(SCALE)) $(if $(ROUNDS),--rounds $(ROUNDS))

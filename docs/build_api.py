@@ -73,6 +73,7 @@ GROUPS = (
         (
             *("bestmatch_join", "BestPairs", "Closest", "Own", "Subset", "OwnOrder"),
             *("bestmatch_files", "iter_bestmatch_files", "bestmatch_sql"),
+            *("BestmatchStream", "Changes", "Sorted", "Within", "ReadAhead", "Punctuated"),
         ),
     ),
     Group(

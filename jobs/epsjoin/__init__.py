@@ -23,12 +23,18 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.errors import EpsjoinError as EpsjoinError
     from epsjoin.errors import MissingPackageError as MissingPackageError
     from epsjoin.errors import TableError as TableError
+    from epsjoin.local.bestmatch.answers import Changes as Changes
     from epsjoin.local.bestmatch.batch import BestPairs as BestPairs
     from epsjoin.local.bestmatch.batch import bestmatch_join as bestmatch_join
     from epsjoin.local.bestmatch.orders import Closest as Closest
     from epsjoin.local.bestmatch.orders import Own as Own
     from epsjoin.local.bestmatch.orders import OwnOrder as OwnOrder
     from epsjoin.local.bestmatch.orders import Subset as Subset
+    from epsjoin.local.bestmatch.stream import BestmatchStream as BestmatchStream
+    from epsjoin.local.bestmatch.watermarks import Punctuated as Punctuated
+    from epsjoin.local.bestmatch.watermarks import ReadAhead as ReadAhead
+    from epsjoin.local.bestmatch.watermarks import Sorted as Sorted
+    from epsjoin.local.bestmatch.watermarks import Within as Within
     from epsjoin.local.cluster.dbscan import Dbscan as Dbscan
     from epsjoin.local.cluster.dbscan import dbscan as dbscan
     from epsjoin.local.cluster.from_pairs import NOISE as NOISE
@@ -75,8 +81,11 @@ _HOMES = {
     "bestmatch.sql": "bestmatch_sql",
     "differ.differences": "SnapshotDiff snapshot_diff",
     "errors": "ArgumentError BudgetError DataRefusedError EpsjoinError MissingPackageError TableError",
+    "local.bestmatch.answers": "Changes",
     "local.bestmatch.batch": "BestPairs bestmatch_join",
     "local.bestmatch.orders": "Closest Own OwnOrder Subset",
+    "local.bestmatch.stream": "BestmatchStream",
+    "local.bestmatch.watermarks": "Punctuated ReadAhead Sorted Within",
     "local.cluster.dbscan": "Dbscan dbscan",
     "local.cluster.from_pairs": "NOISE",
     "local.cluster.update": "update_clusters",

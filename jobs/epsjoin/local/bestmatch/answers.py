@@ -1,0 +1,287 @@
+"""What a join of two streams answers: what is final, or how a result that may still change has changed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsjoin.kernels.arrays import Bools, Floats, Ints
+from epsjoin.local.bestmatch.batch import FOR_LEFT, FOR_RIGHT, BestPairs
+from epsjoin.local.bestmatch.best import By
+from epsjoin.local.bestmatch.orders import Order, OwnOrder
+from epsjoin.local.bestmatch.waiting import AXIS, Pairs, Rows, Side, no_rows
+from epsjoin.local.join.arrays import NO_ROW
+from epsjoin.local.sweep.sweeping import Counters, add_counts
+
+
+class Changes(NamedTuple):
+    """What has come to a result that may still change, and what has left it.
+
+    Parameters
+    ----------
+    new : what belongs to the result now, and did not before.
+    retracted : what belonged to it before, and does not any more.
+
+    Examples
+    --------
+    >>> from epsjoin import BestmatchStream
+    >>> stream = BestmatchStream(eps=[5.0], how="inner")
+    >>> _ = stream.push_left([[0.0]])
+    >>> stream.push_right([[2.0]]).new.values.tolist()
+    [[2.0]]
+    >>> changes = stream.push_left([[1.0]])
+    >>> changes.new.values.tolist(), changes.retracted.values.tolist()
+    ([[1.0]], [[2.0]])
+    """
+
+    new: BestPairs
+    retracted: BestPairs
+
+
+@dataclass
+class Work:
+    """What all answers need: the criteria, whose best matches are asked for, and where work is counted."""
+
+    orders: Sequence[Order]
+    how: str
+    counters: Counters
+
+    @property
+    def sides(self) -> list[tuple[By, int]]:
+        """Of which rows pairs are best, and the bit of ``best_for`` that says so."""
+        asked: dict[str, list[tuple[By, int]]] = {
+            "left": [("left", FOR_LEFT)],
+            "right": [("right", FOR_RIGHT)],
+            "outer": [("left", FOR_LEFT), ("right", FOR_RIGHT)],
+            "inner": [("all", FOR_LEFT | FOR_RIGHT)],
+        }
+        return asked[self.how]
+
+    @property
+    def keeps(self) -> tuple[bool, bool]:
+        """Whether left and right rows without a partner belong to the result."""
+        return self.how in ("left", "outer"), self.how in ("right", "outer")
+
+    def judge(self, pairs: Pairs, new: int) -> Pairs:
+        """Mark what is best, after new pairs have come at the end."""
+        if new:
+            for by, mark in self.sides:
+                pairs = pairs.judge(by, mark, new, self.orders, self.counters)
+        return pairs
+
+    def columns(self, pairs: Pairs, lonely_left: Ints, lonely_right: Ints) -> BestPairs:
+        """Pairs in the order in which their rows came, and after them the ids of rows without a partner."""
+        pairs = pairs.take(np.lexsort((pairs.right, pairs.left)))
+        lonely = len(lonely_left) + len(lonely_right)
+        values = np.full((len(pairs.left) + lonely, len(self.orders)), math.nan)
+        has_number = [not isinstance(order, OwnOrder) for order in self.orders]
+        values[: len(pairs.left), has_number] = pairs.values
+        return BestPairs(
+            np.concatenate((pairs.left_id, lonely_left, np.full(len(lonely_right), NO_ROW))),
+            np.concatenate((pairs.right_id, np.full(len(lonely_left), NO_ROW), lonely_right)),
+            values,
+            np.concatenate((pairs.best_for, np.zeros(lonely, np.uint8))),
+        )
+
+
+def _lonely(rows: Rows, matched: Ints) -> Bools:
+    return ~np.isin(rows.numbers, matched)
+
+
+@dataclass
+class Final:
+    """Pairs and unmatched rows that no later row can change; for left, right and outer.
+
+    Parameters
+    ----------
+    work : what is asked.
+    eps : that of column 0.
+    pairs : those that are best so far, and not final.
+    """
+
+    work: Work
+    eps: float
+    pairs: Pairs
+
+    def take(self, found: Pairs, left: Side, right: Side) -> BestPairs:
+        """Take new pairs and the sides as they are now; return what has become final."""
+        done = self._release(found, left, right)
+        add_counts(self.work.counters, emitted_before_end=len(done.left))
+        return done
+
+    def _release(self, found: Pairs, left: Side, right: Side) -> BestPairs:
+        pairs = self.work.judge(self.pairs.add(found), len(found.left))
+        is_final = np.ones(len(pairs.left), np.bool_)
+        lonely = [np.empty(0, np.int64)] * 2
+        asked = self.work.keeps
+        sides = ((left, right, pairs.left, pairs.left_points), (right, left, pairs.right, pairs.right_points))
+        for place, (side, other, numbers, points) in enumerate(sides):
+            if asked[place]:
+                is_final &= other.is_beyond(points, self.eps)
+                is_done = other.is_beyond(side.rows.points, self.eps) & _lonely(side.rows, numbers)
+                lonely[place] = side.rows.ids[is_done]
+        is_best = pairs.best_for > 0
+        self.pairs = pairs.take(is_best & ~is_final)
+        done = pairs.take(is_best & is_final)
+        add_counts(
+            self.work.counters,
+            best=len(done.left),
+            unmatched_left=len(lonely[0]),
+            unmatched_right=len(lonely[1]),
+        )
+        return self.work.columns(done, *lonely)
+
+    def end(self, left: Side, right: Side) -> BestPairs:
+        """Return the rest, after both streams have ended."""
+        return self._release(self.pairs.take(np.empty(0, np.int64)), left, right)
+
+    def open_rows(self, side: Side, other: Side) -> Bools:
+        """Which rows of a side may still find a partner."""
+        return ~other.is_beyond(side.rows.points, self.eps)
+
+
+@dataclass
+class Standing:
+    """The pairs that no pair at all dominates so far; for inner.
+
+    Parameters
+    ----------
+    work : what is asked.
+    eps : that of column 0.
+    pairs : the result so far.
+    """
+
+    work: Work
+    eps: float
+    pairs: Pairs
+
+    def take(self, found: Pairs, left: Side, right: Side) -> Changes:  # noqa: ARG002  # as the other answers
+        """Take new pairs; return how the result has changed."""
+        before = self.pairs
+        pairs = self.work.judge(before.add(found), len(found.left))
+        is_best = pairs.best_for > 0
+        is_new = np.arange(len(is_best)) >= len(before.left)
+        self.pairs = pairs.take(is_best)
+        nobody = np.empty(0, np.int64)
+        new, gone = pairs.take(is_best & is_new), before.take(~is_best[: len(before.left)])
+        return Changes(self.work.columns(new, nobody, nobody), self.work.columns(gone, nobody, nobody))
+
+    def end(self, left: Side, right: Side) -> BestPairs:  # noqa: ARG002
+        """Return the whole result."""
+        add_counts(self.work.counters, best=len(self.pairs.left))
+        nobody = np.empty(0, np.int64)
+        return self.work.columns(self.pairs, nobody, nobody)
+
+    def open_rows(self, side: Side, other: Side) -> Bools:
+        """Which rows of a side may still find a partner."""
+        return ~other.is_beyond(side.rows.points, self.eps)
+
+
+class _Result(NamedTuple):
+    """The best pairs as of one moment, and the living rows without a partner."""
+
+    pairs: Pairs
+    left: Rows
+    right: Rows
+
+
+@dataclass
+class Recent:
+    """The best matches among the rows of a certain age at most, as of the latest row; of any kind.
+
+    Parameters
+    ----------
+    work : what is asked.
+    max_age : largest age, in the unit of column 0.
+    pairs : living pairs, but for those that will never be best again.
+    """
+
+    work: Work
+    max_age: float
+    pairs: Pairs
+
+    def __post_init__(self) -> None:
+        """Begin without a result."""
+        nobody = no_rows(self.pairs.left_points.shape[1])
+        self._result = _Result(self.pairs, nobody, nobody)
+
+    def take(self, found: Pairs, left: Side, right: Side) -> Changes:
+        """Take new pairs and the sides as they are now; return how the result has changed."""
+        pairs = self.pairs.add(found)
+        pairs = pairs.take(
+            self._lives(np.minimum(pairs.left_points[:, AXIS], pairs.right_points[:, AXIS]), left, right)
+        )
+        self.pairs = pairs.take(self._may_return(pairs))
+        best = self.work.judge(
+            self.pairs._replace(best_for=np.zeros(len(self.pairs.left), np.uint8)), len(self.pairs.left)
+        )
+        lonely = [
+            side.rows.take(is_asked & self.open_rows(side, other) & _lonely(side.rows, numbers))
+            for is_asked, side, other, numbers in zip(
+                self.work.keeps, (left, right), (right, left), (pairs.left, pairs.right), strict=True
+            )
+        ]
+        before, self._result = self._result, _Result(best.take(best.best_for > 0), *lonely)
+        return Changes(self._without(self._result, before), self._without(before, self._result))
+
+    def end(self, left: Side, right: Side) -> BestPairs:
+        """Return the whole result."""
+        self.take(self.pairs.take(np.empty(0, np.int64)), left, right)
+        pairs, lonely_left, lonely_right = self._result
+        add_counts(
+            self.work.counters,
+            best=len(pairs.left),
+            unmatched_left=len(lonely_left.ids),
+            unmatched_right=len(lonely_right.ids),
+        )
+        return self.work.columns(pairs, lonely_left.ids, lonely_right.ids)
+
+    def open_rows(self, side: Side, other: Side) -> Bools:
+        """Which rows of a side still live."""
+        return self._lives(side.rows.points[:, AXIS], side, other)
+
+    def _lives(self, times: Floats, left: Side, right: Side) -> Bools:
+        return np.asarray(max(left.mark.highest, right.mark.highest) - times <= self.max_age)
+
+    def _may_return(self, pairs: Pairs) -> Bools:
+        """Which pairs may be best now or later: no pair that lives as long dominates them.
+
+        Of pairs that are equal in all criteria the youngest stands for the others, since equal pairs do not
+        dominate one another.
+        """
+        keep = np.zeros(len(pairs.left), np.bool_)
+        if any(isinstance(order, OwnOrder) for order in self.work.orders):
+            return ~keep  # which pairs are equal is not known
+        age = -np.minimum(pairs.left_points[:, AXIS], pairs.right_points[:, AXIS])
+        for by, _ in self.work.sides:
+            key = {"left": pairs.left, "right": pairs.right, "all": np.zeros(len(keep), np.int64)}[by]
+            at = np.lexsort((age, *pairs.values.T, key))
+            ordered = np.column_stack((key, pairs.values))[at]
+            is_first = np.ones(len(at), np.bool_)
+            is_first[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+            first = at[is_first]
+            youngest = pairs.take(first)._replace(values=np.column_stack((pairs.values, age))[first])
+            is_best = youngest.best(by, self.work.orders, self.work.counters)
+            keep[at] |= is_best[np.cumsum(is_first) - 1]
+        return keep
+
+    def _without(self, result: _Result, other: _Result) -> BestPairs:
+        """What one result has and the other has not."""
+        is_in_both = np.isin(_keys(result.pairs), _keys(other.pairs))
+        lonely = [
+            rows.ids[_lonely(rows, others.numbers)]
+            for rows, others in zip(result[1:], other[1:], strict=True)
+        ]
+        return self.work.columns(result.pairs.take(~is_in_both), *lonely)
+
+
+def _keys(pairs: Pairs) -> NDArray[np.void]:
+    """What a pair of a result is known by: its rows, and for whom it is best."""
+    keys = np.empty(len(pairs.left), [("left", np.int64), ("right", np.int64), ("best_for", np.uint8)])
+    keys["left"], keys["right"], keys["best_for"] = pairs.left, pairs.right, pairs.best_for
+    return keys

@@ -1,0 +1,355 @@
+"""Best matches of two streams: a row is answered as soon as no better partner can come.
+
+The window algorithm of the papers (MatWin), with a watermark for each stream in place of the windows' common
+bounds. Of every row it keeps what may still find a partner, and of every pair what may still be best.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Generic, Literal, TypeVar, cast, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from epsjoin.errors import ArgumentError
+from epsjoin.local.arguments import as_scalar, check_lengths, check_points, int_column
+from epsjoin.local.bestmatch import watermarks
+from epsjoin.local.bestmatch.answers import Changes, Final, Recent, Standing, Work
+from epsjoin.local.bestmatch.batch import HOW, BestPairs
+from epsjoin.local.bestmatch.candidates import within
+from epsjoin.local.bestmatch.orders import Closest, Order, Subset, orders_of
+from epsjoin.local.bestmatch.waiting import AXIS, Pairs, Rows, Side, no_pairs, no_rows
+from epsjoin.local.bestmatch.watermarks import Punctuated, Sorted, Watermark
+from epsjoin.local.sweep.sweeping import Counters, add_counts, check_counters
+
+LATE = ("refuse", "count")
+"""What is done with a row below its stream's watermark."""
+
+_SORTED = Sorted()
+
+Answer = TypeVar("Answer", BestPairs, Changes)
+
+
+class BestmatchStream(Generic[Answer]):
+    """Best matches of two streams that are ordered, or nearly, by column 0.
+
+    Rows are pushed as they come, in any number and from either side first. Each call returns what has become
+    final since the last one: together the result of :func:`bestmatch_join` of all rows, nothing twice.
+
+    Parameters
+    ----------
+    eps : as for :func:`bestmatch_join`; that of column 0 must be finite: it bounds how long a row waits.
+    how : "left", the default, "right" or "outer" as for :func:`bestmatch_join`: an answer is a
+        :class:`BestPairs`, and final. "inner": no pair is final before the end, since any later one may
+        dominate it. An answer is :class:`Changes` then, and :meth:`finish` returns the whole result.
+    orders : as for :func:`bestmatch_join`; one of them must be a ``Closest`` of column 0 alone, with a finite
+        eps. ``Subset`` holds the marks of two whole tables and so has no place in a stream; an ``OwnOrder``
+        may compare marks that are columns.
+    left_order, right_order : what each stream promises of its order: :class:`Sorted` (the default),
+        :class:`Within`, :class:`ReadAhead` or :class:`Punctuated`.
+    late : what is done with a row below its stream's watermark, against the promise: "refuse", the default,
+        or "count", which leaves it out.
+    max_age : column 0 is a time then, and no criterion: ``eps`` has one threshold for each other column. The
+        result is that of the rows whose time is at most ``max_age`` before the latest one of both streams, as
+        it is after each call; an answer is :class:`Changes`.
+    counters : dictionary to whose entries the work is added: ``candidates``, ``within``, ``comparisons``,
+        ``best``, ``unmatched_left`` and ``unmatched_right`` as by :func:`bestmatch_join`; ``late_left`` and
+        ``late_right``; ``emitted_before_end``, the rows of the result that came before :meth:`finish`;
+        ``peak_rows`` and ``peak_pairs``, the most rows and pairs that waited at once.
+
+    Raises
+    ------
+    ArgumentError
+        An argument has a wrong type, shape or value; no criterion bounds column 0.
+
+    See Also
+    --------
+    bestmatch_join : the best matches of two tables.
+
+    Notes
+    -----
+    A left row is final when the right watermark is more than eps above it, by the same subtraction that
+    decides about pairs. Memory holds the rows of both streams within eps and the lateness of the watermarks,
+    and one push. A stream that is silent promises nothing: the other one's rows wait, and memory grows, until
+    its watermark moves, by a row or by :meth:`punctuate_left` or :meth:`punctuate_right`.
+
+    References
+    ----------
+    Kemper and Stegmaier: Evaluating bestmatch-joins on streaming data, report MIP-0204, University of Passau,
+    2002, algorithm 2 and section 3.4; where this differs, see ``docs/notes-on-papers.md``.
+
+    Examples
+    --------
+    >>> stream = BestmatchStream(eps=[5.0, 3.0])
+    >>> stream.push_left([[0.0, 20.0], [100.0, 20.0]]).left.tolist()
+    []
+    >>> stream.push_right([[1.0, 21.0], [2.0, 22.0]]).left.tolist()
+    []
+    >>> done = stream.push_right([[60.0, 20.0]])
+    >>> done.left.tolist(), done.right.tolist(), done.values.tolist()
+    ([0], [0], [[1.0, 1.0]])
+    >>> done = stream.finish()
+    >>> done.left.tolist(), done.right.tolist()
+    ([1], [-1])
+    """
+
+    @overload
+    def __init__(
+        self: BestmatchStream[BestPairs],
+        eps: float | ArrayLike | None = ...,
+        how: Literal["left", "right", "outer"] = ...,
+        *,
+        orders: Sequence[Order] | None = ...,
+        left_order: watermarks.Order = ...,
+        right_order: watermarks.Order = ...,
+        late: Literal["refuse", "count"] = ...,
+        max_age: None = ...,
+        counters: Counters | None = ...,
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: BestmatchStream[Changes],
+        eps: float | ArrayLike | None = ...,
+        how: Literal["inner"] = ...,
+        *,
+        orders: Sequence[Order] | None = ...,
+        left_order: watermarks.Order = ...,
+        right_order: watermarks.Order = ...,
+        late: Literal["refuse", "count"] = ...,
+        max_age: None = ...,
+        counters: Counters | None = ...,
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: BestmatchStream[Changes],
+        eps: float | ArrayLike | None = ...,
+        how: Literal["inner", "left", "right", "outer"] = ...,
+        *,
+        orders: Sequence[Order] | None = ...,
+        left_order: watermarks.Order = ...,
+        right_order: watermarks.Order = ...,
+        late: Literal["refuse", "count"] = ...,
+        max_age: float,
+        counters: Counters | None = ...,
+    ) -> None: ...
+
+    def __init__(
+        self,
+        eps: float | ArrayLike | None = None,
+        how: Literal["inner", "left", "right", "outer"] = "left",
+        *,
+        orders: Sequence[Order] | None = None,
+        left_order: watermarks.Order = _SORTED,
+        right_order: watermarks.Order = _SORTED,
+        late: Literal["refuse", "count"] = "refuse",
+        max_age: float | None = None,
+        counters: Counters | None = None,
+    ) -> None:
+        if how not in HOW:
+            raise ArgumentError(f"how must be one of {', '.join(HOW)}, not {how!r}")
+        if late not in LATE:
+            raise ArgumentError(f"late must be one of {', '.join(LATE)}, not {late!r}")
+        for name, order in (("left_order", left_order), ("right_order", right_order)):
+            if not isinstance(order, (Sorted, watermarks.Within, watermarks.ReadAhead, Punctuated)):
+                raise ArgumentError(f"{name} must be Sorted, Within, ReadAhead or Punctuated, not {order!r}")
+        if max_age is not None and not _is_number(max_age, least=0.0):
+            raise ArgumentError(f"max_age must be a finite number of at least 0, not {max_age!r}")
+        self._late, self._counters = late, check_counters(counters)
+        self._given = eps, orders, max_age
+        self._how: str = how
+        self._is_finished = self._has_begun = False
+        self._left = Side("left", Watermark(left_order), no_rows(1))
+        self._right = Side("right", Watermark(right_order), no_rows(1))
+        self._begin(_least_dimensions(eps, orders, max_age))
+
+    def push_left(self, rows: ArrayLike, ids: ArrayLike | None = None) -> Answer:
+        """Take the next rows of the left stream.
+
+        Parameters
+        ----------
+        rows : (n, d) array as for :func:`bestmatch_join`, in the order in which the rows came; n may be 0.
+        ids : (n,) integers that name the rows in the answers; by default the rows of each stream are numbered
+            as they come. They should be distinct, which is not checked. For ids of another type leave them
+            out: ``names[done.left]``.
+
+        Returns
+        -------
+        BestPairs
+            What has become final, sorted by the order in which the left and the right rows came; rows without
+            a partner last. With ``how="inner"``, :class:`Changes`.
+
+        Raises
+        ------
+        ArgumentError
+            The rows have another number of columns than before, or a value is NaN or infinite; the stream is
+            finished.
+        DataRefusedError
+            A row is late, and such rows are refused. Nothing of the push was taken then: it may come again,
+            without the row.
+        """
+        self._left, found = self._arrive("left", rows, ids)
+        return self._answer(found)
+
+    def push_right(self, rows: ArrayLike, ids: ArrayLike | None = None) -> Answer:
+        """Take the next rows of the right stream; see :meth:`push_left`."""
+        self._right, found = self._arrive("right", rows, ids)
+        return self._answer(found)
+
+    def punctuate_left(self, value: float) -> Answer:
+        """Take the promise that no later left row is at or below a value; infinity ends the left stream.
+
+        Parameters
+        ----------
+        value : any number; one below the watermark says nothing new.
+
+        Returns
+        -------
+        BestPairs
+            As :meth:`push_left`.
+
+        Raises
+        ------
+        ArgumentError
+            The value is not a number; the stream is finished.
+        """
+        self._left = replace(self._left, mark=self._left.mark.punctuate(self._check_value(value)))
+        return self._answer(no_pairs(self._d, self._orders))
+
+    def punctuate_right(self, value: float) -> Answer:
+        """Take the promise that no later right row is at or below a value; see :meth:`punctuate_left`."""
+        self._right = replace(self._right, mark=self._right.mark.punctuate(self._check_value(value)))
+        return self._answer(no_pairs(self._d, self._orders))
+
+    def finish(self) -> BestPairs:
+        """End both streams.
+
+        Returns
+        -------
+        BestPairs
+            All that was not final before. The whole result where it was told by :class:`Changes`.
+
+        Raises
+        ------
+        ArgumentError
+            The stream is finished already.
+        """
+        self._check_open()
+        self._is_finished = True
+        self._left, self._right = (
+            replace(side, mark=side.mark.punctuate(math.inf)) for side in (self._left, self._right)
+        )
+        return self._answers.end(self._left, self._right)
+
+    def _begin(self, d: int) -> None:
+        """Check the criteria for rows of d columns, and begin without rows."""
+        eps, orders, max_age = self._given
+        if max_age is not None and orders is None:
+            if d < 2:
+                raise ArgumentError(f"with max_age, column {AXIS} is no criterion: rows need another column")
+            shifted = orders_of(eps, None, d - 1)
+            orders = [
+                Closest(order.numbers[0] + 1, order.eps) for order in shifted if isinstance(order, Closest)
+            ]
+            eps = None
+        self._orders, self._d = orders_of(eps, orders, d), d
+        if any(isinstance(order, Subset) for order in self._orders):
+            raise ArgumentError(
+                "Subset holds the marks of two whole tables, not those of a stream; "
+                "an OwnOrder may compare marks that are columns"
+            )
+        work, nothing = Work(self._orders, self._how, self._counters), no_pairs(d, self._orders)
+        self._left, self._right = (replace(side, rows=no_rows(d)) for side in (self._left, self._right))
+        self._answers: Final | Standing | Recent
+        if max_age is not None:
+            self._answers = Recent(work, float(max_age), nothing)
+        elif self._how == "inner":
+            self._answers = Standing(work, self._reach(), nothing)
+        else:
+            self._answers = Final(work, self._reach(), nothing)
+
+    def _reach(self) -> float:
+        """The eps of column 0."""
+        of_axis = [order for order in self._orders if isinstance(order, Closest) and order.numbers == (AXIS,)]
+        reach = min((order.eps for order in of_axis if order.measure is None), default=math.inf)
+        if reach == math.inf:
+            raise ArgumentError(
+                f"a criterion must bound column {AXIS}, by which the streams are ordered: "
+                f"a finite eps of it, or Closest({AXIS}, eps=...) among the orders"
+            )
+        return reach
+
+    def _check_open(self) -> None:
+        if self._is_finished:
+            raise ArgumentError("the stream is finished; make another one for other rows")
+
+    def _check_value(self, value: object) -> float:
+        self._check_open()
+        value = as_scalar(value)
+        if not _is_number(value, least=-math.inf) and value != math.inf:
+            raise ArgumentError(f"a punctuation must be a number, not {value!r}")
+        return float(value)  # type: ignore[arg-type]
+
+    def _arrive(self, name: str, rows: ArrayLike, ids: ArrayLike | None) -> tuple[Side, Pairs]:
+        """Check the next rows of a side; return the side with them, and the pairs that they make."""
+        self._check_open()
+        points = check_points(f"{name} rows", rows)
+        if not self._has_begun:
+            self._begin(points.shape[1])
+            self._has_begun = True
+        if points.shape[1] != self._d:
+            raise ArgumentError(
+                f"{name} rows must have {self._d} columns as those before, not {points.shape[1]}"
+            )
+        side = self._left if name == "left" else self._right
+        names = side.came + np.arange(len(points)) if ids is None else int_column("ids", ids)
+        check_lengths(rows=points, ids=names)
+        arrived, late, after = side.take(points, names, self._late)
+        left, right = (arrived, self._right.rows) if name == "left" else (self._left.rows, arrived)
+        found = self._find(left, right)
+        add_counts(self._counters, **{f"late_{name}": late})
+        return replace(after, rows=side.rows.add(arrived)), found
+
+    def _find(self, left: Rows, right: Rows) -> Pairs:
+        """All pairs within eps of some left and some right rows."""
+        if not len(left.ids) or not len(right.ids):
+            return no_pairs(self._d, self._orders)
+        found = within(left.points, right.points, self._orders, counters=self._counters)
+        x, y = found.left, found.right
+        return Pairs(
+            *(left.numbers[x], right.numbers[y], left.ids[x], right.ids[y], left.points[x], right.points[y]),
+            found.values,
+            np.zeros(len(found), np.uint8),
+        )
+
+    def _answer(self, found: Pairs) -> Answer:
+        """Take new pairs, give what follows from them and from the watermarks, and forget what is done."""
+        left, right = self._left, self._right
+        self._peak("peak_rows", len(left.rows.ids) + len(right.rows.ids))
+        self._peak("peak_pairs", len(self._answers.pairs.left) + len(found.left))
+        answer = self._answers.take(found, left, right)
+        self._left = replace(left, rows=left.rows.take(self._answers.open_rows(left, right)))
+        self._right = replace(right, rows=right.rows.take(self._answers.open_rows(right, left)))
+        return cast(Answer, answer)
+
+    def _peak(self, name: str, count: int) -> None:
+        self._counters[name] = max(self._counters.get(name, 0), count)
+
+
+def _is_number(value: object, least: float) -> bool:
+    value = as_scalar(value)
+    is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    return is_number and least <= float(value) < math.inf  # type: ignore[arg-type]
+
+
+def _least_dimensions(
+    eps: float | ArrayLike | None, orders: Sequence[Order] | None, max_age: float | None
+) -> int:
+    """The least number of columns that the criteria speak of: they are checked before any row comes."""
+    if orders is not None:
+        return 1 + max((max(order.numbers) for order in orders if isinstance(order, Closest)), default=0)
+    return (int(np.size(eps)) if np.ndim(eps) else 1) + (max_age is not None)  # type: ignore[arg-type]

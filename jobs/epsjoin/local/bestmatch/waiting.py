@@ -1,0 +1,131 @@
+"""What waits in a join of two streams: rows that may find a partner, and pairs that may be best."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from epsjoin.errors import DataRefusedError
+from epsjoin.kernels.arrays import Bools, Bytes, Floats, Ints
+from epsjoin.local.bestmatch.best import By, best_of
+from epsjoin.local.bestmatch.candidates import Candidates, preferences_of
+from epsjoin.local.bestmatch.orders import Closest, Order, Own
+from epsjoin.local.bestmatch.watermarks import Watermark
+from epsjoin.local.sweep.sweeping import Counters
+
+AXIS = 0
+"""The column by which both streams are ordered."""
+
+
+def no_rows(d: int) -> Rows:
+    """No rows of d columns."""
+    return Rows(np.empty((0, d)), np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+def no_pairs(d: int, orders: Sequence[Order]) -> Pairs:
+    """No pairs of rows of d columns."""
+    numbers, points = np.empty(0, np.int64), np.empty((0, d))
+    values = np.empty((0, sum(isinstance(order, (Closest, Own)) for order in orders)))
+    return Pairs(numbers, numbers, numbers, numbers, points, points, values, np.empty(0, np.uint8))
+
+
+class Rows(NamedTuple):
+    """Rows of one stream: columns, ids, and numbers in the order in which they came."""
+
+    points: Floats
+    ids: Ints
+    numbers: Ints
+
+    def take(self, rows: Bools | Ints) -> Rows:
+        """Return some of the rows."""
+        return Rows._make(column[rows] for column in self)
+
+    def add(self, others: Rows) -> Rows:
+        """Return these rows and others after them."""
+        return Rows._make(np.concatenate(both) for both in zip(self, others, strict=True))
+
+
+class Pairs(NamedTuple):
+    """Pairs: numbers, ids and columns of both rows, values of the criteria, for whom a pair is best."""
+
+    left: Ints
+    right: Ints
+    left_id: Ints
+    right_id: Ints
+    left_points: Floats
+    right_points: Floats
+    values: Floats
+    best_for: Bytes
+
+    def take(self, rows: Bools | Ints) -> Pairs:
+        """Return some of the pairs."""
+        return Pairs._make(column[rows] for column in self)
+
+    def add(self, others: Pairs) -> Pairs:
+        """Return these pairs and others after them."""
+        return Pairs._make(
+            np.concatenate(cast(tuple[Floats, Floats], both)) for both in zip(self, others, strict=True)
+        )
+
+    def best(self, by: By, orders: Sequence[Order], counters: Counters) -> Bools:
+        """Mark the pairs that no other pair of the same row, or none at all, dominates."""
+        each = np.arange(len(self.left))
+        asked = preferences_of(self.left_points, self.right_points, orders, each, each)
+        candidates = Candidates(
+            self.left, self.right, self.values, np.empty((len(each), 0), np.uint64), asked
+        )
+        return best_of(candidates, by, counters=counters)
+
+    def judge(self, by: By, mark: int, new: int, orders: Sequence[Order], counters: Counters) -> Pairs:
+        """Set a bit of ``best_for`` where a pair is best, in rows that have one of the last, new pairs."""
+        keys = {"left": self.left, "right": self.right, "all": np.zeros(len(self.left), np.int64)}[by]
+        is_touched = np.isin(keys, keys[len(keys) - new :])
+        touched = self.take(is_touched)
+        best_for = self.best_for.copy()
+        is_best = touched.best(by, orders, counters)
+        best_for[is_touched] = (touched.best_for & ~np.uint8(mark)) | (np.uint8(mark) * is_best)
+        return self._replace(best_for=best_for)
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two streams: how far it has come, and its rows that may still find a partner."""
+
+    name: str
+    mark: Watermark
+    rows: Rows
+    came: int = 0
+
+    def is_beyond(self, points: Floats, eps: float) -> Bools:
+        """Which rows of the other side no later row of this one is within eps of, as pairs are decided."""
+        return np.asarray(self.mark.at - points[:, AXIS] > eps)
+
+    def take(self, points: Floats, ids: Ints, late: str) -> tuple[Rows, int, Side]:
+        """Return the rows that are not late, the number of those that are, and the side after them."""
+        values = points[:, AXIS]
+        before, mark = self.mark.observe(values)
+        is_late = values < before
+        if late == "refuse" and is_late.any():
+            self._refuse(int(is_late.argmax()), values, before, ids)
+        numbers = self.came + np.arange(len(points))
+        arrived = Rows(points, ids, numbers).take(~is_late)
+        return arrived, int(is_late.sum()), replace(self, mark=mark, came=self.came + len(points))
+
+    def _refuse(self, row: int, values: Floats, before: Floats, ids: Ints) -> None:
+        value, mark = float(values[row]), float(before[row])
+        if value < self.mark.punctuated:
+            said = math.nextafter(self.mark.punctuated, -math.inf)
+            remedy = f"it was said that no {self.name} row at or below {said!r} comes"
+        else:
+            needed = self.mark.observe(values[: row + 1])[1].disorder
+            held = f"Within({needed!r}) would have for all {self.name} rows so far"
+            remedy = f"{self.mark.order!r} has not held, {held}"
+        raise DataRefusedError(
+            f"{self.name} row {row} of this push (id {ids[row]}) is late: column {AXIS} is {value!r}, "
+            f"{mark - value!r} below the watermark {mark!r}; {remedy}. Nothing of this push was taken; "
+            'late="count" leaves such rows out and counts them'
+        )
