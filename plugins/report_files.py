@@ -19,16 +19,17 @@ DATA_SET = re.compile(r"[a-z][a-z0-9_]{0,249}")
 
 RUN = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
-PAGE, SUMMARY = "report.html", "run.json"
+PAGE, SUMMARY, HELD = "report.html", "run.json", "held.txt"
 
 MEDIA_TYPES = {
     PAGE: "text/html; charset=utf-8",
     SUMMARY: "application/json",
+    HELD: "text/plain; charset=utf-8",
     "clusters.png": "image/png",
     "pair_count.png": "image/png",
     "cost.png": "image/png",
 }
-"""The files of a report, as ``epsjoin.report.page.write_report`` names them."""
+"""The files of a report, as ``epsjoin.report.page.write_report`` and ``epsjoin.lake.held`` name them."""
 
 _PROVIDERS = {
     "s3": "apache-airflow-providers-amazon[s3fs]",
@@ -95,6 +96,17 @@ def read_summary(data_set: str, run: str) -> dict[str, Any]:
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def read_held(data_set: str, run: str) -> str:
+    """Read why the guard has held the last snapshot of a run; empty if it has not.
+
+    Raises
+    ------
+    LakeError
+        The lake cannot be read.
+    """
+    return (read_file(data_set, run, HELD) or b"").decode(errors="replace")
 
 
 def _find(data_set: str, *names: str) -> Any:

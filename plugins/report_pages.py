@@ -59,14 +59,14 @@ class DataSet(NamedTuple):
     ----------
     name, title : as in its contract; the title as the newest run has it.
     n_runs : runs that have a report, listed or not.
-    rows : run and its summary, newest first.
+    rows : run, its summary, and why its last snapshot was held ("" if it was not), newest first.
     more : whether the data set has a list of its own that shows more.
     """
 
     name: str
     title: str
     n_runs: int
-    rows: list[tuple[str, dict[str, Any]]]
+    rows: list[tuple[str, dict[str, Any], str]]
     more: bool
 
 
@@ -178,6 +178,9 @@ def _send_file(data_set: str, run: str, name: str) -> Response:
     if content is not None:
         return Response(content, media_type=report_files.MEDIA_TYPES[name])
     if name == report_files.PAGE and report_files.RUN.fullmatch(run):
+        held = report_files.read_held(data_set, run)
+        if held:
+            raise HTTPException(404, f"There is no report of {data_set}, run {run}: the run is held. {held}")
         raise HTTPException(
             404,
             f"There is no report of {data_set}, run {run}, yet. The run's last task, report, writes it.",
@@ -210,8 +213,13 @@ def _read_data_set(name: str, max_runs: int) -> DataSet | None:
     runs = report_files.list_runs(name)
     if not runs:
         return None
-    rows = [(run, report_files.read_summary(name, run)) for run in runs[:max_runs]]
-    return DataSet(name, str(rows[0][1].get("title") or name), len(runs), rows, max_runs < MAX_RUNS)
+    rows = [
+        (run, report_files.read_summary(name, run), report_files.read_held(name, run))
+        for run in runs[:max_runs]
+    ]
+    # a run whose first snapshot is held has no summary yet
+    title = next((str(summary["title"]) for _, summary, _ in rows if summary.get("title")), name)
+    return DataSet(name, title, len(runs), rows, max_runs < MAX_RUNS)
 
 
 def _find_dag_run(dag_id: str, run: str, session: Session) -> str | None:

@@ -132,6 +132,7 @@ class Findings:
     seconds_before : job to seconds in the run before.
     comparison : what the job ``compare`` found; ``None`` if it has not run.
     guard : rows of ``guard``: check, observed, limit, verdict, against, words; empty: nothing was guarded.
+    held : why the guard has held a snapshot of this run since its tables were made; empty if it has not.
 
     Raises
     ------
@@ -185,6 +186,7 @@ class Findings:
     seconds_before: Mapping[str, float]
     comparison: Comparison | None
     guard: Sequence[Row]
+    held: str
 
     def __post_init__(self) -> None:
         n = len(self.map_points)

@@ -32,6 +32,7 @@ from airflow.utils.state import DagRunState
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
+from markupsafe import escape
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
@@ -303,6 +304,28 @@ def test_list__says_how_good_the_tables_are(viewer: TestClient, lake: Path, qual
     assert text in viewer.get(f"{PREFIX}/").text
 
 
+def test_list__shows_a_held_run_with_its_sentence(viewer: TestClient, lake: Path) -> None:
+    sentence = '5 of 9 records of run 2023-05-01 are <missing>; run again with {"accept": ["lost"]}'
+    write_report(lake, "beacons", "2023-05-01", SUMMARY)
+    folder = lake / "beacons" / "reports" / "run=2023-06-01"
+    folder.mkdir()
+    (folder / "held.txt").write_text(sentence)
+    answer = words(viewer.get(f"{PREFIX}/").text)
+    assert f"2023-06-01 – – – – – held : {escape(sentence)} 2023-05-01 52.5141 km" in answer
+    assert SUMMARY["title"] in answer, "a run that is held has no summary"
+    page = viewer.get(f"{PREFIX}/reports/beacons/2023-06-01/report.html")
+    assert page.status_code == 404
+    assert f"no report of beacons, run 2023-06-01: the run is held. {escape(sentence)}" in words(page.text)
+
+
+def test_list__shows_a_run_that_was_held_when_made_again_with_its_tables(
+    viewer: TestClient, lake: Path
+) -> None:
+    (write_report(lake, "beacons", RUN, SUMMARY) / "held.txt").write_text("too few")
+    row = "332 60.7 % 25 of 26 expectations hold, 1 warning made again and held : too few"
+    assert row in words(viewer.get(f"{PREFIX}/").text)
+
+
 @pytest.mark.parametrize(
     "damaged",
     [None, "", "{", "[1]", "\x00", '{"eps": "far", "quality": {"held": NaN}, "points": true, "pairs": [1]}'],
@@ -433,6 +456,7 @@ def test_tab__says_why_there_is_no_report(
 @pytest.mark.parametrize("name", report_files.MEDIA_TYPES)
 def test_files_of_a_report__are_served_as_what_they_are(viewer: TestClient, lake: Path, name: str) -> None:
     folder = write_report(lake, "beacons", RUN, SUMMARY)
+    (folder / "held.txt").write_text("too few")
     answer = viewer.get(f"{PREFIX}/reports/beacons/{RUN}/{name}")
     if name == "report.html":
         assert is_report(answer.text, RUN)

@@ -306,6 +306,7 @@ def make_example() -> Findings:
                 **{"against": "2023-05-04", "words": "the column power is new"},
             },
         ],
+        held="",
     )
 
 

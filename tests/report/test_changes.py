@@ -141,6 +141,16 @@ def test_guard__says_what_was_held_and_accepted(example: Findings) -> None:
     assert told() == ""
 
 
+def test_page__of_a_run_that_was_held_when_made_again_says_so_first(example: Findings) -> None:
+    assert "held the new snapshot" not in texts_of(page.render(example))
+    html = page.render(dataclasses.replace(example, held="5 of 9 <records> are missing; mend the source"))
+    told = (
+        "This run was made again, and the guard held the new snapshot. This page shows what had come in "
+        "before. 5 of 9 &lt;records&gt; are missing; mend the source"
+    )
+    assert told in texts_of(html.split("<nav ")[0])
+
+
 @pytest.mark.parametrize("name", DRAWN)
 def test_pictures__are_the_same_bytes_every_time(example: Findings, name: str) -> None:
     first, second = (figure.to_svg(DRAWN[name](example), name, "text") for _ in range(2))

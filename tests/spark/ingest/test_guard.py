@@ -13,13 +13,15 @@ import pytest
 from deltalake import DeltaTable
 
 from epsjoin.errors import DataRefusedError
-from epsjoin.lake import delta_log, slices
+from epsjoin.lake import delta_log, held, slices
 from epsjoin.lake.fingerprints import new_fingerprint
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.uris import filesystem_of
 from epsjoin.local.guard import CHECKS
 from epsjoin.params import RunParams
+from epsjoin.pipeline import tables_of
 from epsjoin.spark import buckets
+from epsjoin.spark.checks.quality import check_quality
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job
 from tests.accidents import ACCIDENTS, Snapshot, read_snapshot
@@ -179,11 +181,12 @@ def test_guard__holds_an_accident_until_it_is_accepted(
         assert not has_slice(job.lake, "guard", NOW)
         return
     assert verdicts(job, NOW, "held") == expected
+    assert held.read(job.lake, NOW) == str(refused.value)
     if name == "navaids" and accident in SENTENCES:
         assert str(refused.value) == SENTENCES[accident]
-    held = findings(job, NOW)
-    assert {row["against"] for row in held.values()} == {BEFORE}
-    assert set(held) == set(CHECKS)
+    first = findings(job, NOW)
+    assert {row["against"] for row in first.values()} == {BEFORE}
+    assert set(first) == set(CHECKS)
 
     one = sorted(expected)[0]
     if len(expected) > 1:
@@ -194,8 +197,9 @@ def test_guard__holds_an_accident_until_it_is_accepted(
     ingest.run(accepting(job, *expected))
     assert verdicts(job, NOW, "accepted") == expected
     assert not verdicts(job, NOW, "held")
+    assert held.read(job.lake, NOW) == ""
     assert {check: row["observed"] for check, row in findings(job, NOW).items()} == {
-        check: row["observed"] for check, row in held.items()
+        check: row["observed"] for check, row in first.items()
     }, "the run is compared with the same earlier run, whatever it held itself"
 
 
@@ -237,6 +241,35 @@ def test_guard__the_next_good_snapshot_after_a_held_one_is_compared_with_the_las
     assert {row["against"] for row in found.values()} == {BEFORE}
     assert found["new"]["observed"] < 0.01, "no mass of records is new"
     assert {row["verdict"] for row in found.values()} == {"ok"}
+
+
+def test_guard__that_holds_a_run_which_had_come_in_leaves_all_its_tables(
+    here: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = replace(tiny(tmp_path), run=NEXT)
+    write(job, NEXT, lines(999))
+    ingest.run(job)
+    tables = [table for table in tables_of("ingest") if table != "job_metrics"]
+
+    def stored() -> list[Any]:
+        of_run = [slices.read_slice(job.lake, Slice(table, NEXT)).to_pylist() for table in tables]
+        folders = (Path(filesystem_of(job.lake.location(table))[1]) for table in tables)
+        return [of_run, *(sorted(folder.glob(f"run={NEXT}/*.parquet")) for folder in folders)]
+
+    whole = stored()
+    write(job, NEXT, lines(100))
+    with pytest.raises(DataRefusedError, match=r"run again with \{\"accept\"") as refused:
+        ingest.run(job)
+    assert stored() == whole
+    assert held.read(job.lake, NEXT) == str(refused.value)
+    capsys.readouterr()
+    check_quality(job, "input")
+    assert f"run {NEXT} was made again and held; these are its tables of before: {refused.value}" in (
+        " ".join(capsys.readouterr().out.split())
+    )
+    ingest.run(accepting(job, "lost"))
+    assert held.read(job.lake, NEXT) == ""
+    assert len(slices.read_slice(job.lake, Slice("points", NEXT))) == 100
 
 
 def test_guard__deletes_the_files_of_what_it_held(here: None, tmp_path: Path) -> None:

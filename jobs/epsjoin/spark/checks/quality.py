@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from epsjoin.console import counted, say
 from epsjoin.errors import DataRefusedError
-from epsjoin.lake import slices
+from epsjoin.lake import held, slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.pipeline import STAGES, chain_of
@@ -58,6 +58,9 @@ def check_quality(job: Job, stage: str) -> dict[str, float]:
     if first:
         more = counters["errors"] - 1
         raise DataRefusedError(f"{first}{f'; and {more:.0f} more' if more else ''}; quality has them all")
+    why = held.read(lake, job.run)
+    if why:
+        say(f"quality: run {job.run} was made again and held; these are its tables of before: {why}")
     total, warnings = counters["expectations"], counted(counters["warnings"], "warning")
     say(f"quality: {counted(total - counters['warnings'], 'expectation')} of {total:,.0f} hold, {warnings}")
     return counters

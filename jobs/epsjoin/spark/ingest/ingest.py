@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
 from epsjoin.console import counted, say
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError, NothingToDoError, TableError
-from epsjoin.lake import delta_log, parquet, schemas, slices
+from epsjoin.lake import delta_log, held, parquet, schemas, slices
 from epsjoin.lake.fingerprints import new_fingerprint
 from epsjoin.lake.lake import Slice
-from epsjoin.lake.parquet import File
-from epsjoin.local.guard import refusal_of
+from epsjoin.lake.parquet import File, Target
+from epsjoin.local.guard import Finding, refusal_of
 from epsjoin.pipeline import tables_of
 from epsjoin.spark import tasks
 from epsjoin.spark.ingest.divide import divide, merge_sections
@@ -53,7 +53,7 @@ def run(job: Job) -> dict[str, float]:
     DataRefusedError
         A file is empty, broken or lacks a column; two keys share an id; too many rows are bad; or the guard
         holds the snapshot. The slices of ``quarantine`` and, by the guard, of ``guard`` are then written, the
-        others are not touched.
+        others are not touched; where the guard holds a run that had come in before, none is.
     """
     files = find_snapshot(job)
     fingerprint = new_fingerprint()
@@ -67,19 +67,39 @@ def run(job: Job) -> dict[str, float]:
         into,
     )
     written = [file for report in reports for file in report.files]
-    delta_log.commit(job.lake, {of["quarantine"]: written})
     try:
         snapshots = _check_records(job, reports)
-        points, digests = (_stored(job, of[table], written) for table in ("points", "digests"))
-        _check_against_run_before(job, Snapshot(name, points, digests, snapshots), of["guard"])
     except (DataRefusedError, NothingToDoError):
-        for target in (into.points, into.digests):
-            parquet.delete_uncommitted_files(target, [file for file in written if file.table == target.table])
+        delta_log.commit(job.lake, {of["quarantine"]: written})
+        _delete(written, (into.points, into.digests))
         raise
+    points, digests = (_stored(job, of[table], written) for table in ("points", "digests"))
+    findings = judge_snapshot(job, Snapshot(name, points, digests, snapshots))
+    refusal = refusal_of(findings)
+    if refusal is not None and job.run in slices.list_runs(job.lake, "points"):
+        _delete(written, into)  # what came in before stays whole, with its quarantine and its findings
+        _hold(job, refusal)
+    delta_log.commit(job.lake, {of["quarantine"]: written})
+    _write_findings(job, findings, of["guard"])
+    if refusal is not None:
+        _delete(written, (into.points, into.digests))
+        _hold(job, refusal)
     slices.write_slice(job.lake, of["snapshots"], slices.table_of(job.lake, "snapshots", snapshots))
     for table in ("digests", "points"):
         delta_log.commit(job.lake, {of[table]: written})
+    held.clear(job.lake, job.run)
     return _tell(job, snapshots)
+
+
+def _delete(written: Iterable[File], targets: Iterable[Target]) -> None:
+    for target in targets:
+        parquet.delete_uncommitted_files(target, [file for file in written if file.table == target.table])
+
+
+def _hold(job: Job, refusal: str) -> NoReturn:
+    """Store why the snapshot is held, and stop."""
+    held.write(job.lake, job.run, refusal)
+    raise DataRefusedError(refusal)
 
 
 def _stored(job: Job, where: Slice, written: Iterable[File]) -> StoredSlice:
@@ -121,23 +141,13 @@ def _check_records(job: Job, reports: Sequence[TaskReport]) -> list[dict[str, An
     return snapshots
 
 
-def _check_against_run_before(job: Job, snapshot: Snapshot, where: Slice) -> None:
-    """Let the guard judge the snapshot, and store what it found.
-
-    Raises
-    ------
-    DataRefusedError
-        A finding holds the snapshot.
-    """
-    findings = judge_snapshot(job, snapshot)
+def _write_findings(job: Job, findings: Sequence[Finding], where: Slice) -> None:
+    """Store what the guard found, and tell what is unusual but lets the snapshot in."""
     rows = [finding._asdict() for finding in findings]
     slices.write_slice(job.lake, where, slices.table_of(job.lake, "guard", rows))
     for finding in findings:
         if finding.verdict in ("warned", "accepted"):
             say(f"ingest: {finding.verdict}: {finding.check}: {finding.words}")
-    refusal = refusal_of(findings)
-    if refusal is not None:
-        raise DataRefusedError(refusal)
 
 
 def _sums(snapshots: Sequence[Mapping[str, Any]]) -> list[int]:
@@ -217,9 +227,7 @@ def _read_and_settle(
 
 
 def _delete_files(reports: Sequence[TaskReport], into: Targets) -> None:
-    for target in into:
-        files = [file for report in reports for file in report.files if file.table == target.table]
-        parquet.delete_uncommitted_files(target, files)
+    _delete([file for report in reports for file in report.files], into)
 
 
 def _reports_in(batches: Iterable[pa.RecordBatch]) -> list[TaskReport]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import MissingSliceError
 from epsjoin.findings import Findings, Row
-from epsjoin.lake import slices
+from epsjoin.lake import held, slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.names import count_names
@@ -147,6 +147,7 @@ def gather(job: Job) -> Findings:
         seconds_before=_select_seconds(_read_own_counters(lake, run_before), counters) if run_before else {},
         comparison=comparison,
         guard=_read_guard(lake, of["guard"]),
+        held=held.read(lake, run),
     )
     return replace(
         findings,

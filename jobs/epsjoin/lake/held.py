@@ -1,0 +1,46 @@
+"""Why the last snapshot of a run was held: a sentence beside the run's report, until a snapshot comes in.
+
+It is no table: a list of reports must be able to show it where no Delta table can be read.
+"""
+
+from __future__ import annotations
+
+import pyarrow.fs as pafs
+
+from epsjoin.lake import uris
+from epsjoin.lake.lake import Lake
+
+FILE = "held.txt"
+"""Name of the file in the folder of the run's report."""
+
+
+def write(lake: Lake, run: str, sentence: str) -> None:
+    """Store why the run's snapshot is held."""
+    filesystem, path = _place(lake, run)
+    filesystem.create_dir(path.rpartition("/")[0], recursive=True)
+    with filesystem.open_output_stream(path) as file:
+        file.write(sentence.encode())
+
+
+def read(lake: Lake, run: str) -> str:
+    """Read why the run's last snapshot was held; empty if it was not."""
+    filesystem, path = _place(lake, run)
+    if not _is_there(filesystem, path):
+        return ""
+    with filesystem.open_input_stream(path) as file:
+        return str(file.read().decode())
+
+
+def clear(lake: Lake, run: str) -> None:
+    """Forget that a snapshot was held: another one has come in."""
+    filesystem, path = _place(lake, run)
+    if _is_there(filesystem, path):
+        filesystem.delete_file(path)
+
+
+def _place(lake: Lake, run: str) -> tuple[pafs.FileSystem, str]:
+    return uris.filesystem_of(f"{lake.location('reports')}/run={run}/{FILE}")
+
+
+def _is_there(filesystem: pafs.FileSystem, path: str) -> bool:
+    return bool(filesystem.get_file_info(path).type == pafs.FileType.File)
