@@ -142,7 +142,7 @@ def iter_self_join(
     counters: Counters | None = None,
     batch_rows: int = BATCH_ROWS,
 ) -> Iterator[Pairs]:
-    """Find every pair of points within eps, batch by batch: the first pairs come at once, memory is bounded.
+    """Find every pair of points within eps, batch by batch, in bounded memory.
 
     Parameters
     ----------
@@ -161,6 +161,10 @@ def iter_self_join(
         As :func:`self_join`; raised by the call, not by the first batch.
     BudgetError
         As :func:`self_join`; raised before the batch with which there are more than ``max_pairs`` pairs.
+
+    Notes
+    -----
+    The join is planned and all points are sorted before the first batch, which comes as soon as it is full.
 
     See Also
     --------

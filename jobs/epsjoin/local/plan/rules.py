@@ -248,7 +248,8 @@ def max_split_level(msl: int) -> SplitRule:
 
     Notes
     -----
-    Dittrich's dissertation writes this as ``level < msl``; here msl is the last level that may be split.
+    Dittrich's dissertation defines this as ``level < msl`` (strategy 2), and means ``level <= msl``, as here,
+    in its experiments: with msl = 0 its figure 3.10b splits in level 0.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""What GESS would cost on uniform data: the dissertation's analytical model, rows and comparisons by level.
+"""What GESS would cost: the dissertation's models of rows, comparisons, memory and I/O.
 
-The cubes are taken as independent and uniform in the unit cube, all sides equal, decided level by level
-("global"), with the rule "k crossed dimensions, down to level msl" (k = 0: MSJ; k = d at all levels: ORE).
-Per dimension, a cube of side s that no cut above level l crosses is crossed by one of level l with the
-probability
+Rows, comparisons and memory are those of uniform data: the cubes are taken as independent and uniform in the
+unit cube, all sides equal, decided level by level ("global"), with the rule "k crossed dimensions, down to
+level msl" (k = 0: MSJ; k = d at all levels: ORE). Per dimension, a cube of side s that no cut above level l
+crosses is crossed by one of level l with the probability
 
     p_l = 1 - (1 - 2**(l+1) s) / (1 - 2**l s)                                   (3.4 for d = 1)
 
@@ -13,7 +13,8 @@ and crosses q cuts of the level with the binomial probability b(q; d, p_l). From
 
 and all that reach the deepest level stop there. Two rows that stop at levels i and j are compared when the
 coarser cell is a prefix of the finer, and a space of n-ary cells has 2**(d min(i, j)) of these: lemma 2
-(3.3).
+(3.3). On the stack are, at any time, the rows of each level that one cell of it has (tau of section
+3.6.1.2, times the rows).
 
 How good it is. Without replication (k = 0) level counts and comparisons are exact in the mean, rounding and
 the border aside. With replication the model takes replicas as whole cubes in random places; the dissertation
@@ -26,15 +27,19 @@ d, and section 3.7.3 finds no support for it: for msl = 0, k = 3 the model with 
 of magnitude below the measured comparisons on two of four data sets, the one without at most one order off
 on CAD. One cube in level 0 alone costs n comparisons. ``d`` may be such a P here.
 
+The I/O is counted in pages, and needs of the data no more than the sizes of its level files
+(:func:`io_cost`).
+
 References
 ----------
-Dittrich's dissertation on GESS, sections 3.3, 3.6.1, 3.7.2, equations 3.3 to 3.10. Where its
+Dittrich's dissertation on GESS, sections 3.3, 3.4, 3.6.1, 3.7.2, equations 3.3 to 3.14. Where its
 formulas are incomplete: docs/notes-on-papers.md.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -52,11 +57,13 @@ class ExpectedWork(NamedTuple):
     left_rows, right_rows : (levels + 1,) float64, rows whose code ends at each level, replicas among them;
         of one table with itself both are the same.
     comparisons : rows compared with a row on the stack, the papers' distance computations (DC).
+    area : rows on the stack at once, of both tables; over the rows of the input it is the papers' tau.
     """
 
     left_rows: NDArray[np.float64]
     right_rows: NDArray[np.float64]
     comparisons: float
+    area: float
 
 
 def inner_side(eps: float) -> float:
@@ -144,6 +151,15 @@ def expected_comparisons(left: NDArray[np.float64], right: NDArray[np.float64], 
     return float(left @ share @ right)
 
 
+def expected_area(rows: NDArray[np.float64], d: float) -> float:
+    """Rows on the stack at any one time, from the rows per level, (levels + 1,), of all tables: n tau.
+
+    Of the ``2**(d l)`` cells of level l one is open. Dittrich's dissertation, section 3.6.1.2; the largest
+    stack was found within a factor of 2 of it where it holds ten rows or more.
+    """
+    return float(rows @ 2.0 ** (-d * np.arange(len(rows))))
+
+
 def expected_work(
     n: int, d: float, eps: float, k: int, msl: int = BITS, n_right: int | None = None
 ) -> ExpectedWork:
@@ -178,6 +194,83 @@ def expected_work(
     left = expected_rows(n, d, side, levels, k, msl)
     if n_right is None:
         twice = expected_comparisons(left, left, d)
-        return ExpectedWork(left, left, twice * (1.0 - 1.0 / n) / 2.0 if n else 0.0)
+        comparisons = twice * (1.0 - 1.0 / n) / 2.0 if n else 0.0
+        return ExpectedWork(left, left, comparisons, expected_area(left, d))
     right = expected_rows(n_right, d, side, levels, k, msl)
-    return ExpectedWork(left, right, expected_comparisons(left, right, d))
+    return ExpectedWork(left, right, expected_comparisons(left, right, d), expected_area(left + right, d))
+
+
+def merge_passes(runs: float, fan_in: float) -> int:
+    """Passes over all rows until ``runs`` sorted runs are one, where ``fan_in`` are merged at a time.
+
+    Parameters
+    ----------
+    runs : number of sorted runs; a fraction is taken as it is, as the papers do.
+    fan_in : at least 2.
+
+    Returns
+    -------
+    int
+        The least p with ``fan_in**p >= runs``: 0 for one run.
+
+    Raises
+    ------
+    ArgumentError
+        ``fan_in`` is below 2: nothing could be merged.
+    """
+    if fan_in < 2:
+        raise ArgumentError(f"fan_in must be at least 2, not {fan_in}: no two runs could be merged")
+    passes, reached = 0, 1.0
+    while reached < runs:
+        passes += 1
+        reached *= fan_in
+    return passes
+
+
+def io_cost(
+    method: str,
+    pages: Sequence[float],
+    memory: float,
+    levels: NDArray[np.float64] | None = None,
+    omega: float = 1.0,
+) -> float:
+    """Pages that a join reads and writes after it has read its input once: equations 3.11 to 3.14.
+
+    Parameters
+    ----------
+    method : "msj" sorts a file per level, and writes it sorted; "gess" sorts one file per table, and its last
+        merge goes straight into the join.
+    pages : of each table.
+    memory : pages that fit into the memory, which one sort at a time has for itself.
+    levels : (levels + 1,) float64, for "msj": the share of the rows in each level file, as
+        ``expected_work(1, d, eps, 0).left_rows``.
+    omega : for "gess": rows that a row becomes.
+
+    Raises
+    ------
+    ArgumentError
+        ``method`` is neither of the two; "msj" without ``levels``; fewer than 3 pages of memory.
+
+    Notes
+    -----
+    MSJ writes each level file, reads it and writes it in runs, and reads it for the join: 4 accesses a page,
+    and 2 more in each merge. The 2 is missing in equation 3.11, not in the line above it nor in figure 3.8.
+    GESS writes runs and reads them for the join, and a merge more is 2 accesses more: 2 for each of the
+    :func:`merge_passes`, the last of which writes nothing. Runs are as long as the memory: replacement
+    selection would make them twice as long (:func:`largest_sort`).
+    """
+    if method == "gess":
+        return sum(2.0 * omega * n * max(1, merge_passes(omega * n / memory, memory - 1)) for n in pages)
+    if method != "msj" or levels is None:
+        raise ArgumentError(f'method must be "gess" or "msj", the latter with levels, not {method!r}')
+    files = [n * share for n in pages for share in levels]
+    return 4.0 * sum(pages) + math.fsum(2.0 * n * merge_passes(n / memory, memory - 1) for n in files)
+
+
+def largest_sort(memory: float) -> float:
+    """Pages of a table that ``memory`` pages sort in one merge, beside another table: section 3.4.2.
+
+    In the last merge a third of the memory is this table's, and its runs are, by replacement selection, twice
+    as long as the memory.
+    """
+    return (memory / 3.0 - 1.0) * 2.0 * memory

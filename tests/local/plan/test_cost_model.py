@@ -9,9 +9,21 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from benchmarks import cost_model
-from benchmarks.cost_model import expected_comparisons, expected_rows, expected_work
 from epsjoin.errors import ArgumentError
+from epsjoin.kernels.join import codes
+from epsjoin.kernels.join.stack_sweep import stack_comparisons
+from epsjoin.local.plan import cost_model
+from epsjoin.local.plan.cost_model import (
+    expected_area,
+    expected_comparisons,
+    expected_rows,
+    expected_work,
+    io_cost,
+    largest_sort,
+    merge_passes,
+)
+from epsjoin.local.plan.encode import replicate_cubes
+from epsjoin.local.plan.rules import NO_LIMIT, make_split_rule
 from oracles import join as twin
 
 EPS = 1 / 7  # cubes of side 1/8; p_0 = 1/7, p_1 = 1/3; level 2 is the deepest
@@ -163,3 +175,77 @@ def test_expected_work__takes_a_fractal_dimension():
 def test_expected_work__refuses(arguments, message):
     with pytest.raises(ArgumentError, match=message):
         expected_work(**{"n": 10, "d": 2, "eps": 0.1, "k": 1, **arguments})
+
+
+def improvement(eps, k, msl):
+    """IF of section 3.6.1.1: the comparisons of MSJ over those of GESS, and rows per point."""
+    msj, gess = (expected_work(100_000, 10, eps, k, msl) for k in (0, k))
+    return msj.comparisons / gess.comparisons, gess.left_rows.sum() / 100_000
+
+
+def test_expected_work__takes_msl_0_as_splits_in_level_0_only():
+    # figure 3.10b: "about 500 for k >= 3"; read as "no split", as strategy 2 is printed, it would be 1
+    found, _ = improvement(1e-4, 3, 0)
+    assert found == pytest.approx(511, abs=1)
+    found, rows = improvement(1e-2, 4, 0)
+    assert found == pytest.approx(456, abs=1)
+    assert rows == pytest.approx(1.105, abs=5e-4)
+    assert improvement(1e-4, 3, -1) == (1, pytest.approx(1))
+
+
+def test_expected_area__by_hand():
+    close(expected_area(np.array([3.0, 6.0, 12.0]), 1), 3 + 6 / 2 + 12 / 4)
+    close(expected_work(21, 1, EPS, 0).area, 9)
+    close(expected_work(21, 1, EPS, 0, n_right=7).area, 12)
+
+
+def test_expected_area__is_the_dissertations_tau():
+    tau = [expected_work(1, 10, 1e-3, k, 2).area for k in range(4)]
+    assert tau == pytest.approx([0.010, 4.5e-5, 1.2e-7, 2.9e-10], rel=0.02)
+
+
+@pytest.mark.parametrize("k", [0, 1])
+def test_expected_area__is_within_twice_of_the_largest_stack(k):
+    n, d, eps = 4000, 4, 0.02
+    space = eps / 2
+    points = np.random.default_rng(k).random((n, d))
+    levels = codes.deepest_level(1 + eps, eps, d)
+    corners = codes.cube_corners(points, np.arange(d), np.full(d, -space), 1 + eps, eps)
+    coded = replicate_cubes(*corners, levels, make_split_rule(k, 2, NO_LIMIT)).codes
+    largest = 1 + stack_comparisons(coded[codes.code_order(coded)]).max()
+    expected = expected_work(n, d, eps, k, 2).area
+    assert 0.5 * expected < largest < 2 * expected, (expected, largest)
+
+
+def test_merge_passes__by_hand():
+    runs = [0, 0.5, 1, 1.01, 3, 3.5, 9, 9.01, 27]
+    assert [merge_passes(r, 3) for r in runs] == [0, 0, 0, 1, 1, 2, 2, 3, 3]
+    assert merge_passes(10**15, 10) == 15  # the logarithm of floats says 14.999999999999998 or 15
+    with pytest.raises(ArgumentError, match="fan_in must be at least 2, not 1.5"):
+        merge_passes(2, 1.5)
+
+
+def test_io_cost__by_hand():
+    half = np.array([0.5, 0.5])
+    assert (
+        io_cost("gess", [6, 6], 8) == 24
+    )  # in memory, and yet a run is written and read: the sort's last merge
+    assert io_cost("gess", [90, 90], 10) == 2 * 180  # 9 runs, merged at once
+    assert io_cost("gess", [90, 90], 10, omega=1.01) == pytest.approx(2 * 1.01 * 180 * 2)  # 9.09 runs
+    assert io_cost("msj", [18, 2], 10, half) == 4 * 20  # level files of 9 pages
+    assert io_cost("msj", [22, 2], 10, half) == 4 * 24 + 2 * 22  # of 11
+    for method in ("msj", "pmj"):
+        with pytest.raises(ArgumentError, match='method must be "gess" or "msj", the latter with levels'):
+            io_cost(method, [1], 10)
+
+
+def test_io_cost__shows_what_figure_3_8_says():
+    # 10,000 pages a side, memory as a share of both inputs; without the factor 2 in 3.11, 2.5 were the most
+    pages, levels = [10_000, 10_000], expected_work(1, 16, 1e-3, 0).left_rows
+    memory = {share: share * 20_000 for share in (0.15, 0.1, 0.05, 0.02, 0.01, 0.005)}
+    ratio = {a: io_cost("msj", pages, m, levels) / io_cost("gess", pages, m) for a, m in memory.items()}
+    assert list(ratio.values()) == pytest.approx([2.00, 2.49, 2.88, 2.94, 2.98, 1.50], abs=0.005)
+
+
+def test_largest_sort__is_690_megabytes_with_2():
+    assert largest_sort(2 * 2**20 / 4096) * 4096 / 2**20 == pytest.approx(679, abs=0.5)
