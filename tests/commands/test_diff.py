@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from epsjoin.commands import cli
+from tests.histories import RUNS, State, write_states
 
 
 @pytest.fixture
@@ -85,11 +86,40 @@ def test_diff__prints_json_that_any_program_can_read(
     assert row["now"] == {"id": 1, "x": "-inf", "list": ["-inf", 1.0]}
 
 
+def test_diff__of_two_runs_compares_their_points_by_the_contract(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What lies between the runs does not matter, nor the order in which they are named."""
+    kept, before, now = ((x, 0.5, 1.5, text, b"") for x, text in ((0.0, "a"), (1.0, "b"), (2.0, "b")))
+    states = {
+        RUNS[0]: State({1: kept, 2: before, 3: (7.0, 7.0, None, "gone", b"")}, {}, {}),
+        RUNS[1]: State({}, {}, {}),
+        RUNS[2]: State({1: kept, 2: now, 4: (8.0, 8.0, None, None, b"")}, {}, {}),
+    }
+    lake = write_states(tmp_path, states, list(states))
+    given = ["diff", "--lake", lake.uri, "--dataset", "tiny", "--contracts", str(lake.contracts)]
+    assert cli.main([*given, "--from", RUNS[0], "--to", RUNS[2]]) == 0
+    there = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("1 ", "  "))]
+    assert there == [
+        "1 inserted, 1 updated, 1 deleted; 1 row the same",
+        "  + id 4, x 8.0, y 8.0",
+        "  - id 3, x 7.0, y 7.0, text gone",
+        "  * id 2: x 1.0 → 2.0",
+    ]
+    assert cli.main([*given, "--from", RUNS[2], "--to", RUNS[0]]) == 0
+    assert "  * id 2: x 2.0 → 1.0" in capsys.readouterr().out
+    assert cli.main([*given, "--from", RUNS[0], "--to", "2024-01-01"]) == 3
+    assert "points has no slice of run 2024-01-01; run ingest for it first" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
         (["nowhere.csv", "nowhere.csv"], 2, "epsjoin diff: nowhere.csv is no file"),
         (["{old}", "{new}", "--key", "name", "--key", "nix"], 2, "has no column 'nix'"),
+        (["{old}"], 2, "give either two files, or --lake, --dataset, --from and --to; not old"),
+        (["{old}", "{new}", "--to", "2023-01-01"], 2, "not old, new, --to"),
+        (["--lake", "/lake", "--key", "id"], 2, "not key, --lake"),
         (["{old}", "{broken}", "--key", "id"], 3, "records 1 and 3 have one key, id '1'"),
     ],
 )

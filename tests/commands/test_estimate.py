@@ -58,6 +58,7 @@ def test_estimate__of_a_file_is_what_the_join_gives(
     assert found["neighbours"] == pytest.approx(2 * pairs / 4000)
     assert found["pair_bytes"] == 24 * pairs
     assert (found["rows"], found["sample_rows"], found["parts"]) == (4000, 4000, 8)
+    assert found["join"] is None, "files have no run before"
     assert 4000 / 8 <= found["largest_part_rows"] < 4000
     assert 1.0 <= found["replicas"] < 1.5
     assert found["candidates"] > pairs
@@ -234,6 +235,7 @@ def test_estimate__of_a_lake_takes_metric_eps_and_unit_of_the_contract(
     assert (found["rows"], found["metric"], found["unit"]) == (3000, "euclidean", "degrees")
     assert found["eps"] == lake.source.defaults["eps"]
     assert found["pairs"] == len(self_join(square(3000), found["eps"]).left)
+    assert found["join"] == "of all points: the source has no key, so that an id is only a place in a file"
     assert facts(capsys, *of_lake(lake), "--eps", 0.05)["eps"] == 0.05
 
 

@@ -1,4 +1,7 @@
-"""The command ``epsjoin diff``: what differs between two snapshots, in plain English or as JSON."""
+"""The command ``epsjoin diff``: what differs between two snapshots, in plain English or as JSON.
+
+The snapshots are files, or the points of two runs of a data set.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,10 @@ import pyarrow as pa
 
 from epsjoin.console import counted, printable
 from epsjoin.differ.differences import SnapshotDiff, snapshot_diff
+from epsjoin.errors import ArgumentError
+from epsjoin.lake import slices
+from epsjoin.lake.arguments import add_contracts, open_lake
+from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.local.differ.methods import METHODS
 
 MAX_TEXT = 40
@@ -22,10 +29,11 @@ MAX_TEXT = 40
 def main(argv: Sequence[str]) -> int:
     """Print what differs."""
     arguments = _parser().parse_args(argv)
+    old, new, key = _choose_snapshots(arguments)
     found = snapshot_diff(
-        arguments.old,
-        arguments.new,
-        key=arguments.key,
+        old,
+        new,
+        key=key,
         columns=arguments.columns,
         method=arguments.method,
         memory_mb=arguments.memory_mb,
@@ -35,21 +43,46 @@ def main(argv: Sequence[str]) -> int:
     if arguments.json:
         print(json.dumps(_finite(to_json(found, arguments.limit)), default=str, allow_nan=False))
     else:
-        for line in to_lines(found, arguments.key, arguments.limit):
+        for line in to_lines(found, key, arguments.limit):
             print(printable(line))
     return 0
+
+
+def _choose_snapshots(arguments: argparse.Namespace) -> tuple[str | pa.Table, str | pa.Table, list[str]]:
+    """The two files and the key that was named; or the points of two runs and the key of their contract."""
+    of_files = [name for name in ("old", "new", "key") if getattr(arguments, name)]
+    of_runs = [name for name in ("lake", "dataset", "from", "to") if getattr(arguments, name) is not None]
+    if {"old", "new"} <= {*of_files} and not of_runs:
+        return arguments.old, arguments.new, arguments.key
+    if of_files or len(of_runs) < 4:
+        given = ", ".join([*of_files, *(f"--{name}" for name in of_runs)])
+        raise ArgumentError(
+            f"give either two files, or --lake, --dataset, --from and --to; not {given or 'nothing'}"
+        )
+    lake = open_lake(arguments)
+    names = [column.name for column in lake.source.columns]
+    old, new = (
+        slices.read_slice(lake, Fingerprints(lake, getattr(arguments, end)).slice("points"), names)
+        for end in ("from", "to")
+    )
+    return old, new, list(lake.source.key)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="epsjoin diff", description="Print what differs between two snapshots of a data set."
     )
-    parser.add_argument("old", help="CSV, JSON lines (also .gz) or Parquet")
-    parser.add_argument("new", help="the same; the formats may differ")
+    parser.add_argument("old", nargs="?", help="CSV, JSON lines (also .gz) or Parquet")
+    parser.add_argument("new", nargs="?", help="the same; the formats may differ")
     parser.add_argument(
         "--key", action="append", default=[], metavar="COLUMN",
         help="a key column, more than once for several; without one whole rows are compared",
     )  # fmt: skip
+    parser.add_argument("--lake", help="instead of files: folder of all tables, a URI or an absolute path")
+    parser.add_argument("--dataset", help="with --lake: name of a contract in the contracts' folder")
+    parser.add_argument("--from", metavar="RUN", help="with --lake: the earlier run, YYYY-MM-DD")
+    parser.add_argument("--to", metavar="RUN", help="with --lake: the later run")
+    add_contracts(parser)
     parser.add_argument(
         "--columns", nargs="+", metavar="COLUMN", help="compare only these (default: all that both have)"
     )

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.lake import slices
 from epsjoin.lake.arguments import add_contracts, open_lake
+from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.sample import sample_stored
 from epsjoin.local.epsilon.estimate import PAIR_BYTES
@@ -24,8 +25,9 @@ from epsjoin.local.metric import METRICS, Metric, get_metric
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.sizes import WORKER_BYTES, cuts_of, row_bytes
 from epsjoin.params import RunParams
-from epsjoin.report import words
+from epsjoin.report import sentences, words
 from epsjoin.source.sampling import sample_files
+from epsjoin.spark.join.base import find_increment
 
 TIME_UNITS = (("seconds", 1.0, 60.0), ("minutes", 60.0, 3600.0), ("hours", 3600.0, 86400.0))
 """Units of time: name, seconds in one, seconds from which the next unit is used; the last unit is days."""
@@ -42,6 +44,7 @@ class Sample:
         missing, or which are bad.
     metric, unit : the metric and the unit of its distances, "" if there is none.
     params : parameters of the join; those that no argument sets have their defaults.
+    run : the run whose points these are; ``None``: they are those of files.
     """
 
     ids: NDArray[np.int64]
@@ -52,6 +55,7 @@ class Sample:
     metric: Metric
     unit: str
     params: RunParams
+    run: Fingerprints | None = None
 
     def expectation(self, fit: EpsilonFit | None) -> Expectation:
         """What the jobs expect of these points, too."""
@@ -73,6 +77,7 @@ class Forecast:
     pairs, pairs_low, pairs_high, neighbours : see :class:`epsjoin.local.epsilon.estimate.Estimate`.
     parts, replicas, candidates, seconds_on_one_core : see :class:`epsjoin.local.plan.join_plan.JoinPlan`;
         replicas are rows per point.
+    join : of a run, whether its pairs follow from those of an earlier one, or why not.
     largest_part_rows, largest_part_bytes : rows of the largest part, estimated from the sample, and the
         memory of a worker that joins it.
     pair_bytes : bytes of the pairs in memory.
@@ -103,6 +108,7 @@ class Forecast:
     pairs_low: float | None = None
     pairs_high: float | None = None
     neighbours: float | None = None
+    join: str | None = None
     parts: int | None = None
     replicas: float | None = None
     largest_part_rows: float | None = None
@@ -226,7 +232,8 @@ def _sample_lake(arguments: argparse.Namespace) -> Sample:
     params = RunParams.from_json(json.dumps(own), source.defaults)
     ids, points = sample_stored(lake, arguments.run, params.sample_rows, params.seed)
     n_rows = slices.count_rows(lake, Slice("points", arguments.run))
-    return Sample(ids, points, n_rows, 0, 0, get_metric(source.metric), source.unit, params)
+    run = Fingerprints(lake, arguments.run)
+    return Sample(ids, points, n_rows, 0, 0, get_metric(source.metric), source.unit, params, run)
 
 
 def _fit(sample: Sample) -> tuple[EpsilonFit | None, str | None]:
@@ -292,6 +299,7 @@ def _add_join(forecast: Forecast, sample: Sample, fit: EpsilonFit | None, eps: f
         pairs_low=expected.low,
         pairs_high=expected.high,
         neighbours=2 * expected.pairs / n_rows,
+        join=None if sample.run is None else _describe_join(sample.run, sample.params, eps),
         parts=plan.n_parts,
         replicas=plan.expected_rows / n_rows,
         largest_part_rows=plan.expected_part_rows,
@@ -301,6 +309,12 @@ def _add_join(forecast: Forecast, sample: Sample, fit: EpsilonFit | None, eps: f
         seconds_on_one_core=plan.expected_seconds,
         time=_choose_time_unit(plan.expected_seconds)[0],
     )
+
+
+def _describe_join(run: Fingerprints, params: RunParams, eps: float) -> str:
+    """Say from what ``replicate`` would make the pairs, if it ran now."""
+    found = find_increment(run, params, eps)
+    return sentences.how_joined({"why": found} if isinstance(found, str) else found.row)
 
 
 def _choose_time_unit(seconds: float) -> tuple[str, float]:
@@ -335,6 +349,8 @@ def _describe(forecast: Forecast, params: RunParams) -> Iterator[tuple[str, str]
             perhaps = "" if (forecast.pairs_low or 0.0) > limit else "perhaps "
             yield "", f"{perhaps}more than the job allows (max_pairs {words.count(limit)})"
         yield "neighbours", f"{forecast.neighbours:,.1f} per point"
+        if forecast.join is not None:
+            yield "join", forecast.join
         yield "parts", words.count(forecast.parts)
         yield "replicas", f"{words.measure(forecast.replicas, digits=3)} rows per point"
         yield "largest part", f"{words.count(forecast.largest_part_rows)} rows"

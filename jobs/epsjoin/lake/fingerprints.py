@@ -61,6 +61,11 @@ class Fingerprints:
         return found
 
     @property
+    def lake(self) -> Lake:
+        """The tables."""
+        return self._lake
+
+    @property
     def run(self) -> str:
         """Logical date of the run."""
         return self._run

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from epsjoin.commands import cli
 from epsjoin.lake import slices
 from epsjoin.lake.fingerprints import Fingerprints, new_fingerprint
 from epsjoin.lake.lake import Slice
@@ -66,9 +67,7 @@ def job(tmp_path: Path) -> Job:
 
 def find(job: Job, eps: float = EPS, **params: Any) -> Increment | str:
     params = {"increment": 0.1, **params}
-    return find_increment(
-        replace(job, params=replace(RunParams(), **params)), Fingerprints(job.lake, job.run), eps
-    )
+    return find_increment(Fingerprints(job.lake, job.run), replace(RunParams(), **params), eps)
 
 
 def row_of(found: Increment | str) -> dict[str, Any]:
@@ -98,6 +97,17 @@ def test_increment__is_allowed_at_each_limit_and_not_beyond_it(
     assert row_of(find(job))
     monkeypatch.setattr(base, "rows_that_fit", lambda *_: 9)
     assert "5 points new or moved since run 2023-06-01 do not fit a worker" in str(find(job))
+
+
+def test_estimate__says_what_replicate_will_do(job: Job, capsys: pytest.CaptureFixture[str]) -> None:
+    come_in(job, SECOND, placed(3))
+    lake = ["--lake", job.lake.uri, "--dataset", "tiny", "--contracts", str(job.lake.contracts)]
+    for eps, says in (
+        (EPS, f"increment on run {FIRST}, number 1 in a row: 3 points new or moved, 3 deleted or moved"),
+        (0.25, f"of all points: run {FIRST} has eps 0.5, this one 0.25"),
+    ):
+        assert cli.main(["estimate", *lake, "--run", SECOND, "--eps", str(eps)]) == 0
+        assert f" join {says} parts " in " ".join(capsys.readouterr().out.split())
 
 
 def test_increment__counts_who_is_placed_and_not_who_is_gone(job: Job) -> None:

@@ -239,7 +239,7 @@ def test_replicate__joins_all_where_an_increment_is_not_allowed_and_says_why(
     for step in JOIN_STEPS[:2]:
         step(replace(job, params=replace(job.params, **{k: v for k, v in params.items() if k == "eps"})))
     inputs = Fingerprints(job.lake, job.run)
-    found = find_increment(replace(job, params=replace(job.params, **params)), inputs, params.get("eps", EPS))
+    found = find_increment(inputs, replace(job.params, **params), params.get("eps", EPS))
     assert isinstance(found, str)
     assert re.search(why, found), found
 
@@ -268,12 +268,12 @@ def test_replicate__joins_all_where_a_point_has_no_digest(make_job: JobMaker, tm
     for run in MONTHS[:2]:
         process(job, run, JOINING)
     inputs = Fingerprints(job.lake, MONTHS[1])
-    assert isinstance(find_increment(replace(job, run=MONTHS[1]), inputs, EPS), Increment)
+    assert isinstance(find_increment(inputs, job.params, EPS), Increment)
     for run in MONTHS[:2]:
         where = Fingerprints(job.lake, run).slice("digests")
         rows = slices.read_slice(job.lake, where, ["id", "record", "place"])
         slices.write_slice(job.lake, where, rows.slice(1))
-        found = find_increment(replace(job, run=MONTHS[1]), Fingerprints(job.lake, MONTHS[1]), EPS)
+        found = find_increment(Fingerprints(job.lake, MONTHS[1]), job.params, EPS)
         assert found == "run 2023-01-01 or this one has not a digest for each point"
         slices.write_slice(job.lake, where, rows)
 
@@ -297,9 +297,9 @@ def test_replicate__joins_all_where_the_placed_points_do_not_fit_a_worker(
     monkeypatch.setattr(base, "rows_that_fit", rows_that_fit)
     inputs = Fingerprints(job.lake, job.run)
     fit = 2 * n_placed
-    assert isinstance(find_increment(job, inputs, EPS), Increment)
+    assert isinstance(find_increment(inputs, job.params, EPS), Increment)
     fit -= 1
-    assert find_increment(job, inputs, EPS) == (
+    assert find_increment(inputs, job.params, EPS) == (
         f"{n_placed} points new or moved since run 2023-01-01 do not fit a worker of 1,024 MB "
         "(worker_memory_mb)"
     )

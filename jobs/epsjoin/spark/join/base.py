@@ -1,7 +1,7 @@
 """The base of an increment: the earlier run from whose pairs those of a run can be computed, or why none can.
 
 An increment is a way to compute a slice, not to store it: the slice of ``pairs`` is the same either way, and
-nothing of the run hangs on the base once it is committed.
+nothing of the run hangs on the base once it is committed. To find the base needs no session.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.local.join.update import find_changes
 from epsjoin.local.plan.sizes import rows_that_fit
+from epsjoin.params import RunParams
 from epsjoin.spark.digests import to_words
-from epsjoin.spark.job import Job
 
 INCREMENT = "increment"
 """Value of ``join_plan.kind`` of a run whose pairs are computed from those of another."""
@@ -121,29 +121,28 @@ def base_tables(lake: Lake, run: str) -> BaseTables:
     return BaseTables(inputs.slice("digests"), inputs.slice("pairs"), inputs.row("join_plan"))
 
 
-def find_increment(job: Job, inputs: Fingerprints, eps: float) -> Increment | str:
+def find_increment(inputs: Fingerprints, params: RunParams, eps: float) -> Increment | str:
     """Plan the join of a run as an increment on an earlier run, or say why all points must be joined.
 
     Parameters
     ----------
-    inputs : the run's own.
-    eps : the run's.
+    inputs, params, eps : of the run.
     """
-    lake, params = job.lake, job.params
+    lake = inputs.lake
     if params.increment == 0:
         return "increments are switched off (increment 0)"
     if params.cuts != "planned":
         return f"the cuts are {params.cuts}, which is for the whole join"
     if not lake.source.key:
         return "the source has no key, so that an id is only a place in a file"
-    before = [run for run in slices.list_runs(lake, "pairs") if run < job.run]
+    before = [run for run in slices.list_runs(lake, "pairs") if run < inputs.run]
     if not before:
         return "there is no earlier run with pairs"
     base = before[-1]
     try:
         tables = base_tables(lake, base)
         n_pairs = slices.count_rows(lake, tables.pairs)
-        why = _compare_plans(job, base, tables.plan, eps)
+        why = _compare_plans(tables.plan, base, lake.source.metric, eps, params.most_generations)
         if why:
             return why
         changes = read_changes(lake, tables.digests, inputs.slice("digests"))
@@ -163,12 +162,11 @@ def find_increment(job: Job, inputs: Fingerprints, eps: float) -> Increment | st
     expected_pairs = n_pairs * (n / max(1, n_before)) ** 2
     if expected_pairs > params.max_pairs:
         return f"{expected_pairs:,.0f} pairs are expected, more than max_pairs"
-    return Increment(_make_row(job, base, tables, eps, changes, expected_pairs), changes)
+    return Increment(_make_row(lake.source.metric, base, tables, eps, changes, expected_pairs), changes)
 
 
-def _compare_plans(job: Job, base: str, plan: Mapping[str, Any], eps: float) -> str:
+def _compare_plans(plan: Mapping[str, Any], base: str, metric: str, eps: float, generations: int) -> str:
     """Why the pairs of a base are of no use, by its plan alone; empty if they may be."""
-    metric, generations = job.lake.source.metric, job.params.most_generations
     if plan["eps"] != eps:
         return f"run {base} has eps {plan['eps']!r}, this one {eps!r}"
     if plan["metric"] != metric:
@@ -179,7 +177,7 @@ def _compare_plans(job: Job, base: str, plan: Mapping[str, Any], eps: float) -> 
 
 
 def _make_row(
-    job: Job, base: str, tables: BaseTables, eps: float, changes: Changes, expected_pairs: float
+    metric: str, base: str, tables: BaseTables, eps: float, changes: Changes, expected_pairs: float
 ) -> dict[str, Any]:
     """Make the row of ``join_plan``; of the candidates of a whole join it expects those with a placed end."""
     plan = tables.plan
@@ -193,7 +191,7 @@ def _make_row(
         "kind": INCREMENT,
         "split_rule": None,
         "eps": eps,
-        "metric": job.lake.source.metric,
+        "metric": metric,
         "n_parts": 1,
         "sample_rows": 0,
         "n_points": changes.n_now,

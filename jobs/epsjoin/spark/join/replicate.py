@@ -48,7 +48,7 @@ def run(job: Job, max_files: int = MAX_FILES) -> dict[str, float]:
     """
     inputs = Fingerprints(job.lake, job.run)
     eps = float(inputs.row("epsilon")["eps"])
-    found = find_increment(job, inputs, eps)
+    found = find_increment(inputs, job.params, eps)
     if isinstance(found, Increment):
         return _write_increment(job, inputs, found)
     say(f"replicate: all points are joined: {found}")
