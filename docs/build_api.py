@@ -128,7 +128,16 @@ GROUPS = (
     Group(
         "Planning",
         "What a join will cost, and how it is cut into parts.",
-        ("estimate", "Estimate", "Cuts", "max_splits_per_level", "max_split_level", "SplitRule", "OwnRule"),
+        (
+            "estimate",
+            "Estimate",
+            "Cuts",
+            "max_splits_per_level",
+            "max_split_level",
+            "max_generation",
+            "SplitRule",
+            "OwnRule",
+        ),
     ),
     Group("Metrics", "What a distance is.", ("get_metric", "Metric")),
     Group(

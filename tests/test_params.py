@@ -11,6 +11,7 @@ import pytest
 
 from epsjoin.errors import ArgumentError
 from epsjoin.local import guard
+from epsjoin.local.plan.cuts import Cuts
 from epsjoin.params import ACCEPTABLE, WAYS_TO_EPS, RunParams
 
 
@@ -45,6 +46,31 @@ def test_run_params__without_k_and_msl_leave_them_to_the_plan() -> None:
     assert (params.k, params.msl, RunParams().msl) == (None, 4, None)
 
 
+def test_from_json__of_a_rule_and_k_the_run_that_gives_one_forgets_the_data_sets_other() -> None:
+    by_rule = RunParams.from_json('{"rule": "generation<=1"}', {"cuts": "regular", "k": 3, "msl": 2})
+    assert (by_rule.rule, by_rule.k, by_rule.msl) == ("generation<=1", None, None)
+    by_k = RunParams.from_json('{"k": 2}', {"cuts": "regular", "rule": "k<=1", "decisions": "local"})
+    assert (by_k.rule, by_k.k, by_k.decisions) == (None, 2, "local")
+
+
+@pytest.mark.parametrize(
+    ("rule", "is_one"),
+    [
+        *(("k<=3", True), ("not (k<2 or generation >= 1)and level>0", True), ("((k<=1))", True)),
+        *(("", False), ("k", False), ("k<=1 and", False), ("k<=1 k<=1", False)),
+        *(("k<=123456", False), ("__import__('os')", False), ("k<=1 and " * 50 + "k<=1", False)),
+    ],
+)
+def test_run_params__take_the_text_of_a_rule_and_nothing_like_it(rule: str, is_one: bool) -> None:
+    try:
+        found = RunParams(cuts="regular", rule=rule)
+    except ArgumentError:
+        assert not is_one
+    else:
+        assert is_one
+        Cuts("regular", rule=found.rule)
+
+
 @pytest.mark.parametrize("way", ["neighbours", "pairs", "k_distance_quantile"])
 def test_from_json__a_way_to_choose_eps_beats_the_data_sets_own_eps(way: str) -> None:
     params = RunParams.from_json(f'{{"{way}": 0.5}}', {"eps": 2.5, "pairs": 7.0, "min_pts": 5})
@@ -57,7 +83,7 @@ def test_from_json__a_way_to_choose_eps_beats_the_data_sets_own_eps(way: str) ->
     [
         ("{", "--params is not JSON"),
         ("[1]", "must be a JSON object, not list"),
-        ('{"epsilon": 1}', "unknown parameter 'epsilon'; known are accept, cuts, eps"),
+        ('{"epsilon": 1}', "unknown parameter 'epsilon'; known are accept, cuts, decisions, eps"),
         ('{"eps": 0}', "eps must be a number above 0"),
         ('{"eps": "1"}', "eps must be a number above 0"),
         ('{"eps": Infinity}', "eps must be a number above 0"),
@@ -74,6 +100,15 @@ def test_from_json__a_way_to_choose_eps_beats_the_data_sets_own_eps(way: str) ->
         ('{"eps": 1, "eps": 2}', "--params has 'eps' more than once"),
         ('{"k": 5}', 'k is for regular cuts: add "cuts": "regular", or leave k out'),
         ('{"msl": 0, "cuts": "planned"}', "msl is for regular cuts"),
+        ('{"rule": "k<=1"}', "rule is for regular cuts"),
+        ('{"decisions": "local"}', "decisions is for regular cuts"),
+        ('{"cuts": "regular", "decisions": "quick"}', "decisions must be one of inside, global, local, not"),
+        ('{"cuts": "regular", "rule": "k=1"}', "rule must be comparisons of k, level .* not 'k=1'"),
+        ('{"cuts": "regular", "rule": 3}', "rule must be comparisons"),
+        (
+            '{"cuts": "regular", "rule": "k<=1", "msl": 3}',
+            "a rule stands in place of k and msl: .* rule or msl",
+        ),
         ('{"k": -1}', "k must be a whole number from 0"),
         ('{"msl": 63}', "msl must be a whole number from 0 to 62"),
         ('{"accept": ["lots"]}', r"accept must be a list of some of keys, .*, moved, not \['lots'\]"),
@@ -133,4 +168,6 @@ def test_in_use__has_the_digits_of_an_eps_that_is_chosen_only(given: dict[str, A
 @pytest.mark.parametrize(("cuts", "is_used"), [("planned", False), ("regular", True)])
 def test_in_use__has_k_and_msl_with_regular_cuts_only(cuts: str, is_used: bool) -> None:
     used = RunParams(cuts=cuts, k=3, msl=2).in_use()
-    assert ("k" in used, "msl" in used) == (is_used, is_used)
+    assert ("k" in used, "msl" in used, "decisions" in used, "rule" in used) == (*[is_used] * 3, False)
+    used = RunParams(cuts=cuts, rule="k<=1").in_use()
+    assert ("k" in used, "msl" in used, "decisions" in used, "rule" in used) == (False, False, *[is_used] * 2)

@@ -72,6 +72,7 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.local.plan.cuts import Cuts as Cuts
     from epsjoin.local.plan.rules import OwnRule as OwnRule
     from epsjoin.local.plan.rules import SplitRule as SplitRule
+    from epsjoin.local.plan.rules import max_generation as max_generation
     from epsjoin.local.plan.rules import max_split_level as max_split_level
     from epsjoin.local.plan.rules import max_splits_per_level as max_splits_per_level
     from epsjoin.local.sweep.pairs import Pairs as Pairs
@@ -103,7 +104,7 @@ _HOMES = {
     "local.neighbours.lof": "Lof lof",
     "local.neighbours.search": "KNearest",
     "local.plan.cuts": "Cuts",
-    "local.plan.rules": "OwnRule SplitRule max_split_level max_splits_per_level",
+    "local.plan.rules": "OwnRule SplitRule max_generation max_split_level max_splits_per_level",
     "local.sweep.pairs": "Pairs",
 }
 """Modules and their public names."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -20,7 +21,14 @@ WAYS_TO_EPS = ("eps", "pairs", "k_distance_quantile", "neighbours")
 ACCEPTABLE: tuple[str, ...] = tuple(_RULES["accept"]["items"]["enum"])
 """Checks of the guard whose findings a run may accept."""
 
-CUTS: tuple[str, ...] = tuple(kind for kind in _RULES["cuts"]["enum"] if kind is not None)
+
+def _choices(name: str) -> tuple[str, ...]:
+    return tuple(choice for choice in _RULES[name]["enum"] if choice is not None)
+
+
+CUTS, DECISIONS = _choices("cuts"), _choices("decisions")
+OF_REGULAR_CUTS = ("k", "msl", "rule", "decisions")
+"""Parameters that play no part where cuts are planned."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +53,8 @@ class RunParams:
     k : regular cuts: a cube that crosses more than k cuts of a level is not split; 0 is MSJ. ``None``:
         chosen on a sample.
     msl : regular cuts: the deepest level at which a cube may be split, 0 the first; ``None``: chosen.
+    rule : regular cuts: a split rule in place of ``k`` and ``msl``, such as ``k<=3 and generation<=1``.
+    decisions : regular cuts: ``inside``, ``global`` or ``local``, see :class:`epsjoin.Cuts`.
     replication_budget : rows per point that replication must not exceed.
     worker_memory_mb : memory of a Python worker, in MB of 2**20 bytes: parts are cut so small that one fits,
         itself, its rows and a batch of pairs. Its least value is what other steps may hold.
@@ -73,6 +83,8 @@ class RunParams:
     n_parts: int | None = None
     k: int | None = None
     msl: int | None = None
+    rule: str | None = None
+    decisions: str = "inside"
     replication_budget: float = 4.0
     worker_memory_mb: int = 1024
     increment: float = 0.1
@@ -93,9 +105,10 @@ class RunParams:
         return self.lof_k if self.lof_k is not None else max(1, self.min_pts - 1)
 
     def in_use(self) -> dict[str, Any]:
-        """The parameters that play a part: one way to eps, for planned cuts no ``k`` and ``msl``, ..."""
+        """The parameters that play a part: one way to eps, for planned cuts none of regular ones, ..."""
         way = next(name for name in WAYS_TO_EPS if getattr(self, name) is not None)
-        idle = {*WAYS_TO_EPS} - {way} | ({"k", "msl"} if self.cuts == "planned" else set())
+        idle = {*WAYS_TO_EPS} - {way} | ({"rule"} if self.rule is None else {"k", "msl"})
+        idle |= {*OF_REGULAR_CUTS} if self.cuts == "planned" else set()
         idle |= {"eps_digits"} if way == "eps" else set()
         idle |= set() if self.accept else {"accept"}
         return {name: value for name, value in asdict(self).items() if name not in idle}
@@ -110,7 +123,7 @@ class RunParams:
         ------
         ArgumentError
             The text is not a JSON object, has a key twice or one that is no parameter; or it sets what only
-            regular cuts have, and the cuts are planned.
+            regular cuts have, and the cuts are planned; or it sets a rule and what the rule stands for.
         """
         try:
             given = json.loads(text, object_pairs_hook=_to_object)
@@ -122,7 +135,10 @@ class RunParams:
         given = {name: value for name, value in given.items() if value is not None}
         # who says how eps shall be chosen does not want the data set's own eps or way of choosing it
         is_chosen = any(way in given for way in WAYS_TO_EPS)
-        kept = {name: v for name, v in (defaults or {}).items() if not (is_chosen and name in WAYS_TO_EPS)}
+        dropped = {*WAYS_TO_EPS} if is_chosen else set()
+        if "rule" in given or not given.keys().isdisjoint(("k", "msl")):  # one of them replaces the other
+            dropped |= {"k", "msl"} if "rule" in given else {"rule"}
+        kept = {name: value for name, value in (defaults or {}).items() if name not in dropped}
         merged = {**kept, **given}
         unknown = sorted(set(merged) - known)
         if unknown:
@@ -132,11 +148,14 @@ class RunParams:
         if isinstance(merged.get("accept"), list):
             merged["accept"] = tuple(merged["accept"])
         params = cls(**{name: _as_whole(name, value) for name, value in merged.items()})
-        idle = [name for name in ("k", "msl") if name in given and params.cuts == "planned"]
+        idle = [name for name in OF_REGULAR_CUTS if name in given and params.cuts == "planned"]
         if idle:
             raise ArgumentError(
                 f'{idle[0]} is for regular cuts: add "cuts": "regular", or leave {idle[0]} out'
             )
+        twice = [name for name in ("k", "msl") if name in merged and "rule" in merged]
+        if twice:
+            raise ArgumentError(f"a rule stands in place of k and msl: leave out rule or {twice[0]}")
         return params
 
 
@@ -163,7 +182,11 @@ def _check(name: str, value: Any) -> None:
         )
         allowed = f"a list of some of {', '.join(ACCEPTABLE)}"
     elif "enum" in rule:
-        is_allowed, allowed = value in CUTS, f"one of {', '.join(CUTS)}"
+        is_allowed, allowed = value in _choices(name), f"one of {', '.join(_choices(name))}"
+    elif "pattern" in rule:
+        is_allowed = isinstance(value, str) and len(value) <= rule["maxLength"]
+        is_allowed = is_allowed and re.search(rule["pattern"], value) is not None
+        allowed = 'comparisons of k, level or generation with numbers, such as "k<=3 and generation<=1"'
     elif "integer" in rule["type"]:
         low, high = rule["minimum"], rule["maximum"]
         is_allowed = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high

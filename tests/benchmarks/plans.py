@@ -16,7 +16,7 @@ from epsjoin.kernels.join.stack_sweep import stack_comparisons
 from epsjoin.local.plan.cost_model import expected_work
 from epsjoin.local.plan.encode import replicate_cubes
 from epsjoin.local.plan.planner import plan_join
-from epsjoin.local.plan.rules import make_split_rule
+from epsjoin.local.plan.rules import Rule, make_split_rule
 from epsjoin.local.plan.spread import replicate
 
 from .page import put, table
@@ -69,7 +69,7 @@ def planned(chosen: Set, points: Points, eps: float) -> tuple[list[str], bool]:
 
 
 def modelled(chosen: Set, points: Points, eps: float) -> list[str]:
-    """Comparisons of MSJ and GESS in one part: the dissertation's model / counted."""
+    """Comparisons of MSJ and GESS in one part: the dissertation's model / counted, and with stops inside."""
     n, d = points.shape
     low = points.min(axis=0)
     width = float((points.max(axis=0) - low).max())
@@ -80,13 +80,19 @@ def modelled(chosen: Set, points: Points, eps: float) -> list[str]:
     rule = plan_join(points[sample], sample, n, eps, get_metric(chosen.metric), cuts).rule
     assert rule is not None
     cells = []
-    for number, one in enumerate((*(make_split_rule(k, msl, BUDGET) for k, msl in RULES), rule)):
-        coded = replicate_cubes(*corners, levels, one)
-        counted = float(stack_comparisons(coded.codes[codes.code_order(coded.codes)]).sum())
-        if number < len(RULES):
-            cells.append(of(expected_work(n, d, eps / width, *RULES[number]).comparisons, counted))
-        else:
-            cells += [str(rule), f"{_short(counted)}, {len(coded.row) / n:.2f}"]
+
+    def count(one: Rule, decisions: str) -> tuple[float, float]:
+        coded = replicate_cubes(*corners, levels, one, decisions)
+        compared = stack_comparisons(coded.codes[codes.code_order(coded.codes)])
+        return float(compared.sum()), len(coded.row) / n
+
+    for k, msl in RULES:
+        gess = make_split_rule(k, msl, BUDGET)
+        counted = count(gess, "global")[0]
+        inside = count(gess, "inside")[0]
+        cells += [of(expected_work(n, d, eps / width, k, msl).comparisons, counted), _short(inside)]
+    compared, rows_per_point = count(rule, cuts.decisions)
+    cells += [str(rule), f"{_short(compared)}, {rows_per_point:.2f}"]
     return [f"{chosen.name}, {n:,} × {d}", f"{eps:g}", *cells]
 
 
@@ -111,7 +117,8 @@ def main(docs: Path = DOCS, sets: tuple[Set, ...] = SETS) -> int:
         "",
         *table(
             [
-                *("set", "eps", "MSJ (k = 0)", f"GESS (k = 3, msl = 2, at most {BUDGET:g} rows)"),
+                *("set", "eps", "MSJ (k = 0)", "inside"),
+                *(f"GESS (k = 3, msl = 2, at most {BUDGET:g} rows)", "inside"),
                 *("the rule chosen", "its comparisons counted, rows per point"),
             ],
             models,

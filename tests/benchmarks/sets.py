@@ -26,16 +26,16 @@ def uniform(n: int, d: int, skipped: int = 0) -> Points:
     return np.random.Generator(source).random((n, d))
 
 
-def cad(n: int, d: int = 16) -> Points:
+def cad(n: int, d: int = 16, noise: float = 1e-3, seed: int = 1) -> Points:
     """Smooth functions of a position in 200 clusters of space, and noise: few dimensions that look many."""
-    random = np.random.default_rng(1)
+    random = np.random.default_rng(seed)
     centres = random.random((200, 3))
     scales = random.uniform(0.02, 0.12, 200)
     cluster = random.choice(200, n, p=random.dirichlet(np.full(200, 0.7)))
     position = centres[cluster] + random.normal(size=(n, 3)) * scales[cluster, None]
     frequencies, phases = random.normal(size=(3, 48)) * 2.0, random.uniform(0.0, 2.0 * np.pi, 48)
     energy = random.normal(size=(48, d)) / np.sqrt(48.0) * np.exp(-np.arange(d) / 8.0)
-    x = np.sin(position @ frequencies + phases) @ energy + random.normal(size=(n, d)) * 1e-3
+    x = np.sin(position @ frequencies + phases) @ energy + random.normal(size=(n, d)) * noise
     low, high = x.min(axis=0), x.max(axis=0)
     scaled: Points = (x - low) / (high - low).max() * _BELOW_ONE
     return scaled

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 EARTH_RADIUS_KM = 6371.0088
 Box = tuple[tuple[Fraction, ...], tuple[Fraction, ...]]
 Code = tuple[int, ...]
-Rule = Callable[[int, int, int], bool]
+Rule = Callable[[int, int, int, int], bool]
 
 
 def distance(x: list[float], y: list[float], metric: str, p: float = 0.0) -> float:
@@ -205,21 +205,22 @@ def replicate(
     """Figure 3.4: codes (one digit of 0/1 per dimension and level) of the cells of one cube.
 
     Whatever reaches out of the space counts as on its border. Pieces wait in a queue, so that a limited
-    number of rows is spent on the first splits first. A ``rule`` of (level, crossed, rows) stands in for k
-    and msl.
+    number of rows is spent on the first splits first. A ``rule`` of (level, crossed, rows, generation) stands
+    in for k and msl; the generation of a piece is the number of splits that led to it. Decided "inside" the
+    level, what stops goes on along its axes up to the first cut that it crosses.
     """
     if rule is None:
-        rule = lambda level, crossed, _rows: crossed <= k and level <= msl  # noqa: E731 - a rule like the caller's
+        rule = lambda level, crossed, *_: crossed <= k and level <= msl  # noqa: E731 - a rule like the caller's
     if decisions == "local":
         return _replicate_locally(box, low, width, levels, max_rows, rule)
     step = width / 2**80  # an upper half begins at the cut, so a lower half ends a step before it
     begin = tuple(min(max(v, a), a + width - step) for v, a in zip(box[0], low, strict=True))
     end = tuple(min(max(v, a), a + width - step) for v, a in zip(box[1], low, strict=True))
     found: list[Code] = []
-    waiting = deque([((), begin, end, [(a, a + width) for a in low])])
+    waiting = deque([((), 0, begin, end, [(a, a + width) for a in low])])
     rows = 1
     while waiting:
-        code, begin, end, cell = waiting.popleft()
+        code, generation, begin, end, cell = waiting.popleft()
         level = len(code) // len(low)
         cuts = [(a + b) / 2 for a, b in cell]
         crossed = [i for i, cut in enumerate(cuts) if begin[i] < cut <= end[i]]
@@ -227,15 +228,17 @@ def replicate(
             found.append(code)
         elif not crossed:  # the cube lies in one cell of the next level: go there, first of all
             digits = tuple(int(v >= cut) for v, cut in zip(begin, cuts, strict=True))
-            waiting.appendleft((code + digits, begin, end, _halves(cell, digits)))
-        elif rows - 1 + 2 ** len(crossed) <= max_rows and rule(level, len(crossed), rows):
+            waiting.appendleft((code + digits, generation, begin, end, _halves(cell, digits)))
+        elif rows - 1 + 2 ** len(crossed) <= max_rows and rule(level, len(crossed), rows, generation):
             rows += 2 ** len(crossed) - 1
             for sides in itertools.product((0, 1), repeat=len(crossed)):
                 side = dict(zip(crossed, sides, strict=True))
                 digits = tuple(side.get(i, int(begin[i] >= cut)) for i, cut in enumerate(cuts))
                 piece_begin = tuple(cuts[i] if side.get(i) == 1 else v for i, v in enumerate(begin))
                 piece_end = tuple(cuts[i] - step if side.get(i) == 0 else v for i, v in enumerate(end))
-                waiting.append((code + digits, piece_begin, piece_end, _halves(cell, digits)))
+                waiting.append((code + digits, generation + 1, piece_begin, piece_end, _halves(cell, digits)))
+        elif decisions == "inside":
+            found.append(code + tuple(int(begin[i] >= cuts[i]) for i in range(crossed[0])))
         else:
             found.append(code)
     return found
@@ -268,7 +271,9 @@ def _replicate_locally(
             waiting.appendleft(((*code, 0), splits, begin, end, lower_cell))
         elif begin[i] >= cut:
             waiting.appendleft(((*code, 1), splits, begin, end, upper_cell))
-        elif rows + 1 <= max_rows and rule(level, 1 + sum(at // len(low) == level for at in splits), rows):
+        elif rows + 1 <= max_rows and rule(
+            level, 1 + sum(at // len(low) == level for at in splits), rows, len(splits)
+        ):
             rows += 1
             path = (*splits, len(code))
             waiting.append(((*code, 0), path, begin, [*end[:i], cut - step, *end[i + 1 :]], lower_cell))

@@ -21,8 +21,9 @@ from epsjoin.kernels.join.codes import (
     is_prefix,
 )
 from epsjoin.kernels.join.regular import carry, owner_parts
-from epsjoin.local.plan.encode import DECISIONS, replicate_cubes
+from epsjoin.local.plan.encode import replicate_cubes
 from epsjoin.local.plan.rules import OwnRule, make_split_rule, parse_split_rule
+from epsjoin.params import DECISIONS
 from oracles import examples
 from oracles import join as twin
 
@@ -82,12 +83,16 @@ def same_codes(rows, expected):
 
 
 RULES = {  # text or own rule, and the twin's
-    "and": ("k<=2 and level<=1", lambda level, crossed, _rows: crossed <= 2 and level <= 1),
-    "or": ("k<=1 or level<=0", lambda level, crossed, _rows: crossed <= 1 or level <= 0),
-    "not": ("not k<=1 and not level>2", lambda level, crossed, _rows: crossed > 1 and level <= 2),
-    "never": ("k<0", lambda _level, _crossed, _rows: False),
-    "own": (None, lambda level, crossed, rows: (level + crossed + rows) % 3 != 0),
-    "own of rows": (None, lambda level, crossed, rows: crossed <= 2 and rows < 20 - 3 * level),
+    "and": ("k<=2 and level<=1", lambda level, crossed, *_: crossed <= 2 and level <= 1),
+    "or": ("k<=1 or level<=0", lambda level, crossed, *_: crossed <= 1 or level <= 0),
+    "not": ("not k<=1 and not level>2", lambda level, crossed, *_: crossed > 1 and level <= 2),
+    "generation": (
+        "k<=2 and generation<=1 or level>2",
+        lambda level, crossed, _rows, generation: (crossed <= 2 and generation <= 1) or level > 2,
+    ),
+    "never": ("k<0", lambda *_: False),
+    "own": (None, lambda level, crossed, rows, *_: (level + crossed + rows) % 3 != 0),
+    "own of rows": (None, lambda level, crossed, rows, *_: crossed <= 2 and rows < 20 - 3 * level),
 }
 
 
@@ -130,11 +135,11 @@ def test_replicate_cubes__lets_the_users_rule_fail():
         encode(np.random.default_rng(5).random((20, 2)), 0.1, 0, 0, rule=OwnRule(broken))
 
 
-def test_replicate_cubes__splits_everywhere_into_the_same_cells_both_ways():
+def test_replicate_cubes__splits_everywhere_into_the_same_cells_all_ways():
     points = np.random.default_rng(6).random((50, 3))
-    both = [encode(points, 0.08, 3, 62, decisions=decisions)[0] for decisions in DECISIONS]
-    keys = [sorted(zip(rows.row.tolist(), map(bytes, rows.codes), strict=True)) for rows in both]
-    assert keys[0] == keys[1]
+    all_ways = [encode(points, 0.08, 3, 62, decisions=decisions)[0] for decisions in DECISIONS]
+    keys = [sorted(zip(rows.row.tolist(), map(bytes, rows.codes), strict=True)) for rows in all_ways]
+    assert keys[0] == keys[1] == keys[2]
 
 
 def test_replicate_cubes__ends_local_codes_before_the_first_cut_that_is_crossed():
@@ -144,6 +149,18 @@ def test_replicate_cubes__ends_local_codes_before_the_first_cut_that_is_crossed(
     more = [code_bits(b) - code_bits(a) for a, b in zip(of_levels, of_cuts, strict=True)]
     assert set(more) == {0, 1, 2}
     assert all(is_prefix(a, b) for a, b in zip(of_levels, of_cuts, strict=True))
+
+
+def test_replicate_cubes__inside_extends_each_global_code_up_to_the_first_cut_that_is_crossed():
+    points = np.random.default_rng(8).random((200, 4))
+    for k in (0, 1, 3):
+        of_levels, lower, upper, _ = encode(points, 0.1, k, 1)
+        inside = encode(points, 0.1, k, 1, decisions="inside")[0]
+        assert (inside.row == of_levels.row).all()
+        assert all(is_prefix(a, b) for a, b in zip(of_levels.codes, inside.codes, strict=True))
+        more = [code_bits(b) - code_bits(a) for a, b in zip(of_levels.codes, inside.codes, strict=True)]
+        assert set(more) == {0, 1, 2, 3}
+        assert (inside.is_replica == ~hold_cubes(inside.codes, lower[inside.row], upper[inside.row])).all()
 
 
 def test_replicate_cubes__counts_the_splits_of_the_path_at_the_level():
@@ -157,7 +174,7 @@ def test_replicate_cubes__counts_the_splits_of_the_path_at_the_level():
 
 
 def test_replicate_cubes__refuses_other_decisions():
-    with pytest.raises(ArgumentError, match="decisions must be one of global, local, not 'binary'"):
+    with pytest.raises(ArgumentError, match="decisions must be one of inside, global, local, not 'binary'"):
         encode(np.random.default_rng(0).random((5, 2)), 0.1, 0, 0, decisions="binary")
 
 

@@ -18,10 +18,10 @@ from epsjoin.local.plan.rules import OwnRule, make_split_rule, parse_split_rule,
 from oracles import examples
 
 
-def may_split(rule, level, n_crossed, rows, is_local=False):
+def may_split(rule, level, n_crossed, rows, is_local=False, generation=0):
     """As the replicator asks."""
-    answers = tabulate(rule.operations, rule.operands, level + 1, n_crossed)
-    return decide_split(answers, rule.max_rows, level, n_crossed, rows, is_local) == YES
+    answers = tabulate(rule.operations, rule.operands, rule.generations, level + 1, n_crossed)
+    return decide_split(answers, rule.max_rows, level, n_crossed, rows, generation, is_local) == YES
 
 
 @pytest.mark.parametrize(
@@ -66,23 +66,27 @@ def test_may_split__adds_one_row_for_a_local_decision(k, msl, budget, level, spl
 
 def equal(rule, predicate):
     """A rule holds where a plain predicate does, asked one by one and tabulated."""
-    table = join_rules.tabulate(rule.operations, rule.operands, 6, 5)
-    for level, crossed in itertools.product(range(6), range(6)):
-        expected = bool(predicate(level, crossed, 1))
-        assert rule.holds(level, crossed, 1) == expected, (str(rule), level, crossed)
-        assert (table[0, level, crossed] == join_rules.YES) == expected
+    table = join_rules.tabulate(rule.operations, rule.operands, rule.generations, 6, 5)
+    for level, crossed, generation in itertools.product(range(6), range(6), range(8)):
+        expected = bool(predicate(level, crossed, 1, generation))
+        assert rule.holds(level, crossed, 1, generation) == expected, (str(rule), level, crossed, generation)
+        answer = table[0, min(generation, rule.generations - 1), level, crossed]
+        assert (answer == join_rules.YES) == expected
 
 
 @st.composite
 def rules(draw, depth=4):
     """A rule and the same as a lambda, made side by side."""
-    kind = draw(st.sampled_from(["k", "level"] + ["and", "or", "not"] * (depth > 0)))
+    kind = draw(st.sampled_from(["k", "level", "generation"] + ["and", "or", "not"] * (depth > 0)))
     if kind == "k":
         k = draw(st.integers(0, 6))
-        return plan_rules.max_splits_per_level(k), lambda _level, crossed, _rows: crossed <= k
+        return plan_rules.max_splits_per_level(k), lambda _level, crossed, *_: crossed <= k
     if kind == "level":
         msl = draw(st.integers(-1, 6))
-        return plan_rules.max_split_level(msl), lambda level, _crossed, _rows: level <= msl
+        return plan_rules.max_split_level(msl), lambda level, _crossed, *_: level <= msl
+    if kind == "generation":
+        last = draw(st.integers(-1, 5))
+        return plan_rules.max_generation(last), lambda *asked: asked[3] <= last
     a, is_a = draw(rules(depth=depth - 1))
     if kind == "not":
         return ~a, lambda *asked: not is_a(*asked)
@@ -111,28 +115,38 @@ def test_rules__are_an_algebra_and_survive_text_and_json(made, budget):
 @pytest.mark.parametrize(
     ("text", "canonical", "predicate"),
     [
-        ("k<=3 and not level>2", "k<=3 and level<=2", lambda level, k: k <= 3 and level <= 2),
-        (" k < 3 ", "k<=2", lambda _level, k: k < 3),
-        ("level >= 1 or k < 0", "level>0 or k<0", lambda level, _k: level >= 1),
-        ("not k>=0", "k<0", lambda _level, _k: False),
-        ("k>=0", "k>=0", lambda _level, _k: True),
-        ("not (k<=1 or level<=1)", "not (k<=1 or level<=1)", lambda level, k: k > 1 and level > 1),
+        ("k<=3 and not level>2", "k<=3 and level<=2", lambda level, k, _: k <= 3 and level <= 2),
+        (" k < 3 ", "k<=2", lambda _level, k, _: k < 3),
+        ("level >= 1 or k < 0", "level>0 or k<0", lambda level, _k, _: level >= 1),
+        ("not k>=0", "k<0", lambda _level, _k, _: False),
+        ("k>=0", "k>=0", lambda _level, _k, _: True),
+        ("not (k<=1 or level<=1)", "not (k<=1 or level<=1)", lambda level, k, _: k > 1 and level > 1),
         (
             "(k<=1 or level<=0) and k<=2",
             "(k<=1 or level<=0) and k<=2",
-            lambda level, k: (k <= 1 or level == 0) and k <= 2,
+            lambda level, k, _: (k <= 1 or level == 0) and k <= 2,
+        ),
+        (
+            "generation < 2 and k<=1",
+            "generation<=1 and k<=1",
+            lambda _level, k, generation: generation < 2 and k <= 1,
+        ),
+        (
+            "not generation>=1 or level>1",
+            "generation<=0 or level>1",
+            lambda level, _k, generation: generation < 1 or level > 1,
         ),
         (
             "k<=1 and level<=3 or k<=4 and level<=0",
             "k<=1 and level<=3 or k<=4 and level<=0",
-            lambda level, k: (k <= 1 and level <= 3) or (k <= 4 and level == 0),
+            lambda level, k, _: (k <= 1 and level <= 3) or (k <= 4 and level == 0),
         ),
     ],
 )
 def test_parse_split_rule__reads_what_a_person_writes(text, canonical, predicate):
     rule = parse_split_rule(text)
     assert str(rule) == canonical
-    equal(rule, lambda level, crossed, _rows: predicate(level, crossed))
+    equal(rule, lambda level, crossed, _rows, generation: predicate(level, crossed, generation))
 
 
 @pytest.mark.parametrize(
@@ -141,7 +155,9 @@ def test_parse_split_rule__reads_what_a_person_writes(text, canonical, predicate
      "f(k)<=1", "k<=1; k<=2", "not", "k<=level", "k<=1 and\0"],
 )  # fmt: skip
 def test_parse_split_rule__says_what_it_reads(text):
-    with pytest.raises(ArgumentError, match=re.escape("split rule must be comparisons of k or level with")):
+    with pytest.raises(
+        ArgumentError, match=re.escape("split rule must be comparisons of k, level or generation with")
+    ):
         parse_split_rule(text)
 
 
@@ -149,9 +165,7 @@ def test_rules__nested_beyond_the_stack_are_refused():
     text = "k<=1 and (" * 60 + "k<=1" + ")" * 60
     with pytest.raises(ArgumentError, match="nested less deeply than 60"):
         parse_split_rule(text)
-    equal(
-        parse_split_rule("k<=1 and (" * 59 + "k<=1" + ")" * 59), lambda _level, crossed, _rows: crossed <= 1
-    )
+    equal(parse_split_rule("k<=1 and (" * 59 + "k<=1" + ")" * 59), lambda _level, crossed, *_: crossed <= 1)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +178,7 @@ def test_rules__nested_beyond_the_stack_are_refused():
         ('{"split": "k<=1", "max_rows": 1.5}', "max_rows must be a whole number or null, not 1.5"),
         ('{"split": "k<=1", "max_rows": true}', "max_rows must be a whole number or null, not True"),
         ('{"split": "k<=1", "max_rows": 0}', "at least 1 row per cube, not 0"),
-        ('{"split": "j<=1", "max_rows": null}', "comparisons of k or level"),
+        ('{"split": "j<=1", "max_rows": null}', "comparisons of k, level or generation"),
     ],
 )
 def test_rule_from_json__says_what_is_wrong(text, message):
@@ -182,15 +196,16 @@ def test_rules__take_the_smaller_budget_of_two():
 
 
 @examples(100)
-@given(rules(), rules(), st.integers(0, 5), st.integers(0, 5), st.integers(1, 9))
-def test_own_rule__joins_in_the_algebra(made_a, made_b, level, crossed, rows):
+@given(rules(), rules(), st.integers(0, 5), st.integers(0, 5), st.integers(1, 9), st.integers(0, 6))
+def test_own_rule__joins_in_the_algebra(made_a, made_b, level, crossed, rows, generation):
     (a, is_a), (b, is_b) = made_a, made_b
 
-    def coin(level, crossed, rows):
+    def coin(level, crossed, rows, _generation=0):
         return (level * 7 + crossed * 3 + rows) % 2 == 0
 
     own = OwnRule(coin)
-    asked = (level, crossed, rows)
+    asked = (level, crossed, rows, generation)
+    assert (own & a).generations == a.generations
     assert (own & a).holds(*asked) == (a & own).holds(*asked) == (coin(*asked) and is_a(*asked))
     assert (own | a).holds(*asked) == (a | own).holds(*asked) == (coin(*asked) or is_a(*asked))
     assert (~own & (a | b)).holds(*asked) == (not coin(*asked) and (is_a(*asked) or is_b(*asked)))
@@ -208,6 +223,11 @@ def test_rules__refuse_what_is_no_rule():
         plan_rules.max_splits_per_level(-1)
     with pytest.raises(ArgumentError, match="msl must be at least -1, not -2"):
         plan_rules.max_split_level(-2)
+    for generation in (-2, 255):
+        with pytest.raises(ArgumentError, match=f"generation must be from -1 to 254, not {generation}"):
+            plan_rules.max_generation(generation)
+    with pytest.raises(ArgumentError, match="generation must be from -1 to 254, not 255"):
+        parse_split_rule("generation<=255")
     with pytest.raises(
         ArgumentError, match="function must be a function of level, n_crossed and rows, not 'k<=1'"
     ):

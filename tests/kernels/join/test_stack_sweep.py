@@ -9,13 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks import sets
 from epsjoin.kernels.distances import EUCLIDEAN, make_decision
 from epsjoin.kernels.join import stack_sweep
 from epsjoin.kernels.join.codes import code_order, cube_corners, deepest_level
 from epsjoin.kernels.join.regular import carry, stack_rows
 from epsjoin.kernels.join.stack_sweep import PairBatch, StackRows
-from epsjoin.local.plan.encode import DECISIONS, replicate_cubes
+from epsjoin.local.plan.encode import replicate_cubes
 from epsjoin.local.plan.rules import OwnRule, make_split_rule, parse_split_rule
+from epsjoin.params import DECISIONS
 from oracles import examples
 from oracles import join as twin
 
@@ -88,7 +90,7 @@ def test_stack_sweep__does_the_work_of_the_twin(name, d, eps, k, msl, budget):
         assert expected.comparisons < len(points) * (len(points) - 1) / 4
 
 
-COIN = OwnRule(lambda level, crossed, rows: (level + crossed + rows) % 3 != 0, 20)
+COIN = OwnRule(lambda level, crossed, rows, *_: (level + crossed + rows) % 3 != 0, 20)
 
 
 @pytest.mark.parametrize("decisions", DECISIONS)
@@ -96,15 +98,17 @@ COIN = OwnRule(lambda level, crossed, rows: (level + crossed + rows) % 3 != 0, 2
 @pytest.mark.parametrize(
     ("name", "rule", "same", "budget"),
     [
-        ("ORE", "k<=3", lambda _level, _crossed, _rows: True, math.inf),
-        ("MSJ", "k<=0", lambda _level, _crossed, _rows: False, math.inf),
-        ("GESS 1", "k<=1", lambda _level, crossed, _rows: crossed <= 1, math.inf),
-        ("GESS 2", "k<=2", lambda _level, crossed, _rows: crossed <= 2, math.inf),
-        ("GESS to 0", "level<=0", lambda level, _crossed, _rows: level <= 0, math.inf),
-        ("GESS 2 to 1", "k<=2 and level<=1", lambda level, crossed, _rows: crossed <= 2 and level <= 1, 6),
+        ("ORE", "k<=3", lambda *_: True, math.inf),
+        ("MSJ", "k<=0", lambda *_: False, math.inf),
+        ("GESS 1", "k<=1", lambda _level, crossed, *_: crossed <= 1, math.inf),
+        ("GESS 2", "k<=2", lambda _level, crossed, *_: crossed <= 2, math.inf),
+        ("GESS to 0", "level<=0", lambda level, _crossed, *_: level <= 0, math.inf),
+        ("GESS 2 to 1", "k<=2 and level<=1", lambda level, crossed, *_: crossed <= 2 and level <= 1, 6),
         ("and or not", "k<=2 and (level<=0 or not level<=1)",
-         lambda level, crossed, _rows: crossed <= 2 and level != 1, math.inf),
-        ("own", COIN, lambda level, crossed, rows: (level + crossed + rows) % 3 != 0, 20),
+         lambda level, crossed, *_: crossed <= 2 and level != 1, math.inf),
+        ("generation", "k<=2 and generation<=1", lambda _level, crossed, _rows, generation:
+         crossed <= 2 and generation <= 1, math.inf),
+        ("own", COIN, lambda level, crossed, rows, *_: (level + crossed + rows) % 3 != 0, 20),
     ],
 )  # fmt: skip
 def test_stack_sweep__does_the_work_of_the_twin_for_any_rule(name, rule, same, budget, tables, decisions):
@@ -140,7 +144,25 @@ def test_stack_sweep__work_falls_from_msj_over_gess_to_ore_and_from_global_to_lo
         assert len(set(comparisons)) >= 3
         assert list(stack) == sorted(stack, reverse=True)
     assert work["local", "k<=0"][1] < 0.7 * work["global", "k<=0"][1]
-    assert work["local", "k<=3"] == work["global", "k<=3"]
+    assert work["local", "k<=3"] == work["global", "k<=3"] == work["inside", "k<=3"]
+    assert work["inside", "k<=0"] == work["local", "k<=0"]
+    for k in (1, 2):
+        rows, comparisons, stack = work["inside", f"k<={k}"]
+        assert rows == work["global", f"k<={k}"][0]
+        assert comparisons <= work["global", f"k<={k}"][1]  # with k = 2 none stops that misses axis 0
+        assert stack <= work["global", f"k<={k}"][2]
+    assert work["inside", "k<=1"][1] < work["global", "k<=1"][1]
+
+
+@pytest.mark.parametrize("seed", [1, 5])
+def test_stack_sweep__on_a_surface_stops_inside_the_level_halve_the_comparisons(seed):
+    points = sets.cad(3000, noise=1e-4, seed=seed)
+    work = {}
+    for decisions in ("global", "inside"):
+        number, rows = coded_rows(points, 1e-3, 3, 2, 32, decisions=decisions)
+        work[decisions] = len(number), int(stack_sweep.stack_comparisons(rows.codes).sum())
+    assert work["inside"][0] == work["global"][0]
+    assert work["inside"][1] < work["global"][1] / 2, work
 
 
 def between(pairs, side):
@@ -150,15 +172,17 @@ def between(pairs, side):
 
 @st.composite
 def any_rules(draw, depth=3):
-    kind = draw(st.sampled_from(["k", "level", "coin"] + ["and", "or", "not"] * (depth > 0)))
+    kind = draw(st.sampled_from(["k", "level", "generation", "coin"] + ["and", "or", "not"] * (depth > 0)))
     if kind == "k":
         return parse_split_rule(f"k<={draw(st.integers(0, 4))}")
     if kind == "level":
         return parse_split_rule(f"level<={draw(st.integers(0, 5))}")
+    if kind == "generation":
+        return parse_split_rule(f"generation<={draw(st.integers(0, 3))}")
     if kind == "coin":
         seed = draw(st.integers(1, 97))
         return OwnRule(
-            lambda level, crossed, rows: (level * 31 + crossed * 17 + rows * 7) * seed % 97 < 48, 64
+            lambda level, crossed, rows, *_: (level * 31 + crossed * 17 + rows * 7) * seed % 97 < 48, 64
         )
     a = draw(any_rules(depth=depth - 1))
     if kind == "not":

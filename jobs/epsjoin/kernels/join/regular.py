@@ -4,7 +4,10 @@ A cube moves down while no cut crosses it; where cuts cross it, the split rule s
 replica on each side) or stops. The decision is
 
 *global*: all dimensions of a level together (quadtree): the cube is divided on every crossed cut of the
-level, or stops at its cell (Dittrich's dissertation, section 5.3.4.4); or
+level, or stops at its cell (Dittrich's dissertation, section 5.3.4.4);
+
+*inside*: split as globally, but a cube that stops does so inside the level, at the last of the cells that
+halve its cell axis by axis and hold the piece: the same rows, with codes that are as long or longer; or
 
 *local*: one cut at a time, level by level and in the order of the axes (binary tree): the cube is divided on
 this cut, or stops at the cell that the cuts before it have made, which may lie inside a level (5.3.4.3).
@@ -36,12 +39,14 @@ class Decisions(NamedTuple):
     ----------
     answers, max_rows : see :func:`epsjoin.kernels.join.rules.decide_split`.
     is_local : whether the cuts are decided one by one.
-    question : (3,) int64, receives the level, n_crossed and rows for which the answer is unknown.
+    stops_inside : whether a code may end inside a level, as it always may locally.
+    question : (4,) int64, receives the level, n_crossed, rows and generation for which the answer is unknown.
     """
 
     answers: Ints8
     max_rows: int
     is_local: bool
+    stops_inside: bool
     question: Ints
 
 
@@ -131,19 +136,21 @@ def divide_cubes(
     answer the question first); and the cube at which it is so.
     """
     n, d = lower.shape
-    answers, max_rows, is_local, question = decisions
+    answers, max_rows, is_local, stops_inside, question = decisions
     fill = row.shape[0] > 0
     room = 16
     piece_lower = np.empty((room, d), np.int64)
     piece_upper = np.empty((room, d), np.int64)
     split_level = np.empty(room, np.int64)  # level at which the piece was split off
     splits = np.empty(room, np.int64)  # splits of its path at that level
+    generation = np.empty(room, np.int64)  # splits of its path, those of a level together unless locally
     crossed = np.empty(d, np.int64)
     for point in range(first_point, n):
         piece_lower[0] = lower[point]
         piece_upper[0] = upper[point]
         split_level[0] = -1
         splits[0] = 0
+        generation[0] = 0
         taken = 0  # pieces before this one are done
         pieces = 1
         rows = 1  # rows that the cube will become if nothing more is split
@@ -157,14 +164,18 @@ def divide_cubes(
             if level < levels:
                 n_crossed = _crossed_axes(piece_lower[taken], piece_upper[taken], level, is_local, crossed)
                 splits_here = n_crossed
-                if is_local:
+                if stops_inside:
                     n_more = crossed[0]
+                if is_local:
                     splits_here += splits[taken] if split_level[taken] == level else 0
-                answer = decide_split(answers, max_rows, level, splits_here, rows, is_local)
+                answer = decide_split(
+                    answers, max_rows, level, splits_here, rows, generation[taken], is_local
+                )
             if answer == UNKNOWN:
                 question[0] = level
                 question[1] = splits_here
                 question[2] = rows
+                question[3] = generation[taken]
                 return UNDECIDED, point
             if answer == NO:
                 if fill:
@@ -184,9 +195,11 @@ def divide_cubes(
                     piece_upper = _with_room(piece_upper, room)
                     split_level = _with_room(split_level, room)
                     splits = _with_room(splits, room)
+                    generation = _with_room(generation, room)
                 _divide(piece_lower, piece_upper, taken, pieces, level, crossed, n_crossed)
                 split_level[pieces : pieces + n_children] = level
                 splits[pieces : pieces + n_children] = splits_here
+                generation[pieces : pieces + n_children] = generation[taken] + 1
                 pieces += n_children
             taken += 1
         counts[point] = written

@@ -10,9 +10,8 @@ import numpy as np
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Ints
 from epsjoin.local.arguments import check_count
-from epsjoin.local.plan.encode import DECISIONS
 from epsjoin.local.plan.rules import OwnRule, Rule, SplitRule, make_split_rule, parse_split_rule
-from epsjoin.params import CUTS
+from epsjoin.params import CUTS, DECISIONS
 
 
 @dataclass(frozen=True)
@@ -37,9 +36,11 @@ class Cuts:
     sample_rows : number of rows of the sample on which the join is planned, 20,000 by default.
     seed : seed of the sample, 0 by default.
     rule : only for regular cuts: a split rule in place of ``k`` and ``msl``, or its text, such as
-        ``"k<=3 and not level>2"``. ``replication_budget`` limits it, too.
-    decisions : only for regular cuts: "global" (the default) decides all dimensions of a level together, as
-        in a quadtree; "local" decides one after the other, as in a binary tree.
+        ``"k<=3 and not level>2"`` or ``"k<=3 and generation<=1"``. ``replication_budget`` limits it, too.
+    decisions : only for regular cuts: "inside" (the default) and "global" decide all dimensions of a level
+        together, as in a quadtree; "local" decides one after the other, as in a binary tree. "inside" makes
+        the rows of "global" and compares fewer of them: a cube that stops gets the smallest cell that holds
+        it, which may lie inside a level. "global" is what the papers do.
     most_part_rows : maximum number of rows of a part, as estimated from the sample. There are more parts than
         ``n_parts`` where it is necessary. By default there is no limit.
 
@@ -65,7 +66,7 @@ class Cuts:
     sample_rows: int = 20_000
     seed: int = 0
     rule: Rule | str | None = None
-    decisions: str = "global"
+    decisions: str = "inside"
     most_part_rows: int | None = None
     least_part_seconds: float = 0.0
 

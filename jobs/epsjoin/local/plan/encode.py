@@ -13,8 +13,8 @@ from epsjoin.kernels.join.codes import code_width
 from epsjoin.kernels.join.regular import DONE, MAX_ROWS_PER_CUBE, TOO_MANY, Decisions, divide_cubes
 from epsjoin.kernels.join.rules import NO, UNKNOWN, YES, tabulate
 from epsjoin.local.plan.rules import OwnRule, Rule
+from epsjoin.params import DECISIONS
 
-DECISIONS = ("global", "local")
 _FIRST_TABLE_ROWS = 16
 """Number of rows of a cube that a table of the user's answers has room for at first."""
 
@@ -35,7 +35,7 @@ class CodedRows(NamedTuple):
 
 
 def _count_rows(
-    lower: Ints, upper: Ints, levels: int, rule: Rule, is_local: bool, width: int
+    lower: Ints, upper: Ints, levels: int, rule: Rule, decisions: str, width: int
 ) -> tuple[Ints, Decisions]:
     """First pass: the rows of each cube, and the decisions with all answers of the user's rule."""
     n, n_axes = lower.shape
@@ -43,24 +43,26 @@ def _count_rows(
     nothing = np.empty(0, np.int64)
     no_codes = np.empty((0, width), np.uint8)
     if isinstance(rule, OwnRule):
-        answers = np.full((_FIRST_TABLE_ROWS, levels, n_axes + 1), UNKNOWN, np.int8)
+        answers = np.full((_FIRST_TABLE_ROWS, rule.generations, levels, n_axes + 1), UNKNOWN, np.int8)
     else:
-        answers = tabulate(rule.operations, rule.operands, levels, n_axes)
-    decisions = Decisions(answers, rule.max_rows, is_local, np.zeros(3, np.int64))
+        answers = tabulate(rule.operations, rule.operands, rule.generations, levels, n_axes)
+    choices = Decisions(
+        answers, rule.max_rows, decisions == "local", decisions != "global", np.zeros(4, np.int64)
+    )
     point = 0
     while True:
-        status, point = divide_cubes(
-            lower, upper, levels, decisions, point, counts, nothing, nothing, no_codes
-        )
+        status, point = divide_cubes(lower, upper, levels, choices, point, counts, nothing, nothing, no_codes)
         if status == DONE:
-            return counts, decisions
+            return counts, choices
         if status == TOO_MANY:
             raise OverflowError(f"the cube of row {point} would become more than {MAX_ROWS_PER_CUBE} rows")
-        level, n_crossed, rows = decisions.question.tolist()
+        level, n_crossed, rows, generation = choices.question.tolist()
+        generation = min(generation, rule.generations - 1)
         while rows >= len(answers):
             answers = np.concatenate([answers, np.full_like(answers, UNKNOWN)])
-        answers[rows, level, n_crossed] = YES if rule.holds(level, n_crossed, rows) else NO
-        decisions = decisions._replace(answers=answers)
+        answer = rule.holds(level, n_crossed, rows, generation)
+        answers[rows, generation, level, n_crossed] = YES if answer else NO
+        choices = choices._replace(answers=answers)
 
 
 def replicate_cubes(
@@ -75,18 +77,20 @@ def replicate_cubes(
     rule : the split rule, a :class:`~epsjoin.local.plan.rules.SplitRule` or the user's own.
     decisions : "global" decides all dimensions of a level together; "local" one cut after the other, in the
         order of the axes. Locally k counts the splits already made on the path at this level and the one in
-        question, and msl is the last level any of whose cuts may be split.
+        question, and msl is the last level any of whose cuts may be split. "inside" splits as "global" does,
+        and gives the cubes that stop the smaller cells of "local".
 
     Returns
     -------
     CodedRows
         By point. The cells of one point are disjoint and cover its cube. The rows of a point depend on
-        its cube, ``levels``, ``rule`` and ``decisions`` alone. Locally a code may end inside a level.
+        its cube, ``levels``, ``rule`` and ``decisions`` alone. Except for "global", codes may end inside a
+        level.
 
     Raises
     ------
     ArgumentError
-        ``decisions`` is neither of the two.
+        ``decisions`` is none of the three.
     OverflowError
         A cube would become more than a million rows: nothing but an unlimited rule does this.
 
@@ -96,13 +100,14 @@ def replicate_cubes(
     and n = 2**a (global), sections 5.3.4.2 to 5.3.4.4; the queue of pieces makes a limited budget go to the
     coarsest cuts first. Splitting everywhere gives the same cells both ways (ORE). Where nothing splits
     (MSJ), the local cell is the smaller one: it ends before the first crossed cut, not before the first level
-    with one.
+    with one. "inside" has that advantage for all rules: each code extends that of "global", and of two codes
+    one is a prefix of the other only if it is so globally; so it compares the same rows or fewer.
     """
     if decisions not in DECISIONS:
         raise ArgumentError(f"decisions must be one of {', '.join(DECISIONS)}, not {decisions!r}")
     n, n_axes = lower.shape
     width = code_width(levels * n_axes)
-    counts, choices = _count_rows(lower, upper, levels, rule, decisions == "local", width)
+    counts, choices = _count_rows(lower, upper, levels, rule, decisions, width)
     starts = np.zeros(n + 1, np.int64)
     np.cumsum(counts, out=starts[1:])
     total = int(starts[n])

@@ -11,10 +11,10 @@ GESS   1, 2, 3, ...        0, 1, 2, ...                as you like
 =====  ==================  ==========================  ==================
 
 Rules are an algebra (Dittrich's dissertation, strategies 1 to 3, section 3.5 "Prädikatgesteuerte
-Replikation"): :func:`max_splits_per_level` and :func:`max_split_level`, joined by ``a & b``, ``a | b`` and
-``~a``, and :class:`OwnRule` around a function of the user's. Over all of them stands the replication budget,
-which is no part of the algebra: no rule, ``~a`` least of all, lets a cube become more rows than that. Of two
-rules that are combined the smaller budget holds.
+Replikation"): :func:`max_splits_per_level`, :func:`max_split_level` and :func:`max_generation`, joined by
+``a & b``, ``a | b`` and ``~a``, and :class:`OwnRule` around a function of the user's. Over all of them stands
+the replication budget, which is no part of the algebra: no rule, ``~a`` least of all, lets a cube become more
+rows than that. Of two rules that are combined the smaller budget holds.
 
 What the numbers mean depends on the decisions, see :func:`epsjoin.local.plan.encode.replicate_cubes`:
 
@@ -26,7 +26,9 @@ local      splits made on the path at this level, this one      1
            included: a cut is one crossed dimension
 =========  ===================================================  =====================================
 
-``level`` is the level of the cell whose cuts are crossed in both, 0 for the whole space.
+``level`` is the level of the cell whose cuts are crossed in both, 0 for the whole space. ``generation`` is
+the number of splits on the path to the piece, 0 for the whole cube; globally those of a level are one split.
+"inside" splits as "global" does.
 
 Why every rule is safe. Replication gives each cube H(x) a set of disjoint cells that cover it. Take any
 two cubes that meet, and their reference point r in both. Exactly one cell A of x holds r and exactly one
@@ -42,22 +44,27 @@ on the cube alone. It must only make the same rows each time that the cube is en
 from __future__ import annotations
 
 import ast
+import copy
 import json
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Ints
-from epsjoin.kernels.join.rules import AND, LEVEL, MAX_PENDING, NOT, OR, K, holds
+from epsjoin.kernels.join.rules import AND, GENERATION, LEVEL, MAX_PENDING, NOT, OR, K, holds
 
 NO_LIMIT = 1 << 40
 """Replication budget of a rule that has none: rows per cube."""
-_NAMES = {"k": K, "level": LEVEL}
+MAX_GENERATIONS = 256
+"""Maximum number of generations that a rule tells apart: a table of answers has a place for each."""
+_NAMES = {"k": K, "level": LEVEL, "generation": GENERATION}
 _GRAMMAR = (
-    'comparisons of k or level with a whole number (<=, <, >=, >), joined by "and", "or", "not" and brackets'
+    "comparisons of k, level or generation with a whole number (<=, <, >=, >), "
+    'joined by "and", "or", "not" and brackets'
 )
 
 
@@ -66,14 +73,16 @@ class SplitRule(NamedTuple):
 
     Parameters
     ----------
-    operations : (p,) int64, the rule in postfix form: ``k <= operand``, ``level <= operand``, and, or, not.
+    operations : (p,) int64, the rule in postfix form: ``k``, ``level`` or ``generation <= operand``, and,
+        or, not.
     operands : (p,) int64, the operand of each operation; 0 where it has none.
     max_rows : maximum number of rows of a cube; a split that would exceed it is not made.
 
     Notes
     -----
-    Make it with :func:`max_splits_per_level` and :func:`max_split_level`, not by hand. ``a & b``, ``a | b``
-    and ``~a`` make new rules. ``str(rule)`` is its text, which :class:`Cuts` takes as ``rule``.
+    Make it with :func:`max_splits_per_level`, :func:`max_split_level` and :func:`max_generation`, not by
+    hand. ``a & b``, ``a | b`` and ``~a`` make new rules. ``str(rule)`` is its text, which :class:`Cuts` takes
+    as ``rule``.
 
     Examples
     --------
@@ -110,9 +119,15 @@ class SplitRule(NamedTuple):
         """
         return self._replace(max_rows=min(self.max_rows, _whole_budget(replication_budget)))
 
-    def holds(self, level: int, n_crossed: int, rows: int) -> bool:  # noqa: ARG002  # as of OwnRule
-        """Whether the predicate holds; the budget does not matter."""
-        return bool(holds(self.operations, self.operands, level, n_crossed))
+    def holds(self, level: int, n_crossed: int, rows: int, generation: int = 0) -> bool:  # noqa: ARG002
+        """Whether the predicate holds; the budget does not matter, nor, unlike for OwnRule, do the rows."""
+        return bool(holds(self.operations, self.operands, level, n_crossed, generation))
+
+    @property
+    def generations(self) -> int:
+        """Number of generations that the rule tells apart: the last stands for all that follow."""
+        asked = self.operands[self.operations == GENERATION]
+        return int(asked.max(initial=-1)) + 2
 
     def to_json(self) -> str:
         """Write ``{"split": text, "max_rows": number or null}``, which :func:`rule_from_json` reads."""
@@ -151,7 +166,8 @@ class OwnRule:
 
     The function is called once for each different (level, n_crossed, rows). The answers are kept in a table
     of rows x levels x (d + 1) bytes, with the largest number of rows that a cube has become; a budget limits
-    it.
+    it. What depends on the generation, too, is said by ``& max_generation(g)``; a cell is as wide as the
+    space, halved ``level`` times.
 
     Examples
     --------
@@ -165,8 +181,9 @@ class OwnRule:
     ) -> None:
         if not callable(function):
             raise ArgumentError(f"function must be a function of level, n_crossed and rows, not {function!r}")
-        self.function = function
+        self.generations = 1
         self.max_rows = _whole_budget(replication_budget)
+        self._predicate: Callable[[int, int, int, int], object] = partial(_without_generation, function)
 
     def within(self, replication_budget: float) -> OwnRule:
         """Limit this rule to ``floor(replication_budget)`` rows per cube, never more than its own budget.
@@ -176,27 +193,46 @@ class OwnRule:
         ArgumentError
             The budget is below 1 or not a number; it may be infinite.
         """
-        return OwnRule(self.function, min(self.max_rows, _whole_budget(replication_budget)))
+        return self._with(self._predicate, min(self.max_rows, _whole_budget(replication_budget)))
 
-    def holds(self, level: int, n_crossed: int, rows: int) -> bool:
+    def holds(self, level: int, n_crossed: int, rows: int, generation: int = 0) -> bool:
         """Whether the predicate holds; the budget does not matter."""
-        return bool(self.function(level, n_crossed, rows))
+        return bool(self._predicate(level, n_crossed, rows, generation))
 
     def __and__(self, other: Rule) -> OwnRule:
-        return OwnRule(
-            lambda *asked: self.holds(*asked) and other.holds(*asked), min(self.max_rows, other.max_rows)
+        return self._with(
+            lambda *asked: self.holds(*asked) and other.holds(*asked), other.max_rows, other.generations
         )
 
     def __or__(self, other: Rule) -> OwnRule:
-        return OwnRule(
-            lambda *asked: self.holds(*asked) or other.holds(*asked), min(self.max_rows, other.max_rows)
+        return self._with(
+            lambda *asked: self.holds(*asked) or other.holds(*asked), other.max_rows, other.generations
         )
 
     __rand__ = __and__
     __ror__ = __or__
 
     def __invert__(self) -> OwnRule:
-        return OwnRule(lambda *asked: not self.holds(*asked), self.max_rows)
+        return self._with(lambda *asked: not self.holds(*asked))
+
+    def _with(
+        self,
+        predicate: Callable[[int, int, int, int], object],
+        max_rows: int = NO_LIMIT,
+        generations: int = 1,
+    ) -> OwnRule:
+        """Make a rule of another predicate that keeps the limits of this one."""
+        rule = copy.copy(self)
+        rule.generations = max(self.generations, generations)
+        rule.max_rows = min(self.max_rows, max_rows)
+        rule._predicate = predicate
+        return rule
+
+
+def _without_generation(
+    function: Callable[[int, int, int], object], level: int, n_crossed: int, rows: int, _generation: int
+) -> object:
+    return function(level, n_crossed, rows)
 
 
 Rule = SplitRule | OwnRule
@@ -261,6 +297,34 @@ def max_split_level(msl: int) -> SplitRule:
     return _atom(LEVEL, msl)
 
 
+def max_generation(generation: int) -> SplitRule:
+    """Make the rule that splits a cube, and its pieces down to this generation; 0 splits the cube only.
+
+    Parameters
+    ----------
+    generation : last generation that is split, from -1 (never) to 254. The whole cube is generation 0, its
+        pieces are 1, theirs 2; the splits of one level are one, unless cuts are decided one by one ("local").
+
+    Returns
+    -------
+    SplitRule
+        The rule, without a limit on the rows of a cube.
+
+    Raises
+    ------
+    ArgumentError
+        ``generation`` is out of its range.
+
+    Examples
+    --------
+    >>> str(max_splits_per_level(3) & max_generation(1))
+    'k<=3 and generation<=1'
+    """
+    if not -1 <= generation <= MAX_GENERATIONS - 2:
+        raise ArgumentError(f"generation must be from -1 to {MAX_GENERATIONS - 2}, not {generation}")
+    return _atom(GENERATION, generation)
+
+
 def make_split_rule(k: int, msl: int, replication_budget: float) -> SplitRule:
     """Strategy 3: "k crossed dimensions, down to level msl, at most floor(budget) rows per cube".
 
@@ -277,8 +341,8 @@ def parse_split_rule(text: str) -> SplitRule:
 
     Parameters
     ----------
-    text : comparisons of ``k`` or ``level`` with a whole number by ``<=, <, >=, >``, joined by ``and``,
-        ``or``, ``not`` and brackets, which bind as in Python.
+    text : comparisons of ``k``, ``level`` or ``generation`` with a whole number by ``<=, <, >=, >``, joined
+        by ``and``, ``or``, ``not`` and brackets, which bind as in Python.
 
     Raises
     ------
@@ -349,15 +413,16 @@ def _from_tree(node: ast.expr) -> SplitRule:
         operation, number = _NAMES.get(node.left.id), node.comparators[0]
         value = number.value if isinstance(number, ast.Constant) else None
         if operation is not None and isinstance(value, int) and not isinstance(value, bool):
+            make = max_generation if operation == GENERATION else partial(_atom, operation)
             match node.ops[0]:
                 case ast.LtE():
-                    return _atom(operation, value)
+                    return make(value)
                 case ast.Lt():
-                    return _atom(operation, value - 1)
+                    return make(value - 1)
                 case ast.Gt():
-                    return ~_atom(operation, value)
+                    return ~make(value)
                 case ast.GtE():
-                    return ~_atom(operation, value - 1)
+                    return ~make(value - 1)
     raise ValueError
 
 

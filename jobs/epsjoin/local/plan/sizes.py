@@ -36,6 +36,8 @@ def cuts_of(params: RunParams, n_points: int, dimensions: int) -> Cuts:
         params.replication_budget,
         max(params.sample_rows, min(SAMPLE_ROWS_PER_PART * n_parts, MAX_SAMPLE_BYTES // (8 * dimensions))),
         params.seed,
+        params.rule,
+        params.decisions,
         most_part_rows=most,
     )
 
