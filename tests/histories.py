@@ -25,6 +25,9 @@ COLUMNS = (
 )
 """Columns of the source; one has a name that SQL must quote."""
 
+Rows = dict[str, dict[str, list[dict[str, Any]]]]
+"""Rows by table and run."""
+
 
 class State(NamedTuple):
     """What a run holds: rows by key, in the columns of the view.
@@ -73,42 +76,52 @@ def draw_states(seed: int, ids: int = 12) -> dict[str, State]:
 
 
 def write_states(folder: Path, states: dict[str, State], order: Sequence[str]) -> Lake:
-    """Write the runs in this order; a run may be named twice."""
+    """Write the runs in this order, up to four at once; a run may be named twice."""
     lake = new_lake(folder, COLUMNS)
+    group: dict[str, State] = {}
     for run in order:
-        write_state(lake, run, states[run])
+        if run in group or len(group) == 4:
+            write_group(lake, group)
+            group = {}
+        group[run] = states[run]
+    write_group(lake, group)
     write_names(lake, states)
     return lake
 
 
-def write_state(lake: Lake, run: str, state: State) -> None:
-    """Write the slices of a run; clusters have other ids in every run, as they have in life."""
+def write_group(lake: Lake, states: dict[str, State]) -> None:
+    """Write the slices of some runs; clusters have other ids in every run, as they have in life."""
     names = ("x", "y", "a-value", "text", "point")
-    points = [{"id": i, **dict(zip(names, row, strict=True))} for i, row in state.points.items()]
-    slices.write_slice(lake, Slice("points", run), slices.table_of(lake, "points", points))
+    rows: Rows = {"points": {}, "epsilon": {}, "join_plan": {}, "pairs": {}, "clusters": {}}
     filled = {"string": "x", "double": 0.5, "int64": 1, "bool": True, "int32": 1}
-    for table in ("epsilon", "join_plan"):
-        row = {c.name: filled.get(str(c.type)) for c in lake.schema(table) if not c.nullable}
-        _write(lake, run, table, [{**row, "eps": 0.5, "method": "given", "kind": "planned", "plan": "{}"}])
-    pairs = [{"left_id": a, "right_id": b, "distance": row[0]} for (a, b), row in state.pairs.items()]
-    _write(lake, run, "pairs", pairs)
-    ids = {name: name if name == NOISE else name + _shift(run) for name, _, _ in state.clusters.values()}
-    members = [
-        {"id": i, "cluster_id": ids[name], "role": role, "degree": degree}
-        for i, (name, role, degree) in state.clusters.items()
-    ]
-    _write(lake, run, "clusters", members)
+    for run, state in states.items():
+        rows["points"][run] = [
+            {"id": i, **dict(zip(names, row, strict=True))} for i, row in state.points.items()
+        ]
+        for table in ("epsilon", "join_plan"):
+            row = {c.name: filled.get(str(c.type)) for c in lake.schema(table) if not c.nullable}
+            rows[table][run] = [{**row, "eps": 0.5, "method": "given", "kind": "planned", "plan": "{}"}]
+        rows["pairs"][run] = [
+            {"left_id": a, "right_id": b, "distance": row[0]} for (a, b), row in state.pairs.items()
+        ]
+        ids = {name: name if name == NOISE else name + _shift(run) for name, _, _ in state.clusters.values()}
+        rows["clusters"][run] = [
+            {"id": i, "cluster_id": ids[name], "role": role, "degree": degree}
+            for i, (name, role, degree) in state.clusters.items()
+        ]
+    _write(lake, rows)
 
 
 def write_names(lake: Lake, states: dict[str, State]) -> None:
     """Name the clusters of all runs in the order of their dates: names go on from those of the run before."""
     filled = {"string": "x", "int64": 1}
     row = {c.name: filled.get(str(c.type)) for c in lake.schema("cluster_names") if not c.nullable}
-    for run in slices.list_runs(lake, "clusters"):
+    runs = slices.list_runs(lake, "clusters")
+    _write(lake, {"cluster_flows": {run: [] for run in runs}})
+    for run in runs:
         names = {name for name, _, _ in states[run].clusters.values()} - {NOISE}
         rows = [{**row, "size": 4, "cluster_id": name + _shift(run), "name": name} for name in names]
-        _write(lake, run, "cluster_flows", [])
-        _write(lake, run, "cluster_names", rows)
+        _write(lake, {"cluster_names": {run: rows}})
 
 
 def _shift(run: str) -> int:
@@ -116,8 +129,17 @@ def _shift(run: str) -> int:
     return int(run[5:7]) * 1000
 
 
-def _write(lake: Lake, run: str, table: str, rows: Sequence[dict[str, Any]]) -> None:
-    slices.write_slice(lake, Fingerprints(lake, run).slice(table), slices.table_of(lake, table, rows))
+def _write(lake: Lake, rows: Rows) -> None:
+    """Write slices, those of a table at once; each table is made from those before it."""
+    for table, by_run in rows.items():
+        now = slices.as_now(lake)
+        where = {
+            run: Slice(table, run) if table == "points" else Fingerprints(now, run).slice(table)
+            for run in by_run
+        }
+        slices.write_slices(
+            lake, {where[run]: slices.table_of(lake, table, found) for run, found in by_run.items()}
+        )
 
 
 def states_of(states: dict[str, State], table: str) -> dict[str, dict[Any, str]]:

@@ -13,9 +13,10 @@ from tests.histories import RUNS, State, as_oracle, draw_states, states_of, writ
 from tests.oracles import versions as oracle
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return write_states(tmp_path, draw_states(3), RUNS)
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """The command only reads it."""
+    return write_states(tmp_path_factory.mktemp("history"), draw_states(3), RUNS)
 
 
 def ask(lake: Lake, *more: str) -> int:

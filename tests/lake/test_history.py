@@ -12,7 +12,7 @@ from epsjoin.lake import slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.history import KEYS, open_view, read_ranges, read_rows
 from epsjoin.lake.lake import Slice
-from tests.histories import RUNS, as_oracle, draw_states, split, states_of, write_state, write_states
+from tests.histories import RUNS, as_oracle, draw_states, split, states_of, write_group, write_states
 from tests.oracles import versions as oracle
 from tests.tiny import coordinate, key, new_lake
 
@@ -59,6 +59,17 @@ def test_read_ranges__of_an_id_are_those_of_all_with_this_id(tmp_path: Path) -> 
         assert any(5 in (row[name] for name in keys) for row in whole)
 
 
+def test_read_ranges__read_each_log_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    states = draw_states(1)
+    lake = write_states(tmp_path, states, RUNS[:4])
+    view = open_view(lake, "clusters")
+    opened = []
+    open_log = slices.open_log
+    monkeypatch.setattr(slices, "open_log", lambda place: opened.append(place) or open_log(place))
+    assert len(list(read_ranges(lake, view))) == 5
+    assert len(opened) == len(set(opened)) > 3
+
+
 def test_read_ranges__refuse_a_slice_that_does_not_fit_its_run(tmp_path: Path) -> None:
     states = draw_states(1)
     lake = write_states(tmp_path, states, RUNS)
@@ -67,7 +78,7 @@ def test_read_ranges__refuse_a_slice_that_does_not_fit_its_run(tmp_path: Path) -
     assert len(list(read_ranges(lake, open_view(lake, "points")))) == len(RUNS) + 1
     with pytest.raises(TableError, match=f"of run {RUNS[3]} was made from other tables than these"):
         list(read_ranges(lake, open_view(lake, "pairs")))
-    write_state(lake, RUNS[3], states[RUNS[3]])
+    write_group(lake, {RUNS[3]: states[RUNS[3]]})
     assert len(list(read_ranges(lake, open_view(lake, "pairs")))) == len(RUNS) + 1
 
 

@@ -98,8 +98,9 @@ def read_ranges(lake: Lake, view: View, of: int | None = None) -> Iterator[pa.Ta
 
     Notes
     -----
-    In memory are the rows of two runs, however many there are.
+    In memory are the rows of two runs, however many there are. Each table's log is read once.
     """
+    lake = slices.as_now(lake)
     before, begun = view.columns.empty_table(), np.empty(0, np.int64)
     for number, run in enumerate(view.runs):
         now = read_rows(lake, view, run, of)
