@@ -27,14 +27,14 @@ def expectation(sample, n_rows, metric="euclidean"):
     return Expectation(sample, n_rows, get_metric(metric), 0, len(sample))
 
 
-def of_skin():
+@pytest.fixture(scope="module")
+def skin():
     points = open_sets.read("skin")
     return Expectation(points, len(points), EUCLIDEAN, 0, 20_000)
 
 
 @pytest.mark.parametrize("eps", TRUE_PAIRS)
-def test_expectation__beyond_the_fitted_range_is_near_the_truth(eps):
-    skin = of_skin()
+def test_expectation__beyond_the_fitted_range_is_near_the_truth(skin, eps):
     expected = skin.at(eps)
     assert expected.pairs == pytest.approx(TRUE_PAIRS[eps], rel=0.05)
     assert expected.low < TRUE_PAIRS[eps] < expected.high
@@ -51,16 +51,14 @@ def test_expectation__beyond_the_fitted_range_is_near_the_truth(eps):
         self_join(skin.points, eps, max_pairs=1000)
 
 
-def test_refusal__never_is_one_of_what_fits():
-    skin = of_skin()
+def test_refusal__never_is_one_of_what_fits(skin):
     assert skin.refuse_too_many(0.15, 1_000_000_000).pairs < 1e9
     in_doubt = int(skin.at(0.15).pairs * 0.99)
     assert skin.refuse_too_many(0.15, in_doubt).pairs > in_doubt
 
 
 @pytest.mark.parametrize(("eps", "max_pairs"), [(0.5, 10**9), (1.5, 10**9), (1.5, 10**8), (0.15, 10**8)])
-def test_refusal__has_the_number_and_an_eps_that_is_accepted(eps, max_pairs):
-    skin = of_skin()
+def test_refusal__has_the_number_and_an_eps_that_is_accepted(skin, eps, max_pairs):
     with pytest.raises(BudgetError, match=re.escape(f"{max_pairs:,} are allowed (max_pairs)")) as refused:
         skin.refuse_too_many(eps, max_pairs, "m")
     said = re.search(
