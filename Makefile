@@ -14,17 +14,19 @@ DATABASE := .airflow/.migrated
 AUDIT := .cache/audit/.installed
 PIP := bin/pip --disable-pip-version-check install --quiet --require-hashes
 VERSION := 'import sys; print("%d.%d" % sys.version_info[:2])'
-# a setting of the person's shell must not reach a test
-PYTEST := env PYTHONPATH=$(CURDIR)/jobs .venv/bin/python -m pytest
+# a setting of the person's shell must not reach a test; what one has compiled is not compiled again, whoever runs
+TEST_ENV := env PYTHONPATH=$(CURDIR)/jobs NUMBA_CACHE_DIR=$(CURDIR)/.cache/numba
+PYTEST := $(TEST_ENV) .venv/bin/python -m pytest
 
-.PHONY: help setup installed doctor demo demo-backfill test test-kernels test-algorithms test-rooms test-uncompiled test-spark test-steps test-engine test-long test-dags test-end-to-end test-pythons check audit kill-loop bench bench-plans bench-parts bench-spark bench-scaling bench-around bench-increments bench-differ bench-ingest bench-bestmatch docs screenshots lock clean cluster-up cluster-down up down tour machine
+.PHONY: help setup installed doctor demo demo-backfill kernels test test-kernels test-algorithms test-rooms test-uncompiled test-spark test-steps test-engine test-long test-dags test-end-to-end test-pythons check audit kill-loop bench bench-plans bench-parts bench-spark bench-scaling bench-around bench-increments bench-differ bench-ingest bench-bestmatch docs screenshots lock clean cluster-up cluster-down up down tour machine
 .DEFAULT_GOAL := help
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## both environments, side by side, the Delta jars, the archive of the JVM's classes, Airflow's database
-	@$(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,--jobs=2) installed
+	+@$(SIDE_BY_SIDE) installed
+SIDE_BY_SIDE = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,--jobs=2)
 installed: $(JOBS) $(AIRFLOW) $(JARS) $(CLASSES) $(DATABASE)
 	@:
 
@@ -39,9 +41,14 @@ demo-backfill: setup ## twelve real months by one back-fill, in MONTHS="2021-11-
 	@EPSJOIN_LAKE=$(EPSJOIN_LAKE) bin/airflow backfill run navaids $(or $(MONTHS),2021-11-01 2023-06-01)
 	@bin/epsjoin trend --lake $(EPSJOIN_LAKE) --dataset navaids
 
-test: setup ## everything that CI checks, the longest first; four at a time, for those that start Spark or Airflow wait more than they work
+test: ## everything that CI checks, the longest first; four at a time, for those that start Spark or Airflow wait more than they work
+	+@$(SIDE_BY_SIDE) installed kernels
 	$(MAKE) --jobs=4 --keep-going --output-sync=target test-rooms test-steps test-engine test-end-to-end test-algorithms test-dags check
 	$(MAKE) test-pythons PYTHONS="$(filter-out $(PYTHON),$(PYTHONS))" TESTS=tests/test_wheel.py
+
+# or four lanes would compile the same ones at the same time, and a cluster once more
+kernels: $(JOBS) ## compile the kernels that tasks run, and pack them for the workers of a cluster; jobs would when they need one
+	.venv/bin/python bin/ship.py .cache/ship > /dev/null
 
 test-kernels: test-algorithms test-rooms ## kernels, algorithms, records, report: no Java (a session would not start), no Airflow
 
@@ -81,7 +88,7 @@ test-pythons: ## the library on arrays under every supported Python that is ther
 	for python in $(PYTHONS); do \
 		place=.cache/library-$$($$python -c $(VERSION)) && \
 		$(MAKE) --no-print-directory PYTHON=$$python $$place/.installed && \
-		env JAVA_HOME=/nowhere PYTHONPATH=$(CURDIR)/jobs $$place/bin/python -m pytest -m "not long" $(TESTS) || exit; \
+		$(TEST_ENV) JAVA_HOME=/nowhere $$place/bin/python -m pytest -m "not long" $(TESTS) || exit; \
 	done
 
 check: $(JOBS) $(AIRFLOW) ## lint, types, contracts, import rules, Dockerfile and compose file

@@ -19,8 +19,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1] / "jobs" / "epsjoin"
-LOCATOR = {"NUMBA_CACHE_LOCATOR_CLASSES": "InTreeCacheLocator"}
-"""This makes numba look for compiled kernels beside their sources, wherever those lie."""
+CACHE = PACKAGE.parents[1] / ".cache" / "numba"
+"""Where jobs of this machine keep compiled kernels: what one of them has compiled is not compiled again."""
 
 FILE_TIME = 315532800
 """The time of every file in the archive, 1980-01-01: a compiled module names the time of its source."""
@@ -40,8 +40,8 @@ def make_archive(folder: Path) -> Path:
 
     Notes
     -----
-    This takes 20 ms if the archive is there, else about a minute. Two jobs at once each make it; the files
-    are equal, and the last one stays.
+    This takes 20 ms if the archive is there, else up to a minute. Two jobs at once each make it; the last one
+    stays.
     """
     made = folder / f"epsjoin-{digest_content()}.tar.gz"
     if made.exists():
@@ -87,12 +87,13 @@ def describe_processor() -> tuple[str, ...]:
 
 
 def compile_kernels(package: Path) -> None:
-    """Compile the kernels of a copy of the package, into the copy."""
+    """Compile the kernels that this machine has not compiled yet, and copy all into a copy of the package."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "PYTHON"))}
+    own |= {"NUMBA_CACHE_DIR": str(CACHE), "PYTHONPATH": str(package.parent), "OMP_NUM_THREADS": "1"}
     subprocess.run(  # noqa: S603 - our own module
-        [sys.executable, "-m", f"{PACKAGE.name}.spark.warm"],
+        [sys.executable, "-m", f"{PACKAGE.name}.spark.warm", package],
         cwd=package.parent,
-        env=own | LOCATOR | {"PYTHONPATH": str(package.parent), "OMP_NUM_THREADS": "1"},
+        env=own,
         stdout=sys.stderr,
         check=True,
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import tarfile
 from pathlib import Path
 
 import pytest
 
 import ship
+from epsjoin.spark import warm
 
 
 @pytest.fixture
@@ -78,4 +80,27 @@ def test_compile_in__leaves_nothing_of_the_callers_numba_and_python(
     monkeypatch.setenv("PYTHONPATH", "/elsewhere")
     ship.compile_kernels(tmp_path / "epsjoin")
     found = {name: value for name, value in called["env"].items() if name.startswith(("NUMBA_", "PYTHON"))}
-    assert found == {"NUMBA_CACHE_LOCATOR_CLASSES": "InTreeCacheLocator", "PYTHONPATH": str(tmp_path)}
+    assert found == {"NUMBA_CACHE_DIR": str(ship.CACHE), "PYTHONPATH": str(tmp_path)}
+
+
+def test_copy_compiled__lays_what_this_python_needs_beside_its_sources(tmp_path: Path) -> None:
+    kept, kernels = tmp_path / "kept", tmp_path / "epsjoin" / "kernels"
+    for folder in (kept, kernels):
+        (folder / "join").mkdir(parents=True)
+    mine = f"py{sys.version_info.major}{sys.version_info.minor}"
+    for name in (
+        f"ids.f-1.{mine}.nbi",
+        f"ids.f-1.{mine}.1.nbc",
+        "ids.f-1.py39.nbi",
+        f"join/cut.g-2.{mine}.nbi",
+    ):
+        (kept / name).write_text(name)
+    warm.copy_compiled(kept, tmp_path / "epsjoin")
+    found = {
+        str(file.relative_to(kernels)): file.read_text() for file in kernels.rglob("*") if file.is_file()
+    }
+    assert found == {
+        f"__pycache__/ids.f-1.{mine}.nbi": f"ids.f-1.{mine}.nbi",
+        f"__pycache__/ids.f-1.{mine}.1.nbc": f"ids.f-1.{mine}.1.nbc",
+        f"join/__pycache__/cut.g-2.{mine}.nbi": f"join/cut.g-2.{mine}.nbi",
+    }

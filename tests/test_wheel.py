@@ -18,7 +18,7 @@ import pytest
 import epsjoin
 
 PROJECT = Path(epsjoin.__file__).resolve().parents[2]
-COMPILED = PROJECT / "jobs" / "epsjoin" / "kernels" / "__pycache__"
+COMPILED = os.environ.get("NUMBA_CACHE_DIR", str(PROJECT / "jobs" / "epsjoin" / "kernels" / "__pycache__"))
 """Base of the kernels that other tests have compiled from the same sources."""
 
 
@@ -48,7 +48,7 @@ class Installed:
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         """Run a command of the environment in a folder that has nothing to do with the project."""
         (self.home / "elsewhere").mkdir(exist_ok=True)
-        environment = {"HOME": str(self.home), "PATH": os.environ["PATH"], "NUMBA_CACHE_DIR": str(COMPILED)}
+        environment = {"HOME": str(self.home), "PATH": os.environ["PATH"], "NUMBA_CACHE_DIR": COMPILED}
         return subprocess.run(
             [str(self.home / "venv" / "bin" / command[0]), *command[1:]],
             cwd=self.home / "elsewhere",

@@ -1,12 +1,14 @@
 """Compile the kernels into numba's cache by calling them as the tasks do, with arrays from Arrow batches.
 
-``bin/ship.py`` runs ``python -m epsjoin.spark.warm`` before it packs the package for a cluster. This needs no
-session, because the work of a task is a function of Arrow batches.
+``bin/ship.py`` runs ``python -m epsjoin.spark.warm PACKAGE`` before it packs that copy of the package for a
+cluster. This needs no session, because the work of a task is a function of Arrow batches.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 import tempfile
 from itertools import product
 from pathlib import Path
@@ -17,6 +19,7 @@ import pyarrow as pa
 
 from epsjoin.contracts.sources import METRICS
 from epsjoin.digests import UNKEYED, digest_table
+from epsjoin.kernels import accelerate
 from epsjoin.kernels.arrays import Ints
 from epsjoin.lake import parquet, schemas
 from epsjoin.lake.arrow import pair_columns, to_binary
@@ -103,6 +106,28 @@ def _join_forests(node: Ints, root: Ints) -> None:
         settle(met.node, met.root, met.kind)
 
 
+def copy_compiled(kept: Path, package: Path) -> int:
+    """Copy compiled kernels of this Python beside their sources in a copy of the package.
+
+    There ``NUMBA_CACHE_LOCATOR_CLASSES=InTreeCacheLocator`` makes numba look for them, wherever that lies.
+
+    Returns
+    -------
+    The number of files.
+    """
+    python = f"py{sys.version_info.major}{sys.version_info.minor}"
+    # what an index names is there before it: another process may compile meanwhile
+    files = [file for kind in ("nbi", "*.nbc") for file in sorted(kept.rglob(f"*.{python}.{kind}"))]
+    for file in files:
+        place = package / "kernels" / file.parent.relative_to(kept) / "__pycache__"
+        place.mkdir(exist_ok=True)
+        shutil.copyfile(file, place / file.name)
+    return len(files)
+
+
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as scratch:
         print(f"kernels compiled; {warm(Path(scratch)):,} pairs")
+    if accelerate._FOLDER is None:
+        raise SystemExit("warm: compiled kernels are kept nowhere; unset NUMBA_DISABLE_JIT")
+    copy_compiled(accelerate._FOLDER, Path(sys.argv[1]))
