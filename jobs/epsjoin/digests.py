@@ -126,7 +126,7 @@ def _to_field(column: pa.Array) -> Words | Pieces:
     if pa.types.is_float64(kind):
         return _number_words(column, np.uint64(0))
     if pa.types.is_integer(kind):
-        return np.asarray(pc.fill_null(column, 0).to_numpy(zero_copy_only=False)).view(np.uint64)
+        return _without_nulls(column, 0).view(np.uint64)
     if _is_list(kind):
         starts, lengths = _places_in_list(column)
         first, last = (int(starts.min()), int((starts + lengths).max())) if len(starts) else (0, 0)
@@ -142,11 +142,19 @@ def _to_field(column: pa.Array) -> Words | Pieces:
     return Pieces(data, starts, lengths)
 
 
+def _without_nulls(column: pa.Array, instead: float) -> NDArray[Any]:
+    """The values of a column of numbers, which may be Arrow's own memory."""
+    filled = pc.fill_null(column, instead) if column.null_count else column
+    return np.asarray(filled.to_numpy(zero_copy_only=False))
+
+
 def _number_words(column: pa.Array, null: np.uint64) -> Words:
     """Numbers as 64 bits each, with one zero and one NaN."""
-    values = pc.fill_null(column, 0.0).to_numpy(zero_copy_only=False) + 0.0  # of -0.0 makes 0.0
+    values = _without_nulls(column, 0.0) + 0.0  # of -0.0 makes 0.0
     words: Words = values.view(np.uint64)
-    words[np.isnan(values)] = _NAN
+    is_nan = np.isnan(values)
+    if is_nan.any():
+        words[is_nan] = _NAN
     if column.null_count:
         words[_is_null(column)] = null
     return words

@@ -83,7 +83,8 @@ def survey(read_at: ReadAt, begin: int, end: int, format_: str) -> Survey:
             data, place = data[len(BYTE_ORDER_MARK) :], len(BYTE_ORDER_MARK)
         quotes = np.empty(0, np.int64)
         if format_ == "csv":
-            if b"\0" in data or data.count(b"\r") != (data + behind).count(b"\r\n"):
+            n_returns = data.count(b"\r")
+            if b"\0" in data or (n_returns and n_returns != (data + behind).count(b"\r\n")):
                 is_plain = [False, False]
             if b'"' in data:
                 quotes = np.flatnonzero(np.frombuffer(data, np.uint8) == ord('"'))
