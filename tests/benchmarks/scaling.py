@@ -271,7 +271,7 @@ def processes_below(root: int) -> Iterator[Process]:
 
 
 def at_size(copies: int) -> list[list[str]]:
-    """The jobs from points to clusters on shifted copies of the set, in a JVM of 1 GB."""
+    """The jobs from points to outliers on shifted copies of the set, in a JVM of 1 GB."""
     import numpy as np
 
     from .sets import BY_NAME
@@ -285,14 +285,15 @@ def at_size(copies: int) -> list[list[str]]:
         eps = chosen.eps or 0.0
         in_own_process(_lay, str(folder), copies, points, shift, eps)
         joining = Submitted(0.0, 0.0, {})
-        jobs = ("replicate", "merge_join", "cluster", "cluster_by_spark")
-        for job in jobs[: 4 if copies <= MOST_BY_SPARK else 3]:
+        jobs = ("replicate", "merge_join", "cluster", "outliers", "cluster_by_spark")
+        for job in jobs[: 5 if copies <= MOST_BY_SPARK else 4]:
             found = submit(job, folder, {"eps": eps, "max_pairs": 10**9})
-            if not job.startswith("cluster"):
+            is_join = job in ("replicate", "merge_join")
+            if is_join:
                 joining = Submitted(joining.wall + found.wall, joining.cpu + found.cpu, {})
             memory = [mebibytes(found.resident.get(kind, 0)) for kind in ("JVM", "driver", "worker")]
             of = [f"{found.wall / joining.wall:.2f}", f"{found.cpu / joining.cpu:.2f}"]
-            shares = of if job.startswith("cluster") else ["", ""]
+            shares = ["", ""] if is_join else of
             n = count(copies * len(points))
             rows.append(
                 [

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from epsjoin.errors import ArgumentError, DataRefusedError
+from epsjoin.kernels.arrays import Ints
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.sample import Sample
 from epsjoin.lake.schemas import parse_ddl
@@ -118,8 +119,18 @@ def draw_sample(scan: Scan, reading: Reading, n: int, rows: int, seed: int) -> S
             yield batch.select(["id", "point"])
 
     drawn = in_table(scan(["id", "point"], draw), parse_ddl(STORED))
-    ids = drawn["id"].to_numpy()
-    return reading.arrays(drawn.take(np.lexsort((ids, hash_ids(seed, ids)))[:rows]))
+    return reading.arrays(drawn.take(_first_hashed(drawn["id"].to_numpy(), rows, seed)))
+
+
+def sample_of(ids: Ints, rows: int, seed: int) -> Ints:
+    """Find where among all ids those of the sample of :meth:`Points.sample` are, in the order of the hash."""
+    bound = _bound_hashes(rows, len(ids))
+    some = np.arange(len(ids)) if bound is None else np.flatnonzero(hash_ids(seed, ids) < bound)
+    return some[_first_hashed(ids[some], rows, seed)]
+
+
+def _first_hashed(ids: Ints, rows: int, seed: int) -> Ints:
+    return np.lexsort((ids, hash_ids(seed, ids)))[:rows]
 
 
 def refuse_changed(counted: int, read: float) -> None:

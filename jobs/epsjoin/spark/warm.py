@@ -28,7 +28,8 @@ from epsjoin.local.cluster.components import Meeting, contract, settle
 from epsjoin.local.cluster.from_pairs import connect, number_points, partial_degrees
 from epsjoin.local.metric import get_metric
 from epsjoin.local.neighbours.from_pairs import nearest_within
-from epsjoin.local.neighbours.knn import nearest_of
+from epsjoin.local.neighbours.knn import search_rows
+from epsjoin.local.neighbours.tree import make_lists
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.params import CUTS
@@ -72,7 +73,7 @@ def warm(folder: Path) -> int:
         digest_table(batch, UNKEYED)
         list(scan_task(ids[:3], points[:3], reading, get_metric(metric), 2)([batch]))
         for rows in (ids, ids[:3]):  # by the tree, and by a scan
-            nearest_of(points, rows, 2, get_metric(metric))
+            search_rows(points, rows, make_lists(N_POINTS, 2), get_metric(metric))
         pairs = Target("pairs", f"{location}/pairs", of_pairs, (), {"run": "warm"})
         join = make_joiner(plan.to_json(), replicas.location, pairs, N_POINTS**2)
         for number in sorted({file.partition["part"] for file in files}):

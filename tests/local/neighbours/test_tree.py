@@ -14,7 +14,8 @@ from epsjoin.kernels.neighbours import tree as kernels
 from epsjoin.kernels.neighbours.heaps import sort_nearest
 from epsjoin.local.metric import get_metric
 from epsjoin.local.neighbours import search
-from epsjoin.local.neighbours.knn import knn_join, nearest_of
+from epsjoin.local.neighbours.knn import knn_join, search_rows
+from epsjoin.local.neighbours.search import KNearest
 from epsjoin.local.neighbours.tree import PointTree, make_lists
 from oracles import examples
 from oracles import join as join_twin
@@ -38,10 +39,20 @@ def awkward(kind, n, d, seed, metric):
     return points
 
 
+def nearest_of(points, rows, k, metric, **how):
+    """What a search finds of some rows; the lists of all others must stay empty."""
+    lists = make_lists(len(points), k)
+    search_rows(points, rows, lists, metric, **how)
+    assert lists.sizes.sum() == k * len(rows)
+    found = KNearest(lists.ids[rows], lists.distances[rows])
+    sort_nearest(np.arange(len(rows) + 1) * k, found.neighbour.reshape(-1), found.distance.reshape(-1))
+    return found
+
+
 @pytest.mark.parametrize("metric", METRICS, ids=lambda each: f"{each.name}{each.p or ''}")
 @examples(60)
 @given(st.sampled_from(join_twin.KINDS), st.integers(2, 300), st.integers(1, 4), st.integers(1, 9), SEEDS)
-def test_nearest_of__are_rows_of_the_knn_join(metric, kind, n, d, k, seed):
+def test_search_rows__are_rows_of_the_knn_join(metric, kind, n, d, k, seed):
     points = awkward(kind, n, d, seed, metric)
     k = min(k, n - 1)
     rows = np.random.default_rng(seed).permutation(n)[: 1 + n // 2]
@@ -54,7 +65,7 @@ def test_nearest_of__are_rows_of_the_knn_join(metric, kind, n, d, k, seed):
 
 
 @pytest.mark.parametrize("n", [65, 300])
-def test_nearest_of__finds_as_many_rows_as_asked_of_points_that_are_all_equal(n):
+def test_search_rows__finds_as_many_rows_as_asked_of_points_that_are_all_equal(n):
     rows = np.arange(n)[::-1].copy()
     counters = {}
     found = nearest_of(np.zeros((n, 2)), rows, 2, get_metric("euclidean"), counters=counters)
@@ -64,7 +75,7 @@ def test_nearest_of__finds_as_many_rows_as_asked_of_points_that_are_all_equal(n)
     assert counters["comparisons"] <= 8 * n, "three rows of them are enough"
 
 
-def test_nearest_of__compares_few_points_of_many():
+def test_search_rows__compares_few_points_of_many():
     """Twelve coordinates of a surface: each row should meet a small fraction of the points."""
     random = np.random.default_rng(8)
     points = np.sin(random.random((20_000, 2)) @ random.normal(size=(2, 12)) * 3)

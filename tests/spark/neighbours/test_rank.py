@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -18,9 +19,10 @@ from epsjoin.errors import TableError
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Slice
 from epsjoin.local.metric import get_metric
+from epsjoin.local.scratch import ScratchFiles
 from epsjoin.spark.cluster.from_pairs import CLUSTERS
 from epsjoin.spark.join.pairs import PAIRS
-from epsjoin.spark.neighbours import outliers, rank
+from epsjoin.spark.neighbours import on_driver, outliers, rank
 from epsjoin.spark.neighbours.rank import rank_points
 from epsjoin.spark.points import points_of
 from epsjoin.spark.rows import FrameRows, to_frame
@@ -59,8 +61,25 @@ def pairs_within(eps: float) -> list[tuple[int, int, float]]:
     return [(*sorted((IDS[i], IDS[j])), distance) for (i, j), distance in found]
 
 
-WAYS = [1 << 30, 0]
-"""Bytes that the driver may hold: it ranks the points, or Spark does."""
+WAYS = [1 << 30, 160 * len(POINTS), 0]
+"""Bytes that the driver may hold: it ranks the points, does so with large arrays in files, or Spark does."""
+
+
+def test_room_on_driver__is_memory_then_files_then_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},/nowhere")
+    n, d, k = 1000, 16, 4
+    whole = n * (160 + 27 * d + 16 * k)
+    assert on_driver.room_on_driver(n, d, k, whole) is np.zeros
+    in_files = on_driver.room_on_driver(n, d, k, whole - 1)
+    assert isinstance(in_files, ScratchFiles)
+    assert in_files.folder == tmp_path
+    assert on_driver.room_on_driver(n, d, k, 160 * n - 1) is None
+    assert on_driver.room_on_driver(n, d, n, n * (160 + 8 * d)) is np.zeros  # then nothing is searched for
+    monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": 2 * (whole - 160 * n) - 1, "SC_PAGE_SIZE": 1}.get)
+    assert on_driver.room_on_driver(n, d, k, whole - 1) is None
+    assert on_driver.room_on_driver(n, d, k, whole) is np.zeros
 
 
 @pytest.mark.parametrize("max_on_driver", WAYS)
@@ -89,7 +108,8 @@ def test_rank_points__say_in_words_only_what_the_first_deviate_in(
 ) -> None:
     whole = [row["dimensions"] for row in rank_all(spark, pairs_within(EPS))]
     assert None not in whole
-    monkeypatch.setattr(rank, "MAX_EXPLAINED", 5)
+    for module in (rank, on_driver):
+        monkeypatch.setattr(module, "MAX_EXPLAINED", 5)
     few = whole[:5] + [None] * (len(POINTS) - 5)
     for max_on_driver in WAYS:
         rows = rank_all(spark, pairs_within(EPS), K, max_on_driver)
@@ -133,7 +153,7 @@ def test_rank_points__refuse_pairs_that_do_not_belong_to_the_clusters(spark: Spa
 
 
 def test_outliers__of_a_job_are_those_of_the_library_bit_for_bit(make_job: JobMaker, tmp_path: Path) -> None:
-    """By the driver without a session, and by Spark."""
+    """By the driver without a session, with large arrays in files, too, and by Spark."""
     random = np.random.default_rng(2)
     points = np.concatenate(
         [random.normal(size=(300, 2)), np.zeros((9, 2)), random.normal(size=(60, 2)) * 90]
@@ -148,7 +168,8 @@ def test_outliers__of_a_job_are_those_of_the_library_bit_for_bit(make_job: JobMa
 
     expected = epsjoin.lof(points, 4)
     found = []
-    for run in (partial(outliers.run, replace(job, session=no_session)), partial(outliers.run, job, 0)):
+    here = partial(outliers.run, replace(job, session=no_session))
+    for run in (here, partial(here, 160 * len(points)), partial(outliers.run, job, 0)):
         counters = run()
         assert counters["with_lof"] == counters["rows"] == len(points)
         lof, k_distance = column(job, "outliers", "id", "lof", "k_distance")
@@ -158,6 +179,7 @@ def test_outliers__of_a_job_are_those_of_the_library_bit_for_bit(make_job: JobMa
         assert (k_distance == 0).sum() == 9
         found.append(content(job, "outliers"))
     assert found[0].equals(found[1])
+    assert found[0].equals(found[2])
 
 
 def test_outliers__stand_beside_slices_of_the_contract_before(make_job: JobMaker, tmp_path: Path) -> None:

@@ -24,8 +24,10 @@ from epsjoin.kernels.ids import index_ids, rows_of
 from epsjoin.kernels.neighbours.heaps import NearestLists, keep_nearest, sort_nearest
 from epsjoin.local.arguments import check_count, check_lengths, distance_column, int_column
 from epsjoin.local.metric import Metric
-from epsjoin.local.neighbours.knn import nearest_of
+from epsjoin.local.neighbours.knn import search_rows
 from epsjoin.local.neighbours.search import KNearest
+from epsjoin.local.neighbours.tree import make_lists
+from epsjoin.local.scratch import MakeArray
 
 CERTAIN = 1 - 1e-12
 """A point is settled if its k-distance is at most this fraction of eps.
@@ -102,6 +104,7 @@ class NearestOfRows:
     ----------
     n : number of points.
     k : number of neighbours of each point, below n.
+    make : makes the arrays of the neighbours.
 
     Attributes
     ----------
@@ -113,10 +116,8 @@ class NearestOfRows:
     16 bytes for each neighbour and 8 for each point.
     """
 
-    def __init__(self, n: int, k: int) -> None:
-        self.size = np.zeros(n, dtype=np.int64)
-        self.neighbour = np.empty((n, k), dtype=np.int64)
-        self.distance = np.zeros((n, k))
+    def __init__(self, n: int, k: int, make: MakeArray = np.zeros) -> None:
+        self.size, self.neighbour, self.distance = make_lists(n, k, make)
         self._starts = np.arange(n + 1) * k
 
     def add(self, left: Ints, right: Ints, distance: Floats) -> None:
@@ -138,7 +139,13 @@ class NearestOfRows:
 
 
 def complete(
-    near: NearestOfRows, points: Floats, eps: float, metric: Metric, *, n_jobs: int | None = 1
+    near: NearestOfRows,
+    points: Floats,
+    eps: float,
+    metric: Metric,
+    *,
+    n_jobs: int | None = 1,
+    make: MakeArray = np.zeros,
 ) -> KNearest:
     """Search those points that the pairs did not settle among all points.
 
@@ -148,18 +155,17 @@ def complete(
     points : (n, d) float64, in the order of the rows; the metric is defined for them, which is not checked.
     eps, metric : threshold and metric of the pairs.
     n_jobs : number of threads; -1 is one per processor.
+    make : makes the arrays of the search that have a row for each point.
 
     Returns
     -------
     KNearest
         The same as ``knn_join(None, points, k, metric)``, bit for bit.
     """
-    rows = near.find_open(eps)
-    found = near.sort()
-    if rows.size:
-        k = found.distance.shape[1]
-        found.neighbour[rows], found.distance[rows] = nearest_of(points, rows, k, metric, n_jobs=n_jobs)
-    return found
+    if (rows := near.find_open(eps)).size:
+        lists = NearestLists(near.size, near.neighbour, near.distance)
+        search_rows(points, rows, lists, metric, n_jobs=n_jobs, make=make)
+    return near.sort()
 
 
 def _keep_nearest(directions: tuple[tuple[Ints, Ints], ...], distance: Floats, k: int) -> Neighbours:

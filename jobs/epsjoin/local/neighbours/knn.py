@@ -7,10 +7,12 @@ import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
+from epsjoin.kernels.neighbours.heaps import NearestLists
 from epsjoin.local.arguments import check_count, check_points
 from epsjoin.local.metric import Metric, get_metric
-from epsjoin.local.neighbours.search import KNearest, SearchOptions, find_nearest
+from epsjoin.local.neighbours.search import KNearest, SearchOptions, fill_lists, find_nearest
 from epsjoin.local.progress import ProgressArgument, check_progress
+from epsjoin.local.scratch import MakeArray
 from epsjoin.local.sweep.sweeping import check_counters, check_n_jobs
 
 
@@ -98,32 +100,30 @@ def knn_join(
     return find_nearest(query_points, values, itself, k, chosen, options)
 
 
-def nearest_of(
+def search_rows(
     points: Floats,
     rows: Ints,
-    k: int,
+    lists: NearestLists,
     metric: Metric,
     *,
     n_jobs: int | None = 1,
     counters: dict[str, int] | None = None,
-) -> KNearest:
+    make: MakeArray = np.zeros,
+) -> None:
     """Find the k nearest other points of some of the points.
 
     Parameters
     ----------
     points : (n, d) float64, for which the metric is defined; this is not checked.
     rows : (m,) int64, the rows of these points, each once.
-    k : number of neighbours of each, 1 to n - 1.
+    lists : of all points, with room for k neighbours each, 1 to n - 1. Those of ``rows`` become heaps of the
+        neighbours that ``knn_join(None, points, k)`` finds, the farthest first; the others stay.
     metric, n_jobs : see :func:`knn_join`.
     counters : dictionary to whose entries the work is added, see :func:`knn_join`.
-
-    Returns
-    -------
-    KNearest
-        In the order of ``rows``; the same as in the rows of ``knn_join(None, points, k)``.
+    make : makes the arrays that have a row for each point.
     """
-    options = SearchOptions(check_n_jobs(n_jobs), False, check_counters(counters))
-    return find_nearest(points[rows], points, rows, k, metric, options)
+    options = SearchOptions(check_n_jobs(n_jobs), False, check_counters(counters), make)
+    fill_lists(points, points, np.arange(len(points)), rows, lists, metric, options)
 
 
 def k_distance(

@@ -28,11 +28,12 @@ import numpy as np
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.neighbours import knn
-from epsjoin.kernels.neighbours.heaps import keep_nearest_of, sort_nearest
+from epsjoin.kernels.neighbours.heaps import NearestLists, keep_nearest_of, sort_nearest
 from epsjoin.local.join.arrays import iter_join, iter_self_join
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.tree import PointTree, make_lists, order_by_place
 from epsjoin.local.progress import Progress, ProgressArgument
+from epsjoin.local.scratch import MakeArray
 from epsjoin.local.sweep.sweeping import Counters, add_counts
 
 _FEW_QUERIES = 64
@@ -87,6 +88,8 @@ class SearchOptions(NamedTuple):
     n_jobs: int
     progress: ProgressArgument
     counters: Counters
+    make: MakeArray = np.zeros
+    """Makes the arrays that have a row for each point."""
 
 
 def find_nearest(
@@ -108,12 +111,34 @@ def find_nearest(
     Memory: the tree, which takes the bytes of the points, some two thirds of them again and 8 for each; for
     each query 16 bytes for each neighbour and some 40; the join of a round.
     """
-    search = _Search(queries, points, itself, k, metric, options)
-    if len(queries) <= _FEW_QUERIES:
-        search.scan(np.arange(len(queries)))
+    lists = make_lists(len(queries), k, options.make)
+    fill_lists(queries, points, itself, np.arange(len(queries)), lists, metric, options)
+    sort_nearest(np.arange(len(queries) + 1) * k, lists.ids.reshape(-1), lists.distances.reshape(-1))
+    return KNearest(lists.ids, lists.distances)
+
+
+def fill_lists(
+    queries: Floats,
+    points: Floats,
+    itself: Ints,
+    rows: Ints,
+    lists: NearestLists,
+    metric: Metric,
+    options: SearchOptions,
+) -> None:
+    """Find the k nearest points of some of the queries; their lists become heaps, the farthest first.
+
+    Parameters
+    ----------
+    queries, points, itself, metric, options : see :func:`find_nearest`.
+    rows : the queries to search for, each once.
+    lists : of all queries, with room for k each. Those of ``rows`` are filled anew, the others stay.
+    """
+    search = _Search(queries, points, itself, lists, metric, options)
+    if len(rows) <= _FEW_QUERIES:
+        search.scan(rows)
     else:
-        search.run()
-    return search.sorted()
+        search.run(rows)
 
 
 class _PlannedJoin(NamedTuple):
@@ -134,24 +159,29 @@ class _Search:
 
     Parameters
     ----------
-    queries, points, itself, k, metric, options : see :func:`find_nearest`.
+    queries, points, itself, lists, metric, options : see :func:`fill_lists`.
     """
 
     def __init__(
-        self, queries: Floats, points: Floats, itself: Ints, k: int, metric: Metric, options: SearchOptions
+        self,
+        queries: Floats,
+        points: Floats,
+        itself: Ints,
+        lists: NearestLists,
+        metric: Metric,
+        options: SearchOptions,
     ) -> None:
-        self.queries, self.points, self.itself, self.k = queries, points, itself, k
-        self.metric, self.options = metric, options
+        self.queries, self.points, self.itself, self.lists = queries, points, itself, lists
+        self.metric, self.options, self.k = metric, options, lists.ids.shape[1]
         self.decision = metric.decision(math.inf)
-        self.lists = make_lists(len(queries), k)  # of an open query: a heap, the farthest first
         self.random = np.random.default_rng(0)
 
-    def run(self) -> None:
-        """Find the k nearest of all queries."""
-        n, n_jobs = len(self.points), self.options.n_jobs
-        tree = PointTree.grow(self.points, np.arange(n), self.k + 1, self.metric, n_jobs)
+    def run(self, rows: Ints) -> None:
+        """Find the k nearest of these queries."""
+        n, (n_jobs, *_, make) = len(self.points), self.options
+        tree = PointTree.grow(self.points, np.arange(n), self.k + 1, self.metric, n_jobs, make)
         kept = np.sort(tree.names) if len(tree.names) < n else None
-        rows = self.order(tree)  # still open
+        rows = self.order(tree, rows)  # still open
         per_query = 0.0
         while len(rows) > _SAMPLE_QUERIES:
             is_sampled = np.zeros(len(rows), np.bool_)
@@ -180,22 +210,15 @@ class _Search:
         add_counts(self.options.counters, comparisons=compared)
         return compared
 
-    def order(self, tree: PointTree) -> Ints:
-        """Order the queries so that those that follow one another are near one another."""
-        if len(self.itself) and self.itself.min() < 0:
-            return order_by_place(self.queries, self.metric)
+    def order(self, tree: PointTree, rows: Ints) -> Ints:
+        """Order queries so that those that follow one another are near one another."""
+        if self.itself[rows].min() < 0:
+            return rows[order_by_place(self.queries[rows], self.metric)]
         query_of = np.full(len(self.points), -1)
-        query_of[self.itself] = np.arange(len(self.itself))
+        query_of[self.itself[rows]] = rows
         of_tree = query_of[tree.names]
         query_of[tree.names] = -1  # those of surplus points remain
         return np.concatenate([of_tree[of_tree >= 0], query_of[query_of >= 0]])
-
-    def sorted(self) -> KNearest:
-        """Return what was found of all queries, the nearest first."""
-        starts = np.arange(len(self.queries) + 1) * self.k
-        _, neighbour, distance = self.lists
-        sort_nearest(starts, neighbour.reshape(-1), distance.reshape(-1))
-        return KNearest(neighbour, distance)
 
     def scan(self, rows: Ints) -> None:
         """Find the k nearest of these queries by comparing them with all points."""
@@ -252,7 +275,7 @@ class _Search:
         sizes[rows] = 0
         is_open = np.zeros(len(self.queries), dtype=np.bool_)
         is_open[rows] = True
-        n_jobs, progress, counters = self.options
+        n_jobs, progress, counters, _ = self.options
         how: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress}
         n_pairs = 0
         if self.queries is self.points and kept is None and 2 * len(rows) > len(self.queries):

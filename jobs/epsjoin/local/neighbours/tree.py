@@ -17,6 +17,7 @@ from epsjoin.kernels.neighbours.heaps import NearestLists
 from epsjoin.kernels.neighbours.knn import find_surplus
 from epsjoin.kernels.neighbours.tree import BoxTree, count_leaves, fill_leaves, order_by_leaf, search_tree
 from epsjoin.local.metric import Metric
+from epsjoin.local.scratch import MakeArray
 from epsjoin.local.sweep.threads import in_order
 
 _QUERIES_AT_ONCE = 4096
@@ -41,7 +42,15 @@ class PointTree(NamedTuple):
     metric: Metric
 
     @classmethod
-    def grow(cls, points: Floats, names: Ints, most: int, metric: Metric, n_jobs: int = 1) -> PointTree:
+    def grow(
+        cls,
+        points: Floats,
+        names: Ints,
+        most: int,
+        metric: Metric,
+        n_jobs: int = 1,
+        make: MakeArray = np.zeros,
+    ) -> PointTree:
         """Grow the tree of points.
 
         Parameters
@@ -52,15 +61,18 @@ class PointTree(NamedTuple):
             with the smallest names stay; all others are as far from everything.
         metric : the metric of the distances.
         n_jobs : number of threads. The tree is the same for any number.
+        make : makes the arrays that have rows of coordinates.
 
         Notes
         -----
         O(n log n). The tree takes the bytes of the points and 16 for each, and some 16 / 24 of them in boxes.
         """
-        boxes = _grow_boxes(points, metric, n_jobs)
+        boxes = _grow_boxes(points, metric, n_jobs, make)
         if _has_leaf_of_equal(boxes):
+            del boxes
             kept = np.flatnonzero(find_surplus_rows(points, most) < 0)
-            boxes, names = _grow_boxes(points[kept], metric, n_jobs), names[kept]
+            few = np.take(points, kept, axis=0, out=make((len(kept), points.shape[1])))
+            boxes, names = _grow_boxes(few, metric, n_jobs, make), names[kept]
         return cls(boxes, read_only(names[boxes.order]), metric)
 
     def search(
@@ -110,9 +122,9 @@ class PointTree(NamedTuple):
         return compared
 
 
-def make_lists(n: int, k: int) -> NearestLists:
+def make_lists(n: int, k: int, make: MakeArray = np.zeros) -> NearestLists:
     """Make empty lists of n queries, for k neighbours each."""
-    return NearestLists(np.zeros(n, np.int64), np.empty((n, k), np.int64), np.zeros((n, k)))
+    return NearestLists(np.zeros(n, np.int64), make((n, k), np.int64), make((n, k)))
 
 
 def order_by_place(points: Floats, metric: Metric) -> Ints:
@@ -143,7 +155,7 @@ def find_surplus_rows(points: Floats, most: int) -> Ints:
     return find_surplus(points, order, start, most)
 
 
-def _grow_boxes(points: Floats, metric: Metric, n_jobs: int) -> BoxTree:
+def _grow_boxes(points: Floats, metric: Metric, n_jobs: int, make: MakeArray) -> BoxTree:
     embedded = read_only(metric.embed(points))
     n, n_leaves = len(points), count_leaves(len(points))
     order, values = np.arange(n), np.empty(n)
@@ -158,8 +170,8 @@ def _grow_boxes(points: Floats, metric: Metric, n_jobs: int) -> BoxTree:
         list(threads.map(work, range(top, 2 * top + 1)))
     tree = BoxTree(
         order,
-        np.empty(points.shape),
-        *(np.empty((2 * n_leaves - 1, embedded.shape[1])) for _ in range(2)),
+        make(points.shape),
+        *(make((2 * n_leaves - 1, embedded.shape[1])) for _ in range(2)),
     )
     is_by_axis = metric.decision(math.inf).metric in (EUCLIDEAN, MANHATTAN, CHEBYSHEV)
     fill_leaves(embedded, read_only(points), is_by_axis, *tree)

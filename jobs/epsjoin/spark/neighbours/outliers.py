@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from epsjoin.console import counted, say
 from epsjoin.errors import TableError
@@ -17,14 +19,14 @@ from epsjoin.spark.cluster.cluster import stored_pairs
 from epsjoin.spark.cluster.from_pairs import CLUSTERS
 from epsjoin.spark.job import Job
 from epsjoin.spark.join.pairs import PAIRS
-from epsjoin.spark.neighbours.rank import (
+from epsjoin.spark.neighbours.on_driver import (
     MAX_ON_DRIVER_BYTES,
     DriverInputs,
-    driver_bytes,
     rank_on_driver,
-    rank_points,
+    room_on_driver,
 )
-from epsjoin.spark.points import STORED, draw_sample, stored_points, stored_reading
+from epsjoin.spark.neighbours.rank import rank_points
+from epsjoin.spark.points import STORED, draw_sample, sample_of, stored_points, stored_reading
 from epsjoin.spark.rows import StoredRows
 from epsjoin.spark.splits import names_of
 from epsjoin.spark.stored import StoredSlice
@@ -39,13 +41,16 @@ def run(job: Job, max_on_driver: int = MAX_ON_DRIVER_BYTES) -> dict[str, float]:
 
     Parameters
     ----------
-    max_on_driver : maximum number of bytes that the driver may hold; up to that it works without a session.
+    max_on_driver : maximum number of bytes that the driver may hold, see
+        :func:`epsjoin.spark.neighbours.on_driver.room_on_driver`; up to that it works without a session.
 
     Raises
     ------
     TableError
         ``points``, ``pairs`` or ``clusters`` has no slice of this run, or points or pairs were lost on the
         way.
+    EpsjoinError
+        The disk has too little room for the driver's files.
     """
     lake, run, k = job.lake, job.run, job.params.n_neighbours
     inputs = Fingerprints(lake, run)
@@ -53,16 +58,22 @@ def run(job: Job, max_on_driver: int = MAX_ON_DRIVER_BYTES) -> dict[str, float]:
     slices_of = (Slice("points", run), inputs.slice("clusters"), inputs.slice("pairs"))
     points, clusters, pairs = (StoredSlice.of(job, where) for where in slices_of)
     reading, names = stored_reading(lake), lake.source.coordinates
-    _, sample = draw_sample(points.scan, reading, points.n, job.params.sample_rows, job.params.seed)
+    sample_rows, seed = job.params.sample_rows, job.params.seed
     eps = float(inputs.row("join_plan")["eps"])
     how = eps, get_metric(lake.source.metric), k, names
     with ExitStack() as done:
-        if driver_bytes(points.n, len(names), k) <= max_on_driver:
+        make = room_on_driver(points.n, len(names), k, max_on_driver)
+        if make is not None:
             columns = names_of(STORED), ["id", "role", "degree"], names_of(PAIRS)
             tables = zip((points, clusters, pairs), columns, strict=True)
             read = DriverInputs(*(table.stream(each) for table, each in tables))
-            ranked = rank_on_driver(read, reading, sample, *how, job.session)
+
+            def draw(ids: NDArray[np.int64], places: NDArray[np.float64]) -> NDArray[np.float64]:
+                return places[sample_of(ids, sample_rows, seed)]
+
+            ranked = rank_on_driver(read, reading, draw, *how, job.session, make)
         else:
+            _, sample = draw_sample(points.scan, reading, points.n, sample_rows, seed)
             of_clusters = StoredRows.of(job, clusters.where, CLUSTERS)
             of_pairs = stored_pairs(job, pairs.where)
             whole = stored_points(job)

@@ -2,61 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from epsjoin.errors import TableError
-from epsjoin.kernels.ids import IdIndex, index_ids, rows_of
 from epsjoin.lake.arrow import pair_columns
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.from_pairs import (
     CERTAIN,
-    NearestOfRows,
     Neighbours,
-    complete,
     merge_nearest,
     nearest_within,
 )
-from epsjoin.local.neighbours.lof import lof_of_nearest
-from epsjoin.local.neighbours.rank import deviating_dimensions, order_by_outlyingness, robust_spread
-from epsjoin.local.sweep.sweeping import check_n_jobs
+from epsjoin.local.neighbours.rank import robust_spread
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task
+from epsjoin.spark.neighbours.on_driver import (
+    MAX_ON_DRIVER_BYTES,
+    DriverInputs,
+    rank_on_driver,
+    room_on_driver,
+)
+from epsjoin.spark.neighbours.ranked import MAX_EXPLAINED, OUTLIERS, Usual, check_near
 from epsjoin.spark.neighbours.search import CELL_BYTES, NEAR, search_nearest
 from epsjoin.spark.persist import persist_until
 from epsjoin.spark.points import Points
-from epsjoin.spark.reading import Reading
 from epsjoin.spark.rows import (
-    BATCH_ROWS,
-    DriverRows,
     FrameRows,
     Rows,
     combine_partials,
     to_frame,
 )
 from epsjoin.spark.splits import names_of
-
-MAX_ON_DRIVER_BYTES = 4 << 30
-"""Maximum number of bytes of points and neighbours that the driver holds, in addition to its JVM."""
-
-_MIN_SPLIT_ROWS = 1 << 16
-"""Number of rows that the driver writes to a file at least, if there are as many."""
-
-MAX_EXPLAINED = 10_000
-"""Number of the first ranks whose ``dimensions`` are said in words."""
-
-OUTLIERS = (
-    "id long, rank long, lof double, k_distance double, degree long, is_noise boolean, dimensions string"
-)
 
 
 def rank_points(
@@ -88,7 +71,7 @@ def rank_points(
     k : number of neighbours that the local outlier factor uses.
     names : names of the dimensions.
     done : to be closed once the rows are computed; then the intermediate frames are unpersisted.
-    max_on_driver : maximum number of bytes that the driver may hold, see :func:`driver_bytes`.
+    max_on_driver : maximum number of bytes that the driver may hold, see :func:`room_on_driver`.
     cell_bytes : see :func:`epsjoin.spark.neighbours.search.search_nearest`.
 
     Returns
@@ -101,160 +84,22 @@ def rank_points(
     ------
     TableError
         Points, pairs and clusters do not belong together.
+    EpsjoinError
+        The disk has too little room for the driver's files.
     """
-    if driver_bytes(points.n, sample.shape[1], k) > max_on_driver:
-        usual = _Usual(*robust_spread(sample), tuple(names))
+    make = room_on_driver(points.n, sample.shape[1], k, max_on_driver)
+    if make is None:
+        usual = Usual(*robust_spread(sample), tuple(names))
         settled = _find_by_spark(points, sample, clusters, pairs, eps, metric, k, done, cell_bytes)
         return _rank_by_spark(points, clusters, settled, k, usual, done)
     inputs = DriverInputs(*map(_collect, (points.rows, clusters, pairs)))
-    return rank_on_driver(inputs, points.reading, sample, eps, metric, k, names, lambda: pairs.spark)
+    how = eps, metric, k, names
+    return rank_on_driver(inputs, points.reading, lambda *_: sample, *how, lambda: pairs.spark, make)
 
 
 def _collect(rows: Rows) -> Iterator[pa.RecordBatch]:
     """Collect rows only when the first is needed."""
     yield from rows.run(iter)
-
-
-def driver_bytes(n: int, dimensions: int, k: int) -> int:
-    """Estimate the bytes that the driver needs to rank n points, in addition to those of its JVM."""
-    return n * (24 * dimensions + (48 * k if k < n else 0) + 160)
-
-
-class DriverInputs(NamedTuple):
-    """Batches that the driver reads: the columns of the points, ``CLUSTERS`` (some) and ``PAIRS``."""
-
-    points: Iterable[pa.RecordBatch]
-    clusters: Iterable[pa.RecordBatch]
-    pairs: Iterable[pa.RecordBatch]
-
-
-def rank_on_driver(
-    inputs: DriverInputs,
-    reading: Reading,
-    sample: NDArray[np.float64],
-    eps: float,
-    metric: Metric,
-    k: int,
-    names: Sequence[str],
-    session: Callable[[], SparkSession],
-) -> Rows:
-    """Rank points on the driver, by a thread for each core of its machine, without a session.
-
-    Parameters
-    ----------
-    inputs : each is read once.
-    reading : how the batches of points are read.
-    sample, eps, metric, k, names : see :func:`rank_points`.
-    session : returns the session; called only if the rows go to Spark.
-
-    Returns
-    -------
-    See :func:`rank_points`.
-
-    Raises
-    ------
-    TableError
-        See :func:`rank_points`.
-    """
-    usual = _Usual(*robust_spread(sample), tuple(names))
-    known, threads = _read_clusters(inputs.clusters), check_n_jobs(-1)
-    n = len(known.ids)
-    lof, k_distance = np.full(n, np.nan), np.full(n, np.nan)
-    index = index_ids(known.ids)
-    coordinates = _read_points(inputs.points, reading, index)
-    if k < n:
-        near = _read_nearest(inputs.pairs, index, known.degree, k)
-        lof, k_distance, *_ = lof_of_nearest(complete(near, coordinates, eps, metric, n_jobs=threads))
-    order = order_by_outlyingness(lof, k_distance)
-    ranks = np.empty(n, np.int64)
-    ranks[order] = np.arange(1, n + 1)
-    words = usual.describe(coordinates[order[:MAX_EXPLAINED]])
-    step = max(_MIN_SPLIT_ROWS, min(BATCH_ROWS, -(-n // threads)))
-
-    def rows_from(begin: int) -> Iterator[pa.RecordBatch]:
-        some = slice(begin, begin + step)
-        rank = ranks[some]
-        yield pa.record_batch(
-            {
-                "id": known.ids[some],
-                "rank": rank,
-                "lof": _with_nulls(lof[some]),
-                "k_distance": _with_nulls(k_distance[some]),
-                "degree": known.degree[some],
-                "is_noise": known.is_noise[some],
-                "dimensions": words.take(pa.array(rank - 1, mask=rank > len(words))),
-            }
-        )
-
-    return DriverRows(session, threads, range(0, n, step), rows_from, OUTLIERS)
-
-
-class _Known(NamedTuple):
-    """What ``clusters`` knows of every point, by ascending id: a point's row is its place here."""
-
-    ids: NDArray[np.int64]
-    degree: NDArray[np.int64]
-    is_noise: NDArray[np.bool_]
-
-
-def _read_clusters(clusters: Iterable[pa.RecordBatch]) -> _Known:
-    of_batches = [
-        (
-            batch["id"].to_numpy(),
-            batch["degree"].to_numpy(),
-            pc.equal(batch["role"], "noise").to_numpy(zero_copy_only=False),
-        )
-        for batch in clusters
-    ]
-    empty = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_)
-    columns = [np.concatenate(column) for column in zip(empty, *of_batches, strict=True)]
-    order = np.argsort(columns[0])
-    return _Known(*(column[order] for column in columns))
-
-
-def _read_points(points: Iterable[pa.RecordBatch], reading: Reading, index: IdIndex) -> NDArray[np.float64]:
-    """Read the coordinates of all points in the order of the index."""
-    coordinates = np.empty((len(index.ids), reading.dimensions or 0))
-    n = 0
-    for batch in points:
-        ids, places = reading.arrays(batch)
-        coordinates[_rows(index, ids)] = places
-        n += len(ids)
-    if n != len(index.ids):
-        raise TableError(f"clusters has {len(index.ids):,} points, there are {n:,}; run cluster again")
-    return coordinates
-
-
-def _read_nearest(
-    pairs: Iterable[pa.RecordBatch], index: IdIndex, degree: NDArray[np.int64], k: int
-) -> NearestOfRows:
-    """Find the k nearest that the pairs know of; refuse pairs that do not belong to the degrees."""
-    near = NearestOfRows(len(index.ids), k)
-    for batch in pairs:
-        left, right, distance = pair_columns(batch)
-        near.add(_rows(index, left), _rows(index, right), distance)
-    _check_near(int(near.size.sum()), int(np.minimum(degree - 1, k).sum()))
-    return near
-
-
-def _check_near(found: int, expected: int) -> None:
-    """Refuse pairs that do not have the nearest neighbours which the degrees of ``clusters`` imply."""
-    if found != expected:
-        raise TableError(
-            f"{found:,} nearest neighbours were found in the pairs, {expected:,} by the degrees of clusters; "
-            "run cluster again, then outliers"
-        )
-
-
-def _rows(index: IdIndex, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-    rows = rows_of(index, ids)
-    if rows.size and rows.min() < 0:
-        raise TableError(f"clusters has no row of point {ids[rows.argmin()]}; run cluster again")
-    return rows
-
-
-def _with_nulls(values: NDArray[np.float64]) -> pa.Array:
-    return pa.array(values, mask=np.isnan(values))
 
 
 def _find_by_spark(
@@ -272,7 +117,7 @@ def _find_by_spark(
     in_pairs = persist_until(nearest_in_pairs(pairs, k), done)
     of_pairs, of_clusters = F.sum(F.size("near")), F.sum(F.least(F.col("degree") - 1, F.lit(k)))
     sums = in_pairs.agg(of_pairs.alias("n")).union(to_frame(clusters).agg(of_clusters.alias("n"))).collect()
-    _check_near(*(row["n"] or 0 for row in sums))
+    check_near(*(row["n"] or 0 for row in sums))
     if k >= points.n:
         return in_pairs.where("false")
     has_k = F.size("near") == k
@@ -283,7 +128,7 @@ def _find_by_spark(
 
 
 def _rank_by_spark(
-    points: Points, clusters: Rows, nearest: DataFrame, k: int, usual: _Usual, done: ExitStack
+    points: Points, clusters: Rows, nearest: DataFrame, k: int, usual: Usual, done: ExitStack
 ) -> Rows:
     known = to_frame(clusters).select("id", "degree", (F.col("role") == "noise").alias("is_noise"))
     scored = points.frame.join(known, "id", how="left").join(
@@ -378,7 +223,7 @@ def _count_rows_before(ordered: DataFrame) -> dict[int, int]:
     return offsets
 
 
-def _make_ranker(offsets: dict[int, int], points: Points, usual: _Usual) -> Task:
+def _make_ranker(offsets: dict[int, int], points: Points, usual: Usual) -> Task:
     reading, columns = points.reading, points.frame.columns
 
     def rank(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -400,29 +245,3 @@ def _places(n_explained: int, n: int) -> pa.Array:
     """The first places, then nulls."""
     places = np.arange(n)
     return pa.array(places, mask=places >= n_explained)
-
-
-class _Usual(NamedTuple):
-    """The usual values in each dimension and its name; they explain why a point is far out."""
-
-    centre: NDArray[np.float64]
-    spread: NDArray[np.float64]
-    names: tuple[str, ...]
-
-    def describe(self, points: NDArray[np.float64]) -> pa.Array:
-        """Say in words in which dimensions each point deviates most: a column of strings."""
-        if not len(points):
-            return pa.array([], pa.string())
-        found = deviating_dimensions(points, self.centre, self.spread)
-        names = pa.array(self.names, pa.string())
-        words = [
-            pc.binary_join_element_wise(names.take(pa.array(axis)), _format_tenths(z), " ")
-            for axis, z in zip(found.dimension.T, found.z.T, strict=True)
-        ]
-        return pc.binary_join_element_wise(*words, ", ")
-
-
-def _format_tenths(values: NDArray[np.float64]) -> pa.Array:
-    """Format numbers with sign and one decimal; each distinct one once, because formatting is slow."""
-    rounded, at = np.unique(np.round(values, 1) + 0.0, return_inverse=True)  # + 0.0: never -0.0
-    return pa.array([f"{value:+.1f}" for value in rounded.tolist()], pa.string()).take(pa.array(at))

@@ -1,1 +1,0 @@
-"""The guard at the door: what a snapshot shows beside the one before it, and whether that is believable."""

@@ -1,0 +1,62 @@
+"""Large arrays of one process in files without a name, whose pages the system may take and read again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from epsjoin.errors import EpsjoinError
+
+_REMEDY = "make room there, or set SPARK_LOCAL_DIRS to a folder on another disk"
+
+
+class MakeArray(Protocol):
+    """Make an array of zeros: ``numpy.zeros``, or :class:`ScratchFiles`."""
+
+    def __call__(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:
+        """Make an array of this shape."""
+
+
+class ScratchFiles:
+    """Makes arrays of zeros in files that have no name: they are gone with the process, however it ends.
+
+    The room of an array is taken when it is made: a full disk is an error then, not a signal while it is
+    written.
+
+    Parameters
+    ----------
+    folder : where the files lie.
+    n_bytes : bytes of all arrays that will be made.
+
+    Raises
+    ------
+    EpsjoinError
+        So many bytes are not free; the message says what to do.
+    """
+
+    def __init__(self, folder: Path, n_bytes: int) -> None:
+        self.folder = folder
+        free = shutil.disk_usage(folder).free
+        if n_bytes > free:
+            raise EpsjoinError(
+                f"arrays in files need {n_bytes:,} bytes in {folder}, where {free:,} are free; {_REMEDY}"
+            )
+
+    def __call__(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:
+        """Make an array, which is written to its file and read from it as the system sees fit."""
+        n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        if not n_bytes:
+            return np.zeros(shape, dtype)
+        try:
+            with tempfile.TemporaryFile(dir=self.folder) as file:
+                if hasattr(os, "posix_fallocate"):
+                    os.posix_fallocate(file.fileno(), 0, n_bytes)
+                return np.asarray(np.memmap(file, dtype, "w+", shape=shape))
+        except OSError as error:
+            raise EpsjoinError(f"{self.folder} cannot be written ({error}); {_REMEDY}") from error

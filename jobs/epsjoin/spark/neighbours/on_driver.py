@@ -1,0 +1,204 @@
+"""Rank points on the driver: in its memory, or with large arrays in files; without a session."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyspark.sql import SparkSession
+
+from epsjoin.errors import TableError
+from epsjoin.kernels.ids import IdIndex, index_ids, rows_of
+from epsjoin.lake.arrow import pair_columns
+from epsjoin.local.metric import Metric
+from epsjoin.local.neighbours.from_pairs import NearestOfRows, complete
+from epsjoin.local.neighbours.lof import lof_of_nearest
+from epsjoin.local.neighbours.rank import order_by_outlyingness, robust_spread
+from epsjoin.local.scratch import MakeArray, ScratchFiles
+from epsjoin.local.sweep.sweeping import check_n_jobs
+from epsjoin.spark.neighbours.ranked import MAX_EXPLAINED, OUTLIERS, Usual, check_near
+from epsjoin.spark.reading import Reading
+from epsjoin.spark.rows import BATCH_ROWS, DriverRows, Rows
+
+MAX_ON_DRIVER_BYTES = 4 << 30
+"""Maximum number of bytes that the driver's Python process holds, without pages of files."""
+
+_HELD_BYTES = 160
+"""Bytes that the driver holds of each point: id, degree, scores, ranks, its place in the tree."""
+
+_MIN_SPLIT_ROWS = 1 << 16
+"""Number of rows that the driver writes to a file at least, if there are as many."""
+
+
+def room_on_driver(n: int, dimensions: int, k: int, max_on_driver: int) -> MakeArray | None:
+    """Choose where the driver puts coordinates and neighbours of n points: in memory or, if many, in files.
+
+    Parameters
+    ----------
+    max_on_driver : maximum number of bytes that it may hold in memory, in addition to its JVM.
+
+    Returns
+    -------
+    What makes these arrays. ``None``: the driver should not rank the points, as it would hold more than it
+    may, or its files, whose pages a search looks at again and again, would be half of the machine's memory.
+
+    Raises
+    ------
+    EpsjoinError
+        The disk has too little room for the files.
+    """
+    held = n * _HELD_BYTES
+    large = n * (27 * dimensions + 16 * k) if k < n else 8 * n * dimensions
+    if held + large <= max_on_driver:
+        return np.zeros
+    if held > max_on_driver or large > os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2:
+        return None
+    folder = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or tempfile.gettempdir()
+    return ScratchFiles(Path(folder), large)
+
+
+Draw = Callable[[NDArray[np.int64], NDArray[np.float64]], NDArray[np.float64]]
+"""Draws a sample of points: ids and coordinates to some of the coordinates."""
+
+
+class DriverInputs(NamedTuple):
+    """Batches that the driver reads: the columns of the points, ``CLUSTERS`` (some) and ``PAIRS``."""
+
+    points: Iterable[pa.RecordBatch]
+    clusters: Iterable[pa.RecordBatch]
+    pairs: Iterable[pa.RecordBatch]
+
+
+def rank_on_driver(
+    inputs: DriverInputs,
+    reading: Reading,
+    draw: Draw,
+    eps: float,
+    metric: Metric,
+    k: int,
+    names: Sequence[str],
+    session: Callable[[], SparkSession],
+    make: MakeArray = np.zeros,
+) -> Rows:
+    """Rank points on the driver, by a thread for each core of its machine, without a session.
+
+    Parameters
+    ----------
+    inputs : each is read once.
+    reading : how the batches of points are read.
+    draw : draws a sample of the points.
+    eps, metric, k, names : see :func:`rank_points`.
+    session : returns the session; called only if the rows go to Spark.
+    make : makes the arrays of coordinates and neighbours, see :func:`room_on_driver`.
+
+    Returns
+    -------
+    See :func:`rank_points`.
+
+    Raises
+    ------
+    TableError
+        See :func:`rank_points`.
+    """
+    known, threads = _read_clusters(inputs.clusters), check_n_jobs(-1)
+    n = len(known.ids)
+    lof, k_distance = np.full(n, np.nan), np.full(n, np.nan)
+    index = index_ids(known.ids)
+    coordinates = _read_points(inputs.points, reading, index, make)
+    usual = Usual(*robust_spread(draw(known.ids, coordinates)), tuple(names))
+    if k < n:
+        near = _read_nearest(inputs.pairs, index, known.degree, NearestOfRows(n, k, make))
+        del index
+        found = complete(near, coordinates, eps, metric, n_jobs=threads, make=make)
+        lof, k_distance, *_ = lof_of_nearest(found)
+        del near, found
+    order = order_by_outlyingness(lof, k_distance)
+    ranks = np.empty(n, np.int64)
+    ranks[order] = np.arange(1, n + 1)
+    words = usual.describe(coordinates[order[:MAX_EXPLAINED]])
+    step = max(_MIN_SPLIT_ROWS, min(BATCH_ROWS, -(-n // threads)))
+
+    def rows_from(begin: int) -> Iterator[pa.RecordBatch]:
+        some = slice(begin, begin + step)
+        rank = ranks[some]
+        yield pa.record_batch(
+            {
+                "id": known.ids[some],
+                "rank": rank,
+                "lof": _with_nulls(lof[some]),
+                "k_distance": _with_nulls(k_distance[some]),
+                "degree": known.degree[some],
+                "is_noise": known.is_noise[some],
+                "dimensions": words.take(pa.array(rank - 1, mask=rank > len(words))),
+            }
+        )
+
+    return DriverRows(session, threads, range(0, n, step), rows_from, OUTLIERS)
+
+
+class _Known(NamedTuple):
+    """What ``clusters`` knows of every point, by ascending id: a point's row is its place here."""
+
+    ids: NDArray[np.int64]
+    degree: NDArray[np.int64]
+    is_noise: NDArray[np.bool_]
+
+
+def _read_clusters(clusters: Iterable[pa.RecordBatch]) -> _Known:
+    of_batches = [
+        (
+            batch["id"].to_numpy(),
+            batch["degree"].to_numpy(),
+            pc.equal(batch["role"], "noise").to_numpy(zero_copy_only=False),
+        )
+        for batch in clusters
+    ]
+    empty = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_)
+    columns = [np.concatenate(column) for column in zip(empty, *of_batches, strict=True)]
+    order = np.argsort(columns[0])
+    return _Known(*(column[order] for column in columns))
+
+
+def _read_points(
+    points: Iterable[pa.RecordBatch], reading: Reading, index: IdIndex, make: MakeArray
+) -> NDArray[np.float64]:
+    """Read the coordinates of all points in the order of the index."""
+    coordinates = make((len(index.ids), reading.dimensions or 0))
+    n = 0
+    for batch in points:
+        ids, places = reading.arrays(batch)
+        coordinates[_rows(index, ids)] = places
+        n += len(ids)
+    if n != len(index.ids):
+        raise TableError(f"clusters has {len(index.ids):,} points, there are {n:,}; run cluster again")
+    return coordinates
+
+
+def _read_nearest(
+    pairs: Iterable[pa.RecordBatch], index: IdIndex, degree: NDArray[np.int64], near: NearestOfRows
+) -> NearestOfRows:
+    """Find the k nearest that the pairs know of; refuse pairs that do not belong to the degrees."""
+    k = near.distance.shape[1]
+    for batch in pairs:
+        left, right, distance = pair_columns(batch)
+        near.add(_rows(index, left), _rows(index, right), distance)
+    check_near(int(near.size.sum()), int(np.minimum(degree - 1, k).sum()))
+    return near
+
+
+def _rows(index: IdIndex, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    rows = rows_of(index, ids)
+    if rows.size and rows.min() < 0:
+        raise TableError(f"clusters has no row of point {ids[rows.argmin()]}; run cluster again")
+    return rows
+
+
+def _with_nulls(values: NDArray[np.float64]) -> pa.Array:
+    return pa.array(values, mask=np.isnan(values))

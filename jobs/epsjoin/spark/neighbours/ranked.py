@@ -1,0 +1,55 @@
+"""What both ways of ranking share: the columns, the words about the first ranks, a check of the pairs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from epsjoin.errors import TableError
+from epsjoin.local.neighbours.rank import deviating_dimensions
+
+MAX_EXPLAINED = 10_000
+"""Number of the first ranks whose ``dimensions`` are said in words."""
+
+OUTLIERS = (
+    "id long, rank long, lof double, k_distance double, degree long, is_noise boolean, dimensions string"
+)
+
+
+def check_near(found: int, expected: int) -> None:
+    """Refuse pairs that do not have the nearest neighbours which the degrees of ``clusters`` imply."""
+    if found != expected:
+        raise TableError(
+            f"{found:,} nearest neighbours were found in the pairs, {expected:,} by the degrees of clusters; "
+            "run cluster again, then outliers"
+        )
+
+
+class Usual(NamedTuple):
+    """The usual values in each dimension and its name; they explain why a point is far out."""
+
+    centre: NDArray[np.float64]
+    spread: NDArray[np.float64]
+    names: tuple[str, ...]
+
+    def describe(self, points: NDArray[np.float64]) -> pa.Array:
+        """Say in words in which dimensions each point deviates most: a column of strings."""
+        if not len(points):
+            return pa.array([], pa.string())
+        found = deviating_dimensions(points, self.centre, self.spread)
+        names = pa.array(self.names, pa.string())
+        words = [
+            pc.binary_join_element_wise(names.take(pa.array(axis)), _format_tenths(z), " ")
+            for axis, z in zip(found.dimension.T, found.z.T, strict=True)
+        ]
+        return pc.binary_join_element_wise(*words, ", ")
+
+
+def _format_tenths(values: NDArray[np.float64]) -> pa.Array:
+    """Format numbers with sign and one decimal; each distinct one once, because formatting is slow."""
+    rounded, at = np.unique(np.round(values, 1) + 0.0, return_inverse=True)  # + 0.0: never -0.0
+    return pa.array([f"{value:+.1f}" for value in rounded.tolist()], pa.string()).take(pa.array(at))
