@@ -99,7 +99,7 @@ GROUPS = (
         "The clusters of one labeling beside those of the next, by the records that both have.",
         (
             *("match_clusters", "name_clusters", "Matched", "local.compare.names.Names"),
-            *("local.compare.flows.Flows", "local.compare.names.Events"),
+            *("local.compare.flows.Flows", "local.compare.events.Events"),
         ),
     ),
     Group(

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin import ArgumentError, DataRefusedError, SnapshotDiff, snapshot_diff
-from epsjoin.differ import differences
+from epsjoin.differ import keyed
 from epsjoin.local.differ.methods import METHODS
 from oracles import differ as oracle
 from oracles import examples
@@ -175,8 +175,8 @@ def test_snapshot_diff__sees_a_double_of_which_each_has_a_partner() -> None:
 
 def test_snapshot_diff__that_is_interrupted_reads_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
     table = pa.table({"id": [1, 2]})
-    monkeypatch.setattr(differences, "differ", mock.Mock(side_effect=KeyboardInterrupt))
-    monkeypatch.setattr(differences, "find_double", lambda _: pytest.fail("both files were read to the end"))
+    monkeypatch.setattr(keyed, "differ", mock.Mock(side_effect=KeyboardInterrupt))
+    monkeypatch.setattr(keyed, "find_double", lambda _: pytest.fail("both files were read to the end"))
     with pytest.raises(KeyboardInterrupt):
         snapshot_diff(table, table, key="id")
 

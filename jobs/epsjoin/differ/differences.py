@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epsjoin.errors import ArgumentError, DataRefusedError, needing_extra
-from epsjoin.kernels.arrays import Ints
-from epsjoin.kernels.differ import find_double
+from epsjoin.errors import ArgumentError, needing_extra
 from epsjoin.local.differ.disk import Disk
-from epsjoin.local.differ.entries import Difference, Entries, to_entries
-from epsjoin.local.differ.methods import METHODS, differ
+from epsjoin.local.differ.entries import Difference
+from epsjoin.local.differ.methods import METHODS
 from epsjoin.local.differ.order import distance, missed_probability, waiting
 
 with needing_extra("epsjoin.snapshot_diff"):
     import pyarrow as pa
 
     from epsjoin.differ.columns import Compared, choose_columns, find_reformatted, mark_differing, structs
-    from epsjoin.differ.rekeyed import choose_coordinates, match_by_content, match_by_nearness
-    from epsjoin.differ.snapshots import Snapshot, conform, open_snapshot
-    from epsjoin.digests import UNKEYED, digest_table
+    from epsjoin.differ.keyed import find_difference
+    from epsjoin.differ.rekeyed import separate_rekeyed
+    from epsjoin.differ.snapshots import Snapshot, open_snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -153,7 +151,7 @@ def snapshot_diff(
     sides = open_snapshot(old, "old", room // 2), open_snapshot(new, "new", room // 2)
     compared = choose_columns(*sides, keys, columns)
     disk = Disk(room, _row_bytes(sides))
-    found = _find(sides, compared, method, digest_bits, disk)
+    found = find_difference(sides, compared, method, digest_bits, disk)
     result = _describe(sides, compared, found, near, near_columns)
     pairs = np.concatenate([found.same, found.updated])
     rows = [len(pairs) + len(alone) for alone in (found.deleted, found.inserted)]
@@ -183,82 +181,6 @@ def _row_bytes(sides: tuple[Snapshot, Snapshot]) -> int:
     return max(found, default=0)
 
 
-def _find(
-    sides: tuple[Snapshot, Snapshot], compared: Compared, method: str, digest_bits: int, disk: Disk
-) -> Difference:
-    """Run the method; a key that comes twice ends it.
-
-    Raises
-    ------
-    DataRefusedError
-        A record has no key, or a key comes twice.
-    """
-    files = [_KeyedFile(side, compared, digest_bits) for side in sides]
-    try:
-        found = differ(method, files[0], files[1], disk, has_key=bool(compared.key))
-    except ValueError:  # a double, which the method has met in entries and cannot name
-        _refuse_doubles(files)
-        raise
-    _refuse_doubles(files)  # it may have met none, as both were in the same row of another one
-    return found
-
-
-def _refuse_doubles(files: Sequence[_KeyedFile]) -> None:
-    for file in files:
-        file.refuse_doubles()
-
-
-class _KeyedFile:
-    """The entries of a snapshot, whose keys are kept, to be iterated once."""
-
-    def __init__(self, snapshot: Snapshot, compared: Compared, digest_bits: int) -> None:
-        self._snapshot, self._compared, self._bits = snapshot, compared, digest_bits
-        self._keys: list[Any] = []
-        self._rest = self._read()
-
-    def __iter__(self) -> Iterator[Entries]:
-        return self._rest
-
-    def _read(self) -> Iterator[Entries]:
-        first, label, schema = 0, self._snapshot.label, self._compared.schema
-        for batch in self._snapshot.batches():
-            rows = conform(batch, schema, label)
-            for name in self._compared.key:
-                if rows[name].null_count:
-                    row = first + rows[name].is_null().to_pylist().index(True)
-                    raise DataRefusedError(f"{label}: record {row + 1:,} has no {name}, which is its key")
-            try:
-                keys, digests = (
-                    digest_table(rows.select(names), UNKEYED)
-                    if names
-                    else np.zeros((len(rows), 2), np.uint64)
-                    for names in (self._compared.key, self._compared.rest)
-                )
-            except TypeError as error:
-                raise ArgumentError(f"{label}: {error}") from error
-            if self._compared.key:
-                self._keys.append(keys)
-            yield to_entries(keys, digests, first, self._bits)
-            first += len(batch)
-
-    def refuse_doubles(self) -> None:
-        """Read what is left, and refuse a key that comes twice."""
-        for _ in self._rest:
-            pass
-        if not self._keys:
-            return
-        double = find_double(np.concatenate(self._keys))
-        if double is None:
-            return
-        key = pa.schema([self._compared.schema.field(name) for name in self._compared.key])
-        value = self._snapshot.take(np.array(double[1:]), key).to_pylist()[0]
-        named = ", ".join(f"{name} {text!r}" for name, text in value.items())
-        raise DataRefusedError(
-            f"{self._snapshot.label}: records {double[0] + 1:,} and {double[1] + 1:,} have one key, {named}; "
-            "name more key columns, or none to compare whole rows"
-        )
-
-
 def _describe(
     sides: tuple[Snapshot, Snapshot],
     compared: Compared,
@@ -286,7 +208,7 @@ def _describe(
         side.take(places, side.schema)
         for side, places in zip(sides, (found.deleted, found.inserted), strict=True)
     )
-    deleted, inserted, rekeyed = _rekey(compared, deleted, inserted, near, near_columns)
+    deleted, inserted, rekeyed = separate_rekeyed(compared, deleted, inserted, near, near_columns)
     return {
         "inserted": inserted,
         "deleted": deleted,
@@ -295,52 +217,3 @@ def _describe(
         "n_same": len(found.same) + n_reformatted,
         "n_reformatted": n_reformatted,
     }
-
-
-def _rekey(
-    compared: Compared,
-    deleted: pa.Table,
-    inserted: pa.Table,
-    near: float | None,
-    near_columns: Sequence[str] | None,
-) -> tuple[pa.Table, pa.Table, pa.Table]:
-    """Separate the rows that got another key from those that went and came.
-
-    Returns
-    -------
-    The rows that went, those that came, and those with another key.
-    """
-    schema = pa.schema([field for field in compared.schema if field.name not in compared.key])
-    contents = [_conformed(table, schema) for table in (deleted, inserted)]
-    pairs = match_by_content(*contents) if compared.key else np.empty((0, 2), np.int64)
-    distances: list[float | None] = [None] * len(pairs)
-    if near is not None:
-        left = [_others(len(table), rows) for table, rows in zip(contents, pairs.T, strict=True)]
-        if all(map(len, left)):
-            rest = [table.take(pa.array(rows)) for table, rows in zip(contents, left, strict=True)]
-            names = near_columns or choose_coordinates(rest, schema.names)
-            nearest, apart = match_by_nearness(rest[0], rest[1], near, names)
-            pairs = np.concatenate([pairs, np.column_stack([left[0][nearest[:, 0]], left[1][nearest[:, 1]]])])
-            distances += apart.tolist()
-    structs_of = [
-        structs(table.take(pa.array(rows))) for table, rows in zip((deleted, inserted), pairs.T, strict=True)
-    ]
-    rekeyed = pa.table(
-        {"before": structs_of[0], "now": structs_of[1], "distance": pa.array(distances, pa.float64())}
-    )
-    deleted, inserted = (
-        table.take(pa.array(_others(len(table), rows)))
-        for table, rows in zip((deleted, inserted), pairs.T, strict=True)
-    )
-    return deleted, inserted, rekeyed
-
-
-def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    return pa.Table.from_batches([conform(batch, schema, "") for batch in table.to_batches()], schema)
-
-
-def _others(n: int, rows: Ints) -> Ints:
-    """All row numbers below n but these."""
-    is_left = np.ones(n, bool)
-    is_left[rows] = False
-    return np.flatnonzero(is_left)

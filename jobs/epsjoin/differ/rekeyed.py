@@ -9,12 +9,63 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from epsjoin.differ.columns import Compared, structs
+from epsjoin.differ.snapshots import conform
 from epsjoin.digests import UNKEYED, digest_table
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.local.join.arrays import join
 
 _NUMBER = r"^\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
+
+
+def separate_rekeyed(
+    compared: Compared,
+    deleted: pa.Table,
+    inserted: pa.Table,
+    near: float | None,
+    near_columns: Sequence[str] | None,
+) -> tuple[pa.Table, pa.Table, pa.Table]:
+    """Separate the rows that got another key from those that went and came.
+
+    Returns
+    -------
+    The rows that went, those that came, and those with another key.
+    """
+    schema = pa.schema([field for field in compared.schema if field.name not in compared.key])
+    contents = [_conformed(table, schema) for table in (deleted, inserted)]
+    pairs = match_by_content(*contents) if compared.key else np.empty((0, 2), np.int64)
+    distances: list[float | None] = [None] * len(pairs)
+    if near is not None:
+        left = [_others(len(table), rows) for table, rows in zip(contents, pairs.T, strict=True)]
+        if all(map(len, left)):
+            rest = [table.take(pa.array(rows)) for table, rows in zip(contents, left, strict=True)]
+            names = near_columns or choose_coordinates(rest, schema.names)
+            nearest, apart = match_by_nearness(rest[0], rest[1], near, names)
+            pairs = np.concatenate([pairs, np.column_stack([left[0][nearest[:, 0]], left[1][nearest[:, 1]]])])
+            distances += apart.tolist()
+    structs_of = [
+        structs(table.take(pa.array(rows))) for table, rows in zip((deleted, inserted), pairs.T, strict=True)
+    ]
+    rekeyed = pa.table(
+        {"before": structs_of[0], "now": structs_of[1], "distance": pa.array(distances, pa.float64())}
+    )
+    deleted, inserted = (
+        table.take(pa.array(_others(len(table), rows)))
+        for table, rows in zip((deleted, inserted), pairs.T, strict=True)
+    )
+    return deleted, inserted, rekeyed
+
+
+def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_batches([conform(batch, schema, "") for batch in table.to_batches()], schema)
+
+
+def _others(n: int, rows: Ints) -> Ints:
+    """All row numbers below n but these."""
+    is_left = np.ones(n, bool)
+    is_left[rows] = False
+    return np.flatnonzero(is_left)
 
 
 def match_by_content(old: pa.Table, new: pa.Table) -> Ints:

@@ -16,9 +16,11 @@ from epsjoin.kernels.arrays import Ints
 from epsjoin.kernels.ids import index_ids
 from epsjoin.local.cluster.dbscan import dbscan
 from epsjoin.local.cluster.from_pairs import NOISE
+from epsjoin.local.compare.events import EVENTS
 from epsjoin.local.compare.flows import count_flows
+from epsjoin.local.compare.fold import name_run
 from epsjoin.local.compare.match import Matched, match_clusters, name_clusters
-from epsjoin.local.compare.names import EVENTS, NOBODY, Cores, name_run
+from epsjoin.local.compare.names import NOBODY, Cores
 from oracles import names as twin
 from tests import planted
 

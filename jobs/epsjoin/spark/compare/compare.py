@@ -29,8 +29,10 @@ from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import File
 from epsjoin.local.cluster.from_pairs import NOISE
+from epsjoin.local.compare.events import EVENTS, Events
 from epsjoin.local.compare.flows import Flows
-from epsjoin.local.compare.names import EVENTS, NOBODY, Cores, Events, Names, name_run
+from epsjoin.local.compare.fold import name_run
+from epsjoin.local.compare.names import NOBODY, Cores, Names
 from epsjoin.spark.compare.changes import find_changes
 from epsjoin.spark.compare.flows import find_flows, from_rows, to_rows
 from epsjoin.spark.job import Job
