@@ -77,6 +77,14 @@ GROUPS = (
         ),
     ),
     Group(
+        "Progressive joins",
+        "Of tables larger than memory, the first pairs at once, and how many there will be while they come.",
+        (
+            *("progressive_join", "ProgressiveJoin", "Found", "RunningEstimate"),
+            *("Similarity", "Equi", "Band", "Temporal", "Spatial", "JoinKind"),
+        ),
+    ),
+    Group(
         "Clusters and outliers",
         "Density clusters, distances to the k-th neighbour, and what stands apart.",
         (

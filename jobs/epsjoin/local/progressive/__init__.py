@@ -1,0 +1,1 @@
+"""Progressive joins: sorted runs that are joined as they are read, and merges of them that find the rest."""

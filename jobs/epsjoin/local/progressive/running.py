@@ -1,0 +1,358 @@
+"""How many pairs a progressive join will have, while it runs.
+
+*While runs are read* the pairs of the runs so far stand for all: rows that have met are a sample of all
+combinations, if rows come in random order, which :class:`OrderCheck` tests. *While runs are merged* the
+pairs that are known from the runs tell how far the merge is: of the ``z`` pairs of the runs ``w`` lie below
+the current key, so the ``c`` pairs of different runs that it has found below the key become ``c z / w``. This
+assumes no order: it is exact at the end of the merge.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from epsjoin.kernels.arrays import Floats, Ints
+from epsjoin.local.progressive.rows import IS_RIGHT, Keys, Met, SweepRows
+
+ORDER_BINS = 16
+"""Bins of the keys by which the order of the rows is checked."""
+ORDER_LEVEL = 1e-3
+"""Probability of a false alarm of the order check."""
+KEY_BINS = 256
+"""Bins of the keys by which the progress of a merge is known."""
+MAX_KEPT_PAIRS = 1 << 16
+"""Maximum number of pairs of a run that say at which keys its pairs lie."""
+_NORMAL_95 = 1.959964
+_STUDENT_95 = (
+    *(math.inf, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
+    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
+)
+"""Student's t at 95 % by degrees of freedom; more than 20 are taken for 20."""
+_MANY_RUNS = 5
+"""Number of runs from which on their own differences give the interval."""
+NOT_RANDOM = "rows do not come in random order"
+
+
+class RunningEstimate(NamedTuple):
+    """The number of pairs that a progressive join is expected to have.
+
+    Parameters
+    ----------
+    pairs : the number; None as long as nothing is known.
+    low, high : its 95 % interval; None where there is none.
+    note : why there is no interval, or empty.
+
+    Examples
+    --------
+    >>> from epsjoin import Similarity, progressive_join
+    >>> with progressive_join([[0.0], [1.0], [2.0]], on=Similarity(1.0)) as found:
+    ...     batches = list(found)
+    >>> found.estimate  # at the end it is exact
+    RunningEstimate(pairs=2.0, low=2.0, high=2.0, note='')
+    """
+
+    pairs: float | None
+    low: float | None = None
+    high: float | None = None
+    note: str = ""
+
+
+class RunPairs(NamedTuple):
+    """Pairs of a run whose rows have all met.
+
+    Parameters
+    ----------
+    pairs : their number.
+    combinations : how many pairs of rows have met: m n, or m (m - 1) / 2.
+    variance : of ``pairs``, from the degrees of the run's rows: m s²(left degrees) + n s²(right degrees).
+    """
+
+    pairs: float
+    combinations: float
+    variance: float
+
+
+def combinations(rows: tuple[float, float], two_tables: bool) -> float:
+    """How many pairs of rows there are."""
+    return rows[0] * rows[1] if two_tables else rows[0] * (rows[0] - 1.0) / 2.0
+
+
+def from_runs(runs: list[RunPairs], everything: float, fraction: float, is_random: bool) -> RunningEstimate:
+    """Estimate all pairs from those of the runs.
+
+    Parameters
+    ----------
+    runs : those so far.
+    everything : combinations of all rows.
+    fraction : of the rows that have been read: what is known has no error.
+    is_random : whether the order check passed.
+    """
+    met = sum(run.combinations for run in runs)
+    if not met:
+        return RunningEstimate(None)
+    known = sum(run.pairs for run in runs)
+    scale = everything / met
+    estimate = max(known * scale, known)
+    if not is_random:
+        return RunningEstimate(estimate, note=NOT_RANDOM)
+    full = [run for run in runs if run.combinations >= 0.5 * max(run.combinations for run in runs)]
+    if len(full) >= _MANY_RUNS:
+        rates = np.array([run.pairs / run.combinations for run in full])
+        half = student(len(full) - 1) * float(rates.std(ddof=1)) / math.sqrt(len(full)) * everything
+    else:
+        variance = sum(run.variance for run in runs) + known  # at least that of a count
+        half = _NORMAL_95 * math.sqrt(variance) * scale
+    half *= math.sqrt(max(0.0, 1.0 - fraction))
+    return RunningEstimate(estimate, max(known, estimate - half), estimate + half)
+
+
+def from_merge(z: Floats, w: Floats, c: float, c_of: Floats) -> tuple[float, float | None]:
+    """Estimate the pairs of different runs that a merge has still to find.
+
+    Parameters
+    ----------
+    z, w : (q,) pairs of each run, and those of them below the current key.
+    c, c_of : pairs of different runs found below the key, and those with a row of each run.
+
+    Returns
+    -------
+    The number, and half the width of its 95 % interval by leaving out one run after the other; None where
+    nothing is known.
+    """
+    below, above = float(w.sum()), float((z - w).sum())
+    if not below:
+        return math.nan, None
+    rest = c * above / below
+    q = len(z)
+    without = below - w
+    if q < 3 or not (without > 0.0).all():
+        return rest, None
+    left_out = (c - c_of) * (above - (z - w)) / without * q / (q - 2.0)
+    variance = (q - 1.0) / q * float(((left_out - left_out.mean()) ** 2).sum())
+    # the rest itself is a count, and so is what it is estimated from
+    variance += rest * (1.0 + above / below)
+    return rest, student(q - 1) * math.sqrt(variance)
+
+
+def student(freedom: int) -> float:
+    """Student's t that holds 95 % at so many degrees of freedom."""
+    return _STUDENT_95[min(freedom, len(_STUDENT_95) - 1)]
+
+
+class OrderCheck:
+    """Whether the keys of all runs are distributed alike: χ² over bins with equally many rows of one."""
+
+    def __init__(self) -> None:
+        self._edges: Keys | None = None
+        self._counts: list[Ints] = []
+
+    def add(self, keys: Keys) -> None:
+        """Add a run.
+
+        Parameters
+        ----------
+        keys : (n,) ascending, of each row once.
+        """
+        if not len(keys):
+            return
+        if self._edges is None:
+            at = np.arange(1, ORDER_BINS) * len(keys) // ORDER_BINS
+            self._edges = np.unique(keys[at])
+        places = np.searchsorted(keys, self._edges, "left")
+        self._counts.append(np.diff(np.concatenate(([0], places, [len(keys)]))))
+
+    @property
+    def is_random(self) -> bool:
+        """Whether nothing speaks against a random order of the rows."""
+        counts = np.array(self._counts, np.float64)
+        if len(counts) < 2:
+            return True
+        counts = counts[:, counts.sum(axis=0) > 0]
+        if counts.shape[1] < 2:
+            return True
+        expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / counts.sum()
+        statistic = float(((counts - expected) ** 2 / expected).sum())
+        return chi_square_tail(statistic, (counts.shape[0] - 1) * (counts.shape[1] - 1)) >= ORDER_LEVEL
+
+    def state(self) -> list[list[int]]:
+        """The counts, for a manifest."""
+        return [count.tolist() for count in self._counts]
+
+
+def chi_square_tail(statistic: float, freedom: int) -> float:
+    """Probability of a larger χ², by the normal approximation of its cube root (Wilson, Hilferty 1931)."""
+    if statistic <= 0.0:
+        return 1.0
+    variance = 2.0 / (9.0 * freedom)
+    x = ((statistic / freedom) ** (1.0 / 3.0) - (1.0 - variance)) / math.sqrt(variance)
+    return 0.5 * math.erfc(x / math.sqrt(2.0))
+
+
+class KnownRun(NamedTuple):
+    """What is known of the pairs within a run.
+
+    Parameters
+    ----------
+    pairs : how many.
+    at_key : (bins,) float64, at which keys a merge would find them.
+    """
+
+    pairs: RunPairs
+    at_key: Floats
+
+
+def key_edges(keys: Keys) -> Keys:
+    """Choose the lower edges of the bins of keys, on ascending keys: one for each key where these are few."""
+    distinct = keys[np.concatenate(([True], keys[1:] != keys[:-1]))] if len(keys) else keys
+    if len(distinct) <= KEY_BINS:
+        return distinct
+    return np.unique(keys[np.arange(KEY_BINS) * len(keys) // KEY_BINS])
+
+
+def _bins(edges: Keys, keys: Keys) -> Ints:
+    return np.searchsorted(edges, keys, "right")
+
+
+def _later(rows: SweepRows, first: Ints, second: Ints) -> Keys:
+    """The later key of each pair."""
+    a, b = rows.key[first], rows.key[second]
+    return np.where(a < b, b, a)
+
+
+class RunCount:
+    """Counts the pairs of a run while it is joined.
+
+    Parameters
+    ----------
+    begin : numbers of the first row of the left and of the right table.
+    """
+
+    def __init__(self, begin: tuple[int, int]) -> None:
+        self._begin = begin
+        self._pairs = 0
+        self._degrees = [np.zeros(0, np.int64), np.zeros(0, np.int64)]
+        self._kept: list[tuple[Ints, Ints, Keys]] = []
+        self._every = 1
+        self._n_kept = 0
+
+    def add(self, met: Met, two_tables: bool) -> None:
+        """Count pairs of the run."""
+        rows, first, second, _ = met
+        self._pairs += len(first)
+        self._count_degrees(0, rows.number[first])
+        self._count_degrees(int(two_tables), rows.number[second])
+        some = slice(None, None, self._every)
+        first, second = first[some], second[some]
+        self._kept.append((rows.number[first], rows.number[second], _later(rows, first, second)))
+        self._n_kept += len(first)
+        while self._n_kept > MAX_KEPT_PAIRS:
+            self._kept = [(a[::2], b[::2], c[::2]) for a, b, c in self._kept]
+            self._n_kept = sum(len(a) for a, *_ in self._kept)
+            self._every *= 2
+
+    def _count_degrees(self, side: int, numbers: Ints) -> None:
+        before = self._degrees[side]
+        counted = np.bincount(numbers - self._begin[side], minlength=len(before))
+        counted[: len(before)] += before
+        self._degrees[side] = counted
+
+    def so_far(self, read_rows: tuple[int, int], two_tables: bool) -> RunPairs:
+        """What is known when the tables are read up to these rows."""
+        return self._known((read_rows[0] - self._begin[0], read_rows[1] - self._begin[1]), two_tables)
+
+    def _known(self, n_rows: tuple[int, int], two_tables: bool) -> RunPairs:
+        variance = 0.0
+        for degrees, n in zip(self._degrees, n_rows, strict=True):
+            if n > 1:
+                mean, square = float(degrees.sum()) / n, float((degrees.astype(np.float64) ** 2).sum())
+                variance += n * max(0.0, square - n * mean * mean) / (n - 1.0)
+        return RunPairs(self._pairs, combinations(n_rows, two_tables), variance)
+
+    def close(
+        self,
+        n_rows: tuple[int, int],
+        two_tables: bool,
+        rows: SweepRows,
+        pair_keys: Callable[[SweepRows, Ints, Ints], Keys] | None,
+        edges: Keys,
+    ) -> KnownRun:
+        """What is known of the whole run.
+
+        Parameters
+        ----------
+        n_rows : rows of both tables in the run.
+        rows : those rows.
+        pair_keys : finds the keys of pairs of these rows; None where the rows were swept by them.
+        edges : bins of the keys.
+        """
+        at_key = np.zeros(len(edges) + 1)
+        if self._n_kept:
+            left, right, keys = (np.concatenate(column) for column in zip(*self._kept, strict=True))
+            if pair_keys is not None:
+                keys = pair_keys(rows, *self._places(rows, left, right, two_tables))
+            at_key += np.bincount(_bins(edges, keys), minlength=len(edges) + 1) * (self._pairs / self._n_kept)
+        return KnownRun(self._known(n_rows, two_tables), at_key)
+
+    def _places(self, rows: SweepRows, left: Ints, right: Ints, two_tables: bool) -> tuple[Ints, Ints]:
+        """Where the rows of these numbers are among the run's rows."""
+        found = []
+        for side, numbers in ((0, left), (int(two_tables), right)):
+            mine = np.flatnonzero((rows.flags & IS_RIGHT) == side)
+            place = np.empty(int(rows.number[mine].max()) - self._begin[side] + 1, np.int64)
+            place[rows.number[mine] - self._begin[side]] = mine
+            found.append(place[numbers - self._begin[side]])
+        return found[0], found[1]
+
+
+class MergeProgress:
+    """Counts the pairs of different runs that a merge finds, by key and by run.
+
+    Parameters
+    ----------
+    known : of its runs.
+    edges : bins of the keys.
+    """
+
+    def __init__(self, known: list[KnownRun], edges: Keys) -> None:
+        self._known, self._edges = known, edges
+        self._of_runs = np.array([run.at_key for run in known])
+        self._across = np.zeros(len(edges) + 1)
+        self._across_of = np.zeros((len(known), len(edges) + 1))
+        self._bin = 0
+
+    def add(self, met: Met) -> None:
+        """Count pairs."""
+        rows, first, second, _ = met
+        bins = _bins(self._edges, _later(rows, first, second))
+        n = len(self._edges) + 1
+        self._across += np.bincount(bins, minlength=n)
+        for places in (first, second):
+            at = rows.run[places].astype(np.int64) * n + bins
+            self._across_of += np.bincount(at, minlength=self._across_of.size).reshape(self._across_of.shape)
+
+    def reach(self, key: object) -> None:
+        """Say that all pairs below this key are found."""
+        self._bin = int(np.searchsorted(self._edges, np.array([key], self._edges.dtype), "right")[0])
+
+    @property
+    def known_pairs(self) -> float:
+        """Pairs of its runs, and those of different ones below the key."""
+        return sum(run.pairs.pairs for run in self._known) + float(self._across[: self._bin].sum())
+
+    def rest(self) -> tuple[float, float | None]:
+        """Estimate the pairs of different runs from the key on, see :func:`from_merge`."""
+        z, w = self._of_runs.sum(axis=1), self._of_runs[:, : self._bin].sum(axis=1)
+        c_of = self._across_of[:, : self._bin].sum(axis=1)
+        return from_merge(z, w, float(self._across[: self._bin].sum()), c_of)
+
+    def merged(self, n_rows: tuple[int, int], two_tables: bool) -> KnownRun:
+        """What is known of the run that they have become."""
+        pairs = sum(run.pairs.pairs for run in self._known) + float(self._across.sum())
+        # degrees grow with the number of runs, and rows do
+        variance = sum(run.pairs.variance for run in self._known) * len(self._known) ** 2
+        at_key = self._of_runs.sum(axis=0) + self._across
+        return KnownRun(RunPairs(pairs, combinations(n_rows, two_tables), variance), at_key)

@@ -1,0 +1,133 @@
+"""Inputs of a progressive join: rows come from them a few at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from epsjoin.errors import ArgumentError
+from epsjoin.kernels.arrays import Ints
+from epsjoin.local.arguments import int_column
+
+
+class Chunk(NamedTuple):
+    """Rows of a table: values as they came, and their ids, None for the row numbers."""
+
+    values: NDArray[Any]
+    ids: Ints | None
+
+
+class Source(Protocol):
+    """A table that is read from front to back, once.
+
+    Attributes
+    ----------
+    n_rows : number of its rows, None where nobody knows.
+    columns : numbers of a row.
+    has_ids : whether its rows have ids of their own.
+    """
+
+    n_rows: int | None
+    columns: int
+    has_ids: bool
+
+    def read(self, most: int) -> Chunk | None:
+        """Read so many rows at most; none if there are none now; None at the end."""
+
+    def sample(self, n: int) -> NDArray[Any] | None:
+        """Draw rows from the whole table, in any order; None where it cannot be read twice."""
+
+
+class ArraySource:
+    """Rows of an array.
+
+    Parameters
+    ----------
+    values : (n, ...) rows.
+    ids : (n,) integers; None for the row numbers.
+    seed : rows come in the random order of this seed; None: as they are.
+    """
+
+    def __init__(self, values: ArrayLike, ids: ArrayLike | None = None, seed: int | None = None) -> None:
+        self._values = np.asarray(values)
+        if self._values.ndim == 0:
+            raise ArgumentError("a table must be an array of rows, an iterator of them, or a path")
+        self.n_rows: int | None = len(self._values)
+        self._order = None if seed is None else np.random.default_rng(seed).permutation(self.n_rows)
+        self._ids = None if ids is None else int_column("ids", ids)
+        if self._ids is None and seed is not None:
+            self._ids = np.arange(self.n_rows)
+        if self._ids is not None and len(self._ids) != self.n_rows:
+            raise ArgumentError(f"ids must be one per row, {self.n_rows}, not {len(self._ids)}")
+        self.has_ids = self._ids is not None
+        self.columns = 1 if self._values.ndim == 1 else self._values.shape[1]
+        self._at = 0
+
+    def read(self, most: int) -> Chunk | None:
+        """See :class:`Source`."""
+        if self.n_rows is None or self._at >= self.n_rows:
+            return None
+        some: Any = slice(self._at, self._at + most)
+        self._at += most
+        if self._order is not None:
+            some = self._order[some]
+        return Chunk(self._values[some], None if self._ids is None else self._ids[some])
+
+    def sample(self, n: int) -> NDArray[Any] | None:
+        """See :class:`Source`."""
+        rows = len(self._values)
+        if rows <= n:
+            return self._values
+        return self._values[np.sort(np.random.default_rng(0).choice(rows, n, replace=False))]
+
+
+class IteratorSource:
+    """Rows of an iterator of chunks.
+
+    Parameters
+    ----------
+    chunks : values, or (ids, values); None where nothing has come yet.
+    """
+
+    def __init__(self, chunks: Iterator[Any], n_rows: int | None = None) -> None:
+        self._chunks = chunks
+        self.n_rows = n_rows
+        self._left: Chunk | None = None
+        while self._left is None and self._fetch():
+            pass
+        first = self._left if self._left is not None else Chunk(np.empty((0, 1)), None)
+        self.has_ids = first.ids is not None
+        self.columns = 1 if first.values.ndim == 1 else first.values.shape[1]
+
+    def _fetch(self) -> bool:
+        """Wait for the next chunk, which may be nothing; false at the end."""
+        try:
+            chunk = next(self._chunks)
+        except StopIteration:
+            return False
+        if chunk is not None:
+            ids, values = chunk if isinstance(chunk, tuple) else (None, chunk)
+            values = np.asarray(values)
+            if len(values):
+                self._left = Chunk(values, None if ids is None else int_column("ids", ids))
+        return True
+
+    def read(self, most: int) -> Chunk | None:
+        """See :class:`Source`."""
+        if self._left is None and not self._fetch():
+            return None
+        if self._left is None:
+            return Chunk(np.empty(0), None)
+        values, ids = self._left
+        if ids is not None and len(ids) != len(values):
+            raise ArgumentError(f"ids must be one per row, {len(values)}, not {len(ids)}")
+        rest = Chunk(values[most:], None if ids is None else ids[most:])
+        self._left = rest if len(rest.values) else None
+        return Chunk(values[:most], None if ids is None else ids[:most])
+
+    def sample(self, n: int) -> NDArray[Any] | None:  # noqa: ARG002  # as of ArraySource
+        """See :class:`Source`."""
+        return None

@@ -1,0 +1,317 @@
+"""Sorted runs on disk: a folder with a file for each, and a manifest of those that are complete.
+
+Plain columns of NumPy, one page behind the other: a page is read by one call into the arrays that are swept,
+and a row takes as many bytes as its columns have. Another kind of file would be decoded into a second copy.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import zlib
+from collections.abc import Iterator
+from io import BufferedReader
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from epsjoin.errors import ArgumentError, EpsjoinError
+from epsjoin.local.progressive.rows import NO_RUN, SweepRows
+
+MANIFEST = "manifest.json"
+SUFFIX = ".run"
+"""End of the names of the files of runs."""
+
+
+class Layout(NamedTuple):
+    """Columns of a row on disk, as NumPy names types.
+
+    Parameters
+    ----------
+    key, values : types; columns : columns of the values.
+    has_numbers : whether ids are others than the row numbers.
+    has_marks : whether rows have marks.
+    """
+
+    key: str
+    values: str
+    columns: int
+    has_numbers: bool
+    has_marks: bool
+
+    @classmethod
+    def of(cls, rows: SweepRows, has_numbers: bool) -> Layout:
+        """The layout of such rows."""
+        marks = len(rows.mark) > 0
+        return cls(rows.key.dtype.str, rows.values.dtype.str, rows.values.shape[1], has_numbers, marks)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row."""
+        return self._size(1)
+
+    def _columns(self, n: int) -> list[tuple[str, np.dtype[Any], int]]:
+        found = [("key", np.dtype(self.key), n), ("ids", np.dtype(np.int64), n)]
+        if self.has_numbers:
+            found.append(("number", np.dtype(np.int64), n))
+        found.append(("values", np.dtype(self.values), n * self.columns))
+        if self.has_marks:
+            found.append(("mark", np.dtype(np.int64), n))
+        return [*found, ("flags", np.dtype(np.uint8), n)]
+
+    def _size(self, n: int) -> int:
+        return sum(dtype.itemsize * count for _, dtype, count in self._columns(n))
+
+    def write(self, rows: SweepRows) -> bytes:
+        """The bytes of a page."""
+        named = rows._asdict()
+        return b"".join(np.ascontiguousarray(named[name]).tobytes() for name, *_ in self._columns(rows.n))
+
+    def read(self, page: bytes | bytearray, n: int) -> SweepRows:
+        """The rows of a page; they are views of it."""
+        begin, found = 0, dict[str, Any]()
+        for name, dtype, count in self._columns(n):
+            found[name] = np.frombuffer(page, dtype, count, begin)
+            begin += dtype.itemsize * count
+        found.setdefault("number", found["ids"])
+        found.setdefault("mark", np.empty(0, np.int64))
+        found["values"] = found["values"].reshape(n, self.columns)
+        return SweepRows(**found, run=np.full(n, NO_RUN, np.int32))
+
+
+class Page(NamedTuple):
+    """A page of a run: its place in the file, its rows, its checksum, and its key where all rows have one."""
+
+    begin: int
+    rows: int
+    crc: int
+    key: int | None
+
+
+class SortedRun(NamedTuple):
+    """A run on disk.
+
+    Parameters
+    ----------
+    name : of its file.
+    level : how many merges its rows have been through.
+    rows : number of rows of the left and of the right table that it holds, without replicas.
+    pairs : pairs whose rows both are in it.
+    at_key : pairs by the bins of their keys, see :mod:`epsjoin.local.progressive.running`.
+    pages : in order.
+    """
+
+    name: str
+    level: int
+    rows: tuple[int, int]
+    pairs: int
+    at_key: list[float]
+    pages: list[Page]
+
+
+class Spill:
+    """A folder for sorted runs, which counts what is read and written.
+
+    Parameters
+    ----------
+    folder : kept when the process dies, and gone on from when it is given again; None: a temporary one.
+    counters : ``bytes_written`` and ``bytes_read`` are added to them.
+
+    Raises
+    ------
+    ArgumentError
+        The folder holds other files than those of a join.
+    """
+
+    def __init__(self, folder: str | Path | None, counters: dict[str, Any]) -> None:
+        self._given = None if folder is None else Path(folder)
+        self._folder: Path | None = None
+        self._made = False
+        self._counters = counters
+        self._open: dict[str, BufferedReader] = {}
+        self._n_files = 0
+        self.layout: Layout | None = None
+        if self._given is not None and self._given.exists():
+            if not self._given.is_dir():
+                raise ArgumentError(f"spill must be a folder, and {folder} is none")
+            strange = [path.name for path in self._given.iterdir() if not _is_ours(path)]
+            if strange:
+                raise ArgumentError(
+                    "spill must be an empty folder, or one of a join that was stopped; "
+                    f"{folder} holds {strange[0]}"
+                )
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the folder is to be found again when the process dies."""
+        return self._given is not None
+
+    @property
+    def folder(self) -> Path:
+        """The folder; made when first asked for."""
+        if self._folder is None:
+            if self._given is None:
+                self._folder = Path(tempfile.mkdtemp(prefix="epsjoin-runs-"))
+                self._made = True
+            else:
+                self._made = not self._given.exists()
+                self._given.mkdir(parents=True, exist_ok=True)
+                self._folder = self._given
+        return self._folder
+
+    def read_manifest(self) -> dict[str, Any] | None:
+        """What :meth:`write_manifest` wrote last, if the folder has it; files that it does not name go."""
+        if self._given is None or not (self._given / MANIFEST).exists():
+            return None
+        found: dict[str, Any] = json.loads((self._given / MANIFEST).read_text(encoding="utf-8"))
+        found["runs"] = [
+            SortedRun(**{**run, "rows": tuple(run["rows"]), "pages": [Page(*page) for page in run["pages"]]})
+            for run in found["runs"]
+        ]
+        self.layout = None if found["layout"] is None else Layout(*found["layout"])
+        self._n_files = found["n_files"]
+        self.keep_only(found["runs"])
+        return found
+
+    def write_manifest(self, runs: list[SortedRun], **more: Any) -> None:
+        """Name the runs that are complete; not in a temporary folder, which nobody finds again."""
+        if self._given is None:
+            return
+        text = json.dumps(
+            {
+                **more,
+                "runs": [run._asdict() for run in runs],
+                "layout": self.layout,
+                "n_files": self._n_files,
+            }
+        )
+        partial = self.folder / f"{MANIFEST}.tmp"
+        with partial.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(self.folder / MANIFEST)
+
+    def new_run(self, level: int) -> RunWriter:
+        """Begin a run."""
+        self._n_files += 1
+        return RunWriter(self, f"{self._n_files:06d}{SUFFIX}", level)
+
+    def count_written(self, n_bytes: int) -> None:
+        """Count bytes that were written."""
+        self._counters["bytes_written"] += n_bytes
+
+    def read(self, run: SortedRun, page: Page) -> SweepRows:
+        """Read a page.
+
+        Raises
+        ------
+        EpsjoinError
+            The file was changed since it was written.
+        """
+        if self.layout is None:
+            raise EpsjoinError("there is no page to read before one is written")
+        if run.name not in self._open:
+            self._open[run.name] = (self.folder / run.name).open("rb")
+        file = self._open[run.name]
+        n_bytes = page.rows * self.layout.row_bytes
+        file.seek(page.begin)
+        found = bytearray(n_bytes)
+        if file.readinto(found) != n_bytes or zlib.crc32(found) != page.crc:
+            raise EpsjoinError(
+                f"{self.folder / run.name} is not as it was written; remove the folder and join again"
+            )
+        self._counters["bytes_read"] += n_bytes
+        return self.layout.read(found, page.rows)
+
+    def keep_only(self, runs: list[SortedRun]) -> None:
+        """Delete the files of all other runs."""
+        names = {run.name for run in runs}
+        for name in set(self._open) - names:
+            self._open.pop(name).close()
+        if self._folder is None and (self._given is None or not self._given.exists()):
+            return
+        for path in self.folder.glob(f"*{SUFFIX}"):
+            if path.name not in names:
+                path.unlink()
+
+    def leave(self) -> None:
+        """After an error: keep a folder that was given, to go on from, and delete a temporary one."""
+        if self._given is None:
+            self.close()
+        for file in self._open.values():
+            file.close()
+        self._open.clear()
+
+    def close(self) -> None:
+        """Delete everything that was written, and the folder if it was made here."""
+        for file in self._open.values():
+            file.close()
+        self._open.clear()
+        if self._folder is None:
+            return
+        if self._made:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        else:
+            for path in self._folder.iterdir():
+                if _is_ours(path):
+                    path.unlink()
+        self._folder = None
+
+
+class RunWriter:
+    """Writes one sorted run, page by page."""
+
+    def __init__(self, spill: Spill, name: str, level: int) -> None:
+        self._spill, self.name, self.level = spill, name, level
+        self._pages: list[Page] = []
+        self._file = (spill.folder / name).open("wb")
+
+    def write(self, rows: SweepRows, has_numbers: bool, page_rows: int, by_key: bool) -> None:
+        """Write rows behind those before.
+
+        Parameters
+        ----------
+        rows : by ascending key.
+        has_numbers : see :class:`Layout`.
+        page_rows : maximum number of rows of a page.
+        by_key : whether each key has pages of its own.
+        """
+        if not rows.n:
+            return
+        if self._spill.layout is None:
+            self._spill.layout = Layout.of(rows, has_numbers)
+        for begin, end, key in _pages(rows, page_rows, by_key):
+            data = self._spill.layout.write(rows.take(slice(begin, end)))
+            self._pages.append(Page(self._file.tell(), end - begin, zlib.crc32(data), key))
+            self._file.write(data)
+            self._spill.count_written(len(data))
+
+    def finish(self, rows: tuple[int, int], pairs: int, at_key: list[float]) -> SortedRun:
+        """Close the file, and say what the run holds."""
+        self._file.flush()
+        if self._spill.is_kept:
+            os.fsync(self._file.fileno())
+        self._file.close()
+        return SortedRun(self.name, self.level, rows, pairs, at_key, self._pages)
+
+    def abandon(self) -> None:
+        """Close the file of a run that is not complete."""
+        self._file.close()
+
+
+def _pages(rows: SweepRows, page_rows: int, by_key: bool) -> Iterator[tuple[int, int, int | None]]:
+    starts = np.array([0])
+    if by_key:
+        starts = np.concatenate(([0], np.flatnonzero(rows.key[1:] != rows.key[:-1]) + 1))
+    for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), rows.n], strict=True):
+        key = int(rows.key[start]) if by_key else None
+        for begin in range(start, stop, page_rows):
+            yield begin, min(begin + page_rows, stop), key
+
+
+def _is_ours(path: Path) -> bool:
+    return path.suffix == SUFFIX or path.name in (MANIFEST, f"{MANIFEST}.tmp")

@@ -1,0 +1,1 @@
+"""Progressive joins of arrays, of streams and of files."""

@@ -1,0 +1,220 @@
+"""What may be joined progressively: arrays, streams of arrays or of Arrow batches, Parquet and CSV files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from epsjoin.errors import ArgumentError, DataRefusedError, needing_extra
+from epsjoin.kernels.arrays import Ints
+from epsjoin.local.arguments import int_column
+from epsjoin.local.progressive.sources import ArraySource, Chunk, IteratorSource, Source
+
+_BATCH_ROWS = 1 << 14
+"""Rows of a Parquet file that are decoded at once."""
+_CSV_BLOCK = 1 << 20
+"""Bytes of a CSV file that are parsed at once."""
+_SAMPLED_GROUPS = 8
+"""Row groups of a Parquet file from which a sample is drawn."""
+
+
+def has_columns(table: Any) -> bool:
+    """Whether the columns of a table may have names."""
+    return isinstance(table, (str, Path, Iterator))
+
+
+def open_input(
+    name: str, table: Any, columns: Sequence[str] | None, id_column: str | None, shuffle: int | None
+) -> Source:
+    """Open a table, whatever it is, see :func:`epsjoin.progressive_join`.
+
+    Raises
+    ------
+    ArgumentError
+        It is nothing that can be joined, or an argument does not belong to it.
+    DataRefusedError
+        The file cannot be read.
+    """
+    if isinstance(table, (str, Path)):
+        path = Path(table)
+        if not path.is_file():
+            raise ArgumentError(f"{name}: {path} is no file")
+        if path.suffix == ".csv" or path.name.endswith(".csv.gz"):
+            if shuffle is not None:
+                raise ArgumentError(f"{name}: a CSV file is read from front to back, it cannot be shuffled")
+            return IteratorSource(_csv_chunks(path, columns, id_column))
+        return ParquetSource(path, columns, id_column, shuffle)
+    if isinstance(table, Iterator):
+        if shuffle is not None:
+            raise ArgumentError(f"{name}: an iterator is read as it comes, it cannot be shuffled")
+        return IteratorSource(_converted(name, table, columns, id_column))
+    if isinstance(table, tuple) and len(table) == 2:
+        return ArraySource(table[1], table[0], shuffle)
+    return ArraySource(table, None, shuffle)
+
+
+def _converted(
+    name: str, chunks: Iterator[Any], columns: Sequence[str] | None, id_column: str | None
+) -> Iterator[Any]:
+    """Arrow batches become arrays, everything else stays."""
+    for chunk in chunks:
+        if hasattr(chunk, "schema") and hasattr(chunk, "column"):
+            yield tuple(reversed(_to_chunk(name, chunk, columns, id_column)))
+        else:
+            yield chunk
+
+
+def _to_chunk(where: str, batch: Any, columns: Sequence[str] | None, id_column: str | None) -> Chunk:
+    """Take the values and ids of an Arrow batch or table.
+
+    Raises
+    ------
+    DataRefusedError
+        A column is not there or not of numbers, or an id is missing. Missing values become NaN.
+    """
+    with needing_extra("a progressive join of Arrow batches or files"):
+        import pyarrow as pa
+    names = batch.schema.names
+    wanted = [n for n in names if n != id_column] if columns is None else list(columns)
+    for column in [*wanted, *([] if id_column is None else [id_column])]:
+        if column not in names:
+            raise DataRefusedError(f"{where} has no column {column!r}; it has {', '.join(names)}")
+    read = [_numbers(where, column, batch.column(column), pa) for column in wanted]
+    is_int = all(column.dtype == np.int64 for column in read)
+    values = np.empty((batch.num_rows, len(wanted)), np.int64 if is_int else np.float64)
+    for number, column in enumerate(read):
+        values[:, number] = column
+    if id_column is None:
+        return Chunk(values, None)
+    ids = batch.column(id_column)
+    if ids.null_count or not pa.types.is_integer(ids.type):
+        raise DataRefusedError(
+            f"{where}: column {id_column!r} must be of whole numbers, without missing ones"
+        )
+    return Chunk(values, _to_ids(ids, pa))
+
+
+def _to_ids(ids: Any, pa: Any) -> Ints:
+    return int_column(
+        "ids",
+        ids.cast(pa.int64()).to_numpy(zero_copy_only=False)
+        if not isinstance(ids, pa.ChunkedArray)
+        else ids.cast(pa.int64()).to_numpy(),
+    )
+
+
+def _numbers(where: str, name: str, column: Any, pa: Any) -> np.ndarray[Any, Any]:
+    """A column as float64 or int64; times as int64 in their unit."""
+    kind = column.type
+    if pa.types.is_temporal(kind):
+        column = column.cast(pa.timestamp("ns") if pa.types.is_date(kind) else kind).cast(pa.int64())
+    elif not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
+        raise DataRefusedError(f"{where}: column {name!r} must be of numbers or times, not {kind}")
+    whole = not pa.types.is_floating(column.type) and not column.null_count
+    column = column.cast(pa.int64() if whole else pa.float64())
+    return np.asarray(
+        column.to_numpy() if isinstance(column, pa.ChunkedArray) else column.to_numpy(zero_copy_only=False)
+    )
+
+
+def _csv_chunks(path: Path, columns: Sequence[str] | None, id_column: str | None) -> Iterator[Any]:
+    with needing_extra("a progressive join of a CSV file"):
+        import pyarrow as pa
+        from pyarrow import csv
+    wanted = None if columns is None else [*columns, *([] if id_column is None else [id_column])]
+    try:
+        with csv.open_csv(
+            path,
+            read_options=csv.ReadOptions(block_size=_CSV_BLOCK, use_threads=False),
+            convert_options=csv.ConvertOptions(include_columns=wanted),
+        ) as reader:
+            for batch in reader:
+                yield tuple(reversed(_to_chunk(str(path), batch, columns, id_column)))
+    except (OSError, pa.ArrowException, KeyError) as error:
+        raise DataRefusedError(f"{path}: cannot be read: {error}") from error
+
+
+class ParquetSource:
+    """Rows of a Parquet file.
+
+    Parameters
+    ----------
+    path : the file.
+    columns, id_column : see :func:`epsjoin.progressive_join`.
+    seed : row groups, and the rows of each, come in a random order; None: as they are.
+    """
+
+    def __init__(
+        self, path: Path, columns: Sequence[str] | None, id_column: str | None, seed: int | None
+    ) -> None:
+        with needing_extra("a progressive join of a Parquet file"):
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+        self._path, self._seed, self._error = path, seed, (OSError, pa.ArrowException)
+        try:
+            # read as it is asked for: a buffer of a whole row group would not be counted in memory
+            self._file = pq.ParquetFile(path, buffer_size=1 << 16, pre_buffer=False)
+        except self._error as error:
+            raise DataRefusedError(f"{path}: cannot be read: {error}") from error
+        names = self._file.schema_arrow.names
+        self._columns = [n for n in names if n != id_column] if columns is None else list(columns)
+        self._id = id_column
+        for column in self._needed:
+            if column not in names:
+                raise ArgumentError(f"{path} has no column {column!r}; it has {', '.join(names)}")
+        self.columns = len(self._columns)
+        self.has_ids = id_column is not None or seed is not None
+        self.n_rows: int | None = self._file.metadata.num_rows
+        self._rest = IteratorSource(self._chunks(), self.n_rows)
+
+    @property
+    def _needed(self) -> list[str]:
+        return [*self._columns, *([] if self._id is None else [self._id])]
+
+    def read(self, most: int) -> Chunk | None:
+        """See :class:`~epsjoin.local.progressive.sources.Source`."""
+        return self._rest.read(most)
+
+    def sample(self, n: int) -> np.ndarray[Any, Any] | None:
+        """See :class:`~epsjoin.local.progressive.sources.Source`: rows of some groups, at even distances."""
+        groups = self._file.metadata.num_row_groups
+        some = np.unique(np.linspace(0, groups - 1, min(groups, _SAMPLED_GROUPS)).astype(np.int64))
+        found = []
+        for group in some.tolist():
+            for batch in self._file.iter_batches(_BATCH_ROWS, [group], self._columns, use_threads=False):
+                found.append(_to_chunk(str(self._path), batch, self._columns, None).values)
+                if len(found[-1]) * len(some) >= n:
+                    break
+        if not found:
+            return None
+        values = np.concatenate(found)
+        at = np.random.default_rng(0).permutation(len(values))[:n]
+        return values[np.sort(at)]
+
+    def _chunks(self) -> Iterator[tuple[Ints | None, np.ndarray[Any, Any]]]:
+        metadata = self._file.metadata
+        random = None if self._seed is None else np.random.default_rng(self._seed)
+        groups = np.arange(metadata.num_row_groups)
+        rows = np.array([metadata.row_group(group).num_rows for group in groups.tolist()], np.int64)
+        starts = np.cumsum(rows) - rows
+        order = groups if random is None else random.permutation(groups)
+        try:
+            for group in order.tolist():
+                if random is None:
+                    for batch in self._file.iter_batches(
+                        _BATCH_ROWS, [group], self._needed, use_threads=False
+                    ):
+                        chunk = _to_chunk(str(self._path), batch, self._columns, self._id)
+                        yield chunk.ids, chunk.values
+                    continue
+                chunk = _to_chunk(
+                    str(self._path), self._file.read_row_group(group, self._needed), self._columns, self._id
+                )
+                ids = starts[group] + np.arange(rows[group]) if chunk.ids is None else chunk.ids
+                at = random.permutation(rows[group])
+                yield ids[at], chunk.values[at]
+        except self._error as error:
+            raise DataRefusedError(f"{self._path}: cannot be read: {error}") from error

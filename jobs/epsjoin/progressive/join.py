@@ -1,0 +1,214 @@
+"""The progressive merge join, as it is called: it opens inputs, divides memory, and deletes its files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from epsjoin.errors import ArgumentError
+from epsjoin.local.join.arrays import HOW
+from epsjoin.local.progressive.driver import TRAVERSALS, Driver, Found, How, Options, Traversal
+from epsjoin.local.progressive.kinds import JoinKind
+from epsjoin.local.progressive.running import RunningEstimate
+from epsjoin.local.progressive.sizes import Sizes, parse_bytes
+from epsjoin.local.progressive.spill import Spill
+from epsjoin.local.sweep.sweeping import check_counters
+from epsjoin.progressive.inputs import has_columns, open_input
+
+OF_ONE_TABLE = ("inner", "semi", "anti")
+"""What a join of one table with itself may be."""
+REPLICA_BYTES = 8 + 8 + 8 + 4 + 1
+"""Bytes of a row on disk without its values, at most for kinds with numbers as keys."""
+
+
+class ProgressiveJoin:
+    """A join that is running; made by :func:`progressive_join`.
+
+    It is an iterator of :class:`Found` and a context manager.
+
+    Parameters
+    ----------
+    driver : joins.
+    spill : has the files.
+    counters : the work so far, see :func:`progressive_join`.
+
+    Examples
+    --------
+    >>> from epsjoin import Similarity, progressive_join
+    >>> with progressive_join([[0.0], [1.0], [2.0]], on=Similarity(1.0)) as found:
+    ...     pairs, phase, estimate = next(found)
+    >>> pairs.left.tolist(), pairs.right.tolist(), phase
+    ([0], [1], 'runs')
+    """
+
+    def __init__(self, driver: Driver, spill: Spill, counters: dict[str, Any]) -> None:
+        self._driver, self._spill, self.counters = driver, spill, counters
+        self._batches = driver.run()
+
+    @property
+    def estimate(self) -> RunningEstimate:
+        """The latest estimate of the number of pairs."""
+        return self._driver.estimate
+
+    def __iter__(self) -> Iterator[Found]:
+        return self
+
+    def __next__(self) -> Found:
+        try:
+            return next(self._batches)
+        except StopIteration:
+            self.close()
+            raise
+        except BaseException:
+            self._spill.leave()
+            raise
+
+    def lower_eps(self, eps: float) -> None:
+        """Lower eps for all pairs that are still to come; those before have their distances.
+
+        Parameters
+        ----------
+        eps : the new threshold, not above the one before.
+
+        Raises
+        ------
+        ArgumentError
+            eps is above the one before, or the kind of join has none.
+        """
+        self._driver.lower_eps(eps)
+
+    def close(self) -> None:
+        """Stop, and delete all files; the counters stay."""
+        self._batches.close()  # type: ignore[attr-defined]
+        self._spill.close()
+
+    def __enter__(self) -> ProgressiveJoin:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_batches"):
+            self.close()
+
+
+def progressive_join(
+    left: Any,
+    right: Any = None,
+    on: JoinKind | None = None,
+    how: How = "inner",
+    memory: int | str = "256MB",
+    first_memory: int | str | None = None,
+    traversal: Traversal = "last",
+    spill: str | Path | None = None,
+    shuffle: int | None = None,
+    counters: dict[str, Any] | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    right_columns: Sequence[str] | None = None,
+    id: str | None = None,  # noqa: A002  # what the column is called everywhere
+) -> ProgressiveJoin:
+    """Join tables that may be larger than memory; the first pairs come at once.
+
+    Parameters
+    ----------
+    left, right : tables: an array of rows; a tuple (ids, rows) of arrays; an iterator of such arrays or
+        tuples, or of Arrow batches, in which None means that nothing has come yet; the path of a Parquet or a
+        CSV file. Without ``right``, ``left`` is joined with itself.
+    on : the kind of join: :class:`Similarity`, :class:`Equi`, :class:`Band`, :class:`Temporal`,
+        :class:`Spatial`, or a :class:`JoinKind` of your own.
+    how : "inner", "left", "right", "outer", "semi" or "anti"; of one table "inner", "semi" (rows that have a
+        partner) or "anti". The batches of a semi or an anti join are :class:`Rows`. A left row of a semi join
+        comes with its first partner and is not kept.
+    memory : bytes for rows, buffers and sweeps, such as "256MB"; the interpreter, compiled code and the batch
+        that is given come on top, some 60 MB.
+    first_memory : bytes of the rows that are joined first; by default a 64th of a run.
+    traversal : when runs are merged. "last" (the default): at the end, which writes the least. "eager": as
+        soon as a merge is full. "idle": while an input has nothing.
+    spill : folder for sorted runs. A join whose process has died goes on from there when it is called again
+        with the same arguments: pairs of runs and merges that were finished do not come again. By default a
+        temporary folder.
+    shuffle : seed; rows of arrays, and row groups of Parquet files with their rows, are read in random order,
+        so that the estimate holds from the beginning.
+    counters : dictionary that receives the work: ``rows``, ``replicas`` (rows that were written first),
+        ``runs``, ``merges``, ``passes``, ``bytes_written``, ``bytes_read`` (of sorted runs), ``candidates``,
+        ``distance_computations``, ``pairs_in_runs``, ``pairs_in_merges``, ``largest_area`` (rows),
+        ``first_pair_seconds``, ``first_pair_rows`` (rows read before), ``seconds_reading``, ``_sorting``,
+        ``_joining``, ``_merging``, ``estimate_at_10``, ``_50``, ``_90`` (percent of the last merge).
+    columns, right_columns : names of the columns that a row consists of, in files and Arrow batches; by
+        default all, but for ``id``.
+    id : name of the column of whole numbers that pairs consist of; the row numbers by default.
+
+    Returns
+    -------
+    ProgressiveJoin
+        An iterator of :class:`Found`: pairs, the phase, and an estimate of their number. As a set the pairs
+        are those of any other join, each comes once, in no order. Close it, or use it in ``with``, to stop at
+        any time; no file stays.
+
+    Raises
+    ------
+    ArgumentError
+        An argument is wrong; the rows' own errors come with the batch that reads them.
+    DataRefusedError
+        A file cannot be read, or has a value that is no finite number.
+
+    See Also
+    --------
+    self_join, join : the whole result in order, in memory.
+
+    Notes
+    -----
+    Each run is joined as it is read, sorted and written; then the runs are merged, and pairs of different
+    runs come. With r runs, 1/r of the pairs come while rows are read in random order. Bytes are written, and
+    read again, once for each row and replica in a pass: there is one pass up to ``memory / 1 MB`` runs. A
+    part that is larger than memory is swept in blocks. Of ``Band``, ``Temporal``, ``Spatial`` and your own
+    kinds, the rows that hold one key must fit into memory at once.
+
+    References
+    ----------
+    Dittrich, Seeger, Taylor, Widmayer, VLDB 2002, pp. 299-310: progressive merge join. Dittrich's
+    dissertation, chapter 4.
+
+    Examples
+    --------
+    >>> from epsjoin import Similarity, progressive_join
+    >>> import numpy as np
+    >>> points = np.random.default_rng(0).random((20_000, 2))
+    >>> with progressive_join(points, on=Similarity(0.01), memory="2MB") as found:
+    ...     first = next(found)  # after 126 rows
+    ...     rest = list(found)
+    >>> len(first.pairs.left) + sum(len(pairs.left) for pairs, *_ in rest)
+    62172
+    >>> found.counters["runs"], rest[-1].phase
+    (3, 'merges')
+    """
+    if not isinstance(on, JoinKind):
+        raise ArgumentError(f"on must be a kind of join, such as epsjoin.Similarity(eps), not {on!r}")
+    if how not in HOW:
+        raise ArgumentError(f"how must be one of {', '.join(HOW)}, not {how!r}")
+    if right is None and how not in OF_ONE_TABLE:
+        raise ArgumentError(
+            f"of one table with itself, how must be one of {', '.join(OF_ONE_TABLE)}, not {how!r}"
+        )
+    if traversal not in TRAVERSALS:
+        raise ArgumentError(f"traversal must be one of {', '.join(TRAVERSALS)}, not {traversal!r}")
+    if (columns or right_columns or id) and not any(map(has_columns, (left, right))):
+        raise ArgumentError("columns and id are of files and Arrow batches, not of arrays")
+    bytes_of_first = None if first_memory is None else parse_bytes("first_memory", first_memory)
+    counted: dict[str, Any] = check_counters(counters)
+    sources = [open_input("left" if right is not None else "points", left, columns, id, shuffle)]
+    if right is not None:
+        theirs = columns if right_columns is None else right_columns
+        sources.append(open_input("right", right, theirs, id, shuffle))
+    width = max(source.columns for source in sources)
+    sizes = Sizes.of(parse_bytes("memory", memory), bytes_of_first, width, 8 * width + REPLICA_BYTES)
+    has_numbers = how != "inner" and any(source.has_ids for source in sources)
+    options = Options(how, traversal, sizes, has_numbers)
+    kept = Spill(spill, counted)
+    return ProgressiveJoin(Driver(sources, on, options, kept, counted), kept, counted)

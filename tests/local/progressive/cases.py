@@ -1,0 +1,93 @@
+"""Kinds of joins with awkward rows and their oracle, and a driver that divides memory as a test says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from epsjoin.local.progressive.driver import Driver, Found, Options
+from epsjoin.local.progressive.kinds import Band, Equi, JoinKind, Spatial, Temporal
+from epsjoin.local.progressive.similarity import Similarity
+from epsjoin.local.progressive.sizes import Sizes
+from epsjoin.local.progressive.sources import ArraySource
+from epsjoin.local.progressive.spill import Spill
+from oracles import join as twin
+from oracles import progressive as oracle
+
+
+class Case(NamedTuple):
+    kind: JoinKind
+    rows: np.ndarray[Any, Any]
+    others: np.ndarray[Any, Any]
+    joins: Callable[[Any, Any], float | None]
+
+
+SIMPLE = {
+    "equi": (Equi(), "numbers", oracle.equi),
+    "equi of integers": (Equi(), "integers", oracle.equi),
+    "equi with NULL": (Equi(), "with nan", oracle.equi),
+    "band": (Band(1.0), "far apart", oracle.band(1.0, 1.0)),
+    "band of two limits": (Band(0.2, 1.0), "far apart", oracle.band(0.2, 1.0)),
+    "temporal": (Temporal(), "intervals", oracle.temporal),
+    "temporal, left": (Temporal("left"), "intervals", oracle.temporal_open),
+    "spatial": (Spatial(), "boxes", oracle.spatial),
+}
+OF_POINTS = {
+    "planned": {},
+    "regular": {"cuts": "regular", "k": 2, "msl": 3},
+    "MSJ": {"cuts": "regular", "k": 0},
+    "ORE": {"cuts": "regular", "k": 2, "msl": 9, "replication_budget": 1e9},
+}
+KINDS = [*SIMPLE, *OF_POINTS]
+
+
+def make_case(name: str, n: int, seed: int, points: str = "uniform", d: int = 2) -> Case:
+    """Two tables of this kind; points of one sort for both."""
+    if name in SIMPLE:
+        kind, rows, joins = SIMPLE[name]
+        return Case(kind, oracle.awkward(rows, n, seed), oracle.awkward(rows, n // 2, seed + 1), joins)
+    both, eps = twin.awkward_points(points, n + n // 2, d, seed)
+    both = np.random.default_rng(seed).permutation(both)
+    joins = oracle.similarity(eps)
+    return Case(Similarity(eps, **OF_POINTS[name]), both[:n], both[n:], joins)  # type: ignore[arg-type]
+
+
+def drive(
+    case: Case,
+    folder: Path | None = None,
+    *,
+    two: bool = True,
+    how: Any = "inner",
+    run_rows: int = 7,
+    fan_in: int = 2,
+    traversal: Any = "last",
+    page_rows: int = 3,
+    part_rows: int = 4,
+    ids: np.ndarray[Any, Any] | None = None,
+    counters: dict[str, Any] | None = None,
+) -> list[Found]:
+    """All batches of a progressive join in tiny memory."""
+    sizes = Sizes(
+        run_rows, tuple({max(1, run_rows // 3), max(2, run_rows // 2)}), fan_in, page_rows, part_rows
+    )
+    counted: dict[str, Any] = {} if counters is None else counters
+    spill = Spill(folder, counted)
+    tables = [case.rows, case.others] if two else [case.rows]
+    options = Options(how, traversal, sizes, ids is not None and how != "inner")
+    sources = [ArraySource(table, None if ids is None else ids[: len(table)]) for table in tables]
+    try:
+        return list(Driver(sources, case.kind, options, spill, counted).run())
+    finally:
+        spill.close()
+
+
+def gathered(batches: list[Found]) -> list[Any]:
+    """What the batches hold, sorted: pairs of ids, or ids."""
+    found: list[Any] = []
+    for pairs, *_ in batches:
+        columns = [column.tolist() for column in pairs[:2]]
+        found += columns[0] if len(columns) == 1 else zip(*columns, strict=True)
+    return sorted(found)

@@ -1,0 +1,131 @@
+"""Sweep areas: one protocol, the same pairs; and the order of its steps, which two figures confuse."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epsjoin.kernels.join.codes import cube_corners, is_prefix, owns_pair
+from epsjoin.local.progressive.kinds import Band, Temporal
+from epsjoin.local.progressive.rows import IS_RIGHT, NO_RUN, SweepRows
+from epsjoin.local.progressive.similarity import Similarity, WindowArea
+from epsjoin.local.progressive.sweep_areas import SortedArea, SweepArea
+from oracles import examples
+from oracles import join as twin
+
+
+def rows_of(kind, values, two_tables, n_runs, seed=0) -> SweepRows:
+    n = len(values)
+    random = np.random.default_rng(seed + 99)
+    row, key, mark = kind.keyed(values, np.arange(n))
+    flags = (random.integers(0, 2, n) * int(two_tables) * IS_RIGHT).astype(np.uint8)
+    run = random.integers(0, n_runs, n).astype(np.int32) if n_runs else np.full(n, NO_RUN, np.int32)
+    return SweepRows(key, row, row, flags[row], values[row], mark, run[row]).sorted()
+
+
+def swept(area: SweepArea, rows: SweepRows, ends: list[int]) -> Counter[tuple[int, int]]:
+    """What an area finds when rows come in blocks that end there."""
+    found: Counter[tuple[int, int]] = Counter()
+    for begin, end in zip([0, *ends], [*ends, rows.n], strict=True):
+        block = rows.take(slice(begin, end))
+        if not block.n:
+            continue
+        area.expire(block.key[0])
+        for met in area.query(block):
+            found.update(
+                zip(met.rows.ids[met.first].tolist(), met.rows.ids[met.second].tolist(), strict=True)
+            )
+        area.insert(block)
+    assert area.size <= rows.n
+    assert area.expire(None) is None or area.size == 0
+    return found
+
+
+@examples(60)
+@given(st.sampled_from(twin.KINDS), st.booleans(), st.integers(0, 3), st.integers(0, 2**16))
+def test_window_area__finds_what_the_sorted_area_finds(points, two_tables, n_runs, seed):
+    values, eps = twin.awkward_points(points, 40, 2, seed)
+    kind = Similarity(eps).fit(values).cut(values, np.arange(40), 40, 9)
+    rows = rows_of(kind, values, two_tables, n_runs, seed)
+    ends = np.flatnonzero(np.diff(rows.key)) + 1
+    slow = swept(SortedArea(kind, {}, two_tables), rows, ends.tolist())
+    fast = swept(WindowArea(kind, {}, two_tables), rows, ends.tolist())
+    assert {tuple(sorted(pair)): n for pair, n in fast.items()} == {
+        tuple(sorted(p)): n for p, n in slow.items()
+    }
+    assert set(slow.values()) <= {1}
+
+
+@pytest.mark.parametrize("kind", [Band(2.0), Temporal()])
+@pytest.mark.parametrize("two_tables", [False, True])
+def test_sorted_area__finds_the_same_in_blocks_of_any_size(kind, two_tables):
+    low = np.random.default_rng(0).integers(0, 30, (50, 1)).astype(np.float64)
+    values = low if isinstance(kind, Band) else np.concatenate((low, low + 3.0), axis=1)
+    rows = rows_of(kind, values, two_tables, 3)
+    whole = swept(SortedArea(kind, {}, two_tables), rows, [])
+    assert sum(whole.values()) > 50
+    for step in (1, 3, 20):
+        assert swept(SortedArea(kind, {}, two_tables), rows, [*range(step, rows.n, step)]) == whole
+
+
+def test_sorted_area__holds_no_row_that_has_expired():
+    kind = Band(1.0)
+    rows = rows_of(kind, np.array([[0.0], [0.5], [1.2], [5.0]]), False, 0)
+    area = SortedArea(kind, {}, False)
+    area.insert(rows.take(slice(0, 3)))
+    dropped = area.expire(1.3)
+    assert dropped is not None
+    assert dropped.ids.tolist() == [0]
+    assert area.size == 2
+    assert area.expire(9.0).ids.tolist() == [1, 2]
+
+
+def stack_merge(codes, joins, reorganise_first) -> tuple[Counter[tuple[int, int]], int]:
+    """The merge with a stack as its area: fig. 3.1 reorganises first, figs. 4.4 and 4.5 insert before."""
+    stack: list[int] = []
+    found: Counter[tuple[int, int]] = Counter()
+    largest = 0
+    for row in range(len(codes)):
+        if not reorganise_first:
+            found.update((other, row) for other in stack if joins(other, row))
+            stack.append(row)
+        while stack and not is_prefix(codes[stack[-1]], codes[row]):
+            stack.pop()
+        if reorganise_first:
+            found.update((other, row) for other in stack if joins(other, row))
+            stack.append(row)
+        largest = max(largest, len(stack))
+    return found, largest
+
+
+def test_areas__are_reorganised_before_a_row_is_inserted():
+    points = np.random.default_rng(5).random((120, 2))
+    kind = Similarity(0.1, cuts="regular", k=1, msl=3).fit(points)
+    rows = rows_of(kind, points, False, 0)
+    codes = rows.key.view(np.uint8).reshape(rows.n, -1)
+
+    expected = twin.brute_force(points, 0.1)
+    space = kind.fitted.plan.key.space
+    lower, _ = cube_corners(rows.values, space.axes, space.low, space.width, space.eps)
+
+    def joins(x: int, y: int) -> bool:  # the reference point method with the longer code, as the text has it
+        pair = tuple(sorted((int(rows.ids[x]), int(rows.ids[y]))))
+        return pair in expected and bool(owns_pair(codes[y], lower[x], lower[y]))
+
+    right, small = stack_merge(codes, joins, reorganise_first=True)
+    wrong, large = stack_merge(codes, joins, reorganise_first=False)
+
+    def of_ids(found: Counter[tuple[int, int]]) -> Counter[tuple[int, int]]:
+        ids: Counter[tuple[int, int]] = Counter()
+        for (x, y), n in found.items():
+            ids[tuple(sorted((int(rows.ids[x]), int(rows.ids[y]))))] += n
+        return ids
+
+    assert of_ids(right) == Counter(expected.keys())
+    twice = sum(n > 1 for n in of_ids(wrong).values())
+    assert twice > len(expected) // 10
+    assert large > 3 * small

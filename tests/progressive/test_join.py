@@ -1,0 +1,278 @@
+"""progressive_join as it is called: inputs, memory, files that stay or go, the first pairs, estimates."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+import epsjoin
+from epsjoin import Band, Equi, Similarity, progressive_join, self_join
+from epsjoin.errors import ArgumentError, DataRefusedError
+from epsjoin.local.progressive.sizes import spilled_bytes
+from tests.local.progressive.cases import gathered
+
+N, EPS = 20_000, 0.006
+POINTS = np.random.default_rng(0).random((N, 2))
+STORED = 8 * 2 + 8 + 4 + 8 + 1
+"""Bytes of a row of points: coordinates, id, part, mask, flags."""
+
+
+@pytest.fixture(scope="module")
+def expected():
+    pairs = self_join(POINTS, EPS)
+    return sorted(zip(pairs.left.tolist(), pairs.right.tolist(), strict=True))
+
+
+def parquet(folder: Path, points=POINTS, ids=None) -> Path:
+    path = folder / "points.parquet"
+    columns = {"x": points[:, 0], "y": points[:, 1]} | ({} if ids is None else {"name": ids})
+    pq.write_table(pa.table(columns), path, row_group_size=3000)
+    return path
+
+
+def test_progressive_join__of_two_megabytes_gives_what_self_join_does(expected):
+    with progressive_join(POINTS, on=Similarity(EPS), memory="2MB") as found:
+        batches = list(found)
+    assert gathered(batches) == expected
+    counters = found.counters
+    assert counters["runs"] == 3
+    assert counters["rows"] == N
+    assert counters["pairs_in_runs"] + counters["pairs_in_merges"] == len(expected)
+    assert counters["first_pair_rows"] < N / 10
+    assert counters["largest_area"] <= 2 * 2**20 // 258
+    by_formula = spilled_bytes(counters["replicas"], STORED, 3, 2)
+    assert counters["bytes_written"] == counters["bytes_read"]
+    assert counters["passes"] == 2
+    assert counters["bytes_written"] <= by_formula  # the first merge takes no more runs than it must
+    assert found.estimate.pairs == found.estimate.low == found.estimate.high == len(expected)
+
+
+def test_progressive_join__writes_every_row_once_where_one_merge_takes_all_runs(expected):
+    with progressive_join(POINTS, on=Similarity(EPS), memory="3MB") as found:
+        assert gathered(list(found)) == expected
+    counters = found.counters
+    assert counters["runs"] == 2
+    assert counters["bytes_written"] == spilled_bytes(counters["replicas"], STORED, 2, 2)
+
+
+def test_progressive_join__takes_every_kind_of_input(tmp_path, expected):
+    path = parquet(tmp_path)
+    table = pq.read_table(path)
+    pyarrow.csv.write_csv(table, tmp_path / "points.csv")
+
+    def batches():
+        yield None
+        yield from table.to_batches(700)
+
+    inputs = {
+        "arrays with ids": (np.arange(N), POINTS),
+        "iterator of arrays": iter(np.array_split(POINTS, 9)),
+        "iterator with ids": ((np.arange(a, b), POINTS[a:b]) for a, b in [(0, 7), (7, 11_000), (11_000, N)]),
+        "Arrow batches": batches(),
+        "Parquet": path,
+        "CSV": str(tmp_path / "points.csv"),
+    }
+    for name, table_like in inputs.items():
+        with progressive_join(table_like, on=Similarity(EPS), memory="2MB", traversal="idle") as found:
+            assert gathered(list(found)) == expected, name
+        assert found.counters["first_pair_rows"] < N / 10, name
+
+
+@pytest.mark.parametrize("how", ["inner", "semi", "left"])
+def test_progressive_join__gives_ids(how):
+    points, names = POINTS[:9000], np.random.default_rng(1).permutation(9000) * 3
+    arguments = {"on": Similarity(0.006), "how": how, "memory": "1.5MB"}
+    with progressive_join(points, points[:5000], **arguments) as found:
+        of_rows = gathered(list(found))
+        assert found.counters["runs"] == (2 if how == "semi" else 3)
+    with progressive_join((names, points), (names[:5000], points[:5000]), **arguments) as found:
+        of_names = gathered(list(found))
+    named = [*names.tolist(), -1]
+    if how == "semi":
+        assert of_names == sorted(named[row] for row in of_rows)
+    else:
+        assert of_names == sorted((named[a], named[b]) for a, b in of_rows)
+
+
+def test_progressive_join__reads_ids_from_a_column(tmp_path):
+    names = np.random.default_rng(1).permutation(3000) * 7
+    path = parquet(tmp_path, POINTS[:3000], names)
+    with progressive_join(path, on=Similarity(0.01), id="name") as found:
+        pairs = gathered(list(found))
+    rows = self_join(POINTS[:3000], 0.01, ids=names)
+    assert pairs == sorted(zip(rows.left.tolist(), rows.right.tolist(), strict=True))
+
+
+def test_progressive_join__shuffled_reads_all_rows(tmp_path, expected):
+    for table in (POINTS, parquet(tmp_path)):
+        with progressive_join(table, on=Similarity(EPS), memory="2MB", shuffle=3) as found:
+            assert gathered(list(found)) == expected
+
+
+def test_progressive_join__sorted_rows_have_no_interval_until_they_are_merged():
+    in_order = POINTS[np.argsort(POINTS[:, 0])]
+    for table, is_random in ((POINTS, True), (in_order, False)):
+        with progressive_join(table, on=Similarity(EPS), memory="2MB") as found:
+            notes = [estimate.note for _, phase, estimate in found if phase == "runs"]
+            assert (notes[-1] == "") == is_random
+            assert is_random or notes[-1] == "rows do not come in random order"
+            assert found.estimate.note == ""
+        true = found.estimate.pairs
+        assert abs(found.counters["estimate_at_50"] - true) < 0.1 * true
+
+
+def test_close__halfway_leaves_no_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", None)
+    for spill in (None, tmp_path / "spill"):
+        found = progressive_join(POINTS, on=Similarity(EPS), memory="2MB", spill=spill)
+        while next(found).phase != "merges":
+            pass
+        assert list((tmp_path / "tmp").iterdir()) if spill is None else list(spill.iterdir())
+        rows = found.counters["rows"]
+        found.close()
+        assert found.counters["rows"] == rows == N
+        assert not list((tmp_path / "tmp").iterdir())
+        assert spill is None or not spill.exists()
+        with pytest.raises(StopIteration):
+            next(found)
+
+
+def test_close__leaves_a_folder_that_was_there(tmp_path):
+    with progressive_join(POINTS, on=Similarity(EPS), memory="2MB", spill=tmp_path) as found:
+        list(found)
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(ArgumentError, match=r"spill must be an empty folder.*mine\.txt"):
+        progressive_join(POINTS, on=Similarity(EPS), spill=tmp_path)
+
+
+KILLED = """
+import os, signal, sys
+import numpy as np
+from epsjoin import Similarity, progressive_join
+points = np.random.default_rng(0).random((20_000, 2))
+with open(sys.argv[2], "w") as out:
+    for pairs, phase, _ in progressive_join(
+        points, on=Similarity(0.006), how=sys.argv[4], memory="2MB", spill=sys.argv[1]
+    ):
+        np.savetxt(out, np.stack(pairs[:2] if len(pairs) > 1 else pairs, axis=1), "%d")
+        out.flush()
+        if phase == sys.argv[3]:
+            os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize(("phase", "how"), [("merges", "inner"), ("runs", "inner"), ("merges", "semi")])
+def test_spill__goes_on_after_a_kill(tmp_path, expected, phase, how):
+    spill, out = tmp_path / "spill", tmp_path / "pairs"
+    command = [sys.executable, "-c", KILLED, str(spill), str(out), phase, how]
+    jobs = str(Path(epsjoin.__file__).parents[1])
+    killed = subprocess.run(command, env={**os.environ, "PYTHONPATH": jobs}, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    before = np.loadtxt(out, np.int64, ndmin=2).tolist()
+    with progressive_join(POINTS, on=Similarity(EPS), how=how, memory="2MB", spill=spill) as found:
+        after = gathered(list(found))
+    if how == "semi":
+        rows = {row for (row,) in before} | set(after)
+        assert rows == {row for pair in expected for row in pair}
+    else:
+        assert {(a, b) for a, b in before} | set(after) == set(expected)
+        if phase == "merges":  # the runs were finished: their pairs do not come again
+            assert len(after) < len(expected)
+    assert found.counters["rows"] == N
+    assert not (spill.exists() and list(spill.iterdir()))
+
+
+def test_spill__of_another_join_is_refused(tmp_path):
+    found = progressive_join(POINTS, on=Similarity(EPS), memory="2MB", spill=tmp_path)
+    while next(found).phase != "merges":
+        pass
+    with pytest.raises(ArgumentError, match="spill holds the runs of another join"):
+        next(progressive_join(POINTS, on=Similarity(EPS / 2), memory="2MB", spill=tmp_path))
+    found.close()
+
+
+def test_spill__that_was_changed_is_no_result(tmp_path):
+    found = progressive_join(POINTS, on=Similarity(EPS), memory="2MB", spill=tmp_path)
+    while next(found).phase != "merges":
+        pass
+    for path in tmp_path.glob("*.run"):
+        data = bytearray(path.read_bytes())
+        data[-1:] = bytes([data[-1] ^ 1]) if data else b""
+        path.write_bytes(data)
+    with pytest.raises(epsjoin.EpsjoinError, match="is not as it was written"):
+        list(found)
+    found.close()
+
+
+def test_lower_eps__holds_for_all_pairs_that_come_later(expected):
+    pairs = self_join(POINTS, EPS)
+    distances = dict(
+        zip(zip(pairs.left.tolist(), pairs.right.tolist(), strict=True), pairs.distance, strict=True)
+    )
+    for phase in ("runs", "merges"):
+        with progressive_join(POINTS, on=Similarity(EPS), memory="2MB") as found:
+            before = []
+            for batch in found:
+                before.append(batch)
+                if batch.phase == phase:
+                    break
+            found.lower_eps(EPS / 2)
+            with pytest.raises(ArgumentError, match="eps can only be lowered"):
+                found.lower_eps(EPS)
+            given = gathered(before)
+            after = gathered(list(found))
+        near = {pair for pair, distance in distances.items() if distance <= EPS / 2}
+        assert set(after) == near - set(given)
+        assert len(after) == len(set(after))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"on": None}, "on must be a kind of join"),
+        ({"how": "cross"}, "how must be one of"),
+        ({"how": "left"}, "of one table with itself, how must be"),
+        ({"traversal": "first"}, "traversal must be one of"),
+        ({"memory": "1MB"}, "memory must be 1.5 MB at least"),
+        ({"memory": "much"}, "memory must be a size"),
+        ({"memory": "2MB", "first_memory": "3MB"}, "first_memory must be"),
+        ({"columns": ["x"]}, "columns and id are of files"),
+        ({"left": "nowhere.parquet"}, "nowhere.parquet is no file"),
+        ({"left": iter([POINTS]), "shuffle": 1}, "an iterator is read as it comes"),
+        ({"left": 3.0}, "a table must be an array"),
+        ({"counters": []}, "counters must be a dictionary"),
+    ],
+)
+def test_progressive_join__refuses(arguments, message):
+    with pytest.raises(ArgumentError, match=message):
+        progressive_join(**{"left": POINTS[:10], "on": Similarity(EPS), **arguments})
+
+
+def test_progressive_join__refuses_what_files_hold(tmp_path):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"x": [1.0, None], "name": ["a", "b"], "n": [1, None]}), path)
+    with pytest.raises(ArgumentError, match="has no column 'z'"):
+        progressive_join(path, on=Band(1.0), columns=["z"])
+    with pytest.raises(DataRefusedError, match="column 'name' must be of numbers"):
+        progressive_join(path, on=Band(1.0))
+    with pytest.raises(ArgumentError, match="points must be finite; row 1"):
+        list(progressive_join(path, on=Band(1.0), columns=["x"]))
+    with pytest.raises(DataRefusedError, match="column 'n' must be of whole numbers, without missing"):
+        list(progressive_join(path, on=Band(1.0), columns=["x"], id="n"))
+    with progressive_join(path, path, Equi(), "left", columns=["x"]) as found:
+        assert gathered(list(found)) == [(0, 0), (1, -1)]
+    (tmp_path / "b.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(DataRefusedError, match="cannot be read"):
+        progressive_join(tmp_path / "b.parquet", on=Band(1.0))
