@@ -157,6 +157,9 @@ bench-bestmatch: $(JOBS) ## best matches against NumPy, cKDTree, DuckDB if it is
 bench-differ: $(JOBS) ## differentials by every method, against the paper's figures, into docs/benchmarks/differ.md; SCALE=16 ROUNDS=1 prints
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.differ $(if $(SCALE),--scale $(SCALE)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
+experiments: $(JOBS) ## the dissertation's figures rerun, with verdicts, into docs/experiments.md; ONLY=fig3.10 prints one
+	env OPENBLAS_NUM_THREADS=1 PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.experiments $(if $(ONLY),--only $(ONLY))
+
 bench-ingest: setup ## what reading a row costs beside pyarrow and pandas, into docs/benchmarks/ingest.md; ONLY="JSON lines, 16 numbers" prints one
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.ingest $(if $(ONLY),--only "$(ONLY)") $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ROWS),--rows $(ROWS))
 

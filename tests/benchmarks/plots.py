@@ -36,7 +36,7 @@ def write_ratios(file: Path, ratios: Mapping[str, Sequence[float]]) -> None:
         _plain(ax.xaxis, (1, 2, 5))
         ax.grid(visible=True, axis="x")
         ax.set_xlabel("peer's CPU seconds / epsjoin's: median, least and greatest of the rounds (1 = equal)")
-        _write(fig, file)
+        write(fig, file)
 
 
 def write_growth(file: Path, curve: Curve) -> None:
@@ -64,7 +64,7 @@ def write_growth(file: Path, curve: Curve) -> None:
         ax.grid(visible=True)
         ax.set_xlabel(curve.label)
         ax.set_ylabel("CPU seconds")
-        _write(fig, file)
+        write(fig, file)
 
 
 def _plain(axis: mpl.axis.Axis, steps: Sequence[float]) -> None:
@@ -74,5 +74,5 @@ def _plain(axis: mpl.axis.Axis, steps: Sequence[float]) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
-def _write(fig: Figure, file: Path) -> None:
+def write(fig: Figure, file: Path) -> None:
     fig.savefig(file, format="svg", facecolor=PAPER, metadata={"Date": None})

@@ -26,12 +26,14 @@ def uniform(n: int, d: int, skipped: int = 0) -> Points:
     return np.random.Generator(source).random((n, d))
 
 
-def cad(n: int, d: int = 16, noise: float = 1e-3, seed: int = 1) -> Points:
+def cad(n: int, d: int = 16, noise: float = 1e-3, seed: int = 1, *, by_cluster: bool = False) -> Points:
     """Smooth functions of a position in 200 clusters of space, and noise: few dimensions that look many."""
     random = np.random.default_rng(seed)
     centres = random.random((200, 3))
     scales = random.uniform(0.02, 0.12, 200)
     cluster = random.choice(200, n, p=random.dirichlet(np.full(200, 0.7)))
+    if by_cluster:
+        cluster.sort()
     position = centres[cluster] + random.normal(size=(n, 3)) * scales[cluster, None]
     frequencies, phases = random.normal(size=(3, 48)) * 2.0, random.uniform(0.0, 2.0 * np.pi, 48)
     energy = random.normal(size=(48, d)) / np.sqrt(48.0) * np.exp(-np.arange(d) / 8.0)
@@ -106,12 +108,22 @@ def landsat() -> Points:
     return x
 
 
+def magic() -> Points:
+    """Gamma rays and hadrons in a Cherenkov telescope; as they came."""
+    return _numbers("vectors/adbench_22_magic.gamma.csv.gz", header=True, columns=slice(1, -1))
+
+
 def digits() -> Points:
     return _numbers("vectors/sklearn_digits_64d.csv.gz", header=False, columns=slice(0, -1))
 
 
 def cities() -> Points:
     return _numbers("cities/geonames_cities1000.csv.gz", header=True, columns=slice(0, 2))
+
+
+def boxes(name: str) -> Points:
+    """Lower and upper corners, degrees: "zcta510", "primaryroads"."""
+    return _numbers(f"boxes/tiger_{name}_mbr.csv.gz", header=True, columns=slice(0, 4))
 
 
 def navaids() -> Points:

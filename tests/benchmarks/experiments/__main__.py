@@ -1,0 +1,138 @@
+"""``make experiments``: runs all, writes docs/experiments.md and pictures; ``--only fig3.10`` prints one."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..page import machine, put, table
+from . import duplicates, exponents, grids, models
+from .claims import VERDICTS, Claim, Experiment, Result, Table
+from .pictures import draw
+
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+PAGE = "experiments.md"
+PICTURES = "pictures/experiments"
+MARKERS = ("<!-- experiments:begin -->", "<!-- experiments:end -->")
+
+EXPERIMENTS = (
+    Experiment(
+        "fig3.6",
+        "I/O: figures 3.6 to 3.8",
+        "Two inputs of 10,000 pages, 16 uniform dimensions, ε = 1e-3.",
+        models.inputs_and_outputs,
+    ),
+    Experiment(
+        "fig3.9",
+        "Cubes by level: figure 3.9",
+        "100,000 uniform cubes, d = 10, ε = 1e-4, 200 sets.",
+        models.levels,
+    ),
+    Experiment(
+        "fig3.10",
+        "Comparisons of uniform data: figure 3.10",
+        "The model for 100,000 cubes, d = 10; drawn: one set of as many cubes.",
+        models.comparisons,
+    ),
+    Experiment("fig3.11", "Memory: figure 3.11", "As figure 3.10.", models.memory),
+    Experiment(
+        "fig3.12",
+        "Seconds: figures 3.12 to 3.16",
+        "ε = 1e-3 of the largest side; CPU seconds of replicating, sorting and the row-by-row merge.",
+        grids.times,
+    ),
+    Experiment(
+        "fig3.17",
+        "Comparisons, rows, the sweep area: figures 3.17 to 3.28",
+        "ε = 1e-3. A rule with more than 32 rows per point is refused.",
+        grids.counts,
+    ),
+    Experiment(
+        "fig3.29",
+        "Duplicates: figures 3.29 and 3.30",
+        "CAD; the same merge with the reference point method switched off.",
+        duplicates.reference_points,
+    ),
+    Experiment(
+        "fig3.31",
+        "The power law: figures 3.31 and 3.32",
+        "Euclidean distances; 20,000 and 2,000 sampled rows.",
+        exponents.laws,
+    ),
+    Experiment(
+        "fig3.33",
+        "The model with the fractal dimension: figures 3.33 to 3.37",
+        "msl = 0, k = 3; samples of about 7,000 to 10,000 rows.",
+        exponents.models,
+    ),
+)
+
+
+def shown(claims: Sequence[Claim]) -> list[str]:
+    """A row for each claim."""
+    rows = [[one.text, one.ours, f"**{VERDICTS[one.verdict]}**"] for one in claims]
+    return table(["the text", "here", "verdict"], rows)
+
+
+def section(experiment: Experiment, result: Result) -> list[str]:
+    """The part of the page about one experiment, without seconds."""
+    lines = [f"## {experiment.title}", "", experiment.setting, "", *shown(result.claims), ""]
+    for picture in result.pictures:
+        lines += [f"![{picture.caption}]({PICTURES}/{picture.name}.svg)", "", f"*{picture.caption}*", ""]
+    for one in (*result.tables, *result.timed):
+        lines += _folded(one)
+    return lines
+
+
+def _folded(one: Table) -> list[str]:
+    return [
+        "<details>",
+        f"<summary>{one.caption}</summary>",
+        "",
+        *table(one.head, one.rows),
+        "",
+        "</details>",
+        "",
+    ]
+
+
+def summary(results: dict[str, Result]) -> list[str]:
+    """How many claims hold."""
+    verdicts = [claim.verdict for result in results.values() for claim in result.claims]
+    counts = ", ".join(f"{verdicts.count(verdict)} {word}" for verdict, word in VERDICTS.items())
+    return [f"Of {len(verdicts)} claims: {counts}.", f"Seconds: {machine()}.", ""]
+
+
+def main(
+    arguments: Sequence[str] | None = None, docs: Path = DOCS, experiments: Sequence[Experiment] = EXPERIMENTS
+) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.experiments", description=__doc__)
+    parser.add_argument("--only", choices=[one.name for one in experiments], help="print one, write nothing")
+    only = parser.parse_args(arguments).only
+    results: dict[str, Result] = {}
+    changed = []
+    for one in experiments:
+        if only in (None, one.name):
+            results[one.name] = result = one.run()
+            changed += [claim for claim in result.claims if not claim.is_as_expected]
+            print("\n".join([f"{one.name}: {one.title}", *shown(result.claims), ""]), flush=True)
+    if only is None:
+        folder = docs / PICTURES
+        folder.mkdir(parents=True, exist_ok=True)
+        for result in results.values():
+            for picture in result.pictures:
+                draw(picture, folder)
+        text = [line for one in experiments for line in section(one, results[one.name])]
+        put(docs / PAGE, "\n".join([*summary(results), *text]), MARKERS)
+    for claim in changed:
+        print(
+            f"expected '{VERDICTS[claim.expected]}', found '{VERDICTS[claim.verdict]}': {claim.text}",
+            file=sys.stderr,
+        )
+    return 1 if changed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

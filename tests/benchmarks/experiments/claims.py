@@ -1,0 +1,93 @@
+"""What an experiment gives: claims with their verdicts, tables, pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+VERDICTS = {True: "holds", False: "holds not", None: "cannot be said"}
+
+
+class Claim(NamedTuple):
+    """A sentence of the text and what becomes of it.
+
+    Parameters
+    ----------
+    text : the claim, with the text's numbers.
+    ours : the numbers that were found here.
+    verdict : whether it holds; ``None``: it cannot be said.
+    expected : the verdict of the runs before; another one is a change that somebody should look at.
+    """
+
+    text: str
+    ours: str
+    verdict: bool | None
+    expected: bool | None
+
+    @property
+    def is_as_expected(self) -> bool:
+        return self.verdict == self.expected
+
+
+class Line(NamedTuple):
+    """A curve; ``y`` may hold NaN where there is nothing."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+
+
+class Picture(NamedTuple):
+    """Curves over one axis. ``name`` is that of the file, without its ending."""
+
+    name: str
+    caption: str
+    x_label: str
+    y_label: str
+    lines: Sequence[Line]
+    is_log_x: bool = False
+    is_log_y: bool = True
+
+
+class Table(NamedTuple):
+    """Rows of text below a caption."""
+
+    caption: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+class Result(NamedTuple):
+    """All that one experiment shows; ``timed`` is what another machine finds otherwise."""
+
+    claims: Sequence[Claim]
+    pictures: Sequence[Picture] = ()
+    tables: Sequence[Table] = ()
+    timed: Sequence[Table] = ()
+
+
+class Experiment(NamedTuple):
+    """One or several figures.
+
+    Parameters
+    ----------
+    name : for ``--only``.
+    title : for the page.
+    setting : data and parameters, in a sentence or two.
+    run : does it.
+    """
+
+    name: str
+    title: str
+    setting: str
+    run: Callable[[], Result]
+
+
+def short(value: float) -> str:
+    """Three digits, as people write them."""
+    return f"{value:,.0f}" if 100 <= abs(value) < 1e6 else f"{value:.3g}"
+
+
+def within(found: float, expected: float, ratio: float) -> bool:
+    """Whether both are within a factor of each other."""
+    return max(found, expected) <= ratio * min(found, expected)

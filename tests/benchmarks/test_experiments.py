@@ -1,0 +1,135 @@
+"""The dissertation's experiments on few rows: the models' numbers, the grids' verdicts, the command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.experiments import __main__ as command
+from benchmarks.experiments import grids, models
+from benchmarks.experiments.claims import Claim, Experiment, Line, Picture, Result, Table, short, within
+from benchmarks.experiments.counting import count_work, cubes_of, cubes_within, rows_by_level
+from oracles import join as twin
+
+SMALL = 3000
+
+
+def verdicts(result: Result) -> dict[str, bool | None]:
+    changed = {claim.text: claim.ours for claim in result.claims if not claim.is_as_expected}
+    assert not changed
+    return {claim.text: claim.verdict for claim in result.claims}
+
+
+def test_models__have_the_verdicts_that_are_expected():
+    for run in (models.inputs_and_outputs, models.memory):
+        verdicts(run())
+    few = models.levels(2)
+    verdicts(few._replace(claims=few.claims[:3]))  # the last is about the share of many runs
+
+
+@pytest.mark.parametrize(
+    ("eps", "k", "msl", "factor", "rows"),
+    [
+        (1e-4, 1, 2, 2.2e3, 1.007),
+        (1e-4, 2, 2, 7.7e6, 1.007),
+        (1e-4, 3, 2, 1.33e8, 1.007),
+        (1e-3, 3, 2, 3.2e7, 1.073),
+        (1e-2, 6, 2, 5.7e7, 2.02),
+        (1e-4, 3, 0, 511, 1.001),
+        (1e-3, 3, 0, 506, 1.010),
+        (1e-2, 3, 0, 451, 1.105),
+        (0.1, 3, 0, 13, 2.37),
+        (0.1, 5, 0, 121, 2.58),
+    ],
+)
+def test_improvement__is_that_of_figure_3_10(eps: float, k: int, msl: int, factor: float, rows: float):
+    found, rate = models.improvement(eps, k, msl)
+    assert found == pytest.approx(factor, rel=0.03)
+    assert rate == pytest.approx(rows, abs=0.005)
+
+
+def test_grids__have_the_verdicts_that_are_expected_on_few_rows_too():
+    found = verdicts(grids.counts(SMALL))
+    assert len(found) == 15
+
+
+def test_count_work__is_that_of_the_twin():
+    points = np.random.default_rng(3).random((90, 3))
+    for k, msl, decisions in ((0, 0, "global"), (1, 1, "global"), (2, 0, "inside")):
+        expected = twin.gess(points, 0.1, k, msl, decisions=decisions)
+        work = count_work(cubes_of(points, 0.1), k, msl, decisions)
+        assert work == (expected.rows / 90, expected.comparisons, expected.largest_stack)
+
+
+def test_rows_by_level__add_up_to_all_rows():
+    cubes = cubes_within(500, 3, 0.05, seed=1)
+    for k in (0, 2):
+        assert rows_by_level(cubes, k, 1).sum() == len(cubes.encode(k, 1).row)
+
+
+def test_cubes__that_become_too_many_rows_are_refused():
+    cubes = cubes_within(50, 10, 0.3, seed=1)
+    assert cubes.is_too_many(10, 5, 32.0)
+    assert not cubes.is_too_many(0, 0, 1.0)
+    centre = cubes_of(np.repeat([[0.0], [0.5], [1.0]], 21, axis=1), 0.1)
+    assert centre.is_too_many(21, 0, 1e9)  # more than a million rows of one cube
+
+
+def test_sweep__without_reference_points_reports_pairs_more_than_once():
+    points = np.random.default_rng(4).random((200, 2))
+    rows = grids.merge_rows(points, 0.1, 2, 3)
+    pairs = len(twin.brute_force(points, 0.1))
+    assert grids.sweep(rows, 0.1)[1] == pairs
+    without = rows._replace(is_replica=np.zeros_like(rows.is_replica))
+    assert grids.sweep(without, 0.1)[1] > 1.5 * pairs
+
+
+def test_within__takes_either_as_the_larger():
+    assert within(3, 2, 1.5)
+    assert within(2, 3, 1.5)
+    assert not within(2, 3.01, 1.5)
+    assert [short(value) for value in (0.01234, 12.34, 123.4, 123456.0, 1234567)] == [
+        *("0.0123", "12.3", "123", "123,456", "1.23e+06")
+    ]
+
+
+def made_up(verdict: bool | None) -> Experiment:
+    picture = Picture("fig0", "Figure 0", "x", "y", [Line("a", [1, 2], [3.0, float("nan")])], is_log_x=True)
+    claim = Claim("the sun rises", "it does", verdict, True)
+    table = Table("days", ["day"], [["1"]])
+    return Experiment("fig0", "Sun", "Every day.", lambda: Result([claim], [picture], [table]))
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    (tmp_path / command.PAGE).write_text("by hand\n" + "\n".join(command.MARKERS))
+    return tmp_path
+
+
+def test_main__writes_the_page_and_its_pictures_the_same_every_time(docs: Path, capsys):
+    assert command.main([], docs, [made_up(True)]) == 0
+    page = (docs / command.PAGE).read_text()
+    assert "by hand" in page
+    assert "Of 1 claims: 1 holds, 0 holds not, 0 cannot be said." in page
+    assert "| the sun rises | it does | **holds** |" in page
+    assert "![Figure 0](pictures/experiments/fig0.svg)" in page
+    picture = docs / command.PICTURES / "fig0.svg"
+    before = picture.read_bytes()
+    assert command.main([], docs, [made_up(True)]) == 0
+    assert picture.read_bytes() == before
+    assert (docs / command.PAGE).read_text() == page
+
+
+@pytest.mark.parametrize("verdict", [False, None])
+def test_main__ends_with_1_where_a_verdict_changes(verdict: bool | None, docs: Path, capsys):
+    assert command.main(["--only", "fig0"], docs, [made_up(verdict)]) == 1
+    assert "expected 'holds', found" in capsys.readouterr().err
+    assert not (docs / command.PICTURES).exists()
+
+
+def test_page__of_the_docs_has_its_markers_and_all_pictures():
+    text = (command.DOCS / command.PAGE).read_text(encoding="utf-8")
+    assert [text.count(marker) for marker in command.MARKERS] == [1, 1]
+    assert len({one.name for one in command.EXPERIMENTS}) == len(command.EXPERIMENTS)
