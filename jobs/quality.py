@@ -22,7 +22,7 @@ def check(job: Job, stage: str) -> Mapping[str, float]:
     try:
         return check_quality(job, stage)
     except DataRefusedError:
-        if stage == "results":
+        if stage != "input":
             try:
                 from epsjoin.report.publish import publish  # with Matplotlib, which only a page needs
 

@@ -70,7 +70,7 @@ def epsilon_join(
     DAG : ``ingest >> quality_input >> fit_epsilon >> replicate >> merge_join >> cluster >> outliers >>
         compare >> quality_results >> report``; with ``approve_within``, ``approve_epsilon`` stands before
         ``replicate``. With ``match_with``: ``ingest >> quality_input`` of both data sets, then
-        ``match >> quality_matches``.
+        ``match >> quality_matches >> report``.
 
     Raises
     ------
@@ -147,7 +147,10 @@ def epsilon_join(
             match = job("match", ["points"], *MATCHES)
             match.inlets.append(asset_of(match_with, "points"))
             [quality_input, take_in(match_with)] >> match
-            match >> job("quality", MATCHES, "quality", stage="matches")
+            quality_matches = job("quality", MATCHES, "quality", stage="matches")
+            report = job("report", [*SNAPSHOT, *MATCHES, "quality"], "report")
+            report.operator_extra_links = (ReportLink(),)
+            match >> quality_matches >> report
             return dag
         fit_epsilon = job("fit_epsilon", ["points"], "epsilon", "epsilon_curve")
         replicate = job("replicate", ["points", "epsilon"], "join_plan", "replicas")

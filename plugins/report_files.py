@@ -28,8 +28,11 @@ MEDIA_TYPES = {
     "clusters.png": "image/png",
     "pair_count.png": "image/png",
     "cost.png": "image/png",
+    "matches.png": "image/png",
+    "distances.png": "image/png",
 }
-"""The files of a report, as ``epsjoin.report.page.write_report`` and ``epsjoin.lake.held`` name them."""
+"""The files of a report, as ``write_report`` and ``write_matches`` in ``epsjoin.report`` and
+``epsjoin.lake.held`` name them."""
 
 _PROVIDERS = {
     "s3": "apache-airflow-providers-amazon[s3fs]",

@@ -67,30 +67,90 @@ class Comparison:
         return self.inserted + self.deleted + self.moved
 
 
-@dataclass(frozen=True, eq=False)
-class Findings:
-    """The results of one run, from which alone the page and its pictures are made.
-
-    The keys of rows are the column names of the table contracts, so that rows can be passed on as they were
-    read; keys that are not named here are ignored.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Intake:
+    """What came in of a data set in a run.
 
     Parameters
     ----------
     dataset, title : name and title of the data set, as in its contract.
-    run : logical date of the run, ISO.
-    metric, unit : name of the metric and unit of its distances ("" if there is none).
-    coordinates : names of the coordinate columns, in contract order.
     key : names of the source's key columns, in key order; empty if it has no key. Rows that name a point to a
         person have its values as ``key``, in the same order.
-    params : the parameters that the run used, name to value, in the order to show.
-    n_points, n_pairs : rows of ``points`` and of ``pairs``.
-    n_clusters, n_core, n_border, n_noise : clusters, and points per role; the roles add up to ``n_points``.
+    label : the column of the source that names a point to a person; "" if there is none.
     snapshots : rows of ``snapshots``: source, bytes, sha256, rows_read, rows_ok, rows_quarantined,
         rows_left_out, taken_where.
     unknown_columns : columns of the files that the contract does not name, and that were not read.
     quarantine_reasons : number of refused records by reason, in the order to show (most frequent first). The
         caller removes values from the reasons and bounds their number.
     quarantine_examples : a few rows of ``quarantine``: source, line, reason, raw.
+    """
+
+    dataset: str
+    title: str
+    key: tuple[str, ...]
+    label: str
+    snapshots: Sequence[Row]
+    unknown_columns: tuple[str, ...]
+    quarantine_reasons: Mapping[str, int]
+    quarantine_examples: Sequence[Row]
+
+    @property
+    def n_quarantined(self) -> int:
+        """Number of records in quarantine, over all files."""
+        return sum(int(row.get("rows_quarantined") or 0) for row in self.snapshots)
+
+    @property
+    def n_left_out(self) -> int:
+        """Number of records that the contract leaves out, over all files."""
+        return sum(int(row.get("rows_left_out") or 0) for row in self.snapshots)
+
+    @property
+    def taken_where(self) -> str:
+        """The condition under which records were taken; empty if all were."""
+        return next((str(row["taken_where"]) for row in self.snapshots if row.get("taken_where")), "")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RunFindings(Intake):
+    """What every page shows of a run, whatever it was made for.
+
+    Parameters
+    ----------
+    run : logical date of the run, ISO.
+    params : the parameters that the run used, name to value, in the order to show.
+    quality : rows of ``quality``: table, expectation, severity, success, observed; empty: not checked.
+    counters : job to counter to value, from ``job_metrics``; ``seconds`` is the job's wall-clock time.
+    seconds_before : job to seconds in the run before.
+    held : why the guard has held a snapshot of this run since its tables were made; empty if it has not.
+    """
+
+    run: str
+    params: Mapping[str, Any]
+    quality: Sequence[Row]
+    counters: Mapping[str, Mapping[str, float]]
+    seconds_before: Mapping[str, float]
+    held: str
+
+    @property
+    def broken(self) -> list[Row]:
+        """The broken expectations, errors first."""
+        found = [row for row in self.quality if not row["success"]]
+        return sorted(found, key=lambda row: (row["severity"], row["table"], row["expectation"]))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Findings(RunFindings):
+    """The results of a run that joined its points, from which alone the page and its pictures are made.
+
+    The keys of rows are the column names of the table contracts, so that rows can be passed on as they were
+    read; keys that are not named here are ignored.
+
+    Parameters
+    ----------
+    metric, unit : name of the metric and unit of its distances ("" if there is none).
+    coordinates : names of the coordinate columns, in contract order.
+    n_points, n_pairs : rows of ``points`` and of ``pairs``.
+    n_clusters, n_core, n_border, n_noise : clusters, and points per role; the roles add up to ``n_points``.
     epsilon : the row of ``epsilon``; empty if there is none.
     curve_radius, curve_pairs, curve_in_fit : (m,) float64, float64, bool; ``epsilon_curve`` by ascending
         radius. m may be 0.
@@ -100,7 +160,6 @@ class Findings:
         one core), none of them for an increment; empty if there is none.
     n_replicas, n_candidates : the measured numbers that the plan's expectations are compared with; ``None``
         if they were not counted.
-    counters : job to counter to value, from ``job_metrics``; ``seconds`` is the job's wall-clock time.
     map_points : (n, 2) float64, x and y of a bounded sample of the points, in the coordinates' own unit.
         On a geographic map x is the longitude and y the latitude. With a single coordinate y is 0.
     map_cluster_ids : (n,) int64, ``NOISE`` for noise.
@@ -116,8 +175,6 @@ class Findings:
         dimensions; key and label; columns, the values of the source's columns by name; tied, the first and
         the last rank of the points that only their ids order; nearest, the nearest points (id, key, label,
         distance each).
-    label : the column of the source that names a point to a person; "" if there is none.
-    quality : rows of ``quality``: table, expectation, severity, success, observed; empty: not checked.
     k : the number of the neighbour whose distance is the k-distance.
     k_distance, k_share : (c,) float64 each: ascending distances, and the fraction of the points whose k-th
         neighbour lies within each.
@@ -129,10 +186,8 @@ class Findings:
     trends : rows of the last runs, oldest first, this run last: run, points, pairs, eps, clusters, noise,
         refused, errors (broken expectations of that severity), born, ended (names of clusters since the run
         before), seconds (of all steps except the report); each may be ``None``.
-    seconds_before : job to seconds in the run before.
     comparison : what the job ``compare`` found; ``None`` if it has not run.
     guard : rows of ``guard``: check, observed, limit, verdict, against, words; empty: nothing was guarded.
-    held : why the guard has held a snapshot of this run since its tables were made; empty if it has not.
 
     Raises
     ------
@@ -140,24 +195,15 @@ class Findings:
         Arrays that belong together have different lengths.
     """
 
-    dataset: str
-    title: str
-    run: str
     metric: str
     unit: str
     coordinates: tuple[str, ...]
-    key: tuple[str, ...]
-    params: Mapping[str, Any]
     n_points: int
     n_pairs: int
     n_clusters: int
     n_core: int
     n_border: int
     n_noise: int
-    snapshots: Sequence[Row]
-    unknown_columns: tuple[str, ...]
-    quarantine_reasons: Mapping[str, int]
-    quarantine_examples: Sequence[Row]
     epsilon: Row
     curve_radius: NDArray[np.float64]
     curve_pairs: NDArray[np.float64]
@@ -165,7 +211,6 @@ class Findings:
     plan: Row
     n_replicas: int | None
     n_candidates: int | None
-    counters: Mapping[str, Mapping[str, float]]
     map_points: NDArray[np.float64]
     map_cluster_ids: NDArray[np.int64]
     map_roles: NDArray[np.str_]
@@ -175,18 +220,14 @@ class Findings:
     cluster_sizes: NDArray[np.int64]
     cluster_size_counts: NDArray[np.int64]
     outliers: Sequence[Row]
-    label: str
-    quality: Sequence[Row]
     k: int
     k_distance: NDArray[np.float64]
     k_share: NDArray[np.float64]
     other_eps: Sequence[Row]
     run_before: str
     trends: Sequence[Row]
-    seconds_before: Mapping[str, float]
     comparison: Comparison | None
     guard: Sequence[Row]
-    held: str
 
     def __post_init__(self) -> None:
         n = len(self.map_points)
@@ -207,26 +248,57 @@ class Findings:
         """The distance threshold of the run, in the unit of the metric."""
         return to_number(self.epsilon.get("eps"))
 
-    @property
-    def broken(self) -> list[Row]:
-        """The broken expectations, errors first."""
-        found = [row for row in self.quality if not row["success"]]
-        return sorted(found, key=lambda row: (row["severity"], row["table"], row["expectation"]))
 
-    @property
-    def n_quarantined(self) -> int:
-        """Number of records in quarantine, over all files."""
-        return sum(int(row.get("rows_quarantined") or 0) for row in self.snapshots)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MatchFindings(RunFindings):
+    """The results of a run that matched its records, the left ones, with those of another data set.
 
-    @property
-    def n_left_out(self) -> int:
-        """Number of records that the contract leaves out, over all files."""
-        return sum(int(row.get("rows_left_out") or 0) for row in self.snapshots)
+    Parameters
+    ----------
+    partner : what came in of the other data set, the right one.
+    how, take : as in the section ``match`` of the contract.
+    criteria : what was compared, in the contract's order: name, eps, unit, lacking (the left and the right
+        records without a match that lack it), edges and counts (how many of the matches have a distance from
+        each edge to the next), median, largest (of the distances; ``None`` without matches).
+    asked_from, asked_until : where runs follow one another, the times of the first left records that the run
+        is about, and that the next run is about, as texts; "" where a run is a whole snapshot.
+    n_left, n_right : records in the table, with a match and without: those that the run is about, or that are
+        the match of one.
+    n_left_alone, n_right_alone : those of them without a match.
+    n_pairs, n_mutual : matches, and those that are best for both records.
+    n_several : records that the run is about with more than one best match.
+    map_pairs : (p, 4) float64, a bounded sample of the matches: longitude and latitude of the left and of the
+        right record. (0, 4) where no criterion is a place.
+    map_left, map_right : (n, 2) and (m, 2) float64, the same of records without a match.
+    is_on_map : whether a criterion is a place.
+    farthest, several, alone : a few matches with the largest distances in units of ε, of records with several
+        matches, and records without one. Of matches: left and right (id, key and the compared values of
+        each), distances (in the order of the criteria), best_for. Of records: side (left or right), id, key,
+        values, lacking.
+    trends : rows of the last runs, oldest first, this run last: run, records, matched, pairs, unmatched.
+    """
 
-    @property
-    def taken_where(self) -> str:
-        """The condition under which records were taken; empty if all were."""
-        return next((str(row["taken_where"]) for row in self.snapshots if row.get("taken_where")), "")
+    partner: Intake
+    how: str
+    take: str
+    criteria: Sequence[Row]
+    asked_from: str
+    asked_until: str
+    n_left: int
+    n_right: int
+    n_left_alone: int
+    n_right_alone: int
+    n_pairs: int
+    n_mutual: int
+    n_several: int
+    map_pairs: NDArray[np.float64]
+    map_left: NDArray[np.float64]
+    map_right: NDArray[np.float64]
+    is_on_map: bool
+    farthest: Sequence[Row]
+    several: Sequence[Row]
+    alone: Sequence[Row]
+    trends: Sequence[Row]
 
 
 def to_number(value: object) -> float | None:

@@ -126,7 +126,7 @@ def jobs_of(chain: str) -> tuple[str, ...]:
     """The jobs of a chain in their order, as Airflow's tasks and ``job_metrics`` call them."""
     writers = {stage: dict.fromkeys(TABLES[table].written_by for table in STAGES[stage]) for stage in STAGES}
     jobs = (job for stage in CHAINS[chain] for job in (*writers[stage], f"quality_{stage}"))
-    return (*jobs, *(["report"] if chain == "join" else []))
+    return (*jobs, "report")
 
 
 JOBS = jobs_of("join")

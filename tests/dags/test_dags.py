@@ -123,6 +123,7 @@ def test_dag_of_two_data_sets__takes_both_in_and_matches_them(
         ("quality_input", "match"),
         (f"quality_input_{other}", "match"),
         ("match", "quality_matches"),
+        ("quality_matches", "report"),
     }
     assert set(jobs_of("match")) == {task.task_id.removesuffix(f"_{other}") for task in tasks}
     for task in tasks:

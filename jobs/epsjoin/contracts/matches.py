@@ -25,7 +25,7 @@ UNIT_OF_TIME = "s"
 _NAME = re.compile("[a-z][a-z0-9_]*")
 _KEYS = {"with", "how", "take", "criteria", "order"}
 _KEYS_OF_CRITERION = {"name", "metric", "columns", "with_columns", "eps", "unit"}
-_TIMES = ("date", "time", "timestamp")
+TIMES = ("date", "time", "timestamp")
 
 
 class DataSet(Protocol):
@@ -198,7 +198,7 @@ def _read_criterion(body: Mapping[str, Any], source: DataSet, refuse: Any) -> Cr
         if not isinstance(value, list) or not all(isinstance(column, str) for column in value):
             raise refuse(f"criterion {name}: {key} must be a list of columns, not {value!r}")
     columns = _check_columns(source, name, metric, columns, refuse)
-    is_time = source.column(columns[0]).type in _TIMES
+    is_time = source.column(columns[0]).type in TIMES
     unit = body.get("unit", "km" if metric else UNIT_OF_TIME if is_time else "")
     if unit != (fixed := "km" if metric else UNIT_OF_TIME if is_time else unit):
         raise refuse(f"criterion {name}: its distances are in {fixed}, unit cannot be {unit!r}")
@@ -227,7 +227,7 @@ def _check_columns(
             raise refuse(
                 f"criterion {name}: {source.name} has no column {column!r}; it has {', '.join(known)}"
             )
-        allowed = ("integer", "number") if metric else ("integer", "number", *_TIMES)
+        allowed = ("integer", "number") if metric else ("integer", "number", *TIMES)
         if known[column].type not in allowed:
             raise refuse(
                 f"criterion {name}: column {column} of {source.name} is of type {known[column].type}; "
@@ -238,7 +238,7 @@ def _check_columns(
                 f"criterion {name}: column {column} of {source.name} may be missing; set required: true, and "
                 "records without it go to quarantine"
             )
-    if len({known[column].type in _TIMES for column in columns}) > 1:
+    if len({known[column].type in TIMES for column in columns}) > 1:
         raise refuse(f"criterion {name}: a time and a number of {source.name} cannot be added")
     return tuple(columns)
 
@@ -283,7 +283,7 @@ def check_partner(file: str, match: Match, partner: DataSet, source: DataSet) ->
     criteria = []
     for each in match.criteria:
         columns = _check_columns(partner, each.name, each.metric, each.with_columns, refuse)
-        if (partner.column(columns[0]).type in _TIMES) != (source.column(each.columns[0]).type in _TIMES):
+        if (partner.column(columns[0]).type in TIMES) != (source.column(each.columns[0]).type in TIMES):
             raise refuse(f"criterion {each.name}: a time and a number have no difference")
         criteria.append(replace(each, with_columns=columns))
     return replace(match, criteria=tuple(criteria))

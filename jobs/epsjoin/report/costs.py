@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from epsjoin.findings import Findings, to_number
+from epsjoin.findings import Findings, RunFindings, to_number
 from epsjoin.pipeline import JOBS
 from epsjoin.report import words
 
@@ -91,7 +91,7 @@ class Step(NamedTuple):
     counters: list[tuple[str, str]]
 
 
-def list_steps(findings: Findings) -> list[Step]:
+def list_steps(findings: RunFindings) -> list[Step]:
     """List the jobs of the run in the order of the pipeline, unknown ones after them."""
     order = {job: number for number, job in enumerate(JOBS)}
     return [
@@ -144,7 +144,7 @@ class Cpu(NamedTuple):
     n_counted: int
 
 
-def add_cpu(findings: Findings) -> Cpu | None:
+def add_cpu(findings: RunFindings) -> Cpu | None:
     """Add up the CPU of the run's jobs; ``None`` if none of them counted it."""
     known = [seconds for step in list_steps(findings) if (seconds := step.cpu_seconds) is not None]
     if not known:

@@ -6,16 +6,13 @@ come the same bytes. Whatever comes from the data is escaped.
 
 from __future__ import annotations
 
-import importlib.resources
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
-from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from epsjoin.findings import Findings, Row
-from epsjoin.report import costs, sentences, summary, words
+from epsjoin.findings import Findings
+from epsjoin.report import costs, html, sentences, summary, words
 from epsjoin.report.figures import charts, figure
 from epsjoin.report.figures.lives import draw_flows, draw_lives
 from epsjoin.report.figures.maps import draw_changes, draw_map, has_coastlines
@@ -43,26 +40,10 @@ def render(findings: Findings, drawn: Mapping[str, Figure] | None = None) -> str
     -----
     A page with 50,000 points on its map is smaller than 2 MB, as many points become one image in the SVG.
     """
-    environment = Environment(
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        loader=FunctionLoader(_template),
-    )
-    environment.filters.update(
-        count=words.count,
-        measure=words.measure,
-        exact=words.exact,
-        like=words.like,
-        percent=words.percent,
-        size=words.size,
-        duration=words.duration,
-        cell=words.cell,
-    )
-    return environment.get_template("run.html.j2").render(
+    drawn = draw_pictures(findings) if drawn is None else drawn
+    return html.render_template(
+        "run.html.j2",
         f=findings,
-        style=Markup(_template("run.css")),  # noqa: S704  # a file of this package
         lead=sentences.first_sentence(findings),
         alarm=sentences.alarm(findings),
         key_numbers=_list_key_numbers(findings),
@@ -73,29 +54,21 @@ def render(findings: Findings, drawn: Mapping[str, Figure] | None = None) -> str
         what_changed=sentences.what_changed(findings),
         events=sentences.list_events(findings),
         guard=sentences.guard(findings),
-        pictures=_to_svg(draw_pictures(findings) if drawn is None else drawn),
+        pictures=html.to_svg(drawn, {name: text for name, (_, text) in PICTURES.items()}),
         coastlines=has_coastlines(findings),
         colours=figure.COLOURS,
         ties=sentences.ties(findings),
         record=_choose_columns(findings),
-        gates=_count_by_table(findings.quality),
+        gates=html.count_by_table(findings.quality),
         cost=costs.list_costs(findings),
         how_joined=sentences.how_joined(findings.plan),
-        phases=costs.PHASES,
         steps=costs.list_steps(findings),
         step_times=sentences.step_times(findings),
         cpu=sentences.cpu(findings),
         trends=TRENDS,
-        change=words.change,
-        plural=words.plural,
-        differing=words.differing,
         max_coordinates=MAX_COORDINATES,
         max_changes=MAX_CHANGES,
     )
-
-
-def _template(name: str) -> str:
-    return (importlib.resources.files("epsjoin.report") / name).read_text(encoding="utf-8")
 
 
 def write_report(findings: Findings, folder: Path) -> list[Path]:
@@ -162,7 +135,7 @@ def _list_key_numbers(findings: Findings) -> list[tuple[str, str, str]]:
     ]
 
 
-PICTURES: Mapping[str, tuple[figure.Plot, str]] = {
+PICTURES: Mapping[str, tuple[figure.Plot[Findings], str]] = {
     "map": (
         draw_map,
         "Map of the points, coloured by cluster; the first outliers are marked with their ranks",
@@ -194,13 +167,6 @@ def draw_pictures(findings: Findings) -> dict[str, Figure]:
     return {name: plot(findings) for name, (plot, _) in PICTURES.items()}
 
 
-def _to_svg(drawn: Mapping[str, Figure]) -> dict[str, Markup]:
-    return {
-        name: Markup(figure.to_svg(fig, name, PICTURES[name][1]))  # noqa: S704  # Matplotlib escaped the texts
-        for name, fig in drawn.items()
-    }
-
-
 def _choose_columns(findings: Findings) -> list[str]:
     """Choose the columns of the source that the table of outliers shows as the record, in their order."""
     hidden = {*findings.key, findings.label}
@@ -208,13 +174,3 @@ def _choose_columns(findings: Findings) -> list[str]:
         hidden |= set(findings.coordinates)
     names = dict.fromkeys(name for row in findings.outliers for name in row.get("columns", ()))
     return [name for name in names if name not in hidden][:MAX_COLUMNS]
-
-
-def _count_by_table(quality: Sequence[Row]) -> list[tuple[str, int, int, int]]:
-    """Count for every table its expectations, the broken warnings and the broken errors."""
-    rows = []
-    for name in dict.fromkeys(row["table"] for row in quality):
-        of_table = [row for row in quality if row["table"] == name]
-        broken = [row["severity"] for row in of_table if not row["success"]]
-        rows.append((name, len(of_table), broken.count("warning"), broken.count("error")))
-    return rows

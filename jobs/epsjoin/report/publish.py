@@ -3,31 +3,40 @@
 from __future__ import annotations
 
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import pyarrow.fs as pafs
 
 from epsjoin.console import say
 from epsjoin.lake import uris
+from epsjoin.report.matches import write_matches
 from epsjoin.report.page import write_report
 from epsjoin.spark.job import Job
 from epsjoin.spark.report.gather import gather
+from epsjoin.spark.report.matches import gather_matches
 
 
 def publish(job: Job) -> dict[str, float]:
     """Write the run's report page, pictures and ``run.json`` to ``reports/run=<run>``, next to the tables.
+
+    Where the contract has a section ``match``, the page is about the matches.
 
     Raises
     ------
     TableError
         A table has no slice of this run.
     """
-    findings = gather(job)
+    write = (
+        partial(write_report, gather(job))
+        if job.lake.source.match is None
+        else partial(write_matches, gather_matches(job))
+    )
     folder = f"{job.lake.location('reports')}/run={job.run}"
     filesystem, path = uris.filesystem_of(folder)
     filesystem.create_dir(path, recursive=True)
     with tempfile.TemporaryDirectory() as scratch:
-        written = write_report(findings, Path(scratch))
+        written = write(Path(scratch))
         pafs.copy_files(
             scratch, path, source_filesystem=pafs.LocalFileSystem(), destination_filesystem=filesystem
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from epsjoin.findings import Comparison, Findings, Row, to_number
+from epsjoin.findings import Comparison, Findings, Row, RunFindings, to_number
 from epsjoin.report import costs, words
 
 
@@ -36,7 +36,7 @@ def how_joined(plan: Row) -> str:
     return f"of all points{f': {why}' if why else ''}"
 
 
-def alarm(findings: Findings) -> str:
+def alarm(findings: RunFindings) -> str:
     """Say that the run was stopped, if it was."""
     errors = sum(row["severity"] == "error" for row in findings.broken)
     if not errors:
@@ -156,7 +156,7 @@ def _say_score(row: Row) -> str:
     return f"LOF {words.measure(row['lof'], digits=3)}, k-distance {words.measure(row['k_distance'])}"
 
 
-def cpu(findings: Findings) -> str:
+def cpu(findings: RunFindings) -> str:
     """Say how much CPU the run took, in all and for each row; empty if no job counted it."""
     found = costs.add_cpu(findings)
     if found is None:
@@ -175,7 +175,7 @@ def cpu(findings: Findings) -> str:
     )
 
 
-def step_times(findings: Findings) -> str:
+def step_times(findings: RunFindings) -> str:
     """Say what the picture of the steps' times shows."""
     ring = " Ring: the run before." if findings.seconds_before else ""
     if not any(step.phases for step in costs.list_steps(findings)):

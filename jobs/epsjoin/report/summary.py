@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from epsjoin.findings import Findings
+from epsjoin.findings import Findings, RunFindings
 
 
 def summarise(findings: Findings) -> dict[str, Any]:
@@ -17,14 +17,6 @@ def summarise(findings: Findings) -> dict[str, Any]:
     points; quality: how many expectations are held, and how many are broken by severity (warnings, errors);
     ``None`` where the tables were not checked.
     """
-    quality = None
-    if findings.quality:
-        broken = [row["severity"] for row in findings.broken]
-        quality = {
-            "held": len(findings.quality) - len(broken),
-            "warnings": broken.count("warning"),
-            "errors": broken.count("error"),
-        }
     return {
         "dataset": findings.dataset,
         "title": findings.title,
@@ -35,7 +27,19 @@ def summarise(findings: Findings) -> dict[str, Any]:
         "pairs": findings.n_pairs,
         "clusters": findings.n_clusters,
         "noise_share": findings.n_noise / findings.n_points if findings.n_points else None,
-        "quality": quality,
+        "quality": count_quality(findings),
+    }
+
+
+def count_quality(findings: RunFindings) -> dict[str, int] | None:
+    """Count the expectations that are held, and the broken ones by severity; ``None``: not checked."""
+    if not findings.quality:
+        return None
+    broken = [row["severity"] for row in findings.broken]
+    return {
+        "held": len(findings.quality) - len(broken),
+        "warnings": broken.count("warning"),
+        "errors": broken.count("error"),
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from epsjoin.findings import to_number
@@ -186,6 +186,12 @@ def name_cluster(labels: Mapping[int, str], name: int) -> str:
 def plural(number: int, one: str, many: str = "") -> str:
     """Write a counted noun: ``1 cluster``, ``412 clusters``."""
     return f"{count(number)} {one if number == 1 else many or one + 's'}"
+
+
+def listed(texts: Sequence[str]) -> str:
+    """Write a list as in a sentence: ``30 s, 100 km and 1``."""
+    *first, last = texts
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def degrees(value: float, positive: str, negative: str) -> str:

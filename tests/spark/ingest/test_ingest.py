@@ -20,7 +20,7 @@ from epsjoin.spark.ingest import ingest
 from epsjoin.spark.ingest.facts import KindCount, facts_of
 from epsjoin.spark.ingest.snapshot import find_snapshot
 from epsjoin.spark.job import Job
-from epsjoin.spark.report.gather import count_reasons
+from epsjoin.spark.report.intake import count_reasons
 from epsjoin.spark.stored import StoredSlice
 from epsjoin.spark.tasks import TaskReport
 from tests.spark.conftest import JobMaker

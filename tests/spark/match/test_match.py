@@ -18,10 +18,12 @@ from epsjoin.errors import DataRefusedError, NothingToDoError
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.slices import read_slice, write_slice
+from epsjoin.report.publish import publish
 from epsjoin.spark.checks.quality import check_quality
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job
 from epsjoin.spark.match import match
+from epsjoin.spark.report.matches import gather_matches
 from tests.spark.match.catalogues import LEFT, REPO, RIGHT, copy_contracts, job_of, match_of, moved
 
 RUN = "2016-01-01"
@@ -99,6 +101,43 @@ def test_gate__passes_what_the_job_has_written(whole: Job) -> None:
     assert {row["table"] for row in rows_of(whole, table="quality").to_pylist()} >= {"matches"}
 
 
+def test_report__has_the_numbers_that_other_programs_found(whole: Job) -> None:
+    found, expected = gather_matches(whole), EXPECTED["all"]["float64"]
+    assert (found.n_left, found.n_right) == (expected["left_rows"], expected["right_rows"])
+    assert found.n_left_alone == expected["left_rows_unmatched"]
+    assert found.n_right_alone == expected["right_rows_unmatched"]
+    assert (found.n_pairs, found.n_mutual) == (expected["outer"], expected["mutual"])
+    assert found.n_several == expected["left_rows_with_several_best"]
+    by_time = EXPECTED["all"]["time_only_nearest"]["left_rows_unmatched"]
+    assert [sum(row["lacking"][side] for row in found.criteria) for side in (0, 1)] == [
+        found.n_left_alone,
+        found.n_right_alone,
+    ]
+    assert found.criteria[0]["lacking"][0] == by_time
+    for row in found.criteria:
+        assert row["counts"].sum() == found.n_pairs
+        assert 0 <= row["median"] <= row["largest"] <= row["eps"] == row["edges"][-1]
+    far = [sum(np.array(row["distances"]) / [30.0003, 100.003, 1.0003]) for row in found.farthest]
+    assert far == sorted(far, reverse=True)
+    assert len(far) == 10
+    assert [row["lacking"] for row in found.alone]
+    assert found.partner.dataset == RIGHT
+    assert found.unknown_columns == (), "columns with another name in the file are read, too"
+
+
+def test_report__draws_each_match_between_its_two_records(whole: Job) -> None:
+    found = gather_matches(whole)
+    longitude, latitude, other_longitude, other_latitude = found.map_pairs.T
+    assert len(longitude) == found.n_pairs
+    assert np.abs(latitude - other_latitude).max() < 1.0, "none is farther than 100 km"
+    around = np.abs(longitude - other_longitude)
+    east_west = np.minimum(around, 360 - around) * np.cos(np.radians(latitude))
+    assert east_west.max() < 1.0
+    assert around.max() > 359, "one lies on both sides of 180 degrees"
+    assert np.abs(latitude).max() <= 90 < np.abs(longitude).max(), "x is the longitude"
+    assert (len(found.map_left), len(found.map_right)) == (found.n_left_alone, found.n_right_alone)
+
+
 def break_rows(rows: pa.Table, how: str) -> pa.Table:
     """The rows of matches with one fault."""
     first, other = np.flatnonzero(pc.equal(rows["best_for"], "both").to_numpy())[:2].tolist()
@@ -154,5 +193,25 @@ def test_run_of_a_year__takes_its_own_records_and_one_without_any_is_skipped(
     assert (pc.min(days).as_py().year, pc.max(days).as_py().year) == (1973, 1973)
     matched = [row for row in rows_of(job, "1973-01-01").to_pylist() if row["best_for"] != "nobody"]
     assert len(matched) > 0.5 * len(days)
+    check_report(job_of(spark, contracts, uri, LEFT, "1974-01-01"))
     with pytest.raises(NothingToDoError, match="no record of iscgem is of the interval of run 2013-01-01"):
         ingest.run(job_of(spark, contracts, uri, RIGHT, "2013-01-01"))
+
+
+def check_report(job: Job) -> None:
+    """The page of a run that follows another one is about the records of its slice, and names both runs."""
+    found, rows = gather_matches(job), rows_of(job, job.run)
+    assert (found.asked_from, found.asked_until) == ("1973-12-31 23:58:59.999", "1974-12-31 23:58:59.999")
+    assert found.n_left == len(set(rows["left_id"].to_pylist()))
+    assert [row["run"] for row in found.trends] == ["1973-01-01", "1974-01-01"]
+    publish(job)
+    folder = Path(job.lake.location("reports").removeprefix("file://")) / f"run={job.run}"
+    assert {file.name for file in folder.iterdir()} == {
+        "report.html",
+        "matches.png",
+        "distances.png",
+        "run.json",
+    }
+    assert f"of {found.n_left} records of earthquakes have a match in iscgem" in (
+        folder / "report.html"
+    ).read_text(encoding="utf-8")

@@ -20,7 +20,8 @@ from epsjoin.report.publish import publish
 from epsjoin.spark import buckets, stored
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.job import Job
-from epsjoin.spark.report.gather import find_ties, gather, make_trends_before
+from epsjoin.spark.report.gather import find_ties, gather
+from epsjoin.spark.report.trends import make_trends_before
 from tests.spark.conftest import STEPS, JobMaker
 from tests.spark.two_runs import BEFORE, LATER, Rows, changed, job_on, run_steps, snapshot, some_rows
 from tests.tiny import RUN, coordinate

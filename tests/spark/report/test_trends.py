@@ -7,7 +7,7 @@ from pathlib import Path
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Slice
 from epsjoin.spark.ingest import ingest
-from epsjoin.spark.report.gather import make_trends_before
+from epsjoin.spark.report.trends import make_trends_before
 from tests.spark.conftest import JobMaker
 from tests.spark.two_runs import job_on, snapshot
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from numpy.typing import NDArray
 
-from epsjoin.findings import Findings, Row, to_number
+from epsjoin.findings import Findings, Row, RunFindings, to_number
 from epsjoin.report import costs, words
 from epsjoin.report.figures.figure import (
     COLOURS,
@@ -237,7 +237,7 @@ PHASE_COLOURS = {
 
 
 @use_style
-def draw_step_times(findings: Findings) -> Figure:
+def draw_step_times(findings: RunFindings) -> Figure:
     """Draw the wall-clock time of every step as a bar, divided if known, and the run before as a ring."""
     timed = [step for step in costs.list_steps(findings) if step.seconds is not None]
     if not timed:

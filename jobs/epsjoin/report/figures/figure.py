@@ -27,7 +27,7 @@ from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from numpy.typing import NDArray
 
-from epsjoin.findings import Findings
+from epsjoin.findings import RunFindings
 from epsjoin.report import words
 
 INK, FAINT, RULE, PAPER = "#1f2429", "#5c646d", "#d8dce1", "#ffffff"
@@ -83,15 +83,17 @@ STYLE: dict[Any, Any] = {
 
 LabelT = TypeVar("LabelT", bound=Text)
 
-Plot = Callable[[Findings], Figure]
+FindingsT = TypeVar("FindingsT", bound=RunFindings)
+
+Plot = Callable[[FindingsT], Figure]
 """A function that draws one figure of a run."""
 
 
-def use_style(plot: Plot) -> Plot:
+def use_style(plot: Plot[FindingsT]) -> Plot[FindingsT]:
     """Make a plot draw in the style of this module, whatever the user's Matplotlib settings are."""
 
     @wraps(plot)
-    def draw(findings: Findings) -> Figure:
+    def draw(findings: FindingsT) -> Figure:
         with mpl.rc_context(STYLE):
             return plot(findings)
 
@@ -187,6 +189,26 @@ def new_figure(height: float, width: float = WIDTH_IN) -> Figure:
     fig = Figure(figsize=(width, height))
     FigureCanvasAgg(fig)
     return fig
+
+
+COLUMNS = 2
+"""Number of panels side by side."""
+
+LEFT_IN, RIGHT_IN, BELOW_IN, ABOVE_IN = 0.62, 0.1, 0.24, 0.3
+"""Margins of a panel, in inches."""
+
+
+def new_panels(n: int, height: float) -> tuple[Figure, list[Axes]]:
+    """Make a figure of some panels side by side, row by row; the height is that of one with its margins."""
+    full, width = -(-n // COLUMNS) * height, NARROW_IN / COLUMNS
+    fig = new_figure(full, NARROW_IN)
+    panels = []
+    for place in range(n):
+        left = place % COLUMNS * width + LEFT_IN
+        bottom = full - (place // COLUMNS + 1) * height + BELOW_IN
+        inner = (width - LEFT_IN - RIGHT_IN) / NARROW_IN, (height - BELOW_IN - ABOVE_IN) / full
+        panels.append(fig.add_axes((left / NARROW_IN, bottom / full, *inner)))
+    return fig, panels
 
 
 def draw_note(text: str) -> Figure:

@@ -11,46 +11,43 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
 from epsjoin.findings import NOISE, Findings, to_number
 from epsjoin.report import words
+from epsjoin.report.figures.base_map import (
+    MAX_MARKS,
+    find_extent,
+    new_map,
+    put_legend,
+    shift_longitudes,
+)
 from epsjoin.report.figures.coastlines import find_coastlines
 from epsjoin.report.figures.figure import (
     CAME,
     COLOURS,
-    FAINT,
     INK,
     MOVED,
     NOISE_COLOUR,
     OTHER,
     RULE,
     WENT,
-    WIDTH_IN,
     add_halo,
     clean_line,
     draw_note,
     draw_points,
     legend_mark,
-    new_axes,
     use_style,
 )
 
 LABEL_SIZE, RANK_SIZE = 9, 7.5
 """Font sizes of a cluster's name and of an outlier's rank, in points."""
 
-MAX_MARKS = 2000
-"""Maximum number of points that the SVG draws one by one; more become an image, to keep the page small."""
-
 MAX_BACKGROUND = 1000
 """Maximum number of points below the changes, which show only where the data lies."""
 
 Boxes = NDArray[np.float64]
 """Boxes in pixels: left, lower, right and upper end of each."""
-
-MIN_MAP_HEIGHT_IN, MAX_MAP_HEIGHT_IN = 1.4, 4.2
-"""Bounds of the map's height, in inches."""
 
 
 @use_style
@@ -65,7 +62,7 @@ def draw_map(findings: Findings) -> Figure:
         return draw_note("No points.")
     ids, layout = findings.map_cluster_ids, _lay_out(findings)
     points = layout.points
-    fig, ax = _new_map(findings, layout.low, layout.high)
+    fig, ax = new_map(findings.map_axes, findings.is_geographic, layout.low, layout.high)
 
     named = [int(row["cluster_id"]) for row in findings.largest_clusters[: len(COLOURS)]]
     area = float(np.clip(6e4 / len(points), 1.5, 14))
@@ -88,7 +85,7 @@ def draw_map(findings: Findings) -> Figure:
     if len(layout.outliers):
         ax.plot(*layout.outliers.T, "o", markersize=4, markerfacecolor="none", markeredgecolor=INK, zorder=4)
         handles.append(legend_mark("none", "outliers", INK))
-    _put_legend(ax, handles, 4)
+    put_legend(ax, handles, 4)
     _name_clusters(fig, ax, findings, layout, named)
     return fig
 
@@ -103,10 +100,10 @@ def draw_changes(findings: Findings) -> Figure:
         return draw_note("No record came, went or moved.")
     ends = found.moves.reshape(-1, 2)
     every = np.concatenate([findings.map_points, found.came, found.went, ends])
-    every = _shift_longitudes(every) if findings.is_geographic else every
+    every = shift_longitudes(every) if findings.is_geographic else every
     edges = np.cumsum([len(findings.map_points), len(found.came), len(found.went)])
     points, came, went, ends = np.split(every, edges)
-    fig, ax = _new_map(findings, *_find_extent(every, findings.is_geographic))
+    fig, ax = new_map(findings.map_axes, findings.is_geographic, *find_extent(every, findings.is_geographic))
     draw_points(ax, points[:: -(-len(points) // MAX_BACKGROUND) or 1], RULE, 2.0)
     size = float(np.clip(400 / found.n_marks, 3, 6))
     for places, mark, colour in ((came, "+", CAME), (went, "x", WENT)):
@@ -127,40 +124,8 @@ def draw_changes(findings: Findings) -> Figure:
         Line2D([], [], linestyle="", marker=mark, color=colour, label=f"{words.count(number)} {text}")
         for text, mark, colour, number in counts
     ]
-    _put_legend(ax, handles, 3)
+    put_legend(ax, handles, 3)
     return fig
-
-
-def _put_legend(ax: Axes, handles: Sequence[Line2D], ncols: int) -> None:
-    """Explain the marks above the map, at its left."""
-    ax.legend(
-        handles=handles,
-        loc="lower left",
-        bbox_to_anchor=(0, 1),
-        ncols=ncols,
-        frameon=False,
-        borderaxespad=0.2,
-        handletextpad=0,
-        columnspacing=0.8,
-    )
-
-
-def _new_map(findings: Findings, low: tuple[float, float], high: tuple[float, float]) -> tuple[Figure, Axes]:
-    """Make a map of this extent, with axes and coastlines."""
-    width, tall = high[0] - low[0], high[1] - low[1]
-    aspect = _choose_aspect(findings.is_geographic, width, low[1], high[1])
-    shape = 0.62 if aspect is None else tall * aspect / width
-    fig, ax = new_axes(
-        float(np.clip((WIDTH_IN - 0.9) * shape, MIN_MAP_HEIGHT_IN, MAX_MAP_HEIGHT_IN)), right=0.3, bottom=0.4
-    )
-    ax.set_xlim(low[0], high[0])
-    ax.set_ylim(low[1], high[1])
-    if aspect is not None:
-        ax.set_aspect(aspect)
-    _draw_axes(ax, findings)
-    if findings.is_geographic:
-        _draw_coastlines(ax, find_coastlines(low, high))
-    return fig, ax
 
 
 class Layout(NamedTuple):
@@ -191,67 +156,9 @@ def _lay_out(findings: Findings) -> Layout:
             ranks.append(int(row["rank"]))
     both = np.concatenate([findings.map_points, np.array(places, np.float64).reshape(-1, 2)])
     if findings.is_geographic:
-        both = _shift_longitudes(both)
+        both = shift_longitudes(both)
     n = len(findings.map_points)
-    return Layout(both[:n], both[n:], ranks, *_find_extent(both, findings.is_geographic))
-
-
-def _shift_longitudes(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Shift longitudes beyond the widest gap by 360°, so that data across 180° stays together."""
-    longitudes = np.unique(points[:, 0])
-    gaps = np.diff(longitudes, append=longitudes[0] + 360)
-    widest = int(gaps.argmax())
-    if gaps[widest] < max(30, 2 * gaps[-1]):
-        return points  # cutting at 180° is as good
-    moved = points.copy()
-    moved[moved[:, 0] > longitudes[widest], 0] -= 360
-    return moved
-
-
-def _find_extent(
-    points: NDArray[np.float64], is_geographic: bool
-) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Find the lower left and upper right corner of the map: the points with a margin, never an empty box."""
-    low, high = points.min(axis=0), points.max(axis=0)
-    min_margin = 0.5 if is_geographic else np.maximum(np.abs(high) * 0.05, 1e-9)
-    side = high - low
-    margin = np.where(side > 0, side * 0.03, min_margin)
-    low, high = low - margin, high + margin
-    if is_geographic:
-        west = -180 if points[:, 0].min() >= -180 else -540
-        low, high = np.maximum(low, (west, -90)), np.minimum(high, (180, 90))
-    return (float(low[0]), float(low[1])), (float(high[0]), float(high[1]))
-
-
-def _choose_aspect(is_geographic: bool, width: float, low: float, high: float) -> float | None:
-    """Choose the length of a unit of y over one of x; ``None``: the axes differ too much, each is scaled."""
-    if is_geographic:
-        return float(1 / np.cos(np.radians(np.clip((low + high) / 2, -75, 75))))
-    return 1.0 if 0.25 <= (high - low) / width <= 1.5 else None
-
-
-def _draw_axes(ax: Axes, findings: Findings) -> None:
-    x_name, y_name = findings.map_axes
-    if not findings.is_geographic:
-        ax.set_xlabel(clean_line(x_name, 60), parse_math=False)
-        ax.set_ylabel(clean_line(y_name, 60), parse_math=False)
-        for axis in (ax.xaxis, ax.yaxis):
-            axis.set_major_locator(MaxNLocator(6))
-            axis.set_major_formatter(FuncFormatter(lambda value, _: words.tick(value)))
-        if not y_name:
-            ax.yaxis.set_visible(False)
-        return
-    for axis, hemispheres in ((ax.xaxis, ("E", "W")), (ax.yaxis, ("N", "S"))):
-        low, high = axis.get_view_interval()
-        step = next(
-            (s for s in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30) if (high - low) / s <= 7), 60
-        )
-        axis.set_major_locator(
-            FixedLocator((np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step).tolist())
-        )
-        axis.set_major_formatter(FuncFormatter(lambda value, _, h=hemispheres: words.degrees(value, *h)))
-    ax.tick_params(axis="x", pad=6)  # otherwise the two numbers at the corner touch
-    ax.grid(visible=True)
+    return Layout(both[:n], both[n:], ranks, *find_extent(both, findings.is_geographic))
 
 
 def has_coastlines(findings: Findings) -> bool:
@@ -260,14 +167,6 @@ def has_coastlines(findings: Findings) -> bool:
         return False
     layout = _lay_out(findings)
     return bool(find_coastlines(layout.low, layout.high))
-
-
-def _draw_coastlines(ax: Axes, lines: Sequence[NDArray[np.float64]]) -> None:
-    """Draw the lines as one, below the points."""
-    if lines:
-        gap = np.full((1, 2), np.nan)
-        both = np.concatenate([piece for line in lines for piece in (line, gap)])
-        ax.plot(*both.T, color=FAINT, linewidth=0.5, alpha=0.7, zorder=1.5, gid="coastlines")
 
 
 def _name_clusters(fig: Figure, ax: Axes, findings: Findings, layout: Layout, named: Sequence[int]) -> None:

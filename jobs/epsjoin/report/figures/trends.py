@@ -15,18 +15,14 @@ from epsjoin.report.figures.figure import (
     FAINT,
     INK,
     MEASURED,
-    NARROW_IN,
     add_halo,
     draw_note,
-    new_figure,
+    new_panels,
     use_style,
 )
 
-COLUMNS = 2
-"""Number of panels side by side."""
-
-PANEL_HEIGHT_IN, LEFT_IN, RIGHT_IN, BELOW_IN, ABOVE_IN = 1.05, 0.62, 0.1, 0.24, 0.3
-"""Height of a panel with its margins, and the four margins, in inches."""
+PANEL_HEIGHT_IN = 1.05
+"""Height of a panel with its margins, in inches."""
 
 TRENDS = {
     "points": "points",
@@ -49,19 +45,10 @@ def draw_trends(findings: Findings) -> Figure:
     shown = [key for key in TRENDS if any(to_number(row.get(key)) is not None for row in findings.trends)]
     if len(findings.trends) < 2 or not shown:
         return draw_note("There are no runs before this one in the lake.")
-    n_rows = -(-len(shown) // COLUMNS)
-    fig = new_figure(n_rows * PANEL_HEIGHT_IN, NARROW_IN)
-    for place, key in enumerate(shown):
-        _draw_panel(_add_panel(fig, place, n_rows), findings, key)
+    fig, panels = new_panels(len(shown), PANEL_HEIGHT_IN)
+    for ax, key in zip(panels, shown, strict=True):
+        _draw_panel(ax, findings, key)
     return fig
-
-
-def _add_panel(fig: Figure, place: int, n_rows: int) -> Axes:
-    width, height = NARROW_IN / COLUMNS, n_rows * PANEL_HEIGHT_IN
-    left = place % COLUMNS * width + LEFT_IN
-    bottom = height - (place // COLUMNS + 1) * PANEL_HEIGHT_IN + BELOW_IN
-    box = left, bottom, width - LEFT_IN - RIGHT_IN, PANEL_HEIGHT_IN - BELOW_IN - ABOVE_IN
-    return fig.add_axes((box[0] / NARROW_IN, box[1] / height, box[2] / NARROW_IN, box[3] / height))
 
 
 def _draw_panel(ax: Axes, findings: Findings, key: str) -> None:

@@ -90,7 +90,7 @@ def find_matches(sides: Sides, max_candidates: int) -> tuple[pa.Table, dict[str,
     BudgetError
         There are more candidates than allowed, or more records than fit.
     """
-    match, left, right = sides
+    match, left, right = sides.match, sides.left, sides.right
     n_bytes = left.values.nbytes + right.values.nbytes
     if n_bytes > MAX_BYTES:
         raise BudgetError(

@@ -48,11 +48,20 @@ class Side:
 
 
 class Sides(NamedTuple):
-    """Both sides, and how they are matched."""
+    """Both sides, how they are matched, and the records that a slice is about.
+
+    Parameters
+    ----------
+    match : the section of the contract, with all columns named.
+    left, right : the records.
+    asked : where runs follow one another, the times from which and until before which left records are asked
+        for, in seconds from 1970 on.
+    """
 
     match: Match
     left: Side
     right: Side
+    asked: tuple[float, float] | None = None
 
 
 def read_sides(lake: Lake, run: str) -> Sides:
@@ -80,31 +89,38 @@ def read_sides(lake: Lake, run: str) -> Sides:
     day = date.fromisoformat(run)
     begin, end = (SECONDS_PER_DAY * (each - _EPOCH).days for each in interval_of(lake.source.interval, day))
     late, reach = match.order.late, 2 * match.time.eps
-    at = _place_of(match, match.time)
+    at = place_of(match, match.time)
     for of, columns in ((lake, left), (partner, right)):
         side = _read(of, [run], match, columns, asked=False)
         _refuse_strays(of.source.name, run, side.ids, side.values[:, at], begin - late, end)
-    runs = [run_before(lake.source.interval, day).isoformat(), run]
+    runs = runs_of(lake, run)
     of_left = _read(lake, runs, match, left, asked=True)
-    time = of_left.values[:, at]
-    is_asked = (time >= begin - late - reach) & (time < end - late - reach)
+    time, asked = of_left.values[:, at], (begin - late - reach, end - late - reach)
     return Sides(
         match,
-        Side(of_left.ids, of_left.values, is_asked),
+        Side(of_left.ids, of_left.values, (time >= asked[0]) & (time < asked[1])),
         _read(partner, runs, match, right, asked=False),
+        asked,
     )
+
+
+def runs_of(lake: Lake, run: str) -> list[str]:
+    """The runs whose points a slice is made from: where runs follow one another, also the one before."""
+    if lake.source.match is None or lake.source.match.order is None:
+        return [run]
+    return [run_before(lake.source.interval, date.fromisoformat(run)).isoformat(), run]
 
 
 def records_asked_for(lake: Lake, run: str) -> dict[str, pa.Table]:
     """The ids of both sides of a slice, and whether it is about them, as rules name them."""
-    _, *sides = read_sides(lake, run)
+    sides = read_sides(lake, run)
     return {
         name: pa.table({"id": side.ids, "asked": side.is_asked})
-        for name, side in zip(("left_records", "right_records"), sides, strict=True)
+        for name, side in (("left_records", sides.left), ("right_records", sides.right))
     }
 
 
-def _place_of(match: Match, wanted: Criterion) -> int:
+def place_of(match: Match, wanted: Criterion) -> int:
     """The column of a criterion among the values of a side; of a place the first."""
     before = match.criteria[: match.criteria.index(wanted)]
     return sum(2 if criterion.metric else 1 for criterion in before)

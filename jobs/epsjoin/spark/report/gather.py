@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,7 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import MissingSliceError
@@ -25,7 +22,6 @@ from epsjoin.local.neighbours.from_pairs import Neighbours
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.sizes import WORKER_BYTES, row_bytes
 from epsjoin.pipeline import TABLES
-from epsjoin.source.values import kind_of
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.epsilon.k_distances import PairCounts, k_distances, other_eps
 from epsjoin.spark.job import Job
@@ -34,27 +30,16 @@ from epsjoin.spark.neighbours.nearest import nearest_of
 from epsjoin.spark.points import stored_reading
 from epsjoin.spark.report.clusters import count_clusters, find_centres, sample_map
 from epsjoin.spark.report.comparison import find_comparison
+from epsjoin.spark.report.intake import gather_intake
 from epsjoin.spark.report.names import choose_label, name_record, read_records
+from epsjoin.spark.report.trends import make_trend, make_trends_before, read_own_counters, select_seconds
 from epsjoin.spark.stored import Scan, StoredSlice
-
-MAX_REASONS = 20
-"""Maximum number of reasons for refusals that are shown, the most frequent first."""
-
-MAX_EXAMPLES = 5
-"""Maximum number of refused records that are shown."""
 
 MAX_OUTLIERS = 20
 """Maximum number of outliers that are shown, by rank."""
 
 N_NEAREST = 3
 """Number of nearest points that are shown of each outlier."""
-
-MAX_RUNS = 12
-"""Maximum number of runs in the trends, the reported run included."""
-
-
-Counters = Mapping[str, Mapping[str, float]]
-"""Job to counter to value."""
 
 
 def gather(job: Job) -> Findings:
@@ -79,7 +64,7 @@ def gather(job: Job) -> Findings:
     points, clusters, outliers = (
         StoredSlice.of(job, of[name]) for name in ("points", "clusters", "outliers")
     )
-    counters = _read_own_counters(lake, run)
+    counters = read_own_counters(lake, run)
     candidates = counters.get("merge_join", {}).get("candidates")
 
     epsilon = slices.read_row(lake, of["epsilon"])
@@ -113,17 +98,14 @@ def gather(job: Job) -> Findings:
     with_points = slices.list_runs_before(lake, run)
     run_before = comparison.against if comparison else max(with_points, default="")
     findings = Findings(
-        dataset=source.name,
-        title=source.title,
+        **vars(gather_intake(job, of["snapshots"], of["quarantine"])),
         run=run,
         metric=source.metric,
         unit=source.unit,
         coordinates=source.coordinates,
-        key=source.key,
         params=job.params.in_use(),
         n_points=points.n,
         n_pairs=slices.count_rows(lake, of["pairs"]),
-        **_gather_input(job, of["snapshots"], of["quarantine"]),
         **counted,
         **drawn,
         epsilon=epsilon,
@@ -136,7 +118,6 @@ def gather(job: Job) -> Findings:
         counters=counters,
         is_geographic=bool(source.latitude),
         outliers=_describe_outliers(first, nearest, records, source, label),
-        label=label or "",
         quality=slices.read_quality(lake, run),
         k=k,
         k_distance=k_curve.distance,
@@ -144,7 +125,7 @@ def gather(job: Job) -> Findings:
         other_eps=other_eps(counts, k_curve),
         run_before=run_before,
         trends=make_trends_before(lake, run, counters),
-        seconds_before=_select_seconds(_read_own_counters(lake, run_before), counters) if run_before else {},
+        seconds_before=select_seconds(read_own_counters(lake, run_before), counters) if run_before else {},
         comparison=comparison,
         guard=_read_guard(lake, of["guard"]),
         held=held.read(lake, run),
@@ -159,7 +140,7 @@ def gather(job: Job) -> Findings:
             }
             for row in largest
         ],
-        trends=[*findings.trends, _make_trend(findings, *count_names(lake, run))],
+        trends=[*findings.trends, make_trend(findings, *count_names(lake, run))],
     )
 
 
@@ -184,81 +165,6 @@ def _describe_plan(job: Job, row: Mapping[str, Any]) -> dict[str, Any]:
         "expected_worker_bytes": WORKER_BYTES + part_bytes,
         "expected_seconds": plan.expected_seconds,
     }
-
-
-def _gather_input(job: Job, of_snapshots: Slice, of_quarantine: Slice) -> dict[str, Any]:
-    """Gather the fields of ``Findings`` about the input of the run.
-
-    Parameters
-    ----------
-    of_snapshots, of_quarantine : the slices of ``snapshots`` and ``quarantine``.
-    """
-    snapshots = slices.read_slice(job.lake, of_snapshots).to_pylist()
-    named = {column.name for column in job.lake.source.columns}
-    found = {name for row in snapshots for name in json.loads(row["columns"])}
-    quarantine = StoredSlice.of(job, of_quarantine)
-    return {
-        "snapshots": snapshots,
-        "unknown_columns": tuple(sorted(found - named)),
-        "quarantine_reasons": count_reasons(quarantine),
-        "quarantine_examples": find_examples(quarantine),
-    }
-
-
-def count_reasons(quarantine: StoredSlice) -> dict[str, int]:
-    """Count the refused records by reason, the most frequent first, at most ``MAX_REASONS`` reasons.
-
-    As in the job ingest, a reason is counted without the value in it.
-    """
-    reasons: Counter[str] = Counter()
-    for batch in quarantine.scan(["line", "reason"], _count_reasons):
-        reasons.update(dict(zip(batch["kind"].to_pylist(), batch["records"].to_pylist(), strict=True)))
-    return dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0]))[:MAX_REASONS])
-
-
-def _count_reasons(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    counts: Counter[str] = Counter()
-    for batch in batches:
-        of_records = batch["reason"].filter(batch["line"].is_valid())
-        for each in of_records.value_counts().to_pylist():
-            counts[kind_of(each["values"])] += each["counts"]
-    yield pa.record_batch(
-        {"kind": pa.array(counts.keys(), pa.string()), "records": pa.array(counts.values(), pa.int64())}
-    )
-
-
-def find_examples(quarantine: StoredSlice) -> list[dict[str, Any]]:
-    """Find the first refused records by file and line; a file that was refused as a whole comes first."""
-    places = [
-        place for batch in _find_first(quarantine.scan(_PLACE, _find_first)) for place in batch.to_pylist()
-    ]
-
-    def is_first(batch: pa.RecordBatch) -> NDArray[np.bool_]:
-        found = np.zeros(batch.num_rows, np.bool_)
-        line = pc.fill_null(batch["line"], 0)
-        for place in places:
-            both = pc.and_(pc.equal(batch["source"], place["source"]), pc.equal(line, place["line"]))
-            found |= both.to_numpy(zero_copy_only=False)
-        return found
-
-    names = [name for name in quarantine.schema.names if name != "run"]
-    rows = quarantine.take(_PLACE, is_first, names).to_pylist()
-    return sorted(rows, key=lambda row: (row["source"], row["line"] or 0))[:MAX_EXAMPLES]
-
-
-_PLACE = ("source", "line")
-"""Columns of ``quarantine`` that say where a record stands; of a whole file the line is null."""
-
-
-def _find_first(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Find the first places of refused records, at most ``MAX_EXAMPLES``; the line of a whole file is 0."""
-    first = pa.table({"source": pa.array([], pa.string()), "line": pa.array([], pa.int64())})
-    for batch in batches:
-        rows = pa.table({"source": batch["source"], "line": pc.fill_null(batch["line"], 0)})
-        first = pa.concat_tables([first, rows])
-        keys = [(name, "ascending") for name in _PLACE]
-        first = first.take(pc.select_k_unstable(first, MAX_EXAMPLES, keys))
-    yield from first.to_batches()
 
 
 def find_outliers(outliers: StoredSlice) -> list[dict[str, Any]]:
@@ -347,86 +253,3 @@ def _describe_outliers(
         }
         for row in first
     ]
-
-
-def _read_own_counters(lake: Lake, run: str) -> Counters:
-    """Read what the jobs of a run counted, without the report, which cannot know its own counters."""
-    return {job: of_job for job, of_job in slices.read_counters(lake, run).items() if job != "report"}
-
-
-def _select_seconds(counters: Counters, beside: Counters) -> dict[str, float]:
-    """Select the wall-clock time of every job whose time was taken as that of the same job ``beside`` was.
-
-    Jobs of earlier versions counted from the start of the step, those of today from that of their process,
-    and then they have ``seconds_start``, too. The two are not compared.
-    """
-    return {
-        job: of_job["seconds"]
-        for job, of_job in counters.items()
-        if "seconds" in of_job and ("seconds_start" in of_job) == ("seconds_start" in beside.get(job, of_job))
-    }
-
-
-def make_trends_before(lake: Lake, run: str, beside: Counters) -> list[dict[str, Any]]:
-    """Make a row for each of the last runs before this one, oldest first, as ``findings`` describes it.
-
-    Parameters
-    ----------
-    beside : counters of this run; a run with a job whose time was taken otherwise has no ``seconds``.
-
-    Notes
-    -----
-    Read from the logs of ``points`` and ``pairs``, and from ``job_metrics`` and ``quality``: no large table
-    is read, however many runs there are.
-    """
-    points, pairs = (slices.count_rows_by_run(lake, table) for table in ("points", "pairs"))
-    rows = []
-    for other in slices.list_runs_before(lake, run)[-(MAX_RUNS - 1) :]:
-        counters = _read_own_counters(lake, other)
-        clusters = counters.get("cluster", {})
-        born, ended = count_names(lake, other)
-        rows.append(
-            {
-                "run": other,
-                "points": points[other],
-                "pairs": pairs.get(other),
-                "eps": counters.get("fit_epsilon", {}).get("eps"),
-                "clusters": clusters.get("clusters"),
-                "noise": clusters.get("noise"),
-                "refused": counters.get("ingest", {}).get("rows_quarantined"),
-                "errors": _count_errors(slices.read_quality(lake, other)),
-                "born": born,
-                "ended": ended,
-                "seconds": _add_seconds(counters, beside),
-            }
-        )
-    return rows
-
-
-def _make_trend(findings: Findings, born: int | None, ended: int | None) -> dict[str, Any]:
-    """Make the run's own row of the trends from what its page shows."""
-    return {
-        "run": findings.run,
-        "points": findings.n_points,
-        "pairs": findings.n_pairs,
-        "clusters": findings.n_clusters,
-        "noise": findings.n_noise,
-        "eps": findings.epsilon["eps"],
-        "refused": findings.n_quarantined,
-        "errors": _count_errors(findings.quality),
-        "born": born,
-        "ended": ended,
-        "seconds": _add_seconds(findings.counters, findings.counters),
-    }
-
-
-def _add_seconds(counters: Counters, beside: Counters) -> float | None:
-    """Add up the times of all jobs; ``None`` if there is none, or if one was taken otherwise."""
-    timed = {job for job, of_job in counters.items() if "seconds" in of_job}
-    selected = _select_seconds(counters, beside)
-    return sum(selected.values()) or None if selected.keys() == timed else None
-
-
-def _count_errors(quality: Sequence[Row]) -> int | None:
-    """Count the broken expectations of severity error; ``None`` if nothing was checked."""
-    return sum(not row["success"] and row["severity"] == "error" for row in quality) if quality else None

@@ -1,0 +1,132 @@
+"""What all maps of a report share: extent, aspect, axes, coastlines, legend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
+from numpy.typing import NDArray
+
+from epsjoin.report import words
+from epsjoin.report.figures.coastlines import find_coastlines
+from epsjoin.report.figures.figure import FAINT, WIDTH_IN, clean_line, new_axes
+
+MAX_MARKS = 2000
+"""Maximum number of points that the SVG draws one by one; more become an image, to keep the page small."""
+
+MIN_MAP_HEIGHT_IN, MAX_MAP_HEIGHT_IN = 1.4, 4.2
+"""Bounds of the map's height, in inches."""
+
+
+def new_map(
+    names: tuple[str, str],
+    is_geographic: bool,
+    low: tuple[float, float],
+    high: tuple[float, float],
+) -> tuple[Figure, Axes]:
+    """Make a map of this extent, with axes and coastlines.
+
+    Parameters
+    ----------
+    names : of x and y; the second is "" with a single coordinate.
+    is_geographic : whether x and y are degrees of longitude and latitude.
+    low, high : lower left and upper right corner.
+    """
+    width, tall = high[0] - low[0], high[1] - low[1]
+    aspect = _choose_aspect(is_geographic, width, low[1], high[1])
+    shape = 0.62 if aspect is None else tall * aspect / width
+    fig, ax = new_axes(
+        float(np.clip((WIDTH_IN - 0.9) * shape, MIN_MAP_HEIGHT_IN, MAX_MAP_HEIGHT_IN)), right=0.3, bottom=0.4
+    )
+    ax.set_xlim(low[0], high[0])
+    ax.set_ylim(low[1], high[1])
+    if aspect is not None:
+        ax.set_aspect(aspect)
+    _draw_axes(ax, names, is_geographic)
+    if is_geographic:
+        _draw_coastlines(ax, find_coastlines(low, high))
+    return fig, ax
+
+
+def put_legend(ax: Axes, handles: Sequence[Line2D], ncols: int) -> None:
+    """Explain the marks above the map, at its left."""
+    ax.legend(
+        handles=handles,
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        ncols=ncols,
+        frameon=False,
+        borderaxespad=0.2,
+        handletextpad=0,
+        columnspacing=0.8,
+    )
+
+
+def shift_longitudes(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Shift longitudes beyond the widest gap by 360°, so that data across 180° stays together."""
+    longitudes = np.unique(points[:, 0])
+    gaps = np.diff(longitudes, append=longitudes[0] + 360)
+    widest = int(gaps.argmax())
+    if gaps[widest] < max(30, 2 * gaps[-1]):
+        return points  # cutting at 180° is as good
+    moved = points.copy()
+    moved[moved[:, 0] > longitudes[widest], 0] -= 360
+    return moved
+
+
+def find_extent(
+    points: NDArray[np.float64], is_geographic: bool
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Find the lower left and upper right corner of the map: the points with a margin, never an empty box."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    min_margin = 0.5 if is_geographic else np.maximum(np.abs(high) * 0.05, 1e-9)
+    side = high - low
+    margin = np.where(side > 0, side * 0.03, min_margin)
+    low, high = low - margin, high + margin
+    if is_geographic:
+        west = -180 if points[:, 0].min() >= -180 else -540
+        low, high = np.maximum(low, (west, -90)), np.minimum(high, (180, 90))
+    return (float(low[0]), float(low[1])), (float(high[0]), float(high[1]))
+
+
+def _choose_aspect(is_geographic: bool, width: float, low: float, high: float) -> float | None:
+    """Choose the length of a unit of y over one of x; ``None``: the axes differ too much, each is scaled."""
+    if is_geographic:
+        return float(1 / np.cos(np.radians(np.clip((low + high) / 2, -75, 75))))
+    return 1.0 if 0.25 <= (high - low) / width <= 1.5 else None
+
+
+def _draw_axes(ax: Axes, names: tuple[str, str], is_geographic: bool) -> None:
+    x_name, y_name = names
+    if not is_geographic:
+        ax.set_xlabel(clean_line(x_name, 60), parse_math=False)
+        ax.set_ylabel(clean_line(y_name, 60), parse_math=False)
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_locator(MaxNLocator(6))
+            axis.set_major_formatter(FuncFormatter(lambda value, _: words.tick(value)))
+        if not y_name:
+            ax.yaxis.set_visible(False)
+        return
+    for axis, hemispheres in ((ax.xaxis, ("E", "W")), (ax.yaxis, ("N", "S"))):
+        low, high = axis.get_view_interval()
+        step = next(
+            (s for s in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30) if (high - low) / s <= 7), 60
+        )
+        axis.set_major_locator(
+            FixedLocator((np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step).tolist())
+        )
+        axis.set_major_formatter(FuncFormatter(lambda value, _, h=hemispheres: words.degrees(value, *h)))
+    ax.tick_params(axis="x", pad=6)  # otherwise the two numbers at the corner touch
+    ax.grid(visible=True)
+
+
+def _draw_coastlines(ax: Axes, lines: Sequence[NDArray[np.float64]]) -> None:
+    """Draw the lines as one, below the points."""
+    if lines:
+        gap = np.full((1, 2), np.nan)
+        both = np.concatenate([piece for line in lines for piece in (line, gap)])
+        ax.plot(*both.T, color=FAINT, linewidth=0.5, alpha=0.7, zorder=1.5, gid="coastlines")

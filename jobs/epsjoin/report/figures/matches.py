@@ -1,0 +1,102 @@
+"""The map and the distances of a run's matches; pure functions from findings to a Matplotlib figure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from epsjoin.findings import MatchFindings, Row
+from epsjoin.report import words
+from epsjoin.report.figures.base_map import MAX_MARKS, find_extent, new_map, put_legend, shift_longitudes
+from epsjoin.report.figures.figure import (
+    CAME,
+    EXPECTED,
+    FAINT,
+    INK,
+    MEASURED,
+    WENT,
+    add_halo,
+    clean_line,
+    draw_note,
+    new_panels,
+    use_style,
+)
+
+PANEL_HEIGHT_IN = 1.5
+"""Height of a panel with its margins, in inches."""
+
+AXES = ("longitude", "latitude")
+
+
+@use_style
+def draw_matches(findings: MatchFindings) -> Figure:
+    """Draw the matches as lines from the left to the right record, and records without one as crosses."""
+    if not findings.is_on_map:
+        return draw_note("No criterion is a place, so there is no map.")
+    pairs, left, right = findings.map_pairs, findings.map_left, findings.map_right
+    every = np.concatenate([pairs.reshape(-1, 2), left, right])
+    if not len(every):
+        return draw_note("No records.")
+    ends, left, right = np.split(shift_longitudes(every), np.cumsum([2 * len(pairs), len(left)]))
+    fig, ax = new_map(AXES, True, *find_extent(np.concatenate([ends, left, right]), True))
+    n_drawn = len(pairs) + len(left) + len(right)
+    size, as_image = float(np.clip(120 / np.sqrt(n_drawn), 1.6, 6)), n_drawn > MAX_MARKS
+    begin, end = ends[0::2], ends[1::2].copy()
+    # a short way across 180 degrees is no way around the world
+    end[:, 0] = begin[:, 0] + (end[:, 0] - begin[:, 0] + 180) % 360 - 180
+    gap = np.full_like(begin, np.nan)
+    lines = np.stack([begin, end, gap], axis=1).reshape(-1, 2)
+    ax.plot(*lines.T, color=MEASURED, linewidth=0.8, alpha=0.8, zorder=3, rasterized=as_image)
+    marks = (
+        ("matches", begin, "o", MEASURED, 0.7 * size, findings.n_pairs),
+        (f"only in {findings.dataset}", left, "x", WENT, 0.8 * size, findings.n_left_alone),
+        (f"only in {findings.partner.dataset}", right, "+", CAME, 0.9 * size, findings.n_right_alone),
+    )
+    handles = []
+    for text, places, mark, colour, width, number in marks:
+        if not number:
+            continue
+        style: dict[str, Any] = {"marker": mark, "color": colour, "linestyle": "", "markeredgewidth": 0.8}
+        ax.plot(*places.T, markersize=width, zorder=2, rasterized=as_image, **style)
+        handles.append(Line2D([], [], label=f"{words.count(number)} {clean_line(text, 30)}", **style))
+    put_legend(ax, handles, 3)
+    return fig
+
+
+@use_style
+def draw_distances(findings: MatchFindings) -> Figure:
+    """Draw how many matches have which distance, a panel for each criterion; its end at the right is ε."""
+    if not findings.n_pairs:
+        return draw_note("There are no matches.")
+    fig, panels = new_panels(len(findings.criteria), PANEL_HEIGHT_IN)
+    for ax, row in zip(panels, findings.criteria, strict=True):
+        _draw_criterion(ax, row)
+    return fig
+
+
+def _draw_criterion(ax: Axes, row: Row) -> None:
+    edges, counts = row["edges"], row["counts"]
+    ax.bar(edges[:-1], counts, np.diff(edges), align="edge", color=MEASURED)
+    ax.axvline(row["median"], color=INK, linewidth=1)
+    unit = f", {row['unit']}" if row["unit"] else ""
+    ax.set_title(clean_line(row["name"] + unit, 30), loc="left", color=FAINT, parse_math=False, fontsize=9)
+    middle = f"median {words.measure(row['median'], digits=3)}"
+    is_left = row["median"] < edges[-1] / 2
+    place = (row["median"], 1), (4 if is_left else -4, -2), ("data", "axes fraction"), "offset points"
+    side = "left" if is_left else "right"
+    add_halo(ax.annotate(middle, *place, ha=side, va="top", color=INK, fontsize=8))
+    ax.set_xlim(0, edges[-1])
+    ax.set_xticks([])
+    is_bounded = np.isfinite(row["eps"])
+    if is_bounded:
+        ax.axvline(edges[-1], color=EXPECTED, linewidth=2, clip_on=False)
+    end = f"ε = {words.exact(row['eps'])}" if is_bounded else words.measure(edges[-1], digits=3)
+    for x, text, side in ((0, "0", "left"), (1, end, "right")):
+        below = (x, 0), (0, -3), "axes fraction", "offset points"
+        add_halo(ax.annotate(text, *below, ha=side, va="top", color=FAINT, fontsize=8))
+    ax.set_yticks([0, counts.max()], ["0", words.count(counts.max())])
+    ax.tick_params(axis="y", labelsize=8)

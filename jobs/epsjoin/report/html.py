@@ -1,0 +1,65 @@
+"""What all pages of a report share: templates, pictures as SVG, and what the gates say of each table."""
+
+from __future__ import annotations
+
+import importlib.resources
+from collections.abc import Mapping, Sequence
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from epsjoin.findings import Row
+from epsjoin.report import costs, words
+from epsjoin.report.figures import figure
+
+
+def render_template(name: str, **values: object) -> str:
+    """Fill a template of this package. Whatever comes from the data is escaped."""
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=FunctionLoader(_read),
+    )
+    environment.filters.update(
+        count=words.count,
+        measure=words.measure,
+        exact=words.exact,
+        like=words.like,
+        percent=words.percent,
+        size=words.size,
+        duration=words.duration,
+        cell=words.cell,
+    )
+    environment.globals.update(
+        style=Markup(_read("run.css")),  # noqa: S704  # a file of this package
+        change=words.change,
+        plural=words.plural,
+        differing=words.differing,
+        phases=costs.PHASES,
+    )
+    return environment.get_template(name).render(**values)
+
+
+def _read(name: str) -> str:
+    return (importlib.resources.files("epsjoin.report") / name).read_text(encoding="utf-8")
+
+
+def to_svg(drawn: Mapping[str, Figure], texts: Mapping[str, str]) -> dict[str, Markup]:
+    """Write figures as SVG, each with a text for people who cannot see it."""
+    return {
+        name: Markup(figure.to_svg(fig, name, texts[name]))  # noqa: S704  # Matplotlib escaped the texts
+        for name, fig in drawn.items()
+    }
+
+
+def count_by_table(quality: Sequence[Row]) -> list[tuple[str, int, int, int]]:
+    """Count for every table its expectations, the broken warnings and the broken errors."""
+    rows = []
+    for name in dict.fromkeys(row["table"] for row in quality):
+        of_table = [row for row in quality if row["table"] == name]
+        broken = [row["severity"] for row in of_table if not row["success"]]
+        rows.append((name, len(of_table), broken.count("warning"), broken.count("error")))
+    return rows

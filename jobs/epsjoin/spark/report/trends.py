@@ -1,0 +1,101 @@
+"""Counters of a run beside those of the last runs before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from epsjoin.findings import Findings, Row
+from epsjoin.lake import slices
+from epsjoin.lake.lake import Lake
+from epsjoin.lake.names import count_names
+
+MAX_RUNS = 12
+"""Maximum number of runs in the trends, the reported run included."""
+
+
+Counters = Mapping[str, Mapping[str, float]]
+"""Job to counter to value."""
+
+
+def read_own_counters(lake: Lake, run: str) -> Counters:
+    """Read what the jobs of a run counted, without the report, which cannot know its own counters."""
+    return {job: of_job for job, of_job in slices.read_counters(lake, run).items() if job != "report"}
+
+
+def select_seconds(counters: Counters, beside: Counters) -> dict[str, float]:
+    """Select the wall-clock time of every job whose time was taken as that of the same job ``beside`` was.
+
+    Jobs of earlier versions counted from the start of the step, those of today from that of their process,
+    and then they have ``seconds_start``, too. The two are not compared.
+    """
+    return {
+        job: of_job["seconds"]
+        for job, of_job in counters.items()
+        if "seconds" in of_job and ("seconds_start" in of_job) == ("seconds_start" in beside.get(job, of_job))
+    }
+
+
+def make_trends_before(lake: Lake, run: str, beside: Counters) -> list[dict[str, Any]]:
+    """Make a row for each of the last runs before this one, oldest first, as ``findings`` describes it.
+
+    Parameters
+    ----------
+    beside : counters of this run; a run with a job whose time was taken otherwise has no ``seconds``.
+
+    Notes
+    -----
+    Read from the logs of ``points`` and ``pairs``, and from ``job_metrics`` and ``quality``: no large table
+    is read, however many runs there are.
+    """
+    points, pairs = (slices.count_rows_by_run(lake, table) for table in ("points", "pairs"))
+    rows = []
+    for other in slices.list_runs_before(lake, run)[-(MAX_RUNS - 1) :]:
+        counters = read_own_counters(lake, other)
+        clusters = counters.get("cluster", {})
+        born, ended = count_names(lake, other)
+        rows.append(
+            {
+                "run": other,
+                "points": points[other],
+                "pairs": pairs.get(other),
+                "eps": counters.get("fit_epsilon", {}).get("eps"),
+                "clusters": clusters.get("clusters"),
+                "noise": clusters.get("noise"),
+                "refused": counters.get("ingest", {}).get("rows_quarantined"),
+                "errors": count_errors(slices.read_quality(lake, other)),
+                "born": born,
+                "ended": ended,
+                "seconds": add_seconds(counters, beside),
+            }
+        )
+    return rows
+
+
+def make_trend(findings: Findings, born: int | None, ended: int | None) -> dict[str, Any]:
+    """Make the run's own row of the trends from what its page shows."""
+    return {
+        "run": findings.run,
+        "points": findings.n_points,
+        "pairs": findings.n_pairs,
+        "clusters": findings.n_clusters,
+        "noise": findings.n_noise,
+        "eps": findings.epsilon["eps"],
+        "refused": findings.n_quarantined,
+        "errors": count_errors(findings.quality),
+        "born": born,
+        "ended": ended,
+        "seconds": add_seconds(findings.counters, findings.counters),
+    }
+
+
+def add_seconds(counters: Counters, beside: Counters) -> float | None:
+    """Add up the times of all jobs; ``None`` if there is none, or if one was taken otherwise."""
+    timed = {job for job, of_job in counters.items() if "seconds" in of_job}
+    selected = select_seconds(counters, beside)
+    return sum(selected.values()) or None if selected.keys() == timed else None
+
+
+def count_errors(quality: Sequence[Row]) -> int | None:
+    """Count the broken expectations of severity error; ``None`` if nothing was checked."""
+    return sum(not row["success"] and row["severity"] == "error" for row in quality) if quality else None
