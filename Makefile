@@ -163,9 +163,10 @@ experiments: $(JOBS) ## the dissertation's figures rerun, with verdicts, into do
 bench-ingest: setup ## what reading a row costs beside pyarrow and pandas, into docs/benchmarks/ingest.md; ONLY="JSON lines, 16 numbers" prints one
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.ingest $(if $(ONLY),--only "$(ONLY)") $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ROWS),--rows $(ROWS))
 
-docs: $(JOBS) ## docs/api.md from the docstrings, the picture in docs/library.md from the lines of that page
+docs: $(JOBS) ## docs/api.md from the docstrings, pictures in docs/library.md and docs/best-matches.md from their lines
 	PYTHONPATH=jobs .venv/bin/python docs/build_api.py
 	PYTHONPATH=jobs .venv/bin/python docs/draw_library.py
+	PYTHONPATH=jobs .venv/bin/python docs/draw_bestmatch.py
 
 screenshots: $(JOBS) ## the demo's report at two widths and its pictures, into docs/pictures; after make demo, with chromium
 	PYTHONPATH=jobs .venv/bin/python docs/draw_report.py --lake $(EPSJOIN_LAKE) --run $(DEMO_RUN)

@@ -14,6 +14,7 @@ import pytest
 
 import build_api
 import docstrings
+import draw_bestmatch
 import draw_library
 import epsjoin
 import epsjoin.kernels
@@ -151,8 +152,18 @@ def test_best_matches__lines_print_what_stands_beside_them(capsys: pytest.Captur
     for block in draw_library.blocks(ROOT / "docs" / "best-matches.md"):
         exec(block, names)  # noqa: S102  # the page's code
         shown += re.findall(r"^print\(.*\)  # (.*)$", block, re.MULTILINE)
-    assert len(shown) == 5
+    assert len(shown) == 6
     assert capsys.readouterr().out.splitlines() == shown
+
+
+def test_best_matches__picture_is_drawn_by_its_own_lines() -> None:
+    (ax,) = draw_bestmatch.draw(draw_bestmatch.run_first_block()).axes
+    texts = [text.get_text() for text in ax.texts]
+    assert texts == ["right row 0", "right row 1", "right row 2: dominated"]
+    assert len(ax.patches) == 2, "the shade of each best match"
+    text = draw_bestmatch.PAGE.read_text(encoding="utf-8")
+    assert draw_bestmatch.PICTURE.is_file()
+    assert str(draw_bestmatch.PICTURE.relative_to(draw_bestmatch.PAGE.parent)) in text
 
 
 def test_library__other_lines_run(monkeypatch: pytest.MonkeyPatch) -> None:
