@@ -34,9 +34,9 @@ def undominated(starts: Ints, values: Floats, masks: Masks, keep: Bools) -> int:
     Notes
     -----
     One column: the minimum. Two: the rows in lexicographic order, and one sweep with the least second value
-    so far. Otherwise each row is compared with the survivors before it, in lexicographic order: a row is
-    never dominated by one that comes after it, unless the two have the same values and differ in their
-    masks. The order is not that of a sum: two sums may be equal where one row dominates the other.
+    so far. Otherwise each row is compared with the survivors before it, and the row with the least sum comes
+    first, since it dominates most others. A sum decides nothing: two may be equal where one row dominates
+    the other.
     """
     comparisons = 0
     columns = values.shape[1]
@@ -51,12 +51,11 @@ def undominated(starts: Ints, values: Floats, masks: Masks, keep: Bools) -> int:
         elif end > begin:
             if masks.shape[1] == 0 and columns == 1:
                 comparisons += _keep_least(begin, end, values, keep)
-                continue
-            _sort_rows(begin, end, values, order, spare)
-            if masks.shape[1] == 0 and columns == 2:
+            elif masks.shape[1] == 0 and columns == 2:
+                _sort_rows(begin, end, values, order, spare)
                 comparisons += _sweep(order[: end - begin], values, keep)
             else:
-                comparisons += _compare_with_survivors(order[: end - begin], values, masks, keep, spare)
+                comparisons += _compare_with_survivors(begin, end, values, masks, keep, spare)
     return comparisons
 
 
@@ -87,11 +86,17 @@ def _sweep(order: Ints, values: Floats, keep: Bools) -> int:
 
 
 @njit
-def _compare_with_survivors(order: Ints, values: Floats, masks: Masks, keep: Bools, alive: Ints) -> int:
+def _compare_with_survivors(
+    begin: int, end: int, values: Floats, masks: Masks, keep: Bools, alive: Ints
+) -> int:
     comparisons = 0
-    n_alive = 0
-    for i in range(order.size):
-        row = order[i]
+    first = _least_sum(begin, end, values)
+    keep[first] = True
+    alive[0] = first
+    n_alive = 1
+    for row in range(begin, end):
+        if row == first:
+            continue
         is_alive = True
         kept = 0
         for j in range(n_alive):
@@ -115,6 +120,21 @@ def _compare_with_survivors(order: Ints, values: Floats, masks: Masks, keep: Boo
             alive[n_alive] = row
             n_alive += 1
     return comparisons
+
+
+@njit
+def _least_sum(begin: int, end: int, values: Floats) -> int:
+    """Find the row with the least sum of its values; any row where sums are not finite."""
+    first = begin
+    least = np.inf
+    for row in range(begin, end):
+        total = 0.0
+        for i in range(values.shape[1]):
+            total += values[row, i]
+        if total < least:
+            least = total
+            first = row
+    return first
 
 
 @njit

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin import ArgumentError, BudgetError, Closest, Own, OwnOrder, Subset, bestmatch_join
-from epsjoin.local.bestmatch import candidates as module
+from epsjoin.local.bestmatch import candidates
 from epsjoin.local.bestmatch.batch import HOW
 from epsjoin.local.bestmatch.best import best_of
-from epsjoin.local.bestmatch.candidates import within
+from epsjoin.local.bestmatch.orders import orders_of
 from local.bestmatch.cases import KINDS, make_case
 from oracles import examples
 
@@ -97,9 +97,11 @@ def test_bestmatch_join__does_not_depend_on_blocks_or_threads(how, monkeypatch):
     left, right = np.round(random_table(1, 120, 3), 1), np.round(random_table(2, 150, 3), 1)
     whole = bestmatch_join(left, right, [0.1, 0.2, 0.3], how)
     assert pairs_of(whole)
-    monkeypatch.setattr(module, "_FIRST_ROWS", 50)
+    monkeypatch.setattr("epsjoin.local.bestmatch.filter._FIRST_ROWS", 50)
     for block_pairs, n_jobs in ((5, 1), (60, 3), (5000, 3)):
-        monkeypatch.setattr(module, "BLOCK_PAIRS", block_pairs)
+        monkeypatch.setattr(candidates, "BLOCK_PAIRS", block_pairs)
+        n_blocks = len(list(candidates.within_blocks(left, right, orders_of([0.1, 0.2, 0.3], None, 3))))
+        assert n_blocks >= min(20, 500 // block_pairs), "the test would show little"
         monkeypatch.setattr("epsjoin.local.bestmatch.best._MIN_GROUPS_OF_A_THREAD", 10)
         other = bestmatch_join(left, right, [0.1, 0.2, 0.3], how, n_jobs=n_jobs)
         assert all(np.array_equal(x, y, equal_nan=True) for x, y in zip(whole, other, strict=True))
@@ -194,7 +196,7 @@ def test_filter__loses_no_pair_at_the_border_of_large_and_small_numbers():
         right = offset + random.integers(0, 40, (60, 2)) * scale
         eps = np.abs(left[0] - right[0]) + scale * 3
         matrix = (np.abs(left[:, None] - right) <= eps).all(axis=2)
-        found = within(left, right, [Closest(0, eps=eps[0]), Closest(1, eps=eps[1])])
+        found = candidates.within(left, right, [Closest(0, eps=eps[0]), Closest(1, eps=eps[1])])
         assert list(zip(found.left, found.right, strict=True)) == list(map(tuple, np.argwhere(matrix)))
 
 
@@ -250,7 +252,7 @@ def test_closest__refuses_what_no_metric_decides():
 
 def test_best_of__takes_candidates_in_any_order():
     left, right = np.round(random_table(8, 60, 2), 1), np.round(random_table(9, 60, 2), 1)
-    found = within(left, right, [Closest(0, eps=0.3), Closest(1, eps=0.3)])
+    found = candidates.within(left, right, [Closest(0, eps=0.3), Closest(1, eps=0.3)])
     at = np.random.default_rng(10).permutation(len(found))
     for by in ("left", "right", "all"):
         assert best_of(found.take(at), by).tolist() == best_of(found, by)[at].tolist()

@@ -12,7 +12,8 @@ from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.dominance import Masks
 from epsjoin.local.bestmatch.batch import FOR_LEFT, FOR_RIGHT
 from epsjoin.local.bestmatch.best import best_of
-from epsjoin.local.bestmatch.candidates import Candidates, filter_columns
+from epsjoin.local.bestmatch.candidates import Candidates
+from epsjoin.local.bestmatch.filter import filter_columns
 from epsjoin.local.bestmatch.orders import Order, OwnOrder, Subset
 from epsjoin.local.bestmatch.parts import best_of_all, best_of_part
 from epsjoin.local.bestmatch.take import one_of
