@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsjoin.kernels.arrays import Bools, Floats, Ints
-from epsjoin.local.bestmatch.batch import FOR_LEFT, FOR_RIGHT, BestPairs
+from epsjoin.local.bestmatch.batch import FOR_LEFT, FOR_RIGHT, BestPairs, with_lonely
 from epsjoin.local.bestmatch.best import By
 from epsjoin.local.bestmatch.orders import Order, OwnOrder
 from epsjoin.local.bestmatch.waiting import AXIS, Pairs, Rows, Side, no_rows
-from epsjoin.local.join.arrays import NO_ROW
 from epsjoin.local.sweep.sweeping import Counters, add_counts
 
 
@@ -77,16 +76,11 @@ class Work:
     def columns(self, pairs: Pairs, lonely_left: Ints, lonely_right: Ints) -> BestPairs:
         """Pairs in the order in which their rows came, and after them the ids of rows without a partner."""
         pairs = pairs.take(np.lexsort((pairs.right, pairs.left)))
-        lonely = len(lonely_left) + len(lonely_right)
-        values = np.full((len(pairs.left) + lonely, len(self.orders)), math.nan)
+        values = np.full((len(pairs.left), len(self.orders)), math.nan)
         has_number = [not isinstance(order, OwnOrder) for order in self.orders]
-        values[: len(pairs.left), has_number] = pairs.values
-        return BestPairs(
-            np.concatenate((pairs.left_id, lonely_left, np.full(len(lonely_right), NO_ROW))),
-            np.concatenate((pairs.right_id, np.full(len(lonely_left), NO_ROW), lonely_right)),
-            values,
-            np.concatenate((pairs.best_for, np.zeros(lonely, np.uint8))),
-        )
+        values[:, has_number] = pairs.values
+        found = BestPairs(pairs.left_id, pairs.right_id, values, pairs.best_for)
+        return with_lonely(found, lonely_left, lonely_right)
 
 
 def _lonely(rows: Rows, matched: Ints) -> Bools:

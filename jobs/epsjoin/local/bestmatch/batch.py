@@ -266,23 +266,28 @@ def _result(best: Candidates, best_for: Bytes, search: _Search) -> BestPairs:
         unmatched_left=len(lonely_left),
         unmatched_right=len(lonely_right),
     )
-    lonely = len(lonely_left) + len(lonely_right)
-    values = np.full((len(best) + lonely, len(search.orders)), math.nan)
+    values = np.full((len(best), len(search.orders)), math.nan)
     number = word = 0
     for place, order in enumerate(search.orders):
         if isinstance(order, (Closest, Own)):
-            values[: len(best), place] = best.values[:, number]
+            values[:, place] = best.values[:, number]
             number += 1
         elif isinstance(order, Subset):
             words = masks_of(order, len(search.left), len(search.right))[0].shape[1]
             common = best.masks[:, word : word + words]
-            values[: len(best), place] = np.bitwise_count(common).sum(axis=1)
+            values[:, place] = np.bitwise_count(common).sum(axis=1)
             word += words
+    return with_lonely(BestPairs(best.left, best.right, values, best_for), lonely_left, lonely_right)
+
+
+def with_lonely(pairs: BestPairs, left: Ints, right: Ints) -> BestPairs:
+    """Put rows without a partner after pairs, left rows first."""
+    n = len(left) + len(right)
     return BestPairs(
-        np.concatenate((best.left, lonely_left, np.full(len(lonely_right), NO_ROW))),
-        np.concatenate((best.right, np.full(len(lonely_left), NO_ROW), lonely_right)),
-        values,
-        np.concatenate((best_for, np.zeros(lonely, np.uint8))),
+        np.concatenate((pairs.left, left, np.full(len(right), NO_ROW))),
+        np.concatenate((pairs.right, np.full(len(left), NO_ROW), right)),
+        np.concatenate((pairs.values, np.full((n, pairs.values.shape[1]), math.nan))),
+        np.concatenate((pairs.best_for, np.zeros(n, np.uint8))),
     )
 
 
