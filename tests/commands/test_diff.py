@@ -53,6 +53,18 @@ def test_diff__near_matches_by_distance(files: list[str], capsys: pytest.Capture
     assert "  > id 1 → id 6, 8.75 apart" in capsys.readouterr().out.splitlines()
 
 
+def test_diff__near_takes_criteria(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["diff", *files, "--key", "id", "--near", "x=9", "name=1"]) == 0
+    assert any(line.startswith("  > id 1 → id 6, 1.97") for line in capsys.readouterr().out.splitlines())
+    for wrong in (["x=far"], ["x"], ["9", "8"]):
+        assert cli.main(["diff", *files, "--key", "id", "--near", *wrong]) == 2
+        assert (
+            f"must be EPS, or COLUMN=EPS of each criterion, not {' '.join(wrong)}" in capsys.readouterr().err
+        )
+    assert cli.main(["diff", *files, "--key", "id", "--near", "x,name=9"]) == 2
+    assert "x and name are no place" in capsys.readouterr().err
+
+
 def test_diff__of_equal_files_says_so(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["diff", files[0], files[0]]) == 0
     assert capsys.readouterr().out == "no difference; 5 rows the same\n"

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from epsjoin.console import counted, printable
 from epsjoin.differ.differences import SnapshotDiff, snapshot_diff
+from epsjoin.differ.nearness import Near
 from epsjoin.errors import ArgumentError
 from epsjoin.lake import slices
 from epsjoin.lake.arguments import add_contracts, open_lake
@@ -37,7 +38,7 @@ def main(argv: Sequence[str]) -> int:
         columns=arguments.columns,
         method=arguments.method,
         memory_mb=arguments.memory_mb,
-        near=arguments.near,
+        near=_read_near(arguments.near),
         near_columns=arguments.near_columns,
     )
     if arguments.json:
@@ -46,6 +47,26 @@ def main(argv: Sequence[str]) -> int:
         for line in to_lines(found, key, arguments.limit):
             print(printable(line))
     return 0
+
+
+def _read_near(words: Sequence[str] | None) -> Near | None:
+    """One distance, or the eps of each criterion."""
+    if words is None:
+        return None
+    near: dict[str | tuple[str, str], float] = {}
+    try:
+        if len(words) == 1 and "=" not in words[0]:
+            return float(words[0])
+        for word in words:
+            columns, _, eps = word.rpartition("=")
+            if not columns:
+                raise ValueError(word)
+            first, comma, second = columns.partition(",")
+            near[(first, second) if comma else first] = float(eps)
+    except ValueError as error:
+        said = " ".join(words)
+        raise ArgumentError(f"--near must be EPS, or COLUMN=EPS of each criterion, not {said}") from error
+    return near
 
 
 def _choose_snapshots(arguments: argparse.Namespace) -> tuple[str | pa.Table, str | pa.Table, list[str]]:
@@ -87,8 +108,9 @@ def _parser() -> argparse.ArgumentParser:
         "--columns", nargs="+", metavar="COLUMN", help="compare only these (default: all that both have)"
     )
     parser.add_argument(
-        "--near", type=float, metavar="EPS",
-        help="rows that went and came are one row with another key if they are the nearest within EPS",
+        "--near", nargs="+", metavar="EPS",
+        help="rows that went and came are one row with another key if they are the nearest within EPS; or "
+        "criteria: COLUMN=EPS of numbers or texts (0 to 1), LATITUDE,LONGITUDE=KM of a place",
     )  # fmt: skip
     parser.add_argument(
         "--near-columns", nargs="+", metavar="COLUMN",

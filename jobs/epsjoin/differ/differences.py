@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ with needing_extra("epsjoin.snapshot_diff"):
 
     from epsjoin.differ.columns import Compared, choose_columns, find_reformatted, mark_differing, structs
     from epsjoin.differ.keyed import find_difference
+    from epsjoin.differ.nearness import Near
     from epsjoin.differ.rekeyed import separate_rekeyed
     from epsjoin.differ.snapshots import Snapshot, open_snapshot
 
@@ -84,7 +85,7 @@ def snapshot_diff(
     method: str = "auto",
     digest_bits: int = 128,
     memory_mb: float = 256,
-    near: float | None = None,
+    near: float | Mapping[str | tuple[str, str], float] | None = None,
     near_columns: Sequence[str] | None = None,
     counters: Counters | None = None,
 ) -> SnapshotDiff:
@@ -106,8 +107,12 @@ def snapshot_diff(
     memory_mb : memory for entries of rows, in 2^20 bytes, and once more for the rows that are kept for the
         answer. 16 bytes a row come on top, by which a key that comes twice is seen, and 17 a match.
     near : rows that went and came are also matched as rekeyed if they are the nearest to one another, at most
-        this Euclidean distance apart.
-    near_columns : the columns that are the coordinates; by default all compared columns of numbers.
+        this Euclidean distance apart. Or criteria, the eps of each: a column of numbers maps to the largest
+        difference; two columns, latitude and longitude in degrees, to kilometres; a column of texts to the
+        largest fraction, from 0 to 1, of letters in threes that two texts do not share. Then rows are matched
+        that are the only best match of one another (:func:`epsjoin.bestmatch_join`).
+    near_columns : for one distance the columns that are the coordinates; by default all compared columns of
+        numbers.
     counters : dictionary to whose entries ``blocks_read``, ``blocks_written`` and ``rows`` are added.
 
     Returns
@@ -143,8 +148,11 @@ def snapshot_diff(
         )
     if not memory_mb > 0:
         raise ArgumentError(f"memory_mb must be above 0, not {memory_mb!r}")
-    if near is not None and not (keys and 0 <= near < math.inf):
-        raise ArgumentError(f"near must be a distance, at least 0, with a key; it is {near!r}")
+    distances = [*near.values()] if isinstance(near, Mapping) else [] if near is None else [near]
+    if near is not None and not (keys and distances and all(0 <= each < math.inf for each in distances)):
+        raise ArgumentError(f"near must be a distance, at least 0, or several, with a key; it is {near!r}")
+    if isinstance(near, Mapping) and near_columns:
+        raise ArgumentError("near_columns go with one distance; criteria name their columns themselves")
     if method != "auto" and not keys:
         raise ArgumentError(f"method {method!r} needs a key; without one rows are compared in memory")
     room = int(memory_mb * 2**20)
@@ -185,7 +193,7 @@ def _describe(
     sides: tuple[Snapshot, Snapshot],
     compared: Compared,
     found: Difference,
-    near: float | None,
+    near: Near | None,
     near_columns: Sequence[str] | None,
 ) -> dict[str, Any]:
     """The rows of each kind."""

@@ -1,29 +1,24 @@
-"""Rows that went under one key and came under another: matched by their content, or by nearness."""
+"""Rows that went under one key and came under another: separated from those that really went and came."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from epsjoin.differ.columns import Compared, structs
+from epsjoin.differ.nearness import Near, choose_coordinates, match_by_nearness
 from epsjoin.differ.snapshots import conform
 from epsjoin.digests import UNKEYED, digest_table
-from epsjoin.errors import ArgumentError
-from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.local.join.arrays import join
-
-_NUMBER = r"^\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
+from epsjoin.kernels.arrays import Ints
 
 
 def separate_rekeyed(
     compared: Compared,
     deleted: pa.Table,
     inserted: pa.Table,
-    near: float | None,
+    near: Near | None,
     near_columns: Sequence[str] | None,
 ) -> tuple[pa.Table, pa.Table, pa.Table]:
     """Separate the rows that got another key from those that went and came.
@@ -40,7 +35,8 @@ def separate_rekeyed(
         left = [_others(len(table), rows) for table, rows in zip(contents, pairs.T, strict=True)]
         if all(map(len, left)):
             rest = [table.take(pa.array(rows)) for table, rows in zip(contents, left, strict=True)]
-            names = near_columns or choose_coordinates(rest, schema.names)
+            is_one = not isinstance(near, Mapping)
+            names = near_columns or (choose_coordinates(rest, schema.names) if is_one else ())
             nearest, apart = match_by_nearness(rest[0], rest[1], near, names)
             pairs = np.concatenate([pairs, np.column_stack([left[0][nearest[:, 0]], left[1][nearest[:, 1]]])])
             distances += apart.tolist()
@@ -91,65 +87,3 @@ def match_by_content(old: pa.Table, new: pa.Table) -> Ints:
     row[went] = np.arange(len(went))
     rows = np.flatnonzero(is_single[came])
     return np.column_stack([row[came[rows]], rows])
-
-
-def match_by_nearness(old: pa.Table, new: pa.Table, eps: float, names: Sequence[str]) -> tuple[Ints, Floats]:
-    """Match rows that are the nearest to one another, within eps.
-
-    Parameters
-    ----------
-    old, new : the rows that went and that came.
-    eps : largest distance, Euclidean.
-    names : the columns that are coordinates; rows without a number in one of them are passed over.
-
-    Returns
-    -------
-    (n, 2) row numbers, by those in ``new``, and the distance of each pair.
-    """
-    points = [_to_points(table, names) for table in (old, new)]
-    pairs = join(points[0][1], points[1][1], eps)
-    mine, theirs = points[0][0][pairs.left], points[1][0][pairs.right]
-    # the nearest of each; of equally near ones the first
-    best_of_old = _first_of(mine, np.lexsort((theirs, pairs.distance, mine)))
-    best_of_new = _first_of(theirs, np.lexsort((mine, pairs.distance, theirs)))
-    mutual = np.intersect1d(best_of_old, best_of_new)
-    mutual = mutual[np.argsort(theirs[mutual])]
-    return np.column_stack([mine[mutual], theirs[mutual]]), pairs.distance[mutual]
-
-
-def _first_of(rows: Ints, order: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Of the pairs of each row the first in this order, which is sorted by row."""
-    ordered = rows[order]
-    is_first = np.r_[True, ordered[1:] != ordered[:-1]][: len(order)]
-    return np.asarray(order[is_first])
-
-
-def choose_coordinates(tables: Sequence[pa.Table], names: Sequence[str]) -> list[str]:
-    """The columns that hold nothing but numbers.
-
-    Raises
-    ------
-    ArgumentError
-        There is none.
-    """
-    found = [name for name in names if all(_is_number_column(table[name]) for table in tables)]
-    if not found:
-        raise ArgumentError(f"near needs columns of numbers; none of {', '.join(names)} is one")
-    return found
-
-
-def _is_number_column(column: pa.ChunkedArray) -> bool:
-    if pa.types.is_string(column.type):
-        texts = column.drop_null()
-        return bool(len(texts)) and bool(pc.all(pc.match_substring_regex(texts, _NUMBER)).as_py())
-    return bool(pa.types.is_integer(column.type) or pa.types.is_floating(column.type))
-
-
-def _to_points(table: pa.Table, names: Sequence[str]) -> tuple[Ints, Floats]:
-    """The rows that have all coordinates, and these."""
-    columns = [
-        pc.utf8_trim_whitespace(c) if pa.types.is_string(c.type) else c for c in map(table.column, names)
-    ]
-    points = np.column_stack([c.cast(pa.float64()).to_numpy() for c in columns])
-    rows = np.flatnonzero(np.isfinite(points).all(axis=1))
-    return rows, points[rows]
