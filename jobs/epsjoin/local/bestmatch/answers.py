@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.local.bestmatch.batch import FOR_LEFT, FOR_RIGHT, BestPairs, with_lonely
-from epsjoin.local.bestmatch.best import By
+from epsjoin.local.bestmatch.best import By, best_of
+from epsjoin.local.bestmatch.candidates import Candidates
 from epsjoin.local.bestmatch.orders import Order, OwnOrder
 from epsjoin.local.bestmatch.waiting import AXIS, Pairs, Rows, Side, no_rows
 from epsjoin.local.sweep.sweeping import Counters, add_counts
@@ -65,6 +66,11 @@ class Work:
     def keeps(self) -> tuple[bool, bool]:
         """Whether left and right rows without a partner belong to the result."""
         return self.how in ("left", "outer"), self.how in ("right", "outer")
+
+    def is_best(self, candidates: Candidates) -> Bools:
+        """Mark what is best among some candidates; no other one can be best among more."""
+        marks = [best_of(candidates, by, counters=self.counters) for by, _ in self.sides]
+        return np.asarray(np.logical_or.reduce(marks))
 
     def judge(self, pairs: Pairs, new: int) -> Pairs:
         """Mark what is best, after new pairs have come at the end."""

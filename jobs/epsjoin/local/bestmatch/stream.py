@@ -319,6 +319,8 @@ class BestmatchStream(Generic[Answer]):
         if not len(left.ids) or not len(right.ids):
             return no_pairs(self._d, self._orders)
         found = within(left.points, right.points, self._orders, counters=self._counters)
+        if not isinstance(self._answers, Recent):  # with max_age what is dominated may come back
+            found = found.take(self._answers.work.is_best(found))
         x, y = found.left, found.right
         return Pairs(
             *(left.numbers[x], right.numbers[y], left.ids[x], right.ids[y], left.points[x], right.points[y]),
