@@ -220,7 +220,7 @@ def test_bestmatch_files__says_where_a_file_is_broken(tmp_path: Path) -> None:
         bestmatch_files(good, bad, 1.0, columns=["t"])
     latitude = write(tmp_path / "latitude.parquet", np.array([[1.0, 2.0], [91.0, 2.0]]), 1)
     orders = [Closest((0, 1), eps=1.0, metric="haversine")]
-    with pytest.raises(DataRefusedError, match="latitude.parquet: in the page from row 1 on, haversine"):
+    with pytest.raises(DataRefusedError, match="latitude.parquet: page from row 1 on: haversine"):
         bestmatch_files(latitude, latitude, orders=orders, columns=["t", "x"])
 
 

@@ -73,9 +73,10 @@ class PagedFile:
         lower, upper = [none], [none]
         for page, start in enumerate(self.starts.tolist()):
             try:
-                box = box_pages(filter_columns("points", self.read(page), orders)[0], np.zeros(1, np.int64))
+                columns, _ = filter_columns(f"page from row {start:,} on", self.read(page), orders)
             except ArgumentError as error:
-                raise DataRefusedError(f"{self.path}: in the page from row {start:,} on, {error}") from error
+                raise DataRefusedError(f"{self.path}: {error}") from error
+            box = box_pages(columns, np.zeros(1, np.int64))
             lower, upper = [*lower, box.lower], [*upper, box.upper]
         return PageBoxes(np.concatenate(lower), np.concatenate(upper))
 
