@@ -202,6 +202,15 @@ def test_draw_flows__adds_up_what_leaves_and_what_reaches_each_cluster(example: 
     assert len(written) == 2 + 12 + 12
 
 
+def test_draw_flows__writes_a_name_in_full_where_there_is_room(example: Findings) -> None:
+    """Two clusters without a label may differ in their last digits alone."""
+    flows = [{"before": name, "now": name, "members": 411} for name in (45856, 45882, 104185)]
+    written = names_in(with_comparison(example, flows=flows, labels={}), "flows")
+    assert [text for text in written if "cluster" in text] == [
+        *("cluster 45856 (411)", "cluster 45882 (411)", "cluster 104185 (411)"),
+    ] * 2
+
+
 def test_draw_flows__gives_each_cluster_room_for_its_name(example: Findings) -> None:
     assert example.comparison is not None
     tiny = [{"before": name, "now": name, "members": 1} for name in range(19)]

@@ -42,8 +42,8 @@ GAP_IN = 0.05
 BANDS_IN = 3.0
 """Height of all flows together, without the gaps and what small clusters get more, in inches."""
 
-NAME_IN, NUMBER_IN = 1.45, 0.7
-"""Maximum width of a name at the side, and what a number in brackets beside it takes of that, in inches."""
+NAME_IN = 1.45
+"""Maximum width of a name at the side, in inches; of flows with the number in brackets beside it."""
 
 SMALL = 8.5
 """Font size of names and numbers, in points."""
@@ -109,7 +109,7 @@ def draw_flows(findings: Findings) -> Figure:
             colour = _colour_of(end, colours)
             ax.add_patch(Rectangle((x - 0.012, node.low), 0.024, node.high - node.low, color=colour, lw=0))
             ax.annotate(
-                f"{_write_end(found, end, is_before=x == 0)} ({_write_short(node.members)})",
+                _write_end(found, end, node.members, is_before=x == 0),
                 (x, (node.low + node.high) / 2),
                 (6 * outward, 0),
                 textcoords="offset points",
@@ -185,28 +185,32 @@ def _colour_of(end: End, colours: Mapping[int, str]) -> str:
     return colours.get(int(end), OTHER) if isinstance(end, int) else OTHER
 
 
-def _write_end(found: Comparison, end: End, *, is_before: bool) -> str:
+def _write_end(found: Comparison, end: End, members: int, *, is_before: bool) -> str:
+    number = f" ({_write_short(members)})"
     if end == NOISE:
-        return "noise"
-    if end == ABSENT:
-        return "came" if is_before else "went"
-    return (
-        _fit(words.name_cluster(found.labels, end), NAME_IN - NUMBER_IN)
-        if isinstance(end, int)
-        else "other clusters"
-    )
+        name = "noise"
+    elif end == ABSENT:
+        name = "came" if is_before else "went"
+    elif isinstance(end, int):
+        name = _fit(words.name_cluster(found.labels, end), NAME_IN - _measure(number))
+    else:
+        name = "other clusters"
+    return name + number
 
 
 def _fit(text: str, width: float) -> str:
     """Shorten a name from the data until it is at most so wide, in inches."""
     for limit in range(40, 1, -1):
         line = clean_line(text, limit)
-        points, _, _ = text_to_path.get_text_width_height_descent(
-            line, FontProperties(size=SMALL), ismath=False
-        )
-        if points <= 72 * width:
+        if _measure(line) <= width:
             break
     return line
+
+
+def _measure(line: str) -> float:
+    """How wide a line is, in inches."""
+    points, _, _ = text_to_path.get_text_width_height_descent(line, FontProperties(size=SMALL), ismath=False)
+    return float(points) / 72
 
 
 def _write_short(number: int) -> str:
