@@ -50,7 +50,7 @@ def make_archive(folder: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=folder, prefix="making-") as scratch:
         package = Path(scratch, PACKAGE.name)
         shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
-        print("compiling the kernels, once: this takes a minute or two", file=sys.stderr, flush=True)
+        print("compiling the kernels, once: this takes up to a minute", file=sys.stderr, flush=True)
         for file in package.rglob("*"):
             os.utime(file, (FILE_TIME, FILE_TIME))
         compile_kernels(package)

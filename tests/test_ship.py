@@ -49,7 +49,7 @@ def test_archive__is_made_once_per_content(
     assert ship.make_archive(tmp_path / "ship") == first
     assert first.stat().st_mtime_ns == made
     said = capsys.readouterr().err
-    assert said == "compiling the kernels, once: this takes a minute or two\n", (
+    assert said == "compiling the kernels, once: this takes up to a minute\n", (
         "and a person knows why it takes so long"
     )
 
