@@ -26,6 +26,7 @@ from epsjoin.spark.job import Job
 from epsjoin.spark.rehearse import STEPS
 from tests import planted
 from tests.spark.conftest import JobMaker, copy_of
+from tests.spark.ingest.here import reading_here
 from tests.tiny import coordinate, key
 
 TABLES = ("changes", "cluster_flows", "cluster_names", "cluster_events")
@@ -40,10 +41,11 @@ def write(folder: Path, run: str, places: planted.Places, kinds: dict[int, str] 
 
 
 def process(job: Job, run: str, steps: Iterable[str] = STEPS) -> None:
-    """Run the steps of a run, each with the versions of its own start, as jobs do."""
-    for name in steps:
-        lake = delta_log.pin_versions(job.lake, name)
-        STEPS[name](replace(job, lake=lake, run=run))
+    """Run the steps of a run, each with the versions of its own start, as jobs do; ingest without Spark."""
+    with reading_here():
+        for name in steps:
+            lake = delta_log.pin_versions(job.lake, name)
+            STEPS[name](replace(job, lake=lake, run=run))
 
 
 def content(job: Job, runs: Iterable[str], table: str) -> list[str]:
