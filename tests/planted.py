@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 EPS, MIN_PTS = 1.0, 3
 RUNS = [f"2023-{month:02}-01" for month in range(1, 13)]
@@ -53,6 +54,23 @@ def history(seed: int = 0) -> list[Places]:
         for run in runs
     ]
 
+
+def history_among(points: NDArray[np.float64], eps: float, at: tuple[float, float]) -> list[Places]:
+    """The same history in the unit ``eps``, beginning at a place that is far from all of ``points``.
+
+    The points stay where they are in all runs, and so do their clusters. Their ids are from ``AMONG`` on.
+    """
+    others = dict(enumerate(map(tuple, points.tolist()), AMONG))
+    return [
+        {i: (at[0] + eps * x, at[1] + eps * y) for i, (x, y) in run.items()} | others for run in history()
+    ]
+
+
+AMONG = 1000
+"""The smallest id of what the history is planted among."""
+
+GULF = (-92.0, 25.0)
+"""A place in the Gulf of Mexico, longitude and latitude, far from every landmark of the United States."""
 
 EVENTS: list[list[Event]] = [
     [],

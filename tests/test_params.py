@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from epsjoin.errors import ArgumentError
-from epsjoin.local import guard
+from epsjoin.local.guard.judge import HOLDING
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.params import ACCEPTABLE, WAYS_TO_EPS, RunParams
 
@@ -133,7 +133,7 @@ def test_from_json__accepts_findings_for_one_run_only() -> None:
 
 
 def test_acceptable__are_the_checks_that_hold() -> None:
-    assert ACCEPTABLE == guard.HOLDING
+    assert ACCEPTABLE == HOLDING
 
 
 @pytest.mark.parametrize(

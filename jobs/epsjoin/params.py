@@ -46,7 +46,7 @@ class RunParams:
     eps_digits : significant digits of an eps that is chosen; 17 are all. A given ``eps`` is not rounded.
     min_pts : points within eps, the point itself included, that make a point core.
     lof_k : neighbours that the local outlier factor looks at; ``None``: ``min_pts - 1``, at least 1.
-    accept : checks of the guard that may hold nothing in this run, see :mod:`epsjoin.local.guard`.
+    accept : checks of the guard that may hold nothing in this run, see :mod:`epsjoin.local.guard.judge`.
     cuts : ``planned`` (a tree of cuts fitted to a sample) or ``regular`` (the papers' halving, GESS).
     n_parts : parts to cut the join into; ``None``: as many as the number of points and a
         worker's memory ask for, at least 8.

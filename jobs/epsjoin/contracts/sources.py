@@ -58,7 +58,7 @@ GUARD: Mapping[str, float | None] = {
     "format": 0.05,
     "left_out": 0.01,
 }
-"""The guard's limits, which a contract may replace one by one; see :mod:`epsjoin.local.guard`."""
+"""The guard's limits, which a contract may replace one by one; see :mod:`epsjoin.local.guard.judge`."""
 
 RESERVED = ("run", "id", "point")
 """Columns that ``points`` adds to those of its source; only a single integer key may be called ``id``."""

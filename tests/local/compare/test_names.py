@@ -22,6 +22,7 @@ from epsjoin.local.compare.fold import name_run
 from epsjoin.local.compare.match import Matched, match_clusters, name_clusters
 from epsjoin.local.compare.names import NOBODY, Cores
 from oracles import names as twin
+from oracles import open_sets
 from tests import planted
 
 REPO = Path(__file__).resolve().parents[3]
@@ -286,15 +287,25 @@ def test_name_clusters__says_what_is_wrong_with_a_run(run: Any, sentence: str) -
         name_clusters([run])
 
 
-def test_events__of_the_planted_history_are_those_that_were_planted() -> None:
+@pytest.mark.parametrize("among", ["nothing", "landmarks"])
+def test_events__of_the_planted_history_are_those_that_were_planted(among: str) -> None:
+    """Also in the Gulf of Mexico, beside all landmarks of the United States, whose names stay."""
+    history, eps = planted.history(), planted.EPS
+    if among == "landmarks":
+        eps = 0.0123457
+        history = planted.history_among(open_sets.read("landmarks"), eps, planted.GULF)
     runs = []
-    for places in planted.history():
+    for places in history:
         ids = np.array(list(places))
-        found = dbscan(np.array(list(places.values())), planted.EPS, planted.MIN_PTS)
+        found = dbscan(np.array(list(places.values())), eps, planted.MIN_PTS)
         runs.append((ids, found.labels, found.is_core))
     named = name_clusters(runs)
     assert [events_of(each) for each in named] == planted.EVENTS
-    assert sorted(named[-1].names.name.tolist()) == sorted(planted.LAST_NAMES.values())
+    is_planted = [each.names.name < planted.AMONG for each in named]
+    assert sorted(named[-1].names.name[is_planted[-1]].tolist()) == sorted(planted.LAST_NAMES.values())
+    others = [each.names.name[~is_] for each, is_ in zip(named, is_planted, strict=True)]
+    assert len(others[0]) == (0 if among == "nothing" else 6032)
+    assert all((names == others[0]).all() for names in others)
 
 
 def test_names__of_twelve_months_of_navaids_stay() -> None:

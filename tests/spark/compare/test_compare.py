@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 import tracemalloc
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -18,15 +21,19 @@ from epsjoin.errors import TableError, UnfitTableError
 from epsjoin.lake import delta_log, slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
+from epsjoin.report.page import render
+from epsjoin.report.sentences import list_events, what_changed
 from epsjoin.spark import buckets
 from epsjoin.spark.checks.quality import check_quality
 from epsjoin.spark.compare import compare
 from epsjoin.spark.compare.changes import to_json
 from epsjoin.spark.job import Job
 from epsjoin.spark.rehearse import STEPS
+from epsjoin.spark.report.gather import gather
 from tests import planted
 from tests.spark.conftest import JobMaker, copy_of
 from tests.spark.ingest.here import reading_here
+from tests.spark.real_data import landmarks
 from tests.tiny import coordinate, key
 
 TABLES = ("changes", "cluster_flows", "cluster_names", "cluster_events")
@@ -111,6 +118,37 @@ def test_compare__finds_the_planted_events_in_any_order_of_processing(job: Job, 
     assert contents(job) == whole, "a run made again changes nothing"
     process(job, planted.RUNS[0], ["compare"])
     assert contents(job) == whole
+
+
+@pytest.mark.long
+def test_compare__finds_the_planted_events_among_landmarks_and_the_report_tells_them(
+    make_job: JobMaker, tmp_path: Path
+) -> None:
+    """The whole chain of each run, all but the first by increment; nothing happens to the landmarks."""
+    eps = 0.0123457
+    columns = [key(), coordinate("x", "longitude"), coordinate("y", "latitude")]
+    job = make_job(columns, path="{date}.csv", interval="month", params={**PARAMS, "eps": eps})
+    history = planted.history_among(landmarks(), eps, planted.GULF)
+    for number, (run, places, expected) in enumerate(zip(planted.RUNS, history, planted.EVENTS, strict=True)):
+        write(tmp_path, run, places)
+        process(job, run)
+        assert sorted(events(job, run), key=repr) == sorted(expected, key=repr), run
+        plan = slices.read_row(job.lake, Slice("join_plan", run))
+        assert (plan["kind"] == "increment", plan["generation"]) == (number > 0, number)
+        delta_log.commit(job.lake, {Slice("job_metrics", run, also=(("job", "none"),)): []})
+        found = gather(replace(job, run=run))
+        told = html.unescape(re.sub("<[^>]+>", "", render(found)))
+        happened = Counter(event for event, *_ in expected)
+        assert found.comparison is not None
+        assert found.comparison.n_events == happened
+        assert len(list_events(found)) == len(expected)
+        assert all(sentence in told for sentence in list_events(found))
+        if number:
+            assert f"Since run {planted.RUNS[number - 1]} " in what_changed(found)
+            assert what_changed(found) in told
+    last = rows(job, planted.RUNS[-1], "cluster_names")
+    of_planted = {row["cluster_id"]: row["name"] for row in last if row["name"] < planted.AMONG}
+    assert of_planted == planted.LAST_NAMES
 
 
 def test_changes__tell_what_differs_with_the_values_of_both_runs(make_job: JobMaker, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from epsjoin.lake import delta_log, held, slices
 from epsjoin.lake.fingerprints import new_fingerprint
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.uris import filesystem_of
-from epsjoin.local.guard import CHECKS
+from epsjoin.local.guard.judge import CHECKS
 from epsjoin.params import RunParams
 from epsjoin.pipeline import tables_of
 from epsjoin.spark import buckets

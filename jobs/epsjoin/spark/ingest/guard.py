@@ -19,7 +19,9 @@ from epsjoin.lake import slices
 from epsjoin.lake.arrow import are_same
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.parquet import columns_of
-from epsjoin.local.guard import MAX_SAMPLE, MIN_MOVED, WARN_LOST, Finding, Matched, Seen, Values, judge
+from epsjoin.local.guard.causes import MIN_MOVED
+from epsjoin.local.guard.judge import MAX_SAMPLE, WARN_LOST, Finding, judge
+from epsjoin.local.guard.seen import Matched, Seen, Values
 from epsjoin.local.snapshots import Digests, count_common, find_difference, order_distance, places_given_up
 from epsjoin.spark.buckets import Bucket, plan_buckets
 from epsjoin.spark.digests import to_digests

@@ -16,7 +16,7 @@ from epsjoin.lake import delta_log, held, parquet, schemas, slices
 from epsjoin.lake.fingerprints import new_fingerprint
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.parquet import File, Target
-from epsjoin.local.guard import Finding, refusal_of
+from epsjoin.local.guard.judge import Finding, refusal_of
 from epsjoin.pipeline import tables_of
 from epsjoin.spark import tasks
 from epsjoin.spark.ingest.divide import divide, merge_sections
@@ -44,7 +44,7 @@ def run(job: Job) -> dict[str, float]:
     counted. The files of one pass bear the same fingerprint.
 
     Before anything but ``quarantine`` and ``guard`` is written, the snapshot is compared with the one before
-    it, see :mod:`epsjoin.local.guard`.
+    it, see :mod:`epsjoin.local.guard.judge`.
 
     Raises
     ------

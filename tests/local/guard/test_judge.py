@@ -10,8 +10,9 @@ import pytest
 
 from epsjoin.contracts.sources import GUARD
 from epsjoin.kernels.arrays import Floats
-from epsjoin.local import guard
-from epsjoin.local.guard import CHECKS, HOLDING, Finding, Matched, Seen, Values, judge, refusal_of
+from epsjoin.local.guard import causes
+from epsjoin.local.guard.judge import CHECKS, HOLDING, Finding, judge, refusal_of
+from epsjoin.local.guard.seen import Matched, Seen, Values
 from epsjoin.local.snapshots import Digests, count_common, find_difference, order_distance, places_given_up
 
 SAME = Matched(kept=10_000, updated=0, moved=0, taken_over=0, distance=0.0)
@@ -163,7 +164,7 @@ def test_judge__takes_changes_for_the_same_that_differ_by_a_thousandth_of_them(c
 
 
 def test_judge__looks_at_as_many_moves_as_it_may_compare(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard, "MAX_COMPARISONS", 4 * 150)
+    monkeypatch.setattr(causes, "MAX_COMPARISONS", 4 * 150)
     assert " in 150 of 150 moved records" in found_in(change(200, 200, CAUSES["sign"][0]))["sign"].words
 
 

@@ -1,20 +1,19 @@
-"""The guard at the door: what a snapshot shows beside the one before it, and whether that is believable.
+"""What the guard finds in a snapshot, and what follows from it.
 
-Arrays and numbers come in, findings go out; where they come from is the caller's business. A finding is
-*held* if the limit of its check is exceeded and the snapshot shall not come in, *accepted* if a person said
-that it may, *warned* if it is unusual and comes in, *ok* otherwise.
+A finding is *held* if the limit of its check is exceeded and the snapshot shall not come in, *accepted* if a
+person said that it may, *warned* if it is unusual and comes in, *ok* otherwise.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from epsjoin.kernels.arrays import Floats
+from epsjoin.local.guard.causes import CAUSES, MIN_MOVED, find_causes
+from epsjoin.local.guard.seen import Matched, Seen, Values
 
 HOLDING = ("keys", "swapped", "scale", "shift", "sign", "format", "left_out", "lost", "new", "moved")
 """The checks that hold a snapshot, those first that say more about what has happened."""
@@ -25,105 +24,14 @@ CHECKS = (*HOLDING, "updated", "stale", "columns", "order")
 MIN_RECORDS = 10
 """Minimum number of records that were lost, or came, or moved, at which a check looks at their share."""
 
-MIN_MOVED = 100
-"""Minimum number of moved records in which the guard looks for a common cause."""
-
 MAX_SAMPLE = 10_000
 """Maximum number of moved records, and of updated ones, whose values are looked at."""
 
 WARN_LOST, WARN_FACTOR = 0.005, 3.0
 """The share of lost records, and how many times that of the runs before, above which the guard warns."""
 
-SAME_CHANGE = 1e-3
-"""Relative difference up to which two records changed alike."""
-
 TINY_CHANGE, TINY_SHARE = 1e-6, 0.9
 """A change of a number below this part of its value is one of its format, if so many of all changes are."""
-
-MAX_COMPARISONS = 1 << 26
-"""Maximum number of comparisons of coordinates with one another."""
-
-
-@dataclass(frozen=True)
-class Matched:
-    """How many records of two snapshots were matched by their ids, and what became of them.
-
-    Parameters
-    ----------
-    kept : records in both.
-    updated, moved : those of them with another value, with other coordinates.
-    taken_over : records, new or moved, that stand where another one stood, which is deleted or moved.
-    distance : of their orders, see :func:`epsjoin.local.snapshots.order_distance`; ``None``: not known.
-    """
-
-    kept: int
-    updated: int
-    moved: int
-    taken_over: int
-    distance: float | None = None
-
-
-@dataclass(frozen=True)
-class Values:
-    """Values of some records before and now.
-
-    Parameters
-    ----------
-    names : of the columns.
-    before, now : (n, c) float64; NaN where there is none.
-    """
-
-    names: tuple[str, ...] = ()
-    before: Floats = field(default_factory=lambda: np.empty((0, 0)))
-    now: Floats = field(default_factory=lambda: np.empty((0, 0)))
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What a snapshot shows beside the one before it.
-
-    Parameters
-    ----------
-    what : name of the snapshot.
-    against : run of the snapshot before; ``None``: there is none, and nothing else is looked at.
-    n_before, n_now : numbers of records.
-    matched : ``None`` if records cannot be matched: only their numbers are compared then.
-    moved : coordinates of records that moved.
-    updated : numbers of records that were updated.
-    changed : names of columns with the number of records of that sample in which they changed.
-    n_updated : size of that sample.
-    columns_before, columns_now : names of the columns found in the files.
-    left_out_before, left_out_now : fractions of records that the contract leaves out; ``None``: not
-        comparable.
-    most_lost : the largest fraction that earlier runs have lost.
-    same_as : an earlier run that had the very same files, though the run before had others; ``None``: none.
-    """
-
-    what: str
-    against: str | None = None
-    n_before: int = 0
-    n_now: int = 0
-    matched: Matched | None = None
-    moved: Values = field(default_factory=Values)
-    updated: Values = field(default_factory=Values)
-    changed: Mapping[str, int] = field(default_factory=dict)
-    n_updated: int = 0
-    columns_before: Sequence[str] = ()
-    columns_now: Sequence[str] = ()
-    left_out_before: float | None = None
-    left_out_now: float | None = None
-    most_lost: float = 0.0
-    same_as: str | None = None
-
-    @property
-    def lost(self) -> int:
-        """Number of records that are gone; where they cannot be matched, at least so many."""
-        return self.n_before - self.matched.kept if self.matched else max(0, self.n_before - self.n_now)
-
-    @property
-    def new(self) -> int:
-        """Number of records that came; where they cannot be matched, at least so many."""
-        return self.n_now - self.matched.kept if self.matched else max(0, self.n_now - self.n_before)
 
 
 class Finding(NamedTuple):
@@ -211,7 +119,7 @@ def _look(seen: Seen, limits: Mapping[str, float | None]) -> dict[str, _Raw]:
         why = f"the records of run {seen.against} have no digests of this kind, only their number is known"
         return {**dict.fromkeys(CHECKS, _Raw(None, why)), **found}
     found |= dict(_look_at_matched(seen, seen.matched, limits))
-    found |= dict(_look_at_moved(seen.moved, limits))
+    found |= dict(_look_for_causes(seen.moved, limits))
     found["format"] = _look_at_format(seen, seen.matched, limits)
     return found
 
@@ -282,65 +190,16 @@ def _look_at_matched(
         yield "order", _Raw(matched.distance, words)
 
 
-def _look_at_moved(moved: Values, limits: Mapping[str, float | None]) -> Iterator[tuple[str, _Raw]]:
-    """Look for one cause that would explain most of the moved records."""
-    dimensions = max(1, len(moved.names))
-    n = min(len(moved.now), max(MIN_MOVED, MAX_COMPARISONS // dimensions**2))
-    moved = Values(moved.names, moved.before[:n], moved.now[:n])
-    if n < MIN_MOVED:
-        few = _Raw(None, f"fewer than {MIN_MOVED} records moved, or their coordinates are not comparable")
-        yield from dict.fromkeys(("scale", "shift", "sign", "swapped"), few).items()
-        return
-    for check, found in (*_find_changes(moved), ("swapped", _find_swap(moved))):
-        of, words = found
-        words += f" in {of:,} of {n:,} moved records" if of else ""
-        yield check, _Raw(of / n, words, _exceeds(of / n, limits[check]))
-
-
-def _find_changes(moved: Values) -> list[tuple[str, tuple[int, str]]]:
-    """The ratio and the difference that most records have in one coordinate; a ratio of -1 is a sign."""
-    best = {
-        "scale": (0, "no coordinate has one ratio to what it was"),
-        "shift": (0, "no coordinate has one difference to what it was"),
-        "sign": (0, "no coordinate has the other sign"),
-    }
-    for place, name in enumerate(moved.names):
-        before, now = moved.before[:, place], moved.now[:, place]
-        with np.errstate(over="ignore"):
-            n, ratio = _most_common(now[before != 0] / before[before != 0])
-        if abs(ratio + 1) <= SAME_CHANGE:
-            best["sign"] = max(best["sign"], (n, f"{name} has the other sign"), key=lambda found: found[0])
-        elif abs(ratio - 1) > SAME_CHANGE:
-            words = f"{name} is {ratio:.4g} times what it was"
-            best["scale"] = max(best["scale"], (n, words), key=lambda found: found[0])
-        n, apart = _most_common(now - before)
-        if apart:
-            words = f"{name} is {abs(apart):.4g} {'more' if apart > 0 else 'less'} than it was"
-            best["shift"] = max(best["shift"], (n, words), key=lambda found: found[0])
-    return list(best.items())
-
-
-def _most_common(changes: Floats) -> tuple[int, float]:
-    """The middle of the changes, and how many are about as large; if most are alike, these are they."""
-    if not changes.size:
-        return 0, 1.0
-    middle = float(np.median(changes))
-    with np.errstate(invalid="ignore"):  # of infinities
-        return int((np.abs(changes - middle) <= SAME_CHANGE * abs(middle)).sum()), middle
-
-
-def _find_swap(moved: Values) -> tuple[int, str]:
-    before, now = moved.before, moved.now
-    best = (0, "no two coordinates have changed places")
-    for a in range(now.shape[1]):
-        others = slice(a + 1, None)
-        is_swapped = (now[:, others] == before[:, [a]]) & (now[:, [a]] == before[:, others])
-        is_swapped &= now[:, [a]] != now[:, others]
-        counts = is_swapped.sum(axis=0)
-        if counts.size and counts.max() > best[0]:
-            b = a + 1 + int(counts.argmax())
-            best = int(counts.max()), f"{moved.names[a]} and {moved.names[b]} have changed places"
-    return best
+def _look_for_causes(moved: Values, limits: Mapping[str, float | None]) -> Iterator[tuple[str, _Raw]]:
+    causes = find_causes(moved)
+    few = f"fewer than {MIN_MOVED} records moved, or their coordinates are not comparable"
+    for check in CAUSES:
+        if check not in causes:
+            yield check, _Raw(None, few)
+            continue
+        n, of, words = causes[check]
+        words += f" in {n:,} of {of:,} moved records" if n else ""
+        yield check, _Raw(n / of, words, _exceeds(n / of, limits[check]))
 
 
 def _look_at_format(seen: Seen, matched: Matched, limits: Mapping[str, float | None]) -> _Raw:
