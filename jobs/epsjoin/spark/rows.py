@@ -24,7 +24,7 @@ from epsjoin.spark.cost import counted
 from epsjoin.spark.job import Job
 from epsjoin.spark.progress import progress_shown
 from epsjoin.spark.shared import give, has_one_machine, take
-from epsjoin.spark.splits import Split, plan_splits
+from epsjoin.spark.splits import Split, bytes_read, plan_splits
 from epsjoin.spark.stored import scan_files
 
 Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
@@ -117,16 +117,18 @@ class StoredRows:
 
     Parameters
     ----------
-    n_cores : number of cores that read; see :func:`epsjoin.spark.splits.plan_splits`.
+    session : returns the session; called only if tasks are planned or started.
+    n_cores : number of cores that read, see :func:`epsjoin.spark.splits.plan_splits`; ``None``: those of the
+        session.
     batch_rows : maximum number of rows in a batch.
     whole_files : whether each file is read by one task.
     """
 
-    spark: SparkSession
+    session: Callable[[], SparkSession]
     location: str
     files: Sequence[File]
     schema: str
-    n_cores: int
+    n_cores: int | None = None
     batch_rows: int = BATCH_ROWS
     whole_files: bool = False
 
@@ -140,17 +142,27 @@ class StoredRows:
             There is no slice, or it has another fingerprint.
         """
         files = slices.files_of(job.lake, where)
-        n_cores = job.spark.sparkContext.defaultParallelism
-        return cls(job.spark, job.lake.location(where.table), files, schema, n_cores, whole_files=whole_files)
+        return cls(job.session, job.lake.location(where.table), files, schema, whole_files=whole_files)
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session."""
+        return self.session()
 
     @property
     def n(self) -> int:
         """Number of rows, as the log says."""
         return sum(file.rows for file in self.files)
 
+    @property
+    def bytes_read(self) -> float:
+        """Estimate of the bytes that are read of all files."""
+        return sum(bytes_read(file, self.schema) for file in self.files)
+
     def splits(self) -> list[Split]:
         """Plan what each task reads."""
-        return plan_splits(self.files, self.schema, self.n_cores, whole_files=self.whole_files)
+        n_cores = self.n_cores or self.spark.sparkContext.defaultParallelism
+        return plan_splits(self.files, self.schema, n_cores, whole_files=self.whole_files)
 
     def map(self, work: Task, schema: str) -> DataFrame:
         """See :class:`Rows`."""
@@ -164,7 +176,7 @@ class StoredRows:
         """Apply ``work`` to the batches of some of the columns; the driver does it if that is quicker."""
         whole = schemas.parse_ddl(self.schema)
         columns = pa.schema([whole.field(name) for name in names])
-        return scan_files(lambda: self.spark, self.location, self.files, columns, work)
+        return scan_files(self.session, self.location, self.files, columns, work)
 
     def reader(self, work: Task) -> Callable[[Split], Iterator[pa.RecordBatch]]:
         """Make a function that reads a split and applies ``work``; it can be pickled without the session."""

@@ -26,7 +26,7 @@ from epsjoin.spark.checks.quality import check_quality
 from epsjoin.spark.checks.verify import Request, verify_tables
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job
-from epsjoin.spark.join import base, merge_join, replicate
+from epsjoin.spark.join import base, increment, merge_join, replicate
 from epsjoin.spark.join.base import Increment, find_increment
 from epsjoin.spark.report.gather import gather
 from oracles import increment as twin
@@ -141,13 +141,23 @@ def test_increments__out_of_order_are_whole_runs(make_job: JobMaker, tmp_path: P
     assert bases == dict(zip(MONTHS, (0, 0, 1, 2), strict=False))
 
 
+def no_session() -> SparkSession:
+    raise AssertionError("a session is asked for")
+
+
 def test_increment__joins_the_pairs_with_an_end_that_changed_and_no_others(
-    make_job: JobMaker, tmp_path: Path
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """By tasks, and in every other month by the driver, which needs no session for that."""
     job = history_job(make_job, tmp_path)
     process(job, MONTHS[0], JOINING)
     for before, now, run in zip(states(), states()[1:], MONTHS[1:], strict=False):
-        made = process(job, run, JOINING)
+        for step in JOIN_STEPS[:2]:
+            step(replace(job, run=run))
+        is_here = run in MONTHS[1::2]
+        monkeypatch.setattr(increment, "MAX_HERE_BYTES", 1 << 30 if is_here else 0)
+        by = replace(job, session=no_session) if is_here else job
+        made = process(by, run, dict(zip(("replicate", "merge_join"), JOIN_STEPS[2:], strict=True)))
         placed, gone = twin.placed(before, now), twin.gone(before, now)
         pairs, pairs_before = (twin.pairs_of(state, EPS, "euclidean") for state in (now, before))
         counters = made.counters["merge_join"]
@@ -306,7 +316,9 @@ def test_replicate__joins_all_where_the_placed_points_do_not_fit_a_worker(
     assert asked == [(1024, DIMENSIONS)] * 2
 
 
-def test_increment__shuffles_nothing_once_its_records_are_read(make_job: JobMaker, tmp_path: Path) -> None:
+def test_increment__shuffles_nothing_once_its_records_are_read(
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A job of Spark that shuffles has a stage for what is sent and one for what receives it.
 
     ingest sends each record to those of its key, of a whole run and of an increment alike.
@@ -324,10 +336,13 @@ def test_increment__shuffles_nothing_once_its_records_are_read(make_job: JobMake
     assert stages(lambda: replicate.run(job, max_files=0)) == {1, 2}, "a shuffle is seen"
     process(job, MONTHS[0])
     now = replace(job, run=MONTHS[1])
+    monkeypatch.setattr(increment, "MAX_HERE_BYTES", 0)
     found = {name: stages(partial(step, now)) for name, step in STEPS.items()}
     assert found.pop("ingest") == {1, 2}
     assert {name for name, of_step in found.items() if of_step <= {1}} == {*found}
     assert found["merge_join"] == {1}
+    monkeypatch.undo()
+    assert stages(lambda: merge_join.run(now)) == set(), "few points need no task"
     assert slices.read_row(job.lake, Slice("join_plan", MONTHS[1]))["kind"] == "increment"
 
 

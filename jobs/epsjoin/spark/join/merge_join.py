@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,6 +73,7 @@ def run(job: Job) -> dict[str, float]:
         ``replicas`` has no slice of this run, or a file does not hold the rows that the log says; or the run
         that an increment is computed from has been replaced.
     """
+    job = replace(job, lake=slices.as_now(job.lake))
     inputs = Fingerprints(job.lake, job.run)
     pairs, plan_row = inputs.slice("pairs"), inputs.row("join_plan")
     if plan_row["expected_pairs"] > job.params.max_pairs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -46,6 +47,7 @@ def run(job: Job, max_files: int = MAX_FILES) -> dict[str, float]:
     TableError
         ``points`` or ``epsilon`` has no slice of this run, or rows were lost on the way.
     """
+    job = replace(job, lake=slices.as_now(job.lake))
     inputs = Fingerprints(job.lake, job.run)
     eps = float(inputs.row("epsilon")["eps"])
     found = find_increment(inputs, job.params, eps)
