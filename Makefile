@@ -12,13 +12,15 @@ JARS := .cache/jars/.fetched
 CLASSES := .cache/classes/.made
 DATABASE := .airflow/.migrated
 AUDIT := .cache/audit/.installed
-PIP := bin/pip --disable-pip-version-check install --quiet --require-hashes
+# bytecode of 18,473 files would take a minute of CPU (300 of them by compileall: 1.2 s); Python makes that of what it
+# imports, and setup itself runs the jobs and Airflow once
+PIP := bin/pip --disable-pip-version-check install --quiet --require-hashes --no-compile
 VERSION := 'import sys; print("%d.%d" % sys.version_info[:2])'
 # a setting of the person's shell must not reach a test; what one has compiled is not compiled again, whoever runs
 TEST_ENV := env PYTHONPATH=$(CURDIR)/jobs NUMBA_CACHE_DIR=$(CURDIR)/.cache/numba
 PYTEST := $(TEST_ENV) .venv/bin/python -m pytest
 
-.PHONY: help setup installed doctor demo demo-backfill kernels test test-kernels test-algorithms test-rooms test-uncompiled test-spark test-steps test-engine test-long test-dags test-end-to-end test-pythons check audit kill-loop bench bench-plans bench-parts bench-spark bench-scaling bench-around bench-increments bench-differ bench-ingest bench-bestmatch docs screenshots lock clean cluster-up cluster-down up down tour machine
+.PHONY: help setup installed doctor demo demo-backfill kernels test test-kernels test-algorithms test-rooms test-uncompiled test-spark test-steps test-engine test-long test-dags test-end-to-end test-pythons check lint audit kill-loop bench bench-plans bench-parts bench-spark bench-scaling bench-around bench-increments bench-differ bench-ingest bench-bestmatch docs screenshots lock clean cluster-up cluster-down up down tour machine
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -43,7 +45,7 @@ demo-backfill: setup ## twelve real months by one back-fill, in MONTHS="2021-11-
 
 test: ## everything that CI checks, the longest first; four at a time, for those that start Spark or Airflow wait more than they work
 	+@$(SIDE_BY_SIDE) installed kernels
-	$(MAKE) --jobs=4 --keep-going --output-sync=target test-rooms test-steps test-engine test-end-to-end test-algorithms test-dags check
+	$(MAKE) --jobs=4 --keep-going --output-sync=target test-rooms test-steps test-engine test-end-to-end test-algorithms test-dags lint
 	$(MAKE) test-pythons PYTHONS="$(filter-out $(PYTHON),$(PYTHONS))" TESTS=tests/test_wheel.py
 
 # or four lanes would compile the same ones at the same time, and a cluster once more
@@ -91,7 +93,11 @@ test-pythons: ## the library on arrays under every supported Python that is ther
 		$(TEST_ENV) JAVA_HOME=/nowhere $$place/bin/python -m pytest -m "not long" $(TESTS) || exit; \
 	done
 
-check: $(JOBS) $(AIRFLOW) ## lint, types, contracts, import rules, Dockerfile and compose file
+check: lint ## lint, types, contracts, import rules, Dockerfile and compose file
+	$(PYTEST) tests/contracts/test_odcs.py tests/contracts/test_sources.py tests/contracts/test_tables.py
+
+# without the tests of contracts, which are among those of test-rooms
+lint: $(JOBS) $(AIRFLOW)
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	PYTHONPATH=jobs .venv/bin/lint-imports
@@ -101,7 +107,6 @@ check: $(JOBS) $(AIRFLOW) ## lint, types, contracts, import rules, Dockerfile an
 	.venv-airflow/bin/check-jsonschema --builtin-schema vendor.compose-spec docker/compose.yaml
 	.venv-airflow/bin/check-jsonschema --schemafile data_contracts/standard/odcs-json-schema-v3.1.0.json data_contracts/*.odcs.yaml data_contracts/tables/*.odcs.yaml
 	bin/epsjoin contract check
-	$(PYTEST) tests/contracts/test_odcs.py tests/contracts/test_sources.py tests/contracts/test_tables.py
 
 # strict: what could not be looked up is an error, not "nothing known"; an index without advisories fails
 audit: $(AUDIT) ## known vulnerabilities in what is locked (asks the package index); nothing of it is installed

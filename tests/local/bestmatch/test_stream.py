@@ -79,7 +79,7 @@ def lattice(random: np.random.Generator, n: int, d: int, span: int) -> Rows:
 @pytest.mark.parametrize("how", HOWS)
 def test_stream__is_the_batch_under_any_interleaving(how: Any, order: Order) -> None:
     early = 0
-    for seed in range(84):
+    for seed in range(28):
         random = np.random.default_rng(seed)
         d, span = int(random.integers(1, 4)), int(random.integers(1, 15))
         orders = (order, ORDERS[int(random.integers(4))])
@@ -97,7 +97,7 @@ def test_stream__is_the_batch_under_any_interleaving(how: Any, order: Order) -> 
         assert sum(map(len, parts)) == len(expected.left), seed
         early += counters["emitted_before_end"]
         assert counters["emitted_before_end"] == sum(map(len, parts[:-1]))
-    assert early > 100, "hardly anything came before the end: the test shows little"
+    assert early > 28, "hardly anything came before the end: the test shows little"
 
 
 CRITERIA: dict[str, list[Any]] = {
@@ -111,7 +111,7 @@ CRITERIA: dict[str, list[Any]] = {
 @pytest.mark.parametrize("name", CRITERIA)
 @pytest.mark.parametrize("how", HOWS)
 def test_stream__is_the_batch_with_any_criteria(how: Any, name: str) -> None:
-    for seed in range(20):
+    for seed in range(10):
         random = np.random.default_rng(seed)
         left, right = (put_in_order(lattice(random, 20, 3, 8), Sorted(), random) for _ in range(2))
         stream = BestmatchStream(how=how, orders=CRITERIA[name])
@@ -122,7 +122,7 @@ def test_stream__is_the_batch_with_any_criteria(how: Any, name: str) -> None:
 
 def test_stream__of_inner_ends_with_the_batch_and_its_changes_add_up() -> None:
     retracted = 0
-    for seed in range(300):
+    for seed in range(100):
         random = np.random.default_rng(seed)
         orders = (ORDERS[int(random.integers(4))], ORDERS[int(random.integers(4))])
         left, right = (put_in_order(lattice(random, 12, 3, 6), order, random) for order in orders)
@@ -406,7 +406,7 @@ def recomputed(left: Rows, right: Rows, max_age: float, how: Any, orders: Any) -
 @pytest.mark.parametrize("how", ["left", "right", "outer", "inner"])
 def test_max_age__is_the_evaluation_from_the_beginning_at_any_moment(how: Any) -> None:
     dropped = 0
-    for seed in range(40):
+    for seed in range(16):
         random = np.random.default_rng(seed)
         orders = [Closest(1, eps=3.0), Closest(2)]
         sides = (Sorted(), Within(3.0))
