@@ -120,7 +120,8 @@ def test_compare__finds_the_planted_events_in_any_order_of_processing(job: Job, 
     assert contents(job) == whole
 
 
-@pytest.mark.long
+@pytest.mark.long  # twelve whole runs of 122,000 points
+@pytest.mark.timeout(2400)
 def test_compare__finds_the_planted_events_among_landmarks_and_the_report_tells_them(
     make_job: JobMaker, tmp_path: Path
 ) -> None:
