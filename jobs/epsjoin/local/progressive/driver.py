@@ -125,9 +125,20 @@ class Driver:
         self._pairs = 0
         self._start = time.perf_counter()
         self.estimate = RunningEstimate(None)
+        self.merged = 0.0  # fraction of the rows of the last merge that have been swept
         for name in _COUNTS:
             counters.setdefault(name, 0)
         self._this_run = RunCount((0, 0))
+
+    @property
+    def n_runs(self) -> int:
+        """Sorted runs that wait to be merged."""
+        return len(self._runs)
+
+    @property
+    def is_random(self) -> bool:
+        """Whether nothing speaks against a random order of the rows, see :class:`OrderCheck`."""
+        return self._order.is_random
 
     # ------------------------------------------------------------------------------------------ how
 
@@ -434,7 +445,8 @@ class Driver:
                 dropped = area.expire(None if block.is_alone else block.key)
                 if is_last:
                     yield from self._lonely(dropped, MERGES)
-                    self._mark_estimate(100.0 * swept / n_rows)
+                    self.merged = swept / n_rows
+                    self._mark_estimate(100.0 * self.merged)
                 with self._timed("merging"):
                     rows = self._leave(block.read())
                 if not block.is_again:

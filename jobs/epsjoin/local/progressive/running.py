@@ -88,7 +88,7 @@ def from_runs(runs: list[RunPairs], everything: float, fraction: float, is_rando
     ----------
     runs : those so far.
     everything : combinations of all rows.
-    fraction : of the rows that have been read: what is known has no error.
+    fraction : of the rows that have been read.
     is_random : whether the order check passed.
     """
     met = sum(run.combinations for run in runs)
@@ -102,11 +102,12 @@ def from_runs(runs: list[RunPairs], everything: float, fraction: float, is_rando
     full = [run for run in runs if run.combinations >= 0.5 * max(run.combinations for run in runs)]
     if len(full) >= _MANY_RUNS:
         rates = np.array([run.pairs / run.combinations for run in full])
-        half = student(len(full) - 1) * float(rates.std(ddof=1)) / math.sqrt(len(full)) * everything
+        counted = math.sqrt(sum(run.pairs / run.combinations**2 for run in full) / len(full))
+        apart = max(float(rates.std(ddof=1)), counted)  # a few runs may be near each other by chance
+        half = student(len(full) - 1) * apart / math.sqrt(len(full)) * everything
     else:
-        variance = sum(run.variance for run in runs) + known  # at least that of a count
-        half = _NORMAL_95 * math.sqrt(variance) * scale
-    half *= math.sqrt(max(0.0, 1.0 - fraction))
+        # rows that are known have no error; of their combinations few have met, so the count keeps its own
+        half = _NORMAL_95 * math.sqrt(sum(run.variance for run in runs) * (1.0 - fraction) + known) * scale
     return RunningEstimate(estimate, max(known, estimate - half), estimate + half)
 
 
@@ -133,8 +134,8 @@ def from_merge(z: Floats, w: Floats, c: float, c_of: Floats) -> tuple[float, flo
         return rest, None
     left_out = (c - c_of) * (above - (z - w)) / without * q / (q - 2.0)
     variance = (q - 1.0) / q * float(((left_out - left_out.mean()) ** 2).sum())
-    # the rest itself is a count, and so is what it is estimated from
-    variance += rest * (1.0 + above / below)
+    # the rest is a count, and so is what it is estimated from: never surer than of independent pairs
+    variance = max(variance, (c / below) ** 2 * (above + 2.0)) + rest * (1.0 + above / below)
     return rest, student(q - 1) * math.sqrt(variance)
 
 

@@ -1,0 +1,89 @@
+"""Estimates while a join runs: formulas by hand, and on many seeds how often the interval holds the truth."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from benchmarks.progressive import coverage, estimates
+from epsjoin.local.progressive.running import (
+    NOT_RANDOM,
+    OrderCheck,
+    RunPairs,
+    chi_square_tail,
+    from_merge,
+    from_runs,
+    student,
+)
+
+
+def test_from_runs__scales_pairs_by_combinations_that_have_met():
+    runs = [RunPairs(10, 100.0, 4.0), RunPairs(14, 100.0, 5.0)]
+    estimate = from_runs(runs, 10_000.0, 0.0, True)
+    assert estimate.pairs == 24 * 50
+    assert estimate.high - estimate.pairs == pytest.approx(1.959964 * math.sqrt(9.0 + 24) * 50)
+    assert from_runs(runs, 10_000.0, 0.0, False) == (1200.0, None, None, NOT_RANDOM)
+    assert from_runs([], 10_000.0, 0.0, True).pairs is None
+
+
+def test_from_runs__of_five_takes_their_differences():
+    pairs = [800, 1000, 1200, 900, 1100]
+    estimate = from_runs([RunPairs(z, 100.0, 1e9) for z in pairs], 2000.0, 0.25, True)
+    assert estimate.pairs == 20_000.0
+    half = scipy.stats.t.ppf(0.975, 4) * np.std(pairs, ddof=1) / math.sqrt(5) * 20
+    assert estimate.high - estimate.pairs == pytest.approx(half, rel=1e-3)
+
+
+def test_from_merge__is_c_above_over_below_and_nothing_at_the_end():
+    z, w = np.array([10.0, 12.0, 8.0]), np.array([5.0, 6.0, 4.0])
+    rest, half = from_merge(z, w, 60.0, np.array([40.0, 40.0, 40.0]))
+    assert rest == 60.0
+    assert half > 0.0
+    assert from_merge(z, z, 120.0, np.array([80.0, 80.0, 80.0]))[0] == 0.0
+    assert math.isnan(from_merge(z, np.zeros(3), 0.0, np.zeros(3))[0])
+
+
+def test_tails__are_those_of_scipy():
+    for freedom in (1, 15, 60, 285):
+        for level in (0.5, 1e-2, 1e-3):
+            statistic = scipy.stats.chi2.isf(level, freedom)
+            assert chi_square_tail(statistic, freedom) == pytest.approx(level, rel=0.2)
+    assert student(4) == pytest.approx(scipy.stats.t.ppf(0.975, 4), abs=1e-3)
+    assert chi_square_tail(0.0, 3) == 1.0
+
+
+def test_order_check__sees_rows_in_order():
+    random = np.random.default_rng(0).random(4000)
+    for keys, is_random in ((random, True), (np.sort(random), False)):
+        check = OrderCheck()
+        for run in keys.reshape(10, 400):
+            check.add(np.sort(run))
+        assert check.is_random == is_random
+
+
+def test_estimate__of_rows_by_cluster_holds_in_the_merge_only():
+    done = [estimates(seed, by_cluster=True, n=1000) for seed in range(3)]
+    for one in done:
+        assert not one.is_random[2]
+        assert one.estimates["run", 5].note == NOT_RANDOM
+        half = one.estimates["merge", 50]
+        assert half.low is not None
+        assert abs(half.pairs - one.pairs) < 0.25 * one.pairs
+
+
+@pytest.mark.long
+def test_estimate__holds_the_truth_in_both_orders():
+    for by_cluster in (False, True):
+        done = [estimates(seed, by_cluster=by_cluster) for seed in range(200)]
+        for percent in (50, 90):
+            assert coverage(done, ("merge", percent))[2] >= 0.93
+        if by_cluster:
+            assert not any(one.is_random[5] for one in done)
+        else:
+            assert sum(not one.is_random[19] for one in done) <= 2
+            for run in (1, 5, 10):
+                assert coverage(done, ("run", run))[2] >= 0.93
+            assert coverage(done, ("merge", 10))[2] >= 0.93
