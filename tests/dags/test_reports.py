@@ -69,8 +69,9 @@ def write_report(lake: Path, data_set: str, run: str, summary: dict[str, Any] | 
     folder = lake / data_set / "reports" / f"run={run}"
     folder.mkdir(parents=True)
     (folder / "report.html").write_text(PAGE.format(run))
-    for name in ("clusters.png", "pair_count.png", "cost.png"):
-        (folder / name).write_bytes(b"\x89PNG " + name.encode())
+    for name in report_files.MEDIA_TYPES:
+        if name.endswith(".png"):
+            (folder / name).write_bytes(b"\x89PNG " + name.encode())
     if summary is not None:
         (folder / "run.json").write_text(summary if isinstance(summary, str) else json.dumps(summary))
     return folder
