@@ -40,7 +40,7 @@ class ProgressiveJoin:
     >>> with progressive_join([[0.0], [1.0], [2.0]], on=Similarity(1.0)) as found:
     ...     pairs, phase, estimate = next(found)
     >>> pairs.left.tolist(), pairs.right.tolist(), phase
-    ([0], [1], 'runs')
+    ([0, 1], [1, 2], 'runs')
     """
 
     def __init__(self, driver: Driver, spill: Spill, counters: dict[str, Any]) -> None:
@@ -181,10 +181,10 @@ def progressive_join(
     >>> import numpy as np
     >>> points = np.random.default_rng(0).random((20_000, 2))
     >>> with progressive_join(points, on=Similarity(0.01), memory="2MB") as found:
-    ...     first = next(found)  # after 126 rows
+    ...     first = next(found)  # after 127 rows
     ...     rest = list(found)
     >>> len(first.pairs.left) + sum(len(pairs.left) for pairs, *_ in rest)
-    62172
+    62694
     >>> found.counters["runs"], rest[-1].phase
     (3, 'merges')
     """
