@@ -1,8 +1,9 @@
 """``make bench-around``: what a run costs step by step, by spark-submit as a person starts it.
 
-Its page is docs/benchmarks/around.md. Each step is measured with all of its processes: the launcher, the
-driver's JVM and Python, the workers. With ``--against FOLDER`` another checkout, set up, takes turns with
-this one, step by step, on a lake of its own.
+Its page is docs/benchmarks/around.md; each set has a marked part of it, written when the set has been
+measured. Each step is measured with all of its processes: the launcher, the driver's JVM and Python, the
+workers. With ``--against FOLDER`` another checkout, set up, takes turns with this one, step by step, on a
+lake of its own.
 """
 
 from __future__ import annotations
@@ -53,7 +54,14 @@ STEPS = {
 TABLES_ALONE = tuple(step for step in STEPS if "quality" not in step and step not in ("compare", "report"))
 """The steps of the largest set: from its rows to their outliers."""
 
-NOTHING = "from epsjoin.spark.session import get_session\n\nget_session('nothing').range(1).count()\n"
+NOTHING = {
+    "nothing": "from epsjoin.spark.session import get_session\n\nget_session('nothing').range(1).count()\n",
+    "no session": "import epsjoin.spark.session\n",
+}
+"""Jobs that do nothing: one counts a row, the other does not even start a session."""
+
+WITHOUT_SESSION = ("quality input", "outliers", "quality results", "report")
+"""The steps that start a session only for large slices."""
 
 
 class Cost(NamedTuple):
@@ -160,9 +168,8 @@ def cost_of(command: Sequence[str], folder: str) -> Cost:
 
 
 def commands(project: Path, lake: Path, of: Input) -> dict[str, list[str]]:
-    """The command of every step, and before them that of a job that does nothing but count one row."""
+    """The command of every step, and before them those of jobs that do nothing."""
     lake.mkdir(parents=True)
-    (lake / "nothing.py").write_text(NOTHING, encoding="utf-8")
     submit = [str(project / "bin" / "spark-submit"), "--master", MASTER]
     contracts = project / "data_contracts"
     if of.contract:  # the source's is shared; of tables each checkout promises its own
@@ -176,7 +183,12 @@ def commands(project: Path, lake: Path, of: Input) -> dict[str, list[str]]:
         for name, (script, *own) in STEPS.items()
         if name in of.steps and (project / "jobs" / f"{script}.py").is_file()  # an older checkout has fewer
     }
-    return {"nothing": [*submit, str(lake / "nothing.py")]} | steps
+    starts = {}
+    for name, text in NOTHING.items():
+        script = lake / f"{name.replace(' ', '_')}.py"
+        script.write_text(text, encoding="utf-8")
+        starts[name] = [*submit, str(script)]
+    return starts | steps
 
 
 def measure(
@@ -205,18 +217,45 @@ def lines_of(n_rows: int, found: Sequence[Mapping[str, Cost]]) -> list[str]:
     rows = []
     for step, cost in (*ours.items(), ("all steps", total(ours))):
         row = [step, seconds(cost.wall), seconds(cost.cpu)]
-        row += ["" if step == "nothing" else seconds(1e6 * cost.cpu / n_rows), megabytes(cost.peak)]
+        row += ["" if step in NOTHING else seconds(1e6 * cost.cpu / n_rows), megabytes(cost.peak)]
         for other in others:
             theirs = total(other) if step == "all steps" else other.get(step)
             row += [f"{cost.wall / theirs.wall:.2f}", f"{cost.cpu / theirs.cpu:.2f}"] if theirs else ["", ""]
         rows.append(row)
     counted = f"The CPU is that of {total(ours).counts}."
-    return [counted, "", *table(head + ["wall, ratio", "CPU, ratio"] * len(others), rows)]
+    compared = ["wall, ratio", "CPU, ratio"] * len(others)
+    return [counted, "", *table(head + compared, rows), "", shares(n_rows, ours)]
+
+
+def shares(n_rows: int, found: Mapping[str, Cost]) -> str:
+    """What the steps around the join take beyond their starts, as shares of the join and for each row.
+
+    A step that need not start a session is charged with what it takes beyond a start without one, so that a
+    session which it starts for large slices counts as its own.
+    """
+    beyond = {
+        step: cost.cpu - found["no session" if step in WITHOUT_SESSION else "nothing"].cpu
+        for step, cost in found.items()
+    }
+    join = beyond["replicate"] + beyond["merge_join"]
+    around = {
+        "both gates": [step for step in beyond if "quality" in step],
+        "`cluster`": ["cluster"],
+        "`outliers`": ["outliers"],
+        "`cluster` and `outliers`": ["cluster", "outliers"],
+        "`report`": ["report"],
+    }
+    told = []
+    for name, steps in around.items():
+        if steps and all(step in beyond for step in steps):
+            cpu = sum(beyond[step] for step in steps)
+            told.append(f"{name} {cpu:.1f} ({cpu / join:.2f} of the join, {1e6 * cpu / n_rows:.1f} µs a row)")
+    return f"Beyond their starts, in CPU s: `replicate` and `merge_join` {join:.1f}; {'; '.join(told)}."
 
 
 def total(found: Mapping[str, Cost]) -> Cost:
     """The sum of the steps, and the peak of the largest process of all."""
-    costs = [cost for step, cost in found.items() if step != "nothing"]
+    costs = [cost for step, cost in found.items() if step not in NOTHING]
     walls, cpus, peaks, counts = zip(*costs, strict=True)
     return Cost(sum(walls), sum(cpus), max(peaks), " and ".join(sorted(set(counts))))
 
@@ -224,7 +263,7 @@ def total(found: Mapping[str, Cost]) -> Cost:
 def main(arguments: Sequence[str], call: Callable[..., Cost] = in_own_process) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=list(SETS), action="append", help="print it; no page is written")
-    parser.add_argument("--write", action="store_true", help="write the page nevertheless, of these sets")
+    parser.add_argument("--write", action="store_true", help="write the parts of these sets nevertheless")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument(
         "--against",
@@ -234,17 +273,21 @@ def main(arguments: Sequence[str], call: Callable[..., Cost] = in_own_process) -
         help="another checkout, set up",
     )
     given = parser.parse_args(arguments)
-    lines = [f"{machine()}; {MASTER}"]
-    if given.against:
-        lines += ["", "Ratios: this project to the other checkout, in turns, step by step."]
     for name in given.only or SETS:
         n_rows, found = measure(SETS[name], [PROJECT, *given.against], given.rounds, call)
-        of_set = ["", f"## {name}, {count(n_rows)} rows", "", *lines_of(n_rows, found)]
-        print("\n".join(of_set), flush=True)
-        lines += of_set
-    if given.write or not given.only:
-        put(PAGE, "\n".join(lines))
+        lines = [f"## {name}, {count(n_rows)} rows", "", f"{machine()}; {MASTER}."]
+        if given.against:
+            lines[-1] += " Ratios: this project to the other checkout, in turns, step by step."
+        lines += lines_of(n_rows, found)
+        print("\n".join(lines), flush=True)
+        if given.write or not given.only:
+            put(PAGE, "\n".join(lines), markers(name))
     return 0
+
+
+def markers(name: str) -> tuple[str, str]:
+    """What stands before and behind the part of a set in the page."""
+    return f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
 
 
 if __name__ == "__main__":

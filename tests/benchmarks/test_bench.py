@@ -519,28 +519,56 @@ def test_around__measures_all_steps_in_turns_and_compares(tmp_path: Path, capsys
     """The other checkout is older, and has a job less."""
     make_jobs(tmp_path / "other", *({script for script, *_ in around.STEPS.values()} - {"compare"}))
     asked: list[list[str]] = []
+    ours_cpu = {"nothing": 1.5, "no_session": 0.5}
 
     def call(function, command: list[str], folder: str) -> around.Cost:
         assert function is around.cost_of
         asked.append(command)
         is_ours = command[0].startswith(str(around.PROJECT))
-        return around.Cost(1.0, 2.0 if is_ours else 4.0, 7_000_000, "what was counted")
+        cpu = ours_cpu.get(Path(command[3]).stem, 2.0) if is_ours else 4.0
+        return around.Cost(1.0, cpu, 7_000_000, "what was counted")
 
     assert around.main(["--only", "navaids", "--against", str(tmp_path / "other")], call) == 0
-    assert len(asked) == 2 * 10 + 1, "nothing, and nine steps; ours has one more"
+    assert len(asked) == 2 * 11 + 1, "two that do nothing, and nine steps; ours has one more"
     assert [command[0] for command in asked[:2]] == [
         f"{place}/bin/spark-submit" for place in (around.PROJECT, tmp_path / "other")
     ]
     ours = [command for command in asked if command[0].startswith(str(around.PROJECT))]
     assert [Path(command[3]).stem for command in ours] == [
-        *("nothing", "ingest", "quality", "fit_epsilon", "replicate", "merge_join", "cluster", "outliers"),
-        *("compare", "quality", "report"),
+        *("nothing", "no_session", "ingest", "quality", "fit_epsilon", "replicate", "merge_join", "cluster"),
+        *("outliers", "compare", "quality", "report"),
     ]
     printed = capsys.readouterr().out
     assert "The CPU is that of what was counted." in printed
     assert "| ingest | 1.00 | 2.00 | 181.5 | 7 | 1.00 | 0.50 |" in printed, "2 s for 11,020 rows"
     assert "| compare | 1.00 | 2.00 | 181.5 | 7 |  |  |" in printed
     assert "| all steps | 10.0 | 20.0 | 1814.9 | 7 | 1.11 | 0.56 |" in printed
+    assert (
+        "Beyond their starts, in CPU s: `replicate` and `merge_join` 1.0; "
+        "both gates 3.0 (3.00 of the join, 272.2 µs a row); `cluster` 0.5 (0.50 of the join, 45.4 µs a row); "
+        "`outliers` 1.5 (1.50 of the join, 136.1 µs a row); "
+        "`cluster` and `outliers` 2.0 (2.00 of the join, 181.5 µs a row); "
+        "`report` 1.5 (1.50 of the join, 136.1 µs a row)."
+    ) in printed
+
+
+def test_around__writes_the_part_of_a_set_when_it_is_measured(monkeypatch, tmp_path: Path) -> None:
+    page = tmp_path / "around.md"
+    parts = "".join("{}\nold\n{}\n".format(*around.markers(name)) for name in ("navaids", "landmarks"))
+    page.write_text(f"by hand\n{parts}")
+    monkeypatch.setattr(around, "PAGE", page)
+
+    def call(function, command: list[str], folder: str) -> around.Cost:
+        if "landmarks" in command:
+            raise RuntimeError("the disk is full")
+        return around.Cost(1.0, 2.0 if "--lake" in command else 1.0, 7_000_000, "what was counted")
+
+    with pytest.raises(RuntimeError, match="full"):
+        around.main(["--write", "--only", "navaids", "--only", "landmarks"], call)
+    navaids, landmarks = page.read_text().split("<!-- navaids:end -->")
+    assert navaids.startswith("by hand\n<!-- navaids:begin -->\n## navaids, 11,020 rows\n")
+    assert "old" not in navaids
+    assert landmarks.endswith("<!-- landmarks:begin -->\nold\n<!-- landmarks:end -->\n")
 
 
 @pytest.fixture
@@ -579,7 +607,7 @@ def test_around__a_checkout_gets_the_table_contracts_of_its_own(tmp_path: Path, 
             own = {file.name: file.read_text() for file in (project / tables).iterdir()}
             assert {file.name: file.read_text() for file in (contracts / "tables").iterdir()} == own
             seen[script].add(load_source(contracts, "tiny").path)
-        return around.Cost(1.0, 2.0, 3, "what was counted")
+        return around.Cost(1.0, 2.0 if "--lake" in command else 1.0, 3, "what was counted")
 
     assert around.main(["--only", "cad16L x 16", "--against", str(other)], call) == 0
     (ingested,), (ranked,) = seen.values()

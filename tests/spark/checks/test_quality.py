@@ -249,7 +249,10 @@ def ignoring_fingerprints(find: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def test_gates__say_the_same_of_what_spark_reads(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Broken rows in several files; slices are too large for the driver as soon as they have a row."""
+    """Broken rows in several files; slices are too large for the driver as soon as they have a row.
+
+    Then the driver reads no page and answers no rule; otherwise it does all, and no session is asked for.
+    """
     monkeypatch.setattr(slices, "version_and_files", ignoring_fingerprints(slices.version_and_files))
     where = Fingerprints(job.lake, RUN).slice("clusters")
     rows = slices.read_slice(job.lake, where).drop_columns(["run"]).to_pylist()
@@ -258,13 +261,29 @@ def test_gates__say_the_same_of_what_spark_reads(job: Job, monkeypatch: pytest.M
     broken = slices.table_of(job.lake, "clusters", [*rows, *rows[:3]])
     into = replace(parquet.target_of(job.lake, where), constraints=())
     delta_log.commit(job.lake, {where: [into.write([broken.slice(i, 9)]) for i in range(0, len(broken), 9)]})
-    found = []
+    by: list[str] = []
+
+    def noting(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*arguments: Any) -> Any:
+            by.append(name)
+            return work(*arguments)
+
+        return run
+
+    # of this process alone: workers of tasks have the function as it was
+    monkeypatch.setattr(parquet, "stream_file", noting("driver reads", parquet.stream_file))
+    monkeypatch.setattr(measuring, "ask_driver", noting("driver answers", measuring.ask_driver))
+    watched = replace(job, session=noting("Spark", job.session))
+    found, done = [], []
     for limit in (1 << 30, 0):
         monkeypatch.setattr("epsjoin.spark.stored.MAX_HERE_BYTES", limit)
         monkeypatch.setattr(measuring, "MAX_ROWS", limit)
+        by.clear()
         with pytest.raises(DataRefusedError, match="clusters: "):
-            check_quality(job, "results")
+            check_quality(watched, "results")
+        done.append(set(by))
         found.append(quality_rows(job))
+    assert done == [{"driver reads", "driver answers"}, {"Spark"}]
     assert found[0] == found[1]
     observed = {row["expectation"]: row["observed"] for row in found[0] if row["table"] == "clusters"}
     least = [sorted(row[name] for row in rows[5:12])[:3] for name in ("degree", "role")]
