@@ -140,6 +140,8 @@ GROUPS = (
             "estimate",
             "Estimate",
             "Cuts",
+            "parts",
+            "Parts",
             "max_splits_per_level",
             "max_split_level",
             "max_generation",

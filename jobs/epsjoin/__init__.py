@@ -69,6 +69,8 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.local.neighbours.lof import Lof as Lof
     from epsjoin.local.neighbours.lof import lof as lof
     from epsjoin.local.neighbours.search import KNearest as KNearest
+    from epsjoin.local.plan.blocking import Parts as Parts
+    from epsjoin.local.plan.blocking import parts as parts
     from epsjoin.local.plan.cuts import Cuts as Cuts
     from epsjoin.local.plan.rules import OwnRule as OwnRule
     from epsjoin.local.plan.rules import SplitRule as SplitRule
@@ -113,6 +115,7 @@ _HOMES = {
     "local.neighbours.knn": "k_distance knn_join",
     "local.neighbours.lof": "Lof lof",
     "local.neighbours.search": "KNearest",
+    "local.plan.blocking": "Parts parts",
     "local.plan.cuts": "Cuts",
     "local.plan.rules": "OwnRule SplitRule max_generation max_split_level max_splits_per_level",
     "local.progressive.driver": "Found",
