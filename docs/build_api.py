@@ -116,6 +116,11 @@ GROUPS = (
         ("snapshot_diff", "SnapshotDiff"),
     ),
     Group(
+        "Windows",
+        "Over the last batches or runs: which values came and went, the rows of a value, the pairs of rows.",
+        ("ValueWindow", "Counts", "RowWindow", "JoinWindow"),
+    ),
+    Group(
         "Choosing ε",
         "From the power law that pair counts follow.",
         (

@@ -86,6 +86,10 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.local.progressive.running import RunningEstimate as RunningEstimate
     from epsjoin.local.progressive.similarity import Similarity as Similarity
     from epsjoin.local.sweep.pairs import Pairs as Pairs
+    from epsjoin.local.windows.batches import Counts as Counts
+    from epsjoin.local.windows.join_window import JoinWindow as JoinWindow
+    from epsjoin.local.windows.row_window import RowWindow as RowWindow
+    from epsjoin.local.windows.value_window import ValueWindow as ValueWindow
     from epsjoin.progressive.join import ProgressiveJoin as ProgressiveJoin
     from epsjoin.progressive.join import progressive_join as progressive_join
 
@@ -123,6 +127,10 @@ _HOMES = {
     "local.progressive.running": "RunningEstimate",
     "local.progressive.similarity": "Similarity",
     "local.sweep.pairs": "Pairs",
+    "local.windows.batches": "Counts",
+    "local.windows.join_window": "JoinWindow",
+    "local.windows.row_window": "RowWindow",
+    "local.windows.value_window": "ValueWindow",
     "progressive.join": "ProgressiveJoin progressive_join",
 }
 """Modules and their public names."""

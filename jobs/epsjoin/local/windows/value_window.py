@@ -1,0 +1,331 @@
+"""The values of the last batches, counted: which are new, which are gone, quantiles, mean and variance."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from epsjoin.errors import ArgumentError
+from epsjoin.kernels.arrays import Bools, Ints
+from epsjoin.local.arguments import check_count
+from epsjoin.local.sweep.sweeping import Counters, check_counters
+from epsjoin.local.windows.batches import (
+    NO_COUNTS,
+    TEXT,
+    Counts,
+    Moments,
+    Values,
+    check_kind,
+    count_values,
+    merge_moments,
+    moments_of,
+    split_missing,
+)
+
+_PURGES = 5
+"""How often the index forgets values without rows while all batches of a window are replaced: section 6.1 of
+the paper found no difference between 2 and 5."""
+
+
+class ValueWindow:
+    """How often each value comes in the last batches; kept up to date by what came and what left.
+
+    Parameters
+    ----------
+    n_batches : how many batches the window holds, at least 1. A push beyond that lets the oldest leave.
+    groups : (g,) ascending numbers or texts; where given, ranges are counted instead of values: range i holds
+        the values with ``groups[i - 1] <= value < groups[i]``, range 0 those below the first, range g those
+        from the last on. Answers are then numbers of ranges, and what they say of single values is
+        approximate: a value that is new in a range with others is not seen.
+    counters : dictionary to whose entries the work is added: ``values_added``, ``values_expired`` (distinct
+        values of batches that came or left), ``index_inserts``, ``purges``.
+
+    Raises
+    ------
+    ArgumentError
+        An argument is out of its range.
+
+    See Also
+    --------
+    RowWindow : which rows have a value.
+    JoinWindow : which rows are within eps.
+
+    Notes
+    -----
+    *Source*: Golab, Garg and Özsu (EDBT 2004), sections 3 and 4: batches are stored as distinct values with
+    counts (AGGR), over them lies one sorted index of value and count; GROUP with ``groups``. A push costs O(b
+    log b + d log D) for b rows with d distinct values of D in the window, and O(D) where a value is new to
+    the index. Nothing of a batch is seen before its push returns, and nothing of it if the push raises.
+
+    Examples
+    --------
+    >>> window = ValueWindow(n_batches=2)
+    >>> for types in (["VOR", "NDB"], ["VOR", "VOR", "DME"], ["VOR"]):
+    ...     window.push(types)
+    >>> window.counts().values.tolist(), window.counts().rows.tolist()
+    (['DME', 'VOR'], [1, 3])
+    >>> window.new().tolist(), window.gone().tolist()
+    ([], ['NDB'])
+    """
+
+    def __init__(
+        self, n_batches: int, groups: npt.ArrayLike | None = None, *, counters: Counters | None = None
+    ) -> None:
+        check_count("n_batches", n_batches, 1)
+        self._n_batches = n_batches
+        self._edges = None if groups is None else _check_groups(groups)
+        self._counters = check_counters(counters)
+        self._kind: np.dtype[Any] | None = None
+        self._batches: deque[tuple[Counts, Moments]] = deque()
+        self._expired = NO_COUNTS
+        self._index = NO_COUNTS
+        self._until_purge = self._purge_every = max(1, n_batches // _PURGES)
+
+    @staticmethod
+    def count(values: npt.ArrayLike) -> Counts:
+        """Count one batch: distinct values, ascending, and the rows of each.
+
+        Parameters
+        ----------
+        values : see :meth:`push`.
+
+        Raises
+        ------
+        ArgumentError
+            See :meth:`push`.
+        """
+        there, is_missing = split_missing("values", values)
+        return count_values(there, int(is_missing.sum()))
+
+    def push(self, values: npt.ArrayLike | Counts) -> None:
+        """Add a batch; the oldest leaves if the window was full.
+
+        Parameters
+        ----------
+        values : (n,) integers, floats, booleans or texts, all of one kind and of the kind of the batches
+            before; None is no value. A batch may be empty. Or its :class:`Counts`, where somebody has counted
+            it.
+
+        Raises
+        ------
+        ArgumentError
+            The values are not one-dimensional, of a kind that no window holds, or not of the window's.
+        """
+        batch = _check_counts(values) if isinstance(values, Counts) else self.count(values)
+        kind = check_kind("values", batch.values, self._kind)
+        moments = moments_of(batch) if kind is not None and kind.kind in "ifb" else Moments(0, 0.0, 0.0)
+        if self._edges is not None:
+            batch = _group(batch, self._edges)
+        is_full = len(self._batches) == self._n_batches
+        expired = self._batches[0][0] if is_full else NO_COUNTS
+        index, n_inserted = _add(_subtract(self._index, expired), batch)
+        self._kind = kind
+        if is_full:
+            self._batches.popleft()
+        self._batches.append((batch, moments))
+        self._expired, self._index = expired, index
+        self._add_work(
+            values_added=len(batch.values), values_expired=len(expired.values), index_inserts=n_inserted
+        )
+        self._until_purge -= 1
+        if not self._until_purge:
+            self._until_purge = self._purge_every
+            self._index = _without_zeros(index)
+            self._add_work(purges=1)
+
+    def counts(self) -> Counts:
+        """Return the distinct values of the window and how many rows have each."""
+        return _without_zeros(self._index)
+
+    def distinct(self) -> int:
+        """Return how many distinct values the window has; None is none."""
+        return int(np.count_nonzero(self._index.rows))
+
+    def quantile(self, q: float) -> Any:
+        """Return the least value with at least a share q of all values at or below it.
+
+        Parameters
+        ----------
+        q : share of the rows with a value, 0 to 1: 0.5 is the lower median. NaN counts as the greatest value.
+
+        Returns
+        -------
+        int, float, bool, str or None
+            A value of the window; None if it has none.
+
+        Raises
+        ------
+        ArgumentError
+            ``q`` is not between 0 and 1.
+        """
+        if not 0 <= q <= 1:
+            raise ArgumentError(f"q must be between 0 and 1, not {q}")
+        values, rows, _ = self.counts()
+        if not len(values):
+            return None
+        up_to = np.cumsum(rows)
+        value = values[np.searchsorted(up_to / up_to[-1], q)]
+        return value.item() if isinstance(value, np.generic) else value
+
+    def mean(self) -> float:
+        """Return the mean of the window's numbers, groups or not; NaN if it has none, or NaN or infinity.
+
+        Raises
+        ------
+        ArgumentError
+            The values are texts.
+        """
+        moments = self._moments("mean")
+        return moments.mean if moments.n else math.nan
+
+    def var(self) -> float:
+        """Return the mean squared distance from the mean; NaN as for :meth:`mean`.
+
+        Raises
+        ------
+        ArgumentError
+            The values are texts.
+        """
+        moments = self._moments("variance")
+        return moments.squares / moments.n if moments.n else math.nan
+
+    def new(self) -> Values:
+        """Return the values of the newest batch that no other batch of the window has, ascending."""
+        if not self._batches:
+            return self._index.values
+        newest = self._batches[-1][0]
+        return _chosen(newest.values, self._rows_of(newest.values) == newest.rows)
+
+    def gone(self) -> Values:
+        """Return the values that the window lost with the batch that left last, ascending."""
+        return _chosen(self._expired.values, self._rows_of(self._expired.values) == 0)
+
+    def __and__(self, other: ValueWindow) -> Values:
+        """Return the values that both windows have, ascending."""
+        mine, its = self._both(other)
+        return _chosen(mine, _are_among(mine, its))
+
+    def __or__(self, other: ValueWindow) -> Values:
+        """Return the values that one of the windows has, ascending."""
+        return np.unique(np.concatenate(self._both(other)))
+
+    def __sub__(self, other: ValueWindow) -> Values:
+        """Return the values of this window that the other has not, ascending."""
+        mine, its = self._both(other)
+        return _chosen(mine, ~_are_among(mine, its))
+
+    def _both(self, other: ValueWindow) -> tuple[Values, Values]:
+        """Return the values of both windows, which must be comparable."""
+        if not isinstance(other, ValueWindow):
+            raise ArgumentError(f"a window can be compared with a ValueWindow, not {type(other).__name__}")
+        if _listed(self._edges) != _listed(other._edges):
+            raise ArgumentError("both windows must have the same groups, or none")
+        mine, its = self.counts().values, other.counts().values
+        if self._kind != other._kind and len(mine) and len(its):
+            raise ArgumentError("both windows must hold values of one kind")
+        if not len(mine):  # an empty window may be of no kind
+            mine = its[:0]
+        return mine, its if len(its) else mine[:0]
+
+    def _rows_of(self, values: Values) -> Ints:
+        """Return how many rows of the window each value has, 0 for one that the index does not have."""
+        rows = np.zeros(len(values), np.int64)
+        if len(values):
+            positions, is_found = _find(self._index.values, values)
+            rows[is_found] = self._index.rows[positions[is_found]]
+        return rows
+
+    def _moments(self, what: str) -> Moments:
+        if self._kind is not None and self._kind == TEXT:
+            raise ArgumentError(f"texts have no {what}")
+        return reduce(merge_moments, (moments for _, moments in self._batches), Moments(0, 0.0, 0.0))
+
+    def _add_work(self, **work: int) -> None:
+        for name, count in work.items():
+            self._counters[name] = self._counters.get(name, 0) + count
+
+
+def _listed(edges: Values | None) -> list[Any] | None:
+    return None if edges is None else edges.tolist()
+
+
+def _check_groups(groups: npt.ArrayLike) -> Values:
+    edges, is_missing = split_missing("groups", groups)
+    if is_missing.any() or not len(edges) or not (edges[1:] > edges[:-1]).all():
+        raise ArgumentError("groups must be the ascending edges of ranges, at least one, without None")
+    return edges
+
+
+def _check_counts(counts: Counts) -> Counts:
+    """Check counts that somebody else has made, and put them in order."""
+    values, is_missing = split_missing("values", counts.values)
+    rows = np.asarray(counts.rows)
+    if is_missing.any() or len(rows) != len(values) or len(np.unique(values)) != len(values):
+        raise ArgumentError(
+            "counts must have distinct values, and the rows of each; None is counted as missing"
+        )
+    if counts.missing < 0 or (len(rows) and (rows.dtype.kind not in "iu" or rows.min() < 1)):
+        raise ArgumentError("rows of a value must be an integer of at least 1, missing one of at least 0")
+    order = np.argsort(values)
+    return Counts(values[order], rows[order].astype(np.int64), int(counts.missing))
+
+
+def _group(batch: Counts, edges: Values) -> Counts:
+    """Count ranges instead of values."""
+    if len(batch.values) and (batch.values.dtype == TEXT) != (edges.dtype == TEXT):
+        raise ArgumentError("groups and values must both be numbers, or both texts")
+    groups = (
+        np.searchsorted(edges, batch.values, side="right") if len(batch.values) else np.empty(0, np.int64)
+    )
+    numbers, first = np.unique(groups, return_index=True)  # ascending, as the values are
+    rows = np.add.reduceat(batch.rows, first) if len(first) else batch.rows
+    return Counts(numbers, rows, batch.missing)
+
+
+def _find(index: Values, values: Values) -> tuple[Ints, Bools]:
+    """Return where values are in an index, or belong, and which are there; NaN is found as the last."""
+    left = np.searchsorted(index, values, side="left")
+    return left, np.searchsorted(index, values, side="right") > left
+
+
+def _subtract(index: Counts, batch: Counts) -> Counts:
+    """Take a batch out of the index, which has all of its values; those without rows stay as zeros."""
+    rows = index.rows.copy()
+    if len(batch.values):
+        rows[_find(index.values, batch.values)[0]] -= batch.rows
+    return Counts(index.values, rows, index.missing - batch.missing)
+
+
+def _add(index: Counts, batch: Counts) -> tuple[Counts, int]:
+    """Add a batch to the index; return how many values were new to it, too."""
+    missing = index.missing + batch.missing
+    if not len(batch.values):
+        return index._replace(missing=missing), 0
+    if not len(index.values):
+        return Counts(batch.values, batch.rows, missing), len(batch.values)
+    positions, is_found = _find(index.values, batch.values)
+    rows = index.rows.copy()
+    rows[positions[is_found]] += batch.rows[is_found]
+    values = np.insert(index.values, positions[~is_found], batch.values[~is_found])
+    rows = np.insert(rows, positions[~is_found], batch.rows[~is_found])
+    return Counts(values, rows, missing), int(np.count_nonzero(~is_found))
+
+
+def _without_zeros(index: Counts) -> Counts:
+    is_there = index.rows > 0
+    return Counts(index.values[is_there], index.rows[is_there], index.missing)
+
+
+def _are_among(mine: Values, its: Values) -> Bools:
+    """Tell which values are among others; NaN is, where they have NaN, though it equals nothing."""
+    return np.zeros(len(mine), np.bool_) if not len(its) else _find(its, mine)[1]
+
+
+def _chosen(values: Values, is_chosen: Bools) -> Values:
+    chosen: Values = values[is_chosen]
+    return chosen

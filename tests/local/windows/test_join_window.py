@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epsjoin.errors import ArgumentError, BudgetError
+from epsjoin.local.sweep.pairs import Pairs
+from epsjoin.local.windows.join_window import JoinWindow
+from tests.oracles import examples
+
+BATCHES = st.lists(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=5), min_size=1, max_size=8
+)
+
+
+def rows(pairs: Pairs) -> list[tuple[int, int, float]]:
+    return list(zip(*(column.tolist() for column in pairs), strict=True))
+
+
+@given(BATCHES, st.sampled_from([1, 2, 4]), st.sampled_from([1.0, 1.5, 4.0]), st.randoms())
+@examples(200)  # each is up to eight joins
+def test_join_window__has_the_pairs_of_the_last_batches(
+    batches: list[list[tuple[int, int]]], n_batches: int, eps: float, random: object
+) -> None:
+    window = JoinWindow(eps, n_batches)
+    n_points = sum(len(batch) for batch in batches)
+    names = np.random.default_rng(n_points).permutation(n_points) - 3
+    begin = 0
+    held: list[list[tuple[int, tuple[int, int]]]] = []
+    for batch in batches:
+        ids = names[begin : begin + len(batch)]
+        begin += len(batch)
+        found = window.push(np.array(batch, float).reshape(-1, 2), ids)
+        held = [*held, list(zip(ids.tolist(), batch, strict=True))][-n_batches:]
+        new = set(ids.tolist())
+        expected = sorted(
+            (min(a, b), max(a, b), distance)
+            for (a, x), (b, y) in itertools.combinations(itertools.chain.from_iterable(held), 2)
+            if (distance := ((x[0] - y[0]) ** 2 + (x[1] - y[1]) ** 2) ** 0.5) <= eps
+        )
+        assert rows(window.pairs()) == expected
+        assert rows(found) == [pair for pair in expected if pair[0] in new or pair[1] in new]
+
+
+def test_join_window__joins_what_is_new_only() -> None:
+    points = np.random.default_rng(1).random((4000, 2))
+    counters: dict[str, int] = {}
+    window = JoinWindow(0.01, 8, counters=counters)
+    work = []
+    for begin in range(0, 4000, 500):
+        before = counters.get("candidates", 0)
+        window.push(points[begin : begin + 500], np.arange(begin, begin + 500))
+        work.append(counters["candidates"] - before)
+    anew: dict[str, int] = {}
+    JoinWindow(0.01, 1, counters=anew).push(points, np.arange(4000))
+    assert sum(work) <= 1.5 * anew["candidates"]  # all pushes together about what one join takes
+    assert work[0] < work[-1] < anew["candidates"] / 2
+
+
+def test_join_window__stays_as_it_was_when_a_batch_is_refused() -> None:
+    window = JoinWindow(1.0, 2, max_pairs=2)
+    window.push([[0.0], [0.5]], [1, 2])
+    window.push([[9.0]], [3])
+    before = rows(window.pairs())
+    for points, ids in (
+        ([[0.0]], [3]),
+        ([[0.0]], [4, 5]),
+        ([[np.nan]], [4]),
+        ([[0.0, 1.0]], [4]),
+        ([[0.0]], [0.5]),
+    ):
+        with pytest.raises(ArgumentError):
+            window.push(points, ids)
+        assert rows(window.pairs()) == before
+    with pytest.raises(BudgetError):
+        window.push([[9.0], [9.0]], [4, 5])
+    assert rows(window.pairs()) == before
+    window.push([[0.0]], [1])  # its namesake leaves now
+    assert rows(window.pairs()) == []
+
+
+def test_join_window__counts_pairs_that_left_no_more() -> None:
+    window = JoinWindow(1.0, 1, max_pairs=1)
+    for begin in range(0, 10, 2):
+        assert len(window.push([[0.0], [0.5]], [begin, begin + 1]).left) == 1
+
+
+@pytest.mark.parametrize(
+    ("eps", "n_batches", "metric"), [(-1.0, 1, "euclidean"), (1.0, 0, "euclidean"), (1.0, 1, "x")]
+)
+def test_join_window__refuses_wrong_arguments_at_once(eps: float, n_batches: int, metric: str) -> None:
+    with pytest.raises(ArgumentError):
+        JoinWindow(eps, n_batches, metric)
