@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import epsjoin
+from benchmarks.sets import cad
 from epsjoin import Band, Equi, Similarity, progressive_join, self_join
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.local.progressive.sizes import spilled_bytes
@@ -44,24 +46,39 @@ def test_progressive_join__of_two_megabytes_gives_what_self_join_does(expected):
         batches = list(found)
     assert gathered(batches) == expected
     counters = found.counters
-    assert counters["runs"] == 3
+    assert counters["runs"] == 5
     assert counters["rows"] == N
     assert counters["pairs_in_runs"] + counters["pairs_in_merges"] == len(expected)
     assert counters["first_pair_rows"] < N / 10
-    assert counters["largest_area"] <= 2 * 2**20 // 258
-    by_formula = spilled_bytes(counters["replicas"], STORED, 3, 2)
+    assert counters["largest_area"] <= 2**20 // 258  # half of the memory
+    by_formula = spilled_bytes(counters["replicas"], STORED, 5, 2)
     assert counters["bytes_written"] == counters["bytes_read"]
-    assert counters["passes"] == 2
+    assert counters["passes"] == 3
     assert counters["bytes_written"] <= by_formula  # the first merge takes no more runs than it must
     assert found.estimate.pairs == found.estimate.low == found.estimate.high == len(expected)
 
 
 def test_progressive_join__writes_every_row_once_where_one_merge_takes_all_runs(expected):
-    with progressive_join(POINTS, on=Similarity(EPS), memory="3MB") as found:
+    with progressive_join(POINTS, on=Similarity(EPS), memory="4MB") as found:
         assert gathered(list(found)) == expected
     counters = found.counters
-    assert counters["runs"] == 2
-    assert counters["bytes_written"] == spilled_bytes(counters["replicas"], STORED, 2, 2)
+    assert counters["runs"] == 3
+    assert counters["bytes_written"] == spilled_bytes(counters["replicas"], STORED, 3, 4)
+
+
+def test_progressive_join__keeps_within_its_memory():
+    points = cad(40_000)
+    tracemalloc.start()  # sees all arrays of NumPy, whose are all rows, but none of compiled code
+    try:
+        with progressive_join(points, on=Similarity(0.012), memory="8MB") as found:
+            n_pairs = sum(len(pairs.left) for pairs, *_ in found)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert n_pairs == len(self_join(points, 0.012).left)
+    assert found.counters["runs"] == 5
+    assert found.counters["replicas"] * 149 > 6e6  # bytes of all rows
+    assert peak < 5 * 2**20
 
 
 def test_progressive_join__takes_every_kind_of_input(tmp_path, expected):
@@ -93,7 +110,7 @@ def test_progressive_join__gives_ids(how):
     arguments = {"on": Similarity(0.006), "how": how, "memory": "1.5MB"}
     with progressive_join(points, points[:5000], **arguments) as found:
         of_rows = gathered(list(found))
-        assert found.counters["runs"] == (2 if how == "semi" else 3)
+        assert found.counters["runs"] == (4 if how == "semi" else 5)
     with progressive_join((names, points), (names[:5000], points[:5000]), **arguments) as found:
         of_names = gathered(list(found))
     named = [*names.tolist(), -1]
@@ -148,6 +165,15 @@ def test_close__halfway_leaves_no_file(tmp_path, monkeypatch):
             next(found)
 
 
+def test_close__leaves_whole_counters():
+    found = progressive_join(POINTS, on=Similarity(EPS), memory="2MB")
+    given = len(next(found).pairs.left)
+    found.close()
+    counters = found.counters
+    assert counters["pairs_in_runs"] == given
+    assert counters["candidates"] >= counters["distance_computations"] >= given
+
+
 def test_close__leaves_a_folder_that_was_there(tmp_path):
     with progressive_join(POINTS, on=Similarity(EPS), memory="2MB", spill=tmp_path) as found:
         list(found)
@@ -194,12 +220,25 @@ def test_spill__goes_on_after_a_kill(tmp_path, expected, phase, how):
     assert not (spill.exists() and list(spill.iterdir()))
 
 
+def test_spill__keeps_what_is_known_of_the_order(tmp_path):
+    in_order = POINTS[np.argsort(POINTS[:, 0])]
+    first = progressive_join(in_order, on=Similarity(EPS), memory="2MB", spill=tmp_path)
+    while next(first).estimate.note == "":
+        pass
+    again = progressive_join(in_order, on=Similarity(EPS), memory="2MB", spill=tmp_path)
+    assert next(again).estimate.note == "rows do not come in random order"
+    first.close()
+    again.close()
+
+
 def test_spill__of_another_join_is_refused(tmp_path):
     found = progressive_join(POINTS, on=Similarity(EPS), memory="2MB", spill=tmp_path)
     while next(found).phase != "merges":
         pass
-    with pytest.raises(ArgumentError, match="spill holds the runs of another join"):
-        next(progressive_join(POINTS, on=Similarity(EPS / 2), memory="2MB", spill=tmp_path))
+    for table, eps, shuffle in ((POINTS, EPS / 2, None), (POINTS, EPS, 3), (POINTS[:-1], EPS, None)):
+        other = progressive_join(table, on=Similarity(eps), memory="2MB", spill=tmp_path, shuffle=shuffle)
+        with pytest.raises(ArgumentError, match="spill holds the runs of another join"):
+            next(other)
     found.close()
 
 
@@ -214,6 +253,24 @@ def test_spill__that_was_changed_is_no_result(tmp_path):
     with pytest.raises(epsjoin.EpsjoinError, match="is not as it was written"):
         list(found)
     found.close()
+
+
+def test_spill__outlives_an_error_of_the_input(tmp_path, expected):
+    def failing():
+        yield POINTS[:15_000]
+        raise OSError("the line is dead")
+
+    before = []
+    with (
+        pytest.raises(OSError, match="the line is dead"),
+        progressive_join(failing(), on=Similarity(EPS), memory="2MB", spill=tmp_path) as found,
+    ):
+        before.extend(found)
+    with progressive_join(iter([POINTS]), on=Similarity(EPS), memory="2MB", spill=tmp_path) as found:
+        after = gathered(list(found))
+    assert set(gathered(before)) | set(after) == set(expected)
+    assert len(after) < len(expected)
+    assert not list(tmp_path.iterdir())
 
 
 def test_lower_eps__holds_for_all_pairs_that_come_later(expected):

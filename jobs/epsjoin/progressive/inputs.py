@@ -94,16 +94,7 @@ def _to_chunk(where: str, batch: Any, columns: Sequence[str] | None, id_column: 
         raise DataRefusedError(
             f"{where}: column {id_column!r} must be of whole numbers, without missing ones"
         )
-    return Chunk(values, _to_ids(ids, pa))
-
-
-def _to_ids(ids: Any, pa: Any) -> Ints:
-    return int_column(
-        "ids",
-        ids.cast(pa.int64()).to_numpy(zero_copy_only=False)
-        if not isinstance(ids, pa.ChunkedArray)
-        else ids.cast(pa.int64()).to_numpy(),
-    )
+    return Chunk(values, int_column("ids", _array(ids, pa.int64())))
 
 
 def _numbers(where: str, name: str, column: Any, pa: Any) -> np.ndarray[Any, Any]:
@@ -114,10 +105,21 @@ def _numbers(where: str, name: str, column: Any, pa: Any) -> np.ndarray[Any, Any
     elif not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
         raise DataRefusedError(f"{where}: column {name!r} must be of numbers or times, not {kind}")
     whole = not pa.types.is_floating(column.type) and not column.null_count
-    column = column.cast(pa.int64() if whole else pa.float64())
-    return np.asarray(
-        column.to_numpy() if isinstance(column, pa.ChunkedArray) else column.to_numpy(zero_copy_only=False)
-    )
+    return _array(column, pa.int64() if whole else pa.float64())
+
+
+def _array(column: Any, wanted: Any) -> np.ndarray[Any, Any]:
+    """A column as an array.
+
+    Arrow's own way imports pandas, and a cast Arrow's functions, some 50 MB, which most columns do not need.
+    """
+    if column.type != wanted:
+        column = column.cast(wanted)
+    if column.null_count:
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+    chunks = column.chunks if hasattr(column, "chunks") else [column]
+    arrays = [np.from_dlpack(chunk) for chunk in chunks if len(chunk)]
+    return np.concatenate(arrays) if arrays else np.empty(0, wanted.to_pandas_dtype())
 
 
 def _csv_chunks(path: Path, columns: Sequence[str] | None, id_column: str | None) -> Iterator[Any]:
@@ -153,7 +155,7 @@ class ParquetSource:
         with needing_extra("a progressive join of a Parquet file"):
             import pyarrow as pa
             import pyarrow.parquet as pq
-        self._path, self._seed, self._error = path, seed, (OSError, pa.ArrowException)
+        self._path, self.seed, self._error = path, seed, (OSError, pa.ArrowException)
         try:
             # read as it is asked for: a buffer of a whole row group would not be counted in memory
             self._file = pq.ParquetFile(path, buffer_size=1 << 16, pre_buffer=False)
@@ -196,7 +198,7 @@ class ParquetSource:
 
     def _chunks(self) -> Iterator[tuple[Ints | None, np.ndarray[Any, Any]]]:
         metadata = self._file.metadata
-        random = None if self._seed is None else np.random.default_rng(self._seed)
+        random = None if self.seed is None else np.random.default_rng(self.seed)
         groups = np.arange(metadata.num_row_groups)
         rows = np.array([metadata.row_group(group).num_rows for group in groups.tolist()], np.int64)
         starts = np.cumsum(rows) - rows

@@ -130,9 +130,9 @@ def progressive_join(
     first_memory : bytes of the rows that are joined first; by default a 64th of a run.
     traversal : when runs are merged. "last" (the default): at the end, which writes the least. "eager": as
         soon as a merge is full. "idle": while an input has nothing.
-    spill : folder for sorted runs. A join whose process has died goes on from there when it is called again
-        with the same arguments: pairs of runs and merges that were finished do not come again. By default a
-        temporary folder.
+    spill : folder for sorted runs. A join whose process has died, or that an error has ended, goes on from
+        there when it is called again with the same arguments: pairs of runs and merges that were finished do
+        not come again. By default a temporary folder.
     shuffle : seed; rows of arrays, and row groups of Parquet files with their rows, are read in random order,
         so that the estimate holds from the beginning.
     counters : dictionary that receives the work: ``rows``, ``replicas`` (rows that were written first),
@@ -167,8 +167,8 @@ def progressive_join(
     Each run is joined as it is read, sorted and written; then the runs are merged, and pairs of different
     runs come. With r runs, 1/r of the pairs come while rows are read in random order. Bytes are written, and
     read again, once for each row and replica in a pass: there is one pass up to ``memory / 1 MB`` runs. A
-    part that is larger than memory is swept in blocks. Of ``Band``, ``Temporal``, ``Spatial`` and your own
-    kinds, the rows that hold one key must fit into memory at once.
+    part that is larger than a run is swept in blocks, which are read more than once. Of ``Band``,
+    ``Temporal``, ``Spatial`` and your own kinds, the rows that hold one key must fit into memory at once.
 
     References
     ----------
@@ -181,12 +181,12 @@ def progressive_join(
     >>> import numpy as np
     >>> points = np.random.default_rng(0).random((20_000, 2))
     >>> with progressive_join(points, on=Similarity(0.01), memory="2MB") as found:
-    ...     first = next(found)  # after 127 rows
+    ...     first = next(found)  # after 254 rows
     ...     rest = list(found)
     >>> len(first.pairs.left) + sum(len(pairs.left) for pairs, *_ in rest)
     62694
     >>> found.counters["runs"], rest[-1].phase
-    (3, 'merges')
+    (5, 'merges')
     """
     if not isinstance(on, JoinKind):
         raise ArgumentError(f"on must be a kind of join, such as epsjoin.Similarity(eps), not {on!r}")

@@ -55,13 +55,18 @@ def test_tails__are_those_of_scipy():
     assert chi_square_tail(0.0, 3) == 1.0
 
 
-def test_order_check__sees_rows_in_order():
-    random = np.random.default_rng(0).random(4000)
-    for keys, is_random in ((random, True), (np.sort(random), False)):
+def test_order_check__sees_rows_in_order_of_the_key_or_of_a_column():
+    random = np.random.default_rng(0).random((4000, 3))
+    by_column = random[np.argsort(random[:, 1])]
+    by_key = random[np.argsort(random[:, 0])]
+    for values, is_random in ((random, True), (by_key, False), (by_column, False)):
         check = OrderCheck()
-        for run in keys.reshape(10, 400):
-            check.add(np.sort(run))
+        for run in values.reshape(10, 400, 3):
+            check.add(run[:, 0], run)
         assert check.is_random == is_random
+        again = OrderCheck(check.edges, check.counts)  # what a manifest keeps
+        assert again.is_random == is_random
+        assert again.counts == check.counts
 
 
 def test_estimate__of_rows_by_cluster_holds_in_the_merge_only():

@@ -121,7 +121,7 @@ class Driver:
         self._ended = [False] * len(sources)
         self._partners = (Partners(), Partners())
         self._order = OrderCheck()
-        self._edges: Keys | None = None
+        self._edges: Keys = np.empty(0)
         self._pairs = 0
         self._start = time.perf_counter()
         self.estimate = RunningEstimate(None)
@@ -351,9 +351,7 @@ class Driver:
         rows = self._key(kind, raw)
         with self._timed("sorting"):
             once = (rows.flags & HAS_MORE) == 0
-            self._order.add(rows.key[once])
-            if self._edges is None:
-                self._edges = key_edges(rows.key)
+            self._order.add(rows.key[once], rows.values[once])
             self._counters["replicas"] += rows.n
             writer = self._spill.new_run(0)
             self._write(writer, rows)
@@ -381,7 +379,7 @@ class Driver:
         writer.write(rows, self._options.has_numbers, page, by_key)
 
     def _plan(self, raw: SweepRows) -> None:
-        """Choose the parts, on a sample of the tables where one can be drawn, else on the first run."""
+        """Choose parts and bins of keys, on a sample of the tables where one can be drawn, else on a run."""
         n_rows = [source.n_rows for source in self._sources]
         expected = _UNKNOWN_RUNS * raw.n if None in n_rows else sum(n or 0 for n in n_rows)
         expected = max(expected, sum(self._read_rows))
@@ -397,6 +395,7 @@ class Driver:
             ids = np.arange(len(values))
         with self._timed("sorting"):
             self._cut = self._whole.cut(values, ids, expected, self._options.sizes.part_rows)
+            self._edges = key_edges(np.sort(self._cut.keyed(values, ids).key))
 
     # ---------------------------------------------------------------------------------------- phase 2
 
@@ -435,13 +434,12 @@ class Driver:
         kind, sizes = self._cut_kind, self._options.sizes
         area = kind.new_area(self._counters, self._two)
         self._area = area
-        edges = np.empty(0) if self._edges is None else self._edges
-        progress = MergeProgress([self._known[run.name] for run in runs], edges)
+        progress = MergeProgress([self._known[run.name] for run in runs], self._edges)
         writer = None if is_last else self._spill.new_run(1 + max(run.level for run in runs))
         n_rows = sum(page.rows for run in runs for page in run.pages)
         swept = 0
         try:
-            for block in merge(self._spill, runs, kind.grouped, sizes.run_rows // 2 or 1):
+            for block in merge(self._spill, runs, kind.grouped, sizes.run_rows):
                 dropped = area.expire(None if block.is_alone else block.key)
                 if is_last:
                     yield from self._lonely(dropped, MERGES)
@@ -566,20 +564,19 @@ class Driver:
         kind = self._whole
         named = getattr(kind, "__dataclass_fields__", None) or {}
         values = {name: repr(getattr(kind, name)) for name in named if name != "fitted"}
-        options = self._options
-        return repr(
-            (type(kind).__qualname__, values, options.how, options.sizes, options.has_numbers, self._two)
-        )
+        how, _, sizes, has_numbers = self._options
+        tables = [(source.columns, source.n_rows, source.seed) for source in self._sources]
+        return repr((type(kind).__qualname__, values, how, sizes, has_numbers, tables))
 
     def _save(self) -> None:
-        edges = self._edges
         self._spill.write_manifest(
             self._runs,
             made_for=self._made_for,
             read_rows=self._read_rows,
             state=self._cut_kind.state(),
             is_whole=self._cut is self._whole,
-            edges=None if edges is None else [edges.dtype.str, edges.tobytes().hex()],
+            edges=_packed(self._edges),
+            order=[[_packed(edges) for edges in self._order.edges], self._order.counts],
             known=[[*self._known[run.name].pairs] for run in self._runs],
             partners=[side.packed.tobytes().hex() for side in self._partners],
             pairs=self._pairs + self._before,
@@ -596,11 +593,13 @@ class Driver:
             raise ArgumentError(
                 "spill holds the runs of another join; give it the same arguments, or another folder"
             )
+        self._spill.take_over(found)
         self._runs = found["runs"]
         self._cut = self._whole.with_state(found["state"])
         if found["is_whole"]:
             self._whole, self._is_fitted = self._cut, True
-        self._edges = np.frombuffer(bytes.fromhex(found["edges"][1]), found["edges"][0])
+        self._edges = _unpacked(found["edges"])
+        self._order = OrderCheck([_unpacked(edges) for edges in found["order"][0]], found["order"][1])
         self._known = {
             run.name: KnownRun(RunPairs(*pairs), np.array(run.at_key))
             for run, pairs in zip(self._runs, found["known"], strict=True)
@@ -614,6 +613,7 @@ class Driver:
         for side, source in enumerate(self._sources):
             self._skip(side, source, found["read_rows"][side])
         self._this_run = RunCount((self._read_rows[0], self._read_rows[1]))
+        self._estimate_runs()
 
     def _skip(self, side: int, source: Source, n: int) -> None:
         while self._read_rows[side] < n:
@@ -642,6 +642,15 @@ class Driver:
             if met is None:
                 return
             yield met
+
+
+def _packed(keys: Keys) -> list[str]:
+    """Keys as JSON can hold them."""
+    return [keys.dtype.str, keys.tobytes().hex()]
+
+
+def _unpacked(packed: list[str]) -> Keys:
+    return np.frombuffer(bytes.fromhex(packed[1]), packed[0])
 
 
 _COUNTS = (

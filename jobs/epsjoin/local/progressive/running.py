@@ -10,16 +10,18 @@ assumes no order: it is exact at the end of the merge.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.local.progressive.rows import IS_RIGHT, Keys, Met, SweepRows
+from epsjoin.local.progressive.rows import IS_RIGHT, Keys, Met, SweepRows, Values
 
 ORDER_BINS = 16
-"""Bins of the keys by which the order of the rows is checked."""
+"""Bins by which the order of the rows is checked."""
+ORDER_COLUMNS = 4
+"""Number of columns by which it is checked, besides the key."""
 ORDER_LEVEL = 1e-3
 """Probability of a false alarm of the order check."""
 KEY_BINS = 256
@@ -145,43 +147,62 @@ def student(freedom: int) -> float:
 
 
 class OrderCheck:
-    """Whether the keys of all runs are distributed alike: χ² over bins with equally many rows of one."""
+    """Whether the rows of all runs are distributed alike: χ² over bins with equally many rows of one.
 
-    def __init__(self) -> None:
-        self._edges: Keys | None = None
-        self._counts: list[Ints] = []
+    Parameters
+    ----------
+    edges, counts : of the runs so far, as the properties of these names give them.
 
-    def add(self, keys: Keys) -> None:
+    Notes
+    -----
+    The key alone is not enough: where keys are parts, few of them may lie along the axis by which rows are
+    sorted. So the key and the first columns are looked at, each at its share of the level.
+    """
+
+    def __init__(self, edges: Sequence[Keys] = (), counts: Sequence[Sequence[Sequence[int]]] = ()) -> None:
+        self.edges = list(edges)
+        self._counts: list[list[Ints]] = [[np.array(run, np.int64) for run in one] for one in counts]
+
+    def add(self, keys: Keys, values: Values) -> None:
         """Add a run.
 
         Parameters
         ----------
-        keys : (n,) ascending, of each row once.
+        keys : (n,) of each row once.
+        values : (n, c), the rows.
         """
         if not len(keys):
             return
-        if self._edges is None:
+        columns = [keys, *(values[:, axis] for axis in range(min(values.shape[1], ORDER_COLUMNS)))]
+        if not self.edges:
             at = np.arange(1, ORDER_BINS) * len(keys) // ORDER_BINS
-            self._edges = np.unique(keys[at])
-        places = np.searchsorted(keys, self._edges, "left")
-        self._counts.append(np.diff(np.concatenate(([0], places, [len(keys)]))))
+            self.edges = [np.unique(np.sort(column)[at]) for column in columns]
+            self._counts = [[] for _ in columns]
+        for column, edges, counts in zip(columns, self.edges, self._counts, strict=True):
+            counts.append(np.bincount(_bins(edges, column), minlength=len(edges) + 1))
+
+    @property
+    def counts(self) -> list[list[list[int]]]:
+        """Rows in each bin, of each run, by the key and by each column."""
+        return [[run.tolist() for run in one] for one in self._counts]
 
     @property
     def is_random(self) -> bool:
         """Whether nothing speaks against a random order of the rows."""
-        counts = np.array(self._counts, np.float64)
-        if len(counts) < 2:
-            return True
-        counts = counts[:, counts.sum(axis=0) > 0]
-        if counts.shape[1] < 2:
-            return True
-        expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / counts.sum()
-        statistic = float(((counts - expected) ** 2 / expected).sum())
-        return chi_square_tail(statistic, (counts.shape[0] - 1) * (counts.shape[1] - 1)) >= ORDER_LEVEL
+        level = ORDER_LEVEL / max(1, len(self._counts))
+        return all(_same_distribution(np.array(one, np.float64)) >= level for one in self._counts)
 
-    def state(self) -> list[list[int]]:
-        """The counts, for a manifest."""
-        return [count.tolist() for count in self._counts]
+
+def _same_distribution(counts: Floats) -> float:
+    """Probability that rows of counts as far apart, or farther, come from one distribution."""
+    if len(counts) < 2:
+        return 1.0
+    counts = counts[:, counts.sum(axis=0) > 0]
+    if counts.shape[1] < 2:
+        return 1.0
+    expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / counts.sum()
+    statistic = float(((counts - expected) ** 2 / expected).sum())
+    return chi_square_tail(statistic, (counts.shape[0] - 1) * (counts.shape[1] - 1))
 
 
 def chi_square_tail(statistic: float, freedom: int) -> float:

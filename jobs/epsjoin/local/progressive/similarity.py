@@ -322,18 +322,20 @@ class WindowArea:
         ordered = window_rows(both.values, embedded, numbers, mask, reach, projection, is_right)
         counts: dict[str, int] = {}
         batch_rows = min(BATCH_ROWS, max(_MIN_BATCH, int(both.n * _BATCH_FRACTION)))
-        for first, second, distance in sweep_window(
-            ordered, metric.decision(fitted.eps), SweepOptions(batch_rows, counts)
-        ):
-            run = both.run[first]
-            new = ((run == NO_RUN) | (run != both.run[second])) & ((first >= held) | (second >= held))
-            yield (
-                Met(both, first[new], second[new], distance[new])
-                if not new.all()
-                else Met(both, first, second, distance)
-            )
-        for name in ("candidates", "distance_computations"):
-            self._counters[name] = self._counters.get(name, 0) + counts.get(name, 0)
+        try:
+            for first, second, distance in sweep_window(
+                ordered, metric.decision(fitted.eps), SweepOptions(batch_rows, counts)
+            ):
+                run = both.run[first]
+                new = ((run == NO_RUN) | (run != both.run[second])) & ((first >= held) | (second >= held))
+                yield (
+                    Met(both, first[new], second[new], distance[new])
+                    if not new.all()
+                    else Met(both, first, second, distance)
+                )
+        finally:  # also when nobody asks for the rest
+            for name in ("candidates", "distance_computations"):
+                self._counters[name] = self._counters.get(name, 0) + counts.get(name, 0)
 
 
 def _first_free(plan: JoinPlan | None) -> int:

@@ -14,8 +14,10 @@ MIN_BUFFERS = 6
 """Minimum number of buffers in memory: Dittrich's dissertation, section 4.5, M > 6 B."""
 FIRST_FRACTIONS = (1 / 64, 1 / 16, 1 / 4)
 """When the first run is joined for the first times: at these fractions of its rows."""
-PARTS_IN_MEMORY = 4
-"""How many parts of a merge would fit into memory."""
+RUNS_IN_MEMORY = 2
+"""How many runs would fit into memory: the half is for sorting and sweeping."""
+PARTS_IN_RUN = 2
+"""How many parts of a merge, as aimed at, have as many rows as a run."""
 
 
 class Sizes(NamedTuple):
@@ -59,7 +61,7 @@ class Sizes(NamedTuple):
         if first_memory is not None and not 0 < first_memory <= memory:
             raise ArgumentError("first_memory must be above 0 and not above memory")
         per_row = row_bytes(columns)
-        run_rows = max(2, memory // per_row)
+        run_rows = max(2, memory // (RUNS_IN_MEMORY * per_row))
         first = [max(1, int(run_rows * fraction)) for fraction in FIRST_FRACTIONS]
         if first_memory is not None:
             least_rows = max(1, min(run_rows, first_memory // per_row))
@@ -69,7 +71,7 @@ class Sizes(NamedTuple):
             tuple(first),
             max(2, memory // (2 * BUFFER_BYTES) // 2),
             max(1, BUFFER_BYTES // stored_bytes),
-            max(1, run_rows // PARTS_IN_MEMORY),
+            max(1, run_rows // PARTS_IN_RUN),
         )
 
 

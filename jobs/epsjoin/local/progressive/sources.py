@@ -28,11 +28,13 @@ class Source(Protocol):
     n_rows : number of its rows, None where nobody knows.
     columns : numbers of a row.
     has_ids : whether its rows have ids of their own.
+    seed : of the random order in which rows come, None where they come as they are.
     """
 
     n_rows: int | None
     columns: int
     has_ids: bool
+    seed: int | None
 
     def read(self, most: int) -> Chunk | None:
         """Read so many rows at most; none if there are none now; None at the end."""
@@ -56,6 +58,7 @@ class ArraySource:
         if self._values.ndim == 0:
             raise ArgumentError("a table must be an array of rows, an iterator of them, or a path")
         self.n_rows: int | None = len(self._values)
+        self.seed = seed
         self._order = None if seed is None else np.random.default_rng(seed).permutation(self.n_rows)
         self._ids = None if ids is None else int_column("ids", ids)
         if self._ids is None and seed is not None:
@@ -95,6 +98,7 @@ class IteratorSource:
     def __init__(self, chunks: Iterator[Any], n_rows: int | None = None) -> None:
         self._chunks = chunks
         self.n_rows = n_rows
+        self.seed: int | None = None
         self._left: Chunk | None = None
         while self._left is None and self._fetch():
             pass

@@ -163,7 +163,7 @@ class Spill:
         return self._folder
 
     def read_manifest(self) -> dict[str, Any] | None:
-        """What :meth:`write_manifest` wrote last, if the folder has it; files that it does not name go."""
+        """What :meth:`write_manifest` wrote last, if the folder has it."""
         if self._given is None or not (self._given / MANIFEST).exists():
             return None
         found: dict[str, Any] = json.loads((self._given / MANIFEST).read_text(encoding="utf-8"))
@@ -171,10 +171,13 @@ class Spill:
             SortedRun(**{**run, "rows": tuple(run["rows"]), "pages": [Page(*page) for page in run["pages"]]})
             for run in found["runs"]
         ]
-        self.layout = None if found["layout"] is None else Layout(*found["layout"])
-        self._n_files = found["n_files"]
-        self.keep_only(found["runs"])
         return found
+
+    def take_over(self, manifest: dict[str, Any]) -> None:
+        """Go on from a manifest; files that it does not name go."""
+        self.layout = None if manifest["layout"] is None else Layout(*manifest["layout"])
+        self._n_files = manifest["n_files"]
+        self.keep_only(manifest["runs"])
 
     def write_manifest(self, runs: list[SortedRun], **more: Any) -> None:
         """Name the runs that are complete; not in a temporary folder, which nobody finds again."""
@@ -240,17 +243,14 @@ class Spill:
 
     def leave(self) -> None:
         """After an error: keep a folder that was given, to go on from, and delete a temporary one."""
-        if self._given is None:
-            self.close()
-        for file in self._open.values():
-            file.close()
-        self._open.clear()
+        if self._given is not None:
+            self._close_files()
+            self._folder = None  # so that close() finds nothing to delete
+        self.close()
 
     def close(self) -> None:
         """Delete everything that was written, and the folder if it was made here."""
-        for file in self._open.values():
-            file.close()
-        self._open.clear()
+        self._close_files()
         if self._folder is None:
             return
         if self._made:
@@ -260,6 +260,11 @@ class Spill:
                 if _is_ours(path):
                     path.unlink()
         self._folder = None
+
+    def _close_files(self) -> None:
+        for file in self._open.values():
+            file.close()
+        self._open.clear()
 
 
 class RunWriter:

@@ -60,7 +60,7 @@ class SortedArea:
     Parameters
     ----------
     kind : decides.
-    counters : the number of ``candidates`` is added to them.
+    counters : ``candidates``, and as ``distance_computations`` those of different runs, are added to them.
     two_tables : whether rows of the right table are compared with those of the left, not all with all.
 
     Notes
@@ -114,15 +114,16 @@ class SortedArea:
         """Decide the candidates ``second[begin:end]`` of each row of ``first``, some at a time."""
         ends = np.cumsum(np.maximum(end - begin, 0))
         total = int(ends[-1]) if len(ends) else 0
-        self._counters["candidates"] = self._counters.get("candidates", 0) + total
         shift = begin - np.concatenate(([0], ends[:-1]))  # from a candidate's number to its place in second
         for some in range(0, total, MAX_CANDIDATES):
             number = np.arange(some, min(some + MAX_CANDIDATES, total))
+            self._count("candidates", len(number))
             of = np.searchsorted(ends, number, "right")
             earlier, later = first[of], second[number + shift[of]]
             run = rows.run[earlier]
             new = (run == NO_RUN) | (run != rows.run[later])
             earlier, later = earlier[new], later[new]
+            self._count("distance_computations", len(earlier))
             distance = self.kind.meet(rows, earlier, later)
             found = ~np.isnan(distance)
             earlier, later = earlier[found], later[found]
@@ -130,6 +131,9 @@ class SortedArea:
             left, right = np.where(swap, later, earlier), np.where(swap, earlier, later)
             if len(left):
                 yield Met(rows, left, right, distance[found])
+
+    def _count(self, name: str, n: int) -> None:
+        self._counters[name] = self._counters.get(name, 0) + n
 
 
 def _meetings(is_right: Bools | None, is_new: Bools) -> Iterator[tuple[Ints, Ints, Any]]:
