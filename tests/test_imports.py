@@ -95,3 +95,30 @@ assert pa.table(frame).equals(pa.table({"x": [1, 2]})), "and pyarrow knows a fra
 assert pa.array(frame["x"].where(frame["x"] > 1)).null_count == 1, "and a series"
 """
     assert loaded_after(program) == ["pandas"]
+
+
+def test_imports__a_gate_judges_without_what_its_expectations_do_not_use(tmp_path: Path) -> None:
+    """Great Expectations imports both when it is imported; they are there for who asks."""
+    program = tmp_path / "judging.py"  # pyspark ends a program without a file that imports Spark Connect
+    program.write_text(f"""
+import sys
+from pathlib import Path
+from epsjoin.contracts.expected import expected_of
+from epsjoin.contracts.sources import load_source
+from epsjoin.contracts.tables import load_table
+from epsjoin.lake.measure import Measured
+from epsjoin.spark.checks.judge import judge
+contracts = Path({str(PACKAGE.parents[1] / "data_contracts")!r})
+contract = load_table(contracts, "epsilon", load_source(contracts, "navaids"))
+numbers = {{each.name: Measured(each.must_be) for each in expected_of(contract)}}
+found = judge([contract], {{"epsilon": numbers}})["epsilon"]
+assert [each.success for each in found] == [True] * len(numbers)
+print(*(type(sys.modules[name]).__name__ for name in ("altair", "scipy.stats")))
+from scipy import stats
+print(stats.norm.cdf(0))
+""")
+    command = [sys.executable, str(program)]
+    done = subprocess.run(
+        command, env={"PYTHONPATH": str(PACKAGE.parent)}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "_LazyModule _LazyModule\n0.5\n"
