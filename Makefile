@@ -20,7 +20,7 @@ VERSION := 'import sys; print("%d.%d" % sys.version_info[:2])'
 TEST_ENV := env PYTHONPATH=$(CURDIR)/jobs NUMBA_CACHE_DIR=$(CURDIR)/.cache/numba
 PYTEST := $(TEST_ENV) .venv/bin/python -m pytest
 
-.PHONY: help setup installed doctor demo demo-backfill kernels test test-kernels test-algorithms test-rooms test-uncompiled test-spark test-steps test-engine test-long test-dags test-end-to-end test-pythons check lint audit kill-loop bench bench-plans bench-parts bench-spark bench-scaling bench-around bench-increments bench-differ bench-ingest bench-bestmatch bench-progressive docs screenshots lock clean cluster-up cluster-down up down tour machine
+.PHONY: help setup installed doctor demo demo-backfill kernels test test-kernels test-algorithms test-rooms test-uncompiled test-spark test-steps test-engine test-long test-dags test-end-to-end test-pythons check lint audit kill-loop bench bench-plans bench-parts bench-spark bench-scaling bench-around bench-increments bench-differ bench-ingest bench-bestmatch bench-progressive bench-windows docs screenshots lock clean cluster-up cluster-down up down tour machine
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -161,6 +161,9 @@ bench-bestmatch: $(JOBS) ## best matches against NumPy, cKDTree, DuckDB if it is
 
 bench-progressive: $(JOBS) ## joins larger than memory beside others, and the running estimate, into docs/benchmarks/progressive.md; ONLY=peers prints one
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.progressive $(if $(ONLY),--only $(ONLY)) $(if $(SEEDS),--seeds $(SEEDS))
+
+bench-windows: $(JOBS) ## windows against counting and joining anew, and the paper's structures by what they look at, into docs/benchmarks/windows.md; SCALE=10 ROUNDS=1 prints
+	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.windows $(if $(SCALE),--scale $(SCALE)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 bench-differ: $(JOBS) ## differentials by every method, against the paper's figures, into docs/benchmarks/differ.md; SCALE=16 ROUNDS=1 prints
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.differ $(if $(SCALE),--scale $(SCALE)) $(if $(ROUNDS),--rounds $(ROUNDS))
