@@ -85,6 +85,11 @@ GROUPS = (
         ),
     ),
     Group(
+        "Trees",
+        "Records that are trees, as JSON is: pairs within k edits, and [how](near-duplicate-documents.md).",
+        ("Trees", "tree_join", "tree_knn", "tree_distance", "tree_edits", "Edit"),
+    ),
+    Group(
         "Clusters and outliers",
         "Density clusters, distances to the k-th neighbour, and what stands apart.",
         (

@@ -156,6 +156,16 @@ def test_best_matches__lines_print_what_stands_beside_them(capsys: pytest.Captur
     assert capsys.readouterr().out.splitlines() == shown
 
 
+def test_near_duplicate_documents__lines_print_what_stands_beside_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (block,) = draw_library.blocks(ROOT / "docs" / "near-duplicate-documents.md")
+    exec(block, {})  # noqa: S102  # the page's code
+    shown = re.findall(r"^(?:print\(.*\)  )?# (.*)$", block, re.MULTILINE)
+    assert len(shown) == 3
+    assert capsys.readouterr().out.splitlines() == shown
+
+
 def test_best_matches__picture_is_drawn_by_its_own_lines() -> None:
     (ax,) = draw_bestmatch.draw(draw_bestmatch.run_first_block()).axes
     texts = [text.get_text() for text in ax.texts]

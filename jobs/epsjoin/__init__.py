@@ -86,6 +86,12 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.local.progressive.running import RunningEstimate as RunningEstimate
     from epsjoin.local.progressive.similarity import Similarity as Similarity
     from epsjoin.local.sweep.pairs import Pairs as Pairs
+    from epsjoin.local.trees.distance import tree_distance as tree_distance
+    from epsjoin.local.trees.edits import Edit as Edit
+    from epsjoin.local.trees.edits import tree_edits as tree_edits
+    from epsjoin.local.trees.join import tree_join as tree_join
+    from epsjoin.local.trees.knn import tree_knn as tree_knn
+    from epsjoin.local.trees.trees import Trees as Trees
     from epsjoin.local.windows.batches import Counts as Counts
     from epsjoin.local.windows.join_window import JoinWindow as JoinWindow
     from epsjoin.local.windows.row_window import RowWindow as RowWindow
@@ -131,6 +137,11 @@ _HOMES = {
     "local.windows.join_window": "JoinWindow",
     "local.windows.row_window": "RowWindow",
     "local.windows.value_window": "ValueWindow",
+    "local.trees.distance": "tree_distance",
+    "local.trees.edits": "Edit tree_edits",
+    "local.trees.join": "tree_join",
+    "local.trees.knn": "tree_knn",
+    "local.trees.trees": "Trees",
     "progressive.join": "ProgressiveJoin progressive_join",
 }
 """Modules and their public names."""

@@ -1,0 +1,1 @@
+"""Trees: their shapes, histograms that bound the edit distance, and the edit distance itself."""

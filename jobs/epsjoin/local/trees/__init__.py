@@ -1,0 +1,1 @@
+"""Joins of labelled trees by edit distance."""

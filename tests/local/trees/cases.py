@@ -1,0 +1,52 @@
+"""Trees for the tests: random ones, edited ones, and the specifications of charts."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from functools import cache
+from pathlib import Path
+from random import Random
+
+from epsjoin import Trees
+from tests.oracles.trees import Tree, edited, n_nodes, nested, random_tree
+
+DATA = Path(__file__).parents[2] / "data" / "vega_specs"
+LABELS = "abc"
+
+
+def as_trees(trees: list[Tree]) -> Trees:
+    return Trees.from_nested([nested(tree) for tree in trees])
+
+
+def edited_at_random(random: Random, tree: Tree, edits: int) -> Tree:
+    """The tree after so many random edits."""
+    for _ in range(edits):
+        tree = random.choice([each for _, _, each in edited(tree, LABELS)])
+    return tree
+
+
+def random_pairs(seed: int, number: int, most_nodes: int) -> list[tuple[Tree, Tree, int | None]]:
+    """Pairs of trees, every other one made by an edit script, whose length is the third entry."""
+    random = Random(seed)  # noqa: S311
+    pairs: list[tuple[Tree, Tree, int | None]] = []
+    while len(pairs) < number:
+        tree = random_tree(random, random.randint(1, most_nodes), LABELS)
+        if len(pairs) % 2:
+            edits = random.randint(0, 4)
+            other = edited_at_random(random, tree, edits)
+            if n_nodes(other) <= most_nodes:
+                pairs.append((tree, other, edits))
+        else:
+            pairs.append((tree, random_tree(random, random.randint(1, most_nodes), LABELS), None))
+    return pairs
+
+
+@cache
+def specs(snapshot: str) -> tuple[list[str], Trees]:
+    """Names and trees of at most 300 nodes of one snapshot of the specifications of charts."""
+    with gzip.open(DATA / f"{snapshot}.jsonl.gz", "rt", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    trees = Trees.from_json([json.dumps(row["spec"]) for row in rows])
+    is_small = trees.n_nodes <= 300
+    return [row["name"] for row, small in zip(rows, is_small, strict=True) if small], trees.take(is_small)
