@@ -34,9 +34,9 @@ def undominated(starts: Ints, values: Floats, masks: Masks, keep: Bools) -> int:
     Notes
     -----
     One column: the minimum. Two: the rows in lexicographic order, and one sweep with the least second value
-    so far. Otherwise each row is compared with the survivors before it, and the row with the least sum comes
-    first, since it dominates most others. A sum decides nothing: two may be equal where one row dominates
-    the other.
+    so far. Otherwise each row is compared with the row of the least sum, since that dominates most others,
+    and if it survives with the survivors before it. A sum decides nothing: two may be equal where one row
+    dominates the other.
     """
     comparisons = 0
     columns = values.shape[1]
@@ -89,14 +89,27 @@ def _sweep(order: Ints, values: Floats, keep: Bools) -> int:
 def _compare_with_survivors(
     begin: int, end: int, values: Floats, masks: Masks, keep: Bools, alive: Ints
 ) -> int:
-    comparisons = 0
+    """Compare all rows with the one of the least sum, and what that leaves with survivors.
+
+    The first pass takes no branch that the data decide, since nothing could foretell it; most rows need no
+    other comparison.
+    """
     first = _least_sum(begin, end, values)
     keep[first] = True
-    alive[0] = first
-    n_alive = 1
+    n_left = 0
     for row in range(begin, end):
         if row == first:
             continue
+        first_is_as_good, row_is_as_good = _compare(first, row, values, masks)
+        if row_is_as_good and not first_is_as_good:
+            keep[first] = False
+        keep[row] = row_is_as_good or not first_is_as_good
+        alive[n_left] = row
+        n_left += keep[row]
+    comparisons = end - begin - 1
+    n_alive = 0
+    for place in range(n_left):
+        row = alive[place]
         is_alive = True
         kept = 0
         for j in range(n_alive):
@@ -142,16 +155,12 @@ def _compare(x: int, y: int, values: Floats, masks: Masks) -> tuple[bool, bool]:
     """Whether x is at least as good as y, and y as x."""
     x_is_as_good = y_is_as_good = True
     for i in range(values.shape[1]):
-        if values[x, i] < values[y, i]:
-            y_is_as_good = False
-        elif values[x, i] > values[y, i]:
-            x_is_as_good = False
-        if not x_is_as_good and not y_is_as_good:
-            return False, False
+        x_is_as_good &= values[x, i] <= values[y, i]
+        y_is_as_good &= values[y, i] <= values[x, i]
     for i in range(masks.shape[1]):
         common = masks[x, i] & masks[y, i]
-        x_is_as_good = x_is_as_good and common == masks[y, i]
-        y_is_as_good = y_is_as_good and common == masks[x, i]
+        x_is_as_good &= common == masks[y, i]
+        y_is_as_good &= common == masks[x, i]
     return x_is_as_good, y_is_as_good
 
 
