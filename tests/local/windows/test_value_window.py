@@ -225,7 +225,7 @@ EXPECTED = json.loads((DATA / "histories" / "expected_windows.json").read_text(e
 
 
 def test_types_of_frequencies__are_new_and_gone_as_other_programs_found() -> None:
-    path = DATA / "histories" / "airport-frequencies" / "type_counts.csv.gz"
+    path = DATA / "histories" / "airport_frequency_types.csv.gz"
     runs: dict[str, tuple[list[str], list[int]]] = {}
     with gzip.open(path, "rt", encoding="utf-8", newline="") as lines:
         for row in csv.DictReader(lines):
