@@ -74,6 +74,31 @@ def test_joins__decide_on_values_as_given(eps, cuts):
         assert found(epsjoin.self_join(DECIMALS, eps, metric, cuts=cuts)) == sorted(expected)
 
 
+@pytest.mark.parametrize("eps", [ONE_EPS, EPS], ids=["one eps", "eps of each"])
+def test_progressive_join__decides_on_values_as_given(eps):
+    with epsjoin.progressive_join(DECIMALS, TABLE, epsjoin.Similarity(eps, "chebyshev")) as batches:
+        pairs = [pair for batch, *_ in batches for pair in found(batch)]
+    assert sorted(pairs) == pairs_of(within(DECIMALS, TABLE, eps))
+
+
+@pytest.mark.parametrize("eps", [ONE_EPS, EPS], ids=["one eps", "eps of each"])
+def test_best_matches__are_of_values_as_given(eps):
+    """Of one right row, so that each pair within eps is best for its left row, and none hides another."""
+    order = np.argsort(DECIMALS[:, 0], kind="stable")
+    left = DECIMALS[order]
+    n_moved = 0
+    for one in TABLE:
+        expected = np.flatnonzero(within(left, one[None], eps)[:, 0]).tolist()
+        scaled = np.flatnonzero((np.abs(left / eps - one / eps) <= 1.0).all(axis=1)).tolist()
+        n_moved += len(set(expected) ^ set(scaled))
+        best = epsjoin.bestmatch_join(left, one[None], eps)
+        assert best.left[best.right == 0].tolist() == expected
+        stream = epsjoin.BestmatchStream(eps)
+        done = [stream.push_left(left), stream.push_right(one[None]), stream.finish()]
+        assert sorted(row for part in done for row in part.left[part.right == 0].tolist()) == expected
+    assert n_moved > 10, "a division would decide as well: the test would show nothing"
+
+
 @pytest.mark.parametrize("how", ["left", "right", "outer"])
 @pytest.mark.parametrize("eps", [ONE_EPS, EPS], ids=["one eps", "eps of each"])
 def test_bestmatch_join__has_a_partner_for_each_row_within_the_border(eps, how):

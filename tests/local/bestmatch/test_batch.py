@@ -12,15 +12,16 @@ from oracles import bestmatch as twin
 
 CASES = 350
 """Cases of each kind: 2,100 for each ``how``."""
+LONG_CASES = 2000
+"""Further cases of each kind for each ``how``, in the long test."""
 
 
 def rows_of(best):
     return list(zip(best.left.tolist(), best.right.tolist(), best.best_for.tolist(), strict=True))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_bestmatch_join__is_the_definition(kind):
-    for seed in range(CASES):
+def assert_is_the_definition(kind, seeds):
+    for seed in seeds:
         case = make_case(kind, seed)
         best = case.best()
         for how in HOW:
@@ -35,6 +36,17 @@ def test_bestmatch_join__is_the_definition(kind):
             ]
             values = np.array(values).reshape(len(values), len(case.criteria))
             np.testing.assert_allclose(found.values, values, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bestmatch_join__is_the_definition(kind):
+    assert_is_the_definition(kind, range(CASES))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", KINDS)
+def test_bestmatch_join__is_the_definition_in_2000_cases_for_each_how_and_kind(kind):
+    assert_is_the_definition(kind, range(CASES, CASES + LONG_CASES))
 
 
 def test_bestmatch_join__keeps_both_of_two_partners_at_one_distance():
