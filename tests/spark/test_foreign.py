@@ -130,9 +130,9 @@ def test_merge_join__of_replicas_without_a_part_says_how_many_rows_are_missing(
     ("table", "delete"),
     [
         ("points", "DELETE FROM {} WHERE id % 50 = 1"),
-        ("replicas", "DELETE FROM {} WHERE id % 50 = 1"),
+        pytest.param("replicas", "DELETE FROM {} WHERE id % 50 = 1", marks=pytest.mark.long),
         ("pairs", "DELETE FROM {} WHERE left_id % 50 = 1"),
-        ("clusters", "DELETE FROM {} WHERE id % 50 = 1"),
+        pytest.param("clusters", "DELETE FROM {} WHERE id % 50 = 1", marks=pytest.mark.long),
     ],
 )
 def test_rows_deleted_by_deletion_vectors__are_never_read(

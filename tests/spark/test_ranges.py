@@ -24,7 +24,7 @@ def as_of(lake: Lake, table: str, run: str) -> DataFrame:
     return epsjoin.spark.as_of(lake.uri, "tiny", table, run, contracts=lake.contracts)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_history__is_that_of_the_oracle_in_whatever_order_the_runs_came(
     spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:

@@ -22,7 +22,10 @@ def frame_of(spark: SparkSession, rows: NDArray[np.float64]) -> DataFrame:
     return spark.createDataFrame(pa.table(columns)).repartition(3)
 
 
-@pytest.mark.parametrize(("part", "n_parts"), [("all", 16), ("without_source_iscgem", 2)])
+@pytest.mark.parametrize(
+    ("part", "n_parts"),
+    [pytest.param("all", 16, marks=pytest.mark.long), ("without_source_iscgem", 2)],
+)
 def test_bestmatch_join__of_earthquakes_finds_what_other_programs_found(
     spark: SparkSession, part: str, n_parts: int
 ) -> None:

@@ -29,7 +29,12 @@ from tests.spark.lattice import LATTICE, LATTICE_EPS, columns_of, frame_of, pair
 
 @pytest.mark.parametrize(
     ("others", "kind", "max_files"),
-    [(True, "planned", 100), (False, "planned", 100), (False, "regular", 100), (False, "planned", 15)],
+    [
+        (True, "planned", 100),
+        (False, "regular", 100),
+        pytest.param(False, "planned", 100, marks=pytest.mark.long),
+        pytest.param(False, "planned", 15, marks=pytest.mark.long),
+    ],
 )
 def test_similarity_join__by_tasks_that_write_has_the_same_pairs(
     spark: SparkSession,

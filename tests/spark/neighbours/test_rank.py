@@ -83,7 +83,9 @@ def test_room_on_driver__is_memory_then_files_then_none(
 
 
 @pytest.mark.parametrize("max_on_driver", WAYS)
-@pytest.mark.parametrize("k", [1, K, len(POINTS) - 1])
+@pytest.mark.parametrize(
+    "k", [pytest.param(1, marks=pytest.mark.long), K, pytest.param(len(POINTS) - 1, marks=pytest.mark.long)]
+)
 def test_rank_points__are_the_definition_however_far_the_neighbours_are(
     spark: SparkSession, k: int, max_on_driver: int
 ) -> None:
