@@ -22,7 +22,6 @@ def kept_by_definition(values, masks):
 
 def keep(values, masks=None, starts=None):
     values = np.asarray(values, np.float64)
-    masks = np.zeros((len(values), 0), np.uint64) if masks is None else masks
     marked = np.zeros(len(values), np.bool_)
     starts = np.array([0, len(values)] if starts is None else starts)
     comparisons = undominated(starts, values, masks, marked)
@@ -40,7 +39,7 @@ def test_undominated__is_the_definition(columns, words):
         starts = np.concatenate(([0], np.cumsum(sizes)))
         values = random.integers(0, 3 + case % 3, (starts[-1], columns)) - 1.0
         masks = random.integers(0, 8, (starts[-1], words)).astype(np.uint64)
-        marked, _ = keep(values, masks, starts)
+        marked, _ = keep(values, masks if words else None, starts)
         groups = [slice(*ends) for ends in itertools.pairwise(starts)]
         assert marked == [each for of in groups for each in kept_by_definition(values[of], masks[of])]
 

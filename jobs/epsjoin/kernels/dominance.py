@@ -12,7 +12,7 @@ Masks = NDArray[np.uint64]
 
 
 @njit
-def undominated(starts: Ints, values: Floats, masks: Masks, keep: Bools) -> int:
+def undominated(starts: Ints, values: Floats, masks: Masks | None, keep: Bools) -> int:
     """Mark the rows that no row of their group dominates.
 
     A row dominates another if it is at least as good in every criterion, and not the other way round: rows
@@ -23,7 +23,8 @@ def undominated(starts: Ints, values: Floats, masks: Masks, keep: Bools) -> int:
     starts : (groups + 1,) int64, ascending; the rows of a group are ``starts[g]`` until before
         ``starts[g + 1]``.
     values : (n, c) float64, never NaN; smaller is better, in each column. c may be 0 where there are masks.
-    masks : (n, w) uint64; a row is at least as good as another if it has all its bits. w may be 0.
+    masks : (n, w) uint64; a row is at least as good as another if it has all its bits. None, for which a
+        kernel of its own is compiled, where no criterion has bits.
     keep : (n,) bool, filled: whether a row is dominated by no other one.
 
     Returns
@@ -49,9 +50,9 @@ def undominated(starts: Ints, values: Floats, masks: Masks, keep: Bools) -> int:
         if end - begin == 1:
             keep[begin] = True
         elif end > begin:
-            if masks.shape[1] == 0 and columns == 1:
+            if masks is None and columns == 1:
                 comparisons += _keep_least(begin, end, values, keep)
-            elif masks.shape[1] == 0 and columns == 2:
+            elif masks is None and columns == 2:
                 _sort_rows(begin, end, values, order, spare)
                 comparisons += _sweep(order[: end - begin], values, keep)
             else:
@@ -87,7 +88,7 @@ def _sweep(order: Ints, values: Floats, keep: Bools) -> int:
 
 @njit
 def _compare_with_survivors(
-    begin: int, end: int, values: Floats, masks: Masks, keep: Bools, alive: Ints
+    begin: int, end: int, values: Floats, masks: Masks | None, keep: Bools, alive: Ints
 ) -> int:
     """Compare all rows with the one of the least sum, and what that leaves with survivors.
 
@@ -151,16 +152,17 @@ def _least_sum(begin: int, end: int, values: Floats) -> int:
 
 
 @njit
-def _compare(x: int, y: int, values: Floats, masks: Masks) -> tuple[bool, bool]:
+def _compare(x: int, y: int, values: Floats, masks: Masks | None) -> tuple[bool, bool]:
     """Whether x is at least as good as y, and y as x."""
     x_is_as_good = y_is_as_good = True
     for i in range(values.shape[1]):
         x_is_as_good &= values[x, i] <= values[y, i]
         y_is_as_good &= values[y, i] <= values[x, i]
-    for i in range(masks.shape[1]):
-        common = masks[x, i] & masks[y, i]
-        x_is_as_good &= common == masks[y, i]
-        y_is_as_good &= common == masks[x, i]
+    if masks is not None:
+        for i in range(masks.shape[1]):
+            common = masks[x, i] & masks[y, i]
+            x_is_as_good &= common == masks[y, i]
+            y_is_as_good &= common == masks[x, i]
     return x_is_as_good, y_is_as_good
 
 

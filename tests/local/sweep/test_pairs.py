@@ -32,6 +32,16 @@ def test_collect__is_that_of_lexsort(n, share, counted):
         assert (column == copy).all()
 
 
+def test_collect__without_distances_has_the_same_rows(monkeypatch):
+    monkeypatch.setattr(sweep_pairs, "_MIN_BLOCK", 7)
+    left, right = np.nonzero(np.random.default_rng(0).random((50, 60)) < 0.2)
+    order = np.random.default_rng(1).permutation(len(left))
+    batches = [Pairs(left[of], right[of], np.ones(len(of))) for of in np.array_split(order, 9)]
+    found = collect(iter(batches), (50, 60), with_distance=False)
+    assert (found.left.tolist(), found.right.tolist()) == (left.tolist(), right.tolist())
+    assert found.distance.shape == (0,)
+
+
 def test_collect__of_row_numbers_takes_little_more_memory_than_its_result():
     n, m = 50_000, 2_000_000
     random = np.random.default_rng(0)

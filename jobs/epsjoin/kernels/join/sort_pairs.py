@@ -28,7 +28,7 @@ class Block(NamedTuple):
     Parameters
     ----------
     left, right : (m,) row numbers, int32 where it holds them all.
-    distance : (m,) float64.
+    distance : (m,) float64, or (0,) where nobody asks for distances: then none is moved.
     """
 
     left: RowNumbers
@@ -51,10 +51,12 @@ def pack(left: Ints, right: Ints, distance: Floats, begin: int, block: Block, fi
         Pairs copied.
     """
     copied = min(left.size - begin, block.left.size - filled)
+    has_distance = block.distance.size > 0
     for i in range(copied):
         block.left[filled + i] = left[begin + i]
         block.right[filled + i] = right[begin + i]
-        block.distance[filled + i] = distance[begin + i]
+        if has_distance:
+            block.distance[filled + i] = distance[begin + i]
     return copied
 
 
@@ -75,11 +77,13 @@ def sort_by_right(block: Block, places: Ints, to_left: RowNumbers, to_distance: 
     places : (n_right,) int64, the next place of each right row; modified.
     to_left, to_distance : all pairs; modified.
     """
+    has_distance = block.distance.size > 0
     for i in range(block.right.size):
         place = places[block.right[i]]
         places[block.right[i]] = place + 1
         to_left[place] = block.left[i]
-        to_distance[place] = block.distance[i]
+        if has_distance:
+            to_distance[place] = block.distance[i]
 
 
 @njit
@@ -95,13 +99,15 @@ def sort_by_left(
     places : (n_left,) int64, the next place of each left row; modified.
     to_right, to_distance : the result; modified.
     """
+    has_distance = distance.size > 0
     i = 0
     for row in range(ends.size):
         while i < ends[row]:
             place = places[left[i]]
             places[left[i]] = place + 1
             to_right[place] = row
-            to_distance[place] = distance[i]
+            if has_distance:
+                to_distance[place] = distance[i]
             i += 1
 
 

@@ -77,7 +77,7 @@ def _in_threads(candidates: Candidates, starts: Ints, keep: Bools, n_jobs: int) 
     """Run the kernel on stretches of groups, which do not meet."""
     groups = len(starts) - 1
     n_jobs = max(1, min(n_jobs, groups // _MIN_GROUPS_OF_A_THREAD))
-    values, masks = candidates.values, candidates.masks
+    values, masks = candidates.values, candidates.masks if candidates.masks.shape[1] else None
     if n_jobs == 1:
         return undominated(starts, values, masks, keep)
     borders = np.searchsorted(starts, np.linspace(0, starts[-1], n_jobs + 1).astype(np.int64))

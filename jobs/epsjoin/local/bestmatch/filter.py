@@ -86,7 +86,7 @@ class Filter:
     def pairs(
         self, n_left: int, n_right: int, max_candidates: int, n_jobs: int, block_pairs: int
     ) -> Iterator[Pairs]:
-        """Find the pairs that pass the filter, of one block of left rows after the other."""
+        """Find the pairs that pass the filter, of one block of left rows after the other; no distances."""
         if not len(self.eps):
             yield from _all_pairs(n_left, n_right, max_candidates, block_pairs)
             return
@@ -146,12 +146,12 @@ class Filter:
         y = self.right if right_rows is None else self.right[right_rows]
         try:
             joined = ArrayJoin.of_two(x, y, self.eps, None, None, options)
-            pairs = collect(joined.batches("bestmatch_join"), (len(x), len(y)))
+            pairs = collect(joined.batches("bestmatch_join"), (len(x), len(y)), with_distance=False)
         except BudgetError:
             return None
         if left_rows is None or right_rows is None:
             return pairs
-        return Pairs(left_rows[pairs.left], right_rows[pairs.right], pairs.distance)
+        return pairs._replace(left=left_rows[pairs.left], right=right_rows[pairs.right])
 
 
 def _twice_the_ranks(left: Floats, right: Floats) -> tuple[Floats, Floats]:

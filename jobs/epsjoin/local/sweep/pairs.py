@@ -40,7 +40,9 @@ class Pairs(NamedTuple):
     distance: Floats
 
 
-def collect(batches: Iterator[Pairs], n_rows: tuple[int, int] | None = None) -> Pairs:
+def collect(
+    batches: Iterator[Pairs], n_rows: tuple[int, int] | None = None, *, with_distance: bool = True
+) -> Pairs:
     """Collect all batches in one, sorted by (left, right).
 
     Parameters
@@ -48,9 +50,11 @@ def collect(batches: Iterator[Pairs], n_rows: tuple[int, int] | None = None) -> 
     batches : every pair once.
     n_rows : where ``left`` and ``right`` are row numbers, how many rows there are at either side: sorting
         then takes linear time, and at most a sixth more memory than the result.
+    with_distance : whether distances are asked for; without them, ``distance`` has no entries where
+        ``n_rows`` is given.
     """
     if n_rows is not None:
-        return _sort_rows(batches, *n_rows)
+        return _sort_rows(batches, *n_rows, with_distance)
     with close_at_end(batches):
         collected = list(batches)
     columns = zip(*collected, strict=True) if collected else ((np.empty(0, np.int64),),) * 3
@@ -59,10 +63,10 @@ def collect(batches: Iterator[Pairs], n_rows: tuple[int, int] | None = None) -> 
     return Pairs(left[order], right[order], distance[order].astype(np.float64, copy=False))
 
 
-def _sort_rows(batches: Iterator[Pairs], n_left: int, n_right: int) -> Pairs:
+def _sort_rows(batches: Iterator[Pairs], n_left: int, n_right: int, with_distance: bool) -> Pairs:
     """Sort pairs of row numbers, in the four steps of :mod:`epsjoin.kernels.join.sort_pairs`."""
     dtype: type[np.int32 | np.int64] = np.int32 if max(n_left, n_right) <= _INT32_ROWS else np.int64
-    blocks = _pack(batches, dtype)
+    blocks = _pack(batches, dtype, with_distance)
     m = sum(len(block.left) for block in blocks)
     left_places, right_places = np.zeros(n_left, np.int64), np.zeros(n_right, np.int64)
     for number in range(len(blocks)):  # no name for a block, which would keep it
@@ -70,10 +74,11 @@ def _sort_rows(batches: Iterator[Pairs], n_left: int, n_right: int) -> Pairs:
         sort_pairs.count(blocks[number].right, right_places)
     _to_first_places(left_places)
     _to_first_places(right_places)
-    of_right, its_distance = np.empty(m, dtype), np.empty(m)
+    n_distances = m if with_distance else 0
+    of_right, its_distance = np.empty(m, dtype), np.empty(n_distances)
     while blocks:
         sort_pairs.sort_by_right(blocks.pop(), right_places, of_right, its_distance)
-    right, distance = np.empty(m, np.int64), np.empty(m)
+    right, distance = np.empty(m, np.int64), np.empty(n_distances)
     sort_pairs.sort_by_left(right_places, of_right, its_distance, left_places, right, distance)
     del of_right, its_distance  # before the left rows take as much
     left = np.empty(m, np.int64)
@@ -81,7 +86,7 @@ def _sort_rows(batches: Iterator[Pairs], n_left: int, n_right: int) -> Pairs:
     return Pairs(left, right, distance)
 
 
-def _pack(batches: Iterator[Pairs], dtype: type[np.int32 | np.int64]) -> list[Block]:
+def _pack(batches: Iterator[Pairs], dtype: type[np.int32 | np.int64], with_distance: bool) -> list[Block]:
     """Pack all pairs in blocks, each full except for the last."""
     blocks: list[Block] = []
     room = filled = 0
@@ -92,7 +97,8 @@ def _pack(batches: Iterator[Pairs], dtype: type[np.int32 | np.int64]) -> list[Bl
                 if filled == room:  # ever larger blocks: few pairs need little memory, many get huge pages
                     room = min(max(2 * room, _MIN_BLOCK), _MAX_BLOCK)
                     filled = 0
-                    blocks.append(Block(np.empty(room, dtype), np.empty(room, dtype), np.empty(room)))
+                    distance = np.empty(room if with_distance else 0)
+                    blocks.append(Block(np.empty(room, dtype), np.empty(room, dtype), distance))
                 copied = sort_pairs.pack(*batch, begin, blocks[-1], filled)
                 begin += copied
                 filled += copied
