@@ -33,6 +33,9 @@ MAX_HERE_BYTES = 256 << 20
 BATCH_BYTES, MAX_BATCH_ROWS = 16 << 20, 1 << 16
 """Maximum size of a batch, in bytes of the files and in rows."""
 
+MAX_THREADS = 4
+"""Maximum number of files that the driver reads at a time, where the rows are wide."""
+
 Scan = Callable[[Sequence[str], Task], list[pa.RecordBatch]]
 """Applies a function to the batches of some columns, wherever that is done, and collects what it yields."""
 
@@ -79,10 +82,11 @@ class StoredSlice:
         """Types of these columns."""
         return pa.schema([self.schema.field(name) for name in names])
 
-    def scan(self, names: Sequence[str], work: Task) -> list[pa.RecordBatch]:
+    def scan(self, names: Sequence[str], work: Task, *, threads: int = 1) -> list[pa.RecordBatch]:
         """Apply ``work`` to the batches of some columns, and collect the result; see :func:`scan_files`."""
+        columns, whole = self.columns(names), self.schema
         return scan_files(
-            lambda: self.job.spark, self.location, self.files, self.columns(names), work, self.schema
+            lambda: self.job.spark, self.location, self.files, columns, work, whole, threads=threads
         )
 
     def stream(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -96,10 +96,17 @@ def check_everywhere(found: Findings, job: Job, monkeypatch: pytest.MonkeyPatch)
     def no_session() -> SparkSession:
         raise AssertionError("a session was started for a few rows")
 
+    n_bytes = {
+        table: sum(file.size for file in slices.files_of(job.lake, Slice(table, job.run)))
+        for table in ("points", "clusters", "outliers", "changes", "digests", "quarantine")
+    }
     with monkeypatch.context() as few:
         few.setattr(stored, "MAX_BATCH_ROWS", 29)
         check_equal(gather(replace(job, session=no_session)), found)
         few.setattr(buckets, "MAX_ROWS", 40)
+        check_equal(gather(replace(job, session=no_session)), found)
+        few.setattr(stored, "MAX_HERE_BYTES", max(n for table, n in n_bytes.items() if table != "points"))
+        assert n_bytes["points"] > stored.MAX_HERE_BYTES, "but not more than its threads read"
         check_equal(gather(replace(job, session=no_session)), found)
         few.setattr(stored, "MAX_HERE_BYTES", -1)
         check_equal(gather(job), found)

@@ -20,12 +20,10 @@ from epsjoin.lake.parquet import File
 from epsjoin.lake.questions import Questions, Stored, UnansweredError
 from epsjoin.spark import scan, tasks
 from epsjoin.spark.job import Job
-from epsjoin.spark.stored import scan_files
+from epsjoin.spark.stored import MAX_THREADS, scan_files
 
 MAX_ROWS = 1 << 24
 """Maximum number of rows, of all tables together, about which the driver answers by itself."""
-MAX_THREADS = 4
-"""Maximum number of files that the driver reads at a time."""
 
 Numbers = dict[str, Measured]
 """What was measured of a table, by the names of the expectations."""

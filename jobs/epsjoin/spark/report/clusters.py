@@ -19,7 +19,7 @@ from epsjoin.spark.buckets import Bucket, plan_buckets
 from epsjoin.spark.hashes import hash_ids
 from epsjoin.spark.points import stored_reading
 from epsjoin.spark.reading import Reading
-from epsjoin.spark.stored import StoredSlice, in_table
+from epsjoin.spark.stored import MAX_THREADS, StoredSlice, in_table
 
 MAX_MAP_CLUSTERED = 30_000
 """Maximum number of clustered points on the map; more would hide one another."""
@@ -266,7 +266,9 @@ def _choose_axes(points: StoredSlice) -> tuple[str, str]:
     names, reading = source.coordinates, stored_reading(points.job.lake)
     ends = [
         batch["ends"].to_numpy().reshape(2, len(names))
-        for batch in points.scan(["id", "point"], lambda batches: _find_ends(batches, reading))
+        for batch in points.scan(
+            ["id", "point"], lambda batches: _find_ends(batches, reading), threads=MAX_THREADS
+        )
     ]
     widths = np.zeros(len(names))
     if ends:

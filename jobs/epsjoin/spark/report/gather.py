@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from epsjoin.spark.report.comparison import find_comparison
 from epsjoin.spark.report.intake import gather_intake
 from epsjoin.spark.report.names import choose_label, name_record, read_records
 from epsjoin.spark.report.trends import make_trend, make_trends_before, read_own_counters, select_seconds
-from epsjoin.spark.stored import Scan, StoredSlice
+from epsjoin.spark.stored import MAX_THREADS, Scan, StoredSlice
 
 MAX_OUTLIERS = 20
 """Maximum number of outliers that are shown, by rank."""
@@ -221,7 +222,8 @@ def find_nearest(points: StoredSlice, ids: Sequence[int]) -> Neighbours:
     """Find the nearest other points of each of these, however far."""
     source, reading = points.job.lake.source, stored_reading(points.job.lake)
     few = reading.arrays(points.take_ids(np.array(ids, np.int64), ["id", "point"]))
-    return nearest_of(points.scan, reading, few, get_metric(source.metric), N_NEAREST)
+    scan = partial(points.scan, threads=MAX_THREADS)
+    return nearest_of(scan, reading, few, get_metric(source.metric), N_NEAREST)
 
 
 def _describe_outliers(
