@@ -53,7 +53,9 @@ TASKS = {
     ),
     "merge_join": (
         "Joins the parts, each on its own, into `pairs`: all pairs within eps, each once. "
-        "**Exit code 4**: more pairs came than `max_pairs`."
+        "The log says how far it is, how many pairs it will have and how long it takes. "
+        "**Exit code 4**: more pairs than `max_pairs` came or are sure to come; the last line has an eps "
+        "that fits."
     ),
     "cluster": "DBSCAN from the pairs: cluster, role, degree of every point.",
     "outliers": "Local outlier factor, k-distance and rank of every point.",

@@ -20,6 +20,10 @@ CPU = {
 """Counters of CPU time, and whose time they are."""
 
 
+SHARES = (10, 50, 90)
+"""Percent of the parts at which a join has kept what it expected."""
+
+
 class Cost(NamedTuple):
     """One cost of the join.
 
@@ -64,10 +68,23 @@ def list_costs(findings: Findings) -> list[Cost]:
     ]
     if plan.get("base"):  # an increment has no parts
         rows = [row for row in rows if row[0] != "largest part"]
-    return [
+    costs = [
         Cost(name, to_number(plan.get(key)), to_number(found), write, text)
         for name, key, found, write, text in rows
     ]
+    return [*costs[:3], *_list_running(joined, to_number(findings.n_pairs)), *costs[3:]]
+
+
+def _list_running(joined: Mapping[str, Any], n_pairs: float | None) -> list[Cost]:
+    """What the join itself expected while it ran, with intervals, and what came."""
+    found = []
+    for share in SHARES:
+        name = f"pairs_expected_at_{share}_percent"
+        expected, low, high = (to_number(joined.get(f"{name}{end}")) for end in ("", "_low", "_high"))
+        if expected is not None:
+            interval = f"{words.count(low)} to {words.count(high)} at 95 %, from those parts"
+            found.append(Cost(f"pairs, at {share} % of the parts", expected, n_pairs, words.count, interval))
+    return found
 
 
 class Step(NamedTuple):

@@ -20,7 +20,7 @@ from epsjoin.local.join.arrays import HOW
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.spark.cluster.from_pairs import cluster_pairs, refuse_noise_id
-from epsjoin.spark.join.frames import MAX_PAIRS, join_by_files, join_points, replace_pairs, target_at
+from epsjoin.spark.join.frames import MAX_PAIRS, join_by_files, join_by_shuffle, join_points, target_at
 from epsjoin.spark.join.merge_join import join_frame
 from epsjoin.spark.join.plan import draw_samples, plan_frames
 from epsjoin.spark.join.replicate import MAX_FILES, n_files
@@ -30,7 +30,6 @@ from epsjoin.spark.neighbours.search import search_nearest
 from epsjoin.spark.persist import materialize, persist_until
 from epsjoin.spark.points import points_of
 from epsjoin.spark.rows import to_frame, to_ipc_rows
-from epsjoin.spark.write import write_files
 
 
 def fit_epsilon(
@@ -356,21 +355,18 @@ def similarity_join(
         plan = plan_frames(points, None, eps, chosen, weights, cuts, max_pairs)
         if into is not None and n_files(points, plan) <= MAX_FILES:
             return join_by_files(points, plan, into, max_pairs)
-        joined = join_frame(replicate_frame(points, plan), plan, points.n, max_pairs, raises=into is None)
-        return (
-            to_frame(joined)
-            if into is None
-            else replace_pairs(into, write_files(into, joined), max_pairs, left)
-        )
+        replicas = replicate_frame(points, plan)
+        if into is not None:
+            return join_by_shuffle(replicas, plan, points.n, into, max_pairs)
+        return to_frame(join_frame(replicas, plan, points.n, max_pairs))
     others = points_of(right, right_columns or columns, right_id or id)
     plan = plan_frames(points, others, eps, chosen, weights, cuts, max_pairs)
     replicas = replicate_frame(points, plan, is_right=False).union(
         replicate_frame(others, plan, is_right=True)
     )
-    joined = join_frame(replicas, plan, points.n + others.n, max_pairs, raises=into is None)
     if into is not None:
-        return replace_pairs(into, write_files(into, joined), max_pairs, left)
-    pairs = to_frame(joined)
+        return join_by_shuffle(replicas, plan, points.n + others.n, into, max_pairs)
+    pairs = to_frame(join_frame(replicas, plan, points.n + others.n, max_pairs))
     if how in ("semi", "anti"):
         partners = pairs.select(F.col("left_id").alias("_left_id"))
         return left.join(partners, left[id] == partners["_left_id"], f"left_{how}")

@@ -1,47 +1,131 @@
-"""Progress of the running tasks on stderr, where Spark's own bar would stand."""
+"""Progress of the running tasks on stderr, where Spark's own bar would stand; a watch may end them."""
 
 from __future__ import annotations
 
 import sys
 import threading
+import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Protocol
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 SECONDS = 10.0
 """Time between two lines of progress."""
+LOOK_SECONDS = 0.2
+"""Time between two looks of a watch."""
+
+
+class Watch(Protocol):
+    """Looks at what tasks have told while others run; it lives on a thread of its own."""
+
+    def look(self) -> None:
+        """Look; an error that is raised ends the tasks, and is that of the call that waits for them."""
+
+    def line(self, n_running: int) -> str | None:
+        """Say how far the tasks are, of which ``n_running`` run; None: nothing is known yet."""
+
+
+_WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
 
 
 @contextmanager
-def progress_shown(spark: SparkSession, seconds: float = SECONDS) -> Iterator[None]:
-    """Print, every ``seconds``, how many tasks of each running stage have ended, or that none can begin."""
-    over = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(spark, seconds, over), daemon=True)
-    watcher.start()
+def watched(watch: Watch) -> Iterator[None]:
+    """Let a watch look at the tasks that are started within."""
+    token = _WATCH.set(watch)
     try:
         yield
     finally:
-        over.set()
-        watcher.join()
+        _WATCH.reset(token)
 
 
-def _watch(spark: SparkSession, seconds: float, over: threading.Event) -> None:
-    tracker = spark.sparkContext.statusTracker()
-    while not over.wait(seconds):
-        if not _has_cores(spark):
-            print("  waits for cores: other jobs have all of the cluster's", file=sys.stderr)
-            continue
-        for stage in tracker.getActiveStageIds():
-            info = tracker.getStageInfo(stage)
-            if info is not None:
-                print(
-                    f"  at work: {info.numCompletedTasks:,} of {info.numTasks:,} tasks done", file=sys.stderr
-                )
+@contextmanager
+def progress_shown(spark: SparkSession, seconds: float | None = None) -> Iterator[None]:
+    """Print, every ``seconds``, how far the running tasks are, or that none can begin.
+
+    Within :func:`watched` the watch says how far they are, looks every ``LOOK_SECONDS``, and one look more
+    when they have ended. If it raises, the tasks are cancelled, and its error is raised here.
+    """
+    watcher = _Watcher(spark, SECONDS if seconds is None else seconds, _WATCH.get())
+    with watcher.tagged():
+        watcher.start()
+        try:
+            yield
+        finally:
+            watcher.end()
 
 
-def _has_cores(spark: SparkSession) -> bool:
+class _Watcher(threading.Thread):
+    def __init__(self, spark: SparkSession, seconds: float, watch: Watch | None) -> None:
+        super().__init__(daemon=True)
+        self._spark, self._seconds, self._watch = spark, seconds, watch
+        self._over = threading.Event()
+        self._tag = f"epsjoin-{uuid.uuid4().hex}"
+        self._error: BaseException | None = None
+
+    @contextmanager
+    def tagged(self) -> Iterator[None]:
+        """Tag the jobs that this thread starts, so that they can be cancelled and no others."""
+        context = self._spark.sparkContext
+        if self._watch is not None:
+            context.addJobTag(self._tag)
+        try:
+            yield
+        except Exception:
+            if self._error is not None:  # the tasks failed because they were cancelled
+                raise self._error from None
+            raise
+        finally:
+            if self._watch is not None:
+                context.removeJobTag(self._tag)
+        if self._error is not None:
+            raise self._error
+
+    def end(self) -> None:
+        self._over.set()
+        self.join()
+
+    def run(self) -> None:
+        pause = self._seconds if self._watch is None else min(LOOK_SECONDS, self._seconds)
+        next_line = time.monotonic() + self._seconds
+        while not self._over.wait(pause):
+            if self._watch is not None and not self._look(self._watch):
+                return
+            if time.monotonic() >= next_line:
+                next_line += self._seconds
+                for line in self._lines(self._spark.sparkContext):
+                    print(f"  {line}", file=sys.stderr)
+
+    def _look(self, watch: Watch) -> bool:
+        try:
+            watch.look()
+        except Exception as error:  # noqa: BLE001 - raised where the tasks are waited for
+            self._error = error
+            self._spark.sparkContext.cancelJobsWithTag(self._tag)
+        return self._error is None
+
+    def _lines(self, context: SparkContext) -> Iterator[str]:
+        if not _has_cores(context):
+            yield "waits for cores: other jobs have all of the cluster's"
+            return
+        tracker = context.statusTracker()
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        said = None
+        if self._watch is not None:
+            said = self._watch.line(sum(stage.numActiveTasks for stage in stages if stage is not None))
+        if said is not None:
+            yield said
+            return
+        for stage in stages:
+            if stage is not None:
+                yield f"at work: {stage.numCompletedTasks:,} of {stage.numTasks:,} tasks done"
+
+
+def _has_cores(context: SparkContext) -> bool:
     """Whether there is an executor that could run a task; on a local master the driver runs them itself."""
-    context = spark.sparkContext
     holders = context._jsc.sc().getExecutorMemoryStatus()  # who holds blocks: the driver and every executor
     return bool(str(context.master).startswith("local") or holders.size() > 1)

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from epsjoin.lake.parquet import File, Target
 from epsjoin.spark import tasks
+from epsjoin.spark.arrow import Task
 from epsjoin.spark.rows import Rows
 
 Count = Callable[[pa.RecordBatch], Mapping[str, float]]
@@ -38,13 +39,16 @@ class Written(NamedTuple):
         return sum(file.rows for file in self.files)
 
 
-def write_files(into: Target, rows: Rows, count: Count | None = None) -> Written:
+def write_files(
+    into: Target, rows: Rows, count: Count | None = None, tell: Callable[[Task], Task] = lambda work: work
+) -> Written:
     """Let the tasks write the rows, one file for each split that has any.
 
     Parameters
     ----------
     rows : rows with the target's columns (without ``run``).
     count : computes the counters of a batch; they are added up.
+    tell : makes the work of a task tell the report that it yields (:class:`epsjoin.spark.told.Told`).
     """
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -59,6 +63,6 @@ def write_files(into: Target, rows: Rows, count: Count | None = None) -> Written
         report.write(into, count_batches())
         yield report.to_batch()
 
-    written = Written.of(tasks.reports_of(rows.run(write)))
+    written = Written.of(tasks.reports_of(rows.run(tell(write))))
     written.counters["rows"] = written.rows
     return written

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,21 @@ from epsjoin.local.plan.encode import Space
 from epsjoin.local.plan.keys import CodeKey, Key, MaskKey
 from epsjoin.local.plan.rules import Rule, SplitRule, make_split_rule, rule_from_json
 from epsjoin.local.scale import Scale, ScaledMetric
+
+
+class ExpectedParts(NamedTuple):
+    """What a plan expects of each of its parts, made by :mod:`epsjoin.local.plan.expected_parts`.
+
+    Parameters
+    ----------
+    rows : (n_parts,) float64, replicas.
+    pairs : (n_parts,) float64, pairs of the result; their sum is the plan's ``expected_pairs``.
+    seconds : (n_parts,) float64, of one core, by the costs that cuts are chosen by; only ratios matter.
+    """
+
+    rows: Floats
+    pairs: Floats
+    seconds: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +60,7 @@ class JoinPlan:
     expected_pairs : pairs in the result.
     sample_rows : rows of the sample; the expectations are scaled from them.
     scale : one eps per dimension and weights; None without.
+    parts : what is expected of each part; None where nobody asks, and in plans of earlier versions.
     """
 
     kind: str
@@ -68,6 +84,7 @@ class JoinPlan:
     expected_pairs: float
     sample_rows: int
     scale: Scale | None = None
+    parts: ExpectedParts | None = None
 
     def to_json(self) -> str:
         """Write the plan as one JSON object; :meth:`from_json` reads the same plan, bit for bit.
@@ -82,6 +99,7 @@ class JoinPlan:
         tree = None if self.tree is None else {name: a.tolist() for name, a in self.tree._asdict().items()}
         budget = None if math.isinf(self.replication_budget) else self.replication_budget
         scale = {} if self.scale is None else {"scale": list(self.scale)}
+        parts = None if self.parts is None else self.parts._asdict()
         return json.dumps(
             {
                 **scale,
@@ -89,6 +107,7 @@ class JoinPlan:
                 "low": self.low.tolist(),
                 "axes": self.axes.tolist(),
                 "tree": tree,
+                "parts": None if parts is None else {name: a.tolist() for name, a in parts.items()},
                 "boundaries": [row.tobytes().hex() for row in self.boundaries],
                 "key_bytes": self.boundaries.shape[1],
                 "replication_budget": budget,  # JSON has no infinity
@@ -110,7 +129,7 @@ class JoinPlan:
             read = json.loads(text)
             tree = None if read["tree"] is None else _tree_from_lists(read["tree"])
             keys = [np.frombuffer(bytes.fromhex(key), np.uint8) for key in read["boundaries"]]
-            budget, scale = read["replication_budget"], read.get("scale")
+            budget, scale, parts = read["replication_budget"], read.get("scale"), read.get("parts")
             return cls(
                 **{name: read[name] for name in _PLAIN_FIELDS},
                 low=np.array(read["low"], np.float64),
@@ -120,6 +139,7 @@ class JoinPlan:
                 replication_budget=math.inf if budget is None else budget,
                 rule=None if read["rule"] is None else rule_from_json(read["rule"]),
                 scale=None if scale is None else Scale(*scale),
+                parts=None if parts is None else _parts_from_lists(parts),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise ArgumentError(f"this is no join plan: {error}") from error
@@ -157,6 +177,10 @@ def _rule_text(rule: Rule) -> str:
     if isinstance(rule, SplitRule):
         return rule.to_json()
     raise ArgumentError("a plan with a split rule of your own cannot be written as text: it is a function")
+
+
+def _parts_from_lists(columns: dict[str, list[float]]) -> ExpectedParts:
+    return ExpectedParts(*(np.array(columns[name], np.float64) for name in ExpectedParts._fields))
 
 
 def _tree_from_lists(columns: dict[str, list[Any]]) -> CutTree:

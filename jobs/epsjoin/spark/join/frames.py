@@ -11,16 +11,18 @@ from epsjoin.lake.parquet import Target
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.join_plan import JoinPlan
+from epsjoin.local.progressive.running import RunningEstimate
 from epsjoin.spark import scan
 from epsjoin.spark.join.merge_join import join_files, join_frame, make_joiner
 from epsjoin.spark.join.pairs import PAIRS
 from epsjoin.spark.join.plan import plan_frames
 from epsjoin.spark.join.replicas import REPLICAS
 from epsjoin.spark.join.replicate import encode
+from epsjoin.spark.join.running import Refuse, RunningJoin, describe
 from epsjoin.spark.join.shuffle import replicate_frame
 from epsjoin.spark.points import Points, refuse_changed
 from epsjoin.spark.rows import Rows
-from epsjoin.spark.write import Written
+from epsjoin.spark.write import Written, write_files
 
 MAX_PAIRS = 1_000_000_000
 """Default maximum number of pairs of a join of frames."""
@@ -49,8 +51,39 @@ def join_by_files(points: Points, plan: JoinPlan, into: Target, max_pairs: int) 
         encoded = encode(points, plan, replicas)
         refuse_changed(points.n, encoded.counters.get("points", 0))
         work = make_joiner(plan.to_json(), replicas.location, into, max_pairs)
-        written = join_files(points.frame.sparkSession, encoded.files, work)
+        spark, refuse = points.frame.sparkSession, make_refusal(plan, max_pairs)
+        written = join_files(spark, encoded.files, work, plan, into, max_pairs, refuse)
     return replace_pairs(into, written, max_pairs, points.frame)
+
+
+def join_by_shuffle(
+    replicas: DataFrame, plan: JoinPlan, n_points: int, into: Target, max_pairs: int
+) -> DataFrame:
+    """Join replicas by a shuffle, and return the pairs, read from the table into which tasks write them."""
+    spark = replicas.sparkSession
+    joined = join_frame(replicas, plan, n_points, max_pairs, raises=False)
+    refuse = make_refusal(plan, max_pairs)
+    running = RunningJoin(spark, plan, range(plan.n_parts), None, max_pairs, into, refuse)
+    with running.watching():
+        written = write_files(into, joined, tell=running.telling)
+    return replace_pairs(into, written, max_pairs, replicas)
+
+
+def make_refusal(plan: JoinPlan, max_pairs: int) -> Refuse:
+    """Make the function that explains why a join of frames was ended."""
+    is_per_dimension = plan.scale is not None and any(divisor != 1.0 for divisor in plan.scale.divisors)
+
+    def refuse(estimate: RunningEstimate, so_far: str, fitting_eps: float | None) -> BudgetError:
+        fits = "take a smaller eps, or allow more"
+        if fitting_eps is not None:
+            times = " times these" if is_per_dimension else ""
+            fits = f"the largest eps that fits is about {fitting_eps:g}{times}"
+        return BudgetError(
+            f"{describe(estimate)} pairs are expected now, {max_pairs:,} are allowed (max_pairs): {so_far}; "
+            f"{fits}"
+        )
+
+    return refuse
 
 
 def target_at(location: str) -> Target:

@@ -24,6 +24,7 @@ from epsjoin.lake.schemas import parse_ddl
 from epsjoin.local.join.parts import join_part
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.keys import Keys
+from epsjoin.local.progressive.running import RunningEstimate
 from epsjoin.local.sweep.sweeping import Counters
 from epsjoin.spark import tasks
 from epsjoin.spark.job import Job
@@ -32,6 +33,7 @@ from epsjoin.spark.join.increment import join_increment
 from epsjoin.spark.join.pairs import PAIRS, to_batch
 from epsjoin.spark.join.plan import expectation
 from epsjoin.spark.join.replicas import KEY_COLUMNS, REPLICAS
+from epsjoin.spark.join.running import Refuse, RunningJoin, describe
 from epsjoin.spark.join.shuffle import read_part
 from epsjoin.spark.points import stored_points
 from epsjoin.spark.rows import FrameRows, MappedRows, Rows
@@ -68,7 +70,8 @@ def run(job: Job) -> dict[str, float]:
     Raises
     ------
     BudgetError
-        More than ``max_pairs`` pairs are expected, or were found.
+        More than ``max_pairs`` pairs are expected, by the plan or by the parts that are joined so far, or
+        were found.
     TableError
         ``replicas`` has no slice of this run, or a file does not hold the rows that the log says; or the run
         that an increment is computed from has been replaced.
@@ -102,14 +105,35 @@ def _join_all(job: Job, where: Slice, plan_row: Mapping[str, Any], into: Target)
     n_rows = sum(file.rows for file in replicas)
     say(f"merge_join: {counted(n_rows, 'row')} in {counted(plan_row['n_parts'], 'part')}")
     work = make_joiner(plan_row["plan"], job.lake.location("replicas"), into, job.params.max_pairs)
-    return join_files(job.spark, replicas, work)
+
+    def refuse(estimate: RunningEstimate, so_far: str, fitting_eps: float | None) -> BudgetError:
+        said = f"{so_far}, and {describe(estimate)} pairs are expected now"
+        return _explain_too_many(job, plan_row["eps"], estimate.pairs or 0.0, said, fitting_eps)
+
+    plan = JoinPlan.from_json(plan_row["plan"])
+    return join_files(job.spark, replicas, work, plan, into, job.params.max_pairs, refuse)
 
 
-def join_files(spark: SparkSession, replicas: Sequence[File], work: Joiner) -> Written:
+def join_files(
+    spark: SparkSession,
+    replicas: Sequence[File],
+    work: Joiner,
+    plan: JoinPlan,
+    into: Target,
+    max_pairs: int,
+    refuse: Refuse,
+) -> Written:
     """Join each part in a task that reads the part's files; the largest parts start first.
+
+    Parameters
+    ----------
+    work : made by :func:`make_joiner` of this plan, for this table of pairs.
+    refuse : see :class:`epsjoin.spark.join.running.RunningJoin`, which says how far the tasks are.
 
     Raises
     ------
+    BudgetError
+        There will be more than ``max_pairs`` pairs, as the parts say that are joined: the others are not.
     TableError
         Rows were lost on the way.
     """
@@ -118,23 +142,39 @@ def join_files(spark: SparkSession, replicas: Sequence[File], work: Joiner) -> W
         by_part[int(file.partition["part"])].append(file)
     parts = [Part(number, mine) for number, mine in by_part.items()]
     parts.sort(key=lambda part: (-sum(file.size for file in part.files), part.number))
-    reports = tasks.reports_of(tasks.run_tasks(spark, parts, work))
+    rows = [sum(file.rows for file in part.files) for part in parts]
+    running = RunningJoin(spark, plan, [part.number for part in parts], rows, max_pairs, into, refuse)
+    with running.watching():
+        reports = tasks.reports_of(tasks.run_tasks(spark, parts, running.telling(work)))
     written = Written.of(reports)
     if written.counters.get("rows", 0) != sum(file.rows for file in replicas):
         raise TableError("the parts joined another number of rows than replicas have; run the join again")
+    found = [sum(file.rows for file in report.files) for report in reports]
+    written.counters.update(running.counters(found))
     return written
 
 
-def _explain_too_many(job: Job, eps: float, found: float) -> BudgetError:
-    """Make the error of a join that found too many pairs, with the largest eps that fits."""
+def _explain_too_many(
+    job: Job, eps: float, found: float, so_far: str = "", fitting_eps: float | None = None
+) -> BudgetError:
+    """Make the error of a join that finds too many pairs, with the largest eps that fits.
+
+    Parameters
+    ----------
+    found : pairs that were found, or that are expected now.
+    so_far : how far the join was when it was ended.
+    fitting_eps : an eps that fits by the distances of the pairs that were found so far.
+    """
     max_pairs, unit = job.params.max_pairs, job.lake.source.unit
     one = expectation(job, stored_points(job))
     expected = one.at(eps).pairs
-    # what was found corrects what is expected of a smaller eps
-    fits = one.what_fits(int(max_pairs * min(1.0, expected / found)), eps, unit)
+    if fitting_eps is not None:
+        fits = f"the largest eps that fits is about {in_unit(fitting_eps, unit)}"
+    else:  # what was found corrects what is expected of a smaller eps
+        fits = one.what_fits(int(max_pairs * min(1.0, expected / max(found, 1.0))), eps, unit)
     return BudgetError(
         f"more than {max_pairs:,} pairs (max_pairs) lie within eps {in_unit(eps, unit)}, "
-        f"{expected:,.0f} were expected; {fits}"
+        f"{expected:,.0f} were expected; {so_far}{'; ' if so_far else ''}{fits}"
     )
 
 

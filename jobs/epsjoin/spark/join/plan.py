@@ -16,6 +16,7 @@ from epsjoin.local.epsilon.limits import Expectation
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.expected import count_sample_pairs
+from epsjoin.local.plan.expected_parts import expect_parts
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.sizes import cuts_of
@@ -58,6 +59,7 @@ def plan_run(job: Job, points: Points, eps: float) -> JoinPlan:
     cuts = cuts_of(params, points.n, len(source.coordinates))
     ids, sample = points.sample(cuts.sample_rows, params.seed)
     plan = plan_join(sample, ids, points.n, eps, get_metric(source.metric), cuts, expected.pairs)
+    plan = replace(plan, parts=expect_parts(plan, sample, ids, points.n))
     cuts_in_words = f"{_describe_cuts(plan)}, {counted(plan.n_parts, 'part')}"
     say(
         f"replicate: eps {in_unit(eps, source.unit)}, {cuts_in_words}; expected: "
@@ -121,7 +123,9 @@ def plan_samples(
                 f"{which} would give about {expected:.3g} pairs, {max_pairs:,} are allowed ({limit}); "
                 "take a smaller eps, or allow more"
             )
-    return plan_join(sample, ids, sum(n_rows), threshold, metric, cuts, expected)
+    plan = plan_join(sample, ids, sum(n_rows), threshold, metric, cuts, expected)
+    is_right = None if len(samples) == 1 else np.arange(len(ids)) >= len(samples[0][0])
+    return replace(plan, parts=expect_parts(plan, sample, ids, sum(n_rows), is_right))
 
 
 def _expect_of_two(left: Floats, right: Floats, n_rows: tuple[int, int], eps: float, metric: Metric) -> float:

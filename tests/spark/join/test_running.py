@@ -1,0 +1,152 @@
+"""A join in parts while it runs: how far it is, and that it ends as soon as it will be too large."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import epsjoin.spark
+import epsjoin.spark.frames as public
+from epsjoin import Cuts, self_join
+from epsjoin.errors import BudgetError
+from epsjoin.lake import slices
+from epsjoin.lake.lake import Slice
+from epsjoin.local.plan.join_plan import JoinPlan
+from epsjoin.spark import progress
+from epsjoin.spark.job import Job
+from epsjoin.spark.join import frames, merge_join
+from epsjoin.spark.join.running import RunningJoin
+from tests.spark.conftest import JobMaker, submit
+from tests.spark.real_data import JOIN_STEPS, job_on, pendigits
+from tests.tiny import RUN, has_slice
+
+EPS = 0.11
+POINTS = pendigits()[:3000, :5]
+Work = Callable[[Any], Iterable[pa.RecordBatch]]
+
+
+@pytest.fixture
+def job(make_job: JobMaker, tmp_path: Path) -> Job:
+    """The steps before the join have run, and have planned 32 parts."""
+    job = job_on(make_job, tmp_path, POINTS, {"eps": EPS, "n_parts": 32, "replication_budget": 50.0})
+    for step in JOIN_STEPS[:3]:
+        step(job)
+    return job
+
+
+def mislead(monkeypatch: pytest.MonkeyPatch, of: Any) -> None:
+    """Let the plan that is watched expect a tenth of the pairs, as by a sample that misleads."""
+
+    def misled(spark: SparkSession, plan: JoinPlan, *rest: Any) -> RunningJoin:
+        assert plan.parts is not None
+        of_parts = plan.parts._replace(pairs=plan.parts.pairs / 10)
+        return RunningJoin(spark, replace(plan, parts=of_parts), *rest)
+
+    monkeypatch.setattr(of, "RunningJoin", misled)
+
+
+def slowed(work: Work, n_fast: int, seconds: float) -> Work:
+    """Let all tasks but the first take so many seconds more."""
+
+    def slow(rows: Any) -> Iterator[pa.RecordBatch]:
+        from epsjoin.spark.tasks import task_number
+
+        if task_number() >= n_fast:
+            time.sleep(seconds)
+        yield from work(rows)
+
+    return slow
+
+
+def slow_parts(monkeypatch: pytest.MonkeyPatch, of: Any, n_fast: int = 7, seconds: float = 1.0) -> None:
+    make = of.make_joiner
+    monkeypatch.setattr(of, "make_joiner", lambda *given: slowed(make(*given), n_fast, seconds))
+
+
+def test_merge_join__ends_with_exit_code_4_and_an_eps_that_fits_before_a_quarter_of_its_parts(
+    job: Job, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole, where = len(self_join(POINTS, EPS).left), Slice("join_plan", RUN)
+    plan = slices.read_row(job.lake, where) | {"expected_pairs": whole / 10}
+    slices.write_slice(job.lake, where, slices.table_of(job.lake, "join_plan", [plan]))
+    with monkeypatch.context() as misled:
+        mislead(misled, merge_join)
+        slow_parts(misled, merge_join)
+        with pytest.raises(BudgetError) as refused:
+            merge_join.run(replace(job, params=replace(job.params, max_pairs=int(0.4 * whole))))
+    said = str(refused.value)
+    assert refused.value.exit_code == 4
+    n_done, n_parts = map(int, re.search(r"(\d+) of (\d+) parts joined", said).groups())  # type: ignore[union-attr]
+    assert n_done < 0.25 * n_parts, said
+    assert not has_slice(job.lake, "pairs", RUN)
+    fitting = float(re.search(r"the largest eps that fits is about ([\d.]+)", said)[1])  # type: ignore[index]
+    assert 0.1 * whole < len(self_join(POINTS, fitting).left) <= 0.4 * whole
+    assert submit(job, "merge_join", capsys)[0] == 0
+
+
+def test_merge_join__says_percent_pairs_and_time_left(
+    job: Job, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slow_parts(monkeypatch, merge_join, n_fast=4, seconds=0.1)
+    monkeypatch.setattr(progress, "SECONDS", 0.3)
+    counters = merge_join.run(job)
+    said = capsys.readouterr().err.splitlines()
+    of_parts = [line for line in said if "parts joined" in line]
+    assert of_parts, said
+    pairs = r"about [\d,]+ \([\d,]+ to [\d,]+\) pairs"
+    form = rf"  at work: (\d+)%, (\d+) of 32 parts joined; {pairs}, about \d+ s left"
+    matches = [re.fullmatch(form, line) for line in of_parts]
+    assert any(matches), of_parts
+    found = len(self_join(POINTS, EPS).left)
+    assert counters["pairs"] == found
+    for share in (50, 90):
+        name = f"pairs_expected_at_{share}_percent"
+        assert counters[f"{name}_low"] <= found <= counters[f"{name}_high"]
+        assert counters[name] == pytest.approx(found, rel=0.3)
+    monkeypatch.undo()
+    again = merge_join.run(job)
+    assert {name: again[name] for name in again if "expected_at" in name} == {
+        name: counters[name] for name in counters if "expected_at" in name
+    }
+
+
+@pytest.mark.parametrize("max_files", [10_000, 0])
+def test_similarity_join__that_will_be_too_large_ends_and_leaves_no_files(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_files: int
+) -> None:
+    """By files and by a shuffle."""
+    whole = len(self_join(POINTS, EPS).left)
+    plan_of = public.plan_frames
+    monkeypatch.setattr(public, "plan_frames", lambda *given: plan_of(*given[:-1], 10**9))
+    monkeypatch.setattr(public, "MAX_FILES", max_files)
+    mislead(monkeypatch, frames)
+    slow_parts(monkeypatch, frames)
+    join_frame = frames.join_frame
+
+    def slow_frame(*given: Any, **options: Any) -> Any:
+        rows = join_frame(*given, **options)
+        return replace(rows, work=slowed(rows.work, 7, 1.0))
+
+    monkeypatch.setattr(frames, "join_frame", slow_frame)
+    rows = [(i, *map(float, point)) for i, point in enumerate(POINTS)]
+    frame = spark.createDataFrame(rows, "id long, a double, b double, c double, d double, e double")
+    with pytest.raises(BudgetError, match=r"pairs are expected now, .* the largest eps that fits is about"):
+        epsjoin.spark.similarity_join(
+            frame,
+            eps=EPS,
+            columns=list("abcde"),
+            cuts=Cuts(n_parts=32, replication_budget=50.0),
+            max_pairs=int(0.6 * whole),
+            to=str(tmp_path / "pairs"),
+        )
+    assert not list(tmp_path.rglob("*.parquet"))
+    assert spark.range(3).count() == 3
+    assert not spark.sparkContext.getJobTags()
