@@ -33,6 +33,9 @@ from epsjoin.pipeline import tables_of, writer_of
 MAX_TRIES = 20
 """Maximum number of tries to change a log while other jobs change it, too."""
 
+COMPLETE = "epsjoin.complete"
+"""Property of a table outside of a lake: "false" while files are to come, otherwise "true" or not there."""
+
 _CHECK = "delta.constraints."
 """Prefix of the table properties that hold CHECK constraints."""
 
@@ -102,7 +105,7 @@ def commit(lake: Lake, replaced: Mapping[Slice, Sequence[File]]) -> None:
         for where, written in replaced.items():
             mine = [file for file in written if file.table == table]
             files += mine or [write_empty_file(into[where])]
-        _replace(log, next(iter(into.values())), files, [where.partition for where in replaced])
+        replace_slices(log, next(iter(into.values())), files, [where.partition for where in replaced])
 
 
 def replace_table(into: Target, files: Sequence[File]) -> list[File]:
@@ -125,11 +128,21 @@ def replace_table(into: Target, files: Sequence[File]) -> list[File]:
         cannot be written.
     """
     with translate_write_errors(into.table, into.location), phase("commit"):
-        found = open_log(into.location) or _create(into.location, into.schema, (), into.table, "")
-        log = _check_columns(found, into)
+        found = open_log(into.location) or create_log(into.location, into.schema, (), into.table, "")
+        log = check_columns(found, into)
         files = list(files) or [write_empty_file(into)]
-        _replace(log, into, files, [])
+        replace_slices(log, into, files, [])
+        if log.metadata().configuration.get(COMPLETE) == "false":
+            set_complete(into, is_complete=True)
     return files
+
+
+def set_complete(into: Target, *, is_complete: bool) -> None:
+    """Say in a table's properties whether all of its files are in it; for tables outside of a lake."""
+    properties = {COMPLETE: str(is_complete).lower()}
+    DeltaTable(uri_for("deltalake", into.location)).alter.set_table_properties(
+        properties, raise_if_not_exists=False
+    )
 
 
 def check_replaceable(into: Target) -> None:
@@ -143,10 +156,11 @@ def check_replaceable(into: Target) -> None:
     with translate_write_errors(into.table, into.location):
         log = open_log(into.location)
         if log is not None:
-            _check_columns(log, into)
+            check_columns(log, into)
 
 
-def _check_columns(log: DeltaTable, into: Target) -> DeltaTable:
+def check_columns(log: DeltaTable, into: Target) -> DeltaTable:
+    """Return the log of a table outside of a lake; TableError if it has other columns or partitions."""
     found = pa.schema(log.schema().to_arrow())
     if [(column.name, column.type) for column in found] != [(c.name, c.type) for c in into.schema]:
         raise TableError(f"{into.location} is a table of other columns ({', '.join(found.names)})")
@@ -156,27 +170,17 @@ def _check_columns(log: DeltaTable, into: Target) -> DeltaTable:
     return log
 
 
-def _replace(
+def replace_slices(
     log: DeltaTable, into: Target, files: Sequence[File], replaced: Sequence[Mapping[str, str]]
 ) -> None:
     """Replace slices, each named by its partition values; without slices the whole table.
 
     Fails if one of them has changed since the version of ``log``.
     """
-    actions: list[AddAction | RemoveAction] = [
-        AddAction(
-            path=file.path,
-            size=file.size,
-            partition_values={name: file.partition[name] for name in into.partitioned},
-            modification_time=int(time.time() * 1000),
-            data_change=True,
-            stats=json.dumps({"numRecords": file.rows}),
-        )
-        for file in files
-    ]
+    actions = add_actions(into, files)
     own = [
         Transaction(
-            _transaction_of(each),
+            transaction_of(each),
             sum(file.rows for file in files if each.items() <= file.partition.items()),
         )
         for each in replaced or [{}]
@@ -214,7 +218,22 @@ def _replace(
     ) from refusal
 
 
-def _transaction_of(partition: Mapping[str, str]) -> str:
+def add_actions(into: Target, files: Sequence[File]) -> list[AddAction | RemoveAction]:
+    """Make what a commit says of new files."""
+    return [
+        AddAction(
+            path=file.path,
+            size=file.size,
+            partition_values={name: file.partition[name] for name in into.partitioned},
+            modification_time=int(time.time() * 1000),
+            data_change=True,
+            stats=json.dumps({"numRecords": file.rows}),
+        )
+        for file in files
+    ]
+
+
+def transaction_of(partition: Mapping[str, str]) -> str:
     """Return the transaction id of a slice, without partition values of the whole table."""
     return f"rows of {'/'.join(f'{name}={value}' for name, value in partition.items()) or 'all'}"
 
@@ -225,7 +244,7 @@ def rows_committed(log: DeltaTable, partition: Mapping[str, str]) -> int | None:
     None where the log does not say: earlier versions of this package did not write it, nor does it stand for
     a part of what a job replaces as a whole.
     """
-    return log.transaction_version(_transaction_of(partition))
+    return log.transaction_version(transaction_of(partition))
 
 
 def _filters(replaced: Sequence[Mapping[str, str]]) -> list[tuple[str, str, Any]] | None:
@@ -263,7 +282,7 @@ def open_or_create(lake: Lake, table: str) -> DeltaTable:
         The table has rows that break its present contract.
     """
     location, contract = lake.location(table), lake.contract(table)
-    log = open_log(location) or _create(
+    log = open_log(location) or create_log(
         location, lake.schema(table), contract.partitioned, table, contract.description
     )
     return _sync_contract(log, lake, table)
@@ -340,9 +359,15 @@ def open_log(location: str) -> DeltaTable | None:
     return log
 
 
-def _create(
-    location: str, schema: pa.Schema, partitioned: Sequence[str], name: str, description: str
+def create_log(
+    location: str,
+    schema: pa.Schema,
+    partitioned: Sequence[str],
+    name: str,
+    description: str,
+    properties: Mapping[str, str] | None = None,
 ) -> DeltaTable:
+    """Create a table without rows, with further properties; open it where another run has just made it."""
     with suppress(CommitFailedError):  # another run made it at the same moment
         return DeltaTable.create(
             uri_for("deltalake", location),
@@ -352,7 +377,8 @@ def _create(
             name=name,
             description=description,
             # deltalake cannot read tables with deletion vectors, and a slice is replaced as a whole anyway
-            configuration={"delta.enableDeletionVectors": "false"},
+            configuration={"delta.enableDeletionVectors": "false", **(properties or {})},
+            raise_if_key_not_exists=False,
             # tried again it would become version 1, and to all other commits the table would be another one
             commit_properties=CommitProperties(max_commit_retries=0),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import ExitStack
 
@@ -271,6 +272,7 @@ def similarity_join(
     cuts: Cuts | None = None,
     max_pairs: int = MAX_PAIRS,
     to: str | None = None,
+    increments: float | None = None,
 ) -> DataFrame:
     """Find every pair of rows within eps, of one frame with itself or of two frames.
 
@@ -292,11 +294,15 @@ def similarity_join(
     weights : (d,) numbers of at least 0, the weights of the dimensions; see :func:`epsjoin.self_join`.
     cuts : how to cut the join into parts. By default planned cuts into eight parts; into more if these would
         not fit into a Python worker of 1 GB, into fewer if each would have hardly any work.
-    max_pairs : the join is refused if more pairs are expected, and stops if more are found in one part.
+    max_pairs : the join is refused if more pairs are expected, and stops if more are found in one part. With
+        ``to`` it also stops as soon as the parts that are done leave no doubt that there will be more.
     to : folder of a Delta table, as a URI or an absolute path; only with ``how = "inner"``. The join then
         runs at the call, and the tasks write the pairs to this table themselves, which is faster than Spark's
         own writer. The whole content of the table is replaced in one transaction; a table with other columns
         than those of pairs is refused.
+    increments : with ``to``, the pairs of the parts that are done are added to the table after every so many
+        seconds, in a version of their own, while others are joined. The table's property ``epsjoin.complete``
+        is "false" until all are in it. By default there is one transaction, when all parts are done.
 
     Returns
     -------
@@ -311,7 +317,7 @@ def similarity_join(
         An argument or column is wrong, or a frame belongs to Spark Connect.
     BudgetError
         More than ``max_pairs`` pairs are expected; for one frame the message has the largest eps that is
-        allowed. With ``to``, also if more were found.
+        allowed. With ``to``, also if more were found, or are sure to come; then for two frames, too.
     DataRefusedError
         A column of whole points holds none; or a point of the sample has another number of dimensions than
         most, or a coordinate that is null or not finite. With ``to`` and one frame, also if the frame had
@@ -334,6 +340,10 @@ def similarity_join(
     they would be more than 10,000 files. This folder is deleted at the end. If that fails, or if the process
     is killed, its files belong to no table, and Delta's VACUUM of the table deletes them.
 
+    With ``increments``, the first version replaces what was in the table, and later ones add to it: a reader
+    of its versions (``spark.readStream``) that begins with the first gets each pair once. A join that fails
+    or is killed leaves the table incomplete, with the pairs that it had; the same call again replaces them.
+
     ``similarity_join(df, eps=0.5, columns=["x", "y"])`` returns every pair of rows of ``df``.
     ``similarity_join(a, b, eps=5.0, columns=["lat", "lon"], metric="haversine", how="anti")`` returns the
     rows of ``a`` that are more than 5 km from all of ``b``.
@@ -347,6 +357,11 @@ def similarity_join(
         raise ArgumentError(
             f"to = {to!r} is for how = 'inner', not {how!r}; write the frame that is returned"
         )
+    if increments is not None:
+        if to is None:
+            raise ArgumentError(f"increments = {increments!r} is for a table that grows: give to, too")
+        if not (isinstance(increments, int | float) and 0 <= increments < math.inf):
+            raise ArgumentError(f"increments must be a number of seconds of at least 0, not {increments!r}")
     into = None if to is None else target_at(uris.parse_lake_uri(to, "to").rstrip("/"))
     if into is not None:
         delta_log.check_replaceable(into)
@@ -354,10 +369,10 @@ def similarity_join(
     if right is None:
         plan = plan_frames(points, None, eps, chosen, weights, cuts, max_pairs)
         if into is not None and n_files(points, plan) <= MAX_FILES:
-            return join_by_files(points, plan, into, max_pairs)
+            return join_by_files(points, plan, into, max_pairs, increments)
         replicas = replicate_frame(points, plan)
         if into is not None:
-            return join_by_shuffle(replicas, plan, points.n, into, max_pairs)
+            return join_by_shuffle(replicas, plan, points.n, into, max_pairs, increments)
         return to_frame(join_frame(replicas, plan, points.n, max_pairs))
     others = points_of(right, right_columns or columns, right_id or id)
     plan = plan_frames(points, others, eps, chosen, weights, cuts, max_pairs)
@@ -365,7 +380,7 @@ def similarity_join(
         replicate_frame(others, plan, is_right=True)
     )
     if into is not None:
-        return join_by_shuffle(replicas, plan, points.n + others.n, into, max_pairs)
+        return join_by_shuffle(replicas, plan, points.n + others.n, into, max_pairs, increments)
     pairs = to_frame(join_frame(replicas, plan, points.n + others.n, max_pairs))
     if how in ("semi", "anti"):
         partners = pairs.select(F.col("left_id").alias("_left_id"))

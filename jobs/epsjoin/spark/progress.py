@@ -47,8 +47,8 @@ def watched(watch: Watch) -> Iterator[None]:
 def progress_shown(spark: SparkSession, seconds: float | None = None) -> Iterator[None]:
     """Print, every ``seconds``, how far the running tasks are, or that none can begin.
 
-    Within :func:`watched` the watch says how far they are, looks every ``LOOK_SECONDS``, and one look more
-    when they have ended. If it raises, the tasks are cancelled, and its error is raised here.
+    Within :func:`watched` the watch says how far they are, and looks every ``LOOK_SECONDS``. If it raises,
+    the tasks are cancelled, and its error is raised here.
     """
     watcher = _Watcher(spark, SECONDS if seconds is None else seconds, _WATCH.get())
     with watcher.tagged():

@@ -239,7 +239,7 @@ def test_largest_fitting_eps__is_the_largest_that_fits() -> None:
     assert 4700 <= np.count_nonzero(distances <= fitting) <= 5000
     with_rest = largest_fitting_eps(by_radius, expected, 5000.0, eps, 5000)
     assert with_rest is not None
-    assert 2300 <= np.count_nonzero(distances <= with_rest) <= 2500
+    assert 1850 <= np.count_nonzero(distances <= with_rest) <= 2000, "four parts add a half to the rest"
     equal = count_radii(np.zeros(300), eps)[None]
     assert largest_fitting_eps(equal, np.ones(1), 0.0, eps, 299) is None
     two_equal = count_radii(np.array([2.0, 2.0, 1e-9, 1e-9]), eps)[None]

@@ -79,16 +79,16 @@ def test_merge_join__ends_with_exit_code_4_and_an_eps_that_fits_before_a_quarter
     slices.write_slice(job.lake, where, slices.table_of(job.lake, "join_plan", [plan]))
     with monkeypatch.context() as misled:
         mislead(misled, merge_join)
-        slow_parts(misled, merge_join)
+        slow_parts(misled, merge_join, seconds=3.0)
         with pytest.raises(BudgetError) as refused:
-            merge_join.run(replace(job, params=replace(job.params, max_pairs=int(0.4 * whole))))
+            merge_join.run(replace(job, params=replace(job.params, max_pairs=int(0.25 * whole))))
     said = str(refused.value)
     assert refused.value.exit_code == 4
     n_done, n_parts = map(int, re.search(r"(\d+) of (\d+) parts joined", said).groups())  # type: ignore[union-attr]
     assert n_done < 0.25 * n_parts, said
     assert not has_slice(job.lake, "pairs", RUN)
     fitting = float(re.search(r"the largest eps that fits is about ([\d.]+)", said)[1])  # type: ignore[index]
-    assert 0.1 * whole < len(self_join(POINTS, fitting).left) <= 0.4 * whole
+    assert 0.05 * whole < len(self_join(POINTS, fitting).left) <= 0.25 * whole
     assert submit(job, "merge_join", capsys)[0] == 0
 
 

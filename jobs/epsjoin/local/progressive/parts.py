@@ -176,12 +176,14 @@ def largest_fitting_eps(
     -----
     For each radius the parts that are done are counted, and the others are given the ratio to what was
     expected of them that three of four done parts do not exceed: unlike the estimate's own ratio it does not
-    follow a single part with very many pairs, whose pairs may have other distances than all others.
+    follow a single part with very many pairs, whose pairs may have other distances than all others. Of few
+    parts this says little, so j parts add ``1 / sqrt(j)`` to it.
     """
     if not len(by_radius):
         return None
     within = by_radius.sum(axis=1, keepdims=True) - np.cumsum(by_radius, axis=1)  # the next smaller radius
     ratio = np.quantile(within / expected[:, None], _TYPICAL, axis=0, method="lower")
+    ratio *= 1.0 + 1.0 / math.sqrt(len(by_radius))
     fits = np.flatnonzero(within.sum(axis=0) + ratio * rest <= max_pairs)
     if not len(fits) or fits[0] == N_RADII - 1:
         return None

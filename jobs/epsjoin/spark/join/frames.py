@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from numpy.typing import ArrayLike
 from pyspark.sql import DataFrame
 
 from epsjoin.errors import BudgetError
 from epsjoin.lake import delta_log, parquet, schemas
+from epsjoin.lake.growing import GrowingTable
 from epsjoin.lake.parquet import Target
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.cuts import Cuts
@@ -18,7 +21,7 @@ from epsjoin.spark.join.pairs import PAIRS
 from epsjoin.spark.join.plan import plan_frames
 from epsjoin.spark.join.replicas import REPLICAS
 from epsjoin.spark.join.replicate import encode
-from epsjoin.spark.join.running import Refuse, RunningJoin, describe
+from epsjoin.spark.join.running import Growing, Refuse, RunningJoin, describe
 from epsjoin.spark.join.shuffle import replicate_frame
 from epsjoin.spark.points import Points, refuse_changed
 from epsjoin.spark.rows import Rows
@@ -42,31 +45,44 @@ def join_points(
     return join_frame(replicas, plan, points.n, max_pairs)
 
 
-def join_by_files(points: Points, plan: JoinPlan, into: Target, max_pairs: int) -> DataFrame:
+def join_by_files(
+    points: Points, plan: JoinPlan, into: Target, max_pairs: int, increments: float | None
+) -> DataFrame:
     """Join points with themselves by files, and return the pairs, read from the table of the pairs.
 
     Tasks pass replicas to one another in temporary files, and write the pairs to ``into``.
     """
+    growing = _grow(into, increments)
     with parquet.scratch_folder(into, schemas.parse_ddl(REPLICAS), "part") as replicas:
         encoded = encode(points, plan, replicas)
         refuse_changed(points.n, encoded.counters.get("points", 0))
         work = make_joiner(plan.to_json(), replicas.location, into, max_pairs)
         spark, refuse = points.frame.sparkSession, make_refusal(plan, max_pairs)
-        written = join_files(spark, encoded.files, work, plan, into, max_pairs, refuse)
-    return replace_pairs(into, written, max_pairs, points.frame)
+        written = join_files(spark, encoded.files, work, plan, into, max_pairs, refuse, growing)
+    return _finish_pairs(into, written, max_pairs, points.frame, growing)
 
 
 def join_by_shuffle(
-    replicas: DataFrame, plan: JoinPlan, n_points: int, into: Target, max_pairs: int
+    replicas: DataFrame,
+    plan: JoinPlan,
+    n_points: int,
+    into: Target,
+    max_pairs: int,
+    increments: float | None,
 ) -> DataFrame:
     """Join replicas by a shuffle, and return the pairs, read from the table into which tasks write them."""
     spark = replicas.sparkSession
     joined = join_frame(replicas, plan, n_points, max_pairs, raises=False)
     refuse = make_refusal(plan, max_pairs)
-    running = RunningJoin(spark, plan, range(plan.n_parts), None, max_pairs, into, refuse)
+    growing = _grow(into, increments)
+    running = RunningJoin(spark, plan, range(plan.n_parts), None, max_pairs, into, refuse, growing)
     with running.watching():
         written = write_files(into, joined, tell=running.telling)
-    return replace_pairs(into, written, max_pairs, replicas)
+    return _finish_pairs(into, written, max_pairs, replicas, growing)
+
+
+def _grow(into: Target, increments: float | None) -> Growing | None:
+    return None if increments is None else (GrowingTable(into), increments)
 
 
 def make_refusal(plan: JoinPlan, max_pairs: int) -> Refuse:
@@ -91,11 +107,19 @@ def target_at(location: str) -> Target:
     return Target("similarity_join", location, schemas.parse_ddl(PAIRS), (), {})
 
 
-def replace_pairs(into: Target, written: Written, max_pairs: int, frame: DataFrame) -> DataFrame:
-    """Replace the table by the files that the tasks wrote, and read it in the session of the frame."""
+def _finish_pairs(
+    into: Target, written: Written, max_pairs: int, frame: DataFrame, growing: Growing | None
+) -> DataFrame:
+    """Put all files that tasks wrote into the table, and read it in the session of the frame.
+
+    In one transaction they replace the table; to one that grows those are added that it does not have yet.
+    """
+    table = None if growing is None else growing[0]
+    waiting = written.files if table is None else table.left_of(written.files)
     if written.rows > max_pairs:
-        parquet.delete_uncommitted_files(into, written.files)
+        parquet.delete_uncommitted_files(into, waiting)
         raise BudgetError(
             f"{written.rows:,} pairs at least were found, {max_pairs:,} are allowed (max_pairs)"
         )
-    return scan.read_replaced(frame.sparkSession, into, delta_log.replace_table(into, written.files))
+    complete = partial(delta_log.replace_table, into) if table is None else table.complete
+    return scan.read_replaced(frame.sparkSession, into, complete(written.files))

@@ -33,7 +33,7 @@ from epsjoin.spark.join.increment import join_increment
 from epsjoin.spark.join.pairs import PAIRS, to_batch
 from epsjoin.spark.join.plan import expectation
 from epsjoin.spark.join.replicas import KEY_COLUMNS, REPLICAS
-from epsjoin.spark.join.running import Refuse, RunningJoin, describe
+from epsjoin.spark.join.running import Growing, Refuse, RunningJoin, describe
 from epsjoin.spark.join.shuffle import read_part
 from epsjoin.spark.points import stored_points
 from epsjoin.spark.rows import FrameRows, MappedRows, Rows
@@ -122,13 +122,14 @@ def join_files(
     into: Target,
     max_pairs: int,
     refuse: Refuse,
+    growing: Growing | None = None,
 ) -> Written:
     """Join each part in a task that reads the part's files; the largest parts start first.
 
     Parameters
     ----------
     work : made by :func:`make_joiner` of this plan, for this table of pairs.
-    refuse : see :class:`epsjoin.spark.join.running.RunningJoin`, which says how far the tasks are.
+    refuse, growing : see :class:`epsjoin.spark.join.running.RunningJoin`, which says how far the tasks are.
 
     Raises
     ------
@@ -143,7 +144,8 @@ def join_files(
     parts = [Part(number, mine) for number, mine in by_part.items()]
     parts.sort(key=lambda part: (-sum(file.size for file in part.files), part.number))
     rows = [sum(file.rows for file in part.files) for part in parts]
-    running = RunningJoin(spark, plan, [part.number for part in parts], rows, max_pairs, into, refuse)
+    numbers = [part.number for part in parts]
+    running = RunningJoin(spark, plan, numbers, rows, max_pairs, into, refuse, growing)
     with running.watching():
         reports = tasks.reports_of(tasks.run_tasks(spark, parts, running.telling(work)))
     written = Written.of(reports)

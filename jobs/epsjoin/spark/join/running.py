@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from epsjoin.console import counted
 from epsjoin.errors import BudgetError
+from epsjoin.lake.growing import GrowingTable
 from epsjoin.lake.parquet import File, Target, delete_uncommitted_files, stream_file
 from epsjoin.lake.schemas import parse_ddl
 from epsjoin.local.plan.join_plan import JoinPlan
@@ -36,6 +37,9 @@ _DISTANCE = "distance double"
 Refuse = Callable[[RunningEstimate, str, float | None], BudgetError]
 """Makes the error of a join that is ended: of its estimate, how far it is, and an eps that fits, or None."""
 
+Growing = tuple[GrowingTable, float]
+"""A table to which the pairs of parts that are done are added while others run, and the seconds between."""
+
 
 class RunningJoin:
     """Watches the tasks of a join, one for each part (:class:`epsjoin.spark.progress.Watch`).
@@ -50,6 +54,7 @@ class RunningJoin:
         interval is above it.
     into : the table of the pairs.
     refuse : makes the error of such an end.
+    growing : the same table, if it grows while tasks run.
     """
 
     def __init__(
@@ -61,6 +66,7 @@ class RunningJoin:
         max_pairs: int,
         into: Target,
         refuse: Refuse,
+        growing: Growing | None = None,
     ) -> None:
         self._told = Told(spark)
         self.telling = self._told.telling
@@ -75,6 +81,7 @@ class RunningJoin:
         self._eps, self._max_pairs, self._into, self._refuse = plan.eps, max_pairs, into, refuse
         self._began = time.monotonic()
         self._files: dict[int, list[File]] = {}
+        self._growing, self._grown = growing, self._began
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -84,7 +91,7 @@ class RunningJoin:
                 yield
         except Exception:
             self._take_news()
-            delete_uncommitted_files(self._into, itertools.chain(*self._files.values()))
+            delete_uncommitted_files(self._into, self._waiting_files())
             raise
 
     @property
@@ -93,14 +100,18 @@ class RunningJoin:
         return estimate_parts(self._expected, self._found, self._is_done)
 
     def look(self) -> None:
-        """Take in which parts have ended.
+        """Take in which parts have ended, and add their pairs to a table that grows.
 
         Raises
         ------
+        TableError
+            The table that grows cannot be written, or another job has changed it.
         BudgetError
             Others are still to come, and all of them together will have more than ``max_pairs`` pairs.
         """
-        if not self._take_news() or self._is_done.all():
+        has_news = self._take_news()
+        self._grow()
+        if not has_news or self._is_done.all():
             return
         estimate = self.estimate
         low = estimate.low if estimate.low is not None else float(self._found.sum())
@@ -114,6 +125,20 @@ class RunningJoin:
             self._found[task] = sum(file.rows for file in report.files)
             self._files[task] = report.files
         return bool(news)
+
+    def _waiting_files(self) -> list[File]:
+        """Files of parts that are done which no commit has added yet."""
+        files = itertools.chain(*self._files.values())
+        return list(files) if self._growing is None else self._growing[0].left_of(files)
+
+    def _grow(self) -> None:
+        """Add what is done to the table, if it is time."""
+        if self._growing is None or time.monotonic() - self._grown < self._growing[1]:
+            return
+        files = self._waiting_files()
+        if files:
+            self._growing[0].add(files)
+            self._grown = time.monotonic()
 
     def line(self, n_running: int) -> str | None:
         """Say percent, pairs and time left."""

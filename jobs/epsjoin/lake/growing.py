@@ -1,0 +1,124 @@
+"""A table outside of a lake that grows, commit by commit, and says when it is complete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.exceptions import CommitFailedError
+
+from epsjoin.errors import TableError
+from epsjoin.lake.delta_log import (
+    COMPLETE,
+    add_actions,
+    check_columns,
+    create_log,
+    open_log,
+    replace_slices,
+    set_complete,
+    transaction_of,
+)
+from epsjoin.lake.parquet import File, Target, to_one_line, translate_write_errors, write_empty_file
+from epsjoin.lake.phases import phase
+from epsjoin.lake.uris import uri_for
+
+
+class GrowingTable:
+    """Replaces the content of a table by files that come one after the other.
+
+    The first commit says that the table is not complete (the property ``epsjoin.complete`` is "false"). The
+    next one replaces what was in it by the first files, later ones add files. The last says that it is
+    complete. So whoever finds it complete finds all files in it, whenever the writer was killed; and whoever
+    reads its versions one after the other, from the first files on, gets each row once.
+
+    Parameters
+    ----------
+    into : the table, without partition columns.
+
+    Raises
+    ------
+    TableError
+        There is a table with other columns or with partitions; or it cannot be written. Of the other methods:
+        another job has changed the table since, or it cannot be written.
+    """
+
+    def __init__(self, into: Target) -> None:
+        self._into = into
+        self._rows: int | None = None
+        self._paths: set[str] = set()
+        with translate_write_errors(into.table, into.location), phase("commit"):
+            found = open_log(into.location)
+            if found is None:
+                create_log(into.location, into.schema, (), into.table, "", {COMPLETE: "false"})
+            else:
+                check_columns(found, into)
+                set_complete(into, is_complete=False)
+
+    def left_of(self, files: Iterable[File]) -> list[File]:
+        """Return those of the files that are not in the table yet."""
+        return [file for file in files if file.path not in self._paths]
+
+    def add(self, files: Sequence[File]) -> None:
+        """Add files, in one commit; the first time they replace what was in the table."""
+        into = self._into
+        with translate_write_errors(into.table, into.location), phase("commit"):
+            log = DeltaTable(uri_for("deltalake", into.location))
+            if self._rows is None:
+                replace_slices(log, into, files, [])
+            else:
+                self._append(log, files)
+        self._rows = (self._rows or 0) + sum(file.rows for file in files)
+        self._paths |= {file.path for file in files}
+
+    def complete(self, files: Sequence[File]) -> list[File]:
+        """Add those of all files that are not in the table yet, and say that it is complete.
+
+        Parameters
+        ----------
+        files : all files of the table.
+
+        Returns
+        -------
+        list[File]
+            ``files``, or one file without rows where there are none.
+
+        Raises
+        ------
+        TableError
+            A file was added that is none of these; the table stays incomplete.
+        """
+        whole = list(files) or [write_empty_file(self._into)]
+        strange = self._paths - {file.path for file in whole}
+        if strange:
+            raise self._changed(f"{len(strange)} files were added that no task says to have written")
+        last = self.left_of(whole)
+        if last:
+            self.add(last)
+        with translate_write_errors(self._into.table, self._into.location), phase("commit"):
+            self._check_ours(DeltaTable(uri_for("deltalake", self._into.location)))
+            set_complete(self._into, is_complete=True)
+        return whole
+
+    def _append(self, log: DeltaTable, files: Sequence[File]) -> None:
+        """Append files; of two writers that do so at the same time, the transaction id lets only one."""
+        self._check_ours(log)
+        rows = (self._rows or 0) + sum(file.rows for file in files)
+        try:
+            log.create_write_transaction(
+                add_actions(self._into, files),
+                mode="append",
+                schema=Schema.from_arrow(self._into.schema),
+                commit_properties=CommitProperties(app_transactions=[Transaction(transaction_of({}), rows)]),
+            )
+        except CommitFailedError as error:
+            raise self._changed(to_one_line(error)) from error
+
+    def _check_ours(self, log: DeltaTable) -> None:
+        if log.transaction_version(transaction_of({})) != self._rows:
+            raise self._changed("its rows are others")
+
+    def _changed(self, why: str) -> TableError:
+        return TableError(
+            f"another job changed {self._into.location} while this one added to it ({why}), so that it is "
+            "not complete; run this one again when that one has ended"
+        )
