@@ -92,7 +92,7 @@ def tree_join(
 
     Examples
     --------
-    >>> trees = Trees.from_json(['{"mark": "bar", "size": 3}', '{"size": 3, "mark": "line"}', '[]'])
+    >>> trees = Trees.from_json(['{"mark": "bar", "size": 3}', '{"size": 3, "mark": "line"}', "[]"])
     >>> tree_join(trees, k=1)
     Pairs(left=array([0]), right=array([1]), distance=array([1.]))
     """
