@@ -317,8 +317,8 @@ def materialisation(n: int, dimensions: list[int]) -> list[str]:
     return [
         f"### Materialisation: pages of {PAGE_ROWS} rows, {count(n)} rows, uniform",
         "",
-        "Figures 11 and 12 of the paper also compare two ways to keep a window on disk; here by what they read and",
-        "write, where the window moves by a quarter of ε at a time and is read once after each move.",
+        "Figures 11 and 12 of the paper also compare two ways to keep a window on disk; here by what they",
+        "read and write, where the window moves by a quarter of ε and is read once after each move.",
         "",
         *table(["dimensions", "way", "pages to store what is new", "pages to read windows", "sum"], rows),
         "",
