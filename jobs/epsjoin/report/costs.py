@@ -22,6 +22,8 @@ CPU = {
 
 SHARES = (10, 50, 90)
 """Percent of the parts at which a join has kept what it expected."""
+_RUNNING = "pairs_expected_at_"
+"""What the names of these counters begin with."""
 
 
 class Cost(NamedTuple):
@@ -79,7 +81,7 @@ def _list_running(joined: Mapping[str, Any], n_pairs: float | None) -> list[Cost
     """What the join itself expected while it ran, with intervals, and what came."""
     found = []
     for share in SHARES:
-        name = f"pairs_expected_at_{share}_percent"
+        name = f"{_RUNNING}{share}_percent"
         expected, low, high = (to_number(joined.get(f"{name}{end}")) for end in ("", "_low", "_high"))
         if expected is not None:
             interval = f"{words.count(low)} to {words.count(high)} at 95 %, from those parts"
@@ -182,7 +184,9 @@ def add_cpu(findings: RunFindings) -> Cpu | None:
 def _write_counters(counters: Mapping[str, Any]) -> list[tuple[str, str]]:
     shown = {"seconds", *CPU, *(f"seconds_{name}" for name in PHASES)}
     return [
-        (name, _write_counter(name, value)) for name, value in sorted(counters.items()) if name not in shown
+        (name, _write_counter(name, value))
+        for name, value in sorted(counters.items())
+        if name not in shown and not name.startswith(_RUNNING)
     ]
 
 

@@ -40,6 +40,7 @@ class Joined(NamedTuple):
     rows: Floats
     candidates: Floats
     distances: list[Floats]
+    ends: list[Ints]
 
     @property
     def found(self) -> Floats:
@@ -57,14 +58,17 @@ def join_by_parts(points: Floats, eps: float, cuts: Cuts, sample: Ints | None = 
     plan = replace(plan, parts=expect_parts(plan, points[sample], sample, n))
     replicas = replicate(points, np.arange(n), plan)
     bounds = np.searchsorted(replicas.part, np.arange(plan.n_parts + 1))
-    rows, candidates, distances = np.diff(bounds).astype(float), np.zeros(plan.n_parts), []
+    rows, candidates = np.diff(bounds).astype(float), np.zeros(plan.n_parts)
+    distances, ends = [], []
     for part in range(plan.n_parts):
         here = slice(bounds[part], bounds[part + 1])
         row, counters = replicas.row[here], dict[str, int]()
         pairs = list(join_part(points[row], row, replicas.key[here], part, plan, counters=counters))
         distances.append(np.concatenate([np.empty(0), *(batch.distance for batch in pairs)]))
+        of_batches = [np.stack((batch.left, batch.right), axis=1) for batch in pairs]
+        ends.append(np.concatenate([np.empty((0, 2), np.int64), *of_batches]))
         candidates[part] = counters["candidates"]
-    return Joined(points, plan, rows, candidates, distances)
+    return Joined(points, plan, rows, candidates, distances, ends)
 
 
 @pytest.fixture(scope="module")
@@ -219,11 +223,9 @@ def test_expect_parts__counts_the_samples_own_pairs_by_part() -> None:
     ids, is_right = np.arange(3000), np.arange(3000) >= 1000
     between = expect_parts(joined.plan, points, ids, 3000, is_right)
     assert between is not None
-    left, right = self_join(points, 0.05).left, self_join(points, 0.05).right
-    crossing = np.count_nonzero((left < 1000) != (right < 1000))
-    assert 0 < crossing < found.sum()
-    shares = between.pairs / between.pairs.sum() * (crossing + 6) - 1
-    assert shares.sum() == pytest.approx(crossing, rel=1e-4)
+    crossing = np.array([float(np.count_nonzero((mine < 1000).sum(axis=1) == 1)) for mine in joined.ends])
+    assert 0 < crossing.sum() < found.sum()
+    np.testing.assert_allclose(between.pairs, found.sum() * (crossing + 1) / (crossing + 1).sum(), rtol=1e-5)
     assert expect_parts(joined.plan, points[:0], ids[:0], 3000) is None
     text = joined.plan.to_json()
     assert JoinPlan.from_json(text).to_json() == text
