@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -161,6 +162,24 @@ def by_sklearn(points: Points, eps: float) -> Iterator[int]:
         yield (sum(map(len, found)) - len(found)) // 2
 
 
+def by_duckdb(points: Points, eps: float) -> Iterator[int]:
+    """A range join along the first axis, and the distance of what it lets through; one answer."""
+    import duckdb
+
+    columns = [f"x{axis}" for axis in range(points.shape[1])]
+    rows = pa.table({"row": np.arange(len(points)), **dict(zip(columns, points.T, strict=True))})
+    connection = duckdb.connect(config={"threads": 1, "memory_limit": "256MB"})
+    connection.register("rows", rows)
+    connection.execute("CREATE TABLE points AS SELECT * FROM rows")
+    squares = " + ".join(f"(a.{name} - b.{name}) * (a.{name} - b.{name})" for name in columns)
+    query = (  # of names and numbers of this file
+        f"SELECT count(*) FROM points a JOIN points b ON b.x0 BETWEEN a.x0 - {eps!r} AND a.x0 + {eps!r} "  # noqa: S608
+        f"WHERE a.row < b.row AND {squares} <= {eps * eps!r}"
+    )
+    found = connection.execute(query).fetchone()
+    yield 0 if found is None else int(found[0])
+
+
 def by_us(points: Points, eps: float) -> Iterator[int]:
     with epsjoin.progressive_join(points, on=Similarity(eps), memory="8MB") as found:
         for batch, *_ in found:
@@ -182,11 +201,14 @@ def race(contender: Callable[[Points, float], Iterator[int]]) -> tuple[float, fl
 def peers_section() -> list[str]:
     """The first pairs and all of them, of us and of others."""
     rows = []
-    for name, contender in (
+    contenders = [
         ("`progressive_join`, 8 MB", by_us),
         ("`cKDTree` of chunks (pairs of chunks only counted)", by_tree),
         ("`NearestNeighbors.radius_neighbors` of chunks", by_sklearn),
-    ):
+    ]
+    if find_spec("duckdb"):
+        contenders.append(("DuckDB, range join along one axis (only counted)", by_duckdb))
+    for name, contender in contenders:
         first, cpu, pairs = in_own_process(race, contender)
         rows.append([name, f"{first:.3f}", seconds(cpu), count(pairs)])
     text = f"## Beside others, {PEER_ROWS:,} rows of the surface, 16 columns"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks.experiments import __main__ as command
-from benchmarks.experiments import grids, models
+from benchmarks.experiments import grids, models, pmj
 from benchmarks.experiments.claims import Claim, Experiment, Line, Picture, Result, Table, short, within
 from benchmarks.experiments.counting import count_work, cubes_of, cubes_within, rows_by_level
 from oracles import join as twin
@@ -53,6 +54,13 @@ def test_improvement__is_that_of_figure_3_10(eps: float, k: int, msl: int, facto
 def test_grids__have_the_verdicts_that_are_expected_on_few_rows_too():
     found = verdicts(grids.counts(SMALL))
     assert len(found) == 15
+
+
+@pytest.mark.parametrize(("run", "rows"), [(pmj.equi, 40_000), (pmj.spatial, 6000), (pmj.similarity, 20_000)])
+def test_pmj__has_the_verdicts_that_are_expected_on_few_rows_too(run, rows: int):
+    counted = [claim for claim in run(rows).claims if not re.search(r"\bs\b|CPU", claim.ours)]
+    assert len(counted) >= 3
+    assert [claim for claim in counted if not claim.is_as_expected] == []
 
 
 def test_count_work__is_that_of_the_twin():
@@ -120,6 +128,12 @@ def test_main__writes_the_page_and_its_pictures_the_same_every_time(docs: Path, 
     assert command.main([], docs, [made_up(True)]) == 0
     assert picture.read_bytes() == before
     assert (docs / command.PAGE).read_text() == page
+
+
+def test_main__takes_a_group_of_experiments(docs: Path, capsys):
+    of_chapter_4 = made_up(False)._replace(name="fig4.0", title="Moon")
+    assert command.main(["--only", "pmj"], docs, [made_up(True), of_chapter_4]) == 1
+    assert "Sun" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("verdict", [False, None])
