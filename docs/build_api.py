@@ -85,9 +85,9 @@ GROUPS = (
         ),
     ),
     Group(
-        "Trees",
+        "Trees and strings",
         "Records that are trees, as JSON is: pairs within k edits, and [how](near-duplicate-documents.md).",
-        ("Trees", "tree_join", "tree_knn", "tree_distance", "tree_edits", "Edit"),
+        ("Trees", "tree_join", "tree_knn", "tree_distance", "tree_edits", "Edit", "string_join"),
     ),
     Group(
         "Clusters and outliers",

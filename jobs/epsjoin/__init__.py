@@ -85,6 +85,7 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.local.progressive.kinds import Temporal as Temporal
     from epsjoin.local.progressive.running import RunningEstimate as RunningEstimate
     from epsjoin.local.progressive.similarity import Similarity as Similarity
+    from epsjoin.local.strings import string_join as string_join
     from epsjoin.local.sweep.pairs import Pairs as Pairs
     from epsjoin.local.trees.distance import tree_distance as tree_distance
     from epsjoin.local.trees.edits import Edit as Edit
@@ -132,6 +133,7 @@ _HOMES = {
     "local.progressive.kinds": "Band Equi JoinKind Spatial Temporal",
     "local.progressive.running": "RunningEstimate",
     "local.progressive.similarity": "Similarity",
+    "local.strings": "string_join",
     "local.sweep.pairs": "Pairs",
     "local.windows.batches": "Counts",
     "local.windows.join_window": "JoinWindow",

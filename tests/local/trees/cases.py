@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
+import numpy as np
+
 from epsjoin import Trees
 from tests.oracles.trees import Tree, edited, n_nodes, nested, random_tree
 
@@ -15,8 +17,11 @@ DATA = Path(__file__).parents[2] / "data" / "vega_specs"
 LABELS = "abc"
 
 
-def as_trees(trees: list[Tree]) -> Trees:
-    return Trees.from_nested([nested(tree) for tree in trees])
+def as_trees(trees: list[Tree], lists: str = "") -> Trees:
+    """The trees; nodes with the labels ``lists`` are lists."""
+    made = Trees.from_nested([nested(tree) for tree in trees])
+    is_list = np.array([made.text(node) in lists for node in range(len(made.size))], np.bool_)
+    return Trees(made.starts, made.label, made.size, is_list, made.texts)
 
 
 def edited_at_random(random: Random, tree: Tree, edits: int) -> Tree:
@@ -42,11 +47,23 @@ def random_pairs(seed: int, number: int, most_nodes: int) -> list[tuple[Tree, Tr
     return pairs
 
 
+def _rows(snapshot: str) -> list[dict[str, object]]:
+    with gzip.open(DATA / f"{snapshot}.jsonl.gz", "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
 @cache
 def specs(snapshot: str) -> tuple[list[str], Trees]:
     """Names and trees of at most 300 nodes of one snapshot of the specifications of charts."""
-    with gzip.open(DATA / f"{snapshot}.jsonl.gz", "rt", encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file]
+    rows = _rows(snapshot)
     trees = Trees.from_json([json.dumps(row["spec"]) for row in rows])
     is_small = trees.n_nodes <= 300
-    return [row["name"] for row, small in zip(rows, is_small, strict=True) if small], trees.take(is_small)
+    return [str(row["name"]) for row, small in zip(rows, is_small, strict=True) if small], trees.take(
+        is_small
+    )
+
+
+def specs_as_text(snapshot: str) -> list[str]:
+    """The same specifications as JSON texts."""
+    names = set(specs(snapshot)[0])
+    return [json.dumps(row["spec"]) for row in _rows(snapshot) if row["name"] in names]

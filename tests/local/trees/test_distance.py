@@ -101,6 +101,15 @@ def test_arrays__a_list_that_becomes_a_set_makes_it_no_metric() -> None:
     assert tree_distance(trees.take([0]), trees.take([1]), ordered="arrays") == 4
 
 
+def test_arrays__equal_children_may_be_worth_more_in_other_pairs() -> None:
+    leaves = tuple((each, ()) for each in "1234")
+    there, middle, back = ("[", leaves), ("t", leaves), ("[", leaves[::-1])
+    left, right = ("s", (there, middle)), ("s", (middle, back))
+    assert recurrence(left, right, "arrays", is_list="[".__eq__) == 2
+    trees = as_trees([left, right], lists="[")
+    assert tree_distance(trees.take([0]), trees.take([1]), ordered="arrays") == 2
+
+
 def test_unordered__is_a_metric_and_ordered_is_no_less() -> None:
     random = Random(7)  # noqa: S311
     trees = [random_tree(random, random.randint(1, 7), LABELS) for _ in range(24)]
@@ -154,6 +163,12 @@ def test_label_bound__holds_where_the_papers_does_not() -> None:
     left_only, right_only = 0, 1
     assert 0.9 * (left_only + right_only) / 2 > distance  # as printed
     assert label_bound(left_only, right_only, 9, 1) == 1  # in tenths
+
+
+def test_label_bound__holds_where_a_relabelling_costs_more_than_two_insertions() -> None:
+    a, b = ("r", (("a", ()),)), ("r", (("b", ()),))
+    distance = recurrence(a, b, relabel=lambda x, y: 5 * (x != y), insert=lambda _: 1)
+    assert label_bound(1, 1, 5, 1) == distance == 2
 
 
 def test_label_bound__holds_for_labels_that_cost_different_amounts() -> None:

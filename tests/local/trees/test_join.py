@@ -35,11 +35,16 @@ def a_set(seed: int, number: int) -> list[Tree]:
 def test_join__is_all_pairs_of_the_plain_recurrence(ordered: Order, costs: tuple[int, int]) -> None:
     trees = a_set(1, 60)
     exact = {
-        (i, j): recurrence(trees[i], trees[j], ordered, lambda x, y: costs[0] * (x != y), lambda _: costs[1])
+        (i, j): recurrence(
+            *(trees[i], trees[j], ordered),
+            relabel=lambda x, y: costs[0] * (x != y),
+            insert=lambda _: costs[1],
+            is_list="a".__eq__,
+        )
         for i in range(len(trees))
         for j in range(i + 1, len(trees))
     }
-    given = as_trees(trees)
+    given = as_trees(trees, lists="a")
     options = {"ordered": ordered, "relabel": costs[0], "insert": costs[1]}
     for k in (0, 1, 2, 4, 7):
         expected = [(i, j, d) for (i, j), d in exact.items() if d <= k]

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from epsjoin import ArgumentError, Trees, tree_distance
+from epsjoin import ArgumentError, DataRefusedError, Trees, tree_distance
+from epsjoin.local.trees.packed import pack, unpack
 from tests.oracles.trees import Tree, nested, random_tree
 
 
@@ -218,3 +219,20 @@ def test_from_json__takes_a_list_of_texts_only() -> None:
         Trees.from_json("{}")
     with pytest.raises(ArgumentError, match="JSON texts must be str; number 0 is bytes"):
         Trees.from_json([b"{}"])  # type: ignore[list-item]
+
+
+def test_packed__trees_are_the_same_without_their_texts() -> None:
+    trees = Trees.from_json(['{"a": [1, 2]}', "3", '"\\u00e9"'])
+    packed = pack(trees)
+    assert [len(each) for each in packed] == [13 * n for n in trees.n_nodes]
+    read = unpack([packed[2], packed[0]])
+    same = trees.take([2, 0])
+    for name in ("starts", "label", "size", "is_list"):
+        assert getattr(read, name).tolist() == getattr(same, name).tolist()
+    assert len(unpack([])) == 0
+
+
+@pytest.mark.parametrize(("packed", "n_bytes"), [(b"", 0), (b"x" * 14, 14)])
+def test_packed__refuses_what_is_no_tree(packed: bytes, n_bytes: int) -> None:
+    with pytest.raises(DataRefusedError, match=f"value 1 has {n_bytes} bytes"):
+        unpack([*pack(Trees.from_brackets(["{a}"])), packed])

@@ -8,10 +8,11 @@ import numpy as np
 
 from epsjoin.errors import BudgetError
 from epsjoin.local.arguments import check_count
+from epsjoin.local.groups import expand
 from epsjoin.local.join.arrays import iter_join, iter_self_join
 from epsjoin.local.sweep.pairs import Pairs, collect
 from epsjoin.local.sweep.sweeping import Counters, add_counts, check_counters, check_n_jobs
-from epsjoin.local.trees.groups import Groups, count_equal, equal_pairs, expand, group_trees
+from epsjoin.local.trees.groups import TreeGroups, count_equal, equal_pairs, group_trees
 from epsjoin.local.trees.prepared import BINS, MAX_NODES, Order, TreeOptions, check_options
 from epsjoin.local.trees.refine import refine_all
 from epsjoin.local.trees.trees import Trees
@@ -103,7 +104,7 @@ def tree_join(
     left = group_trees("trees", trees, options, max_nodes)
     right = None if other is None else group_trees("other", other, options, max_nodes)
     for side in (left,) if right is None else (left, right):
-        n_equal = int(np.count_nonzero(side.sizes > 1))
+        n_equal = int(np.count_nonzero(side.groups.sizes > 1))
         add_counts(counted, trees=len(side.trees), nodes=len(side.trees.size), equal_groups=n_equal)
     sure = max(count_equal(left, right), _count_tiny(left, right, k, options))
     if sure > max_pairs:
@@ -112,7 +113,7 @@ def tree_join(
     return collect(batches, (len(trees), len(trees if other is None else other)))
 
 
-def _count_tiny(left: Groups, right: Groups | None, k: int, options: TreeOptions) -> int:
+def _count_tiny(left: TreeGroups, right: TreeGroups | None, k: int, options: TreeOptions) -> int:
     """Count pairs so small that k edits delete all but the root, relabel it and insert the rest."""
     relabel, insert = options.costs
     if k < relabel:
@@ -127,8 +128,8 @@ def _count_tiny(left: Groups, right: Groups | None, k: int, options: TreeOptions
 
 
 def _batches(
-    left: Groups,
-    right: Groups | None,
+    left: TreeGroups,
+    right: TreeGroups | None,
     k: int,
     options: TreeOptions,
     n_threads: int,
@@ -147,11 +148,12 @@ def _batches(
             others = right.firsts.points(costs)
             candidates = iter_join(points, others, 2.0 * k, "manhattan", n_jobs=n_threads)
         firsts = (right or left).firsts
+        sizes, other_sizes = left.groups.sizes, (right or left).groups.sizes
         for found in refine_all(left.firsts, firsts, candidates, k, options, n_threads, counters):
-            n_pairs += int((left.sizes[found.left] * (right or left).sizes[found.right]).sum())
+            n_pairs += int((sizes[found.left] * other_sizes[found.right]).sum())
             if n_pairs > max_pairs:
                 raise _too_many("more", max_pairs)
-            yield expand(left, right, found)
+            yield expand(left.groups, None if right is None else right.groups, found)
     add_counts(counters, candidates=0, refinements=0, subtree_pairs=0, pairs=n_pairs)
 
 

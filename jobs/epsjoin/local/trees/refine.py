@@ -25,10 +25,12 @@ class Refined(NamedTuple):
     Parameters
     ----------
     pairs : those within the limit.
+    rows : (m,) int64, which of the candidates these are.
     candidates, refinements, subtree_pairs : see :func:`epsjoin.tree_join`.
     """
 
     pairs: Pairs
+    rows: Ints
     candidates: int
     refinements: int
     subtree_pairs: int
@@ -42,9 +44,15 @@ def bounds_of(left: PreparedTrees, i: Ints, right: PreparedTrees, j: Ints, optio
 
 
 def refine(
-    left: PreparedTrees, i: Ints, right: PreparedTrees, j: Ints, limit: int, options: TreeOptions
+    left: PreparedTrees,
+    i: Ints,
+    right: PreparedTrees,
+    j: Ints,
+    limit: int,
+    options: TreeOptions,
+    with_equal: bool = False,
 ) -> Refined:
-    """Compute the distances of the pairs whose bounds allow it; those of equal trees are left out.
+    """Compute the distances of the pairs whose bounds allow it.
 
     Parameters
     ----------
@@ -52,9 +60,12 @@ def refine(
     i, j : (m,) int64, the trees of each candidate.
     limit : maximum distance, at least 0.
     options : how to compare.
+    with_equal : whether pairs of equal trees are kept, which need no refinement.
     """
-    is_near = (bounds_of(left, i, right, j, options) <= limit) & (left.digest[i] != right.digest[j])
-    near_i, near_j = i[is_near], j[is_near]
+    is_equal = left.digest[i] == right.digest[j]
+    is_near = (bounds_of(left, i, right, j, options) <= limit) & (with_equal | ~is_equal)
+    rows = np.flatnonzero(is_near)
+    near_i, near_j = i[rows], j[rows]
     distances = np.empty(len(near_i), np.int64)
     computed = fill_distances(
         left.subtrees,
@@ -68,7 +79,7 @@ def refine(
     )
     is_within = distances <= limit
     pairs = Pairs(near_i[is_within], near_j[is_within], distances[is_within].astype(np.float64))
-    return Refined(pairs, len(i), len(near_i), computed)
+    return Refined(pairs, rows[is_within], len(i), int(np.count_nonzero(is_near & ~is_equal)), computed)
 
 
 def refine_all(
