@@ -70,7 +70,7 @@ EXPERIMENTS = (
     Experiment(
         "fig4.6",
         "Equi join, first pairs: figure 4.6",
-        "Two tables of 2,000,000 integers below 2,000,000. Memory: 10 % of both inputs; a merge takes all runs.",
+        "Two tables of 2,000,000 integers below 2,000,000; memory is 10 % of both; a merge takes all runs.",
         pmj.equi,
     ),
     Experiment(
