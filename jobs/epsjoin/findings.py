@@ -32,10 +32,10 @@ class Comparison:
     moves : (n, 4) float64, places before and now of records that moved. All three are bounded samples.
     examples : the first changes of each kind: what (inserted, updated, deleted), id, key, label, and columns
         (name, before, now of each that differs).
-    flows : where the records of the largest clusters went: before, now (names, ``NOISE``, ``ABSENT``, or
-        ``OTHERS``), members.
+    flows : where the records of clusters went, of those to which something happened and of the largest:
+        before, now (names, ``NOISE``, ``ABSENT``, or ``OTHERS``), members.
     runs : the last runs with named clusters, oldest first, this run last.
-    lives : sizes of the largest names in these runs: run, name, size.
+    lives : sizes in these runs of names to which something happened, and of the largest: run, name, size.
     marks : what happened to these names: run, event, name.
     events : what happened since the run before, the most telling first, bounded: event, name, other, members.
     n_events : number of all of them by kind.

@@ -15,7 +15,7 @@ from matplotlib.text import Text
 from epsjoin.findings import ABSENT, NOISE, Comparison, Findings
 from epsjoin.report import page, sentences
 from epsjoin.report.figures import figure
-from epsjoin.report.figures.lives import draw_flows, draw_lives
+from epsjoin.report.figures.lives import MARKS, draw_flows, draw_lives
 from epsjoin.report.figures.maps import draw_changes
 
 DRAWN = {"changes": draw_changes, "flows": draw_flows, "lives": draw_lives}
@@ -256,6 +256,20 @@ def test_draw_lives__has_a_gap_where_a_name_was_not_there_and_marks_what_happene
     (ax,) = draw_lives(with_comparison(example, runs=runs, lives=lives, marks=marks)).axes
     assert len(ax.collections) == 2, "two bands"
     assert [line.get_marker() for line in ax.get_lines() if line.get_marker() != "None"] == ["o"]
+
+
+def test_draw_lives__has_room_for_the_names_of_all_marks(example: Findings) -> None:
+    found = example.comparison
+    assert found is not None
+    run, name = found.runs[-1], found.lives[-1]["name"]
+    marks = [{"run": run, "event": event, "name": name} for event in MARKS]
+    fig = draw_lives(with_comparison(example, marks=marks))
+    fig.draw_without_rendering()
+    legend = fig.axes[0].get_legend()
+    assert len(legend.get_texts()) == 5
+    box = legend.get_window_extent()
+    assert 0 <= box.x0 < box.x1 <= fig.bbox.width
+    assert box.y1 <= fig.bbox.height
 
 
 @pytest.mark.parametrize("name", DRAWN)

@@ -141,8 +141,8 @@ PICTURES: Mapping[str, tuple[figure.Plot[Findings], str]] = {
         "Map of the points, coloured by cluster; the first outliers are marked with their ranks",
     ),
     "changes": (draw_changes, "Map of the records that came, went and moved since the run before"),
-    "flows": (draw_flows, "Where the records of the largest clusters went since the run before"),
-    "lives": (draw_lives, "Sizes of the largest clusters over the last runs, with what happened to them"),
+    "flows": (draw_flows, "Where the records of clusters went since the run before"),
+    "lives": (draw_lives, "Sizes of clusters over the last runs, with what happened to them"),
     "curve": (
         charts.draw_pair_counts,
         "Pairs within a radius against the radius, both on log scales",

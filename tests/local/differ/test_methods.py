@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+from unittest import mock
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epsjoin.local.differ import window_then_hash
+from epsjoin.local.differ import window, window_then_hash
 from epsjoin.local.differ.disk import Disk
+from epsjoin.local.differ.entries import to_entries
 from epsjoin.local.differ.methods import METHODS, differ
 from epsjoin.local.differ.order import distance, missed_probability, waiting
 from oracles import differ as oracle
 from oracles import examples
-from tests.local.differ.files import entries_of, keys_of
+from tests.local.differ.files import entries_of, keys_of, words
 
 EXACT = [method for method in METHODS if method != "window"]
 FILE = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 3)), max_size=40, unique_by=lambda row: row[0])
@@ -32,9 +34,12 @@ def test_differ__equals_two_dictionaries_with_any_memory(method, old, new, memor
 
 
 @examples(120)
-@given(old=FILE, new=FILE, places=st.integers(1, 8), batch=st.integers(1, 50))
-def test_window__reports_what_the_paper_s_algorithm_does(old, new, places, batch):
-    found = differ("window", entries_of(old, batch), entries_of(new, batch), Disk(1), places=places)
+@given(
+    old=FILE, new=FILE, places=st.integers(1, 8), batch=st.integers(1, 50), step=st.sampled_from([1, 7, 100])
+)
+def test_window__reports_what_the_paper_s_algorithm_does(old, new, places, batch, step):
+    with mock.patch.object(window, "STEP_ROWS", step):
+        found = differ("window", entries_of(old, batch), entries_of(new, batch), Disk(1), places=places)
     deleted, inserted = oracle.window([key for key, _ in old], [key for key, _ in new], places)
     kinds = keys_of(found, old, new)
     assert (kinds["deleted"], kinds["inserted"]) == (set(deleted), set(inserted))
@@ -47,9 +52,21 @@ def test_window__with_the_buffer_that_is_told_is_exact(old, new):
     truth = differ("auto", entries_of(old), entries_of(new), Disk(1 << 20))
     need = waiting(np.vstack([truth.same, truth.updated]), len(old), len(new))
     # rows without a partner wait, too
-    places = max(1, need + len(truth.deleted) + len(truth.inserted))
+    places = need + 1 + len(truth.deleted) + len(truth.inserted)
     found = differ("window", entries_of(old), entries_of(new), Disk(1), places=places)
     assert keys_of(found, old, new) == oracle.difference(old, new)
+
+
+def test_window__needs_a_place_more_for_the_row_that_is_read_first():
+    """After each step one row waits in each buffer; but 2 is read before 0 has met its partner."""
+    old, new = ([(key, 0) for key in keys] for keys in ((0, 2, 1), (1, 0, 2)))
+    truth = differ("auto", entries_of(old), entries_of(new), Disk(1 << 20))
+    assert waiting(truth.same, 3, 3) == 1
+    useless = [
+        len(differ("window", entries_of(old), entries_of(new), Disk(1), places=places).deleted)
+        for places in (1, 2)
+    ]
+    assert useless == [3, 0], "no row meets its partner"
 
 
 @examples(200)
@@ -112,14 +129,13 @@ def test_differ__without_a_key_compares_multisets(old, new, batch):
 
 
 def test_differ__with_8_bits_misses_as_many_updates_as_the_formula_says():
-    """In 300 histories of U updates each: how many miss at least one."""
-    updates, histories = 60, 300
-    old = [(i, i) for i in range(updates)]
-    missed = 0
-    for seed in range(histories):
-        new = [(i, (seed, i)) for i in range(updates)]
-        found = differ("SMC1", entries_of(old, 60, 8), entries_of(new, 60, 8), Disk(1 << 20))
-        missed += len(found.updated) < updates
+    """In 1,000 histories of U updates each: how many miss at least one."""
+    updates, histories = 60, 1000
+    keys = words(range(updates))
+    digests = [np.random.default_rng(seed).bytes(16 * updates) for seed in range(histories + 1)]
+    old, *new = (to_entries(keys, np.frombuffer(each, "<u8").reshape(-1, 2), 0, 8) for each in digests)
+    found = (differ("auto", [old], [each], Disk(1 << 20)) for each in new)
+    missed = sum(len(each.updated) < updates for each in found)
     expected = missed_probability(updates, 8)
     assert expected == pytest.approx(1 - (1 - 2**-8) ** updates)
     assert abs(missed - histories * expected) <= 3 * math.sqrt(histories * expected * (1 - expected))

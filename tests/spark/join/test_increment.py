@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,6 +22,7 @@ from epsjoin.lake import delta_log, slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.params import RunParams
+from epsjoin.pipeline import tables_of
 from epsjoin.report.page import render
 from epsjoin.spark.checks.quality import check_quality
 from epsjoin.spark.checks.verify import Request, verify_tables
@@ -409,26 +411,55 @@ def test_increment__whose_base_is_replaced_at_any_commit_or_that_is_killed_there
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3600)
 def test_increments__of_twelve_months_of_navaids_in_any_order_are_whole_runs(
     spark: SparkSession, tmp_path: Path
 ) -> None:
+    """In the end every table of every run is that of whole runs, also of what tells runs apart."""
     source = load_source(REPO / "data_contracts", "navaids")
-    files = sorted((REPO / "tests" / "data" / "navaids").glob("*.csv.gz"))
+    project = tmp_path / "project"
+    folder = project / "tests" / "data" / "navaids"
+    shutil.copytree(REPO / "tests" / "data" / "navaids", folder)
+    files = sorted(folder.glob("*.csv.gz"))
     runs = [f"{file.name[:7]}-01" for file in files]
     lake = Lake(f"{tmp_path.as_uri()}/navaids", REPO / "data_contracts", source)
-    job = Job(lambda: spark, lake, runs[0], RunParams(**source.defaults), REPO)
-    whole = in_lake(job, "whole", increment=0.0)
-    expected = {run: process(whole, run) for run in runs}
+    job = Job(lambda: spark, lake, runs[0], RunParams(**source.defaults), project)
+
+    def tables(of: Job) -> dict[tuple[str, str], pa.Table]:
+        """Every run's, as they are when all runs are there."""
+        compared = (*COMPARED, *tables_of("compare"))
+        return {
+            (run, table): content(replace(of, run=run), table)
+            for run in runs
+            for table in compared
+            if table != "job_metrics"
+        }
+
+    def made_in(order: Sequence[str], name: str, **params: Any) -> tuple[Job, dict[str, Made]]:
+        of = in_lake(job, name, **params)
+        return of, {run: process(of, run) for run in order}
+
+    def differing(of: Job, expected: Mapping[tuple[str, str], pa.Table]) -> list[tuple[str, str]]:
+        return [place for place, rows in tables(of).items() if not rows.equals(expected[place])]
+
+    whole, made = made_in(runs, "whole", increment=0.0)
+    assert {each.plan["kind"] for each in made.values()} == {"planned"}
+    expected = tables(whole)
     for name, order in orders(runs).items():
-        mine = in_lake(job, name.replace(" ", "-"))
-        made = {run: process(mine, run) for run in order}
-        for run in runs:
-            for table, rows in made[run].tables.items():
-                assert rows.equals(expected[run].tables[table]), (name, run, table)
+        mine, made = made_in(order, name.replace(" ", "-"))
+        assert differing(mine, expected) == [], name
+        n_increments = sum(each.plan["kind"] == "increment" for each in made.values())
+        assert n_increments == sum(any(other < run for other in order[: order.index(run)]) for run in runs)
         if name == "oldest first":
             assert [made[run].plan["generation"] for run in runs] == [*range(len(runs))]
-            replaced = replace(mine, params=replace(mine.params, increment=0.0))
-            process(replaced, runs[5])
-            for run in runs[5:]:
-                again = process(mine, run)
-                assert again.tables["pairs"].equals(expected[run].tables["pairs"])
+            oldest_first = mine
+
+    for replacing in (True, False):  # the sixth month is the twelfth's file for a while
+        files[5].write_bytes((files[11] if replacing else REPO / files[5].relative_to(project)).read_bytes())
+        process(whole, runs[5])
+        for run in runs[5:7]:
+            assert process(oldest_first, run).plan["kind"] == "increment"
+        now = tables(whole)
+        assert bool(len(now[runs[6], "changes"]) - len(expected[runs[6], "changes"])) == replacing
+        assert differing(oldest_first, now) == [], f"{replacing=}"
+    assert differing(whole, expected) == []

@@ -171,6 +171,22 @@ def test_find_comparison__shows_only_the_largest(tmp_path: Path, monkeypatch: py
     }
 
 
+def test_find_comparison__shows_what_happened_before_what_is_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two names one is that of the birth, though 5 is as large and older; the other is the largest."""
+    job = new_job(tmp_path, SECOND)
+    monkeypatch.setattr(comparison, "MAX_NAMES", 2)
+    born = {"against": FIRST, "event": "born", "name": 7, "other": None, "members": 3, "ends": False}
+    write(job.lake, "cluster_events", SECOND, [born])
+    found = find(job)
+    assert {row["name"] for row in found.lives} == {1, 7}
+    assert {(row["before"], row["now"], row["members"]) for row in found.flows} == {
+        *((1, 1, 4), (OTHERS, 1, 2), (ABSENT, 7, 3))
+    }
+    assert found.marks == [{"run": SECOND, "event": "born", "name": 7}]
+
+
 def test_count_names__counts_births_and_ends_of_a_run(tmp_path: Path) -> None:
     lake = new_job(tmp_path, SECOND).lake
     assert count_names(lake, SECOND) == (1, 1)

@@ -24,8 +24,9 @@ def distance(pairs: Ints, n_old: int, n_new: int) -> float:
 def waiting(pairs: Ints, n_old: int, n_new: int) -> int:
     """The largest number of rows that wait at once, on either side, if the files are read in step.
 
-    That is the buffer which a window needs to miss none of these pairs. Rows without a partner, which
-    wait until they are pushed out, are not counted.
+    With a place more, for the row of the old file that is read before the new one of the same step, that is
+    the buffer which a window needs to miss none of these pairs. Rows without a partner, which wait until they
+    are pushed out, are not counted.
     """
     most = 0
     for first, last in ((pairs[:, 0], pairs[:, 1]), (pairs[:, 1], pairs[:, 0])):

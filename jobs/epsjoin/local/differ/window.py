@@ -11,17 +11,17 @@ Labio and Garcia-Molina: Efficient snapshot differential algorithms for data war
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 
 import numpy as np
 
+from epsjoin.kernels.differ import Buffers, Words, slide
 from epsjoin.local.differ.disk import Disk
-from epsjoin.local.differ.entries import Entries, Matched
+from epsjoin.local.differ.entries import ENTRY, Entries, Matched, fill_memory
 
-Waiting = OrderedDict[tuple[int, int], tuple[tuple[int, int], int]]
-"""Rows that wait, the first to come first: key to digest and place."""
+STEP_ROWS = 1 << 14
+"""Number of rows of each file that are handed to the window at a time."""
 
 
 def differ(old: Iterable[Entries], new: Iterable[Entries], disk: Disk, places: int) -> Iterator[Matched]:
@@ -32,28 +32,17 @@ def differ(old: Iterable[Entries], new: Iterable[Entries], disk: Disk, places: i
     old, new : entries of the two files, in their order.
     places : the number of rows that may wait in each of the two buffers, at least 1.
     """
-    waiting = Waiting(), Waiting()
-    found: list[tuple[int, int, bool]] = []
-    for pair in zip_longest(_rows(disk.scan(old)), _rows(disk.scan(new))):
-        for side, row in enumerate(pair):
-            if row is None:
-                continue
-            key, digest, place = row
-            partner = waiting[1 - side].pop(key, None)
-            if partner is not None:
-                places_of = (partner[1], place) if side else (place, partner[1])
-                found.append((*places_of, partner[0] == digest))
-                continue
-            waiting[side][key] = digest, place
-            if len(waiting[side]) > places:
-                waiting[side].popitem(last=False)
-    if found:
-        old_places, new_places, is_same = zip(*found, strict=True)
-        yield Matched(np.array(old_places), np.array(new_places), np.array(is_same))
+    buffers = Buffers(places)
+    steps = (fill_memory(disk.scan(rows), STEP_ROWS, ENTRY) for rows in (old, new))
+    for parts in zip_longest(*steps, fillvalue=np.empty(0, ENTRY)):
+        (old_words, new_words), (old_first, new_first) = map(_words, parts), map(_first, parts)
+        found = slide(buffers, old_words, new_words, old_first, new_first)
+        yield Matched(found[:, 0], found[:, 1], found[:, 2] == 1)
 
 
-def _rows(parts: Iterable[Entries]) -> Iterator[tuple[tuple[int, int], tuple[int, int], int]]:
-    for part in parts:
-        keys, digests, places = part["key"].tolist(), part["digest"].tolist(), part["place"].tolist()
-        for key, digest, place in zip(keys, digests, places, strict=True):
-            yield tuple(key), tuple(digest), place
+def _first(part: Entries) -> int:
+    return int(part["place"][0]) if len(part) else 0
+
+
+def _words(part: Entries) -> Words:
+    return np.concatenate([part["key"], part["digest"]], axis=1)

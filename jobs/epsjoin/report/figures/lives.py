@@ -55,7 +55,7 @@ MARKS = {
     "born": ("o", "born"),
     "split_off": ("D", "split off"),
     "split": ("v", "split"),
-    "merged": ("^", "merged into another"),
+    "merged": ("^", "merged"),
     "dissolved": ("x", "dissolved, gone"),
     "gone": ("x", "dissolved, gone"),
 }
@@ -85,7 +85,7 @@ class Node(NamedTuple):
 
 @use_style
 def draw_flows(findings: Findings) -> Figure:
-    """Draw where the records of the largest clusters went, as bands from the run before to this one."""
+    """Draw where the records of clusters went, as bands from the run before to this one."""
     found = findings.comparison
     if found is None or not found.against:
         return draw_note("There is no run to compare with.")
@@ -220,7 +220,7 @@ def _write_short(number: int) -> str:
 
 @use_style
 def draw_lives(findings: Findings) -> Figure:
-    """Draw the sizes of the largest names over the last runs as bands, and mark what happened to them."""
+    """Draw the sizes of names over the last runs as bands, and mark what happened to them."""
     found = findings.comparison
     if found is None or not found.lives:
         return draw_note("No cluster has a name.")
@@ -319,4 +319,5 @@ def _mark_events(ax: Axes, found: Comparison, lanes: Mapping[int, int], place: M
             borderaxespad=0,
             handletextpad=0,
             columnspacing=0.8,
+            fontsize=SMALL,
         )

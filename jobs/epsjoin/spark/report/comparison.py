@@ -29,7 +29,8 @@ MAX_EXAMPLES = 4
 """Maximum number of records that are shown of each kind of change, those with the smallest ids."""
 
 MAX_NAMES = 20
-"""Maximum number of clusters whose flows, and of names whose lives are shown, the largest."""
+"""Maximum number of clusters whose flows, and of names whose lives are shown: half of them those to which
+something happened, the others the largest."""
 
 MAX_RUNS = 12
 """Maximum number of runs of the lives."""
@@ -81,11 +82,11 @@ def find_comparison(job: Job, axes: tuple[str, str], label: str | None) -> Compa
     sizes: Counter[int] = Counter()
     for each in named:
         sizes[each.name] = max(sizes[each.name], each.size)
-    lasting = _largest(sizes)
     runs = tuple(dict.fromkeys(each.run for each in named))
-    shown = sorted(events, key=lambda row: (KINDS.index(row["event"]), -row["members"], row["name"]))
-    telling = shown[:MAX_EVENTS]
-    flowing = _flows_by_name(flows, named, against, run)
+    happened = [event for each in reversed(runs) for event in _most_telling(_read_events(lake, each))]
+    lasting = _choose_names(sizes, happened)
+    telling = _most_telling(events)[:MAX_EVENTS]
+    flowing = _flows_by_name(flows, named, against, run, _most_telling(events))
     wanted = {
         *lasting,
         *(row[name] for row in telling for name in ("name", "other") if row[name] is not None),
@@ -148,24 +149,39 @@ def _read_events(lake: Lake, run: str) -> list[dict[str, Any]]:
     return list(rows.sort_by([("name", "ascending"), ("event", "ascending")]).to_pylist())
 
 
-def _largest(sizes: Mapping[int, int]) -> set[int]:
-    """Choose the names with the largest sizes; of equal ones the smaller name."""
-    return set(sorted(sizes, key=lambda name: (-sizes[name], name))[:MAX_NAMES])
+def _most_telling(events: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Sort the events of a run, the most telling first; of one kind the one of most members."""
+    return sorted(events, key=lambda row: (KINDS.index(row["event"]), -row["members"], row["name"]))
+
+
+def _choose_names(sizes: Mapping[int, int], happened: Iterable[Mapping[str, Any]]) -> set[int]:
+    """Choose the names of what happened, as many as half of those shown, and then the largest.
+
+    Something happens to small clusters above all, and the largest hardly change: alone they would show that
+    nothing happened.
+    """
+    ends = (event[end] for event in happened for end in ("name", "other"))
+    telling = [*dict.fromkeys(name for name in ends if name in sizes)][: MAX_NAMES // 2]
+    largest = sorted(sizes, key=lambda name: (-sizes[name], name))
+    return set([*dict.fromkeys([*telling, *largest])][:MAX_NAMES])
 
 
 def _flows_by_name(
-    flows: Sequence[Mapping[str, Any]], named: Sequence[Named], against: str, run: str
+    flows: Sequence[Mapping[str, Any]],
+    named: Sequence[Named],
+    against: str,
+    run: str,
+    happened: Sequence[Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
-    """Turn the flows of cluster ids into those of names, of the largest clusters only."""
+    """Turn the flows of cluster ids into those of names, of chosen clusters only."""
     if not against:
         return []
     names = {side: {n.cluster_id: n.name for n in named if n.run == side} for side in (against, run)}
-    largest = _largest(
-        {
-            name: max(n.size for n in named if n.name == name and n.run in (against, run))
-            for name in {n.name for n in named if n.run in (against, run)}
-        }
-    )
+    sizes: Counter[int] = Counter()
+    for each in named:
+        if each.run in (against, run):
+            sizes[each.name] = max(sizes[each.name], each.size)
+    chosen = _choose_names(sizes, happened)
 
     def end(side: str, cluster_id: int | None) -> int | str:
         if cluster_id is None:
@@ -173,7 +189,7 @@ def _flows_by_name(
         if cluster_id == NOISE:
             return NOISE
         name = names[side].get(cluster_id)
-        return name if name in largest else OTHERS
+        return name if name in chosen else OTHERS
 
     members: Counter[tuple[int | str, int | str]] = Counter()
     for row in flows:
@@ -181,7 +197,7 @@ def _flows_by_name(
     return [
         {"before": before, "now": now, "members": number}
         for (before, now), number in sorted(members.items(), key=str)
-        if before in largest or now in largest
+        if before in chosen or now in chosen
     ]
 
 
