@@ -295,6 +295,20 @@ def test_lower_eps__holds_for_all_pairs_that_come_later(expected):
         assert len(after) == len(set(after))
 
 
+def test_lower_eps__holds_after_a_stop(tmp_path):
+    first = progressive_join(POINTS, on=Similarity(EPS), memory="2MB", spill=tmp_path)
+    while first.counters["runs"] < 2:
+        next(first)
+    first.lower_eps(EPS / 2)
+    while next(first).phase != "merges":
+        pass
+    again = progressive_join(POINTS, on=Similarity(EPS), memory="2MB", spill=tmp_path)
+    for pairs, *_ in again:
+        assert pairs.distance.max() <= EPS / 2
+    assert again.counters["pairs_in_merges"] > 0
+    first.close()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

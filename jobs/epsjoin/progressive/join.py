@@ -132,7 +132,7 @@ def progressive_join(
         soon as a merge is full. "idle": while an input has nothing.
     spill : folder for sorted runs. A join whose process has died, or that an error has ended, goes on from
         there when it is called again with the same arguments: pairs of runs and merges that were finished do
-        not come again. By default a temporary folder.
+        not come again, and a lower eps holds on. By default a temporary folder.
     shuffle : seed; rows of arrays, and row groups of Parquet files with their rows, are read in random order,
         so that the estimate holds from the beginning.
     counters : dictionary that receives the work: ``rows``, ``replicas`` (rows that were written first),

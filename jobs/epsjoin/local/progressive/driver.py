@@ -580,6 +580,7 @@ class Driver:
             known=[[*self._known[run.name].pairs] for run in self._runs],
             partners=[side.packed.tobytes().hex() for side in self._partners],
             pairs=self._pairs + self._before,
+            lowest=self._lowest,
             counters={name: self._counters[name] for name in _COUNTS},
         )
 
@@ -608,6 +609,8 @@ class Driver:
             Partners(np.frombuffer(bytes.fromhex(packed), np.uint8)) for packed in found["partners"]
         )
         self._before = found["pairs"]
+        if found["lowest"] is not None:
+            self.lower_eps(found["lowest"])
         for name, value in found["counters"].items():
             self._counters[name] = value
         for side, source in enumerate(self._sources):
