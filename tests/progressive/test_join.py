@@ -66,6 +66,24 @@ def test_progressive_join__writes_every_row_once_where_one_merge_takes_all_runs(
     assert counters["bytes_written"] == spilled_bytes(counters["replicas"], STORED, 3, 4)
 
 
+def test_progressive_join__has_an_estimate_with_its_first_pairs(tmp_path):
+    held = []
+    for seed in range(40):
+        points = np.random.default_rng(seed).random((6000, 2)) ** 2  # denser in a corner
+        with progressive_join(points, on=Similarity(0.02), memory="2MB") as found:
+            _, phase, estimate = next(found)
+            assert phase == "runs"
+            assert found.counters["rows"] < 100
+        n_pairs = len(self_join(points, 0.02).left)
+        assert estimate.pairs == pytest.approx(n_pairs, rel=0.2)
+        held.append(estimate.low <= n_pairs <= estimate.high)
+    assert np.mean(held) >= 0.93
+    with progressive_join(parquet(tmp_path), on=Similarity(EPS), memory="2MB") as found:
+        estimate = next(found).estimate
+    assert estimate.pairs == pytest.approx(22692, rel=0.3)
+    assert estimate[1:] == (None, None, "from a sample of some parts of the table")
+
+
 def test_progressive_join__keeps_within_its_memory():
     points = cad(40_000)
     tracemalloc.start()  # sees all arrays of NumPy, whose are all rows, but none of compiled code

@@ -149,6 +149,8 @@ class ParquetSource:
     seed : row groups, and the rows of each, come in a random order; None: as they are.
     """
 
+    has_even_sample = False
+
     def __init__(
         self, path: Path, columns: Sequence[str] | None, id_column: str | None, seed: int | None
     ) -> None:

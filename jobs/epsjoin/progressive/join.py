@@ -149,7 +149,7 @@ def progressive_join(
     ProgressiveJoin
         An iterator of :class:`Found`: pairs, the phase, and an estimate of their number. As a set the pairs
         are those of any other join, each comes once, in no order. Close it, or use it in ``with``, to stop at
-        any time; no file stays.
+        any time; no file stays. The first estimates are those of a sample, of arrays with an interval.
 
     Raises
     ------

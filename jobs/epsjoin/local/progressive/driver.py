@@ -23,6 +23,7 @@ from epsjoin.local.progressive.merging import merge
 from epsjoin.local.progressive.partners import Partners
 from epsjoin.local.progressive.rows import HAS_MORE, IS_RIGHT, NO_RUN, Keys, Met, SweepRows, concat
 from epsjoin.local.progressive.running import (
+    OF_SOME_ROWS,
     KnownRun,
     MergeProgress,
     OrderCheck,
@@ -47,6 +48,8 @@ RUNS, MERGES = "runs", "merges"
 
 _MAX_SAMPLE_ROWS, _SAMPLE_ROWS_PER_PART = 20_000, 200
 """Rows on which parts are planned, in all and for each part."""
+_MAX_ROWS_BEFORE = 2000
+"""Rows of both tables from which the pairs are estimated before they are read."""
 _UNKNOWN_RUNS = 16
 """How many runs are expected of tables whose size nobody knows."""
 _PAUSE = 0.005
@@ -122,6 +125,7 @@ class Driver:
         self._partners = (Partners(), Partners())
         self._order = OrderCheck()
         self._edges: Keys = np.empty(0)
+        self._sampled = RunPairs(0, 0.0, 0.0)
         self._pairs = 0
         self._start = time.perf_counter()
         self.estimate = RunningEstimate(None)
@@ -231,6 +235,8 @@ class Driver:
     def run(self) -> Iterator[Found]:
         """Join: phase 1, then phase 2."""
         self._resume()
+        if not self._runs:
+            self._estimate_before()
         raw: SweepRows | None = None
         while not all(self._ended) or raw is not None:
             sizes = self._options.sizes
@@ -299,10 +305,15 @@ class Driver:
         return concat(found), is_idle
 
     def _check(self, side: int, values: Any, ids: Ints | None) -> SweepRows:
+        rows = self._rows(side, self._read_rows[side], values, ids)
+        self._read_rows[side] += rows.n
+        return rows
+
+    def _rows(self, side: int, first: int, values: Any, ids: Ints | None) -> SweepRows:
+        """Checked rows of a table, numbered from ``first`` on."""
         name = ("left", "right")[side] if self._two else "points"
         checked = self._whole.check(name, values)
-        n, first = len(checked), self._read_rows[side]
-        self._read_rows[side] += n
+        n = len(checked)
         number = np.arange(first, first + n)
         flags = np.full(n, IS_RIGHT if side else 0, np.uint8)
         none = np.empty(0, np.int64)
@@ -496,6 +507,30 @@ class Driver:
             n_rows.append(max(n, self._read_rows[side]))
         return combinations((n_rows[0], n_rows[-1]), self._two)
 
+    def _estimate_before(self) -> None:
+        """Estimate by a sample of the tables, where one can be drawn: the first run begins with few rows."""
+        everything = self._everything
+        if not everything or self._gives_rows:
+            return
+        most = min(_MAX_ROWS_BEFORE, self._options.sizes.run_rows // 2) // len(self._sources)
+        drawn = [source.sample(max(1, most)) for source in self._sources]
+        try:
+            tables = [self._rows(side, 0, rows, None) for side, rows in enumerate(drawn) if rows is not None]
+        except ArgumentError:  # reading says so, too, and which row it is
+            return
+        if len(tables) < len(drawn) or len({(t.values.dtype, t.values.shape[1]) for t in tables}) > 1:
+            return
+        kind = self._whole.fit(np.concatenate([table.values for table in tables]))
+        count = RunCount((0, 0))
+        for met in kind.new_area({}, self._two).query(self._key(kind, concat(tables))):
+            count.add(met, self._two)
+        n_rows = (tables[0].n, tables[1].n if self._two else 0)
+        self._sampled = count.so_far(n_rows, self._two)
+        fraction = sum(n_rows) / sum(source.n_rows or 0 for source in self._sources)
+        self.estimate = from_runs([self._sampled], everything, fraction, True)
+        if not all(source.has_even_sample for source in self._sources):
+            self.estimate = RunningEstimate(self.estimate.pairs, note=OF_SOME_ROWS)
+
     def _estimate_runs(self) -> None:
         everything = self._everything
         if everything is None or self._gives_rows:
@@ -507,6 +542,9 @@ class Driver:
         everything_read = min(1.0, sum(read) / max(1, total))
         if this.combinations:
             runs.append(this)
+        is_less = sum(run.combinations for run in runs) < self._sampled.combinations
+        if is_less and self._order.is_random and not all(self._ended):
+            return  # the sample knows more
         self.estimate = from_runs(runs, everything, everything_read, self._order.is_random)
 
     def _estimate_merge(self, runs: list[SortedRun], progress: MergeProgress, is_last: bool) -> None:

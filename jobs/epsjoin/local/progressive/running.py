@@ -37,6 +37,7 @@ _STUDENT_95 = (
 _MANY_RUNS = 5
 """Number of runs from which on their own differences give the interval."""
 NOT_RANDOM = "rows do not come in random order"
+OF_SOME_ROWS = "from a sample of some parts of the table"
 
 
 class RunningEstimate(NamedTuple):

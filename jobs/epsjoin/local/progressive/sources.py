@@ -29,12 +29,14 @@ class Source(Protocol):
     columns : numbers of a row.
     has_ids : whether its rows have ids of their own.
     seed : of the random order in which rows come, None where they come as they are.
+    has_even_sample : whether each row is as likely as any other to be in a sample.
     """
 
     n_rows: int | None
     columns: int
     has_ids: bool
     seed: int | None
+    has_even_sample: bool
 
     def read(self, most: int) -> Chunk | None:
         """Read so many rows at most; none if there are none now; None at the end."""
@@ -52,6 +54,8 @@ class ArraySource:
     ids : (n,) integers; None for the row numbers.
     seed : rows come in the random order of this seed; None: as they are.
     """
+
+    has_even_sample = True
 
     def __init__(self, values: ArrayLike, ids: ArrayLike | None = None, seed: int | None = None) -> None:
         self._values = np.asarray(values)
@@ -94,6 +98,8 @@ class IteratorSource:
     ----------
     chunks : values, or (ids, values); None where nothing has come yet.
     """
+
+    has_even_sample = False
 
     def __init__(self, chunks: Iterator[Any], n_rows: int | None = None) -> None:
         self._chunks = chunks
