@@ -169,6 +169,7 @@ GROUPS = (
             "spark.dbscan",
             "spark.outliers",
             "spark.knn_join",
+            "spark.tree_join",
             "spark.fit_epsilon",
             "spark.estimate",
             "spark.snapshot_diff",

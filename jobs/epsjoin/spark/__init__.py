@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from epsjoin.spark.differences import snapshot_diff
     from epsjoin.spark.frames import dbscan, estimate, fit_epsilon, knn_join, outliers, similarity_join
     from epsjoin.spark.ranges import as_of, history
+    from epsjoin.spark.trees import tree_join
 
 _HOMES = {
     "bestmatch.frames": "bestmatch_join",
     "differences": "snapshot_diff",
     "frames": "dbscan estimate fit_epsilon knn_join outliers similarity_join",
     "ranges": "as_of history",
+    "trees": "tree_join",
 }
 """Modules and their public functions."""
 
@@ -37,6 +39,7 @@ __all__ = [
     "outliers",
     "similarity_join",
     "snapshot_diff",
+    "tree_join",
 ]
 
 

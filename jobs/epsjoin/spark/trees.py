@@ -1,0 +1,185 @@
+"""The join of trees on DataFrames: documents within k edits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError, EpsjoinError
+from epsjoin.lake import delta_log, parquet, uris
+from epsjoin.local.arguments import check_count
+from epsjoin.local.trees.packed import pack, unpack
+from epsjoin.local.trees.prepared import (
+    BINS,
+    MAX_NODES,
+    Order,
+    TreeOptions,
+    check_options,
+    check_sizes,
+    prepare,
+)
+from epsjoin.local.trees.refine import refine
+from epsjoin.local.trees.trees import Trees
+from epsjoin.spark import scan
+from epsjoin.spark.arrow import Task
+from epsjoin.spark.frames import similarity_join
+from epsjoin.spark.join.frames import MAX_PAIRS, target_at
+from epsjoin.spark.join.pairs import PAIRS
+from epsjoin.spark.persist import materialize, persist_until
+from epsjoin.spark.points import type_of
+from epsjoin.spark.rows import FrameRows
+from epsjoin.spark.write import write_files
+
+_PACKED = "id long, tree binary, point binary"
+
+
+def tree_join(
+    frame: DataFrame,
+    k: int,
+    *,
+    tree: str = "json",
+    id: str = "id",  # noqa: A002 - what people call it
+    ordered: Order = False,
+    relabel: int = 1,
+    insert: int = 1,
+    max_nodes: int = MAX_NODES,
+    max_pairs: int = MAX_PAIRS,
+    to: str | None = None,
+) -> DataFrame:
+    """Find every pair of documents within k edits.
+
+    Parameters
+    ----------
+    frame : a frame of a classic session that has the same rows whenever it is read.
+    k : maximum cost of the edits that turn one document into the other; see :func:`epsjoin.tree_join`.
+    tree : name of a column of JSON texts; see :meth:`epsjoin.Trees.from_json`.
+    id : name of a column of whole numbers, which must be distinct (this is not checked).
+    ordered, relabel, insert, max_nodes : see :func:`epsjoin.tree_join`.
+    max_pairs : the join is refused if more candidates are expected, and stops if more are found in one part.
+    to : folder of a Delta table, as a URI or an absolute path, that the tasks write the pairs to. Its whole
+        content is replaced in one transaction; a table with other columns than those of pairs is refused.
+
+    Returns
+    -------
+    DataFrame
+        ``left_id``, ``right_id`` (long) and ``distance`` (double), in no particular order; ``left_id <
+        right_id``. The frame is persisted: call ``unpersist()`` on it when you no longer need it. With
+        ``to``: the pairs as read from the table.
+
+    Raises
+    ------
+    ArgumentError
+        An argument or column is wrong, or the frame belongs to Spark Connect.
+    BudgetError
+        More than ``max_pairs`` candidates are expected, or with ``to`` more pairs were found.
+    DataRefusedError
+        See :func:`epsjoin.spark.frames.similarity_join`.
+    TableError
+        ``to`` holds a table with other columns or with partitions, or cannot be read or written. It stays as
+        it was.
+
+    See Also
+    --------
+    epsjoin.tree_join : the same on arrays, with the counters of its work.
+    epsjoin.tree_edits : the edits between two documents.
+
+    Notes
+    -----
+    Everything is computed at the call. One map turns each text into a packed tree of 13 bytes per node and a
+    point of 48 coordinates, which are persisted; :func:`epsjoin.spark.frames.similarity_join` of the points
+    finds the candidates, two joins by id bring their trees, and one map compares them. A text that is not
+    JSON, is null, or has too many nodes fails a task, and Spark's error has our sentence in it, with the id.
+    Equal documents are not grouped, as on arrays: n of them are n² / 2 candidates, which cost no comparison
+    of subtrees, but move two trees each.
+    """
+    check_count("k", k, 0)
+    check_count("max_nodes", max_nodes)
+    options = check_options(ordered, relabel, insert, BINS)
+    if not isinstance(type_of(frame, tree), T.StringType):
+        kind = type_of(frame, tree).simpleString()
+        raise ArgumentError(f"the column {tree!r} must hold JSON texts, not {kind}; F.to_json makes them")
+    into = None if to is None else target_at(uris.parse_lake_uri(to, "to").rstrip("/"))
+    if into is not None:
+        delta_log.check_replaceable(into)
+    texts = frame.select(F.col(id).alias("id"), F.col(tree).alias("text"))
+    with ExitStack() as done:
+        packed = FrameRows(texts).map(_packer(options, max_nodes), _PACKED)
+        persist_until(packed, done)
+        candidates = similarity_join(
+            packed,
+            eps=max(2.0 * k, 0.5),  # points are whole numbers: of equal ones alone, where k is 0
+            columns="point",
+            metric="manhattan",
+            max_pairs=max_pairs,
+        )
+        both = candidates.select("left_id", "right_id")
+        for side in ("left", "right"):
+            trees = packed.select(F.col("id").alias(f"{side}_id"), F.col("tree").alias(f"{side}_tree"))
+            both = both.join(trees, f"{side}_id")
+        compared = both.select("left_id", "right_id", "left_tree", "right_tree")
+        pairs = FrameRows(compared).map(_refiner(options, k), PAIRS)
+        if into is None:
+            return materialize(pairs)
+        written = write_files(into, FrameRows(pairs))
+        if written.rows > max_pairs:
+            parquet.delete_uncommitted_files(into, written.files)
+            raise BudgetError(f"{written.rows:,} pairs were found, {max_pairs:,} are allowed (max_pairs)")
+        return scan.read_replaced(frame.sparkSession, into, delta_log.replace_table(into, written.files))
+
+
+def _packer(options: TreeOptions, max_nodes: int) -> Task:
+    """Turn texts into packed trees and points."""
+
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            ids, texts = batch.column("id").cast(pa.int64()), batch.column("text").to_pylist()
+            trees = _read(texts, ids.to_pylist(), max_nodes)
+            points = prepare(trees, options).points(options.costs).astype("<f8")
+            columns = {
+                "id": ids,
+                "tree": pa.array(pack(trees), pa.binary()),
+                "point": pa.array([point.tobytes() for point in points], pa.binary()),
+            }
+            yield pa.record_batch(columns)
+
+    return work
+
+
+def _read(texts: list[str | None], ids: list[int], max_nodes: int) -> Trees:
+    """Read JSON texts; what is refused is named by its id."""
+    try:
+        trees = Trees.from_json(texts)  # type: ignore[arg-type]  # a null is refused below
+        check_sizes(trees, max_nodes)
+    except EpsjoinError:
+        for number, text in zip(ids, texts, strict=True):
+            if text is None:
+                raise DataRefusedError(f"the document of id {number} is null") from None
+            try:
+                check_sizes(Trees.from_json([text]), max_nodes)
+            except ArgumentError as error:
+                raise DataRefusedError(f"the document of id {number}: {error}") from None
+            except BudgetError as error:
+                raise BudgetError(f"the document of id {number}: {error}") from None
+        raise
+    return trees
+
+
+def _refiner(options: TreeOptions, k: int) -> Task:
+    """Compare the trees of candidates."""
+
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            sides = [batch.column(f"{side}_tree").dictionary_encode() for side in ("left", "right")]
+            left, right = (prepare(unpack(side.dictionary.to_pylist()), options) for side in sides)
+            rows = [side.indices.to_numpy().astype(np.int64) for side in sides]
+            found = refine(left, rows[0], right, rows[1], k, options, with_equal=True)
+            near = batch.select(["left_id", "right_id"]).take(pa.array(found.rows))
+            yield near.append_column("distance", pa.array(found.pairs.distance))
+
+    return work
