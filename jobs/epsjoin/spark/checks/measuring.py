@@ -22,7 +22,7 @@ from epsjoin.spark import scan, tasks
 from epsjoin.spark.job import Job
 from epsjoin.spark.stored import MAX_THREADS, scan_files
 
-MAX_ROWS = 1 << 24
+MAX_ROWS = 3 << 24
 """Maximum number of rows, of all tables together, about which the driver answers by itself."""
 
 Numbers = dict[str, Measured]
