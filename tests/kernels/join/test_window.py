@@ -158,7 +158,7 @@ def test_window_sweep__comes_back_before_long_without_a_pair(monkeypatch):
         state_rows.append(int(state[1]))
     assert counters[CANDIDATES] == 400 * 399 // 2
     assert calls == 1  # far fewer blocks than a call may take
-    assert window._WORK_PER_CALL * 32 * 1e-9 < 1  # candidates at about 1 ns: below a second
+    assert window.WORK_PER_CALL * 32 * 1e-9 < 1  # candidates at about 1 ns: below a second
 
 
 @pytest.mark.parametrize("d", [1, 7, 8, 9, 16, 17])

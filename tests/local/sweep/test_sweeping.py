@@ -95,7 +95,7 @@ def test_iter_self_join__keeps_few_batches(many_pairs, n_jobs, monkeypatch):
         2 * (2 * 2 + 8) * 8 * len(many_pairs)
     )  # about 2 d + 8 numbers per point; twice while they are sorted
     # in the caller's hands, being filled, copied; ahead
-    batches = (3 + 2 * sweeping._CHUNKS_AHEAD * n_jobs) * batch_rows * PAIR_BYTES
+    batches = (3 + 2 * sweeping.CHUNKS_AHEAD * n_jobs) * batch_rows * PAIR_BYTES
     for _ in iter_self_join(many_pairs[:1000], 0.09, n_jobs=n_jobs):
         pass  # compiles
     tracemalloc.start()

@@ -41,6 +41,8 @@ SIDES_ARE_GIVEN = -1.0
 """In place of half of a cube's side: the rows come as sides of their cubes, see :func:`assign_rows`."""
 _ROUNDING = 2.0**-50
 """Relative error of one term of a sum of products, with slack."""
+_NO_OVERFLOW = 2.0**-16
+"""Factor of the terms of a sum of products, of which none then overflows."""
 
 
 class CutTree(NamedTuple):
@@ -213,6 +215,46 @@ def assign(embedded: Floats, hashes: Floats, eps: float, tree: CutTree) -> Assig
     rows = AssignedRows(np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64))
     assign_rows(embedded, embedded, half, hashes, tree, *rows, True)
     return rows
+
+
+@njit
+def holding_parts(embedded: Floats, hashes: Floats, tree: CutTree) -> Ints:
+    """Find the one part whose leaf holds each row itself, not its cube; (n,) int64.
+
+    Parameters
+    ----------
+    embedded : (n, e) float64; not modified.
+    hashes : (n,) float64, :func:`hash_ids` of the rows' ids.
+    tree : the cuts.
+
+    Notes
+    -----
+    Every row within eps of a row x goes to this part, if it goes to all parts that its cube of side 2 eps
+    touches, and both ways at cuts by hash: at a cut of the path to the leaf, if x lies below it so does that
+    cube's lower side, which is x at most; else the upper side, which is x at least, lies not below it. On an
+    axis the sides are monotone roundings of ``y - eps`` and ``y + eps``. Along a direction, x and y are sums
+    with an error of an eighth of the slack of y's side, but for a term in eps
+    (:func:`epsjoin.local.plan.one_sided.reach` has a wider cube for that).
+    """
+    n_embedded = embedded.shape[1]
+    part = np.empty(embedded.shape[0], np.int64)
+    for row in range(embedded.shape[0]):
+        node = 0
+        while tree.part[node] < 0:
+            axis = tree.axis[node]
+            cut = tree.position[node]
+            if axis < 0:
+                value = hashes[row]
+            elif axis < n_embedded:
+                value = embedded[row, axis]
+            else:
+                value = 0.0
+                cut *= _NO_OVERFLOW
+                for i in range(n_embedded):
+                    value += tree.basis[axis - n_embedded, i] * (embedded[row, i] * _NO_OVERFLOW)
+            node = tree.left[node] if value < cut else tree.right[node]
+        part[row] = tree.part[node]
+    return part
 
 
 @njit

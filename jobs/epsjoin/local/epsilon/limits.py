@@ -54,7 +54,7 @@ class Expectation:
         return self._any_fit.by_law(eps, counted)
 
     def refuse_too_many(
-        self, eps: float, max_pairs: int, unit: str = "", limit: str = "max_pairs"
+        self, eps: float, max_pairs: float, unit: str = "", limit: str = "max_pairs"
     ) -> ExpectedPairs:
         """Refuse an eps for which more pairs are expected than allowed.
 
@@ -90,7 +90,7 @@ class Expectation:
             f"{max_pairs:,} are allowed ({limit}); {self.what_fits(max_pairs, eps, unit)}"
         )
 
-    def what_fits(self, max_pairs: int, eps: float, unit: str = "") -> str:
+    def what_fits(self, max_pairs: float, eps: float, unit: str = "") -> str:
         """Say which is the largest eps that fits, or why none does; parameters as for the refusal."""
         try:
             largest = in_unit(self.largest_eps(max_pairs, eps), unit)
@@ -98,7 +98,7 @@ class Expectation:
         except ArgumentError as error:
             return f"no eps fits: {error}"
 
-    def largest_eps(self, max_pairs: int, eps: float) -> float:
+    def largest_eps(self, max_pairs: float, eps: float) -> float:
         """Find the largest eps for which at most so many pairs are expected, in 6 significant digits.
 
         Parameters

@@ -20,6 +20,7 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.local.join.array_join import ArrayJoin
 from epsjoin.local.join.options import BATCH_ROWS, JoinOptions
+from epsjoin.local.join.semi import mark_partners
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.progress import ProgressArgument
@@ -195,7 +196,7 @@ def join(
 @overload
 def join(
     left: ArrayLike,
-    right: ArrayLike,
+    right: ArrayLike | None,
     eps: float | ArrayLike,
     metric: str | Metric = ...,
     *,
@@ -212,7 +213,7 @@ def join(
 @overload
 def join(
     left: ArrayLike,
-    right: ArrayLike,
+    right: ArrayLike | None,
     eps: float | ArrayLike,
     metric: str | Metric = ...,
     *,
@@ -228,7 +229,7 @@ def join(
 
 def join(
     left: ArrayLike,
-    right: ArrayLike,
+    right: ArrayLike | None,
     eps: float | ArrayLike,
     metric: str | Metric = "euclidean",
     *,
@@ -244,11 +245,14 @@ def join(
 
     Parameters
     ----------
-    left, right : (n, d) and (m, d) arrays of points, as for :func:`self_join`.
+    left, right : (n, d) and (m, d) arrays of points, as for :func:`self_join`. With None as ``right``, for
+        "semi" and "anti" only, the partners are other rows of ``left``, those equal to a row among them.
     how : kind of join. "inner" (the default) returns the pairs. "left", "right" and "outer" also return the
         rows of that table, or of both, that have no partner: their partner is -1 and their distance NaN.
         "semi" returns the left rows that have a partner, "anti" those that have none.
-    eps, metric, weights, n_jobs, max_pairs, cuts, progress, counters : see :func:`self_join`.
+    eps, metric, weights, n_jobs, max_pairs, cuts, progress, counters : see :func:`self_join`. "semi" and
+        "anti" make no pairs: ``max_pairs`` does not limit them, their counter ``pairs`` counts the left rows
+        with a partner, and all ``cuts`` are planned ones.
 
     Returns
     -------
@@ -266,7 +270,14 @@ def join(
     See Also
     --------
     iter_join : the same pairs batch by batch, in bounded memory.
+    self_join : pairs of one table.
     knn_join : the k nearest points of each query, without an eps.
+
+    Notes
+    -----
+    A semi or anti join is done with a left row at its first partner, which it looks for from the row's own
+    place outwards: the number of pairs does not matter. It needs the memory of the sweep and a byte per row.
+    Rows without a partner cost what they cost in a whole join.
 
     Examples
     --------
@@ -277,15 +288,16 @@ def join(
     """
     _check_how(how)
     options = JoinOptions.of(metric, n_jobs, max_pairs, progress, counters)
-    checked = ArrayJoin.of_two(left, right, eps, weights, cuts, options)
-    batches = checked.batches("join")
     if how in ("semi", "anti"):
-        has_partner = np.zeros(checked.n_left, np.bool_)
-        with closing(batches):
-            for batch in batches:
-                has_partner[batch.left] = True
-        return Rows(np.flatnonzero(has_partner == (how == "semi")))
-    pairs = collect(batches, (checked.n_left, checked.n_right))
+        if right is None:
+            checked = ArrayJoin.of_one(left, None, eps, weights, cuts, options)
+        else:
+            checked = ArrayJoin.of_two(left, right, eps, weights, cuts, options)
+        return Rows(np.flatnonzero(mark_partners(checked, "join") == (how == "semi")))
+    if right is None:
+        raise ArgumentError(f"how = {how!r} needs two tables; self_join finds the pairs of one")
+    checked = ArrayJoin.of_two(left, right, eps, weights, cuts, options)
+    pairs = collect(checked.batches("join"), (checked.n_left, checked.n_right))
     unmatched = _unmatched_rows(how, _mark(checked.n_left, pairs.left), _mark(checked.n_right, pairs.right))
     return Pairs(*(np.concatenate(column) for column in zip(pairs, unmatched, strict=True)))
 

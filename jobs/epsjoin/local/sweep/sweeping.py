@@ -26,9 +26,13 @@ _MIN_CHUNKS = 16
 """Number of chunks of fewer rows, so that threads have work and progress is seen."""
 _MIN_CHUNK_ROWS = 1024
 """Minimum number of rows of a chunk."""
-_CHUNKS_AHEAD = 2
+CHUNKS_AHEAD = 2
 """Number of chunks per thread that may be swept before they are needed."""
 
+COUNTED = ("candidates", "distance_computations", "largest_stack", "pairs")
+"""Names of what the sweeps count, in the order of their counters."""
+
+Chunks = list[tuple[int, int]]
 Counters = dict[str, int]
 
 
@@ -101,6 +105,13 @@ class SweepOptions(NamedTuple):
     n_jobs: int = 1
 
 
+def chunks_of(rows: WindowRows) -> Chunks:
+    """Divide the rows whose partners are looked for into chunks that are swept one by one: begin and end."""
+    n_queries = int(rows.passes[:, 1].max()) if len(rows.passes) else 0
+    chunk_rows = min(_CHUNK_ROWS, max(_MIN_CHUNK_ROWS, n_queries // _MIN_CHUNKS))
+    return [(begin, min(begin + chunk_rows, n_queries)) for begin in range(0, n_queries, chunk_rows)]
+
+
 def sweep_window(
     rows: WindowRows, decision: Decision, options: SweepOptions, show: Callable[[float], None] | None = None
 ) -> Generator[Pairs, None, None]:
@@ -124,10 +135,7 @@ def sweep_window(
     The rows are swept in chunks; a chunk's pairs depend on nothing that another chunk does.
     """
     batch_rows, counters, n_jobs = options
-    n = len(rows.place)
-    n_queries = int(rows.passes[:, 1].max()) if len(rows.passes) else 0
-    chunk_rows = min(_CHUNK_ROWS, max(_MIN_CHUNK_ROWS, n_queries // _MIN_CHUNKS))
-    chunks = [(begin, min(begin + chunk_rows, n_queries)) for begin in range(0, n_queries, chunk_rows)]
+    n, chunks = len(rows.place), chunks_of(rows)
     add_counts(counters, rows=n, carried_rows=int(np.count_nonzero(rows.mask & 1)))
     if n_jobs == 1 or len(chunks) < 2:
         swept = _in_turn(rows, decision, batch_rows, chunks)
@@ -135,7 +143,7 @@ def sweep_window(
         swept = _in_threads(rows, decision, batch_rows, chunks, n_jobs)
     with closing(swept):  # an error's traceback would keep its threads alive
         for number, (found, counts) in swept:
-            add_counts(counters, **dict(zip(_NAMES, counts.tolist(), strict=True)))
+            add_counts(counters, **dict(zip(COUNTED, counts.tolist(), strict=True)))
             if len(found.left):
                 yield found
             if show is not None and chunks:
@@ -165,9 +173,9 @@ def sweep_stack(
     two_tables = n > 0 and rows.side[0] != stack_sweep.ONE_TABLE
     add_counts(counters, rows=n, carried_rows=int(np.count_nonzero(rows.is_carried)))
     while not stack_sweep.is_done(state):
-        counts = np.zeros(len(_NAMES), np.int64)
+        counts = np.zeros(len(COUNTED), np.int64)
         found = stack_sweep.stack_sweep(state, rows, embedded_eps, decision, batch, counts)
-        add_counts(counters, **dict(zip(_NAMES, counts.tolist(), strict=True)))
+        add_counts(counters, **dict(zip(COUNTED, counts.tolist(), strict=True)))
         if found:
             first, second = batch.left[:found], batch.right[:found]
             left, right = ids[first], ids[second]
@@ -177,9 +185,7 @@ def sweep_stack(
             )
 
 
-_NAMES = ("candidates", "distance_computations", "largest_stack", "pairs")
 _Swept = tuple[Pairs, Ints]
-_Chunks = list[tuple[int, int]]
 
 
 def _make_batch(batch_rows: int) -> PairBatch:
@@ -191,7 +197,7 @@ def _copy_pairs(batch: PairBatch, found: int) -> Pairs:
 
 
 def _in_turn(
-    rows: WindowRows, decision: Decision, batch_rows: int, chunks: _Chunks
+    rows: WindowRows, decision: Decision, batch_rows: int, chunks: Chunks
 ) -> Generator[tuple[int, _Swept], None, None]:
     """Sweep one chunk after the other into one batch, which is yielded when it is full."""
     batch = _make_batch(batch_rows)
@@ -199,17 +205,17 @@ def _in_turn(
     for number, (begin, end) in enumerate(chunks):
         state = window.new_state()
         while not window.is_done(state):
-            counts = np.zeros(len(_NAMES), np.int64)
+            counts = np.zeros(len(COUNTED), np.int64)
             rest = PairBatch(batch.left[found:], batch.right[found:], batch.distance[found:])
             found += window.window_sweep(state, rows, begin, end, decision, rest, counts)
             full = found > batch_rows - BLOCK
             yield number, (_copy_pairs(batch, found if full else 0), counts)
             found = 0 if full else found
-    yield len(chunks), (_copy_pairs(batch, found), np.zeros(len(_NAMES), np.int64))
+    yield len(chunks), (_copy_pairs(batch, found), np.zeros(len(COUNTED), np.int64))
 
 
 def _in_threads(
-    rows: WindowRows, decision: Decision, batch_rows: int, chunks: _Chunks, n_jobs: int
+    rows: WindowRows, decision: Decision, batch_rows: int, chunks: Chunks, n_jobs: int
 ) -> Generator[tuple[int, _Swept], None, None]:
     """Sweep the chunks in several threads; their pairs come in the order of the chunks."""
     stop = threading.Event()
@@ -217,7 +223,7 @@ def _in_threads(
     def fill_batch(state: Ints, begin: int, end: int) -> _Swept:
         """Sweep until the chunk is done or a batch is full."""
         batch = _make_batch(batch_rows)
-        counts = np.zeros(len(_NAMES), np.int64)
+        counts = np.zeros(len(COUNTED), np.int64)
         found = 0
         while not window.is_done(state) and found <= batch_rows - BLOCK and not stop.is_set():
             rest = PairBatch(batch.left[found:], batch.right[found:], batch.distance[found:])
@@ -231,5 +237,5 @@ def _in_threads(
             yield number, fill_batch(state, begin, end)
 
     sweeps = (sweep(number, *chunk) for number, chunk in enumerate(chunks))
-    yield from in_order(sweeps, n_jobs, _CHUNKS_AHEAD, stop)
-    yield len(chunks), (_copy_pairs(_make_batch(BLOCK), 0), np.zeros(len(_NAMES), np.int64))
+    yield from in_order(sweeps, n_jobs, CHUNKS_AHEAD, stop)
+    yield len(chunks), (_copy_pairs(_make_batch(BLOCK), 0), np.zeros(len(COUNTED), np.int64))

@@ -1,0 +1,58 @@
+"""Semi and anti joins of arrays: which rows have a partner, without making pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from epsjoin.kernels.arrays import Bools
+from epsjoin.local.join.array_join import ArrayJoin
+from epsjoin.local.join.partners import find_partners
+from epsjoin.local.plan.cuts import Cuts
+from epsjoin.local.plan.one_sided import hold, planned, reach
+from epsjoin.local.plan.planner import plan_join
+from epsjoin.local.progress import Progress
+
+
+def mark_partners(join: ArrayJoin, name: str) -> Bools:
+    """Tell which left rows have a partner; of one table, which rows have another row within eps.
+
+    Parameters
+    ----------
+    join : the checked join. Its ids are not read, nor is ``max_pairs``, since no pairs are made.
+    name : label of the progress bar.
+
+    Returns
+    -------
+    (n_left,) bool.
+    """
+    marked = np.zeros(join.n_left, np.bool_)
+    is_self = join.is_right is None
+    if not join.n_left or not (is_self or join.n_right):
+        return marked
+    with Progress(join.options.progress, name) as progress:
+        if join.cuts is not None:
+            _mark_by_parts(join, planned(join.cuts), marked, progress)
+            return marked
+        everything = join.points, np.arange(len(join.points)), join.is_right
+        sweep = join.eps, join.metric, join.options.for_sweep()
+        marked[find_partners(*everything, *sweep, is_self=is_self, show=progress.show)] = True
+    return marked
+
+
+def _mark_by_parts(join: ArrayJoin, cuts: Cuts, marked: Bools, progress: Progress) -> None:
+    n, is_self = len(join.points), join.is_right is None
+    ids, sample = np.arange(n), cuts.sample(n)
+    plan = plan_join(join.points[sample], sample, n, join.eps, join.metric, cuts)
+    first_right = 0 if is_self else join.n_left
+    held = hold(join.points[: join.n_left], ids[: join.n_left], plan)
+    reached = reach(join.points[first_right:], ids[first_right:], plan)
+    parts = np.arange(plan.n_parts + 1)
+    of_left, of_right = np.searchsorted(held.part, parts), np.searchsorted(reached.part, parts)
+    sweep = join.eps, join.metric, join.options.for_sweep()
+    for part in range(plan.n_parts):
+        left = held.row[of_left[part] : of_left[part + 1]]
+        right = first_right + reached.row[of_right[part] : of_right[part + 1]]
+        both = np.concatenate((left, right))
+        is_right = np.arange(len(both)) >= len(left)
+        marked[find_partners(join.points[both], both, is_right, *sweep, is_self=is_self)] = True
+        progress.show((of_left[part + 1] + of_right[part + 1]) / (len(held.row) + len(reached.row)))
