@@ -190,6 +190,8 @@ def test_library__other_lines_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert names["nearest"].neighbour.shape == names["nearest"].distance.shape == (5000, 5)
     assert names["expected"].pairs == names["n_pairs"]  # a sample of all rows
     assert 5 < 2 * len(epsjoin.self_join(names["points"], names["eps"]).left) / 5000 < 15
+    assert names["between"].pairs == len(epsjoin.join(names["points"], names["others"], 0.05).left)
+    assert not set(names["lonely"]) & set(epsjoin.join(names["points"], names["others"], 0.01).left)
     left, right, _ = epsjoin.self_join(names["points"], 0.01)
     assert sorted(names["by_sql"]) == list(zip(left.tolist(), right.tolist(), strict=True))
     assert len(set(names["part"].tolist())) > 10

@@ -20,7 +20,7 @@ from epsjoin.lake import delta_log, parquet, sample, slices
 from epsjoin.lake.arrow import to_binary
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.schemas import parse_ddl
-from epsjoin.local.join.arrays import self_join
+from epsjoin.local.join.arrays import join, self_join
 
 REPO = Path(__file__).resolve().parents[2]
 SKIN = REPO / "tests" / "data" / "vectors" / "adbench_33_skin.csv.gz"
@@ -67,6 +67,29 @@ def test_estimate__of_a_file_is_what_the_join_gives(
     assert 2 * len(self_join(square(), found["eps_for_neighbours"]).left) / 4000 == pytest.approx(
         10, rel=0.05
     )
+
+
+def test_estimate__of_two_tables_is_what_their_join_gives(
+    square_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    others = np.random.default_rng(8).random((3000, 2))
+    file = tmp_path / "others.parquet"
+    pq.write_table(pa.table({"x": others[:, 0], "y": others[:, 1]}), file)
+    asked = [square_file, "--right", file, "--columns", "x,y", "--max-pairs", 20_000]
+    found = facts(capsys, *asked, "--eps", 0.02)
+    pairs = len(join(square(), others, 0.02).left)
+    assert found["pairs_low"] == found["pairs"] == pairs == found["pairs_high"], "the samples are the tables"
+    assert found["neighbours"] == pytest.approx(pairs / 4000)
+    assert (found["rows"], found["right_rows"]) == (4000, 3000)
+    fitting = found["eps_for_max_pairs"]
+    assert len(join(square(), others, fitting).left) == pytest.approx(20_000, rel=0.05)
+    code, out, err = ask(capsys, *asked, "--eps", 0.5)
+    assert code == 4
+    assert "  right rows" in out
+    assert float(err.split("the largest eps that fits is about ")[1]) == pytest.approx(fitting, rel=0.01)
+    code, _, err = ask(capsys, square_file, "--right", file, "--lake", "/lake")
+    assert code == 2
+    assert "(and --right, --metric)" in err
 
 
 def test_estimate__without_eps_only_suggests(square_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -138,7 +161,10 @@ def test_estimate__says_how_many_rows_are_left_out_and_how_many_bad(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "give either files and --columns (and --metric), or --lake, --dataset and --run; not nothing"),
+        (
+            [],
+            "files and --columns (and --right, --metric), or --lake, --dataset and --run; not nothing",
+        ),
         (["a.csv"], "not files"),
         (["a.csv", "--columns", "x", "--lake", "/l"], "not files, columns, lake"),
         (["a.csv", "--columns", "x,x"], "--columns must be different names"),

@@ -45,6 +45,8 @@ class Sample:
     metric, unit : the metric and the unit of its distances, "" if there is none.
     params : parameters of the join; those that no argument sets have their defaults.
     run : the run whose points these are; ``None``: they are those of files.
+    right : (m, d) float64, the sample of the right table of a join of two; ``None``: one table with itself.
+    n_right : points of the whole right table.
     """
 
     ids: NDArray[np.int64]
@@ -56,11 +58,15 @@ class Sample:
     unit: str
     params: RunParams
     run: Fingerprints | None = None
+    right: NDArray[np.float64] | None = None
+    n_right: int = 0
 
     def expectation(self, fit: EpsilonFit | None) -> Expectation:
         """What the jobs expect of these points, too."""
-        params = self.params
-        return Expectation(self.points, self.n_rows, self.metric, params.seed, params.sample_rows, fit)
+        params, right = self.params, (self.right, self.n_right)
+        return Expectation(
+            self.points, self.n_rows, self.metric, params.seed, params.sample_rows, fit, *right
+        )
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,8 @@ class Forecast:
 
     Parameters
     ----------
-    rows, sample_rows : points; points of the sample.
+    rows, right_rows, sample_rows : points, of two tables those of the left one; points of the right one;
+        points of the sample of ``rows``.
     rows_left_out, rows_bad : rows without a coordinate; rows whose coordinate is no finite number.
     metric, unit, eps : the metric, the unit of its distances, the distance threshold.
     exponent, exponent_low, exponent_high : exponent of the power law of pair counts, with its 95 % interval.
@@ -104,6 +111,7 @@ class Forecast:
     max_pairs: int | None
     eps_for_max_pairs: float | None
     why_not_max_pairs: str | None
+    right_rows: int | None = None
     pairs: float | None = None
     pairs_low: float | None = None
     pairs_high: float | None = None
@@ -159,6 +167,9 @@ def _parser() -> argparse.ArgumentParser:
         description="Predict what a join will yield and cost, from a sample, in seconds.",
     )
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="CSV with a header, or Parquet")
+    parser.add_argument(
+        "--right", nargs="+", type=Path, metavar="FILE", help="files of a right table, joined with the others"
+    )
     parser.add_argument("--columns", help="names of the coordinate columns, with commas between: x,y,z")
     parser.add_argument(
         "--metric",
@@ -187,14 +198,14 @@ def _parser() -> argparse.ArgumentParser:
 
 def _read_sample(arguments: argparse.Namespace) -> Sample:
     for_lake = [name for name in ("lake", "dataset", "run") if getattr(arguments, name) is not None]
-    for_files = [name for name in ("files", "columns") if getattr(arguments, name)]
-    if for_files == ["files", "columns"] and not for_lake:
+    for_files = [name for name in ("files", "columns", "right") if getattr(arguments, name)]
+    if for_files[:2] == ["files", "columns"] and not for_lake:
         sample = _sample_files(arguments)
     elif len(for_lake) == 3 and not for_files and arguments.metric is None:
         sample = _sample_lake(arguments)
     else:
         raise ArgumentError(
-            "give either files and --columns (and --metric), or --lake, --dataset and --run; "
+            "give either files and --columns (and --right, --metric), or --lake, --dataset and --run; "
             f"not {', '.join(for_files + for_lake) or 'nothing'}"
         )
     if sample.n_rows == 0:
@@ -204,6 +215,8 @@ def _read_sample(arguments: argparse.Namespace) -> Sample:
         )
     try:
         sample.metric.check(sample.points)
+        if sample.right is not None:
+            sample.metric.check(sample.right)
     except ArgumentError as error:
         raise DataRefusedError(
             f"the metric is not defined for a point (row of the sample): {error}"
@@ -222,7 +235,20 @@ def _sample_files(arguments: argparse.Namespace) -> Sample:
     metric.dimensions(len(columns))
     found = sample_files(arguments.files, columns, params.sample_rows, params.seed)
     ids = np.arange(len(found.points), dtype=np.int64)
-    return Sample(ids, found.points, *found[:3], metric, metric.unit, params)
+    sample = Sample(ids, found.points, *found[:3], metric, metric.unit, params)
+    if not arguments.right:
+        return sample
+    # by another seed: with the same one, rows of the same numbers would be drawn of both tables
+    others = sample_files(arguments.right, columns, params.sample_rows, params.seed + 1)
+    if not others.n_rows:
+        raise DataRefusedError("there are no points in the files of --right")
+    return replace(
+        sample,
+        n_left_out=sample.n_left_out + others.n_left_out,
+        n_bad=sample.n_bad + others.n_bad,
+        right=others.points,
+        n_right=others.n_rows,
+    )
 
 
 def _sample_lake(arguments: argparse.Namespace) -> Sample:
@@ -237,9 +263,10 @@ def _sample_lake(arguments: argparse.Namespace) -> Sample:
 
 
 def _fit(sample: Sample) -> tuple[EpsilonFit | None, str | None]:
-    params = sample.params
+    params, of_right = sample.params, None if sample.right is None else sample.n_right
+    sampling = sample.metric, params.sample_rows, params.seed, sample.n_rows
     try:
-        fit = fit_epsilon(sample.points, sample.metric, params.sample_rows, params.seed, sample.n_rows)
+        fit = fit_epsilon(sample.points, *sampling, right=sample.right, right_rows=of_right)
     except ArgumentError as error:
         if sample.params.eps is None:
             raise DataRefusedError(f"eps cannot be chosen from these points: {error}") from error
@@ -283,22 +310,28 @@ def _predict(
         max_pairs=arguments.max_pairs,
         eps_for_max_pairs=for_pairs,
         why_not_max_pairs=why_not_pairs,
+        right_rows=None if sample.right is None else sample.n_right,
     )
     return forecast if eps is None else _add_join(forecast, sample, fit, eps)
 
 
 def _add_join(forecast: Forecast, sample: Sample, fit: EpsilonFit | None, eps: float) -> Forecast:
     """Add what the join with this eps will yield and cost."""
-    n_rows, dimensions = sample.n_rows, sample.points.shape[1]
+    n_rows, dimensions = sample.n_rows + sample.n_right, sample.points.shape[1]
     expected = sample.expectation(fit).at(eps)
     cuts = cuts_of(sample.params, n_rows, dimensions)
-    plan = plan_join(sample.points, sample.ids, n_rows, eps, sample.metric, cuts, expected.pairs)
+    points, ids = sample.points, sample.ids
+    if sample.right is not None:
+        points = np.concatenate((points, sample.right))
+        ids = np.arange(len(points))
+    plan = plan_join(points, ids, n_rows, eps, sample.metric, cuts, expected.pairs)
+    ends = 2 if sample.right is None else 1
     return replace(
         forecast,
         pairs=expected.pairs,
         pairs_low=expected.low,
         pairs_high=expected.high,
-        neighbours=2 * expected.pairs / n_rows,
+        neighbours=ends * expected.pairs / sample.n_rows,
         join=None if sample.run is None else _describe_join(sample.run, sample.params, eps),
         parts=plan.n_parts,
         replicas=plan.expected_rows / n_rows,
@@ -326,6 +359,8 @@ def _describe(forecast: Forecast, params: RunParams) -> Iterator[tuple[str, str]
     """Yield the prediction as lines of (name, text) for people."""
     unit = forecast.unit
     yield "rows", words.count(forecast.rows)
+    if forecast.right_rows is not None:
+        yield "right rows", words.count(forecast.right_rows)
     if forecast.rows_left_out:
         yield "left out", f"{words.plural(forecast.rows_left_out, 'row')} more: a coordinate is missing"
     if forecast.rows_bad:

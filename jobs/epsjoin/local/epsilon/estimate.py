@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError
+from epsjoin.kernels.arrays import Floats
+from epsjoin.kernels.join.projection import Projection
+from epsjoin.kernels.join.window import window_rows
+from epsjoin.kernels.join.window_keys import Keys, window_candidates
 from epsjoin.local.arguments import check_count, check_points
 from epsjoin.local.epsilon.limits import Expectation
 from epsjoin.local.metric import Metric, get_metric
@@ -21,12 +26,12 @@ PAIR_BYTES = 24
 
 @dataclass(frozen=True)
 class Estimate:
-    """Expected result and cost of a self join; made by :func:`estimate`.
+    """Expected result and cost of a join; made by :func:`estimate`.
 
     Parameters
     ----------
-    n_rows : number of rows of the whole set.
-    n_sample : number of rows whose pairs were counted.
+    n_rows : number of rows of the whole set; of two tables those of the left one.
+    n_sample : number of rows whose pairs were counted; of two tables those of the right one.
     eps : threshold in the metric's unit, or 1 where there is one eps per dimension.
     pairs : expected number of pairs.
     pairs_low, pairs_high : 95 % interval for the number of pairs.
@@ -34,6 +39,7 @@ class Estimate:
     candidates : expected number of pairs of rows that will be compared.
     row_bytes : bytes of memory of the rows during the sweep, of all parts together.
     pair_bytes : bytes of memory of all pairs.
+    right_rows : number of rows of the whole right table; None for one table with itself.
 
     Examples
     --------
@@ -52,11 +58,16 @@ class Estimate:
     candidates: float
     row_bytes: float
     pair_bytes: float
+    right_rows: int | None = None
 
     @property
     def neighbours(self) -> float:
-        """Expected average number of points within eps of a point, the point itself not counted."""
-        return 2.0 * self.pairs / self.n_rows if self.n_rows else 0.0
+        """Expected average number of points within eps of a point, the point itself not counted.
+
+        Of two tables: of right rows within eps of a left one.
+        """
+        ends = 2.0 if self.right_rows is None else 1.0
+        return ends * self.pairs / self.n_rows if self.n_rows else 0.0
 
 
 def estimate(
@@ -68,8 +79,10 @@ def estimate(
     n_rows: int | None = None,
     cuts: Cuts | None = None,
     seed: int = 0,
+    right: ArrayLike | None = None,
+    right_rows: int | None = None,
 ) -> Estimate:
-    """Estimate the number of pairs and the cost of :func:`epsjoin.self_join` from a sample.
+    """Estimate the number of pairs and the cost of :func:`epsjoin.self_join` or :func:`epsjoin.join`.
 
     Parameters
     ----------
@@ -77,6 +90,9 @@ def estimate(
         uniform sample of it.
     n_rows : number of rows of the whole set, if ``points`` is a sample; by default the number of points.
     seed : seed of the random choices of rows, 0 by default.
+    right : (m, d) array, the right table of a join of two, or a uniform sample of it, drawn by itself. By
+        default ``points`` are joined with themselves.
+    right_rows : number of rows of the whole right table, if ``right`` is a sample.
 
     Returns
     -------
@@ -86,7 +102,8 @@ def estimate(
     Raises
     ------
     ArgumentError
-        See :func:`epsjoin.self_join`. Or n_rows is not a whole number, or less than the number of points.
+        See :func:`epsjoin.self_join`. Or n_rows or right_rows is not a whole number, or less than the number
+        of points.
 
     See Also
     --------
@@ -109,23 +126,42 @@ def estimate(
     """
     chosen = metric if isinstance(metric, Metric) else get_metric(metric)
     values = check_points("points", points)
-    chosen, threshold = scale_metric(chosen, values, eps, weights)
+    others = None if right is None else check_points("right", right)
+    both = values
+    if others is not None:
+        if others.shape[1] != values.shape[1]:
+            dimensions = f"{values.shape[1]} and {others.shape[1]}"
+            raise ArgumentError(f"points and right must have the same dimensions, not {dimensions}")
+        both = np.concatenate((values, others))
+    chosen, threshold = scale_metric(chosen, both, eps, weights)
     n = len(values) if n_rows is None else check_count("n_rows", n_rows, len(values))
+    m = 0
+    if others is not None:
+        m = len(others) if right_rows is None else check_count("right_rows", right_rows, len(others))
     sampling = cuts if cuts is not None else Cuts(seed=seed)
-    rows = sampling.sample(len(values))
-    sample = values[rows]
     d = values.shape[1]
+    expectation = Expectation(values, n, chosen, seed, sampling.sample_rows, None, others, m)
+    if others is None:
+        rows = sampling.sample(len(values))
+        sample = values[rows]
+    else:
+        sample = np.concatenate(expectation.samples)
+        rows = np.arange(len(sample))
     try:
         chosen.check(sample)
     except ArgumentError as error:
         raise ArgumentError(f"points: {error}") from None
-    expected = Expectation(values, n, chosen, seed, sampling.sample_rows).at(threshold)
-    if cuts is None:
-        embedded, reach = chosen.embed(sample), chosen.embedded_eps(threshold)
-        swept, candidates = float(n), choose_projection(embedded, n, reach, chosen.norm).candidates
-    else:
-        plan = plan_join(sample, rows, n, threshold, chosen, cuts, expected.pairs)
-        swept, candidates = plan.expected_rows, plan.expected_candidates
+    expected = expectation.at(threshold)
+    embedded, reach = chosen.embed(sample), chosen.embedded_eps(threshold)
+    choice = choose_projection(embedded, n + m, reach, chosen.norm)
+    swept, candidates, share = float(n + m), choice.candidates, 1.0
+    if others is not None:
+        n_left = len(expectation.samples[0])
+        crossing = count_candidates(sample, embedded, n_left, (n, m), reach, choice.projection)
+        share, candidates = crossing / max(1.0, candidates), crossing
+    if cuts is not None:
+        plan = plan_join(sample, rows, n + m, threshold, chosen, cuts, expected.pairs)
+        swept, candidates = plan.expected_rows, plan.expected_candidates * share
     return Estimate(
         n_rows=n,
         n_sample=expected.sample_rows,
@@ -137,4 +173,33 @@ def estimate(
         candidates=candidates,
         row_bytes=swept * (16.0 * d + 4.0 * min(8, d) + 64.0),
         pair_bytes=expected.pairs * PAIR_BYTES,
+        right_rows=None if others is None else m,
     )
+
+
+def count_candidates(
+    sample: Floats,
+    embedded: Floats,
+    n_left: int,
+    n_rows: tuple[int, int],
+    reach: float,
+    projection: Projection,
+) -> float:
+    """Count the candidates between samples of two tables, as for all rows.
+
+    Parameters
+    ----------
+    sample, embedded : (l + r, d) and (l + r, e) float64, the left sample and then the right one.
+    n_left : l.
+    n_rows : rows of both tables.
+    reach : threshold in embedded coordinates.
+    projection : coordinates of the sweep.
+    """
+    n_right = len(sample) - n_left
+    if not n_left or not n_right:
+        return 0.0
+    ids, is_right = np.arange(len(sample)), np.arange(len(sample)) >= n_left
+    no_mask = np.zeros(len(sample), np.int64)
+    swept = window_rows(sample, embedded, ids, no_mask, reach, projection, is_right)
+    counted = window_candidates(Keys(swept.row, swept.place, swept.window, swept.passes)).sum()
+    return float(counted) * (n_rows[0] / n_left) * (n_rows[1] / n_right)

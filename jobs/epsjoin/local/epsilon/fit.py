@@ -40,6 +40,7 @@ from epsjoin.local.epsilon.k_distance import (
     PointExponents,
     exponents_from,
     find_knee,
+    nearest_between,
     nearest_distances,
     quantile,
     round_up,
@@ -53,9 +54,10 @@ from epsjoin.local.epsilon.power_law import (
     pair_count_curve,
 )
 from epsjoin.local.epsilon.radius import choose_r_max
+from epsjoin.local.epsilon.two_tables import RightSample, fit_between
 from epsjoin.local.join.arrays import iter_self_join
 from epsjoin.local.metric import Metric, get_metric
-from epsjoin.local.plan.expected import ExpectedPairs, draw_rows, expect_pairs
+from epsjoin.local.plan.expected import ExpectedPairs, draw_rows, expect_pairs, expect_pairs_between
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,8 @@ class EpsilonFit:
     sample : (m, d) float64, the points of these rows.
     metric : the metric of the distances.
     max_k : largest k of the methods that have a k.
+    right : the right table of a fit of two: then all pairs, neighbours and k-distances are those of the rows
+        above with rows of it. None: of one table with itself.
 
     Examples
     --------
@@ -93,6 +97,7 @@ class EpsilonFit:
     sample: Floats
     metric: Metric
     max_k: int
+    right: RightSample | None = None
 
     @property
     def exponent(self) -> float:
@@ -129,7 +134,10 @@ class EpsilonFit:
             eps is not above 0, or too small or too large for the metric.
         """
         eps = self.metric.check_eps(eps)
-        return self.by_law(eps, expect_pairs(self.sample, self.n_rows, eps, self.metric))
+        if self.right is None:
+            return self.by_law(eps, expect_pairs(self.sample, self.n_rows, eps, self.metric))
+        n_rows, right = (self.n_rows, self.right.n_rows), self.right.sample
+        return self.by_law(eps, expect_pairs_between(self.sample, right, n_rows, eps, self.metric))
 
     def by_law(self, eps: float, counted: ExpectedPairs) -> ExpectedPairs:
         """Replace a count that does not suffice by what the power law says, within the interval of the count.
@@ -165,8 +173,9 @@ class EpsilonFit:
         Parameters
         ----------
         neighbours : average number of points within eps of a point of the whole set, the point itself not
-            counted. Rows that are equal to the point are counted: where there are many, they alone may be
-            more than the number passed, and then no eps is small enough.
+            counted; of two tables, of right rows within eps of a left one. Rows that are equal to the point
+            are counted: where there are many, they alone may be more than the number passed, and then no eps
+            is small enough.
         different_neighbours : the same, without the rows that are equal to the point.
         pairs : number of pairs of the whole set.
         k_distance_quantile : fraction of the points, between 0 and 1, whose k-th neighbour is within eps.
@@ -212,7 +221,7 @@ class EpsilonFit:
         if k is not None:
             k = check_count("k", k)
             return round_up(quantile(self.k_distance_curve(k), target, k), digits)
-        wanted = target if name == "pairs" else target * self.n_rows / 2
+        wanted = target if name == "pairs" else target * self.n_rows / self._ends
         if name == "different_neighbours":
             wanted += self._scale() * self.curve.equal_pairs
         eps = self._eps_for_pairs(wanted)
@@ -222,27 +231,42 @@ class EpsilonFit:
             )
         return float(f"{eps:.{digits}g}")
 
+    @property
+    def _ends(self) -> int:
+        """Number of rows whose neighbours a pair counts for: both, or the left one."""
+        return 2 if self.right is None else 1
+
+    @property
+    def _all_pairs(self) -> int:
+        return all_pairs(self.n_rows) if self.right is None else self.n_rows * self.right.n_rows
+
     def _scale(self) -> float:
-        return all_pairs(self.n_rows) / all_pairs(self.n_sample)
+        if self.right is None:
+            return self._all_pairs / all_pairs(self.n_sample)
+        return self._all_pairs / (self.n_sample * self.right.n_sample)
 
     def _eps_for_pairs(self, pairs: float) -> float:
-        if pairs > all_pairs(self.n_rows):
+        if pairs > self._all_pairs:
+            of_right = "" if self.right is None else f" and {self.right.n_rows}"
             raise ArgumentError(
-                f"{pairs:.6g} pairs are too many: {self.n_rows} points have {all_pairs(self.n_rows)}"
+                f"{pairs:.6g} pairs are too many: {self.n_rows}{of_right} points have {self._all_pairs}"
             )
         target = pairs / self._scale() - self.curve.equal_pairs
         if target <= 0:
             raise ArgumentError(
                 f"{self._scale() * self.curve.equal_pairs:.6g} pairs are of equal points, whatever eps is: "
-                f"{pairs:.6g} pairs ({2 * pairs / self.n_rows:.6g} neighbours) are too few; choose a "
-                "quantile of the k-distances instead (k_distance_quantile), or in the library "
+                f"{pairs:.6g} pairs ({self._ends * pairs / self.n_rows:.6g} neighbours) are too few; choose "
+                "a quantile of the k-distances instead (k_distance_quantile), or in the library "
                 "different_neighbours, which does not count equal points, or knee"
             )
         guess = self._eps_on_curve(target)
         if not 0 < guess < math.inf:
             return guess
         found = self.expect(guess)
-        one_pair = all_pairs(self.n_rows) / all_pairs(found.sample_rows)
+        counted = all_pairs(found.sample_rows)
+        if self.right is not None:
+            counted = len(self.sample) * found.sample_rows
+        one_pair = self._all_pairs / counted
         if not found.suffices or abs(found.pairs - pairs) <= max(one_pair, PRECISION * pairs):
             return guess
         low, high = bracket_eps(self.expected_pairs, pairs, guess)
@@ -279,7 +303,10 @@ class EpsilonFit:
         ArgumentError
             k is not a whole number from 1 to ``max_k``, or the sample has fewer neighbours.
         """
-        thinning = (self.n_sample - 1) / (self.n_rows - 1)
+        if self.right is None:
+            thinning = (self.n_sample - 1) / (self.n_rows - 1)
+        else:
+            thinning = self.right.n_sample / self.right.n_rows
         ascending = np.sort(self._nearest[:, self._check_k(k) - 1])
         return np.asarray(ascending * math.exp(math.log(thinning) / self.exponent))
 
@@ -340,15 +367,19 @@ class EpsilonFit:
 
     @cached_property
     def _nearest(self) -> Floats:
+        if self.right is not None:
+            others = self.right.sample[: self.right.n_sample]
+            return nearest_between(self.sample[: self.n_sample], others, self.metric, self.max_k)
         return nearest_distances(self.sample[: self.n_sample], self.metric, self.max_k)
 
     def _check_k(self, k: int) -> int:
         """Return k, if the fit knows neighbours of this rank."""
-        k, largest = check_count("k", k), min(self.max_k, self.n_sample - 1)
+        others = self.n_sample if self.right is None else self.right.n_sample
+        k, largest = check_count("k", k), min(self.max_k, others - (self.right is None))
         if k > largest:
             raise ArgumentError(
                 f"k must be at most {largest} (max_k of the fit is {self.max_k}, its sample has "
-                f"{self.n_sample} points), not {k}"
+                f"{others} points), not {k}"
             )
         return k
 
@@ -360,6 +391,9 @@ def fit_epsilon(
     seed: int = 0,
     n_rows: int | None = None,
     max_k: int = 64,
+    *,
+    right: npt.ArrayLike | None = None,
+    right_rows: int | None = None,
 ) -> EpsilonFit:
     """Fit the power law of pair counts, from which eps follows.
 
@@ -373,6 +407,9 @@ def fit_epsilon(
     seed : seed of every random choice, 0 by default. The same points and seed give the same fit.
     n_rows : number of rows of the whole set, if ``points`` is a sample; by default the number of points.
     max_k : largest k for k-distances, 64 by default.
+    right : (m, d) array, the right table of a join of two, or a uniform sample of it: then the pairs between
+        both tables are fitted. By default those of ``points`` with one another.
+    right_rows : number of rows of the whole right table, if ``right`` is a sample.
 
     Returns
     -------
@@ -383,8 +420,8 @@ def fit_epsilon(
     ------
     ArgumentError
         An argument has a wrong type, shape or value; a coordinate is NaN or infinite (the message names its
-        row and column). Or there are too few points, or too few different ones, for a power law; then the
-        message asks to choose eps by hand.
+        row and column). Or there are too few points, or too few different ones, for a power law, or two
+        tables lie apart; then the message asks to choose eps by hand.
 
     See Also
     --------
@@ -405,6 +442,10 @@ def fit_epsilon(
     (7.21), 16.2 for 16 (13.2). On a lattice with many equal points it can be too large, because equal points
     are not counted; R² is then low.
 
+    Between two tables the law is that of equation 3.15: the exponent is that of what both have in common, for
+    two halves of one set that of the set. The border is not corrected. Tables that lie apart are refused:
+    their first pairs are at the gap, and rise faster than those of tables that touch, twice the dimensions.
+
     Examples
     --------
     >>> square = np.random.default_rng(1).random((5000, 2))
@@ -417,6 +458,12 @@ def fit_epsilon(
     sample_rows, max_k = check_count("sample_rows", sample_rows, 2), check_count("max_k", max_k)
     seed = check_count("seed", seed, 0)
     n_rows = len(values) if n_rows is None else check_count("n_rows", n_rows, len(values))
+    if right is not None:
+        others = check_points("right", right)
+        m = len(others) if right_rows is None else check_count("right_rows", right_rows, len(others))
+        both = fit_between(values, others, chosen, sample_rows, seed, m)
+        of_left = both.curve, both.law, both.law, both.rows, both.left
+        return EpsilonFit(n_rows, both.n_left, *of_left, chosen, max_k, both.right)
     # In random order, so that any first rows are a uniform sample as well.
     order = draw_rows(len(values), sample_rows, seed)
     sample = np.ascontiguousarray(values[order])

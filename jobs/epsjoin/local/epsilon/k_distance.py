@@ -84,6 +84,33 @@ def nearest_distances(sample: Floats, metric: Metric, max_k: int) -> Floats:
     return nearest
 
 
+def nearest_between(left: Floats, right: Floats, metric: Metric, max_k: int) -> Floats:
+    """Measure the distances of the first 1,000 left points to their nearest right points.
+
+    Parameters
+    ----------
+    left, right : (l, d) and (r, d) float64, neither empty; not modified.
+    metric : the metric of the distances.
+    max_k : number of nearest points.
+
+    Returns
+    -------
+    (min(l, 1000), min(max_k, r)) float64, ascending in each row.
+    """
+    r, decision = len(right), metric.decision(math.inf)
+    ranks, queries = min(max_k, r), min(len(left), _MAX_QUERIES)
+    both = np.concatenate((right, left[:queries]))
+    nearest = np.empty((queries, ranks))
+    step = max(1, _BATCH_NUMBERS // r)
+    for begin in range(0, queries, step):
+        rows = np.arange(begin, min(begin + step, queries))
+        ends = np.repeat(r + rows, r), np.tile(np.arange(r), rows.size)
+        distance = paired_distances(decision, both, *ends).reshape(rows.size, r)
+        distance.partition(ranks - 1, axis=1)
+        nearest[rows] = np.sort(distance[:, :ranks], axis=1)
+    return nearest
+
+
 def quantile(ascending: Floats, fraction: float, k: int) -> float:
     """Find the smallest k-distance that this fraction of the points does not exceed.
 

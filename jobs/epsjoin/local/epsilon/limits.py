@@ -13,7 +13,7 @@ from epsjoin.kernels.arrays import Floats
 from epsjoin.local.epsilon.bracket import bracket_eps
 from epsjoin.local.epsilon.fit import EpsilonFit, fit_epsilon
 from epsjoin.local.metric import Metric
-from epsjoin.local.plan.expected import ExpectedPairs, draw_rows, expect_pairs
+from epsjoin.local.plan.expected import ExpectedPairs, draw_rows, expect_pairs, expect_pairs_between
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,8 @@ class Expectation:
     seed : seed of the sample and its order, and of the fit.
     sample_rows : maximum number of rows that are sampled.
     fit : the fit of these arguments, if it is at hand; otherwise it is made where it is needed.
+    right : (m, d) float64, the right table of a join of two, or a uniform sample of it.
+    right_rows : number of rows of the right table.
     """
 
     points: Floats
@@ -38,6 +40,8 @@ class Expectation:
     seed: int
     sample_rows: int
     fit: EpsilonFit | None = None
+    right: Floats | None = None
+    right_rows: int = 0
 
     def at(self, eps: float) -> ExpectedPairs:
         """Expect so many pairs within eps, with an interval.
@@ -48,13 +52,17 @@ class Expectation:
             eps is not above 0, or too small or too large for the metric.
         """
         eps = self.metric.check_eps(eps)
-        counted = expect_pairs(self._sample, self.n_rows, eps, self.metric)
+        if self.right is None:
+            counted = expect_pairs(self._sample, self.n_rows, eps, self.metric)
+        else:
+            n_rows = self.n_rows, self.right_rows
+            counted = expect_pairs_between(self._sample, self._right_sample, n_rows, eps, self.metric)
         if counted.suffices or self._any_fit is None:
             return counted
         return self._any_fit.by_law(eps, counted)
 
     def refuse_too_many(
-        self, eps: float, max_pairs: float, unit: str = "", limit: str = "max_pairs"
+        self, eps: float, max_pairs: float, unit: str = "", limit: str = "max_pairs", *, is_each: bool = False
     ) -> ExpectedPairs:
         """Refuse an eps for which more pairs are expected than allowed.
 
@@ -68,6 +76,7 @@ class Expectation:
         max_pairs : maximum number of pairs.
         unit : unit of eps, for the message.
         limit : name of the limit, for the message.
+        is_each : whether there is one eps per dimension, of which ``eps`` is a multiple.
 
         Returns
         -------
@@ -85,15 +94,18 @@ class Expectation:
         certainty = f"{expected.low:.3g} to {expected.high:.3g}"
         if expected.is_by_law:
             certainty = "by the power law, the sample has few"
+        named = "these eps" if is_each else f"eps {in_unit(eps, unit)}"
         raise BudgetError(
-            f"eps {in_unit(eps, unit)} would give about {expected.pairs:.3g} pairs ({certainty}), "
-            f"{max_pairs:,} are allowed ({limit}); {self.what_fits(max_pairs, eps, unit)}"
+            f"{named} would give about {expected.pairs:.3g} pairs ({certainty}), "
+            f"{max_pairs:,} are allowed ({limit}); {self.what_fits(max_pairs, eps, unit, is_each=is_each)}"
         )
 
-    def what_fits(self, max_pairs: float, eps: float, unit: str = "") -> str:
+    def what_fits(self, max_pairs: float, eps: float, unit: str = "", *, is_each: bool = False) -> str:
         """Say which is the largest eps that fits, or why none does; parameters as for the refusal."""
         try:
             largest = in_unit(self.largest_eps(max_pairs, eps), unit)
+            if is_each:
+                return f"about {largest} times these eps fit"
             return f"the largest eps that fits is about {largest}"
         except ArgumentError as error:
             return f"no eps fits: {error}"
@@ -118,6 +130,11 @@ class Expectation:
             typed = float(f"{fitting * (1.0 - step):.6g}")
         return typed
 
+    @property
+    def samples(self) -> tuple[Floats, Floats]:
+        """The samples of both tables whose pairs are counted; of one table the second is empty."""
+        return self._sample, self._right_sample
+
     @cached_property
     def _sample(self) -> Floats:
         if self.fit is not None:
@@ -125,10 +142,19 @@ class Expectation:
         return np.ascontiguousarray(self.points[draw_rows(len(self.points), self.sample_rows, self.seed)])
 
     @cached_property
+    def _right_sample(self) -> Floats:
+        if self.fit is not None and self.fit.right is not None:
+            return self.fit.right.sample
+        others = np.empty((0, self.points.shape[1])) if self.right is None else self.right
+        return np.ascontiguousarray(others[draw_rows(len(others), self.sample_rows, (self.seed, 1))])
+
+    @cached_property
     def _any_fit(self) -> EpsilonFit | None:
         if self.fit is not None:
             return self.fit
         try:
-            return fit_epsilon(self.points, self.metric, self.sample_rows, self.seed, self.n_rows)
+            sampling = self.metric, self.sample_rows, self.seed, self.n_rows
+            right_rows = None if self.right is None else self.right_rows
+            return fit_epsilon(self.points, *sampling, right=self.right, right_rows=right_rows)
         except ArgumentError:  # no power law: the count is all there is
             return None

@@ -170,7 +170,7 @@ def pair_count_curve(
     return Curve(edges[at], numbers[0], int(pairs[0]), numbers[1], numbers[2])
 
 
-def fit_power_law(curve: Curve, n_sample: int) -> PowerLawFit:
+def fit_power_law(curve: Curve, n_sample: int, n_pairs: int | None = None) -> PowerLawFit:
     """Find the straight part of the curve on log-log scales, and its slope.
 
     1. Pairs of equal points are subtracted, because they do not depend on r.
@@ -187,7 +187,8 @@ def fit_power_law(curve: Curve, n_sample: int) -> PowerLawFit:
     Parameters
     ----------
     curve : result of :func:`pair_count_curve`.
-    n_sample : number of rows of the sample.
+    n_sample : number of rows of the sample, of both tables where there are two.
+    n_pairs : number of pairs that there are at any distance; by default those of one table.
 
     Raises
     ------
@@ -202,7 +203,7 @@ def fit_power_law(curve: Curve, n_sample: int) -> PowerLawFit:
     left out only where it is not straight, so that the slope after it is up to 3 % too low. O(n_bins²).
     """
     different = curve.different_pairs
-    all_different = all_pairs(n_sample) - curve.equal_pairs
+    all_different = (all_pairs(n_sample) if n_pairs is None else n_pairs) - curve.equal_pairs
     rest = curve.pairs_without - curve.equal_pairs_without[:, None]
     usable = (different >= MIN_PAIRS) & (different <= MAX_PAIR_FRACTION * all_different)
     law = fit_line(curve.radius, different, rest, usable)

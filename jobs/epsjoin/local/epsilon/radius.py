@@ -81,6 +81,60 @@ def choose_r_max(
     return r_max, _limit_rows(rows, float((distance <= r_max).mean()), 2 * target_pairs)
 
 
+def choose_r_max_between(
+    left: Floats, right: Floats, metric: Metric, target_pairs: int = 2_000_000, seed: int = 0
+) -> tuple[float, float]:
+    """Choose the largest radius and the fraction of the rows for which a join of two tables stays small.
+
+    Parameters
+    ----------
+    left, right : (l, d) and (r, d) float64, samples in random order; not modified.
+    metric, target_pairs, seed : see :func:`choose_r_max`.
+
+    Returns
+    -------
+    tuple[float, float]
+        The radius, and the fraction of the rows of either table to join, counted from the first.
+
+    Raises
+    ------
+    ArgumentError
+        There is no pair of different points; the metric is not defined for a point.
+    """
+    metric.check(left)
+    metric.check(right)
+    n_pairs = len(left) * len(right)
+    both = np.concatenate((left, right))
+    if n_pairs <= _MIN_DRAWS:
+        first, second = (each.ravel() for each in np.indices((len(left), len(right))))
+    else:
+        draws = min(max(_MIN_DRAWS, math.ceil(_HITS * n_pairs / target_pairs)), _MAX_DRAWS)
+        random = np.random.default_rng(seed)
+        first, second = random.integers(0, len(left), draws), random.integers(0, len(right), draws)
+    second = second + len(left)
+    distance = paired_distances(metric.decision(math.inf), both, first, second)
+    different = np.sort(distance[distance > 0])
+    if not different.size:
+        raise ArgumentError(
+            f"no two different points were met between {len(left)} and {len(right)} sampled; {BY_HAND}"
+        )
+    share_equal = 1 - different.size / distance.size
+    fraction = _limit_fraction(n_pairs * share_equal, target_pairs)
+    of_different = target_pairs / (n_pairs * fraction**2) * distance.size / different.size
+    r_max = _choose_radius(different, of_different)
+    embedded = metric.embed(both)
+    wide = embedded[:, np.argsort(-embedded.var(axis=0), kind="stable")[:3]]
+    near = (np.abs(wide[first] - wide[second]) <= metric.embedded_eps(r_max)).all(axis=1)
+    fewer = _limit_fraction(n_pairs * float(near.mean()), _MAX_CANDIDATES)
+    found = _limit_fraction(n_pairs * float((distance <= r_max).mean()), 2 * target_pairs)
+    return r_max, min(fraction, fewer, found)
+
+
+def _limit_fraction(pairs: float, limit: int) -> float:
+    """Find the largest fraction of the rows of both tables that has at most ``limit`` of these pairs."""
+    return 1.0 if pairs <= limit else math.sqrt(limit / pairs)
+
+
 def _choose_radius(rising: Floats, share: float) -> float:
     """Compute a quantile of the distances that covers 32 different ones, if the lowest fifth has as many."""
     r_max = float(rising[math.ceil(min(2 * MAX_PAIR_FRACTION, share) * rising.size) - 1])

@@ -73,8 +73,12 @@ class ExpectedPairs(NamedTuple):
     is_by_law: bool = False
 
 
-def draw_rows(n_rows: int, sample_rows: int, seed: int) -> Ints:
-    """Draw the rows of a sample, in random order, so that any first of them are a sample, too."""
+def draw_rows(n_rows: int, sample_rows: int, seed: int | tuple[int, int]) -> Ints:
+    """Draw the rows of a sample, in random order, so that any first of them are a sample, too.
+
+    Of two tables the right one's seed is (seed, 1): with one seed for both, rows of the same numbers would be
+    drawn, which in two halves of one table are neighbours.
+    """
     return np.random.default_rng(seed).permutation(n_rows)[:sample_rows]
 
 
@@ -200,6 +204,48 @@ def expect_pairs(points: Floats, n_rows: int, eps: float, metric: Metric) -> Exp
     )
 
 
+def expect_pairs_between(
+    left: Floats, right: Floats, n_rows: tuple[int, int], eps: float, metric: Metric
+) -> ExpectedPairs:
+    """Expect of two tables the pairs that samples of both have, as :func:`expect_pairs` does of one.
+
+    Parameters
+    ----------
+    left, right : (l, d) and (r, d) float64, uniform samples in random order, drawn independently; not
+        modified.
+    n_rows : all rows of the left table and of the right one, n and m.
+    eps, metric : see :func:`epsjoin.local.plan.planner.plan_join`.
+
+    Returns
+    -------
+    ExpectedPairs
+        ``sample_rows`` are those of the right table.
+
+    Notes
+    -----
+    The number of pairs is a U-statistic of two samples. Its variance is, to Hoeffding's first order, that of
+    the degrees of both sides' rows, and at least that of a count. It is taken times 1 - l r / (n m), which is
+    more than either side's own 1 - l / n and 1 - r / m: the interval is rather too wide.
+    """
+    (n, m), l_rows = n_rows, len(left)
+    found = count_sample_pairs(right, eps, metric, left=left, max_pairs=_MAX_PAIRS, min_rows=_MIN_ROWS)
+    r_rows, pairs = min(found.rows, len(right)), found.pairs
+    if not l_rows or not r_rows:
+        return ExpectedPairs(0.0, 0.0, 0.0, r_rows, 0, True)
+    is_whole = l_rows == n and r_rows == m
+    scale = (n / l_rows) * (m / r_rows)
+    half = _NORMAL_95 * math.sqrt(found.variance * max(0.0, 1.0 - 1.0 / scale))
+    few = _RULE_OF_THREE if pairs < _RULE_OF_THREE and not is_whole else 0.0
+    return ExpectedPairs(
+        pairs * scale,
+        max(0.0, pairs - half) * scale,
+        min(float(n) * m, (pairs + half + few) * scale),
+        r_rows,
+        pairs,
+        pairs >= _MIN_PAIRS or is_whole,
+    )
+
+
 def expected_pairs_of_tables(points: Floats, n_left: int, eps: float, metric: Metric) -> float:
     """Estimate the pairs of one table or of two, for the message of a join that is refused.
 
@@ -213,9 +259,8 @@ def expected_pairs_of_tables(points: Floats, n_left: int, eps: float, metric: Me
     left = points[draw_rows(n, sample.sample_rows, sample.seed)]
     if m == 0:
         return expect_pairs(left, n, eps, metric).pairs
-    right = points[n + draw_rows(m, sample.sample_rows, sample.seed)]
-    counted = count_sample_pairs(right, eps, metric, left=left, max_pairs=_MAX_PAIRS, min_rows=_MIN_ROWS)
-    return counted.pairs * (n / len(left)) * (m / counted.rows)
+    right = points[n + draw_rows(m, sample.sample_rows, (sample.seed, 1))]
+    return expect_pairs_between(left, right, (n, m), eps, metric).pairs
 
 
 def decided_pairs(
