@@ -7,8 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from epsjoin.kernels.accelerate import njit, read_only
-from epsjoin.kernels.arrays import Ints
+from epsjoin.kernels.arrays import Bools, Floats, Ints
+from epsjoin.kernels.digests import Words
 
+Values = Floats | Words
+"""Numbers that are compared one with another."""
 _BLOCK = 1 << 16
 """Number of ids that are hashed at a time: their hashes stay in the cache."""
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -46,13 +49,24 @@ def _insert(ids: Ints, first: int, hashes: Ints, slots: Ints) -> int:
 
 @njit
 def _probe(ids: Ints, slots: Ints, wanted: Ints, hashes: Ints, rows: Ints) -> None:
-    """Write to ``rows`` the row number of each wanted id, -1 where it is unknown."""
+    """Write to ``rows`` the row number of each wanted id, -1 where it is unknown.
+
+    Two files of nearly the same records have their ids in nearly one order, so the row after the one that was
+    found last is tried first: a table of millions of ids does not fit a cache.
+    """
     last_slot = slots.size - 1
+    row = -1
     for i in range(wanted.size):
+        if row + 1 < ids.size and ids[row + 1] == wanted[i]:
+            row += 1
+            rows[i] = row
+            continue
         slot = hashes[i]
         while slots[slot] >= 0 and ids[slots[slot]] != wanted[i]:
             slot = (slot + 1) & last_slot
         rows[i] = slots[slot]
+        if slots[slot] >= 0:
+            row = slots[slot]
 
 
 def _hashes(ids: Ints, bits: int) -> Ints:
@@ -109,3 +123,22 @@ def rows_of(index: IdIndex, wanted: Ints) -> Ints:
         block = wanted[first : first + _BLOCK]
         _probe(index.ids, index.slots, block, _hashes(block, index.bits), rows[first : first + _BLOCK])
     return rows
+
+
+@njit
+def differ_from(before: Values, rows: Ints, now: Values, differs: Bools) -> None:
+    """Write whether each row of now differs from its row before, or has none.
+
+    Parameters
+    ----------
+    before, now : (n, w) and (m, w) numbers.
+    rows : (m,) int64, the row before of each row of now, -1 where there is none.
+    differs : (m,) bool, written.
+    """
+    for i in range(rows.size):
+        row = rows[i]
+        found = row < 0
+        if not found:
+            for j in range(now.shape[1]):
+                found |= before[row, j] != now[i, j]
+        differs[i] = found

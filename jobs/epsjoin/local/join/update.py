@@ -9,22 +9,25 @@ placed end.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError, BudgetError
+from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.digests import Words
-from epsjoin.kernels.ids import IdIndex, rows_of
+from epsjoin.kernels.ids import IdIndex, differ_from, rows_of
+from epsjoin.kernels.join.window import window_rows
 from epsjoin.local.arguments import check_lengths, check_points, distance_column, index_distinct, int_column
 from epsjoin.local.join.array_join import ArrayJoin, check_metric
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.metric import Metric
+from epsjoin.local.plan.projection import choose_projection
 from epsjoin.local.sweep.pairs import Pairs, collect
-from epsjoin.local.sweep.sweeping import Counters
+from epsjoin.local.sweep.sweeping import Counters, sweep_window
 
 
 class Points(NamedTuple):
@@ -110,8 +113,7 @@ def update_join(
     known = _check_pairs(pairs, index, threshold)
     index_distinct(new.ids)
     is_placed, is_gone = find_changes(index, old.points, new.ids, new.points)
-    placed = Points(new.points[is_placed], new.ids[is_placed])
-    stayed = Points(new.points[~is_placed], new.ids[~is_placed])
+    placed, stayed = Points(new.points[is_placed], new.ids[is_placed]), (new, ~is_placed)
     is_kept = keep_pairs(index, is_gone, known.left, known.right)
     kept = Pairs(known.left[is_kept], known.right[is_kept], known.distance[is_kept])
     counts = options.counters
@@ -123,7 +125,10 @@ def update_join(
         found = len(kept.left)
         if found:
             yield kept
-        for join in (join_with(placed, stayed, threshold, options), join_placed(placed, threshold, options)):
+        for join in (
+            join_with(placed, [stayed], len(new.ids), threshold, options),
+            join_placed(placed, threshold, options),
+        ):
             for batch in join:
                 found += len(batch.left)
                 if options.exceeds_limit(found):
@@ -148,9 +153,8 @@ def find_changes(
     ids_now : (m,) int64, distinct.
     """
     was = rows_of(before, ids_now)
-    is_placed = was < 0
-    known = np.flatnonzero(~is_placed)
-    is_placed[known] = (places_before[was[known]] != places_now[known]).any(axis=1)
+    is_placed = np.empty(len(was), np.bool_)
+    differ_from(read_only(places_before), was, read_only(places_now), is_placed)
     is_gone = np.ones(len(before.ids), np.bool_)
     is_gone[was[~is_placed]] = False
     return is_placed, is_gone
@@ -168,19 +172,36 @@ def keep_pairs(index: IdIndex, is_gone: Bools, left: Ints, right: Ints) -> Bools
     return np.asarray(stays[rows_of(index, left)] & stays[rows_of(index, right)])
 
 
-def join_with(placed: Points, stayed: Points, eps: float, options: JoinOptions) -> Iterator[Pairs]:
+def join_with(
+    placed: Points, shares: Iterable[tuple[Points, Bools]], n: int, eps: float, options: JoinOptions
+) -> Iterator[Pairs]:
     """Yield the pairs of a placed point and one that stayed, the smaller id at the left.
 
-    The points that stayed may come share by share; every share gives its own pairs.
+    Parameters
+    ----------
+    shares : points, and (m,) which of them stayed; every share gives its own pairs, whatever its size.
+    n : number of all points, for which the grid of all shares is chosen: on a sample of the first.
+
+    Notes
+    -----
+    All placed points are sorted with each share. A share that a cache holds costs less than a large one.
     """
-    if not len(placed.ids) or not len(stayed.ids):
-        return
-    n = len(placed.ids)
-    both = np.concatenate((placed.points, stayed.points))
-    ids = np.concatenate((placed.ids, stayed.ids))
-    join = ArrayJoin(both, ids, np.arange(len(ids)) >= n, n, options.metric, eps, None, options)
-    for left, right, distance in join.batches("update_join"):
-        yield Pairs(np.minimum(left, right), np.maximum(left, right), distance)
+    metric, n_placed = options.metric, len(placed.ids)
+    embedded_eps, projection = metric.embedded_eps(eps), None
+    for of, stays in shares:
+        rows = np.flatnonzero(stays)
+        if not n_placed or not len(rows):
+            continue
+        both = np.concatenate((placed.points, of.points[rows]))
+        ids = np.concatenate((placed.ids, of.ids[rows]))
+        is_right = np.arange(len(ids)) >= n_placed
+        embedded = metric.embed(both)
+        if projection is None:
+            projection = choose_projection(embedded, n, embedded_eps, metric.norm).projection
+        no_mask = np.zeros(len(ids), np.int64)
+        window = window_rows(both, embedded, ids, no_mask, embedded_eps, projection, is_right)
+        for left, right, distance in sweep_window(window, metric.decision(eps), options.for_sweep()):
+            yield Pairs(np.minimum(left, right), np.maximum(left, right), distance)
 
 
 def join_placed(placed: Points, eps: float, options: JoinOptions) -> Iterator[Pairs]:

@@ -2,7 +2,8 @@
 
 Three kinds of tasks, none of which waits for another: some copy the pairs of the base whose ends stay; some
 read the points that stay, and join them with the placed ones; one joins these with one another. Of few points
-and pairs the driver does all this by threads, which takes less time than to start a session.
+and pairs the driver does all this by threads, which takes less time than to start a session, and reads the
+points once.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from epsjoin.console import counted, say
 from epsjoin.errors import TableError, UnfitTableError
+from epsjoin.kernels.arrays import Bools
 from epsjoin.kernels.ids import IdIndex, index_ids, rows_of
 from epsjoin.lake.arrow import pair_columns
 from epsjoin.lake.fingerprints import Fingerprints
@@ -41,15 +43,16 @@ from epsjoin.spark.splits import Split
 from epsjoin.spark.stored import MAX_HERE_BYTES, in_table
 from epsjoin.spark.write import Written
 
-COPY, STAYED, PLACED = "copy", "stayed", "placed"
-"""What a task does: copy pairs, join points that stayed with the placed ones, or these with one another."""
+COPY, STAYED, HELD, PLACED = "copy", "stayed", "held", "placed"
+"""What a task does: copy pairs, join points that stayed with the placed ones, of files or of what is held in
+memory, or join the placed ones with one another."""
 
 
 class Share(NamedTuple):
-    """What one task does, and what it reads."""
+    """What one task does, and of what: files, or batches of points that are held in memory."""
 
     kind: str
-    split: Split
+    of: Split | list[pa.RecordBatch]
 
 
 Arrays = Mapping[str, Array] | Shared
@@ -90,15 +93,15 @@ def join_increment(job: Job, inputs: Fingerprints, row: Mapping[str, Any], into:
             f"since ({error}); run replicate again"
         ) from error
     points, reading = stored_files(job, inputs.slice("points")), stored_reading(lake)
-    placed = _take_placed(points, reading, index_ids(changes.placed))
     pairs_before = counted(before.n, "pair")
     say(f"merge_join: increment on run {plan.base}, {pairs_before}; {changes}")
-    is_small = before.bytes_read + points.bytes_read <= MAX_HERE_BYTES
+    is_small = before.bytes_read + points.n * 8 * (1 + len(reading.names)) <= MAX_HERE_BYTES
     if is_small:
         before, points = (replace(rows, n_cores=check_n_jobs(-1)) for rows in (before, points))
+    placed, stayed = (_hold if is_small else _take)(points, reading, index_ids(changes.placed))
     shares = [Share(COPY, split) for split in before.splits()]
     if len(placed.ids):
-        shares += [*(Share(STAYED, split) for split in points.splits()), Share(PLACED, [])]
+        shares += [*stayed, Share(PLACED, [])]
     options = JoinOptions.of(lake.source.metric, 1, job.params.max_pairs, False, None)
     make_worker = partial(_make_worker, before, points, reading, into, row["eps"], options)
     arrays = {"gone": changes.gone, "ids": placed.ids, "points": placed.points}
@@ -140,14 +143,33 @@ def _run_tasks(
         shared.remove()
 
 
-def _take_placed(points: StoredRows, reading: Reading, placed: IdIndex) -> Points:
-    """Read the placed points, in the order of their ids."""
+def _hold(points: StoredRows, reading: Reading, placed: IdIndex) -> tuple[Points, list[Share]]:
+    """Read all points, by a thread for each core of the driver: the placed ones, and shares to join."""
+    if not len(placed.ids):
+        return _pick([], points, reading, placed), []
+    n_threads = check_n_jobs(-1)
+    read = points.reader(lambda batches: iter(batches))
+    with ThreadPoolExecutor(n_threads) as threads, phase("wait"):
+        parts = threads.map(lambda split: list(timed(read(split), "work")), points.splits())
+        held = [batch for part in parts for batch in part]
+    shares = [held[first::n_threads] for first in range(n_threads)]
+    return _pick(held, points, reading, placed), [Share(HELD, share) for share in shares if share]
 
-    def take(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+
+def _take(points: StoredRows, reading: Reading, placed: IdIndex) -> tuple[Points, list[Share]]:
+    """Let tasks read the placed points; those to join are for other tasks to read."""
+
+    def pick(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield batch.filter(pa.array(rows_of(placed, batch["id"].to_numpy()) >= 0))
 
-    found = points.scan(["id", "point"], take) if len(placed.ids) else []
+    found = points.scan(["id", "point"], pick) if len(placed.ids) else []
+    return _pick(found, points, reading, placed), [Share(STAYED, split) for split in points.splits()]
+
+
+def _pick(batches: Iterable[pa.RecordBatch], points: StoredRows, reading: Reading, placed: IdIndex) -> Points:
+    """Take the placed points among others, in the order of their ids."""
+    found = [batch.filter(pa.array(rows_of(placed, batch["id"].to_numpy()) >= 0)) for batch in batches]
     ids, values = reading.arrays(in_table(found, parse_ddl(points.schema)).combine_chunks())
     order = np.argsort(ids, kind="stable")
     return Points(np.ascontiguousarray(values[order]), ids[order])
@@ -194,14 +216,14 @@ def _make_worker(
         of_placed = placed()
         index = index_ids(of_placed.ids)
 
-        def joined() -> Iterator[Pairs]:
+        def shares() -> Iterator[tuple[Points, Bools]]:
             for batch in report.timed(batches, "reading"):
                 ids, values = reading.arrays(batch)
-                stays = rows_of(index, ids) < 0
                 report.counters["rows"] += len(ids)
-                yield from join_with(of_placed, Points(values[stays], ids[stays]), eps, counting(counts))
+                yield Points(values, ids), rows_of(index, ids) < 0
 
-        yield from write(_counted(joined(), report, counts), report)
+        joined = join_with(of_placed, shares(), n_points, eps, counting(counts))
+        yield from write(_counted(joined, report, counts), report)
 
     def join_among_placed() -> Iterator[pa.RecordBatch]:
         report, counts = tasks.TaskReport(), dict[str, int]()
@@ -210,12 +232,15 @@ def _make_worker(
     def counting(counts: Counters) -> JoinOptions:
         return replace(options, counters=counts)
 
+    n_points = points.n  # what is pickled must not hold the session
     of_copies, of_points = before.reader(copy), points.reader(join_stayed)
 
     def work(share: Share) -> Iterator[pa.RecordBatch]:
         if share.kind == PLACED:
             return join_among_placed()
-        return (of_copies if share.kind == COPY else of_points)(share.split)
+        if share.kind == HELD:
+            return join_stayed(share.of)
+        return (of_copies if share.kind == COPY else of_points)(share.of)
 
     return work
 
