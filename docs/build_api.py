@@ -166,6 +166,7 @@ GROUPS = (
         (
             "spark.similarity_join",
             "spark.bestmatch_join",
+            "spark.value_window",
             "spark.dbscan",
             "spark.outliers",
             "spark.knn_join",

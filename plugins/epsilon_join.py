@@ -21,7 +21,7 @@ from links import ReportLink
 from run_params import RUN_PARAMS
 from spark_job import SparkJobOperator
 
-SNAPSHOT = ("snapshots", "quarantine", "guard", "digests", "points")
+SNAPSHOT = ("snapshots", "quarantine", "guard", "digests", "value_counts", "points")
 RESULTS = ("epsilon", "epsilon_curve", "join_plan", "replicas", "pairs", "clusters", "outliers")
 COMPARISON = ("changes", "cluster_flows", "cluster_names", "cluster_events")
 MATCHES = ("matches",)

@@ -48,9 +48,9 @@ def write_contract(
     properties = []
     for column in columns:
         body = dict(column)
-        role = body.pop("role", None)
-        if role:
-            body["customProperties"] = [{"property": "role", "value": role}]
+        own = {name: body.pop(name) for name in ("role", "windowed") if name in body}
+        if own:
+            body["customProperties"] = [{"property": name, "value": value} for name, value in own.items()]
         properties.append(body)
     contract = {
         "apiVersion": "v3.1.0",

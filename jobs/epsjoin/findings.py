@@ -68,6 +68,32 @@ class Comparison:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class ValueChanges:
+    """What is different in the values of a column, over the last runs.
+
+    Parameters
+    ----------
+    column : its name.
+    n_intervals, n_runs : intervals of the window, with the run's own, and how many of them have values.
+    n_values : number of distinct values of the run.
+    new : values that no earlier run of the window has: value, points; the most frequent first, bounded.
+    gone : values that left the window with its last interval: value, points (in that interval); likewise.
+    moved : values whose share differs most from that in the earlier runs: value, points, share, share_before.
+    n_new, n_gone : numbers of all of them.
+    """
+
+    column: str
+    n_intervals: int
+    n_runs: int
+    n_values: int
+    new: Sequence[Row]
+    gone: Sequence[Row]
+    moved: Sequence[Row]
+    n_new: int
+    n_gone: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Intake:
     """What came in of a data set in a run.
 
@@ -83,6 +109,7 @@ class Intake:
     quarantine_reasons : number of refused records by reason, in the order to show (most frequent first). The
         caller removes values from the reasons and bounds their number.
     quarantine_examples : a few rows of ``quarantine``: source, line, reason, raw.
+    values : what is different in the values of the columns that are windowed.
     """
 
     dataset: str
@@ -93,6 +120,7 @@ class Intake:
     unknown_columns: tuple[str, ...]
     quarantine_reasons: Mapping[str, int]
     quarantine_examples: Sequence[Row]
+    values: Sequence[ValueChanges] = ()
 
     @property
     def n_quarantined(self) -> int:

@@ -71,6 +71,7 @@ _TABLES = (
     Table("quarantine", "ingest", "input", fingerprint="pass"),
     Table("guard", "ingest", "input", fingerprint="pass"),
     Table("digests", "ingest", "input", fingerprint="pass"),
+    Table("value_counts", "ingest", "input", fingerprint="pass"),
     Table("points", "ingest", "input", fingerprint="pass"),
     Table("epsilon", "fit_epsilon", "results", (_POINTS,)),
     Table("epsilon_curve", "fit_epsilon", "results", (Input("epsilon"),)),

@@ -19,6 +19,7 @@ TYPES = {
     for name in TABLES
 }
 TYPES["points"]["seen"] = "timestamp"
+TYPES["value_counts_before"] = TYPES["value_counts"]
 KNOWN = schema_of(TYPES)
 
 

@@ -65,6 +65,11 @@ def decimals(value: object, **more: object) -> dict[str, Any]:
     }
 
 
+def windowed(value: object) -> dict[str, Any]:
+    role = {"property": "role", "value": "longitude"}
+    return {"schema.0.properties.0.customProperties": [role, {"property": "windowed", "value": value}]}
+
+
 def where(condition: object, **more: object) -> dict[str, Any]:
     return {"customProperties.0": {"property": "where", "value": condition}, **more}
 
@@ -94,6 +99,12 @@ def where(condition: object, **more: object) -> dict[str, Any]:
             "metric must be one of euclidean, manhattan, chebyshev, haversine",
         ),
         ({"schema.0.properties.0.name": "Lat"}, "two columns have the same name"),
+        (windowed("yes"), "column lon: windowed must be true or false, not 'yes'"),
+        (windowed(True), "column lon: windowed is for string, integer, boolean, date, not for a coordinate"),
+        (
+            {"customProperties.0": {"property": "window_runs", "value": 1}},
+            "window_runs must be a whole number, at least 2, not 1",
+        ),
         ({"schema.0.properties.0.name": "RUN"}, "column RUN: the points table has a column of that name"),
         (
             {"schema.0.properties.0.name": "sepal.length"},

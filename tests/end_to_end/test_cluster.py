@@ -23,7 +23,7 @@ from epsjoin.pipeline import JOBS
 REPO = Path(__file__).resolve().parents[2]
 RUN = "2023-06-01"
 TABLES = (
-    *("snapshots", "quarantine", "guard", "digests", "points", "epsilon", "epsilon_curve"),
+    *("snapshots", "quarantine", "guard", "digests", "value_counts", "points", "epsilon", "epsilon_curve"),
     *("join_plan", "replicas", "pairs", "clusters", "outliers", "quality"),
     *("changes", "cluster_flows", "cluster_names", "cluster_events"),
 )

@@ -48,7 +48,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> chain.Content:
 
 
 def test_two_runs_at_once__make_their_own_slices(both: chain.Content) -> None:
-    written = {"quarantine", "guard", "snapshots", "digests", "points", "job_metrics"}
+    written = {"quarantine", "guard", "snapshots", "digests", "value_counts", "points", "job_metrics"}
     for run in (chain.RUN, OTHER_RUN):
         assert {table for table, *_ in slices(both, run)} == written
     assert both["points", chain.RUN] != both["points", OTHER_RUN]

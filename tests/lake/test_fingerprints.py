@@ -79,7 +79,7 @@ def test_slice__of_a_table_is_the_digest_of_what_the_pipeline_says_it_is_made_fr
 def test_slice__of_tables_of_one_pass_has_the_fingerprint_of_the_pass(lake: Lake) -> None:
     mine = new_fingerprint()
     write_points(lake, mine)
-    for table in ("points", "digests", "guard", "snapshots", "quarantine"):
+    for table in ("points", "digests", "value_counts", "guard", "snapshots", "quarantine"):
         assert Fingerprints(lake, RUN).slice(table) == Slice(table, RUN, fingerprint=mine)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from epsjoin.findings import Findings
+from epsjoin.findings import Findings, ValueChanges
 from epsjoin.report import page, sentences, summary
 from epsjoin.report.figures import figure
 
@@ -563,3 +563,23 @@ def test_write_report__writes_page_pictures_and_summary(mapless: Findings, tmp_p
         assert struct.unpack(">I", body[16:20]) == (figure.PNG_WIDTH,)
     before = [file.read_bytes() for file in files]
     assert [file.read_bytes() for file in page.write_report(mapless, folder)] == before
+
+
+def test_page__compares_values_over_the_last_runs(example: Findings) -> None:
+    row = {"value": "<b>TACAN</b>", "points": 7}
+    share = {**row, "value": "VOR", "share": 0.25, "share_before": 0.5}
+    kinds = ValueChanges(
+        column="type", n_intervals=12, n_runs=3, n_values=4, new=[row], gone=[{**row, "value": "LORAN"}],
+        moved=[share], n_new=1, n_gone=1,
+    )  # fmt: skip
+    alone = dataclasses.replace(
+        kinds, column="country", n_runs=1, new=[], gone=[], moved=[], n_new=0, n_gone=0
+    )
+    words = Reader(page.render(dataclasses.replace(example, values=[kinds, alone]))).words
+    assert "Values of type over 12 intervals" in words
+    assert (
+        "1 is in none of the 2 earlier runs of the window, 1 left it with the interval before its first"
+        in words
+    )
+    assert all(each in words for each in ("<b>TACAN</b>", "LORAN", "25 %", "50 %"))
+    assert "no earlier run of the window has any to compare them with" in words

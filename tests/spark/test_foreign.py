@@ -24,6 +24,7 @@ READER = {
     "quarantine": "quality_input",
     "guard": "quality_input",
     "digests": "quality_input",
+    "value_counts": "quality_input",
     "points": "fit_epsilon",
     "epsilon": "replicate",
     "epsilon_curve": "quality_results",
@@ -55,6 +56,7 @@ def append_a_row(job: Job, table: str) -> None:
     if not stored.num_rows:
         values = {"source": "x", "line": 1, "reason": "none", "raw": "x", "run": RUN}
         values |= {"against": "2023-05-01", "id": 1, "what": "deleted", "moved": False, "before": "{}"}
+        values |= {"column_name": "kind", "points": 1}
         values |= {"event": "born", "name": 1, "members": 1, "ends": False}
         stored = pa.Table.from_pylist([values], stored.schema)
     write_deltalake(job.lake.location(table), stored.slice(0, 1), mode="append")

@@ -30,7 +30,7 @@ from tests.spark.conftest import JobMaker
 from tests.tiny import coordinate, key
 
 COMMITS: dict[Step, tuple[str, ...]] = {
-    ingest.run: ("quarantine", "guard", "snapshots", "digests", "points"),
+    ingest.run: ("quarantine", "guard", "snapshots", "value_counts", "digests", "points"),
     fit_epsilon.run: ("epsilon_curve", "epsilon"),
     replicate.run: ("replicas", "join_plan"),
     merge_join.run: ("pairs",),

@@ -36,11 +36,15 @@ CUSTOM: Mapping[str, Any] = {
     "guard": {},
     "defaults": {},
     "match": None,
+    "window_runs": 12,
 }
 """The customProperties of a source's contract, each with its default."""
 
-OF_COLUMNS: Mapping[str, Any] = {"role": "payload", "decimals": None}
+OF_COLUMNS: Mapping[str, Any] = {"role": "payload", "decimals": None, "windowed": False}
 """The customProperties of its columns, each with its default."""
+
+WINDOWED_TYPES = ("string", "integer", "boolean", "date")
+"""Types of columns whose values can be counted: each value is one text, and is read back as it was."""
 
 MAX_DECIMALS = 15
 """Largest number of decimals to which a column may be rounded; a float64 has no more that count."""
@@ -92,6 +96,8 @@ class SourceContract:
     guard : by the names of its checks, the limits of what the guard lets in; ``None``: anything.
     missing : texts that stand for a missing value in columns that are not texts; ``nan`` also for a NaN.
     match : how its records are matched with those of another data set; ``None``: they are not.
+    windowed : names of the columns whose values are counted in each run, to be compared over the last runs.
+    window_runs : number of those runs, with the run itself.
     is_of_interval : whether ``where`` speaks of the run's interval, so that a run may have no record.
     """
 
@@ -114,6 +120,8 @@ class SourceContract:
     guard: Mapping[str, float | None] = field(default_factory=lambda: dict(GUARD))
     missing: tuple[str, ...] = ()
     match: Match | None = None
+    windowed: tuple[str, ...] = ()
+    window_runs: int = 12
     is_of_interval: bool = False
 
     def of_run(self, run: str) -> SourceContract:
@@ -201,6 +209,8 @@ def load_source(contracts: Path, name: str) -> SourceContract:
         ),
         guard={**GUARD, **_limits(file, custom["guard"])},
         missing=_texts(file, "missing_values", custom["missing_values"]),
+        windowed=tuple(column for column, of_column in own.items() if _is_windowed(file, column, of_column)),
+        window_runs=custom["window_runs"],
     )
     _check_source(file, source, roles)
     if custom["match"] is not None:
@@ -242,6 +252,7 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
         if role not in ROLES:
             refuse(f"column {name}: role must be one of {', '.join(ROLES)}, not {role!r}")
     _check_readable(source, refuse)
+    _check_windowed(source, refuse)
     if not source.path:
         refuse("servers[0].path says where the snapshots lie; it is missing")
     if source.format not in FORMATS:
@@ -297,6 +308,24 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
         _ = source.of_run("2000-01-01").filter
     except UnknownFormError as error:
         refuse(f"where {source.where!r} is not understood: {error}; {FORMS}")
+
+
+def _is_windowed(file: Path, column: str, of_column: Mapping[str, Any]) -> bool:
+    windowed = of_column["windowed"]
+    if not isinstance(windowed, bool):
+        raise ContractError(f"{file}: column {column}: windowed must be true or false, not {windowed!r}")
+    return windowed
+
+
+def _check_windowed(source: SourceContract, refuse: Callable[[str], None]) -> None:
+    """Refuse a column whose values are not categories, and a window of no earlier run."""
+    for name in source.windowed:
+        kind = source.column(name).type
+        if kind not in WINDOWED_TYPES or name in source.coordinates:
+            what = "a coordinate" if name in source.coordinates else f"a {kind}"
+            refuse(f"column {name}: windowed is for {', '.join(WINDOWED_TYPES)}, not for {what}")
+    if type(source.window_runs) is not int or source.window_runs < 2:
+        refuse(f"window_runs must be a whole number, at least 2, not {source.window_runs!r}")
 
 
 def is_plain(in_file: str) -> bool:

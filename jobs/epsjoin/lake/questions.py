@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -20,11 +20,14 @@ class Stored(NamedTuple):
     location : URI of the table's folder.
     version : version of the table.
     partition : names and values of the partition columns that the slice fixes.
+    before : earlier runs whose rows queries find under the name of the table with ``_before`` behind it;
+        ``None``: there is no such name.
     """
 
     location: str
     version: int
     partition: Mapping[str, str]
+    before: Sequence[str] | None = None
 
 
 class UnansweredError(Exception):
@@ -50,7 +53,12 @@ class Questions:
             self._engine.register(f"all_{name}", log)
             columns = ", ".join(map(_plain_column, log.schema().fields))
             where = " AND ".join(f"\"{column}\" = '{value}'" for column, value in stored.partition.items())
-            self._ask(f'CREATE VIEW "{name}" AS SELECT {columns} FROM "all_{name}" WHERE {where}')  # noqa: S608 - of a contract
+            views = {name: where}
+            if stored.before is not None:
+                runs = ", ".join(f"'{run}'" for run in stored.before)
+                views[f"{name}_before"] = f"run IN ({runs})" if runs else "FALSE"
+            for view, which in views.items():
+                self._ask(f'CREATE VIEW "{view}" AS SELECT {columns} FROM "all_{name}" WHERE {which}')  # noqa: S608 - of a contract
 
     def number(self, query: str) -> float | None:
         """Return the one number that a query returns.

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from epsjoin.spark.frames import dbscan, estimate, fit_epsilon, knn_join, outliers, similarity_join
     from epsjoin.spark.ranges import as_of, history
     from epsjoin.spark.trees import tree_join
+    from epsjoin.spark.windows import value_window
 
 _HOMES = {
     "bestmatch.frames": "bestmatch_join",
@@ -23,6 +24,7 @@ _HOMES = {
     "frames": "dbscan estimate fit_epsilon knn_join outliers similarity_join",
     "ranges": "as_of history",
     "trees": "tree_join",
+    "windows": "value_window",
 }
 """Modules and their public functions."""
 
@@ -40,6 +42,7 @@ __all__ = [
     "similarity_join",
     "snapshot_diff",
     "tree_join",
+    "value_window",
 ]
 
 

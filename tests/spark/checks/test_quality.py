@@ -93,6 +93,11 @@ def broken_by(spark: SparkSession) -> dict[tuple[str, str], Change]:
             spark.createDataFrame([row], frames["changes"].schema)
         )
 
+    def counted(value: str, points: int) -> Change:
+        """The values of a column, where none is counted; the run before had one of them."""
+        row = {"run": RUN, "column_name": "type", "value": value, "points": points}
+        return lambda frames: spark.createDataFrame([row], frames["value_counts"].schema)
+
     always, first = F.lit(True), F.col("id") == 0
     of_noise = F.col("cluster_id") == -1
     nothing, one_more = F.lit(None), F.col("members") + 1
@@ -105,6 +110,8 @@ def broken_by(spark: SparkSession) -> dict[tuple[str, str], Change]:
         ("guard", "nothing_was_unusual"): where("guard", always, "verdict", "warned"),
         ("digests", "every_point_has_a_row"): without("digests", "id = 0"),
         ("digests", "every_row_is_a_point"): where("digests", first, "id", -7),
+        ("value_counts", "every_point_is_counted"): counted("VOR", 60),
+        ("value_counts", "no_value_unseen_for_w_runs"): counted("NDB", 61),
         ("points", "points_has_what_was_read"): without("points", "id = 0"),
         ("points", "there_are_points"): without("points", "true"),
         ("epsilon", "one_row"): also("epsilon"),
@@ -205,7 +212,10 @@ def broken_by(spark: SparkSession) -> dict[tuple[str, str], Change]:
 def frames(chain: Job) -> Frames:
     """The tables in memory, since rules read them again and again."""
     stored = {name: scan.read(chain.spark, chain.lake, Slice(name, RUN)) for name in TABLES}
-    return {name: chain.spark.createDataFrame(f.collect(), f.schema) for name, f in stored.items()}
+    frames = {name: chain.spark.createDataFrame(f.collect(), f.schema) for name, f in stored.items()}
+    before = {"run": RUN, "column_name": "type", "value": "VOR", "points": 61}
+    frames["value_counts_before"] = chain.spark.createDataFrame([before], frames["value_counts"].schema)
+    return frames
 
 
 @pytest.fixture(scope="module")
@@ -348,7 +358,8 @@ def test_rule__finds_what_breaks_it_by_either_engine(
     query = {(name, rule): of_rule.query.replace("${object}", name)}
     broken = broken_by[name, rule](frames)
     types = {
-        table: {c.name: c.type for c in load_table(CONTRACTS, table, SOURCE).columns} for table in frames
+        table: {c.name: c.type for c in load_table(CONTRACTS, table.removesuffix("_before"), SOURCE).columns}
+        for table in frames
     }
     answer = ask_spark({**frames, name: broken}, query)
     assert ask_driver({**stored, name: store(broken, tmp_path / name)}, types, query) == answer

@@ -31,12 +31,19 @@ Numbers = dict[str, Measured]
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a gate: its contract, its slice in one version, the slice's files."""
+    """A table of a gate: its contract, its slice in one version, the slice's files.
+
+    Parameters
+    ----------
+    before : earlier runs whose rows rules find as the table of this name with ``_before`` behind it;
+        ``None``: rules have no such name.
+    """
 
     contract: TableContract
     where: Slice
     version: int
     files: Sequence[File]
+    before: Sequence[str] | None = None
 
     @classmethod
     def of(cls, lake: Lake, where: Slice) -> Table:
@@ -115,15 +122,23 @@ def measure_rules(
     queries = {(name, rule.name): rule.query.replace("${object}", name) for name, rule in rules}
     answers: Answers = {}
     if sum(file.rows for table in tables.values() for file in table.files) <= MAX_ROWS:
-        types = {name: {c.name: c.type for c in table.contract.columns} for name, table in tables.items()}
+        types = {
+            each: {c.name: c.type for c in table.contract.columns}
+            for name, table in tables.items()
+            for each in (name, f"{name}_before")
+        }
         stored = {
-            name: Stored(job.lake.location(name), table.version, table.where.partition)
+            name: Stored(job.lake.location(name), table.version, table.where.partition, table.before)
             for name, table in tables.items()
         }
         answers = ask_driver(stored, types, queries)
     if rest := {key: query for key, query in queries.items() if key not in answers}:
         frames = {name: scan.read(job.spark, job.lake, table.where) for name, table in tables.items()}
         frames |= {name: job.spark.createDataFrame(rows) for name, rows in (views or {}).items()}
+        for name, table in tables.items():
+            if table.before is not None:
+                rows = slices.read_runs(job.lake, name, table.before, job.lake.schema(name).names)
+                frames[f"{name}_before"] = job.spark.createDataFrame(rows)
         answers |= ask_spark(frames, rest)
     measured: dict[str, Numbers] = {name: {} for name in asked}
     for (name, rule), answer in answers.items():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from epsjoin.console import counted, say
 from epsjoin.errors import DataRefusedError
 from epsjoin.lake import held, slices
@@ -12,6 +14,7 @@ from epsjoin.spark.checks.judge import judge
 from epsjoin.spark.checks.measuring import Table, measure_columns, measure_rules
 from epsjoin.spark.job import Job
 from epsjoin.spark.match.sides import records_asked_for
+from epsjoin.spark.windows import runs_of_window
 
 
 def check_quality(job: Job, stage: str) -> dict[str, float]:
@@ -34,6 +37,8 @@ def check_quality(job: Job, stage: str) -> dict[str, float]:
     inputs = Fingerprints(lake, job.run)
     found = inputs.slices(name for each in chain_of(stage) for name in STAGES[each])
     tables = {name: Table.of(lake, where) for name, where in found.items()}
+    before = runs_of_window(lake, job.run)[:-1]
+    tables["value_counts"] = replace(tables["value_counts"], before=before)
     for name in tables.keys() - names:
         tables[name].check_footers(lake)
     measured = {name: measure_columns(job, tables[name]) for name in names}

@@ -31,6 +31,7 @@ from epsjoin.spark.job import Job
 from epsjoin.spark.rows import FrameRows
 from epsjoin.spark.stored import StoredSlice
 from epsjoin.spark.tasks import TaskReport
+from epsjoin.spark.windows import count_values
 
 
 def run(job: Job) -> dict[str, float]:
@@ -69,6 +70,7 @@ def run(job: Job) -> dict[str, float]:
     written = [file for report in reports for file in report.files]
     try:
         snapshots = _check_records(job, reports)
+        values = count_values(_stored(job, of["points"], written), job.lake.source.windowed)
     except (DataRefusedError, NothingToDoError):
         delta_log.commit(job.lake, {of["quarantine"]: written})
         _delete(written, (into.points, into.digests))
@@ -85,6 +87,7 @@ def run(job: Job) -> dict[str, float]:
         _delete(written, (into.points, into.digests))
         _hold(job, refusal)
     slices.write_slice(job.lake, of["snapshots"], slices.table_of(job.lake, "snapshots", snapshots))
+    slices.write_slice(job.lake, of["value_counts"], slices.table_of(job.lake, "value_counts", values))
     for table in ("digests", "points"):
         delta_log.commit(job.lake, {of[table]: written})
     held.clear(job.lake, job.run)

@@ -22,7 +22,7 @@ from epsjoin.local.metric import get_metric
 from epsjoin.local.neighbours.from_pairs import Neighbours
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.sizes import WORKER_BYTES, row_bytes
-from epsjoin.pipeline import TABLES
+from epsjoin.pipeline import CHAINS, STAGES, TABLES
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.epsilon.k_distances import PairCounts, k_distances, other_eps
 from epsjoin.spark.job import Job
@@ -54,12 +54,13 @@ def gather(job: Job) -> Findings:
     lake, run, source = job.lake, job.run, job.lake.source
     # all fingerprints are taken before a table is read, so that what is replaced in between shows
     inputs = Fingerprints(lake, run)
+    names = [name for stage in CHAINS["join"] for name in STAGES[stage]]
+    if run not in slices.list_runs(lake, "value_counts"):  # an older version has made the run
+        names.remove("value_counts")
     try:
-        of = inputs.slices()
-    except MissingSliceError:  # an older version has made the run, without a comparison
-        of = inputs.slices(
-            name for name, table in TABLES.items() if table.gate and table.written_by != "compare"
-        )
+        of = inputs.slices(names)
+    except MissingSliceError:  # an older version still, without a comparison
+        of = inputs.slices(name for name in names if TABLES[name].written_by != "compare")
 
     label = choose_label(source)
     points, clusters, outliers = (

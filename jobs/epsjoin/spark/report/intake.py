@@ -18,6 +18,7 @@ from epsjoin.lake.lake import Slice
 from epsjoin.source.values import kind_of
 from epsjoin.spark.job import Job
 from epsjoin.spark.report.names import choose_label
+from epsjoin.spark.report.values import gather_values
 from epsjoin.spark.stored import StoredSlice
 
 MAX_REASONS = 20
@@ -49,6 +50,7 @@ def gather_intake(job: Job, of_snapshots: Slice, of_quarantine: Slice) -> Intake
         unknown_columns=tuple(sorted(found - named)),
         quarantine_reasons=count_reasons(quarantine),
         quarantine_examples=find_examples(quarantine),
+        values=gather_values(job.lake, of_snapshots.run),
     )
 
 

@@ -1,0 +1,78 @@
+"""The values of columns over the last runs, as a report shows them: new, gone, and of other shares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from epsjoin.findings import ValueChanges
+from epsjoin.lake import slices
+from epsjoin.lake.lake import Lake
+from epsjoin.local.windows.batches import Counts
+from epsjoin.local.windows.value_window import ValueWindow
+from epsjoin.spark.windows import read_batches
+
+MAX_SHOWN = 20
+"""Maximum number of new values, and of gone ones, that are shown of a column."""
+
+MAX_MOVED = 5
+"""Maximum number of values whose share has moved that are shown of a column."""
+
+
+def gather_values(lake: Lake, run: str) -> list[ValueChanges]:
+    """Compare the values of each windowed column with those of the runs before.
+
+    Of a run that was made before values were counted there is nothing to compare.
+    """
+    if run not in slices.list_runs(lake, "value_counts"):
+        return []
+    n = lake.source.window_runs
+    return [_compare(column, read_batches(lake, run, column, n + 1)) for column in lake.source.windowed]
+
+
+def _compare(column: str, batches: Sequence[Counts]) -> ValueChanges:
+    """Compare the last batch with those before; the first one has left the window by now."""
+    left, *earlier, now = batches
+    window, before = ValueWindow(len(batches) - 1), ValueWindow(len(batches) - 1)
+    for batch in batches:
+        window.push(batch)
+    for batch in earlier:
+        before.push(batch)
+    points = dict(zip(now.values.tolist(), now.rows.tolist(), strict=True))
+    counts = before.counts()
+    points_before = dict(zip(counts.values.tolist(), counts.rows.tolist(), strict=True))
+    points_left = dict(zip(left.values.tolist(), left.rows.tolist(), strict=True))
+    new = window.new().tolist() if points_before else []  # of the first run everything is new, and nothing
+    gone = window.gone().tolist()
+    return ValueChanges(
+        column=column,
+        n_intervals=len(batches) - 1,
+        n_runs=sum(bool(len(batch.values) or batch.missing) for batch in (*earlier, now)),
+        n_values=len(points),
+        new=_most(new, points),
+        gone=_most(gone, points_left),
+        moved=_find_moved(points, points_before),
+        n_new=len(new),
+        n_gone=len(gone),
+    )
+
+
+def _most(values: Sequence[str], points: dict[str, int]) -> list[dict[str, Any]]:
+    ordered = sorted(values, key=lambda value: (-points[value], value))
+    return [{"value": value, "points": points[value]} for value in ordered[:MAX_SHOWN]]
+
+
+def _find_moved(points: dict[str, int], before: dict[str, int]) -> list[dict[str, Any]]:
+    """Find the values of both whose share of the points has moved most."""
+    n, n_before = sum(points.values()), sum(before.values())
+    rows: list[dict[str, Any]] = [
+        {
+            "value": value,
+            "points": points[value],
+            "share": points[value] / n,
+            "share_before": count / n_before,
+        }
+        for value, count in before.items()
+        if value in points and points[value] * n_before != count * n
+    ]
+    return sorted(rows, key=lambda row: (-abs(row["share"] - row["share_before"]), row["value"]))[:MAX_MOVED]
