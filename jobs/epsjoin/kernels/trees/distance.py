@@ -124,17 +124,29 @@ def _distance(
                     best = min(best, through)
             own = relabel if left.label[a] != right.label[b] else 0
             room = best - own - 1  # what is below may cost, to be of use
-            if room >= 0:
-                children = left.child[left.child_starts[a] : left.child_starts[a + 1]]
-                others = right.child[right.child_starts[b] : right.child_starts[b + 1]]
-                sizes, other_sizes = left.size[begin:end], right.size[other_begin:other_end]
-                if left.is_ordered[a] and right.is_ordered[b]:
-                    below = _align(children, others, sizes, other_sizes, costs, room, cells)
-                else:
-                    if may_cancel:
-                        digests, other_digests = left.digest[begin:end], right.digest[other_begin:other_end]
-                        children, others = _cancel(children, others, digests, other_digests)
-                    below = _pair(children, others, sizes, other_sizes, costs, room, may_cancel, cells)
+            n_children = left.child_starts[a + 1] - left.child_starts[a]
+            n_others = right.child_starts[b + 1] - right.child_starts[b]
+            if room >= 0 and abs(n_children - n_others) * insert <= room:
+                below = (size + other_size - 2) * insert  # all below goes, or comes
+                if n_children == 1 and n_others == 1:  # most nodes: nothing to choose
+                    child = left.child[left.child_starts[a]]
+                    other = right.child[right.child_starts[b]]
+                    if abs(size - other_size) * insert <= room:
+                        below = min(below, cells[child * width + other])
+                elif n_children > 0 and n_others > 0:
+                    children = left.child[left.child_starts[a] : left.child_starts[a + 1]]
+                    others = right.child[right.child_starts[b] : right.child_starts[b + 1]]
+                    sizes, other_sizes = left.size[begin:end], right.size[other_begin:other_end]
+                    if left.is_ordered[a] and right.is_ordered[b]:
+                        below = _align(children, others, sizes, other_sizes, costs, room, cells)
+                    else:
+                        if may_cancel:
+                            digests, other_digests = (
+                                left.digest[begin:end],
+                                right.digest[other_begin:other_end],
+                            )
+                            children, others = _cancel(children, others, digests, other_digests)
+                        below = _pair(children, others, sizes, other_sizes, costs, room, may_cancel, cells)
                 best = min(best, own + below)
             cells[cell] = best
     return int(cells[(end - begin) * width - 1]), computed
