@@ -76,6 +76,7 @@ def test_similarity_join__by_increments_has_each_pair_in_one_version(
     batches: list[list[tuple[int, int]]] = []
     stream = (
         spark.readStream.format("delta")
+        .option("startingVersion", 0)
         .option("maxFilesPerTrigger", 2)
         .load(to)
         .writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
