@@ -20,11 +20,13 @@ from epsjoin.local.epsilon.fit import fit_epsilon as fit_points
 from epsjoin.local.join.arrays import HOW
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.cuts import Cuts
+from epsjoin.local.plan.one_sided import planned
 from epsjoin.spark.cluster.from_pairs import cluster_pairs, refuse_noise_id
 from epsjoin.spark.join.frames import MAX_PAIRS, join_by_files, join_by_shuffle, join_points, target_at
 from epsjoin.spark.join.merge_join import join_frame
 from epsjoin.spark.join.plan import draw_samples, plan_frames
 from epsjoin.spark.join.replicate import MAX_FILES, n_files
+from epsjoin.spark.join.semi import find_rows
 from epsjoin.spark.join.shuffle import replicate_frame
 from epsjoin.spark.neighbours.rank import rank_points
 from epsjoin.spark.neighbours.search import search_nearest
@@ -289,13 +291,14 @@ def similarity_join(
     metric : a name for :func:`epsjoin.get_metric`, or a metric that it returned (minkowski).
     how : "inner" for the pairs; "left", "right" or "outer" also for the rows without a partner, with nulls;
         "semi" or "anti" for the rows of ``left``, with all their columns, that have a partner, or have none.
-        Without ``right`` only "inner" is possible.
+        Without ``right`` only "inner", "semi" and "anti" are possible; the partners are then other rows.
     right_columns, right_id : names of the columns in ``right``; by default the same as in ``left``.
     weights : (d,) numbers of at least 0, the weights of the dimensions; see :func:`epsjoin.self_join`.
     cuts : how to cut the join into parts. By default planned cuts into eight parts; into more if these would
         not fit into a Python worker of 1 GB, into fewer if each would have hardly any work.
     max_pairs : the join is refused if more pairs are expected, and stops if more are found in one part. With
-        ``to`` it also stops as soon as the parts that are done leave no doubt that there will be more.
+        ``to`` it also stops as soon as the parts that are done leave no doubt that there will be more. It
+        does not limit "semi" and "anti", which make no pairs; their ``cuts`` are always planned ones.
     to : folder of a Delta table, as a URI or an absolute path; only with ``how = "inner"``. The join then
         runs at the call, and the tasks write the pairs to this table themselves, which is faster than Spark's
         own writer. The whole content of the table is replaced in one transaction; a table with other columns
@@ -336,6 +339,10 @@ def similarity_join(
     larger sample follows. Between points and pairs there is one shuffle, which moves each point and its
     replicas: some 1.1 to 3 rows per point. A task holds one part; see :class:`epsjoin.Cuts`.
 
+    "semi" and "anti" send each row of ``left`` to one part, and the rows of ``right`` to all parts where they
+    may be partners; the part knows all about its left rows. What it finds, at most one id per row of
+    ``left``, meets the rows of ``left`` by a join of Spark's.
+
     With ``to``, the replicas of one frame are not shuffled but written to a folder below the table's, unless
     they would be more than 10,000 files. This folder is deleted at the end. If that fails, or if the process
     is killed, its files belong to no table, and Delta's VACUUM of the table deletes them.
@@ -351,8 +358,10 @@ def similarity_join(
     chosen = metric if isinstance(metric, Metric) else get_metric(metric)
     if how not in HOW:
         raise ArgumentError(f"how must be one of {', '.join(HOW)}, not {how!r}")
-    if right is None and how != "inner":
-        raise ArgumentError(f"how = {how!r} needs two frames; a frame with itself has how = 'inner' only")
+    if right is None and how not in ("inner", "semi", "anti"):
+        raise ArgumentError(
+            f"how = {how!r} needs two frames; a frame with itself has how = 'inner', 'semi' or 'anti'"
+        )
     if to is not None and how != "inner":
         raise ArgumentError(
             f"to = {to!r} is for how = 'inner', not {how!r}; write the frame that is returned"
@@ -366,6 +375,11 @@ def similarity_join(
     if into is not None:
         delta_log.check_replaceable(into)
     points = points_of(left, columns, id)
+    if how in ("semi", "anti"):
+        others = None if right is None else points_of(right, right_columns or columns, right_id or id)
+        plan = plan_frames(points, others, eps, chosen, weights, cuts and planned(cuts), math.inf)
+        found = to_frame(find_rows(points, others, plan, how)).withColumnRenamed("left_id", "_left_id")
+        return left.join(found, left[id] == found["_left_id"], "left_semi")
     if right is None:
         plan = plan_frames(points, None, eps, chosen, weights, cuts, max_pairs)
         if into is not None and n_files(points, plan) <= MAX_FILES:
@@ -382,9 +396,6 @@ def similarity_join(
     if into is not None:
         return join_by_shuffle(replicas, plan, points.n + others.n, into, max_pairs, increments)
     pairs = to_frame(join_frame(replicas, plan, points.n + others.n, max_pairs))
-    if how in ("semi", "anti"):
-        partners = pairs.select(F.col("left_id").alias("_left_id"))
-        return left.join(partners, left[id] == partners["_left_id"], f"left_{how}")
     missing = F.lit(None).cast("long")
     whole = pairs
     if how in ("left", "outer"):

@@ -336,11 +336,11 @@ def test_bestmatch_join__of_too_many_candidates_is_refused(spark: SparkSession) 
     left, right = frame_of(spark, LEFT, LEFT_IDS), frame_of(spark, RIGHT, RIGHT_IDS)
     given: dict[str, Any] = {"columns": NAMES, "orders": [Closest(0, eps=3.0), Closest(3, eps=0.3)]}
     with pytest.raises(
-        BudgetError, match=r"these eps would give about .* pairs, 99 are allowed \(max_candidates\)"
+        BudgetError, match=r"these eps would give about .* pairs .*, 99 are allowed \(max_candidates\)"
     ):
         epsjoin.spark.bestmatch_join(left, right, max_candidates=99, **given)
     everything = [Closest(0), Closest(3)]
-    with pytest.raises(BudgetError, match=r"about 2.55e\+04 pairs, 25,499 are allowed"):
+    with pytest.raises(BudgetError, match=r"about 2.55e\+04 pairs .*, 25,499 are allowed"):
         epsjoin.spark.bestmatch_join(
             left, right, columns=NAMES, orders=everything, max_candidates=N * (N + 20) - 1
         )

@@ -9,13 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from epsjoin.console import counted, in_unit, say
-from epsjoin.errors import ArgumentError, BudgetError
-from epsjoin.kernels.arrays import Floats
+from epsjoin.errors import ArgumentError
 from epsjoin.lake.sample import Sample
 from epsjoin.local.epsilon.limits import Expectation
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.cuts import Cuts
-from epsjoin.local.plan.expected import count_sample_pairs
 from epsjoin.local.plan.expected_parts import expect_parts
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.planner import plan_join
@@ -24,9 +22,6 @@ from epsjoin.local.scale import scale_metric
 from epsjoin.params import RunParams
 from epsjoin.spark.job import Job
 from epsjoin.spark.points import Points
-
-_MAX_COUNTED_PAIRS = 1_000_000
-"""Maximum number of pairs that are counted between the samples of two frames: more only take longer."""
 
 _MIN_SAMPLE_ROWS = 1_000
 """Minimum number of rows that are sampled of either frame."""
@@ -79,7 +74,7 @@ def plan_frames(
     metric: Metric,
     weights: ArrayLike | None,
     cuts: Cuts | None,
-    max_pairs: int,
+    max_pairs: float,
 ) -> JoinPlan:
     """Plan a join of frames on a sample of both, and refuse it where it would be too large.
 
@@ -100,7 +95,7 @@ def plan_samples(
     metric: Metric,
     weights: ArrayLike | None,
     cuts: Cuts,
-    max_pairs: int,
+    max_pairs: float,
     limit: str = "max_pairs",
 ) -> JoinPlan:
     """Plan a join as :func:`plan_frames`, of one set of points or two, by the samples and sizes of each.
@@ -111,29 +106,13 @@ def plan_samples(
     """
     ids, sample = (np.concatenate(column) for column in zip(*samples, strict=True))
     metric, threshold = scale_metric(metric, sample, eps, weights)
-    if len(samples) == 1:
-        one = Expectation(sample, n_rows[0], metric, cuts.seed, cuts.sample_rows)
-        expected = one.refuse_too_many(threshold, max_pairs).pairs
-    else:
-        left, right = np.split(sample, [len(samples[0][0])])
-        expected = _expect_of_two(left, right, (n_rows[0], n_rows[1]), threshold, metric)
-        if expected > max_pairs:
-            which = f"eps {threshold:g}" if np.ndim(eps) == 0 else "these eps"
-            raise BudgetError(
-                f"{which} would give about {expected:.3g} pairs, {max_pairs:,} are allowed ({limit}); "
-                "take a smaller eps, or allow more"
-            )
+    pairs = Expectation(samples[0][1], n_rows[0], metric, cuts.seed, cuts.sample_rows)
+    if len(samples) == 2:
+        pairs = replace(pairs, right=samples[1][1], right_rows=n_rows[1])
+    expected = pairs.refuse_too_many(threshold, max_pairs, limit=limit, is_each=np.ndim(eps) > 0).pairs
     plan = plan_join(sample, ids, sum(n_rows), threshold, metric, cuts, expected)
     is_right = None if len(samples) == 1 else np.arange(len(ids)) >= len(samples[0][0])
     return replace(plan, parts=expect_parts(plan, sample, ids, sum(n_rows), is_right))
-
-
-def _expect_of_two(left: Floats, right: Floats, n_rows: tuple[int, int], eps: float, metric: Metric) -> float:
-    """Expect so many pairs between two frames, by a sample of each."""
-    found = count_sample_pairs(
-        right, eps, metric, left=left, max_pairs=_MAX_COUNTED_PAIRS, min_rows=16, divisor=8
-    )
-    return found.pairs * (n_rows[0] / max(1, len(left))) * (n_rows[1] / max(1, found.rows))
 
 
 def draw_samples(points: Points, others: Points | None, cuts: Cuts | None) -> tuple[Cuts, list[Sample]]:

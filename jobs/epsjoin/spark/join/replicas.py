@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from epsjoin.lake.arrow import to_binary, to_codes
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.keys import Keys
-from epsjoin.local.plan.spread import replicate
+from epsjoin.local.plan.spread import Replicas, replicate
 from epsjoin.spark import tasks
 from epsjoin.spark.reading import Reading
 
@@ -54,13 +54,18 @@ Replicate = Callable[[pa.RecordBatch, JoinPlan, dict[str, float]], Iterator[tupl
 """Function that yields the replicas of a batch of rows, as :func:`replicas_of` does of points."""
 
 
-def replicas_read_by(reading: Reading) -> Replicate:
+Spread = Callable[[NDArray[np.float64], NDArray[np.int64], JoinPlan], Replicas]
+"""Function that sends points with their ids to parts, as :func:`epsjoin.local.plan.spread.replicate`."""
+
+
+def replicas_read_by(reading: Reading, spread: Spread = replicate) -> Replicate:
     """Make the function that replicates the points which ``reading`` reads."""
 
     def replicas(
         batch: pa.RecordBatch, plan: JoinPlan, counters: dict[str, float]
     ) -> Iterator[tuple[int, pa.Table]]:
-        return replicas_of(*reading.of_dimensions(plan.dimensions).arrays(batch), plan, counters)
+        ids, points = reading.of_dimensions(plan.dimensions).arrays(batch)
+        return replicas_of(ids, points, plan, counters, spread=spread)
 
     return replicas
 
@@ -76,14 +81,16 @@ def replicas_of(
     plan: JoinPlan,
     counters: dict[str, float],
     carry: Carry | None = None,
+    spread: Spread = replicate,
 ) -> Iterator[tuple[int, pa.Table]]:
     """Yield the replicas of some points, part by part, and count them in ``counters``.
 
     Parameters
     ----------
     carry : makes the values of the column ``point``; by default it holds the points.
+    spread : sends the points to parts.
     """
-    replicas = replicate(points, ids, plan)
+    replicas = spread(points, ids, plan)
     is_replicated = np.bincount(replicas.row, minlength=len(ids)) > 1
     counters["points"] += len(ids)
     counters["rows"] += len(replicas.row)
