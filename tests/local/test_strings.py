@@ -58,7 +58,7 @@ def test_join__of_names_of_cities_compares_few_pairs() -> None:
     ]
     assert counters["pairs"] == len(found) == 225
     assert counters["strings"] == 700 > counters["different"]
-    assert counters["candidates"] == 6204  # of 244,650 pairs
+    assert counters["candidates"] == 9123  # of 244,650 pairs
 
 
 def test_join__of_many_equal_strings_is_refused_at_once() -> None:

@@ -26,7 +26,7 @@ def string_join(
     other: Iterable[str] | None = None,
     *,
     q: int = 1,
-    bins: int = 16,
+    bins: int = 13,
     max_pairs: int = MAX_PAIRS,
     n_jobs: int | None = 1,
     counters: Counters | None = None,
