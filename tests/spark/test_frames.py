@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import epsjoin.spark
-from epsjoin import Cuts, get_metric
+from epsjoin import Cuts, estimate, fit_epsilon, get_metric
 from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.spark import dbscan, frames, outliers
 from oracles import cluster as slow_cluster
@@ -25,6 +25,10 @@ from tests.spark.lattice import LATTICE, LATTICE_EPS, columns_of, frame_of, pair
 def shuffles(frame: DataFrame) -> int:
     jvm: Any = frame._jdf
     return str(jvm.queryExecution().executedPlan().toString()).count("Exchange")
+
+
+def count_within(left: np.ndarray, right: np.ndarray, eps: float) -> int:
+    return int(np.count_nonzero(np.linalg.norm(left[:, None] - right, axis=2) <= eps))
 
 
 @pytest.mark.parametrize(
@@ -197,6 +201,51 @@ def test_estimate_and_fit_epsilon__take_a_sample(spark: SparkSession) -> None:
     fit = epsjoin.spark.fit_epsilon(frame, columns=["x0", "x1"], sample_rows=1000)
     assert fit.n_rows == 3000
     assert fit.expected_pairs(0.02) == pytest.approx(pairs, rel=0.2)
+
+
+def test_estimate_and_fit_epsilon__of_two_frames_are_those_of_their_rows(spark: SparkSession) -> None:
+    random = np.random.default_rng(4)
+    left, right = random.random((300, 2)), random.random((500, 2))
+    sides = frame_of(spark, left), frame_of(spark, right).toDF("key", "u", "v")
+    names: dict[str, Any] = {"columns": ["x0", "x1"], "right_columns": ["u", "v"], "right_id": "key"}
+    expected = epsjoin.spark.estimate(sides[0], eps=0.05, right=sides[1], **names)
+    pairs = count_within(left, right, 0.05)
+    assert expected.pairs_low == expected.pairs == expected.pairs_high == pairs, "all rows are in the samples"
+    assert (expected.n_rows, expected.right_rows) == (300, 500)
+    assert expected.neighbours == estimate(left, 0.05, right=right).neighbours
+    fit = epsjoin.spark.fit_epsilon(sides[0], right=sides[1], **names)
+    assert fit.expected_pairs(0.05) == pairs
+    in_another_order = fit_epsilon(left, right=right)
+    assert fit.exponent == pytest.approx(in_another_order.exponent, rel=0.01)
+
+
+def test_estimate_and_fit_epsilon__of_two_versions_of_a_frame_draw_their_samples_apart(
+    spark: SparkSession,
+) -> None:
+    """Of a fifth of the rows, the same on both sides, each would stand for 25 pairs of equal rows, not 5."""
+    points = np.random.default_rng(4).random((2500, 2))
+    old, pairs = frame_of(spark, points), count_within(points, points, 0.01)
+    given: dict[str, Any] = {"columns": ["x0", "x1"], "right": old}
+    expected = epsjoin.spark.estimate(old, eps=0.01, cuts=Cuts(sample_rows=1000), **given)
+    assert expected.pairs_low <= pairs <= expected.pairs_high
+    assert expected.pairs_high < 2 * pairs
+    fitted = epsjoin.spark.fit_epsilon(old, sample_rows=500, **given).expect(0.01)
+    assert fitted.low <= pairs <= fitted.high < 2 * pairs
+
+
+def test_estimate_and_fit_epsilon__of_two_frames_say_what_is_wrong(spark: SparkSession) -> None:
+    frame, given = frame_of(spark, LATTICE), {"columns": columns_of(LATTICE)}
+    narrow, none = frame.drop("x2"), frame.where("false")
+    of_frame = partial(epsjoin.spark.estimate, frame, eps=1.0), partial(epsjoin.spark.fit_epsilon, frame)
+    for function in of_frame:
+        with pytest.raises(ArgumentError, match="no column 'x2'; it has id, x0, x1"):
+            function(right=narrow, **given)
+        with pytest.raises(ArgumentError, match="the same dimensions, not 3 and 2"):
+            function(right=narrow, right_columns=["x0", "x1"], **given)
+    with pytest.raises(ArgumentError, match="a power law needs rows in both frames, not 90 and 0; choose"):
+        epsjoin.spark.fit_epsilon(frame, right=none, **given)
+    nothing = epsjoin.spark.estimate(none, eps=1.0, right=frame, **given)
+    assert nothing.pairs == nothing.pairs_high == 0.0
 
 
 def test_similarity_join__that_would_be_too_large_is_refused_before_it_runs(spark: SparkSession) -> None:

@@ -13,7 +13,8 @@ from epsjoin.errors import needing_extra
 if TYPE_CHECKING:
     from epsjoin.spark.bestmatch.frames import bestmatch_join
     from epsjoin.spark.differences import snapshot_diff
-    from epsjoin.spark.frames import dbscan, estimate, fit_epsilon, knn_join, outliers, similarity_join
+    from epsjoin.spark.epsilon.frames import estimate, fit_epsilon
+    from epsjoin.spark.frames import dbscan, knn_join, outliers, similarity_join
     from epsjoin.spark.ranges import as_of, history
     from epsjoin.spark.trees import tree_join
     from epsjoin.spark.windows import value_window
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "bestmatch.frames": "bestmatch_join",
     "differences": "snapshot_diff",
-    "frames": "dbscan estimate fit_epsilon knn_join outliers similarity_join",
+    "epsilon.frames": "estimate fit_epsilon",
+    "frames": "dbscan knn_join outliers similarity_join",
     "ranges": "as_of history",
     "trees": "tree_join",
     "windows": "value_window",

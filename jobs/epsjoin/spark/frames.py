@@ -13,10 +13,6 @@ from pyspark.sql import functions as F
 from epsjoin.errors import ArgumentError
 from epsjoin.lake import delta_log, uris
 from epsjoin.local.arguments import check_count
-from epsjoin.local.epsilon.estimate import Estimate
-from epsjoin.local.epsilon.estimate import estimate as estimate_points
-from epsjoin.local.epsilon.fit import EpsilonFit
-from epsjoin.local.epsilon.fit import fit_epsilon as fit_points
 from epsjoin.local.join.arrays import HOW
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.cuts import Cuts
@@ -24,7 +20,7 @@ from epsjoin.local.plan.one_sided import planned
 from epsjoin.spark.cluster.from_pairs import cluster_pairs, refuse_noise_id
 from epsjoin.spark.join.frames import MAX_PAIRS, join_by_files, join_by_shuffle, join_points, target_at
 from epsjoin.spark.join.merge_join import join_frame
-from epsjoin.spark.join.plan import draw_samples, plan_frames
+from epsjoin.spark.join.plan import plan_frames
 from epsjoin.spark.join.replicate import MAX_FILES, n_files
 from epsjoin.spark.join.semi import find_rows
 from epsjoin.spark.join.shuffle import replicate_frame
@@ -33,41 +29,6 @@ from epsjoin.spark.neighbours.search import search_nearest
 from epsjoin.spark.persist import materialize, persist_until
 from epsjoin.spark.points import points_of
 from epsjoin.spark.rows import to_frame, to_ipc_rows
-
-
-def fit_epsilon(
-    frame: DataFrame,
-    *,
-    columns: str | Sequence[str],
-    id: str = "id",  # noqa: A002 - what people call it
-    metric: str | Metric = "euclidean",
-    sample_rows: int = 20_000,
-    seed: int = 0,
-    max_k: int = 64,
-) -> EpsilonFit:
-    """Fit the power law of pair counts to a sample of a frame, in order to choose eps.
-
-    Parameters
-    ----------
-    frame, columns, id, metric : see :func:`epsjoin.spark.frames.similarity_join`.
-    sample_rows, seed, max_k : see :func:`epsjoin.fit_epsilon`.
-
-    Returns
-    -------
-    EpsilonFit
-        The fit, whose numbers refer to all rows of the frame: ``expected_pairs(eps)``,
-        ``eps_for(neighbours=...)``, ``eps_for(pairs=...)`` and others.
-
-    Raises
-    ------
-    ArgumentError
-        An argument or column is wrong, or the points follow no power law.
-    DataRefusedError
-        A coordinate of the sample is null or not finite.
-    """
-    points = points_of(frame, columns, id)
-    _, sample = points.sample(sample_rows, seed)
-    return fit_points(sample, metric, sample_rows, seed, points.n, max_k)
 
 
 def dbscan(
@@ -405,34 +366,3 @@ def similarity_join(
         alone = others.frame.join(pairs.select(F.col("right_id").alias("id")), "id", "left_anti")
         whole = whole.union(alone.select(missing, "id", F.lit(None).cast("double")))
     return whole
-
-
-def estimate(
-    frame: DataFrame,
-    *,
-    eps: float | ArrayLike,
-    columns: str | Sequence[str],
-    id: str = "id",  # noqa: A002 - what people call it
-    metric: str | Metric = "euclidean",
-    weights: ArrayLike | None = None,
-    cuts: Cuts | None = None,
-) -> Estimate:
-    """Estimate, from a sample, the result and the cost of :func:`similarity_join` of a frame with itself.
-
-    Parameters
-    ----------
-    frame, eps, columns, id, metric, weights, cuts : see :func:`similarity_join`.
-
-    Returns
-    -------
-    Estimate
-        The estimate for all rows, with the cuts that the join would use; see :class:`epsjoin.Estimate`.
-
-    Raises
-    ------
-    ArgumentError, DataRefusedError
-        See :func:`similarity_join`.
-    """
-    points = points_of(frame, columns, id)
-    settings, [(_, sample)] = draw_samples(points, None, cuts)
-    return estimate_points(sample, eps, metric, weights=weights, n_rows=points.n, cuts=settings)

@@ -129,6 +129,15 @@ def sample_of(ids: Ints, rows: int, seed: int) -> Ints:
     return some[_first_hashed(ids[some], rows, seed)]
 
 
+def right_seed(seed: int) -> int:
+    """The seed of the right sample of two frames, whose left one has ``seed``.
+
+    With one seed for both, rows with the same ids would be drawn. In two versions of one table these are the
+    same points, and there would seem to be far more pairs than there are.
+    """
+    return ~seed
+
+
 def _first_hashed(ids: Ints, rows: int, seed: int) -> Ints:
     return np.lexsort((ids, hash_ids(seed, ids)))[:rows]
 

@@ -21,7 +21,7 @@ from epsjoin.local.plan.sizes import cuts_of
 from epsjoin.local.scale import scale_metric
 from epsjoin.params import RunParams
 from epsjoin.spark.job import Job
-from epsjoin.spark.points import Points
+from epsjoin.spark.points import Points, right_seed
 
 _MIN_SAMPLE_ROWS = 1_000
 """Minimum number of rows that are sampled of either frame."""
@@ -141,4 +141,4 @@ def _draw_samples_of(points: Points, others: Points | None, cuts: Cuts) -> list[
     least = min(_MIN_SAMPLE_ROWS, rows // 2)
     fraction = points.n / max(1, points.n + others.n)
     of_left = points.sample(min(max(round(rows * fraction), least), rows - least), cuts.seed)
-    return [of_left, others.sample(rows - len(of_left[0]), cuts.seed)]
+    return [of_left, others.sample(rows - len(of_left[0]), right_seed(cuts.seed))]

@@ -1,0 +1,141 @@
+"""The public functions that tell of DataFrames, before a join, which eps to take and what it will yield."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from numpy.typing import ArrayLike
+from pyspark.sql import DataFrame
+
+from epsjoin.errors import ArgumentError
+from epsjoin.local.epsilon.estimate import Estimate
+from epsjoin.local.epsilon.estimate import estimate as estimate_points
+from epsjoin.local.epsilon.fit import EpsilonFit
+from epsjoin.local.epsilon.fit import fit_epsilon as fit_points
+from epsjoin.local.metric import Metric
+from epsjoin.local.plan.cuts import Cuts
+from epsjoin.spark.join.plan import draw_samples
+from epsjoin.spark.points import points_of, right_seed
+
+
+def fit_epsilon(
+    frame: DataFrame,
+    *,
+    columns: str | Sequence[str],
+    id: str = "id",  # noqa: A002 - what people call it
+    metric: str | Metric = "euclidean",
+    sample_rows: int = 20_000,
+    seed: int = 0,
+    max_k: int = 64,
+    right: DataFrame | None = None,
+    right_columns: str | Sequence[str] | None = None,
+    right_id: str | None = None,
+) -> EpsilonFit:
+    """Fit the power law of pair counts to a sample of a frame, or of two, in order to choose eps.
+
+    Parameters
+    ----------
+    frame, columns, id, metric : see :func:`epsjoin.spark.frames.similarity_join`.
+    sample_rows, seed, max_k : see :func:`epsjoin.fit_epsilon`. Of two frames so many rows of each are drawn.
+    right : the right frame of a join of two: then the pairs between both frames are fitted. By default those
+        of the rows of ``frame`` with one another.
+    right_columns, right_id : names of the columns in ``right``; by default the same as in ``frame``.
+
+    Returns
+    -------
+    EpsilonFit
+        The fit, whose numbers refer to all rows of the frames: ``expected_pairs(eps)``,
+        ``eps_for(neighbours=...)``, ``eps_for(pairs=...)`` and others.
+
+    Raises
+    ------
+    ArgumentError
+        An argument or column is wrong, the points follow no power law, or one of two frames has no rows.
+    DataRefusedError
+        A coordinate of a sample is null or not finite.
+
+    See Also
+    --------
+    epsjoin.fit_epsilon : the same on arrays.
+
+    Notes
+    -----
+    The rows of each frame are counted and sampled; the driver joins the samples.
+
+    ``fit_epsilon(a, columns=["x", "y"], right=b).eps_for(pairs=1e6)`` returns the eps for a million pairs
+    between ``a`` and ``b``.
+    """
+    points = points_of(frame, columns, id)
+    if right is None:
+        _, sample = points.sample(sample_rows, seed)
+        return fit_points(sample, metric, sample_rows, seed, points.n, max_k)
+    others = points_of(right, right_columns or columns, right_id or id)
+    if not points.n or not others.n:
+        raise ArgumentError(
+            f"a power law needs rows in both frames, not {points.n} and {others.n}; choose eps by hand"
+        )
+    _, sample = points.sample(sample_rows, seed)
+    _, right_sample = others.sample(sample_rows, right_seed(seed))
+    return fit_points(
+        sample, metric, sample_rows, seed, points.n, max_k, right=right_sample, right_rows=others.n
+    )
+
+
+def estimate(
+    frame: DataFrame,
+    *,
+    eps: float | ArrayLike,
+    columns: str | Sequence[str],
+    id: str = "id",  # noqa: A002 - what people call it
+    metric: str | Metric = "euclidean",
+    weights: ArrayLike | None = None,
+    cuts: Cuts | None = None,
+    right: DataFrame | None = None,
+    right_columns: str | Sequence[str] | None = None,
+    right_id: str | None = None,
+) -> Estimate:
+    """Estimate, from a sample, the result and the cost of a join of a frame with itself, or of two frames.
+
+    Parameters
+    ----------
+    frame, eps, columns, id, metric, weights, cuts : see :func:`epsjoin.spark.frames.similarity_join`. Of two
+        frames ``cuts.sample_rows`` rows are sampled in all.
+    right : the right frame of a join of two. By default ``frame`` is joined with itself.
+    right_columns, right_id : names of the columns in ``right``; by default the same as in ``frame``.
+
+    Returns
+    -------
+    Estimate
+        The estimate for all rows, with the cuts that the join would use; see :class:`epsjoin.Estimate`. A
+        frame without rows has no pairs.
+
+    Raises
+    ------
+    ArgumentError, DataRefusedError
+        See :func:`epsjoin.spark.frames.similarity_join`.
+
+    See Also
+    --------
+    epsjoin.estimate : the same on arrays.
+
+    Notes
+    -----
+    The rows of each frame are counted and sampled; the driver joins the samples.
+
+    ``estimate(a, eps=0.5, columns=["x", "y"], right=b).pairs`` is the expected number of rows of
+    ``similarity_join(a, b, eps=0.5, columns=["x", "y"])``.
+    """
+    points = points_of(frame, columns, id)
+    others = None if right is None else points_of(right, right_columns or columns, right_id or id)
+    settings, samples = draw_samples(points, others, cuts)
+    return estimate_points(
+        samples[0][1],
+        eps,
+        metric,
+        weights=weights,
+        n_rows=points.n,
+        cuts=settings,
+        seed=settings.seed,
+        right=None if others is None else samples[1][1],
+        right_rows=None if others is None else others.n,
+    )
