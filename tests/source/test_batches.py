@@ -542,7 +542,15 @@ def test_batches__of_json_lines_are_what_the_definition_says(name: str) -> None:
     check()
 
 
-@pytest.mark.parametrize("name", ["plain", "no key", "left out by all", "integer coordinate"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "plain",
+        "integer coordinate",
+        pytest.param("no key", marks=pytest.mark.long),
+        pytest.param("left out by all", marks=pytest.mark.long),
+    ],
+)
 def test_batches__decide_of_one_odd_value_among_good_objects_as_the_definition_does(name: str) -> None:
     source = replace(SOURCES[name], format="json")
     good = [values[0] for values in GOOD_VALUES[: len(source.columns)]]

@@ -75,11 +75,11 @@ def expected(how: str, take: str = "all", orders: Any = ORDERS) -> list[Row]:
     ("how", "take", "kind", "n_parts"),
     [
         ("left", "all", "planned", 2),
-        ("left", "one", "planned", 16),
+        pytest.param("left", "one", "planned", 16, marks=pytest.mark.long),
         ("right", "all", "regular", 7),
         ("outer", "all", "planned", 16),
         ("outer", "one", "regular", 2),
-        ("inner", "all", "planned", 16),
+        pytest.param("inner", "all", "planned", 16, marks=pytest.mark.long),
         ("inner", "one", "planned", 1),
     ],
 )

@@ -63,7 +63,14 @@ def expected(
     }
 
 
-@pytest.mark.parametrize("metric", METRICS, ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "metric",
+    [
+        pytest.param(each, marks=[pytest.mark.long] * (each.name not in ("euclidean", "haversine")))
+        for each in METRICS
+    ],
+    ids=lambda each: each.name,
+)
 def test_knn_join__of_two_frames_is_brute_force(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, metric: Metric
 ) -> None:
