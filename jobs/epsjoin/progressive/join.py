@@ -9,8 +9,9 @@ from typing import Any
 
 from epsjoin.errors import ArgumentError
 from epsjoin.local.join.arrays import HOW
-from epsjoin.local.progressive.driver import TRAVERSALS, Driver, Found, How, Options, Traversal
+from epsjoin.local.progressive.driver import TRAVERSALS, Driver, Options, Traversal
 from epsjoin.local.progressive.kinds import JoinKind
+from epsjoin.local.progressive.results import Found, How
 from epsjoin.local.progressive.running import RunningEstimate
 from epsjoin.local.progressive.sizes import Sizes, parse_bytes
 from epsjoin.local.progressive.spill import Spill

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from epsjoin.local.progressive.driver import Driver, Found, Options
+from epsjoin.local.progressive.driver import Driver, Options
 from epsjoin.local.progressive.kinds import JoinKind
 from epsjoin.local.progressive.merging import merge
+from epsjoin.local.progressive.results import Found
 from epsjoin.local.progressive.rows import NO_RUN, Met, SweepRows
 from epsjoin.local.progressive.running import KnownRun, RunningEstimate, RunPairs
 from epsjoin.local.progressive.sizes import FIRST_FRACTIONS, Sizes
@@ -103,9 +104,11 @@ class Strict(Semistrict):
         writer = self._spill.new_run(1)
         for block in merge(self._spill, self._runs, self._cut_kind.grouped, self._options.sizes.run_rows):
             self._write(writer, block.read())
-        nothing = KnownRun(RunPairs(0, 1.0, 0.0), np.zeros(len(self._edges) + 1))
-        run = writer.finish((self._read_rows[0], self._read_rows[1]), 0, nothing.at_key.tolist())
-        self._known[run.name] = nothing
+        nothing = KnownRun(RunPairs(0, 1.0, 0.0), np.zeros(len(self._estimates.edges) + 1))
+        run = writer.finish(
+            (self._tables.read_rows[0], self._tables.read_rows[1]), 0, nothing.at_key.tolist()
+        )
+        self._estimates.known[run.name] = nothing
         self._runs = [run]
         self._spill.keep_only(self._runs)
 

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from epsjoin.local.progressive.driver import Driver, Found, Options
+from epsjoin.local.progressive.driver import Driver, Options
 from epsjoin.local.progressive.kinds import Band, Equi, JoinKind, Spatial, Temporal
+from epsjoin.local.progressive.results import Found
 from epsjoin.local.progressive.similarity import Similarity
 from epsjoin.local.progressive.sizes import Sizes
 from epsjoin.local.progressive.sources import ArraySource

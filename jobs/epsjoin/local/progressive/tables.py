@@ -1,0 +1,136 @@
+"""The tables of a progressive join: their rows are read in the ratio of their sizes, checked and numbered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from epsjoin.errors import ArgumentError
+from epsjoin.kernels.arrays import Ints
+from epsjoin.local.progressive.kinds import JoinKind
+from epsjoin.local.progressive.rows import HAS_MORE, IS_RIGHT, NO_RUN, SweepRows, concat
+from epsjoin.local.progressive.running import combinations
+from epsjoin.local.progressive.sources import Source
+
+
+class Tables:
+    """The table, or the left and the right one, and how far they have been read.
+
+    Parameters
+    ----------
+    sources : the table, or the left and the right one.
+    """
+
+    def __init__(self, sources: list[Source]) -> None:
+        self.sources = sources
+        self.two = len(sources) == 2
+        self.read_rows = [0, 0]
+        self.ended = [False] * len(sources)
+
+    @property
+    def all_ended(self) -> bool:
+        """Whether everything has been read."""
+        return all(self.ended)
+
+    @property
+    def everything(self) -> float | None:
+        """Combinations of all rows; None where nobody knows how many rows there are."""
+        n_rows: list[float] = []
+        for side, source in enumerate(self.sources):
+            n = self.read_rows[side] if self.ended[side] else source.n_rows
+            if n is None:
+                return None
+            n_rows.append(max(n, self.read_rows[side]))
+        return combinations((n_rows[0], n_rows[-1]), self.two)
+
+    def read(self, most: int, kind: JoinKind) -> tuple[list[SweepRows], bool]:
+        """Read rows of both tables, in the ratio of their sizes if known; and whether one had nothing."""
+        goes_on = [side for side, ended in enumerate(self.ended) if not ended]
+        sizes = [self.sources[side].n_rows for side in goes_on]
+        known = all(n is not None for n in sizes) and sum(n or 0 for n in sizes) > 0
+        found: list[SweepRows] = []
+        is_idle = False
+        for side, n in zip(goes_on, sizes, strict=True):
+            fraction = (n or 0) / sum(n or 0 for n in sizes) if known else 1.0 / len(goes_on)
+            room = max(1, round(most * fraction))
+            while room > 0:
+                chunk = self.sources[side].read(room)
+                if chunk is None:
+                    self.ended[side] = True
+                    break
+                if not len(chunk.values):
+                    is_idle = True
+                    break
+                rows = self.rows(kind, side, self.read_rows[side], chunk.values, chunk.ids)
+                self.read_rows[side] += rows.n
+                found.append(rows)
+                room -= rows.n
+            if self.read_rows[side] == self.sources[side].n_rows:
+                self.ended[side] = True
+        return found, is_idle
+
+    def rows(self, kind: JoinKind, side: int, first: int, values: Any, ids: Ints | None) -> SweepRows:
+        """Checked rows of a table, numbered from ``first`` on."""
+        name = ("left", "right")[side] if self.two else "points"
+        checked = kind.check(name, values)
+        n = len(checked)
+        number = np.arange(first, first + n)
+        flags = np.full(n, IS_RIGHT if side else 0, np.uint8)
+        none = np.empty(0, np.int64)
+        run = np.full(n, NO_RUN, np.int32)
+        return SweepRows(none, number if ids is None else ids, number, flags, checked, none, run)
+
+    def skip(self, side: int, n: int) -> None:
+        """Read rows of a table that a process before has joined already.
+
+        Raises
+        ------
+        ArgumentError
+            If the table has fewer rows than that process had read.
+        """
+        while self.read_rows[side] < n:
+            chunk = self.sources[side].read(n - self.read_rows[side])
+            if chunk is None:
+                raise ArgumentError(
+                    f"spill is of a join that had read {n:,} rows, and the input has fewer now"
+                )
+            self.read_rows[side] += len(chunk.values)
+
+
+def of_one_kind(found: list[SweepRows]) -> SweepRows:
+    """Rows of both tables in one piece.
+
+    Raises
+    ------
+    ArgumentError
+        If they differ in type or in the number of columns.
+    """
+    if len({rows.values.dtype for rows in found}) > 1 or len({rows.values.shape[1] for rows in found}) > 1:
+        kinds = " and ".join(f"{rows.values.shape[1]} columns of {rows.values.dtype}" for rows in found)
+        raise ArgumentError(f"the rows of both tables must be of one kind, not {kinds}")
+    return concat(found)
+
+
+def leave_out(kind: JoinKind, rows: SweepRows) -> tuple[SweepRows, SweepRows | None]:
+    """Rows with a key, and those without, which join with nothing."""
+    has_key = np.zeros(rows.n, np.bool_)
+    has_key[kind.keyed(rows.values, rows.ids).row] = True
+    return (rows, None) if has_key.all() else (rows.take(has_key), rows.take(~has_key))
+
+
+def sorted_by_key(kind: JoinKind, raw: SweepRows) -> SweepRows:
+    """Rows of a kind, sorted by key."""
+    row, key, mark = kind.keyed(raw.values, raw.ids)
+    if (key[1:] < key[:-1]).any():
+        order = np.argsort(key, kind="stable")
+        row, key, mark = row[order], key[order], mark[order] if len(mark) else mark
+    is_all = len(row) == raw.n and bool((row == np.arange(raw.n)).all())
+    rows = (raw if is_all else raw.take(row))._replace(key=key, mark=mark)
+    if len(row) > raw.n:
+        last = np.empty(raw.n, np.int64)
+        last[row] = np.arange(len(row))  # the last of several wins
+        flags = rows.flags | HAS_MORE
+        flags[last[row]] &= ~HAS_MORE
+        rows = rows._replace(flags=flags)
+    return rows
