@@ -77,7 +77,7 @@ test-engine: $(JOBS) $(JARS) ## its other half: joins, clusters, neighbours, and
 	$(PYTEST) tests/spark -m "not long" $(foreach folder,$(STEPS),--ignore $(folder))
 
 test-long: setup ## what takes long and finds what shorter tests hardly miss: real kills, two runs, millions; not in make test
-	$(PYTEST) tests/local tests/lake tests/spark tests/end_to_end -m long
+	$(PYTEST) tests/local tests/lake tests/source tests/spark tests/end_to_end -m long
 
 test-dags: $(AIRFLOW) ## DAGs, operator and wrapper, without Spark
 	.venv-airflow/bin/python -m pytest tests/dags
