@@ -177,7 +177,7 @@ def test_files_of__reads_slices_of_earlier_versions_whose_log_does_not_say_how_m
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as earlier:
-        earlier.setattr(delta_log, "_transaction_of", lambda partition: f"run={partition['run']}")
+        earlier.setattr(delta_log, "transaction_of", lambda partition: f"run={partition['run']}")
         slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5), (3, 4, 0.1)))
     assert len(read(lake)) == 2
 

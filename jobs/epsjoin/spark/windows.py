@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from epsjoin.contracts.sources import load_source
-from epsjoin.contracts.times import run_before
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.lake import slices, uris
 from epsjoin.lake.lake import Lake
+from epsjoin.lake.windows import intervals_of_window, runs_of_window
 from epsjoin.local.arguments import check_count
 from epsjoin.local.windows.batches import TEXT, Counts
 from epsjoin.local.windows.value_window import ValueWindow
@@ -79,26 +79,6 @@ def _check(counts: Counter[tuple[str, str | None]], name: str) -> None:
             f"column {name} has more than {MAX_VALUES:,} distinct values; the contract's windowed is for "
             "columns with categories"
         )
-
-
-def intervals_of_window(interval: str, run: str, n: int) -> list[str]:
-    """The first days of the last n intervals until that of a run, the earliest first; not all have a run."""
-    days = [date.fromisoformat(run)]
-    while len(days) < n:
-        days.append(run_before(interval, days[-1]))
-    return [day.isoformat() for day in reversed(days)]
-
-
-def runs_of_window(lake: Lake, run: str, n: int | None = None) -> list[str]:
-    """The runs among the last intervals whose values were counted, the earliest first; ``run`` is the last.
-
-    Parameters
-    ----------
-    n : number of intervals; by default that of the contract.
-    """
-    of_window = intervals_of_window(lake.source.interval, run, n or lake.source.window_runs)
-    there = {*slices.list_runs(lake, "value_counts"), run}
-    return [each for each in of_window if each in there]
 
 
 def read_batches(lake: Lake, run: str, column: str, n: int) -> list[Counts]:

@@ -9,12 +9,12 @@ from epsjoin.errors import DataRefusedError
 from epsjoin.lake import held, slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
+from epsjoin.lake.windows import runs_of_window
 from epsjoin.pipeline import STAGES, chain_of
 from epsjoin.spark.checks.judge import judge
 from epsjoin.spark.checks.measuring import Table, measure_columns, measure_rules
 from epsjoin.spark.job import Job
 from epsjoin.spark.match.sides import records_asked_for
-from epsjoin.spark.windows import runs_of_window
 
 
 def check_quality(job: Job, stage: str) -> dict[str, float]:
