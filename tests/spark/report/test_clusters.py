@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.spark.report.clusters import add_exactly
+from tests.oracles import examples
 
 
 @given(st.lists(st.lists(st.floats(-1e15, 1e15)), min_size=1))
+@examples(100)
 def test_add_exactly__has_the_same_sum_in_every_grouping(groups: list[list[float]]) -> None:
     terms = [term for group in groups for term in add_exactly(group)]
     exact = sum((Fraction(value) for group in groups for value in group), Fraction(0))
