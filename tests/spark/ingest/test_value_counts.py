@@ -98,8 +98,8 @@ def test_windows__are_those_of_the_runs_by_date_whatever_the_order(job: Job, ord
         assert counts.missing == by_definition.missing()
         assert window.new().tolist() == by_definition.new()
         assert window.gone().tolist() == by_definition.gone()
-    two = epsjoin.spark.value_window(*place, "kind", runs=1, contracts=job.lake.contracts)
-    assert two.counts().values.tolist() == ["DME", "TACAN", "VOR"]
+    one = epsjoin.spark.value_window(*place, "kind", runs=1, contracts=job.lake.contracts)
+    assert one.counts().values.tolist() == ["DME", "TACAN", "VOR"]
     found = {each.column: each for each in gather_values(job.lake, MONTHS[-1])}
     kinds = found["kind"]
     assert (kinds.n_intervals, kinds.n_runs, kinds.n_values) == (3, 2, 3)
@@ -107,6 +107,10 @@ def test_windows__are_those_of_the_runs_by_date_whatever_the_order(job: Job, ord
     assert kinds.moved == [{"value": "DME", "points": 1, "share": 0.25, "share_before": 0.5}]
     assert found["level"].new == []
     assert found["kind"].n_new == 1
+    first, _, _, may, _ = (gather_values(job.lake, month)[0] for month in MONTHS)
+    assert (first.n_runs, first.new, first.gone, first.moved) == (1, [], [], [])
+    assert (may.n_runs, may.new) == (2, [{"value": "DME", "points": 1}])
+    assert may.gone == [{"value": "NDB", "points": 2}]  # of February, which left when there was no snapshot
 
 
 def test_gate__warns_of_values_that_the_window_has_not(job: Job) -> None:
