@@ -20,7 +20,7 @@ VERSION := 'import sys; print("%d.%d" % sys.version_info[:2])'
 TEST_ENV := env PYTHONPATH=$(CURDIR)/jobs NUMBA_CACHE_DIR=$(CURDIR)/.cache/numba
 PYTEST := $(TEST_ENV) .venv/bin/python -m pytest
 
-.PHONY: help setup installed doctor demo demo-backfill kernels test test-kernels test-algorithms test-rooms test-uncompiled test-spark test-steps test-engine test-long test-dags test-end-to-end test-pythons check lint audit kill-loop bench bench-plans bench-parts bench-spark bench-scaling bench-around bench-increments bench-differ bench-trees bench-ingest bench-bestmatch bench-progressive bench-windows docs screenshots lock clean cluster-up cluster-down up down tour machine
+.PHONY: help setup installed doctor demo demo-backfill kernels test test-kernels test-algorithms test-rooms test-uncompiled test-spark test-steps test-joins test-engine test-long test-dags test-end-to-end test-pythons check lint audit kill-loop bench bench-plans bench-parts bench-spark bench-scaling bench-around bench-increments bench-differ bench-trees bench-ingest bench-bestmatch bench-progressive bench-windows docs screenshots lock clean cluster-up cluster-down up down tour machine
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -45,7 +45,7 @@ demo-backfill: setup ## twelve real months by one back-fill, in MONTHS="2021-11-
 
 test: ## everything that CI checks, the longest first; four at a time, for those that start Spark or Airflow wait more than they work
 	+@$(SIDE_BY_SIDE) installed kernels
-	$(MAKE) --jobs=4 --keep-going --output-sync=target test-rooms test-steps test-engine test-end-to-end test-algorithms test-dags lint
+	$(MAKE) --jobs=4 --keep-going --output-sync=target test-joins test-rooms test-steps test-engine test-algorithms test-end-to-end test-dags lint
 	$(MAKE) test-pythons PYTHONS="$(filter-out $(PYTHON),$(PYTHONS))" TESTS=tests/test_wheel.py
 
 # or four lanes would compile the same ones at the same time, and a cluster once more
@@ -66,15 +66,19 @@ test-rooms: $(JOBS) ## its other half: records, contracts, tables, commands, rep
 test-uncompiled: $(JOBS) ## kernels as plain Python, which checks every index; takes minutes
 	env NUMBA_DISABLE_JIT=1 $(PYTEST) tests/kernels
 
-test-spark: test-engine test-steps ## the steps and what they are made of, each half on one local Spark session
+test-spark: test-joins test-steps test-engine ## the steps and what they are made of, each third on one local Spark session
 
 STEPS := tests/spark/ingest tests/spark/epsilon tests/spark/checks tests/spark/compare tests/spark/report
+JOINS := tests/spark/join tests/spark/match tests/spark/bestmatch tests/spark/cluster tests/spark/neighbours
 
-test-steps: $(JOBS) $(JARS) ## the half of test-spark that reads, checks, compares and reports
+test-steps: $(JOBS) $(JARS) ## the third of test-spark that reads, checks, compares and reports
 	$(PYTEST) $(STEPS) -m "not long"
 
-test-engine: $(JOBS) $(JARS) ## its other half: joins, clusters, neighbours, and what all steps use
-	$(PYTEST) tests/spark -m "not long" $(foreach folder,$(STEPS),--ignore $(folder))
+test-joins: $(JOBS) $(JARS) ## the third that joins: pairs, best matches, clusters, neighbours
+	$(PYTEST) $(JOINS) -m "not long"
+
+test-engine: $(JOBS) $(JARS) ## and what all steps use
+	$(PYTEST) tests/spark -m "not long" $(foreach folder,$(STEPS) $(JOINS),--ignore $(folder))
 
 test-long: setup ## what takes long and finds what shorter tests hardly miss: real kills, two runs, millions; not in make test
 	$(PYTEST) tests/local tests/lake tests/source tests/spark tests/end_to_end -m long
