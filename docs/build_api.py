@@ -171,6 +171,7 @@ GROUPS = (
             "spark.outliers",
             "spark.knn_join",
             "spark.tree_join",
+            "spark.string_join",
             "spark.fit_epsilon",
             "spark.estimate",
             "spark.snapshot_diff",

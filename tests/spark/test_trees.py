@@ -59,7 +59,7 @@ def random_documents(seed: int, number: int) -> list[str]:
 
 @pytest.mark.parametrize(
     ("k", "options"),
-    [(0, {}), (2, {"ordered": "arrays"}), (3, {"relabel": 1, "insert": 2})],
+    [(0, {}), (3, {"ordered": "arrays", "relabel": 1, "insert": 2})],
 )
 def test_tree_join__takes_the_options_of_arrays_and_keeps_equal_trees(
     spark: SparkSession, k: int, options: dict[str, object]

@@ -18,10 +18,12 @@ class Groups(NamedTuple):
     ----------
     starts : (g + 1,) int64, where each group begins in ``rows``.
     rows : (n,) int64, the numbers of the records, group by group, ascending in each.
+    keys : (g,) what the records of each group have in common.
     """
 
     starts: Ints
     rows: Ints
+    keys: NDArray[Any]
 
     @property
     def sizes(self) -> Ints:
@@ -46,12 +48,35 @@ def group_equal(keys: NDArray[Any]) -> Groups:
     ----------
     keys : (n,) one per record, of a type that can be sorted.
     """
-    _, firsts, by_key = np.unique(keys, return_index=True, return_inverse=True)
+    distinct, firsts, by_key = np.unique(keys, return_index=True, return_inverse=True)
     group = np.empty(len(firsts), np.int64)
-    group[np.argsort(firsts)] = np.arange(len(firsts))
+    order = np.argsort(firsts)
+    group[order] = np.arange(len(firsts))
     group_of = group[by_key]
     rows = np.argsort(group_of, kind="stable")
-    return Groups(np.searchsorted(group_of[rows], np.arange(len(firsts) + 1)), rows)
+    return Groups(np.searchsorted(group_of[rows], np.arange(len(firsts) + 1)), rows, distinct[order])
+
+
+def count_equal(left: Groups, right: Groups | None) -> int:
+    """Count the pairs of :func:`equal_pairs`."""
+    if right is None:
+        return left.n_within
+    i, j = _same(left, right)
+    return int((left.sizes[i] * right.sizes[j]).sum())
+
+
+def equal_pairs(left: Groups, right: Groups | None) -> Pairs:
+    """Return all pairs of equal records at distance 0: of one side, ``left < right``, or of two sides."""
+    if right is None:
+        return pairs_within(left)
+    i, j = _same(left, right)
+    return expand(left, right, Pairs(i, j, np.zeros(len(i))))
+
+
+def _same(left: Groups, right: Groups) -> tuple[Ints, Ints]:
+    """Return the groups of both sides that have the same key."""
+    _, i, j = np.intersect1d(left.keys, right.keys, assume_unique=True, return_indices=True)
+    return i.astype(np.int64), j.astype(np.int64)
 
 
 def pairs_within(groups: Groups) -> Pairs:

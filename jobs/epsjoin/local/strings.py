@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from epsjoin.errors import ArgumentError, BudgetError
+from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.strings import Codes, fill_edits, fill_qgrams
 from epsjoin.local.arguments import check_count
-from epsjoin.local.groups import Groups, expand, group_equal, pairs_within
-from epsjoin.local.join.arrays import iter_join, iter_self_join
-from epsjoin.local.sweep.pairs import Pairs, collect
-from epsjoin.local.sweep.sweeping import Counters, add_counts, check_counters, check_n_jobs
+from epsjoin.local.edit_join import MAX_PAIRS, EditJoin
+from epsjoin.local.groups import Groups, count_equal, group_equal
+from epsjoin.local.sweep.pairs import Pairs
+from epsjoin.local.sweep.sweeping import Counters, add_counts
 
-MAX_PAIRS = 10**8
-"""Default maximum number of pairs."""
+Q, BINS = 1, 13
+"""Default length of the q-grams that are counted, and number of bins of the counts."""
 
 
 def string_join(
@@ -25,8 +25,8 @@ def string_join(
     k: int,
     other: Iterable[str] | None = None,
     *,
-    q: int = 1,
-    bins: int = 13,
+    q: int = Q,
+    bins: int = BINS,
     max_pairs: int = MAX_PAIRS,
     n_jobs: int | None = 1,
     counters: Counters | None = None,
@@ -79,85 +79,88 @@ def string_join(
     >>> string_join(["Passau", "Pasau", "Padua"], k=1)
     Pairs(left=array([0]), right=array([1]), distance=array([1.]))
     """
-    check_count("k", k, 0)
+    join = EditJoin.check("strings", k, max_pairs, n_jobs, counters)
     check_count("q", q)
     check_count("bins", bins)
-    check_count("max_pairs", max_pairs, 0)
-    counted, n_threads = check_counters(counters), check_n_jobs(n_jobs)
-    left = _side("strings", strings, q, bins)
-    right = None if other is None else _side("other", other, q, bins)
-    n_rows = len(left.groups.rows), len((right or left).groups.rows)
+    numbers: dict[str, int] = {}
+    left = _group("strings", strings, numbers)
+    right = None if other is None else _group("other", other, numbers)
     for side in (left,) if right is None else (left, right):
-        add_counts(counted, strings=len(side.groups.rows), different=len(side.groups.firsts))
-    if right is None and left.groups.n_within > max_pairs:
-        raise _too_many(left.groups.n_within, max_pairs)
-    return collect(_batches(left, right, k, q, n_threads, counted, max_pairs), n_rows)
+        add_counts(join.counters, strings=len(side.groups.rows), different=len(side.groups.firsts))
+    right_groups = None if right is None else right.groups
+    join.refuse_more(count_equal(left.groups, right_groups))
+    add_counts(join.counters, candidates=0)
+    texts = left.firsts, (right or left).firsts
+
+    def compare(candidates: Iterator[Pairs]) -> Iterator[Pairs]:
+        for batch in candidates:
+            distances = edits_within(texts[0], batch.left, texts[1], batch.right, k)
+            add_counts(join.counters, candidates=int(np.count_nonzero(distances)))
+            near = (distances > 0) & (distances <= k)
+            yield Pairs(batch.left[near], batch.right[near], distances[near].astype(np.float64))
+
+    points = texts[0].counts(q, bins), texts[1].counts(q, bins)
+    return join.find(left.groups, right_groups, points, 2 * q, compare)
 
 
-class _Side(NamedTuple):
-    """Different strings.
+class Texts(NamedTuple):
+    """Strings as code points; made by :func:`encode`.
 
     Parameters
     ----------
-    groups : which of all strings are equal.
-    starts, codes : the code points of the first string of each group.
-    counts : of their q-grams.
+    starts : (n + 1,) int64, where each string begins in ``codes``.
+    codes : (characters,) uint32, the code points of all strings.
     """
 
-    groups: Groups
     starts: Ints
     codes: Codes
-    counts: Floats
+
+    def counts(self, q: int, bins: int) -> Floats:
+        """Return (n, bins) float64, how many of the q-grams of each string fall into each bin."""
+        counted = np.zeros((len(self.starts) - 1, bins))
+        fill_qgrams(self.starts, self.codes, q, counted)
+        return counted
 
 
-def _side(name: str, strings: Iterable[str], q: int, bins: int) -> _Side:
-    given = [] if isinstance(strings, (str, bytes)) else list(strings)
+def encode(strings: Collection[str]) -> Texts:
+    """Turn strings into code points; halves of surrogate pairs are characters as others are."""
+    starts = np.concatenate(([0], np.cumsum([len(text) for text in strings]))).astype(np.int64)
+    encoded = "".join(strings).encode("utf-32-le", "surrogatepass")
+    return Texts(starts, np.frombuffer(encoded, np.uint32))
+
+
+def edits_within(left: Texts, i: Ints, right: Texts, j: Ints, k: int) -> Ints:
+    """Compute the edit distances of pairs of strings.
+
+    Parameters
+    ----------
+    left, right : the strings.
+    i, j : (m,) int64, the strings of each pair.
+    k : what is beyond it is not told apart.
+
+    Returns
+    -------
+    (m,) int64, ``k + 1`` for all distances beyond k.
+    """
+    distances = np.empty(len(i), np.int64)
+    fill_edits(*left, i, *right, j, k, distances)
+    return distances
+
+
+class _Side(NamedTuple):
+    """Strings of one side: which of them are equal, and the first of each group."""
+
+    groups: Groups
+    firsts: Texts
+
+
+def _group(name: str, strings: Iterable[str], numbers: dict[str, int]) -> _Side:
+    """Group equal strings, which have one number on both sides."""
     if isinstance(strings, (str, bytes)):
         raise ArgumentError(f"{name} must be a list of strings, not one {type(strings).__name__}")
+    given = list(strings)
     for row, text in enumerate(given):
         if not isinstance(text, str):
             raise ArgumentError(f"{name} must be strings; row {row} is {type(text).__name__}")
-    numbers: dict[str, int] = {}
     groups = group_equal(np.array([numbers.setdefault(text, len(numbers)) for text in given], np.int64))
-    starts = np.concatenate(([0], np.cumsum([len(text) for text in numbers]))).astype(np.int64)
-    encoded = "".join(numbers).encode("utf-32-le", "surrogatepass")
-    codes = np.frombuffer(encoded, np.uint32) if encoded else np.empty(0, np.uint32)
-    counts = np.zeros((len(numbers), bins))
-    fill_qgrams(starts, codes, q, counts)
-    return _Side(groups, starts, codes, counts)
-
-
-def _batches(
-    left: _Side, right: _Side | None, k: int, q: int, n_threads: int, counters: Counters, max_pairs: int
-) -> Iterator[Pairs]:
-    """Yield all pairs, those of equal strings of one side first."""
-    other = right or left
-    n_pairs = 0
-    if right is None:
-        within = pairs_within(left.groups)
-        n_pairs = len(within.left)
-        yield within
-    eps = max(2.0 * q * k, 0.5)  # counts are whole numbers: of equal ones alone, where k is 0
-    if right is None:
-        candidates = iter_self_join(left.counts, eps, "manhattan", n_jobs=n_threads)
-    else:
-        candidates = iter_join(left.counts, right.counts, eps, "manhattan", n_jobs=n_threads)
-    add_counts(counters, candidates=0)
-    for batch in candidates:
-        distances = np.empty(len(batch.left), np.int64)
-        fill_edits(left.starts, left.codes, batch.left, other.starts, other.codes, batch.right, k, distances)
-        near = distances <= k
-        found = Pairs(batch.left[near], batch.right[near], distances[near].astype(np.float64))
-        add_counts(counters, candidates=len(batch.left))
-        n_pairs += int((left.groups.sizes[found.left] * other.groups.sizes[found.right]).sum())
-        if n_pairs > max_pairs:
-            raise _too_many(n_pairs, max_pairs)
-        yield expand(left.groups, None if right is None else right.groups, found)
-    add_counts(counters, pairs=n_pairs)
-
-
-def _too_many(n_pairs: int, max_pairs: int) -> BudgetError:
-    return BudgetError(
-        f"there are at least {n_pairs:,} pairs, and max_pairs = {max_pairs:,}; a smaller k gives fewer, and "
-        "so does leaving out all but one of strings that are equal"
-    )
+    return _Side(groups, encode([given[row] for row in groups.firsts.tolist()]))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from epsjoin.spark.epsilon.frames import estimate, fit_epsilon
     from epsjoin.spark.frames import dbscan, knn_join, outliers, similarity_join
     from epsjoin.spark.ranges import as_of, history
+    from epsjoin.spark.strings import string_join
     from epsjoin.spark.trees import tree_join
     from epsjoin.spark.windows import value_window
 
@@ -25,6 +26,7 @@ _HOMES = {
     "epsilon.frames": "estimate fit_epsilon",
     "frames": "dbscan knn_join outliers similarity_join",
     "ranges": "as_of history",
+    "strings": "string_join",
     "trees": "tree_join",
     "windows": "value_window",
 }
@@ -43,6 +45,7 @@ __all__ = [
     "outliers",
     "similarity_join",
     "snapshot_diff",
+    "string_join",
     "tree_join",
     "value_window",
 ]

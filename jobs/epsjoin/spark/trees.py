@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
-
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError, EpsjoinError
-from epsjoin.lake import delta_log, parquet, uris
+from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.local.arguments import check_count
 from epsjoin.local.trees.packed import pack, unpack
 from epsjoin.local.trees.prepared import (
@@ -26,17 +21,9 @@ from epsjoin.local.trees.prepared import (
 )
 from epsjoin.local.trees.refine import refine
 from epsjoin.local.trees.trees import Trees
-from epsjoin.spark import scan
-from epsjoin.spark.arrow import Task
-from epsjoin.spark.frames import similarity_join
-from epsjoin.spark.join.frames import MAX_PAIRS, target_at
-from epsjoin.spark.join.pairs import PAIRS
-from epsjoin.spark.persist import materialize, persist_until
+from epsjoin.spark.edit_join import Compare, EditMetric, Near, Pack, edit_join
+from epsjoin.spark.join.frames import MAX_PAIRS
 from epsjoin.spark.points import type_of
-from epsjoin.spark.rows import FrameRows
-from epsjoin.spark.write import write_files
-
-_PACKED = "id long, tree binary, point binary"
 
 
 def tree_join(
@@ -104,49 +91,16 @@ def tree_join(
     if not isinstance(type_of(frame, tree), T.StringType):
         kind = type_of(frame, tree).simpleString()
         raise ArgumentError(f"the column {tree!r} must hold JSON texts, not {kind}; F.to_json makes them")
-    into = None if to is None else target_at(uris.parse_lake_uri(to, "to").rstrip("/"))
-    if into is not None:
-        delta_log.check_replaceable(into)
-    texts = frame.select(F.col(id).alias("id"), F.col(tree).alias("text"))
-    with ExitStack() as done:
-        packed = FrameRows(texts).map(_packer(options, max_nodes), _PACKED)
-        persist_until(packed, done)
-        candidates = similarity_join(
-            packed,
-            eps=max(2.0 * k, 0.5),  # points are whole numbers: of equal ones alone, where k is 0
-            columns="point",
-            metric="manhattan",
-            max_pairs=max_pairs,
-        )
-        both = candidates.select("left_id", "right_id")
-        for side in ("left", "right"):
-            trees = packed.select(F.col("id").alias(f"{side}_id"), F.col("tree").alias(f"{side}_tree"))
-            both = both.join(trees, f"{side}_id")
-        compared = both.select("left_id", "right_id", "left_tree", "right_tree")
-        pairs = FrameRows(compared).map(_refiner(options, k), PAIRS)
-        if into is None:
-            return materialize(pairs)
-        written = write_files(into, FrameRows(pairs))
-        if written.rows > max_pairs:
-            parquet.delete_uncommitted_files(into, written.files)
-            raise BudgetError(f"{written.rows:,} pairs were found, {max_pairs:,} are allowed (max_pairs)")
-        return scan.read_replaced(frame.sparkSession, into, delta_log.replace_table(into, written.files))
+    metric = EditMetric("binary", 2 * k, _packer(options, max_nodes), _comparer(options, k))
+    return edit_join(frame, tree, id, metric, max_pairs, to)
 
 
-def _packer(options: TreeOptions, max_nodes: int) -> Task:
+def _packer(options: TreeOptions, max_nodes: int) -> Pack:
     """Turn texts into packed trees and points."""
 
-    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            ids, texts = batch.column("id").cast(pa.int64()), batch.column("text").to_pylist()
-            trees = _read(texts, ids.to_pylist(), max_nodes)
-            points = prepare(trees, options).points(options.costs).astype("<f8")
-            columns = {
-                "id": ids,
-                "tree": pa.array(pack(trees), pa.binary()),
-                "point": pa.array([point.tobytes() for point in points], pa.binary()),
-            }
-            yield pa.record_batch(columns)
+    def work(texts: list[str | None], ids: list[int]) -> tuple[pa.Array, Floats]:
+        trees = _read(texts, ids, max_nodes)
+        return pa.array(pack(trees), pa.binary()), prepare(trees, options).points(options.costs)
 
     return work
 
@@ -170,16 +124,12 @@ def _read(texts: list[str | None], ids: list[int], max_nodes: int) -> Trees:
     return trees
 
 
-def _refiner(options: TreeOptions, k: int) -> Task:
+def _comparer(options: TreeOptions, k: int) -> Compare:
     """Compare the trees of candidates."""
 
-    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            sides = [batch.column(f"{side}_tree").dictionary_encode() for side in ("left", "right")]
-            left, right = (prepare(unpack(side.dictionary.to_pylist()), options) for side in sides)
-            rows = [side.indices.to_numpy().astype(np.int64) for side in sides]
-            found = refine(left, rows[0], right, rows[1], k, options, with_equal=True)
-            near = batch.select(["left_id", "right_id"]).take(pa.array(found.rows))
-            yield near.append_column("distance", pa.array(found.pairs.distance))
+    def work(left: list[bytes], i: Ints, right: list[bytes], j: Ints) -> Near:
+        sides = (prepare(unpack(side), options) for side in (left, right))
+        found = refine(next(sides), i, next(sides), j, k, options, with_equal=True)
+        return Near(found.rows, found.pairs.distance)
 
     return work

@@ -271,7 +271,7 @@ def test_join__with_a_k_beyond_all_sizes_is_refused_before_anything_is_compared(
         tree_join(trees, 100, max_pairs=1769, counters=counters)
     assert "candidates" not in counters
     assert len(tree_join(trees, 100, max_pairs=1770).left) == 1770
-    with pytest.raises(BudgetError, match="there are more pairs, and max_pairs = 345"):
+    with pytest.raises(BudgetError, match="at least [0-9]+ pairs, and max_pairs = 345"):
         tree_join(trees, 3, max_pairs=345)
 
 

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from epsjoin.errors import ArgumentError
-from epsjoin.kernels.arrays import Ints
-from epsjoin.local.groups import Groups, expand, group_equal, pairs_within
-from epsjoin.local.sweep.pairs import Pairs
+from epsjoin.local.groups import Groups, group_equal
 from epsjoin.local.trees.prepared import PreparedTrees, TreeOptions, check_sizes, prepare, root_digests
 from epsjoin.local.trees.trees import Trees
 
@@ -49,25 +45,3 @@ def group_trees(name: str, trees: Trees, options: TreeOptions, max_nodes: int) -
     check_sizes(trees, max_nodes)
     groups = group_equal(root_digests(trees, options))
     return TreeGroups(trees, groups, prepare(trees.take(groups.firsts), options))
-
-
-def count_equal(left: TreeGroups, right: TreeGroups | None) -> int:
-    """Count the pairs of :func:`equal_pairs`."""
-    if right is None:
-        return left.groups.n_within
-    i, j = _same(left, right)
-    return int((left.groups.sizes[i] * right.groups.sizes[j]).sum())
-
-
-def equal_pairs(left: TreeGroups, right: TreeGroups | None) -> Pairs:
-    """Return all pairs of equal trees, of one side with itself or of two."""
-    if right is None:
-        return pairs_within(left.groups)
-    i, j = _same(left, right)
-    return expand(left.groups, right.groups, Pairs(i, j, np.zeros(len(i))))
-
-
-def _same(left: TreeGroups, right: TreeGroups) -> tuple[Ints, Ints]:
-    """Return the groups of both sides that hold the same tree."""
-    _, i, j = np.intersect1d(left.firsts.digest, right.firsts.digest, assume_unique=True, return_indices=True)
-    return i.astype(np.int64), j.astype(np.int64)

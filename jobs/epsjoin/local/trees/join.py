@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
-from epsjoin.errors import BudgetError
-from epsjoin.local.arguments import check_count
-from epsjoin.local.groups import expand
-from epsjoin.local.join.arrays import iter_join, iter_self_join
-from epsjoin.local.sweep.pairs import Pairs, collect
-from epsjoin.local.sweep.sweeping import Counters, add_counts, check_counters, check_n_jobs
-from epsjoin.local.trees.groups import TreeGroups, count_equal, equal_pairs, group_trees
+from epsjoin.local.edit_join import MAX_PAIRS, EditJoin
+from epsjoin.local.groups import count_equal
+from epsjoin.local.sweep.pairs import Pairs
+from epsjoin.local.sweep.sweeping import Counters, add_counts
+from epsjoin.local.trees.groups import TreeGroups, group_trees
 from epsjoin.local.trees.prepared import BINS, MAX_NODES, Order, TreeOptions, check_options
 from epsjoin.local.trees.refine import refine_all
 from epsjoin.local.trees.trees import Trees
-
-MAX_PAIRS = 10**8
-"""Default maximum number of pairs."""
 
 
 def tree_join(
@@ -97,20 +92,22 @@ def tree_join(
     >>> tree_join(trees, k=1)
     Pairs(left=array([0]), right=array([1]), distance=array([1.]))
     """
-    check_count("k", k, 0)
-    check_count("max_pairs", max_pairs, 0)
-    options, counted = check_options(ordered, relabel, insert, bins), check_counters(counters)
-    n_threads = check_n_jobs(n_jobs)
+    join = EditJoin.check("trees", k, max_pairs, n_jobs, counters)
+    options = check_options(ordered, relabel, insert, bins)
     left = group_trees("trees", trees, options, max_nodes)
     right = None if other is None else group_trees("other", other, options, max_nodes)
     for side in (left,) if right is None else (left, right):
         n_equal = int(np.count_nonzero(side.groups.sizes > 1))
-        add_counts(counted, trees=len(side.trees), nodes=len(side.trees.size), equal_groups=n_equal)
-    sure = max(count_equal(left, right), _count_tiny(left, right, k, options))
-    if sure > max_pairs:
-        raise _too_many(f"at least {sure:,}", max_pairs)
-    batches = _batches(left, right, k, options, n_threads, counted, max_pairs)
-    return collect(batches, (len(trees), len(trees if other is None else other)))
+        add_counts(join.counters, trees=len(side.trees), nodes=len(side.trees.size), equal_groups=n_equal)
+    right_groups = None if right is None else right.groups
+    join.refuse_more(max(count_equal(left.groups, right_groups), _count_tiny(left, right, k, options)))
+    add_counts(join.counters, candidates=0, refinements=0, subtree_pairs=0)
+    firsts = left.firsts, (right or left).firsts
+    compare = partial(
+        refine_all, *firsts, limit=k, options=options, n_threads=join.n_threads, counters=join.counters
+    )
+    points = left.firsts.points(options.costs), firsts[1].points(options.costs)
+    return join.find(left.groups, right_groups, points, 2, compare)
 
 
 def _count_tiny(left: TreeGroups, right: TreeGroups | None, k: int, options: TreeOptions) -> int:
@@ -125,40 +122,3 @@ def _count_tiny(left: TreeGroups, right: TreeGroups | None, k: int, options: Tre
     if right is None:
         pairs = (pairs - int(np.count_nonzero(2 * sizes <= most))) // 2
     return pairs
-
-
-def _batches(
-    left: TreeGroups,
-    right: TreeGroups | None,
-    k: int,
-    options: TreeOptions,
-    n_threads: int,
-    counters: Counters,
-    max_pairs: int,
-) -> Iterator[Pairs]:
-    """Yield all pairs, those of equal trees first."""
-    equal = equal_pairs(left, right)
-    n_pairs = len(equal.left)
-    yield equal
-    if k > 0:
-        points, costs = left.firsts.points(options.costs), options.costs
-        if right is None:
-            candidates = iter_self_join(points, 2.0 * k, "manhattan", n_jobs=n_threads)
-        else:
-            others = right.firsts.points(costs)
-            candidates = iter_join(points, others, 2.0 * k, "manhattan", n_jobs=n_threads)
-        firsts = (right or left).firsts
-        sizes, other_sizes = left.groups.sizes, (right or left).groups.sizes
-        for found in refine_all(left.firsts, firsts, candidates, k, options, n_threads, counters):
-            n_pairs += int((sizes[found.left] * other_sizes[found.right]).sum())
-            if n_pairs > max_pairs:
-                raise _too_many("more", max_pairs)
-            yield expand(left.groups, None if right is None else right.groups, found)
-    add_counts(counters, candidates=0, refinements=0, subtree_pairs=0, pairs=n_pairs)
-
-
-def _too_many(how_many: str, max_pairs: int) -> BudgetError:
-    return BudgetError(
-        f"there are {how_many} pairs, and max_pairs = {max_pairs:,}; a smaller k gives fewer, and so does "
-        "leaving out all but one of trees that are equal"
-    )

@@ -1,0 +1,131 @@
+"""Joins by edit distance on DataFrames: records to points, candidates by their join, distances last.
+
+:class:`EditMetric` is what trees and strings differ in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from epsjoin.errors import BudgetError
+from epsjoin.kernels.arrays import Floats, Ints
+from epsjoin.lake import delta_log, parquet, uris
+from epsjoin.spark import scan
+from epsjoin.spark.arrow import Task
+from epsjoin.spark.frames import similarity_join
+from epsjoin.spark.join.frames import target_at
+from epsjoin.spark.join.pairs import PAIRS
+from epsjoin.spark.persist import materialize, persist_until
+from epsjoin.spark.rows import FrameRows
+from epsjoin.spark.write import write_files
+
+
+class Near(NamedTuple):
+    """Which candidates are pairs.
+
+    Parameters
+    ----------
+    rows : (m,) int64, their numbers, ascending.
+    distance : (m,) float64.
+    """
+
+    rows: Ints
+    distance: Floats
+
+
+Pack = Callable[[list[str | None], list[int]], tuple[pa.Array, Floats]]
+"""From the texts of a batch and their ids to records, as tasks pass them on, and a point for each."""
+
+Compare = Callable[[list[Any], Ints, list[Any], Ints], Near]
+"""From different records of both sides, and which two each candidate has, to the pairs among them."""
+
+
+class EditMetric(NamedTuple):
+    """How records are filtered and compared.
+
+    Parameters
+    ----------
+    record : Spark's type of a packed record.
+    eps : Manhattan distance of the points of two records within the limit, at most; a whole number.
+    pack, compare : run in tasks.
+    """
+
+    record: str
+    eps: int
+    pack: Pack
+    compare: Compare
+
+
+def edit_join(
+    frame: DataFrame,
+    column: str,
+    id: str,  # noqa: A002 - what people call it
+    metric: EditMetric,
+    max_pairs: int,
+    to: str | None,
+) -> DataFrame:
+    """Find every pair of records within the metric's limit.
+
+    Parameters
+    ----------
+    frame, id, max_pairs, to : see :func:`epsjoin.spark.trees.tree_join`.
+    column : name of the column of texts.
+    metric : how records are filtered and compared.
+    """
+    into = None if to is None else target_at(uris.parse_lake_uri(to, "to").rstrip("/"))
+    if into is not None:
+        delta_log.check_replaceable(into)
+    texts = frame.select(F.col(id).alias("id"), F.col(column).alias("text"))
+    with ExitStack() as done:
+        packed = FrameRows(texts).map(_packer(metric.pack), f"id long, record {metric.record}, point binary")
+        persist_until(packed, done)
+        candidates = similarity_join(
+            packed,
+            eps=max(float(metric.eps), 0.5),  # points are whole numbers: of equal ones alone, where it is 0
+            columns="point",
+            metric="manhattan",
+            max_pairs=max_pairs,
+        )
+        both = candidates.select("left_id", "right_id")
+        for side in ("left", "right"):
+            records = packed.select(F.col("id").alias(f"{side}_id"), F.col("record").alias(f"{side}_record"))
+            both = both.join(records, f"{side}_id")
+        compared = both.select("left_id", "right_id", "left_record", "right_record")
+        pairs = FrameRows(compared).map(_comparer(metric.compare), PAIRS)
+        if into is None:
+            return materialize(pairs)
+        written = write_files(into, FrameRows(pairs))
+        if written.rows > max_pairs:
+            parquet.delete_uncommitted_files(into, written.files)
+            raise BudgetError(f"{written.rows:,} pairs were found, {max_pairs:,} are allowed (max_pairs)")
+        return scan.read_replaced(frame.sparkSession, into, delta_log.replace_table(into, written.files))
+
+
+def _packer(pack: Pack) -> Task:
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            ids = batch.column("id").cast(pa.int64())
+            records, points = pack(batch.column("text").to_pylist(), ids.to_pylist())
+            coordinates = [point.tobytes() for point in points.astype("<f8")]
+            yield pa.record_batch({"id": ids, "record": records, "point": pa.array(coordinates, pa.binary())})
+
+    return work
+
+
+def _comparer(compare: Compare) -> Task:
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            left, right = (batch.column(f"{side}_record").dictionary_encode() for side in ("left", "right"))
+            i, j = (side.indices.to_numpy().astype(np.int64) for side in (left, right))
+            near = compare(left.dictionary.to_pylist(), i, right.dictionary.to_pylist(), j)
+            pairs = batch.select(["left_id", "right_id"]).take(pa.array(near.rows))
+            yield pairs.append_column("distance", pa.array(near.distance))
+
+    return work

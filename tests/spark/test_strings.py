@@ -1,0 +1,49 @@
+"""The join of strings on DataFrames: all pairs of the whole table, and refusals that name the string."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from epsjoin import string_join as join_strings
+from epsjoin.errors import ArgumentError
+from epsjoin.spark import string_join
+from tests.local.test_strings import some
+from tests.oracles.strings import levenshtein
+
+
+def frame_of(spark: SparkSession, strings: list[str | None]) -> DataFrame:
+    """The strings with ids from 1000 down."""
+    rows = [(1000 - number, text) for number, text in enumerate(strings)]
+    return spark.createDataFrame(rows, "number int, name string").repartition(2)
+
+
+def test_string_join__is_all_pairs_of_the_whole_table_and_those_on_arrays(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    strings = some(3, 90)
+    frame = frame_of(spark, list(strings))
+    found = string_join(frame, 2, string="name", id="number", to=str(tmp_path / "pairs"))
+    pairs = sorted((row["left_id"], row["right_id"], row["distance"]) for row in found.collect())
+    assert pairs == sorted(
+        (1000 - j, 1000 - i, distance)
+        for j, b in enumerate(strings)
+        for i, a in enumerate(strings[:j])
+        if (distance := levenshtein(a, b)) <= 2
+    )
+    columns = (column.tolist() for column in join_strings(strings, 2))
+    assert pairs == sorted((1000 - j, 1000 - i, d) for i, j, d in zip(*columns, strict=True))
+    assert {0, 1, 2} == {distance for _, _, distance in pairs}
+
+
+def test_string_join__refuses_nulls_by_their_id_and_wrong_arguments(spark: SparkSession) -> None:
+    frame = frame_of(spark, ["a", None])
+    with pytest.raises(PySparkException, match="the string of id 999 is null"):
+        string_join(frame, 1, string="name", id="number")
+    with pytest.raises(ArgumentError, match="the column 'number' must hold strings, not int; cast it"):
+        string_join(frame, 1, string="number", id="number")
+    with pytest.raises(ArgumentError, match="k must be a whole number"):
+        string_join(frame, 1.5, string="name", id="number")  # type: ignore[arg-type]
