@@ -77,11 +77,11 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.local.plan.rules import max_generation as max_generation
     from epsjoin.local.plan.rules import max_split_level as max_split_level
     from epsjoin.local.plan.rules import max_splits_per_level as max_splits_per_level
-    from epsjoin.local.progressive.kinds import Band as Band
-    from epsjoin.local.progressive.kinds import Equi as Equi
+    from epsjoin.local.progressive.columns import Band as Band
+    from epsjoin.local.progressive.columns import Equi as Equi
+    from epsjoin.local.progressive.columns import Spatial as Spatial
+    from epsjoin.local.progressive.columns import Temporal as Temporal
     from epsjoin.local.progressive.kinds import JoinKind as JoinKind
-    from epsjoin.local.progressive.kinds import Spatial as Spatial
-    from epsjoin.local.progressive.kinds import Temporal as Temporal
     from epsjoin.local.progressive.results import Found as Found
     from epsjoin.local.progressive.running import RunningEstimate as RunningEstimate
     from epsjoin.local.progressive.similarity import Similarity as Similarity
@@ -129,7 +129,8 @@ _HOMES = {
     "local.plan.blocking": "Parts parts",
     "local.plan.cuts": "Cuts",
     "local.plan.rules": "OwnRule SplitRule max_generation max_split_level max_splits_per_level",
-    "local.progressive.kinds": "Band Equi JoinKind Spatial Temporal",
+    "local.progressive.columns": "Band Equi Spatial Temporal",
+    "local.progressive.kinds": "JoinKind",
     "local.progressive.results": "Found",
     "local.progressive.running": "RunningEstimate",
     "local.progressive.similarity": "Similarity",

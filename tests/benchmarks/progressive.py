@@ -22,7 +22,8 @@ import pyarrow.parquet as pq
 
 import epsjoin
 from epsjoin import Band, Similarity
-from epsjoin.local.progressive.driver import Driver, Options
+from epsjoin.local.progressive.driver import Driver
+from epsjoin.local.progressive.options import Options
 from epsjoin.local.progressive.running import RunningEstimate
 from epsjoin.local.progressive.sizes import Sizes, spilled_bytes
 from epsjoin.local.progressive.sources import ArraySource

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from benchmarks.experiments import __main__ as command
-from benchmarks.experiments import grids, models, pmj
+from benchmarks.experiments import grids, merges, models, pmj
 from benchmarks.experiments.claims import Claim, Experiment, Line, Picture, Result, Table, short, within
 from benchmarks.experiments.counting import count_work, cubes_of, cubes_within, rows_by_level
+from epsjoin import Similarity, Spatial, join
 from oracles import join as twin
 
 SMALL = 3000
@@ -61,6 +62,22 @@ def test_pmj__has_the_verdicts_that_are_expected_on_few_rows_too(run, rows: int)
     counted = [claim for claim in run(rows).claims if not re.search(r"\bs\b|CPU", claim.ours)]
     assert len(counted) >= 3
     assert [claim for claim in counted if not claim.is_as_expected] == []
+
+
+def test_follow__meets_pairs_of_one_run_only_in_the_merge_where_runs_are_not_joined():
+    # rows of one run are told apart from others by its number, which Semistrict and Strict must take away
+    points = np.random.default_rng(0).random((600, 2))
+    tables, pairs = (points[:300], points[300:]), {}
+    for way in merges.WAYS:
+        for kind in (Similarity(0.05), Similarity(0.05, cuts="regular"), Spatial()):
+            boxes = tuple(np.concatenate((table, table + 0.05), axis=1) for table in tables)
+            given = boxes if isinstance(kind, Spatial) else tables
+            course = merges.follow(way, given, kind, merges.sizes_of(given, 0.2, 33))
+            assert course.counters["runs"] == 5
+            assert (course.counters["pairs_in_runs"] > 0) == (way == "PMJ")
+            pairs.setdefault(repr(kind), set()).add(course.pairs)
+    assert all(len(found) == 1 for found in pairs.values())
+    assert pairs[repr(Similarity(0.05))] == {len(join(*tables, 0.05).left)}
 
 
 def test_count_work__is_that_of_the_twin():

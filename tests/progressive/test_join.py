@@ -17,7 +17,7 @@ import pytest
 
 import epsjoin
 from benchmarks.sets import cad
-from epsjoin import Band, Equi, Similarity, progressive_join, self_join
+from epsjoin import Band, Cuts, Equi, Similarity, progressive_join, self_join
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.local.progressive.sizes import spilled_bytes
 from tests.local.progressive.cases import gathered
@@ -82,6 +82,85 @@ def test_progressive_join__has_an_estimate_with_its_first_pairs(tmp_path):
         estimate = next(found).estimate
     assert estimate.pairs == pytest.approx(22692, rel=0.3)
     assert estimate[1:] == (None, None, "from a sample of some parts of the table")
+
+
+def test_progressive_join__reads_as_many_rows_first_as_the_wished_pairs_need():
+    dense = np.random.default_rng(1).random((5000, 2))
+    for tables, wished in (((POINTS,), 300), ((POINTS,), 1000), ((POINTS, dense), 300)):
+        with progressive_join(*tables, on=Similarity(EPS), memory="8MB", first_pairs=wished) as found:
+            assert len(next(found).pairs.left) == pytest.approx(wished, rel=0.35)
+            assert found.counters["first_pair_rows"] < 0.3 * sum(map(len, tables))
+    for table, wished, rows in (
+        (POINTS, 10**6, 4064),
+        (iter([POINTS]), 1000, 63),
+    ):  # a run at most; no sample
+        with progressive_join(table, on=Similarity(EPS), memory="2MB", first_pairs=wished) as found:
+            next(found)
+        assert rows <= found.counters["first_pair_rows"] <= 4.1 * rows
+
+
+def test_progressive_join__of_codes_compares_what_self_join_does(expected):
+    counted: dict[str, int] = {}
+    self_join(POINTS, EPS, cuts=Cuts("regular"), counters=counted)
+    with progressive_join(POINTS, on=Similarity(EPS, cuts="regular"), memory="2MB") as found:
+        assert gathered(list(found)) == expected
+    assert found.counters["runs"] == 5
+    assert found.counters["candidates"] <= 1.05 * counted["candidates"]
+    assert found.counters["distance_computations"] <= 1.05 * counted["distance_computations"]
+
+
+def far_from_its_beginning() -> np.ndarray:
+    """Rows in the order of two places: a plan on the first run has one part for most of them."""
+    points = np.random.default_rng(0).random((40_000, 2))
+    points[5000:] += 100.0
+    return points
+
+
+def test_progressive_join__whose_first_rows_mislead_the_plan_makes_another(monkeypatch):
+    points, bytes_read = far_from_its_beginning(), []
+    pairs = self_join(points, 0.004)
+    expected = sorted(zip(pairs.left.tolist(), pairs.right.tolist(), strict=True))
+    for passes in (3, 10**9):
+        monkeypatch.setattr("epsjoin.local.progressive.plans._REPLAN_PASSES", passes)
+        table = iter(np.array_split(points, 50))
+        with progressive_join(table, on=Similarity(0.004), memory="2MB") as found:
+            assert gathered(list(found)) == expected
+        counters = found.counters
+        assert counters["replans"] == int(passes == 3)
+        bytes_read.append(counters["bytes_read"])
+        if passes == 3:  # the pairs of the runs lie at the keys of the other plan
+            assert counters["estimate_at_50"] == pytest.approx(len(pairs.left), rel=0.05)
+    assert bytes_read[0] < 0.65 * bytes_read[1]
+    with progressive_join(points, on=Similarity(0.004), memory="2MB") as found:  # planned on a sample of all
+        list(found)
+    assert found.counters["replans"] == 0
+
+
+def test_progressive_join__of_another_plan_has_the_last_eps_and_outlives_a_stop(tmp_path):
+    points = far_from_its_beginning()
+
+    def join_again():
+        table = iter(np.array_split(points, 50))
+        return progressive_join(table, on=Similarity(0.004), memory="2MB", spill=tmp_path)
+
+    first, before = join_again(), []
+    while first.counters["runs"] < 3:
+        before.append(next(first))
+    first.lower_eps(0.003)
+    while not before or before[-1].phase != "merges":
+        before.append(next(first))
+    assert first.counters["replans"] == 1
+    again = join_again()
+    after = list(again)
+    assert again.counters["replans"] == 1
+    pairs = self_join(points, 0.004)
+    distances = zip(zip(pairs.left.tolist(), pairs.right.tolist(), strict=True), pairs.distance, strict=True)
+    near = {pair for pair, distance in distances if distance <= 0.003}
+    found = set(gathered(before)) | set(gathered(after))
+    assert near <= found
+    assert all(batch.pairs.distance.max() <= 0.003 for batch in after)
+    assert len(gathered(after)) == len(set(gathered(after))) > 1000
+    first.close()
 
 
 def test_progressive_join__keeps_within_its_memory():
@@ -337,6 +416,8 @@ def test_lower_eps__holds_after_a_stop(tmp_path):
         ({"memory": "1MB"}, "memory must be 1.5 MB at least"),
         ({"memory": "much"}, "memory must be a size"),
         ({"memory": "2MB", "first_memory": "3MB"}, "first_memory must be"),
+        ({"first_memory": "1MB", "first_pairs": 9}, "give first_memory or first_pairs, not both"),
+        ({"first_pairs": 0}, "first_pairs must be"),
         ({"columns": ["x"]}, "columns and id are of files"),
         ({"left": "nowhere.parquet"}, "nowhere.parquet is no file"),
         ({"left": iter([POINTS]), "shuffle": 1}, "an iterator is read as it comes"),

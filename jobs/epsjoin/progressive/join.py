@@ -8,9 +8,11 @@ from types import TracebackType
 from typing import Any
 
 from epsjoin.errors import ArgumentError
+from epsjoin.local.arguments import check_count
 from epsjoin.local.join.arrays import HOW
-from epsjoin.local.progressive.driver import TRAVERSALS, Driver, Options, Traversal
-from epsjoin.local.progressive.kinds import JoinKind
+from epsjoin.local.progressive.driver import Driver
+from epsjoin.local.progressive.kinds import JoinCondition
+from epsjoin.local.progressive.options import TRAVERSALS, Options, Traversal
 from epsjoin.local.progressive.results import Found, How
 from epsjoin.local.progressive.running import RunningEstimate
 from epsjoin.local.progressive.sizes import Sizes, parse_bytes
@@ -101,7 +103,7 @@ class ProgressiveJoin:
 def progressive_join(
     left: Any,
     right: Any = None,
-    on: JoinKind | None = None,
+    on: JoinCondition | None = None,
     how: How = "inner",
     memory: int | str = "256MB",
     first_memory: int | str | None = None,
@@ -110,6 +112,7 @@ def progressive_join(
     shuffle: int | None = None,
     counters: dict[str, Any] | None = None,
     *,
+    first_pairs: int | None = None,
     columns: Sequence[str] | None = None,
     right_columns: Sequence[str] | None = None,
     id: str | None = None,  # noqa: A002  # what the column is called everywhere
@@ -129,6 +132,9 @@ def progressive_join(
     memory : bytes for rows, buffers and sweeps, such as "256MB"; the interpreter, compiled code and the batch
         that is given come on top, some 60 MB.
     first_memory : bytes of the rows that are joined first; by default a 64th of a run.
+    first_pairs : instead of it, how many pairs you wish to see first, such as a thousand to judge eps by: as
+        many rows are joined first as a sample says they need, a run at most. Where no sample can be drawn
+        (iterators), or it has no pairs, it is a 64th of a run.
     traversal : when runs are merged. "last" (the default): at the end, which writes the least. "eager": as
         soon as a merge is full. "idle": while an input has nothing.
     spill : folder for sorted runs. A join whose process has died, or that an error has ended, goes on from
@@ -137,10 +143,11 @@ def progressive_join(
     shuffle : seed; rows of arrays, and row groups of Parquet files with their rows, are read in random order,
         so that the estimate holds from the beginning.
     counters : dictionary that receives the work: ``rows``, ``replicas`` (rows that were written first),
-        ``runs``, ``merges``, ``passes``, ``bytes_written``, ``bytes_read`` (of sorted runs), ``candidates``,
-        ``distance_computations``, ``pairs_in_runs``, ``pairs_in_merges``, ``largest_area`` (rows),
-        ``first_pair_seconds``, ``first_pair_rows`` (rows read before), ``seconds_reading``, ``_sorting``,
-        ``_joining``, ``_merging``, ``estimate_at_10``, ``_50``, ``_90`` (percent of the last merge).
+        ``runs``, ``replans``, ``merges``, ``passes``, ``bytes_written``, ``bytes_read`` (of sorted runs),
+        ``candidates``, ``distance_computations``, ``pairs_in_runs``, ``pairs_in_merges``, ``largest_area``
+        (rows), ``first_pair_seconds``, ``first_pair_rows`` (rows read before), ``seconds_reading``,
+        ``_sorting``, ``_joining``, ``_merging``, ``estimate_at_10``, ``_50``, ``_90`` (percent of the last
+        merge).
     columns, right_columns : names of the columns that a row consists of, in files and Arrow batches; by
         default all, but for ``id``.
     id : name of the column of whole numbers that pairs consist of; the row numbers by default.
@@ -168,8 +175,10 @@ def progressive_join(
     Each run is joined as it is read, sorted and written; then the runs are merged, and pairs of different
     runs come. With r runs, 1/r of the pairs come while rows are read in random order. Bytes are written, and
     read again, once for each row and replica in a pass: there is one pass up to ``memory / 1 MB`` runs. A
-    part that is larger than a run is swept in blocks, which are read more than once. Of ``Band``,
-    ``Temporal``, ``Spatial`` and your own kinds, the rows that hold one key must fit into memory at once.
+    part that is larger than a run is swept in blocks, which are read more than once. Where the rows turn out
+    so unlike those on which parts were planned that this is the larger cost, the runs are written once more,
+    by another plan, before the first merge (``replans``). Of ``Band``, ``Temporal``, ``Spatial`` and your own
+    kinds, the rows that hold one key must fit into memory at once.
 
     References
     ----------
@@ -189,7 +198,7 @@ def progressive_join(
     >>> found.counters["runs"], rest[-1].phase
     (5, 'merges')
     """
-    if not isinstance(on, JoinKind):
+    if not isinstance(on, JoinCondition):
         raise ArgumentError(f"on must be a kind of join, such as epsjoin.Similarity(eps), not {on!r}")
     if how not in HOW:
         raise ArgumentError(f"how must be one of {', '.join(HOW)}, not {how!r}")
@@ -201,6 +210,9 @@ def progressive_join(
         raise ArgumentError(f"traversal must be one of {', '.join(TRAVERSALS)}, not {traversal!r}")
     if (columns or right_columns or id) and not any(map(has_columns, (left, right))):
         raise ArgumentError("columns and id are of files and Arrow batches, not of arrays")
+    if first_pairs is not None and first_memory is not None:
+        raise ArgumentError("give first_memory or first_pairs, not both: either says what is joined first")
+    wished = None if first_pairs is None else check_count("first_pairs", first_pairs)
     bytes_of_first = None if first_memory is None else parse_bytes("first_memory", first_memory)
     counted: dict[str, Any] = check_counters(counters)
     sources = [open_input("left" if right is not None else "points", left, columns, id, shuffle)]
@@ -210,6 +222,6 @@ def progressive_join(
     width = max(source.columns for source in sources)
     sizes = Sizes.of(parse_bytes("memory", memory), bytes_of_first, width, 8 * width + REPLICA_BYTES)
     has_numbers = how != "inner" and any(source.has_ids for source in sources)
-    options = Options(how, traversal, sizes, has_numbers)
+    options = Options(how, traversal, sizes, has_numbers, wished)
     kept = Spill(spill, counted)
     return ProgressiveJoin(Driver(sources, on, options, kept, counted), kept, counted)

@@ -9,15 +9,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from epsjoin.local.progressive.driver import Driver, Options
-from epsjoin.local.progressive.kinds import JoinKind
+from epsjoin.local.progressive.driver import Driver
+from epsjoin.local.progressive.kinds import JoinCondition
+from epsjoin.local.progressive.known import NO_PAIRS, KnownRun
 from epsjoin.local.progressive.merging import merge
+from epsjoin.local.progressive.options import Options
 from epsjoin.local.progressive.results import Found
 from epsjoin.local.progressive.rows import NO_RUN, Met, SweepRows
-from epsjoin.local.progressive.running import KnownRun, RunningEstimate, RunPairs
+from epsjoin.local.progressive.running import RunningEstimate, RunPairs
 from epsjoin.local.progressive.sizes import FIRST_FRACTIONS, Sizes
 from epsjoin.local.progressive.sources import ArraySource
 from epsjoin.local.progressive.spill import Spill
+from epsjoin.local.progressive.sweep_areas import KindArea
 
 PAGE_BYTES = 4096
 """Bytes of a page of the text; an I/O reads or writes one. Reading the inputs does not count."""
@@ -86,9 +89,9 @@ class Semistrict(Driver):
         """Rows of one run have not met yet."""
         return rows.of_run(NO_RUN)
 
-    def _timed_each(self, what: str, found: Iterator[Met]) -> Iterator[Met]:
+    def _meet(self, area: KindArea, rows: SweepRows, what: str) -> Iterator[Met]:
         """Pairs count for one run or another in the progress of a merge, which nobody asks for here."""
-        for met in super()._timed_each(what, found):
+        for met in super()._meet(area, rows, what):
             yield met._replace(rows=met.rows.of_run(0))
 
 
@@ -102,9 +105,11 @@ class Strict(Semistrict):
 
     def _sort(self) -> None:
         writer = self._spill.new_run(1)
-        for block in merge(self._spill, self._runs, self._cut_kind.grouped, self._options.sizes.run_rows):
+        for block in merge(
+            self._spill, self._runs, self._plans.cut is not None, self._options.sizes.run_rows
+        ):
             self._write(writer, block.read())
-        nothing = KnownRun(RunPairs(0, 1.0, 0.0), np.zeros(len(self._estimates.edges) + 1))
+        nothing = KnownRun(RunPairs(0, 1.0, 0.0), np.zeros(len(self._estimates.edges) + 1), NO_PAIRS)
         run = writer.finish(
             (self._tables.read_rows[0], self._tables.read_rows[1]), 0, nothing.at_key.tolist()
         )
@@ -123,7 +128,7 @@ def sizes_of(tables: Tables, share: float, row_bytes: int) -> Sizes:
     return Sizes(run_rows, first, 1 << 10, max(1, PAGE_BYTES // row_bytes), max(1, run_rows // 4))
 
 
-def follow(way: str, tables: Tables, kind: JoinKind, sizes: Sizes) -> Course:
+def follow(way: str, tables: Tables, on: JoinCondition, sizes: Sizes) -> Course:
     """Run a join and keep its course, but for the pairs."""
     counters: dict[str, Any] = {}
     spill = Spill(None, counters)
@@ -134,7 +139,7 @@ def follow(way: str, tables: Tables, kind: JoinKind, sizes: Sizes) -> Course:
         return float(counters["bytes_written"] + counters["bytes_read"]) / PAGE_BYTES
 
     try:
-        driver = WAYS[way](sources, kind, Options("inner", "last", sizes), spill, counters)  # type: ignore[arg-type]
+        driver = WAYS[way](sources, on, Options("inner", "last", sizes), spill, counters)  # type: ignore[arg-type]
         for batch in driver.run():
             pairs += len(batch.pairs.left)
             used = time.process_time() - start

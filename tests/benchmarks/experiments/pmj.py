@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from epsjoin import Boxes, Equi, Similarity, Spatial, box_join, join
-from epsjoin.local.progressive.kinds import JoinKind
+from epsjoin.local.progressive.kinds import JoinCondition
 
 from .. import sets
 from .claims import Claim, Line, Picture, Result, Table, within
@@ -31,14 +31,14 @@ def point_bytes(d: int) -> int:
 
 
 def all_ways(
-    tables: Tables, kind: JoinKind, row_bytes: int, share: float = SHARE, rounds: int = 3
+    tables: Tables, on: JoinCondition, row_bytes: int, share: float = SHARE, rounds: int = 3
 ) -> Courses:
     """All three joins, the median of some rounds in turn by CPU seconds."""
     sizes = sizes_of(tables, share, row_bytes)
     found: dict[str, list[Course]] = {way: [] for way in WAYS}
     for _ in range(rounds):
         for way, courses in found.items():
-            courses.append(follow(way, tables, kind, sizes))
+            courses.append(follow(way, tables, on, sizes))
     return {way: sorted(each, key=lambda course: course.seconds)[rounds // 2] for way, each in found.items()}
 
 

@@ -15,6 +15,7 @@ from epsjoin.kernels.join import stack_sweep
 from epsjoin.kernels.join.codes import code_order, cube_corners, deepest_level
 from epsjoin.kernels.join.regular import carry, stack_rows
 from epsjoin.kernels.join.stack_sweep import PairBatch, StackRows
+from epsjoin.kernels.join.sweep_area import LEFT
 from epsjoin.local.plan.encode import replicate_cubes
 from epsjoin.local.plan.rules import OwnRule, make_split_rule, parse_split_rule
 from epsjoin.params import DECISIONS
@@ -31,11 +32,10 @@ def coded_rows(points, eps, k, msl, budget=math.inf, rule=None, decisions="globa
     coded = replicate_cubes(lower, upper, deepest_level(width, eps, d), rule, decisions)
     order = code_order(coded.codes)
     row = coded.row[order]
-    nobody = np.zeros(len(row), np.bool_)
+    groups = np.zeros(len(row), np.uint8) if side is None else LEFT << np.asarray(side, np.uint8)[row]
     return row, StackRows(
-        points[row], points[row], coded.codes[order], lower[row], coded.is_replica[order], nobody,
-        np.full(len(row), stack_sweep.ONE_TABLE, np.int8) if side is None else np.asarray(side, np.int8)[row],
-    )  # fmt: skip
+        points[row], points[row], coded.codes[order], lower[row], coded.is_replica[order], groups
+    )
 
 
 def assert_does_the_work(expected, rows, counters):
@@ -120,7 +120,8 @@ def test_stack_sweep__does_the_work_of_the_twin_for_any_rule(name, rule, same, b
     pairs, counters = run(stack_sweep.stack_sweep, rows, 0.1, number, 7)
     assert_does_the_work(expected, rows, counters)
     assert sorted(pairs) == sorted(expected.pairs) == sorted(between(twin.brute_force(points, 0.1), side))
-    assert int(stack_sweep.stack_comparisons(rows.codes, rows.side).sum()) == expected.comparisons
+    of_row = None if side is None else np.asarray(side, np.int8)[number]
+    assert int(stack_sweep.stack_comparisons(rows.codes, of_row).sum()) == expected.comparisons
     assert (expected.replicas == 0) == (name == "MSJ")
     assert len(pairs) >= 10
 

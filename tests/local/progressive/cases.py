@@ -8,9 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from epsjoin.local.progressive.driver import Driver, Options
-from epsjoin.local.progressive.kinds import Band, Equi, JoinKind, Spatial, Temporal
+from epsjoin.kernels.join.codes import as_keys, cube_corners, hold_cubes, range_ends
+from epsjoin.kernels.paired import paired_distances
+from epsjoin.local.progressive.columns import Band, Equi, Spatial, Temporal
+from epsjoin.local.progressive.driver import Driver
+from epsjoin.local.progressive.kinds import JoinCondition, SweepKind
+from epsjoin.local.progressive.options import Options
+from epsjoin.local.progressive.points import PointsInCells, PointsInParts
 from epsjoin.local.progressive.results import Found
+from epsjoin.local.progressive.rows import SweepRows
 from epsjoin.local.progressive.similarity import Similarity
 from epsjoin.local.progressive.sizes import Sizes
 from epsjoin.local.progressive.sources import ArraySource
@@ -20,7 +26,7 @@ from oracles import progressive as oracle
 
 
 class Case(NamedTuple):
-    kind: JoinKind
+    kind: JoinCondition
     rows: np.ndarray[Any, Any]
     others: np.ndarray[Any, Any]
     joins: Callable[[Any, Any], float | None]
@@ -54,6 +60,47 @@ def make_case(name: str, n: int, seed: int, points: str = "uniform", d: int = 2)
     both = np.random.default_rng(seed).permutation(both)
     joins = oracle.similarity(eps)
     return Case(Similarity(eps, **OF_POINTS[name]), both[:n], both[n:], joins)  # type: ignore[arg-type]
+
+
+class RowByRow:
+    """What a kind of points says of its rows, by the definitions: an area that knows no sweep can ask it."""
+
+    def __init__(self, kind: PointsInParts | PointsInCells) -> None:
+        self.kind = kind
+
+    def expire_of(self, rows: SweepRows) -> Any:
+        """A part expires with its key, a code with the end of its range."""
+        if isinstance(self.kind, PointsInParts):
+            return rows.key
+        return as_keys(range_ends(codes_of(rows)))
+
+    def meet(self, rows: SweepRows, first: Any, second: Any) -> Any:
+        """Near, and in the part or in the cells that own the pair."""
+        metric, eps = self.kind.metric, self.kind.eps
+        distance = paired_distances(metric.decision(eps), rows.values, first, second)
+        if isinstance(self.kind, PointsInParts):
+            owned = (rows.mark[first] & rows.mark[second]) == 0
+        else:
+            space, codes = self.kind.codes.space, codes_of(rows)
+            corners = space.axes, space.low, space.width, space.eps
+            lower, upper = cube_corners(metric.embed(rows.values[first]), *corners)
+            others, ends = cube_corners(metric.embed(rows.values[second]), *corners)
+            corner = np.maximum(lower, others)
+            owned = hold_cubes(codes[first], lower, upper) & hold_cubes(codes[second], others, ends)
+            # the longer code would be enough in a merge; condition 4.1 is about all rows
+            owned |= hold_cubes(codes[first], corner, corner) & hold_cubes(codes[second], corner, corner)
+        return np.where((distance >= 0.0) & owned, distance, np.nan)
+
+
+def codes_of(rows: SweepRows) -> Any:
+    """Codes that are keys, as bytes."""
+    return np.ascontiguousarray(rows.key).view(np.uint8).reshape(rows.n, rows.key.dtype.itemsize)
+
+
+def fitted(case: Case, values: Any, part_rows: int) -> SweepKind:
+    """The kind by which these rows are written."""
+    kind = case.kind.fit(values, len(values))
+    return kind.cut(values, np.arange(len(values)), len(values), part_rows) or kind
 
 
 def drive(

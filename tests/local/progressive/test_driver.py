@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epsjoin.local.progressive.driver import TRAVERSALS
+from epsjoin.local.progressive.options import TRAVERSALS
 from oracles import examples, progressive
 from oracles import join as twin
 from tests.local.progressive.cases import KINDS, drive, gathered, make_case

@@ -13,26 +13,26 @@ from hypothesis import strategies as st
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.join.codes import is_prefix
 from epsjoin.local.plan.encode import encode
-from epsjoin.local.plan.keys import CodeKey
-from epsjoin.local.progressive import driver, kinds
-from epsjoin.local.progressive.kinds import Band, Equi, JoinKind, Spatial, Temporal
+from epsjoin.local.progressive import columns, driver
+from epsjoin.local.progressive.columns import Band, Equi, Spatial, Temporal
+from epsjoin.local.progressive.kinds import JoinCondition, JoinKind
+from epsjoin.local.progressive.points import PointsInCells
 from epsjoin.local.progressive.rows import NO_RUN, SweepRows
 from epsjoin.local.progressive.similarity import Similarity
+from epsjoin.local.progressive.sweep_areas import Decides
 from oracles import examples, progressive
 from oracles import join as twin
-from tests.local.progressive.cases import KINDS, Case, make_case
+from tests.local.progressive.cases import KINDS, Case, RowByRow, fitted, make_case
 
 
-def keyed(case: Case, values: np.ndarray) -> tuple[JoinKind, SweepRows]:
+def keyed(case: Case, values: np.ndarray) -> tuple[Decides, SweepRows]:
     """All rows with their replicas, as they are written, by key."""
-    kind = case.kind.fit(case.kind.check("rows", values))
-    checked = kind.check("rows", values)
-    ids = np.arange(len(checked))
-    kind = kind.cut(checked, ids, len(checked), max(1, len(checked) // 6))
-    row, key, mark = kind.keyed(checked, ids)
+    checked = case.kind.check("rows", values)
+    kind = fitted(case, checked, max(1, len(checked) // 6))
+    row, key, mark = kind.keyed(checked, np.arange(len(checked)))
     none = np.full(len(row), NO_RUN, np.int32)
     rows = SweepRows(key, row, row, np.zeros(len(row), np.uint8), checked[row], mark, none)
-    return kind, rows.sorted()
+    return kind if isinstance(kind, JoinKind) else RowByRow(kind), rows.sorted()
 
 
 @examples(60)
@@ -42,7 +42,7 @@ def test_kinds__expire_no_row_before_its_last_partner(name, points, seed):
     kind, rows = keyed(case, case.rows)
     u, v = (axis.ravel() for axis in np.triu_indices(rows.n, 1))
     met = ~np.isnan(kind.meet(rows, u, v)) & (rows.ids[u] != rows.ids[v])
-    if kind.grouped:  # met in one part only
+    if name == "planned":  # met in one part only
         met &= rows.key[u] == rows.key[v]
     expires = kind.expire_of(rows)
     assert (rows.key[v[met]] <= expires[u[met]]).all()  # condition 4.1, also for equal keys
@@ -59,9 +59,9 @@ def test_kinds__expire_no_row_before_its_last_partner(name, points, seed):
 def test_similarity__with_codes_of_points_meets_nothing():
     # table 4.1 of the dissertation, last row, to the letter: codes of points are no prefixes of one another
     points, _ = twin.awkward_points("uniform", 60, 2, 3)
-    kind = Similarity(0.1, cuts="regular", k=1).fit(points)
-    assert isinstance(kind.fitted.plan.key, CodeKey)
-    space, rule = kind.fitted.plan.key.space, kind.fitted.plan.key.rule
+    kind = Similarity(0.1, cuts="regular", k=1).fit(points, 60)
+    assert isinstance(kind, PointsInCells)
+    space, rule = kind.codes.space, kind.codes.rule
     of_points = encode(points, space._replace(eps=1e-300, levels=40), rule).codes
     of_cubes = encode(points, space, rule)
     pairs = twin.brute_force(points, 0.1)
@@ -77,13 +77,13 @@ def test_similarity__with_codes_of_points_meets_nothing():
 def test_driver__knows_no_kind_of_join():
     names = {
         name
-        for name, value in {**vars(kinds), "Similarity": Similarity}.items()
-        if isinstance(value, type) and issubclass(value, JoinKind) and value is not JoinKind
+        for name, value in {**vars(columns), "Similarity": Similarity}.items()
+        if isinstance(value, type) and issubclass(value, JoinCondition) and value is not JoinKind
     }
     assert names == {"Equi", "Band", "Temporal", "Spatial", "Similarity"}
     folder = Path(driver.__file__).parent
     for file in folder.glob("*.py"):
-        if file.name not in ("kinds.py", "similarity.py"):
+        if file.name not in ("columns.py", "similarity.py", "points.py"):
             code = re.sub(r"^ *(>>>|\.\.\.) .*$", "", file.read_text(), flags=re.MULTILINE)  # no examples
             found = re.findall(rf"\b({'|'.join(names)})\b", code, re.IGNORECASE)
             assert not found, file.name

@@ -10,12 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.kernels.join.codes import cube_corners, is_prefix, owns_pair
-from epsjoin.local.progressive.kinds import Band, Temporal
+from epsjoin.local.progressive.columns import Band, Temporal
+from epsjoin.local.progressive.point_areas import StackArea, WindowArea
 from epsjoin.local.progressive.rows import IS_RIGHT, NO_RUN, SweepRows
-from epsjoin.local.progressive.similarity import Similarity, WindowArea
-from epsjoin.local.progressive.sweep_areas import SortedArea, SweepArea
+from epsjoin.local.progressive.similarity import Similarity
+from epsjoin.local.progressive.sweep_areas import SortedArea
+from epsjoin.local.sweep.area import SweepArea
 from oracles import examples
 from oracles import join as twin
+from tests.local.progressive.cases import OF_POINTS, RowByRow, fitted, make_case
 
 
 def rows_of(kind, values, two_tables, n_runs, seed=0) -> SweepRows:
@@ -46,18 +49,43 @@ def swept(area: SweepArea, rows: SweepRows, ends: list[int]) -> Counter[tuple[in
 
 
 @examples(60)
-@given(st.sampled_from(twin.KINDS), st.booleans(), st.integers(0, 3), st.integers(0, 2**16))
-def test_window_area__finds_what_the_sorted_area_finds(points, two_tables, n_runs, seed):
-    values, eps = twin.awkward_points(points, 40, 2, seed)
-    kind = Similarity(eps).fit(values).cut(values, np.arange(40), 40, 9)
-    rows = rows_of(kind, values, two_tables, n_runs, seed)
-    ends = np.flatnonzero(np.diff(rows.key)) + 1
-    slow = swept(SortedArea(kind, {}, two_tables), rows, ends.tolist())
-    fast = swept(WindowArea(kind, {}, two_tables), rows, ends.tolist())
+@given(
+    st.sampled_from(list(OF_POINTS)),
+    st.sampled_from(twin.KINDS),
+    st.booleans(),
+    st.sampled_from([0, 3, 7]),
+    st.integers(1, 40),
+    st.integers(0, 2**16),
+)
+def test_compiled_areas__find_what_the_sorted_area_finds(name, points, two_tables, n_runs, step, seed):
+    case = make_case(name, 40, seed, points)
+    kind = fitted(case, case.rows, 9)
+    rows = rows_of(kind, case.rows, two_tables, n_runs, seed)
+    ends = (
+        (np.flatnonzero(np.diff(rows.key)) + 1).tolist()
+        if name == "planned"
+        else [*range(step, rows.n, step)]
+    )
+    slow = swept(SortedArea(RowByRow(kind), {}, two_tables), rows, ends)
+    area = kind.new_area({}, two_tables)
+    assert isinstance(area, WindowArea if name == "planned" else StackArea)
+    fast = swept(area, rows, ends)
     assert {tuple(sorted(pair)): n for pair, n in fast.items()} == {
         tuple(sorted(p)): n for p, n in slow.items()
     }
     assert set(slow.values()) <= {1}
+
+
+def test_stack_area__compares_no_rows_that_have_met():
+    points = np.random.default_rng(3).random((400, 2))
+    kind = Similarity(0.05, cuts="regular", k=0).fit(points, 400)
+    counted = []
+    for n_runs in (0, 2, 1):
+        counters: dict[str, int] = {}
+        swept(kind.new_area(counters, False), rows_of(kind, points, False, n_runs), [])
+        counted.append(counters["candidates"])
+    assert 0.4 * counted[0] < counted[1] < 0.6 * counted[0]
+    assert counted[2] == 0
 
 
 @pytest.mark.parametrize("kind", [Band(2.0), Temporal()])
@@ -104,12 +132,12 @@ def stack_merge(codes, joins, reorganise_first) -> tuple[Counter[tuple[int, int]
 
 def test_areas__are_reorganised_before_a_row_is_inserted():
     points = np.random.default_rng(5).random((120, 2))
-    kind = Similarity(0.1, cuts="regular", k=1, msl=3).fit(points)
+    kind = Similarity(0.1, cuts="regular", k=1, msl=3).fit(points, 120)
     rows = rows_of(kind, points, False, 0)
     codes = rows.key.view(np.uint8).reshape(rows.n, -1)
 
     expected = twin.brute_force(points, 0.1)
-    space = kind.fitted.plan.key.space
+    space = kind.codes.space
     lower, _ = cube_corners(rows.values, space.axes, space.low, space.width, space.eps)
 
     def joins(x: int, y: int) -> bool:  # the reference point method with the longer code, as the text has it

@@ -24,7 +24,8 @@ from epsjoin.kernels.arrays import Bytes, Floats, Ints, Ints8
 from epsjoin.kernels.join.codes import BITS, as_keys, code_order, hold_cubes, range_ends, write_code
 from epsjoin.kernels.join.projection import axes_by_variance
 from epsjoin.kernels.join.rules import NO, UNKNOWN, decide_split
-from epsjoin.kernels.join.stack_sweep import ONE_TABLE, StackRows
+from epsjoin.kernels.join.stack_sweep import StackRows
+from epsjoin.kernels.join.sweep_area import CARRIED, LEFT, RIGHT
 
 MAX_ROWS_PER_CUBE = 1 << 20
 """Maximum number of rows that one cube may become."""
@@ -285,7 +286,8 @@ def stack_rows(
     order = code_order(codes)
     codes, lower, upper = codes[order], lower[order], upper[order]
     near = np.ascontiguousarray(embedded[order][:, axes_by_variance(embedded)])
-    is_carried = owner_parts(codes, boundaries) != part
-    side = np.full(len(order), ONE_TABLE, np.int8) if side is None else np.asarray(side, np.int8)[order]
+    groups = np.where(owner_parts(codes, boundaries) != part, CARRIED, 0).astype(np.uint8)
+    if side is not None:
+        groups |= np.where(side[order] == 1, RIGHT, LEFT).astype(np.uint8)
     is_replica = ~hold_cubes(codes, lower, upper)
-    return order, StackRows(points[order], near, codes, lower, is_replica, is_carried, side)
+    return order, StackRows(points[order], near, codes, lower, is_replica, groups)

@@ -34,7 +34,7 @@ from epsjoin.kernels.join.codes import owns_pair
 from epsjoin.kernels.join.sweep_area import insert, new_area, query, remove_no_prefix
 
 CANDIDATES, DISTANCES, LARGEST_STACK, PAIRS = range(4)
-ONE_TABLE = -1
+_ONE_TABLE = -1
 """Table of each row where one table is joined with itself."""
 _DONE = 7
 _CANDIDATES_PER_CALL = 1 << 27
@@ -59,9 +59,8 @@ class StackRows(NamedTuple):
     codes : (n, w) uint8, ascending.
     lower : (n, a) int64, lower corners of the whole cubes in fixed point, axes in code order.
     is_replica : (n,) bool, whether the row's point has other rows.
-    is_carried : (n,) bool, whether another part owns the row.
-    side : (n,) int8, the table that the row is of, 0 or 1, when two tables are joined: rows of one table are
-        not compared with each other. ``ONE_TABLE`` for every row joins one table with itself.
+    groups : (n,) uint8, bits: rows that share one are not compared. ``CARRIED``: another part owns the row;
+        ``LEFT`` or ``RIGHT``: its table, where two are joined; and any others.
     """
 
     points: Floats
@@ -69,13 +68,18 @@ class StackRows(NamedTuple):
     codes: Bytes
     lower: Ints
     is_replica: Bools
-    is_carried: Bools
-    side: Ints8
+    groups: Bytes
 
 
-def new_state(n_rows: int) -> Ints:
-    """Make the state of a sweep over ``n_rows`` rows that has not begun."""
-    return np.zeros(8 + n_rows, np.int64)
+def new_state(n_rows: int, n_held: int = 0) -> Ints:
+    """Make the state of a sweep over ``n_rows`` rows that has not begun.
+
+    The first ``n_held`` of them lie on the stack already: each is a prefix of the next.
+    """
+    state = np.zeros(8 + n_rows, np.int64)
+    state[0] = state[2] = n_held
+    state[8 : 8 + n_held] = np.arange(n_held)
+    return state
 
 
 def is_done(state: Ints) -> bool:
@@ -90,13 +94,6 @@ def _is_near(embedded: Floats, x: int, y: int, first_axis: int, embedded_eps: fl
         if abs(embedded[x, i] - embedded[y, i]) > embedded_eps:
             return False
     return True
-
-
-@njit
-def _groups(side: int, is_carried: bool) -> int:
-    """Encode the groups of a row as bits: carried, table 0, table 1. Rows that share one are not compared."""
-    carried = 1 if is_carried else 0
-    return carried if side == ONE_TABLE else carried | (2 << side)
 
 
 @njit
@@ -125,9 +122,9 @@ def stack_sweep(
     -----
     For each row in order: (1) pop the stack until its top is a prefix of the row's code; (2) compare with
     every row on the stack: L∞ with early exit, the metric, and, when one of the two is a replica, the
-    reference point method with the longer code, the current row's; (3) push. Carried rows are not compared
-    with each other, nor are rows of one of two tables. The steps are those of a sweep area,
-    :mod:`epsjoin.kernels.join.sweep_area`. Dittrich's dissertation, figures 3.1 and 3.3.
+    reference point method with the longer code, the current row's; (3) push. Rows that share a group are not
+    compared. The steps are those of a sweep area, :mod:`epsjoin.kernels.join.sweep_area`. Dittrich's
+    dissertation, figures 3.1 and 3.3.
 
     O(candidates x e) in the worst case, mostly O(candidates); with two tables, the rows of both on the stack
     are passed.
@@ -138,7 +135,7 @@ def stack_sweep(
     area = new_area(state[8:])
     for place in range(state[2]):
         other = area.rows[place]
-        insert(area, other, rows.embedded[other, 0], _groups(rows.side[other], rows.is_carried[other]))
+        insert(area, other, rows.embedded[other, 0], rows.groups[other])
     looked_before = counters[CANDIDATES]
     row = state[0]
     while row < n:
@@ -147,7 +144,7 @@ def stack_sweep(
             height = remove_no_prefix(area, rows.codes, row)
             counters[LARGEST_STACK] = max(counters[LARGEST_STACK], height + 1)
         height = area.height[0]
-        groups = _groups(rows.side[row], rows.is_carried[row])
+        groups = rows.groups[row]
         value = rows.embedded[row, 0]
         replica = rows.is_replica[row]
         while True:
@@ -197,13 +194,13 @@ def stack_comparisons(codes: Bytes, side: Ints8 | None = None) -> Ints:
     Parameters
     ----------
     codes : (n, w) uint8, ascending; not modified.
-    side : (n,) int8, see :class:`StackRows`; none for one table with itself.
+    side : (n,) int8, the table of each row, 0 or 1; none for one table with itself.
 
     Returns
     -------
     (n,) int64. Its sum is the papers' number of distance computations.
     """
-    return _stack_comparisons(codes, np.full(len(codes), ONE_TABLE, np.int8) if side is None else side)
+    return _stack_comparisons(codes, np.full(len(codes), _ONE_TABLE, np.int8) if side is None else side)
 
 
 @njit
@@ -215,7 +212,7 @@ def _stack_comparisons(codes: Bytes, side: Ints8) -> Ints:
     compared = np.empty(n, np.int64)
     for row in range(n):
         height = remove_no_prefix(area, codes, row)
-        if side[row] == ONE_TABLE:
+        if side[row] == _ONE_TABLE:
             compared[row] = height
         elif side[row] == 0:
             compared[row] = of_table_1[height]

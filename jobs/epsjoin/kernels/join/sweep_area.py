@@ -11,7 +11,8 @@ and 5.3.2, figure 4.3):
 
 The papers hold one area per table. Here one area serves both tables: each row carries the *groups* that it is
 in, as bits, and rows that share a group are not compared. The rows of a table are a group, and so are the
-rows that are only carried to this part; two areas would divide the second group.
+rows that are only carried to this part, and those of a sorted run, which have met before; an area for each
+would divide the other groups. :class:`epsjoin.local.sweep.area.SweepArea` is the same in blocks of rows.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ import numpy as np
 from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Bytes, Floats, Ints
 from epsjoin.kernels.join.codes import is_prefix
+
+CARRIED, LEFT, RIGHT, FIRST_FREE = 1, 2, 4, 8
+"""Groups of rows: those that another part owns, those of either table, and the first bit for others."""
 
 
 class SweepArea(NamedTuple):

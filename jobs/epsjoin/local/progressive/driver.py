@@ -10,53 +10,35 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from epsjoin.errors import ArgumentError
 from epsjoin.local.progressive.estimates import Estimates
-from epsjoin.local.progressive.kinds import JoinKind
+from epsjoin.local.progressive.kinds import JoinCondition, SweepKind
+from epsjoin.local.progressive.known import KnownRun, MergeProgress, key_edges
 from epsjoin.local.progressive.merging import merge
-from epsjoin.local.progressive.results import Found, How, Results
+from epsjoin.local.progressive.options import Options
+from epsjoin.local.progressive.plans import Plans, points_of
+from epsjoin.local.progressive.results import Found, Results
 from epsjoin.local.progressive.rows import HAS_MORE, IS_RIGHT, Met, SweepRows, concat
-from epsjoin.local.progressive.running import MergeProgress, RunningEstimate, key_edges
-from epsjoin.local.progressive.sizes import Sizes
+from epsjoin.local.progressive.running import RunningEstimate
 from epsjoin.local.progressive.sources import Source
-from epsjoin.local.progressive.spill import SortedRun, Spill
-from epsjoin.local.progressive.sweep_areas import SweepArea
+from epsjoin.local.progressive.spill import RunWriter, SortedRun, Spill
+from epsjoin.local.progressive.sweep_areas import KindArea
 from epsjoin.local.progressive.tables import Tables, leave_out, of_one_kind, sorted_by_key
+from epsjoin.local.progressive.work import Work
 
-Traversal = Literal["last", "eager", "idle"]
-TRAVERSALS = ("last", "eager", "idle")
 RUNS, MERGES = "runs", "merges"
 """Phases: runs are read, runs are merged."""
 
-_MAX_SAMPLE_ROWS, _SAMPLE_ROWS_PER_PART = 20_000, 200
-"""Rows on which parts are planned, in all and for each part."""
-_UNKNOWN_RUNS = 16
-"""How many runs are expected of tables whose size nobody knows."""
 _PAUSE = 0.005
 """Seconds to wait for an input that has nothing."""
+_MAX_ROWS_BEFORE = 2000
+"""Rows of both tables from which pairs are estimated before the tables are read."""
 _MARKS = (10, 50, 90)
 """Percentages of the last merge at which the estimate goes to the counters."""
-
-
-class Options(NamedTuple):
-    """How a progressive join runs.
-
-    Parameters
-    ----------
-    how, traversal : as of :func:`epsjoin.progressive_join`.
-    sizes : how memory is divided.
-    has_numbers : whether ids are others than the row numbers.
-    """
-
-    how: How
-    traversal: Traversal
-    sizes: Sizes
-    has_numbers: bool = False
 
 
 class Driver:
@@ -65,28 +47,30 @@ class Driver:
     Parameters
     ----------
     sources : the table, or the left and the right one.
-    kind : the kind of join.
+    on : what the rows are joined on.
     options : how.
     spill : where sorted runs go.
     counters : the caller's.
     """
 
     def __init__(
-        self, sources: list[Source], kind: JoinKind, options: Options, spill: Spill, counters: dict[str, Any]
+        self,
+        sources: list[Source],
+        on: JoinCondition,
+        options: Options,
+        spill: Spill,
+        counters: dict[str, Any],
     ) -> None:
         self._tables = Tables(sources)
         self._two = self._tables.two
-        self._options, self._spill, self._counters = options, spill, counters
+        self._options, self._spill, self._work = options, spill, Work(counters)
         self._results = Results(options.how, self._two, counters)
         self._estimates = Estimates(self._tables, self._results.gives_rows)
-        self._whole = kind  # keys the rows of a run in memory
-        self._cut: JoinKind | None = None  # keys the rows that are written
-        self._is_fitted = False
+        self._plans = Plans(on, self._tables, options.sizes)
+        self._goals = options.sizes.first_rows  # rows after which the first run is joined
         self._runs: list[SortedRun] = []
-        self._area: SweepArea | None = None  # of the merge that goes on
+        self._area: KindArea | None = None  # of the merge that goes on
         self.merged = 0.0  # fraction of the rows of the last merge that have been swept
-        for name in _COUNTS:
-            counters.setdefault(name, 0)
 
     @property
     def estimate(self) -> RunningEstimate:
@@ -121,18 +105,37 @@ class Driver:
         """Join: phase 1, then phase 2."""
         self._resume()
         if not self._runs:
-            self._estimates.before(self._whole, self._options.sizes.run_rows)
+            self._look_ahead()
+        yield from self._read_runs()
+        self._replan()
+        while self._runs:
+            yield from self._merge_some()
+
+    def _look_ahead(self) -> None:
+        """Fit the condition to a sample, and estimate by it, where one can be drawn: few rows come first."""
+        sizes, wished = self._options.sizes, self._options.first_pairs
+        sample = self._tables.sample(self._plans.on, min(_MAX_ROWS_BEFORE, sizes.run_rows // 2))
+        if sample is None:
+            return
+        self._plans.fit(concat(sample))
+        self._estimates.before(self._plans.whole, sample)
+        if wished is not None and self.estimate.pairs:
+            n_rows = sum(source.n_rows or 0 for source in self._tables.sources)
+            self._goals = sizes.goals_for(wished, n_rows, self.estimate.pairs)
+
+    def _read_runs(self) -> Iterator[Found]:
+        """Phase 1: read the tables run by run, join each run, and write it."""
         raw: SweepRows | None = None
         while not self._tables.all_ended or raw is not None:
             sizes = self._options.sizes
             goal = sizes.run_rows
             if not self._runs:
-                goal = next((n for n in sizes.first_rows if raw is None or n > raw.n), goal)
+                goal = next((n for n in self._goals if raw is None or n > raw.n), goal)
             room = goal - (0 if raw is None else raw.n)
             new, is_idle = self._read(max(1, room))
             if new is not None:
                 if self._results.gives_lonely:
-                    new, without_key = leave_out(self._whole, new)
+                    new, without_key = leave_out(self._plans.whole, new)
                     yield from self._lonely(without_key, RUNS)
                 raw = new if raw is None else concat([raw.of_run(0), new])
                 yield from self._join_run(raw)
@@ -147,90 +150,90 @@ class Driver:
                 self._write_run(raw)
                 raw = None
                 yield from self._merge_eagerly()
-        while self._runs:
-            yield from self._merge_some()
 
     def _read(self, most: int) -> tuple[SweepRows | None, bool]:
-        """Rows of both tables, to which the kind of join is fitted once; and whether one had nothing."""
-        with self._timed("reading"):
-            found, is_idle = self._tables.read(most, self._whole)
+        """Rows of both tables, to which the condition is fitted if it is not; and whether one had nothing."""
+        with self._work.timed("reading"):
+            found, is_idle = self._tables.read(most, self._plans.on)
         if not found:
             return None, is_idle
-        self._counters["rows"] += sum(rows.n for rows in found)
+        self._work.add("rows", sum(rows.n for rows in found))
         rows = of_one_kind(found)
-        if not self._is_fitted:
-            self._whole = self._whole.fit(rows.values)
-            if not self._two:
-                self._whole.check_one_table()
-            self._is_fitted = True
+        if not self._plans.is_fitted:
+            self._plans.fit(rows)
         return rows, is_idle
 
-    def _key(self, kind: JoinKind, raw: SweepRows) -> SweepRows:
-        with self._timed("sorting"):
+    def _key(self, kind: SweepKind, raw: SweepRows) -> SweepRows:
+        with self._work.timed("sorting"):
             return sorted_by_key(kind, raw)
 
     def _join_run(self, raw: SweepRows) -> Iterator[Found]:
-        rows = self._key(self._whole, raw)
-        area = self._whole.new_area(self._counters, self._two)
-        self._largest(rows.n)
-        for met in self._timed_each("joining", area.query(rows)):
+        rows = self._key(self._plans.whole, raw)
+        area = self._plans.whole.new_area(self._work.counters, self._two)
+        self._work.reach("largest_area", rows.n)
+        for met in self._meet(area, rows, "joining"):
             if not self._results.gives_rows:
                 self._estimates.this_run.add(met, self._two)
             yield from self._give(met, RUNS)
         self._estimates.by_runs(self._runs)
 
+    def _meet(self, area: KindArea, rows: SweepRows, what: str) -> Iterator[Met]:
+        """Pairs that an area finds for rows, the time of which counts as ``what``."""
+        return self._work.timed_each(what, area.query(rows))
+
     def _write_run(self, raw: SweepRows) -> None:
-        if self._cut is None:
-            self._plan(raw)
-        kind = self._cut_kind
-        rows = self._key(kind, raw)
-        with self._timed("sorting"):
+        if not self._plans.is_made:
+            with self._work.timed("sorting"):
+                self._estimates.edges = key_edges(self._plans.make(raw))
+        rows = self._key(self._plans.written, raw)
+        with self._work.timed("sorting"):
             once = (rows.flags & HAS_MORE) == 0
             self._estimates.order.add(rows.key[once], rows.values[once])
-            self._counters["replicas"] += rows.n
-            writer = self._spill.new_run(0)
-            self._write(writer, rows)
+            self._work.add("replicas", rows.n)
             n_right = int(np.count_nonzero(raw.flags & IS_RIGHT))
             n_rows = (raw.n - n_right, n_right)
-            of_pairs = None if self._whole is kind else kind.pair_keys
-            known = self._estimates.this_run.close(n_rows, self._two, raw, of_pairs, self._estimates.edges)
-            run = writer.finish(n_rows, int(known.pairs.pairs), known.at_key.tolist())
-        self._estimates.known[run.name] = known
-        self._runs.append(run)
-        self._counters["runs"] += 1
+            cut = self._plans.cut
+            pair_keys = None if cut is None else cut.pair_keys
+            known = self._estimates.this_run.close(n_rows, self._two, raw, pair_keys, self._estimates.edges)
+            self._runs.append(self._write_sorted(rows, n_rows, known))
+        self._work.add("runs")
         self._estimates.begin_run()
         self._save()
         self._estimates.by_runs(self._runs)
 
-    @property
-    def _cut_kind(self) -> JoinKind:
-        if self._cut is None:
-            raise ValueError("there is no plan yet")
-        return self._cut
+    def _write_sorted(self, rows: SweepRows, n_rows: tuple[int, int], known: KnownRun) -> SortedRun:
+        """Write a run that no merge has seen."""
+        writer = self._spill.new_run(0)
+        self._write(writer, rows)
+        run = writer.finish(n_rows, int(known.pairs.pairs), known.at_key.tolist())
+        self._estimates.known[run.name] = known
+        return run
 
-    def _write(self, writer: Any, rows: SweepRows) -> None:
-        by_key, sizes = self._cut_kind.grouped, self._options.sizes
+    def _write(self, writer: RunWriter, rows: SweepRows) -> None:
+        by_key, sizes = self._plans.cut is not None, self._options.sizes
         page = max(sizes.page_rows, sizes.part_rows) if by_key else sizes.page_rows
         writer.write(rows, self._options.has_numbers, page, by_key)
 
-    def _plan(self, raw: SweepRows) -> None:
-        """Choose parts and bins of keys, on a sample of the tables where one can be drawn, else on a run."""
-        n_rows = [source.n_rows for source in self._tables.sources]
-        expected = _UNKNOWN_RUNS * raw.n if None in n_rows else sum(n or 0 for n in n_rows)
-        expected = max(expected, sum(self._tables.read_rows))
-        n_parts = -(-expected // self._options.sizes.part_rows)
-        most = min(_MAX_SAMPLE_ROWS, max(2000, _SAMPLE_ROWS_PER_PART * n_parts))
-        drawn = [source.sample(most // len(self._tables.sources)) for source in self._tables.sources]
-        if any(sample is None for sample in drawn):
-            at = np.sort(np.random.default_rng(0).permutation(raw.n)[:most])
-            values, ids = raw.values[at], raw.ids[at]
-        else:
-            checked = [self._whole.check("left", sample) for sample in drawn if sample is not None]
-            values = np.concatenate(checked)
-            ids = np.arange(len(values))
-        with self._timed("sorting"):
-            self._cut = self._whole.cut(values, ids, expected, self._options.sizes.part_rows)
-            self._estimates.edges = key_edges(np.sort(self._cut.keyed(values, ids).key))
+    def _replan(self) -> None:
+        """Write all runs again by another plan, where that reads and writes less than the merge would."""
+        keys = self._plans.remake(self._spill, self._runs)
+        cut = self._plans.cut
+        if keys is None or cut is None:
+            return
+        self._estimates.edges = key_edges(keys)
+        runs = []
+        for run in self._runs:
+            raw = points_of(self._spill, run)
+            known = self._estimates.known[run.name].by_other_keys(
+                raw, self._two, cut.pair_keys, self._estimates.edges
+            )
+            rows = self._key(cut, raw)
+            with self._work.timed("sorting"):
+                runs.append(self._write_sorted(rows, run.rows, known))
+        self._runs = runs
+        self._work.add("replans")
+        self._save()
+        self._spill.keep_only(runs)
 
     # ---------------------------------------------------------------------------------------- phase 2
 
@@ -266,31 +269,31 @@ class Driver:
 
     def _merge(self, runs: list[SortedRun], *, is_last: bool) -> Iterator[Found]:
         """Merge runs: give the pairs of different ones, write what they become, except in the last merge."""
-        kind, sizes = self._cut_kind, self._options.sizes
+        kind, sizes = self._plans.written, self._options.sizes
         others = [run for run in self._runs if run not in runs]
-        area = kind.new_area(self._counters, self._two)
+        area = kind.new_area(self._work.counters, self._two)
         self._area = area
         progress = MergeProgress([self._estimates.known[run.name] for run in runs], self._estimates.edges)
         writer = None if is_last else self._spill.new_run(1 + max(run.level for run in runs))
         n_rows = sum(page.rows for run in runs for page in run.pages)
         swept = 0
         try:
-            for block in merge(self._spill, runs, kind.grouped, sizes.run_rows):
+            for block in merge(self._spill, runs, self._plans.cut is not None, sizes.run_rows):
                 dropped = area.expire(None if block.is_alone else block.key)
                 if is_last:
                     yield from self._lonely(dropped, MERGES)
                     self.merged = swept / n_rows
                     self._mark_estimate(100.0 * self.merged)
-                with self._timed("merging"):
+                with self._work.timed("merging"):
                     rows = self._leave(block.read())
                 if not block.is_again:
                     swept += rows.n
                 progress.reach(block.key)
                 self._estimates.by_merge(runs, others, progress, is_last, self._results.pairs)
-                self._largest(area.size + rows.n)
+                self._work.reach("largest_area", area.size + rows.n)
                 if not rows.n:
                     continue
-                for met in self._timed_each("merging", area.query(rows)):
+                for met in self._meet(area, rows, "merging"):
                     progress.add(met)
                     yield from self._give(met, MERGES)
                 if not block.is_again:
@@ -304,8 +307,8 @@ class Driver:
             if writer is not None:
                 writer.abandon()
             raise
-        self._counters["merges"] += 1
-        self._counters["passes"] = max(self._counters["passes"], 1 + max(run.level for run in runs))
+        self._work.add("merges")
+        self._work.reach("passes", 1 + max(run.level for run in runs))
         if writer is None:
             self._runs = others
             self._finish_estimate()
@@ -325,38 +328,34 @@ class Driver:
     def _mark_estimate(self, percent: float) -> None:
         for mark in _MARKS:
             if percent >= mark:
-                self._counters.setdefault(f"estimate_at_{mark}", self.estimate.pairs)
+                self._work.counters.setdefault(f"estimate_at_{mark}", self.estimate.pairs)
 
     # --------------------------------------------------------------------------------- steering, saving
 
     def lower_eps(self, eps: float) -> None:
         """Lower the threshold of all pairs that are still to come."""
-        lowered = self._whole.lowered(eps)
-        if self._cut is not None:
-            self._cut = lowered if self._cut is self._whole else self._cut.lowered(eps)
-        self._whole = lowered
+        self._plans.lower(eps)
         if self._area is not None:
-            self._area.kind = self._cut_kind
+            self._area.kind = self._plans.written
         self._results.lowest = float(eps)
 
     def _fingerprint(self) -> str:
-        kind = self._whole
-        named = getattr(kind, "__dataclass_fields__", None) or {}
-        values = {name: repr(getattr(kind, name)) for name in named if name != "fitted"}
-        how, _, sizes, has_numbers = self._options
+        on = self._plans.on
+        named = getattr(on, "__dataclass_fields__", None) or {}
+        values = {name: repr(getattr(on, name)) for name in named}
+        how, _, sizes, has_numbers, _ = self._options
         tables = [(source.columns, source.n_rows, source.seed) for source in self._tables.sources]
-        return repr((type(kind).__qualname__, values, how, sizes, has_numbers, tables))
+        return repr((type(on).__qualname__, values, how, sizes, has_numbers, tables))
 
     def _save(self) -> None:
         self._spill.write_manifest(
             self._runs,
             made_for=self._made_for,
             read_rows=self._tables.read_rows,
-            state=self._cut_kind.state(),
-            is_whole=self._cut is self._whole,
+            state=self._plans.written.state(),
             **self._estimates.saved(self._runs),
             **self._results.saved(),
-            counters={name: self._counters[name] for name in _COUNTS},
+            counters=self._work.saved(),
         )
 
     def _resume(self) -> None:
@@ -371,42 +370,13 @@ class Driver:
             )
         self._spill.take_over(found)
         self._runs = found["runs"]
-        self._cut = self._whole.with_state(found["state"])
-        if found["is_whole"]:
-            self._whole, self._is_fitted = self._cut, True
+        self._plans.restore(found["state"])
         self._estimates.restore(found, self._runs)
         self._results.restore(found)
         if found["lowest"] is not None:
             self.lower_eps(found["lowest"])
-        for name, value in found["counters"].items():
-            self._counters[name] = value
+        self._work.restore(found["counters"])
         for side in range(len(self._tables.sources)):
             self._tables.skip(side, found["read_rows"][side])
         self._estimates.begin_run()
         self._estimates.by_runs(self._runs)
-
-    def _largest(self, n: int) -> None:
-        self._counters["largest_area"] = max(self._counters["largest_area"], n)
-
-    @contextmanager
-    def _timed(self, what: str) -> Iterator[None]:
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            self._counters[f"seconds_{what}"] += time.perf_counter() - start
-
-    def _timed_each(self, what: str, found: Iterator[Met]) -> Iterator[Met]:
-        while True:
-            with self._timed(what):
-                met = next(found, None)
-            if met is None:
-                return
-            yield met
-
-
-_COUNTS = (
-    *("rows", "replicas", "runs", "merges", "passes", "bytes_written", "bytes_read", "candidates"),
-    *("distance_computations", "pairs_in_runs", "pairs_in_merges", "largest_area"),
-    *(f"seconds_{what}" for what in ("reading", "sorting", "joining", "merging")),
-)

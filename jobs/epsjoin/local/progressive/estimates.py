@@ -1,6 +1,7 @@
 """The estimate of a progressive join from its first rows to its last: by a sample, by runs, by a merge.
 
-The formulas are in :mod:`epsjoin.local.progressive.running`; here is what a join keeps for them, and which of
+The formulas are in :mod:`epsjoin.local.progressive.running`, the counts in
+:mod:`epsjoin.local.progressive.known`; here is what a join keeps for them, and which of
 them holds when.
 """
 
@@ -10,15 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from epsjoin.errors import ArgumentError
-from epsjoin.local.progressive.kinds import JoinKind
-from epsjoin.local.progressive.rows import Keys, concat
+from epsjoin.local.progressive.kinds import SweepKind
+from epsjoin.local.progressive.known import KnownRun, MergeProgress, RunCount
+from epsjoin.local.progressive.rows import Keys, SweepRows, concat
 from epsjoin.local.progressive.running import (
     OF_SOME_ROWS,
-    KnownRun,
-    MergeProgress,
     OrderCheck,
-    RunCount,
     RunningEstimate,
     RunPairs,
     combinations,
@@ -26,9 +24,6 @@ from epsjoin.local.progressive.running import (
 )
 from epsjoin.local.progressive.spill import SortedRun
 from epsjoin.local.progressive.tables import Tables, sorted_by_key
-
-_MAX_ROWS_BEFORE = 2000
-"""Rows of both tables from which the pairs are estimated before they are read."""
 
 
 class Estimates:
@@ -53,23 +48,12 @@ class Estimates:
         """Count pairs anew: the rows that are read from now on are of another run."""
         self.this_run = RunCount((self._tables.read_rows[0], self._tables.read_rows[1]))
 
-    def before(self, kind: JoinKind, run_rows: int) -> None:
-        """Estimate by a sample of the tables, where one can be drawn: the first run begins with few rows."""
+    def before(self, kind: SweepKind, samples: list[SweepRows]) -> None:
+        """Estimate by a sample of each table, before they are read."""
         tables, two = self._tables, self._tables.two
         everything = tables.everything
         if not everything or self._gives_rows:
             return
-        most = min(_MAX_ROWS_BEFORE, run_rows // 2) // len(tables.sources)
-        drawn = [source.sample(max(1, most)) for source in tables.sources]
-        try:
-            samples = [
-                tables.rows(kind, side, 0, rows, None) for side, rows in enumerate(drawn) if rows is not None
-            ]
-        except ArgumentError:  # reading says so, too, and which row it is
-            return
-        if len(samples) < len(drawn) or len({(t.values.dtype, t.values.shape[1]) for t in samples}) > 1:
-            return
-        kind = kind.fit(np.concatenate([sample.values for sample in samples]))
         count = RunCount((0, 0))
         for met in kind.new_area({}, two).query(sorted_by_key(kind, concat(samples))):
             count.add(met, two)
@@ -143,6 +127,7 @@ class Estimates:
             "edges": _packed(self.edges),
             "order": [[_packed(edges) for edges in self.order.edges], self.order.counts],
             "known": [[*self.known[run.name].pairs] for run in runs],
+            "some": [self.known[run.name].some.tolist() for run in runs],
         }
 
     def restore(self, saved: dict[str, Any], runs: list[SortedRun]) -> None:
@@ -150,8 +135,10 @@ class Estimates:
         self.edges = _unpacked(saved["edges"])
         self.order = OrderCheck([_unpacked(edges) for edges in saved["order"][0]], saved["order"][1])
         self.known = {
-            run.name: KnownRun(RunPairs(*pairs), np.array(run.at_key))
-            for run, pairs in zip(runs, saved["known"], strict=True)
+            run.name: KnownRun(
+                RunPairs(*pairs), np.array(run.at_key), np.array(some, np.int64).reshape(-1, 2)
+            )
+            for run, pairs, some in zip(runs, saved["known"], saved["some"], strict=True)
         }
 
 

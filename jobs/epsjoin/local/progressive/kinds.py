@@ -5,29 +5,30 @@ rows. All removal predicates of Dittrich's dissertation (table 4.1) are ``expire
 right for a kind whose ``expire`` fits its ``joins``: if u and v join and ``key(u) <= key(v)``, then
 ``key(v) <= expire(u)`` (condition 4.1, which must hold for equal keys, too). Condition 4.2, that u stays
 expired, then holds by itself, since later rows have later keys.
+
+Types say what a driver may ask, and when:
+
+========================= ==========================================================================
+:class:`JoinCondition`    what a caller joins ``on``: it checks rows, and is fitted to some of them
+:class:`SweepKind`        a condition that is fitted: it keys rows, and makes the area that sweeps them
+:class:`CutKind`          keys rows by parts, of which each is swept as a whole
+:class:`JoinKind`         the three columns: condition and kind in one; a row has one key
+========================= ==========================================================================
 """
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.local.arguments import check_points
 from epsjoin.local.progressive.rows import Keys, SweepRows, Values
-from epsjoin.local.progressive.sweep_areas import SortedArea, SweepArea
-
-_ROUNDING = 2.0**-50
-"""Relative slack of a sum and of the difference that it bounds."""
-
-_YEARS_OF_NANOSECONDS = 292
-"""Years before and after 1970 whose nanoseconds int64 holds."""
+from epsjoin.local.progressive.sweep_areas import KindArea, SortedArea
 
 
 class Keyed(NamedTuple):
@@ -45,7 +46,111 @@ class Keyed(NamedTuple):
     mark: Ints
 
 
-class JoinKind(ABC):
+class SweepKind(ABC):
+    """A kind of join that is fitted to its rows: what a driver asks while it reads and merges."""
+
+    @abstractmethod
+    def keyed(self, values: Values, ids: Ints) -> Keyed:
+        """Compute the keys of rows: of each one, several or none."""
+
+    @abstractmethod
+    def new_area(self, counters: dict[str, Any], two_tables: bool) -> KindArea:
+        """Make an empty sweep area, which adds its work to the counters."""
+
+    @abstractmethod
+    def lowered(self, eps: float) -> SweepKind:
+        """Return the kind with a lower eps and the same keys.
+
+        Raises
+        ------
+        ArgumentError
+            This kind of join has no eps, or a lower one.
+        """
+
+    def cut(self, sample: Values, ids: Ints, n_rows: int, part_rows: int) -> CutKind | None:
+        """Plan parts, by which rows are written, on some of the rows.
+
+        Parameters
+        ----------
+        sample : (m, c) of all rows.
+        ids : (m,) int64, theirs.
+        n_rows : number of all rows.
+        part_rows : how many of them a part should have.
+
+        Returns
+        -------
+        CutKind | None
+            None, as by default: rows are written by the keys by which they are joined in memory.
+        """
+        del sample, ids, n_rows, part_rows
+        return None
+
+    def state(self) -> dict[str, Any]:
+        """What fitting has chosen, as JSON can hold it; by default nothing."""
+        return {}
+
+
+class CutKind(SweepKind):
+    """A kind whose keys are parts: all rows of a part are swept together, so a merge brings them at once."""
+
+    @abstractmethod
+    def pair_keys(self, rows: SweepRows, first: Ints, second: Ints) -> Keys:
+        """The part in which each pair of rows is found; the rows are not keyed by this kind."""
+
+    @abstractmethod
+    def lowered(self, eps: float) -> CutKind:
+        """See :class:`SweepKind`."""
+
+
+class Fitted(NamedTuple):
+    """A condition that was fitted: the kind that joins a run in memory, and the one by which it is written.
+
+    Parameters
+    ----------
+    whole : for runs in memory.
+    cut : for runs on disk; None where it is the same.
+    """
+
+    whole: SweepKind
+    cut: CutKind | None = None
+
+
+class JoinCondition(ABC):
+    """What rows are joined on, before a row is seen."""
+
+    def check(self, name: str, values: ArrayLike) -> Values:
+        """Check a table's rows and return them as (n, c); by default finite float64."""
+        return check_points(name, values)
+
+    def check_one_table(self) -> None:  # noqa: B027  # most conditions have nothing to refuse
+        """Refuse to join one table with itself, if this condition is not the same in both directions."""
+
+    @abstractmethod
+    def fit(self, sample: Values, n_rows: int) -> SweepKind:
+        """Fit the condition to rows.
+
+        Parameters
+        ----------
+        sample : (m, c), drawn from all rows, or the first ones.
+        n_rows : number of all rows, as far as it is known.
+        """
+
+    @abstractmethod
+    def restored(self, state: dict[str, Any]) -> Fitted:
+        """Return what was fitted when the kind by which rows are written gave this state."""
+
+    @abstractmethod
+    def lowered(self, eps: float) -> JoinCondition:
+        """Return the condition with a lower eps.
+
+        Raises
+        ------
+        ArgumentError
+            It has no eps, or a lower one.
+        """
+
+
+class JoinKind(JoinCondition, SweepKind):
     """A kind of join; one of your own is a subclass with ``key``, ``expire`` and ``joins``.
 
     Examples
@@ -65,9 +170,6 @@ class JoinKind(ABC):
     [(0, 0)]
     """
 
-    grouped: ClassVar[bool] = False
-    """Whether all rows of a key are swept together, so that a merge brings them all at once."""
-
     @abstractmethod
     def key(self, values: Values) -> Keys:
         """Compute the key of each row: (n,) numbers."""
@@ -80,27 +182,24 @@ class JoinKind(ABC):
     def joins(self, left: Values, right: Values) -> Bools | Floats:
         """Decide which rows ``left[i]`` and ``right[i]`` join: (n,) bool, or distances, NaN for no pair."""
 
-    def check(self, name: str, values: ArrayLike) -> Values:
-        """Check a table's rows and return them as (n, c); by default finite float64."""
-        return check_points(name, values)
-
-    def check_one_table(self) -> None:  # noqa: B027  # most kinds have nothing to refuse
-        """Refuse to join one table with itself, if this kind of join is not the same in both directions."""
-
-    def fit(self, sample: Values) -> JoinKind:
-        """Return the kind with what it takes from the first rows; by default itself."""
-        del sample
+    def fit(self, sample: Values, n_rows: int) -> JoinKind:
+        """See :class:`JoinCondition`; by default nothing depends on the rows."""
+        del sample, n_rows
         return self
 
-    def cut(self, sample: Values, ids: Ints, n_rows: int, part_rows: int) -> JoinKind:
-        """Return the kind of the rows that are written, of parts with so many rows; by default itself."""
-        del sample, ids, n_rows, part_rows
-        return self
+    def restored(self, state: dict[str, Any]) -> Fitted:
+        """See :class:`JoinCondition`."""
+        del state
+        return Fitted(self)
 
     def keyed(self, values: Values, ids: Ints) -> Keyed:
-        """Compute the keys of rows; by default one row each."""
+        """See :class:`SweepKind`; one row each."""
         del ids
         return Keyed(np.arange(len(values)), self.key(values), np.empty(0, np.int64))
+
+    def new_area(self, counters: dict[str, Any], two_tables: bool) -> KindArea:
+        """See :class:`SweepKind`."""
+        return SortedArea(self, counters, two_tables)
 
     def expire_of(self, rows: SweepRows) -> Keys:
         """See :class:`~epsjoin.local.progressive.sweep_areas.Decides`."""
@@ -113,33 +212,10 @@ class JoinKind(ABC):
         found = np.asarray(self.joins(rows.values[left], rows.values[right]))
         return np.where(found, 0.0, np.nan) if found.dtype == np.bool_ else found.astype(np.float64)
 
-    def pair_keys(self, rows: SweepRows, first: Ints, second: Ints) -> Keys:
-        """At which key a merge finds each pair of rows that a kind before :meth:`cut` has keyed."""
-        raise NotImplementedError(f"{type(self).__name__} has a cut and so needs pair_keys")
-
-    def new_area(self, counters: dict[str, Any], two_tables: bool) -> SweepArea:
-        """Make an empty sweep area, which adds its work to the counters."""
-        return SortedArea(self, counters, two_tables)
-
     def lowered(self, eps: float) -> JoinKind:
-        """Return the kind with a lower eps and the same keys.
-
-        Raises
-        ------
-        ArgumentError
-            This kind of join has no eps, or a lower one.
-        """
+        """See :class:`JoinCondition`; by default there is no eps."""
         del eps
         raise ArgumentError(f"{type(self).__name__} has no eps that could be lowered")
-
-    def state(self) -> dict[str, Any]:
-        """What ``fit`` and ``cut`` have chosen, as JSON can hold it."""
-        return {}
-
-    def with_state(self, state: dict[str, Any]) -> JoinKind:
-        """Return the kind with what :meth:`state` wrote."""
-        del state
-        return self
 
 
 def check_lower(eps: object, before: float) -> float:
@@ -158,269 +234,3 @@ def check_lower(eps: object, before: float) -> float:
             "passed over would be missing; start another join"
         )
     return float(eps)
-
-
-@dataclass(frozen=True)
-class Equi(JoinKind):
-    """Rows with the same number.
-
-    Rows have one column of integers or of floats, which are compared by their bits; -0.0 is 0.0. NaN is no
-    number (NULL in SQL) and joins with nothing.
-
-    Examples
-    --------
-    >>> from epsjoin import progressive_join
-    >>> with progressive_join([7, 8, 9], [9, 7, 7], Equi()) as found:
-    ...     sorted(pair for pairs, *_ in found for pair in zip(pairs.left.tolist(), pairs.right.tolist()))
-    [(0, 1), (0, 2), (2, 0)]
-    """
-
-    def check(self, name: str, values: ArrayLike) -> Values:
-        """See :class:`JoinKind`."""
-        column = _columns(name, values, (1,), "if")
-        return column + 0.0 if column.dtype == np.float64 else column
-
-    def keyed(self, values: Values, ids: Ints) -> Keyed:  # noqa: ARG002  # as of Similarity
-        """See :class:`JoinKind`."""
-        rows = np.flatnonzero(~np.isnan(values[:, 0]))
-        return Keyed(rows, self.key(values[rows]), np.empty(0, np.int64))
-
-    def key(self, values: Values) -> Keys:
-        """See :class:`JoinKind`."""
-        return np.ascontiguousarray(values[:, 0]).view(np.int64)
-
-    def expire(self, values: Values, is_right: Bools) -> Keys:  # noqa: ARG002  # as of Band
-        """See :class:`JoinKind`."""
-        return self.key(values)
-
-    def joins(self, left: Values, right: Values) -> Bools:
-        """See :class:`JoinKind`."""
-        return np.asarray(self.key(left) == self.key(right))
-
-
-@dataclass(frozen=True)
-class Band(JoinKind):
-    """Rows whose numbers are at most eps apart: ``left - below <= right <= left + eps``.
-
-    Parameters
-    ----------
-    eps : how far the right number may be above the left one, at least 0.
-    below : how far it may be below; by default as far.
-
-    Raises
-    ------
-    ArgumentError
-        A limit is negative, infinite or NaN.
-
-    Examples
-    --------
-    >>> from epsjoin import progressive_join
-    >>> import numpy as np
-    >>> prices, others = np.array([10.0, 20.0, 30.0]), np.array([10.09, 20.5, 29.8])
-    >>> with progressive_join(np.log(prices), np.log(others), Band(np.log(1.01))) as found:  # within 1 %
-    ...     sorted(pair for pairs, *_ in found for pair in zip(pairs.left.tolist(), pairs.right.tolist()))
-    [(0, 0), (2, 2)]
-    """
-
-    eps: float
-    below: float | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("eps", "below"):
-            value = getattr(self, name)
-            if value is not None and not 0.0 <= value < math.inf:
-                raise ArgumentError(f"{name} must be a finite number of at least 0, not {value!r}")
-
-    def check(self, name: str, values: ArrayLike) -> Values:
-        """See :class:`JoinKind`."""
-        return check_points(name, _columns(name, values, (1,), "ifub"))
-
-    def check_one_table(self) -> None:
-        """See :class:`JoinKind`."""
-        if self.below is not None and self.below != self.eps:
-            raise ArgumentError(
-                f"of one table with itself, Band has one eps, not {self.eps:g} above and {self.below:g} below"
-            )
-
-    def key(self, values: Values) -> Keys:
-        """See :class:`JoinKind`."""
-        return values[:, 0]
-
-    def expire(self, values: Values, is_right: Bools) -> Keys:
-        """See :class:`JoinKind`."""
-        x = values[:, 0]
-        reach = np.where(is_right, self.eps if self.below is None else self.below, self.eps)
-        return np.asarray(x + reach + (np.abs(x) + reach) * _ROUNDING)
-
-    def joins(self, left: Values, right: Values) -> Floats:
-        """See :class:`JoinKind`."""
-        apart = right[:, 0] - left[:, 0]
-        is_pair = (apart <= self.eps) & (-apart <= (self.eps if self.below is None else self.below))
-        return np.where(is_pair, np.abs(apart), np.nan)
-
-    def lowered(self, eps: float) -> Band:
-        """See :class:`JoinKind`."""
-        if self.below is not None and self.below != self.eps:
-            raise ArgumentError("Band with two limits has no eps that could be lowered")
-        lower = check_lower(eps, self.eps)
-        return replace(self, eps=lower, below=None if self.below is None else lower)
-
-
-@dataclass(frozen=True)
-class Temporal(JoinKind):
-    """Intervals of time that meet.
-
-    Parameters
-    ----------
-    closed : "both" (the default): an interval holds both of its ends, and intervals that touch meet. "left":
-        it does not hold its second end, and empty intervals are refused.
-
-    Raises
-    ------
-    ArgumentError
-        ``closed`` is neither of the two.
-
-    Notes
-    -----
-    Rows have two columns, the first and the last time: floats, integers, or datetime64.
-
-    Examples
-    --------
-    >>> from epsjoin import progressive_join
-    >>> with progressive_join([[1, 4], [6, 9]], [[4, 5], [8, 12]], Temporal()) as found:  # visits
-    ...     sorted(pair for pairs, *_ in found for pair in zip(pairs.left.tolist(), pairs.right.tolist()))
-    [(0, 0), (1, 1)]
-    """
-
-    closed: Literal["both", "left"] = "both"
-
-    def __post_init__(self) -> None:
-        if self.closed not in ("both", "left"):
-            raise ArgumentError(f"closed must be 'both' or 'left', not {self.closed!r}")
-
-    def check(self, name: str, values: ArrayLike) -> Values:
-        """See :class:`JoinKind`."""
-        times = _columns(name, values, (2,), "ifmM")
-        bad = ~(times[:, 0] <= times[:, 1]) if self.closed == "both" else ~(times[:, 0] < times[:, 1])
-        if bad.any():
-            row = int(bad.argmax())
-            rule = "end at or after" if self.closed == "both" else "end after"
-            raise ArgumentError(
-                f"{name}: an interval must {rule} its beginning; row {row} is {times[row].tolist()}"
-            )
-        return times
-
-    def key(self, values: Values) -> Keys:
-        """See :class:`JoinKind`."""
-        return values[:, 0]
-
-    def expire(self, values: Values, is_right: Bools) -> Keys:  # noqa: ARG002  # as of Band
-        """See :class:`JoinKind`."""
-        end = values[:, 1]
-        if self.closed == "both":
-            return end
-        return end - 1 if end.dtype == np.int64 else np.nextafter(end, -np.inf)
-
-    def joins(self, left: Values, right: Values) -> Bools:
-        """See :class:`JoinKind`."""
-        if self.closed == "both":
-            return np.asarray((left[:, 0] <= right[:, 1]) & (right[:, 0] <= left[:, 1]))
-        return np.asarray((left[:, 0] < right[:, 1]) & (right[:, 0] < left[:, 1]))
-
-
-@dataclass(frozen=True)
-class Spatial(JoinKind):
-    """Boxes that meet; boxes that touch do.
-
-    Parameters
-    ----------
-    axis : the axis along which boxes are swept; by default that with the fewest overlaps in the first rows.
-
-    Notes
-    -----
-    Rows have an even number of columns: the lower corner, then the upper one.
-
-    Examples
-    --------
-    >>> from epsjoin import progressive_join
-    >>> boxes, others = [[0, 0, 1, 1], [4, 4, 5, 6]], [[1, 1, 2, 2], [4.5, 0, 5, 3]]
-    >>> with progressive_join(boxes, others, Spatial()) as found:
-    ...     [pair for pairs, *_ in found for pair in zip(pairs.left.tolist(), pairs.right.tolist())]
-    [(0, 0)]
-    """
-
-    axis: int | None = None
-
-    def check(self, name: str, values: ArrayLike) -> Values:
-        """See :class:`JoinKind`."""
-        boxes = check_points(name, values)
-        d, odd = divmod(boxes.shape[1], 2)
-        if odd or (self.axis is not None and not 0 <= self.axis < d):
-            raise ArgumentError(
-                f"{name} must have a lower and an upper corner, as many columns each, not {boxes.shape[1]}; "
-                f"axis must be one of theirs, not {self.axis}"
-            )
-        bad = (boxes[:, :d] > boxes[:, d:]).any(axis=1)
-        if bad.any():
-            raise ArgumentError(f"{name}: row {int(bad.argmax())} has a lower corner above its upper one")
-        return boxes
-
-    def fit(self, sample: Values) -> Spatial:
-        """See :class:`JoinKind`."""
-        if self.axis is not None or not len(sample):
-            return replace(self, axis=self.axis or 0)
-        d = sample.shape[1] // 2
-        overlaps = [
-            int((np.searchsorted(np.sort(sample[:, i]), sample[:, d + i], "right")).sum())
-            - int(np.searchsorted(np.sort(sample[:, d + i]), sample[:, i], "left").sum())
-            for i in range(d)
-        ]
-        return replace(self, axis=int(np.argmin(overlaps)))
-
-    def key(self, values: Values) -> Keys:
-        """See :class:`JoinKind`."""
-        return values[:, self.axis or 0]
-
-    def expire(self, values: Values, is_right: Bools) -> Keys:  # noqa: ARG002  # as of Band
-        """See :class:`JoinKind`."""
-        return values[:, values.shape[1] // 2 + (self.axis or 0)]
-
-    def joins(self, left: Values, right: Values) -> Bools:
-        """See :class:`JoinKind`."""
-        d = left.shape[1] // 2
-        return np.asarray(((left[:, :d] <= right[:, d:]) & (right[:, :d] <= left[:, d:])).all(axis=1))
-
-    def state(self) -> dict[str, Any]:
-        """See :class:`JoinKind`."""
-        return {"axis": self.axis}
-
-    def with_state(self, state: dict[str, Any]) -> Spatial:
-        """See :class:`JoinKind`."""
-        return replace(self, axis=state["axis"])
-
-
-def _columns(name: str, values: ArrayLike, allowed: tuple[int, ...], kinds: str) -> NDArray[Any]:
-    """Rows of so many columns, of float64 or int64; a single column may be one-dimensional."""
-    array = np.asarray(values)
-    if array.ndim == 1 and 1 in allowed:
-        array = array[:, None]
-    if array.ndim != 2 or array.shape[1] not in allowed:
-        wanted = " or ".join(map(str, allowed))
-        raise ArgumentError(f"{name} must have the shape (n, {wanted}), not {array.shape}")
-    if array.dtype.kind in "mM":
-        return _nanoseconds(name, array, "M" in kinds)
-    if array.dtype.kind not in "ifub":
-        raise ArgumentError(f"{name} must be numbers, not {array.dtype}")
-    if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
-        raise ArgumentError(f"{name} must be numbers that int64 can hold")
-    return np.ascontiguousarray(array, np.float64 if array.dtype.kind == "f" else np.int64)
-
-
-def _nanoseconds(name: str, times: NDArray[Any], allowed: bool) -> Ints:
-    """Times, or durations, as whole nanoseconds."""
-    if not allowed or np.isnat(times).any():
-        raise ArgumentError(f"{name} must be numbers, or times without NaT where times are joined")
-    years = times.astype(f"{times.dtype.kind}8[D]").astype(np.int64) / 365.2425
-    if times.size and np.abs(years).max() > _YEARS_OF_NANOSECONDS:
-        raise ArgumentError(f"{name} has times more than {_YEARS_OF_NANOSECONDS} years from 1970")
-    return np.ascontiguousarray(times.astype(f"{times.dtype.kind}8[ns]")).view(np.int64)

@@ -1,10 +1,4 @@
-"""Sweep areas: the rows that later rows of a merge may still have to be compared with.
-
-Figure 4.3 of Dittrich's dissertation, in blocks of rows: for each block of rows in the order of their keys a
-merge calls :meth:`SweepArea.expire` with the block's first key, then :meth:`SweepArea.query`, then
-:meth:`SweepArea.insert`. One area serves both tables, so nothing that has expired is met (figure 4.4 to the
-letter queries the other table's area before that one is reorganised).
-"""
+"""The sweep area of any kind of join: rows by key, and what the kind decides."""
 
 from __future__ import annotations
 
@@ -15,13 +9,14 @@ import numpy as np
 
 from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.local.progressive.rows import NO_RUN, Keys, Met, SweepRows, concat
+from epsjoin.local.sweep.area import SweepArea
 
 MAX_CANDIDATES = 1 << 17
 """Maximum number of candidates that are decided at once."""
 
 
-class SweepArea(Protocol):
-    """What a merge needs of a sweep area, whatever it joins.
+class KindArea(SweepArea[SweepRows, Met], Protocol):
+    """A sweep area of a kind of join.
 
     Attributes
     ----------
@@ -29,19 +24,6 @@ class SweepArea(Protocol):
     """
 
     kind: Any
-
-    @property
-    def size(self) -> int:
-        """Rows that it holds."""
-
-    def expire(self, key: Any) -> SweepRows | None:
-        """Drop and return the rows that no row of this key or a later one can meet; for None all rows."""
-
-    def query(self, rows: SweepRows) -> Iterator[Met]:
-        """Find the pairs of these rows with those it holds and with one another, but for rows of one run."""
-
-    def insert(self, rows: SweepRows) -> None:
-        """Hold these rows; their keys are not below any that it holds."""
 
 
 class Decides(Protocol):
@@ -77,11 +59,11 @@ class SortedArea:
 
     @property
     def size(self) -> int:
-        """See :class:`SweepArea`."""
+        """See :class:`~epsjoin.local.sweep.area.SweepArea`."""
         return 0 if self._held is None else self._held.n
 
     def expire(self, key: Any) -> SweepRows | None:
-        """See :class:`SweepArea`."""
+        """See :class:`~epsjoin.local.sweep.area.SweepArea`."""
         if self._held is None:
             return None
         stays = np.zeros(self._held.n, np.bool_) if key is None else self._expires >= key
@@ -90,7 +72,7 @@ class SortedArea:
         return dropped
 
     def insert(self, rows: SweepRows) -> None:
-        """See :class:`SweepArea`."""
+        """See :class:`~epsjoin.local.sweep.area.SweepArea`."""
         expires = self.kind.expire_of(rows)
         if self._held is None:
             self._held, self._expires = rows, expires
@@ -99,7 +81,7 @@ class SortedArea:
             self._expires = np.concatenate((self._expires, expires))
 
     def query(self, rows: SweepRows) -> Iterator[Met]:
-        """See :class:`SweepArea`."""
+        """See :class:`~epsjoin.local.sweep.area.SweepArea`."""
         n_held = self.size
         both = rows if self._held is None else concat([self._held, rows])
         expires = self.kind.expire_of(both)

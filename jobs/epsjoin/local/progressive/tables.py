@@ -8,7 +8,7 @@ import numpy as np
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Ints
-from epsjoin.local.progressive.kinds import JoinKind
+from epsjoin.local.progressive.kinds import JoinCondition, SweepKind
 from epsjoin.local.progressive.rows import HAS_MORE, IS_RIGHT, NO_RUN, SweepRows, concat
 from epsjoin.local.progressive.running import combinations
 from epsjoin.local.progressive.sources import Source
@@ -44,7 +44,7 @@ class Tables:
             n_rows.append(max(n, self.read_rows[side]))
         return combinations((n_rows[0], n_rows[-1]), self.two)
 
-    def read(self, most: int, kind: JoinKind) -> tuple[list[SweepRows], bool]:
+    def read(self, most: int, on: JoinCondition) -> tuple[list[SweepRows], bool]:
         """Read rows of both tables, in the ratio of their sizes if known; and whether one had nothing."""
         goes_on = [side for side, ended in enumerate(self.ended) if not ended]
         sizes = [self.sources[side].n_rows for side in goes_on]
@@ -62,7 +62,7 @@ class Tables:
                 if not len(chunk.values):
                     is_idle = True
                     break
-                rows = self.rows(kind, side, self.read_rows[side], chunk.values, chunk.ids)
+                rows = self._rows(on, side, self.read_rows[side], chunk.values, chunk.ids)
                 self.read_rows[side] += rows.n
                 found.append(rows)
                 room -= rows.n
@@ -70,10 +70,24 @@ class Tables:
                 self.ended[side] = True
         return found, is_idle
 
-    def rows(self, kind: JoinKind, side: int, first: int, values: Any, ids: Ints | None) -> SweepRows:
+    def sample(self, on: JoinCondition, most: int) -> list[SweepRows] | None:
+        """Draw so many rows of all tables at most; None where there are none, or one is not read twice."""
+        drawn = [source.sample(max(1, most // len(self.sources))) for source in self.sources]
+        try:
+            found = [
+                self._rows(on, side, 0, rows, None) for side, rows in enumerate(drawn) if rows is not None
+            ]
+        except ArgumentError:  # reading says so, too, and which row it is
+            return None
+        is_one_kind = len({(rows.values.dtype, rows.values.shape[1]) for rows in found}) == 1
+        if len(found) < len(drawn) or not is_one_kind or not any(rows.n for rows in found):
+            return None
+        return found
+
+    def _rows(self, on: JoinCondition, side: int, first: int, values: Any, ids: Ints | None) -> SweepRows:
         """Checked rows of a table, numbered from ``first`` on."""
         name = ("left", "right")[side] if self.two else "points"
-        checked = kind.check(name, values)
+        checked = on.check(name, values)
         n = len(checked)
         number = np.arange(first, first + n)
         flags = np.full(n, IS_RIGHT if side else 0, np.uint8)
@@ -112,14 +126,14 @@ def of_one_kind(found: list[SweepRows]) -> SweepRows:
     return concat(found)
 
 
-def leave_out(kind: JoinKind, rows: SweepRows) -> tuple[SweepRows, SweepRows | None]:
+def leave_out(kind: SweepKind, rows: SweepRows) -> tuple[SweepRows, SweepRows | None]:
     """Rows with a key, and those without, which join with nothing."""
     has_key = np.zeros(rows.n, np.bool_)
     has_key[kind.keyed(rows.values, rows.ids).row] = True
     return (rows, None) if has_key.all() else (rows.take(has_key), rows.take(~has_key))
 
 
-def sorted_by_key(kind: JoinKind, raw: SweepRows) -> SweepRows:
+def sorted_by_key(kind: SweepKind, raw: SweepRows) -> SweepRows:
     """Rows of a kind, sorted by key."""
     row, key, mark = kind.keyed(raw.values, raw.ids)
     if (key[1:] < key[:-1]).any():

@@ -15,6 +15,7 @@ from epsjoin.kernels.arrays import Ints
 from epsjoin.kernels.distances import Decision
 from epsjoin.kernels.join import stack_sweep, window
 from epsjoin.kernels.join.stack_sweep import PairBatch, StackRows
+from epsjoin.kernels.join.sweep_area import CARRIED, LEFT, RIGHT
 from epsjoin.kernels.join.window import BLOCK, WindowRows
 from epsjoin.local.arguments import check_count
 from epsjoin.local.sweep.pairs import Pairs
@@ -151,7 +152,12 @@ def sweep_window(
 
 
 def sweep_stack(
-    rows: StackRows, ids: Ints, embedded_eps: float, decision: Decision, options: SweepOptions
+    rows: StackRows,
+    ids: Ints,
+    embedded_eps: float,
+    decision: Decision,
+    options: SweepOptions,
+    n_held: int = 0,
 ) -> Iterator[Pairs]:
     """Find all pairs of rows in the order of a stack sweep, by the merge of the papers.
 
@@ -161,6 +167,7 @@ def sweep_stack(
     ids : (n,) int64, in the order of the rows.
     embedded_eps : L∞ threshold.
     decision, options : see :func:`sweep_window`; there is one thread.
+    n_held : how many rows lie on the stack already; they have met.
 
     Yields
     ------
@@ -169,9 +176,9 @@ def sweep_stack(
     """
     n, counters = len(ids), options.counters
     batch = _make_batch(options.batch_rows)
-    state = stack_sweep.new_state(n)
-    two_tables = n > 0 and rows.side[0] != stack_sweep.ONE_TABLE
-    add_counts(counters, rows=n, carried_rows=int(np.count_nonzero(rows.is_carried)))
+    state = stack_sweep.new_state(n, n_held)
+    two_tables = n > 0 and rows.groups[0] & (LEFT | RIGHT) != 0
+    add_counts(counters, rows=n, carried_rows=int(np.count_nonzero(rows.groups & CARRIED)))
     while not stack_sweep.is_done(state):
         counts = np.zeros(len(COUNTED), np.int64)
         found = stack_sweep.stack_sweep(state, rows, embedded_eps, decision, batch, counts)
@@ -179,7 +186,7 @@ def sweep_stack(
         if found:
             first, second = batch.left[:found], batch.right[:found]
             left, right = ids[first], ids[second]
-            swap = rows.side[first] > rows.side[second] if two_tables else left > right
+            swap = (rows.groups[first] & RIGHT) != 0 if two_tables else left > right
             yield Pairs(
                 np.where(swap, right, left), np.where(swap, left, right), batch.distance[:found].copy()
             )
