@@ -33,6 +33,7 @@ PLANS = ((10**8, 140, 20_000, 1024), (10**9, 650, 65_000, 1024), (10**9, 650, 65
 """Points, parts asked for, rows of the sample, worker_memory_mb."""
 MOST_BY_SPARK = 4
 """How many copies are clustered by Spark, too."""
+JOBS = ("replicate", "merge_join", "cluster", "outliers", "cluster_by_spark")
 COPIES = (1, 4)
 """How many copies of the set the jobs run on; 16 are 20.8 million points, and some 15 GB of disk."""
 
@@ -270,13 +271,13 @@ def processes_below(root: int) -> Iterator[Process]:
         yield Process(kind, peak_bytes)
 
 
-def at_size(copies: int) -> list[list[str]]:
-    """The jobs from points to outliers on shifted copies of the set, in a JVM of 1 GB."""
+def at_size(copies: int, of: str = SET, jobs: Sequence[str] | None = None) -> list[list[str]]:
+    """The jobs from points to outliers, or those named, on shifted copies of a set, in a JVM of 1 GB."""
     import numpy as np
 
     from .sets import BY_NAME
 
-    chosen = BY_NAME[SET]
+    chosen = BY_NAME[of]
     points = chosen.make()
     rows = []
     folder = Path(tempfile.mkdtemp(prefix="bench-size-"))
@@ -285,15 +286,14 @@ def at_size(copies: int) -> list[list[str]]:
         eps = chosen.eps or 0.0
         in_own_process(_lay, str(folder), copies, points, shift, eps)
         joining = Submitted(0.0, 0.0, {})
-        jobs = ("replicate", "merge_join", "cluster", "outliers", "cluster_by_spark")
-        for job in jobs[: 5 if copies <= MOST_BY_SPARK else 4]:
+        for job in jobs or JOBS[: len(JOBS) if copies <= MOST_BY_SPARK else -1]:
             found = submit(job, folder, {"eps": eps, "max_pairs": 10**9})
             is_join = job in ("replicate", "merge_join")
             if is_join:
                 joining = Submitted(joining.wall + found.wall, joining.cpu + found.cpu, {})
             memory = [mebibytes(found.resident.get(kind, 0)) for kind in ("JVM", "driver", "worker")]
-            of = [f"{found.wall / joining.wall:.2f}", f"{found.cpu / joining.cpu:.2f}"]
-            shares = ["", ""] if is_join else of
+            ratios = [f"{found.wall / joining.wall:.2f}", f"{found.cpu / joining.cpu:.2f}"]
+            shares = ["", ""] if is_join else ratios
             n = count(copies * len(points))
             rows.append(
                 [
@@ -317,20 +317,22 @@ def _lay(folder: str, copies: int, points: Any, shift: Any, eps: float) -> None:
     lake_with_points(Path(folder), (points + place * shift for place in range(copies)), eps)
 
 
-def size_section(copies: Sequence[int]) -> list[str]:
+def size_section(copies: Sequence[int], of: str = SET, jobs: Sequence[str] | None = None) -> list[str]:
     head = ["points", "job", "wall s", "CPU s", "of the join's wall", "of its CPU"]
     head += ["JVM MiB", "driver MiB", "worker MiB"]
-    rows = [row for number in copies for row in at_size(number)]
-    title = f"## Jobs on shifted copies of {SET}, `conf/small.conf` (a JVM of 1 GB), local[2]"
+    rows = [row for number in copies for row in at_size(number, of, jobs)]
+    title = f"## Jobs on shifted copies of {of}, `conf/small.conf` (a JVM of 1 GB), local[2]"
     return ["", title, "", *table(head, rows)]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench-scaling", description=__doc__)
     parser.add_argument("--copies", type=int, help="only the jobs on so many copies; prints, writes no page")
+    parser.add_argument("--of", default=SET, metavar="SET", help=f"copies of this set, not of {SET}")
+    parser.add_argument("--jobs", nargs="+", choices=JOBS, help="only these, in this order")
     arguments = parser.parse_args()
     if arguments.copies:
-        print("\n".join(size_section([arguments.copies])))
+        print("\n".join(size_section([arguments.copies], arguments.of, arguments.jobs)))
         return 0
     import numpy as np
 
