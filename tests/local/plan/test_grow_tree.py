@@ -19,11 +19,12 @@ COSTS = {
 }
 
 
-def grow(points, eps, n_parts, max_rows=math.inf, decided=None, **costs):
+def grow(points, eps, n_parts, max_rows=math.inf, decided=None, max_leaf_rows=math.inf, **costs):
     hashes = hash_ids(np.arange(len(points)))
     none = np.empty(0, np.int64)
     decided = DecidedPairs(none, none, 1.0) if decided is None else decided
-    return grow_tree(points, hashes, eps, n_parts, decided=decided, max_rows=max_rows, **{**COSTS, **costs})
+    limits = {"max_rows": max_rows, "max_leaf_rows": max_leaf_rows}
+    return grow_tree(points, hashes, eps, n_parts, decided=decided, **limits, **{**COSTS, **costs})
 
 
 def test_grow_tree__balances_without_crossing_where_it_can():
@@ -45,6 +46,18 @@ def test_grow_tree__cuts_a_hot_spot_by_hash():
     assert set(grown.tree.axis[grown.tree.part < 0].tolist()) == {HASH_AXIS}
     # every pair is a candidate once: no cut makes more of them
     assert grown.candidates == 300 * 299 // 2
+
+
+@pytest.mark.parametrize("n_parts", [4, 64])
+def test_grow_tree__of_a_thin_sample_cuts_leaves_of_many_rows_and_little_work(n_parts):
+    # one pair of the sample stands for more work than all of its rows, and nothing divides its leaf's work
+    points = np.random.default_rng(1).random((1000, 2))
+    pair = DecidedPairs(np.array([3]), np.array([int(np.argsort(points[:, 0])[0])]), 1e10)
+    grown = grow(points, 1e-5, n_parts, decided=pair, max_leaf_rows=100)
+    rows = np.bincount(assign(points, hash_ids(np.arange(1000)), 1e-5, grown.tree).part)
+    assert len(rows) == grown.n_parts >= 10
+    assert rows.max() <= 100
+    assert grown.rows == rows.sum() < 1100
 
 
 def test_grow_tree__counts_the_pairs_that_are_decided():

@@ -71,6 +71,7 @@ def grow_tree(
     move_cost: float,
     term_cost: float,
     max_rows: float,
+    max_leaf_rows: float,
 ) -> GrownTree:
     """Fit a tree of cuts to a sample, its leaves of equal work.
 
@@ -88,6 +89,8 @@ def grow_tree(
     move_cost : cost of bringing a row to its part, in the same unit; not in ``work``.
     term_cost : cost of one product of a row and a direction, in the same unit; not in ``work``.
     max_rows : rows that the sample must not exceed in all leaves; may be infinite.
+    max_leaf_rows : rows of the sample above which a leaf is cut even if that makes more than ``n_parts``
+        leaves; may be infinite. A leaf keeps more where no cut helps, or leaves would exceed ``max_rows``.
 
     Returns
     -------
@@ -129,6 +132,7 @@ def grow_tree(
         weighted = sample._replace(largest_weight=weight)
         _grow(weighted, trees[-1], n_parts, max_rows)
         _exchange(weighted, trees[-1], n_parts, max_rows)
+        _cut_large(weighted, trees[-1], max_leaf_rows, max_rows)
         works = trees[-1].works
         if max(works) * len(works) <= _MAX_TREE_IMBALANCE * math.fsum(works):
             break
@@ -268,6 +272,28 @@ def _exchange(sample: Sample, tree: _Tree, n_parts: int, max_rows: float) -> Non
             return
         tree.undo(least)
         tree.cut(largest, cut)
+
+
+def _cut_large(sample: Sample, tree: _Tree, max_leaf_rows: float, max_rows: float) -> None:
+    """Cut leaves of too many rows into sides of like many rows, whatever their work.
+
+    Of very many rows a sample is so thin that one of its pairs stands for more work than all rows of a leaf:
+    growing stops at the leaves of those pairs, and others keep more rows than a task may hold.
+    """
+    by_rows = sample._replace(candidate_cost=0.0, decision_cost=0.0)
+    large = [node for node, leaf in tree.leaves.items() if len(leaf.row) > max_leaf_rows]
+    while large:
+        node = large.pop()
+        leaf = tree.leaves[node]
+        cut = best_cut(by_rows, _made_anew(by_rows, leaf), tree.axes, max_rows - tree.rows, 2)
+        if cut is not None:
+            cut = cut._replace(left=_made_anew(sample, cut.left), right=_made_anew(sample, cut.right))
+            large += [child for child in tree.cut(node, cut) if len(tree.leaves[child].row) > max_leaf_rows]
+
+
+def _made_anew(sample: Sample, leaf: Leaf) -> Leaf:
+    """The same leaf at the costs of another sample."""
+    return make_leaf(sample, leaf.row, leaf.is_carried, leaf.pair)
 
 
 def _candidates(sample: Sample, leaves: list[Leaf], rows_per_row: float) -> float:

@@ -224,6 +224,8 @@ def grow_parts(
     """
     m, n_embedded = embedded.shape
     reach = metric.embedded_eps(eps)
+    rows_per_row = n_rows / m if m else 0.0
+    max_leaf_rows = math.inf if cuts.most_part_rows is None or not m else cuts.most_part_rows / rows_per_row
     return grow_tree(
         embedded,
         hash_ids(ids),
@@ -231,11 +233,12 @@ def grow_parts(
         cuts.n_parts,
         norm=metric.norm,
         decided=decided_pairs(points, embedded, reach, projection, cuts.seed),
-        rows_per_row=n_rows / m if m else 0.0,
+        rows_per_row=rows_per_row,
         row_cost=WINDOW_NS_PER_ROW + WINDOW_NS_PER_COORDINATE * n_embedded,
         candidate_cost=WINDOW_NS_PER_CANDIDATE,
         decision_cost=WINDOW_NS_PER_DECISION,
         move_cost=NS_PER_MOVED_ROW,
         term_cost=NS_PER_TERM,
         max_rows=max_sample_rows(m, cuts.replication_budget),
+        max_leaf_rows=max_leaf_rows,
     )
