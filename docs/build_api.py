@@ -64,6 +64,7 @@ GROUPS = (
             "Pairs",
             "Rows",
             "NO_ROW",
+            *("row_pairs", "RowPairs", "degree", "as_graph", "Graph"),
             "knn_join",
         ),
     ),

@@ -49,6 +49,8 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.local.epsilon.fit import EpsilonFit as EpsilonFit
     from epsjoin.local.epsilon.fit import fit_epsilon as fit_epsilon
     from epsjoin.local.epsilon.local_exponents import local_exponents as local_exponents
+    from epsjoin.local.graph import Graph as Graph
+    from epsjoin.local.graph import as_graph as as_graph
     from epsjoin.local.join.arrays import NO_ROW as NO_ROW
     from epsjoin.local.join.arrays import Rows as Rows
     from epsjoin.local.join.arrays import iter_join as iter_join
@@ -60,6 +62,7 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.local.join.boxes import box_join as box_join
     from epsjoin.local.join.boxes import iter_ball_join as iter_ball_join
     from epsjoin.local.join.boxes import iter_box_join as iter_box_join
+    from epsjoin.local.join.row_pairs import row_pairs as row_pairs
     from epsjoin.local.join.update import update_join as update_join
     from epsjoin.local.metric import Metric as Metric
     from epsjoin.local.metric import get_metric as get_metric
@@ -69,6 +72,7 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.local.neighbours.lof import Lof as Lof
     from epsjoin.local.neighbours.lof import lof as lof
     from epsjoin.local.neighbours.search import KNearest as KNearest
+    from epsjoin.local.neighbours.within import degree as degree
     from epsjoin.local.plan.blocking import Parts as Parts
     from epsjoin.local.plan.blocking import parts as parts
     from epsjoin.local.plan.cuts import Cuts as Cuts
@@ -87,6 +91,7 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.local.progressive.similarity import Similarity as Similarity
     from epsjoin.local.strings import string_join as string_join
     from epsjoin.local.sweep.pairs import Pairs as Pairs
+    from epsjoin.local.sweep.pairs import RowPairs as RowPairs
     from epsjoin.local.trees.distance import tree_distance as tree_distance
     from epsjoin.local.trees.edits import Edit as Edit
     from epsjoin.local.trees.edits import tree_edits as tree_edits
@@ -119,6 +124,8 @@ _HOMES = {
     "local.epsilon.local_exponents": "local_exponents",
     "local.join.arrays": "NO_ROW Rows iter_join iter_self_join join self_join",
     "local.join.update": "update_join",
+    "local.graph": "Graph as_graph",
+    "local.join.row_pairs": "row_pairs",
     "local.join.boxes": "Boxes ball_join box_join iter_ball_join iter_box_join",
     "local.epsilon.estimate": "Estimate estimate",
     "local.metric": "Metric get_metric",
@@ -126,6 +133,7 @@ _HOMES = {
     "local.neighbours.knn": "k_distance knn_join",
     "local.neighbours.lof": "Lof lof",
     "local.neighbours.search": "KNearest",
+    "local.neighbours.within": "degree",
     "local.plan.blocking": "Parts parts",
     "local.plan.cuts": "Cuts",
     "local.plan.rules": "OwnRule SplitRule max_generation max_split_level max_splits_per_level",
@@ -135,7 +143,7 @@ _HOMES = {
     "local.progressive.running": "RunningEstimate",
     "local.progressive.similarity": "Similarity",
     "local.strings": "string_join",
-    "local.sweep.pairs": "Pairs",
+    "local.sweep.pairs": "Pairs RowPairs",
     "local.windows.batches": "Counts",
     "local.windows.join_window": "JoinWindow",
     "local.windows.row_window": "RowWindow",

@@ -88,7 +88,7 @@ def sort_by_right(block: Block, places: Ints, to_left: RowNumbers, to_distance: 
 
 @njit
 def sort_by_left(
-    ends: Ints, left: RowNumbers, distance: Floats, places: Ints, to_right: Ints, to_distance: Floats
+    ends: Ints, left: RowNumbers, distance: Floats, places: Ints, to_right: RowNumbers, to_distance: Floats
 ) -> None:
     """Put each pair to the next place of its left row, in the order of the right rows.
 
@@ -112,7 +112,7 @@ def sort_by_left(
 
 
 @njit
-def fill_left(ends: Ints, left: Ints) -> None:
+def fill_left(ends: Ints, left: RowNumbers) -> None:
     """Write the number of each left row to its places; ``ends``: (n_left,) int64, where they end."""
     begin = np.int64(0)
     for row in range(ends.size):

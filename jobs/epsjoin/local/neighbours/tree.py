@@ -67,12 +67,12 @@ class PointTree(NamedTuple):
         -----
         O(n log n). The tree takes the bytes of the points and 16 for each, and some 16 / 24 of them in boxes.
         """
-        boxes = _grow_boxes(points, metric, n_jobs, make)
+        boxes = grow_boxes(points, metric, n_jobs, make)
         if _has_leaf_of_equal(boxes):
             del boxes
             kept = np.flatnonzero(find_surplus_rows(points, most) < 0)
             few = np.take(points, kept, axis=0, out=make((len(kept), points.shape[1])))
-            boxes, names = _grow_boxes(few, metric, n_jobs, make), names[kept]
+            boxes, names = grow_boxes(few, metric, n_jobs, make), names[kept]
         return cls(boxes, read_only(names[boxes.order]), metric)
 
     def search(
@@ -155,7 +155,8 @@ def find_surplus_rows(points: Floats, most: int) -> Ints:
     return find_surplus(points, order, start, most)
 
 
-def _grow_boxes(points: Floats, metric: Metric, n_jobs: int, make: MakeArray) -> BoxTree:
+def grow_boxes(points: Floats, metric: Metric, n_jobs: int = 1, make: MakeArray = np.zeros) -> BoxTree:
+    """Grow the tree of all points; parameters and cost are those of :meth:`PointTree.grow`."""
     embedded = read_only(metric.embed(points))
     n, n_leaves = len(points), count_leaves(len(points))
     order, values = np.arange(n), np.empty(n)
@@ -166,8 +167,11 @@ def _grow_boxes(points: Floats, metric: Metric, n_jobs: int, make: MakeArray) ->
     def work(node: int) -> None:
         order_by_leaf(embedded, n_leaves, node, n_inner, order, values)
 
-    with ThreadPoolExecutor(n_jobs, "epsjoin") as threads:
-        list(threads.map(work, range(top, 2 * top + 1)))
+    if top:
+        with ThreadPoolExecutor(n_jobs, "epsjoin") as threads:
+            list(threads.map(work, range(top, 2 * top + 1)))
+    else:
+        work(0)
     tree = BoxTree(
         order,
         make(points.shape),

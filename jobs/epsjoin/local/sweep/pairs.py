@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.join import sort_pairs
-from epsjoin.kernels.join.sort_pairs import Block
+from epsjoin.kernels.join.sort_pairs import Block, RowNumbers
 
 _MIN_BLOCK = 1 << 14
 """Number of pairs in the first block of pairs that wait to be sorted."""
@@ -40,6 +40,18 @@ class Pairs(NamedTuple):
     distance: Floats
 
 
+class RowPairs(NamedTuple):
+    """Pairs within eps by the numbers of their rows alone; made by :func:`epsjoin.row_pairs`.
+
+    Parameters
+    ----------
+    left, right : (m,) int32, int64 from 2**31 rows on; of one table with itself ``left < right``.
+    """
+
+    left: RowNumbers
+    right: RowNumbers
+
+
 def collect(
     batches: Iterator[Pairs], n_rows: tuple[int, int] | None = None, *, with_distance: bool = True
 ) -> Pairs:
@@ -54,7 +66,7 @@ def collect(
         ``n_rows`` is given.
     """
     if n_rows is not None:
-        return _sort_rows(batches, *n_rows, with_distance)
+        return Pairs(*_sort_rows(batches, *n_rows, with_distance, np.int64))
     with close_at_end(batches):
         collected = list(batches)
     columns = zip(*collected, strict=True) if collected else ((np.empty(0, np.int64),),) * 3
@@ -63,9 +75,32 @@ def collect(
     return Pairs(left[order], right[order], distance[order].astype(np.float64, copy=False))
 
 
-def _sort_rows(batches: Iterator[Pairs], n_left: int, n_right: int, with_distance: bool) -> Pairs:
+def collect_rows(batches: Iterator[Pairs], n_rows: tuple[int, int]) -> RowPairs:
+    """Collect the row numbers of all batches, sorted by (left, right), in the smallest type that holds them.
+
+    Parameters
+    ----------
+    batches : every pair once, of row numbers.
+    n_rows : how many rows there are at either side.
+
+    Notes
+    -----
+    8 bytes for each pair, and 4 more while they are sorted.
+    """
+    left, right, _ = _sort_rows(batches, *n_rows, False, row_type(max(n_rows)))
+    return RowPairs(left, right)
+
+
+def row_type(n: int) -> type[np.int32 | np.int64]:
+    """Return the smallest type that holds the numbers of n rows."""
+    return np.int32 if n <= _INT32_ROWS else np.int64
+
+
+def _sort_rows(
+    batches: Iterator[Pairs], n_left: int, n_right: int, with_distance: bool, into: type[np.int32 | np.int64]
+) -> tuple[Any, Any, Floats]:
     """Sort pairs of row numbers, in the four steps of :mod:`epsjoin.kernels.join.sort_pairs`."""
-    dtype: type[np.int32 | np.int64] = np.int32 if max(n_left, n_right) <= _INT32_ROWS else np.int64
+    dtype = row_type(max(n_left, n_right))
     blocks = _pack(batches, dtype, with_distance)
     m = sum(len(block.left) for block in blocks)
     left_places, right_places = np.zeros(n_left, np.int64), np.zeros(n_right, np.int64)
@@ -78,12 +113,12 @@ def _sort_rows(batches: Iterator[Pairs], n_left: int, n_right: int, with_distanc
     of_right, its_distance = np.empty(m, dtype), np.empty(n_distances)
     while blocks:
         sort_pairs.sort_by_right(blocks.pop(), right_places, of_right, its_distance)
-    right, distance = np.empty(m, np.int64), np.empty(n_distances)
+    right, distance = np.empty(m, into), np.empty(n_distances)
     sort_pairs.sort_by_left(right_places, of_right, its_distance, left_places, right, distance)
     del of_right, its_distance  # before the left rows take as much
-    left = np.empty(m, np.int64)
+    left = np.empty(m, into)
     sort_pairs.fill_left(left_places, left)
-    return Pairs(left, right, distance)
+    return left, right, distance
 
 
 def _pack(batches: Iterator[Pairs], dtype: type[np.int32 | np.int64], with_distance: bool) -> list[Block]:

@@ -1,0 +1,174 @@
+"""What is within eps of a query, for a tree of boxes, and how many points that is: without making pairs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from epsjoin.errors import ArgumentError
+from epsjoin.kernels.accelerate import read_only
+from epsjoin.kernels.arrays import Floats, Ints
+from epsjoin.kernels.distances import EARTH_RADIUS_KM
+from epsjoin.kernels.join.projection import SQUARES
+from epsjoin.kernels.join.sort_pairs import count
+from epsjoin.kernels.neighbours.within import Reach, count_within_tree
+from epsjoin.local.arguments import check_points
+from epsjoin.local.join.arrays import iter_join, iter_self_join
+from epsjoin.local.join.options import JoinOptions
+from epsjoin.local.metric import Metric
+from epsjoin.local.neighbours.tree import grow_boxes, order_by_place
+from epsjoin.local.plan.expected import expected_pairs_of_tables
+from epsjoin.local.progress import Progress, ProgressArgument
+from epsjoin.local.scale import ScaledMetric, scale_metric
+from epsjoin.local.sweep.sweeping import Counters, add_counts
+from epsjoin.local.sweep.threads import in_order
+
+_FEW_PAIRS = 50
+"""Number of expected pairs per point up to which a join finds them sooner than a tree counts them."""
+
+_QUERIES_AT_ONCE = 4096
+"""Number of queries that a thread counts for before it takes the next ones."""
+
+_SLACK, _COSINE_SLACK, _STEEPEST = 1e-9, 4e-9, 1.5
+"""More than all rounding errors between a box and the reported distance. On the sphere they hold up to half
+an angle of 1.5; beyond it a chord hardly tells the angle."""
+
+
+def reach_of(metric: Metric, eps: float, d: int) -> Reach:
+    """Compute which boxes are out of reach of eps, and which lie within it as a whole.
+
+    Parameters
+    ----------
+    metric : the metric of the distances.
+    eps : threshold that the metric can decide.
+    d : number of coordinates of a point.
+
+    Notes
+    -----
+    A whole box needs an upper bound of the distance. A power mean of d differences is at most ``d**(1/p)``
+    times the largest and ``d**(1/p - 1/2)`` times the Euclidean length (p up to 2). Clipped, scaled
+    coordinates give no upper bound.
+    """
+    near = metric.embedded_eps(eps)
+    length = eps * (1.0 - _SLACK)
+    if isinstance(metric, ScaledMetric):
+        length = -1.0
+    elif metric.name == "minkowski":
+        length /= d ** (1.0 / metric.p - (0.5 if metric.norm == SQUARES else 0.0))
+    elif metric.name == "cosine":
+        length = math.sqrt(2.0 * (eps - _COSINE_SLACK)) if eps > _COSINE_SLACK else -1.0
+    elif metric.name in ("haversine", "haversine_radians"):
+        half = eps / (2.0 * (EARTH_RADIUS_KM if metric.name == "haversine" else 1.0))
+        length = 2.0 * math.sin(half) * (1.0 - _SLACK) - _SLACK if half <= _STEEPEST else -1.0
+    if metric.norm != SQUARES:
+        return Reach(metric.norm, near, length)
+    return Reach(SQUARES, near * near * (1.0 + _SLACK) + 1e-300, length * length if length > 0.0 else -1.0)
+
+
+def degree(
+    points: ArrayLike,
+    eps: float | ArrayLike,
+    metric: str | Metric = "euclidean",
+    *,
+    right: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    n_jobs: int | None = 1,
+    progress: ProgressArgument = False,
+    counters: Counters | None = None,
+) -> Ints:
+    """Count the points within eps of every point, without making pairs.
+
+    Parameters
+    ----------
+    points : (n, d) array of finite floats or integers; not modified.
+    eps, metric, weights : see :func:`epsjoin.self_join`. A point at exactly eps is within it.
+    right : (m, d) the points that are counted; by default ``points`` themselves, each of which then counts
+        itself, as in :class:`epsjoin.Dbscan`.
+    n_jobs : number of threads, 1 by default; -1 is one per processor. The result is the same for any number.
+    progress : True draws a bar on stderr. A function is called with the fraction of the work that is done,
+        from 0 to 1.
+    counters : dictionary to whose entries the work is added: ``comparisons`` in the tree, or that of a join.
+
+    Returns
+    -------
+    (n,) int64, in the order of ``points``.
+
+    Raises
+    ------
+    ArgumentError
+        See :func:`epsjoin.self_join`.
+
+    See Also
+    --------
+    row_pairs : the pairs themselves.
+    estimate : about how many pairs there will be, from a sample.
+
+    Notes
+    -----
+    Where a sample shows few pairs per point, the batches of a join are counted and forgotten: at its cost, in
+    the memory of a batch. Where it shows many, by a tree of boxes over the counted points: a box that lies
+    within eps as a whole is counted at once, so that points inside a large eps cost nothing. In many
+    dimensions few boxes are whole, and with weights or one eps per dimension none is.
+
+    Examples
+    --------
+    >>> degree([[0.0], [1.0], [2.0], [9.0]], eps=1.0).tolist()
+    [2, 3, 2, 1]
+    >>> degree([[0.5]], eps=1.0, right=[[0.0], [1.0], [9.0]]).tolist()
+    [2]
+    """
+    options = JoinOptions.of(metric, n_jobs, None, progress, counters)
+    queries = check_points("points", points)
+    others = queries if right is None else check_points("right", right)
+    if queries.shape[1] != others.shape[1]:
+        raise ArgumentError(
+            f"points and right must have the same dimensions, not {queries.shape[1]} and {others.shape[1]}"
+        )
+    both = queries if right is None else np.concatenate((queries, others))
+    scaled, threshold = scale_metric(options.metric, both, eps, weights)
+    scaled.check(both)
+    expected = expected_pairs_of_tables(both, len(queries), threshold, scaled)
+    if expected > _FEW_PAIRS * len(queries):
+        itself = right is None
+        return _count_by_tree(queries, others, itself, scaled, threshold, options)
+    how: dict[str, Any] = {"weights": weights, "n_jobs": n_jobs, "progress": progress, "counters": counters}
+    if right is not None:
+        counts = np.zeros(len(queries), np.int64)
+        for pairs in iter_join(queries, others, eps, options.metric, **how):
+            count(pairs.left, counts)
+        return counts
+    counts = np.ones(len(queries), np.int64)
+    for pairs in iter_self_join(queries, eps, options.metric, **how):
+        count(pairs.left, counts)
+        count(pairs.right, counts)
+    return counts
+
+
+def _count_by_tree(
+    queries: Floats, others: Floats, is_one: bool, metric: Metric, eps: float, options: JoinOptions
+) -> Ints:
+    tree = grow_boxes(others, metric, options.n_jobs)
+    rows = tree.order if is_one else order_by_place(queries, metric)
+    decision, reach = metric.decision(eps), reach_of(metric, eps, others.shape[1])
+    counts = np.zeros(len(queries), np.int64)
+
+    def work(some: Ints) -> Iterator[int]:
+        mine = queries[some]
+        embedded = read_only(metric.embed(mine))
+        yield count_within_tree(decision, reach, tree, read_only(mine), embedded, read_only(some), counts)
+
+    starts = range(0, len(rows), _QUERIES_AT_ONCE)
+    batches = (work(rows[begin : begin + _QUERIES_AT_ONCE]) for begin in starts)
+    with (
+        Progress(options.progress, "degree") as shown,
+        closing(in_order(batches, options.n_jobs)) as compared,
+    ):
+        for number, comparisons in enumerate(compared, 1):
+            add_counts(options.counters, comparisons=comparisons)
+            shown.show(number / len(starts))
+    return counts

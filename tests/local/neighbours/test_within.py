@@ -1,0 +1,87 @@
+"""Counting what is within eps: against every distance, and by how little is compared."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import epsjoin
+from epsjoin.errors import ArgumentError
+from epsjoin.local.neighbours import within
+from oracles import examples
+from oracles.join import between, scaled_pairs
+
+METRICS = [
+    ("euclidean", 0.0),
+    ("manhattan", 0.0),
+    ("chebyshev", 0.0),
+    ("minkowski", 1.5),
+    ("minkowski", 3.0),
+    ("cosine", 0.0),
+    ("haversine", 0.0),
+]
+
+
+def points_of(metric, n, random):
+    """Few distinct values, so that distances tie; on the sphere all over it, for every eps."""
+    if metric == "haversine":
+        return random.integers(-9, 10, (n, 2)) * [10.0, 20.0]
+    return random.integers(1, 6, (n, 3)).astype(np.float64)
+
+
+@examples(80)
+@given(st.sampled_from(METRICS), st.integers(1, 20), st.integers(1, 90), st.booleans(), st.data())
+def test_degree__is_the_number_of_distances_of_at_most_eps(metric, n, m, is_by_tree, data):
+    (name, p), random = metric, np.random.default_rng(data.draw(st.integers(0, 10**6)))
+    points, others = points_of(name, n, random), points_of(name, m, random)
+    every = between(points, others, float("inf"), name, p)
+    eps = data.draw(st.sampled_from(sorted({d for d in every.values() if d > 0} or {1.0})))  # a tie at eps
+    expected = np.zeros(n, int)
+    for (i, _), distance in every.items():
+        expected[i] += distance <= eps
+    chosen = epsjoin.get_metric(name, p or None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(within, "_FEW_PAIRS", -1 if is_by_tree else 1000)
+        assert epsjoin.degree(points, eps, chosen, right=others).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("few_pairs", [-1, 1000])
+def test_degree__of_one_table_is_that_of_dbscan_with_any_number_of_threads(few_pairs, monkeypatch):
+    monkeypatch.setattr(within, "_FEW_PAIRS", few_pairs)
+    points = np.random.default_rng(0).random((9000, 2))
+    found = epsjoin.degree(points, 0.02, n_jobs=3)
+    assert found.tolist() == epsjoin.dbscan(points, 0.02, 3).degree.tolist()
+    assert found.tolist() == epsjoin.degree(points, 0.02).tolist()
+
+
+@pytest.mark.parametrize("few_pairs", [-1, 1000])
+def test_degree__takes_weights_and_one_eps_per_dimension(few_pairs, monkeypatch):
+    monkeypatch.setattr(within, "_FEW_PAIRS", few_pairs)
+    points = np.random.default_rng(1).integers(0, 8, (60, 2)).astype(float)
+    expected = np.ones(60, int)
+    for pair in scaled_pairs(points, [2.0, 3.0], [1.0, 0.5], "euclidean"):
+        expected[list(pair)] += 1
+    assert epsjoin.degree(points, [2.0, 3.0], weights=[1.0, 0.5]).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan", "chebyshev", "cosine", "haversine"])
+def test_degree__counts_whole_boxes_without_comparing_their_points(metric):
+    points = np.random.default_rng(2).random((4000, 2)) + 0.1
+    eps = {"cosine": 0.5, "haversine": 100.0}.get(metric, 0.7)
+    work = {}
+    n_pairs = int(epsjoin.degree(points, eps, metric, counters=work).sum())
+    assert n_pairs > 4000 * 1000
+    assert work["comparisons"] < n_pairs / 4
+
+
+def test_degree__of_nothing_is_nothing():
+    none = np.empty((0, 2))
+    assert epsjoin.degree(none, 1.0).tolist() == []
+    assert epsjoin.degree([[0.0, 0.0]], 1.0, right=none).tolist() == [0]
+
+
+def test_degree__refuses_tables_of_different_dimensions():
+    with pytest.raises(ArgumentError, match="same dimensions, not 1 and 2"):
+        epsjoin.degree([[0.0]], 1.0, right=[[0.0, 0.0]])
