@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.kernels.join.codes import cube_corners, is_prefix, owns_pair
+from epsjoin.local.bestmatch.orders import Closest
+from epsjoin.local.bestmatch.waiting import Rows, StreamArea
 from epsjoin.local.progressive.columns import Band, Temporal
 from epsjoin.local.progressive.point_areas import StackArea, WindowArea
 from epsjoin.local.progressive.rows import IS_RIGHT, NO_RUN, SweepRows
@@ -74,6 +76,29 @@ def test_compiled_areas__find_what_the_sorted_area_finds(name, points, two_table
         tuple(sorted(p)): n for p, n in slow.items()
     }
     assert set(slow.values()) <= {1}
+
+
+@examples(30)
+@given(st.integers(1, 12), st.integers(0, 2**16))
+def test_stream_area__of_either_stream_finds_what_the_sorted_area_finds(step, seed):
+    values = np.random.default_rng(seed).integers(0, 30, (50, 1)).astype(np.float64)
+    kind = Band(2.0)
+    rows = rows_of(kind, values, True, 0, seed)
+    areas = [StreamArea(1, [Closest((0,), 2.0)], 2.0, is_left, {}) for is_left in (True, False)]
+    found: Counter[tuple[int, int]] = Counter()
+    gone = 0
+    for begin in range(0, rows.n, step):
+        block = rows.take(slice(begin, begin + step))
+        for side, area in enumerate(areas):
+            gone += len(area.expire(float(block.key[0])).ids)
+            of_side = block.take(block.is_right == bool(side))
+            mine = Rows(of_side.values, of_side.ids, of_side.number)
+            for left, right, met in areas[1 - side].query(mine):
+                found.update(zip(left.ids[met.left].tolist(), right.ids[met.right].tolist(), strict=True))
+            area.insert(mine)
+    assert found == swept(SortedArea(kind, {}, True), rows, [*range(step, rows.n, step)])
+    assert gone + sum(len(area.expire(None).ids) for area in areas) == 50
+    assert gone > 20
 
 
 def test_stack_area__compares_no_rows_that_have_met():

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from epsjoin.kernels.arrays import Bools, Floats, Ints
+from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.local.bestmatch.batch import FOR_LEFT, FOR_RIGHT, BestPairs, with_lonely
 from epsjoin.local.bestmatch.best import By, best_of
 from epsjoin.local.bestmatch.candidates import Candidates
@@ -140,9 +140,9 @@ class Final:
         """Return the rest, after both streams have ended."""
         return self._release(self.pairs.take(np.empty(0, np.int64)), left, right)
 
-    def open_rows(self, side: Side, other: Side) -> Bools:
-        """Which rows of a side may still find a partner."""
-        return ~other.is_beyond(side.rows.points, self.eps)
+    def key(self, side: Side, other: Side) -> float:  # noqa: ARG002  # as of Recent
+        """The least key that rows of a side have still to meet: the watermark of the other one."""
+        return other.mark.at
 
 
 @dataclass
@@ -152,12 +152,10 @@ class Standing:
     Parameters
     ----------
     work : what is asked.
-    eps : that of column 0.
     pairs : the result so far.
     """
 
     work: Work
-    eps: float
     pairs: Pairs
 
     def take(self, found: Pairs, left: Side, right: Side) -> Changes:  # noqa: ARG002  # as the other answers
@@ -177,9 +175,9 @@ class Standing:
         nobody = np.empty(0, np.int64)
         return self.work.columns(self.pairs, nobody, nobody)
 
-    def open_rows(self, side: Side, other: Side) -> Bools:
-        """Which rows of a side may still find a partner."""
-        return ~other.is_beyond(side.rows.points, self.eps)
+    def key(self, side: Side, other: Side) -> float:  # noqa: ARG002
+        """See :meth:`Final.key`."""
+        return other.mark.at
 
 
 class _Result(NamedTuple):
@@ -213,15 +211,14 @@ class Recent:
     def take(self, found: Pairs, left: Side, right: Side) -> Changes:
         """Take new pairs and the sides as they are now; return how the result has changed."""
         pairs = self.pairs.add(found)
-        pairs = pairs.take(
-            self._lives(np.minimum(pairs.left_points[:, AXIS], pairs.right_points[:, AXIS]), left, right)
-        )
+        times = np.minimum(pairs.left_points[:, AXIS], pairs.right_points[:, AXIS])
+        pairs = pairs.take(self.key(left, right) - times <= self.max_age)
         self.pairs = pairs.take(self._may_return(pairs))
         best = self.work.judge(
             self.pairs._replace(best_for=np.zeros(len(self.pairs.left), np.uint8)), len(self.pairs.left)
         )
         lonely = [
-            side.rows.take(is_asked & self.open_rows(side, other) & _lonely(side.rows, numbers))
+            side.rows.take(is_asked & side.area.stays(self.key(side, other)) & _lonely(side.rows, numbers))
             for is_asked, side, other, numbers in zip(
                 self.work.keeps, (left, right), (right, left), (pairs.left, pairs.right), strict=True
             )
@@ -241,12 +238,9 @@ class Recent:
         )
         return self.work.columns(pairs, lonely_left.ids, lonely_right.ids)
 
-    def open_rows(self, side: Side, other: Side) -> Bools:
-        """Which rows of a side still live."""
-        return self._lives(side.rows.points[:, AXIS], side, other)
-
-    def _lives(self, times: Floats, left: Side, right: Side) -> Bools:
-        return np.asarray(max(left.mark.highest, right.mark.highest) - times <= self.max_age)
+    def key(self, side: Side, other: Side) -> float:
+        """See :meth:`Final.key`: rows live until they are too old, as of the latest one."""
+        return max(side.mark.highest, other.mark.highest)
 
     def _may_return(self, pairs: Pairs) -> Bools:
         """Which pairs may be best now or later: no pair that lives as long dominates them.

@@ -19,9 +19,9 @@ from epsjoin.local.arguments import as_scalar, check_lengths, check_points, int_
 from epsjoin.local.bestmatch import watermarks
 from epsjoin.local.bestmatch.answers import Changes, Final, Recent, Standing, Work
 from epsjoin.local.bestmatch.batch import HOW, BestPairs
-from epsjoin.local.bestmatch.candidates import within
+from epsjoin.local.bestmatch.candidates import Candidates
 from epsjoin.local.bestmatch.orders import Closest, Order, Subset, orders_of
-from epsjoin.local.bestmatch.waiting import AXIS, Pairs, Rows, Side, no_pairs, no_rows
+from epsjoin.local.bestmatch.waiting import AXIS, Pairs, Rows, Side, StreamArea, no_pairs
 from epsjoin.local.bestmatch.watermarks import Punctuated, Sorted, Watermark
 from epsjoin.local.sweep.sweeping import Counters, add_counts, check_counters
 
@@ -163,9 +163,8 @@ class BestmatchStream(Generic[Answer]):
         self._given = eps, orders, max_age
         self._how: str = how
         self._is_finished = self._has_begun = False
-        self._left = Side("left", Watermark(left_order), no_rows(1))
-        self._right = Side("right", Watermark(right_order), no_rows(1))
-        self._begin(_least_dimensions(eps, orders, max_age))
+        marks = Watermark(left_order), Watermark(right_order)
+        self._begin(_least_dimensions(eps, orders, max_age), *marks)
 
     def push_left(self, rows: ArrayLike, ids: ArrayLike | None = None) -> Answer:
         """Take the next rows of the left stream.
@@ -245,7 +244,7 @@ class BestmatchStream(Generic[Answer]):
         )
         return self._answers.end(self._left, self._right)
 
-    def _begin(self, d: int) -> None:
+    def _begin(self, d: int, left: Watermark, right: Watermark) -> None:
         """Check the criteria for rows of d columns, and begin without rows."""
         eps, orders, max_age = self._given
         if max_age is not None and orders is None:
@@ -262,15 +261,19 @@ class BestmatchStream(Generic[Answer]):
                 "Subset holds the marks of two whole tables, not those of a stream; "
                 "an OwnOrder may compare marks that are columns"
             )
+        reach = self._reach() if max_age is None else float(max_age)
+        self._left, self._right = (
+            Side(name, mark, StreamArea(d, self._orders, reach, is_left, self._counters))
+            for name, mark, is_left in (("left", left, True), ("right", right, False))
+        )
         work, nothing = Work(self._orders, self._how, self._counters), no_pairs(d, self._orders)
-        self._left, self._right = (replace(side, rows=no_rows(d)) for side in (self._left, self._right))
         self._answers: Final | Standing | Recent
         if max_age is not None:
-            self._answers = Recent(work, float(max_age), nothing)
+            self._answers = Recent(work, reach, nothing)
         elif self._how == "inner":
-            self._answers = Standing(work, self._reach(), nothing)
+            self._answers = Standing(work, nothing)
         else:
-            self._answers = Final(work, self._reach(), nothing)
+            self._answers = Final(work, reach, nothing)
 
     def _reach(self) -> float:
         """The eps of column 0."""
@@ -299,26 +302,25 @@ class BestmatchStream(Generic[Answer]):
         self._check_open()
         points = check_points(f"{name} rows", rows)
         if not self._has_begun:
-            self._begin(points.shape[1])
+            self._begin(points.shape[1], self._left.mark, self._right.mark)
             self._has_begun = True
         if points.shape[1] != self._d:
             raise ArgumentError(
                 f"{name} rows must have {self._d} columns as those before, not {points.shape[1]}"
             )
-        side = self._left if name == "left" else self._right
+        side, other = (self._left, self._right) if name == "left" else (self._right, self._left)
         names = side.came + np.arange(len(points)) if ids is None else int_column("ids", ids)
         check_lengths(rows=points, ids=names)
         arrived, late, after = side.take(points, names, self._late)
-        left, right = (arrived, self._right.rows) if name == "left" else (self._left.rows, arrived)
-        found = self._find(left, right)
+        found = no_pairs(self._d, self._orders)
+        for met in other.area.query(arrived):
+            found = found.add(self._pairs_of(*met))
         add_counts(self._counters, **{f"late_{name}": late})
-        return replace(after, rows=side.rows.add(arrived)), found
+        after.area.insert(arrived)
+        return after, found
 
-    def _find(self, left: Rows, right: Rows) -> Pairs:
-        """All pairs within eps of some left and some right rows."""
-        if not len(left.ids) or not len(right.ids):
-            return no_pairs(self._d, self._orders)
-        found = within(left.points, right.points, self._orders, counters=self._counters)
+    def _pairs_of(self, left: Rows, right: Rows, found: Candidates) -> Pairs:
+        """The pairs among some left and some right rows that may be best."""
         if not isinstance(self._answers, Recent):  # with max_age what is dominated may come back
             found = found.take(self._answers.work.is_best(found))
         x, y = found.left, found.right
@@ -331,11 +333,11 @@ class BestmatchStream(Generic[Answer]):
     def _answer(self, found: Pairs) -> Answer:
         """Take new pairs, give what follows from them and from the watermarks, and forget what is done."""
         left, right = self._left, self._right
-        self._peak("peak_rows", len(left.rows.ids) + len(right.rows.ids))
+        self._peak("peak_rows", left.area.size + right.area.size)
         self._peak("peak_pairs", len(self._answers.pairs.left) + len(found.left))
         answer = self._answers.take(found, left, right)
-        self._left = replace(left, rows=left.rows.take(self._answers.open_rows(left, right)))
-        self._right = replace(right, rows=right.rows.take(self._answers.open_rows(right, left)))
+        left.area.expire(self._answers.key(left, right))
+        right.area.expire(self._answers.key(right, left))
         return cast(Answer, answer)
 
     def _peak(self, name: str, count: int) -> None:

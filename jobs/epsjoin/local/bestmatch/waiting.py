@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, cast
 
@@ -12,7 +12,7 @@ import numpy as np
 from epsjoin.errors import DataRefusedError
 from epsjoin.kernels.arrays import Bools, Bytes, Floats, Ints
 from epsjoin.local.bestmatch.best import By, best_of
-from epsjoin.local.bestmatch.candidates import Candidates, preferences_of
+from epsjoin.local.bestmatch.candidates import Candidates, preferences_of, within
 from epsjoin.local.bestmatch.orders import Closest, Order, Own
 from epsjoin.local.bestmatch.watermarks import Watermark
 from epsjoin.local.sweep.sweeping import Counters
@@ -91,14 +91,65 @@ class Pairs(NamedTuple):
         return self._replace(best_for=best_for)
 
 
+class StreamArea:
+    """The sweep area of one stream: its rows that a later row of the other one may still be near.
+
+    It has the protocol of :class:`epsjoin.local.sweep.area.SweepArea`; keys are values of the first column.
+
+    Parameters
+    ----------
+    d : columns of a row.
+    orders : the criteria.
+    reach : how far a key may be above a row that it can still meet.
+    is_left : whether it holds the left stream's rows.
+    counters : work is added to them.
+    """
+
+    def __init__(
+        self, d: int, orders: Sequence[Order], reach: float, is_left: bool, counters: Counters
+    ) -> None:
+        self.rows = no_rows(d)
+        self._orders, self._reach, self._is_left, self._counters = orders, reach, is_left, counters
+
+    @property
+    def size(self) -> int:
+        """Rows that it holds."""
+        return len(self.rows.ids)
+
+    def stays(self, key: float) -> Bools:
+        """Which rows a row of this key or a later one can still meet, as pairs are decided."""
+        return np.asarray(key - self.rows.points[:, AXIS] <= self._reach)
+
+    def expire(self, key: float | None) -> Rows:
+        """Drop and return the rows that no row of this key or a later one can meet; for None all rows."""
+        stays = np.zeros(self.size, np.bool_) if key is None else self.stays(key)
+        dropped, self.rows = self.rows.take(~stays), self.rows.take(stays)
+        return dropped
+
+    def insert(self, rows: Rows) -> None:
+        """Hold these rows, in any order."""
+        self.rows = self.rows.add(rows)
+
+    def query(self, rows: Rows) -> Iterator[tuple[Rows, Rows, Candidates]]:
+        """Find the pairs within all eps of other rows, those of the other stream, and the rows it holds."""
+        left, right = (self.rows, rows) if self._is_left else (rows, self.rows)
+        if len(left.ids) and len(right.ids):
+            yield left, right, within(left.points, right.points, self._orders, counters=self._counters)
+
+
 @dataclass(frozen=True)
 class Side:
     """One of the two streams: how far it has come, and its rows that may still find a partner."""
 
     name: str
     mark: Watermark
-    rows: Rows
+    area: StreamArea
     came: int = 0
+
+    @property
+    def rows(self) -> Rows:
+        """Its rows that may still find a partner."""
+        return self.area.rows
 
     def is_beyond(self, points: Floats, eps: float) -> Bools:
         """Which rows of the other side no later row of this one is within eps of, as pairs are decided."""
