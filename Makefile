@@ -89,7 +89,7 @@ test-dags: $(AIRFLOW) ## DAGs, operator and wrapper, without Spark
 test-end-to-end: setup ## whole jobs by spark-submit, on one machine and on a cluster, the demo by Airflow
 	$(PYTEST) tests/end_to_end -m "not long"
 
-TESTS ?= tests/kernels tests/local tests/test_sklearn.py tests/test_public.py tests/test_wheel.py
+TESTS ?= tests/kernels tests/local tests/test_sklearn.py tests/test_sklearn_neighbours.py tests/test_public.py tests/test_wheel.py
 test-pythons: ## the library on arrays under every supported Python that is there; PYTHONS="/usr/bin/python3.12 ..."
 	for python in $(PYTHONS); do \
 		place=.cache/library-$$($$python -c $(VERSION)) && \

@@ -97,6 +97,7 @@ GROUPS = (
             *(
                 "dbscan",
                 "Dbscan",
+                "predict_clusters",
                 "update_clusters",
                 "NOISE",
                 "k_distance",
@@ -105,7 +106,8 @@ GROUPS = (
                 "db_outliers",
                 "KNearest",
             ),
-            "sklearn.DBSCAN",
+            *("sklearn.DBSCAN", "sklearn.LocalOutlierFactor"),
+            *("sklearn.RadiusNeighborsTransformer", "sklearn.KNeighborsTransformer"),
         ),
     ),
     Group(

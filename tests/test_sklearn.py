@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import epsjoin.sklearn
 from epsjoin.errors import ArgumentError
-from epsjoin.sklearn import DBSCAN
+from epsjoin.sklearn import DBSCAN, parameters
 from oracles import examples
 
 SEEDS = st.integers(0, 10**6)
@@ -42,6 +42,16 @@ def assert_like_scikit_learn(ours, theirs):
 @pytest.mark.filterwarnings("ignore:Skipping check check_array_api_input")
 def test_dbscan__passes_the_checks_of_scikit_learn():
     check_estimator(DBSCAN())
+
+
+def test_predict__says_of_core_points_what_they_are_and_nothing_without_clusters():
+    points = np.random.default_rng(8).random((300, 2))
+    fitted = DBSCAN(eps=0.05, min_samples=5).fit(points)
+    core = fitted.core_sample_indices_
+    assert 0 < len(core) < 300
+    assert fitted.predict(points[core]).tolist() == fitted.labels_[core].tolist()
+    assert fitted.predict([[9.0, 9.0]]).tolist() == [-1]
+    assert DBSCAN(eps=0.1).fit([[0.0], [1.0]]).predict([[0.0]]).tolist() == [-1]
 
 
 def test_dbscan__has_the_parameters_of_scikit_learn():
@@ -106,8 +116,8 @@ def test_minkowski__without_p_is_euclidean_and_with_an_infinite_one_chebyshev():
 def test_haversine__is_in_radians():
     seen = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(epsjoin.sklearn, "get_metric", lambda name: seen.setdefault("name", name))
-        DBSCAN(metric="haversine")._metric()
+        patch.setattr(parameters, "get_metric", lambda name: seen.setdefault("name", name))
+        parameters.metric_of("haversine", None, None)
     assert seen["name"] == "haversine_radians"
 
 
@@ -133,9 +143,9 @@ def test_dbscan__takes_one_weight_for_all():
 
 def test_n_jobs__are_those_of_joblib(monkeypatch):
     seen = []
-    whole = epsjoin.sklearn.dbscan
+    whole, module = epsjoin.dbscan, sys.modules["epsjoin.sklearn.dbscan"]
     monkeypatch.setattr(
-        epsjoin.sklearn, "dbscan", lambda *given, n_jobs, **more: seen.append(n_jobs) or whole(*given, **more)
+        module, "dbscan", lambda *given, n_jobs, **more: seen.append(n_jobs) or whole(*given, **more)
     )
     for n_jobs in (None, 1, 3, -1):
         DBSCAN(n_jobs=n_jobs).fit([[0.0], [1.0]])
@@ -178,7 +188,7 @@ def test_dbscan__refuses_weights_and_points():
 
 
 def test_no_other_module__imports_scikit_learn():
-    package = Path(epsjoin.sklearn.__file__).parent
+    package = Path(epsjoin.__file__).parent
     for source in sorted(package.rglob("*.py")):
         names = set()
         for node in ast.walk(ast.parse(source.read_text())):
@@ -187,12 +197,15 @@ def test_no_other_module__imports_scikit_learn():
             elif isinstance(node, ast.ImportFrom):
                 names.add(node.module or "")
         uses = {
-            name for name in names if name.split(".")[0] in ("sklearn", "joblib") or name == "epsjoin.sklearn"
+            name
+            for name in names
+            if name.split(".")[0] in ("sklearn", "joblib") or name.startswith("epsjoin.sklearn")
         }
-        assert not uses or source.name == "sklearn.py", f"{source} imports {uses}"
+        assert not uses or source.parent.name == "sklearn", f"{source} imports {uses}"
 
 
 def test_without_scikit_learn__the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.base", None)
+    monkeypatch.delitem(sys.modules, "epsjoin.sklearn.dbscan")
     with pytest.raises(ImportError, match=r"sklearn needs sklearn: pip install 'epsjoin\[sklearn\]'"):
         runpy.run_path(epsjoin.sklearn.__file__)

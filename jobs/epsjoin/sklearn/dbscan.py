@@ -1,34 +1,20 @@
-"""Estimators with scikit-learn's interface; the only module that needs scikit-learn.
-
-``from epsjoin.sklearn import DBSCAN`` in place of ``from sklearn.cluster import DBSCAN``. No other module
-imports this one, so that epsjoin works without scikit-learn.
-"""
+"""DBSCAN with scikit-learn's interface."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from epsjoin.errors import ArgumentError, needing_extra
+from epsjoin.errors import ArgumentError
 from epsjoin.local.arguments import check_count
-from epsjoin.local.cluster.dbscan import dbscan
-from epsjoin.local.metric import Metric, get_metric
-
-with needing_extra("epsjoin.sklearn"):
-    from joblib import effective_n_jobs
-    from sklearn.base import BaseEstimator, ClusterMixin
-    from sklearn.utils.validation import validate_data
-
-__all__ = ["DBSCAN"]
-
-_NAMES = ("euclidean", "l2", "manhattan", "cityblock", "l1", "chebyshev", "cosine")
-_METRICS = {**{name: name for name in _NAMES}, "haversine": "haversine_radians"}
-"""Our metrics by scikit-learn's names; its points on the sphere, and their distances, are in radians."""
-_BY_P = {1.0: "manhattan", 2.0: "euclidean", math.inf: "chebyshev"}
-_ALGORITHMS = ("auto", "ball_tree", "kd_tree", "brute")
+from epsjoin.local.cluster.dbscan import Dbscan, dbscan
+from epsjoin.local.cluster.predict import predict_clusters
+from epsjoin.sklearn.parameters import as_numbers, check_algorithm, metric_of
 
 
 class DBSCAN(ClusterMixin, BaseEstimator):
@@ -129,19 +115,17 @@ class DBSCAN(ClusterMixin, BaseEstimator):
         ValueError, TypeError
             scikit-learn's own checks refuse X.
         """
-        if self.algorithm not in _ALGORITHMS:
-            raise ArgumentError(f"algorithm must be one of {', '.join(_ALGORITHMS)}, not {self.algorithm!r}")
+        check_algorithm(self.algorithm)
         min_pts = check_count("min_samples", self.min_samples)
-        metric = self._metric()
+        metric = metric_of(self.metric, self.p, self.metric_params)
         values = validate_data(self, X)
         weight = None if sample_weight is None else np.asarray(sample_weight)
         if weight is not None and not weight.any():
             raise ArgumentError("sample_weight must not be all zero")
         if weight is not None and weight.ndim == 0:
             weight = np.full(len(values), weight)
-        numbers = values if values.dtype.kind in "fiu" else values.astype(np.float64)
         found = dbscan(
-            numbers,
+            as_numbers(values),
             self.eps,
             min_pts,
             metric,
@@ -162,25 +146,30 @@ class DBSCAN(ClusterMixin, BaseEstimator):
         """Find the clusters of X and return the labels; parameters and errors are those of :meth:`fit`."""
         return self.fit(X, y, sample_weight).labels_
 
-    def _metric(self) -> Metric:
-        """Make the metric that the parameters name."""
-        params = dict(self.metric_params or {})
-        name = self.metric
-        if name == "minkowski":
-            p = params.pop("p", self.p)
-            p = 2.0 if p is None else p
-            if p in _BY_P:
-                name = _BY_P[p]
-            elif not params:
-                return get_metric("minkowski", p)
-        if params:
-            raise ArgumentError(
-                f"metric_params may hold p, for minkowski, not {', '.join(params)} for {name!r}"
-            )
-        if callable(name) or name not in _METRICS:
-            known = ", ".join([*_METRICS, "minkowski"])
-            raise ArgumentError(
-                f"metric must be one of {known}, not {name!r}; precomputed distances and functions are not "
-                "supported, sklearn.cluster.DBSCAN takes them"
-            )
-        return get_metric(_METRICS[name])
+    def predict(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:  # noqa: N803 - scikit-learn's name
+        """Tell to which cluster new points belong; scikit-learn's estimator has no such method.
+
+        Parameters
+        ----------
+        X : (m, n_features) array of numbers; not modified.
+
+        Returns
+        -------
+        (m,) int64, the cluster of the nearest core point within eps (of several as near, of the one with the
+        smallest row), -1 where there is none. The core points and the clusters stay as they are.
+
+        Raises
+        ------
+        ArgumentError
+            The metric is not defined for a point.
+        ValueError, TypeError
+            scikit-learn's own checks refuse X, or the estimator is not fitted.
+        """
+        check_is_fitted(self)
+        values = as_numbers(validate_data(self, X, reset=False))
+        core = as_numbers(self.components_)
+        everywhere = np.ones(len(core), np.bool_)
+        found = Dbscan(self.labels_[self.core_sample_indices_], everywhere, np.zeros(len(core), np.int64))
+        metric = metric_of(self.metric, self.p, self.metric_params)
+        n_jobs = effective_n_jobs(self.n_jobs)
+        return predict_clusters(values, core, found, self.eps, metric, n_jobs=n_jobs)

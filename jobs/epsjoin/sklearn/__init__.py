@@ -1,0 +1,16 @@
+"""Estimators with scikit-learn's interface; the only room that needs scikit-learn.
+
+``from epsjoin.sklearn import DBSCAN`` in place of ``from sklearn.cluster import DBSCAN``, and so for others.
+No other module imports this one, so that epsjoin works without scikit-learn.
+"""
+
+from __future__ import annotations
+
+from epsjoin.errors import needing_extra
+
+with needing_extra("epsjoin.sklearn"):
+    from epsjoin.sklearn.dbscan import DBSCAN
+    from epsjoin.sklearn.outliers import LocalOutlierFactor
+    from epsjoin.sklearn.transformers import KNeighborsTransformer, RadiusNeighborsTransformer
+
+__all__ = ["DBSCAN", "KNeighborsTransformer", "LocalOutlierFactor", "RadiusNeighborsTransformer"]

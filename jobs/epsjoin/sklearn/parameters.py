@@ -1,0 +1,63 @@
+"""scikit-learn's names of metrics and algorithms, and its arrays, as those of epsjoin."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from epsjoin.errors import ArgumentError
+from epsjoin.kernels.arrays import Floats
+from epsjoin.local.metric import Metric, get_metric
+
+_NAMES = ("euclidean", "l2", "manhattan", "cityblock", "l1", "chebyshev", "cosine")
+_METRICS = {**{name: name for name in _NAMES}, "haversine": "haversine_radians"}
+"""Our metrics by scikit-learn's names; its points on the sphere, and their distances, are in radians."""
+_BY_P = {1.0: "manhattan", 2.0: "euclidean", math.inf: "chebyshev"}
+_ALGORITHMS = ("auto", "ball_tree", "kd_tree", "brute")
+
+
+def metric_of(name: Any, p: float | None, metric_params: dict[str, Any] | None) -> Metric:
+    """Make the metric that an estimator's parameters name.
+
+    Raises
+    ------
+    ArgumentError
+        The metric is unknown, or a function, or precomputed; or it has no such parameters.
+    """
+    params = dict(metric_params or {})
+    if name == "minkowski":
+        p = params.pop("p", p)
+        p = 2.0 if p is None else p
+        if p in _BY_P:
+            name = _BY_P[p]
+        elif not params:
+            return get_metric("minkowski", p)
+    if params:
+        raise ArgumentError(f"metric_params may hold p, for minkowski, not {', '.join(params)} for {name!r}")
+    if callable(name) or name not in _METRICS:
+        known = ", ".join([*_METRICS, "minkowski"])
+        raise ArgumentError(
+            f"metric must be one of {known}, not {name!r}; precomputed distances and functions are not "
+            "supported, scikit-learn's own estimators take them"
+        )
+    return get_metric(_METRICS[name])
+
+
+def check_algorithm(algorithm: object) -> None:
+    """Refuse what is no algorithm of scikit-learn; ours is one for all of them.
+
+    Raises
+    ------
+    ArgumentError
+        The algorithm is unknown.
+    """
+    if algorithm not in _ALGORITHMS:
+        raise ArgumentError(f"algorithm must be one of {', '.join(_ALGORITHMS)}, not {algorithm!r}")
+
+
+def as_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any] | Floats:
+    """Return what scikit-learn has checked as numbers; it lets strings of numbers pass."""
+    return values if values.dtype.kind in "fiu" else values.astype(np.float64)

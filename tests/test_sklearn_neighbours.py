@@ -1,0 +1,95 @@
+"""The transformers and outlier factors: scikit-learn's own checks, and scikit-learn's own results."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sklearn.cluster
+import sklearn.neighbors
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
+
+from epsjoin.errors import ArgumentError
+from epsjoin.sklearn import DBSCAN, KNeighborsTransformer, LocalOutlierFactor, RadiusNeighborsTransformer
+
+OURS = (RadiusNeighborsTransformer, KNeighborsTransformer, LocalOutlierFactor)
+POINTS, OTHERS = np.random.default_rng(0).random((2, 200, 3))
+
+
+@pytest.mark.filterwarnings("ignore:Skipping check check_array_api_input", "ignore:n_neighbors")
+@pytest.mark.parametrize("ours", [*(each() for each in OURS), LocalOutlierFactor(novelty=True)], ids=repr)
+def test_estimator__passes_the_checks_of_scikit_learn(ours):
+    check_estimator(ours)
+
+
+@pytest.mark.parametrize("ours", OURS)
+def test_estimator__has_the_parameters_of_scikit_learn(ours):
+    assert ours().get_params() == getattr(sklearn.neighbors, ours.__name__)().get_params()
+
+
+@pytest.mark.parametrize("mode", ["distance", "connectivity"])
+@pytest.mark.parametrize(
+    "metric", [{}, {"p": 1}, {"p": 3}, {"metric": "chebyshev"}, {"metric": "cosine"}], ids=str
+)
+def test_transformers__make_the_graphs_of_scikit_learn(mode, metric):
+    for ours, how in ((RadiusNeighborsTransformer, {"radius": 0.2}), (KNeighborsTransformer, {})):
+        theirs = getattr(sklearn.neighbors, ours.__name__)(mode=mode, **how, **metric).fit(POINTS)
+        expected = theirs.transform(OTHERS)
+        found = ours(mode=mode, **how, **metric).fit(POINTS).transform(OTHERS)
+        assert expected.nnz > 200
+        assert found.indptr.tolist() == expected.indptr.tolist()
+        if mode == "distance":
+            assert found.indices.tolist() == expected.indices.tolist()  # by distance in both
+        np.testing.assert_allclose(found.toarray(), expected.toarray(), rtol=1e-9, atol=1e-12)
+
+
+def test_radius_transformer__feeds_a_pipeline_as_scikit_learn_does():
+    steps = RadiusNeighborsTransformer(radius=0.2), sklearn.cluster.DBSCAN(eps=0.2, metric="precomputed")
+    labels = make_pipeline(*steps).fit_predict(POINTS)
+    assert labels.max() > 0
+    ours = DBSCAN(eps=0.2).fit(POINTS)
+    core = ours.core_sample_indices_
+    assert labels[core].tolist() == ours.labels_[core].tolist()
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate values")  # of scikit-learn
+@pytest.mark.parametrize("contamination", ["auto", 0.1])
+def test_lof__is_that_of_scikit_learn_for_old_and_new_points(contamination):
+    points = np.concatenate((POINTS, POINTS[:1].repeat(30, axis=0), [[3.0, 3.0, 3.0]]))  # some are equal
+    for how in ({}, {"n_neighbors": 7, "metric": "manhattan"}):
+        pair = [
+            each(contamination=contamination, novelty=True, **how).fit(points)
+            for each in (LocalOutlierFactor, sklearn.neighbors.LocalOutlierFactor)
+        ]
+        ours, theirs = (each.score_samples(OTHERS) for each in pair)
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+        np.testing.assert_allclose(*(each.negative_outlier_factor_ for each in pair), rtol=1e-6)
+        np.testing.assert_allclose(*(each.offset_ for each in pair), rtol=1e-6)
+        assert pair[0].predict(OTHERS).tolist() == pair[1].predict(OTHERS).tolist()
+    found = LocalOutlierFactor(contamination=contamination).fit_predict(points)
+    assert (
+        found.tolist()
+        == sklearn.neighbors.LocalOutlierFactor(contamination=contamination).fit_predict(points).tolist()
+    )
+
+
+def test_lof__takes_all_other_points_where_there_are_fewer_and_says_so():
+    with pytest.warns(UserWarning, match=r"n_neighbors \(20\) is not below n_samples \(3\)"):
+        assert LocalOutlierFactor().fit([[0.0], [1.0], [2.0]]).n_neighbors_ == 2
+
+
+@pytest.mark.parametrize(
+    ("ours", "says"),
+    [
+        (RadiusNeighborsTransformer(radius=0.0), "eps must be a finite number above 0"),
+        (RadiusNeighborsTransformer(mode="both"), "mode must be one of distance, connectivity"),
+        (KNeighborsTransformer(n_neighbors=2), "k must be at most the number of other points, 2, not 3"),
+        (KNeighborsTransformer(metric="precomputed"), "precomputed distances and functions"),
+        (LocalOutlierFactor(n_neighbors=1, contamination=0.6), "contamination must be 'auto', or above 0"),
+        (LocalOutlierFactor(algorithm="magic"), "algorithm must be one of"),
+    ],
+    ids=repr,
+)
+def test_estimators__refuse_parameters(ours, says):
+    with pytest.raises(ArgumentError, match=says):
+        (ours.fit_predict if hasattr(ours, "fit_predict") else ours.fit_transform)([[0.0], [1.0]])
