@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # numpy must not be loaded before the number of its threads i
 
 T = TypeVar("T")
 _SECONDS_TO_LEAVE = 10.0
+LIMIT = "limit"
 WARM_ROWS = 10_000  # enough that a join is planned as a large one is
 
 
@@ -165,15 +166,31 @@ def _machine_cpu() -> float:
     return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
 
 
-def race(contenders: Mapping[str, Contender], file: Path, eps: float, rounds: int) -> list[Round]:
-    """Let every contender run in every round, on the points of the file."""
+def race(
+    contenders: Mapping[str, Contender],
+    file: Path,
+    eps: float,
+    rounds: int,
+    limit: Callable[[Points, int], Any] | None = None,
+) -> list[Round]:
+    """Let every contender run in every round, on the points of the file.
+
+    Parameters
+    ----------
+    limit : runs at the end of each round, as ``LIMIT``, with the number of pairs that the first contender has
+        found in it.
+    """
     points = _points(file)
     for contender in contenders.values():
         _warm(contender, points, eps)
     result = []
     for number in range(rounds):
         names = list(contenders) if number % 2 == 0 else list(contenders)[::-1]
-        result.append({name: _run(contenders[name], points, eps) for name in names})
+        one = {name: _run(contenders[name], points, eps) for name in names}
+        if limit is not None:
+            n_pairs = one[next(iter(contenders))].answer
+            one[LIMIT] = timed(lambda n_pairs=n_pairs: limit(points, n_pairs))
+        result.append(one)
     return result
 
 

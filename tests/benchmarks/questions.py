@@ -24,9 +24,10 @@ from .contenders import (
     epsjoin_clusters,
     epsjoin_pairs,
     join_contenders,
+    machine_limit,
     sklearn_clusters,
 )
-from .measure import Call, Round, growth_bytes, peak_bytes, race, timed
+from .measure import LIMIT, Call, Round, growth_bytes, peak_bytes, race, timed
 from .page import count, megabytes, seconds, spread, table
 from .sets import BY_NAME, GROWTH_DIMENSIONS, GROWTH_ROWS, SETS, Set, skin
 
@@ -131,7 +132,7 @@ def joins(
         contenders = of_set(chosen)
         peer, mine, unsorted = contenders
         with stored(call, chosen) as points:
-            timings = call(race, contenders, points.file, points.eps, rounds or chosen.rounds)
+            timings = call(race, contenders, points.file, points.eps, rounds or chosen.rounds, machine_limit)
             peaks = {name: call(peak_bytes, one, points.file, points.eps) for name, one in contenders.items()}
         pairs, is_right = agreed(timings)
         answer.is_right &= is_right
@@ -148,12 +149,14 @@ def joins(
                 f"{seconds(wall[peer])} / {seconds(wall[mine])}",
                 f"**{spread(answer.ratios[chosen.name])}**",
                 spread(ratios(timings, peer, unsorted)),
+                seconds(cpu[LIMIT]),
+                spread(ratios(timings, mine, LIMIT)),
                 f"{megabytes(peaks[peer])} / {megabytes(peaks[mine])}",
             ]
         )
         _say(f"{chosen.name}: {pairs} pairs, {spread(answer.ratios[chosen.name])}")
     head = ["set", "n × d", "eps", "pairs", "peer", "CPU s: peer / epsjoin", "wall s", "times faster, by CPU"]
-    answer.lines = table([*head, "unsorted", "peak MB"], rows)
+    answer.lines = table([*head, "unsorted", "limit CPU s", "× limit", "peak MB"], rows)
     return answer
 
 

@@ -132,6 +132,25 @@ def test_race__contenders_take_turns_in_beginning(tmp_path):
     assert [sorted(one) for one in rounds] == [["a", "b"]] * 3
 
 
+def test_race__the_limit_ends_each_round_with_the_pairs_of_its_first_contender(tmp_path):
+    np.save(tmp_path / "points.npy", TINY.make())
+    answers = iter([0, 3])
+    calls = []
+    both = {"a": lambda *_: next(answers), "b": lambda *_: 9}
+    (one,) = race(
+        both, tmp_path / "points.npy", 0.1, 1, lambda *given: calls.append((len(given[0]), given[1]))
+    )
+    assert calls == [(400, 3)]
+    assert list(one) == ["a", "b", "limit"]
+
+
+def test_machine_limit__gathers_every_row_in_order_and_writes_the_pairs():
+    points = uniform(500, 3)
+    expected = points[np.argsort(points[:, 0])]
+    assert (contenders.in_order_of_first_coordinate(points) == expected).all()
+    assert contenders.machine_limit(points, 7) == 7
+
+
 def test_threads__table_has_one_and_two():
     answer = questions.threads(here, TINY)
     assert answer.is_right
