@@ -61,7 +61,7 @@ def join_contenders(chosen: Set) -> dict[str, Contender]:
 
 
 def in_order_of_first_coordinate(points: Points) -> Points:
-    """The rows in the order of their first coordinate: n keys of 8 bytes are sorted, each with its row in it."""
+    """Rows in the order of their first coordinate: n keys of 8 bytes are sorted, each with its row in it."""
     row_bits = max(1, (len(points) - 1).bit_length())
     first = points[:, 0] - points[:, 0].min()
     first *= (2.0 ** (62 - row_bits) - 1.0) / (first.max() or 1.0)
@@ -75,7 +75,7 @@ def in_order_of_first_coordinate(points: Points) -> Points:
 
 
 def machine_limit(points: Points, n_pairs: int) -> int:
-    """What every join that sorts has to do, by NumPy: read the points, sort n keys, gather the rows, write pairs.
+    """What no join that sorts can do without: points are read, n keys sorted, rows gathered, pairs written.
 
     No distance is computed; returns the number of pairs that were written.
     """
