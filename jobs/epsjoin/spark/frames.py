@@ -22,7 +22,7 @@ from epsjoin.spark.join.frames import MAX_PAIRS, join_by_files, join_by_shuffle,
 from epsjoin.spark.join.merge_join import join_frame
 from epsjoin.spark.join.plan import plan_frames
 from epsjoin.spark.join.replicate import MAX_FILES, n_files
-from epsjoin.spark.join.semi import find_rows
+from epsjoin.spark.join.semi import find_rows, take_found
 from epsjoin.spark.join.shuffle import replicate_frame
 from epsjoin.spark.neighbours.rank import rank_points
 from epsjoin.spark.neighbours.search import search_nearest
@@ -302,7 +302,8 @@ def similarity_join(
 
     "semi" and "anti" send each row of ``left`` to one part, and the rows of ``right`` to all parts where they
     may be partners; the part knows all about its left rows. What it finds, at most one id per row of
-    ``left``, meets the rows of ``left`` by a join of Spark's.
+    ``left``, meets the rows of ``left`` by a join of Spark's: by a broadcast, so that these rows do not move,
+    if 8 bytes for each are within ``spark.sql.autoBroadcastJoinThreshold``.
 
     With ``to``, the replicas of one frame are not shuffled but written to a folder below the table's, unless
     they would be more than 10,000 files. This folder is deleted at the end. If that fails, or if the process
@@ -339,8 +340,7 @@ def similarity_join(
     if how in ("semi", "anti"):
         others = None if right is None else points_of(right, right_columns or columns, right_id or id)
         plan = plan_frames(points, others, eps, chosen, weights, cuts and planned(cuts), math.inf)
-        found = to_frame(find_rows(points, others, plan, how)).withColumnRenamed("left_id", "_left_id")
-        return left.join(found, left[id] == found["_left_id"], "left_semi")
+        return take_found(left, id, find_rows(points, others, plan, how), points.n, plan)
     if right is None:
         plan = plan_frames(points, None, eps, chosen, weights, cuts, max_pairs)
         if into is not None and n_files(points, plan) <= MAX_FILES:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import epsjoin.spark
 from epsjoin import Cuts, get_metric
@@ -29,6 +29,28 @@ def test_similarity_join__semi_of_one_frame_has_the_ends_of_its_pairs(spark: Spa
     assert 0 < len(ends) < len(points)
     rows = ends if how == "semi" else set(range(len(points))) - ends
     assert sorted(row["id"] for row in found.collect()) == sorted(rows)
+
+
+def test_similarity_join__semi_leaves_the_rows_of_left_where_they_are(spark: SparkSession) -> None:
+    left, right = frame_of(spark, LATTICE[:50]), frame_of(spark, LATTICE[40:])
+    asked = {"eps": 2.0, "columns": columns_of(LATTICE), "cuts": Cuts(n_parts=4), "how": "semi"}
+    rows = sorted({row for row, _ in slow.between(LATTICE[:50], LATTICE[40:], 2.0)})
+
+    def shuffles(found: DataFrame) -> int:
+        """Shuffles by id in the plan, which is as it was before anything ran."""
+        return str(found._jdf.queryExecution().executedPlan().toString()).count("hashpartitioning(id")
+
+    name = "spark.sql.autoBroadcastJoinThreshold"
+    before = spark.conf.get(name)
+    try:
+        spark.conf.set(name, 8 * 50 - 1)
+        assert shuffles(epsjoin.spark.similarity_join(left, right, **asked)) == 1
+        spark.conf.set(name, 8 * 50)
+        found = epsjoin.spark.similarity_join(left, right, **asked)
+        assert shuffles(found) == 0
+        assert sorted(row["id"] for row in found.collect()) == rows
+    finally:
+        spark.conf.set(name, before)
 
 
 def test_similarity_join__semi_is_not_refused_and_moves_each_left_row_once(spark: SparkSession) -> None:

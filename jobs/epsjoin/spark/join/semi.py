@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from epsjoin.errors import TableError
 from epsjoin.local.join.partners import find_partners
@@ -17,10 +18,40 @@ from epsjoin.spark.join.merge_join import BATCH_PAIRS, sort_rows
 from epsjoin.spark.join.replicas import replicas_read_by
 from epsjoin.spark.join.shuffle import read_part, replicate_frame
 from epsjoin.spark.points import Points
-from epsjoin.spark.rows import FrameRows, MappedRows, Rows
+from epsjoin.spark.rows import FrameRows, MappedRows, Rows, to_frame
 
 FOUND = "left_id long"
 """Columns of what the parts of a semi or an anti join find, as DDL."""
+_ID_BYTES = 8
+_SHARE_OF_TIMEOUT = 1 / 10
+"""Share of the time after which Spark gives up a broadcast that one core should need at most for a join."""
+
+
+def take_found(left: DataFrame, id_column: str, found: Rows, n_left: int, plan: JoinPlan) -> DataFrame:
+    """Take the rows of a frame whose ids the parts have found; lazy.
+
+    Parameters
+    ----------
+    left : of ``n_left`` rows.
+    id_column : the name of its ids.
+    found : columns ``FOUND``.
+    plan : of the join.
+
+    Notes
+    -----
+    Where all ids are within what Spark broadcasts of a table whose size it knows
+    (``spark.sql.autoBroadcastJoinThreshold``), they are broadcast, and the rows of ``left`` stay where they
+    are: Spark itself learns how few the ids are after it has begun to shuffle ``left``. It gives up a
+    broadcast that is not computed after ``spark.sql.broadcastTimeout``, so a join that may take long is left
+    to a shuffle.
+    """
+    conf = left.sparkSession._jsparkSession.sessionState().conf()
+    most_bytes, seconds = conf.autoBroadcastJoinThreshold(), conf.broadcastTimeout()
+    ids = to_frame(found).withColumnRenamed("left_id", "_left_id")
+    is_soon = seconds <= 0 or plan.expected_seconds <= _SHARE_OF_TIMEOUT * seconds  # 0: no limit
+    if n_left * _ID_BYTES <= most_bytes and is_soon:
+        ids = F.broadcast(ids)
+    return left.join(ids, left[id_column] == ids["_left_id"], "left_semi")
 
 
 def find_rows(points: Points, others: Points | None, plan: JoinPlan, how: str) -> Rows:
