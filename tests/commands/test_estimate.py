@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from epsjoin.commands import cli, estimate
+from epsjoin.commands import cli, forecast
 from epsjoin.contracts.sources import load_source
 from epsjoin.errors import TableError
 from epsjoin.lake import delta_log, parquet, sample, slices
@@ -21,6 +21,7 @@ from epsjoin.lake.arrow import to_binary
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.schemas import parse_ddl
 from epsjoin.local.join.arrays import join, self_join
+from epsjoin.local.plan.cuts import Cuts
 
 REPO = Path(__file__).resolve().parents[2]
 SKIN = REPO / "tests" / "data" / "vectors" / "adbench_33_skin.csv.gz"
@@ -81,6 +82,13 @@ def test_estimate__of_two_tables_is_what_their_join_gives(
     assert found["pairs_low"] == found["pairs"] == pairs == found["pairs_high"], "the samples are the tables"
     assert found["neighbours"] == pytest.approx(pairs / 4000)
     assert (found["rows"], found["right_rows"]) == (4000, 3000)
+    counters: dict[str, int] = {}
+    join(square(), others, 0.02, cuts=Cuts(n_parts=found["parts"]), counters=counters)
+    assert found["candidates"] == pytest.approx(counters["candidates"], rel=0.1)
+    assert found["replicas"] * 7000 == pytest.approx(counters["rows"], rel=0.01)
+    both = np.concatenate((square(), others))
+    self_join(both, 0.02, cuts=Cuts(n_parts=found["parts"]), counters=counters)
+    assert found["candidates"] < 0.35 * counters["candidates"], "not those of both tables as one"
     fitting = found["eps_for_max_pairs"]
     assert len(join(square(), others, fitting).left) == pytest.approx(20_000, rel=0.05)
     code, out, err = ask(capsys, *asked, "--eps", 0.5)
@@ -223,7 +231,7 @@ def test_estimate__with_eps_needs_no_power_law(tmp_path: Path, capsys: pytest.Ca
     ("seconds", "word"), [(59.9, "seconds"), (60, "minutes"), (3600, "hours"), (86400, "days"), (1e9, "days")]
 )
 def test_time__has_a_class(seconds: float, word: str) -> None:
-    assert estimate._choose_time_unit(seconds)[0] == word
+    assert forecast.choose_time_unit(seconds)[0] == word
 
 
 def small_lake(tmp_path: Path) -> Lake:

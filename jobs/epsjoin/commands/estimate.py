@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from epsjoin.commands.forecast import Forecast, choose_time_unit, describe
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.lake import slices
 from epsjoin.lake.arguments import add_contracts, open_lake
@@ -24,13 +25,11 @@ from epsjoin.local.epsilon.limits import Expectation
 from epsjoin.local.metric import METRICS, Metric, get_metric
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.sizes import WORKER_BYTES, cuts_of, row_bytes
+from epsjoin.local.plan.two_tables import expect_between
 from epsjoin.params import RunParams
 from epsjoin.report import sentences, words
 from epsjoin.source.sampling import sample_files
 from epsjoin.spark.join.base import find_increment
-
-TIME_UNITS = (("seconds", 1.0, 60.0), ("minutes", 60.0, 3600.0), ("hours", 3600.0, 86400.0))
-"""Units of time: name, seconds in one, seconds from which the next unit is used; the last unit is days."""
 
 
 @dataclass(frozen=True)
@@ -69,64 +68,6 @@ class Sample:
         )
 
 
-@dataclass(frozen=True)
-class Forecast:
-    """The prediction; its fields are the keys of ``--json``, and ``None`` stands for what is not known.
-
-    Parameters
-    ----------
-    rows, right_rows, sample_rows : points, of two tables those of the left one; points of the right one;
-        points of the sample of ``rows``.
-    rows_left_out, rows_bad : rows without a coordinate; rows whose coordinate is no finite number.
-    metric, unit, eps : the metric, the unit of its distances, the distance threshold.
-    exponent, exponent_low, exponent_high : exponent of the power law of pair counts, with its 95 % interval.
-    note : the reason why there is no power law.
-    pairs, pairs_low, pairs_high, neighbours : see :class:`epsjoin.local.epsilon.estimate.Estimate`.
-    parts, replicas, candidates, seconds_on_one_core : see :class:`epsjoin.local.plan.join_plan.JoinPlan`;
-        replicas are rows per point.
-    join : of a run, whether its pairs follow from those of an earlier one, or why not.
-    largest_part_rows, largest_part_bytes : rows of the largest part, estimated from the sample, and the
-        memory of a worker that joins it.
-    pair_bytes : bytes of the pairs in memory.
-    time : the unit that fits the time on one core: seconds, minutes, hours or days.
-    neighbours_wished, eps_for_neighbours, max_pairs, eps_for_max_pairs : what ``--neighbours`` and
-        ``--max-pairs`` ask for, and the eps that yields it.
-    why_not_neighbours, why_not_max_pairs : the reason why no eps yields it.
-    """
-
-    rows: int
-    rows_left_out: int
-    rows_bad: int
-    sample_rows: int
-    metric: str
-    unit: str
-    eps: float | None
-    exponent: float | None
-    exponent_low: float | None
-    exponent_high: float | None
-    note: str | None
-    neighbours_wished: float
-    eps_for_neighbours: float | None
-    why_not_neighbours: str | None
-    max_pairs: int | None
-    eps_for_max_pairs: float | None
-    why_not_max_pairs: str | None
-    right_rows: int | None = None
-    pairs: float | None = None
-    pairs_low: float | None = None
-    pairs_high: float | None = None
-    neighbours: float | None = None
-    join: str | None = None
-    parts: int | None = None
-    replicas: float | None = None
-    largest_part_rows: float | None = None
-    largest_part_bytes: float | None = None
-    pair_bytes: float | None = None
-    candidates: float | None = None
-    seconds_on_one_core: float | None = None
-    time: str | None = None
-
-
 def main(argv: Sequence[str]) -> int:
     """Print what a join will yield and cost.
 
@@ -150,7 +91,7 @@ def main(argv: Sequence[str]) -> int:
     if arguments.json:
         print(json.dumps(asdict(forecast)))
     else:
-        lines = list(_describe(forecast, sample.params))
+        lines = list(describe(forecast, sample.params.max_pairs))
         width = max(len(name) for name, _ in lines)
         for name, text in lines:
             print(f"  {name:<{width}}  {text}")
@@ -325,6 +266,8 @@ def _add_join(forecast: Forecast, sample: Sample, fit: EpsilonFit | None, eps: f
         points = np.concatenate((points, sample.right))
         ids = np.arange(len(points))
     plan = plan_join(points, ids, n_rows, eps, sample.metric, cuts, expected.pairs)
+    if sample.right is not None:
+        plan = expect_between(plan, (sample.points, sample.right), (sample.n_rows, sample.n_right))
     ends = 2 if sample.right is None else 1
     return replace(
         forecast,
@@ -340,7 +283,7 @@ def _add_join(forecast: Forecast, sample: Sample, fit: EpsilonFit | None, eps: f
         pair_bytes=expected.pairs * PAIR_BYTES,
         candidates=plan.expected_candidates,
         seconds_on_one_core=plan.expected_seconds,
-        time=_choose_time_unit(plan.expected_seconds)[0],
+        time=choose_time_unit(plan.expected_seconds)[0],
     )
 
 
@@ -348,62 +291,3 @@ def _describe_join(run: Fingerprints, params: RunParams, eps: float) -> str:
     """Say from what ``replicate`` would make the pairs, if it ran now."""
     found = find_increment(run, params, eps)
     return sentences.how_joined({"why": found} if isinstance(found, str) else found.row)
-
-
-def _choose_time_unit(seconds: float) -> tuple[str, float]:
-    """Choose the unit for a time: its name and the seconds in one."""
-    return next(((name, unit) for name, unit, end in TIME_UNITS if seconds < end), ("days", 86400.0))
-
-
-def _describe(forecast: Forecast, params: RunParams) -> Iterator[tuple[str, str]]:
-    """Yield the prediction as lines of (name, text) for people."""
-    unit = forecast.unit
-    yield "rows", words.count(forecast.rows)
-    if forecast.right_rows is not None:
-        yield "right rows", words.count(forecast.right_rows)
-    if forecast.rows_left_out:
-        yield "left out", f"{words.plural(forecast.rows_left_out, 'row')} more: a coordinate is missing"
-    if forecast.rows_bad:
-        yield "bad", f"{words.plural(forecast.rows_bad, 'row')} more: a coordinate is no finite number"
-    yield "sample", f"{words.count(forecast.sample_rows)} rows"
-    if forecast.exponent is None:
-        yield "exponent", f"unknown: {forecast.note}"
-    else:
-        exponent, low, high = (
-            words.measure(value, digits=3)
-            for value in (forecast.exponent, forecast.exponent_low, forecast.exponent_high)
-        )
-        yield "exponent", f"{exponent} ({low} to {high})"
-    if forecast.eps is not None:
-        pairs, low, high = map(words.count, (forecast.pairs, forecast.pairs_low, forecast.pairs_high))
-        yield "eps", f"{words.measure(forecast.eps, unit, digits=6)} ({forecast.metric})"
-        is_exact = forecast.pairs_low == forecast.pairs_high
-        yield "pairs", f"{pairs} (of all rows)" if is_exact else f"about {pairs} ({low} to {high})"
-        limit = forecast.max_pairs or params.max_pairs
-        if (forecast.pairs_high or 0.0) > limit:
-            perhaps = "" if (forecast.pairs_low or 0.0) > limit else "perhaps "
-            yield "", f"{perhaps}more than the job allows (max_pairs {words.count(limit)})"
-        yield "neighbours", f"{forecast.neighbours:,.1f} per point"
-        if forecast.join is not None:
-            yield "join", forecast.join
-        yield "parts", words.count(forecast.parts)
-        yield "replicas", f"{words.measure(forecast.replicas, digits=3)} rows per point"
-        yield "largest part", f"{words.count(forecast.largest_part_rows)} rows"
-        yield "largest worker", f"{words.size(forecast.largest_part_bytes)} at most"
-        yield "bytes of pairs", f"{words.size(forecast.pair_bytes)} in memory"
-        seconds = forecast.seconds_on_one_core or 0.0
-        name, unit_seconds = _choose_time_unit(seconds)
-        of_core = f"{words.measure(seconds / unit_seconds, digits=2)} {name} of one core"
-        candidates = f"{words.count(forecast.candidates)} candidates"
-        yield "time", f"{name} ({of_core}, {candidates}; without Spark's start and the writing of pairs)"
-    if forecast.exponent is None:
-        return
-    aim, eps = f"{forecast.neighbours_wished:g} neighbours", forecast.eps_for_neighbours
-    yield _describe_aim(aim, eps, forecast.why_not_neighbours, unit)
-    if forecast.max_pairs is not None:
-        aim, eps = f"{words.count(forecast.max_pairs)} pairs", forecast.eps_for_max_pairs
-        yield _describe_aim(aim, eps, forecast.why_not_max_pairs, unit)
-
-
-def _describe_aim(aim: str, eps: float | None, why_not: str | None, unit: str) -> tuple[str, str]:
-    return f"eps for {aim}", f"none: {why_not}" if eps is None else words.measure(eps, unit, digits=6)

@@ -9,7 +9,7 @@ import pytest
 
 from epsjoin.errors import ArgumentError
 from epsjoin.local.epsilon.estimate import estimate
-from epsjoin.local.join.arrays import iter_self_join, self_join
+from epsjoin.local.join.arrays import iter_self_join, join, self_join
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan.cuts import Cuts
 from oracles import join as twin
@@ -95,6 +95,20 @@ def test_estimate__of_a_join_in_parts_counts_replicas(cuts):
     assert found["candidates"] / 2 <= expected.candidates <= 2 * found["candidates"]
     assert expected.pairs == pytest.approx(found["pairs"], rel=0.2)
     assert expected.n_sample == 5000
+
+
+@pytest.mark.parametrize(
+    "cuts",
+    [Cuts(n_parts=8, sample_rows=3000), Cuts("regular", n_parts=4, k=2, msl=4, sample_rows=3000)],
+    ids=["planned", "regular"],
+)
+def test_estimate__of_two_tables_in_parts_counts_what_their_join_compares(cuts):
+    points, others = clustered(20_000), clustered(24_000)[20_000:]
+    found: dict[str, int] = {}
+    join(points, others, 0.03, cuts=cuts, counters=found)
+    expected = estimate(points, 0.03, cuts=cuts, right=others)
+    assert expected.rows == pytest.approx(found["rows"], rel=0.1)
+    assert expected.candidates == pytest.approx(found["candidates"], rel=0.25)
 
 
 def test_estimate__of_the_whole_set_counts_it():

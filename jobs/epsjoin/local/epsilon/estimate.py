@@ -8,16 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError
-from epsjoin.kernels.arrays import Floats
-from epsjoin.kernels.join.projection import Projection
-from epsjoin.kernels.join.window import window_rows
-from epsjoin.kernels.join.window_keys import Keys, window_candidates
 from epsjoin.local.arguments import check_count, check_points
 from epsjoin.local.epsilon.limits import Expectation
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.projection import choose_projection
+from epsjoin.local.plan.two_tables import count_between, expect_between
 from epsjoin.local.scale import scale_metric
 
 PAIR_BYTES = 24
@@ -154,14 +151,17 @@ def estimate(
     expected = expectation.at(threshold)
     embedded, reach = chosen.embed(sample), chosen.embedded_eps(threshold)
     choice = choose_projection(embedded, n + m, reach, chosen.norm)
-    swept, candidates, share = float(n + m), choice.candidates, 1.0
-    if others is not None:
-        n_left = len(expectation.samples[0])
-        crossing = count_candidates(sample, embedded, n_left, (n, m), reach, choice.projection)
-        share, candidates = crossing / max(1.0, candidates), crossing
+    swept, candidates = float(n + m), choice.candidates
+    n_left = len(expectation.samples[0])
     if cuts is not None:
         plan = plan_join(sample, rows, n + m, threshold, chosen, cuts, expected.pairs)
-        swept, candidates = plan.expected_rows, plan.expected_candidates * share
+        if others is not None:
+            plan = expect_between(plan, (sample[:n_left], sample[n_left:]), (n, m))
+        swept, candidates = plan.expected_rows, plan.expected_candidates
+    elif others is not None:
+        weight = (n / max(1, n_left)) * (m / max(1, len(sample) - n_left))
+        is_right = np.arange(len(sample)) >= n_left
+        candidates = weight * count_between(embedded, is_right, reach, choice.projection)
     return Estimate(
         n_rows=n,
         n_sample=expected.sample_rows,
@@ -175,31 +175,3 @@ def estimate(
         pair_bytes=expected.pairs * PAIR_BYTES,
         right_rows=None if others is None else m,
     )
-
-
-def count_candidates(
-    sample: Floats,
-    embedded: Floats,
-    n_left: int,
-    n_rows: tuple[int, int],
-    reach: float,
-    projection: Projection,
-) -> float:
-    """Count the candidates between samples of two tables, as for all rows.
-
-    Parameters
-    ----------
-    sample, embedded : (l + r, d) and (l + r, e) float64, the left sample and then the right one.
-    n_left : l.
-    n_rows : rows of both tables.
-    reach : threshold in embedded coordinates.
-    projection : coordinates of the sweep.
-    """
-    n_right = len(sample) - n_left
-    if not n_left or not n_right:
-        return 0.0
-    ids, is_right = np.arange(len(sample)), np.arange(len(sample)) >= n_left
-    no_mask = np.zeros(len(sample), np.int64)
-    swept = window_rows(sample, embedded, ids, no_mask, reach, projection, is_right)
-    counted = window_candidates(Keys(swept.row, swept.place, swept.window, swept.passes)).sum()
-    return float(counted) * (n_rows[0] / n_left) * (n_rows[1] / n_right)
