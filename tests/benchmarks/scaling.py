@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from .measure import cpu_meter, in_own_process
 from .page import count, machine, put, seconds, table
-from .spark_join import REPOSITORY, RUN, Bench, Taken, mebibytes, timed
+from .spark_join import REPOSITORY, RUN, Bench, Taken, mebibytes, rows_in, timed
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks" / "scaling.md"
 SET = "cad16L"
@@ -284,13 +284,15 @@ def at_size(copies: int, of: str = SET, jobs: Sequence[str] | None = None) -> li
     try:
         shift = 2.0 * np.eye(1, points.shape[1])  # the points lie in a cube of side 1
         eps = chosen.eps or 0.0
-        in_own_process(_lay, str(folder), copies, points, shift, eps)
+        n_pairs = in_own_process(_lay, str(folder), copies, points, shift, eps)
         joining = Submitted(0.0, 0.0, {})
         for job in jobs or JOBS[: len(JOBS) if copies <= MOST_BY_SPARK else -1]:
             found = submit(job, folder, {"eps": eps, "max_pairs": 10**9})
             is_join = job in ("replicate", "merge_join")
             if is_join:
                 joining = Submitted(joining.wall + found.wall, joining.cpu + found.cpu, {})
+            if job == "merge_join" and rows_in(folder / "lake" / "bench" / "pairs") != n_pairs:
+                raise AssertionError(f"not the {n_pairs:,} pairs that epsjoin.self_join finds copy by copy")
             memory = [mebibytes(found.resident.get(kind, 0)) for kind in ("JVM", "driver", "worker")]
             ratios = [f"{found.wall / joining.wall:.2f}", f"{found.cpu / joining.cpu:.2f}"]
             shares = ["", ""] if is_join else ratios
@@ -311,10 +313,22 @@ def at_size(copies: int, of: str = SET, jobs: Sequence[str] | None = None) -> li
     return rows
 
 
-def _lay(folder: str, copies: int, points: Any, shift: Any, eps: float) -> None:
+def _lay(folder: str, copies: int, points: Any, shift: Any, eps: float) -> int:
+    """Lay the points in a lake; the pairs of all copies, which are too far apart to have any in common."""
+    import epsjoin
+
     from .spark_join import lake_with_points
 
-    lake_with_points(Path(folder), (points + place * shift for place in range(copies)), eps)
+    found = []
+
+    def each() -> Iterator[Any]:
+        for place in range(copies):
+            share = points + place * shift
+            found.append(len(epsjoin.self_join(share, eps).left))
+            yield share
+
+    lake_with_points(Path(folder), each(), eps)
+    return sum(found)
 
 
 def size_section(copies: Sequence[int], of: str = SET, jobs: Sequence[str] | None = None) -> list[str]:

@@ -119,7 +119,7 @@ class Bench:
         points = scan.read(self.job.spark, self.job.lake, Slice("points", RUN))
         out = self.folder / "library"
         epsjoin.spark.similarity_join(points, eps=self.eps, columns="point", to=str(out))
-        return {"pairs": _rows_in(out)}
+        return {"pairs": rows_in(out)}
 
     def by_spark(self) -> Mapping[str, float]:
         import epsjoin.spark
@@ -130,7 +130,7 @@ class Bench:
         out = self.folder / "by_spark"
         pairs = epsjoin.spark.similarity_join(points, eps=self.eps, columns="point")
         pairs.write.format("delta").mode("overwrite").save(str(out))
-        return {"pairs": _rows_in(out)}
+        return {"pairs": rows_in(out)}
 
     def clusters(self) -> Mapping[str, float]:
         from epsjoin.spark.cluster import cluster
@@ -209,7 +209,7 @@ def lake_with_points(folder: Path, shares: Iterable[Any], eps: float) -> Any:
     return lake
 
 
-def _rows_in(table: Path) -> int:
+def rows_in(table: Path) -> int:
     """Rows of a Delta table, from its log."""
     import pyarrow as pa
     from deltalake import DeltaTable
