@@ -53,6 +53,22 @@ def is_within(x: list[float], y: list[float], eps: float, metric: str, p: float 
     return distance(x, y, metric, p) <= eps
 
 
+def all_distances(x: NDArray[np.float64], y: NDArray[np.float64], metric: str) -> NDArray[np.float64]:
+    """Euclidean or cosine distances of all rows of two tables, (n, m): :func:`distance`, bit for bit.
+
+    The terms of all pairs are added column by column, so that every sum runs in column order.
+    """
+    total, x_square, y_square = np.zeros((len(x), len(y))), np.zeros(len(x)), np.zeros(len(y))
+    for a, b in zip(x.T, y.T, strict=True):
+        total += np.square(a[:, None] - b) if metric == "euclidean" else a[:, None] * b
+        x_square += a * a
+        y_square += b * b
+    if metric == "euclidean":
+        return np.sqrt(total)
+    cosine = total / (np.sqrt(x_square)[:, None] * np.sqrt(y_square))
+    return np.minimum(2.0, np.maximum(0.0, 1.0 - cosine))
+
+
 def scaled_sum(
     x: list[float], y: list[float], divisors: list[float], weights: list[float], metric: str, p: float = 0.0
 ) -> float:

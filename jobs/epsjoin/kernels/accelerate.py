@@ -166,6 +166,14 @@ def njit_filter(function: F) -> F:
     return _compile(function, fastmath={"contract"})
 
 
+def njit_any_order(function: F) -> F:
+    """As :func:`njit_filter`, and sums may run in any order, so that they are made side by side.
+
+    For filters only, whose slack covers every order.
+    """
+    return _compile(function, fastmath={"contract", "reassoc"})
+
+
 def _compile(function: F, **options: Any) -> F:
     compiled = numba.njit(nogil=True, **options)(function)
     if _IS_KEPT:

@@ -12,3 +12,4 @@ Ints32 = NDArray[np.int32]
 Ints8 = NDArray[np.int8]
 Bytes = NDArray[np.uint8]
 Bools = NDArray[np.bool_]
+Points = Floats | Floats32

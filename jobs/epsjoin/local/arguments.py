@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
-from epsjoin.kernels.arrays import Bools, Floats, Ints
+from epsjoin.kernels.arrays import Bools, Floats, Ints, Points
 from epsjoin.kernels.ids import IdIndex, index_ids
 
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
@@ -107,6 +107,20 @@ def check_points(name: str, points: npt.ArrayLike) -> Floats:
     O(n d). Float64 holds every whole number up to 2**53. Two larger ones that are rounded to one number would
     become a pair at distance 0, which they are not.
     """
+    return _as_float64(name, _as_numbers(name, points))
+
+
+def check_coordinates(name: str, points: npt.ArrayLike) -> Points:
+    """Return ``points`` as :func:`check_points` does, but float32 as float32; O(n d), and no copy of that."""
+    array = _as_numbers(name, points)
+    if array.dtype != np.float32:
+        return _as_float64(name, array)
+    _refuse_first(name, "must be finite", array, ~np.isfinite(array))
+    return np.ascontiguousarray(array, dtype=np.float32)
+
+
+def _as_numbers(name: str, points: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Points as an array of numbers of at most 64 bits; objects become float64."""
     if hasattr(points, "tocsr"):
         raise ArgumentError(
             f"{name} must be a dense array, not a sparse one; {name}.toarray() is dense, if memory allows it"
@@ -126,6 +140,11 @@ def check_points(name: str, points: npt.ArrayLike) -> Floats:
         array = _numbers_of(name, array)
     if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
         raise ArgumentError(f"{name} must be floats of at most 64 bits or integers, not {array.dtype}")
+    return array
+
+
+def _as_float64(name: str, array: npt.NDArray[Any]) -> Floats:
+    """Numbers as float64 in C order, all finite and none rounded."""
     values = np.ascontiguousarray(array, dtype=np.float64)
     if array.dtype.kind == "f":
         _refuse_first(name, "must be finite", array, ~np.isfinite(values))

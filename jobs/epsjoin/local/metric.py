@@ -9,7 +9,7 @@ import numpy as np
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels import distances
-from epsjoin.kernels.arrays import Floats
+from epsjoin.kernels.arrays import Floats, Points
 from epsjoin.kernels.distances import Decision
 from epsjoin.kernels.join.projection import MAXIMUM, SQUARES, SUM
 from epsjoin.local.arguments import as_scalar
@@ -126,12 +126,12 @@ class Metric:
             raise ArgumentError(f"eps = {eps!r} is too small or too large for exact {self.name} decisions")
         return eps
 
-    def check(self, points: Floats) -> None:
+    def check(self, points: Points) -> None:
         """Refuse points for which the metric is not defined.
 
         Parameters
         ----------
-        points : (n, d) float64, finite, which is not checked; not modified.
+        points : (n, d) float64 or float32, finite, which is not checked; not modified.
 
         Raises
         ------
@@ -142,7 +142,7 @@ class Metric:
         self.dimensions(points.shape[1])
         if self.name == "cosine":
             with np.errstate(over="ignore", under="ignore"):
-                square = np.einsum("ij,ij->i", points, points)
+                square = np.einsum("ij,ij->i", points, points, dtype=np.float64)
             bad = ~((square >= _MIN_POWER) & (square <= _MAX_POWER))
             text = "cosine needs vectors with a length from 1e-150 to 1e150"
         elif self.name in _SPHERICAL:

@@ -101,5 +101,6 @@ def test_expected_pairs_of_tables__are_near_those_of_all_rows(n_right):
     points = np.random.default_rng(4).random((30_000 + n_right, 2))
     left, right = cKDTree(points[:30_000]), cKDTree(points[30_000:])
     pairs = left.count_neighbors(right, 0.02) if n_right else len(left.query_pairs(0.02))
-    expected = expected_pairs_of_tables(points, 30_000, 0.02, get_metric("euclidean"))
+    others = points[30_000:] if n_right else None
+    expected = expected_pairs_of_tables(points[:30_000], others, 0.02, get_metric("euclidean"))
     assert expected == pytest.approx(pairs, rel=0.05)

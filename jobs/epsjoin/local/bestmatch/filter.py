@@ -17,7 +17,6 @@ from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.local.bestmatch.orders import Closest, Order
 from epsjoin.local.join.array_join import ArrayJoin, check_metric
 from epsjoin.local.join.options import JoinOptions
-from epsjoin.local.plan.expected import expected_pairs_of_tables
 from epsjoin.local.sweep.pairs import Pairs, collect
 
 _FIRST_ROWS = 1 << 16
@@ -136,8 +135,7 @@ class Filter:
 
     def _expected(self) -> float:
         options = JoinOptions.of("chebyshev", 1, None, False, None)
-        joined = ArrayJoin.of_two(self.left, self.right, self.eps, None, None, options)
-        return expected_pairs_of_tables(joined.points, joined.n_left, joined.eps, joined.metric)
+        return ArrayJoin.of_two(self.left, self.right, self.eps, None, None, options).expected_pairs()
 
     def _join(self, left_rows: Ints | None, right_rows: Ints | None, limit: int, n_jobs: int) -> Pairs | None:
         """Find the pairs of some rows, sorted by (left, right); None where they are more than the limit."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError, BudgetError
-from epsjoin.kernels.arrays import Bools, Floats, Ints
+from epsjoin.kernels.arrays import Bools, Floats, Ints, Points
+from epsjoin.kernels.join.projection import Projection
 from epsjoin.kernels.join.window import window_rows
 from epsjoin.local.arguments import check_points, int_column
 from epsjoin.local.join.options import JoinOptions
@@ -41,6 +42,7 @@ class ArrayJoin:
     eps : threshold of the metric; 1 where there is one per dimension.
     cuts : how to split the join into parts; None for one part.
     options : all other options.
+    projection : coordinates of the sweep of one part, where they have been chosen.
     """
 
     points: Floats
@@ -51,6 +53,7 @@ class ArrayJoin:
     eps: float
     cuts: Cuts | None
     options: JoinOptions
+    projection: Projection | None = None
 
     @property
     def n_right(self) -> int:
@@ -70,11 +73,7 @@ class ArrayJoin:
         """Check the arguments of a self join, as :func:`epsjoin.self_join` describes them."""
         _check_cuts(cuts)
         values = check_points("points", points)
-        numbers = np.arange(len(values), dtype=np.int64)
-        if ids is not None:
-            numbers = int_column("ids", ids)
-            if len(numbers) != len(values):
-                raise ArgumentError(f"ids must be one per point, {len(values)}, not {len(numbers)}")
+        numbers = check_ids(ids, len(values))
         metric, threshold = scale_metric(options.metric, values, eps, weights)
         check_metric(metric, "points", values)
         return cls(values, numbers, None, len(values), metric, threshold, cuts, options)
@@ -92,9 +91,7 @@ class ArrayJoin:
         """Check the arguments of a join of two tables, as :func:`epsjoin.join` describes them."""
         _check_cuts(cuts)
         first, second = check_points("left", left), check_points("right", right)
-        if first.shape[1] != second.shape[1]:
-            dimensions = f"{first.shape[1]} and {second.shape[1]}"
-            raise ArgumentError(f"left and right must have the same dimensions, not {dimensions}")
+        check_dimensions(first, second)
         n_left = len(first)
         numbers = np.concatenate((np.arange(n_left), np.arange(len(second))))
         both = np.concatenate((first, second))
@@ -117,25 +114,20 @@ class ArrayJoin:
         BudgetError
             Before the batch with which there are more than ``max_pairs`` pairs.
         """
-        found = 0
         with Progress(self.options.progress, name) as progress:
             parts = self._join_whole(progress) if self.cuts is None else self._join_parts(self.cuts, progress)
-            with closing(parts):
-                for pairs in parts:
-                    found += len(pairs.left)
-                    if self.options.exceeds_limit(found):
-                        expected = expected_pairs_of_tables(self.points, self.n_left, self.eps, self.metric)
-                        raise BudgetError(
-                            f"more than max_pairs = {self.options.max_pairs} pairs within "
-                            f"eps = {self.eps:g}; about {expected:.3g} are expected"
-                        )
-                    yield pairs
+            yield from limited(parts, self.options, self.eps, self.expected_pairs)
+
+    def expected_pairs(self) -> float:
+        """Estimate the number of pairs, for the message of a join that is refused."""
+        right = None if self.is_right is None else self.points[self.n_left :]
+        return expected_pairs_of_tables(self.points[: self.n_left], right, self.eps, self.metric)
 
     def _join_whole(self, progress: Progress) -> Generator[Pairs, None, None]:
         metric, n = self.metric, len(self.points)
         embedded = metric.embed(self.points)
         eps = metric.embedded_eps(self.eps)
-        projection = choose_projection(embedded, n, eps, metric.norm).projection
+        projection = self.projection or choose_projection(embedded, n, eps, metric.norm).projection
         no_mask = np.zeros(n, np.int64)
         rows = window_rows(self.points, embedded, self.ids, no_mask, eps, projection, self.is_right)
         decision = metric.decision(self.eps)
@@ -161,7 +153,46 @@ def _check_cuts(cuts: object) -> None:
         raise ArgumentError(f"cuts must be epsjoin.Cuts(...) or None, not {cuts!r}")
 
 
-def check_metric(metric: Metric, name: str, points: Floats) -> None:
+def check_ids(ids: ArrayLike | None, n: int) -> Ints:
+    """Return the ids of n points; their row numbers where there are none."""
+    if ids is None:
+        return np.arange(n, dtype=np.int64)
+    numbers = int_column("ids", ids)
+    if len(numbers) != n:
+        raise ArgumentError(f"ids must be one per point, {n}, not {len(numbers)}")
+    return numbers
+
+
+def check_dimensions(left: Points, right: Points) -> None:
+    """Refuse two tables of different dimensions."""
+    if left.shape[1] != right.shape[1]:
+        dimensions = f"{left.shape[1]} and {right.shape[1]}"
+        raise ArgumentError(f"left and right must have the same dimensions, not {dimensions}")
+
+
+def limited(
+    parts: Generator[Pairs, None, None], options: JoinOptions, eps: float, expect: Callable[[], float]
+) -> Generator[Pairs, None, None]:
+    """Yield batches of pairs, and refuse the one with which there are more than ``max_pairs``.
+
+    Parameters
+    ----------
+    parts : the batches; closed at the end.
+    options : of the join; eps : its threshold, and ``expect`` estimates its pairs, for the message.
+    """
+    found = 0
+    with closing(parts):
+        for pairs in parts:
+            found += len(pairs.left)
+            if options.exceeds_limit(found):
+                raise BudgetError(
+                    f"more than max_pairs = {options.max_pairs} pairs within "
+                    f"eps = {eps:g}; about {expect():.3g} are expected"
+                )
+            yield pairs
+
+
+def check_metric(metric: Metric, name: str, points: Points) -> None:
     """Refuse points for which the metric is not defined; the message begins with the argument's name."""
     try:
         metric.check(points)

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.local.join.array_join import ArrayJoin
+from epsjoin.local.join.by_product import join_of_one, join_of_two
 from epsjoin.local.join.options import BATCH_ROWS, JoinOptions
 from epsjoin.local.join.semi import mark_partners
 from epsjoin.local.metric import Metric
@@ -113,9 +114,14 @@ def self_join(
     means ``|x_i - y_i| <= eps_i`` in each dimension. All sums are float64, in column order, of differences of
     the coordinates as they came.
 
-    The join itself needs at most 17 numbers of memory per point; d more where d is at most 8, and d more with
-    weights or one eps per dimension. The result takes 24 bytes per pair, 28 while it is being sorted (more
-    with ``ids``).
+    From 32 dimensions on, euclidean and cosine, without weights and cuts, go through products of blocks of
+    rows where the planner expects that to cost less (:mod:`epsjoin.local.plan.product_rows`): the same pairs
+    and distances. Points in float32 are not copied to float64 then; the join needs up to d + 6 float32 per
+    point.
+
+    Else the join itself needs at most 17 numbers of memory per point; d more where d is at most 8, and d more
+    with weights or one eps per dimension. The result takes 24 bytes per pair, 28 while it is being sorted
+    (more with ``ids``).
 
     Examples
     --------
@@ -124,7 +130,7 @@ def self_join(
     ([0], [1], [5.0])
     """
     options = JoinOptions.of(metric, n_jobs, max_pairs, progress, counters)
-    checked = ArrayJoin.of_one(points, ids, eps, weights, cuts, options)
+    checked = join_of_one(points, ids, eps, weights, cuts, options)
     n_rows = None if ids is not None else (checked.n_left, checked.n_left)
     return collect(checked.batches("self_join"), n_rows)
 
@@ -173,7 +179,7 @@ def iter_self_join(
     iter_join : batches of pairs of two tables.
     """
     options = JoinOptions.of(metric, n_jobs, max_pairs, progress, counters, check_batch_rows(batch_rows))
-    return ArrayJoin.of_one(points, ids, eps, weights, cuts, options).batches("self_join")
+    return join_of_one(points, ids, eps, weights, cuts, options).batches("self_join")
 
 
 @overload
@@ -290,13 +296,13 @@ def join(
     options = JoinOptions.of(metric, n_jobs, max_pairs, progress, counters)
     if how in ("semi", "anti"):
         if right is None:
-            checked = ArrayJoin.of_one(left, None, eps, weights, cuts, options)
+            swept = ArrayJoin.of_one(left, None, eps, weights, cuts, options)
         else:
-            checked = ArrayJoin.of_two(left, right, eps, weights, cuts, options)
-        return Rows(np.flatnonzero(mark_partners(checked, "join") == (how == "semi")))
+            swept = ArrayJoin.of_two(left, right, eps, weights, cuts, options)
+        return Rows(np.flatnonzero(mark_partners(swept, "join") == (how == "semi")))
     if right is None:
         raise ArgumentError(f"how = {how!r} needs two tables; self_join finds the pairs of one")
-    checked = ArrayJoin.of_two(left, right, eps, weights, cuts, options)
+    checked = join_of_two(left, right, eps, weights, cuts, options)
     pairs = collect(checked.batches("join"), (checked.n_left, checked.n_right))
     unmatched = _unmatched_rows(how, _mark(checked.n_left, pairs.left), _mark(checked.n_right, pairs.right))
     return Pairs(*(np.concatenate(column) for column in zip(pairs, unmatched, strict=True)))
@@ -344,7 +350,7 @@ def iter_join(
     if how in ("semi", "anti"):
         raise ArgumentError(f"how = {how!r} returns rows, not batches of pairs: call join")
     options = JoinOptions.of(metric, n_jobs, max_pairs, progress, counters, check_batch_rows(batch_rows))
-    checked = ArrayJoin.of_two(left, right, eps, weights, cuts, options)
+    checked = join_of_two(left, right, eps, weights, cuts, options)
     batches = checked.batches("join")
 
     def with_unmatched_rows() -> Iterator[Pairs]:

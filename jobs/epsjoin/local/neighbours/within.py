@@ -132,7 +132,7 @@ def degree(
     both = queries if right is None else np.concatenate((queries, others))
     scaled, threshold = scale_metric(options.metric, both, eps, weights)
     scaled.check(both)
-    expected = expected_pairs_of_tables(both, len(queries), threshold, scaled)
+    expected = expected_pairs_of_tables(queries, None if right is None else others, threshold, scaled)
     if expected > _FEW_PAIRS * len(queries):
         itself = right is None
         return _count_by_tree(queries, others, itself, scaled, threshold, options)

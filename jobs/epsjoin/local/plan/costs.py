@@ -31,6 +31,17 @@ FILTER_NS_PER_BLOCK = {2: 12.0, 4: 16.0, 8: 26.0}
 FILTER_NS_PER_SURVIVOR = 40.0
 """Nanoseconds of a window sweep for a candidate that passes the filter."""
 
+SWEEP_NS_PER_TERM = 0.8
+"""Nanoseconds of a window sweep for a coordinate of a pair that is decided, in many dimensions."""
+PRODUCT_NS_PER_PAIR = 0.25
+"""Nanoseconds of a join by products for a pair, whatever its coordinates: its product is looked at."""
+PRODUCT_NS_PER_TERM = 0.011
+"""Nanoseconds of a join by products for a coordinate of a pair of filter rows."""
+PRODUCT_NS_PER_SURVIVOR_TERM = 0.25
+"""Nanoseconds of a join by products for a coordinate of a pair that is let through."""
+PRODUCT_NS_PER_COORDINATE = 6.0
+"""Nanoseconds of a join by products for a coordinate of a row from which a filter row is made."""
+
 BOX_NS_PER_ROW = 250.0
 """Nanoseconds of the join of boxes for a row of a leaf."""
 BOX_NS_PER_CANDIDATE = 3.0

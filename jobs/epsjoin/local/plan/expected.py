@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from epsjoin.kernels.arrays import Bools, Floats, Ints
+from epsjoin.kernels.arrays import Bools, Floats, Ints, Points
 from epsjoin.kernels.distances import EUCLIDEAN, make_decision
 from epsjoin.kernels.join.projection import Projection
 from epsjoin.kernels.join.stack_sweep import PAIRS, PairBatch
@@ -246,21 +246,20 @@ def expect_pairs_between(
     )
 
 
-def expected_pairs_of_tables(points: Floats, n_left: int, eps: float, metric: Metric) -> float:
+def expected_pairs_of_tables(left: Points, right: Points | None, eps: float, metric: Metric) -> float:
     """Estimate the pairs of one table or of two, for the message of a join that is refused.
 
     Parameters
     ----------
-    points : (n, d) float64, the left table's points, then the right one's; not modified.
-    n_left : rows of the left table; n for one table with itself.
+    left, right : (n, d) and (m, d) points; None for one table with itself. Not modified.
     eps, metric : see :func:`epsjoin.local.plan.planner.plan_join`.
     """
-    n, m, sample = n_left, len(points) - n_left, Cuts()
-    left = points[draw_rows(n, sample.sample_rows, sample.seed)]
-    if m == 0:
-        return expect_pairs(left, n, eps, metric).pairs
-    right = points[n + draw_rows(m, sample.sample_rows, (sample.seed, 1))]
-    return expect_pairs_between(left, right, (n, m), eps, metric).pairs
+    n, sample = len(left), Cuts()
+    some = np.asarray(left[draw_rows(n, sample.sample_rows, sample.seed)], np.float64)
+    if right is None or not len(right):
+        return expect_pairs(some, n, eps, metric).pairs
+    others = np.asarray(right[draw_rows(len(right), sample.sample_rows, (sample.seed, 1))], np.float64)
+    return expect_pairs_between(some, others, (n, len(right)), eps, metric).pairs
 
 
 def decided_pairs(

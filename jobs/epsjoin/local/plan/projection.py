@@ -55,11 +55,13 @@ class Choice(NamedTuple):
     projection : the coordinates.
     candidates : pairs of all rows that the sweep will filter.
     nanoseconds : estimated cost of sorting, copying and sweeping all rows; only ratios mean something.
+    survivors : pairs of all rows that will pass the filter; for few rows, all candidates.
     """
 
     projection: Projection
     candidates: float
     nanoseconds: float
+    survivors: float
 
 
 def simple_projection(embedded: Floats, norm: int, n_grid: int = 1) -> Projection:
@@ -96,10 +98,8 @@ def choose_projection(sample: Floats, n_rows: int, eps: float, norm: int, seed: 
     -----
     Milliseconds, some tens of them in many dimensions: 1024 to 4096 rows of the sample are tried.
     """
-    tried_rows = sample
-    size = min(max(n_rows // _ROWS_PER_TRIED_ROW, _MIN_TRIED_ROWS), _MAX_TRIED_ROWS)
-    if len(sample) > size:
-        tried_rows = sample[np.sort(np.random.default_rng(seed).choice(len(sample), size, replace=False))]
+    rows = draw_tried_rows(len(sample), n_rows, seed)
+    tried_rows = sample if len(rows) == len(sample) else sample[rows]
     simple = simple_projection(tried_rows, norm)
     if n_rows < _MIN_ROWS or len(tried_rows) < 2:
         return _cost(tried_rows, n_rows, eps, simple)
@@ -114,6 +114,14 @@ def choose_projection(sample: Floats, n_rows: int, eps: float, norm: int, seed: 
         basis = np.ascontiguousarray(basis[order_axes(turned, eps, size)])
         choices.append(_best_grid(tried_rows, n_rows, eps, simple._replace(axes=axes[:0], basis=basis)))
     return min(choices, key=lambda choice: choice.nanoseconds)
+
+
+def draw_tried_rows(n_sample: int, n_rows: int, seed: int = 0) -> Ints:
+    """Draw the rows of a sample on which coordinates are tried, ascending; all where these are few."""
+    size = min(max(n_rows // _ROWS_PER_TRIED_ROW, _MIN_TRIED_ROWS), _MAX_TRIED_ROWS)
+    if n_sample <= size:
+        return np.arange(n_sample)
+    return np.sort(np.random.default_rng(seed).choice(n_sample, size, replace=False))
 
 
 def order_axes(embedded: Floats, eps: float, count: int) -> Ints:
@@ -233,7 +241,8 @@ def _best_grid(tried_rows: Floats, n_rows: int, eps: float, projection: Projecti
             break
         best = min(best, option, key=lambda choice: choice.nanoseconds)
     survivors = _survivors(tried_rows, eps, best.projection) * (n_rows / len(tried_rows)) ** 2
-    return best._replace(nanoseconds=best.nanoseconds + FILTER_NS_PER_SURVIVOR * survivors)
+    nanoseconds = best.nanoseconds + FILTER_NS_PER_SURVIVOR * survivors
+    return best._replace(nanoseconds=nanoseconds, survivors=survivors)
 
 
 def _survivors(tried_rows: Floats, eps: float, projection: Projection) -> int:
@@ -267,4 +276,4 @@ def _cost(tried_rows: Floats, n_rows: int, eps: float, projection: Projection) -
         + FILTER_NS_PER_VISIT * visits
         + FILTER_NS_PER_BLOCK[projection.n_filter] * (filled + candidates / BLOCK)
     )
-    return Choice(projection, candidates, nanoseconds)
+    return Choice(projection, candidates, nanoseconds, candidates)

@@ -34,6 +34,10 @@ COUNTED = ("candidates", "distance_computations", "largest_stack", "pairs")
 """Names of what the sweeps count, in the order of their counters."""
 
 Chunks = list[tuple[int, int]]
+Step = Callable[[Ints, int, int, PairBatch, Ints], int]
+"""Sweeps a chunk on, from a state, until it ends or the batch has no room for ``BLOCK`` pairs: it changes the
+state, whose last number is not 0 when the chunk is done, fills the batch, adds to the counts, and returns how
+many pairs it found."""
 Counters = dict[str, int]
 
 
@@ -135,13 +139,41 @@ def sweep_window(
     -----
     The rows are swept in chunks; a chunk's pairs depend on nothing that another chunk does.
     """
+    add_counts(options.counters, rows=len(rows.place), carried_rows=int(np.count_nonzero(rows.mask & 1)))
+
+    def step(state: Ints, begin: int, end: int, batch: PairBatch, counts: Ints) -> int:
+        return int(window.window_sweep(state, rows, begin, end, decision, batch, counts))
+
+    return sweep_chunks(chunks_of(rows), window.new_state, step, options, show)
+
+
+def sweep_chunks(
+    chunks: Chunks,
+    new_state: Callable[[], Ints],
+    step: Step,
+    options: SweepOptions,
+    show: Callable[[float], None] | None = None,
+) -> Generator[Pairs, None, None]:
+    """Sweep chunks of rows, whose pairs depend on nothing that another chunk does.
+
+    Parameters
+    ----------
+    chunks : begin and end of each.
+    new_state : makes the state of a chunk that has not begun.
+    step : sweeps a chunk on.
+    options, show : see :func:`sweep_window`.
+
+    Yields
+    ------
+    Pairs
+        Never empty, in the order of the chunks.
+    """
     batch_rows, counters, n_jobs = options
-    n, chunks = len(rows.place), chunks_of(rows)
-    add_counts(counters, rows=n, carried_rows=int(np.count_nonzero(rows.mask & 1)))
+    sweep = _Sweep(new_state, step)
     if n_jobs == 1 or len(chunks) < 2:
-        swept = _in_turn(rows, decision, batch_rows, chunks)
+        swept = _in_turn(sweep, batch_rows, chunks)
     else:
-        swept = _in_threads(rows, decision, batch_rows, chunks, n_jobs)
+        swept = _in_threads(sweep, batch_rows, chunks, n_jobs)
     with closing(swept):  # an error's traceback would keep its threads alive
         for number, (found, counts) in swept:
             add_counts(counters, **dict(zip(COUNTED, counts.tolist(), strict=True)))
@@ -195,6 +227,13 @@ def sweep_stack(
 _Swept = tuple[Pairs, Ints]
 
 
+class _Sweep(NamedTuple):
+    """How chunks are swept, see :func:`sweep_chunks`."""
+
+    new_state: Callable[[], Ints]
+    step: Step
+
+
 def _make_batch(batch_rows: int) -> PairBatch:
     return PairBatch(np.empty(batch_rows, np.int64), np.empty(batch_rows, np.int64), np.empty(batch_rows))
 
@@ -203,18 +242,16 @@ def _copy_pairs(batch: PairBatch, found: int) -> Pairs:
     return Pairs(batch.left[:found].copy(), batch.right[:found].copy(), batch.distance[:found].copy())
 
 
-def _in_turn(
-    rows: WindowRows, decision: Decision, batch_rows: int, chunks: Chunks
-) -> Generator[tuple[int, _Swept], None, None]:
+def _in_turn(sweep: _Sweep, batch_rows: int, chunks: Chunks) -> Generator[tuple[int, _Swept], None, None]:
     """Sweep one chunk after the other into one batch, which is yielded when it is full."""
     batch = _make_batch(batch_rows)
     found = 0
     for number, (begin, end) in enumerate(chunks):
-        state = window.new_state()
-        while not window.is_done(state):
+        state = sweep.new_state()
+        while not state[-1]:
             counts = np.zeros(len(COUNTED), np.int64)
             rest = PairBatch(batch.left[found:], batch.right[found:], batch.distance[found:])
-            found += window.window_sweep(state, rows, begin, end, decision, rest, counts)
+            found += sweep.step(state, begin, end, rest, counts)
             full = found > batch_rows - BLOCK
             yield number, (_copy_pairs(batch, found if full else 0), counts)
             found = 0 if full else found
@@ -222,7 +259,7 @@ def _in_turn(
 
 
 def _in_threads(
-    rows: WindowRows, decision: Decision, batch_rows: int, chunks: Chunks, n_jobs: int
+    sweep: _Sweep, batch_rows: int, chunks: Chunks, n_jobs: int
 ) -> Generator[tuple[int, _Swept], None, None]:
     """Sweep the chunks in several threads; their pairs come in the order of the chunks."""
     stop = threading.Event()
@@ -232,17 +269,17 @@ def _in_threads(
         batch = _make_batch(batch_rows)
         counts = np.zeros(len(COUNTED), np.int64)
         found = 0
-        while not window.is_done(state) and found <= batch_rows - BLOCK and not stop.is_set():
+        while not state[-1] and found <= batch_rows - BLOCK and not stop.is_set():
             rest = PairBatch(batch.left[found:], batch.right[found:], batch.distance[found:])
-            found += window.window_sweep(state, rows, begin, end, decision, rest, counts)
+            found += sweep.step(state, begin, end, rest, counts)
         return _copy_pairs(batch, found), counts
 
-    def sweep(number: int, begin: int, end: int) -> Iterator[tuple[int, _Swept]]:
+    def sweep_chunk(number: int, begin: int, end: int) -> Iterator[tuple[int, _Swept]]:
         """Sweep a chunk, batch by batch."""
-        state = window.new_state()
-        while not window.is_done(state) and not stop.is_set():
+        state = sweep.new_state()
+        while not state[-1] and not stop.is_set():
             yield number, fill_batch(state, begin, end)
 
-    sweeps = (sweep(number, *chunk) for number, chunk in enumerate(chunks))
+    sweeps = (sweep_chunk(number, *chunk) for number, chunk in enumerate(chunks))
     yield from in_order(sweeps, n_jobs, CHUNKS_AHEAD, stop)
     yield len(chunks), (_copy_pairs(_make_batch(BLOCK), 0), np.zeros(len(COUNTED), np.int64))

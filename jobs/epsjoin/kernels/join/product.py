@@ -1,0 +1,171 @@
+"""The join of many dimensions: what a product of two blocks of rows lets through, and the decision.
+
+BLAS multiplies blocks of *filter rows* (:mod:`epsjoin.local.plan.product_rows`), in which the squared
+distance of two rows is ``|g|² + |h|² - 2 g·h`` and never above that of their points. So a pair within eps has
+
+    g·h - half(h) >= threshold(g)
+
+where half and threshold are made once per row, with slack for every rounding. What passes is a *survivor*:
+its distance is computed from the coordinates as they came, in float64, in any order of the sum. What is
+within eps by that, with slack again, is decided by the metric's own formula.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from epsjoin.kernels.accelerate import njit, njit_any_order
+from epsjoin.kernels.arrays import Floats, Floats32, Ints, Points
+from epsjoin.kernels.distances import COSINE, Decision, decide
+from epsjoin.kernels.join.stack_sweep import DISTANCES, PAIRS, PairBatch
+
+LANES = 64
+"""Number of columns of a product that are looked at together; a block has a multiple of them."""
+COLUMN, ROW, LANE, DONE = range(4)
+"""Of a state: first column of the block that is multiplied, and in its product the row and the lane to go on
+from; whether the chunk is done."""
+_SUM_SLACK = 2.0**-52
+"""Slack of a sum of d squares in float64, in any order, beside one in column order, for each term."""
+_COSINE_SLACK = 1e-9
+"""Bound of the rounding errors of two formulas of the cosine, for up to 2**20 dimensions."""
+
+
+class ProductRows(NamedTuple):
+    """The rows of a table as a product filters and decides them.
+
+    Parameters
+    ----------
+    points : (n, d) float64 or float32, coordinates as they came.
+    names : (n,) int64, what the pairs consist of.
+    inverse_norm : (n,) float64, ``1 / |x|`` for cosine; (0,) for Euclid.
+    half : (n + padding,) float32, what is subtracted from a row's products as a right row; infinite for the
+        padding, which brings the rows to a multiple of ``LANES``.
+    threshold : (n,) float32, what the rest must reach for a left row.
+    """
+
+    points: Points
+    names: Ints
+    inverse_norm: Floats
+    half: Floats32
+    threshold: Floats32
+
+
+@njit
+def _any_survives(products: Floats32, place: int, half: Floats32, lane: int, threshold: np.float32) -> bool:
+    # Unsigned indices and a 32-bit sum: LLVM then takes 16 at a time.
+    first, other = np.uint64(place), np.uint64(lane)
+    bits = np.int32(0)
+    for i in range(LANES):
+        rest = products[first + np.uint64(i)] - half[other + np.uint64(i)]
+        bits = np.int32(bits | np.int32(rest >= threshold))
+    return bool(bits != 0)
+
+
+@njit_any_order
+def _square_sum(x: Points, y: Points) -> float:
+    total = 0.0
+    for i in range(x.shape[0]):
+        difference = np.float64(x[i]) - np.float64(y[i])
+        total += difference * difference
+    return total
+
+
+@njit_any_order
+def _dot(x: Points, y: Points) -> float:
+    total = 0.0
+    for i in range(x.shape[0]):
+        total += np.float64(x[i]) * np.float64(y[i])
+    return total
+
+
+@njit
+def _may_be_within(left: ProductRows, x: int, right: ProductRows, y: int, decision: Decision) -> bool:
+    """Whether two rows may be within eps by a sum in any order."""
+    if decision.metric == COSINE:
+        cosine = _dot(left.points[x], right.points[y]) * left.inverse_norm[x] * right.inverse_norm[y]
+        return not 1.0 - cosine > decision.bound + _COSINE_SLACK
+    slack = (left.points.shape[1] + 4) * _SUM_SLACK
+    return not _square_sum(left.points[x], right.points[y]) > decision.bound * (1.0 + slack)
+
+
+@njit
+def decide_rows(
+    left: ProductRows, x: int, right: ProductRows, y: int, decision: Decision, copied: Floats
+) -> float:
+    """The distance of two rows when it is at most eps, else -1, as the metric's own formula has it.
+
+    Parameters
+    ----------
+    left, x, right, y : the rows.
+    decision : the metric's, Euclid or cosine.
+    copied : (2, d) float64, room for the two rows.
+    """
+    if not _may_be_within(left, x, right, y, decision):
+        return -1.0
+    for i in range(copied.shape[1]):
+        copied[0, i] = left.points[x, i]
+        copied[1, i] = right.points[y, i]
+    return decide(decision, copied, 0, copied, 1)
+
+
+@njit
+def scan_product(
+    products: Floats32,
+    left: ProductRows,
+    begin: int,
+    right: ProductRows,
+    state: Ints,
+    is_self: bool,
+    decision: Decision,
+    copied: Floats,
+    batch: PairBatch,
+    counts: Ints,
+) -> int:
+    """Find the pairs within eps of one block of left rows and one of right rows.
+
+    Parameters
+    ----------
+    products : (r, c) float32, of the filter rows; c is a multiple of ``LANES``.
+    left, begin : the left table, and the row of it that is the first of the block.
+    right : the right table, or the same; ``state[COLUMN]`` is the first row of the block.
+    state : (4,) int64; goes on from its row and lane. At the end its row is r, unless the batch was full.
+    is_self : whether only pairs with a smaller left row are meant.
+    decision : the metric's, Euclid or cosine.
+    copied : (2, d) float64, room for two rows.
+    batch : filled from its beginning.
+    counts : (4,) int64, see :mod:`epsjoin.kernels.join.stack_sweep`; distances and pairs are added.
+
+    Returns
+    -------
+    int
+        Pairs written.
+    """
+    column, (n_rows, n_columns) = state[COLUMN], products.shape
+    flat = products.reshape(-1)
+    half = right.half[column : column + n_columns]
+    found = 0
+    for i in range(state[ROW], n_rows):
+        x = begin + i
+        threshold = left.threshold[x]
+        first = max(state[LANE], x + 1 - column if is_self else 0)
+        state[LANE] = 0
+        for lane in range(first // LANES * LANES, n_columns, LANES):
+            if _any_survives(flat, i * n_columns + lane, half, lane, threshold):
+                for j in range(max(lane, first), lane + LANES):
+                    if products[i, j] - half[j] >= threshold:
+                        if found == batch.left.shape[0]:
+                            state[ROW], state[LANE] = i, j
+                            return found
+                        y = column + j
+                        counts[DISTANCES] += 1
+                        distance = decide_rows(left, x, right, y, decision, copied)
+                        if distance >= 0.0:
+                            batch.left[found] = left.names[x]
+                            batch.right[found] = right.names[y]
+                            batch.distance[found] = distance
+                            counts[PAIRS] += 1
+                            found += 1
+    state[ROW] = n_rows
+    return found

@@ -1,0 +1,192 @@
+"""Whether a join in many dimensions goes through products of blocks, and of which filter rows.
+
+On a sample: the principal axes, or the coordinates themselves, the first m of them by falling variance, for
+each m of a list; the pairs of the sample that their products let through stand for those of all rows. The
+cost of the best is compared with that of a window sweep, by the constants of :mod:`epsjoin.local.plan.costs`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from epsjoin.kernels.arrays import Floats, Floats32
+from epsjoin.kernels.distances import COSINE, EUCLIDEAN
+from epsjoin.local.metric import METRICS, Metric
+from epsjoin.local.plan.costs import (
+    PRODUCT_NS_PER_COORDINATE,
+    PRODUCT_NS_PER_PAIR,
+    PRODUCT_NS_PER_SURVIVOR_TERM,
+    PRODUCT_NS_PER_TERM,
+)
+from epsjoin.local.plan.product_rows import (
+    MAX_DEVIATION,
+    FilterSpace,
+    half_and_offset,
+    place_in_ball,
+)
+
+MIN_DIMENSIONS = 32
+"""Minimum number of dimensions for which products are considered."""
+_MAX_AXES = 128
+"""Maximum number of principal axes."""
+_ROUNDS = 3
+"""Number of times that the search for principal axes multiplies with the covariance."""
+_SIZES = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536)
+"""Numbers of axes that are tried."""
+_NS_OF_AXES = 5e7
+"""Nanoseconds that products of all coordinates must take for principal axes to be looked for."""
+_ROWS_OF_CENTRE = 256
+"""Maximum number of rows of the sample whose medians are the centre."""
+_RADII = 2.0**12
+"""Radius of the ball, in medians of the rows' distance from the centre."""
+_WIDEST = 1e100
+"""Maximum of a coordinate, and of what the farthest row may be of the radius: beyond, a square overflows."""
+
+
+class ProductPlan(NamedTuple):
+    """Filter rows, and what a join by them is expected to do.
+
+    Parameters
+    ----------
+    space : how points become filter rows.
+    survivors : pairs of all rows that products let through.
+    nanoseconds : of the join, on one core.
+    """
+
+    space: FilterSpace
+    survivors: float
+    nanoseconds: float
+
+
+class _Join(NamedTuple):
+    """What is joined, and a sample of it."""
+
+    placed: Floats
+    n_left: int
+    pairs: float
+    n_rows: int
+    eps: float
+    metric: Metric
+
+
+def has_products(metric: Metric) -> bool:
+    """Whether distances of this metric are told by products."""
+    return type(metric) is Metric and METRICS[metric.name] in (EUCLIDEAN, COSINE)
+
+
+def plan_product(
+    samples: tuple[Floats, Floats], pairs: float, n_rows: int, eps: float, metric: Metric, widest: float
+) -> ProductPlan | None:
+    """Choose filter rows on a sample.
+
+    Parameters
+    ----------
+    samples : (m, d) and (l, d) float64, embedded, uniform samples of both tables, or two halves of one of the
+        only table; neither is empty. Not modified.
+    pairs : number of pairs of rows that the join compares.
+    n_rows : rows of all tables.
+    eps : threshold of the metric.
+    metric : one that :func:`has_products`.
+    widest : the largest magnitude of an embedded coordinate of all rows.
+
+    Returns
+    -------
+    ProductPlan | None
+        The same for the same arguments; None where coordinates are too large or too far apart for it.
+
+    Notes
+    -----
+    O((m + l) d min(d, 128) + m l d): some tens of milliseconds, a few for few pairs.
+    """
+    both = np.concatenate(samples)
+    space = _enclose(both, metric.embedded_eps(eps))
+    if not widest <= _WIDEST * min(1.0, space.radius):
+        return None
+    join = _Join(place_in_ball(both, space), len(samples[0]), pairs, n_rows, eps, metric)
+    best = _plan(join, space, *_split(join, join.placed))
+    bases = [_by_variance(join.placed)]
+    if best.nanoseconds >= _NS_OF_AXES:
+        bases += _principal_axes(join.placed)
+    for axes in bases:
+        best = _best_size(join, space._replace(axes=axes), best)
+    return best
+
+
+def _best_size(join: _Join, space: FilterSpace, best: ProductPlan) -> ProductPlan:
+    """Try ever more of the axes, as long as their products alone cost less than the best plan so far."""
+    on_axes = join.placed @ space.axes.T
+    squares = np.einsum("ij,ij->i", join.placed, join.placed)
+    for m in _SIZES:
+        tried = space._replace(axes=space.axes[:m])
+        is_full = m > len(space.axes) or m > join.placed.shape[1] - 2
+        if is_full or _cost(join, tried, 0.0).nanoseconds >= best.nanoseconds:
+            break
+        rest = squares - np.einsum("ij,ij->i", on_axes[:, :m], on_axes[:, :m])
+        rows = np.column_stack((on_axes[:, :m], np.sqrt(np.maximum(rest, 0.0))))
+        plan = _plan(join, tried, *_split(join, rows))
+        best = min(best, plan, key=lambda each: each.nanoseconds)
+    return best
+
+
+def _split(join: _Join, rows: Floats) -> tuple[Floats32, Floats32]:
+    """Filter rows of the sample, those of the left table and the others."""
+    rounded = rows.astype(np.float32)
+    return rounded[: join.n_left], rounded[join.n_left :]
+
+
+def _plan(join: _Join, space: FilterSpace, left: Floats32, right: Floats32) -> ProductPlan:
+    """What products of these filter rows let through, and so cost."""
+    products = left @ right.T
+    halves = [
+        half_and_offset(np.einsum("ij,ij->i", rows, rows), space, join.metric, join.eps)
+        for rows in (left, right)
+    ]
+    (of_left, offset), (of_right, _) = halves
+    products -= (of_left - offset).astype(np.float32)[:, None]
+    passed = np.count_nonzero(products >= of_right.astype(np.float32)) / products.size
+    return _cost(join, space, passed * join.pairs)
+
+
+def _cost(join: _Join, space: FilterSpace, survivors: float) -> ProductPlan:
+    d = len(space.centre)
+    nanoseconds = (
+        join.pairs * (PRODUCT_NS_PER_PAIR + PRODUCT_NS_PER_TERM * space.size)
+        + survivors * PRODUCT_NS_PER_SURVIVOR_TERM * d
+        + join.n_rows * d * (PRODUCT_NS_PER_COORDINATE + 2.0 * PRODUCT_NS_PER_TERM * len(space.axes))
+    )
+    return ProductPlan(space, survivors, nanoseconds)
+
+
+def _enclose(embedded: Floats, reach: float) -> FilterSpace:
+    """Centre and radius: medians, so that a few far rows cost the others no resolution."""
+    some = embedded[:: -(-len(embedded) // _ROWS_OF_CENTRE)]
+    centre = np.median(some, axis=0)
+    with np.errstate(over="ignore"):
+        length = float(np.median(np.sqrt(np.square(some - centre).sum(axis=1))))
+    radius = max(reach, length * _RADII)
+    exponent = math.frexp(radius)[1] if math.isfinite(radius) else 1023
+    return FilterSpace(centre, math.ldexp(1.0, min(exponent, 1023)), np.empty((0, embedded.shape[1])))
+
+
+def _by_variance(placed: Floats) -> Floats:
+    """The coordinates by falling variance, as axes."""
+    return np.eye(placed.shape[1])[np.argsort(-placed.var(axis=0), kind="stable")]
+
+
+def _principal_axes(placed: Floats) -> list[Floats]:
+    """The first principal axes by falling variance, (min(d, 128), d), by orthogonal iteration.
+
+    None where they are not orthonormal, as where a square underflowed.
+    """
+    d = placed.shape[1]
+    axes = np.random.default_rng(0).standard_normal((d, min(d, _MAX_AXES)))
+    for _ in range(_ROUNDS):
+        axes = np.linalg.qr(placed.T @ (placed @ axes))[0]
+    on_axes = placed @ axes
+    turned = axes @ np.linalg.eigh(on_axes.T @ on_axes)[1][:, ::-1]
+    axes = np.ascontiguousarray(np.linalg.qr(turned)[0].T)
+    deviation = float(np.abs(axes @ axes.T - np.eye(len(axes))).sum(axis=1).max())
+    return [axes] if deviation <= MAX_DEVIATION else []

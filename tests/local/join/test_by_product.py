@@ -1,0 +1,252 @@
+"""Joins by products of blocks equal the definition bit for bit, whatever the filter rows are."""
+
+from __future__ import annotations
+
+import threading
+import tracemalloc
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epsjoin.errors import ArgumentError, BudgetError
+from epsjoin.kernels import blas
+from epsjoin.local.join import by_product
+from epsjoin.local.join.array_join import ArrayJoin
+from epsjoin.local.join.arrays import iter_join, iter_self_join, join, self_join
+from epsjoin.local.join.by_product import ProductJoin, join_of_one, join_of_two
+from epsjoin.local.join.options import JoinOptions
+from epsjoin.local.metric import get_metric
+from epsjoin.local.plan import product_rows
+from epsjoin.local.plan.product_rows import FilterSpace
+from epsjoin.local.sweep.pairs import collect
+from oracles import examples
+from oracles import join as twin
+from tests.local.join.brute_force import SEEDS
+
+KINDS = ("noise", "lattice", "few", "clusters", "far", "tiny", "denormal", "scaled")
+
+
+def awkward_rows(kind, n, d, seed):
+    """Rows of many dimensions that are hard on a filter."""
+    random = np.random.default_rng(seed)
+    rows = random.standard_normal((n, d))
+    if kind == "lattice":  # many distances are equal
+        rows = random.integers(-1, 2, (n, d)).astype(float)
+    elif kind == "few":  # rows that are equal, and rows of zeros
+        rows = rows[random.integers(0, min(n, 3), n)] * random.integers(0, 3, (n, 1))
+    elif kind == "clusters":  # distances that are small beside the lengths
+        rows = 1e3 * rows[random.integers(0, min(n, 3), n)] + random.standard_normal((n, d))
+    elif kind == "far":  # the squares of some do not fit into float32
+        rows[: n // 3] *= 10.0 ** random.uniform(0, 25, (n // 3, 1))
+    elif kind == "tiny":
+        rows *= 1e-30
+    elif kind == "denormal":
+        rows *= 1e-40
+    elif kind == "scaled":  # rows of few directions, whose cosines are 1 but for rounding
+        rows = rows[random.integers(0, min(n, 5), n)] * 10.0 ** random.uniform(-8, 8, (n, 1))
+    return rows
+
+
+def any_space(rows, metric, m, seed):
+    """Filter rows that no planner would choose: any centre, a radius that some rows exceed, any axes."""
+    random = np.random.default_rng(seed)
+    embedded = product_rows.embed(rows, get_metric(metric))
+    centre = embedded[0] * random.integers(0, 2)
+    length = np.sort(np.linalg.norm(embedded - centre, axis=1))[random.integers(len(rows) // 2, len(rows))]
+    axes = (
+        np.linalg.qr(random.standard_normal((rows.shape[1], m)))[0].T if m else np.empty((0, rows.shape[1]))
+    )
+    return FilterSpace(centre, 2.0 ** np.ceil(np.log2(max(length, 1e-60))), np.ascontiguousarray(axes))
+
+
+def expected_pairs(left, right, eps, metric):
+    """The pairs by the definition, sorted, and their distances."""
+    distances = twin.all_distances(left.astype(np.float64), right.astype(np.float64), metric)
+    is_pair = distances <= eps
+    if left is right:
+        is_pair &= np.arange(len(left))[:, None] < np.arange(len(left))
+    rows = np.nonzero(is_pair)
+    return *rows, distances[rows]
+
+
+def assert_equal(pairs, expected):
+    for found, wanted in zip(pairs, expected, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+@examples(300)
+@given(
+    st.sampled_from(KINDS),
+    st.sampled_from(["euclidean", "cosine"]),
+    st.sampled_from([np.float32, np.float64]),
+    st.tuples(st.integers(2, 140), st.integers(0, 140)),
+    st.sampled_from([32, 37, 80]),
+    st.sampled_from([0, 1, 5, 30]),
+    st.sampled_from([1, 2]),
+    SEEDS,
+)
+def test_product_join__is_the_definition_bit_for_bit(kind, metric, dtype, sizes, d, m, n_jobs, seed):
+    n_left, n_right = sizes
+    rows = awkward_rows(kind, n_left + n_right, d, seed).astype(dtype)
+    if metric == "cosine":
+        rows[~rows.any(axis=1)] = 1.0
+    left, right = rows[:n_left], rows[n_left:] if n_right else None
+    other = left if right is None else right
+    some = np.unique(twin.all_distances(left.astype(np.float64), other.astype(np.float64), metric))
+    some = some[some > (0.0 if metric == "cosine" else 1e-150)]
+    if not len(some):
+        return
+    eps = float(some[seed % len(some)])  # a distance that comes: at eps is within
+    options = JoinOptions.of(metric, n_jobs, None, False, {}, 32 + seed % 70)
+    space = any_space(rows, metric, m, seed)
+    with patch.object(by_product, "BLOCK_ROWS", 64):
+        made = ProductJoin(left, right, np.arange(n_left), get_metric(metric), eps, options, space)
+        pairs = collect(made.batches("join"), (n_left, len(other)))
+    assert_equal(pairs, expected_pairs(left, other, eps, metric))
+    assert options.counters["candidates"] == (n_left * n_right or n_left * (n_left - 1) // 2)
+
+
+def test_all_distances__of_the_oracle_are_those_of_its_scalar_formula():
+    x, y = awkward_rows("far", 6, 40, 1), awkward_rows("noise", 5, 40, 2)
+    for metric in ("euclidean", "cosine"):
+        expected = [[twin.distance(a, b, metric) for b in y.tolist()] for a in x.tolist()]
+        np.testing.assert_array_equal(twin.all_distances(x, y, metric), expected)
+
+
+@pytest.fixture
+def rows_at_eps():
+    """Rows x and y, and a distance that is that of each x and its y: small beside their lengths."""
+    random = np.random.default_rng(5)
+    x = random.integers(-(2**10), 2**10, (300, 384)).astype(np.float32)
+    steps = np.zeros((300, 384), np.float32)
+    steps[:, :40] = random.integers(-3, 4, 40)
+    return x, x + random.permuted(steps, axis=1), float(np.linalg.norm(steps[0].astype(np.float64)))
+
+
+@pytest.mark.parametrize("m", [0, 24])
+def test_product_rows__lose_no_pair_at_eps(rows_at_eps, m):
+    # without slack, some of these pairs are lost by rounding
+    x, y, eps = rows_at_eps
+    random = np.random.default_rng(6)
+    axes = np.linalg.qr(random.standard_normal((384, m)))[0].T if m else np.empty((0, 384))
+    space = FilterSpace(np.zeros(384), 2.0**14, np.ascontiguousarray(axes))
+    options = JoinOptions.of("euclidean", 1, None, False, {})
+    made = ProductJoin(x, y, np.arange(300), options.metric, eps, options, space)
+    pairs = collect(made.batches("join"), (300, 300))
+    assert_equal(pairs, (np.arange(300), np.arange(300), np.full(300, eps)))
+
+
+def features(n, d=96, latent=8, seed=0):
+    """Rows that lie near a surface of few dimensions."""
+    random = np.random.default_rng(seed)
+    inner = random.standard_normal((n, latent)) @ random.standard_normal((latent, 64))
+    return (np.tanh(inner) @ random.standard_normal((64, d))).astype(np.float32)
+
+
+@pytest.mark.parametrize(("metric", "eps"), [("euclidean", 25.0), ("cosine", 0.05)])
+def test_self_join__by_products_is_the_sweep(metric, eps):
+    rows, ids = features(1500), np.random.default_rng(1).permutation(1500)
+    options = JoinOptions.of(metric, 1, None, False, {})
+    assert isinstance(join_of_one(rows, ids, eps, None, None, options), ProductJoin)
+    swept = ArrayJoin.of_one(rows, ids, eps, None, None, options)
+    counters = {}
+    pairs = self_join(rows, eps, metric, ids=ids, n_jobs=2, counters=counters)
+    assert_equal(pairs, collect(swept.batches("join")))
+    assert counters["pairs"] == len(pairs.left) <= counters["distance_computations"] < 1500 * 1499 // 16
+    assert counters["rows"] == 1500
+    assert sum(len(batch.left) for batch in iter_self_join(rows, eps, metric, batch_rows=50)) == len(
+        pairs.left
+    )
+    with pytest.raises(BudgetError, match="more than max_pairs = 10 pairs within"):
+        self_join(rows, eps, metric, max_pairs=10)
+
+
+def test_join__by_products_is_the_sweep():
+    left, right = features(700), features(900, seed=0)[::-1].astype(np.float64)
+    options = JoinOptions.of("cosine", 1, None, False, {})
+    assert isinstance(join_of_two(left, right, 0.05, None, None, options), ProductJoin)
+    swept = ArrayJoin.of_two(left, right, 0.05, None, None, options)
+    pairs = join(left, right, 0.05, "cosine")
+    assert_equal(pairs, collect(swept.batches("join")))
+    shown = []
+    outer = list(iter_join(left, right, 0.05, "cosine", how="outer", progress=shown.append))
+    assert sum(len(batch.left) for batch in outer) >= len(pairs.left)
+    assert shown[-1] == 1.0
+
+
+def test_join_of_one__sweeps_where_few_rows_are_candidates():
+    options = JoinOptions.of("euclidean", 1, None, False, {})
+    line = np.arange(3000.0)[:, None] * np.ones(40)
+    made = join_of_one(line, None, 3.0, None, None, options)
+    assert isinstance(made, ArrayJoin)
+    assert made.projection is not None
+    assert len(collect(made.batches("join")).left) == 0
+    assert len(self_join(line, 6.4).left) == 2999
+
+
+@pytest.mark.parametrize(("scale", "far"), [(1e-130, 1e150), (1e120, 1e120)])
+def test_join_of_one__sweeps_where_a_square_would_overflow(scale, far):
+    options = JoinOptions.of("euclidean", 1, None, False, {})
+    rows = awkward_rows("noise", 900, 64, 3)
+    assert isinstance(join_of_one(rows, None, 9.0, None, None, options), ProductJoin)
+    rows *= scale
+    rows[:2] = far  # beside the others, these are infinitely far from the centre
+    assert isinstance(join_of_one(rows, None, 9.0 * scale, None, None, options), ArrayJoin)
+    assert_equal(self_join(rows, 9.0 * scale), expected_pairs(rows, rows, 9.0 * scale, "euclidean"))
+
+
+def test_join__of_many_dimensions_refuses_what_all_joins_refuse():
+    rows = np.ones((3, 40), np.float32)
+    rows[1, 2] = np.nan
+    with pytest.raises(ArgumentError, match="points must be finite; row 1, column 2 is nan"):
+        self_join(rows, 1.0)
+    rows[1] = 0.0
+    with pytest.raises(ArgumentError, match="right: cosine needs vectors with a length .* row 1 breaks this"):
+        join(np.ones((3, 40), np.float32), rows, 1.0, "cosine")
+    with pytest.raises(ArgumentError, match="same dimensions, not 40 and 41"):
+        join(rows, np.ones((3, 41)), 1.0)
+    with pytest.raises(ArgumentError, match="ids must be one per point, 3, not 2"):
+        self_join(rows, 1.0, ids=[1, 2])
+    assert len(self_join(rows, 7.0).left) == 3
+    assert len(join(rows, rows[:0], 7.0).left) == 0
+
+
+def test_product_join__does_not_copy_float32_as_float64():
+    rows = awkward_rows("noise", 16_000, 128, 1).astype(np.float32)
+    options = JoinOptions.of("euclidean", 1, None, False, {}, 64)
+    space = FilterSpace(np.zeros(128), 64.0, np.eye(128)[:8])
+    made = ProductJoin(rows, rows[:10], np.arange(16_000), options.metric, 1e-3, options, space)
+    tracemalloc.start()
+    collect(made.batches("join"), (16_000, 10))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < rows.nbytes  # a copy would take twice as much
+
+
+def test_one_thread__is_for_as_long_as_somebody_multiplies():
+    threads = blas._threads()
+    assert threads is not None, "NumPy's wheels have OpenBLAS"
+    before = threads.get()
+    threads.set(2)
+    try:
+        inside, leave = threading.Event(), threading.Event()
+
+        def multiply():
+            with blas.one_thread():
+                inside.set()
+                leave.wait()
+
+        other = threading.Thread(target=multiply)
+        with blas.one_thread():
+            assert threads.get() == 1
+            other.start()
+            inside.wait()
+        assert threads.get() == 1, "the other thread still multiplies"
+        leave.set()
+        other.join()
+        assert threads.get() == 2
+    finally:
+        threads.set(before)

@@ -1,0 +1,57 @@
+"""The planner of joins by products: how many axes, and what it expects to be let through."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from epsjoin.local.metric import get_metric
+from epsjoin.local.plan.product import has_products, plan_product
+from epsjoin.local.scale import scale_metric
+
+PAIRS, ROWS = 5e9, 100_000
+
+
+def plan(rows, eps, metric="euclidean"):
+    half = len(rows) // 2
+    return plan_product((rows[:half], rows[half:]), PAIRS, ROWS, eps, get_metric(metric), np.abs(rows).max())
+
+
+def surface(d, latent, seed=0):
+    random = np.random.default_rng(seed)
+    return random.standard_normal((800, latent)) @ random.standard_normal((latent, d))
+
+
+def test_plan_product__takes_as_many_axes_as_the_data_fills():
+    rows = surface(200, 20) + 1e-3 * np.random.default_rng(1).standard_normal((800, 200))
+    near = plan(rows, 20.0)
+    assert len(near.space.axes) <= 24
+    within = np.linalg.svd(near.space.axes @ np.linalg.qr(rows[:20].T)[0])[1]
+    assert within[: min(20, len(within))].min() > 0.99, "they are principal axes"
+
+
+def test_plan_product__takes_all_coordinates_where_there_is_no_structure():
+    rows = np.random.default_rng(2).standard_normal((800, 64))
+    assert len(plan(rows, 10.5).space.axes) == 0
+    assert 0 < len(plan(rows, 4.0).space.axes) < 32, "a few coordinates tell rows apart where eps is small"
+
+
+def test_plan_product__expects_the_survivors_that_come():
+    rows = surface(64, 12, 3)
+    planned = plan(rows, 20.0)
+    distances = np.linalg.norm(rows[:400, None] - rows[400:], axis=2)
+    pairs = PAIRS * np.mean(distances <= 20.0)
+    assert 0.99 * pairs <= planned.survivors <= 4.0 * pairs
+
+
+@pytest.mark.parametrize("widest", [1e101, np.inf, np.nan])
+def test_plan_product__is_none_where_a_square_would_overflow(widest):
+    rows = surface(40, 5)
+    assert plan_product((rows[:400], rows[400:]), PAIRS, ROWS, 1.0, get_metric("euclidean"), widest) is None
+
+
+def test_has_products__is_said_of_euclid_and_cosine_without_weights():
+    points = np.ones((3, 40))
+    names = ("euclidean", "cosine", "manhattan", "chebyshev", "haversine")
+    assert [name for name in names if has_products(get_metric(name))] == ["euclidean", "cosine"]
+    assert not has_products(scale_metric(get_metric("euclidean"), points, 1.0, np.ones(40))[0])
