@@ -57,6 +57,10 @@ TASKS = {
         "**Exit code 4**: more pairs than `max_pairs` came or are sure to come; the last line has an eps "
         "that fits."
     ),
+    "refine": (
+        "Of documents: compares the trees of all `candidates`; `pairs` are those within eps edits. "
+        "**Exit code 3**: a table was lost or made anew meanwhile; the message says which job to run again."
+    ),
     "cluster": "DBSCAN from the pairs: cluster, role, degree of every point.",
     "outliers": "Local outlier factor, k-distance and rank of every point.",
     "compare": (

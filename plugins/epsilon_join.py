@@ -35,6 +35,7 @@ def epsilon_join(
     doc_md: str | None,
     tags: list[str] | None = None,
     match_with: str | None = None,
+    compares_trees: bool = False,
     wait_for_snapshot: timedelta | None = None,
     approve_within: timedelta | None = None,
     deadline: timedelta | None = None,
@@ -52,6 +53,8 @@ def epsilon_join(
     tags : tags besides ``epsjoin``.
     match_with : the data set with which this one is matched, as the section ``match`` of its contract says;
         the DAG takes in snapshots of both, and has no pairs and no clusters. ``None``: the chain to clusters.
+    compares_trees : whether the data set has documents, which are compared as trees, as the metric of its
+        contract says: after the join of their points, candidates are refined to pairs.
     wait_for_snapshot : a snapshot may come so long after the end of its interval; until then ``ingest`` looks
         for it every hour, and the run of the next interval waits. ``None``: without a snapshot the run is
         skipped.
@@ -69,14 +72,15 @@ def epsilon_join(
     -------
     DAG : ``ingest >> quality_input >> fit_epsilon >> replicate >> merge_join >> cluster >> outliers >>
         compare >> quality_results >> report``; with ``approve_within``, ``approve_epsilon`` stands before
-        ``replicate``. With ``match_with``: ``ingest >> quality_input`` of both data sets, then
+        ``replicate``; with ``compares_trees``, ``refine`` after ``merge_join``. With ``match_with``:
+        ``ingest >> quality_input`` of both data sets, then
         ``match >> quality_matches >> report``.
 
     Raises
     ------
     ValueError
         A span of time is not above zero, there is a ``deadline_callback`` without a ``deadline``, or eps is
-        to be approved where none is chosen.
+        to be approved where none is chosen: in matches, and of trees.
 
     Notes
     -----
@@ -92,6 +96,10 @@ def epsilon_join(
         raise ValueError(f"deadline_callback of {dataset} has no deadline to wait for; give deadline, too")
     if match_with is not None and approve_within is not None:
         raise ValueError(f"{dataset} is matched by the eps of its contract; leave approve_within out")
+    if compares_trees and (match_with is not None or approve_within is not None):
+        raise ValueError(
+            f"{dataset} compares trees by the eps of its contract; leave match_with and approve_within out"
+        )
     alert = None
     if deadline is not None:
         alert = DeadlineAlert(
@@ -154,12 +162,22 @@ def epsilon_join(
             return dag
         fit_epsilon = job("fit_epsilon", ["points"], "epsilon", "epsilon_curve")
         replicate = job("replicate", ["points", "epsilon"], "join_plan", "replicas")
-        merge_join = job("merge_join", ["join_plan", "replicas"], "pairs", hours=4)
+        joined = merge_join = job(
+            "merge_join", ["join_plan", "replicas"], "candidates" if compares_trees else "pairs", hours=4
+        )
+        ranked_by = ["pairs"]
+        if compares_trees:
+            ranked_by.append("candidates")
+            joined = job("refine", ["points", "join_plan", "candidates"], "pairs", hours=4)
+            merge_join >> joined
+        results = [*RESULTS, *COMPARISON]
+        if compares_trees:
+            results.insert(results.index("pairs"), "candidates")
         cluster = job("cluster", ["points", "pairs"], "clusters")
-        outliers = job("outliers", ["points", "join_plan", "pairs", "clusters"], "outliers")
+        outliers = job("outliers", ["points", "join_plan", *ranked_by, "clusters"], "outliers")
         compare = job("compare", ["points", "clusters"], *COMPARISON)
-        quality_results = job("quality", [*RESULTS, *COMPARISON], "quality", stage="results")
-        report = job("report", [*SNAPSHOT, *RESULTS, *COMPARISON, "quality"], "report")
+        quality_results = job("quality", results, "quality", stage="results")
+        report = job("report", [*SNAPSHOT, *results, "quality"], "report")
         report.operator_extra_links = (ReportLink(),)
 
         quality_input >> fit_epsilon
@@ -167,5 +185,6 @@ def epsilon_join(
             fit_epsilon >> replicate
         else:
             fit_epsilon >> ApproveEpsilon(within=approve_within, doc_md=APPROVAL) >> replicate
-        replicate >> merge_join >> cluster >> outliers >> compare >> quality_results >> report
+        replicate >> merge_join
+        joined >> cluster >> outliers >> compare >> quality_results >> report
     return dag

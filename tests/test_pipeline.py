@@ -15,7 +15,10 @@ from epsjoin.pipeline import (
     TABLES,
     chain_of,
     jobs_of,
+    joined_table,
+    tables_at,
     tables_of,
+    tables_up_to,
     writer_of,
 )
 
@@ -48,8 +51,17 @@ def test_jobs__run_each_writer_before_the_gate_of_its_tables_and_end_with_the_re
     for chain, stages in CHAINS.items():
         jobs = jobs_of(chain)
         for stage in stages:
-            for table in STAGES[stage]:
-                assert jobs.index(writer_of(table)) < jobs.index(f"quality_{stage}"), table
+            for table in tables_at(stage, chain):
+                assert jobs.index(writer_of(table, chain)) < jobs.index(f"quality_{stage}"), table
+
+
+def test_chain_of_trees__has_candidates_and_a_job_that_refines_them() -> None:
+    others = [job for job in jobs_of("trees") if job != "refine"]
+    assert others == list(JOBS), "the job before cluster is the only one of its own"
+    assert jobs_of("trees").index("refine") == jobs_of("trees").index("merge_join") + 1
+    assert [joined_table(chain) for chain in ("join", "match", "trees")] == ["pairs", "pairs", "candidates"]
+    assert [tables_of(job, "trees")[0] for job in ("merge_join", "refine")] == ["candidates", "pairs"]
+    assert set(tables_up_to("results", "trees")) - set(tables_up_to("results")) == {"candidates"}
 
 
 def test_chain_of__a_gate_is_what_comes_before_it() -> None:
@@ -59,7 +71,7 @@ def test_chain_of__a_gate_is_what_comes_before_it() -> None:
 
 
 def test_jobs__have_an_entry_point_each() -> None:
-    for job in {*JOBS, *jobs_of("match")}:
+    for job in {*JOBS, *jobs_of("match"), *jobs_of("trees")}:
         name = "quality" if job.startswith("quality_") else job
         assert (REPO / "jobs" / f"{name}.py").is_file(), f"jobs/{name}.py is missing"
 
@@ -67,7 +79,11 @@ def test_jobs__have_an_entry_point_each() -> None:
 @pytest.mark.parametrize("job", [*JOBS, *jobs_of("match"), "verify"])
 def test_tables_of__a_job_are_those_that_name_it_as_their_writer(job: str) -> None:
     writer = job.partition("_")[0] if job.startswith("quality_") else job
-    expected = [name for name, table in TABLES.items() if table.written_by in (writer, ANY_JOB)]
+    expected = [
+        name
+        for name, table in TABLES.items()
+        if table.written_by in (writer, ANY_JOB) and not table.is_only_of_trees
+    ]
     assert list(tables_of(job)) == expected
     assert "job_metrics" in expected
 

@@ -48,7 +48,7 @@ def write_contract(
     properties = []
     for column in columns:
         body = dict(column)
-        own = {name: body.pop(name) for name in ("role", "windowed") if name in body}
+        own = {name: body.pop(name) for name in ("role", "windowed", "max_nodes") if name in body}
         if own:
             body["customProperties"] = [{"property": name, "value": value} for name, value in own.items()]
         properties.append(body)

@@ -51,6 +51,9 @@ class Table:
         random text that all tables of one pass of the job share, for what is made from files outside of the
         lake; ``none``: nothing.
     section : a section of the data set's contract, which the fingerprint covers, too; empty: none.
+    of_trees : of data sets of documents, which are compared as trees, the job that writes it in place of
+        ``written_by``; empty: the same.
+    is_only_of_trees : whether other data sets do not have it.
     agrees : for a table of one row: a table of one row and the column in which both must have the same value.
     """
 
@@ -61,6 +64,14 @@ class Table:
     fingerprint: Literal["inputs", "pass", "none"] = "inputs"
     agrees: tuple[str, str] | None = None
     section: str = ""
+    of_trees: str = ""
+    is_only_of_trees: bool = False
+
+    def writer(self, chain: str) -> str:
+        """The job that writes it in a chain; empty: the chain does not have it."""
+        if chain != "trees":
+            return "" if self.is_only_of_trees else self.written_by
+        return self.of_trees or self.written_by
 
 
 _POINTS = Input("points")
@@ -80,7 +91,9 @@ _TABLES = (
         "join_plan", "replicate", "results", (_POINTS, Input("epsilon")), "none", agrees=("epsilon", "eps")
     ),
     Table("replicas", "replicate", "results", _PLANNED),
-    Table("pairs", "merge_join", "results", _PLANNED),
+    Table("candidates", "merge_join", "results", _PLANNED, is_only_of_trees=True),
+    # the candidates are a function of points and plan, and so are the pairs among them
+    Table("pairs", "merge_join", "results", _PLANNED, of_trees="refine"),
     Table("clusters", "cluster", "results", _PLANNED),
     # the same plan gives the same pairs: pairs that were joined again need no new ranks
     Table("outliers", "outliers", "results", (Input("clusters"), Input("pairs", by="fingerprint"))),
@@ -112,21 +125,33 @@ _TABLES = (
 TABLES = {table.name: table for table in _TABLES}
 """All tables by name, each after those that it is made from."""
 
-STAGES = {
-    gate: tuple(table.name for table in _TABLES if table.gate == gate)
-    for gate in dict.fromkeys(table.gate for table in _TABLES)
-    if gate is not None
-}
-"""The tables that each gate checks; a rule of one may name tables of the same gate or of an earlier one."""
+CHAINS = {"join": ("input", "results"), "trees": ("input", "results"), "match": ("input", "matches")}
+"""The gates that a run passes, by what its data set is for; a gate needs the tables of those before it.
 
-CHAINS = {"join": ("input", "results"), "match": ("input", "matches")}
-"""The gates that a run passes, by what its data set is for; a gate needs the tables of those before it."""
+``trees`` is the chain of documents: candidates are joined by their histograms, and refined to pairs.
+"""
+
+_GATES = tuple(dict.fromkeys(table.gate for table in _TABLES if table.gate is not None))
+
+
+def tables_at(stage: str, chain: str = "join") -> tuple[str, ...]:
+    """The tables that a gate checks in a chain, in their order."""
+    return tuple(table.name for table in _TABLES if table.gate == stage and table.writer(chain))
+
+
+STAGES = {gate: tables_at(gate) for gate in _GATES}
+"""The tables that each gate checks, but for those of documents alone.
+
+A rule of one may name tables of the same gate or of an earlier one.
+"""
 
 
 def jobs_of(chain: str) -> tuple[str, ...]:
     """The jobs of a chain in their order, as Airflow's tasks and ``job_metrics`` call them."""
-    writers = {stage: dict.fromkeys(TABLES[table].written_by for table in STAGES[stage]) for stage in STAGES}
-    jobs = (job for stage in CHAINS[chain] for job in (*writers[stage], f"quality_{stage}"))
+    jobs: list[str] = []
+    for stage in CHAINS[chain]:
+        jobs += dict.fromkeys(TABLES[table].writer(chain) for table in tables_at(stage, chain))
+        jobs.append(f"quality_{stage}")
     return (*jobs, "report")
 
 
@@ -140,12 +165,22 @@ def chain_of(stage: str) -> tuple[str, ...]:
     return stages[: stages.index(stage) + 1]
 
 
-def writer_of(table: str) -> str:
+def tables_up_to(stage: str, chain: str = "join") -> tuple[str, ...]:
+    """The tables that a chain has at a gate and at those before it, in their order."""
+    return tuple(table for each in chain_of(stage) for table in tables_at(each, chain))
+
+
+def writer_of(table: str, chain: str = "join") -> str:
     """The job that writes a table; of a table outside of the lake the table's own name."""
-    return TABLES[table].written_by if table in TABLES else table
+    return TABLES[table].writer(chain) or TABLES[table].written_by if table in TABLES else table
 
 
-def tables_of(job: str) -> tuple[str, ...]:
+def joined_table(chain: str) -> str:
+    """The table that the join of the points writes: pairs, or candidates that are still to be refined."""
+    return tables_of("merge_join", chain)[0]
+
+
+def tables_of(job: str, chain: str = "join") -> tuple[str, ...]:
     """The tables that a job writes, in their order; ``quality_input`` is a stage of the job ``quality``."""
     writers = (job, job.partition("_")[0] if job.startswith("quality_") else job, ANY_JOB)
-    return tuple(table.name for table in _TABLES if table.written_by in writers)
+    return tuple(table.name for table in _TABLES if table.writer(chain) in writers)

@@ -10,8 +10,8 @@ import yaml
 CONTRACTS = Path(__file__).resolve().parents[2] / "data_contracts"
 
 
-def broken(tmp_path: Path, change: dict[str, Any]) -> Path:
-    body = yaml.safe_load((CONTRACTS / "landmarks.odcs.yaml").read_text())
+def broken(tmp_path: Path, change: dict[str, Any], of: str = "landmarks") -> Path:
+    body = yaml.safe_load((CONTRACTS / f"{of}.odcs.yaml").read_text())
     for path, value in change.items():
         *parents, last = path.split(".")
         place = body

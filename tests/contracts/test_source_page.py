@@ -12,13 +12,13 @@ import yaml
 
 from epsjoin.contracts import odcs, sources
 from epsjoin.contracts.odcs import read_contract
+from epsjoin.contracts.source_columns import TYPES
 from epsjoin.contracts.sources import (
     CUSTOM,
     FORMATS,
     METRICS,
     OF_COLUMNS,
     ROLES,
-    TYPES,
     load_source,
 )
 from epsjoin.contracts.times import INTERVALS

@@ -19,14 +19,26 @@ from airflow.serialization.encoders import coerce_to_core_timetable
 from airflow.timetables.base import DataInterval, TimeRestriction
 
 from dags.fake_spark import REPOSITORY
+from epsilon_join import epsilon_join
 from epsjoin.errors import ArgumentError
 from epsjoin.params import CUTS, RunParams
-from epsjoin.pipeline import ANY_JOB, JOBS, STAGES, TABLES, jobs_of, tables_of
+from epsjoin.pipeline import (
+    ANY_JOB,
+    STAGES,
+    TABLES,
+    jobs_of,
+    joined_table,
+    tables_at,
+    tables_of,
+    tables_up_to,
+)
 from intervals import IntervalTimetable
 from run_params import RUN_PARAMS
 from spark_job import REFUSALS, SparkJobOperator
 
-DATA_SETS = ("navaids", "landmarks")
+CHAIN_OF = {"navaids": "join", "landmarks": "join", "vega_specs": "trees"}
+"""Data sets whose pairs are found, with their chains."""
+DATA_SETS = tuple(CHAIN_OF)
 MATCHED = {"earthquakes": "iscgem"}
 """Data sets that are matched with another one."""
 GATES = ("quality_input", "quality_results")
@@ -40,7 +52,7 @@ CRON = {
 PAGES = sorted((REPOSITORY / "dags").glob("*.py"))
 PLUGINS = sorted((REPOSITORY / "plugins").glob("**/*.py"))
 every_task = pytest.mark.parametrize(
-    ("data_set", "job"), [(data_set, job) for data_set in DATA_SETS for job in JOBS]
+    ("data_set", "job"), [(data_set, job) for data_set, chain in CHAIN_OF.items() for job in jobs_of(chain)]
 )
 every_matched = pytest.mark.parametrize(("data_set", "other"), MATCHED.items())
 every_dag = pytest.mark.parametrize("data_set", DATA_SETS)
@@ -98,17 +110,35 @@ def test_plugins_folder__offers_no_dag_modules_as_plugins() -> None:
 def test_dag__is_the_chain_of_the_design(dag_bag: DagBag, data_set: str) -> None:
     tasks = dag_bag.dags[data_set].tasks
     edges = {(task.task_id, after) for task in tasks for after in task.downstream_task_ids}
+    of_trees = {("merge_join", "refine"), ("refine", "cluster")}
+    joined = of_trees if CHAIN_OF[data_set] == "trees" else {("merge_join", "cluster")}
     assert edges == {
         ("ingest", "quality_input"),
         ("quality_input", "fit_epsilon"),
         ("fit_epsilon", "replicate"),
         ("replicate", "merge_join"),
-        ("merge_join", "cluster"),
+        *joined,
         ("cluster", "outliers"),
         ("outliers", "compare"),
         ("compare", "quality_results"),
         ("quality_results", "report"),
     }
+
+
+@every_dag
+def test_dag__refines_candidates_if_the_metric_of_its_contract_is_of_trees(data_set: str) -> None:
+    contract = yaml.safe_load((REPOSITORY / "data_contracts" / f"{data_set}.odcs.yaml").read_text())
+    custom = {each["property"]: each["value"] for each in contract["customProperties"]}
+    assert (CHAIN_OF[data_set] == "trees") == (custom["metric"] == "tree_edit")
+
+
+@pytest.mark.parametrize("more", [{"match_with": "other"}, {"approve_within": timedelta(days=1)}])
+def test_dag_of_trees__is_neither_matched_nor_asks_for_an_eps(more: dict[str, Any]) -> None:
+    start = datetime(2023, 1, 1, tzinfo=UTC)
+    with pytest.raises(ValueError, match="specs compares trees by the eps of its contract; leave match_with"):
+        epsilon_join(
+            dataset="specs", compares_trees=True, schedule="0 0 1 1 *", start_date=start, doc_md="", **more
+        )
 
 
 @every_matched
@@ -246,7 +276,8 @@ def test_outlets__are_the_tables_that_the_pipeline_says_the_job_writes(
     dag_bag: DagBag, data_set: str, job: str
 ) -> None:
     """DAG files import nothing of ours, so that the plugin says again what ``pipeline.py`` declares."""
-    own = [table for table in tables_of(job) if TABLES[table].written_by != ANY_JOB]
+    chain = CHAIN_OF[data_set]
+    own = [table for table in tables_of(job, chain) if TABLES[table].written_by != ANY_JOB]
     written = [asset.name for asset in task_of(dag_bag, data_set, job).outlets]
     assert written == [f"{data_set}/{table}" for table in own or ["report"]], (
         "writes and pipeline.py disagree"
@@ -262,7 +293,7 @@ def test_assets__are_named_by_data_set_and_table_in_a_group_of_the_data_set(
     assert all(isinstance(asset, Asset) for asset in assets)
     assert [(asset.name, asset.uri, asset.group) for asset in assets] == [
         (f"{data_set}/{table}", f"epsjoin://{data_set}/{table}", data_set)
-        for table in ("join_plan", "replicas", "pairs")
+        for table in ("join_plan", "replicas", joined_table(CHAIN_OF[data_set]))
     ]
 
 
@@ -277,14 +308,16 @@ def test_inlets__are_what_the_pipeline_says_the_tables_are_made_from(
     dag_bag: DagBag, data_set: str, job: str
 ) -> None:
     read = [asset.name.removeprefix(f"{data_set}/") for asset in task_of(dag_bag, data_set, job).inlets]
-    before = [table for earlier in JOBS[: JOBS.index(job)] for table in tables_of(earlier)]
-    own = [table for table in tables_of(job) if TABLES[table].written_by != ANY_JOB]
+    chain = CHAIN_OF[data_set]
+    jobs = jobs_of(chain)
+    before = [table for earlier in jobs[: jobs.index(job)] for table in tables_of(earlier, chain)]
+    own = [table for table in tables_of(job, chain) if TABLES[table].written_by != ANY_JOB]
     if job == "ingest":
         assert read == ["source"]
     elif job in GATES:
-        assert read == list(STAGES[job.removeprefix("quality_")])
+        assert read == list(tables_at(job.removeprefix("quality_"), chain))
     elif job == "report":
-        assert read == [table for table in TABLES if table not in ("job_metrics", *STAGES["matches"])]
+        assert read == [*tables_up_to("results", chain), "quality"]
     else:
         assert set(read) <= set(before), "a task reads only what an earlier one has written"
         needed = set().union(*(made_from(table) for table in own)) - set(own)
@@ -296,7 +329,7 @@ def test_inlets__are_what_the_pipeline_says_the_tables_are_made_from(
 def test_lineage__leads_from_the_source_to_the_report_through_every_table(
     dag_bag: DagBag, data_set: str
 ) -> None:
-    tasks = [task_of(dag_bag, data_set, job) for job in JOBS]
+    tasks = [task_of(dag_bag, data_set, job) for job in jobs_of(CHAIN_OF[data_set])]
     read = {asset.name for task in tasks for asset in task.inlets}
     written = {asset.name for task in tasks for asset in task.outlets}
     assert read - written == {f"{data_set}/source"}

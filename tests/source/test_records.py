@@ -13,8 +13,9 @@ import pytest
 from epsjoin.contracts.odcs import Column
 from epsjoin.errors import MAX_MESSAGE, DataRefusedError
 from epsjoin.source import bounds
+from epsjoin.source.reasons import refusal
 from epsjoin.source.records import key_id, open_records
-from epsjoin.source.values import kind_of, refusal
+from epsjoin.source.values import kind_of
 from tests.source.test_parquet import stored
 from tests.source.tiny_source import SOURCE, read, typed
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from epsjoin.contracts.sources import MAX_DECIMALS
+from epsjoin.contracts.source_columns import MAX_DECIMALS
 from epsjoin.source import rules
 from epsjoin.source.rules import round_numbers
 from tests.oracles import examples

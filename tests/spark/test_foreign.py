@@ -72,7 +72,7 @@ def remove_a_file(job: Job, table: str) -> None:
 
 
 def test_reader__is_named_for_every_table_that_something_is_made_from() -> None:
-    of_other_chains = pipeline.STAGES["matches"]
+    of_other_chains = (*pipeline.STAGES["matches"], "candidates")
     assert {*READER, *of_other_chains, "quality", "job_metrics"} == set(pipeline.TABLES)
 
 

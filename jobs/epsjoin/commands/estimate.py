@@ -200,7 +200,7 @@ def _sample_lake(arguments: argparse.Namespace) -> Sample:
     ids, points = sample_stored(lake, arguments.run, params.sample_rows, params.seed)
     n_rows = slices.count_rows(lake, Slice("points", arguments.run))
     run = Fingerprints(lake, arguments.run)
-    return Sample(ids, points, n_rows, 0, 0, get_metric(source.metric), source.unit, params, run)
+    return Sample(ids, points, n_rows, 0, 0, get_metric(source.point_metric), source.unit, params, run)
 
 
 def _fit(sample: Sample) -> tuple[EpsilonFit | None, str | None]:

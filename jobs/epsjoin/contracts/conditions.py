@@ -52,8 +52,12 @@ SOURCE_TYPES = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", tz="UTC"),
     "time": pa.float64(),
+    "object": pa.string(),
 }
-"""Arrow types of a source's columns, by the types of its contract; a time is in seconds since midnight."""
+"""Arrow types of a source's columns, by the types of its contract.
+
+A time is in seconds since midnight, an object the text of its JSON.
+"""
 
 
 class UnknownFormError(Exception):

@@ -39,6 +39,7 @@ class Column:
     physical_name : its name in the files of a source, if that is another one.
     decimals : number of decimals to which the values of a source are rounded; ``None``: they are not.
     form : how a date of a source is written, such as ``MM/dd/yyyy``; empty: as ISO 8601 says.
+    max_nodes : of a column of documents: the maximum number of nodes; ``None``: its values are no documents.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Column:
     physical_name: str = ""
     decimals: int | None = None
     form: str = ""
+    max_nodes: int | None = None
 
     @property
     def in_file(self) -> str:

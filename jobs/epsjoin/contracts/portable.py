@@ -23,6 +23,7 @@ _FORMS = frozenset(
         *(exp.Select, exp.From, exp.Join, exp.Where, exp.Group, exp.Having, exp.Distinct, exp.Subquery),
         *(exp.Union, exp.Table, exp.TableAlias, exp.Alias, exp.Identifier, exp.Column, exp.Star),
         *(exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div),
+        exp.Mod,
         *(exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE),
         *(exp.Is, exp.In, exp.Between, exp.IsNan, exp.Case, exp.If, exp.Coalesce),
         *(exp.Count, exp.Sum, exp.Min, exp.Max),
@@ -131,6 +132,10 @@ def _is_plain(node: exp.Expr) -> bool:
             return _are(node, _DOUBLES, _DECIMALS, _TEXTS)
         case exp.Add() | exp.Sub() | exp.Mul() | exp.Neg():
             return _are(node, _DOUBLES, _DECIMALS)
+        case exp.Mod(this=dividend, expression=exp.Literal() as divisor):  # by 0 only Spark refuses
+            return dividend.is_type("double") and divisor.is_number and float(divisor.name) != 0
+        case exp.Mod():
+            return False
         case exp.Div() | exp.Sum() | exp.IsNan():
             return _are(node, _DOUBLES)
         case exp.Min() | exp.Max():

@@ -6,7 +6,7 @@ A source's contract is ``data_contracts/<data set>.odcs.yaml``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -15,16 +15,17 @@ from typing import Any
 from epsjoin.contracts.conditions import FORMS, Filter, UnknownFormError
 from epsjoin.contracts.matches import Match, check_partner, read_match
 from epsjoin.contracts.odcs import Column, custom_properties, key_of, read_contract, to_column
-from epsjoin.contracts.times import INTERVALS, interval_of, pattern_of
+from epsjoin.contracts.source_columns import check_columns
+from epsjoin.contracts.times import INTERVALS, interval_of
+from epsjoin.contracts.trees import AXES, MAX_NODES, METRIC, ROLE, UNIT, check_tree
 from epsjoin.errors import ContractError
 
 FORMATS = ("csv", "json", "parquet")
-TYPES = ("integer", "number", "string", "boolean", "date", "time", "timestamp")
-ROLES = ("payload", "coordinate", "latitude", "longitude")
+ROLES = ("payload", "coordinate", "latitude", "longitude", ROLE)
 MAX_DEGREES = {"latitude": 90.0, "longitude": 180.0}
 """Largest absolute value of a coordinate in degrees, by its role."""
 
-METRICS = ("euclidean", "manhattan", "chebyshev", "haversine")
+METRICS = ("euclidean", "manhattan", "chebyshev", "haversine", METRIC)
 
 CUSTOM: Mapping[str, Any] = {
     "interval": "day",
@@ -40,14 +41,13 @@ CUSTOM: Mapping[str, Any] = {
 }
 """The customProperties of a source's contract, each with its default."""
 
-OF_COLUMNS: Mapping[str, Any] = {"role": "payload", "decimals": None, "windowed": False}
+OF_COLUMNS: Mapping[str, Any] = {
+    "role": "payload",
+    "decimals": None,
+    "windowed": False,
+    "max_nodes": MAX_NODES,
+}
 """The customProperties of its columns, each with its default."""
-
-WINDOWED_TYPES = ("string", "integer", "boolean", "date")
-"""Types of columns whose values can be counted: each value is one text, and is read back as it was."""
-
-MAX_DECIMALS = 15
-"""Largest number of decimals to which a column may be rounded; a float64 has no more that count."""
 
 GUARD: Mapping[str, float | None] = {
     "lost": 0.05,
@@ -63,9 +63,6 @@ GUARD: Mapping[str, float | None] = {
     "left_out": 0.01,
 }
 """The guard's limits, which a contract may replace one by one; see :mod:`epsjoin.local.guard.judge`."""
-
-RESERVED = ("run", "id", "point")
-"""Columns that ``points`` adds to those of its source; only a single integer key may be called ``id``."""
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 """Names that Delta, Spark and pyarrow understand alike: without dots, blanks and quotes."""
@@ -99,6 +96,7 @@ class SourceContract:
     windowed : names of the columns whose values are counted in each run, to be compared over the last runs.
     window_runs : number of those runs, with the run itself.
     is_of_interval : whether ``where`` speaks of the run's interval, so that a run may have no record.
+    tree : name of the column of documents that are compared as trees; empty: points have coordinates.
     """
 
     name: str
@@ -123,6 +121,7 @@ class SourceContract:
     windowed: tuple[str, ...] = ()
     window_runs: int = 12
     is_of_interval: bool = False
+    tree: str = ""
 
     def of_run(self, run: str) -> SourceContract:
         """The contract as it holds for one run: its condition speaks of the run's interval."""
@@ -133,6 +132,21 @@ class SourceContract:
     def column(self, name: str) -> Column:
         """The column of that name."""
         return next(column for column in self.columns if column.name == name)
+
+    @property
+    def chain(self) -> str:
+        """The chain of jobs that its runs go through, one of :data:`epsjoin.pipeline.CHAINS`."""
+        return "match" if self.match is not None else "trees" if self.tree else "join"
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Names of the numbers of a point: its coordinates, or of a tree the bins of its histograms."""
+        return AXES if self.tree else self.coordinates
+
+    @property
+    def point_metric(self) -> str:
+        """Name of the metric of the points: that of the data set, or of trees the one that bounds it."""
+        return "manhattan" if self.tree else self.metric
 
     @property
     def condition(self) -> str:
@@ -173,17 +187,13 @@ def load_source(contracts: Path, name: str) -> SourceContract:
         raise ContractError(f"{file}: unknown customProperties {unknown}; known are {', '.join(CUSTOM)}")
     custom = {**CUSTOM, **given}
     properties = body["schema"][0].get("properties") or []
-    own = {p["name"]: {**OF_COLUMNS, **custom_properties(file, p)} for p in properties}
-    for column, of_column in own.items():
-        if strange := sorted(of_column.keys() - OF_COLUMNS.keys()):
-            raise ContractError(
-                f"{file}: column {column}: unknown customProperties {strange}; "
-                f"known are {', '.join(OF_COLUMNS)}"
-            )
+    own = {p["name"]: _own_properties(file, p) for p in properties}
     roles = {column: of_column["role"] for column, of_column in own.items()}
     columns = tuple(_to_source_column(file, p, own[p["name"]]) for p in properties)
     place = {role: name for name, role in roles.items() if role in MAX_DEGREES}
-    coordinates = tuple(name for name, role in roles.items() if role != "payload")
+    coordinates = tuple(name for name, role in roles.items() if role not in ("payload", ROLE))
+    if custom["metric"] == METRIC:
+        custom["unit"] = given.get("unit", UNIT)
     if custom["metric"] == "haversine":
         custom["unit"] = given.get("unit", "km")
         if len(coordinates) == len(place) == 2:  # whichever comes first in the file
@@ -211,6 +221,7 @@ def load_source(contracts: Path, name: str) -> SourceContract:
         missing=_texts(file, "missing_values", custom["missing_values"]),
         windowed=tuple(column for column, of_column in own.items() if _is_windowed(file, column, of_column)),
         window_runs=custom["window_runs"],
+        tree=next((name for name, role in roles.items() if role == ROLE), ""),
     )
     _check_source(file, source, roles)
     if custom["match"] is not None:
@@ -251,8 +262,6 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
             refuse(f"two columns have the role {role}")
         if role not in ROLES:
             refuse(f"column {name}: role must be one of {', '.join(ROLES)}, not {role!r}")
-    _check_readable(source, refuse)
-    _check_windowed(source, refuse)
     if not source.path:
         refuse("servers[0].path says where the snapshots lie; it is missing")
     if source.format not in FORMATS:
@@ -268,7 +277,8 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
         refuse(f"defaults must map parameters to values, not {source.defaults!r}")
     if source.metric not in METRICS:
         refuse(f"metric must be one of {', '.join(METRICS)}, not {source.metric!r}")
-    if not source.coordinates:
+    check_tree(source, list(roles.values()).count(ROLE), refuse)
+    if not source.axes:
         refuse("no column has the role coordinate, latitude or longitude (customProperties: role)")
     if bool(source.latitude) != bool(source.longitude):
         refuse("latitude and longitude come together")
@@ -280,30 +290,7 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
         )
     if source.metric == "haversine" and source.unit != "km":
         refuse(f"haversine distances are in km, unit cannot be {source.unit!r}")
-    for column in source.columns:
-        if column.type not in TYPES:
-            refuse(f"column {column.name}: logicalType must be one of {', '.join(TYPES)}")
-        if column.form and column.type != "date":
-            refuse(f"column {column.name}: format is for a date, not for a {column.type}")
-        try:
-            _ = column.form and pattern_of(column.form)
-        except ValueError as error:
-            refuse(f"column {column.name}: {error}")
-        is_integer_id = source.key == ("id",) and column.type == "integer"
-        if column.name.lower() in RESERVED and not (column.name == "id" and is_integer_id):
-            refuse(
-                f"column {column.name}: the points table has a column of that name; give it another one, and "
-                f"physicalName: {column.in_file}"
-            )
-    for name in source.coordinates:
-        if source.column(name).type not in ("integer", "number"):
-            refuse(f"coordinate {name} must be a number or an integer")
-        if name in source.key:
-            refuse(f"{name} cannot be key and coordinate at once")
-    for column in source.columns:
-        is_bounded = column.minimum is not None or column.maximum is not None
-        if is_bounded and column.type not in ("integer", "number"):
-            refuse(f"column {column.name}: minimum and maximum are for numbers, not for a {column.type}")
+    check_columns(source, refuse)
     try:
         _ = source.of_run("2000-01-01").filter
     except UnknownFormError as error:
@@ -317,44 +304,15 @@ def _is_windowed(file: Path, column: str, of_column: Mapping[str, Any]) -> bool:
     return windowed
 
 
-def _check_windowed(source: SourceContract, refuse: Callable[[str], None]) -> None:
-    """Refuse a column whose values are not categories, and a window of no earlier run."""
-    for name in source.windowed:
-        kind = source.column(name).type
-        if kind not in WINDOWED_TYPES or name in source.coordinates:
-            what = "a coordinate" if name in source.coordinates else f"a {kind}"
-            refuse(f"column {name}: windowed is for {', '.join(WINDOWED_TYPES)}, not for {what}")
-    if type(source.window_runs) is not int or source.window_runs < 2:
-        refuse(f"window_runs must be a whole number, at least 2, not {source.window_runs!r}")
-
-
-def is_plain(in_file: str) -> bool:
-    """Whether what a file calls a column can stand in the reasons why records are refused."""
-    return in_file.isprintable() and not re.search(": ['\"]", in_file)
-
-
-def _check_readable(source: SourceContract, refuse: Callable[[str], None]) -> None:
-    """Refuse a column whose place in a file is not plain, or that cannot be rounded as it says."""
-    seen: dict[str, str] = {}
-    for column in source.columns:
-        if not is_plain(column.in_file):
-            refuse(
-                f"column {column.name}: physicalName {column.in_file!r} has a sign that cannot be printed, "
-                "or a quote after a colon; rename it in the source"
-            )
-        other = seen.setdefault(column.in_file, column.name)
-        if other != column.name:
-            refuse(f"columns {other} and {column.name} are both column {column.in_file!r} of the files")
-        decimals = column.decimals
-        if decimals is None:
-            continue
-        if type(decimals) is not int or not 0 <= decimals <= MAX_DECIMALS:
-            refuse(
-                f"column {column.name}: decimals must be a whole number from 0 to {MAX_DECIMALS}, "
-                f"not {decimals!r}"
-            )
-        if column.type != "number":
-            refuse(f"column {column.name}: decimals are for a number, not for {column.type}")
+def _own_properties(file: Path, body: Mapping[str, Any]) -> dict[str, Any]:
+    """The customProperties of a column, with the defaults of those that it does not have."""
+    column, given = body["name"], custom_properties(file, body)
+    if strange := sorted(given.keys() - OF_COLUMNS.keys()):
+        known = ", ".join(OF_COLUMNS)
+        raise ContractError(f"{file}: column {column}: unknown customProperties {strange}; known are {known}")
+    if "max_nodes" in given and given.get("role") != ROLE:
+        raise ContractError(f"{file}: column {column}: max_nodes is for a column of the role {ROLE}")
+    return {**OF_COLUMNS, **given}
 
 
 def _to_source_column(file: Path, body: Mapping[str, Any], own: Mapping[str, Any]) -> Column:
@@ -362,7 +320,8 @@ def _to_source_column(file: Path, body: Mapping[str, Any], own: Mapping[str, Any
     in_file = body.get("physicalName") or column.name
     form = str((body.get("logicalTypeOptions") or {}).get("format") or "")
     name = "" if in_file == column.name else in_file
-    return replace(column, physical_name=name, decimals=own["decimals"], form=form)
+    max_nodes = own["max_nodes"] if own["role"] == ROLE else None
+    return replace(column, physical_name=name, decimals=own["decimals"], form=form, max_nodes=max_nodes)
 
 
 def _apply_role(column: Column, role: str) -> Column:

@@ -14,10 +14,14 @@ from typing import Any
 from epsjoin.contracts.matches import Match
 from epsjoin.contracts.odcs import Column, key_of, read_contract, to_column
 from epsjoin.contracts.sources import SourceContract
+from epsjoin.contracts.trees import TREE
 from epsjoin.errors import ContractError
 
 SEVERITIES = ("error", "warning")
 """Severities of a rule: an error stops the run, a warning is reported."""
+
+
+_TREE_WORDS = "The document as a tree: of each node its label's 64-bit hash, its size, whether it is a list."
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,8 @@ class TableContract:
 def load_table(contracts: Path, name: str, source: SourceContract | None = None) -> TableContract:
     """Read the contract of a table; ``points`` also has the columns of its source, ``matches`` the distances.
 
+    The points of a source of documents have the column ``tree``, too.
+
     These files are the project's own: ``make check`` holds them against the standard, a job that starts does
     not, unless it cannot read one.
 
@@ -82,12 +88,13 @@ def _to_table(file: Path, name: str, body: Mapping[str, Any], source: SourceCont
     properties = table.get("properties") or []
     columns = tuple(to_column(file, p, p.get("physicalType", "")) for p in properties)
     if name == "points" and source is not None:
-        physical = {"integer": "long", "number": "double", "time": "double"}
+        physical = {"integer": "long", "number": "double", "time": "double", "object": "string"}
         own = {column.name for column in columns}
         from_source = tuple(
             replace(c, type=physical.get(c.type, c.type)) for c in source.columns if c.name not in own
         )
-        columns = columns[:2] + from_source + columns[2:]
+        trees = (Column(TREE, "binary", _TREE_WORDS, required=True),) if source.tree else ()
+        columns = columns[:2] + from_source + trees + columns[2:]
     rules = [_to_rule(file, body) for body in table.get("quality") or []]
     if name == "matches" and source is not None and source.match is not None:
         columns = columns[:3] + source.match.columns + columns[3:]

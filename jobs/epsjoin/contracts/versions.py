@@ -249,6 +249,7 @@ def _read_shapes(contracts: Path) -> dict[str, Shape]:
 def _shape_of_source(contracts: Path, name: str) -> Shape:
     source = load_source(contracts, name)
     roles = dict.fromkeys(source.coordinates, "coordinate")
+    roles |= {source.tree: "tree"}
     roles |= {source.latitude: "latitude", source.longitude: "longitude"}
     fixed = ("key", "coordinates", "metric", "unit", "interval", "format")
     # a point has every coordinate; to who delivers the files, an optional one may be missing
@@ -284,6 +285,7 @@ def _shape_of_column(column: Column, role: str) -> Shape:
         "physicalName": column.physical_name or None,
         "decimals": column.decimals,
         "format": column.form or None,
+        "max_nodes": column.max_nodes,
     }
     return (
         {name: _plain(getattr(column, name)) for name in names}

@@ -59,7 +59,7 @@ def pin_versions(lake: Lake, job: str) -> Lake:
         A table asks for what the jobs cannot do.
     """
     versions = {}
-    for table in tables_of(job):
+    for table in tables_of(job, lake.source.chain):
         log = open_log(lake.location(table))
         if log is None:  # it will begin with an empty version, and one more for its constraints
             versions[table] = min(1, len(lake.checks(table)))

@@ -19,7 +19,7 @@ from epsjoin.errors import MissingSliceError, UnfitTableError
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import File
-from epsjoin.pipeline import CHAINS, STAGES, TABLES, Input
+from epsjoin.pipeline import TABLES, Input, tables_up_to, writer_of
 
 _FINGERPRINT = re.compile("[0-9a-f]{16}-")
 
@@ -120,7 +120,7 @@ class Fingerprints:
         Of several tables that do not fit the error names the first.
         """
         found: dict[str, Slice] = {}
-        for table in tables or (table for stage in CHAINS["join"] for table in STAGES[stage]):
+        for table in tables or tables_up_to("results", self._lake.source.chain):
             try:
                 found[table] = self.slice(table)
             except UnfitTableError:
@@ -146,7 +146,7 @@ class Fingerprints:
                 if row[column] != expected:
                     raise UnfitTableError(
                         f"{table} of run {self._run} has {column} {row[column]}, {other} {expected}; "
-                        f"run {TABLES[table].written_by} again"
+                        f"run {writer_of(table, self._lake.source.chain)} again"
                     )
             self._rows[table] = row
         return self._rows[table]

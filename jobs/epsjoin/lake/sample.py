@@ -47,5 +47,5 @@ def sample_stored(lake: Lake, run: str, n_sample: int, seed: int) -> Sample:
             for file, end in zip(files, ends, strict=True)
         ]
     ).sort_by("id")
-    points = to_matrix(rows["point"].combine_chunks(), len(lake.source.coordinates))
+    points = to_matrix(rows["point"].combine_chunks(), len(lake.source.axes))
     return rows["id"].to_numpy(), points

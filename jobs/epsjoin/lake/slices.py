@@ -105,7 +105,7 @@ def version_and_files(lake: Lake, where: Slice) -> tuple[int, list[File]]:
         if where.partition.items() <= values.items():
             path, size, rows = unquote(action["path"]), action["size_bytes"], _rows_of(where.table, action)
             found.append(File(where.table, path, size, rows, values))
-    writer = writer_of(where.table)
+    writer = writer_of(where.table, lake.source.chain)
     if log is None or not found:
         raise MissingSliceError(f"{where.table} has no slice of run {where.run}; run {writer} for it first")
     if not all(file.path.rpartition("/")[2].startswith(where.fingerprint) for file in found):
@@ -179,7 +179,7 @@ def read_row(lake: Lake, where: Slice) -> dict[str, Any]:
     if len(rows) != 1:
         raise UnfitTableError(
             f"{where.table} has {len(rows)} rows for run {where.run}, not one; "
-            f"run {writer_of(where.table)} again"
+            f"run {writer_of(where.table, lake.source.chain)} again"
         )
     return dict(rows[0])
 

@@ -22,7 +22,7 @@ from epsjoin.source.csv_columns import read_csv_blocks
 from epsjoin.source.json_columns import read_json_blocks
 from epsjoin.source.parquet_columns import read_parquet_blocks
 from epsjoin.source.records import FORMATS, Record, in_batches, key_id, refuse_broken, to_records
-from epsjoin.source.rules import Ints, has_column_ids, judge, key_ids, round_columns, typed_schema
+from epsjoin.source.rules import Ints, is_read_by_columns, judge, key_ids, round_columns, typed_schema
 from epsjoin.source.untyped import Block, FoundColumns, UntypedRecord
 
 NOBODY: Ints = np.empty(0, np.int64)
@@ -225,7 +225,7 @@ def open_batches(
         blocks = (read_csv_blocks if source.format == "csv" else read_json_blocks)(
             stream, name, source, columns, section
         )
-    elif has_column_ids(source) and aside is not None:
+    elif is_read_by_columns(source) and aside is not None:
         blocks = BLOCKS[source.format](stream, name, source, columns)
     else:
         blocks = iter([FORMATS[source.format][0](stream, name, source, columns)])

@@ -12,8 +12,8 @@ from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.source import bounds
 from epsjoin.source.bounds import open_lines
+from epsjoin.source.reasons import refusal
 from epsjoin.source.untyped import FoundColumns, UntypedRecord
-from epsjoin.source.values import refusal
 
 Line = tuple[int, str]
 """The number of a line in its file, and the line with its end."""

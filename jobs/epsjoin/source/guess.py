@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from epsjoin.contracts.odcs import Column
-from epsjoin.contracts.sources import NAME, RESERVED, SourceContract, is_plain
+from epsjoin.contracts.source_columns import RESERVED, is_plain
+from epsjoin.contracts.sources import NAME, SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.source.records import FORMATS, Record, open_records
 from epsjoin.source.untyped import FoundColumns

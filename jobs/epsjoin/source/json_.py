@@ -9,8 +9,9 @@ from typing import IO, Any
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.source.bounds import BYTE_ORDER_MARK, open_lines
+from epsjoin.source.reasons import refusal
 from epsjoin.source.untyped import FoundColumns, UntypedRecord
-from epsjoin.source.values import is_underflow, refusal
+from epsjoin.source.values import is_underflow
 
 
 def read_json(

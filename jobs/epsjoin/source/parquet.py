@@ -18,8 +18,9 @@ from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.source import bounds
 from epsjoin.source.bounds import check_expansion, parquet_bytes
+from epsjoin.source.reasons import refusal
 from epsjoin.source.untyped import FoundColumns, UntypedRecord
-from epsjoin.source.values import kind_of_error, refusal
+from epsjoin.source.values import kind_of_error
 
 BATCH_ROWS = 10_000
 _NO_PYTHON_VALUE = (ValueError, OverflowError, KeyError)

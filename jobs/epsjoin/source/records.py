@@ -20,8 +20,9 @@ from epsjoin.source.bounds import MAX_LINE
 from epsjoin.source.csv_ import read_csv
 from epsjoin.source.json_ import read_json
 from epsjoin.source.parquet import read_parquet
+from epsjoin.source.reasons import refusal
 from epsjoin.source.untyped import FoundColumns, UntypedRecord
-from epsjoin.source.values import convert, from_text, from_value, refusal, type_field
+from epsjoin.source.values import convert, from_text, from_value, type_field
 
 BATCH_ROWS = 10_000
 """Number of records on which a contract's condition is evaluated at once."""

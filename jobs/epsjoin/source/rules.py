@@ -34,9 +34,12 @@ NOISE = -1
 """The integer that is no id, as it stands for noise among clusters."""
 
 
-def has_column_ids(source: SourceContract) -> bool:
-    """Whether :func:`key_ids` knows the ids: not of times, whose hash depends on the offset in their text."""
-    return all(source.column(name).type != "timestamp" for name in source.key)
+def is_read_by_columns(source: SourceContract) -> bool:
+    """Whether files can be read by columns, whose ids :func:`key_ids` knows.
+
+    Documents have no type of a column; and the hash of a time depends on the offset in its text.
+    """
+    return not source.tree and all(source.column(name).type != "timestamp" for name in source.key)
 
 
 def may_be_tiny(data: bytes) -> bool:

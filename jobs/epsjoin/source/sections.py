@@ -17,7 +17,7 @@ from epsjoin.errors import DataRefusedError
 from epsjoin.source.blocks import find_misplaced
 from epsjoin.source.bounds import BYTE_ORDER_MARK
 from epsjoin.source.json_ import require_keys
-from epsjoin.source.rules import Ints, has_column_ids
+from epsjoin.source.rules import Ints, is_read_by_columns
 from epsjoin.source.untyped import FoundColumns
 
 CHUNK = 4 << 20
@@ -62,7 +62,7 @@ def can_be_divided(source: SourceContract, name: str) -> bool:
         source.format in ("csv", "json")
         and not name.endswith(".gz")
         and source.key
-        and has_column_ids(source)
+        and is_read_by_columns(source)
     )
 
 

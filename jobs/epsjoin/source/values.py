@@ -13,6 +13,8 @@ from typing import Any
 from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.contracts.times import pattern_of
+from epsjoin.source.reasons import refusal
+from epsjoin.source.trees import read_document
 
 VALUE = r"(?s): ['\"].*"
 """Pattern of the value at the end of a reason, without which it is a kind; Python and Java read it alike."""
@@ -31,16 +33,6 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,100}")  # int() refuses thousands of digits
 _NUMBER = re.compile(
     r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|infinity|nan)", re.IGNORECASE
 )
-
-
-def refusal(kind: str, value: object = None) -> str:
-    """The reason why a record is refused: its kind, then the value in quotes.
-
-    Kinds are fixed sentences about the columns of a contract, so there are few of them, however many
-    records are bad; whatever differs from record to record belongs in the value. No column's name and no
-    sentence has a quote after a colon, so :func:`kind_of` can find the kind in the reason.
-    """
-    return kind if value is None else f"{kind}: {str(value)[:80]!r}"
 
 
 def kind_of(reason: str) -> str:
@@ -92,6 +84,8 @@ def type_field(
     """
     if is_missing(source, column, field):
         return None, None
+    if column.max_nodes is not None:
+        return read_document(column, field)
     try:
         value = from_field(column, field)
     except (ValueError, OverflowError) as error:
@@ -111,7 +105,7 @@ def is_missing(source: SourceContract, column: Column, field: Any) -> bool:
     """
     if field is None or field == "":
         return True
-    if column.type == "string":
+    if column.type in ("string", "object"):
         return False
     if isinstance(field, str):
         text = field.strip()

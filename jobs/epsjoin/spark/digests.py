@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from epsjoin.contracts.sources import SourceContract
+from epsjoin.contracts.trees import TREE
 from epsjoin.digests import UNKEYED, digest_table
 from epsjoin.errors import TableError
 from epsjoin.kernels.digests import KEY_BYTES, Words
@@ -35,18 +36,28 @@ def digest_points(source: SourceContract, ids: pa.Array | pa.ChunkedArray, value
     Parameters
     ----------
     ids : ids of the points.
-    values : their values, in columns of the source's names.
+    values : their values, in columns of the source's names; of documents also the trees.
 
     Returns
     -------
     The columns id, record and place.
     """
     records = digest_table(values.select([column.name for column in source.columns]), key_of(source))
-    # a coordinate may be an integer, in the point it is a float64; and -0.0 is the same place as 0.0
-    places = digest_table(
-        pa.table({name: values[name].cast(pa.float64()) for name in source.coordinates}), UNKEYED
-    )
+    places = digest_table(pa.table(places_in(source, values)), UNKEYED)
     return pa.table({"id": ids, "record": to_binary(records), "place": to_binary(places)})
+
+
+def places_in(source: SourceContract, values: pa.Table) -> dict[str, pa.ChunkedArray]:
+    """What tells where a point is, in columns: rows at distance 0 of one another are the same.
+
+    A document has not moved if only its white space or the order of its keys is another.
+    """
+    if source.tree:
+        from epsjoin.local.trees.points import find_places  # with kernels that only documents need
+
+        return {TREE: pa.chunked_array([find_places(values[TREE].to_pylist()).view(np.int64)])}
+    # a coordinate may be an integer, in the point it is a float64; and -0.0 is the same place as 0.0
+    return {name: values[name].cast(pa.float64()) for name in source.coordinates}
 
 
 def to_digests(rows: pa.Table) -> Digests:

@@ -232,13 +232,13 @@ def stored_files(job: Job, where: Slice) -> StoredRows:
     TableError
         There is no slice, or it has another fingerprint.
     """
-    batch_rows = max(1, min(MAX_BATCH_ROWS, BATCH_BYTES // (8 * len(job.lake.source.coordinates))))
+    batch_rows = max(1, min(MAX_BATCH_ROWS, BATCH_BYTES // (8 * len(job.lake.source.axes))))
     return replace(StoredRows.of(job, where, STORED), batch_rows=batch_rows)
 
 
 def stored_reading(lake: Lake) -> Reading:
     """How the columns ``STORED`` of the table ``points`` are read."""
-    return Reading(lake.source.coordinates, len(lake.source.coordinates), is_checked=True)
+    return Reading(lake.source.axes, len(lake.source.axes), is_checked=True)
 
 
 def _refuse_connect(frame: DataFrame) -> None:

@@ -66,6 +66,8 @@ CONDITIONS = [
         "x IS NULL OR b",
         "x > 0 AND b",
         "x IS NOT NULL",
+        "x % 1 <> 0",
+        "x % 2 = 1",
     ),
     *(
         "i IN (SELECT i FROM t1 WHERE x > 0)",

@@ -10,7 +10,7 @@ from epsjoin.lake import held, slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.windows import runs_of_window
-from epsjoin.pipeline import STAGES, chain_of
+from epsjoin.pipeline import tables_at, tables_up_to
 from epsjoin.spark.checks.judge import judge
 from epsjoin.spark.checks.measuring import Table, measure_columns, measure_rules
 from epsjoin.spark.job import Job
@@ -33,9 +33,10 @@ def check_quality(job: Job, stage: str) -> dict[str, float]:
     The pages of a table are read once for all expectations about its columns, and once more by each rule that
     needs them. Rules are SQL on the run's slices.
     """
-    lake, names = job.lake, STAGES[stage]
+    lake, chain = job.lake, job.lake.source.chain
+    names = tables_at(stage, chain)
     inputs = Fingerprints(lake, job.run)
-    found = inputs.slices(name for each in chain_of(stage) for name in STAGES[each])
+    found = inputs.slices(tables_up_to(stage, chain))
     tables = {name: Table.of(lake, where) for name, where in found.items()}
     before = runs_of_window(lake, job.run)[:-1]
     tables["value_counts"] = replace(tables["value_counts"], before=before)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pyspark.sql import functions as F
 
 from epsjoin.console import say
-from epsjoin.errors import TableError
+from epsjoin.errors import ArgumentError, TableError
 from epsjoin.lake import parquet, slices
 from epsjoin.lake.arrow import to_binary, to_matrix
 from epsjoin.lake.fingerprints import Fingerprints
@@ -90,7 +90,8 @@ def verify_tables(job: Job, request: Request) -> dict[str, float]:
     Raises
     ------
     ArgumentError
-        A number of the request is out of its range.
+        A number of the request is out of its range; or the data set has documents, which are compared with
+        their bounds by the gate.
     DataRefusedError
         The tables are wrong. The message has the first fault; up to ``MAX_SHOWN`` are printed.
     TableError
@@ -100,6 +101,11 @@ def verify_tables(job: Job, request: Request) -> dict[str, float]:
     check_count("--cells", request.cells, 0)
     check_count("--seed", request.seed, 0)
     lake, run = job.lake, job.run
+    if lake.source.tree:
+        raise ArgumentError(
+            f"verify checks pairs of points, {lake.source.name} has documents; run the gate quality_results, "
+            "which holds their pairs against candidates, and compare some by epsjoin.tree_distance"
+        )
     faults = Faults()
     n_points, n_pairs = (
         slices.count_rows(lake, Slice("points", run)),

@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from epsjoin.contracts.sources import SourceContract
+from epsjoin.contracts.trees import TREE
 from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.lake.arrow import are_same
 from epsjoin.lake.fingerprints import Fingerprints
@@ -18,6 +20,7 @@ from epsjoin.local.snapshots import match_ids
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.buckets import plan_buckets
 from epsjoin.spark.compare.records import Records, identify, read_both
+from epsjoin.spark.digests import places_in
 from epsjoin.spark.job import Job
 from epsjoin.spark.stored import StoredSlice, in_table
 
@@ -52,15 +55,16 @@ def _describe(
     job: Job, against: str, old: StoredSlice, new: StoredSlice, deleted: Ints, inserted: Ints, both: Ints
 ) -> pa.Table:
     """Look up the records with these ids, and write them in rows, ordered by id."""
-    names = [column.name for column in job.lake.source.columns]
+    source = job.lake.source
+    names = [column.name for column in source.columns]
+    placed = [*names, TREE] if source.tree else names
     then, now = (_take(points, ids, names) for points, ids in ((old, deleted), (new, inserted)))
-    was, is_ = (_take(points, both, names) for points in (old, new))
+    was, is_ = (_take(points, both, placed) for points in (old, new))
     differs = ~np.stack([are_same(was[name], is_[name]) for name in names], axis=1)
     is_updated = differs.any(axis=1)
     was, is_ = (rows.filter(pa.array(is_updated)) for rows in (was, is_))
     differs = differs[is_updated]
-    coordinates = [names.index(name) for name in job.lake.source.coordinates]
-    has_moved = np.asarray(differs[:, coordinates].any(axis=1))
+    has_moved = _have_moved(source, was, is_, differs)
     texts = to_json(was, names), to_json(is_, names)
     parts = [
         _rows("inserted", now["id"], None, to_json(now, names)),
@@ -69,6 +73,15 @@ def _describe(
     ]
     rows = pa.concat_tables(parts).sort_by([("id", "ascending"), ("what", "descending")])
     return rows.add_column(0, "against", pa.array([against] * rows.num_rows, pa.string()))
+
+
+def _have_moved(source: SourceContract, was: pa.Table, is_: pa.Table, differs: Bools) -> Bools:
+    """Which of the records are at another place: by their coordinates, or as trees."""
+    if source.tree:
+        (old,), (new,) = (places_in(source, rows).values() for rows in (was, is_))
+        return ~are_same(old, new)
+    names = [column.name for column in source.columns]
+    return np.asarray(differs[:, [names.index(name) for name in source.coordinates]].any(axis=1))
 
 
 def _take(points: StoredSlice, ids: Ints, names: list[str]) -> pa.Table:

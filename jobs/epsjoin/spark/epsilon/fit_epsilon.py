@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from epsjoin.console import counted, in_unit, say
+from epsjoin.contracts.trees import is_whole
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.lake import delta_log, parquet, slices
 from epsjoin.lake.fingerprints import Fingerprints
@@ -31,13 +32,17 @@ def run(job: Job) -> dict[str, float]:
     An eps that is chosen has ``eps_digits`` significant digits, so that it stays the same while the points
     change little, and the expected pairs are those of this eps. An eps that is set is taken as it is.
 
+    Of documents, whose eps is always set, everything is about their points: the pairs that are expected are
+    candidates.
+
     If a parameter sets eps, the power law is fitted all the same, for the report. Points without a power law
     then only add a note to the table.
 
     Raises
     ------
     ArgumentError
-        A parameter sets an eps that is too small or too large for the metric.
+        A parameter sets an eps that is too small or too large for the metric; or eps of documents is not
+        whole.
     DataRefusedError
         eps must be chosen, but the points follow no power law (they are too few, or too many are equal).
     BudgetError
@@ -46,7 +51,12 @@ def run(job: Job) -> dict[str, float]:
         ``points`` has no slice of this run.
     """
     source, params = job.lake.source, job.params
-    metric = get_metric(source.metric)
+    if source.tree and not is_whole(params.eps):
+        raise ArgumentError(
+            f"eps of {source.name} must be a whole number of edits, 1 at least, not {params.eps!r}; it is "
+            "not chosen by neighbours, pairs or a quantile"
+        )
+    metric = get_metric(source.point_metric)
     if params.eps is not None:
         metric.check_eps(params.eps)
     inputs = Fingerprints(job.lake, job.run)

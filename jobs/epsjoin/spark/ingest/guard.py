@@ -225,7 +225,7 @@ def _with_values(job: Job, seen: Seen, before: StoredSlice, now: StoredSlice, sa
         seen,
         # a point that has another number of coordinates is not compared
         moved=_values(old.take(of_moved), new.take(of_moved), coordinates)
-        if len(coordinates) == len(source.coordinates)
+        if coordinates and len(coordinates) == len(source.coordinates)
         else Values(),
         updated=_values(old.take(of_updated), new.take(of_updated), numbers),
         changed={name: int(flags.sum()) for name, flags in changed.items()},

@@ -14,8 +14,8 @@ from epsjoin.contracts.sources import SourceContract
 from epsjoin.lake.arrow import are_same
 from epsjoin.lake.lake import Lake
 from epsjoin.source.batches import Aside
+from epsjoin.source.reasons import refusal
 from epsjoin.source.rules import Ints
-from epsjoin.source.values import refusal
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.ingest.read import SourceFile, read_file

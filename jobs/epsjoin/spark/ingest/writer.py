@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from epsjoin.contracts.sources import SourceContract
+from epsjoin.contracts.trees import TREE
 from epsjoin.lake.arrow import to_binary
 from epsjoin.lake.parquet import Target
 from epsjoin.source.values import kind_of
@@ -107,10 +108,16 @@ class Writer:
 def _make_points(
     source: SourceContract, points: Target, ids: pa.Array | pa.ChunkedArray, values: pa.Table
 ) -> pa.Table:
-    matrix = np.empty((len(values), len(source.coordinates)), "<f8")
-    for place, name in enumerate(source.coordinates):
-        matrix[:, place] = values[name].to_numpy()
     columns = {name: values[name] for name in (column.name for column in source.columns)}
     columns["id"] = ids
-    columns["point"] = to_binary(matrix)
+    if source.tree:
+        from epsjoin.local.trees.points import to_points  # with kernels that only documents need
+
+        packed, matrix = to_points(values[source.tree].to_pylist())
+        columns[TREE] = pa.array(packed, pa.binary())
+    else:
+        matrix = np.empty((len(values), len(source.coordinates)))
+        for place, name in enumerate(source.coordinates):
+            matrix[:, place] = values[name].to_numpy()
+    columns["point"] = to_binary(matrix.astype("<f8", copy=False))
     return pa.table({name: columns[name] for name in points.schema.names if name != "run"})

@@ -1,7 +1,8 @@
 """The base of an increment: the earlier run from whose pairs those of a run can be computed, or why none can.
 
 An increment is a way to compute a slice, not to store it: the slice of ``pairs`` is the same either way, and
-nothing of the run hangs on the base once it is committed. To find the base needs no session.
+nothing of the run hangs on the base once it is committed. Of documents the pairs that are joined are the
+candidates, which the job ``refine`` compares again in every run. To find the base needs no session.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from epsjoin.lake.lake import Lake, Slice
 from epsjoin.local.join.update import find_changes
 from epsjoin.local.plan.sizes import rows_that_fit
 from epsjoin.params import RunParams
+from epsjoin.pipeline import joined_table
 from epsjoin.spark.digests import to_words
 
 INCREMENT = "increment"
@@ -97,7 +99,7 @@ class BaseTables(NamedTuple):
 
     Parameters
     ----------
-    digests, pairs : the slices.
+    digests, pairs : the slices; of documents the pairs are the candidates.
     plan : its row of ``join_plan``.
     """
 
@@ -118,7 +120,8 @@ def base_tables(lake: Lake, run: str) -> BaseTables:
         A table has no slice of this run, or the tables do not belong together.
     """
     inputs = Fingerprints(lake, run)
-    return BaseTables(inputs.slice("digests"), inputs.slice("pairs"), inputs.row("join_plan"))
+    pairs = inputs.slice(joined_table(lake.source.chain))
+    return BaseTables(inputs.slice("digests"), pairs, inputs.row("join_plan"))
 
 
 def find_increment(inputs: Fingerprints, params: RunParams, eps: float) -> Increment | str:
@@ -135,14 +138,15 @@ def find_increment(inputs: Fingerprints, params: RunParams, eps: float) -> Incre
         return f"the cuts are {params.cuts}, which is for the whole join"
     if not lake.source.key:
         return "the source has no key, so that an id is only a place in a file"
-    before = [run for run in slices.list_runs(lake, "pairs") if run < inputs.run]
+    joined = joined_table(lake.source.chain)
+    before = [run for run in slices.list_runs(lake, joined) if run < inputs.run]
     if not before:
-        return "there is no earlier run with pairs"
+        return f"there is no earlier run with {joined}"
     base = before[-1]
     try:
         tables = base_tables(lake, base)
         n_pairs = slices.count_rows(lake, tables.pairs)
-        why = _compare_plans(tables.plan, base, lake.source.metric, eps, params.most_generations)
+        why = _compare_plans(tables.plan, base, lake.source.point_metric, eps, params.most_generations)
         if why:
             return why
         changes = read_changes(lake, tables.digests, inputs.slice("digests"))
@@ -154,7 +158,7 @@ def find_increment(inputs: Fingerprints, params: RunParams, eps: float) -> Incre
     share = len(changes.placed) / max(1, n)
     if len(changes.placed) > params.increment * n:
         return f"{share:.1%} of the points are new or moved since run {base}, {params.increment:.1%} may be"
-    if len(changes.placed) > rows_that_fit(params.worker_memory_mb, len(lake.source.coordinates)) // 2:
+    if len(changes.placed) > rows_that_fit(params.worker_memory_mb, len(lake.source.axes)) // 2:
         return (
             f"{counted(len(changes.placed), 'point')} new or moved since run {base} do not fit a worker of "
             f"{params.worker_memory_mb:,} MB (worker_memory_mb)"
@@ -162,7 +166,7 @@ def find_increment(inputs: Fingerprints, params: RunParams, eps: float) -> Incre
     expected_pairs = n_pairs * (n / max(1, n_before)) ** 2
     if expected_pairs > params.max_pairs:
         return f"{expected_pairs:,.0f} pairs are expected, more than max_pairs"
-    return Increment(_make_row(lake.source.metric, base, tables, eps, changes, expected_pairs), changes)
+    return Increment(_make_row(lake.source.point_metric, base, tables, eps, changes, expected_pairs), changes)
 
 
 def _compare_plans(plan: Mapping[str, Any], base: str, metric: str, eps: float, generations: int) -> str:

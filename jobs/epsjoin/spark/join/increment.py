@@ -102,7 +102,7 @@ def join_increment(job: Job, inputs: Fingerprints, row: Mapping[str, Any], into:
     shares = [Share(COPY, split) for split in before.splits()]
     if len(placed.ids):
         shares += [*stayed, Share(PLACED, [])]
-    options = JoinOptions.of(lake.source.metric, 1, job.params.max_pairs, False, None)
+    options = JoinOptions.of(lake.source.point_metric, 1, job.params.max_pairs, False, None)
     make_worker = partial(_make_worker, before, points, reading, into, row["eps"], options)
     arrays = {"gone": changes.gone, "ids": placed.ids, "points": placed.points}
     reports = (_run_here if is_small else _run_tasks)(job.session, shares, make_worker, arrays)

@@ -26,6 +26,7 @@ from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.keys import Keys
 from epsjoin.local.progressive.running import RunningEstimate
 from epsjoin.local.sweep.sweeping import Counters
+from epsjoin.pipeline import joined_table
 from epsjoin.spark import tasks
 from epsjoin.spark.job import Job
 from epsjoin.spark.join.base import INCREMENT
@@ -61,7 +62,7 @@ Joiner = Callable[[Part], Iterator[pa.RecordBatch]]
 
 
 def run(job: Job) -> dict[str, float]:
-    """Replace the run's slice of ``pairs``.
+    """Replace the run's slice of ``pairs``, or of documents that of ``candidates``.
 
     One task per part reads the part's files itself, joins it, and writes its pairs batch by batch; the
     driver sees file facts and counters only. The largest parts start first. An increment has other tasks
@@ -78,7 +79,7 @@ def run(job: Job) -> dict[str, float]:
     """
     job = replace(job, lake=slices.as_now(job.lake))
     inputs = Fingerprints(job.lake, job.run)
-    pairs, plan_row = inputs.slice("pairs"), inputs.row("join_plan")
+    pairs, plan_row = inputs.slice(joined_table(job.lake.source.chain)), inputs.row("join_plan")
     if plan_row["expected_pairs"] > job.params.max_pairs:
         expectation(job, stored_points(job)).refuse_too_many(
             plan_row["eps"], job.params.max_pairs, job.lake.source.unit

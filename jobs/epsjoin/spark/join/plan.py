@@ -35,7 +35,9 @@ def expectation(job: Job, points: Points) -> Expectation:
     """Make the one expectation of a run's pairs: ``fit_epsilon`` has the same."""
     params = job.params
     _, sample = points.sample(params.sample_rows, params.seed)
-    return Expectation(sample, points.n, get_metric(job.lake.source.metric), params.seed, params.sample_rows)
+    return Expectation(
+        sample, points.n, get_metric(job.lake.source.point_metric), params.seed, params.sample_rows
+    )
 
 
 def plan_run(job: Job, points: Points, eps: float) -> JoinPlan:
@@ -51,9 +53,9 @@ def plan_run(job: Job, points: Points, eps: float) -> JoinPlan:
     """
     source, params = job.lake.source, job.params
     expected = expectation(job, points).refuse_too_many(eps, params.max_pairs, source.unit)
-    cuts = cuts_of(params, points.n, len(source.coordinates))
+    cuts = cuts_of(params, points.n, len(source.axes))
     ids, sample = points.sample(cuts.sample_rows, params.seed)
-    plan = plan_join(sample, ids, points.n, eps, get_metric(source.metric), cuts, expected.pairs)
+    plan = plan_join(sample, ids, points.n, eps, get_metric(source.point_metric), cuts, expected.pairs)
     plan = replace(plan, parts=expect_parts(plan, sample, ids, points.n))
     cuts_in_words = f"{_describe_cuts(plan)}, {counted(plan.n_parts, 'part')}"
     say(

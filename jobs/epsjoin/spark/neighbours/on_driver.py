@@ -86,6 +86,7 @@ def rank_on_driver(
     names: Sequence[str],
     session: Callable[[], SparkSession],
     make: MakeArray = np.zeros,
+    are_candidates: bool = False,
 ) -> Rows:
     """Rank points on the driver, by a thread for each core of its machine, without a session.
 
@@ -97,6 +98,7 @@ def rank_on_driver(
     eps, metric, k, names : see :func:`rank_points`.
     session : returns the session; called only if the rows go to Spark.
     make : makes the arrays of coordinates and neighbours, see :func:`room_on_driver`.
+    are_candidates : see :func:`rank_points`.
 
     Returns
     -------
@@ -114,7 +116,8 @@ def rank_on_driver(
     coordinates = _read_points(inputs.points, reading, index, make)
     usual = Usual(*robust_spread(draw(known.ids, coordinates)), tuple(names))
     if k < n:
-        near = _read_nearest(inputs.pairs, index, known.degree, NearestOfRows(n, k, make))
+        near = NearestOfRows(n, k, make)
+        _read_nearest(inputs.pairs, index, known.degree, near, are_candidates)
         del index
         found = complete(near, coordinates, eps, metric, n_jobs=threads, make=make)
         lof, k_distance, *_ = lof_of_nearest(found)
@@ -182,15 +185,18 @@ def _read_points(
 
 
 def _read_nearest(
-    pairs: Iterable[pa.RecordBatch], index: IdIndex, degree: NDArray[np.int64], near: NearestOfRows
-) -> NearestOfRows:
-    """Find the k nearest that the pairs know of; refuse pairs that do not belong to the degrees."""
+    pairs: Iterable[pa.RecordBatch],
+    index: IdIndex,
+    degree: NDArray[np.int64],
+    near: NearestOfRows,
+    are_candidates: bool,
+) -> None:
+    """Add the k nearest that the pairs know of; refuse pairs that do not belong to the degrees."""
     k = near.distance.shape[1]
     for batch in pairs:
         left, right, distance = pair_columns(batch)
         near.add(_rows(index, left), _rows(index, right), distance)
-    check_near(int(near.size.sum()), int(np.minimum(degree - 1, k).sum()))
-    return near
+    check_near(int(near.size.sum()), int(np.minimum(degree - 1, k).sum()), are_candidates)
 
 
 def _rows(index: IdIndex, ids: NDArray[np.int64]) -> NDArray[np.int64]:

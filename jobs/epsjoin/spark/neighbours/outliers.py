@@ -15,6 +15,7 @@ from epsjoin.lake import delta_log, parquet
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.local.metric import get_metric
+from epsjoin.pipeline import joined_table
 from epsjoin.spark.cluster.cluster import stored_pairs
 from epsjoin.spark.cluster.from_pairs import CLUSTERS
 from epsjoin.spark.job import Job
@@ -36,6 +37,9 @@ from epsjoin.spark.write import write_files
 def run(job: Job, max_on_driver: int = MAX_ON_DRIVER_BYTES) -> dict[str, float]:
     """Replace the run's slice of ``outliers``: every point with its rank, k-distance and LOF.
 
+    Documents are ranked by the distances of their points, which the edits between them are never below: with
+    candidates in place of pairs, all that follows is exact for that metric.
+
     Degree and noise are taken from ``clusters``. Sums are computed in the order of the neighbours, so a score
     is the same bit for bit under every partitioning.
 
@@ -55,12 +59,14 @@ def run(job: Job, max_on_driver: int = MAX_ON_DRIVER_BYTES) -> dict[str, float]:
     lake, run, k = job.lake, job.run, job.params.n_neighbours
     inputs = Fingerprints(lake, run)
     outliers = inputs.slice("outliers")
-    slices_of = (Slice("points", run), inputs.slice("clusters"), inputs.slice("pairs"))
+    joined = joined_table(lake.source.chain)
+    are_candidates = joined != "pairs"
+    slices_of = (Slice("points", run), inputs.slice("clusters"), inputs.slice(joined))
     points, clusters, pairs = (StoredSlice.of(job, where) for where in slices_of)
-    reading, names = stored_reading(lake), lake.source.coordinates
+    reading, names = stored_reading(lake), lake.source.axes
     sample_rows, seed = job.params.sample_rows, job.params.seed
     eps = float(inputs.row("join_plan")["eps"])
-    how = eps, get_metric(lake.source.metric), k, names
+    how = eps, get_metric(lake.source.point_metric), k, names
     with ExitStack() as done:
         make = room_on_driver(points.n, len(names), k, max_on_driver)
         if make is not None:
@@ -71,13 +77,22 @@ def run(job: Job, max_on_driver: int = MAX_ON_DRIVER_BYTES) -> dict[str, float]:
             def draw(ids: NDArray[np.int64], places: NDArray[np.float64]) -> NDArray[np.float64]:
                 return places[sample_of(ids, sample_rows, seed)]
 
-            ranked = rank_on_driver(read, reading, draw, *how, job.session, make)
+            ranked = rank_on_driver(read, reading, draw, *how, job.session, make, are_candidates)
         else:
             _, sample = draw_sample(points.scan, reading, points.n, sample_rows, seed)
             of_clusters = StoredRows.of(job, clusters.where, CLUSTERS)
             of_pairs = stored_pairs(job, pairs.where)
             whole = stored_points(job)
-            ranked = rank_points(whole, sample, of_clusters, of_pairs, *how, done, max_on_driver)
+            ranked = rank_points(
+                whole,
+                sample,
+                of_clusters,
+                of_pairs,
+                *how,
+                done,
+                max_on_driver,
+                are_candidates=are_candidates,
+            )
         files, counters = write_files(parquet.target_of(lake, outliers), ranked, _count)
     if counters["rows"] != points.n:
         raise TableError(

@@ -54,6 +54,7 @@ def rank_points(
     done: ExitStack,
     max_on_driver: int = MAX_ON_DRIVER_BYTES,
     cell_bytes: int = CELL_BYTES,
+    are_candidates: bool = False,
 ) -> Rows:
     """Compute the rank, k-distance and LOF of every point.
 
@@ -73,6 +74,7 @@ def rank_points(
     done : to be closed once the rows are computed; then the intermediate frames are unpersisted.
     max_on_driver : maximum number of bytes that the driver may hold, see :func:`room_on_driver`.
     cell_bytes : see :func:`epsjoin.spark.neighbours.search.search_nearest`.
+    are_candidates : whether the pairs are candidates, of which the degrees of ``clusters`` count only some.
 
     Returns
     -------
@@ -90,11 +92,15 @@ def rank_points(
     make = room_on_driver(points.n, sample.shape[1], k, max_on_driver)
     if make is None:
         usual = Usual(*robust_spread(sample), tuple(names))
-        settled = _find_by_spark(points, sample, clusters, pairs, eps, metric, k, done, cell_bytes)
+        settled = _find_by_spark(
+            points, sample, clusters, pairs, eps, metric, k, done, cell_bytes, are_candidates
+        )
         return _rank_by_spark(points, clusters, settled, k, usual, done)
     inputs = DriverInputs(*map(_collect, (points.rows, clusters, pairs)))
     how = eps, metric, k, names
-    return rank_on_driver(inputs, points.reading, lambda *_: sample, *how, lambda: pairs.spark, make)
+    return rank_on_driver(
+        inputs, points.reading, lambda *_: sample, *how, lambda: pairs.spark, make, are_candidates
+    )
 
 
 def _collect(rows: Rows) -> Iterator[pa.RecordBatch]:
@@ -112,12 +118,14 @@ def _find_by_spark(
     k: int,
     done: ExitStack,
     cell_bytes: int,
+    are_candidates: bool,
 ) -> DataFrame:
     """Find the k nearest of every point: (id, near), see :func:`nearest_in_pairs`; none if there are no k."""
     in_pairs = persist_until(nearest_in_pairs(pairs, k), done)
     of_pairs, of_clusters = F.sum(F.size("near")), F.sum(F.least(F.col("degree") - 1, F.lit(k)))
     sums = in_pairs.agg(of_pairs.alias("n")).union(to_frame(clusters).agg(of_clusters.alias("n"))).collect()
-    check_near(*(row["n"] or 0 for row in sums))
+    found, expected = (row["n"] or 0 for row in sums)
+    check_near(found, expected, are_candidates)
     if k >= points.n:
         return in_pairs.where("false")
     has_k = F.size("near") == k

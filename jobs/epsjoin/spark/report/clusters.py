@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from epsjoin.contracts.sources import SourceContract
+from epsjoin.contracts.trees import HEIGHT_BINS
 from epsjoin.findings import NOISE
 from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.spark.arrow import Task
@@ -100,6 +102,10 @@ def _add_up(rows: pa.Table) -> pa.Table:
     names = MEMBERS.names[1:]
     added = rows.group_by("cluster_id", use_threads=False).aggregate([(name, "sum") for name in names])
     return added.select(["cluster_id", *(f"{name}_sum" for name in names)]).rename_columns(MEMBERS.names)
+
+
+TREE_AXES = ("nodes", "leaves")
+"""What the map of documents shows."""
 
 
 def find_centres(
@@ -210,17 +216,19 @@ def locate(ids: Ints, wanted: Ints) -> tuple[Ints, Ints]:
 
 def sample_map(clusters: StoredSlice, points: StoredSlice, seed: int) -> dict[str, Any]:
     """Draw the points of the map at random: the fields of ``Findings`` about them."""
-    axes = _choose_axes(points)
-    names = [name for name in axes if name]
+    source = points.job.lake.source
+    axes = TREE_AXES if source.tree else _choose_axes(points)
+    names = ["point"] if source.tree else [name for name in axes if name]
     of_points = [("id", pa.int64()), ("cluster_id", pa.int64()), ("role", pa.string())]
     drawn = clusters.scan(["id", "cluster_id", "role"], lambda batches: _draw(batches, seed))
     sample = in_table(list(_draw(drawn, seed)), pa.schema(of_points)).sort_by("id")
     ids = sample["id"].to_numpy()
     places = np.zeros((len(ids), 2))
-    for batch in points.scan(
-        list(dict.fromkeys(["id", *names])), lambda batches: _place(batches, ids, names)
-    ):
-        for axis in range(len(names)):
+    place = partial(_place_trees, ids=ids, reading=stored_reading(points.job.lake))
+    if not source.tree:
+        place = partial(_place, ids=ids, names=names)
+    for batch in points.scan(list(dict.fromkeys(["id", *names])), place):
+        for axis in range(batch.num_columns - 1):
             places[batch["at"].to_numpy(), axis] = batch[f"x{axis}"].to_numpy()
     return {
         "map_points": places,
@@ -256,6 +264,18 @@ def _place(batches: Iterable[pa.RecordBatch], ids: Ints, names: Sequence[str]) -
             f"x{axis}": batch[name].to_numpy()[rows].astype(np.float64) for axis, name in enumerate(names)
         }
         yield pa.record_batch({"at": at, **columns})
+
+
+def _place_trees(batches: Iterable[pa.RecordBatch], ids: Ints, reading: Reading) -> Iterator[pa.RecordBatch]:
+    """Find the numbers of nodes and of leaves of the documents with these ids: rows of at, x0, x1.
+
+    A point has half of them: first the nodes by their heights, which are 0 of leaves.
+    """
+    for batch in batches:
+        rows, at = locate(batch["id"].to_numpy(), ids)
+        _, points = reading.arrays(batch.take(pa.array(rows)))
+        heights = 2 * points[:, :HEIGHT_BINS]
+        yield pa.record_batch({"at": at, "x0": heights.sum(axis=1), "x1": heights[:, 0]})
 
 
 def _choose_axes(points: StoredSlice) -> tuple[str, str]:

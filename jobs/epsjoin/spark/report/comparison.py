@@ -17,6 +17,7 @@ from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.lake import slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
+from epsjoin.source.trees import count_nodes
 from epsjoin.spark.hashes import hash_ids
 from epsjoin.spark.job import Job
 from epsjoin.spark.report.names import name_record, read_records
@@ -216,14 +217,15 @@ def _sample_changes(
         np.concatenate(list(chosen.values())), ["id", "what", "moved", "columns", "before", "now"]
     )
     wanted = {of: set(ids.tolist()) for of, ids in chosen.items()}
+    source = changes.job.lake.source
     marks: dict[str, list[list[float]]] = {"came": [], "went": [], "moves": []}
     examples = []
     for row in rows.sort_by([("id", "ascending"), ("what", "ascending")]).to_pylist():
         if row["id"] in wanted[row["what"]]:
-            examples.append(_describe(row, changes.job.lake.source, label))
+            examples.append(_describe(row, source, label))
         if row["id"] not in wanted[_MARKS]:
             continue
-        before, now = (_place(row[side], axes) for side in ("before", "now"))
+        before, now = (_place(row[side], axes, source) for side in ("before", "now"))
         if row["what"] == "inserted":
             marks["came"].append(now)
         elif row["what"] == "deleted":
@@ -275,10 +277,14 @@ def _describe(row: Mapping[str, Any], source: SourceContract, label: str | None)
     }
 
 
-def _place(record: str | None, axes: tuple[str, str]) -> list[float]:
+def _place(record: str | None, axes: tuple[str, str], source: SourceContract) -> list[float]:
     """Read x and y of a record, a JSON object; empty if there is no record."""
     values = json.loads(record) if record else None
-    return [] if values is None else [float(values[name]) if name else 0.0 for name in axes]
+    if values is None:
+        return []
+    if source.tree:
+        return [float(number) for number in count_nodes(json.loads(values[source.tree]))]
+    return [float(values[name]) if name else 0.0 for name in axes]
 
 
 def _read_labels(job: Job, names: set[int], named: Sequence[Named], label: str | None) -> dict[int, str]:

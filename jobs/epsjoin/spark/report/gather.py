@@ -22,7 +22,7 @@ from epsjoin.local.metric import get_metric
 from epsjoin.local.neighbours.from_pairs import Neighbours
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.sizes import WORKER_BYTES, row_bytes
-from epsjoin.pipeline import CHAINS, STAGES, TABLES
+from epsjoin.pipeline import TABLES, tables_up_to
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.epsilon.k_distances import PairCounts, k_distances, other_eps
 from epsjoin.spark.job import Job
@@ -54,7 +54,7 @@ def gather(job: Job) -> Findings:
     lake, run, source = job.lake, job.run, job.lake.source
     # all fingerprints are taken before a table is read, so that what is replaced in between shows
     inputs = Fingerprints(lake, run)
-    names = [name for stage in CHAINS["join"] for name in STAGES[stage]]
+    names = list(tables_up_to("results", source.chain))
     if run not in slices.list_runs(lake, "value_counts"):  # an older version has made the run
         names.remove("value_counts")
     try:
@@ -160,7 +160,7 @@ def _describe_plan(job: Job, row: Mapping[str, Any]) -> dict[str, Any]:
     if row["kind"] == INCREMENT:  # it has no parts
         return known
     plan = JoinPlan.from_json(row["plan"])
-    part_bytes = plan.expected_part_rows * row_bytes(len(job.lake.source.coordinates))
+    part_bytes = plan.expected_part_rows * row_bytes(len(job.lake.source.axes))
     return {
         **known,
         "expected_part_rows": plan.expected_part_rows,
@@ -224,7 +224,7 @@ def find_nearest(points: StoredSlice, ids: Sequence[int]) -> Neighbours:
     source, reading = points.job.lake.source, stored_reading(points.job.lake)
     few = reading.arrays(points.take_ids(np.array(ids, np.int64), ["id", "point"]))
     scan = partial(points.scan, threads=MAX_THREADS)
-    return nearest_of(scan, reading, few, get_metric(source.metric), N_NEAREST)
+    return nearest_of(scan, reading, few, get_metric(source.point_metric), N_NEAREST)
 
 
 def _describe_outliers(

@@ -21,7 +21,7 @@ from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.lake import held, slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
-from epsjoin.pipeline import STAGES, chain_of
+from epsjoin.pipeline import tables_up_to
 from epsjoin.spark.job import Job
 from epsjoin.spark.match.sides import SECONDS_PER_DAY, Side, place_of, read_sides, runs_of
 from epsjoin.spark.report.intake import gather_intake
@@ -65,7 +65,7 @@ def gather_matches(job: Job) -> MatchFindings:
     """
     lake, run = job.lake, job.run
     # all fingerprints are taken before a table is read, so that what is replaced in between shows
-    of = Fingerprints(lake, run).slices(name for stage in chain_of("matches") for name in STAGES[stage])
+    of = Fingerprints(lake, run).slices(tables_up_to("matches", "match"))
     partner = replace(job, lake=lake.partner())
     of_partner = Fingerprints(partner.lake, run).slices(("snapshots", "quarantine"))
     match, left, right, asked = read_sides(lake, run)

@@ -12,7 +12,7 @@ from epsjoin.spark.stored import StoredSlice
 
 def choose_label(source: SourceContract) -> str | None:
     """Choose the column that names a point to a person: ``name``, otherwise the first column of text."""
-    texts = [column.name for column in source.columns if column.type == "string"]
+    texts = [c.name for c in source.columns if c.type == "string" and c.name != source.tree]
     return "name" if "name" in texts else (texts[0] if texts else None)
 
 
@@ -22,10 +22,11 @@ def name_record(record: Mapping[str, Any], source: SourceContract, label: str | 
 
 
 def read_records(points: StoredSlice, ids: Ints) -> Mapping[int, Mapping[str, Any]]:
-    """Read a few points: id to the values of the source's columns."""
+    """Read a few points: id to the values of the source's columns, but no document."""
     if not len(ids):
         return {}
-    names = [column.name for column in points.job.lake.source.columns]
+    source = points.job.lake.source
+    names = [column.name for column in source.columns if column.name != source.tree]
     rows = points.take_ids(ids, list(dict.fromkeys(["id", *names])))
     values = rows.select(names).to_pylist()
     return dict(zip(rows["id"].to_pylist(), values, strict=True))

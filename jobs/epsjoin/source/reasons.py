@@ -1,0 +1,13 @@
+"""Why a record is refused, as a text."""
+
+from __future__ import annotations
+
+
+def refusal(kind: str, value: object = None) -> str:
+    """The reason why a record is refused: its kind, then the value in quotes.
+
+    Kinds are fixed sentences about the columns of a contract, so there are few of them, however many
+    records are bad; whatever differs from record to record belongs in the value. No column's name and no
+    sentence has a quote after a colon, so :func:`epsjoin.source.values.kind_of` can find the kind.
+    """
+    return kind if value is None else f"{kind}: {str(value)[:80]!r}"

@@ -1,0 +1,7 @@
+"""spark-submit jobs/refine.py: compare candidates among documents as trees, which leaves those within eps."""
+
+from epsjoin.spark.job import run_job
+from epsjoin.spark.join import refine
+
+if __name__ == "__main__":
+    raise SystemExit(run_job("refine", refine.run, starts_session=False))

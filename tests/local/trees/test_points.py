@@ -1,0 +1,59 @@
+"""Documents as the pipeline has them: points whose distance is a bound, and places that tell moves."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from epsjoin.local.trees.packed import pack
+from epsjoin.local.trees.points import OPTIONS, find_places, to_points
+from epsjoin.local.trees.prepared import prepare
+from oracles.trees import recurrence
+from tests.local.trees.cases import as_trees, random_pairs
+
+
+def test_to_points__are_at_most_as_far_apart_as_their_trees() -> None:
+    """Also where the trees are one edit script apart, and the bound is sharp for some."""
+    pairs = random_pairs(3, 400, 7)
+    sharp = 0
+    for left, right, _ in pairs:
+        points = prepare(as_trees([left, right]), OPTIONS).points(OPTIONS.costs) / 2
+        bound, edits = np.abs(points[0] - points[1]).sum(), recurrence(left, right)
+        assert bound <= edits
+        sharp += bound == edits > 0
+    assert sharp > 50, "the bound says something"
+
+
+def test_to_points__are_halves_of_counts_and_the_packed_trees() -> None:
+    packed, points = to_points(['{"a": 1}', "[[], 2]"])
+    assert points.shape == (2, 48)
+    assert points.sum(axis=1).tolist() == [3.0, 3.0], "three nodes each, half by height and half by label"
+    assert (points * 2 == np.rint(points * 2)).all()
+    assert [len(each) for each in packed] == [3 * 13, 3 * 13]
+
+
+def shuffled(random: Random, value: Any) -> Any:
+    """The same document with its keys and its elements in another order."""
+    if isinstance(value, dict):
+        items = [(key, shuffled(random, each)) for key, each in value.items()]
+        return dict(random.sample(items, len(items)))
+    if isinstance(value, list):
+        return random.sample([shuffled(random, each) for each in value], len(value))
+    return value
+
+
+def test_find_places__are_equal_without_an_edit_and_different_with_one() -> None:
+    document = {"mark": "bar", "data": {"values": [1, 2, {"a": None}]}, "size": 3, "tags": ["x", "y"]}
+    same = [shuffled(Random(seed), document) for seed in range(5)]  # noqa: S311
+    others = [{**document, "size": 4}, {**document, "size": "3"}, {"mark": "bar"}]
+    packed, _ = to_points([json.dumps(each, indent=2) for each in [document, *same, *others]])
+    places = find_places(packed)
+    assert len(set(packed)) > 5, "the orders differ"
+    assert len(set(places[:6].tolist())) == 1
+    assert len(set(places[5:].tolist())) == 4
+    assert find_places([]).shape == (0,)
+    left, right, _ = random_pairs(1, 1, 6)[0]
+    assert len(set(find_places(pack(as_trees([left, right]))).tolist())) == 2
