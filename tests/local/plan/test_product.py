@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from epsjoin.local.metric import get_metric
-from epsjoin.local.plan.product import has_products, plan_product
+from epsjoin.local.plan.product import Sample, has_products, plan_product
 from epsjoin.local.scale import scale_metric
 
 PAIRS, ROWS = 5e9, 100_000
 
 
 def plan(rows, eps, metric="euclidean"):
-    half = len(rows) // 2
-    return plan_product((rows[:half], rows[half:]), PAIRS, ROWS, eps, get_metric(metric), np.abs(rows).max())
+    sample = Sample(rows[:200], rows[200:400], rows[400:])
+    return plan_product(sample, PAIRS, ROWS, eps, get_metric(metric), np.abs(rows).max())
 
 
 def surface(d, latent, seed=0):
@@ -36,6 +36,15 @@ def test_plan_product__takes_all_coordinates_where_there_is_no_structure():
     assert 0 < len(plan(rows, 4.0).space.axes) < 32, "a few coordinates tell rows apart where eps is small"
 
 
+def test_plan_product__is_not_deceived_by_axes_of_the_rows_they_are_tried_on():
+    # 400 rows of 384 dimensions have principal axes, though these are those of chance
+    rows = np.random.default_rng(3).standard_normal((800, 384))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    planned = plan(rows, 0.3, "cosine")
+    assert planned.survivors < 1e-3 * PAIRS
+    assert len(planned.space.axes) > 128, "more than there are principal axes"
+
+
 def test_plan_product__expects_the_survivors_that_come():
     rows = surface(64, 12, 3)
     planned = plan(rows, 20.0)
@@ -47,7 +56,7 @@ def test_plan_product__expects_the_survivors_that_come():
 @pytest.mark.parametrize("widest", [1e101, np.inf, np.nan])
 def test_plan_product__is_none_where_a_square_would_overflow(widest):
     rows = surface(40, 5)
-    assert plan_product((rows[:400], rows[400:]), PAIRS, ROWS, 1.0, get_metric("euclidean"), widest) is None
+    assert plan_product(Sample(rows, rows, rows), PAIRS, ROWS, 1.0, get_metric("euclidean"), widest) is None
 
 
 def test_has_products__is_said_of_euclid_and_cosine_without_weights():

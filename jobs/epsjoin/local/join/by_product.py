@@ -27,7 +27,7 @@ from epsjoin.local.metric import Metric
 from epsjoin.local.plan.costs import SWEEP_NS_PER_TERM
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.expected import expected_pairs_of_tables
-from epsjoin.local.plan.product import MIN_DIMENSIONS, ProductPlan, has_products, plan_product
+from epsjoin.local.plan.product import MIN_DIMENSIONS, ProductPlan, Sample, has_products, plan_product
 from epsjoin.local.plan.product_rows import FilteredTable, FilterSpace, embed, filter_table
 from epsjoin.local.plan.projection import Choice, choose_projection, draw_tried_rows
 from epsjoin.local.progress import Progress
@@ -43,7 +43,8 @@ _MIN_PAIRS = 1 << 18
 """Minimum number of pairs of rows for which products are considered: fewer are compared sooner than
 planned."""
 _SAMPLE_ROWS = 512
-"""Number of rows of either table on which products are planned."""
+"""Number of rows of either table whose pairs tell what products let through; axes are those of as many
+others."""
 
 
 @dataclass(frozen=True)
@@ -238,23 +239,31 @@ def _choose(
 def _choose_on_samples(
     left: Points, right: Points | None, pairs: float, eps: float, metric: Metric
 ) -> ProductPlan | Projection:
-    n_left = len(left)
     sweep = _plan_sweep(left, right, eps, metric)
-    random = np.random.default_rng(0)
-    if right is None:
-        rows = random.choice(n_left, min(n_left, 2 * _SAMPLE_ROWS), replace=False)
-        sample = embed(left[rows], metric)
-        samples = sample[: len(rows) // 2], sample[len(rows) // 2 :]
-        n_rows, widest = n_left, _widest(left)
-    else:
-        n_right = len(right)
-        some, others = (random.choice(n, min(n, _SAMPLE_ROWS), replace=False) for n in (n_left, n_right))
-        samples = embed(left[some], metric), embed(right[others], metric)
-        n_rows, widest = n_left + n_right, max(_widest(left), _widest(right))
-    product = plan_product(samples, pairs, n_rows, eps, metric, 1.0 if metric.name == "cosine" else widest)
+    n_rows = len(left) + (0 if right is None else len(right))
+    widest = 1.0
+    if metric.name != "cosine":
+        widest = max(_widest(left), 0.0 if right is None else _widest(right))
+    product = plan_product(_draw_sample(left, right, metric), pairs, n_rows, eps, metric, widest)
     if product is not None and product.nanoseconds <= sweep.nanoseconds:
         return product
     return sweep.projection
+
+
+def _draw_sample(left: Points, right: Points | None, metric: Metric) -> Sample:
+    """Draw rows of the tables, half of them for axes."""
+    random = np.random.default_rng(0)
+
+    def draw(points: Points, n_rows: int) -> Floats:
+        return embed(points[random.permutation(len(points))[:n_rows]], metric)
+
+    if right is None:
+        rows = draw(left, 4 * _SAMPLE_ROWS)
+        quarter = len(rows) // 4
+        return Sample(rows[:quarter], rows[quarter : 2 * quarter], rows[2 * quarter :])
+    some, others = draw(left, 2 * _SAMPLE_ROWS), draw(right, 2 * _SAMPLE_ROWS)
+    n, m = len(some) // 2, len(others) // 2
+    return Sample(some[n:], others[m:], np.concatenate((some[:n], others[:m])))
 
 
 def _plan_sweep(left: Points, right: Points | None, eps: float, metric: Metric) -> Choice:

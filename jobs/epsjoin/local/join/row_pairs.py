@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from epsjoin.local.join.array_join import ArrayJoin
+from epsjoin.local.join.by_product import join_of_one, join_of_two
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.cuts import Cuts
@@ -61,7 +61,7 @@ def row_pairs(
     """
     options = JoinOptions.of(metric, n_jobs, max_pairs, progress, counters)
     if right is None:
-        checked = ArrayJoin.of_one(points, None, eps, weights, cuts, options)
+        checked = join_of_one(points, None, eps, weights, cuts, options)
         return collect_rows(checked.batches("self_join"), (checked.n_left, checked.n_left))
-    checked = ArrayJoin.of_two(points, right, eps, weights, cuts, options)
+    checked = join_of_two(points, right, eps, weights, cuts, options)
     return collect_rows(checked.batches("join"), (checked.n_left, checked.n_right))

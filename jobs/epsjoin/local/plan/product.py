@@ -62,7 +62,7 @@ class ProductPlan(NamedTuple):
 
 
 class _Join(NamedTuple):
-    """What is joined, and a sample of it."""
+    """What is joined, and the rows of a sample whose pairs tell what filter rows let through."""
 
     placed: Floats
     n_left: int
@@ -77,15 +77,29 @@ def has_products(metric: Metric) -> bool:
     return type(metric) is Metric and METRICS[metric.name] in (EUCLIDEAN, COSINE)
 
 
+class Sample(NamedTuple):
+    """Embedded rows of the tables, float64, no two of these arrays with a row in common, none empty.
+
+    Parameters
+    ----------
+    left, right : (m, d) and (l, d), whose pairs tell what filter rows let through; of one table two samples.
+    others : (o, d), of all tables, for whose axes filter rows are made. Axes of the same rows would seem to
+        tell them apart better than any others: beside many dimensions, a sample has few rows.
+    """
+
+    left: Floats
+    right: Floats
+    others: Floats
+
+
 def plan_product(
-    samples: tuple[Floats, Floats], pairs: float, n_rows: int, eps: float, metric: Metric, widest: float
+    sample: Sample, pairs: float, n_rows: int, eps: float, metric: Metric, widest: float
 ) -> ProductPlan | None:
     """Choose filter rows on a sample.
 
     Parameters
     ----------
-    samples : (m, d) and (l, d) float64, embedded, uniform samples of both tables, or two halves of one of the
-        only table; neither is empty. Not modified.
+    sample : uniform samples of the tables; not modified.
     pairs : number of pairs of rows that the join compares.
     n_rows : rows of all tables.
     eps : threshold of the metric.
@@ -99,17 +113,18 @@ def plan_product(
 
     Notes
     -----
-    O((m + l) d min(d, 128) + m l d): some tens of milliseconds, a few for few pairs.
+    O(o d min(d, 128) + m l d): some tens of milliseconds, a few for few pairs.
     """
-    both = np.concatenate(samples)
-    space = _enclose(both, metric.embedded_eps(eps))
+    space = _enclose(sample.others, metric.embedded_eps(eps))
     if not widest <= _WIDEST * min(1.0, space.radius):
         return None
-    join = _Join(place_in_ball(both, space), len(samples[0]), pairs, n_rows, eps, metric)
-    best = _plan(join, space, *_split(join, join.placed))
-    bases = [_by_variance(join.placed)]
+    placed = place_in_ball(np.concatenate((sample.left, sample.right)), space)
+    join = _Join(placed, len(sample.left), pairs, n_rows, eps, metric)
+    best = _plan(join, space, *_split(join, placed))
+    others = place_in_ball(sample.others, space)
+    bases = [_by_variance(others)]
     if best.nanoseconds >= _NS_OF_AXES:
-        bases += _principal_axes(join.placed)
+        bases += _principal_axes(others)
     for axes in bases:
         best = _best_size(join, space._replace(axes=axes), best)
     return best
