@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epsjoin.kernels.neighbours.heaps import NearestLists, keep_nearest, sort_nearest
+from epsjoin.kernels.neighbours.heaps import (
+    NearestLists,
+    keep_in_order,
+    keep_nearest,
+    keep_one,
+    order_heap,
+    sort_nearest,
+)
 from oracles import examples
 from tests.kernels.columns import columns
 
@@ -45,3 +52,20 @@ def test_keep_nearest__keeps_the_k_smallest_by_distance_then_id(entries, k):
 def test_keep_nearest__takes_entries_in_rising_and_falling_order(order):
     entries = [(0, other, float(other)) for other in range(500)][::order]
     assert nearest_by_kernel(entries, 40, 1) == [[(float(other), other) for other in range(40)]]
+
+
+@examples(300)
+@given(
+    st.lists(st.tuples(st.sampled_from([0.0, 0.5, 1.0, 2.0]), st.integers(0, 20)), max_size=30, unique=True),
+    st.integers(1, 12),
+    st.integers(0, 30),
+)
+def test_keep_in_order__goes_on_where_a_heap_ends_and_has_the_farthest_first(entries, k, n_heaped):
+    ids, distances, size = np.empty(k, np.int64), np.empty(k), 0
+    for distance, other in entries[:n_heaped]:
+        size = keep_one(ids, distances, 0, k, size, other, distance)
+    order_heap(ids, distances, size)
+    for distance, other in entries[n_heaped:]:
+        size = keep_in_order(ids, distances, size, other, distance)
+    kept = list(zip(distances[:size].tolist(), ids[:size].tolist(), strict=True))
+    assert kept == sorted(entries)[:k][::-1]

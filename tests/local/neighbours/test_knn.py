@@ -220,6 +220,15 @@ def test_work__of_few_dimensions_is_that_of_the_tree(is_self):
     assert not counters.get("rounds")
 
 
+def test_work__of_queries_at_one_place_is_that_of_one_of_them():
+    points = np.random.default_rng(8).random((2300, 2))
+    points[100:2100] = points[:10].repeat(200, axis=0)
+    counters: dict[str, int] = {}
+    found = knn_join(None, points, 4, counters=counters)
+    checked(points, 4, found)
+    assert counters["comparisons"] < 80 * 400
+
+
 def test_work__where_a_box_holds_much_more_than_a_ball_is_that_of_joins(monkeypatch):
     points = np.random.default_rng(7).random((20_000, 8))
     counters: dict[str, int] = {}
@@ -324,6 +333,15 @@ def test_surplus__is_found_whatever_the_hashes():
     points = np.array([[0.0], [1.0], [-0.0], [0.0], [1.0], [0.0]])
     assert find_surplus_rows(points, 2).tolist() == [-1, -1, -1, 0, -1, 0]
     assert find_surplus_rows(points, 1).tolist() == [-1, -1, 0, 0, 1, 0]
+
+
+@pytest.mark.parametrize("k", [32, 33])  # lists in order, and heaps
+def test_knn_join__of_many_neighbours_with_ties_is_a_full_sort(k):
+    points = np.random.default_rng(9).integers(0, 12, (400, 2)).astype(np.float64)
+    found = knn_join(None, points, k)
+    rows, distance = sorted_by_all_distances(None, points, k, get_metric("euclidean"))
+    assert found.neighbour.tolist() == rows.tolist()
+    assert found.distance.tolist() == distance.tolist()
 
 
 def test_knn_join__of_no_queries_and_of_all_points():

@@ -90,6 +90,52 @@ def keep_one(
 
 
 @njit
+def keep_in_order(ids: Ints, distances: Floats, filled: int, neighbour: int, distance: float) -> int:
+    """Put one entry into a list in order, if it is among the nearest; the entries in the list afterwards.
+
+    Parameters
+    ----------
+    ids, distances : (k,) one list, the farthest entry first and all in order, which is a heap, too; modified.
+    filled : number of its entries.
+    neighbour, distance : the entry.
+
+    Notes
+    -----
+    O(k): for long lists :func:`keep_one` is faster.
+    """
+    if filled < distances.size:
+        at = filled
+        while at > 0 and (
+            distances[at - 1] < distance or (distances[at - 1] == distance and ids[at - 1] < neighbour)
+        ):
+            distances[at] = distances[at - 1]
+            ids[at] = ids[at - 1]
+            at -= 1
+        distances[at] = distance
+        ids[at] = neighbour
+        return filled + 1
+    if filled == 0 or distance > distances[0] or (distance == distances[0] and neighbour > ids[0]):
+        return filled
+    for at in range(1, filled):  # the farthest leaves
+        if distances[at] < distance or (distances[at] == distance and ids[at] < neighbour):
+            distances[at - 1] = distance
+            ids[at - 1] = neighbour
+            return filled
+        distances[at - 1] = distances[at]
+        ids[at - 1] = ids[at]
+    distances[filled - 1] = distance
+    ids[filled - 1] = neighbour
+    return filled
+
+
+@njit
+def order_heap(ids: Ints, distances: Floats, size: int) -> None:
+    """Put the entries of a short heap in order, the farthest first; O(size) where they are."""
+    for filled in range(1, size):
+        keep_in_order(ids[: filled + 1], distances[: filled + 1], filled, ids[filled], distances[filled])
+
+
+@njit
 def keep_nearest(entries: Entries, starts: Ints, lists: NearestLists) -> None:
     """Put each entry into the list of its row, of which only the nearest stay.
 
@@ -144,10 +190,26 @@ def sort_nearest(starts: Ints, nearest_id: Ints, nearest_distance: Floats) -> No
 
     Notes
     -----
-    O(n log k), in place (heapsort).
+    O(n log k), in place (heapsort); O(n) where the heaps are in order, the farthest entry first.
     """
     for i in range(starts.size - 1):
         low = starts[i]
-        for last in range(starts[i + 1] - low - 1, 0, -1):
+        end = starts[i + 1]
+        if _is_in_order(nearest_id[low:end], nearest_distance[low:end]):
+            for place in range((end - low) // 2):
+                _swap(nearest_id, nearest_distance, low + place, end - 1 - place)
+            continue
+        for last in range(end - low - 1, 0, -1):
             _swap(nearest_id, nearest_distance, low, low + last)
             _sink(nearest_id, nearest_distance, low, last, 0)
+
+
+@njit
+def _is_in_order(ids: Ints, distances: Floats) -> bool:
+    """Whether each entry of a list is farther than the next one."""
+    for place in range(1, ids.size):
+        if distances[place - 1] < distances[place] or (
+            distances[place - 1] == distances[place] and ids[place - 1] < ids[place]
+        ):
+            return False
+    return True

@@ -32,13 +32,16 @@ from epsjoin.kernels.distances import (
     decide,
 )
 from epsjoin.kernels.join.projection import MAXIMUM, SQUARES
-from epsjoin.kernels.neighbours.heaps import NearestLists, keep_one
+from epsjoin.kernels.neighbours.heaps import NearestLists, keep_in_order, keep_one, order_heap
 
-LEAF_POINTS = 24
+LEAF_POINTS = 32
 """Number of points that a leaf has at most: they are compared side by side."""
 
 _SPREAD_POINTS = 64
 """Number of points of a node that show on which axis they lie widest apart."""
+
+_MOST_IN_ORDER = 32
+"""Up to so many neighbours, a list is kept in order: then finding an entry's place costs less than a heap."""
 
 _SLACK, _COSINE_SLACK = 4e-12, 2e-9
 """More than the rounding errors of a metric's formula and of a box's distance (see ``local/metric.py``)."""
@@ -245,6 +248,48 @@ def _leaf_values(metric: int, query: Floats, leaf: Floats, size: int, values: Fl
 
 
 @njit
+def _keep_leaf(
+    metric: int,
+    norm: int,
+    values: Floats,
+    names: Ints,
+    itself: int,
+    ids: Ints,
+    distances: Floats,
+    filled: int,
+    limit: float,
+) -> tuple[int, float]:
+    """Put the points of a leaf into a query's list.
+
+    Parameters
+    ----------
+    values : (m,) float64, sums or maxima over axes, or where the metric is another one, distances.
+    names : (m,) int64, the points.
+    itself : the name that the query must not find.
+    ids, distances, filled : the query's list, the farthest entry first, and the number of its entries.
+    limit : values above it are not among the nearest; infinite while the list is not full.
+
+    Returns
+    -------
+    tuple[int, float]
+        The number of entries and the limit afterwards.
+    """
+    k = distances.size
+    is_rooted = metric == EUCLIDEAN
+    is_by_axis = metric in (EUCLIDEAN, MANHATTAN, CHEBYSHEV)
+    for j in range(names.size):
+        if values[j] <= limit and names[j] != itself:
+            distance = np.sqrt(values[j]) if is_rooted else values[j]
+            if k <= _MOST_IN_ORDER:
+                filled = keep_in_order(ids, distances, filled, names[j], distance)
+            else:
+                filled = keep_one(ids, distances, 0, k, filled, names[j], distance)
+            if filled == k:
+                limit = reach(metric, norm, distances[0]) if is_by_axis else distances[0]
+    return filled, limit
+
+
+@njit
 def search_tree(
     decision: Decision,
     norm: int,
@@ -275,10 +320,10 @@ def search_tree(
         The number of points that were compared.
     """
     k = lists.ids.shape[1]
-    sizes, ids, distances = lists.sizes, lists.ids.reshape(-1), lists.distances.reshape(-1)
-    n, d = tree.places.shape
-    n_leaves = (tree.low.shape[0] + 1) // 2
-    flat = tree.places.reshape(-1)
+    places, low, high = tree.places, tree.low, tree.high  # numba counts references at each look into a tuple
+    n, d = places.shape
+    n_leaves = (low.shape[0] + 1) // 2
+    flat = places.reshape(-1)
     metric = decision.metric
     is_by_axis = metric in (EUCLIDEAN, MANHATTAN, CHEBYSHEV)
     values = np.empty(LEAF_POINTS)
@@ -287,55 +332,49 @@ def search_tree(
     compared = 0
     for number in range(rows.size):
         row = rows[number]
-        filled = sizes[row]
-        limit = reach(metric, norm, distances[row * k]) if filled == k else np.inf
-        query = embedded[number]
+        ids, distances = lists.ids[row], lists.distances[row]
+        filled = lists.sizes[row]
+        if filled > 0 and k <= _MOST_IN_ORDER:
+            order_heap(ids, distances, filled)
+        limit = reach(metric, norm, distances[0]) if filled == k else np.inf
+        query, place = queries[number], embedded[number]
         nodes[0] = 0
-        gaps[0] = box_gap(norm, query, tree.low, tree.high, 0)
+        gaps[0] = box_gap(norm, place, low, high, 0)
         size = 1
         while size > 0:
             size -= 1
-            if gaps[size] > limit:
-                continue
-            node = nodes[size]
-            while node < n_leaves - 1:  # to the nearer child; the other one waits
-                near = 2 * node + 1
-                far = near + 1
-                near_gap = box_gap(norm, query, tree.low, tree.high, near)
-                far_gap = box_gap(norm, query, tree.low, tree.high, far)
-                if far_gap < near_gap:
-                    near, far = far, near
-                    near_gap, far_gap = far_gap, near_gap
-                if far_gap <= limit:
-                    nodes[size] = far
-                    gaps[size] = far_gap
+            node, gap = nodes[size], gaps[size]
+            while gap <= limit and node < n_leaves - 1:  # to the nearer child; the other one waits
+                node, other = 2 * node + 1, 2 * node + 2
+                gap = box_gap(norm, place, low, high, node)
+                other_gap = box_gap(norm, place, low, high, other)
+                if other_gap < gap:
+                    node, other = other, node
+                    gap, other_gap = other_gap, gap
+                if other_gap <= limit:
+                    nodes[size] = other
+                    gaps[size] = other_gap
                     size += 1
-                node = near
-                if near_gap > limit:
-                    break
-            if node < n_leaves - 1:
+            if gap > limit:
                 continue
             leaf = node - (n_leaves - 1)
             begin = n * leaf // n_leaves
             end = n * (leaf + 1) // n_leaves
             compared += end - begin
             if is_by_axis:
-                _leaf_values(metric, queries[number], flat[begin * d : end * d], end - begin, values)
-            is_changed = False
-            for place in range(begin, end):
-                if is_by_axis:
-                    value = values[place - begin]
-                    if filled == k and value > limit:
-                        continue
-                    distance = np.sqrt(value) if metric == EUCLIDEAN else value
-                else:
-                    distance = decide(decision, queries, number, tree.places, place)
-                if names[place] != itself[row] and (filled < k or distance <= distances[row * k]):
-                    filled = keep_one(ids, distances, row * k, k, filled, names[place], distance)
-                    is_changed = True
-            if is_changed and filled == k:
-                limit = reach(metric, norm, distances[row * k])
-        sizes[row] = filled
+                _leaf_values(metric, query, flat[begin * d : end * d], end - begin, values)
+                filled, limit = _keep_leaf(
+                    metric, norm, values, names[begin:end], itself[row], ids, distances, filled, limit
+                )
+            else:
+                for j in range(end - begin):
+                    values[j] = decide(decision, queries, number, places, begin + j)
+                farthest = distances[0] if filled == k else np.inf
+                filled, farthest = _keep_leaf(
+                    metric, norm, values, names[begin:end], itself[row], ids, distances, filled, farthest
+                )
+                limit = reach(metric, norm, farthest) if filled == k else np.inf
+        lists.sizes[row] = filled
     return compared
 
 

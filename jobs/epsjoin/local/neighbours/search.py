@@ -1,7 +1,7 @@
 """The exact k nearest neighbours of many points: by a tree of boxes, a scan, or joins, whichever costs least.
 
 1. *Surplus* points are left out: of more than k equal points only the k with the smallest rows can be
-   neighbours.
+   neighbours. As queries they find what one of them finds.
 2. A few of the open queries are searched for in a tree of boxes over the points. That finishes them, and it
    shows how many points the tree compares with a query, and how the k-distances are distributed.
 3. Where a join of all open queries would cost more than that, they are all searched for in the tree, or
@@ -149,6 +149,13 @@ class _PlannedJoin(NamedTuple):
     work: float
 
 
+class _Copies(NamedTuple):
+    """Queries whose lists are those of others, and these others; (c,) int64 both."""
+
+    rows: Ints
+    of: Ints
+
+
 def _is_worth_it(n_queries: int, finished: float, work: float, join_work: float) -> bool:
     """Whether a join costs less than other work for the queries that it will finish."""
     return n_queries * finished * work > _ROUND_WORK + n_queries * (_QUERY_WORK + join_work)
@@ -181,6 +188,7 @@ class _Search:
         n, (n_jobs, *_, make) = len(self.points), self.options
         tree = PointTree.grow(self.points, np.arange(n), self.k + 1, self.metric, n_jobs, make)
         kept = np.sort(tree.names) if len(tree.names) < n else None
+        rows, copies = self.split_copies(tree, rows)
         rows = self.order(tree, rows)  # still open
         per_query = 0.0
         while len(rows) > _SAMPLE_QUERIES:
@@ -199,6 +207,20 @@ class _Search:
             self.scan(rows)
         else:
             self.search(tree, rows, self.options.progress)
+        for column in self.lists:
+            column[copies.rows] = column[copies.of]
+
+    def split_copies(self, tree: PointTree, rows: Ints) -> tuple[Ints, _Copies]:
+        """Split off queries that find what others find: surplus points, but for one of each value.
+
+        The tree has none of them, so that no query finds itself there, and equal ones find the same.
+        """
+        if tree.first_equal is None or self.queries is not self.points:
+            return rows, _Copies(rows[:0], rows[:0])
+        value = tree.first_equal[rows]
+        _, first, number = np.unique(value, return_index=True, return_inverse=True)
+        is_copy = (value >= 0) & (first[number] != np.arange(len(rows)))
+        return rows[~is_copy], _Copies(rows[is_copy], rows[first[number[is_copy]]])
 
     def search(self, tree: PointTree, rows: Ints, progress: ProgressArgument) -> int:
         """Find the k nearest of these queries by the tree; return the number of points compared."""

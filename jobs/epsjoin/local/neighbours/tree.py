@@ -35,11 +35,14 @@ class PointTree(NamedTuple):
     boxes : the tree.
     names : (n,) int64, the names of its points, in the order of its leaves.
     metric : the metric of the distances.
+    first_equal : for each point that was given, -1, or for a surplus one the first point equal to it; None
+        where the tree has all points. See :func:`find_surplus_rows`.
     """
 
     boxes: BoxTree
     names: Ints
     metric: Metric
+    first_equal: Ints | None = None
 
     @classmethod
     def grow(
@@ -65,15 +68,16 @@ class PointTree(NamedTuple):
 
         Notes
         -----
-        O(n log n). The tree takes the bytes of the points and 16 for each, and some 16 / 24 of them in boxes.
+        O(n log n). The tree takes the bytes of the points, 16 for each, and a quarter as many in boxes.
         """
-        boxes = grow_boxes(points, metric, n_jobs, make)
+        boxes, first_equal = grow_boxes(points, metric, n_jobs, make), None
         if _has_leaf_of_equal(boxes):
             del boxes
-            kept = np.flatnonzero(find_surplus_rows(points, most) < 0)
+            first_equal = find_surplus_rows(points, most)
+            kept = np.flatnonzero(first_equal < 0)
             few = np.take(points, kept, axis=0, out=make((len(kept), points.shape[1])))
             boxes, names = grow_boxes(few, metric, n_jobs, make), names[kept]
-        return cls(boxes, read_only(names[boxes.order]), metric)
+        return cls(boxes, read_only(names[boxes.order]), metric, first_equal)
 
     def search(
         self,
