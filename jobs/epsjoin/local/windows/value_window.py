@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Ints
+from epsjoin.kernels.windows import merge_counts
 from epsjoin.local.arguments import check_count
 from epsjoin.local.sweep.sweeping import Counters, check_counters
 from epsjoin.local.windows.batches import (
@@ -123,7 +124,7 @@ class ValueWindow:
             batch = _group(batch, self._edges)
         is_full = len(self._batches) == self._n_batches
         expired = self._batches[0][0] if is_full else NO_COUNTS
-        index, n_inserted = _add(_subtract(self._index, expired), batch)
+        index, n_inserted = _replace(self._index, expired, batch)
         self._kind = kind
         if is_full:
             self._batches.popleft()
@@ -293,27 +294,40 @@ def _find(index: Values, values: Values) -> tuple[Ints, Bools]:
     return left, np.searchsorted(index, values, side="right") > left
 
 
-def _subtract(index: Counts, batch: Counts) -> Counts:
-    """Take a batch out of the index, which has all of its values; those without rows stay as zeros."""
+def _replace(index: Counts, expired: Counts, batch: Counts) -> tuple[Counts, int]:
+    """Take a batch out of an index that has all of its values, and add another.
+
+    Returns
+    -------
+    tuple[Counts, int]
+        The new index, in which values without rows stay as zeros; how many values were new to it.
+    """
+    missing = index.missing - expired.missing + batch.missing
+    kept, less, more = index.values, expired.values, batch.values
+    dtype = next((each.dtype for each in (kept, less, more) if len(each)), kept.dtype)
+    kept, less, more = (each if len(each) else each.astype(dtype) for each in (kept, less, more))
+    if dtype.kind not in "if":
+        return _replace_objects(Counts(kept, index.rows, missing), expired, batch)
+    values, rows = np.empty(len(kept) + len(more), dtype), np.empty(len(kept) + len(more), np.int64)
+    size, n_new = merge_counts(kept, index.rows, less, expired.rows, more, batch.rows, values, rows)
+    return Counts(values[:size], rows[:size], missing), n_new
+
+
+def _replace_objects(index: Counts, expired: Counts, batch: Counts) -> tuple[Counts, int]:
+    """Do the same with texts and booleans, which no kernel takes."""
     rows = index.rows.copy()
-    if len(batch.values):
-        rows[_find(index.values, batch.values)[0]] -= batch.rows
-    return Counts(index.values, rows, index.missing - batch.missing)
-
-
-def _add(index: Counts, batch: Counts) -> tuple[Counts, int]:
-    """Add a batch to the index; return how many values were new to it, too."""
-    missing = index.missing + batch.missing
+    if len(expired.values):
+        rows[np.searchsorted(index.values, expired.values)] -= expired.rows
     if not len(batch.values):
-        return index._replace(missing=missing), 0
+        return index._replace(rows=rows), 0
     if not len(index.values):
-        return Counts(batch.values, batch.rows, missing), len(batch.values)
+        return Counts(batch.values, batch.rows, index.missing), len(batch.values)
     positions, is_found = _find(index.values, batch.values)
-    rows = index.rows.copy()
     rows[positions[is_found]] += batch.rows[is_found]
-    values = np.insert(index.values, positions[~is_found], batch.values[~is_found])
-    rows = np.insert(rows, positions[~is_found], batch.rows[~is_found])
-    return Counts(values, rows, missing), int(np.count_nonzero(~is_found))
+    new = ~is_found
+    values = np.insert(index.values, positions[new], batch.values[new])
+    rows = np.insert(rows, positions[new], batch.rows[new])
+    return Counts(values, rows, index.missing), int(np.count_nonzero(new))
 
 
 def _without_zeros(index: Counts) -> Counts:
