@@ -161,7 +161,7 @@ def test_window_sweep__comes_back_before_long_without_a_pair(monkeypatch):
     assert window.WORK_PER_CALL * 32 * 1e-9 < 1  # candidates at about 1 ns: below a second
 
 
-@pytest.mark.parametrize("d", [1, 7, 8, 9, 16, 17])
+@pytest.mark.parametrize("d", [1, 8, 9, 17])
 def test_window_sweep__copies_short_rows_only_and_decides_all_alike(d):
     random = np.random.default_rng(d)
     points = random.integers(0, 3, (150, d)) / 4.0  # many ties

@@ -8,14 +8,14 @@
    plus a constant: two pointers that only move forward.
 3. Candidates are filtered in blocks of 32, in float32, on at most eight coordinates, with slack for every
    rounding: a bit per candidate, no branch.
-4. What passes is decided by the mask (:mod:`cuts`), then in float64 on the coordinates as they came.
+4. What passes waits, and is decided by the mask (:mod:`cuts`), then in float64 on the coordinates as they
+   came (:mod:`survivors`).
 
 No projection of the points increases a distance, so any coordinates serve (:mod:`projection`).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ import numpy as np
 
 from epsjoin.kernels.accelerate import njit, njit_filter
 from epsjoin.kernels.arrays import Bools, Floats, Floats32, Ints
-from epsjoin.kernels.distances import EUCLIDEAN, Decision, decide, squared_euclidean
+from epsjoin.kernels.distances import Decision
 from epsjoin.kernels.join.projection import (
     FILTER_SIZES,
     MAXIMUM,
@@ -34,6 +34,7 @@ from epsjoin.kernels.join.projection import (
     project,
 )
 from epsjoin.kernels.join.stack_sweep import CANDIDATES, DISTANCES, LARGEST_STACK, PAIRS, PairBatch
+from epsjoin.kernels.join.survivors import WAITING, DecidedRows, decide_survivors, new_survivors
 from epsjoin.kernels.join.window_keys import SELF_MEETINGS, TWO_TABLE_MEETINGS, sort_keys
 
 BLOCK = 32
@@ -281,9 +282,9 @@ def window_sweep(
 
     Notes
     -----
-    O(passes x rows + candidates), no allocation.
+    O(passes x rows + candidates).
     """
-    points, near, stride, bound, place = rows.points, rows.near, rows.stride, rows.bound, rows.place
+    near, stride, bound, place = rows.near, rows.stride, rows.bound, rows.place
     size, norm, window = rows.n_coordinates, rows.norm, rows.window
     room = batch.left.shape[0] - BLOCK
     step, row, first, last, candidate = (
@@ -293,14 +294,14 @@ def window_sweep(
         state[_LAST],
         state[_CANDIDATE],
     )
+    decided = DecidedRows(rows.points, rows.row, rows.ids, rows.mask, rows.is_self)
+    survivors = new_survivors()
+    # Names for what the innermost loop needs: taken out of the tuple there, it costs more.
+    survivor_place, survivor_other = survivors.place, survivors.other
+    waiting = 0
     written = 0
     work = 0
-    distances = 0
-    # Names for what the innermost loop needs: taken out of the tuples there, it costs twice as much.
-    at, mask, ids, is_self, metric = rows.row, rows.mask, rows.ids, rows.is_self, decision.metric
-    to_left, to_right, to_distance = batch.left, batch.right, batch.distance
-    n_dimensions = points.shape[1]
-    price = 1 + n_dimensions // 8
+    price = 1 + rows.points.shape[1] // 8
     while step < rows.passes.shape[0]:
         begin = max(chunk_begin, rows.passes[step, 0])
         end = min(chunk_end, rows.passes[step, 1])
@@ -331,15 +332,21 @@ def window_sweep(
                 counters[CANDIDATES] += last - first
                 counters[LARGEST_STACK] = max(counters[LARGEST_STACK], last - first + 1)
             while candidate < last:
-                if written > room or work >= WORK_PER_CALL:
-                    state[_STEP] = step
-                    state[_ROW] = row
-                    state[_FIRST] = first
-                    state[_LAST] = last
-                    state[_CANDIDATE] = candidate
+                if waiting > WAITING - BLOCK or written + waiting > room or work >= WORK_PER_CALL:
+                    rest = PairBatch(batch.left[written:], batch.right[written:], batch.distance[written:])
+                    found, distances = decide_survivors(decided, decision, survivors, waiting, rest)
+                    written += found
                     counters[DISTANCES] += distances
-                    counters[PAIRS] += written
-                    return written
+                    work += price * waiting
+                    waiting = 0
+                    if written > room or work >= WORK_PER_CALL:
+                        state[_STEP] = step
+                        state[_ROW] = row
+                        state[_FIRST] = first
+                        state[_LAST] = last
+                        state[_CANDIDATE] = candidate
+                        counters[PAIRS] += written
+                        return written
                 work += 1
                 # Step 3: filter a block of candidates, one bit each, as filter_block, whose call here costs a
                 # twentieth of the sweep.
@@ -366,40 +373,21 @@ def window_sweep(
                 left_over = np.int64(bits) & 0xFFFFFFFF
                 if last - candidate < BLOCK:
                     left_over &= (np.int64(1) << (last - candidate)) - 1
-                # Step 4: decide what has passed, from bit to bit; no branch could foresee which lane passed.
+                # Step 4: what has passed waits, from bit to bit; no branch could foresee which lane passed.
                 while left_over != 0:
-                    other = candidate + _LANES[(((left_over & -left_over) * _DE_BRUIJN) & 0xFFFFFFFF) >> 27]
+                    lane = _LANES[(((left_over & -left_over) * _DE_BRUIJN) & 0xFFFFFFFF) >> 27]
                     left_over &= left_over - 1
-                    if (mask[row] & mask[other]) == 0:
-                        distances += 1
-                        source = at[row]
-                        target = at[other]
-                        work += price
-                        if metric == EUCLIDEAN:  # as decide, whose call costs more than this
-                            if n_dimensions <= 8:  # as many as it adds before it compares with its bound
-                                square = 0.0
-                                for j in range(n_dimensions):
-                                    gap = points[source, j] - points[target, j]
-                                    square += gap * gap
-                            else:
-                                square = squared_euclidean(points, source, points, target, decision.bound)
-                            distance = math.sqrt(square) if square <= decision.bound else -1.0
-                        else:
-                            distance = decide(decision, points, source, points, target)
-                        if distance >= 0.0:
-                            left = ids[row]
-                            right = ids[other]
-                            if is_self and left > right:
-                                left, right = right, left
-                            to_left[written] = left
-                            to_right[written] = right
-                            to_distance[written] = distance
-                            written += 1
+                    survivor_place[waiting] = row
+                    survivor_other[waiting] = candidate + lane
+                    waiting += 1
                 candidate += BLOCK
             candidate = -1
             row += 1
         row = -1
         step += 1
+    rest = PairBatch(batch.left[written:], batch.right[written:], batch.distance[written:])
+    found, distances = decide_survivors(decided, decision, survivors, waiting, rest)
+    written += found
     state[_STEP] = step
     state[_DONE] = 1
     counters[DISTANCES] += distances
