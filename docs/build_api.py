@@ -64,7 +64,7 @@ GROUPS = (
             "Pairs",
             "Rows",
             "NO_ROW",
-            *("row_pairs", "RowPairs", "degree", "as_graph", "Graph"),
+            *("row_pairs", "RowPairs", "degree", "as_graph", "Graph", "Index"),
             "knn_join",
         ),
     ),

@@ -52,6 +52,7 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.local.epsilon.local_exponents import local_exponents as local_exponents
     from epsjoin.local.graph import Graph as Graph
     from epsjoin.local.graph import as_graph as as_graph
+    from epsjoin.local.index.index import Index as Index
     from epsjoin.local.join.arrays import NO_ROW as NO_ROW
     from epsjoin.local.join.arrays import Rows as Rows
     from epsjoin.local.join.arrays import iter_join as iter_join
@@ -124,6 +125,7 @@ _HOMES = {
     "local.epsilon.box_count": "box_counts fit_box_count",
     "local.epsilon.fit": "EpsilonFit fit_epsilon",
     "local.epsilon.local_exponents": "local_exponents",
+    "local.index.index": "Index",
     "local.join.arrays": "NO_ROW Rows iter_join iter_self_join join self_join",
     "local.join.update": "update_join",
     "local.graph": "Graph as_graph",

@@ -130,15 +130,16 @@ class _Cache(FunctionCache):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        self._cache_file = _Files(self._cache_path, self._impl.filename_base, _DIGEST)
+        self._cache_file = _Files(self._cache_path, self._impl.filename_base, DIGEST)
 
 
 _KERNELS = Path(__file__).parent
-_DIGEST = digest_sources(_KERNELS)
+DIGEST = digest_sources(_KERNELS)
+"""What all kernels of this process were compiled from."""
 _IS_KEPT = not config.DISABLE_JIT and _KERNELS.is_dir()  # in a zip file there is no source to go by
 _FOLDER = None
 if _IS_KEPT and not config.CACHE_LOCATOR_CLASSES:
-    _FOLDER = open_folder(_DIGEST, _bases(_KERNELS))
+    _FOLDER = open_folder(DIGEST, _bases(_KERNELS))
     _IS_KEPT = _FOLDER is not None
     if not _IS_KEPT:
         warnings.warn(

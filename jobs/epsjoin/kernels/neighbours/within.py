@@ -15,7 +15,7 @@ from epsjoin.kernels.distances import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Decision,
 from epsjoin.kernels.join.projection import MAXIMUM, SQUARES
 from epsjoin.kernels.neighbours.tree import LEAF_POINTS, BoxTree
 
-_DEPTH = 128
+DEPTH = 128
 """Maximum number of boxes that wait: one for each level of the tree, and one."""
 
 _QUERIES_IN_BOX = 16
@@ -81,7 +81,7 @@ def _count_below(n: int, n_leaves: int, node: int) -> int:
 
 
 @njit
-def _leaf_sums(
+def leaf_sums(
     metric: int, queries: Floats, number: int, places: Floats, begin: int, size: int, values: Floats
 ) -> None:
     """Write the sums (or maxima) of a query and the points of a leaf, which stand axis by axis.
@@ -117,7 +117,7 @@ def _count_in_leaf(
     size = n * (leaf + 1) // n_leaves - begin
     within = 0
     if decision.metric in (EUCLIDEAN, MANHATTAN, CHEBYSHEV):
-        _leaf_sums(decision.metric, queries, number, tree.places.reshape(-1), begin, size, values)
+        leaf_sums(decision.metric, queries, number, tree.places.reshape(-1), begin, size, values)
         for j in range(size):
             within += values[j] <= decision.bound
     else:
@@ -160,7 +160,7 @@ def count_within_tree(
     n, n_leaves = tree.order.size, (tree.low.shape[0] + 1) // 2
     low, high = np.empty((1, e)), np.empty((1, e))
     values = np.empty(LEAF_POINTS)
-    nodes = np.empty(_DEPTH, np.int64)
+    nodes = np.empty(DEPTH, np.int64)
     compared = 0
     for first in range(0, m, _QUERIES_IN_BOX):
         end = min(m, first + _QUERIES_IN_BOX)

@@ -1,0 +1,133 @@
+"""A part of an index: a tree of boxes over some of its rows, and what is found in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from epsjoin.kernels.accelerate import read_only
+from epsjoin.kernels.arrays import Floats, Ints
+from epsjoin.kernels.distances import Decision
+from epsjoin.kernels.neighbours.heaps import NearestLists
+from epsjoin.kernels.neighbours.pairs import Room, find_pairs, find_within, sort_by_rows
+from epsjoin.kernels.neighbours.tree import BoxTree, count_leaves, search_tree
+from epsjoin.kernels.neighbours.within import Reach
+from epsjoin.local.metric import Metric
+from epsjoin.local.neighbours.tree import grow_boxes
+from epsjoin.local.sweep.pairs import Pairs
+
+_ROOM, _ROOM_PER_ROW = 1 << 12, 8
+"""Number of pairs that there is room for at first, at least and for each row; more comes when it is full."""
+_MAX_ROOM = 1 << 20
+"""Maximum number of pairs in one batch, unless one query has more."""
+
+
+class Within(NamedTuple):
+    """What is within eps, as the kernels decide it."""
+
+    decision: Decision
+    reach: Reach
+
+
+class Part(NamedTuple):
+    """Consecutive rows of an index and the tree over them.
+
+    Parameters
+    ----------
+    first : the row of the index that is row 0 of the part.
+    points : (m, d) float64, read-only, m at least 1.
+    tree : over these points.
+    names : (m,) int64, the rows of the index in the order of the leaves.
+    """
+
+    first: int
+    points: Floats
+    tree: BoxTree
+    names: Ints
+
+    @classmethod
+    def grow(cls, first: int, points: Floats, metric: Metric) -> Part:
+        """Grow the tree of these points, in O(m log m)."""
+        return cls.of(first, points, grow_boxes(points, metric))
+
+    @classmethod
+    def of(cls, first: int, points: Floats, tree: BoxTree) -> Part:
+        """Make the part of points whose tree is there; names take memory unless they begin with 0."""
+        names = tree.order if first == 0 else read_only(tree.order + first)
+        return cls(first, read_only(points), tree, names)
+
+    def within(self, asked: Within, queries: Floats, embedded: Floats) -> Iterator[Pairs]:
+        """Find the rows of the part within eps of queries, batch by batch, sorted by both rows.
+
+        Parameters
+        ----------
+        asked : eps.
+        queries, embedded : (q, d) and (q, e) float64, read-only.
+        """
+
+        def find(begin: int, room: Room) -> tuple[int, int]:
+            return find_within(*asked, self.tree, queries, embedded, begin, room)
+
+        for left, right, distance in _in_batches(find, len(queries)):
+            yield Pairs(left, right + self.first, distance)
+
+    def pairs(self, asked: Within, embedded: Floats) -> Iterator[Pairs]:
+        """Find the pairs of rows of the part, batch by batch, in no order; ``embedded``: all its points."""
+
+        def find(begin: int, room: Room) -> tuple[int, int]:
+            return find_pairs(*asked, self.tree, self.points, embedded, begin, room)
+
+        for left, right, distance in _in_batches(
+            find, count_leaves(len(self.points)), _ROOM_PER_ROW * len(self.points)
+        ):
+            yield Pairs(left + self.first, right + self.first, distance)
+
+    def nearest(
+        self,
+        metric: Metric,
+        everything: Decision,
+        queries: Floats,
+        embedded: Floats,
+        lists: NearestLists,
+        own: Ints,
+    ) -> None:
+        """Put the rows of the part into the lists of queries, where they are among the nearest.
+
+        Parameters
+        ----------
+        metric, everything : the metric, and its decision with an infinite eps.
+        queries, embedded : (q, d) and (q, e) float64, read-only.
+        lists : of the queries; modified.
+        own : (q,) int64, the row that a query must not find.
+        """
+        of_lists = read_only(np.arange(len(queries)))
+        search_tree(everything, metric.norm, self.tree, self.names, queries, embedded, own, of_lists, lists)
+
+
+def sort_pairs(n: int, batches: list[Pairs]) -> Pairs:
+    """Put all pairs of n rows into one, sorted by (left, right)."""
+    if len(batches) == 1:
+        (pairs,) = batches
+    else:
+        columns = (
+            zip(*batches, strict=True) if batches else ((np.empty(0, np.int64),),) * 2 + ((np.empty(0),),)
+        )
+        pairs = Pairs(*(np.concatenate(column) for column in columns))
+    m = len(pairs.left)
+    into = Room(np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m))
+    sort_by_rows(n, Room(*pairs), m, into)
+    return Pairs(*into)
+
+
+def _in_batches(find: Callable[[int, Room], tuple[int, int]], end: int, least: int = 0) -> Iterator[Pairs]:
+    """Call a kernel until it is done; where nothing fits, with more room."""
+    size, begin = max(_ROOM, least), 0
+    while begin < end:
+        room = Room(np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size))
+        begin, found = find(begin, room)
+        if found:
+            yield Pairs(room.left[:found], room.right[:found], room.distance[:found])
+        if not found or size < _MAX_ROOM:
+            size *= 4

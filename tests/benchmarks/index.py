@@ -1,0 +1,144 @@
+"""A kept index beside SciPy's kept tree: one query, few rows, a whole self join; ``make bench-index``.
+
+CPU microseconds of one call, each the median of rounds in which the contenders take turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from epsjoin import Index, self_join
+
+from .page import machine, put, spread, table
+
+PAGE = Path(__file__).parents[2] / "docs" / "benchmarks" / "index.md"
+SETS = ((2, 0.02, 0.05), (3, 0.05, 0.1), (8, 0.3, 0.3))
+"""Columns of uniform points, eps of a query among 10,000 rows, eps of the self join of 1,000."""
+_CALLS = 200
+"""Number of calls that are timed together."""
+
+Work = Callable[[], Any]
+
+
+def in_turn(rounds: int, contenders: dict[str, Work]) -> dict[str, list[float]]:
+    """CPU microseconds of one call of each contender, a number for each round."""
+    found: dict[str, list[float]] = {name: [] for name in contenders}
+    for work in contenders.values():
+        work()  # compiles
+    for _ in range(rounds):
+        for name, work in contenders.items():
+            begin = time.process_time()
+            for _ in range(_CALLS):
+                work()
+            found[name].append((time.process_time() - begin) / _CALLS * 1e6)
+    return found
+
+
+def one_query(rounds: int) -> list[str]:
+    rows = []
+    for d, eps, _ in SETS:
+        points = np.random.default_rng(0).random((10_000, d))
+        query = np.random.default_rng(1).random((1, d))
+        index, tree = Index(points), cKDTree(points)
+        with tempfile.TemporaryDirectory() as folder:
+            index.save(folder)
+            read = Index.read(folder)
+            works = {
+                "join": partial(index.join, query, eps),
+                "of a folder": partial(read.join, query, eps),
+                "ball": partial(tree.query_ball_point, query, eps),
+                "knn": partial(index.knn, query, 10),
+                "query": partial(tree.query, query, 10),
+            }
+            found = in_turn(rounds, works)
+        n_pairs = len(index.join(query, eps).left)
+        holds = "holds" if statistics.median(found["join"]) <= 150 else "holds not"
+        rows.append([str(d), str(n_pairs), *(spread(each) for each in found.values()), holds])
+    head = ["columns", "pairs", "join", "read from a folder", "`query_ball_point`", "knn, 10", "`query`"]
+    return table([*head, "join at most 150"], rows)
+
+
+def few_rows(rounds: int) -> list[str]:
+    rows = []
+    for d, _, eps in SETS:
+        points = np.random.default_rng(2).random((10, d))
+        index = Index(points)
+        works = {
+            "join": partial(index.join, points, eps),
+            "self": partial(index.self_join, eps),
+            "knn": partial(index.knn, points, 3),
+            "grow": partial(Index, points),
+        }
+        found = in_turn(rounds, works)
+        worst = max(statistics.median(each) for each in found.values())
+        holds = "holds" if worst <= 60 else "holds not"
+        rows.append([str(d), *(spread(each) for each in found.values()), holds])
+    return table(["columns", "join", "self join", "knn, 3", "`Index(points)`", "each at most 60"], rows)
+
+
+def whole_self_join(rounds: int) -> list[str]:
+    rows = []
+    for d, _, eps in SETS:
+        points = np.random.default_rng(3).random((1_000, d))
+        index, tree = Index(points), cKDTree(points)
+        works = {
+            "index": partial(index.self_join, eps),
+            "pairs": partial(tree.query_pairs, eps, output_type="ndarray"),
+            "grown": lambda points=points, eps=eps: Index(points).self_join(eps),
+            "grown pairs": lambda points=points, eps=eps: cKDTree(points).query_pairs(
+                eps, output_type="ndarray"
+            ),
+            "without": partial(self_join, points, eps),
+        }
+        found = in_turn(rounds, works)
+        n_pairs = len(index.self_join(eps).left)
+        if n_pairs != len(tree.query_pairs(eps)):
+            raise ValueError(f"{n_pairs} pairs in {d} columns, not as many as SciPy finds")
+        ratios = [one / other for one, other in zip(found["index"], found["pairs"], strict=True)]
+        holds = "holds" if statistics.median(ratios) <= 1.0 else "holds not"
+        ours, theirs, *others = (spread(each) for each in found.values())
+        ratio = f"{statistics.median(ratios):.2f}"
+        rows.append([str(d), f"{n_pairs:,}", ours, theirs, ratio, *others, holds])
+    head = ["columns", "pairs", "index", "`query_pairs`", "ratio", "with growing", "SciPy's with growing"]
+    return table([*head, "`epsjoin.self_join`", "ratio at most 1"], rows)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=7, help="fewer print only")
+    rounds = parser.parse_args(arguments).rounds
+    lines = [
+        f"Measured on {machine()}. CPU µs of a call, the median of {rounds} rounds (least – greatest).",
+        "",
+        "### One query, 10,000 rows",
+        "",
+        *one_query(rounds),
+        "",
+        "### A call on 10 rows",
+        "",
+        *few_rows(rounds),
+        "",
+        "### All pairs of 1,000 rows",
+        "",
+        *whole_self_join(rounds),
+    ]
+    if rounds >= 7:
+        put(PAGE, "\n".join(lines))
+    else:
+        sys.stdout.write("\n".join(lines) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

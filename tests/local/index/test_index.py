@@ -1,0 +1,102 @@
+"""An index gives what the joins give, bit for bit: whatever was appended, from memory or from a folder."""
+
+from __future__ import annotations
+
+import tempfile
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import epsjoin
+from epsjoin import Index
+from epsjoin.errors import ArgumentError
+from epsjoin.local.index import index as module
+from oracles import examples
+
+METRICS = [
+    epsjoin.get_metric(name) for name in ("euclidean", "manhattan", "chebyshev", "cosine", "haversine")
+]
+METRICS += [epsjoin.get_metric("minkowski", p) for p in (1.5, 3)]
+
+
+def same(found, expected):
+    for one, other in zip(found, expected, strict=True):
+        assert (one.dtype, one.tobytes()) == (other.dtype, other.tobytes())
+
+
+@examples(70)
+@given(
+    st.sampled_from(METRICS),
+    st.lists(st.integers(0, 60), min_size=1, max_size=5),
+    st.integers(0, 6),
+    st.booleans(),
+    st.booleans(),
+    st.data(),
+)
+def test_index__gives_what_the_joins_give(metric, sizes, q, is_saved, is_swept, data):
+    random = np.random.default_rng(data.draw(st.integers(0, 10**6)))
+    d = 2 if metric.name == "haversine" else data.draw(st.integers(1, 5))
+    rows = random.integers(1, 7, (sum(sizes), d)) / 4  # ties, and equal points
+    queries = random.integers(1, 7, (q, d)) / 4
+    index = Index(rows[: sizes[0]], metric)
+    for begin, size in zip(np.cumsum(sizes), sizes[1:], strict=False):
+        index.append(rows[begin : begin + size])
+    if is_saved:
+        with tempfile.TemporaryDirectory() as folder:
+            index.save(folder)
+            index = Index.read(folder, verify=True)
+    eps = {"cosine": 0.01, "haversine": 60.0}.get(metric.name, 0.5)
+    assert len(index) == len(rows)
+    same(index.join(queries, eps), epsjoin.join(queries, rows, eps, metric))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_FEW_ROWS", -1 if is_swept else 1000)
+        patch.setattr(module, "_MAX_ROWS_BY_LEAVES", -1 if is_swept else 1000)
+        same(index.self_join(eps), epsjoin.self_join(rows, eps, metric))
+    for asked in (queries, None):
+        n_others = len(rows) - (asked is None)
+        if n_others > 0:
+            k = min(3, n_others)
+            same(index.knn(asked, k), epsjoin.knn_join(asked, rows, k, metric))
+
+
+def test_join__has_room_for_many_pairs_of_one_query_and_of_one_leaf():
+    points = np.random.default_rng(0).random((5000, 2))
+    same(Index(points).join(points[:9], 2.0), epsjoin.join(points[:9], points, 2.0))
+    same(Index(points[:900]).self_join(2.0), epsjoin.self_join(points[:900], 2.0))
+
+
+def test_append__keeps_few_trees_and_grows_each_row_into_few():
+    grown = []
+    index = Index([[0.0]])
+    with pytest.MonkeyPatch.context() as patch:
+        grow = module.Part.grow
+        patch.setattr(module.Part, "grow", lambda *given: grown.append(len(given[1])) or grow(*given))
+        for row in range(1, 300):
+            index.append([[row]])
+    assert len(index._parts) <= 9  # log2(300) + 1
+    assert sum(grown) <= 300 * 9
+    assert index.join([[299.0]], 0.5).right.tolist() == [299]
+
+
+def test_index__takes_its_own_copy_of_the_points():
+    points = np.zeros((3, 1))
+    index = Index(points)
+    index.append(points)
+    points[:] = 9.0
+    assert index.join([[0.0]], 1.0).right.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_index__refuses_what_the_joins_refuse_and_stays_as_it_is():
+    index = Index([[0.0, 1.0], [2.0, 3.0]])
+    for call, says in (
+        (lambda: index.join([[0.0]], 1.0), "queries must have as many columns as the index, 2, not 1"),
+        (lambda: index.append([[0.0, np.nan]]), "points must be finite; row 0, column 1 is nan"),
+        (lambda: index.join([[0.0, 0.0]], 0.0), "eps must be a finite number above 0"),
+        (lambda: index.knn(None, 2), "k must be at most the number of other points, 1, not 2"),
+        (lambda: Index([[0.0, 0.0]], "cosine"), "cosine needs vectors with a length"),
+    ):
+        with pytest.raises(ArgumentError, match=says):
+            call()
+    assert repr(index) == "Index(2 rows x 2, euclidean)"

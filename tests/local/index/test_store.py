@@ -1,0 +1,140 @@
+"""An index in a folder: the old one or the new one, wherever a save ends; what is broken is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from epsjoin import Index
+from epsjoin.errors import ArgumentError, TableError
+from epsjoin.local.index import store
+
+OLD, NEW = np.random.default_rng(0).random((2, 200, 2))
+
+
+class Killed(BaseException):
+    """Nothing in the code catches it, as nothing catches SIGKILL."""
+
+
+def rows_of(folder):
+    return np.concatenate([part.points for part in Index.read(folder, verify=True)._parts]).tolist()
+
+
+def test_save__ends_anywhere_with_the_old_index_or_the_new_one(tmp_path, monkeypatch):
+    seen, step = set(), 0
+    steps = [(os, "fsync"), (Path, "replace"), (Path, "unlink"), (np, "save")]
+    whole = {(home, name): getattr(home, name) for home, name in steps}
+    while "done" not in seen:
+        folder = tmp_path / str(step)
+        Index(OLD).save(folder)
+        left = [step]
+
+        def dying(call, left=left):
+            def called(*given, **more):
+                if left[0] == 0:
+                    raise Killed
+                left[0] -= 1
+                return call(*given, **more)
+
+            return called
+
+        with monkeypatch.context() as patch:
+            for (home, name), call in whole.items():
+                patch.setattr(home, name, dying(call))
+            try:
+                Index(NEW).save(folder)
+                seen.add("done")
+            except Killed:
+                pass
+        rows = rows_of(folder)
+        assert rows in (OLD.tolist(), NEW.tolist())
+        seen.add("old" if rows == OLD.tolist() else "new")
+        Index(NEW).save(folder)
+        assert rows_of(folder) == NEW.tolist()
+        assert len(list(folder.iterdir())) == 6  # five arrays and the header: nothing is left over
+        step += 1
+    assert seen == {"old", "new", "done"}
+    assert step > 20
+
+
+def test_save__writes_no_tree_again_that_has_not_changed(tmp_path):
+    index = Index(OLD)
+    index.save(tmp_path)
+    before = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("*.npy")}
+    index.append(NEW[:50])
+    index.save(tmp_path)
+    after = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("*.npy")}
+    assert len(after) == 10
+    assert before.items() <= after.items()
+
+
+def test_save__leaves_other_files(tmp_path):
+    (tmp_path / "notes.npy").write_text("mine")
+    Index(OLD).save(tmp_path)
+    assert (tmp_path / "notes.npy").read_text() == "mine"
+
+
+def test_read__maps_the_arrays_and_can_be_saved_over(tmp_path):
+    Index(OLD).save(tmp_path)
+    index = Index.read(tmp_path)
+    assert isinstance(index._parts[0].points.base.base, np.memmap)
+    Index(NEW).save(tmp_path)
+    assert index.join(OLD[:1], 0.1).right.tolist() == Index(OLD).join(OLD[:1], 0.1).right.tolist()
+
+
+def test_read__grows_the_trees_of_another_version_anew(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "DIGEST", "of other kernels")
+        Index(OLD).save(tmp_path)
+    for path in tmp_path.glob("*.npy"):  # their trees are not looked at
+        if np.load(path).shape != OLD.shape or np.load(path).tolist() != OLD.tolist():
+            path.unlink()
+    assert (
+        Index.read(tmp_path).join(OLD[:9], 0.1).right.tolist() == Index(OLD).join(OLD[:9], 0.1).right.tolist()
+    )
+
+
+def test_read__begins_again_where_the_index_was_saved_meanwhile(tmp_path, monkeypatch):
+    Index(OLD).save(tmp_path)
+    old = store._read_header(tmp_path)
+    Index(NEW).save(tmp_path)
+    headers = [old]
+    read = store._read_header
+    monkeypatch.setattr(store, "_read_header", lambda folder: headers.pop() if headers else read(folder))
+    assert rows_of(tmp_path) == NEW.tolist()
+
+
+def test_read__refuses_what_is_broken(tmp_path):
+    with pytest.raises(ArgumentError, match=r"has no index: index\.json is not there"):
+        Index.read(tmp_path)
+    Index(OLD).save(tmp_path)
+    header = tmp_path / "index.json"
+    named = json.loads(header.read_text())
+    points = tmp_path / f"{named['parts'][0]['points']}.npy"
+    content = points.read_bytes()
+    points.write_bytes(content[:-8] + b"\0" * 8)
+    assert len(Index.read(tmp_path)) == 200  # only its size was looked at
+    with pytest.raises(TableError, match="is not what was written: its digest differs"):
+        Index.read(tmp_path, verify=True)
+    points.write_bytes(content[:-8])
+    with pytest.raises(TableError, match="is broken"):
+        Index.read(tmp_path)
+    np.save(points, OLD[:7])
+    with pytest.raises(TableError, match=r"is broken: int64 of shape \(200,\)"):
+        Index.read(tmp_path)
+    points.unlink()
+    with pytest.raises(TableError, match="names a file that is missing"):
+        Index.read(tmp_path)
+    header.write_text(json.dumps({**named, "p": 2.0}))
+    with pytest.raises(TableError, match="its digest differs"):
+        Index.read(tmp_path)
+    header.write_text("{")
+    with pytest.raises(TableError, match=r"index\.json is broken"):
+        Index.read(tmp_path)
+    header.write_text(json.dumps({**named, "format": 2}))
+    with pytest.raises(ArgumentError, match="an index of format 2, this epsjoin reads 1"):
+        Index.read(tmp_path)
