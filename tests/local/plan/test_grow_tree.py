@@ -63,14 +63,21 @@ def test_grow_tree__of_a_thin_sample_cuts_leaves_of_many_rows_and_little_work(n_
 def test_grow_tree__counts_the_pairs_that_are_decided():
     # all pairs are in the first tenth of the axis: without them a cut in the middle would do
     points = np.linspace(0.0, 1.0, 2000)[:, None]
-    decided = DecidedPairs(*np.triu_indices(200, 1), weight=100.0)
-    cut = grow(points, 1e-6, 2, decided=decided)
-    assert (
-        0.06 < cut.tree.position[0] < 0.08
-    )  # of so many rows in order, half of the pairs are of the first 71 %
+    decided = DecidedPairs(np.arange(199), np.arange(1, 200), weight=10_000.0)
+    cut = grow(points, 6e-4, 2, decided=decided)
+    assert 0.045 < cut.tree.position[0] < 0.055
     assert cut.work.max() < 1.05 * cut.work.mean()
-    assert cut.work.sum() == pytest.approx(2000 * 250 + 25 * 100 * 199 * 100, rel=0.01)
-    assert 0.45 < grow(points, 1e-6, 2).tree.position[0] < 0.55
+    assert cut.work.sum() == pytest.approx(2000 * 250 + 25 * 10_000 * 199, rel=0.01)
+    assert 0.45 < grow(points, 6e-4, 2).tree.position[0] < 0.55
+
+
+def test_grow_tree__forgets_pairs_of_rows_that_no_part_has_together():
+    # rows that pass a filter of few coordinates, though they are far from each other on the axis that is cut
+    points = np.concatenate((np.linspace(0.0, 1.0, 1000), np.linspace(9.0, 10.0, 1000)))[:, None]
+    far = DecidedPairs(np.arange(1000), 1000 + np.arange(1000), weight=100.0)
+    whole, halves = (grow(points, 1e-6, n_parts, decided=far) for n_parts in (1, 2))
+    assert whole.work.sum() == pytest.approx(2000 * 250 + 25 * 1000 * 100, rel=1e-3)
+    assert halves.work == pytest.approx([1000 * 250] * 2, rel=0.02)
 
 
 @pytest.mark.parametrize("n_parts", [3, 5, 7, 13])

@@ -20,7 +20,7 @@ from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.spread import replicate
-from oracles import examples
+from oracles import examples, open_sets
 from oracles import join as twin
 
 EUCLIDEAN = get_metric("euclidean")
@@ -213,6 +213,16 @@ def test_plan_join__keeps_the_sample_within_the_budget(budget):
     regular = plan_for(points, 0.4, cuts="regular", k=4, msl=62, replication_budget=budget)
     rows = replicate(points, np.arange(400), regular)
     assert np.bincount(rows.row).max() <= budget
+
+
+def test_plan_join__takes_no_outliers_for_the_most_work():
+    # a sweep of all rows draws its outliers in, here the islands, where they meet; parts do not
+    points = open_sets.read("landmarks")
+    cuts = Cuts(n_parts=1000)
+    rows = cuts.sample(len(points))
+    plan = plan_join(points[rows], rows, len(points), 0.0123457, get_metric("euclidean"), cuts)
+    assert plan.n_parts == 1000
+    assert plan.expected_part_rows < 3 * len(points) / 1000
 
 
 def test_plan_join__is_the_same_twice():

@@ -111,13 +111,21 @@ class Sample(NamedTuple):
             return self.lower[turned, rows], self.upper[turned, rows]
         return cube_sides(self.columns[axis, rows], self.eps / 2.0)
 
-    def is_pair_left(self, pair: Ints, axis: int, position: float) -> Bools:
-        """Whether the reference points of these pairs are below a cut."""
-        below = np.ones(len(pair), np.bool_)
+    def divide_pairs(self, pair: Ints, axis: int, position: float) -> tuple[Ints, Ints]:
+        """The pairs that are decided on either side of a cut.
+
+        That is the side which holds the reference point. Rows that pass the filter of all rows may be far
+        from each other, such as outliers that it draws in: of these some meet on neither side.
+        """
+        below, above = np.ones(len(pair), np.bool_), np.ones(len(pair), np.bool_)
         for rows in (self.decided.left[pair], self.decided.right[pair]):
-            lower = self.hashes[rows] if axis == HASH_AXIS else self.sides(rows, axis)[0]
-            below &= lower < position
-        return below
+            if axis == HASH_AXIS:
+                below &= self.hashes[rows] < position
+            else:
+                lower, upper = self.sides(rows, axis)
+                below &= lower < position
+                above &= upper >= position
+        return pair[below], pair[above & ~below]
 
     def weights(self, leaf: Leaf) -> Floats:
         """Work of each row of a leaf; the work of a pair is divided between its two rows."""
@@ -185,9 +193,9 @@ def _divide(sample: Sample, leaf: Leaf, axis: int, position: float) -> Cut:
         is_left = lower < position
         is_right = upper >= position
         carried = leaf.is_carried
-    below = sample.is_pair_left(leaf.pair, axis, position)
-    left = make_leaf(sample, leaf.row[is_left], leaf.is_carried[is_left], leaf.pair[below])
-    right = make_leaf(sample, leaf.row[is_right], carried[is_right], leaf.pair[~below])
+    pair_left, pair_right = sample.divide_pairs(leaf.pair, axis, position)
+    left = make_leaf(sample, leaf.row[is_left], leaf.is_carried[is_left], pair_left)
+    right = make_leaf(sample, leaf.row[is_right], carried[is_right], pair_right)
     return Cut(axis, position, left, right)
 
 

@@ -287,6 +287,8 @@ def decided_pairs(
         batches = list(sweep_window(rows, everything, SweepOptions(_BATCH_PAIRS, {})))
         left = np.concatenate([first[:0], *(batch.left for batch in batches)])
         right = np.concatenate([first[:0], *(batch.right for batch in batches)])
+        near = _are_near_as_they_are(embedded, eps, projection, left, right)
+        left, right = left[near], right[near]
         weight = (m / len(swept)) ** 2 if m else 1.0
         if len(swept) > len(first) or len(swept) == m or len(left) >= _SUFFICIENT_PAIRS:
             break
@@ -296,3 +298,21 @@ def decided_pairs(
         some = random.choice(len(left), _SUFFICIENT_PAIRS, replace=False)
         left, right, weight = left[some], right[some], weight * len(left) / _SUFFICIENT_PAIRS
     return DecidedPairs(left, right, weight)
+
+
+def _are_near_as_they_are(
+    embedded: Floats, eps: float, projection: Projection, left: Ints, right: Ints
+) -> Bools:
+    """Mark pairs whose rows are near each other where a sweep does not draw them in.
+
+    A sweep draws in the outliers of its rows, to the border of the others, where they meet. A part draws in
+    its own outliers: it hardly decides such pairs.
+    """
+    shifted = embedded - projection.centre
+    is_out: Bools = (shifted < projection.low) | (shifted > projection.high)
+    is_drawn_in = np.flatnonzero(is_out.any(axis=1))
+    asked = np.flatnonzero(np.isin(left, is_drawn_in) | np.isin(right, is_drawn_in))
+    near = np.ones(len(left), np.bool_)
+    with np.errstate(over="ignore"):
+        near[asked] = (np.abs(embedded[left[asked]] - embedded[right[asked]]) <= eps).all(axis=1)
+    return near
