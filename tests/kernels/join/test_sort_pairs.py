@@ -1,4 +1,4 @@
-"""Two counting sorts of pairs against one comparison sort."""
+"""Pairs grouped by counting and sorted by group against one comparison sort."""
 
 from __future__ import annotations
 
@@ -7,36 +7,44 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epsjoin.kernels.join.sort_pairs import Block, count, fill_left, pack, sort_by_left, sort_by_right
+from epsjoin.kernels.join.sort_pairs import Block, count, fill_left, group_by_left, pack, sort_groups
 from oracles import examples
 
-N_LEFT, N_RIGHT = 7, 5
-
-
-def begins(counts):
-    return np.concatenate(([0], np.cumsum(counts)[:-1]))
+N_LEFT, N_RIGHT = 7, 60
 
 
 @pytest.mark.parametrize("kind", [np.int32, np.int64])
 @examples(100)
-@given(st.lists(st.tuples(st.integers(0, N_LEFT - 1), st.integers(0, N_RIGHT - 1)), max_size=40))
-def test_sorts__by_right_then_by_left_are_a_sort_by_both(kind, pairs):
+@given(
+    st.lists(st.tuples(st.integers(0, N_LEFT - 1), st.integers(0, N_RIGHT - 1)), max_size=200, unique=True)
+)
+def test_groups_that_are_sorted__are_a_sort_by_both(kind, pairs):
     left, right = (np.array([pair[i] for pair in pairs], kind) for i in (0, 1))
-    distance = np.arange(len(pairs), dtype=np.float64)  # tells pairs apart that come twice
-    of_left, of_right = np.zeros(N_LEFT, np.int64), np.zeros(N_RIGHT, np.int64)
-    count(left, of_left)
-    count(right, of_right)
-    assert of_left.tolist() == [sum(pair[0] == row for pair in pairs) for row in range(N_LEFT)]
+    distance = np.arange(len(pairs), dtype=np.float64)  # tells pairs apart
+    places = np.zeros(N_LEFT, np.int64)
+    count(left, places)
+    assert places.tolist() == [sum(pair[0] == row for pair in pairs) for row in range(N_LEFT)]
 
-    by_right, its_distance = np.empty_like(left), np.empty_like(distance)
-    sort_by_right(Block(left, right, distance), begins(of_right), by_right, its_distance)
-    to_right, to_distance = np.empty(len(pairs), np.int64), np.empty_like(distance)
-    sort_by_left(np.cumsum(of_right), by_right, its_distance, begins(of_left), to_right, to_distance)
+    places = np.concatenate(([0], np.cumsum(places)[:-1]))
+    to_right, to_distance = np.empty_like(right), np.empty_like(distance)
+    group_by_left(Block(left, right, distance), places, to_right, to_distance)
+    sort_groups(places, to_right, to_distance)
     to_left = np.empty(len(pairs), np.int64)
-    fill_left(np.cumsum(of_left), to_left)
+    fill_left(places, to_left)
     expected = sorted((*pair, float(place)) for place, pair in enumerate(pairs))
     found = zip(to_left.tolist(), to_right.tolist(), to_distance.tolist(), strict=True)
     assert list(found) == expected
+
+
+@pytest.mark.parametrize("with_distance", [True, False])
+@pytest.mark.parametrize("step", [-1, 1, 7])
+def test_sort_groups__sorts_long_groups_in_any_order(step, with_distance):
+    k = 1000
+    right = (np.arange(3 * k) * step % k).astype(np.int32)
+    distance = right + 0.5 if with_distance else np.empty(0)
+    sort_groups(np.array([0, k, 3 * k]), right, distance)  # of two rows the second has each partner twice
+    assert right.tolist() == [*range(k), *np.repeat(np.arange(k), 2)]
+    assert distance.tolist() == ((right + 0.5).tolist() if with_distance else [])
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,12 @@
-"""Pairs of row numbers in one order, by two counting sorts: by the right row, then by the left.
+"""Pairs of row numbers in one order: grouped by the left row by counting, each group sorted by the right row.
 
-A counting sort keeps the order of equals, so that after the second the pairs of each left row are sorted by
-their right row: linear, without a comparison. In memory, for each pair:
+In memory, for each pair:
 
 1. :func:`pack` keeps it with row numbers of half the size, 16 bytes; the batch it came in can be used again.
-2. :func:`sort_by_right` forgets the right row, which its place tells: 12 bytes, while blocks are let go.
-3. :func:`sort_by_left` writes right row and distance, 16 bytes; these and the 12 are the peak.
-4. :func:`fill_left` writes the left rows, where the 12 bytes are forgotten: 24 bytes, the result.
+2. :func:`group_by_left` forgets the left row, which its place tells: 12 bytes, which with the blocks that are
+   not yet let go are the peak.
+3. :func:`sort_groups` works in place.
+4. :func:`fill_left` writes the left rows: 24 bytes, the result.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Floats, Ints
+
+MOVES_PER_PAIR = 8
+"""Moves of a pair, on average over its group, after which insertion is given up for Shell's method."""
 
 RowNumbers = NDArray[np.int32 | np.int64]
 
@@ -68,47 +71,78 @@ def count(rows: RowNumbers, counts: Ints) -> None:
 
 
 @njit
-def sort_by_right(block: Block, places: Ints, to_left: RowNumbers, to_distance: Floats) -> None:
-    """Put each pair of a block to the next place of its right row.
+def group_by_left(block: Block, places: Ints, to_right: RowNumbers, to_distance: Floats) -> None:
+    """Put each pair of a block to the next place of its left row.
 
     Parameters
     ----------
     block : not modified.
-    places : (n_right,) int64, the next place of each right row; modified.
-    to_left, to_distance : all pairs; modified.
+    places : (n_left,) int64, the next place of each left row; modified.
+    to_right, to_distance : all pairs; modified.
     """
     has_distance = block.distance.size > 0
-    for i in range(block.right.size):
-        place = places[block.right[i]]
-        places[block.right[i]] = place + 1
-        to_left[place] = block.left[i]
+    for i in range(block.left.size):
+        place = places[block.left[i]]
+        places[block.left[i]] = place + 1
+        to_right[place] = block.right[i]
         if has_distance:
             to_distance[place] = block.distance[i]
 
 
 @njit
-def sort_by_left(
-    ends: Ints, left: RowNumbers, distance: Floats, places: Ints, to_right: RowNumbers, to_distance: Floats
-) -> None:
-    """Put each pair to the next place of its left row, in the order of the right rows.
+def _insert(right: RowNumbers, distance: Floats, begin: int, end: int, gap: int, max_moves: int) -> bool:
+    """Insert each pair from ``begin`` to ``end`` among every ``gap``-th before it, by its right row.
+
+    Returns whether all are inserted: after more than ``max_moves`` moves it is given up.
+    """
+    has_distance = distance.size > 0
+    its_distance = 0.0
+    moves = 0
+    for i in range(begin + gap, end):
+        row = right[i]
+        if has_distance:
+            its_distance = distance[i]
+        to = i
+        while to - gap >= begin and right[to - gap] > row:
+            right[to] = right[to - gap]
+            if has_distance:
+                distance[to] = distance[to - gap]
+            to -= gap
+            moves += 1
+        right[to] = row
+        if has_distance:
+            distance[to] = its_distance
+        if moves > max_moves:
+            return False
+    return True
+
+
+@njit
+def sort_groups(ends: Ints, right: RowNumbers, distance: Floats) -> None:
+    """Sort the pairs of each left row by their right row.
 
     Parameters
     ----------
-    ends : (n_right,) int64, where the pairs of each right row end; they begin where those before end.
-    left, distance : all pairs in the order of their right rows; not modified.
-    places : (n_left,) int64, the next place of each left row; modified.
-    to_right, to_distance : the result; modified.
+    ends : (n_left,) int64, where the pairs of each left row end; they begin where those before end.
+    right, distance : all pairs, from :func:`group_by_left`; modified. ``distance`` may have no entries.
+
+    Notes
+    -----
+    Most groups are small, or nearly in order, since sweeps go through equal places by row: insertion sorts
+    them. One that takes many moves is sorted by Shell's method with Knuth's gaps, O(k**1.5) for k pairs.
     """
-    has_distance = distance.size > 0
-    i = 0
+    begin = 0
     for row in range(ends.size):
-        while i < ends[row]:
-            place = places[left[i]]
-            places[left[i]] = place + 1
-            to_right[place] = row
-            if has_distance:
-                to_distance[place] = distance[i]
-            i += 1
+        end = int(ends[row])
+        size = end - begin
+        if not _insert(right, distance, begin, end, 1, MOVES_PER_PAIR * size):
+            gap = 1
+            while gap < size // 3:
+                gap = 3 * gap + 1
+            while gap > 0:
+                _insert(right, distance, begin, end, gap, size * size)
+                gap //= 3
+        begin = end
 
 
 @njit

@@ -61,7 +61,7 @@ def collect(
     ----------
     batches : every pair once.
     n_rows : where ``left`` and ``right`` are row numbers, how many rows there are at either side: sorting
-        then takes linear time, and at most a sixth more memory than the result.
+        then takes about linear time, and at most a sixth more memory than the result.
     with_distance : whether distances are asked for; without them, ``distance`` has no entries where
         ``n_rows`` is given.
     """
@@ -103,21 +103,18 @@ def _sort_rows(
     dtype = row_type(max(n_left, n_right))
     blocks = _pack(batches, dtype, with_distance)
     m = sum(len(block.left) for block in blocks)
-    left_places, right_places = np.zeros(n_left, np.int64), np.zeros(n_right, np.int64)
+    places = np.zeros(n_left, np.int64)
     for number in range(len(blocks)):  # no name for a block, which would keep it
-        sort_pairs.count(blocks[number].left, left_places)
-        sort_pairs.count(blocks[number].right, right_places)
-    _to_first_places(left_places)
-    _to_first_places(right_places)
-    n_distances = m if with_distance else 0
-    of_right, its_distance = np.empty(m, dtype), np.empty(n_distances)
+        sort_pairs.count(blocks[number].left, places)
+    places[1:] = np.cumsum(places)[:-1]  # the place of each row's first pair
+    places[:1] = 0
+    right, distance = np.empty(m, dtype), np.empty(m if with_distance else 0)
     while blocks:
-        sort_pairs.sort_by_right(blocks.pop(), right_places, of_right, its_distance)
-    right, distance = np.empty(m, into), np.empty(n_distances)
-    sort_pairs.sort_by_left(right_places, of_right, its_distance, left_places, right, distance)
-    del of_right, its_distance  # before the left rows take as much
+        sort_pairs.group_by_left(blocks.pop(), places, right, distance)
+    sort_pairs.sort_groups(places, right, distance)
+    right = right.astype(into, copy=False)  # before the left rows take memory
     left = np.empty(m, into)
-    sort_pairs.fill_left(left_places, left)
+    sort_pairs.fill_left(places, left)
     return left, right, distance
 
 
@@ -141,12 +138,6 @@ def _pack(batches: Iterator[Pairs], dtype: type[np.int32 | np.int64], with_dista
         last = blocks[-1]
         blocks[-1] = Block(last.left[:filled], last.right[:filled], last.distance[:filled])
     return blocks
-
-
-def _to_first_places(counts: Ints) -> None:
-    """Replace the number of pairs of each row by the place of its first pair."""
-    counts[1:] = np.cumsum(counts)[:-1]
-    counts[:1] = 0
 
 
 @contextmanager
