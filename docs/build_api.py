@@ -65,6 +65,7 @@ GROUPS = (
             "Rows",
             "NO_ROW",
             *("row_pairs", "RowPairs", "degree", "as_graph", "Graph", "Index"),
+            *("join_frames", "knn_frames"),
             "knn_join",
         ),
     ),

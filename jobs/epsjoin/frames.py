@@ -1,0 +1,238 @@
+"""Joins of frames: pandas, polars and Arrow tables in, the same kind out, with ids of any type.
+
+None of these packages is imported: who passes a frame of one has imported it. Only what is neither, but
+hands out an Arrow stream, is read by pyarrow.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from epsjoin.errors import ArgumentError, needing_extra
+from epsjoin.kernels.arrays import Ints
+from epsjoin.local.arguments import check_points
+from epsjoin.local.join.arrays import join, self_join
+from epsjoin.local.metric import Metric
+from epsjoin.local.neighbours.knn import knn_join
+
+HOW = ("inner", "semi", "anti")
+"""Kinds of joins of frames."""
+
+
+class _Kind(NamedTuple):
+    """A package of frames: its class of frames, how it takes rows, and how it makes a frame of columns."""
+
+    package: str
+    frame: str
+    take: Callable[[Any, Ints], Any]
+    make: str
+
+
+def _take(values: Any, rows: Ints) -> Any:
+    return values.take(rows)
+
+
+def _take_of_pandas(values: Any, rows: Ints) -> Any:
+    taken = values.take(rows)
+    return taken if hasattr(taken, "columns") else taken.array  # of columns without their index
+
+
+def _take_by_brackets(values: Any, rows: Ints) -> Any:
+    return values[rows]
+
+
+_KINDS = (
+    _Kind("pandas", "DataFrame", _take_of_pandas, "DataFrame"),
+    _Kind("polars", "DataFrame", _take_by_brackets, "DataFrame"),
+    _Kind("pyarrow", "Table", _take, "table"),
+)
+
+
+def join_frames(
+    left: Any,
+    right: Any = None,
+    *,
+    eps: float | ArrayLike,
+    columns: str | Sequence[str],
+    id: str | None = None,  # noqa: A002 - as in epsjoin.spark
+    metric: str | Metric = "euclidean",
+    how: str = "inner",
+    weights: ArrayLike | None = None,
+    n_jobs: int | None = 1,
+    max_pairs: int | None = None,
+) -> Any:
+    """Find every pair of rows of one frame or of two within eps, as a frame.
+
+    Parameters
+    ----------
+    left, right : pandas or polars DataFrames, Arrow tables, or objects with ``__arrow_c_stream__``; not
+        modified. Without ``right``, the pairs are of rows of ``left``.
+    eps, metric, weights, n_jobs, max_pairs : see :func:`epsjoin.self_join`.
+    columns : names of the columns of coordinates, in both frames; or the name of one column of vectors.
+    id : name of the column, of any type, that tells the rows apart in the result, in both frames. By default
+        it is pandas' index, and the row number in other frames.
+    how : "inner" for pairs. "semi" or "anti" for the rows of ``left`` that have a partner, or that have none:
+        with all their columns and their index, in their order.
+
+    Returns
+    -------
+    A frame of the kind of ``left`` (an Arrow table for streams): ``left_id``, ``right_id`` and ``distance``,
+    ordered by the places of the rows; of one frame, the left row is the one that stands first. Or rows of
+    ``left``.
+
+    Raises
+    ------
+    ArgumentError
+        As :func:`epsjoin.join`; or an argument is no frame, or lacks a column.
+    BudgetError
+        As :func:`epsjoin.join`.
+    MissingPackageError
+        A stream is passed, and pyarrow is not installed.
+
+    See Also
+    --------
+    knn_frames : the k nearest rows.
+    self_join, join : of arrays.
+
+    Notes
+    -----
+    Coordinates are copied once. A missing value is refused, as NaN is.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> towns = pandas.DataFrame({"x": [0.0, 3.0, 9.0], "y": [0.0, 4.0, 9.0]}, index=["a", "b", "c"])
+    >>> join_frames(towns, eps=5.0, columns=["x", "y"]).values.tolist()
+    [['a', 'b', 5.0]]
+    >>> join_frames(towns, eps=5.0, columns=["x", "y"], how="anti").index.tolist()
+    ['c']
+    """
+    if how not in HOW:
+        raise ArgumentError(f"how must be one of {', '.join(HOW)}, not {how!r}")
+    kind, left = _kind_of("left", left)
+    points = _coordinates("left", left, columns)
+    other = None
+    if right is not None:
+        other_kind, right = _kind_of("right", right)
+        other = _coordinates("right", right, columns)
+    if how != "inner":
+        rows = join(points, other, eps, metric, how=how, weights=weights, n_jobs=n_jobs).left
+        return kind.take(left, rows)
+    shared: dict[str, Any] = {"weights": weights, "n_jobs": n_jobs, "max_pairs": max_pairs}
+    if other is None:
+        pairs, other_kind, right = self_join(points, eps, metric, **shared), kind, left
+    else:
+        pairs = join(points, other, eps, metric, **shared)
+    ids = _ids(kind, "left", left, id, pairs.left), _ids(other_kind, "right", right, id, pairs.right)
+    return _make(kind, ids, {"distance": pairs.distance})
+
+
+def knn_frames(
+    queries: Any,
+    points: Any = None,
+    k: int = 1,
+    *,
+    columns: str | Sequence[str],
+    id: str | None = None,  # noqa: A002 - as in epsjoin.spark
+    metric: str | Metric = "euclidean",
+    n_jobs: int | None = 1,
+) -> Any:
+    """Find the k nearest rows of a frame for every row of another, as a frame.
+
+    Parameters
+    ----------
+    queries, points : frames, see :func:`join_frames`. Without ``points``, the neighbours are other rows of
+        ``queries``.
+    k, metric, n_jobs : see :func:`epsjoin.knn_join`.
+    columns, id : see :func:`join_frames`.
+
+    Returns
+    -------
+    A frame of the kind of ``queries``: ``left_id``, ``right_id``, ``distance`` and ``nth``, 1 for the
+    nearest; ordered by the places of the queries, then by ``nth``.
+
+    Raises
+    ------
+    ArgumentError
+        As :func:`epsjoin.knn_join`; or an argument is no frame, or lacks a column.
+    MissingPackageError
+        A stream is passed, and pyarrow is not installed.
+
+    See Also
+    --------
+    join_frames : all pairs within an eps.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> towns = pandas.DataFrame({"x": [0.0, 3.0, 9.0]}, index=["a", "b", "c"])
+    >>> knn_frames(towns, columns=["x"]).values.tolist()
+    [['a', 'b', 3.0, 1], ['b', 'a', 3.0, 1], ['c', 'b', 6.0, 1]]
+    """
+    kind, queries = _kind_of("queries", queries)
+    asked = _coordinates("queries", queries, columns)
+    if points is None:
+        other_kind, points, found = kind, queries, knn_join(None, asked, k, metric, n_jobs=n_jobs)
+    else:
+        other_kind, points = _kind_of("points", points)
+        found = knn_join(asked, _coordinates("points", points, columns), k, metric, n_jobs=n_jobs)
+    rows, nth = np.repeat(np.arange(len(asked)), k), np.tile(np.arange(1, k + 1), len(asked))
+    ids = (
+        _ids(kind, "queries", queries, id, rows),
+        _ids(other_kind, "points", points, id, found.neighbour.reshape(-1)),
+    )
+    return _make(kind, ids, {"distance": found.distance.reshape(-1), "nth": nth})
+
+
+def _kind_of(name: str, frame: Any) -> tuple[_Kind, Any]:
+    """Find the package of a frame; what only hands out an Arrow stream becomes an Arrow table."""
+    for kind in _KINDS:
+        module = sys.modules.get(kind.package)
+        if module is not None and isinstance(frame, getattr(module, kind.frame)):
+            return kind, frame
+    if hasattr(frame, "__arrow_c_stream__"):
+        with needing_extra(f"{name}, an Arrow stream,"):
+            import pyarrow
+        return _KINDS[-1], pyarrow.table(frame)
+    raise ArgumentError(
+        f"{name} must be a DataFrame of pandas or polars, or an Arrow table or stream, not "
+        f"{type(frame).__name__}; join takes arrays"
+    )
+
+
+def _coordinates(name: str, frame: Any, columns: str | Sequence[str]) -> NDArray[Any]:
+    if isinstance(columns, str):
+        vectors = np.asarray(_column(name, frame, columns))
+        return np.array(vectors.tolist() if vectors.dtype.kind == "O" else vectors)
+    if not len(columns):
+        raise ArgumentError("columns must name at least one column")
+    values = [
+        check_points(f"{name}, column {column!r},", np.asarray(_column(name, frame, column)).reshape(-1, 1))
+        for column in columns
+    ]
+    return np.concatenate(values, axis=1)
+
+
+def _column(name: str, frame: Any, column: str) -> Any:
+    names = getattr(frame, "column_names", None)  # of Arrow; the others' columns are names
+    known = list(frame.columns if names is None else names)
+    if known.count(column) != 1:
+        listed = ", ".join(map(str, known))
+        raise ArgumentError(f"{name} must have one column {column!r}; its columns are {listed}")
+    return frame[column]
+
+
+def _ids(kind: _Kind, name: str, frame: Any, column: str | None, rows: Ints) -> Any:
+    if column is not None:
+        return kind.take(_column(name, frame, column), rows)
+    return kind.take(frame.index, rows) if kind.package == "pandas" else rows
+
+
+def _make(kind: _Kind, ids: tuple[Any, Any], others: dict[str, NDArray[Any]]) -> Any:
+    make = getattr(sys.modules[kind.package], kind.make)
+    return make({"left_id": ids[0], "right_id": ids[1], **others})

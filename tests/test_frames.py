@@ -1,0 +1,165 @@
+"""Frames in, frames out: the pairs of the arrays, with the ids, the index and the types of the frame."""
+
+from __future__ import annotations
+
+import sys
+import types
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import epsjoin
+from epsjoin.errors import ArgumentError
+
+XY = np.random.default_rng(0).random((60, 2))
+NAMES = [f"row {number}" for number in range(60)]
+FRAME = pd.DataFrame({"name": NAMES, "x": XY[:, 0], "y": XY[:, 1]}, index=pd.RangeIndex(100, 160, name="key"))
+PAIRS = epsjoin.self_join(XY, 0.1)
+
+
+class Series:
+    """As a column of polars: rows by brackets, and an array."""
+
+    def __init__(self, values):
+        self.values = np.asarray(values)
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values
+
+    def __getitem__(self, rows):
+        return Series(self.values[rows])
+
+
+class PolarsFrame:
+    """As a DataFrame of polars: no index, columns by name, rows by brackets, made of a dictionary."""
+
+    def __init__(self, columns):
+        self.data = {name: Series(values) for name, values in columns.items()}
+
+    @property
+    def columns(self):
+        return list(self.data)
+
+    def __getitem__(self, asked):
+        if isinstance(asked, str):
+            return self.data[asked]
+        return PolarsFrame({name: column[asked] for name, column in self.data.items()})
+
+
+class Stream:
+    """What only hands out an Arrow stream."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+@pytest.fixture
+def polars(monkeypatch):
+    """The polars that is installed, else one with as much of it as is used."""
+    try:
+        import polars
+    except ImportError:
+        module = types.ModuleType("polars")
+        module.DataFrame = PolarsFrame
+        monkeypatch.setitem(sys.modules, "polars", module)
+        return module
+    return polars
+
+
+def listed(column):
+    return np.asarray(column).tolist()
+
+
+def assert_pairs(found, left, right):
+    assert (listed(found["left_id"]), listed(found["right_id"])) == (left, right)
+    assert listed(found["distance"]) == PAIRS.distance.tolist()
+
+
+def test_pandas__ids_are_the_index_or_a_column_of_any_type():
+    found = epsjoin.join_frames(FRAME, eps=0.1, columns=["x", "y"])
+    assert isinstance(found, pd.DataFrame)
+    assert_pairs(found, (PAIRS.left + 100).tolist(), (PAIRS.right + 100).tolist())
+    times = FRAME.assign(at=pd.date_range("2026-01-01", periods=60, tz="UTC"), kind=pd.Categorical(NAMES))
+    for column in ("name", "at", "kind"):
+        found = epsjoin.join_frames(times, eps=0.1, columns=["x", "y"], id=column)
+        assert found["left_id"].dtype == found["right_id"].dtype == times[column].dtype
+        assert found["left_id"].tolist() == times[column].iloc[PAIRS.left].tolist()
+        assert found["right_id"].tolist() == times[column].iloc[PAIRS.right].tolist()
+
+
+def test_polars__ids_are_rows_or_a_column(polars):
+    frame = polars.DataFrame({"name": NAMES, "x": XY[:, 0], "y": XY[:, 1]})
+    found = epsjoin.join_frames(frame, eps=0.1, columns=["x", "y"])
+    assert isinstance(found, polars.DataFrame)
+    assert_pairs(found, PAIRS.left.tolist(), PAIRS.right.tolist())
+    found = epsjoin.join_frames(frame, eps=0.1, columns=["x", "y"], id="name")
+    assert_pairs(found, [NAMES[row] for row in PAIRS.left], [NAMES[row] for row in PAIRS.right])
+    alone = epsjoin.join_frames(frame, eps=0.1, columns=["x", "y"], how="anti")
+    assert listed(alone["name"]) == [NAMES[row] for row in epsjoin.join(XY, None, 0.1, how="anti").left]
+
+
+@pytest.mark.parametrize("wrap", [lambda table: table, Stream], ids=["table", "stream"])
+def test_arrow__tables_and_streams_become_tables(wrap):
+    table = pa.table({"name": pa.array(NAMES).dictionary_encode(), "x": XY[:, 0], "y": XY[:, 1]})
+    found = epsjoin.join_frames(wrap(table), eps=0.1, columns=["x", "y"], id="name")
+    assert isinstance(found, pa.Table)
+    assert found.schema.field("left_id").type == table.schema.field("name").type
+    left, right = found["left_id"].to_pylist(), found["right_id"].to_pylist()
+    assert (left, right) == ([NAMES[row] for row in PAIRS.left], [NAMES[row] for row in PAIRS.right])
+
+
+def test_join_frames__of_two_kinds_has_the_kind_of_the_left_one():
+    others = pa.table({"x": XY[:20, 0] + 0.01, "y": XY[:20, 1]})
+    found = epsjoin.join_frames(FRAME, others, eps=0.05, columns=["x", "y"])
+    pairs = epsjoin.join(XY, XY[:20] + np.array([0.01, 0.0]), 0.05)
+    assert isinstance(found, pd.DataFrame)
+    assert listed(found["left_id"]) == (pairs.left + 100).tolist()
+    assert listed(found["right_id"]) == pairs.right.tolist()
+    near = epsjoin.join_frames(FRAME, others, eps=0.05, columns=["x", "y"], how="semi")
+    pd.testing.assert_frame_equal(near, FRAME.iloc[np.unique(pairs.left)])
+
+
+def test_join_frames__takes_one_column_of_vectors():
+    frame = pd.DataFrame({"at": XY.tolist()})
+    assert_pairs(epsjoin.join_frames(frame, eps=0.1, columns="at"), PAIRS.left.tolist(), PAIRS.right.tolist())
+    table = pa.table({"at": XY.tolist()})
+    assert_pairs(epsjoin.join_frames(table, eps=0.1, columns="at"), PAIRS.left.tolist(), PAIRS.right.tolist())
+
+
+def test_knn_frames__number_the_neighbours():
+    found = epsjoin.knn_frames(FRAME, k=3, columns=["x", "y"], id="name")
+    expected = epsjoin.knn_join(None, XY, 3)
+    assert found["left_id"].tolist() == [name for name in NAMES for _ in range(3)]
+    assert found["right_id"].tolist() == [NAMES[row] for row in expected.neighbour.reshape(-1)]
+    assert found["distance"].tolist() == expected.distance.reshape(-1).tolist()
+    assert found["nth"].tolist() == [1, 2, 3] * 60
+    of_two = epsjoin.knn_frames(FRAME.iloc[:5], FRAME, 1, columns=["x", "y"])
+    assert of_two["right_id"].tolist() == of_two["left_id"].tolist() == list(range(100, 105))
+
+
+@pytest.mark.parametrize(
+    ("frame", "how", "says"),
+    [
+        (XY, {}, "left must be a DataFrame of pandas or polars, or an Arrow table or stream, not ndarray"),
+        (FRAME, {"columns": ["x", "z"]}, "left must have one column 'z'; its columns are name, x, y"),
+        (FRAME, {"columns": []}, "columns must name at least one column"),
+        (FRAME, {"columns": ["name"]}, "left, column 'name', must be numbers"),
+        (FRAME, {"id": "key"}, "left must have one column 'key'"),
+        (FRAME, {"how": "left"}, "how must be one of inner, semi, anti, not 'left'"),
+        (
+            pd.DataFrame({"x": [2**53 + 1], "y": [0.5]}),
+            {},
+            "'x', must be integers that float64 can hold",
+        ),
+        (pd.DataFrame({"x": [1.0, None], "y": [0.5, 1.0]}), {}, "column 'x', must be finite; row 1"),
+    ],
+    ids=range(8),
+)
+def test_join_frames__refuses(frame, how, says):
+    with pytest.raises(ArgumentError, match=says):
+        epsjoin.join_frames(frame, **{"eps": 0.1, "columns": ["x", "y"], **how})
