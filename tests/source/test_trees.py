@@ -31,6 +31,7 @@ DOCUMENTS = st.recursive(
         ('{"a": {"b": 1, "b": 2}}', 'doc: an object has a key twice: \'{"a": {"b": 1, "b": 2}}\''),
         ("[NaN]", "doc: NaN or Infinity: '[NaN]'"),
         ("[-Infinity]", "doc: NaN or Infinity: '[-Infinity]'"),
+        ("[1e999]", "doc: NaN or Infinity: '[1e999]'"),
         ('["\\ud800"]', "doc: half a surrogate pair"),
         ('{"\\udfff": 1}', "doc: half a surrogate pair"),
         (DEEP, "doc: nested too deep"),

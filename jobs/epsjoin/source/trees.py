@@ -53,7 +53,8 @@ def _parse(text: object) -> Any:
     if not isinstance(text, str):
         raise ValueError("not of type string")
     value = json.loads(text, object_pairs_hook=_to_object, parse_constant=_refuse_constant)
-    json.dumps(value, ensure_ascii=False).encode()  # an escape may be half a surrogate pair
+    again = json.dumps(value, ensure_ascii=False, allow_nan=False)  # 1e999 is read as infinite
+    again.encode()  # an escape may be half a surrogate pair
     return value
 
 
