@@ -104,3 +104,5 @@ def test_expected_pairs_of_tables__are_near_those_of_all_rows(n_right):
     others = points[30_000:] if n_right else None
     expected = expected_pairs_of_tables(points[:30_000], others, 0.02, get_metric("euclidean"))
     assert expected == pytest.approx(pairs, rel=0.05)
+    nobody = points[:0]
+    assert expected_pairs_of_tables(points[:30_000], nobody, 0.02, get_metric("euclidean")) == 0.0

@@ -256,7 +256,7 @@ def expected_pairs_of_tables(left: Points, right: Points | None, eps: float, met
     """
     n, sample = len(left), Cuts()
     some = np.asarray(left[draw_rows(n, sample.sample_rows, sample.seed)], np.float64)
-    if right is None or not len(right):
+    if right is None:
         return expect_pairs(some, n, eps, metric).pairs
     others = np.asarray(right[draw_rows(len(right), sample.sample_rows, (sample.seed, 1))], np.float64)
     return expect_pairs_between(some, others, (n, len(right)), eps, metric).pairs
