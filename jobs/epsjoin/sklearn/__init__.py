@@ -1,7 +1,7 @@
-"""Estimators with scikit-learn's interface; the only room that needs scikit-learn.
+"""Estimators with scikit-learn's interface; the only package that needs scikit-learn.
 
 ``from epsjoin.sklearn import DBSCAN`` in place of ``from sklearn.cluster import DBSCAN``, and so for others.
-No other module imports this one, so that epsjoin works without scikit-learn.
+Nothing else imports it, so that epsjoin works without scikit-learn.
 """
 
 from __future__ import annotations

@@ -208,9 +208,9 @@ class LocalOutlierFactor(OutlierMixin, BaseEstimator):
         return int(effective_n_jobs(self.n_jobs))
 
     def _offset(self) -> float:
-        share = self.contamination
-        if isinstance(share, str) and share == "auto":
+        fraction = self.contamination
+        if isinstance(fraction, str) and fraction == "auto":
             return -1.5
-        if isinstance(share, (str, bool)) or not 0.0 < share <= 0.5:
-            raise ArgumentError(f"contamination must be 'auto', or above 0 and at most 0.5, not {share!r}")
-        return float(np.percentile(self.negative_outlier_factor_, 100.0 * share))
+        if isinstance(fraction, (str, bool)) or not 0.0 < fraction <= 0.5:
+            raise ArgumentError(f"contamination must be 'auto', or above 0 and at most 0.5, not {fraction!r}")
+        return float(np.percentile(self.negative_outlier_factor_, 100.0 * fraction))

@@ -130,13 +130,13 @@ class Plans:
     def _draw(self, spill: Spill, runs: list[SortedRun]) -> SweepRows:
         """Rows of all runs, each point once, as likely as any other."""
         n_rows = sum(sum(run.rows) for run in runs)
-        share = min(1.0, min(_MAX_SAMPLE_ROWS, self._sizes.run_rows // 2) / n_rows)
+        fraction = min(1.0, min(_MAX_SAMPLE_ROWS, self._sizes.run_rows // 2) / n_rows)
         random = np.random.default_rng(0)
         drawn = []
         for run in runs:
             for page in run.pages:
                 rows = spill.read(run, page)
-                drawn.append(rows.take((random.random(rows.n) < share) & (rows.flags & HAS_MORE == 0)))
+                drawn.append(rows.take((random.random(rows.n) < fraction) & (rows.flags & HAS_MORE == 0)))
         return concat(drawn)
 
     def lower(self, eps: float) -> None:

@@ -85,8 +85,8 @@ class Sizes(NamedTuple):
 
         Notes
         -----
-        A share s of the rows of each table has s² of the pairs: s = sqrt(wished / pairs). A part of section
-        4.1.3 of Dittrich's dissertation, where sqrt(|R| |S| Z'/Z) rows of each are read.
+        A fraction s of the rows of each table has s² of the pairs: s = sqrt(wished / pairs). A part of
+        section 4.1.3 of Dittrich's dissertation, where sqrt(|R| |S| Z'/Z) rows of each are read.
         """
         rows = max(2, math.ceil(n_rows * math.sqrt(wished / pairs)))
         return tuple(goal for goal in (rows, *self.first_rows) if rows <= goal < self.run_rows)

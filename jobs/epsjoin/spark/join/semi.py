@@ -23,8 +23,8 @@ from epsjoin.spark.rows import FrameRows, MappedRows, Rows, to_frame
 FOUND = "left_id long"
 """Columns of what the parts of a semi or an anti join find, as DDL."""
 _ID_BYTES = 8
-_SHARE_OF_TIMEOUT = 1 / 10
-"""Share of the time after which Spark gives up a broadcast that one core should need at most for a join."""
+_FRACTION_OF_TIMEOUT = 1 / 10
+"""Fraction of the time after which Spark gives up a broadcast that one core may need for a join, at most."""
 
 
 def take_found(left: DataFrame, id_column: str, found: Rows, n_left: int, plan: JoinPlan) -> DataFrame:
@@ -48,7 +48,7 @@ def take_found(left: DataFrame, id_column: str, found: Rows, n_left: int, plan: 
     conf = left.sparkSession._jsparkSession.sessionState().conf()
     most_bytes, seconds = conf.autoBroadcastJoinThreshold(), conf.broadcastTimeout()
     ids = to_frame(found).withColumnRenamed("left_id", "_left_id")
-    is_soon = seconds <= 0 or plan.expected_seconds <= _SHARE_OF_TIMEOUT * seconds  # 0: no limit
+    is_soon = seconds <= 0 or plan.expected_seconds <= _FRACTION_OF_TIMEOUT * seconds  # 0: no limit
     if n_left * _ID_BYTES <= most_bytes and is_soon:
         ids = F.broadcast(ids)
     return left.join(ids, left[id_column] == ids["_left_id"], "left_semi")
