@@ -216,6 +216,8 @@ class Findings(RunFindings):
         before), seconds (of all steps except the report); each may be ``None``.
     comparison : what the job ``compare`` found; ``None`` if it has not run.
     guard : rows of ``guard``: check, observed, limit, verdict, against, words; empty: nothing was guarded.
+    alike : of documents, two of each of the largest clusters: cluster_id, distance, left and right (id, key,
+        label, text: the document, line by line), edits (a text each). Empty where points have coordinates.
 
     Raises
     ------
@@ -256,6 +258,7 @@ class Findings(RunFindings):
     trends: Sequence[Row]
     comparison: Comparison | None
     guard: Sequence[Row]
+    alike: Sequence[Row] = ()
 
     def __post_init__(self) -> None:
         n = len(self.map_points)

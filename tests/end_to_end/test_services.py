@@ -194,6 +194,7 @@ def test_services__let_nobody_in_without_the_password(started: Started) -> None:
         "navaids",
         "landmarks",
         "earthquakes",
+        "vega_specs",
     }
     pools = {pool["name"]: pool["slots"] for pool in started.ask("/api/v2/pools")["pools"]}
     assert pools["lake_writers"] == 2

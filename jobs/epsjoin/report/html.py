@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from epsjoin.findings import Row
 from epsjoin.report import costs, words
+from epsjoin.report.beside import lay_beside
 from epsjoin.report.figures import figure
 
 
@@ -38,6 +39,7 @@ def render_template(name: str, **values: object) -> str:
         change=words.change,
         plural=words.plural,
         differing=words.differing,
+        beside=lay_beside,
         phases=costs.PHASES,
     )
     return environment.get_template(name).render(**values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from epsjoin.contracts.trees import METRIC
 from epsjoin.findings import Comparison, Findings, Row, RunFindings, to_number
 from epsjoin.report import costs, words
 
@@ -116,6 +117,24 @@ def power_law(findings: Findings) -> list[str]:
             f"found: {words.count(findings.n_pairs)} pairs."
         )
     return sentences
+
+
+def bounds(findings: Findings) -> str:
+    """Say of what the curves of documents are; empty where points are what is compared."""
+    if findings.metric != METRIC:
+        return ""
+    return (
+        "What follows is about the points of the documents, half of the histograms of their trees: two "
+        "documents are at least as many edits apart as their points. The pairs that are expected are "
+        "candidates, of which the pairs found are those whose documents are within ε."
+    )
+
+
+def bounds_of_outliers(findings: Findings) -> str:
+    """Say of what the distances of outliers are; see :func:`bounds`."""
+    if findings.metric != METRIC:
+        return ""
+    return "Distances and LOF are those of the points: a document is at least so many edits from the others."
 
 
 def k_distances(findings: Findings) -> list[str]:

@@ -22,12 +22,15 @@ from epsjoin.spark.epsilon import fit_epsilon
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job
 from epsjoin.spark.join import refine
+from epsjoin.spark.report.gather import gather
+from oracles.trees import Tree, n_nodes
 from tests.spark.conftest import JobMaker, copy_of, new_job
 from tests.spark.documents import (
     BAD,
     EARLIER,
     LATER,
     STEPS_OF_TREES,
+    as_tree,
     expected_pairs,
     job_of_documents,
     run_until,
@@ -204,6 +207,32 @@ def test_increment__of_candidates_gives_the_pairs_of_a_whole_run(make_job: JobMa
     assert slices.read_row(job.lake, Slice("join_plan", LATER))["kind"] == "planned"
     for name, rows in by_increment.items():
         assert content(job, name).equals(rows), name
+
+
+def test_report__shows_two_documents_of_each_of_the_largest_clusters(done: Job, tmp_path: Path) -> None:
+    """The edits between them are as many as their distance, and lead from the left to the right one."""
+    job = copy_of(done, tmp_path / "copy")
+    delta_log.commit(job.lake, {Slice("job_metrics", job.run, also=(("job", "none"),)): []})
+    found = gather(job)
+    largest = [row["cluster_id"] for row in found.largest_clusters[:5]]
+    assert [pair["cluster_id"] for pair in found.alike] == largest
+    assert {row["cluster_id"]: row["key"] for row in found.largest_clusters}.keys() >= set(largest)
+    expected = expected_pairs(some_documents())
+    for pair in found.alike:
+        names = [pair[side]["key"][0] for side in ("left", "right")]
+        assert (frozenset(names), pair["distance"]) in expected
+        assert len(pair["edits"]) == pair["distance"] > 0, "equal ones are not the first choice"
+        for side, name in zip(("left", "right"), names, strict=True):
+            assert json.loads(pair[side]["text"]) == some_documents()[name]
+    assert (found.label, found.map_axes) == ("name", ("nodes", "leaves"))
+    sizes = sorted(zip(*found.map_points.astype(int).T.tolist(), strict=True))
+    trees = [as_tree(document) for document in some_documents().values()]
+    assert sizes == sorted((n_nodes(tree), n_leaves(tree)) for tree in trees)
+    assert "doc" not in found.outliers[0]["columns"], "a document is too long for a cell"
+
+
+def n_leaves(tree: Tree) -> int:
+    return sum(map(n_leaves, tree[1])) if tree[1] else 1
 
 
 def test_verify__of_documents_says_what_checks_them(done: Job) -> None:

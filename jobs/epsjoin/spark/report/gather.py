@@ -31,6 +31,7 @@ from epsjoin.spark.neighbours.nearest import nearest_of
 from epsjoin.spark.points import stored_reading
 from epsjoin.spark.report.clusters import count_clusters, find_centres, sample_map
 from epsjoin.spark.report.comparison import find_comparison
+from epsjoin.spark.report.documents import find_alike
 from epsjoin.spark.report.intake import gather_intake
 from epsjoin.spark.report.names import choose_label, name_record, read_records
 from epsjoin.spark.report.trends import make_trend, make_trends_before, read_own_counters, select_seconds
@@ -131,6 +132,7 @@ def gather(job: Job) -> Findings:
         comparison=comparison,
         guard=_read_guard(lake, of["guard"]),
         held=held.read(lake, run),
+        alike=find_alike(clusters, StoredSlice.of(job, of["pairs"]), points, largest, label),
     )
     return replace(
         findings,
