@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.kernels import ids as ids_kernels
-from epsjoin.kernels.ids import index_ids, rows_of
+from epsjoin.kernels.ids import index_ids, match_ids, rows_of
 from epsjoin.local.neighbours import from_pairs
 from oracles import examples
 
@@ -23,6 +23,29 @@ def test_rows_of__finds_known_ids_and_no_others(ids, wanted):
     wanted = wanted + ids
     found = rows_of(index_ids(np.array(ids, dtype=np.int64)), np.array(wanted, dtype=np.int64))
     assert found.tolist() == [row.get(each, -1) for each in wanted]
+
+
+@examples(200)
+@given(st.lists(IDS, unique=True, max_size=100), st.lists(IDS, unique=True, max_size=20), st.randoms())
+def test_match_ids__finds_ids_that_stay_move_come_and_go(before, new, random):
+    row = {each: place for place, each in enumerate(before)}
+    now = [each for each in before if random.random() < 0.8] + new
+    now = list(dict.fromkeys(now))
+    if now and random.random() < 0.5:
+        cut = random.randrange(len(now))
+        now = now[cut:] + now[:cut]
+    found = match_ids(np.array(before, dtype=np.int64), np.array(now, dtype=np.int64))
+    assert found.tolist() == [row.get(each, -1) for each in now]
+
+
+def test_match_ids__hashes_only_what_is_out_of_order(monkeypatch):
+    hashed = []
+    monkeypatch.setattr(ids_kernels, "index_ids", lambda ids: hashed.append(ids.size) or index_ids(ids))
+    before = np.arange(1000) * 3
+    now = np.delete(before, [10, 11, 500])
+    now[700] = 1  # one is new
+    assert match_ids(before, now)[[9, 10, 700, 996]].tolist() == [9, 12, -1, 999]
+    assert hashed == [4], "those that are gone and the one that is replaced"
 
 
 @pytest.mark.parametrize("stride", [1, 2**20, 2**44, 2**56])

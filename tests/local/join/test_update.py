@@ -101,6 +101,16 @@ def test_update_join__of_nothing_new_copies_and_computes_nothing():
     assert counters == {"kept_pairs": len(pairs.left), "dropped_pairs": 0, "placed": 0}
 
 
+def test_update_join__sorts_only_what_may_be_near_the_placed_points():
+    points = np.random.default_rng(5).random((6000, 3))
+    ids, now, counters = np.arange(6000), points.copy(), {}
+    now[::600] = points[::600] + 0.3
+    pairs = self_join(points, 0.01, ids=ids)
+    found = update_join(pairs, points, now, ids, ids, 0.01, counters=counters)
+    assert_same_bits(found, self_join(now, 0.01, ids=ids))
+    assert counters["placed"] == 10 < counters["rows"] < 100
+
+
 @pytest.mark.parametrize(("n_before", "n_now"), [(0, 40), (40, 0), (0, 0)])
 def test_update_join__begins_and_ends_with_no_points(n_before, n_now):
     points, ids = large(4, 40)

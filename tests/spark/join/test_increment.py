@@ -405,7 +405,7 @@ def test_increment__whose_base_is_replaced_at_any_commit_or_that_is_killed_there
                     commits.run(merge_join.run, now)
             assert slices.read_row(now.lake, Slice("join_plan", now.run))["kind"] == "increment"
             assert content(now, "pairs").equals(whole.tables["pairs"])
-    assert n_replaced == 10
+    assert n_replaced == 11
     assert refused
     assert all(step is merge_join.run and "run replicate again" in words for step, words in refused)
 

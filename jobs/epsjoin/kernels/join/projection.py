@@ -70,7 +70,7 @@ def filter_size(n_coordinates: int) -> int:
 
 
 @njit
-def _rotate(embedded: Floats, row: int, projection: Projection, values: Floats) -> float:
+def rotate(embedded: Floats, row: int, projection: Projection, values: Floats) -> float:
     """Write the first coordinates of one row on the principal axes; returns the sum that went into them."""
     basis, centre, low, high = projection.basis, projection.centre, projection.low, projection.high
     values[:] = 0.0
@@ -92,7 +92,7 @@ def _project(embedded: Floats, projection: Projection, coordinates: Floats) -> f
     largest = 0.0
     for row in range(embedded.shape[0]):
         if projection.basis.shape[0] > 0:
-            largest = max(largest, _rotate(embedded, row, projection, values))
+            largest = max(largest, rotate(embedded, row, projection, values))
             for j in range(size):
                 coordinates[j, row] = values[j]
             continue
@@ -113,7 +113,7 @@ def _gather_rotated(
     values = np.empty(size, np.float64)
     largest = 0.0
     for place in range(order.shape[0]):
-        _rotate(embedded, order[place], projection, values)
+        rotate(embedded, order[place], projection, values)
         for j in range(size):
             value = min(max(values[j] * scale, -_MAX_COORDINATE), _MAX_COORDINATE)
             near[j * stride + place] = value
@@ -174,12 +174,30 @@ def project(embedded: Floats, projection: Projection, count: int, eps: float) ->
     coordinates = np.zeros((count, len(embedded)))
     with np.errstate(over="ignore"):
         largest = _project(embedded, projection, coordinates[: projection.size])
-        terms = embedded.shape[1] if projection.is_rotated else 1
-        reach = eps * (1.0 + 1e-9) + largest * terms * _ROUNDING
+        reach = _reach(projection, largest, eps)
     if not reach < math.inf:
         return np.zeros_like(coordinates), math.inf
     coordinates /= reach
     return coordinates, reach
+
+
+def largest_reach(projection: Projection, eps: float) -> float:
+    """The reach of any rows: no less than the one that :func:`project` returns, whichever rows it is given.
+
+    Parameters
+    ----------
+    projection : its clipping bounds what goes into a coordinate.
+    eps : threshold in embedded coordinates.
+    """
+    with np.errstate(over="ignore"):
+        spans = np.maximum(np.abs(projection.low), np.abs(projection.high))
+        largest = spans.sum() if projection.is_rotated else spans[projection.axes].max(initial=0.0)
+        return _reach(projection, float(largest), eps)
+
+
+def _reach(projection: Projection, largest: float, eps: float) -> float:
+    terms = len(projection.centre) if projection.is_rotated else 1
+    return eps * (1.0 + 1e-9) + largest * terms * _ROUNDING
 
 
 def filter_coordinates(

@@ -18,7 +18,7 @@ from epsjoin.console import counted
 from epsjoin.errors import UnfitTableError
 from epsjoin.kernels.arrays import Ints
 from epsjoin.kernels.digests import Words
-from epsjoin.kernels.ids import index_ids
+from epsjoin.kernels.ids import match_ids
 from epsjoin.lake import slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
@@ -220,7 +220,7 @@ def read_changes(lake: Lake, before: Slice, now: Slice) -> Changes:
         A run has no digests, or they are not those of its points.
     """
     (ids_before, places_before), (ids, places) = (_read_places(lake, where) for where in (before, now))
-    is_placed, is_gone = find_changes(index_ids(ids_before), places_before, ids, places)
+    is_placed, is_gone = find_changes(match_ids(ids_before, ids), places_before, places)
     placed, gone = ids[is_placed], ids_before[is_gone]
     return Changes(len(ids_before), len(ids), placed, gone, len(np.intersect1d(placed, gone)))
 
