@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from epsjoin import JoinWindow, ValueWindow, self_join
+from epsjoin import JoinWindow, RowWindow, ValueWindow, self_join
 from epsjoin.kernels.arrays import Ints
-from oracles.window_kinds import INDICES, STORES, Linked, Values
+from epsjoin.local.windows.kinds import BY_GROUP, ROW_KINDS, STORES, VALUE_KINDS
 
 from .page import count, machine, put, seconds, spread, table
 
@@ -83,18 +83,17 @@ def pushes_against_counting_anew(n_rows: int, rounds: int) -> list[str]:
 def structures(n_rows: int, n_batches: int, n_values: int, law: str) -> dict[str, int]:
     """Values looked at per row by each store and index, while all batches of a full window are replaced."""
     size = n_rows // n_batches
-    values = draw(2 * n_rows, n_values, law).tolist()
-    edges = np.linspace(0, n_values, GROUPS + 1)[1:-1].tolist()
-    windows = {f"{store} {index}": Values(store, index, n_batches) for store in STORES for index in INDICES}
-    windows["GROUP G"] = Values("GROUP", "G", n_batches, edges)
+    values = draw(2 * n_rows, n_values, law)
+    edges = np.linspace(0, n_values, GROUPS + 1)[1:-1]
     found = {}
-    for name, window in windows.items():
-        for begin in range(0, n_rows, size):
+    for kind in VALUE_KINDS:
+        work: dict[str, int] = {}
+        window = ValueWindow(n_batches, edges if kind == BY_GROUP else None, kind=kind, counters=work)
+        for begin in range(0, 2 * n_rows, size):
+            if begin == n_rows:
+                work.clear()
             window.push(values[begin : begin + size])
-        before = window.probes()
-        for begin in range(n_rows, 2 * n_rows, size):
-            window.push(values[begin : begin + size])
-        found[name] = (window.probes() - before) // n_rows
+        found[kind] = work["probes"] // n_rows
     return found
 
 
@@ -104,7 +103,7 @@ def table_6_2(n_rows: int) -> tuple[list[str], bool]:
         for law in LAWS:
             found = structures(n_rows, 50, n_values, law)
             is_so = all(found[f"{store} L"] > found[f"{store} T"] for store in STORES)
-            is_least = found["GROUP G"] == min(found.values())
+            is_least = found[BY_GROUP] == min(found.values())
             holds &= is_so and is_least
             rows.append(
                 [
@@ -120,18 +119,19 @@ def table_6_3(n_rows: int) -> tuple[list[str], bool]:
     for n_values in (n_rows // 100, n_rows // 10):
         for law in LAWS:
             size = n_rows // 50
-            values = draw(2 * n_rows, n_values, law).tolist()
+            values = draw(2 * n_rows, n_values, law)
             followed, asked = [], []
-            for kind in ("ring", "aux", "bw", "db"):
-                window = Linked(kind, 50)
+            for kind in ROW_KINDS:
+                work: dict[str, int] = {}
+                window = RowWindow(50, kind=kind, counters=work)
                 for begin in range(0, 2 * n_rows, size):
                     if begin == n_rows:
-                        window.links = 0
-                    window.push(values[begin : begin + size], list(range(begin, begin + size)))
-                followed.append(window.links)
+                        work.clear()
+                    window.push(values[begin : begin + size], np.arange(begin, begin + size))
+                followed.append(work["links_followed"])
                 for value in range(n_values):
                     window.of(value)
-                asked.append(window.links_of_queries)
+                asked.append(work["links_of_queries"])
             is_so = all(one > other for one, other in pairwise(followed))
             stale = asked[3] - asked[2]
             holds &= is_so and stale <= n_values

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from epsjoin.errors import ArgumentError
 from epsjoin.local.windows.row_window import RowWindow
 from tests.oracles import examples
-from tests.oracles.window_kinds import Linked
 from tests.oracles.windows import Window
 
 VALUES = [0.0, 1.0, -2.5, math.nan]
@@ -34,24 +33,27 @@ def test_row_window__gives_the_rows_of_a_value_the_newest_first(
         assert window.of(value).tolist() == by_definition.of(value)
 
 
-@given(st.lists(st.lists(st.integers(0, 3), max_size=8), max_size=12), st.sampled_from([1, 2, 5]))
-@examples(300)
+@given(HISTORIES, st.sampled_from([1, 2, 5]))
+@examples(200)
 def test_the_papers_kinds__have_the_same_rows_and_each_follows_fewer_links(
-    history: list[list[int]], n_batches: int
+    history: list[list[Any]], n_batches: int
 ) -> None:
-    window = RowWindow(n_batches)
-    kinds = [Linked(kind, n_batches) for kind in ("ring", "aux", "bw", "db")]
+    works: list[dict[str, int]] = [{}, {}, {}, {}]
+    kinds = ("ring", "aux", "bw", "db")
+    windows = [
+        RowWindow(n_batches, kind=kind, counters=work) for kind, work in zip(kinds, works, strict=True)
+    ]
+    by_definition = Window(n_batches)
     n_rows = 0
     for batch in history:
         ids = list(range(n_rows, n_rows + len(batch)))
         n_rows += len(batch)
-        for each in (window, *kinds):
+        for each in (by_definition, *windows):
             each.push(batch, ids)
-    for value in range(5):
-        expected = window.of(value).tolist()
-        for kind in kinds:
-            assert kind.of(value) == expected, kind.kind
-    links = [kind.links for kind in kinds]
+    for value in [*VALUES, 7.0]:
+        for window in windows:
+            assert window.of(value).tolist() == by_definition.of(value)
+    links = [work.get("links_followed", 0) for work in works]
     assert links == sorted(links, reverse=True)
 
 
@@ -86,3 +88,5 @@ def test_row_window__is_not_asked_for_other_kinds_or_none() -> None:
         window.of("3")
     with pytest.raises(ArgumentError, match="None"):
         window.of(None)
+    with pytest.raises(ArgumentError, match="kind must be sorted or one of ring, aux, bw, db, not 'rings'"):
+        RowWindow(1, kind="rings")

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from epsjoin.errors import ArgumentError
 from epsjoin.local.windows.batches import Counts
+from epsjoin.local.windows.kinds import VALUE_KINDS
 from epsjoin.local.windows.value_window import ValueWindow
-from tests.oracles import examples, window_kinds
+from tests.oracles import examples
 from tests.oracles.open_sets import DATA
 from tests.oracles.windows import NAN, Window, plain
 
@@ -114,25 +115,47 @@ def test_value_window__of_groups_counts_ranges(
     assert window.mean() == pytest.approx(exact.moments()[0], nan_ok=True)
 
 
-@given(histories(st.integers(0, 20)), st.sampled_from([1, 2, 6]))
+@given(HISTORIES, st.sampled_from([1, 2, 6]))
 @examples(100)
-def test_the_papers_stores_and_indices__have_the_same_counts(
-    history: list[list[int]], n_batches: int
+def test_the_papers_stores_and_indices__answer_as_the_definition(
+    history: list[list[Any]], n_batches: int
 ) -> None:
-    edges = [4, 9]
-    window, groups = ValueWindow(n_batches), ValueWindow(n_batches, groups=edges)
-    kinds = [
-        window_kinds.Values(store, index, n_batches)
-        for store in window_kinds.STORES
-        for index in window_kinds.INDICES
-    ]
-    by_group = window_kinds.Values("GROUP", "G", n_batches, edges)
+    kinds = [kind for kind in VALUE_KINDS if kind != "GROUP G"]
+    windows = [ValueWindow(n_batches, kind=kind) for kind in kinds]
+    by_definition = Window(n_batches)
     for batch in history:
-        for each in (window, groups, *kinds, by_group):
-            each.push(batch)
-    for kind in kinds:
-        assert kind.counts() == items(window.counts()), (kind.store, kind.index)
-    assert by_group.counts() == items(groups.counts())
+        for window in (by_definition, *windows):
+            window.push(batch)
+    for kind, window in zip(kinds, windows, strict=True):
+        assert items(window.counts()) == by_definition.counts(), kind
+        assert window.counts().missing == by_definition.missing()
+        assert listed(window.new()) == by_definition.new()
+        assert listed(window.gone()) == by_definition.gone()
+
+
+@given(histories(st.integers(0, 20)), st.sampled_from([1, 2, 6]))
+@examples(50)
+def test_the_papers_groups__have_the_counts_of_the_ranges(history: list[list[int]], n_batches: int) -> None:
+    edges = [4, 9]
+    window, by_definition = ValueWindow(n_batches, edges, kind="GROUP G"), Window(n_batches)
+    for batch in history:
+        window.push(batch)
+        by_definition.push([sum(edge <= value for edge in edges) for value in batch])
+    assert items(window.counts()) == by_definition.counts()
+    assert window.gone().tolist() == by_definition.gone()
+
+
+def test_the_papers_indices__halve_lists_where_they_are_said_to() -> None:
+    probes = {}
+    for kind in ("AGGR L", "AGGR T", "AGGR H"):
+        work: dict[str, int] = {}
+        window = ValueWindow(2, kind=kind, counters=work)
+        window.push(list(range(0, 400, 2)))
+        work.clear()
+        window.push([301] * 7)
+        probes[kind] = work["probes"] - 7  # of the store: a list of one value
+    assert probes == {"AGGR L": 152, "AGGR T": 8, "AGGR H": probes["AGGR H"]}
+    assert probes["AGGR H"] <= 8
 
 
 def test_value_window__has_nothing_of_a_batch_that_is_refused() -> None:
@@ -176,6 +199,19 @@ def test_value_window__says_which_values_it_does_not_hold(values: Any, sentence:
 def test_value_window__refuses_groups_that_are_no_ranges(groups: list[Any]) -> None:
     with pytest.raises(ArgumentError, match="groups"):
         ValueWindow(1, groups=groups)
+
+
+@pytest.mark.parametrize(
+    ("kind", "groups", "sentence"),
+    [
+        ("LIST", None, "without groups, one of LIST L, LIST T, .* not 'LIST'"),
+        ("GROUP G", None, "without groups, one of LIST L"),
+        ("AGGR T", [1], "with groups, one of GROUP G, not 'AGGR T'"),
+    ],
+)
+def test_value_window__refuses_kinds_that_there_are_not(kind: str, groups: Any, sentence: str) -> None:
+    with pytest.raises(ArgumentError, match=f"kind must be merged or, {sentence}"):
+        ValueWindow(1, groups, kind=kind)
 
 
 def test_value_window__compares_only_what_can_be_compared() -> None:

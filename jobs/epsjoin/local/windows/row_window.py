@@ -11,7 +11,9 @@ import numpy.typing as npt
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Ints
 from epsjoin.local.arguments import check_count, int_column
+from epsjoin.local.sweep.sweeping import Counters, add_counts, check_counters
 from epsjoin.local.windows.batches import Values, check_kind, split_missing
+from epsjoin.local.windows.kinds import ROW_KINDS, LinkedRows, key_of
 
 
 class _Batch(NamedTuple):
@@ -33,11 +35,15 @@ class RowWindow:
     Parameters
     ----------
     n_batches : how many batches the window holds, at least 1. A push beyond that lets the oldest leave.
+    kind : "sorted" (the default), or one of the paper's structures, which give the same answers more slowly
+        and count what they follow: "ring", "aux", "bw" or "db".
+    counters : dictionary to whose entries the work of the paper's structures is added: ``links_followed``
+        (by pushes), ``links_of_queries``.
 
     Raises
     ------
     ArgumentError
-        ``n_batches`` is not a whole number of at least 1.
+        ``n_batches`` is not a whole number of at least 1, or there is no such kind.
 
     See Also
     --------
@@ -59,8 +65,12 @@ class RowWindow:
     array([5, 3, 2])
     """
 
-    def __init__(self, n_batches: int) -> None:
+    def __init__(self, n_batches: int, *, kind: str = "sorted", counters: Counters | None = None) -> None:
         self._batches: deque[_Batch] = deque(maxlen=check_count("n_batches", n_batches, 1))
+        if kind not in ("sorted", *ROW_KINDS):
+            raise ArgumentError(f"kind must be sorted or one of {', '.join(ROW_KINDS)}, not {kind!r}")
+        self._linked = None if kind == "sorted" else LinkedRows(kind, n_batches)
+        self._counters = check_counters(counters)
         self._kind: np.dtype[Any] | None = None
 
     def push(self, values: npt.ArrayLike, row_ids: npt.ArrayLike) -> None:
@@ -81,6 +91,11 @@ class RowWindow:
         if len(ids) != len(is_missing):
             raise ArgumentError(f"row_ids must be one for each of {len(is_missing)} values, not {len(ids)}")
         self._kind = check_kind("values", there, self._kind)
+        if self._linked is not None:
+            before = self._linked.links
+            self._linked.push([key_of(value) for value in there.tolist()], ids[~is_missing].tolist())
+            add_counts(self._counters, links_followed=self._linked.links - before)
+            return
         order = np.argsort(there, kind="stable")
         self._batches.append(_Batch(there[order], ids[~is_missing][order]))
 
@@ -105,6 +120,11 @@ class RowWindow:
         if is_missing.any():
             raise ArgumentError("value must not be None: rows without a value are not kept")
         check_kind("value", wanted, self._kind)
+        if self._linked is not None:
+            before = self._linked.links_of_queries
+            ids = self._linked.of(key_of(wanted.tolist()[0]))
+            add_counts(self._counters, links_of_queries=self._linked.links_of_queries - before)
+            return np.array(ids, np.int64)
         found = [
             batch.row_ids[np.searchsorted(batch.values, wanted, "left")[0] : end][::-1]
             for batch in reversed(self._batches)

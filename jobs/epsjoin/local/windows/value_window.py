@@ -27,6 +27,7 @@ from epsjoin.local.windows.batches import (
     moments_of,
     split_missing,
 )
+from epsjoin.local.windows.kinds import BY_GROUP, VALUE_KINDS, PaperValues, key_of
 
 _PURGES = 5
 """How often the index forgets values without rows while all batches of a window are replaced: section 6.1 of
@@ -43,8 +44,12 @@ class ValueWindow:
         the values with ``groups[i - 1] <= value < groups[i]``, range 0 those below the first, range g those
         from the last on. Answers are then numbers of ranges, and what they say of single values is
         approximate: a value that is new in a range with others is not seen.
+    kind : "merged" (the default), or one of the paper's structures, which give the same answers more slowly
+        and count what they look at: a store, LIST, AGGR or HASH, and an index, L, T or H, as "AGGR T"; with
+        ``groups`` "GROUP G".
     counters : dictionary to whose entries the work is added: ``values_added``, ``values_expired`` (distinct
-        values of batches that came or left), ``index_inserts``, ``purges``.
+        values of batches that came or left); ``index_inserts``, ``purges``, or of the paper's structures
+        ``probes`` (values looked at).
 
     Raises
     ------
@@ -75,11 +80,17 @@ class ValueWindow:
     """
 
     def __init__(
-        self, n_batches: int, groups: npt.ArrayLike | None = None, *, counters: Counters | None = None
+        self,
+        n_batches: int,
+        groups: npt.ArrayLike | None = None,
+        *,
+        kind: str = "merged",
+        counters: Counters | None = None,
     ) -> None:
         check_count("n_batches", n_batches, 1)
         self._n_batches = n_batches
         self._edges = None if groups is None else _check_groups(groups)
+        self._paper = _paper_of(kind, n_batches, self._edges)
         self._counters = check_counters(counters)
         self._kind: np.dtype[Any] | None = None
         self._batches: deque[tuple[Counts, Moments]] = deque()
@@ -124,20 +135,41 @@ class ValueWindow:
             batch = _group(batch, self._edges)
         is_full = len(self._batches) == self._n_batches
         expired = self._batches[0][0] if is_full else NO_COUNTS
-        index, n_inserted = _replace(self._index, expired, batch)
+        if self._paper is None:
+            index, n_inserted = _replace(self._index, expired, batch)
+            self._add_work(index_inserts=n_inserted)
+        else:
+            index = self._by_paper(self._paper, values, batch.missing - expired.missing, kind)
         self._kind = kind
         if is_full:
             self._batches.popleft()
         self._batches.append((batch, moments))
         self._expired, self._index = expired, index
-        self._add_work(
-            values_added=len(batch.values), values_expired=len(expired.values), index_inserts=n_inserted
-        )
+        self._add_work(values_added=len(batch.values), values_expired=len(expired.values))
         self._until_purge -= 1
-        if not self._until_purge:
+        if not self._until_purge and self._paper is None:
             self._until_purge = self._purge_every
             self._index = _without_zeros(index)
             self._add_work(purges=1)
+
+    def _by_paper(
+        self,
+        paper: PaperValues,
+        values: npt.ArrayLike | Counts,
+        more_missing: int,
+        kind: np.dtype[Any] | None,
+    ) -> Counts:
+        """Push a batch to the paper's structure, and return the counts that it has then."""
+        rows = np.repeat(*values[:2]) if isinstance(values, Counts) else split_missing("values", values)[0]
+        self._add_work(probes=paper.push([key_of(value) for value in rows.tolist()]))
+        found = paper.items()
+        if self._edges is None:
+            distinct = np.array([math.nan if is_nan else value for (is_nan, value), _ in found], kind)
+        else:
+            distinct = np.array([number for number, _ in found], np.int64)
+        return Counts(
+            distinct, np.array([rows for _, rows in found], np.int64), self._index.missing + more_missing
+        )
 
     def counts(self) -> Counts:
         """Return the distinct values of the window and how many rows have each."""
@@ -253,6 +285,17 @@ class ValueWindow:
 
 def _listed(edges: Values | None) -> list[Any] | None:
     return None if edges is None else edges.tolist()
+
+
+def _paper_of(kind: str, n_batches: int, edges: Values | None) -> PaperValues | None:
+    """Return the paper's structure of that kind; None for ours."""
+    if kind == "merged":
+        return None
+    if kind not in VALUE_KINDS or (kind == BY_GROUP) != (edges is not None):
+        kinds = BY_GROUP if edges is not None else ", ".join(each for each in VALUE_KINDS if each != BY_GROUP)
+        with_groups = "with" if edges is not None else "without"
+        raise ArgumentError(f"kind must be merged or, {with_groups} groups, one of {kinds}, not {kind!r}")
+    return PaperValues(kind, n_batches, _listed(edges) or [])
 
 
 def _check_groups(groups: npt.ArrayLike) -> Values:
