@@ -32,15 +32,13 @@ def distances(pairs: list[tuple[Tree, Tree]], options: TreeOptions, limit: int) 
 def test_distance__is_that_of_the_cheapest_of_all_edits(
     ordered: bool, labels: str, costs: tuple[int, int]
 ) -> None:
-    random = Random(3)  # noqa: S311
-    for _ in range(2):
-        tree = random_tree(random, 4, labels)
-        found = all_distances(tree, labels, 5, ordered, lambda _, __: costs[0], lambda _: costs[1])
-        others = [other for other in found if n_nodes(other) <= 4]
-        assert len(others) >= 60
-        options = check_options(ordered, *costs)
-        computed = distances([(tree, other) for other in others], options, 100)
-        assert computed == [found[other] for other in others]
+    tree = random_tree(Random(3), 5, labels)  # noqa: S311
+    found = all_distances(tree, labels, 6, ordered, lambda _, __: costs[0], lambda _: costs[1])
+    others = [other for other in found if n_nodes(other) <= 5]
+    assert len(others) >= 250
+    options = check_options(ordered, *costs)
+    computed = distances([(tree, other) for other in others], options, 100)
+    assert computed == [found[other] for other in others]
 
 
 @pytest.mark.parametrize("ordered", [False, True])
