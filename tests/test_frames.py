@@ -157,8 +157,13 @@ def test_knn_frames__number_the_neighbours():
             "'x', must be integers that float64 can hold",
         ),
         (pd.DataFrame({"x": [1.0, None], "y": [0.5, 1.0]}), {}, "column 'x', must be finite; row 1"),
+        (
+            pd.DataFrame({"at": [[1.0, 2.0], [3.0]]}),
+            {"columns": "at"},
+            "left, column 'at', must have vectors of one length",
+        ),
     ],
-    ids=range(8),
+    ids=range(9),
 )
 def test_join_frames__refuses(frame, how, says):
     with pytest.raises(ArgumentError, match=says):

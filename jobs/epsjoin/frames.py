@@ -208,7 +208,10 @@ def _kind_of(name: str, frame: Any) -> tuple[_Kind, Any]:
 def _coordinates(name: str, frame: Any, columns: str | Sequence[str]) -> NDArray[Any]:
     if isinstance(columns, str):
         vectors = np.asarray(_column(name, frame, columns))
-        return np.array(vectors.tolist() if vectors.dtype.kind == "O" else vectors)
+        try:
+            return np.array(vectors.tolist() if vectors.dtype.kind == "O" else vectors)
+        except ValueError as error:
+            raise ArgumentError(f"{name}, column {columns!r}, must have vectors of one length") from error
     if not len(columns):
         raise ArgumentError("columns must name at least one column")
     values = [

@@ -47,9 +47,9 @@ class Index:
 
     Notes
     -----
-    Growing costs O(n log n); the index takes 16 bytes per coordinate, 8 per row and some two thirds of the
-    points' bytes for boxes. Its answers are those of :func:`epsjoin.join` and :func:`epsjoin.knn_join`, bit
-    for bit.
+    Growing costs O(n log n); the index takes 16 bytes per coordinate, 8 per row, and for boxes a quarter of
+    the embedded points' bytes at most. Its answers are those of :func:`epsjoin.join` and
+    :func:`epsjoin.knn_join`, bit for bit.
 
     Rows that are appended make a tree of their own. A tree that is not twice as large as the next one is
     grown anew together with it, so that there are at most log2(n) + 1 trees, and each row is grown into about
