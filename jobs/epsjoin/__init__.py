@@ -47,9 +47,9 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.local.compare.match import name_clusters as name_clusters
     from epsjoin.local.epsilon.box_count import box_counts as box_counts
     from epsjoin.local.epsilon.box_count import fit_box_count as fit_box_count
+    from epsjoin.local.epsilon.epsilon_fit import EpsilonFit as EpsilonFit
     from epsjoin.local.epsilon.estimate import Estimate as Estimate
     from epsjoin.local.epsilon.estimate import estimate as estimate
-    from epsjoin.local.epsilon.fit import EpsilonFit as EpsilonFit
     from epsjoin.local.epsilon.fit import fit_epsilon as fit_epsilon
     from epsjoin.local.epsilon.local_exponents import local_exponents as local_exponents
     from epsjoin.local.graph import Graph as Graph
@@ -80,7 +80,7 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.local.plan.blocking import Parts as Parts
     from epsjoin.local.plan.blocking import parts as parts
     from epsjoin.local.plan.cuts import Cuts as Cuts
-    from epsjoin.local.plan.rules import OwnRule as OwnRule
+    from epsjoin.local.plan.own_rule import OwnRule as OwnRule
     from epsjoin.local.plan.rules import SplitRule as SplitRule
     from epsjoin.local.plan.rules import max_generation as max_generation
     from epsjoin.local.plan.rules import max_split_level as max_split_level
@@ -126,7 +126,8 @@ _HOMES = {
     "local.cluster.update": "update_clusters",
     "local.compare.match": "Matched match_clusters name_clusters",
     "local.epsilon.box_count": "box_counts fit_box_count",
-    "local.epsilon.fit": "EpsilonFit fit_epsilon",
+    "local.epsilon.epsilon_fit": "EpsilonFit",
+    "local.epsilon.fit": "fit_epsilon",
     "local.epsilon.local_exponents": "local_exponents",
     "local.index.index": "Index",
     "local.join.arrays": "NO_ROW Rows iter_join iter_self_join join self_join",
@@ -143,7 +144,8 @@ _HOMES = {
     "local.neighbours.within": "degree",
     "local.plan.blocking": "Parts parts",
     "local.plan.cuts": "Cuts",
-    "local.plan.rules": "OwnRule SplitRule max_generation max_split_level max_splits_per_level",
+    "local.plan.own_rule": "OwnRule",
+    "local.plan.rules": "SplitRule max_generation max_split_level max_splits_per_level",
     "local.progressive.columns": "Band Equi Spatial Temporal",
     "local.progressive.kinds": "JoinKind",
     "local.progressive.results": "Found",

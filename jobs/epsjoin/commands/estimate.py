@@ -19,8 +19,9 @@ from epsjoin.lake.arguments import add_contracts, open_lake
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.sample import sample_stored
+from epsjoin.local.epsilon.epsilon_fit import EpsilonFit
 from epsjoin.local.epsilon.estimate import PAIR_BYTES
-from epsjoin.local.epsilon.fit import EpsilonFit, fit_epsilon
+from epsjoin.local.epsilon.fit import fit_epsilon
 from epsjoin.local.epsilon.limits import Expectation
 from epsjoin.local.metric import METRICS, Metric, get_metric
 from epsjoin.local.plan.planner import plan_join

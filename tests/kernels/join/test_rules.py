@@ -14,7 +14,8 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.join import rules as join_rules
 from epsjoin.kernels.join.rules import YES, decide_split, tabulate
 from epsjoin.local.plan import rules as plan_rules
-from epsjoin.local.plan.rules import OwnRule, make_split_rule, parse_split_rule, rule_from_json
+from epsjoin.local.plan.own_rule import OwnRule
+from epsjoin.local.plan.rules import make_split_rule, parse_split_rule, rule_from_json
 from oracles import examples
 
 

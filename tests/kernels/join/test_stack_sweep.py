@@ -17,7 +17,8 @@ from epsjoin.kernels.join.regular import carry, stack_rows
 from epsjoin.kernels.join.stack_sweep import PairBatch, StackRows
 from epsjoin.kernels.join.sweep_area import LEFT
 from epsjoin.local.plan.encode import replicate_cubes
-from epsjoin.local.plan.rules import OwnRule, make_split_rule, parse_split_rule
+from epsjoin.local.plan.own_rule import OwnRule
+from epsjoin.local.plan.rules import make_split_rule, parse_split_rule
 from epsjoin.params import DECISIONS
 from oracles import examples
 from oracles import join as twin

@@ -15,8 +15,9 @@ from epsjoin.local.join.arrays import iter_self_join, join, self_join
 from epsjoin.local.join.boxes import box_join
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan.cuts import Cuts
+from epsjoin.local.plan.own_rule import OwnRule
 from epsjoin.local.plan.planner import plan_join
-from epsjoin.local.plan.rules import OwnRule, max_split_level, max_splits_per_level
+from epsjoin.local.plan.rules import max_split_level, max_splits_per_level
 from epsjoin.local.plan.spread import replicate
 from epsjoin.local.sweep.sweeping import check_n_jobs
 from oracles import examples

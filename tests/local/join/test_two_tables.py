@@ -13,7 +13,7 @@ from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.local.join.arrays import HOW, iter_join, join, self_join
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan.cuts import Cuts
-from epsjoin.local.plan.rules import OwnRule
+from epsjoin.local.plan.own_rule import OwnRule
 from epsjoin.local.sweep import sweeping
 from oracles import examples
 from oracles import join as twin

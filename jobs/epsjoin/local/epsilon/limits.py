@@ -11,7 +11,8 @@ from epsjoin.console import in_unit
 from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.kernels.arrays import Floats
 from epsjoin.local.epsilon.bracket import bracket_eps
-from epsjoin.local.epsilon.fit import EpsilonFit, fit_epsilon
+from epsjoin.local.epsilon.epsilon_fit import EpsilonFit
+from epsjoin.local.epsilon.fit import fit_epsilon
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.expected import ExpectedPairs, draw_rows, expect_pairs, expect_pairs_between
 

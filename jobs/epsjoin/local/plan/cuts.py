@@ -10,7 +10,8 @@ import numpy as np
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Ints
 from epsjoin.local.arguments import check_count
-from epsjoin.local.plan.rules import OwnRule, Rule, SplitRule, make_split_rule, parse_split_rule
+from epsjoin.local.plan.own_rule import OwnRule, Rule
+from epsjoin.local.plan.rules import SplitRule, make_split_rule, parse_split_rule
 from epsjoin.params import CUTS, DECISIONS
 
 

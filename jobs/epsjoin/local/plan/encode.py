@@ -12,7 +12,7 @@ from epsjoin.kernels.join import codes as join_codes
 from epsjoin.kernels.join.codes import code_width
 from epsjoin.kernels.join.regular import DONE, MAX_ROWS_PER_CUBE, TOO_MANY, Decisions, divide_cubes
 from epsjoin.kernels.join.rules import NO, UNKNOWN, YES, tabulate
-from epsjoin.local.plan.rules import OwnRule, Rule
+from epsjoin.local.plan.own_rule import OwnRule, Rule
 from epsjoin.params import DECISIONS
 
 _FIRST_TABLE_ROWS = 16

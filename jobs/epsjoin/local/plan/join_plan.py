@@ -15,7 +15,8 @@ from epsjoin.kernels.join.cuts import CutTree
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.encode import Space
 from epsjoin.local.plan.keys import CodeKey, Key, MaskKey
-from epsjoin.local.plan.rules import Rule, SplitRule, make_split_rule, rule_from_json
+from epsjoin.local.plan.own_rule import Rule
+from epsjoin.local.plan.rules import SplitRule, make_split_rule, rule_from_json
 from epsjoin.local.scale import Scale, ScaledMetric
 
 

@@ -19,8 +19,8 @@ from epsjoin.kernels.join.window import window_rows
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.costs import stack_nanoseconds, window_seconds
 from epsjoin.local.plan.encode import Space, encode
+from epsjoin.local.plan.own_rule import Rule
 from epsjoin.local.plan.projection import choose_projection
-from epsjoin.local.plan.rules import Rule
 from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.sweep.sweeping import SweepOptions, sweep_stack, sweep_window
 

@@ -34,9 +34,9 @@ from epsjoin.local.plan.encode import Space, encode
 from epsjoin.local.plan.expected import decided_pairs, draw_rows, expect_pairs
 from epsjoin.local.plan.grow_tree import GrownTree, grow_tree
 from epsjoin.local.plan.join_plan import JoinPlan
+from epsjoin.local.plan.own_rule import Rule
 from epsjoin.local.plan.projection import choose_projection
 from epsjoin.local.plan.regular import choose_rule, cut
-from epsjoin.local.plan.rules import Rule
 from epsjoin.local.plan.spread import replicate
 from epsjoin.local.scale import ScaledMetric
 

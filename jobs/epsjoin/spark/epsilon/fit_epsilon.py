@@ -9,7 +9,7 @@ from epsjoin.contracts.trees import is_whole
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.lake import delta_log, parquet, slices
 from epsjoin.lake.fingerprints import Fingerprints
-from epsjoin.local.epsilon.fit import EpsilonFit
+from epsjoin.local.epsilon.epsilon_fit import EpsilonFit
 from epsjoin.local.epsilon.fit import fit_epsilon as fit_points
 from epsjoin.local.epsilon.limits import Expectation
 from epsjoin.local.metric import get_metric

@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike
 from pyspark.sql import DataFrame
 
 from epsjoin.errors import ArgumentError
+from epsjoin.local.epsilon.epsilon_fit import EpsilonFit
 from epsjoin.local.epsilon.estimate import Estimate
 from epsjoin.local.epsilon.estimate import estimate as estimate_points
-from epsjoin.local.epsilon.fit import EpsilonFit
 from epsjoin.local.epsilon.fit import fit_epsilon as fit_points
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.cuts import Cuts
