@@ -192,16 +192,26 @@ class Metric:
         tiny.
         """
         if self.name == "cosine":
-            return math.sqrt(2.0 * (eps + _COSINE_SLACK)) + _COSINE_SLACK
+            return float(cosine_chord(eps))
         if self.name in _SPHERICAL:
             radius = distances.EARTH_RADIUS_KM if self.name == "haversine" else 1.0
             half_angle = min(eps / (2.0 * radius), math.pi / 2.0)
             return 2.0 * math.sin(half_angle) * (1.0 + _RELATIVE_SLACK) + _SPHERE_SLACK
-        return eps * (1.0 + _RELATIVE_SLACK)
+        return float(axis_difference(eps))
 
     def decision(self, eps: float) -> Decision:
         """Return what the sweeps need to decide a pair on its coordinates as they came."""
         return distances.make_decision(METRICS[self.name], self.p, float(eps))
+
+
+def cosine_chord(distance: float | Floats) -> Floats:
+    """The largest chord of two directions within a cosine distance, with slack."""
+    return np.asarray(np.sqrt(2.0 * (distance + _COSINE_SLACK)) + _COSINE_SLACK)
+
+
+def axis_difference(distance: float | Floats) -> Floats:
+    """The largest difference on an axis of two points within a distance of an Lp metric, with slack."""
+    return np.asarray(distance * (1.0 + _RELATIVE_SLACK))
 
 
 def get_metric(name: str, p: float | None = None) -> Metric:

@@ -247,7 +247,7 @@ def test_work__where_no_box_can_be_left_out_is_a_scan(monkeypatch):
     points = np.random.default_rng(5).normal(size=(1000, 40))
     scanned = []
     monkeypatch.setattr(search._Search, "scan", lambda _, rows: scanned.append(len(rows)))
-    knn_join(None, points, 3)
+    knn_join(None, points, 3, "manhattan")
     assert scanned == [1000 - search._SAMPLE_QUERIES]
 
 

@@ -53,7 +53,8 @@ class ProductRows(NamedTuple):
 
 
 @njit
-def _any_survives(products: Floats32, place: int, half: Floats32, lane: int, threshold: np.float32) -> bool:
+def any_survives(products: Floats32, place: int, half: Floats32, lane: int, threshold: np.float32) -> bool:
+    """Whether one of ``LANES`` products from a place on reaches the threshold; ``lane`` is its column."""
     # Unsigned indices and a 32-bit sum: LLVM then takes 16 at a time.
     first, other = np.uint64(place), np.uint64(lane)
     bits = np.int32(0)
@@ -81,20 +82,20 @@ def _dot(x: Points, y: Points) -> float:
 
 
 @njit
-def _may_be_within(left: ProductRows, x: int, right: ProductRows, y: int, decision: Decision) -> bool:
-    """Whether two rows may be within eps by a sum in any order."""
-    if decision.metric == COSINE:
+def may_be_within(left: ProductRows, x: int, right: ProductRows, y: int, metric: int, bound: float) -> bool:
+    """Whether two rows may be within a bound, of the square for Euclid, by a sum in any order."""
+    if metric == COSINE:
         cosine = _dot(left.points[x], right.points[y]) * left.inverse_norm[x] * right.inverse_norm[y]
-        return not 1.0 - cosine > decision.bound + _COSINE_SLACK
+        return not 1.0 - cosine > bound + _COSINE_SLACK
     slack = (left.points.shape[1] + 4) * _SUM_SLACK
-    return not _square_sum(left.points[x], right.points[y]) > decision.bound * (1.0 + slack)
+    return not _square_sum(left.points[x], right.points[y]) > bound * (1.0 + slack)
 
 
 @njit
 def decide_rows(
     left: ProductRows, x: int, right: ProductRows, y: int, decision: Decision, copied: Floats
 ) -> float:
-    """The distance of two rows when it is at most eps, else -1, as the metric's own formula has it.
+    """The distance of two rows when it is within the decision's bound, else -1, by the metric's own formula.
 
     Parameters
     ----------
@@ -102,8 +103,6 @@ def decide_rows(
     decision : the metric's, Euclid or cosine.
     copied : (2, d) float64, room for the two rows.
     """
-    if not _may_be_within(left, x, right, y, decision):
-        return -1.0
     for i in range(copied.shape[1]):
         copied[0, i] = left.points[x, i]
         copied[1, i] = right.points[y, i]
@@ -152,7 +151,7 @@ def scan_product(
         first = max(state[LANE], x + 1 - column if is_self else 0)
         state[LANE] = 0
         for lane in range(first // LANES * LANES, n_columns, LANES):
-            if _any_survives(flat, i * n_columns + lane, half, lane, threshold):
+            if any_survives(flat, i * n_columns + lane, half, lane, threshold):
                 for j in range(max(lane, first), lane + LANES):
                     if products[i, j] - half[j] >= threshold:
                         if found == batch.left.shape[0]:
@@ -160,6 +159,8 @@ def scan_product(
                             return found
                         y = column + j
                         counts[DISTANCES] += 1
+                        if not may_be_within(left, x, right, y, decision.metric, decision.bound):
+                            continue
                         distance = decide_rows(left, x, right, y, decision, copied)
                         if distance >= 0.0:
                             batch.left[found] = left.names[x]

@@ -4,9 +4,11 @@
    neighbours. As queries they find what one of them finds.
 2. A few of the open queries are searched for in a tree of boxes over the points. That finishes them, and it
    shows how many points the tree compares with a query, and how the k-distances are distributed.
-3. Where a join of all open queries would cost more than that, they are all searched for in the tree, or
+3. In many dimensions, with a distance that products of matrices tell, products with all points are one more
+   way (:mod:`epsjoin.local.neighbours.by_product`).
+4. Where a join of all open queries would cost more than that, they are all searched for in the tree, or
    compared with all points if the tree can leave few of them out.
-4. Otherwise an *eps* is chosen from the k-distances of step 2: the largest for which a join stays small. A
+5. Otherwise an *eps* is chosen from the k-distances of step 2: the largest for which a join stays small. A
    join finds all points within eps of the open queries. A heap per query keeps its k nearest; the pairs
    themselves are not kept. A query whose k-th neighbour lies within eps is *finished*: all other points are
    farther. The other queries are in sparser regions; for them step 2 begins again.
@@ -27,11 +29,14 @@ import numpy as np
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Floats, Ints
+from epsjoin.kernels.blas import one_thread
 from epsjoin.kernels.neighbours import knn
 from epsjoin.kernels.neighbours.heaps import NearestLists, keep_nearest_of, sort_nearest
 from epsjoin.local.join.arrays import iter_join, iter_self_join
 from epsjoin.local.metric import Metric
+from epsjoin.local.neighbours.by_product import FIRST_POINTS, search_by_product
 from epsjoin.local.neighbours.tree import PointTree, make_lists, order_by_place
+from epsjoin.local.plan.product import MIN_DIMENSIONS, ProductPlan, Sample, has_products, plan_product
 from epsjoin.local.progress import Progress, ProgressArgument
 from epsjoin.local.scratch import MakeArray
 from epsjoin.local.sweep.sweeping import Counters, add_counts
@@ -48,6 +53,14 @@ joined with the queries to see what a join costs."""
 
 # What a way costs, in units of some 0.7 ns: a coordinate of a point that the tree compares with a query. The
 # numbers are those of real and of made sets (ADR 18).
+_NS_PER_WORK = 0.7
+"""Nanoseconds of a unit of work."""
+_PRODUCT_QUERIES, _PRODUCT_POINTS = 32, 512
+"""Number of queries and of points with which products are planned; axes are those of as many other points."""
+_NS_PER_FIRST_POINT, _NS_PER_DECIDED_TERM = 6.0, 3.0
+"""Nanoseconds of a search by products for a query and each of the points of which the first k are taken, and
+for
+a coordinate of each neighbour, which is decided a few times."""
 _POINT_WORK = 20
 """Work of a compared point beside that of its coordinates."""
 _SCAN_SHARE = 1 / 4
@@ -189,7 +202,7 @@ class _Search:
         tree = PointTree.grow(self.points, np.arange(n), self.k + 1, self.metric, n_jobs, make)
         kept = np.sort(tree.names) if len(tree.names) < n else None
         rows, copies = self.split_copies(tree, rows)
-        rows = self.order(tree, rows)  # still open
+        rows = self.multiply(tree, self.order(tree, rows))  # still open
         per_query = 0.0
         while len(rows) > _SAMPLE_QUERIES:
             is_sampled = np.zeros(len(rows), np.bool_)
@@ -205,7 +218,7 @@ class _Search:
             rows = self.join(rows, planned.eps, kept)
         if per_query > _SCAN_SHARE * n:
             self.scan(rows)
-        else:
+        elif len(rows):
             self.search(tree, rows, self.options.progress)
         for column in self.lists:
             column[copies.rows] = column[copies.of]
@@ -250,6 +263,54 @@ class _Search:
             some = rows[begin : begin + step]
             knn.scan_nearest(self.decision, self.queries, some, self.points, self.itself, self.lists)
         add_counts(self.options.counters, comparisons=len(rows) * len(self.points))
+
+    def multiply(self, tree: PointTree, rows: Ints) -> Ints:
+        """Search for the k nearest of these queries by products with all points, if that costs least.
+
+        The tree finds those of some queries first, which tells its work and what products would let through.
+
+        Returns
+        -------
+        (r,) int64, the queries that are still open.
+        """
+        (n, d), n_open = self.points.shape, len(rows) - _PRODUCT_QUERIES
+        if d < MIN_DIMENSIONS or not has_products(self.metric) or n_open < _SAMPLE_QUERIES:
+            return rows
+        is_sampled = np.zeros(len(rows), np.bool_)
+        is_sampled[self.random.choice(len(rows), _PRODUCT_QUERIES, replace=False)] = True
+        sample, rows = rows[is_sampled], rows[~is_sampled]
+        per_query = self.search(tree, sample, False) / len(sample)
+        plan = self.plan_product(sample, n_open)
+        first = _NS_PER_FIRST_POINT * FIRST_POINTS + _NS_PER_DECIDED_TERM * self.k * d
+        of_tree = _NS_PER_WORK * self.work_of(min(per_query, _SCAN_SHARE * n))
+        if plan is None or plan.nanoseconds + n_open * first > n_open * of_tree:
+            return rows
+        of = self.itself, self.lists, plan.space, self.metric
+        search = search_by_product(self.queries, self.points, rows, *of)
+        survivors = search.run(self.options.n_jobs, self.options.progress)
+        add_counts(self.options.counters, products=len(rows) * n, comparisons=survivors)
+        return rows[:0]
+
+    def plan_product(self, sample: Ints, n_open: int) -> ProductPlan | None:
+        """Choose filter rows for products of open queries and all points; None where there are none.
+
+        Parameters
+        ----------
+        sample : finished queries, a uniform sample, whose k-distances tell what products let through.
+        n_open : number of open queries.
+        """
+        n, radius = len(self.points), float(np.median(self.lists.distances[sample, 0]))
+        if not self._is_threshold(radius):
+            return None
+        drawn = self.random.permutation(n)[: 2 * _PRODUCT_POINTS]
+        half = len(drawn) // 2
+        with one_thread():
+            queries, points = self.metric.embed(self.queries[sample]), self.metric.embed(self.points[drawn])
+            both = Sample(queries, points[:half], points[half:])
+            widest = 1.0
+            if self.metric.name != "cosine":
+                widest = float(max(np.abs(each).max() for each in (self.points, self.queries)))
+            return plan_product(both, float(n_open) * n, n_open + n, radius, self.metric, widest)
 
     def work_of(self, n_points: float) -> float:
         """The work of comparing a query with so many points of the tree."""

@@ -36,13 +36,15 @@ import numpy as np
 
 from epsjoin.kernels.arrays import Floats, Floats32, Ints, Points
 from epsjoin.kernels.join.product import LANES, ProductRows
-from epsjoin.local.metric import Metric
+from epsjoin.local.metric import Metric, axis_difference, cosine_chord
 
 ROWS_AT_ONCE = 1024
 """Number of rows that are in float64 at once."""
 _UNIT, _UNIT_64 = 2.0**-24, 2.0**-53
 _LEAST_NORMAL = 2.0**-126
 _TAU = 2.0**-10
+_LEAST_THRESHOLD = -4.0
+"""A threshold that every row reaches, since none is longer than 1, and the padding of -infinity does not."""
 _SHORTER = 1.01
 """More than |w| over |g|: errors are relative to the former."""
 MAX_DEVIATION = 2.0**-36
@@ -160,9 +162,28 @@ def slack(space: FilterSpace) -> float:
 
 def reach(space: FilterSpace, metric: Metric, eps: float) -> float:
     """D of the module, in units of the radius."""
-    d = len(space.centre)
-    rounded = metric.embedded_eps(eps) * (1.0 + 2 * d * _UNIT_64) / space.radius
-    return rounded + 2.0 * space.size * _LEAST_NORMAL + 2.0 * math.sqrt(space.size * _LEAST_NORMAL)
+    return float(reaches(space, metric, np.asarray(eps)))
+
+
+def reaches(space: FilterSpace, metric: Metric, distances: Floats) -> Floats:
+    """As :func:`reach`, for many thresholds."""
+    embedded = cosine_chord(distances) if metric.name == "cosine" else axis_difference(distances)
+    rounded = embedded * ((1.0 + 2 * len(space.centre) * _UNIT_64) / space.radius)
+    rounded += 2.0 * space.size * _LEAST_NORMAL + 2.0 * math.sqrt(space.size * _LEAST_NORMAL)
+    return rounded
+
+
+def thresholds(half: Floats32, space: FilterSpace, metric: Metric, distances: Floats) -> Floats32:
+    """Thresholds of left rows that have a distance each, infinite for no limit, in the place of one eps.
+
+    Parameters
+    ----------
+    half : (n,) float32, of the rows.
+    space, metric : of the filter rows.
+    distances : (n,) float64.
+    """
+    offset = np.square(reaches(space, metric, distances)) * ((1.0 + _TAU) / 2.0)
+    return _rounded_down(half.astype(np.float64) - offset)
 
 
 def _row_error(d: int, m: int) -> float:
@@ -176,6 +197,7 @@ def _row_error(d: int, m: int) -> float:
 
 
 def _rounded_down(values: Floats) -> Floats32:
-    """Values as float32, none above what it was."""
+    """Values as float32, none above what it was, but for those that all products reach."""
+    values = np.maximum(values, _LEAST_THRESHOLD)
     rounded = values.astype(np.float32)
     return np.where(rounded > values, np.nextafter(rounded, np.float32(-np.inf)), rounded)

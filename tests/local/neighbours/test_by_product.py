@@ -1,0 +1,84 @@
+"""The k nearest by products are those of the definition: by distance, then by row, bit for bit."""
+
+from __future__ import annotations
+
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epsjoin.kernels.neighbours.heaps import sort_nearest
+from epsjoin.local.metric import get_metric
+from epsjoin.local.neighbours import by_product
+from epsjoin.local.neighbours.by_product import search_by_product
+from epsjoin.local.neighbours.knn import knn_join
+from epsjoin.local.neighbours.tree import make_lists
+from oracles import examples
+from oracles import join as twin
+from tests.local.join.many_dimensions import KINDS, any_space, awkward_rows, features
+
+SEEDS = st.integers(0, 10**6)
+
+
+def nearest(queries, points, k, metric, is_self):
+    """The k nearest by the definition."""
+    distances = twin.all_distances(queries, points, metric)
+    if is_self:
+        np.fill_diagonal(distances, np.inf)
+    order = np.argsort(distances, axis=1, kind="stable")[:, :k]
+    return order, np.take_along_axis(distances, order, axis=1)
+
+
+@examples(150)
+@given(
+    st.sampled_from(KINDS),
+    st.sampled_from(["euclidean", "cosine"]),
+    st.tuples(st.integers(1, 90), st.integers(9, 140)),
+    st.sampled_from([32, 60]),
+    st.sampled_from([0, 1, 5, 30]),
+    st.integers(1, 8),
+    st.booleans(),
+    SEEDS,
+)
+def test_product_search__is_the_definition_bit_for_bit(kind, metric, sizes, d, m, k, is_self, seed):
+    rows = awkward_rows(kind, sum(sizes), d, seed)
+    if metric == "cosine":
+        rows[~rows.any(axis=1)] = 1.0
+    points = rows[sizes[0] :]
+    queries = points if is_self else rows[: sizes[0]]
+    itself = np.arange(len(points)) if is_self else np.full(len(queries), -1)
+    lists = make_lists(len(queries), k, np.zeros)
+    asked = np.random.default_rng(seed).permutation(len(queries))
+    space = any_space(rows, metric, m, seed)
+    with patch.multiple(by_product, BLOCK_ROWS=64, FIRST_POINTS=10):
+        of = itself, lists, space, get_metric(metric)
+        search_by_product(queries, points, asked, *of).run(1 + seed % 2, False)
+    sort_nearest(np.arange(len(queries) + 1) * k, lists.ids.reshape(-1), lists.distances.reshape(-1))
+    neighbours, distances = nearest(queries, points, k, metric, is_self)
+    np.testing.assert_array_equal(lists.distances, distances)
+    np.testing.assert_array_equal(lists.ids, neighbours)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_knn_join__of_many_dimensions_goes_through_products(metric):
+    rows = features(1600, 128, 24)
+    queries, points = rows[:900].astype(np.float64), rows[900:].astype(np.float64)
+    counters, shown = {}, []
+    found = knn_join(queries, points, 3, metric, n_jobs=2, counters=counters, progress=shown.append)
+    neighbours, distances = nearest(queries, points, 3, metric, False)
+    np.testing.assert_array_equal(found.distance, distances)
+    np.testing.assert_array_equal(found.neighbour, neighbours)
+    assert counters["products"] == (900 - 32) * 700
+    assert counters["comparisons"] < 900 * 700 / 5, "few products are let through"
+    assert shown[-1] == 1.0
+
+
+def test_knn_join__of_few_dimensions_that_look_many_is_searched_in_the_tree():
+    random = np.random.default_rng(3)
+    points = random.random((1200, 1)) @ random.standard_normal((1, 40))
+    counters = {}
+    found = knn_join(None, points, 2, counters=counters)
+    np.testing.assert_array_equal(found.distance, nearest(points, points, 2, "euclidean", True)[1])
+    assert "products" not in counters
