@@ -56,6 +56,16 @@ def test_choose_projection__turns_the_points_where_that_saves_work():
     assert not choose_projection(sample, 30_000, 0.1, SQUARES).projection.is_rotated  # turning costs more
 
 
+@pytest.mark.parametrize(("eps", "is_tried"), [(0.004, False), (0.3, True)])
+def test_choose_projection__of_few_rows_tries_where_their_simple_sweep_is_costly(eps, is_tried):
+    random = np.random.default_rng(0)
+    basis = np.linalg.qr(random.normal(size=(24, 24)))[0][:2]
+    points = random.random((6000, 2)) @ basis + random.normal(size=(6000, 24)) * 1e-3
+    chosen = choose_projection(points, 6000, eps, SQUARES).projection
+    assert chosen.is_rotated == is_tried
+    assert not choose_projection(points[:1900], 1900, eps, SQUARES).projection.is_rotated
+
+
 @examples(200)
 @given(
     st.sampled_from(twin.KINDS),

@@ -15,7 +15,7 @@ import numpy as np
 
 from epsjoin.kernels.accelerate import njit, read_only
 from epsjoin.kernels.arrays import Bools, Floats, Ints
-from epsjoin.kernels.join.projection import Projection, largest_reach, rotate
+from epsjoin.kernels.join.projection import Projection, first_columns, largest_reach, rotate
 
 _MAX_COORDINATES = 3
 """Maximum number of coordinates of a cell: each row marks 3 cells along each."""
@@ -54,8 +54,9 @@ def _write_places(embedded: Floats, rows: Ints, cells: NearCells, places: Ints) 
     scale = 1.0 / cells.reach
     if projection.basis.shape[0] > 0:
         values = np.empty(cells.n_coordinates, np.float64)
+        factors = first_columns(projection, values.shape[0])
         for i in range(rows.shape[0]):
-            rotate(embedded, rows[i], projection, values)
+            rotate(embedded, rows[i], projection, factors, values)
             place = 0
             for j in range(values.shape[0]):
                 place = (place << bits) | (math.floor(values[j] * scale) & last)

@@ -70,16 +70,25 @@ def filter_size(n_coordinates: int) -> int:
 
 
 @njit
-def rotate(embedded: Floats, row: int, projection: Projection, values: Floats) -> float:
-    """Write the first coordinates of one row on the principal axes; returns the sum that went into them."""
-    basis, centre, low, high = projection.basis, projection.centre, projection.low, projection.high
+def first_columns(projection: Projection, size: int) -> Floats:
+    """Factors of each embedded axis in the first ``size`` coordinates, side by side; (e, size)."""
+    return projection.basis[:size].T.copy()
+
+
+@njit
+def rotate(embedded: Floats, row: int, projection: Projection, factors: Floats, values: Floats) -> float:
+    """Write the first coordinates of one row on the principal axes; returns the sum that went into them.
+
+    ``factors`` are from :func:`first_columns`, as many columns as ``values``.
+    """
+    centre, low, high = projection.centre, projection.low, projection.high
     values[:] = 0.0
     total = 0.0
     for i in range(embedded.shape[1]):
         value = min(max(embedded[row, i] - centre[i], low[i]), high[i])
         total += abs(value)
         for j in range(values.shape[0]):
-            values[j] += basis[j, i] * value
+            values[j] += factors[i, j] * value
     return total
 
 
@@ -89,10 +98,11 @@ def _project(embedded: Floats, projection: Projection, coordinates: Floats) -> f
     axes, centre, low, high = projection.axes, projection.centre, projection.low, projection.high
     size = coordinates.shape[0]
     values = np.empty(size, np.float64)
+    factors = first_columns(projection, size)
     largest = 0.0
     for row in range(embedded.shape[0]):
         if projection.basis.shape[0] > 0:
-            largest = max(largest, rotate(embedded, row, projection, values))
+            largest = max(largest, rotate(embedded, row, projection, factors, values))
             for j in range(size):
                 coordinates[j, row] = values[j]
             continue
@@ -111,9 +121,10 @@ def _gather_rotated(
     """Fill ``near`` in the given order, as ``shape`` = (size, stride); returns the largest magnitude."""
     size, stride = shape
     values = np.empty(size, np.float64)
+    factors = first_columns(projection, size)
     largest = 0.0
     for place in range(order.shape[0]):
-        rotate(embedded, order[place], projection, values)
+        rotate(embedded, order[place], projection, factors, values)
         for j in range(size):
             value = min(max(values[j] * scale, -_MAX_COORDINATE), _MAX_COORDINATE)
             near[j * stride + place] = value

@@ -17,6 +17,7 @@ from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.distances import EUCLIDEAN, Decision
 from epsjoin.kernels.join.projection import SQUARES, Projection, axes_by_variance, filter_size, project
 from epsjoin.kernels.join.stack_sweep import DISTANCES, PairBatch
+from epsjoin.kernels.join.survivors import WAITING
 from epsjoin.kernels.join.window import BLOCK, is_done, new_state, window_rows, window_sweep
 from epsjoin.kernels.join.window_keys import SELF_MEETINGS, sort_keys, window_candidates
 from epsjoin.local.plan.costs import (
@@ -36,7 +37,11 @@ _ROWS_PER_TRIED_ROW = 100
 _MAX_TRIED_PAIRS = 20_000
 """Maximum number of pairs by which axes are ordered."""
 _MIN_ROWS = 8000
-"""Minimum number of rows for which coordinates are tried: fewer rows are joined sooner than planned."""
+"""Number of rows from which on coordinates are tried: fewer are mostly joined sooner than planned."""
+_MIN_COSTLY_ROWS = 2000
+"""Minimum number of rows for which they are tried where the simple ones cost ``_COSTLY_NANOSECONDS``."""
+_COSTLY_NANOSECONDS = 3e7
+"""Estimated nanoseconds of a sweep of few rows that trying, some milliseconds, is worth."""
 _ROWS_PER_OUTLIER = 512
 """Number of rows of which one may lie outside of the range at either end of an axis."""
 _MAX_TRIED_AXES = 64
@@ -101,8 +106,12 @@ def choose_projection(sample: Floats, n_rows: int, eps: float, norm: int, seed: 
     rows = draw_tried_rows(len(sample), n_rows, seed)
     tried_rows = sample if len(rows) == len(sample) else sample[rows]
     simple = simple_projection(tried_rows, norm)
-    if n_rows < _MIN_ROWS or len(tried_rows) < 2:
+    if n_rows < _MIN_COSTLY_ROWS or len(tried_rows) < 2:
         return _cost(tried_rows, n_rows, eps, simple)
+    if n_rows < _MIN_ROWS:
+        choice = _with_survivors(tried_rows, n_rows, eps, _cost(tried_rows, n_rows, eps, simple))
+        if choice.nanoseconds < _COSTLY_NANOSECONDS:
+            return choice
     e = sample.shape[1]
     size = filter_size(e)
     axes = order_axes(tried_rows, eps, size)
@@ -240,9 +249,14 @@ def _best_grid(tried_rows: Floats, n_rows: int, eps: float, projection: Projecti
         if option.nanoseconds > 2.0 * best.nanoseconds:
             break
         best = min(best, option, key=lambda choice: choice.nanoseconds)
-    survivors = _survivors(tried_rows, eps, best.projection) * (n_rows / len(tried_rows)) ** 2
-    nanoseconds = best.nanoseconds + FILTER_NS_PER_SURVIVOR * survivors
-    return best._replace(nanoseconds=nanoseconds, survivors=survivors)
+    return _with_survivors(tried_rows, n_rows, eps, best)
+
+
+def _with_survivors(tried_rows: Floats, n_rows: int, eps: float, choice: Choice) -> Choice:
+    """Add to the cost of a choice that of deciding what its filter lets through."""
+    survivors = _survivors(tried_rows, eps, choice.projection) * (n_rows / len(tried_rows)) ** 2
+    nanoseconds = choice.nanoseconds + FILTER_NS_PER_SURVIVOR * survivors
+    return choice._replace(nanoseconds=nanoseconds, survivors=survivors)
 
 
 def _survivors(tried_rows: Floats, eps: float, projection: Projection) -> int:
@@ -250,7 +264,8 @@ def _survivors(tried_rows: Floats, eps: float, projection: Projection) -> int:
     nothing = np.zeros(len(tried_rows), np.int64)
     rows = window_rows(tried_rows, tried_rows, nothing, nothing, eps, projection)
     counters = np.zeros(4, np.int64)
-    batch = PairBatch(np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64), np.empty(BLOCK))
+    room = WAITING + BLOCK
+    batch = PairBatch(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room))
     state = new_state()
     while not is_done(state):
         window_sweep(state, rows, 0, len(tried_rows), _NOTHING_IS_WITHIN, batch, counters)
