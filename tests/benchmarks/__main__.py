@@ -9,6 +9,7 @@ from pathlib import Path
 
 from . import plots, questions
 from .measure import Call, in_own_process
+from .neighbours import neighbours
 from .page import machine, put
 from .questions import Answer
 from .sets import BY_NAME, SETS, Set
@@ -17,6 +18,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 QUESTIONS: dict[str, Callable[..., Answer]] = {
     "threads": questions.threads,
     "dbscan": questions.dbscan,
+    "neighbours": neighbours,
     "growth-n": questions.growth_rows,
     "growth-d": questions.growth_dimensions,
 }

@@ -26,6 +26,7 @@ from benchmarks import (
     increments,
     ingest,
     measure,
+    neighbours,
     parts,
     plans,
     questions,
@@ -218,6 +219,19 @@ CORE = np.array([True, True, True, False, False])
 def test_are_same_clusters__up_to_the_border_rule(labels, is_core, same):
     ours = Clusters(np.array([0, 0, 1, 0, -1]), CORE)
     assert are_same_clusters(ours, Clusters(np.array(labels), is_core)) is same
+
+
+@pytest.mark.parametrize("chosen", [TINY, SPHERE])
+def test_neighbours__a_wrong_distance_is_said_in_its_row(chosen):
+    right = neighbours.neighbours(here, [chosen], rounds=1)
+    assert right.is_right
+    assert cells(right.lines, chosen.name)[1] == "400 × 2"
+    of_set = {name: dict(who) for name, who in neighbours.contenders(chosen).items()}
+    of_set["lof"][neighbours.MINE] = lambda points, _: neighbours.my_lof(points * 1.01, _, chosen.metric)
+    wrong = neighbours.neighbours(here, [chosen], 1, lambda _: of_set)
+    assert not wrong.is_right
+    assert "DIFFERENT" in cells(wrong.lines, chosen.name)[-1]
+    assert "DIFFERENT" not in cells(wrong.lines, chosen.name)[-3]
 
 
 @pytest.fixture

@@ -1,16 +1,68 @@
-"""Counts of values, kept up to date by one pass over all of them."""
+"""Counts of numbers: of a batch, and of a window, kept up to date by one pass over all of them."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import njit
-from epsjoin.kernels.arrays import Ints
+from epsjoin.kernels.arrays import Floats, Ints
 
 Numbers = NDArray[Any]
 """Ascending distinct int64 or float64; NaN is the last."""
+
+
+@njit
+def count_runs(ordered: Numbers, distinct: Numbers, rows: Ints) -> int:
+    """Count equal numbers that follow one another.
+
+    Parameters
+    ----------
+    ordered : (n,) ascending, numbers may come several times.
+    distinct, rows : (n,) filled with each number once, and how often it comes.
+
+    Returns
+    -------
+    int
+        How many are filled.
+    """
+    size = 0
+    for value in ordered:
+        if size == 0 or _is_before(distinct[size - 1], value):
+            distinct[size] = value
+            rows[size] = 0
+            size += 1
+        rows[size - 1] += 1
+    return size
+
+
+@njit
+def sum_squares(values: Floats, rows: Ints) -> tuple[int, float, float]:
+    """Return the number of rows, their mean, and the sum of their squared distances from it.
+
+    Parameters
+    ----------
+    values, rows : (n,) the distinct numbers, and how often each comes.
+
+    Returns
+    -------
+    tuple[int, float, float]
+        The mean and the sum are NaN where a number is not finite, 0 where there is none.
+    """
+    n, total = 0, 0.0
+    for i in range(values.size):
+        n += rows[i]
+        total += values[i] * rows[i]
+    if n == 0:
+        return 0, 0.0, 0.0
+    mean, squares = total / n, 0.0
+    for i in range(values.size):
+        if not np.isfinite(values[i]):
+            return n, np.nan, np.nan
+        squares += (values[i] - mean) ** 2 * rows[i]
+    return n, mean, squares
 
 
 @njit

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from typing import Any, NamedTuple
 
@@ -10,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
-from epsjoin.kernels.arrays import Bools, Floats, Ints
+from epsjoin.kernels.arrays import Bools, Ints
+from epsjoin.kernels.windows import count_runs, sum_squares
 
 Values = npt.NDArray[Any]
 """Values of one kind: int64, float64, bool, or texts as objects."""
@@ -26,6 +26,10 @@ _DTYPES: dict[str, np.dtype[Any]] = {
     "texts": TEXT,
 }
 """What values can be."""
+
+
+_FEW = 1 << 13
+"""Up to so many numbers are sorted to count them: NumPy's hash table takes longer."""
 
 
 class Counts(NamedTuple):
@@ -154,6 +158,10 @@ def count_values(values: Values, n_missing: int = 0) -> Counts:
         counted = Counter(values.tolist())
         texts = sorted(counted)
         return Counts(np.array(texts, TEXT), np.array([counted[text] for text in texts], np.int64), n_missing)
+    if values.dtype.kind in "if" and len(values) <= _FEW:
+        distinct, rows = np.empty_like(values), np.empty(len(values), np.int64)
+        size = count_runs(np.sort(values), distinct, rows)
+        return Counts(distinct[:size], rows[:size], n_missing)
     distinct, rows = np.unique(values, return_counts=True)
     return Counts(distinct, rows.astype(np.int64, copy=False), n_missing)
 
@@ -172,12 +180,7 @@ class Moments(NamedTuple):
 
 def moments_of(counts: Counts) -> Moments:
     """Summarise one batch of numbers or booleans; by NaN, if one is not finite."""
-    n = int(counts.rows.sum())
-    numbers: Floats = counts.values.astype(np.float64)
-    if not np.isfinite(numbers).all():
-        return Moments(n, math.nan, math.nan)
-    mean = float(numbers @ counts.rows) / n if n else 0.0
-    return Moments(n, mean, float((numbers - mean) ** 2 @ counts.rows))
+    return Moments(*sum_squares(counts.values.astype(np.float64, copy=False), counts.rows))
 
 
 def merge_moments(one: Moments, other: Moments) -> Moments:
