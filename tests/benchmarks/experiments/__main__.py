@@ -140,7 +140,7 @@ def summary(results: dict[str, Result]) -> list[str]:
     """How many claims hold."""
     verdicts = [claim.verdict for result in results.values() for claim in result.claims]
     counts = ", ".join(f"{verdicts.count(verdict)} {word}" for verdict, word in VERDICTS.items())
-    return [f"Of {len(verdicts)} claims: {counts}.", f"Seconds: {machine()}.", ""]
+    return [f"Of {len(verdicts)} claims: {counts}.", "Seconds:", f"{machine()}.", ""]
 
 
 def main(
