@@ -1,8 +1,9 @@
 """Example specifications of Vega-Lite, yearly: documents within a few edits of each other, as trees.
 
-Run 2026-01-01 takes the last snapshot dated in 2026. Distances are edits of the JSON documents: a node gets
-another label, or a node is inserted or deleted. `merge_join` writes candidates, by histograms of the trees;
-`refine` compares them and writes the pairs. Specifications of more than 300 nodes are refused.
+Run 2025-01-01 takes the last snapshot dated in 2025, and is due when the year is over. Distances are edits of
+the JSON documents: a node gets another label, or a node is inserted or deleted. `merge_join` writes
+candidates, by histograms of the trees; `refine` compares them and writes the pairs. Specifications of more
+than 300 nodes are refused.
 """
 # Airflow parses only files that hold the words "airflow" and "dag".
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from epsjoin.spark.job import Job, Step
 from epsjoin.spark.join import refine
-from oracles.trees import Tree, recurrence
+from oracles.trees import recurrence
+from tests.local.trees.cases import as_tree
 from tests.spark.conftest import STEPS, JobMaker
 from tests.tiny import key
 
@@ -53,15 +54,6 @@ def some_documents(seed: int = 0) -> dict[str, Any]:
                 made[random.choice(list(made))] = random.randrange(3)
             documents[f"g{group}n{number}"] = dict(random.sample(list(made.items()), len(made)))
     return documents
-
-
-def as_tree(value: Any) -> Tree:
-    """The tree of a document, as the data set's contract defines it."""
-    if isinstance(value, dict):
-        return "{}", tuple((f".{key}", (as_tree(each),)) for key, each in value.items())
-    if isinstance(value, list):
-        return "[]", tuple(map(as_tree, value))
-    return json.dumps(value), ()
 
 
 def expected_pairs(documents: dict[str, Any], eps: int = EPS) -> set[tuple[frozenset[str], int]]:

@@ -35,6 +35,7 @@ def expected_of(texts: list[str], k: int, **options: object) -> list[Pair]:
     return sorted((1000 - j, 1000 - i, d) for i, j, d in zip(*(c.tolist() for c in found), strict=True))
 
 
+@pytest.mark.long  # their pairs by the library and by the pipeline's tasks are tried elsewhere
 def test_tree_join__of_chart_specifications_is_that_of_arrays(spark: SparkSession, tmp_path: Path) -> None:
     texts = specs_as_text(NEWEST)
     found = tree_join(frame_of(spark, list(texts)), 5, tree="spec", id="number", to=str(tmp_path / "pairs"))
@@ -62,10 +63,12 @@ def random_documents(seed: int, number: int) -> list[str]:
     [(0, {}), (3, {"ordered": "arrays", "relabel": 1, "insert": 2})],
 )
 def test_tree_join__takes_the_options_of_arrays_and_keeps_equal_trees(
-    spark: SparkSession, k: int, options: dict[str, object]
+    spark: SparkSession, tmp_path: Path, k: int, options: dict[str, object]
 ) -> None:
+    """With ``to`` where k is above 0."""
     texts = random_documents(k, 60)
-    found = tree_join(frame_of(spark, list(texts), 3), k, tree="spec", id="number", **options)  # type: ignore[arg-type]
+    to = str(tmp_path / "pairs") if k else None
+    found = tree_join(frame_of(spark, list(texts), 3), k, tree="spec", id="number", to=to, **options)  # type: ignore[arg-type]
     expected = expected_of(texts, k, **options)
     assert pairs_of(found) == expected
     assert any(distance == 0 for _, _, distance in expected)

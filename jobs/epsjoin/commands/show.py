@@ -16,7 +16,7 @@ from epsjoin.lake import slices, uris
 from epsjoin.lake.arguments import add_lake, open_lake
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
-from epsjoin.pipeline import JOBS
+from epsjoin.pipeline import jobs_of
 from epsjoin.report import sentences, words
 
 MAX_OUTLIERS = 5
@@ -85,14 +85,15 @@ def summarise(lake: Lake, run: str) -> Iterator[tuple[str, str]]:
     if "cluster_events" in of:
         yield from _tell_what_is_new(lake, inputs, of["changes"], of["cluster_events"])
     for number, row in enumerate(_read_outliers(lake, of["outliers"], of["points"])):
-        yield "top outliers" if number == 0 else "", _describe_outlier(row, unit)
+        yield "top outliers" if number == 0 else "", _describe_outlier(row, unit, bool(lake.source.tree))
     counters = (
         slices.read_slice(lake, Slice("job_metrics", run))
         .filter(pc.field("counter") == "seconds")
         .to_pylist()
     )
     seconds = {row["job"]: row["value"] for row in counters}
-    yield "seconds per step", ", ".join(f"{job} {seconds[job]:.0f}" for job in JOBS if job in seconds)
+    jobs = [job for job in jobs_of(lake.source.chain) if job in seconds]
+    yield "seconds per step", ", ".join(f"{job} {seconds[job]:.0f}" for job in jobs)
     filesystem, folder = uris.filesystem_of(f"{lake.location('reports')}/run={run}")
     for name in ("report.html", "clusters.png"):
         if filesystem.get_file_info(f"{folder}/{name}").is_file:
@@ -129,9 +130,10 @@ def _read_outliers(lake: Lake, outliers: Slice, of_points: Slice) -> list[dict[s
     ]
 
 
-def _describe_outlier(row: dict[str, Any], unit: str) -> str:
+def _describe_outlier(row: dict[str, Any], unit: str, is_document: bool) -> str:
     names = " ".join(str(name) for name in row["names"] if name)
     how = f"{words.plural(row['degree'] - 1, 'neighbour')} within eps"
     if row["lof"] is not None:
         how = f"LOF {row['lof']:.2f}, k-distance {words.measure(row['k_distance'], unit, digits=3)}"
-    return f"{row['rank']}. {row['id']} {names} ({how}; {row['dimensions']})".replace("  ", " ")
+    deviates = "" if is_document else f"; {row['dimensions']}"  # bins of histograms tell a person nothing
+    return f"{row['rank']}. {row['id']} {names} ({how}{deviates})".replace("  ", " ")

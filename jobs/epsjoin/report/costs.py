@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from epsjoin.findings import Findings, RunFindings, to_number
-from epsjoin.pipeline import JOBS
+from epsjoin.pipeline import jobs_of
 from epsjoin.report import words
 
 PHASES = ("start", "read", "work", "write", "commit")
@@ -112,7 +112,7 @@ class Step(NamedTuple):
 
 def list_steps(findings: RunFindings) -> list[Step]:
     """List the jobs of the run in the order of the pipeline, unknown ones after them."""
-    order = {job: number for number, job in enumerate(JOBS)}
+    order = {job: number for number, job in enumerate(jobs_of("trees"))}  # which has the jobs of others, too
     return [
         Step(
             job,
@@ -122,7 +122,7 @@ def list_steps(findings: RunFindings) -> list[Step]:
             _add_known(findings.counters[job], CPU),
             _write_counters(findings.counters[job]),
         )
-        for job in sorted(findings.counters, key=lambda job: (order.get(job, len(JOBS)), job))
+        for job in sorted(findings.counters, key=lambda job: (order.get(job, len(order)), job))
     ]
 
 

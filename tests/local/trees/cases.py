@@ -7,6 +7,7 @@ import json
 from functools import cache
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 
@@ -45,6 +46,15 @@ def random_pairs(seed: int, number: int, most_nodes: int) -> list[tuple[Tree, Tr
         else:
             pairs.append((tree, random_tree(random, random.randint(1, most_nodes), LABELS), None))
     return pairs
+
+
+def as_tree(value: Any) -> Tree:
+    """The tree of a document, by the definition of :meth:`epsjoin.Trees.from_json`."""
+    if isinstance(value, dict):
+        return "{}", tuple((f".{key}", (as_tree(each),)) for key, each in value.items())
+    if isinstance(value, list):
+        return "[]", tuple(map(as_tree, value))
+    return json.dumps(value), ()
 
 
 def _rows(snapshot: str) -> list[dict[str, object]]:

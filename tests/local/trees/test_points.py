@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from random import Random
 from typing import Any
@@ -9,20 +10,26 @@ from typing import Any
 import numpy as np
 
 from epsjoin.local.trees.packed import pack
-from epsjoin.local.trees.points import OPTIONS, find_places, to_points
-from epsjoin.local.trees.prepared import prepare
+from epsjoin.local.trees.points import find_places, to_points
 from oracles.trees import recurrence
-from tests.local.trees.cases import as_trees, random_pairs
+from tests.local.trees.cases import as_tree, as_trees, random_pairs
+
+
+def random_document(random: Random) -> dict[str, Any]:
+    """A small document: half of two of them are alike."""
+    inner = [random.choice([1, 2, "1", None]), {"b": random.randint(1, 3)}, [random.randint(1, 2)]]
+    return {key: random.choice(inner) for key in random.sample("abcd", random.randint(0, 3))}
 
 
 def test_to_points__are_at_most_as_far_apart_as_their_trees() -> None:
-    """Also where the trees are one edit script apart, and the bound is sharp for some."""
-    pairs = random_pairs(3, 400, 7)
+    random = Random(3)  # noqa: S311
+    documents = [random_document(random) for _ in range(40)]
+    _, points = to_points([json.dumps(document) for document in documents])
+    trees = [as_tree(document) for document in documents]
     sharp = 0
-    for left, right, _ in pairs:
-        points = prepare(as_trees([left, right]), OPTIONS).points(OPTIONS.costs) / 2
-        bound, edits = np.abs(points[0] - points[1]).sum(), recurrence(left, right)
-        assert bound <= edits
+    for i, j in itertools.combinations(range(len(documents)), 2):
+        bound, edits = np.abs(points[i] - points[j]).sum(), recurrence(trees[i], trees[j])
+        assert bound <= edits, (documents[i], documents[j])
         sharp += bound == edits > 0
     assert sharp > 50, "the bound says something"
 

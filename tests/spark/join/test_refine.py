@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from epsjoin.commands import show
 from epsjoin.errors import ArgumentError, DataRefusedError, TableError
 from epsjoin.lake import delta_log, parquet, slices
 from epsjoin.lake.fingerprints import Fingerprints
@@ -24,13 +25,13 @@ from epsjoin.spark.job import Job
 from epsjoin.spark.join import refine
 from epsjoin.spark.report.gather import gather
 from oracles.trees import Tree, n_nodes
+from tests.local.trees.cases import as_tree
 from tests.spark.conftest import JobMaker, copy_of, new_job
 from tests.spark.documents import (
     BAD,
     EARLIER,
     LATER,
     STEPS_OF_TREES,
-    as_tree,
     expected_pairs,
     job_of_documents,
     run_until,
@@ -229,6 +230,20 @@ def test_report__shows_two_documents_of_each_of_the_largest_clusters(done: Job, 
     trees = [as_tree(document) for document in some_documents().values()]
     assert sizes == sorted((n_nodes(tree), n_leaves(tree)) for tree in trees)
     assert "doc" not in found.outliers[0]["columns"], "a document is too long for a cell"
+
+
+def test_show__of_documents_has_the_job_of_their_own_and_no_bins(done: Job, tmp_path: Path) -> None:
+    job = copy_of(done, tmp_path / "copy")
+    for number, name in enumerate(("cluster", "refine")):
+        rows = slices.table_of(
+            job.lake, "job_metrics", [{"job": name, "counter": "seconds", "value": number + 1.0}]
+        )
+        slices.write_slice(job.lake, Slice("job_metrics", job.run, also=(("job", name),)), rows)
+    said = list(show.summarise(job.lake, job.run))
+    assert said[-1] == ("seconds per step", "refine 2, cluster 1")
+    (first,) = [text for name, text in said if name == "top outliers"]
+    assert first.startswith("1. ")
+    assert "half" not in first
 
 
 def n_leaves(tree: Tree) -> int:
