@@ -99,6 +99,8 @@ GROUPS = (
                 "dbscan",
                 "Dbscan",
                 "predict_clusters",
+                "hdbscan",
+                "Hdbscan",
                 "update_clusters",
                 "NOISE",
                 "k_distance",

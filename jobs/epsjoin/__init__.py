@@ -40,6 +40,8 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.local.cluster.dbscan import Dbscan as Dbscan
     from epsjoin.local.cluster.dbscan import dbscan as dbscan
     from epsjoin.local.cluster.from_pairs import NOISE as NOISE
+    from epsjoin.local.cluster.hdbscan import Hdbscan as Hdbscan
+    from epsjoin.local.cluster.hdbscan import hdbscan as hdbscan
     from epsjoin.local.cluster.predict import predict_clusters as predict_clusters
     from epsjoin.local.cluster.update import update_clusters as update_clusters
     from epsjoin.local.compare.match import Matched as Matched
@@ -122,6 +124,7 @@ _HOMES = {
     "local.bestmatch.watermarks": "Punctuated ReadAhead Sorted Within",
     "local.cluster.dbscan": "Dbscan dbscan",
     "local.cluster.from_pairs": "NOISE",
+    "local.cluster.hdbscan": "Hdbscan hdbscan",
     "local.cluster.predict": "predict_clusters",
     "local.cluster.update": "update_clusters",
     "local.compare.match": "Matched match_clusters name_clusters",

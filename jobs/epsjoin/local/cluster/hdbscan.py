@@ -1,0 +1,213 @@
+"""HDBSCAN: density clusters of every eps at once, and of those the ones that last longest.
+
+1. The *core distance* of a point is the distance to its ``min_samples``-th nearest point, itself included.
+2. The minimum spanning tree under *mutual reachability*, the largest of two points' distance and their core
+   distances, has the clusters of every eps: cut all edges above eps, and the components with ``min_samples``
+   in reach are those of DBSCAN without border points.
+3. Edges are removed from the heaviest down. Where a cluster falls apart into two of at least
+   ``min_cluster_size`` points, both are clusters of their own; smaller pieces fall out of it.
+4. A cluster's *stability* is how long its points stay in it, in units of 1 / distance. Of a cluster and those
+   that it splits into, whichever are more stable are taken (the excess of mass).
+
+References
+----------
+Campello, Moulavi, Zimek, Sander: Hierarchical density estimates for data clustering, visualization, and
+outlier detection, ACM TKDD 10 (2015), sections 3 to 5. Departure: where distances are 0 densities are
+infinite, and a cluster of such points is never given up for smaller ones.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from epsjoin.errors import ArgumentError
+from epsjoin.kernels.accelerate import read_only
+from epsjoin.kernels.arrays import Bools, Floats, Ints
+from epsjoin.kernels.cluster.condense import Condensed, condense, link
+from epsjoin.kernels.cluster.spanning_tree import spanning_tree
+from epsjoin.local.arguments import check_count, check_points
+from epsjoin.local.cluster.from_pairs import NOISE
+from epsjoin.local.metric import Metric, get_metric
+from epsjoin.local.neighbours.knn import k_distance
+from epsjoin.local.neighbours.tree import grow_boxes
+from epsjoin.local.sweep.sweeping import check_n_jobs
+
+
+class Hdbscan(NamedTuple):
+    """Clusters of points, in the order of the points; made by :func:`hdbscan`.
+
+    Parameters
+    ----------
+    labels : (n,) int64, the cluster of each point, ``NOISE`` (-1) for noise. Clusters are 0, 1, ... in the
+        order of their smallest row.
+    probability : (n,) float64, from 0 to 1: how long a point stays in its cluster, relative to the point that
+        stays longest; 0 for noise.
+    """
+
+    labels: Ints
+    probability: Floats
+
+
+class SpanningTree(NamedTuple):
+    """The edges of a minimum spanning tree, the lightest first; of edges as light, by their rows.
+
+    Parameters
+    ----------
+    left, right : (n - 1,) int64, rows, ``left < right``.
+    weight : (n - 1,) float64.
+    """
+
+    left: Ints
+    right: Ints
+    weight: Floats
+
+
+def hdbscan(
+    points: npt.ArrayLike,
+    min_cluster_size: int = 5,
+    min_samples: int | None = None,
+    metric: str | Metric = "euclidean",
+    *,
+    n_jobs: int | None = 1,
+) -> Hdbscan:
+    """Find density clusters of different densities, without an eps.
+
+    Parameters
+    ----------
+    points : (n, d) array of finite floats or integers; not modified. Integers beyond 2**53 that float64 would
+        round are refused.
+    min_cluster_size : minimum number of points of a cluster, at least 2.
+    min_samples : the core distance of a point is that to the nearest ``min_samples`` points, itself included;
+        ``min_cluster_size`` by default, at least 1 and at most n.
+    metric : name of a metric (see :func:`epsjoin.get_metric`), or a :class:`epsjoin.Metric`; "euclidean" by
+        default.
+    n_jobs : number of threads of the search for core distances, 1 by default; -1 is one per processor.
+
+    Returns
+    -------
+    Hdbscan
+        A label for each point. All points together are no cluster, whatever they look like.
+
+    Raises
+    ------
+    ArgumentError
+        An argument has a wrong type, shape or value; a coordinate is NaN or infinite; the metric is not
+        defined for a point.
+
+    See Also
+    --------
+    dbscan : clusters of one density.
+
+    Notes
+    -----
+    The clusters are those of scikit-learn's HDBSCAN, which numbers them in the order of its tree. Where edges
+    of the spanning tree are equally heavy, another tree may split in another order; here all runs have one.
+
+    The spanning tree is found by a tree of boxes in at most log2(n) rounds (Borůvka); O(n) memory. In many
+    dimensions a round compares most points with each other.
+
+    Examples
+    --------
+    >>> found = hdbscan([[0.0], [0.1], [0.2], [5.0], [5.1], [5.3], [20.0]], min_cluster_size=3, min_samples=1)
+    >>> found.labels.tolist()
+    [0, 0, 0, 1, 1, 1, -1]
+    """
+    least = check_count("min_cluster_size", min_cluster_size, 2)
+    samples = least if min_samples is None else check_count("min_samples", min_samples)
+    check_n_jobs(n_jobs)
+    chosen = metric if isinstance(metric, Metric) else get_metric(metric)
+    values = check_points("points", points)
+    chosen.check(values)
+    if not len(values):
+        return Hdbscan(np.empty(0, np.int64), np.empty(0))
+    if samples > len(values):
+        raise ArgumentError(f"min_samples must be at most the number of points, {len(values)}, not {samples}")
+    left, right, weight = mutual_reachability_tree(values, samples, chosen, n_jobs=n_jobs)
+    tree = condense(*link(left, right), weight, least)
+    home = _homes(tree, _stable(tree))
+    return Hdbscan(_number(home), _probabilities(tree, home))
+
+
+def mutual_reachability_tree(
+    points: Floats, min_samples: int, metric: Metric, *, n_jobs: int | None = 1
+) -> SpanningTree:
+    """Find the minimum spanning tree of points under mutual reachability.
+
+    Parameters
+    ----------
+    points : (n, d) float64, at least one, for which the metric is defined.
+    min_samples : see :func:`hdbscan`.
+    metric, n_jobs : see :func:`hdbscan`.
+    """
+    n = len(points)
+    core = np.zeros(n) if min_samples == 1 else k_distance(points, min_samples - 1, metric, n_jobs=n_jobs)
+    tree, embedded = grow_boxes(points, metric), read_only(metric.embed(points))
+    edges = spanning_tree(metric.decision(math.inf), metric.norm, tree, read_only(points), embedded, core)
+    left, right, weight = edges
+    order = np.lexsort((right, left, weight))
+    return SpanningTree(left[order], right[order], weight[order])
+
+
+def _stable(tree: Condensed) -> Bools:
+    """Whether each cluster is taken: by the excess of mass, from the last split up; never the first one."""
+    n_clusters = len(tree.parent)
+    stability = np.zeros(n_clusters)
+    np.add.at(stability, tree.cluster, _lasting(tree.at, tree.birth[tree.cluster]))
+    split = np.arange(1, n_clusters)
+    lasted = _lasting(tree.birth[split], tree.birth[tree.parent[split]]) * tree.size[split]
+    np.add.at(stability, tree.parent[split], lasted)
+    taken, of_children = np.ones(n_clusters, np.bool_), np.zeros(n_clusters)
+    for cluster in range(n_clusters - 1, 0, -1):
+        if of_children[cluster] > stability[cluster]:
+            taken[cluster] = False
+            stability[cluster] = of_children[cluster]
+        of_children[tree.parent[cluster]] += stability[cluster]
+    taken[0] = False
+    for cluster in range(1, n_clusters):  # nothing below a cluster that is taken
+        above = tree.parent[cluster]
+        while above > 0 and not taken[above]:
+            above = tree.parent[above]
+        taken[cluster] &= above <= 0
+    return taken
+
+
+def _lasting(end: Floats, begin: Floats) -> Floats:
+    """How long points last from one density to another; NaN, which is never more, where both are infinite."""
+    with np.errstate(invalid="ignore"):
+        return end - begin
+
+
+def _homes(tree: Condensed, taken: Bools) -> Ints:
+    """The cluster that was taken and that each point is in, -1 for none."""
+    home = np.full(len(taken), NOISE)
+    for cluster in range(1, len(taken)):  # parents come first
+        home[cluster] = cluster if taken[cluster] else home[tree.parent[cluster]]
+    return home[tree.cluster]
+
+
+def _number(home: Ints) -> Ints:
+    """Number the clusters by their smallest row."""
+    labels = np.full(len(home), NOISE)
+    clusters, first, number = np.unique(home[home >= 0], return_index=True, return_inverse=True)
+    rank = np.empty(len(clusters), np.int64)
+    rank[np.argsort(first)] = np.arange(len(clusters))
+    labels[home >= 0] = rank[number]
+    return labels
+
+
+def _probabilities(tree: Condensed, home: Ints) -> Floats:
+    """The density at which a point falls out of its cluster, by the largest at which one falls out of it."""
+    longest = np.zeros(len(tree.parent))
+    np.maximum.at(longest, tree.cluster, tree.at)
+    np.maximum.at(longest, tree.parent[1:], tree.birth[1:])
+    probability = np.zeros(len(home))
+    inside = np.flatnonzero(home >= 0)
+    most = longest[home[inside]]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = np.minimum(tree.at[inside], most) / most
+    probability[inside] = np.where(np.isfinite(most) & (most > 0.0), share, 1.0)
+    return probability

@@ -1,0 +1,86 @@
+"""HDBSCAN: the spanning tree against Prim's algorithm, clusters against scikit-learn's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sklearn.cluster
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import make_blobs
+from sklearn.preprocessing import StandardScaler
+
+import epsjoin
+from epsjoin.errors import ArgumentError
+from epsjoin.local.cluster.hdbscan import mutual_reachability_tree
+from oracles import examples
+from oracles.spanning_tree import prim
+
+METRICS = [("euclidean", 0.0), ("manhattan", 0.0), ("chebyshev", 0.0), ("minkowski", 1.5), ("cosine", 0.0)]
+METRICS += [("minkowski", 3.0), ("haversine", 0.0)]
+
+
+def renumbered(labels):
+    """Clusters by their smallest row."""
+    numbers = {}
+    return [-1 if label == -1 else numbers.setdefault(label, len(numbers)) for label in labels.tolist()]
+
+
+@examples(60)
+@given(st.sampled_from(METRICS), st.integers(1, 70), st.booleans(), st.integers(1, 5), st.integers(0, 10**6))
+def test_tree__has_the_weights_of_prims(metric, n, has_ties, min_samples, seed):
+    (name, p), random = metric, np.random.default_rng(seed)
+    points = random.integers(1, 7, (n, 2)).astype(float) if has_ties else random.random((n, 2)) + 0.1
+    min_samples = min(min_samples, n)
+    tree = mutual_reachability_tree(points, min_samples, epsjoin.get_metric(name, p or None))
+    assert tree.weight.tolist() == prim(points.tolist(), min_samples, name, p)
+    joined = {row: {row} for row in range(n)}
+    for left, right in zip(tree.left.tolist(), tree.right.tolist(), strict=True):
+        assert left < right
+        assert joined[left] is not joined[right]  # no circle
+        joined[left] |= joined[right]
+        for row in joined[right]:
+            joined[row] = joined[left]
+
+
+@pytest.mark.parametrize("seed", [10, 11, 12])
+@pytest.mark.parametrize(
+    "how",
+    [{}, {"min_cluster_size": 12}, {"min_samples": 3}, {"metric": "manhattan"}, {"min_samples": 1}],
+    ids=str,
+)
+def test_hdbscan__finds_the_clusters_of_scikit_learn(how, seed):
+    points, _ = make_blobs(n_samples=200, random_state=seed)
+    points = np.concatenate((StandardScaler().fit_transform(points), [[4.0, 4.0], [-4.0, 3.0]]))
+    theirs = sklearn.cluster.HDBSCAN(**how, copy=True).fit(points)
+    ours = epsjoin.hdbscan(points, **how)
+    assert ours.labels.max() >= 1
+    assert ours.labels.tolist() == renumbered(theirs.labels_)
+    if how == {"min_samples": 1}:  # no edges tie, so that there is only one tree
+        np.testing.assert_allclose(ours.probability, theirs.probabilities_, rtol=1e-9)
+
+
+def test_hdbscan__keeps_points_at_one_place_together():
+    points = np.repeat([[0.0], [1.0], [9.0]], [8, 8, 1], axis=0)
+    found = epsjoin.hdbscan(points, min_cluster_size=4)
+    assert found.labels.tolist() == [0] * 8 + [1] * 8 + [-1]
+    assert found.probability.tolist() == [1.0] * 16 + [0.0]
+
+
+def test_hdbscan__of_few_points_is_noise():
+    assert epsjoin.hdbscan(np.empty((0, 2)), 2).labels.tolist() == []
+    assert epsjoin.hdbscan([[1.0]], 2, 1).labels.tolist() == [-1]
+    assert epsjoin.hdbscan([[1.0], [2.0]], 2).labels.tolist() == [-1, -1]
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ({"min_cluster_size": 1}, "min_cluster_size must be a whole number, at least 2, not 1"),
+        ({"min_samples": 0}, "min_samples must be a whole number, at least 1, not 0"),
+        ({"min_samples": 4}, "min_samples must be at most the number of points, 3, not 4"),
+    ],
+)
+def test_hdbscan__refuses(how, says):
+    with pytest.raises(ArgumentError, match=says):
+        epsjoin.hdbscan([[0.0], [1.0], [2.0]], **how)

@@ -1,0 +1,22 @@
+"""The minimum spanning tree under mutual reachability by Prim's algorithm, from all distances."""
+
+from __future__ import annotations
+
+import math
+
+from .join import distance
+
+
+def prim(points: list[list[float]], min_samples: int, metric: str, p: float = 0.0) -> list[float]:
+    """The weights of the edges, rising: they are the same for every minimum spanning tree."""
+    n = len(points)
+    far = [[distance(x, y, metric, p) for y in points] for x in points]
+    core = [sorted([0.0, *(far[i][:i] + far[i][i + 1 :])])[min_samples - 1] for i in range(n)]
+    outside, weights = dict.fromkeys(range(1, n), math.inf), []
+    last = 0
+    while outside:
+        for row in outside:
+            outside[row] = min(outside[row], max(far[last][row], core[last], core[row]))
+        last = min(outside, key=lambda row: outside[row])
+        weights.append(outside.pop(last))
+    return sorted(weights)
