@@ -208,6 +208,6 @@ def _probabilities(tree: Condensed, home: Ints) -> Floats:
     inside = np.flatnonzero(home >= 0)
     most = longest[home[inside]]
     with np.errstate(invalid="ignore", divide="ignore"):
-        share = np.minimum(tree.at[inside], most) / most
-    probability[inside] = np.where(np.isfinite(most) & (most > 0.0), share, 1.0)
+        fraction = np.minimum(tree.at[inside], most) / most
+    probability[inside] = np.where(np.isfinite(most) & (most > 0.0), fraction, 1.0)
     return probability

@@ -59,8 +59,7 @@ _PRODUCT_QUERIES, _PRODUCT_POINTS = 32, 512
 """Number of queries and of points with which products are planned; axes are those of as many other points."""
 _NS_PER_FIRST_POINT, _NS_PER_DECIDED_TERM = 6.0, 3.0
 """Nanoseconds of a search by products for a query and each of the points of which the first k are taken, and
-for
-a coordinate of each neighbour, which is decided a few times."""
+for a coordinate of each neighbour, which is decided a few times."""
 _POINT_WORK = 20
 """Work of a compared point beside that of its coordinates."""
 _SCAN_SHARE = 1 / 4
