@@ -109,7 +109,7 @@ GROUPS = (
                 "db_outliers",
                 "KNearest",
             ),
-            *("sklearn.DBSCAN", "sklearn.LocalOutlierFactor"),
+            *("sklearn.DBSCAN", "sklearn.HDBSCAN", "sklearn.LocalOutlierFactor"),
             *("sklearn.RadiusNeighborsTransformer", "sklearn.KNeighborsTransformer"),
         ),
     ),

@@ -9,15 +9,23 @@ import sklearn.neighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
+import epsjoin
 from epsjoin.errors import ArgumentError
-from epsjoin.sklearn import DBSCAN, KNeighborsTransformer, LocalOutlierFactor, RadiusNeighborsTransformer
+from epsjoin.sklearn import (
+    DBSCAN,
+    HDBSCAN,
+    KNeighborsTransformer,
+    LocalOutlierFactor,
+    RadiusNeighborsTransformer,
+)
 
 OURS = (RadiusNeighborsTransformer, KNeighborsTransformer, LocalOutlierFactor)
+CHECKED = [*(each() for each in OURS), LocalOutlierFactor(novelty=True), HDBSCAN()]
 POINTS, OTHERS = np.random.default_rng(0).random((2, 200, 3))
 
 
 @pytest.mark.filterwarnings("ignore:Skipping check check_array_api_input", "ignore:n_neighbors")
-@pytest.mark.parametrize("ours", [*(each() for each in OURS), LocalOutlierFactor(novelty=True)], ids=repr)
+@pytest.mark.parametrize("ours", CHECKED, ids=repr)
 def test_estimator__passes_the_checks_of_scikit_learn(ours):
     check_estimator(ours)
 
@@ -41,6 +49,16 @@ def test_transformers__make_the_graphs_of_scikit_learn(mode, metric):
         if mode == "distance":
             assert found.indices.tolist() == expected.indices.tolist()  # by distance in both
         np.testing.assert_allclose(found.toarray(), expected.toarray(), rtol=1e-9, atol=1e-12)
+
+
+def test_hdbscan__means_the_same_by_every_parameter_that_it_has():
+    assert HDBSCAN().get_params().items() <= sklearn.cluster.HDBSCAN().get_params().items()
+    how = {"min_cluster_size": 4, "min_samples": 2, "metric": "minkowski", "metric_params": {"p": 3}}
+    found = HDBSCAN(**how).fit(POINTS)
+    expected = epsjoin.hdbscan(POINTS, 4, 2, epsjoin.get_metric("minkowski", 3))
+    assert expected.labels.max() > 0
+    assert found.labels_.tolist() == expected.labels.tolist()
+    assert found.probabilities_.tolist() == expected.probability.tolist()
 
 
 def test_radius_transformer__feeds_a_pipeline_as_scikit_learn_does():

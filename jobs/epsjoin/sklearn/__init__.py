@@ -10,7 +10,8 @@ from epsjoin.errors import needing_extra
 
 with needing_extra("epsjoin.sklearn"):
     from epsjoin.sklearn.dbscan import DBSCAN
+    from epsjoin.sklearn.hdbscan import HDBSCAN
     from epsjoin.sklearn.outliers import LocalOutlierFactor
     from epsjoin.sklearn.transformers import KNeighborsTransformer, RadiusNeighborsTransformer
 
-__all__ = ["DBSCAN", "KNeighborsTransformer", "LocalOutlierFactor", "RadiusNeighborsTransformer"]
+__all__ = ["DBSCAN", "HDBSCAN", "KNeighborsTransformer", "LocalOutlierFactor", "RadiusNeighborsTransformer"]
