@@ -14,7 +14,7 @@ from tests.kernels.join.sweeps import NORMS
 from tests.kernels.join.test_window import SEEDS, turned
 
 
-@examples(200)
+@examples(100)
 @given(
     st.sampled_from(twin.KINDS),
     st.sampled_from(sorted(NORMS)),
