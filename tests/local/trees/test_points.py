@@ -8,7 +8,9 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import pytest
 
+from epsjoin.local.trees import points as of_pipeline
 from epsjoin.local.trees.packed import pack
 from epsjoin.local.trees.points import find_places, to_points
 from oracles.trees import recurrence
@@ -40,6 +42,16 @@ def test_to_points__are_halves_of_counts_and_the_packed_trees() -> None:
     assert points.sum(axis=1).tolist() == [3.0, 3.0], "three nodes each, half by height and half by label"
     assert (points * 2 == np.rint(points * 2)).all()
     assert [len(each) for each in packed] == [3 * 13, 3 * 13]
+
+
+def test_to_points__of_more_documents_than_a_chunk_are_those_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [json.dumps({"a": number % 3, str(number): [number] * number}) for number in range(7)]
+    packed, points = to_points(texts)
+    monkeypatch.setattr(of_pipeline, "CHUNK", 3)
+    again = to_points(texts)
+    assert again[0] == packed
+    assert (again[1] == points).all()
+    assert to_points([])[1].shape == (0, 48)
 
 
 def shuffled(random: Random, value: Any) -> Any:

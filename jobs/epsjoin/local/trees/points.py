@@ -15,6 +15,9 @@ from epsjoin.local.trees.trees import Trees
 OPTIONS = check_options(ordered=False, relabel=1, insert=1, bins=BINS)
 """How the pipeline compares documents: the children of a node are a set, every edit costs 1."""
 
+CHUNK = 1 << 10
+"""Number of documents that are prepared at a time, however many a batch has."""
+
 
 def to_points(texts: Sequence[str]) -> tuple[list[bytes], Floats]:
     """Read JSON documents.
@@ -25,8 +28,13 @@ def to_points(texts: Sequence[str]) -> tuple[list[bytes], Floats]:
     points is at most the number of edits between the trees (Kailing et al. 2004, section 4; here as one sum).
     Halves of whole numbers are exact in float64, and so are their sums.
     """
-    trees = Trees.from_json(texts)
-    return pack(trees), prepare(trees, OPTIONS).points(OPTIONS.costs) / 2
+    packed: list[bytes] = []
+    points = [np.empty((0, sum(BINS)))]
+    for begin in range(0, len(texts), CHUNK):
+        trees = Trees.from_json(texts[begin : begin + CHUNK])
+        packed += pack(trees)
+        points.append(prepare(trees, OPTIONS).points(OPTIONS.costs) / 2)
+    return packed, np.concatenate(points)
 
 
 def find_places(packed: Sequence[bytes]) -> Labels:
