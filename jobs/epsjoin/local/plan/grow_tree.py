@@ -36,6 +36,10 @@ _STUCK_FRACTION = 0.75
 """Fraction of the work of a leaf that cannot be cut, below which other leaves are not cut: cuts add rows, and
 the join waits for that leaf anyway."""
 
+_MAX_SIDE_OF_LARGE = 0.75
+"""Fraction of a leaf's rows on one side, above which a cut for their number alone does not pay: leaves would
+multiply and hardly become smaller."""
+
 
 class GrownTree(NamedTuple):
     """A tree fitted to a sample, and what the sample becomes under it.
@@ -286,9 +290,10 @@ def _cut_large(sample: Sample, tree: _Tree, max_leaf_rows: float, max_rows: floa
         node = large.pop()
         leaf = tree.leaves[node]
         cut = best_cut(by_rows, _made_anew(by_rows, leaf), tree.axes, max_rows - tree.rows, 2)
-        if cut is not None:
-            cut = cut._replace(left=_made_anew(sample, cut.left), right=_made_anew(sample, cut.right))
-            large += [child for child in tree.cut(node, cut) if len(tree.leaves[child].row) > max_leaf_rows]
+        if cut is None or max(len(cut.left.row), len(cut.right.row)) > _MAX_SIDE_OF_LARGE * len(leaf.row):
+            continue
+        cut = cut._replace(left=_made_anew(sample, cut.left), right=_made_anew(sample, cut.right))
+        large += [child for child in tree.cut(node, cut) if len(tree.leaves[child].row) > max_leaf_rows]
 
 
 def _made_anew(sample: Sample, leaf: Leaf) -> Leaf:
