@@ -15,6 +15,10 @@ AUDIT := .cache/audit/.installed
 # bytecode of 18,473 files would take a minute of CPU (300 of them by compileall: 1.2 s); Python makes that of what it
 # imports, and setup itself runs the jobs and Airflow once
 PIP := bin/pip --disable-pip-version-check install --quiet --require-hashes --no-compile
+ifneq ($(PYTHONDONTWRITEBYTECODE),) # as in bin/spark-submit: every process would compile all that it imports
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX ?= $(CURDIR)/.cache/bytecode
+endif
 VERSION := 'import sys; print("%d.%d" % sys.version_info[:2])'
 # a setting of the person's shell must not reach a test; what one has compiled is not compiled again, whoever runs
 TEST_ENV := env PYTHONPATH=$(CURDIR)/jobs NUMBA_CACHE_DIR=$(CURDIR)/.cache/numba

@@ -107,6 +107,12 @@ def test_airflow__keeps_what_is_set_already(fake_airflow: Path) -> None:
     assert "AIRFLOW__CORE__EXECUTION_API_SERVER_URL=http://127.0.0.1:9090/execution/\n" in lines
 
 
+def test_airflow__keeps_bytecode_apart_where_none_may_lie_beside_sources(fake_airflow: Path) -> None:
+    printed = run("airflow", "x", PYTHONDONTWRITEBYTECODE="1").stdout
+    assert f"PYTHONPYCACHEPREFIX={REPOSITORY}/.cache/bytecode\n" in printed
+    assert "PYTHONDONTWRITEBYTECODE" not in printed
+
+
 def test_airflow__finds_plugins_only_where_they_are(fake_airflow: Path) -> None:
     assert "PYTHONPATH=" not in run("airflow", "x", PYTHONPATH=str(REPOSITORY / "tests")).stdout
 

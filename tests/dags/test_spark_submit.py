@@ -73,6 +73,18 @@ def test_spark_submit__leaves_the_launchers_options_to_who_sets_them(
     assert fake_spark.environment["SPARK_LAUNCHER_OPTS"] == "-Dx=1"
 
 
+def test_spark_submit__keeps_bytecode_apart_where_none_may_lie_beside_sources(
+    fake_spark: FakeSpark, tmp_path: Path
+) -> None:
+    metrics = str(tmp_path / "m")
+    run("spark-submit", "/x/jobs/ingest.py", "--metrics-out", metrics, PYTHONDONTWRITEBYTECODE="1")
+    environment = fake_spark.environment
+    assert "PYTHONDONTWRITEBYTECODE" not in environment
+    assert environment["PYTHONPYCACHEPREFIX"] == str(REPOSITORY / ".cache/bytecode")
+    run("spark-submit", "/x/jobs/ingest.py", "--metrics-out", metrics, PYTHONDONTWRITEBYTECODE="")
+    assert "PYTHONPYCACHEPREFIX" not in fake_spark.environment
+
+
 def test_spark_submit__passes_the_exit_code_on(fake_spark: FakeSpark) -> None:
     fake_spark.ends("ingest", 4)
     assert run("spark-submit", "/x/jobs/ingest.py").returncode == 4
