@@ -31,11 +31,12 @@ _FORMS = frozenset(
 )
 """Forms of SQL with the same meaning in both engines."""
 
-_WHOLE = ("int", "bigint")
-_DOUBLES = (*_WHOLE, "double")
-_DECIMALS = (*_WHOLE, "decimal")
-_TEXTS = ("text", "varchar")
-_TRUTHS = ("boolean",)
+_DOUBLE = exp.DType.DOUBLE  # by its name, sqlglot would parse it as SQL each time
+_WHOLE = (exp.DType.INT, exp.DType.BIGINT)
+_DOUBLES = (*_WHOLE, _DOUBLE)
+_DECIMALS = (*_WHOLE, exp.DType.DECIMAL)
+_TEXTS = (exp.DType.TEXT, exp.DType.VARCHAR)
+_TRUTHS = (exp.DType.BOOLEAN,)
 
 
 def schema_of(types: Mapping[str, Mapping[str, str]]) -> Schema:
@@ -70,7 +71,8 @@ def to_datafusion(query: str, tables: Schema) -> str | None:
         if not all(map(_is_plain, tree.walk())):
             return None
         for node in reversed(list(tree.walk())):  # operands first
-            node.replace(_as_in_spark(node.copy()))
+            if isinstance(node, _WRITTEN_OTHERWISE):  # a copy has all that is below it
+                node.replace(_as_in_spark(node.copy()))
         return tree.sql("postgres", identify=True)
     except SqlglotError:
         return None
@@ -98,8 +100,12 @@ def _to_double(node: exp.Expr) -> exp.Expr:
     while isinstance(operand.parent, exp.Neg | exp.Paren):
         operand = operand.parent
     beside = operand.parent.iter_expressions() if operand.parent else ()
-    is_double = any(each.is_type("double") for each in beside)
+    is_double = any(each.is_type(_DOUBLE) for each in beside)
     return exp.Literal.number(node.name) if is_double else node
+
+
+_WRITTEN_OTHERWISE = (exp.IsNan, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg, exp.Sum)
+"""Forms that DataFusion may have to be told in another way."""
 
 
 def _as_in_spark(node: exp.Expr) -> exp.Expr:
@@ -112,7 +118,7 @@ def _as_in_spark(node: exp.Expr) -> exp.Expr:
         case exp.Neg(this=exp.Literal()):
             return node
         case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Neg() | exp.Sum():
-            if node.is_type("double"):  # a negative NaN is below all numbers
+            if node.is_type(_DOUBLE):  # a negative NaN is below all numbers
                 return exp.Anonymous(
                     this="nanvl", expressions=[node, exp.cast(exp.Literal.string("NaN"), "double")]
                 )
@@ -133,7 +139,7 @@ def _is_plain(node: exp.Expr) -> bool:
         case exp.Add() | exp.Sub() | exp.Mul() | exp.Neg():
             return _are(node, _DOUBLES, _DECIMALS)
         case exp.Mod(this=dividend, expression=exp.Literal() as divisor):  # by 0 only Spark refuses
-            return dividend.is_type("double") and divisor.is_number and float(divisor.name) != 0
+            return dividend.is_type(_DOUBLE) and divisor.is_number and float(divisor.name) != 0
         case exp.Mod():
             return False
         case exp.Div() | exp.Sum() | exp.IsNan():
@@ -143,6 +149,6 @@ def _is_plain(node: exp.Expr) -> bool:
     return True
 
 
-def _are(node: exp.Expr, *kinds: tuple[str, ...]) -> bool:
+def _are(node: exp.Expr, *kinds: tuple[exp.DType, ...]) -> bool:
     """Whether the operands of a form are all of one kind."""
     return any(all(each.is_type(*kind) for each in node.iter_expressions()) for kind in kinds)
