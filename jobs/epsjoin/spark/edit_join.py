@@ -7,44 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from epsjoin.errors import BudgetError
-from epsjoin.kernels.arrays import Floats, Ints
+from epsjoin.kernels.arrays import Floats
 from epsjoin.lake import delta_log, parquet, uris
 from epsjoin.spark import scan
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.frames import similarity_join
 from epsjoin.spark.join.frames import target_at
 from epsjoin.spark.join.pairs import PAIRS
+from epsjoin.spark.join.records import Compare, bring_records, compare_records
 from epsjoin.spark.persist import materialize, persist_until
 from epsjoin.spark.rows import FrameRows
 from epsjoin.spark.write import write_files
 
-
-class Near(NamedTuple):
-    """Which candidates are pairs.
-
-    Parameters
-    ----------
-    rows : (m,) int64, their numbers, ascending.
-    distance : (m,) float64.
-    """
-
-    rows: Ints
-    distance: Floats
-
-
 Pack = Callable[[list[str | None], list[int]], tuple[pa.Array, Floats]]
 """From the texts of a batch and their ids to records, as tasks pass them on, and a point for each."""
-
-Compare = Callable[[list[Any], Ints, list[Any], Ints], Near]
-"""From different records of both sides, and which two each candidate has, to the pairs among them."""
 
 
 class EditMetric(NamedTuple):
@@ -93,12 +76,8 @@ def edit_join(
             metric="manhattan",
             max_pairs=max_pairs,
         )
-        both = candidates.select("left_id", "right_id")
-        for side in ("left", "right"):
-            records = packed.select(F.col("id").alias(f"{side}_id"), F.col("record").alias(f"{side}_record"))
-            both = both.join(records, f"{side}_id")
-        compared = both.select("left_id", "right_id", "left_record", "right_record")
-        pairs = FrameRows(compared).map(_comparer(metric.compare), PAIRS)
+        both = bring_records(candidates, packed)
+        pairs = FrameRows(both).map(_comparer(metric.compare), PAIRS)
         if into is None:
             return materialize(pairs)
         written = write_files(into, FrameRows(pairs))
@@ -122,10 +101,6 @@ def _packer(pack: Pack) -> Task:
 def _comparer(compare: Compare) -> Task:
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            left, right = (batch.column(f"{side}_record").dictionary_encode() for side in ("left", "right"))
-            i, j = (side.indices.to_numpy().astype(np.int64) for side in (left, right))
-            near = compare(left.dictionary.to_pylist(), i, right.dictionary.to_pylist(), j)
-            pairs = batch.select(["left_id", "right_id"]).take(pa.array(near.rows))
-            yield pairs.append_column("distance", pa.array(near.distance))
+            yield compare_records(batch, compare)
 
     return work

@@ -7,9 +7,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError, EpsjoinError
-from epsjoin.kernels.arrays import Floats, Ints
+from epsjoin.kernels.arrays import Floats
 from epsjoin.local.arguments import check_count
-from epsjoin.local.trees.packed import pack, unpack
+from epsjoin.local.trees.packed import pack
 from epsjoin.local.trees.prepared import (
     BINS,
     MAX_NODES,
@@ -19,10 +19,10 @@ from epsjoin.local.trees.prepared import (
     check_sizes,
     prepare,
 )
-from epsjoin.local.trees.refine import refine
 from epsjoin.local.trees.trees import Trees
-from epsjoin.spark.edit_join import Compare, EditMetric, Near, Pack, edit_join
+from epsjoin.spark.edit_join import EditMetric, Pack, edit_join
 from epsjoin.spark.join.frames import MAX_PAIRS
+from epsjoin.spark.join.trees import tree_comparer
 from epsjoin.spark.points import type_of
 
 
@@ -91,7 +91,7 @@ def tree_join(
     if not isinstance(type_of(frame, tree), T.StringType):
         kind = type_of(frame, tree).simpleString()
         raise ArgumentError(f"the column {tree!r} must hold JSON texts, not {kind}; F.to_json makes them")
-    metric = EditMetric("binary", 2 * k, _packer(options, max_nodes), _comparer(options, k))
+    metric = EditMetric("binary", 2 * k, _packer(options, max_nodes), tree_comparer(k, options))
     return edit_join(frame, tree, id, metric, max_pairs, to)
 
 
@@ -122,14 +122,3 @@ def _read(texts: list[str | None], ids: list[int], max_nodes: int) -> Trees:
                 raise BudgetError(f"the document of id {number}: {error}") from None
         raise
     return trees
-
-
-def _comparer(options: TreeOptions, k: int) -> Compare:
-    """Compare the trees of candidates."""
-
-    def work(left: list[bytes], i: Ints, right: list[bytes], j: Ints) -> Near:
-        sides = (prepare(unpack(side), options) for side in (left, right))
-        found = refine(next(sides), i, next(sides), j, k, options, with_equal=True)
-        return Near(found.rows, found.pairs.distance)
-
-    return work

@@ -20,7 +20,8 @@ from epsjoin.local.trees.points import OPTIONS
 from epsjoin.spark import scan, tasks
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.job import Job
-from epsjoin.spark.join.trees import SIDES, join_trees, refine_batch
+from epsjoin.spark.join.records import SIDES, bring_records, compare_records
+from epsjoin.spark.join.trees import tree_comparer
 from epsjoin.spark.rows import DriverRows, FrameRows, Rows, StoredRows
 from epsjoin.spark.stored import MAX_HERE_BYTES, in_table
 from epsjoin.spark.write import Written
@@ -72,7 +73,8 @@ def _make_refiner(k: int, into: Target) -> Task:
 
     def refine(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         report = tasks.TaskReport(counters={"candidates": 0})
-        found = (refine_batch(batch, k, OPTIONS, report.counters) for batch in batches)
+        compare = tree_comparer(k, OPTIONS, report.counters)
+        found = (compare_records(batch, compare) for batch in batches)
         report.write(into, report.timed(found, "refining"))
         yield report.to_batch()
 
@@ -83,7 +85,8 @@ def _join(job: Job, inputs: Fingerprints, n_candidates: int) -> Rows:
     """Let Spark bring the trees to the candidates."""
     say(f"refine: {counted(n_candidates, 'candidate')}, by tasks")
     candidates = scan.read(job.spark, job.lake, inputs.slice("candidates"))
-    return FrameRows(join_trees(candidates, scan.read(job.spark, job.lake, Slice("points", job.run))))
+    points = scan.read(job.spark, job.lake, Slice("points", job.run))
+    return FrameRows(bring_records(candidates, points.withColumnRenamed("tree", "record")))
 
 
 def _hold(candidates: StoredRows, trees: StoredRows) -> DriverRows:
@@ -107,7 +110,7 @@ def _hold(candidates: StoredRows, trees: StoredRows) -> DriverRows:
             rows = rows_of(index, some)
             if rows.size and rows.min() < 0:
                 raise TableError(f"points has no document of id {some[rows.argmin()]}; run merge_join again")
-            columns[f"{side}_id"], columns[f"{side}_tree"] = some, packed.take(pa.array(rows))
+            columns[f"{side}_id"], columns[f"{side}_record"] = some, packed.take(pa.array(rows))
         yield pa.record_batch(columns)
 
     begins = range(0, asked.num_rows, BATCH_ROWS)
