@@ -114,14 +114,27 @@ def find_reformatted(
         if old.schema.field(name).type != pa.string():
             continue
         rows = np.flatnonzero(differs)
-        texts = [table[name].take(pa.array(rows)).to_pylist() for table in (old, new)]
+        texts = [table[name].take(pa.array(rows)) for table in (old, new)]
         for kind in _KINDS:
             column = Column(name, kind)
-            is_same = np.array([_is_same(column, *pair) for pair in zip(*texts, strict=True)], bool)
-            if is_same.any() and all(_are_all(column, snapshot.texts(name)) for snapshot in snapshots):
-                found[name][rows[is_same]] = True
+            same = _same_rows(column, *texts)
+            if same and all(_are_all(column, snapshot.texts(name)) for snapshot in snapshots):
+                found[name][rows[same]] = True
                 break
     return found
+
+
+def _same_rows(column: Column, old: pa.ChunkedArray, new: pa.ChunkedArray) -> list[int]:
+    """Rows whose two texts are one value of the column's type; none where a first text is no such value."""
+    if not _are_all(column, (texts.drop_null()[:1] for texts in (old, new))):
+        return []
+    rows = range(len(old))
+    if column.type in ("integer", "number"):
+        with suppress(pa.ArrowInvalid):  # equal values are equal as float64, so most rows need no more
+            numbers = (texts.cast(pa.float64()).to_numpy() for texts in (old, new))
+            rows = np.flatnonzero(np.equal(*numbers)).tolist()
+    pairs = ((row, old[row].as_py(), new[row].as_py()) for row in rows)
+    return [row for row, *pair in pairs if _is_same(column, *pair)]
 
 
 def _is_same(column: Column, one: str | None, other: str | None) -> bool:

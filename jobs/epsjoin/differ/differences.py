@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epsjoin.errors import ArgumentError, needing_extra
+from epsjoin.kernels.arrays import Bools
 from epsjoin.local.differ.disk import Disk
 from epsjoin.local.differ.entries import Difference
 from epsjoin.local.differ.methods import METHODS
@@ -161,8 +162,9 @@ def snapshot_diff(
     disk = Disk(room, _row_bytes(sides))
     found = find_difference(sides, compared, method, digest_bits, disk)
     result = _describe(sides, compared, found, near, near_columns)
-    pairs = np.concatenate([found.same, found.updated])
-    rows = [len(pairs) + len(alone) for alone in (found.deleted, found.inserted)]
+    n_both = len(found.same) + len(found.updated)
+    rows = [n_both + len(alone) for alone in (found.deleted, found.inserted)]
+    moved = np.concatenate([pairs[pairs[:, 0] != pairs[:, 1]] for pairs in (found.same, found.updated)])
     if counters is not None:
         for name, count in (
             ("blocks_read", disk.blocks_read),
@@ -174,8 +176,8 @@ def snapshot_diff(
         **result,
         only_old=compared.only_old,
         only_new=compared.only_new,
-        distance=distance(pairs, *rows),
-        waiting=waiting(pairs, *rows),
+        distance=distance(moved, *rows),
+        waiting=waiting(moved, *rows),
         blocks_read=disk.blocks_read,
         blocks_written=disk.blocks_written,
         missed_probability=missed_probability(len(found.updated), digest_bits),
@@ -187,6 +189,13 @@ def _row_bytes(sides: tuple[Snapshot, Snapshot]) -> int:
     first = (side.peek() for side in sides)
     found = [math.ceil(batch.nbytes / len(batch)) for batch in first if batch is not None and len(batch)]
     return max(found, default=0)
+
+
+def _names(names: Sequence[str], is_changed: Bools) -> pa.Array:
+    """For each row the names of the columns that changed."""
+    ends = np.r_[0, is_changed.sum(axis=1).cumsum()].astype(np.int32)
+    columns = np.nonzero(is_changed)[1]
+    return pa.ListArray.from_arrays(ends, pa.array(names, pa.string()).take(pa.array(columns)))
 
 
 def _describe(
@@ -206,9 +215,9 @@ def _describe(
         [differing[name] & ~reformatted[name] for name in compared.rest] or [np.zeros((len(now), 0), bool)]
     )
     rows = np.flatnonzero(is_changed.any(axis=1))
-    names = [[compared.rest[i] for i in np.flatnonzero(row)] for row in is_changed[rows]]
+    names = _names(compared.rest, is_changed[rows])
     before, now = before.take(pa.array(rows)), now.take(pa.array(rows))
-    updated = now.select(compared.key).append_column("columns", pa.array(names, pa.list_(pa.string())))
+    updated = now.select(compared.key).append_column("columns", names)
     for name, table in (("before", before), ("now", now)):
         updated = updated.append_column(name, structs(table))
     n_reformatted = len(found.updated) - len(rows)

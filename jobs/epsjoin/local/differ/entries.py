@@ -111,11 +111,15 @@ def settle(n_old: int, n_new: int, matches: Iterable[Matched]) -> Difference:
     partners[new], are_same[new] = old, is_same
     is_deleted = np.ones(n_old, bool)
     is_deleted[old] = False
-    places = np.flatnonzero(partners >= 0)
-    pairs, are_same = np.column_stack([partners[places], places]), are_same[places]
-    return Difference(
-        pairs[are_same], pairs[~are_same], np.flatnonzero(is_deleted), np.flatnonzero(partners < 0)
-    )
+    has_partner = partners >= 0
+    same, updated = (_pairs(partners, np.flatnonzero(kind)) for kind in (are_same, has_partner & ~are_same))
+    return Difference(same, updated, np.flatnonzero(is_deleted), np.flatnonzero(~has_partner))
+
+
+def _pairs(partners: Ints, places: Ints) -> Ints:
+    pairs = np.empty((len(places), 2), np.int64)
+    pairs[:, 0], pairs[:, 1] = partners[places], places
+    return pairs
 
 
 def fill_memory(parts: Iterable[Entries], room: int, dtype: np.dtype[Any]) -> Iterator[Entries]:

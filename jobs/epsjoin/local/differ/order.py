@@ -14,7 +14,7 @@ def distance(pairs: Ints, n_old: int, n_new: int) -> float:
 
     Parameters
     ----------
-    pairs : (n, 2) places of these rows in the old and in the new file.
+    pairs : (n, 2) places of these rows in the old and in the new file; those at one place may be left out.
     n_old, n_new : number of rows of the files.
     """
     largest = max(n_old, n_new)
