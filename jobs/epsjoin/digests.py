@@ -56,10 +56,32 @@ def digest_table(table: pa.Table | pa.RecordBatch, key: bytes) -> Words:
         return np.concatenate([np.empty((0, 2), np.uint64), *parts])
     if not table.num_rows:  # Arrow may leave out the buffers
         return np.empty((0, 2), np.uint64)
-    names, n = table.schema.names, table.num_rows
-    columns = [_plain(name, column) for name, column in zip(names, table.columns, strict=True)]
-    nulls = [_mark_nulls(columns[first : first + 64]) for first in range(0, len(columns), 64)]
-    return digest_messages(n, [*nulls, *map(_to_field, columns)], key)
+    return digest_messages(table.num_rows, to_fields(table), key)
+
+
+def to_fields(rows: pa.RecordBatch, *, has_nulls: bool = True) -> list[Words | Pieces]:
+    """What the message of each row consists of: fields that are equal where, and only where, rows are.
+
+    Parameters
+    ----------
+    rows : at least one.
+    has_nulls : False leaves out the words that say which values are null, for rows without a null.
+
+    Raises
+    ------
+    TypeError
+        See :func:`digest_table`.
+    """
+    columns = [_plain(name, column) for name, column in zip(rows.schema.names, rows.columns, strict=True)]
+    marked = range(0, len(columns), 64) if has_nulls else ()
+    nulls = [_mark_nulls(columns[first : first + 64]) for first in marked]
+    return [*nulls, *map(_to_field, columns)]
+
+
+def check_types(schema: pa.Schema) -> None:
+    """Refuse columns whose values cannot be digested, with the ``TypeError`` of :func:`digest_table`."""
+    for field in schema:
+        _plain(field.name, pa.nulls(0, field.type))
 
 
 def _plain(name: str, column: pa.Array) -> pa.Array:
@@ -180,5 +202,4 @@ def _places_in_list(column: pa.Array) -> tuple[Ints, Ints]:
 
 
 def _between(offsets: NDArray[Any]) -> tuple[Ints, Ints]:
-    starts, ends = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
-    return starts, ends - starts
+    return offsets[:-1].astype(np.int64), np.subtract(offsets[1:], offsets[:-1], dtype=np.int64)

@@ -128,7 +128,7 @@ def _same_rows(column: Column, old: pa.ChunkedArray, new: pa.ChunkedArray) -> li
     """Rows whose two texts are one value of the column's type; none where a first text is no such value."""
     if not _are_all(column, (texts.drop_null()[:1] for texts in (old, new))):
         return []
-    rows = range(len(old))
+    rows: Sequence[int] = range(len(old))
     if column.type in ("integer", "number"):
         with suppress(pa.ArrowInvalid):  # equal values are equal as float64, so most rows need no more
             numbers = (texts.cast(pa.float64()).to_numpy() for texts in (old, new))

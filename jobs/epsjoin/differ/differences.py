@@ -12,7 +12,6 @@ import numpy as np
 from epsjoin.errors import ArgumentError, needing_extra
 from epsjoin.kernels.arrays import Bools
 from epsjoin.local.differ.disk import Disk
-from epsjoin.local.differ.entries import Difference
 from epsjoin.local.differ.methods import METHODS
 from epsjoin.local.differ.order import distance, missed_probability, waiting
 
@@ -20,6 +19,7 @@ with needing_extra("epsjoin.snapshot_diff"):
     import pyarrow as pa
 
     from epsjoin.differ.columns import Compared, choose_columns, find_reformatted, mark_differing, structs
+    from epsjoin.differ.found import Found
     from epsjoin.differ.keyed import find_difference
     from epsjoin.differ.nearness import Near
     from epsjoin.differ.rekeyed import separate_rekeyed
@@ -50,7 +50,8 @@ class SnapshotDiff:
     distance : how much the order of the rows differs: 0 not at all, 1 reversed, 2/3 shuffled.
     waiting : number of rows that wait for their partners, at most, when both snapshots are read in step.
     blocks_read, blocks_written : blocks of 16 KiB between disk and memory, for rows of their length in Arrow.
-    missed_probability : probability that at least one changed row was taken for the same.
+    missed_probability : probability that at least one changed row was taken for the same, if all rows are
+        compared by digests; the method ``auto`` compares most of them value by value.
 
     Examples
     --------
@@ -101,12 +102,15 @@ def snapshot_diff(
     key : name of the key column, or names; an empty sequence: there is none, and rows are compared as a
         whole, each as often as it occurs.
     columns : the other columns that are compared; by default all that both snapshots have.
-    method : ``auto``, which is exact and reads both snapshots once: a window, then hash for the rest. Or one
-        of the paper's: ``sort-merge``, ``SMC1``, ``SMC2``, ``hash``, ``PHC1``, ``PHC2``, exact, too, and
-        ``window``, which takes a row whose partner comes too late for deleted and inserted.
-    digest_bits : length of the digests by which rows are compared: 8, 16, 32, 64 or 128.
+    method : ``auto``, which is exact and reads both snapshots once: rows are compared in step, and who has no
+        partner there goes through a window, then hash for the rest. Or one of the paper's: ``sort-merge``,
+        ``SMC1``, ``SMC2``, ``hash``, ``PHC1``, ``PHC2``, exact, too, and ``window``, which takes a row whose
+        partner comes too late for deleted and inserted.
+    digest_bits : length of the digests by which rows are compared, with ``auto`` those whose partner does not
+        come in the same step: 8, 16, 32, 64 or 128.
     memory_mb : memory for entries of rows, in 2^20 bytes, and once more for the rows that are kept for the
-        answer. 16 bytes a row come on top, by which a key that comes twice is seen, and 17 a match.
+        answer. 16 bytes a row come on top, by which a key that comes twice is seen, and 17 a match; with
+        ``auto`` only where keys do not rise, and for rows that stand at another place than before.
     near : rows that went and came are also matched as rekeyed if they are the nearest to one another, at most
         this Euclidean distance apart. Or criteria, the eps of each: a column of numbers maps to the largest
         difference; two columns, latitude and longitude in degrees, to kilometres; a column of texts to the
@@ -162,9 +166,8 @@ def snapshot_diff(
     disk = Disk(room, _row_bytes(sides))
     found = find_difference(sides, compared, method, digest_bits, disk)
     result = _describe(sides, compared, found, near, near_columns)
-    n_both = len(found.same) + len(found.updated)
+    n_both = found.n_same + len(found.updated)
     rows = [n_both + len(alone) for alone in (found.deleted, found.inserted)]
-    moved = np.concatenate([pairs[pairs[:, 0] != pairs[:, 1]] for pairs in (found.same, found.updated)])
     if counters is not None:
         for name, count in (
             ("blocks_read", disk.blocks_read),
@@ -176,8 +179,8 @@ def snapshot_diff(
         **result,
         only_old=compared.only_old,
         only_new=compared.only_new,
-        distance=distance(moved, *rows),
-        waiting=waiting(moved, *rows),
+        distance=distance(found.moved, *rows),
+        waiting=waiting(found.moved, *rows),
         blocks_read=disk.blocks_read,
         blocks_written=disk.blocks_written,
         missed_probability=missed_probability(len(found.updated), digest_bits),
@@ -201,7 +204,7 @@ def _names(names: Sequence[str], is_changed: Bools) -> pa.Array:
 def _describe(
     sides: tuple[Snapshot, Snapshot],
     compared: Compared,
-    found: Difference,
+    found: Found,
     near: Near | None,
     near_columns: Sequence[str] | None,
 ) -> dict[str, Any]:
@@ -231,6 +234,6 @@ def _describe(
         "deleted": deleted,
         "updated": updated,
         "rekeyed": rekeyed,
-        "n_same": len(found.same) + n_reformatted,
+        "n_same": found.n_same + n_reformatted,
         "n_reformatted": n_reformatted,
     }

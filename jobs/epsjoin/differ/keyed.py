@@ -9,25 +9,35 @@ import numpy as np
 import pyarrow as pa
 
 from epsjoin.differ.columns import Compared
+from epsjoin.differ.found import Found
+from epsjoin.differ.in_step import compare_in_step
+from epsjoin.differ.keys import refuse_doubles, refuse_missing
 from epsjoin.differ.snapshots import Snapshot, conform
-from epsjoin.digests import UNKEYED, digest_table
-from epsjoin.errors import ArgumentError, DataRefusedError
-from epsjoin.kernels.differ import find_double
+from epsjoin.digests import UNKEYED, check_types, digest_table
+from epsjoin.errors import ArgumentError
 from epsjoin.local.differ.disk import Disk
-from epsjoin.local.differ.entries import Difference, Entries, to_entries
+from epsjoin.local.differ.entries import Entries, to_entries
 from epsjoin.local.differ.methods import differ
 
 
 def find_difference(
     sides: tuple[Snapshot, Snapshot], compared: Compared, method: str, digest_bits: int, disk: Disk
-) -> Difference:
+) -> Found:
     """Run the method; a key that comes twice ends it.
 
     Raises
     ------
+    ArgumentError
+        A column has a type whose values cannot be compared.
     DataRefusedError
         A record has no key, or a key comes twice.
     """
+    try:
+        check_types(compared.schema)
+    except TypeError as error:
+        raise ArgumentError(f"{sides[0].label}: {error}") from error
+    if method == "auto" and compared.key:
+        return compare_in_step(sides, compared, digest_bits, disk)
     files = [_KeyedFile(side, compared, digest_bits) for side in sides]
     try:
         found = differ(method, files[0], files[1], disk, has_key=bool(compared.key))
@@ -35,7 +45,7 @@ def find_difference(
         _refuse_doubles(files)
         raise
     _refuse_doubles(files)  # it may have met none, as both were in the same row of another one
-    return found
+    return Found.of(found)
 
 
 def _refuse_doubles(files: Sequence[_KeyedFile]) -> None:
@@ -58,19 +68,11 @@ class _KeyedFile:
         first, label, schema = 0, self._snapshot.label, self._compared.schema
         for batch in self._snapshot.batches():
             rows = conform(batch, schema, label)
-            for name in self._compared.key:
-                if rows[name].null_count:
-                    row = first + rows[name].is_null().to_pylist().index(True)
-                    raise DataRefusedError(f"{label}: record {row + 1:,} has no {name}, which is its key")
-            try:
-                keys, digests = (
-                    digest_table(rows.select(names), UNKEYED)
-                    if names
-                    else np.zeros((len(rows), 2), np.uint64)
-                    for names in (self._compared.key, self._compared.rest)
-                )
-            except TypeError as error:
-                raise ArgumentError(f"{label}: {error}") from error
+            refuse_missing(rows, self._compared.key, first, label)
+            keys, digests = (
+                digest_table(rows.select(names), UNKEYED) if names else np.zeros((len(rows), 2), np.uint64)
+                for names in (self._compared.key, self._compared.rest)
+            )
             if self._compared.key:
                 self._keys.append(keys)
             yield to_entries(keys, digests, first, self._bits)
@@ -80,15 +82,6 @@ class _KeyedFile:
         """Read what is left, and refuse a key that comes twice."""
         for _ in self._rest:
             pass
-        if not self._keys:
-            return
-        double = find_double(np.concatenate(self._keys))
-        if double is None:
-            return
-        key = pa.schema([self._compared.schema.field(name) for name in self._compared.key])
-        value = self._snapshot.take(np.array(double[1:]), key).to_pylist()[0]
-        named = ", ".join(f"{name} {text!r}" for name, text in value.items())
-        raise DataRefusedError(
-            f"{self._snapshot.label}: records {double[0] + 1:,} and {double[1] + 1:,} have one key, {named}; "
-            "name more key columns, or none to compare whole rows"
-        )
+        if self._keys:
+            key = pa.schema([self._compared.schema.field(name) for name in self._compared.key])
+            refuse_doubles(self._snapshot, key, self._keys)

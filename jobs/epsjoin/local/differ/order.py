@@ -31,6 +31,8 @@ def waiting(pairs: Ints, n_old: int, n_new: int) -> int:
     most = 0
     for first, last in ((pairs[:, 0], pairs[:, 1]), (pairs[:, 1], pairs[:, 0])):
         waits = first < last
+        if not waits.any():
+            continue
         steps = np.zeros(max(n_old, n_new) + 1, np.int64)
         np.add.at(steps, first[waits], 1)
         np.subtract.at(steps, last[waits], 1)

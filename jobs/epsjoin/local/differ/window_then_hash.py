@@ -22,22 +22,11 @@ LEAST_ROWS = 1 << 14
 class _Side:
     """One of the two files: what of it waits, and what was held back."""
 
-    def __init__(self, parts: Iterable[Entries], disk: Disk) -> None:
-        self._parts = iter(disk.scan(parts))
+    def __init__(self, disk: Disk) -> None:
         self._disk = disk
         self._held: list[Entries] = []
         self._buckets: Buckets | None = None
         self.waiting = np.empty(0, ENTRY)
-        self.n_read = 0
-
-    def advance(self, until: int) -> bool:
-        """Read on until ``until`` rows are read; False at the file's end."""
-        fresh = [self.waiting]
-        while self.n_read < until and (part := next(self._parts, None)) is not None:
-            self.n_read += len(part)
-            fresh.append(part)
-        self.waiting = np.concatenate(fresh)
-        return self.n_read >= until
 
     def push_out(self, places: int) -> None:
         """Hold back those that wait longest, so that ``places`` wait at most."""
@@ -76,29 +65,72 @@ class _Side:
         return sum(map(len, self._held))
 
 
+class Window:
+    """The rows of two files that wait for their partners, and those that were pushed out and held back.
+
+    Parameters
+    ----------
+    disk : an eighth of its memory is for the rows that wait in each of the two buffers.
+    """
+
+    def __init__(self, disk: Disk) -> None:
+        self._places = max(1, disk.room(ENTRY) // 8)
+        self._sides = _Side(disk), _Side(disk)
+
+    @property
+    def step_rows(self) -> int:
+        """The number of rows that one should bring of each file at a time: as many as wait, at least."""
+        return max(min(LEAST_ROWS, self._places), *(len(side.waiting) for side in self._sides))
+
+    def meet(self, *fresh: Entries) -> Matched:
+        """Let rows of the old file and of the new one wait, match them, and push out who waits longest."""
+        for side, part in zip(self._sides, fresh, strict=True):
+            side.waiting = np.concatenate([side.waiting, part])
+        matched, *are_left = match(*(side.waiting for side in self._sides))
+        for side, is_left in zip(self._sides, are_left, strict=True):
+            side.waiting = side.waiting[is_left]
+            side.push_out(self._places)
+        return matched
+
+    def match_rest(self) -> Iterator[Matched]:
+        """Match whatever has no partner yet, when all rows have come."""
+        is_cut = any(side.is_cut for side in self._sides)
+        for one, other in zip(*(side.rest(is_cut) for side in self._sides), strict=True):
+            yield match(one, other)[0]
+
+
+class _Reader:
+    """Entries of a file that are read up to a number of rows."""
+
+    def __init__(self, parts: Iterable[Entries]) -> None:
+        self._parts = iter(parts)
+        self.n_read = 0
+
+    def advance(self, until: int) -> Entries:
+        """Read on until ``until`` rows are read, or the file ends."""
+        fresh = [np.empty(0, ENTRY)]
+        while self.n_read < until and (part := next(self._parts, None)) is not None:
+            self.n_read += len(part)
+            fresh.append(part)
+        return np.concatenate(fresh)
+
+
 def differ(old: Iterable[Entries], new: Iterable[Entries], disk: Disk) -> Iterator[Matched]:
     """Match the rows of two files.
 
     Parameters
     ----------
     old, new : entries of the two files, in their order.
-    disk : an eighth of its memory is for the rows that wait in each of the two buffers.
+    disk : see :class:`Window`.
 
     Notes
     -----
     In each step as many rows are read as wait, so a row is looked at a few times at most, however many wait.
     """
-    places = max(1, disk.room(ENTRY) // 8)
-    sides = _Side(old, disk), _Side(new, disk)
-    until, is_more = 0, [True]
-    while any(is_more):
-        until += max(min(LEAST_ROWS, places), *(len(side.waiting) for side in sides))
-        is_more = [side.advance(until) for side in sides]
-        matched, *are_left = match(*(side.waiting for side in sides))
-        yield matched
-        for side, is_left in zip(sides, are_left, strict=True):
-            side.waiting = side.waiting[is_left]
-            side.push_out(places)
-    is_cut = any(side.is_cut for side in sides)
-    for one, other in zip(*(side.rest(is_cut) for side in sides), strict=True):
-        yield match(one, other)[0]
+    window = Window(disk)
+    readers = _Reader(disk.scan(old)), _Reader(disk.scan(new))
+    until = 0
+    while any(reader.n_read >= until for reader in readers):
+        until += window.step_rows
+        yield window.meet(*(reader.advance(until) for reader in readers))
+    yield from window.match_rest()
