@@ -24,7 +24,7 @@ VERSION := 'import sys; print("%d.%d" % sys.version_info[:2])'
 TEST_ENV := env PYTHONPATH=$(CURDIR)/jobs NUMBA_CACHE_DIR=$(CURDIR)/.cache/numba
 PYTEST := $(TEST_ENV) .venv/bin/python -m pytest
 
-.PHONY: help setup installed doctor demo demo-backfill kernels test test-kernels test-algorithms test-rooms test-uncompiled test-spark test-steps test-joins test-engine test-long test-dags test-end-to-end test-pythons check lint audit kill-loop bench bench-plans bench-parts bench-spark bench-scaling bench-around bench-increments bench-differ bench-trees bench-ingest bench-bestmatch bench-progressive bench-windows bench-index docs screenshots lock clean cluster-up cluster-down up down tour machine
+.PHONY: help setup installed doctor demo demo-backfill kernels test test-kernels test-algorithms test-rooms test-uncompiled test-spark test-steps test-joins test-engine test-long test-dags test-end-to-end test-pythons check lint audit kill-loop bench bench-plans bench-parts bench-spark bench-scaling bench-around bench-increments bench-differ bench-trees bench-ingest bench-bestmatch bench-progressive bench-windows bench-index bench-first-pairs docs screenshots lock clean cluster-up cluster-down up down tour machine
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -172,6 +172,9 @@ bench-progressive: $(JOBS) ## joins larger than memory beside others, and the ru
 
 bench-windows: $(JOBS) ## windows against counting and joining anew, and the paper's structures by what they look at, into docs/benchmarks/windows.md; SCALE=10 ROUNDS=1 prints
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.windows $(if $(SCALE),--scale $(SCALE)) $(if $(ROUNDS),--rounds $(ROUNDS))
+
+bench-first-pairs: $(JOBS) $(JARS) ## a join of frames that adds its pairs every second, beside one that adds all at once; ONLY=cad16L ROUNDS=1; prints
+	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.first_pairs $(if $(ONLY),--only $(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 bench-index: $(JOBS) ## a kept index beside SciPy's tree: one query, 10 rows, 1,000 rows, into docs/benchmarks/index.md; ROUNDS=1 prints
 	env OPENBLAS_NUM_THREADS=1 PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.index $(if $(ROUNDS),--rounds $(ROUNDS))
