@@ -134,6 +134,8 @@ def test_snapshot_diff__digests_each_key_once_where_they_do_not_rise(monkeypatch
     rows: list[Row] = [(key, "a") for key in range(1000, 0, -1)]
     assert _diff(rows, rows).n_same == 1000
     assert counts == {"key": 2000, "rest": 0}
+    assert _diff(rows, rows[500:] + rows[:500]).n_same == 1000, "matched by the same digests"
+    assert counts == {"key": 4000, "rest": 0}
 
 
 @pytest.mark.parametrize("last", [1, 400, 999])

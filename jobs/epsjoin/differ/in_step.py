@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from epsjoin.differ.columns import Compared
 from epsjoin.differ.found import Found, Tally
-from epsjoin.differ.keys import SeenKeys
+from epsjoin.differ.keys import NOTHING, SeenKeys
 from epsjoin.differ.snapshots import Snapshot, conform
 from epsjoin.digests import UNKEYED, digest_table, to_fields
 from epsjoin.kernels.arrays import Bools, Ints
@@ -73,18 +73,27 @@ class _Reader:
         self.keys = SeenKeys(snapshot, compared)
         self.rows = pa.Table.from_batches([], compared.schema)
         self.place = 0  # of the first of them
+        self._digested = NOTHING  # the keys of the last of them
 
     def fill(self) -> bool:
         """Read on until there are enough rows for a step; False if there is none."""
         while len(self.rows) < STEP_ROWS and (batch := next(self._batches, None)) is not None:
             rows = conform(batch, self._compared.schema, self._label)
-            self.keys.add(rows, self.place + len(self.rows))
+            digested = self.keys.add(rows, self.place + len(self.rows))
+            self._digested = np.concatenate([self._digested, digested])
             self.rows = pa.concat_tables([self.rows, pa.table(rows)])
         return len(self.rows) > 0
 
     def take(self, n: int) -> None:
         """Go on by n rows."""
         self.rows, self.place = self.rows[n:], self.place + n
+        self._digested = self._digested[max(0, len(self._digested) - len(self.rows)) :]
+
+    def digest_keys(self, n: int) -> Words:
+        """The digests of the keys of the next n rows, which may be there already."""
+        if len(self._digested) == len(self.rows):
+            return self._digested[:n]
+        return digest_table(self.rows[:n].select(self._compared.key), UNKEYED)
 
 
 class _WithoutPartner:
@@ -137,7 +146,7 @@ def _match(old: _Reader, new: _Reader, compared: Compared, rest: _WithoutPartner
         new.take(n)
     for side, reader in enumerate((old, new)):
         while reader.fill():
-            keys = digest_table(reader.rows.select(compared.key), UNKEYED)
+            keys = reader.digest_keys(len(reader.rows))
             rest.add(side, reader.rows, reader.place + np.arange(len(keys)), keys)
             reader.take(len(keys))
             rest.match(tally)
@@ -150,7 +159,7 @@ def _match_keys(old: _Reader, new: _Reader, n: int, compared: Compared, rest: _W
     What comes later in one of them has its partners in the next step, if rows were inserted or deleted.
     """
     parts = old.rows[:n], new.rows[:n]
-    keys = [digest_table(part.select(compared.key), UNKEYED) for part in parts]
+    keys = [reader.digest_keys(n) for reader in (old, new)]
     partners = find_keys(*keys)
     is_met = partners >= 0
     rows = partners[is_met], np.flatnonzero(is_met)

@@ -14,6 +14,9 @@ from epsjoin.errors import DataRefusedError
 from epsjoin.kernels.differ import Words, find_double
 from epsjoin.kernels.fields import Field, cut_fields, order_rows
 
+NOTHING: Words = np.empty((0, 2), np.uint64)
+"""The digests of no keys."""
+
 
 class SeenKeys:
     """What must be known of the keys so far to see one that comes twice.
@@ -30,13 +33,17 @@ class SeenKeys:
         self._n_rising = 0
         self._digests: list[Words] = []
 
-    def add(self, rows: pa.RecordBatch, first: int) -> None:
+    def add(self, rows: pa.RecordBatch, first: int) -> Words:
         """Take note of the keys of rows that come next.
 
         Parameters
         ----------
         rows : the next batch of the snapshot, in the types in which it is compared.
         first : number of rows before them.
+
+        Returns
+        -------
+        (n, 2) uint64: the digests of the keys, (0, 2) where none were made.
 
         Raises
         ------
@@ -46,8 +53,9 @@ class SeenKeys:
         refuse_missing(rows, self._schema.names, first, self._snapshot.label)
         if not self._digests and self._rise(rows):
             self._n_rising += 1
-        else:
-            self._digest(rows)
+            return NOTHING
+        self._digests.append(self._digest(rows))
+        return self._digests[-1]
 
     def _rise(self, rows: pa.RecordBatch) -> bool:
         if not len(rows):
@@ -59,8 +67,8 @@ class SeenKeys:
         self._last = cut_fields(fields, slice(n - 1, n))
         return all((each < 0).all() for each in signs)
 
-    def _digest(self, rows: pa.RecordBatch) -> None:
-        self._digests.append(digest_table(rows.select(self._schema.names), UNKEYED))
+    def _digest(self, rows: pa.RecordBatch) -> Words:
+        return digest_table(rows.select(self._schema.names), UNKEYED)
 
     def refuse_doubles(self) -> None:
         """Refuse a key that came twice, when all rows have come.
@@ -72,10 +80,9 @@ class SeenKeys:
         """
         if not self._digests:
             return
-        later, self._digests = self._digests, []
-        for batch in islice(self._snapshot.batches(), self._n_rising):
-            self._digest(conform(batch, self._schema, self._snapshot.label))
-        refuse_doubles(self._snapshot, self._schema, [*self._digests, *later])
+        risen = islice(self._snapshot.batches(), self._n_rising)
+        earlier = [self._digest(conform(batch, self._schema, self._snapshot.label)) for batch in risen]
+        refuse_doubles(self._snapshot, self._schema, [*earlier, *self._digests])
 
 
 def refuse_missing(rows: pa.RecordBatch, key: list[str], first: int, label: str) -> None:
@@ -94,7 +101,7 @@ def refuse_doubles(snapshot: Snapshot, key: pa.Schema, digests: list[Words]) -> 
     snapshot, key : whose keys they are, and their columns.
     digests : of the keys of all rows, in their order.
     """
-    double = find_double(np.concatenate([np.empty((0, 2), np.uint64), *digests]))
+    double = find_double(np.concatenate([NOTHING, *digests]))
     if double is None:
         return
     value = snapshot.take(np.array(double[1:]), key).to_pylist()[0]
