@@ -24,7 +24,7 @@ VERSION := 'import sys; print("%d.%d" % sys.version_info[:2])'
 TEST_ENV := env PYTHONPATH=$(CURDIR)/jobs NUMBA_CACHE_DIR=$(CURDIR)/.cache/numba
 PYTEST := $(TEST_ENV) .venv/bin/python -m pytest
 
-.PHONY: help setup installed doctor demo demo-backfill kernels test test-kernels test-algorithms test-rooms test-uncompiled test-spark test-steps test-joins test-engine test-long test-dags test-end-to-end test-pythons check lint audit kill-loop bench bench-plans bench-parts bench-spark bench-scaling bench-around bench-increments bench-differ bench-trees bench-ingest bench-bestmatch bench-progressive bench-windows bench-index bench-first-pairs docs screenshots lock clean cluster-up cluster-down up down tour machine
+.PHONY: help setup installed doctor demo demo-backfill kernels test test-kernels test-algorithms test-rooms test-uncompiled test-spark test-steps test-joins test-engine test-long test-dags test-end-to-end test-pythons check lint audit kill-loop bench bench-plans bench-parts bench-spark bench-scaling bench-around bench-increments bench-differ bench-embeddings bench-trees bench-ingest bench-bestmatch bench-progressive bench-windows bench-index bench-first-pairs docs screenshots lock clean cluster-up cluster-down up down tour machine
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -178,6 +178,9 @@ bench-first-pairs: $(JOBS) $(JARS) ## a join of frames that adds its pairs every
 
 bench-index: $(JOBS) ## a kept index beside SciPy's tree: one query, 10 rows, 1,000 rows, into docs/benchmarks/index.md; ROUNDS=1 prints
 	env OPENBLAS_NUM_THREADS=1 PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.index $(if $(ROUNDS),--rounds $(ROUNDS))
+
+bench-embeddings: $(JOBS) ## joins and nearest neighbours of embeddings beside a plain product of matrices, into docs/benchmarks/embeddings.md; ROWS=5000 prints a small one
+	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.embeddings $(if $(ROWS),--rows $(ROWS)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 bench-trees: $(JOBS) ## trees: filters of the papers, growth, and comparing beside APTED and rapidfuzz if they are there, into docs/benchmarks/trees.md; TREES=1000 prints
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.trees $(if $(TREES),--trees $(TREES))

@@ -1,0 +1,230 @@
+"""``make bench-embeddings``: joins and nearest neighbours of embeddings beside a plain product of matrices.
+
+Sets: noise without structure, and the real features of tests/data, mixed with their neighbours and blown up
+by a fixed random network to 384 dimensions in float32. The plain product is what people write: unit vectors,
+blocks of 1,024 rows, ``np.matmul`` in float32, a threshold. Packages that are not installed are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+from sklearn.neighbors import NearestNeighbors
+
+import epsjoin
+from epsjoin.local.join import by_product
+
+from .measure import growth_bytes, in_own_process, timed
+from .page import count, machine, megabytes, put, seconds, spread, table
+from .sets import DATA
+
+Rows = NDArray[np.float32]
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = "benchmarks/embeddings.md"
+DIMENSIONS, BLOCK, K = 384, 1024, 10
+SETS = {
+    "noise": 0.82,
+    "noise, small eps": 0.3,
+    "digits": 0.025,
+    "optdigits": 0.05,
+    "landsat": 0.003,
+}
+"""eps of the cosine for each set."""
+FILES = {
+    "digits": "sklearn_digits_64d",
+    "optdigits": "adbench_26_optdigits",
+    "landsat": "adbench_19_landsat",
+}
+
+
+def features(name: str) -> NDArray[np.float64]:
+    """The real features of a set, in units of their spread."""
+    file = DATA / "vectors" / f"{FILES[name]}.csv.gz"
+    rows = np.loadtxt(file, delimiter=",", skiprows=0 if name == "digits" else 1)
+    rows = rows[:, :-1] if name == "digits" else rows[:, 1:-1]
+    scaled: NDArray[np.float64] = (rows - rows.mean(axis=0)) / rows.std()
+    return scaled
+
+
+def embeddings(name: str, n: int) -> tuple[Rows, Rows]:
+    """Two tables of n embeddings."""
+    random = np.random.default_rng(0)
+    if name.startswith("noise"):
+        made = random.standard_normal((2 * n, DIMENSIONS), np.float32)
+        return made[:n], made[n:]
+    rows = features(name)
+    near = cKDTree(rows).query(rows, k=6)[1]
+    first = random.integers(0, len(rows), 2 * n)
+    second, fraction = near[first, random.integers(1, 6, 2 * n)], random.random((2 * n, 1))
+    mixed = rows[first] * fraction + rows[second] * (1.0 - fraction)
+    inner = random.standard_normal((rows.shape[1], 256)) / np.sqrt(rows.shape[1])
+    outer = random.standard_normal((256, DIMENSIONS)) / 16.0
+    made = (np.tanh(mixed @ inner) @ outer).astype(np.float32)
+    return made[:n], made[n:]
+
+
+def _unit(rows: Rows) -> Rows:
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def plain_join(left: Rows, right: Rows, eps: float) -> int:
+    """Pairs by the plain product."""
+    x, y, out = _unit(left), _unit(right), np.empty(BLOCK * BLOCK, np.float32)
+    found = []
+    for i in range(0, len(x), BLOCK):
+        for j in range(0, len(y), BLOCK):
+            a, b = x[i : i + BLOCK], y[j : j + BLOCK]
+            products = np.matmul(a, b.T, out=out[: len(a) * len(b)].reshape(len(a), len(b)))
+            rows, columns = np.nonzero(products >= np.float32(1.0 - eps))
+            found.append((rows + i, columns + j))
+    return sum(len(rows) for rows, _ in found)
+
+
+def plain_nearest(queries: Rows, points: Rows) -> NDArray[np.int64]:
+    """The k nearest by the plain product."""
+    x, y = _unit(queries), _unit(points)
+    parts = [np.argpartition(-(x[i : i + BLOCK] @ y.T), K, axis=1)[:, :K] for i in range(0, len(x), BLOCK)]
+    return np.concatenate(parts)
+
+
+def our_join(left: Rows, right: Rows, eps: float) -> int:
+    return len(epsjoin.join(left, right, eps, "cosine").left)
+
+
+def swept_join(left: Rows, right: Rows, eps: float) -> int:
+    """Our join without products, as it was before."""
+    with patch.object(by_product, "MIN_DIMENSIONS", DIMENSIONS + 1):
+        return our_join(left, right, eps)
+
+
+def brute_join(left: Rows, right: Rows, eps: float) -> int:
+    """Pairs by scikit-learn's brute force."""
+    found = NearestNeighbors(algorithm="brute", metric="cosine").fit(right)
+    return sum(map(len, found.radius_neighbors(left, eps, return_distance=False)))
+
+
+def compare_joins(name: str, n: int, names: list[str], rounds: int) -> list[list[str]]:
+    """A row for each contender; the ratio is CPU of the plain product over the contender's, of each round."""
+    contenders = {"ours": our_join, "plain": plain_join, "swept": swept_join, "scikit-learn": brute_join}
+    left, right = embeddings(name, n)
+    eps = SETS[name]
+    for each in names:
+        contenders[each](left[:2000], right[:2000], eps)
+    runs: list[dict[str, Any]] = []
+    for number in range(rounds):
+        order = names if number % 2 == 0 else names[::-1]
+        runs.append({each: timed(lambda c=contenders[each]: c(left, right, eps)) for each in order})
+    rows = []
+    for each in names:
+        cpu = float(np.median([run[each].cpu for run in runs]))
+        ratio = [run["plain"].cpu / run[each].cpu for run in runs]
+        peak = megabytes(growth_bytes(lambda c=contenders[each]: c(left, right, eps)))
+        pairs = count(runs[0][each].answer)
+        rows.append([name, count(n), f"{eps:g}", each, seconds(cpu), spread(ratio), peak, pairs])
+    return rows
+
+
+def searches(points: Rows) -> dict[str, tuple[Callable[[], Any], Callable[[Any, Rows], Any]]]:
+    """How each package makes its index, and how it finds the k nearest with it."""
+    made: dict[str, tuple[Callable[[], Any], Callable[[Any, Rows], Any]]] = {
+        "ours": (lambda: points, lambda index, q: epsjoin.knn_join(q, index, K, "cosine").neighbour),
+        "plain": (lambda: points, lambda index, q: plain_nearest(q, index)),
+    }
+    n, d = points.shape
+    if (faiss := _find("faiss")) is not None:
+
+        def exact() -> Any:
+            faiss.omp_set_num_threads(1)
+            index = faiss.IndexFlatIP(d)
+            index.add(_unit(points))
+            return index
+
+        made["faiss, exact flat"] = exact, lambda index, q: index.search(_unit(q), K)[1]
+    if (hnswlib := _find("hnswlib")) is not None:
+
+        def graph() -> Any:
+            index = hnswlib.Index("cosine", d)
+            index.init_index(n, ef_construction=100, M=16, random_seed=0)
+            index.set_num_threads(1)
+            index.add_items(points)
+            index.set_ef(50)
+            return index
+
+        made["hnswlib, M=16, ef=50"] = graph, lambda index, q: index.knn_query(q, K)[0]
+    if (pynndescent := _find("pynndescent")) is not None:
+
+        def descent() -> Any:
+            index = pynndescent.NNDescent(points, "cosine", n_neighbors=30, random_state=0, n_jobs=1)
+            index.prepare()
+            return index
+
+        made["pynndescent, n_neighbors=30"] = descent, lambda index, q: index.query(q, K)[0]
+    return made
+
+
+def _find(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+def compare_searches(name: str, n: int) -> list[list[str]]:
+    """A row for each package: CPU seconds to make the index and to ask, and how many neighbours are right."""
+    queries, points = embeddings(name, n)
+    queries = queries[: n // 4]
+    truth = epsjoin.knn_join(queries, points, K, "cosine").neighbour.tolist()
+    for make, ask in searches(points[:2000]).values():
+        ask(make(), queries[:500])  # compiles
+    rows = []
+    for package, (make, ask) in searches(points).items():
+        made = timed(make)
+        asked = timed(lambda a=ask, m=made: a(m.answer, queries))
+        answer = np.asarray(asked.answer).tolist()
+        right = sum(len(set(a) & set(b)) for a, b in zip(truth, answer, strict=True))
+        recall = right / (K * len(truth))
+        rows.append([name, package, seconds(made.cpu), seconds(asked.cpu), f"{recall:.4f}"])
+    return rows
+
+
+def main(arguments: list[str] | None = None, docs: Path = DOCS) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, help="takes so many rows of each table, and prints")
+    parser.add_argument("--rounds", type=int, default=3)
+    wished = parser.parse_args(arguments)
+    n = wished.rows or 20_000
+    joins: list[list[str]] = []
+    for name in SETS:
+        joins += in_own_process(compare_joins, name, n, ["ours", "plain"], wished.rounds)
+    peers: list[list[str]] = []
+    for name in ("noise", "digits"):
+        names = ["ours", "plain", "swept", "scikit-learn"]
+        peers += in_own_process(compare_joins, name, n // 5, names, 1)
+    found: list[list[str]] = []
+    for name in ("noise", "digits"):
+        found += in_own_process(compare_searches, name, n)
+    head = ["set", "rows of each table", "eps", "by", "CPU s", "plain / it", "MB", "pairs"]
+    text = [
+        f"Measured on {machine()}, one thread.",
+        *("", "### Joins by cosine", "", *table(head, joins)),
+        *("", "### Beside a sweep and brute force", "", *table(head, peers)),
+        *("", f"### The {K} nearest of {count(n // 4)} queries among {count(n)} points", ""),
+        *table(["set", "by", "CPU s to make", "CPU s to ask", "recall"], found),
+    ]
+    if wished.rows is None:
+        put(docs / PAGE, "\n".join(text))
+    else:
+        print("\n".join(text))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
