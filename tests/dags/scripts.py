@@ -9,12 +9,15 @@ from pathlib import Path
 from dags.fake_spark import REPOSITORY
 
 BIN = REPOSITORY / "bin"
+BYTECODE = {"PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"}
 
 
 def run(command: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    # where bytecode goes is the test's to say: make may have set it for a shell that wants none beside sources
+    inherited = {name: value for name, value in os.environ.items() if name not in BYTECODE}
     return subprocess.run(
         [str(BIN / command), *arguments],
-        env=os.environ | environment,
+        env=inherited | environment,
         capture_output=True,
         text=True,
         check=False,
