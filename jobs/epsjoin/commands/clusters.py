@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from epsjoin.console import printable, say
+from epsjoin.commands.runs import read_each_run
+from epsjoin.console import printable
 from epsjoin.errors import ArgumentError, TableError
 from epsjoin.lake import slices
 from epsjoin.lake.arguments import add_lake, open_lake
@@ -53,20 +54,15 @@ def main(argv: Sequence[str]) -> int:
 
 
 def read_runs(lake: Lake) -> list[NamedRun]:
-    """Read names and events of every run, the oldest first.
+    """Read every run, the oldest first; see :func:`read_each_run` of those that are left out."""
+    return list(read_each_run(lake, "cluster_names", _read_run, "clusters"))
 
-    A run whose tables do not belong together is left out, and its name and the reason are printed.
-    """
-    found = []
-    for run in slices.list_runs(lake, "cluster_names"):
-        try:
-            of = Fingerprints(lake, run)
-            names, events = (of.slice(name) for name in ("cluster_names", "cluster_events"))
-            rows = [slices.read_slice(lake, where).to_pylist() for where in (names, events)]
-            found.append(NamedRun(run, *rows))
-        except TableError as error:
-            say(f"clusters: run {run} is left out: {error}")
-    return found
+
+def _read_run(lake: Lake, run: str) -> NamedRun:
+    """Read names and events of a run."""
+    of = Fingerprints(lake, run)
+    names, events = (of.slice(name) for name in ("cluster_names", "cluster_events"))
+    return NamedRun(run, *(slices.read_slice(lake, where).to_pylist() for where in (names, events)))
 
 
 def describe_event(row: Row) -> str:

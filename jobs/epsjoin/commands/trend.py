@@ -14,7 +14,8 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-from epsjoin.console import printable, say
+from epsjoin.commands.runs import read_each_run
+from epsjoin.console import printable
 from epsjoin.errors import TableError
 from epsjoin.lake import slices, uris
 from epsjoin.lake.arguments import add_lake, open_lake
@@ -86,29 +87,23 @@ def main(argv: Sequence[str]) -> int:
 
 
 def read_runs(lake: Lake) -> list[RunResult]:
-    """Read the result of every run, the oldest first.
+    """Read every run, the oldest first; see :func:`read_each_run` of those that are left out."""
+    return list(read_each_run(lake, "clusters", _read_run, "trend"))
 
-    A run whose tables do not belong together is left out, and its name and the reason are printed.
-    """
-    results = []
-    for run in slices.list_runs(lake, "clusters"):
-        try:
-            inputs = Fingerprints(lake, run)
-            of_clusters = slices.read_slice(lake, inputs.slice("clusters"), ["cluster_id", "role"])
-            members = of_clusters.filter(pc.field("role") != "noise")
-            results.append(
-                RunResult(
-                    date.fromisoformat(run),
-                    len(of_clusters),
-                    slices.count_rows(lake, inputs.slice("pairs")),
-                    len(members["cluster_id"].unique()),
-                    float(inputs.row("join_plan")["eps"]),
-                    *count_names(lake, run),
-                )
-            )
-        except TableError as error:
-            say(f"trend: run {run} is left out: {error}")
-    return results
+
+def _read_run(lake: Lake, run: str) -> RunResult:
+    """Read the result of a run."""
+    inputs = Fingerprints(lake, run)
+    of_clusters = slices.read_slice(lake, inputs.slice("clusters"), ["cluster_id", "role"])
+    members = of_clusters.filter(pc.field("role") != "noise")
+    return RunResult(
+        date.fromisoformat(run),
+        len(of_clusters),
+        slices.count_rows(lake, inputs.slice("pairs")),
+        len(members["cluster_id"].unique()),
+        float(inputs.row("join_plan")["eps"]),
+        *count_names(lake, run),
+    )
 
 
 def draw(runs: Sequence[RunResult], title: str, unit: str) -> Figure:

@@ -84,7 +84,7 @@ class ProgressiveJoin:
 
     def close(self) -> None:
         """Stop, and delete all files; the counters stay."""
-        self._batches.close()  # type: ignore[attr-defined]
+        self._batches.close()
         self._spill.close()
 
     def __enter__(self) -> ProgressiveJoin:

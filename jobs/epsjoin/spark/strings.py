@@ -30,32 +30,20 @@ def string_join(
 
     Parameters
     ----------
-    frame : a frame of a classic session that has the same rows whenever it is read.
+    frame : see :func:`epsjoin.spark.tree_join`.
     k : maximum number of characters to insert, delete or replace; see :func:`epsjoin.string_join`.
     string : name of a column of strings.
-    id : name of a column of whole numbers, which must be distinct (this is not checked).
-    max_pairs : the join is refused if more candidates are expected, and stops if more are found in one part.
-    to : folder of a Delta table, as a URI or an absolute path, that the tasks write the pairs to. Its whole
-        content is replaced in one transaction; a table with other columns than those of pairs is refused.
+    id, max_pairs, to : see :func:`epsjoin.spark.tree_join`.
 
     Returns
     -------
     DataFrame
-        ``left_id``, ``right_id`` (long) and ``distance`` (double), in no particular order; ``left_id <
-        right_id``. The frame is persisted: call ``unpersist()`` on it when you no longer need it. With
-        ``to``: the pairs as read from the table.
+        The pairs, as :func:`epsjoin.spark.tree_join` gives them.
 
     Raises
     ------
-    ArgumentError
-        An argument or column is wrong, or the frame belongs to Spark Connect.
-    BudgetError
-        More than ``max_pairs`` candidates are expected, or with ``to`` more pairs were found.
-    DataRefusedError
-        See :func:`epsjoin.spark.frames.similarity_join`.
-    TableError
-        ``to`` holds a table with other columns or with partitions, or cannot be read or written. It stays as
-        it was.
+    ArgumentError, BudgetError, DataRefusedError, TableError
+        As :func:`epsjoin.spark.tree_join` does.
 
     See Also
     --------

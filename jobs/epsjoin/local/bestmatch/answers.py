@@ -169,13 +169,13 @@ class Standing:
         new, gone = pairs.take(is_best & is_new), before.take(~is_best[: len(before.left)])
         return Changes(self.work.columns(new, nobody, nobody), self.work.columns(gone, nobody, nobody))
 
-    def end(self, left: Side, right: Side) -> BestPairs:  # noqa: ARG002
+    def end(self, left: Side, right: Side) -> BestPairs:  # noqa: ARG002  # as the other answers
         """Return the whole result."""
         add_counts(self.work.counters, best=len(self.pairs.left))
         nobody = np.empty(0, np.int64)
         return self.work.columns(self.pairs, nobody, nobody)
 
-    def key(self, side: Side, other: Side) -> float:  # noqa: ARG002
+    def key(self, side: Side, other: Side) -> float:  # noqa: ARG002  # as the other answers
         """See :meth:`Final.key`."""
         return other.mark.at
 

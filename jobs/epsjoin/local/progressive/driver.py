@@ -9,7 +9,7 @@ here depends on which it is (section 5.3.5: every sort-based join has its progre
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import numpy as np
@@ -101,7 +101,7 @@ class Driver:
 
     # ---------------------------------------------------------------------------------------- phase 1
 
-    def run(self) -> Iterator[Found]:
+    def run(self) -> Generator[Found, None, None]:
         """Join: phase 1, then phase 2."""
         self._resume()
         if not self._runs:
