@@ -13,7 +13,7 @@ BYTECODE = {"PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"}
 
 
 def run(command: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    # where bytecode goes is the test's to say: make may have set it for a shell that wants none beside sources
+    # where bytecode goes is the test's to say: make sets it for a shell that wants none beside sources
     inherited = {name: value for name, value in os.environ.items() if name not in BYTECODE}
     return subprocess.run(
         [str(BIN / command), *arguments],
