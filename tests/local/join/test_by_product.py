@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import tracemalloc
 from unittest.mock import patch
 
@@ -12,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.errors import ArgumentError, BudgetError
-from epsjoin.kernels import blas
-from epsjoin.local.join import by_product
+from epsjoin.local.join import product_join
 from epsjoin.local.join.array_join import ArrayJoin
 from epsjoin.local.join.arrays import iter_join, iter_self_join, join, self_join
-from epsjoin.local.join.by_product import ProductJoin, join_of_one, join_of_two
+from epsjoin.local.join.by_product import join_of_one, join_of_two
 from epsjoin.local.join.options import JoinOptions
+from epsjoin.local.join.product_join import ProductJoin
 from epsjoin.local.metric import get_metric
+from epsjoin.local.plan import ways
 from epsjoin.local.plan.product_rows import FilterSpace
 from epsjoin.local.sweep.pairs import collect
 from oracles import examples
@@ -42,7 +42,7 @@ def assert_equal(pairs, expected):
         np.testing.assert_array_equal(found, wanted)
 
 
-@examples(300)
+@examples(150)
 @given(
     st.sampled_from(KINDS),
     st.sampled_from(["euclidean", "cosine"]),
@@ -67,7 +67,7 @@ def test_product_join__is_the_definition_bit_for_bit(kind, metric, dtype, sizes,
     eps = float(some[seed % len(some)])  # a distance that comes: at eps is within
     options = JoinOptions.of(metric, n_jobs, None, False, {}, 32 + seed % 70)
     space = any_space(rows, metric, m, seed)
-    with patch.object(by_product, "BLOCK_ROWS", 64):
+    with patch.object(product_join, "BLOCK_ROWS", 64):
         made = ProductJoin(left, right, np.arange(n_left), get_metric(metric), eps, options, space)
         pairs = collect(made.batches("join"), (n_left, len(other)))
     assert_equal(pairs, expected_pairs(left, other, eps, metric))
@@ -137,23 +137,38 @@ def test_join__by_products_is_the_sweep():
 
 def test_join_of_one__sweeps_where_few_rows_are_candidates():
     options = JoinOptions.of("euclidean", 1, None, False, {})
-    line = np.arange(3000.0)[:, None] * np.ones(40)
+    line = np.arange(40_000.0)[:, None] * np.ones(40)
     made = join_of_one(line, None, 3.0, None, None, options)
     assert isinstance(made, ArrayJoin)
     assert made.projection is not None
     assert len(collect(made.batches("join")).left) == 0
-    assert len(self_join(line, 6.4).left) == 2999
 
 
-@pytest.mark.parametrize(("scale", "far"), [(1e-130, 1e150), (1e120, 1e120)])
-def test_join_of_one__sweeps_where_a_square_would_overflow(scale, far):
+def test_join_of_one__plans_no_sweep_where_products_take_less_time_than_planning(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("a sweep was planned")
+
+    monkeypatch.setattr(ways, "_plan_sweep", refuse)
     options = JoinOptions.of("euclidean", 1, None, False, {})
-    rows = awkward_rows("noise", 900, 64, 3)
-    assert isinstance(join_of_one(rows, None, 9.0, None, None, options), ProductJoin)
-    rows *= scale
+    assert isinstance(join_of_one(features(2000, 384), None, 25.0, None, None, options), ProductJoin)
+    with pytest.raises(AssertionError, match="a sweep was planned"):
+        join_of_one(awkward_rows("noise", 8000, 384, 1), None, 20.0, None, None, options)
+
+
+@pytest.mark.parametrize(("scale", "far"), [(1e-130, 1e300), (1e120, 1e120)])
+def test_self_join__finds_pairs_of_rows_whose_squares_overflow(scale, far):
+    options = JoinOptions.of("euclidean", 1, None, False, {})
+    rows = scale * awkward_rows("noise", 900, 64, 3)
     rows[:2] = far  # beside the others, these are infinitely far from the centre
-    assert isinstance(join_of_one(rows, None, 9.0 * scale, None, None, options), ArrayJoin)
-    assert_equal(self_join(rows, 9.0 * scale), expected_pairs(rows, rows, 9.0 * scale, "euclidean"))
+    rows[2] = -far
+    rows[3], rows[3, 0] = -far, -np.nextafter(far, np.inf)
+    eps = 9.0 * scale
+    assert isinstance(join_of_one(rows, None, eps, None, None, options), ProductJoin)
+    with np.errstate(over="ignore"):
+        expected = expected_pairs(rows, rows, eps, "euclidean")
+    pairs = self_join(rows, eps)
+    assert (0, 1) in zip(pairs.left.tolist(), pairs.right.tolist(), strict=True)
+    assert_equal(pairs, expected)
 
 
 def test_join__of_many_dimensions_refuses_what_all_joins_refuse():
@@ -182,29 +197,3 @@ def test_product_join__does_not_copy_float32_as_float64():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < rows.nbytes  # a copy would take twice as much
-
-
-def test_one_thread__is_for_as_long_as_somebody_multiplies():
-    threads = blas._threads()
-    assert threads is not None, "NumPy's wheels have OpenBLAS"
-    before = threads.get()
-    threads.set(2)
-    try:
-        inside, leave = threading.Event(), threading.Event()
-
-        def multiply():
-            with blas.one_thread():
-                inside.set()
-                leave.wait()
-
-        other = threading.Thread(target=multiply)
-        with blas.one_thread():
-            assert threads.get() == 1
-            other.start()
-            inside.wait()
-        assert threads.get() == 1, "the other thread still multiplies"
-        leave.set()
-        other.join()
-        assert threads.get() == 2
-    finally:
-        threads.set(before)

@@ -11,6 +11,7 @@ from scipy.spatial import cKDTree
 from epsjoin.kernels.join.projection import MAXIMUM, SQUARES, SUM
 from epsjoin.kernels.join.stack_sweep import CANDIDATES
 from epsjoin.local.plan.projection import choose_projection, row_candidates, simple_projection
+from epsjoin.local.plan.two_tables import count_between
 from oracles import examples
 from oracles import join as twin
 from tests.kernels.join.sweeps import NORMS, sweep_all
@@ -108,3 +109,16 @@ def test_choose_projection__is_not_spoilt_by_an_outlier(d, far):
     assert counters[CANDIDATES] <= 2 * without[CANDIDATES] + 100
     tree = cKDTree(np.delete(points, [77, 78], axis=0))
     assert len(found) == len(tree.query_pairs(eps))
+
+
+def test_choose_projection__of_two_tables_counts_what_is_between_them():
+    random = np.random.default_rng(4)
+    left, right = random.random((800, 4)), random.random((200, 4))
+    right[:, 0] += 0.9
+    both = np.concatenate((left, right))
+    is_right = np.arange(1000) >= 800
+    choice = choose_projection(both, 1000, 0.1, SQUARES, is_right=is_right)
+    assert choice.candidates == count_between(both, is_right, 0.1, choice.projection) > 0
+    alone = choose_projection(both, 1000, 0.1, SQUARES)
+    assert choice.candidates < alone.candidates / 10
+    assert choice.nanoseconds < alone.nanoseconds

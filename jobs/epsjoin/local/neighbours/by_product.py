@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from epsjoin.kernels.arrays import Floats, Floats32, Ints
-from epsjoin.kernels.blas import one_thread
 from epsjoin.kernels.distances import Decision
 from epsjoin.kernels.neighbours.heaps import NearestLists
 from epsjoin.kernels.neighbours.product import bound_distances, keep_survivors
+from epsjoin.local.blas import one_thread
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.product_rows import FilteredTable, FilterSpace, filter_table, thresholds
 from epsjoin.local.progress import Progress, ProgressArgument

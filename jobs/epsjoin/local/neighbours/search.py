@@ -29,9 +29,9 @@ import numpy as np
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Floats, Ints
-from epsjoin.kernels.blas import one_thread
 from epsjoin.kernels.neighbours import knn
 from epsjoin.kernels.neighbours.heaps import NearestLists, keep_nearest_of, sort_nearest
+from epsjoin.local.blas import one_thread
 from epsjoin.local.join.arrays import iter_join, iter_self_join
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.by_product import FIRST_POINTS, search_by_product
@@ -306,10 +306,7 @@ class _Search:
         with one_thread():
             queries, points = self.metric.embed(self.queries[sample]), self.metric.embed(self.points[drawn])
             both = Sample(queries, points[:half], points[half:])
-            widest = 1.0
-            if self.metric.name != "cosine":
-                widest = float(max(np.abs(each).max() for each in (self.points, self.queries)))
-            return plan_product(both, float(n_open) * n, n_open + n, radius, self.metric, widest)
+            return plan_product(both, float(n_open) * n, n_open + n, radius, self.metric)
 
     def work_of(self, n_points: float) -> float:
         """The work of comparing a query with so many points of the tree."""

@@ -36,14 +36,13 @@ _ROUNDS = 3
 """Number of times that the search for principal axes multiplies with the covariance."""
 _SIZES = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536)
 """Numbers of axes that are tried."""
-_NS_OF_AXES = 5e7
-"""Nanoseconds that products of all coordinates must take for principal axes to be looked for."""
+PLANNING_NS = 1e8
+"""Nanoseconds that looking for a better way takes: joins that take less go through products of all
+coordinates."""
 _ROWS_OF_CENTRE = 256
 """Maximum number of rows of the sample whose medians are the centre."""
 _RADII = 2.0**12
 """Radius of the ball, in medians of the rows' distance from the centre."""
-_WIDEST = 1e100
-"""Maximum of a coordinate, and of what the farthest row may be of the radius: beyond, a square overflows."""
 
 
 class ProductPlan(NamedTuple):
@@ -92,9 +91,7 @@ class Sample(NamedTuple):
     others: Floats
 
 
-def plan_product(
-    sample: Sample, pairs: float, n_rows: int, eps: float, metric: Metric, widest: float
-) -> ProductPlan | None:
+def plan_product(sample: Sample, pairs: float, n_rows: int, eps: float, metric: Metric) -> ProductPlan:
     """Choose filter rows on a sample.
 
     Parameters
@@ -104,28 +101,24 @@ def plan_product(
     n_rows : rows of all tables.
     eps : threshold of the metric.
     metric : one that :func:`has_products`.
-    widest : the largest magnitude of an embedded coordinate of all rows.
 
     Returns
     -------
-    ProductPlan | None
-        The same for the same arguments; None where coordinates are too large or too far apart for it.
+    ProductPlan
+        The same for the same arguments.
 
     Notes
     -----
     O(o d min(d, 128) + m l d): some tens of milliseconds, a few for few pairs.
     """
     space = _enclose(sample.others, metric.embedded_eps(eps))
-    if not widest <= _WIDEST * min(1.0, space.radius):
-        return None
     placed = place_in_ball(np.concatenate((sample.left, sample.right)), space)
     join = _Join(placed, len(sample.left), pairs, n_rows, eps, metric)
     best = _plan(join, space, *_split(join, placed))
+    if best.nanoseconds < PLANNING_NS:
+        return best
     others = place_in_ball(sample.others, space)
-    bases = [_by_variance(others)]
-    if best.nanoseconds >= _NS_OF_AXES:
-        bases += _principal_axes(others)
-    for axes in bases:
+    for axes in [_by_variance(others), *_principal_axes(others)]:
         best = _best_size(join, space._replace(axes=axes), best)
     return best
 

@@ -40,6 +40,8 @@ from epsjoin.local.metric import Metric, axis_difference, cosine_chord
 
 ROWS_AT_ONCE = 1024
 """Number of rows that are in float64 at once."""
+_WIDEST = 1e100
+"""Half the side of the cube to which rows are drawn in first, in units of the radius."""
 _UNIT, _UNIT_64 = 2.0**-24, 2.0**-53
 _LEAST_NORMAL = 2.0**-126
 _TAU = 2.0**-10
@@ -84,8 +86,12 @@ def embed(points: Points, metric: Metric) -> Floats:
 
 
 def place_in_ball(embedded: Floats, space: FilterSpace) -> Floats:
-    """Step 1: count from the centre, draw in to the radius, divide by it."""
-    placed: Floats = (embedded - space.centre) / space.radius
+    """Step 1: count from the centre, draw in to the radius, divide by it.
+
+    Rows whose squares would overflow are first drawn in to a cube, which is convex, too.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        placed: Floats = np.clip((embedded - space.centre) / space.radius, -_WIDEST, _WIDEST)
     length = np.sqrt(np.einsum("ij,ij->i", placed, placed))
     is_far = length > 1.0
     placed[is_far] /= length[is_far, None]

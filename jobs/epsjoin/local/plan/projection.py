@@ -83,7 +83,31 @@ def simple_projection(embedded: Floats, norm: int, n_grid: int = 1) -> Projectio
     return Projection(norm, axes, np.empty((0, e)), *_range(embedded), min(n_grid, len(axes) - 1), size)
 
 
-def choose_projection(sample: Floats, n_rows: int, eps: float, norm: int, seed: int = 0) -> Choice:
+class _Trial(NamedTuple):
+    """Rows on which coordinates are tried.
+
+    Parameters
+    ----------
+    rows : (m, e) float64.
+    n_rows : rows of the sweep, of which these are a sample.
+    eps : threshold in embedded coordinates.
+    is_right : (m,) bool, of two tables: the rows of the right one.
+    """
+
+    rows: Floats
+    n_rows: int
+    eps: float
+    is_right: Bools | None
+
+    @property
+    def scale(self) -> float:
+        """Rows of the sweep for each of these."""
+        return self.n_rows / len(self.rows) if len(self.rows) else 0.0
+
+
+def choose_projection(
+    sample: Floats, n_rows: int, eps: float, norm: int, seed: int = 0, is_right: Bools | None = None
+) -> Choice:
     """Choose coordinates, filter and grid for a sweep over ``n_rows`` rows of which this is a sample.
 
     Parameters
@@ -93,6 +117,8 @@ def choose_projection(sample: Floats, n_rows: int, eps: float, norm: int, seed: 
     eps : threshold in embedded coordinates.
     norm : see :class:`epsjoin.kernels.join.projection.Projection`.
     seed : of the rows of the sample that are tried, when they are many.
+    is_right : (m,) bool, of two tables: the rows of the right one, which are compared with the others only.
+        By default all rows are compared with one another.
 
     Returns
     -------
@@ -105,23 +131,24 @@ def choose_projection(sample: Floats, n_rows: int, eps: float, norm: int, seed: 
     """
     rows = draw_tried_rows(len(sample), n_rows, seed)
     tried_rows = sample if len(rows) == len(sample) else sample[rows]
+    trial = _Trial(tried_rows, n_rows, eps, None if is_right is None else is_right[rows])
     simple = simple_projection(tried_rows, norm)
     if n_rows < _MIN_COSTLY_ROWS or len(tried_rows) < 2:
-        return _cost(tried_rows, n_rows, eps, simple)
+        return _cost(trial, simple)
     if n_rows < _MIN_ROWS:
-        choice = _with_survivors(tried_rows, n_rows, eps, _cost(tried_rows, n_rows, eps, simple))
+        choice = _with_survivors(trial, _cost(trial, simple))
         if choice.nanoseconds < _COSTLY_NANOSECONDS:
             return choice
     e = sample.shape[1]
     size = filter_size(e)
     axes = order_axes(tried_rows, eps, size)
-    choices = [_best_grid(tried_rows, n_rows, eps, simple._replace(axes=axes))]
+    choices = [_best_grid(trial, simple._replace(axes=axes))]
     if norm == SQUARES and 2 < e <= MAX_ROTATED_DIMENSIONS:
         centred = _clipped(tried_rows, simple)
         basis = _principal_axes(centred)
         turned = centred @ basis.T
         basis = np.ascontiguousarray(basis[order_axes(turned, eps, size)])
-        choices.append(_best_grid(tried_rows, n_rows, eps, simple._replace(axes=axes[:0], basis=basis)))
+        choices.append(_best_grid(trial, simple._replace(axes=axes[:0], basis=basis)))
     return min(choices, key=lambda choice: choice.nanoseconds)
 
 
@@ -241,46 +268,49 @@ def _range(embedded: Floats) -> tuple[Floats, Floats, Floats]:
         return centre, np.maximum(low - centre, -largest), np.minimum(high - centre, largest)
 
 
-def _best_grid(tried_rows: Floats, n_rows: int, eps: float, projection: Projection) -> Choice:
+def _best_grid(trial: _Trial, projection: Projection) -> Choice:
     """Try grids of 0, 1, 2, ... dimensions, until one costs clearly more than the best before it."""
-    best = _cost(tried_rows, n_rows, eps, projection._replace(n_grid=0))
+    best = _cost(trial, projection._replace(n_grid=0))
     for n_grid in range(1, min(_MAX_GRID, projection.size - 1) + 1):
-        option = _cost(tried_rows, n_rows, eps, projection._replace(n_grid=n_grid))
+        option = _cost(trial, projection._replace(n_grid=n_grid))
         if option.nanoseconds > 2.0 * best.nanoseconds:
             break
         best = min(best, option, key=lambda choice: choice.nanoseconds)
-    return _with_survivors(tried_rows, n_rows, eps, best)
+    return _with_survivors(trial, best)
 
 
-def _with_survivors(tried_rows: Floats, n_rows: int, eps: float, choice: Choice) -> Choice:
+def _with_survivors(trial: _Trial, choice: Choice) -> Choice:
     """Add to the cost of a choice that of deciding what its filter lets through."""
-    survivors = _survivors(tried_rows, eps, choice.projection) * (n_rows / len(tried_rows)) ** 2
+    survivors = _survivors(trial, choice.projection) * trial.scale**2
     nanoseconds = choice.nanoseconds + FILTER_NS_PER_SURVIVOR * survivors
     return choice._replace(nanoseconds=nanoseconds, survivors=survivors)
 
 
-def _survivors(tried_rows: Floats, eps: float, projection: Projection) -> int:
+def _survivors(trial: _Trial, projection: Projection) -> int:
     """Pairs of the sample that the filter lets through."""
-    nothing = np.zeros(len(tried_rows), np.int64)
-    rows = window_rows(tried_rows, tried_rows, nothing, nothing, eps, projection)
+    n = len(trial.rows)
+    nothing = np.zeros(n, np.int64)
+    rows = window_rows(trial.rows, trial.rows, nothing, nothing, trial.eps, projection, trial.is_right)
     counters = np.zeros(4, np.int64)
     room = WAITING + BLOCK
     batch = PairBatch(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room))
     state = new_state()
     while not is_done(state):
-        window_sweep(state, rows, 0, len(tried_rows), _NOTHING_IS_WITHIN, batch, counters)
+        window_sweep(state, rows, 0, n, _NOTHING_IS_WITHIN, batch, counters)
     return int(counters[DISTANCES])
 
 
-def _cost(tried_rows: Floats, n_rows: int, eps: float, projection: Projection) -> Choice:
+def _cost(trial: _Trial, projection: Projection) -> Choice:
     """Estimate a sweep: rows are sorted and copied, visited in each pass, candidates filtered in blocks."""
-    m = len(tried_rows)
-    e = tried_rows.shape[1]
-    coordinates, _ = project(tried_rows, projection, projection.n_grid + 1, eps)
-    keys = sort_keys(coordinates, projection.n_grid, np.empty(0, np.int8), ((0, 0),))
-    scale = n_rows / m if m else 0.0
-    candidates = float(window_candidates(keys).sum()) * scale * scale
-    visits = float(n_rows) * len(keys.passes)
+    n_rows, e = trial.n_rows, trial.rows.shape[1]
+    coordinates, _ = project(trial.rows, projection, projection.n_grid + 1, trial.eps)
+    group, meetings = np.empty(0, np.int8), ((0, 0),)
+    if trial.is_right is not None:
+        group, meetings = trial.is_right.astype(np.int8), ((0, 1),)
+    keys = sort_keys(coordinates, projection.n_grid, group, meetings)
+    candidates = float(window_candidates(keys).sum()) * trial.scale**2
+    # in each pass, rows look for partners among others: of two tables, the left ones
+    visits = float((keys.passes[:, 1] - keys.passes[:, 0]).sum()) * trial.scale
     # A window needs a block at least, if it is not empty.
     filled = visits * -np.expm1(-candidates / visits) if visits else 0.0
     terms = e if projection.is_rotated else 1

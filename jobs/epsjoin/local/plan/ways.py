@@ -1,0 +1,118 @@
+"""Which way a join in many dimensions goes: through products of blocks, or by a window sweep.
+
+Both are planned on samples, and the one with the lower cost is taken, by the constants of
+:mod:`epsjoin.local.plan.costs`. A join that products do in less time than planning takes is not planned
+further.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from epsjoin.kernels.arrays import Bools, Floats, Points
+from epsjoin.local.metric import Metric
+from epsjoin.local.plan.costs import SWEEP_NS_PER_TERM
+from epsjoin.local.plan.product import PLANNING_NS, ProductPlan, Sample, plan_product
+from epsjoin.local.plan.product_rows import embed
+from epsjoin.local.plan.projection import Choice, choose_projection, draw_tried_rows
+
+_SAMPLE_ROWS = 512
+"""Number of rows of either table whose pairs tell what products let through; axes are those of as many
+others."""
+
+
+class Tables(NamedTuple):
+    """What is joined.
+
+    Parameters
+    ----------
+    left, right : (l, d) and (r, d), the tables' points, or uniform samples of them; a self join has no right
+        one.
+    n_left, n_right : rows of the tables.
+    """
+
+    left: Points
+    right: Points | None
+    n_left: int
+    n_right: int
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of all tables."""
+        return self.n_left + self.n_right
+
+    @property
+    def n_pairs(self) -> float:
+        """Pairs of rows that are compared."""
+        if self.right is None:
+            return self.n_left * (self.n_left - 1) / 2.0
+        return float(self.n_left) * self.n_right
+
+
+def choose_way(tables: Tables, eps: float, metric: Metric) -> ProductPlan | Choice:
+    """Choose products, or a sweep, with its coordinates.
+
+    Parameters
+    ----------
+    tables : none without rows.
+    eps : threshold of the metric.
+    metric : one that :func:`epsjoin.local.plan.product.has_products`.
+
+    Returns
+    -------
+    ProductPlan | Choice
+        The same for the same arguments.
+    """
+    product = plan_product(_draw_sample(tables, metric), tables.n_pairs, tables.n_rows, eps, metric)
+    if product.nanoseconds < PLANNING_NS:
+        return product
+    sweep = _plan_sweep(tables, eps, metric)
+    return product if product.nanoseconds <= sweep.nanoseconds else sweep
+
+
+def _draw_sample(tables: Tables, metric: Metric) -> Sample:
+    """Draw rows of the tables, half of them for axes."""
+    random = np.random.default_rng(0)
+
+    def draw(points: Points, n_rows: int) -> Floats:
+        return embed(points[random.permutation(len(points))[:n_rows]], metric)
+
+    if tables.right is None:
+        rows = draw(tables.left, 4 * _SAMPLE_ROWS)
+        quarter = len(rows) // 4
+        return Sample(rows[:quarter], rows[quarter : 2 * quarter], rows[2 * quarter :])
+    some, others = draw(tables.left, 2 * _SAMPLE_ROWS), draw(tables.right, 2 * _SAMPLE_ROWS)
+    n, m = len(some) // 2, len(others) // 2
+    return Sample(some[n:], others[m:], np.concatenate((some[:n], others[:m])))
+
+
+def _plan_sweep(tables: Tables, eps: float, metric: Metric) -> Choice:
+    """What a window sweep would do, with what it costs to decide the pairs that its filter lets through.
+
+    The cosine takes all coordinates; a sum of squares ends where it is beyond eps, which takes as many of
+    them as eps² is of the mean square of a distance.
+    """
+    sample, is_right = _draw_proportionally(tables, metric)
+    reach = metric.embedded_eps(eps)
+    choice = choose_projection(sample, tables.n_rows, reach, metric.norm, is_right=is_right)
+    terms = float(tables.left.shape[1])
+    if metric.name != "cosine":
+        with np.errstate(over="ignore"):
+            terms *= min(1.0, reach**2 / max(2.0 * float(sample.var(axis=0).sum()), reach**2))
+    return choice._replace(nanoseconds=choice.nanoseconds + SWEEP_NS_PER_TERM * terms * choice.survivors)
+
+
+def _draw_proportionally(tables: Tables, metric: Metric) -> tuple[Floats, Bools | None]:
+    """Draw rows of the tables by their sizes, embedded, and which of them are right ones."""
+    left, right = tables.left, tables.right
+    if right is None:
+        return embed(left[draw_tried_rows(len(left), tables.n_rows)], metric), None
+    n_tried = len(draw_tried_rows(len(left) + len(right), tables.n_rows))
+    random = np.random.default_rng(0)
+    n_of_left = min(max(1, round(n_tried * tables.n_left / tables.n_rows)), len(left))
+    rows = random.permutation(len(left))[:n_of_left]
+    others = random.permutation(len(right))[: max(1, n_tried - n_of_left)]
+    both = np.concatenate((embed(left[rows], metric), embed(right[others], metric)))
+    return both, np.arange(len(both)) >= len(rows)
