@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from epsjoin.kernels.neighbours import grow
 from epsjoin.kernels.neighbours import tree as kernels
 from epsjoin.kernels.neighbours.heaps import sort_nearest
 from epsjoin.local.metric import get_metric
 from epsjoin.local.neighbours import search
 from epsjoin.local.neighbours.knn import knn_join, search_rows
 from epsjoin.local.neighbours.search import KNearest
-from epsjoin.local.neighbours.tree import PointTree, make_lists
+from epsjoin.local.neighbours.tree import LEAF_POINTS, PointTree, count_leaves, make_lists
 from oracles import examples
 from oracles import join as join_twin
 
@@ -130,10 +131,10 @@ def test_grow__has_each_point_once_inside_its_boxes(n_jobs):
     assert grown.names.tolist() == (2 * tree.order).tolist()
     assert sorted(tree.order.tolist()) == list(range(1000))
     n_leaves = (len(tree.low) + 1) // 2
-    assert n_leaves == kernels.count_leaves(1000)
+    assert n_leaves == count_leaves(1000)
     for leaf in range(n_leaves):
         mine = points[tree.order[1000 * leaf // n_leaves : 1000 * (leaf + 1) // n_leaves]]
-        assert 0 < len(mine) <= kernels.LEAF_POINTS
+        assert 0 < len(mine) <= LEAF_POINTS
         node = n_leaves - 1 + leaf
         np.testing.assert_array_equal(tree.low[node], mine.min(axis=0))
         np.testing.assert_array_equal(tree.high[node], mine.max(axis=0))
@@ -166,7 +167,7 @@ class Counting(list):
     ids=["rising", "falling", "two runs", "up and down", "equal", "few"],
 )
 def test_halve__takes_work_that_grows_with_the_values_in_any_order(values):
-    halve = getattr(kernels._halve, "py_func", kernels._halve)
+    halve = getattr(grow._halve, "py_func", grow._halve)
     for middle in (1, 1500, 2900):
         counted, order = Counting(values), list(range(3000))
         halve(counted, order, 0, 3000, middle)

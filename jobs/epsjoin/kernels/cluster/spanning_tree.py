@@ -14,8 +14,8 @@ from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.cluster.union_find import find_root, unite
 from epsjoin.kernels.distances import Decision, decide
-from epsjoin.kernels.neighbours.tree import BoxTree, reach
-from epsjoin.kernels.neighbours.within import DEPTH, box_gap
+from epsjoin.kernels.neighbours.boxes import DEPTH, BoxTree, box_gap
+from epsjoin.kernels.neighbours.tree import reach
 
 
 @njit

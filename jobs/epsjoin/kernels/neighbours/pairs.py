@@ -9,8 +9,9 @@ import numpy as np
 from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.distances import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Decision, decide
-from epsjoin.kernels.neighbours.tree import LEAF_POINTS, BoxTree
-from epsjoin.kernels.neighbours.within import DEPTH, Reach, box_gap, leaf_sums
+from epsjoin.kernels.join.sort_pairs import Block, count, fill_left, group_by_left, sort_groups
+from epsjoin.kernels.neighbours.boxes import DEPTH, BoxTree, box_gap, leaf_room, leaf_values, shape_of
+from epsjoin.kernels.neighbours.within import Reach
 
 
 class Room(NamedTuple):
@@ -23,13 +24,20 @@ class Room(NamedTuple):
 
 @njit
 def _take(
-    values: Floats, skipped: int, size: int, bound: float, names: Ints, begin: int, room: Room, found: int
+    values: Floats,
+    skipped: int,
+    size: int,
+    bound: float,
+    names: Ints,
+    begin: int,
+    right: Ints,
+    distance: Floats,
+    found: int,
 ) -> int:
     """Write the points of a leaf whose values are within the bound; the pairs found so far.
 
     Without a branch, which would be guessed wrong as often as there are pairs.
     """
-    right, distance = room.right, room.distance
     for j in range(skipped, size):
         right[found] = names[begin + j]
         distance[found] = values[j]
@@ -48,19 +56,11 @@ def _decide_in_leaf(
 
 
 @njit
-def _take_roots(metric: int, distance: Floats, begin: int, end: int) -> None:
+def _take_roots(metric: int, distance: Floats, end: int) -> None:
     """Turn sums of squares into distances: the bits of :func:`epsjoin.kernels.distances.decide`."""
     if metric == EUCLIDEAN:
-        for i in range(begin, end):
+        for i in range(end):
             distance[i] = np.sqrt(distance[i])
-
-
-@njit
-def _sort_by_right(room: Room, begin: int, end: int) -> None:
-    """Sort the pairs of one left row by their right row."""
-    order = np.argsort(room.right[begin:end])
-    room.right[begin:end] = room.right[begin:end][order]
-    room.distance[begin:end] = room.distance[begin:end][order]
 
 
 @njit
@@ -83,43 +83,48 @@ def find_within(
     next : the query to go on with, whose pairs the room does not hold; q at the end.
     found : number of pairs. If it is 0 and not all is done, one query needs more room.
     """
-    n_leaves = (tree.low.shape[0] + 1) // 2
-    n = tree.order.size
-    metric = decision.metric
+    order, places, low, high = tree.order, tree.places, tree.low, tree.high
+    n, (n_leaves, levels) = order.size, shape_of(low)
+    metric, flat = decision.metric, places.reshape(-1)
     is_by_axis = metric in (EUCLIDEAN, MANHATTAN, CHEBYSHEV)
-    bound = decision.bound if is_by_axis else decision.eps
-    flat = tree.places.reshape(-1)
-    values = np.empty(LEAF_POINTS)
-    nodes = np.empty(DEPTH, np.int64)
-    found = 0
-    for number in range(first, queries.shape[0]):
+    most, bound = leaf_room(n, n_leaves), decision.bound if is_by_axis else decision.eps
+    values, nodes = np.empty(most), np.empty(DEPTH, np.int64)
+    right, distance = room.right, room.distance
+    ends = np.empty(queries.shape[0] - first, np.int64)
+    number, found, is_full = first, 0, False
+    while number < queries.shape[0] and not is_full:
         begin = found
         nodes[0] = 0
         waiting = 1
         while waiting > 0:
             waiting -= 1
             node = nodes[waiting]
-            if box_gap(reach.norm, embedded, embedded, number, tree.low, tree.high, node) > reach.near:
+            if box_gap(reach.norm, embedded, embedded, number, low, high, node) > reach.near:
                 continue
             if node < n_leaves - 1:
                 nodes[waiting] = 2 * node + 1
                 nodes[waiting + 1] = 2 * node + 2
                 waiting += 2
                 continue
-            if found + LEAF_POINTS > room.left.size:
-                return number, begin
+            is_full = found + most > room.left.size
+            if is_full:
+                found = begin
+                break
             leaf = node - (n_leaves - 1)
-            place = n * leaf // n_leaves
-            size = n * (leaf + 1) // n_leaves - place
+            at = n * leaf >> levels
+            size = (n * (leaf + 1) >> levels) - at
             if is_by_axis:
-                leaf_sums(metric, queries, number, flat, place, size, values)
+                leaf_values(metric, queries, number, flat, at, size, values)
             else:
-                _decide_in_leaf(decision, queries, number, tree.places, place, size, values)
-            found = _take(values, 0, size, bound, tree.order, place, room, found)
-        room.left[begin:found] = number
-        _take_roots(metric, room.distance, begin, found)
-        _sort_by_right(room, begin, found)
-    return queries.shape[0], found
+                _decide_in_leaf(decision, queries, number, places, at, size, values)
+            found = _take(values, 0, size, bound, order, at, right, distance, found)
+        if not is_full:
+            room.left[begin:found] = number
+            ends[number - first] = found
+            number += 1
+    _take_roots(metric, distance, found)
+    sort_groups(ends[: number - first], right, distance)
+    return number, found
 
 
 @njit
@@ -143,21 +148,18 @@ def find_pairs(
     -----
     Each leaf is compared with itself and with the leaves behind it that its box reaches.
     """
-    n = tree.order.size
-    n_leaves = (tree.low.shape[0] + 1) // 2
-    metric = decision.metric
+    order, places, low, high = tree.order, tree.places, tree.low, tree.high
+    n, (n_leaves, levels) = order.size, shape_of(low)
+    metric, flat = decision.metric, places.reshape(-1)
     is_by_axis = metric in (EUCLIDEAN, MANHATTAN, CHEBYSHEV)
-    bound = decision.bound if is_by_axis else decision.eps
-    flat = tree.places.reshape(-1)
-    values = np.empty(LEAF_POINTS)
-    nodes = np.empty(DEPTH, np.int64)
+    most, bound = leaf_room(n, n_leaves), decision.bound if is_by_axis else decision.eps
+    values, nodes = np.empty(most), np.empty(DEPTH, np.int64)
     last_leaf = _last_leaves(n_leaves)
-    left, right = room.left, room.right
+    left, right, distance = room
     found = 0
     for leaf in range(first, n_leaves):
         start = found
-        begin = n * leaf // n_leaves
-        end = n * (leaf + 1) // n_leaves
+        begin, end = n * leaf >> levels, n * (leaf + 1) >> levels
         mine = n_leaves - 1 + leaf
         nodes[0] = 0
         waiting = 1
@@ -166,35 +168,35 @@ def find_pairs(
             node = nodes[waiting]
             if last_leaf[node] < leaf:
                 continue
-            if box_gap(reach.norm, tree.low, tree.high, mine, tree.low, tree.high, node) > reach.near:
+            if box_gap(reach.norm, low, high, mine, low, high, node) > reach.near:
                 continue
             if node < n_leaves - 1:
                 nodes[waiting] = 2 * node + 1
                 nodes[waiting + 1] = 2 * node + 2
                 waiting += 2
                 continue
-            if found + LEAF_POINTS * LEAF_POINTS > room.left.size:
-                _take_roots(metric, room.distance, 0, start)
+            if found + most * most > left.size:
+                _take_roots(metric, distance, start)
                 return leaf, start
             other = node - (n_leaves - 1)
-            place = n * other // n_leaves
-            size = n * (other + 1) // n_leaves - place
+            at = n * other >> levels
+            size = (n * (other + 1) >> levels) - at
             for i in range(begin, end):
-                row = tree.order[i]
-                if box_gap(reach.norm, embedded, embedded, row, tree.low, tree.high, node) > reach.near:
+                row = order[i]
+                if box_gap(reach.norm, embedded, embedded, row, low, high, node) > reach.near:
                     continue
                 skipped = i - begin + 1 if other == leaf else 0
                 if is_by_axis:
-                    leaf_sums(metric, points, row, flat, place, size, values)
+                    leaf_values(metric, points, row, flat, at, size, values)
                 else:
-                    _decide_in_leaf(decision, points, row, tree.places, place, size, values)
+                    _decide_in_leaf(decision, points, row, places, at, size, values)
                 so_far = found
-                found = _take(values, skipped, size, bound, tree.order, place, room, found)
+                found = _take(values, skipped, size, bound, order, at, right, distance, found)
                 for k in range(so_far, found):
                     column = right[k]
                     left[k] = min(row, column)
                     right[k] = max(row, column)
-    _take_roots(metric, room.distance, 0, found)
+    _take_roots(metric, distance, found)
     return n_leaves, found
 
 
@@ -208,38 +210,22 @@ def _last_leaves(n_leaves: int) -> Ints:
 
 
 @njit
-def sort_by_rows(n: int, room: Room, found: int, into: Room) -> None:
-    """Sort pairs by their left row, then by their right one, in two counting sorts.
+def sort_by_rows(n: int, room: Room, into: Room) -> None:
+    """Sort pairs by both rows: the steps of :mod:`epsjoin.kernels.join.sort_pairs` in one call, for few.
 
     Parameters
     ----------
     n : number of rows.
     room : the pairs; not modified.
-    found : number of pairs.
-    into : (found,) the sorted pairs; modified.
-
-    Notes
-    -----
-    O(n + found). As :mod:`epsjoin.kernels.join.sort_pairs`, in one call for few pairs.
+    into : as many; the sorted pairs. Modified.
     """
-    by_right = np.empty(found, np.int64)
-    places = np.zeros(n + 1, np.int64)
-    for i in range(found):
-        places[room.right[i] + 1] += 1
+    places = np.zeros(n, np.int64)
+    count(room.left, places)
+    begin = 0
     for row in range(n):
-        places[row + 1] += places[row]
-    for i in range(found):
-        by_right[places[room.right[i]]] = i
-        places[room.right[i]] += 1
-    places[:] = 0
-    for i in range(found):
-        places[room.left[i] + 1] += 1
-    for row in range(n):
-        places[row + 1] += places[row]
-    for j in range(found):
-        i = by_right[j]
-        place = places[room.left[i]]
-        places[room.left[i]] += 1
-        into.left[place] = room.left[i]
-        into.right[place] = room.right[i]
-        into.distance[place] = room.distance[i]
+        size = places[row]
+        places[row] = begin
+        begin += size
+    group_by_left(Block(room.left, room.right, room.distance), places, into.right, into.distance)
+    sort_groups(places, into.right, into.distance)
+    fill_left(places, into.left)

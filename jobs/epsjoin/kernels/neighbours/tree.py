@@ -1,20 +1,13 @@
 """The k nearest of a query by a tree of boxes: each query looks only at boxes that its own radius reaches.
 
-Points are halved again and again, across the axis on which they lie widest apart, until a box holds few of
-them: a leaf. A query goes to the nearest box first. Its radius is the distance to the k-th point found so
-far, and a box beyond it holds no nearer point. In dense regions the radius is small soon, in sparse ones it
-stays large: no radius has to suit all queries.
-
-References
-----------
-Friedman, Bentley, Finkel: An algorithm for finding best matches in logarithmic expected time, ACM TOMS 1977.
-Departure: each node has the bounding box of its points, which is smaller than its cell.
+A query goes to the nearest box first. Its radius is the distance to the k-th point found so far, and a box
+beyond it holds no nearer point. In dense regions the radius is small soon, in sparse ones it stays large: no
+radius has to suit all queries.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -31,171 +24,15 @@ from epsjoin.kernels.distances import (
     Decision,
     decide,
 )
-from epsjoin.kernels.join.projection import MAXIMUM, SQUARES
+from epsjoin.kernels.join.projection import SQUARES
+from epsjoin.kernels.neighbours.boxes import DEPTH, BoxTree, box_gap, leaf_room, leaf_values, shape_of
 from epsjoin.kernels.neighbours.heaps import NearestLists, keep_in_order, keep_one, order_heap
-
-LEAF_POINTS = 32
-"""Number of points that a leaf has at most: they are compared side by side."""
-
-_SPREAD_POINTS = 64
-"""Number of points of a node that show on which axis they lie widest apart."""
 
 _MOST_IN_ORDER = 32
 """Up to so many neighbours, a list is kept in order: then finding an entry's place costs less than a heap."""
 
 _SLACK, _COSINE_SLACK = 4e-12, 2e-9
 """More than the rounding errors of a metric's formula and of a box's distance (see ``local/metric.py``)."""
-
-
-class BoxTree(NamedTuple):
-    """Points in the order of the leaves of a complete binary tree, and the box of every node.
-
-    Node 0 is the root, node i has the children 2 i + 1 and 2 i + 2, and leaf j of L, the node L - 1 + j, has
-    the points from ``n j // L`` to ``n (j + 1) // L``.
-
-    Parameters
-    ----------
-    order : (n,) int64, rows of the points in the order of the leaves.
-    places : (n, d) float64, the coordinates in this order. Those of a leaf stand axis by axis where distances
-        are sums or maxima over axes; otherwise point by point.
-    low, high : (2 L - 1, e) float64, corners of the boxes in embedded coordinates.
-    """
-
-    order: Ints
-    places: Floats
-    low: Floats
-    high: Floats
-
-
-def count_leaves(n: int) -> int:
-    """Number of leaves of the tree of n points: a power of two."""
-    return 1 << max(0, (max(1, n) - 1) // LEAF_POINTS).bit_length()
-
-
-@njit
-def _halve(values: Floats, order: Ints, low: int, high: int, middle: int) -> None:
-    """Reorder [low, high) so that no value before ``middle`` is larger than one from there on.
-
-    Notes
-    -----
-    O(high - low) expected, by quickselect. Pivots come from random places, since the middle is the worst one
-    where two sorted runs follow one another.
-    """
-    high -= 1
-    place = 1
-    while low < high:
-        place = place * 48271 % 2147483647  # Lehmer's random numbers
-        pivot = values[low + place % (high - low + 1)]
-        i = low
-        j = high
-        while i <= j:
-            while values[i] < pivot:
-                i += 1
-            while values[j] > pivot:
-                j -= 1
-            if i <= j:
-                values[i], values[j] = values[j], values[i]
-                order[i], order[j] = order[j], order[i]
-                i += 1
-                j -= 1
-        if middle <= j:
-            high = j
-        elif middle >= i:
-            low = i
-        else:
-            return
-
-
-@njit
-def order_by_leaf(
-    embedded: Floats, n_leaves: int, first: int, stop: int, order: Ints, values: Floats
-) -> None:
-    """Put the rows below node ``first`` into the order of the leaves.
-
-    Parameters
-    ----------
-    embedded : (n, e) float64.
-    n_leaves : number of leaves of the whole tree, a power of two.
-    first : the node; the rows of its points stand in their places in ``order``.
-    stop : nodes from this one on are not halved.
-    order : (n,) int64; modified.
-    values : (n,) float64, for use in here.
-    """
-    n, e = embedded.shape
-    stack = np.empty(128, np.int64)
-    stack[0] = first
-    size = 1
-    while size > 0:
-        size -= 1
-        node = stack[size]
-        if node >= stop:
-            continue
-        left_leaf = node
-        right_leaf = node
-        while left_leaf < n_leaves - 1:
-            left_leaf = 2 * left_leaf + 1
-            right_leaf = 2 * right_leaf + 2
-        left_leaf -= n_leaves - 1
-        right_leaf -= n_leaves - 1
-        low = n * left_leaf // n_leaves
-        high = n * (right_leaf + 1) // n_leaves
-        middle = n * ((left_leaf + right_leaf + 1) // 2) // n_leaves
-        step = max(1, (high - low) // _SPREAD_POINTS)
-        widest = -1.0
-        axis = 0
-        for i in range(e):
-            least = np.inf
-            most = -np.inf
-            for place in range(low, high, step):
-                value = embedded[order[place], i]
-                least = min(least, value)
-                most = max(most, value)
-            if most - least > widest:
-                widest = most - least
-                axis = i
-        for place in range(low, high):
-            values[place] = embedded[order[place], axis]
-        _halve(values, order, low, high, middle)
-        stack[size] = 2 * node + 1
-        stack[size + 1] = 2 * node + 2
-        size += 2
-
-
-@njit
-def fill_leaves(
-    embedded: Floats, points: Floats, is_by_axis: bool, order: Ints, places: Floats, low: Floats, high: Floats
-) -> None:
-    """Fill ``places``, ``low`` and ``high`` of a :class:`BoxTree`.
-
-    Parameters
-    ----------
-    embedded, points : (n, e) and (n, d) float64, by row.
-    is_by_axis : whether the coordinates of a leaf stand axis by axis.
-    order : see :class:`BoxTree`.
-    """
-    n, e = embedded.shape
-    d = points.shape[1]
-    n_leaves = (low.shape[0] + 1) // 2
-    flat = places.reshape(-1)
-    for leaf in range(n_leaves):
-        begin = n * leaf // n_leaves
-        end = n * (leaf + 1) // n_leaves
-        node = n_leaves - 1 + leaf
-        for i in range(e):
-            low[node, i] = np.inf
-            high[node, i] = -np.inf
-        for place in range(begin, end):
-            row = order[place]
-            for i in range(e):
-                low[node, i] = min(low[node, i], embedded[row, i])
-                high[node, i] = max(high[node, i], embedded[row, i])
-            for i in range(d):
-                at = begin * d + i * (end - begin) + (place - begin) if is_by_axis else place * d + i
-                flat[at] = points[row, i]
-    for node in range(n_leaves - 2, -1, -1):
-        for i in range(e):
-            low[node, i] = min(low[2 * node + 1, i], low[2 * node + 2, i])
-            high[node, i] = max(high[2 * node + 1, i], high[2 * node + 2, i])
 
 
 @njit
@@ -210,41 +47,6 @@ def reach(metric: int, norm: int, distance: float) -> float:
     else:
         limit = distance * (1.0 + _SLACK)
     return limit * limit * (1.0 + _SLACK) + 1e-300 if norm == SQUARES else limit
-
-
-@njit
-def box_gap(norm: int, query: Floats, low: Floats, high: Floats, node: int) -> float:
-    """The differences between a query and the nearest place of a box: squares, sum or maximum."""
-    total = 0.0
-    for i in range(query.size):
-        gap = max(low[node, i] - query[i], query[i] - high[node, i], 0.0)
-        if norm == SQUARES:
-            total += gap * gap
-        elif norm == MAXIMUM:
-            total = max(total, gap)
-        else:
-            total += gap
-    return total
-
-
-@njit
-def _leaf_values(metric: int, query: Floats, leaf: Floats, size: int, values: Floats) -> None:
-    """Write to ``values`` the sums (or maxima) of a query and each point of a leaf, in column order."""
-    for j in range(size):
-        values[j] = 0.0
-    for i in range(query.size):
-        value = query[i]
-        first = i * size
-        if metric == EUCLIDEAN:
-            for j in range(size):
-                difference = value - leaf[first + j]
-                values[j] += difference * difference
-        elif metric == MANHATTAN:
-            for j in range(size):
-                values[j] += abs(value - leaf[first + j])
-        else:
-            for j in range(size):
-                values[j] = max(values[j], abs(value - leaf[first + j]))
 
 
 @njit
@@ -321,14 +123,14 @@ def search_tree(
     """
     k = lists.ids.shape[1]
     places, low, high = tree.places, tree.low, tree.high  # numba counts references at each look into a tuple
-    n, d = places.shape
-    n_leaves = (low.shape[0] + 1) // 2
+    n = names.size
+    n_leaves, levels = shape_of(low)
     flat = places.reshape(-1)
     metric = decision.metric
     is_by_axis = metric in (EUCLIDEAN, MANHATTAN, CHEBYSHEV)
-    values = np.empty(LEAF_POINTS)
-    nodes = np.empty(128, np.int64)
-    gaps = np.empty(128)
+    values = np.empty(leaf_room(n, n_leaves))
+    nodes = np.empty(DEPTH, np.int64)
+    gaps = np.empty(DEPTH)
     compared = 0
     for number in range(rows.size):
         row = rows[number]
@@ -337,17 +139,16 @@ def search_tree(
         if filled > 0 and k <= _MOST_IN_ORDER:
             order_heap(ids, distances, filled)
         limit = reach(metric, norm, distances[0]) if filled == k else np.inf
-        query, place = queries[number], embedded[number]
         nodes[0] = 0
-        gaps[0] = box_gap(norm, place, low, high, 0)
+        gaps[0] = box_gap(norm, embedded, embedded, number, low, high, 0)
         size = 1
         while size > 0:
             size -= 1
             node, gap = nodes[size], gaps[size]
             while gap <= limit and node < n_leaves - 1:  # to the nearer child; the other one waits
                 node, other = 2 * node + 1, 2 * node + 2
-                gap = box_gap(norm, place, low, high, node)
-                other_gap = box_gap(norm, place, low, high, other)
+                gap = box_gap(norm, embedded, embedded, number, low, high, node)
+                other_gap = box_gap(norm, embedded, embedded, number, low, high, other)
                 if other_gap < gap:
                     node, other = other, node
                     gap, other_gap = other_gap, gap
@@ -358,11 +159,11 @@ def search_tree(
             if gap > limit:
                 continue
             leaf = node - (n_leaves - 1)
-            begin = n * leaf // n_leaves
-            end = n * (leaf + 1) // n_leaves
+            begin = n * leaf >> levels
+            end = n * (leaf + 1) >> levels
             compared += end - begin
             if is_by_axis:
-                _leaf_values(metric, query, flat[begin * d : end * d], end - begin, values)
+                leaf_values(metric, queries, number, flat, begin, end - begin, values)
                 filled, limit = _keep_leaf(
                     metric, norm, values, names[begin:end], itself[row], ids, distances, filled, limit
                 )

@@ -13,10 +13,7 @@ from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.distances import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Decision, decide
 from epsjoin.kernels.join.projection import MAXIMUM, SQUARES
-from epsjoin.kernels.neighbours.tree import LEAF_POINTS, BoxTree
-
-DEPTH = 128
-"""Maximum number of boxes that wait: one for each level of the tree, and one."""
+from epsjoin.kernels.neighbours.boxes import DEPTH, BoxTree, box_gap, leaf_room, leaf_values, shape_of
 
 _QUERIES_IN_BOX = 16
 """Number of queries that are counted for together."""
@@ -53,23 +50,6 @@ def _farthest(norm: int, low: Floats, high: Floats, at: int, tree: BoxTree, node
 
 
 @njit
-def box_gap(
-    norm: int, low: Floats, high: Floats, at: int, node_low: Floats, node_high: Floats, node: int
-) -> float:
-    """The differences between the nearest places of two boxes."""
-    total = 0.0
-    for i in range(low.shape[1]):
-        gap = max(low[at, i] - node_high[node, i], node_low[node, i] - high[at, i], 0.0)
-        if norm == SQUARES:
-            total += gap * gap
-        elif norm == MAXIMUM:
-            total = max(total, gap)
-        else:
-            total += gap
-    return total
-
-
-@njit
 def _count_below(n: int, n_leaves: int, node: int) -> int:
     """Number of points below a node."""
     first = node
@@ -81,49 +61,26 @@ def _count_below(n: int, n_leaves: int, node: int) -> int:
 
 
 @njit
-def leaf_sums(
-    metric: int, queries: Floats, number: int, places: Floats, begin: int, size: int, values: Floats
-) -> None:
-    """Write the sums (or maxima) of a query and the points of a leaf, which stand axis by axis.
-
-    Column by column, as :func:`epsjoin.kernels.distances.decide` adds: the same bits.
-    """
-    d = queries.shape[1]
-    for j in range(size):
-        values[j] = 0.0
-    for i in range(d):
-        value = queries[number, i]
-        first = begin * d + i * size
-        if metric == EUCLIDEAN:
-            for j in range(size):
-                difference = value - places[first + j]
-                values[j] += difference * difference
-        elif metric == MANHATTAN:
-            for j in range(size):
-                values[j] += abs(value - places[first + j])
-        else:
-            for j in range(size):
-                values[j] = max(values[j], abs(value - places[first + j]))
-
-
-@njit
 def _count_in_leaf(
-    decision: Decision, tree: BoxTree, leaf: int, queries: Floats, number: int, values: Floats
-) -> tuple[int, int]:
-    """Number of points of a leaf, and of those within eps of a query; no root is taken."""
-    n = tree.order.size
-    n_leaves = (tree.low.shape[0] + 1) // 2
-    begin = n * leaf // n_leaves
-    size = n * (leaf + 1) // n_leaves - begin
+    decision: Decision,
+    places: Floats,
+    flat: Floats,
+    begin: int,
+    size: int,
+    queries: Floats,
+    number: int,
+    values: Floats,
+) -> int:
+    """Number of points of a leaf within eps of a query; no root is taken."""
     within = 0
     if decision.metric in (EUCLIDEAN, MANHATTAN, CHEBYSHEV):
-        leaf_sums(decision.metric, queries, number, tree.places.reshape(-1), begin, size, values)
+        leaf_values(decision.metric, queries, number, flat, begin, size, values)
         for j in range(size):
             within += values[j] <= decision.bound
     else:
         for j in range(size):
-            within += decide(decision, queries, number, tree.places, begin + j) >= 0.0
-    return size, within
+            within += decide(decision, queries, number, places, begin + j) >= 0.0
+    return within
 
 
 @njit
@@ -157,9 +114,10 @@ def count_within_tree(
     Some queries at a time walk down the tree as one box; at a leaf each looks for itself.
     """
     m, e = embedded.shape
-    n, n_leaves = tree.order.size, (tree.low.shape[0] + 1) // 2
+    n, (n_leaves, levels) = tree.order.size, shape_of(tree.low)
+    flat = tree.places.reshape(-1)
     low, high = np.empty((1, e)), np.empty((1, e))
-    values = np.empty(LEAF_POINTS)
+    values = np.empty(leaf_room(n, n_leaves))
     nodes = np.empty(DEPTH, np.int64)
     compared = 0
     for first in range(0, m, _QUERIES_IN_BOX):
@@ -183,16 +141,19 @@ def count_within_tree(
                 waiting += 2
             else:
                 leaf = node - (n_leaves - 1)
+                begin = n * leaf >> levels
+                n_points = (n * (leaf + 1) >> levels) - begin
                 for number in range(first, end):
                     gap = box_gap(reach.norm, embedded, embedded, number, tree.low, tree.high, node)
                     if gap > reach.near:
                         continue
                     if _farthest(reach.norm, embedded, embedded, number, tree, node) <= reach.whole:
-                        counts[rows[number]] += _count_below(n, n_leaves, node)
+                        counts[rows[number]] += n_points
                         continue
-                    size, within = _count_in_leaf(decision, tree, leaf, queries, number, values)
-                    compared += size
-                    counts[rows[number]] += within
+                    counts[rows[number]] += _count_in_leaf(
+                        decision, tree.places, flat, begin, n_points, queries, number, values
+                    )
+                    compared += n_points
         for number in range(first, end):
             counts[rows[number]] += of_all
     return compared

@@ -10,12 +10,13 @@ import numpy as np
 from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.distances import Decision
+from epsjoin.kernels.neighbours.boxes import BoxTree
 from epsjoin.kernels.neighbours.heaps import NearestLists
 from epsjoin.kernels.neighbours.pairs import Room, find_pairs, find_within, sort_by_rows
-from epsjoin.kernels.neighbours.tree import BoxTree, count_leaves, search_tree
+from epsjoin.kernels.neighbours.tree import search_tree
 from epsjoin.kernels.neighbours.within import Reach
 from epsjoin.local.metric import Metric
-from epsjoin.local.neighbours.tree import grow_boxes
+from epsjoin.local.neighbours.tree import count_leaves, grow_boxes
 from epsjoin.local.sweep.pairs import Pairs
 
 _ROOM, _ROOM_PER_ROW = 1 << 12, 8
@@ -117,7 +118,7 @@ def sort_pairs(n: int, batches: list[Pairs]) -> Pairs:
         pairs = Pairs(*(np.concatenate(column) for column in columns))
     m = len(pairs.left)
     into = Room(np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m))
-    sort_by_rows(n, Room(*pairs), m, into)
+    sort_by_rows(n, Room(*pairs), into)
     return Pairs(*into)
 
 

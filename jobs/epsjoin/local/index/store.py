@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from epsjoin.errors import ArgumentError, TableError
 from epsjoin.kernels.accelerate import DIGEST, read_only
 from epsjoin.kernels.arrays import Floats
-from epsjoin.kernels.neighbours.tree import BoxTree, count_leaves
+from epsjoin.kernels.neighbours.boxes import BoxTree
 from epsjoin.local.metric import Metric, get_metric
+from epsjoin.local.neighbours.tree import count_leaves
 
 FORMAT = 1
 """Version of the folder's layout."""

@@ -13,15 +13,20 @@ import numpy as np
 from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.distances import CHEBYSHEV, EUCLIDEAN, MANHATTAN
+from epsjoin.kernels.neighbours.boxes import BoxTree
+from epsjoin.kernels.neighbours.grow import fill_leaves, order_by_leaf
 from epsjoin.kernels.neighbours.heaps import NearestLists
 from epsjoin.kernels.neighbours.knn import find_surplus
-from epsjoin.kernels.neighbours.tree import BoxTree, count_leaves, fill_leaves, order_by_leaf, search_tree
+from epsjoin.kernels.neighbours.tree import search_tree
 from epsjoin.local.metric import Metric
 from epsjoin.local.scratch import MakeArray
 from epsjoin.local.sweep.threads import in_order
 
 _QUERIES_AT_ONCE = 4096
 """Number of queries that a thread searches for before it takes the next ones."""
+
+LEAF_POINTS = 32
+"""Maximum number of points of a leaf: they are compared side by side."""
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 """2**64 divided by the golden ratio, an odd number."""
@@ -124,6 +129,11 @@ class PointTree(NamedTuple):
                 if show:
                     show(min(1.0, number * _QUERIES_AT_ONCE / len(rows)))
         return compared
+
+
+def count_leaves(n: int) -> int:
+    """Number of leaves of the tree of n points: a power of two."""
+    return 1 << max(0, (max(1, n) - 1) // LEAF_POINTS).bit_length()
 
 
 def make_lists(n: int, k: int, make: MakeArray = np.zeros) -> NearestLists:
