@@ -86,6 +86,16 @@ def test_measure__counts_rows_and_gives_the_least_values_that_break_it() -> None
     assert "string" in texts.words
 
 
+def test_measure__counts_rows_that_break_a_rule_one_by_one() -> None:
+    contract = load_table(CONTRACTS, "pairs", load_source(CONTRACTS, "navaids"))
+    rows = pa.table({"left_id": [1, 2, 3, 4], "right_id": [2, 2, 1, 9], "distance": [0.0] * 4})
+    found = add_measured(measure_rows(rows.slice(begin, 2), contract) for begin in (0, 2))
+    assert str(found["left_is_below_right"]) == "2 rows"
+    assert "left_is_a_point" not in found, "that takes another table"
+    gone = measure_rows(rows.drop_columns(["right_id"]), contract)["left_is_below_right"]
+    assert gone == Measured(math.inf, words="there is no column right_id")
+
+
 def test_measured__of_parts_adds_up_to_that_of_the_whole() -> None:
     contract = columns_of("pairs")
     values = [None, -1.0, 2.0, -3.0, 0.0, -4.0, None, -5.0]

@@ -37,3 +37,17 @@ def test_questions__that_cannot_be_answered_say_so(lake: Lake, tmp_path: Path) -
     slices.write_slice(lake, Slice("pairs", RUN), pairs((5, 6, 0.25)))
     with pytest.raises(UnansweredError, match="no_column"):
         questions(lake).number("SELECT COUNT(*) FROM pairs WHERE no_column = 1")
+
+
+def test_whole_numbers__of_several_columns_stay_rows_and_of_others_are_refused(lake: Lake) -> None:
+    slices.write_slice(lake, Slice("pairs", RUN), pairs((5, 6, 0.25), (7, 8, 0.0)))
+    right, left = questions(lake).whole_numbers("pairs", ["right_id", "left_id"])
+    assert sorted(zip(left.tolist(), right.tolist(), strict=True)) == [(5, 6), (7, 8)]
+    for column in ("distance", "run", "no_column"):
+        with pytest.raises(UnansweredError, match=column):
+            questions(lake).whole_numbers("pairs", [column])
+    null = 'SELECT CASE WHEN left_id = 5 THEN right_id END AS "left_id" FROM pairs'
+    asked = questions(lake)
+    asked._ask(f'CREATE VIEW "some" AS {null}')
+    with pytest.raises(UnansweredError, match="not whole numbers in every row"):
+        asked.whole_numbers("some", ["left_id"])

@@ -1,16 +1,17 @@
 """Conditions that every single row of a table must meet, taken from the table's contract.
 
 The same list is used three times: as CHECK constraints in the table's Delta log, which bind every other
-writer, too; for the check of rows before they are written; and for the names of the quality gates'
-expectations. Conditions on other rows or other tables are not in it; only the quality gates check them.
+writer, too; for the check of rows before they are written; and by the quality gates, which count the rows
+that break a condition. Conditions on other rows or other tables are not in it; only the gates check them.
 """
 
 from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -89,18 +90,22 @@ class Constraint:
 def constraints_of(contract: TableContract) -> tuple[Constraint, ...]:
     """The conditions on every row of a table: ranges and values of columns, and rules about single rows."""
     optional = frozenset(column.name for column in contract.columns if not column.required)
-    names = {column.name for column in contract.columns}
     found = [
         Constraint(words, broken, optional & {column.name})
         for column in contract.columns
         for words, broken in column_conditions(column)
     ]
-    for rule in contract.rules:
-        condition = condition_of(rule, names)
-        if condition is not None:
-            used = columns_of(parse(condition))
-            found.append(Constraint(rule.name, condition, optional & used))
+    for name, condition in rule_conditions(contract).items():
+        found.append(Constraint(name, condition, optional & columns_of(parse(condition))))
     return tuple(found)
+
+
+@cache
+def rule_conditions(contract: TableContract) -> Mapping[str, str]:
+    """The conditions of those rules that rows break one by one, by the names of the rules."""
+    names = {column.name for column in contract.columns}
+    found = ((rule.name, condition_of(rule, names)) for rule in contract.rules)
+    return {name: condition for name, condition in found if condition is not None}
 
 
 def condition_of(rule: Rule, columns: set[str]) -> str | None:

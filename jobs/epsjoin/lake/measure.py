@@ -1,7 +1,7 @@
-"""Measure rows by their table's contract, batch by batch: columns, types, missing values, ranges, values.
+"""Measure rows by their table's contract, batch by batch: columns, types, missing values, and conditions.
 
-The numbers are those of :func:`epsjoin.contracts.expected.expected_of`, by the same names; queries of rules
-are not asked here.
+The numbers are those of :func:`epsjoin.contracts.expected.expected_of`, by the same names. Conditions are
+ranges and values of columns, and rules that rows break one by one; queries of other rules are not asked here.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from epsjoin.contracts.conditions import evaluate, parse
+from epsjoin.contracts.conditions import columns_of, evaluate, parse
 from epsjoin.contracts.expected import COLUMNS, missing_words, type_words
 from epsjoin.contracts.odcs import Column
-from epsjoin.contracts.row_rules import column_conditions
+from epsjoin.contracts.row_rules import column_conditions, rule_conditions
 from epsjoin.contracts.tables import TableContract
 from epsjoin.lake.parquet import to_one_line
 from epsjoin.lake.schemas import ARROW_TYPES
@@ -31,7 +31,7 @@ class Measured(NamedTuple):
 
     Parameters
     ----------
-    number : rows, or columns; infinity where it could not be counted. Of a rule: what its query returns.
+    number : rows, or columns; infinity where it could not be counted. Of a query: what it returns.
     examples : the least values that break it; none where values are missing.
     words : what was found, where it is not a number of rows.
     """
@@ -62,7 +62,7 @@ def measure_schema(found: pa.Schema, contract: TableContract) -> dict[str, Measu
 
 
 def measure_rows(rows: pa.Table, contract: TableContract) -> dict[str, Measured]:
-    """Count the rows with missing values, and those with values that the contract does not allow."""
+    """Count the rows with missing values, and those that break a condition of the contract."""
     measured: dict[str, Measured] = {}
     for column in contract.columns:
         conditions = list(column_conditions(column))
@@ -74,18 +74,27 @@ def measure_rows(rows: pa.Table, contract: TableContract) -> dict[str, Measured]
         if column.required:
             measured[missing_words(column)] = Measured(rows[column.name].null_count)
         for each, broken in conditions:
-            measured[each] = _count(broken, column, rows)
+            measured[each] = _count(broken, rows, column.name)
+    for name, broken in rule_conditions(contract).items():
+        gone = sorted(columns_of(parse(broken)) - set(rows.column_names))
+        no_column = Measured(math.inf, words=f"there is no column {', '.join(gone)}")
+        measured[name] = no_column if gone else _count(broken, rows)
     return measured
 
 
-def _count(broken: str, column: Column, rows: pa.Table) -> Measured:
-    """Count the rows for which a condition is true; a missing value breaks none."""
+def _count(broken: str, rows: pa.Table, shown: str | None = None) -> Measured:
+    """Count the rows for which a condition is true; a missing value breaks none.
+
+    Parameters
+    ----------
+    shown : the column whose values are examples.
+    """
     try:
         found = evaluate(parse(broken), rows.column)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:  # a column of another type
         return Measured(math.inf, words=to_one_line(error))
     number = pc.sum(found).as_py() or 0
-    return Measured(number, _least(rows[column.name].filter(found).to_pylist()) if number else ())
+    return Measured(number, _least(rows[shown].filter(found).to_pylist()) if number and shown else ())
 
 
 def _least(values: Iterable[Any]) -> tuple[Any, ...]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 from deltalake import Field, QueryBuilder
 from deltalake.schema import PrimitiveType
+from numpy.typing import NDArray
 
 from epsjoin.lake.delta_log import open_log
 
@@ -70,6 +72,21 @@ class Questions:
         """
         value = self._ask(query).column(0)[0].as_py()
         return None if value is None else float(value)
+
+    def whole_numbers(self, table: str, columns: Sequence[str]) -> list[NDArray[np.int64]]:
+        """Read columns of whole numbers; each time that they are read, the rows may come in another order.
+
+        Raises
+        ------
+        UnansweredError
+            There is no such column, or a value is missing or no whole number; or the engine cannot read it.
+        """
+        names = ", ".join(f'"{column}"' for column in columns)
+        found = self._ask(f'SELECT {names} FROM "{table}"')  # noqa: S608 - of a contract
+        for values in found.columns:
+            if not pa.types.is_signed_integer(values.type) or values.null_count:
+                raise UnansweredError(f"{table}: {names} are not whole numbers in every row")
+        return [values.to_numpy().astype(np.int64, copy=False) for values in found.columns]
 
     def _ask(self, query: str) -> pa.Table:
         try:

@@ -21,7 +21,7 @@ from epsjoin.errors import DataRefusedError
 from epsjoin.lake import delta_log, parquet, slices, uris
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
-from epsjoin.lake.measure import Measured
+from epsjoin.lake.measure import Measured, measure_rows
 from epsjoin.lake.questions import Stored
 from epsjoin.pipeline import CHAINS, STAGES
 from epsjoin.spark import scan
@@ -364,7 +364,10 @@ def test_rule__finds_what_breaks_it_by_either_engine(
     }
     answer = ask_spark({**frames, name: broken}, query)
     assert ask_driver({**stored, name: store(broken, tmp_path / name)}, types, query) == answer
-    contract = replace(load_table(CONTRACTS, name, SOURCE), columns=(), key=(), rules=(of_rule,))
+    contract = replace(load_table(CONTRACTS, name, SOURCE), key=(), rules=(of_rule,))
+    counted = measure_rows(broken.toArrow(), contract)  # of rules that rows break one by one
+    assert counted.get(rule, Measured(answer[name, rule])).number == answer[name, rule]
+    contract = replace(contract, columns=())
     measured = {COLUMNS: Measured(0), rule: Measured(answer[name, rule])}
     found = judge([contract], {name: measured})[name][-1]
     assert (found.expectation, found.severity, found.success) == (rule, of_rule.severity, False)

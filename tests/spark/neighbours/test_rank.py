@@ -19,11 +19,13 @@ from epsjoin.errors import TableError
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Slice
 from epsjoin.local.metric import get_metric
+from epsjoin.local.neighbours.rank import robust_spread
 from epsjoin.local.scratch import ScratchFiles
 from epsjoin.spark.cluster.from_pairs import CLUSTERS
 from epsjoin.spark.join.pairs import PAIRS
 from epsjoin.spark.neighbours import on_driver, outliers, rank
 from epsjoin.spark.neighbours.rank import rank_points
+from epsjoin.spark.neighbours.ranked import Usual
 from epsjoin.spark.points import points_of
 from epsjoin.spark.rows import FrameRows, to_frame
 from oracles import cluster as slow_cluster
@@ -87,13 +89,20 @@ def test_room_on_driver__is_memory_then_files_then_none(
     "k", [pytest.param(1, marks=pytest.mark.long), K, pytest.param(len(POINTS) - 1, marks=pytest.mark.long)]
 )
 def test_rank_points__are_the_definition_however_far_the_neighbours_are(
-    spark: SparkSession, k: int, max_on_driver: int
+    spark: SparkSession, k: int, max_on_driver: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Only the first are told in words."""
+    for module in (rank, on_driver):
+        monkeypatch.setattr(module, "MAX_EXPLAINED", 5)
     rows = rank_all(spark, pairs_within(EPS), k, max_on_driver)
     scores = slow_outliers.lof(IDS, pairs_within(1000.0), k)
     assert {row["id"]: (row["k_distance"], row["lof"]) for row in rows} == scores
     assert {row["id"]: row["rank"] for row in rows} == slow_outliers.rank([(i, *scores[i]) for i in IDS])
-    assert rows[0]["dimensions"].startswith("a +")
+    usual = Usual(*robust_spread(LATTICE), ("a", "b", "c"))
+    of_first = np.array([POINTS[IDS.index(row["id"])] for row in rows[:5]])
+    words = usual.describe(of_first).to_pylist()
+    assert [row["dimensions"] for row in rows] == words + [None] * (len(POINTS) - 5)
+    assert words[0].startswith("a +")
 
 
 @pytest.mark.parametrize("max_on_driver", WAYS)
@@ -103,19 +112,6 @@ def test_rank_points__of_no_more_points_than_neighbours_have_no_score(
     rows = rank_all(spark, pairs_within(EPS), len(POINTS), max_on_driver)
     assert [row["id"] for row in rows] == sorted(IDS)
     assert {(row["lof"], row["k_distance"]) for row in rows} == {(None, None)}
-
-
-def test_rank_points__say_in_words_only_what_the_first_deviate_in(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = [row["dimensions"] for row in rank_all(spark, pairs_within(EPS))]
-    assert None not in whole
-    for module in (rank, on_driver):
-        monkeypatch.setattr(module, "MAX_EXPLAINED", 5)
-    few = whole[:5] + [None] * (len(POINTS) - 5)
-    for max_on_driver in WAYS:
-        rows = rank_all(spark, pairs_within(EPS), K, max_on_driver)
-        assert [row["dimensions"] for row in rows] == few
 
 
 def test_rank_points__refuse_pairs_that_do_not_belong_to_the_clusters(spark: SparkSession) -> None:

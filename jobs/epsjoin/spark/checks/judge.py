@@ -88,13 +88,15 @@ def judge(
     }
 
 
-class _Later(MetaPathFinder):
-    """Lets an import of what draws and what tests distributions wait until something in it is asked for."""
+class _Unused(MetaPathFinder):
+    """Keeps an import from loading what draws, what tests distributions, and what Spark learns with."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find only these modules, to be loaded by the first look at an attribute."""
+        """Find only these modules, of which two are loaded by the first look at an attribute."""
+        if fullname == "pyspark.ml":
+            raise ModuleNotFoundError(f"{fullname} is left out: Great Expectations reads no Spark here")
         if fullname not in ("altair", "scipy.stats"):
             return None
         found = PathFinder.find_spec(fullname, path, target)
@@ -106,16 +108,17 @@ class _Later(MetaPathFinder):
 def _import_library() -> None:
     """Import Great Expectations without a third of what it loads, and without collections of garbage.
 
-    Only the expectations about distributions, of which no gate has any, use ``altair`` and ``scipy.stats``.
+    Only the expectations about distributions, of which no gate has any, use ``altair`` and ``scipy.stats``,
+    and only those on Spark's frames ``pyspark.ml``, without which it can be imported.
     """
     os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read by the import: send no usage statistics
-    later, was_enabled = _Later(), gc.isenabled()
-    sys.meta_path.insert(0, later)
+    unused, was_enabled = _Unused(), gc.isenabled()
+    sys.meta_path.insert(0, unused)
     gc.disable()
     try:
         import great_expectations  # noqa: F401 - loaded here, used by the caller
     finally:
-        sys.meta_path.remove(later)
+        sys.meta_path.remove(unused)
         gc.freeze()
         if was_enabled:
             gc.enable()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -12,8 +12,10 @@ from pyspark.sql import DataFrame
 
 from epsjoin.contracts.expected import rules_of
 from epsjoin.contracts.portable import schema_of, to_datafusion
+from epsjoin.contracts.row_rules import rule_conditions
 from epsjoin.contracts.tables import TableContract
 from epsjoin.lake import parquet, slices
+from epsjoin.lake.keys import Keys
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.measure import Measured, add_measured, measure_rows, measure_schema
 from epsjoin.lake.parquet import File
@@ -71,7 +73,7 @@ class Table:
 
 
 def measure_columns(job: Job, table: Table) -> Numbers:
-    """Read a slice once, every page of it, and count what breaks the expectations about columns.
+    """Read a slice once, every page of it, and count what breaks the expectations about columns and rows.
 
     Raises
     ------
@@ -102,7 +104,9 @@ def measure_columns(job: Job, table: Table) -> Numbers:
 def measure_rules(
     job: Job, tables: Mapping[str, Table], asked: Iterable[str], views: Mapping[str, pa.Table] | None = None
 ) -> dict[str, Numbers]:
-    """Ask the queries of the rules of some tables; a rule whose query returns null measures infinity.
+    """Ask the queries of those rules of some tables that :func:`measure_columns` does not count.
+
+    A rule whose query returns null measures infinity.
 
     Where the tables have few rows together, the driver answers what means the same to its engine as to Spark
     (:mod:`epsjoin.contracts.portable`). Spark answers the rest.
@@ -118,8 +122,12 @@ def measure_rules(
     TableError
         A file cannot be read.
     """
-    rules = [(name, rule) for name in asked for rule in rules_of(tables[name].contract)]
-    queries = {(name, rule.name): rule.query.replace("${object}", name) for name, rule in rules}
+    queries = {
+        (name, rule.name): rule.query.replace("${object}", name)
+        for name in asked
+        for rule in rules_of(tables[name].contract)
+        if rule.name not in rule_conditions(tables[name].contract)
+    }
     answers: Answers = {}
     if sum(file.rows for table in tables.values() for file in table.files) <= MAX_ROWS:
         types = {
@@ -156,7 +164,7 @@ Answers = dict[Query, float | None]
 def ask_driver(
     tables: Mapping[str, Stored], types: Mapping[str, Mapping[str, str]], queries: Mapping[Query, str]
 ) -> Answers:
-    """Ask the driver's engine; what it cannot answer is missing.
+    """Ask on the driver, about keys NumPy, else its engine; what neither can answer is missing.
 
     Parameters
     ----------
@@ -164,15 +172,26 @@ def ask_driver(
     types : physical types of contracts by table and column.
     queries : Spark's SQL by what it is asked for.
     """
-    known = schema_of(types)
-    portable = {key: to_datafusion(query, known) for key, query in queries.items()}
     answers: Answers = {}
     with suppress(UnansweredError):
         engine = Questions(tables)
-        for key, query in portable.items():
-            if query is not None:
-                with suppress(UnansweredError):
-                    answers[key] = engine.number(query)
+        answers |= _answers_of(Keys(engine).number, queries)
+        known = schema_of(types)
+        rest = {
+            key: translated
+            for key, query in queries.items()
+            if key not in answers and (translated := to_datafusion(query, known)) is not None
+        }
+        answers |= _answers_of(engine.number, rest)
+    return answers
+
+
+def _answers_of(ask: Callable[[str], float | None], queries: Mapping[Query, str]) -> Answers:
+    """The answers to those of the queries that are answered."""
+    answers: Answers = {}
+    for key, query in queries.items():
+        with suppress(UnansweredError):
+            answers[key] = ask(query)
     return answers
 
 

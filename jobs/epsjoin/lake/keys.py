@@ -1,0 +1,122 @@
+"""Rules about keys, answered by NumPy: rows with one key, rows whose key is in no row of another table.
+
+An engine builds a hash table for such a question. Where keys are whole numbers, one sort or one table of
+flags is a fraction of that work. Other questions, and other spellings of these, are the engine's.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsjoin.lake.questions import Questions, UnansweredError
+
+Key = NDArray[np.int64]
+
+_REPEATED = re.compile(
+    r"SELECT COALESCE\(SUM\(n\), 0\) FROM"
+    r" \(SELECT COUNT\(\*\) AS n FROM (\w+) GROUP BY (`\w+`(?:, `\w+`)*)\) AS t WHERE n > 1"
+)
+_UNMATCHED = re.compile(
+    r"SELECT COUNT\(\*\) FROM (\w+) AS t LEFT ANTI JOIN (\w+) AS o ON t\.(\w+) = o\.(\w+)"
+)
+_MAX_FLAGS_PER_ROW = 8
+"""Maximum number of whole numbers between the smallest and the largest key, for each row of both tables."""
+
+
+class Keys:
+    """Answers questions about keys; holds each column that it has read.
+
+    Parameters
+    ----------
+    engine : reads the columns.
+
+    Notes
+    -----
+    8 bytes for each value of a column; a question takes as much again for each row that it is about, or
+    ``_MAX_FLAGS_PER_ROW`` bytes for each row of its tables.
+    """
+
+    def __init__(self, engine: Questions) -> None:
+        self._engine = engine
+        self._columns: dict[str, dict[str, Key]] = {}
+
+    def number(self, query: str) -> float:
+        """Return the number that a query about keys returns.
+
+        Raises
+        ------
+        UnansweredError
+            The query asks something else, or in another form. Or a key is missing or no whole number, or keys
+            lie too far apart.
+        """
+        if asked := _REPEATED.fullmatch(query):
+            table, names = asked.groups()
+            return count_repeated(self._read(table, [name.strip("`") for name in names.split(", ")]))
+        if asked := _UNMATCHED.fullmatch(query):
+            table, other, name, of_other = asked.groups()
+            (key,), (others,) = self._read(table, [name]), self._read(other, [of_other])
+            return count_unmatched(key, others)
+        raise UnansweredError("not about keys")
+
+    def _read(self, table: str, names: list[str]) -> list[Key]:
+        """Columns of a table; if several, row by row."""
+        held = self._columns.setdefault(table, {})
+        if len(names) > 1 or names[0] not in held:
+            held.update(zip(names, self._engine.whole_numbers(table, names), strict=True))
+        return [held[name] for name in names]
+
+
+def count_repeated(key: list[Key]) -> int:
+    """Count the rows whose key another row has, too.
+
+    Parameters
+    ----------
+    key : the columns of the key, (n,) int64 each.
+
+    Raises
+    ------
+    UnansweredError
+        The ranges of the columns take more than 64 bits together.
+
+    Notes
+    -----
+    O(n log n): one sort of n numbers, in which each row's key is packed.
+    """
+    if not len(key[0]):
+        return 0
+    packed, bits = np.zeros(len(key[0]), np.uint64), 0
+    for column in key:
+        low, high = int(column.min()), int(column.max())
+        width = (high - low).bit_length()
+        bits += width
+        if bits > 64:
+            raise UnansweredError("the key is too wide")
+        if width < 64:  # by 64 nothing is shifted: all before is zero then
+            packed <<= np.uint64(width)
+        packed |= column.view(np.uint64) - np.uint64(low % (1 << 64))
+    packed.sort()
+    is_as_next = packed[1:] == packed[:-1]
+    n_groups = np.count_nonzero(is_as_next[1:] > is_as_next[:-1]) + int(is_as_next[:1].any())
+    return int(np.count_nonzero(is_as_next)) + int(n_groups)
+
+
+def count_unmatched(key: Key, others: Key) -> int:
+    """Count the rows whose key is not among others; (n,) and (m,) int64, in any order.
+
+    Raises
+    ------
+    UnansweredError
+        The others lie too far apart for a table with a flag for each number between them.
+
+    Notes
+    -----
+    O(n + m).
+    """
+    if not len(key) or not len(others):
+        return len(key)
+    if int(others.max()) - int(others.min()) >= _MAX_FLAGS_PER_ROW * (len(key) + len(others)):
+        raise UnansweredError("the keys lie too far apart")
+    return len(key) - int(np.count_nonzero(np.isin(key, others, kind="table")))

@@ -1,0 +1,102 @@
+"""Rules about keys that NumPy answers: the numbers that their queries return, by counting each key."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from epsjoin.contracts.expected import rules_of
+from epsjoin.contracts.sources import load_source
+from epsjoin.contracts.tables import load_table
+from epsjoin.lake.keys import Keys
+from epsjoin.lake.questions import UnansweredError
+
+CONTRACTS = Path(__file__).resolve().parents[2] / "data_contracts"
+SOURCE = load_source(CONTRACTS, "navaids")
+LEAST, MOST = -(2**63), 2**63 - 1
+IDS = st.integers(-3, 3) | st.sampled_from([LEAST, LEAST + 1, MOST - 1, MOST])
+UNIQUE = "SELECT COALESCE(SUM(n), 0) FROM (SELECT COUNT(*) AS n FROM a GROUP BY {}) AS t WHERE n > 1"
+ANTI = "SELECT COUNT(*) FROM a AS t LEFT ANTI JOIN b AS o ON t.x = o.z"
+
+
+class Tables:
+    """Tables in memory, whose rows come in another order each time, as from an engine's threads."""
+
+    def __init__(self, **tables: dict[str, list[int]]) -> None:
+        self.tables = tables
+        self.random = np.random.default_rng(5)
+
+    def whole_numbers(self, table: str, columns: Sequence[str]) -> list[NDArray[np.int64]]:
+        held = [np.array(self.tables[table][name], np.int64) for name in columns]
+        order = self.random.permutation(len(held[0]))
+        return [column[order] for column in held]
+
+
+@given(st.lists(st.tuples(IDS, IDS), max_size=12))
+def test_keys__count_the_rows_whose_key_another_row_has(rows: list[tuple[int, int]]) -> None:
+    keys = Keys(Tables(a={"x": [x for x, _ in rows], "y": [y for _, y in rows]}))
+    for names, of in (("`x`", [(x,) for x, _ in rows]), ("`x`, `y`", rows)):
+        expected = sum(n for n in Counter(of).values() if n > 1)
+        width = sum((max(column) - min(column)).bit_length() for column in zip(*of, strict=True))
+        if width > 64:
+            with pytest.raises(UnansweredError, match="too wide"):
+                keys.number(UNIQUE.format(names))
+        else:
+            assert keys.number(UNIQUE.format(names)) == expected
+
+
+@given(st.lists(IDS, max_size=12), st.lists(IDS, max_size=12))
+def test_keys__count_the_rows_whose_key_is_in_no_other_row(x: list[int], z: list[int]) -> None:
+    keys = Keys(Tables(a={"x": x}, b={"z": z}))
+    if x and z and max(z) - min(z) >= 8 * (len(x) + len(z)):
+        with pytest.raises(UnansweredError, match="too far apart"):
+            keys.number(ANTI)
+    else:
+        assert keys.number(ANTI) == sum(each not in z for each in x)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        UNIQUE.format("x"),
+        UNIQUE.format("`x`").replace("n > 1", "n > 2"),
+        f"{ANTI} WHERE t.x > 0",
+        ANTI.replace("ANTI", "SEMI"),
+        ANTI.replace("COUNT(*)", "COUNT(t.x)"),
+    ],
+)
+def test_keys__leave_other_questions_to_the_engine(query: str) -> None:
+    with pytest.raises(UnansweredError, match="not about keys"):
+        Keys(Tables(a={"x": [1]}, b={"z": [1]})).number(query)
+
+
+@pytest.mark.parametrize(
+    ("table", "answered"),
+    [
+        ("points", {"rows differ in id"}),
+        ("pairs", {"rows differ in left_id, right_id", "left_is_a_point", "right_is_a_point"}),
+        ("clusters", {"rows differ in id", "every_point_has_a_label", "every_label_is_of_a_point"}),
+        ("replicas", {"every_row_is_a_point"}),
+    ],
+)
+def test_keys__answer_these_rules_of_the_contracts(table: str, answered: set[str]) -> None:
+    ids = [3, 1, 2]
+    keys = Keys(Tables(**dict.fromkeys(("points", "pairs", "clusters", "replicas"), columns_of(ids))))
+    found = {}
+    for rule in rules_of(load_table(CONTRACTS, table, SOURCE)):
+        try:
+            found[rule.name] = keys.number(rule.query.replace("${object}", table))
+        except UnansweredError:
+            continue
+    assert found == dict.fromkeys(answered, 0)
+
+
+def columns_of(ids: list[int]) -> dict[str, list[int]]:
+    return {"id": ids, "left_id": ids, "right_id": ids[::-1]}
