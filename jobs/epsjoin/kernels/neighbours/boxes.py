@@ -12,16 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.accelerate import njit, njit_any_order
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.distances import EUCLIDEAN, MANHATTAN
 from epsjoin.kernels.join.projection import MAXIMUM, SQUARES
 
 DEPTH = 128
 """More than the number of boxes that wait on a way down: one for each level of the tree, and one."""
-
-_LANES = 8
-"""Number of points of a leaf that are compared with a query at once."""
 
 
 class BoxTree(NamedTuple):
@@ -56,8 +53,8 @@ def shape_of(low: Floats) -> tuple[int, int]:
 
 @njit
 def leaf_room(n: int, n_leaves: int) -> int:
-    """Number of points that the largest leaf has, rounded up to whole lanes: room for its values."""
-    return -(-n // n_leaves // _LANES) * _LANES
+    """Number of points that the largest leaf has: room for its values."""
+    return -(-n // n_leaves)
 
 
 @njit
@@ -80,6 +77,29 @@ def box_gap(
     return total
 
 
+@njit_any_order
+def child_gaps(
+    norm: int, places: Floats, at: int, low: Floats, high: Floats, node: int
+) -> tuple[float, float]:
+    """Compute :func:`box_gap` of a place and both children of a node, in any order of the axes."""
+    left, right = 2 * node + 1, 2 * node + 2
+    left_gap = right_gap = 0.0
+    for i in range(low.shape[1]):
+        value = places[at, i]
+        a = max(low[left, i] - value, value - high[left, i], 0.0)
+        b = max(low[right, i] - value, value - high[right, i], 0.0)
+        if norm == SQUARES:
+            left_gap += a * a
+            right_gap += b * b
+        elif norm == MAXIMUM:
+            left_gap = max(left_gap, a)
+            right_gap = max(right_gap, b)
+        else:
+            left_gap += a
+            right_gap += b
+    return left_gap, right_gap
+
+
 @njit
 def _added(metric: int, total: float, difference: float) -> float:
     """A sum (or maximum) and one more difference."""
@@ -94,7 +114,8 @@ def leaf_values(
 ) -> None:
     """Write the sums (or maxima) of a query and the points of a leaf, whose coordinates stand axis by axis.
 
-    Column by column, as :func:`epsjoin.kernels.distances.decide` adds: the same bits.
+    Column by column, as :func:`epsjoin.kernels.distances.decide` adds: the same bits. Four columns at a time,
+    by unsigned places, so that LLVM takes several points at once and reads each sum once for all four.
 
     Parameters
     ----------
@@ -102,22 +123,25 @@ def leaf_values(
     queries, number : (q, d) float64, and the row of the query.
     flat : (n d,) float64, the places of the tree.
     begin, size : the first point of the leaf, and number of its points.
-    values : (:func:`leaf_room`,) float64; modified. Behind the first ``size`` stands anything.
+    values : (:func:`leaf_room`,) float64; the first ``size`` are written.
     """
     d = queries.shape[1]
-    if (begin + size) * d + _LANES > flat.size:  # there is nothing behind the last leaf
+    for j in range(size):
+        values[np.uint64(j)] = 0.0
+    for i in range(0, d - 3, 4):
+        first = np.uint64(begin * d + i * size)
+        second = first + np.uint64(size)
+        third, fourth = second + np.uint64(size), first + np.uint64(3 * size)
+        a, b, c = queries[number, i], queries[number, i + 1], queries[number, i + 2]
+        last = queries[number, i + 3]
         for j in range(size):
-            values[j] = 0.0
-        for i in range(d):
-            for j in range(size):
-                values[j] = _added(metric, values[j], queries[number, i] - flat[begin * d + i * size + j])
-        return
-    for chunk in range(0, size, _LANES):
-        at = np.uint64(chunk)  # unsigned: LLVM then takes all lanes at once
-        for j in range(_LANES):
-            values[at + np.uint64(j)] = 0.0
-        for i in range(d):
-            value, first = queries[number, i], np.uint64(begin * d + i * size + chunk)
-            for j in range(_LANES):
-                lane = at + np.uint64(j)
-                values[lane] = _added(metric, values[lane], value - flat[first + np.uint64(j)])
+            at = np.uint64(j)
+            total = _added(metric, values[at], a - flat[first + at])
+            total = _added(metric, total, b - flat[second + at])
+            total = _added(metric, total, c - flat[third + at])
+            values[at] = _added(metric, total, last - flat[fourth + at])
+    for i in range(d // 4 * 4, d):
+        value, first = queries[number, i], np.uint64(begin * d + i * size)
+        for j in range(size):
+            at = np.uint64(j)
+            values[at] = _added(metric, values[at], value - flat[first + at])

@@ -25,7 +25,15 @@ from epsjoin.kernels.distances import (
     decide,
 )
 from epsjoin.kernels.join.projection import SQUARES
-from epsjoin.kernels.neighbours.boxes import DEPTH, BoxTree, box_gap, leaf_room, leaf_values, shape_of
+from epsjoin.kernels.neighbours.boxes import (
+    DEPTH,
+    BoxTree,
+    box_gap,
+    child_gaps,
+    leaf_room,
+    leaf_values,
+    shape_of,
+)
 from epsjoin.kernels.neighbours.heaps import NearestLists, keep_in_order, keep_one, order_heap
 
 _MOST_IN_ORDER = 32
@@ -47,48 +55,6 @@ def reach(metric: int, norm: int, distance: float) -> float:
     else:
         limit = distance * (1.0 + _SLACK)
     return limit * limit * (1.0 + _SLACK) + 1e-300 if norm == SQUARES else limit
-
-
-@njit
-def _keep_leaf(
-    metric: int,
-    norm: int,
-    values: Floats,
-    names: Ints,
-    itself: int,
-    ids: Ints,
-    distances: Floats,
-    filled: int,
-    limit: float,
-) -> tuple[int, float]:
-    """Put the points of a leaf into a query's list.
-
-    Parameters
-    ----------
-    values : (m,) float64, sums or maxima over axes, or where the metric is another one, distances.
-    names : (m,) int64, the points.
-    itself : the name that the query must not find.
-    ids, distances, filled : the query's list, the farthest entry first, and the number of its entries.
-    limit : values above it are not among the nearest; infinite while the list is not full.
-
-    Returns
-    -------
-    tuple[int, float]
-        The number of entries and the limit afterwards.
-    """
-    k = distances.size
-    is_rooted = metric == EUCLIDEAN
-    is_by_axis = metric in (EUCLIDEAN, MANHATTAN, CHEBYSHEV)
-    for j in range(names.size):
-        if values[j] <= limit and names[j] != itself:
-            distance = np.sqrt(values[j]) if is_rooted else values[j]
-            if k <= _MOST_IN_ORDER:
-                filled = keep_in_order(ids, distances, filled, names[j], distance)
-            else:
-                filled = keep_one(ids, distances, 0, k, filled, names[j], distance)
-            if filled == k:
-                limit = reach(metric, norm, distances[0]) if is_by_axis else distances[0]
-    return filled, limit
 
 
 @njit
@@ -138,7 +104,9 @@ def search_tree(
         filled = lists.sizes[row]
         if filled > 0 and k <= _MOST_IN_ORDER:
             order_heap(ids, distances, filled)
+        # what a box's gap may be, and a point's value: a sum or maximum over axes, or else a distance
         limit = reach(metric, norm, distances[0]) if filled == k else np.inf
+        most = limit if is_by_axis or filled < k else distances[0]
         nodes[0] = 0
         gaps[0] = box_gap(norm, embedded, embedded, number, low, high, 0)
         size = 1
@@ -146,9 +114,8 @@ def search_tree(
             size -= 1
             node, gap = nodes[size], gaps[size]
             while gap <= limit and node < n_leaves - 1:  # to the nearer child; the other one waits
+                gap, other_gap = child_gaps(norm, embedded, number, low, high, node)
                 node, other = 2 * node + 1, 2 * node + 2
-                gap = box_gap(norm, embedded, embedded, number, low, high, node)
-                other_gap = box_gap(norm, embedded, embedded, number, low, high, other)
                 if other_gap < gap:
                     node, other = other, node
                     gap, other_gap = other_gap, gap
@@ -164,17 +131,22 @@ def search_tree(
             compared += end - begin
             if is_by_axis:
                 leaf_values(metric, queries, number, flat, begin, end - begin, values)
-                filled, limit = _keep_leaf(
-                    metric, norm, values, names[begin:end], itself[row], ids, distances, filled, limit
-                )
             else:
                 for j in range(end - begin):
                     values[j] = decide(decision, queries, number, places, begin + j)
-                farthest = distances[0] if filled == k else np.inf
-                filled, farthest = _keep_leaf(
-                    metric, norm, values, names[begin:end], itself[row], ids, distances, filled, farthest
-                )
-                limit = reach(metric, norm, farthest) if filled == k else np.inf
+            for j in range(end - begin):  # not by a function with views of arrays, which numba would count
+                name = names[begin + j]
+                if values[j] > most or name == itself[row]:
+                    continue
+                distance = np.sqrt(values[j]) if metric == EUCLIDEAN else values[j]
+                if k <= _MOST_IN_ORDER:
+                    filled = keep_in_order(ids, distances, filled, name, distance)
+                else:
+                    filled = keep_one(ids, distances, 0, k, filled, name, distance)
+                if filled == k:
+                    most = reach(metric, norm, distances[0]) if is_by_axis else distances[0]
+            if filled == k:
+                limit = most if is_by_axis else reach(metric, norm, most)
         lists.sizes[row] = filled
     return compared
 
