@@ -7,7 +7,9 @@ import math
 from .join import distance
 
 
-def prim(points: list[list[float]], min_samples: int, metric: str, p: float = 0.0) -> list[float]:
+def prim(
+    points: list[list[float]], min_samples: int, metric: str, p: float = 0.0, alpha: float = 1.0
+) -> list[float]:
     """The weights of the edges, rising: they are the same for every minimum spanning tree."""
     n = len(points)
     far = [[distance(x, y, metric, p) for y in points] for x in points]
@@ -16,7 +18,7 @@ def prim(points: list[list[float]], min_samples: int, metric: str, p: float = 0.
     last = 0
     while outside:
         for row in outside:
-            outside[row] = min(outside[row], max(far[last][row], core[last], core[row]))
+            outside[row] = min(outside[row], max(far[last][row] / alpha, core[last], core[row]))
         last = min(outside, key=lambda row: outside[row])
         weights.append(outside.pop(last))
     return sorted(weights)

@@ -14,6 +14,7 @@ import epsjoin
 from epsjoin.errors import ArgumentError
 from epsjoin.local.cluster.hdbscan import mutual_reachability_tree
 from oracles import examples
+from oracles import hdbscan as twin
 from oracles.spanning_tree import prim
 
 METRICS = [("euclidean", 0.0), ("manhattan", 0.0), ("chebyshev", 0.0), ("minkowski", 1.5), ("cosine", 0.0)]
@@ -27,13 +28,20 @@ def renumbered(labels):
 
 
 @examples(60)
-@given(st.sampled_from(METRICS), st.integers(1, 70), st.booleans(), st.integers(1, 5), st.integers(0, 10**6))
-def test_tree__has_the_weights_of_prims(metric, n, has_ties, min_samples, seed):
+@given(
+    st.sampled_from(METRICS),
+    st.integers(1, 70),
+    st.booleans(),
+    st.integers(1, 5),
+    st.sampled_from([1.0, 0.6, 1.7]),
+    st.integers(0, 10**6),
+)
+def test_tree__has_the_weights_of_prims(metric, n, has_ties, min_samples, alpha, seed):
     (name, p), random = metric, np.random.default_rng(seed)
     points = random.integers(1, 7, (n, 2)).astype(float) if has_ties else random.random((n, 2)) + 0.1
     min_samples = min(min_samples, n)
-    tree = mutual_reachability_tree(points, min_samples, epsjoin.get_metric(name, p or None))
-    assert tree.weight.tolist() == prim(points.tolist(), min_samples, name, p)
+    tree = mutual_reachability_tree(points, min_samples, epsjoin.get_metric(name, p or None), alpha=alpha)
+    assert tree.weight.tolist() == prim(points.tolist(), min_samples, name, p, alpha)
     joined = {row: {row} for row in range(n)}
     for left, right in zip(tree.left.tolist(), tree.right.tolist(), strict=True):
         assert left < right
@@ -46,7 +54,7 @@ def test_tree__has_the_weights_of_prims(metric, n, has_ties, min_samples, seed):
 @pytest.mark.parametrize("seed", [10, 11, 12])
 @pytest.mark.parametrize(
     "how",
-    [{}, {"min_cluster_size": 12}, {"min_samples": 3}, {"metric": "manhattan"}, {"min_samples": 1}],
+    [{}, {"min_cluster_size": 12}, {"min_samples": 3}, {"metric": "manhattan"}, {"alpha": 0.5}],
     ids=str,
 )
 def test_hdbscan__finds_the_clusters_of_scikit_learn(how, seed):
@@ -56,8 +64,55 @@ def test_hdbscan__finds_the_clusters_of_scikit_learn(how, seed):
     ours = epsjoin.hdbscan(points, **how)
     assert ours.labels.max() >= 1
     assert ours.labels.tolist() == renumbered(theirs.labels_)
-    if how == {"min_samples": 1}:  # no edges tie, so that there is only one tree
-        np.testing.assert_allclose(ours.probability, theirs.probabilities_, rtol=1e-9)
+
+
+def blobs(n, seed):
+    """Points of which no distances tie, so that there is only one tree where core distances are 0."""
+    random = np.random.default_rng(seed)
+    return random.random((n, 2)) + random.integers(0, 3, (n, 1)) * random.choice([0.3, 1.5])
+
+
+@examples(100)
+@given(
+    st.integers(2, 150),
+    st.integers(2, 9),
+    st.sampled_from([None, 1, 6, 15, 60]),
+    st.sampled_from(["eom", "leaf"]),
+    st.booleans(),
+    st.integers(0, 10**6),
+)
+def test_hdbscan__takes_the_clusters_of_scikit_learn_however_they_are_chosen(
+    n, least, most, method, allow_single, seed
+):
+    points = blobs(n, seed)
+    how = {"min_cluster_size": least, "min_samples": 1, "max_cluster_size": most}
+    how |= {"cluster_selection_method": method, "allow_single_cluster": allow_single}
+    theirs = sklearn.cluster.HDBSCAN(**how, copy=True).fit(points)
+    ours = epsjoin.hdbscan(points, **how)
+    assert ours.labels.tolist() == renumbered(theirs.labels_)
+    np.testing.assert_allclose(ours.probability, theirs.probabilities_, rtol=1e-9)
+
+
+@examples(100)
+@given(
+    st.integers(2, 60),
+    st.integers(2, 6),
+    st.sampled_from([0.0, 0.02, 0.05, 0.1, 0.2, 0.5, 2.0]),
+    st.sampled_from([None, 8, 25]),
+    st.sampled_from(["eom", "leaf"]),
+    st.booleans(),
+    st.integers(0, 10**6),
+)
+def test_hdbscan__takes_no_cluster_that_is_split_off_below_an_eps(
+    n, least, eps, most, method, allow_single, seed
+):
+    """Against the definition: with an eps, scikit-learn 1.9 fails by a TypeError under NumPy 2.4."""
+    points = blobs(n, seed)
+    root = twin.hierarchy(set(range(n)), twin.edges_of(points.tolist()), least)
+    expected = twin.labels(root, twin.taken(root, eps, most, method, allow_single), eps)
+    how = {"cluster_selection_epsilon": eps, "max_cluster_size": most, "allow_single_cluster": allow_single}
+    found = epsjoin.hdbscan(points, least, 1, cluster_selection_method=method, **how)
+    assert found.labels.tolist() == renumbered(np.array(expected))
 
 
 def test_hdbscan__keeps_points_at_one_place_together():
@@ -77,6 +132,13 @@ def test_hdbscan__of_few_points_is_noise():
     ("how", "says"),
     [
         ({"min_cluster_size": 1}, "min_cluster_size must be a whole number, at least 2, not 1"),
+        (
+            {"cluster_selection_epsilon": -1.0},
+            "cluster_selection_epsilon must be a finite number, at least 0",
+        ),
+        ({"max_cluster_size": 0}, "max_cluster_size must be a whole number, at least 1, not 0"),
+        ({"alpha": 0.0}, "alpha must be a finite number above 0, not 0.0"),
+        ({"cluster_selection_method": "all"}, "cluster_selection_method must be one of eom, leaf, not 'all'"),
         ({"min_samples": 0}, "min_samples must be a whole number, at least 1, not 0"),
         ({"min_samples": 4}, "min_samples must be at most the number of points, 3, not 4"),
     ],

@@ -13,8 +13,8 @@ import numpy as np
 from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.cluster.union_find import find_root, unite
-from epsjoin.kernels.distances import Decision, decide
-from epsjoin.kernels.neighbours.boxes import DEPTH, BoxTree, box_gap
+from epsjoin.kernels.distances import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Decision, decide
+from epsjoin.kernels.neighbours.boxes import DEPTH, BoxTree, child_gaps, leaf_room, leaf_values, shape_of
 from epsjoin.kernels.neighbours.tree import reach
 
 
@@ -63,7 +63,13 @@ def _is_lighter(weight: float, one: int, other: int, than: float, first: int, se
 
 @njit
 def spanning_tree(
-    decision: Decision, norm: int, tree: BoxTree, points: Floats, embedded: Floats, core: Floats
+    decision: Decision,
+    norm: int,
+    tree: BoxTree,
+    points: Floats,
+    embedded: Floats,
+    core: Floats,
+    alpha: float,
 ) -> tuple[Ints, Ints, Floats]:
     """Find the edges of the minimum spanning tree under mutual reachability.
 
@@ -74,6 +80,7 @@ def spanning_tree(
     tree : over the points.
     points, embedded : (n, d) and (n, e) float64, in the order of their rows; n at least 1.
     core : (n,) float64, core distances.
+    alpha : distances, but not core distances, are divided by it; above 0.
 
     Returns
     -------
@@ -83,8 +90,11 @@ def spanning_tree(
     -----
     At most log2(n) rounds; O(n) memory.
     """
-    n, n_nodes = tree.order.size, tree.low.shape[0]
-    n_leaves = (n_nodes + 1) // 2
+    order, places, tree_low, tree_high = tree.order, tree.places, tree.low, tree.high
+    n, n_nodes, (n_leaves, levels) = order.size, tree_low.shape[0], shape_of(tree_low)
+    flat, metric = places.reshape(-1), decision.metric
+    is_by_axis = metric in (EUCLIDEAN, MANHATTAN, CHEBYSHEV)
+    values = np.empty(leaf_room(n, n_leaves))
     least = _least_cores(tree, core)
     below = np.empty(n_nodes, np.int64)
     parent, component = np.arange(n), np.arange(n)
@@ -105,11 +115,11 @@ def spanning_tree(
                 if _is_lighter(reached[row], row, other, lightest[mine], low[mine], high[mine]):
                     lightest[mine], low[mine], high[mine] = reached[row], min(row, other), max(row, other)
         for start in range(n):
-            row = tree.order[start]
+            row = order[start]
             mine = component[row]
             if max(core[row], known[row]) > lightest[mine]:
                 continue
-            limit = reach(decision.metric, norm, lightest[mine])
+            limit = reach(metric, norm, lightest[mine] * alpha)
             nodes[0] = 0
             gaps[0] = 0.0
             waiting = 1
@@ -120,8 +130,7 @@ def spanning_tree(
                     continue
                 if node < n_leaves - 1:
                     near, far = 2 * node + 1, 2 * node + 2
-                    near_gap = box_gap(norm, embedded, embedded, row, tree.low, tree.high, near)
-                    far_gap = box_gap(norm, embedded, embedded, row, tree.low, tree.high, far)
+                    near_gap, far_gap = child_gaps(norm, embedded, row, tree_low, tree_high, node)
                     if far_gap < near_gap:
                         near, far = far, near
                         near_gap, far_gap = far_gap, near_gap
@@ -130,16 +139,25 @@ def spanning_tree(
                     waiting += 2
                     continue
                 leaf = node - (n_leaves - 1)
-                for place in range(n * leaf // n_leaves, n * (leaf + 1) // n_leaves):
-                    other = tree.order[place]
+                begin = n * leaf >> levels
+                size = (n * (leaf + 1) >> levels) - begin
+                if is_by_axis:
+                    leaf_values(metric, points, row, flat, begin, size, values)
+                else:
+                    for j in range(size):
+                        values[j] = decide(decision, points, row, places, begin + j)
+                for j in range(size):
+                    other = order[begin + j]
+                    if is_by_axis and values[j] > limit:
+                        continue
                     if component[other] == mine or core[other] > lightest[mine]:
                         continue
-                    distance = decide(decision, points, row, points, other)
-                    heavy = max(distance, core[row], core[other])
+                    distance = np.sqrt(values[j]) if metric == EUCLIDEAN else values[j]
+                    heavy = max(distance / alpha, core[row], core[other])
                     if _is_lighter(heavy, row, other, lightest[mine], low[mine], high[mine]):
                         lightest[mine], low[mine], high[mine] = heavy, min(row, other), max(row, other)
                         partner[row], reached[row] = other, heavy
-                        limit = reach(decision.metric, norm, heavy)
+                        limit = reach(metric, norm, heavy * alpha)
             known[row] = lightest[mine]  # it has no lighter edge, now or when its component has grown
         for root in range(n):
             if component[root] == root and find_root(parent, low[root]) != find_root(parent, high[root]):

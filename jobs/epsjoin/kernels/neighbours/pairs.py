@@ -9,8 +9,17 @@ import numpy as np
 from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.distances import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Decision, decide
+from epsjoin.kernels.join.projection import SQUARES
 from epsjoin.kernels.join.sort_pairs import Block, count, fill_left, group_by_left, sort_groups
-from epsjoin.kernels.neighbours.boxes import DEPTH, BoxTree, box_gap, leaf_room, leaf_values, shape_of
+from epsjoin.kernels.neighbours.boxes import (
+    DEPTH,
+    BoxTree,
+    box_gap,
+    leaf_room,
+    leaf_values,
+    plane_gap,
+    shape_of,
+)
 from epsjoin.kernels.neighbours.within import Reach
 
 
@@ -154,6 +163,7 @@ def find_pairs(
     is_by_axis = metric in (EUCLIDEAN, MANHATTAN, CHEBYSHEV)
     most, bound = leaf_room(n, n_leaves), decision.bound if is_by_axis else decision.eps
     values, nodes = np.empty(most), np.empty(DEPTH, np.int64)
+    is_plane = reach.norm == SQUARES and embedded.shape[1] == 2
     last_leaf = _last_leaves(n_leaves)
     left, right, distance = room
     found = 0
@@ -183,7 +193,11 @@ def find_pairs(
             size = (n * (other + 1) >> levels) - at
             for i in range(begin, end):
                 row = order[i]
-                if box_gap(reach.norm, embedded, embedded, row, low, high, node) > reach.near:
+                if is_plane:
+                    gap = plane_gap(embedded, row, low, high, node)
+                else:
+                    gap = box_gap(reach.norm, embedded, embedded, row, low, high, node)
+                if gap > reach.near:
                     continue
                 skipped = i - begin + 1 if other == leaf else 0
                 if is_by_axis:

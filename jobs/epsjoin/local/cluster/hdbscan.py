@@ -7,7 +7,8 @@
 3. Edges are removed from the heaviest down. Where a cluster falls apart into two of at least
    ``min_cluster_size`` points, both are clusters of their own; smaller pieces fall out of it.
 4. A cluster's *stability* is how long its points stay in it, in units of 1 / distance. Of a cluster and those
-   that it splits into, whichever are more stable are taken (the excess of mass).
+   that it splits into, whichever are more stable are taken (the excess of mass), or the smallest ones are:
+   :mod:`epsjoin.local.cluster.selection`.
 
 References
 ----------
@@ -31,10 +32,13 @@ from epsjoin.kernels.cluster.condense import Condensed, condense, link
 from epsjoin.kernels.cluster.spanning_tree import spanning_tree
 from epsjoin.local.arguments import check_count, check_points
 from epsjoin.local.cluster.from_pairs import NOISE
+from epsjoin.local.cluster.selection import Selection, choose_clusters, in_single_cluster
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.neighbours.knn import k_distance
 from epsjoin.local.neighbours.tree import grow_boxes
 from epsjoin.local.sweep.sweeping import check_n_jobs
+
+_METHODS = ("eom", "leaf")
 
 
 class Hdbscan(NamedTuple):
@@ -72,6 +76,11 @@ def hdbscan(
     min_samples: int | None = None,
     metric: str | Metric = "euclidean",
     *,
+    cluster_selection_epsilon: float = 0.0,
+    max_cluster_size: int | None = None,
+    alpha: float = 1.0,
+    cluster_selection_method: str = "eom",
+    allow_single_cluster: bool = False,
     n_jobs: int | None = 1,
 ) -> Hdbscan:
     """Find density clusters of different densities, without an eps.
@@ -85,12 +94,20 @@ def hdbscan(
         ``min_cluster_size`` by default, at least 1 and at most n.
     metric : name of a metric (see :func:`epsjoin.get_metric`), or a :class:`epsjoin.Metric`; "euclidean" by
         default.
+    cluster_selection_epsilon : clusters that fall apart at a smaller distance than this one are not taken,
+        but the whole that they fall from; 0 by default, for none.
+    max_cluster_size : maximum number of points of a cluster, by default any. Only for "eom"; with a
+        ``cluster_selection_epsilon`` a cluster may have more.
+    alpha : distances, but not core distances, are divided by it; above 0. The robust single linkage.
+    cluster_selection_method : "eom" takes the clusters that last longest, "leaf" those that do not split.
+    allow_single_cluster : whether the one cluster of all points may be taken. Then its densest points belong
+        to it, or those within ``cluster_selection_epsilon``.
     n_jobs : number of threads of the search for core distances, 1 by default; -1 is one per processor.
 
     Returns
     -------
     Hdbscan
-        A label for each point. All points together are no cluster, whatever they look like.
+        A label for each point. Without ``allow_single_cluster``, all points together are no cluster.
 
     Raises
     ------
@@ -118,6 +135,11 @@ def hdbscan(
     """
     least = check_count("min_cluster_size", min_cluster_size, 2)
     samples = least if min_samples is None else check_count("min_samples", min_samples)
+    how = _check_selection(
+        cluster_selection_epsilon, max_cluster_size, cluster_selection_method, allow_single_cluster
+    )
+    if not (math.isfinite(alpha) and alpha > 0.0):
+        raise ArgumentError(f"alpha must be a finite number above 0, not {alpha!r}")
     check_n_jobs(n_jobs)
     chosen = metric if isinstance(metric, Metric) else get_metric(metric)
     values = check_points("points", points)
@@ -126,14 +148,27 @@ def hdbscan(
         return Hdbscan(np.empty(0, np.int64), np.empty(0))
     if samples > len(values):
         raise ArgumentError(f"min_samples must be at most the number of points, {len(values)}, not {samples}")
-    left, right, weight = mutual_reachability_tree(values, samples, chosen, n_jobs=n_jobs)
+    left, right, weight = mutual_reachability_tree(values, samples, chosen, alpha=alpha, n_jobs=n_jobs)
     tree = condense(*link(left, right), weight, least)
-    home = _homes(tree, _stable(tree))
+    taken = choose_clusters(tree, how)
+    home = _homes(tree, taken)
+    if taken[0]:
+        home[~in_single_cluster(tree, how.eps)] = NOISE
     return Hdbscan(_number(home), _probabilities(tree, home))
 
 
+def _check_selection(eps: float, max_size: int | None, method: str, allow_single: bool) -> Selection:
+    if not (math.isfinite(eps) and eps >= 0.0):
+        raise ArgumentError(f"cluster_selection_epsilon must be a finite number, at least 0, not {eps!r}")
+    if method not in _METHODS:
+        raise ArgumentError(f"cluster_selection_method must be one of {', '.join(_METHODS)}, not {method!r}")
+    if max_size is not None:
+        max_size = check_count("max_cluster_size", max_size)
+    return Selection(float(eps), max_size, method, bool(allow_single))
+
+
 def mutual_reachability_tree(
-    points: Floats, min_samples: int, metric: Metric, *, n_jobs: int | None = 1
+    points: Floats, min_samples: int, metric: Metric, *, alpha: float = 1.0, n_jobs: int | None = 1
 ) -> SpanningTree:
     """Find the minimum spanning tree of points under mutual reachability.
 
@@ -141,51 +176,23 @@ def mutual_reachability_tree(
     ----------
     points : (n, d) float64, at least one, for which the metric is defined.
     min_samples : see :func:`hdbscan`.
-    metric, n_jobs : see :func:`hdbscan`.
+    metric, alpha, n_jobs : see :func:`hdbscan`.
     """
     n = len(points)
     core = np.zeros(n) if min_samples == 1 else k_distance(points, min_samples - 1, metric, n_jobs=n_jobs)
     tree, embedded = grow_boxes(points, metric), read_only(metric.embed(points))
-    edges = spanning_tree(metric.decision(math.inf), metric.norm, tree, read_only(points), embedded, core)
-    left, right, weight = edges
+    of = metric.decision(math.inf), metric.norm, tree, read_only(points), embedded, core
+    left, right, weight = spanning_tree(*of, alpha)
     order = np.lexsort((right, left, weight))
     return SpanningTree(left[order], right[order], weight[order])
 
 
-def _stable(tree: Condensed) -> Bools:
-    """Whether each cluster is taken: by the excess of mass, from the last split up; never the first one."""
-    n_clusters = len(tree.parent)
-    stability = np.zeros(n_clusters)
-    np.add.at(stability, tree.cluster, _lasting(tree.at, tree.birth[tree.cluster]))
-    split = np.arange(1, n_clusters)
-    lasted = _lasting(tree.birth[split], tree.birth[tree.parent[split]]) * tree.size[split]
-    np.add.at(stability, tree.parent[split], lasted)
-    taken, of_children = np.ones(n_clusters, np.bool_), np.zeros(n_clusters)
-    for cluster in range(n_clusters - 1, 0, -1):
-        if of_children[cluster] > stability[cluster]:
-            taken[cluster] = False
-            stability[cluster] = of_children[cluster]
-        of_children[tree.parent[cluster]] += stability[cluster]
-    taken[0] = False
-    for cluster in range(1, n_clusters):  # nothing below a cluster that is taken
-        above = tree.parent[cluster]
-        while above > 0 and not taken[above]:
-            above = tree.parent[above]
-        taken[cluster] &= above <= 0
-    return taken
-
-
-def _lasting(end: Floats, begin: Floats) -> Floats:
-    """How long points last from one density to another; NaN, which is never more, where both are infinite."""
-    with np.errstate(invalid="ignore"):
-        return end - begin
-
-
 def _homes(tree: Condensed, taken: Bools) -> Ints:
     """The cluster that was taken and that each point is in, -1 for none."""
-    home = np.full(len(taken), NOISE)
+    home = np.where(taken, np.arange(len(taken)), NOISE)
     for cluster in range(1, len(taken)):  # parents come first
-        home[cluster] = cluster if taken[cluster] else home[tree.parent[cluster]]
+        if not taken[cluster]:
+            home[cluster] = home[tree.parent[cluster]]
     return home[tree.cluster]
 
 
