@@ -118,6 +118,25 @@ def _insert(right: RowNumbers, distance: Floats, begin: int, end: int, gap: int,
 
 
 @njit
+def sort_group(right: RowNumbers, distance: Floats, begin: int, end: int) -> None:
+    """Sort the pairs of one left row, from ``begin`` to ``end``, by their right row.
+
+    Notes
+    -----
+    Most groups are small, or nearly in order, since sweeps go through equal places by row: insertion sorts
+    them. One that takes many moves is sorted by Shell's method with Knuth's gaps, O(k**1.5) for k pairs.
+    """
+    size = end - begin
+    if not _insert(right, distance, begin, end, 1, MOVES_PER_PAIR * size):
+        gap = 1
+        while gap < size // 3:
+            gap = 3 * gap + 1
+        while gap > 0:
+            _insert(right, distance, begin, end, gap, size * size)
+            gap //= 3
+
+
+@njit
 def sort_groups(ends: Ints, right: RowNumbers, distance: Floats) -> None:
     """Sort the pairs of each left row by their right row.
 
@@ -125,23 +144,11 @@ def sort_groups(ends: Ints, right: RowNumbers, distance: Floats) -> None:
     ----------
     ends : (n_left,) int64, where the pairs of each left row end; they begin where those before end.
     right, distance : all pairs, from :func:`group_by_left`; modified. ``distance`` may have no entries.
-
-    Notes
-    -----
-    Most groups are small, or nearly in order, since sweeps go through equal places by row: insertion sorts
-    them. One that takes many moves is sorted by Shell's method with Knuth's gaps, O(k**1.5) for k pairs.
     """
     begin = 0
     for row in range(ends.size):
         end = int(ends[row])
-        size = end - begin
-        if not _insert(right, distance, begin, end, 1, MOVES_PER_PAIR * size):
-            gap = 1
-            while gap < size // 3:
-                gap = 3 * gap + 1
-            while gap > 0:
-                _insert(right, distance, begin, end, gap, size * size)
-                gap //= 3
+        sort_group(right, distance, begin, end)
         begin = end
 
 

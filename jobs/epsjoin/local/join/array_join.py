@@ -12,11 +12,12 @@ from numpy.typing import ArrayLike
 from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.kernels.arrays import Bools, Floats, Ints, Points
 from epsjoin.kernels.join.projection import Projection
+from epsjoin.kernels.join.row_sweep import MAX_DIMENSIONS, MAX_ROWS, row_windows
 from epsjoin.kernels.join.window import window_rows
 from epsjoin.local.arguments import check_points, int_column
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.join.parts import join_part
-from epsjoin.local.metric import Metric
+from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.expected import expected_pairs_of_tables
 from epsjoin.local.plan.planner import plan_join
@@ -24,8 +25,11 @@ from epsjoin.local.plan.projection import choose_projection
 from epsjoin.local.plan.spread import replicate
 from epsjoin.local.progress import Progress
 from epsjoin.local.scale import scale_metric
-from epsjoin.local.sweep.pairs import Pairs
+from epsjoin.local.sweep.by_row import RowSweep
+from epsjoin.local.sweep.pairs import Pairs, collect
 from epsjoin.local.sweep.sweeping import sweep_window
+
+_EUCLIDEAN = get_metric("euclidean")
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,31 @@ class ArrayJoin:
             parts = self._join_whole(progress) if self.cuts is None else self._join_parts(self.cuts, progress)
             yield from limited(parts, self.options, self.eps, self.expected_pairs)
 
+    def pairs(self, name: str) -> Pairs:
+        """Find all pairs of row numbers, sorted by (left, right): see :meth:`batches`.
+
+        Notes
+        -----
+        In few dimensions, Euclid's distance is swept row by row (:mod:`epsjoin.kernels.join.row_sweep`):
+        that makes no batches and needs no sort.
+        """
+        n = len(self.points)
+        n_rows = self.n_left, n if self.is_right is None else self.n_right
+        is_few = self.points.shape[1] <= MAX_DIMENSIONS and n <= MAX_ROWS
+        if self.cuts is not None or self.metric != _EUCLIDEAN or not is_few:
+            return collect(self.batches(name), n_rows)
+        embedded_eps = self.metric.embedded_eps(self.eps)
+        projection = choose_projection(self.points, n, embedded_eps, self.metric.norm).projection
+        rows = row_windows(self.points, self.points, embedded_eps, projection, self.is_right)
+
+        def check(found: int) -> None:
+            check_limit(found, self.options, self.eps, self.expected_pairs)
+
+        bound = self.metric.decision(self.eps).bound
+        with Progress(self.options.progress, name) as progress:
+            options = self.options.for_sweep()
+            return RowSweep(rows, self.n_left, bound, options, progress.show, check).pairs()
+
     def expected_pairs(self) -> float:
         """Estimate the number of pairs, for the message of a join that is refused."""
         right = None if self.is_right is None else self.points[self.n_left :]
@@ -184,12 +213,17 @@ def limited(
     with closing(parts):
         for pairs in parts:
             found += len(pairs.left)
-            if options.exceeds_limit(found):
-                raise BudgetError(
-                    f"more than max_pairs = {options.max_pairs} pairs within "
-                    f"eps = {eps:g}; about {expect():.3g} are expected"
-                )
+            check_limit(found, options, eps, expect)
             yield pairs
+
+
+def check_limit(found: int, options: JoinOptions, eps: float, expect: Callable[[], float]) -> None:
+    """Refuse a join that has found more than ``max_pairs`` pairs; see :func:`limited`."""
+    if options.exceeds_limit(found):
+        raise BudgetError(
+            f"more than max_pairs = {options.max_pairs} pairs within "
+            f"eps = {eps:g}; about {expect():.3g} are expected"
+        )
 
 
 def check_metric(metric: Metric, name: str, points: Points) -> None:

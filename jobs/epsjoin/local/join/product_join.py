@@ -24,7 +24,7 @@ from epsjoin.local.metric import Metric
 from epsjoin.local.plan.expected import expected_pairs_of_tables
 from epsjoin.local.plan.product_rows import FilteredTable, FilterSpace, filter_table
 from epsjoin.local.progress import Progress
-from epsjoin.local.sweep.pairs import Pairs
+from epsjoin.local.sweep.pairs import Pairs, collect
 from epsjoin.local.sweep.sweeping import Chunks, add_counts, sweep_chunks
 
 BLOCK_ROWS = 512
@@ -69,6 +69,11 @@ class ProductJoin:
         """Find all pairs, batch by batch: see :meth:`epsjoin.local.join.array_join.ArrayJoin.batches`."""
         with Progress(self.options.progress, name) as progress:
             yield from limited(self._join(progress), self.options, self.eps, self._expected_pairs)
+
+    def pairs(self, name: str) -> Pairs:
+        """Find all pairs of row numbers, sorted by (left, right): see :meth:`batches`."""
+        n_right = self.n_left if self.right is None else self.n_right
+        return collect(self.batches(name), (self.n_left, n_right))
 
     def _join(self, progress: Progress) -> Generator[Pairs, None, None]:
         of = self.metric, self.space, self.eps
