@@ -9,7 +9,6 @@ import sklearn.neighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
-import epsjoin
 from epsjoin.errors import ArgumentError
 from epsjoin.sklearn import (
     DBSCAN,
@@ -51,14 +50,24 @@ def test_transformers__make_the_graphs_of_scikit_learn(mode, metric):
         np.testing.assert_allclose(found.toarray(), expected.toarray(), rtol=1e-9, atol=1e-12)
 
 
-def test_hdbscan__means_the_same_by_every_parameter_that_it_has():
-    assert HDBSCAN().get_params().items() <= sklearn.cluster.HDBSCAN().get_params().items()
-    how = {"min_cluster_size": 4, "min_samples": 2, "metric": "minkowski", "metric_params": {"p": 3}}
-    found = HDBSCAN(**how).fit(POINTS)
-    expected = epsjoin.hdbscan(POINTS, 4, 2, epsjoin.get_metric("minkowski", 3))
-    assert expected.labels.max() > 0
-    assert found.labels_.tolist() == expected.labels.tolist()
-    assert found.probabilities_.tolist() == expected.probability.tolist()
+def test_hdbscan__means_the_same_by_every_parameter():
+    assert HDBSCAN().get_params() | {"copy": "warn"} == sklearn.cluster.HDBSCAN().get_params()
+    how = {"min_cluster_size": 4, "min_samples": 1, "metric": "minkowski", "metric_params": {"p": 3}}
+    how |= {"allow_single_cluster": True, "max_cluster_size": 30, "cluster_selection_method": "leaf"}
+    how |= {"store_centers": "both", "alpha": 0.5, "algorithm": "kd_tree", "copy": True}
+    ours, theirs = (each(**how).fit(POINTS) for each in (HDBSCAN, sklearn.cluster.HDBSCAN))
+    assert theirs.labels_.max() > 0
+    of_theirs = [theirs.labels_[ours.labels_ == number][0] for number in range(ours.labels_.max() + 1)]
+    assert ours.labels_.tolist() == [of_theirs.index(x) if x >= 0 else -1 for x in theirs.labels_]
+    np.testing.assert_allclose(ours.probabilities_, theirs.probabilities_, rtol=1e-9)
+    np.testing.assert_allclose(ours.centroids_, theirs.centroids_[of_theirs], rtol=1e-9)
+    assert ours.medoids_.tolist() == theirs.medoids_[of_theirs].tolist()
+
+
+def test_hdbscan__without_clusters_has_no_centers():
+    found = HDBSCAN(3, store_centers="both").fit([[0.0, 1.0], [2.0, 3.0], [9.0, 9.0]])
+    assert found.centroids_.shape == found.medoids_.shape == (0, 2)
+    assert HDBSCAN(2, 1, cluster_selection_epsilon=5.0).fit_predict([[0.0], [1.0], [9.0], [9.5]]).max() == 1
 
 
 def test_radius_transformer__feeds_a_pipeline_as_scikit_learn_does():
@@ -104,6 +113,7 @@ def test_lof__takes_all_other_points_where_there_are_fewer_and_says_so():
         (KNeighborsTransformer(n_neighbors=2), "k must be at most the number of other points, 2, not 3"),
         (KNeighborsTransformer(metric="precomputed"), "precomputed distances and functions"),
         (LocalOutlierFactor(n_neighbors=1, contamination=0.6), "contamination must be 'auto', or above 0"),
+        (HDBSCAN(store_centers="all"), "store_centers must be None, centroid, medoid or both, not 'all'"),
         (LocalOutlierFactor(algorithm="magic"), "algorithm must be one of"),
     ],
     ids=repr,

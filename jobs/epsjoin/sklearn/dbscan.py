@@ -6,18 +6,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from epsjoin.errors import ArgumentError
 from epsjoin.local.arguments import check_count
 from epsjoin.local.cluster.dbscan import Dbscan, dbscan
 from epsjoin.local.cluster.predict import predict_clusters
-from epsjoin.sklearn.parameters import as_numbers, check_algorithm, metric_of
+from epsjoin.sklearn.parameters import MetricParameters
 
 
-class DBSCAN(ClusterMixin, BaseEstimator):
+class DBSCAN(MetricParameters, ClusterMixin, BaseEstimator):
     """DBSCAN by an exact join, a replacement for ``sklearn.cluster.DBSCAN``.
 
     Core points, their clusters, the numbers of the clusters, and noise are those of scikit-learn. A border
@@ -115,23 +113,15 @@ class DBSCAN(ClusterMixin, BaseEstimator):
         ValueError, TypeError
             scikit-learn's own checks refuse X.
         """
-        check_algorithm(self.algorithm)
         min_pts = check_count("min_samples", self.min_samples)
-        metric = metric_of(self.metric, self.p, self.metric_params)
-        values = validate_data(self, X)
+        values = self._new_points(X)
         weight = None if sample_weight is None else np.asarray(sample_weight)
         if weight is not None and not weight.any():
             raise ArgumentError("sample_weight must not be all zero")
         if weight is not None and weight.ndim == 0:
             weight = np.full(len(values), weight)
-        found = dbscan(
-            as_numbers(values),
-            self.eps,
-            min_pts,
-            metric,
-            sample_weight=weight,
-            n_jobs=effective_n_jobs(self.n_jobs),
-        )
+        how: dict[str, Any] = {"sample_weight": weight, "n_jobs": self._n_jobs()}
+        found = dbscan(values, self.eps, min_pts, self._metric(), **how)
         self.labels_ = found.labels
         self.core_sample_indices_ = np.flatnonzero(found.is_core)
         self.components_ = values[self.core_sample_indices_]
@@ -165,11 +155,7 @@ class DBSCAN(ClusterMixin, BaseEstimator):
         ValueError, TypeError
             scikit-learn's own checks refuse X, or the estimator is not fitted.
         """
-        check_is_fitted(self)
-        values = as_numbers(validate_data(self, X, reset=False))
-        core = as_numbers(self.components_)
+        values, core = self._asked_points(X), self.components_
         everywhere = np.ones(len(core), np.bool_)
         found = Dbscan(self.labels_[self.core_sample_indices_], everywhere, np.zeros(len(core), np.int64))
-        metric = metric_of(self.metric, self.p, self.metric_params)
-        n_jobs = effective_n_jobs(self.n_jobs)
-        return predict_clusters(values, core, found, self.eps, metric, n_jobs=n_jobs)
+        return predict_clusters(values, core, found, self.eps, self._metric(), n_jobs=self._n_jobs())

@@ -7,19 +7,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.local.arguments import check_count
-from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.densities import outlier_factors, reach_densities
 from epsjoin.local.neighbours.knn import knn_join
 from epsjoin.local.neighbours.lof import lof
-from epsjoin.sklearn.parameters import as_numbers, check_algorithm, metric_of
+from epsjoin.sklearn.parameters import MetricParameters
 
 _ADDED = 1e-10
 """What scikit-learn adds to mean reachability distances, so that factors are finite."""
@@ -37,7 +34,7 @@ def _is_for_outliers(estimator: LocalOutlierFactor) -> bool:
     return True
 
 
-class LocalOutlierFactor(OutlierMixin, BaseEstimator):
+class LocalOutlierFactor(MetricParameters, OutlierMixin, BaseEstimator):
     """Local outlier factors by exact neighbours, a replacement for scikit-learn's estimator of this name.
 
     Parameters
@@ -122,10 +119,8 @@ class LocalOutlierFactor(OutlierMixin, BaseEstimator):
         ValueError, TypeError
             scikit-learn's own checks refuse X.
         """
-        check_algorithm(self.algorithm)
         k = check_count("n_neighbors", self.n_neighbors)
-        metric = self._metric()
-        points = as_numbers(validate_data(self, X, ensure_min_samples=2)).astype(np.float64)
+        points = self._new_points(X, least=2).astype(np.float64)
         if k >= len(points):
             warnings.warn(
                 f"n_neighbors ({k}) is not below n_samples ({len(points)}): all other points are neighbours",
@@ -133,7 +128,7 @@ class LocalOutlierFactor(OutlierMixin, BaseEstimator):
             )
         self.n_neighbors_ = min(k, len(points) - 1)
         self._points, self.n_samples_fit_ = points, len(points)
-        found = lof(points, self.n_neighbors_, metric, added_distance=_ADDED, n_jobs=self._n_jobs())
+        found = lof(points, self.n_neighbors_, self._metric(), added_distance=_ADDED, n_jobs=self._n_jobs())
         self._k_distance = found.k_distance
         self._density = reach_densities(found.distance, found.k_distance[found.neighbour], _ADDED)
         self.negative_outlier_factor_ = -found.lof
@@ -167,8 +162,7 @@ class LocalOutlierFactor(OutlierMixin, BaseEstimator):
         -------
         (m,) float64.
         """
-        check_is_fitted(self)
-        asked = as_numbers(validate_data(self, X, reset=False))
+        asked = self._asked_points(X)
         nearest = knn_join(asked, self._points, self.n_neighbors_, self._metric(), n_jobs=self._n_jobs())
         density = reach_densities(nearest.distance, self._k_distance[nearest.neighbour], _ADDED)
         return -outlier_factors(density, self._density[nearest.neighbour])
@@ -200,12 +194,6 @@ class LocalOutlierFactor(OutlierMixin, BaseEstimator):
         (m,) int64, -1 for outliers and 1 for all others.
         """
         return np.where(self.decision_function(X) < 0.0, -1, 1)
-
-    def _metric(self) -> Metric:
-        return metric_of(self.metric, self.p, self.metric_params)
-
-    def _n_jobs(self) -> int:
-        return int(effective_n_jobs(self.n_jobs))
 
     def _offset(self) -> float:
         fraction = self.contamination

@@ -1,4 +1,4 @@
-"""scikit-learn's names of metrics and algorithms, and its arrays, as those of epsjoin."""
+"""What all estimators share: scikit-learn's names of metrics and algorithms, and its arrays, as epsjoin's."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from joblib import effective_n_jobs
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats
@@ -61,3 +63,33 @@ def check_algorithm(algorithm: object) -> None:
 def as_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any] | Floats:
     """Return what scikit-learn has checked as numbers; it lets strings of numbers pass."""
     return values if values.dtype.kind in "fiu" else values.astype(np.float64)
+
+
+class MetricParameters:
+    """An estimator with a metric: its parameters as those of epsjoin, and its points checked.
+
+    ``p`` is the estimator's where it has one.
+    """
+
+    metric: str
+    metric_params: dict[str, Any] | None
+    algorithm: str
+    n_jobs: int | None
+    p: float | None = None
+
+    def _metric(self) -> Metric:
+        return metric_of(self.metric, self.p, self.metric_params)
+
+    def _n_jobs(self) -> int:
+        return int(effective_n_jobs(self.n_jobs))
+
+    def _new_points(self, X: npt.ArrayLike, least: int = 1) -> npt.NDArray[Any] | Floats:  # noqa: N803
+        """Check the parameters and the points to fit, at least so many."""
+        check_algorithm(self.algorithm)
+        self._metric()
+        return as_numbers(validate_data(self, X, ensure_min_samples=least))
+
+    def _asked_points(self, X: npt.ArrayLike) -> npt.NDArray[Any] | Floats:  # noqa: N803
+        """Check points that a fitted estimator is asked about."""
+        check_is_fitted(self)
+        return as_numbers(validate_data(self, X, reset=False))

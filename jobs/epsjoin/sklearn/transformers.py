@@ -6,30 +6,25 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from joblib import effective_n_jobs
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.local.arguments import check_count
 from epsjoin.local.join.arrays import join
 from epsjoin.local.neighbours.knn import knn_join
-from epsjoin.sklearn.parameters import as_numbers, check_algorithm, metric_of
+from epsjoin.sklearn.parameters import MetricParameters
 
 _MODES = ("distance", "connectivity")
 
 
-class _NeighboursTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class _NeighboursTransformer(
+    MetricParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """What both transformers share: they keep the points, and make a row of the graph for each new point."""
 
     mode: str
-    algorithm: str
-    metric: str
-    p: float
-    metric_params: dict[str, Any] | None
-    n_jobs: int | None
 
     def fit(self, X: npt.ArrayLike, y: object = None) -> Any:  # noqa: N803, ARG002 - scikit-learn's protocol
         """Keep the points whose neighbours are looked for later.
@@ -50,22 +45,16 @@ class _NeighboursTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         ValueError, TypeError
             scikit-learn's own checks refuse X.
         """
-        check_algorithm(self.algorithm)
         if self.mode not in _MODES:
             raise ArgumentError(f"mode must be one of {', '.join(_MODES)}, not {self.mode!r}")
-        metric = metric_of(self.metric, self.p, self.metric_params)
-        points = as_numbers(validate_data(self, X)).astype(np.float64)  # a copy: the caller may change X
-        metric.check(points)
+        points = self._new_points(X).astype(np.float64)  # a copy: the caller may change X
+        self._metric().check(points)
         self._points, self.n_samples_fit_ = points, len(points)
         return self
 
     @property
     def _n_features_out(self) -> int:
         return int(self.n_samples_fit_)
-
-    def _asked(self, X: npt.ArrayLike) -> npt.NDArray[Any]:  # noqa: N803 - scikit-learn's name
-        check_is_fitted(self)
-        return as_numbers(validate_data(self, X, reset=False))
 
     def _graph(self, n: int, starts: Ints, columns: Ints, distance: Floats) -> csr_matrix:
         data = distance if self.mode == "distance" else np.ones(len(columns))
@@ -147,8 +136,8 @@ class RadiusNeighborsTransformer(_NeighboursTransformer):
         ValueError, TypeError
             scikit-learn's own checks refuse X, or the estimator is not fitted.
         """
-        asked, metric = self._asked(X), metric_of(self.metric, self.p, self.metric_params)
-        found = join(asked, self._points, self.radius, metric, n_jobs=effective_n_jobs(self.n_jobs))
+        asked = self._asked_points(X)
+        found = join(asked, self._points, self.radius, self._metric(), n_jobs=self._n_jobs())
         order = np.lexsort((found.right, found.distance, found.left))
         counts = np.bincount(found.left, minlength=len(asked))
         starts = np.concatenate(([0], np.cumsum(counts)))
@@ -224,9 +213,8 @@ class KNeighborsTransformer(_NeighboursTransformer):
         ValueError, TypeError
             scikit-learn's own checks refuse X, or the estimator is not fitted.
         """
-        asked, metric = self._asked(X), metric_of(self.metric, self.p, self.metric_params)
+        asked = self._asked_points(X)
         k = check_count("n_neighbors", self.n_neighbors) + (self.mode == "distance")
-        n_jobs = effective_n_jobs(self.n_jobs)
-        found = knn_join(asked, self._points, k, metric, n_jobs=n_jobs)
+        found = knn_join(asked, self._points, k, self._metric(), n_jobs=self._n_jobs())
         starts = np.arange(len(asked) + 1) * k
         return self._graph(len(asked), starts, found.neighbour.reshape(-1), found.distance.reshape(-1))
