@@ -50,13 +50,17 @@ def test_transformers__make_the_graphs_of_scikit_learn(mode, metric):
         np.testing.assert_allclose(found.toarray(), expected.toarray(), rtol=1e-9, atol=1e-12)
 
 
-def test_hdbscan__means_the_same_by_every_parameter():
+@pytest.mark.parametrize(
+    "chosen",
+    [{"cluster_selection_method": "leaf"}, {"max_cluster_size": 20}, {"allow_single_cluster": True}],
+    ids=str,
+)
+def test_hdbscan__means_the_same_by_every_parameter(chosen):
     assert HDBSCAN().get_params() | {"copy": "warn"} == sklearn.cluster.HDBSCAN().get_params()
-    how = {"min_cluster_size": 4, "min_samples": 1, "metric": "minkowski", "metric_params": {"p": 3}}
-    how |= {"allow_single_cluster": True, "max_cluster_size": 30, "cluster_selection_method": "leaf"}
-    how |= {"store_centers": "both", "alpha": 0.5, "algorithm": "kd_tree", "copy": True}
+    how = {"min_cluster_size": 6, "min_samples": 3, "metric": "minkowski", "metric_params": {"p": 3}}
+    how |= {"store_centers": "both", "alpha": 1.5, "algorithm": "kd_tree", "copy": True, **chosen}
     ours, theirs = (each(**how).fit(POINTS) for each in (HDBSCAN, sklearn.cluster.HDBSCAN))
-    assert theirs.labels_.max() > 0
+    assert theirs.labels_.max() >= 0
     of_theirs = [theirs.labels_[ours.labels_ == number][0] for number in range(ours.labels_.max() + 1)]
     assert ours.labels_.tolist() == [of_theirs.index(x) if x >= 0 else -1 for x in theirs.labels_]
     np.testing.assert_allclose(ours.probabilities_, theirs.probabilities_, rtol=1e-9)
@@ -67,7 +71,12 @@ def test_hdbscan__means_the_same_by_every_parameter():
 def test_hdbscan__without_clusters_has_no_centers():
     found = HDBSCAN(3, store_centers="both").fit([[0.0, 1.0], [2.0, 3.0], [9.0, 9.0]])
     assert found.centroids_.shape == found.medoids_.shape == (0, 2)
-    assert HDBSCAN(2, 1, cluster_selection_epsilon=5.0).fit_predict([[0.0], [1.0], [9.0], [9.5]]).max() == 1
+
+
+def test_hdbscan__takes_an_eps_below_which_nothing_splits():
+    points = [[0.0], [1.0], [4.0], [5.0], [20.0], [21.0]]
+    for eps, labels in ((0.0, [0, 0, 1, 1, 2, 2]), (4.0, [0, 0, 0, 0, 1, 1])):
+        assert HDBSCAN(2, 1, cluster_selection_epsilon=eps).fit_predict(points).tolist() == labels
 
 
 def test_radius_transformer__feeds_a_pipeline_as_scikit_learn_does():
