@@ -48,6 +48,18 @@ def test_match_ids__hashes_only_what_is_out_of_order(monkeypatch):
     assert hashed == [4], "those that are gone and the one that is replaced"
 
 
+@pytest.mark.parametrize("first", [-(2**63), -2, 0, 2**63 - 5])
+def test_rows_of__of_ids_that_count_up_takes_no_index(first):
+    ids = np.array([first + i for i in range(5)], dtype=np.int64)
+    wanted = [-(2**63), -3, -2, 0, 4, 5, 2**63 - 6, 2**63 - 1, first, first + 4]
+    index = index_ids(ids)
+    assert not index.slots.size
+    assert rows_of(index, np.array(wanted)).tolist() == [
+        each - first if first <= each < first + 5 else -1 for each in wanted
+    ]
+    assert index_ids(ids[[0, 1, 3, 2, 4]].copy()).slots.size
+
+
 @pytest.mark.parametrize("stride", [1, 2**20, 2**44, 2**56])
 def test_rows_of__survives_ids_at_regular_strides(stride):
     ids = np.arange(200, dtype=np.int64) * stride
@@ -93,7 +105,7 @@ def test_rows_of_and_nearest_within__hand_kernels_one_kind_of_arrays(monkeypatch
     watch(ids_kernels, "_insert", 0)
     watch(ids_kernels, "_probe", 0, 2)
     watch(from_pairs, "keep_nearest", 1, 2)
-    ids, distance = np.arange(20), np.ones(20)
+    ids, distance = 3 * np.arange(20), np.ones(20)
     if is_arrows:
         ids, distance = pa.array(ids).to_numpy(), pa.array(distance).to_numpy()
     rows_of(index_ids(ids), ids)

@@ -26,7 +26,8 @@ class IdIndex(NamedTuple):
     Parameters
     ----------
     ids : (n,) int64, each once, in any order.
-    slots : (2**bits,) int64, row numbers, -1 where free; at most half are taken.
+    slots : (2**bits,) int64, row numbers, -1 where free; at most half are taken. None at all where each id is
+        the one before plus 1, as then an id tells its row.
     bits : length of a hash.
     """
 
@@ -71,6 +72,15 @@ def _probe(ids: Ints, slots: Ints, wanted: Ints, hashes: Ints, rows: Ints) -> No
             row = slots[slot]
 
 
+@njit
+def _count_up(ids: Ints) -> bool:
+    """Whether each id is the one before plus 1."""
+    for i in range(1, ids.size):
+        if ids[i] - ids[0] != i:
+            return False
+    return ids.size > 0
+
+
 def _hashes(ids: Ints, bits: int) -> Ints:
     """Hash by multiplication, on arrays: NumPy wraps these silently, compiled or not."""
     return ((ids.view(np.uint64) * _GOLDEN) >> np.uint64(64 - bits)).view(np.int64)
@@ -90,9 +100,12 @@ def index_ids(ids: Ints) -> IdIndex:
 
     Notes
     -----
-    O(n) expected time, 16 to 32 bytes per id. Ids made to collide cost time, never correctness.
+    O(n) expected time, 16 to 32 bytes per id; none where the ids count up. Ids made to collide cost time,
+    never correctness.
     """
     ids = read_only(ids)
+    if _count_up(ids):
+        return IdIndex(ids, np.empty(0, dtype=np.int64), 0)
     bits = max(1, int(2 * ids.size - 1).bit_length()) if ids.size else 1
     slots = np.full(1 << bits, -1, dtype=np.int64)
     for first in range(0, ids.size, _BLOCK):
@@ -120,6 +133,10 @@ def rows_of(index: IdIndex, wanted: Ints) -> Ints:
     from a million ids on.
     """
     wanted = read_only(wanted)
+    if index.ids.size and not index.slots.size:
+        rows = wanted - index.ids[0]  # beyond 64 bits it wraps, to no row
+        rows[rows.view(np.uint64) >= index.ids.size] = -1
+        return rows
     rows = np.empty(wanted.size, dtype=np.int64)
     for first in range(0, wanted.size, _BLOCK):
         block = wanted[first : first + _BLOCK]

@@ -45,14 +45,14 @@ def order_by_outlyingness(lof: Floats, k_distance: Floats) -> Ints:
     O(n log n).
     """
     factor = np.where(np.isnan(lof), -np.inf, -lof)
-    order = np.argsort(factor, kind="stable")
-    # few points share their factor with another, so only these are sorted by a second number
+    order = np.argsort(factor)
+    # few points share their factor with another, so only these are sorted by more than one number
     ordered = factor[order]
     is_new = np.concatenate(([True], ordered[1:] != ordered[:-1])) if len(order) else np.empty(0, np.bool_)
     is_tied = ~is_new | ~np.append(is_new, True)[1:]
     tied = order[is_tied]
     distance = np.where(np.isnan(k_distance[tied]), -np.inf, -k_distance[tied])
-    order[is_tied] = tied[np.lexsort((distance, np.cumsum(is_new)[is_tied]))]
+    order[is_tied] = tied[np.lexsort((tied, distance, np.cumsum(is_new)[is_tied]))]
     return order
 
 
