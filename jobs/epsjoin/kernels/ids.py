@@ -134,7 +134,7 @@ def rows_of(index: IdIndex, wanted: Ints) -> Ints:
     """
     wanted = read_only(wanted)
     if index.ids.size and not index.slots.size:
-        rows = wanted - index.ids[0]  # beyond 64 bits it wraps, to no row
+        rows: Ints = wanted - index.ids[0]  # beyond 64 bits it wraps, to no row
         rows[rows.view(np.uint64) >= index.ids.size] = -1
         return rows
     rows = np.empty(wanted.size, dtype=np.int64)

@@ -250,8 +250,9 @@ def test_densities_and_factors__of_one_point_by_hand():
 
 
 @examples(200)
-@given(st.integers(0, 30), SEEDS)
+@given(st.integers(0, 400), SEEDS)
 def test_outlyingness__is_by_factor_then_k_distance_then_row(n, seed):
+    """Runs of ties are short ones and, of more than some 260 rows, long ones."""
     random = np.random.default_rng(seed)
     k_distance = random.choice([0.0, 0.5, 1.0, math.inf, NAN], n)
     lof = random.choice([0.9, 1.0, math.inf, NAN], n)

@@ -160,6 +160,23 @@ def keep_nearest(entries: Entries, starts: Ints, lists: NearestLists) -> None:
 
 
 @njit
+def keep_nearest_in_rows(entries: Entries, lists: NearestLists) -> None:
+    """Put each entry into the list of its row, as :func:`keep_nearest`, where all lists have the same room.
+
+    Parameters
+    ----------
+    entries : n entries; no NaN.
+    lists : modified; ids and distances are (n_rows, k) and contiguous.
+    """
+    row, neighbour, distance = entries
+    k = lists.ids.shape[1]
+    sizes, ids, distances = lists.sizes, lists.ids.reshape(-1), lists.distances.reshape(-1)
+    for i in range(row.size):
+        at = row[i]
+        sizes[at] = keep_one(ids, distances, at * k, k, sizes[at], neighbour[i], distance[i])
+
+
+@njit
 def keep_nearest_of(entries: Entries, itself: Ints, is_open: Bools, lists: NearestLists) -> None:
     """Put each entry into the list of its row, as :func:`keep_nearest`, for the open rows only.
 

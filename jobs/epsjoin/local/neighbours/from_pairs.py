@@ -21,7 +21,7 @@ import numpy.typing as npt
 from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.ids import index_ids, rows_of
-from epsjoin.kernels.neighbours.heaps import NearestLists, keep_nearest, sort_nearest
+from epsjoin.kernels.neighbours.heaps import NearestLists, keep_nearest, keep_nearest_in_rows, sort_nearest
 from epsjoin.local.arguments import check_count, check_lengths, distance_column, int_column
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.knn import search_rows
@@ -113,18 +113,17 @@ class NearestOfRows:
 
     Notes
     -----
-    16 bytes for each neighbour and 8 for each point.
+    16 bytes for each neighbour and 8 for each point, in :meth:`sort` 8 more for each point.
     """
 
     def __init__(self, n: int, k: int, make: MakeArray = np.zeros) -> None:
         self.size, self.neighbour, self.distance = make_lists(n, k, make)
-        self._starts = np.arange(n + 1) * k
 
     def add(self, left: Ints, right: Ints, distance: Floats) -> None:
         """Add pairs of rows, each pair once; O(log k) for each."""
-        lists = NearestLists(self.size, self.neighbour.reshape(-1), self.distance.reshape(-1))
+        lists = NearestLists(self.size, self.neighbour, self.distance)
         for row, other in ((left, right), (right, left)):
-            keep_nearest((row, read_only(other), read_only(distance)), self._starts, lists)
+            keep_nearest_in_rows((row, read_only(other), read_only(distance)), lists)
 
     def find_open(self, eps: float) -> Ints:
         """Find the rows, ascending, that are not settled by all pairs within eps."""
@@ -134,7 +133,8 @@ class NearestOfRows:
 
     def sort(self) -> KNearest:
         """Sort the neighbours of each row that has k, in place; what stands in other rows has no meaning."""
-        sort_nearest(self._starts, self.neighbour.reshape(-1), self.distance.reshape(-1))
+        starts = np.arange(len(self.size) + 1) * self.distance.shape[1]
+        sort_nearest(starts, self.neighbour.reshape(-1), self.distance.reshape(-1))
         return KNearest(self.neighbour, self.distance)
 
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
+from epsjoin.kernels.neighbours.ties import order_ties
 
 MAD_SCALE = 1.4826
 """Ratio of standard deviation to median absolute deviation on normal data: 1 / quantile(3/4)."""
@@ -46,13 +47,7 @@ def order_by_outlyingness(lof: Floats, k_distance: Floats) -> Ints:
     """
     factor = np.where(np.isnan(lof), -np.inf, -lof)
     order = np.argsort(factor)
-    # few points share their factor with another, so only these are sorted by more than one number
-    ordered = factor[order]
-    is_new = np.concatenate(([True], ordered[1:] != ordered[:-1])) if len(order) else np.empty(0, np.bool_)
-    is_tied = ~is_new | ~np.append(is_new, True)[1:]
-    tied = order[is_tied]
-    distance = np.where(np.isnan(k_distance[tied]), -np.inf, -k_distance[tied])
-    order[is_tied] = tied[np.lexsort((tied, distance, np.cumsum(is_new)[is_tied]))]
+    order_ties(factor, np.where(np.isnan(k_distance), -np.inf, -k_distance), order)
     return order
 
 
