@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from unittest.mock import patch
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from epsjoin.kernels.neighbours.heaps import sort_nearest
 from epsjoin.local.metric import get_metric
-from epsjoin.local.neighbours import by_product
+from epsjoin.local.neighbours import by_product, search
 from epsjoin.local.neighbours.by_product import search_by_product
 from epsjoin.local.neighbours.knn import knn_join
 from epsjoin.local.neighbours.tree import make_lists
@@ -61,18 +62,39 @@ def test_product_search__is_the_definition_bit_for_bit(kind, metric, sizes, d, m
     np.testing.assert_array_equal(lists.ids, neighbours)
 
 
+@pytest.mark.parametrize("is_sure", [True, False])
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
-def test_knn_join__of_many_dimensions_goes_through_products(metric):
+def test_knn_join__of_many_dimensions_goes_through_products(metric, is_sure, monkeypatch):
+    """Before a tree is grown, if that is surely cheaper, or after it."""
     rows = features(1600, 128, 24)
     queries, points = rows[:900].astype(np.float64), rows[900:].astype(np.float64)
     counters, shown = {}, []
+    if not is_sure:
+        monkeypatch.setattr(search, "plan_before_tree", lambda *_: None)
     found = knn_join(queries, points, 3, metric, n_jobs=2, counters=counters, progress=shown.append)
     neighbours, distances = nearest(queries, points, 3, metric, False)
     np.testing.assert_array_equal(found.distance, distances)
     np.testing.assert_array_equal(found.neighbour, neighbours)
-    assert counters["products"] == (900 - 32) * 700
+    assert counters["products"] == (900 if is_sure else 900 - 32) * 700
     assert counters["comparisons"] < 900 * 700 / 5, "few products are let through"
     assert shown[-1] == 1.0
+
+
+def test_knn_join__does_not_copy_float32_to_float64_as_a_whole():
+    points = np.random.default_rng(4).standard_normal((40_000, 64)).astype(np.float32)
+    queries = points[:300]
+    knn_join(queries, points[:2000], 2)  # loads what is compiled
+    tracemalloc.start()
+    try:
+        found = knn_join(queries, points, 2)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 2 * points.nbytes, "one copy in float64 would be as much"
+    as_float64 = queries.astype(np.float64), points.astype(np.float64)
+    neighbours, distances = nearest(*as_float64, 2, "euclidean", False)
+    np.testing.assert_array_equal(found.distance, distances)
+    np.testing.assert_array_equal(found.neighbour, neighbours)
 
 
 def test_knn_join__of_few_dimensions_that_look_many_is_searched_in_the_tree():

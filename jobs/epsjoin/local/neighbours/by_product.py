@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from epsjoin.kernels.arrays import Floats, Floats32, Ints
+from epsjoin.kernels.arrays import Floats, Floats32, Ints, Points
 from epsjoin.kernels.distances import Decision
 from epsjoin.kernels.neighbours.heaps import NearestLists
 from epsjoin.kernels.neighbours.product import bound_distances, keep_survivors
@@ -97,8 +97,8 @@ class ProductSearch(NamedTuple):
 
 
 def search_by_product(
-    queries: Floats,
-    points: Floats,
+    queries: Points,
+    points: Points,
     rows: Ints,
     itself: Ints,
     lists: NearestLists,
@@ -115,7 +115,11 @@ def search_by_product(
     """
     lists.sizes[rows] = 0
     everything = np.inf
+    every_row = np.arange(len(points))
     with one_thread():
-        asked = filter_table(queries[rows], rows, metric, space, everything)
-        others = filter_table(points, np.arange(len(points)), metric, space, everything)
+        others = filter_table(points, every_row, metric, space, everything)
+        if queries is points and np.array_equal(rows, every_row):
+            asked = others
+        else:
+            asked = filter_table(queries[rows], rows, metric, space, everything)
     return ProductSearch(asked, others, itself, lists, space, metric, metric.decision(everything))

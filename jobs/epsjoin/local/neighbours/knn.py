@@ -8,7 +8,7 @@ import numpy.typing as npt
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.neighbours.heaps import NearestLists
-from epsjoin.local.arguments import check_count, check_points
+from epsjoin.local.arguments import check_coordinates, check_count
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.neighbours.search import KNearest, SearchOptions, fill_lists, find_nearest
 from epsjoin.local.progress import ProgressArgument, check_progress
@@ -71,11 +71,12 @@ def knn_join(
     no pair can be left out, all distances are computed, in O(q n d).
 
     From 32 dimensions on, euclidean and cosine have one more way: products of blocks of queries and points in
-    float32, whose slack is proven, leave the few points whose distance is computed. The sample of the tree
-    shows when that costs less.
+    float32, whose slack is proven, leave the few points whose distance is computed. The sample of a tree
+    shows when that costs less. Then queries and points that are both float32 stay so.
 
     Memory: the tree, with two copies of the points at most; 16 bytes per query and neighbour; a copy of the
-    queries and the join of a round, where joins cost less.
+    queries and the join of a round, where joins cost less. By products, at most d + 6 float32 per row instead
+    of the tree.
 
     Examples
     --------
@@ -87,14 +88,16 @@ def knn_join(
     check_progress(progress)
     options = SearchOptions(check_n_jobs(n_jobs), progress, check_counters(counters))
     chosen = metric if isinstance(metric, Metric) else get_metric(metric)
-    values = check_points("points", points)
+    values = check_coordinates("points", points)
     chosen.check(values)
-    query_points = values if queries is None else check_points("queries", queries)
+    query_points = values if queries is None else check_coordinates("queries", queries)
     if query_points.shape[1] != values.shape[1]:
         raise ArgumentError(
             f"queries must have as many columns as points, {values.shape[1]}, not {query_points.shape[1]}"
         )
     chosen.check(query_points)
+    if query_points.dtype != values.dtype:
+        query_points, values = np.asarray(query_points, np.float64), np.asarray(values, np.float64)
     n_others = len(values) - (queries is None)
     if not len(query_points):
         return KNearest(np.empty((0, k), dtype=np.int64), np.empty((0, k)))

@@ -5,7 +5,8 @@
 2. A few of the open queries are searched for in a tree of boxes over the points. That finishes them, and it
    shows how many points the tree compares with a query, and how the k-distances are distributed.
 3. In many dimensions, with a distance that products of matrices tell, products with all points are one more
-   way (:mod:`epsjoin.local.neighbours.by_product`).
+   way (:mod:`epsjoin.local.neighbours.by_product`), if a tree of few points shows it even the first one
+   (:mod:`epsjoin.local.neighbours.product_choice`).
 4. Where a join of all open queries would cost more than that, they are all searched for in the tree, or
    compared with all points if the tree can leave few of them out.
 5. Otherwise an *eps* is chosen from the k-distances of step 2: the largest for which a join stays small. A
@@ -28,15 +29,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from epsjoin.errors import ArgumentError
-from epsjoin.kernels.arrays import Bools, Floats, Ints
+from epsjoin.kernels.arrays import Bools, Floats, Ints, Points
 from epsjoin.kernels.neighbours import knn
 from epsjoin.kernels.neighbours.heaps import NearestLists, keep_nearest_of, sort_nearest
-from epsjoin.local.blas import one_thread
 from epsjoin.local.join.arrays import iter_join, iter_self_join
 from epsjoin.local.metric import Metric
-from epsjoin.local.neighbours.by_product import FIRST_POINTS, search_by_product
+from epsjoin.local.neighbours.by_product import search_by_product
+from epsjoin.local.neighbours.product_choice import (
+    SAMPLE_QUERIES,
+    SCAN_SHARE,
+    may_multiply,
+    plan_before_tree,
+    plan_if_cheaper,
+    work_of,
+)
 from epsjoin.local.neighbours.tree import PointTree, make_lists, order_by_place
-from epsjoin.local.plan.product import MIN_DIMENSIONS, ProductPlan, Sample, has_products, plan_product
+from epsjoin.local.plan.product import ProductPlan
 from epsjoin.local.progress import Progress, ProgressArgument
 from epsjoin.local.scratch import MakeArray
 from epsjoin.local.sweep.sweeping import Counters, add_counts
@@ -53,17 +61,6 @@ joined with the queries to see what a join costs."""
 
 # What a way costs, in units of some 0.7 ns: a coordinate of a point that the tree compares with a query. The
 # numbers are those of real and of made sets (ADR 18).
-_NS_PER_WORK = 0.7
-"""Nanoseconds of a unit of work."""
-_PRODUCT_QUERIES, _PRODUCT_POINTS = 32, 512
-"""Number of queries and of points with which products are planned; axes are those of as many other points."""
-_NS_PER_FIRST_POINT, _NS_PER_DECIDED_TERM = 6.0, 3.0
-"""Nanoseconds of a search by products for a query and each of the points of which the first k are taken, and
-for a coordinate of each neighbour, which is decided a few times."""
-_POINT_WORK = 20
-"""Work of a compared point beside that of its coordinates."""
-_SCAN_SHARE = 1 / 4
-"""A scan's work for each point, as a fraction of the tree's: it compares the points side by side."""
 _DECISION_SHARE = 2
 """A join's work for each distance that it computes, in the same way: it reads points one by one."""
 _QUERY_WORK, _ROUND_WORK = 1 << 13, 1 << 29
@@ -105,14 +102,14 @@ class SearchOptions(NamedTuple):
 
 
 def find_nearest(
-    queries: Floats, points: Floats, itself: Ints, k: int, metric: Metric, options: SearchOptions
+    queries: Points, points: Points, itself: Ints, k: int, metric: Metric, options: SearchOptions
 ) -> KNearest:
     """Find the k nearest points of every query.
 
     Parameters
     ----------
-    queries, points : (q, d) and (n, d) float64, for which the metric is defined; this is not checked. If the
-        queries are all the points, the same array is given twice.
+    queries, points : (q, d) and (n, d), both float64 or both float32, for which the metric is defined; this
+        is not checked. If the queries are all the points, the same array is given twice.
     itself : (q,) int64, the row of the point that a query must not find; -1 for none.
     k : number of neighbours of each query; there are as many to find.
     metric : the metric of the distances.
@@ -121,7 +118,8 @@ def find_nearest(
     Notes
     -----
     Memory: the tree, which takes the bytes of the points, some two thirds of them again and 8 for each; for
-    each query 16 bytes for each neighbour and some 40; the join of a round.
+    each query 16 bytes for each neighbour and some 40; the join of a round. By products, filter rows instead
+    of the tree; otherwise float32 becomes float64.
     """
     lists = make_lists(len(queries), k, options.make)
     fill_lists(queries, points, itself, np.arange(len(queries)), lists, metric, options)
@@ -130,8 +128,8 @@ def find_nearest(
 
 
 def fill_lists(
-    queries: Floats,
-    points: Floats,
+    queries: Points,
+    points: Points,
     itself: Ints,
     rows: Ints,
     lists: NearestLists,
@@ -146,11 +144,34 @@ def fill_lists(
     rows : the queries to search for, each once.
     lists : of all queries, with room for k each. Those of ``rows`` are filled anew, the others stay.
     """
+    plan = plan_before_tree(queries, points, rows, itself, lists.ids.shape[1], metric)
+    if plan is not None:
+        fill_by_product(plan, queries, points, rows, itself, lists, metric, options)
+        return
+    is_one = queries is points
+    points = np.asarray(points, np.float64)
+    queries = points if is_one else np.asarray(queries, np.float64)
     search = _Search(queries, points, itself, lists, metric, options)
     if len(rows) <= _FEW_QUERIES:
         search.scan(rows)
     else:
         search.run(rows)
+
+
+def fill_by_product(
+    plan: ProductPlan,
+    queries: Points,
+    points: Points,
+    rows: Ints,
+    itself: Ints,
+    lists: NearestLists,
+    metric: Metric,
+    options: SearchOptions,
+) -> None:
+    """Find the k nearest points of some of the queries by products, as :func:`fill_lists`."""
+    search = search_by_product(queries, points, rows, itself, lists, plan.space, metric)
+    survivors = search.run(options.n_jobs, options.progress)
+    add_counts(options.counters, products=len(rows) * len(points), comparisons=survivors)
 
 
 class _PlannedJoin(NamedTuple):
@@ -208,14 +229,14 @@ class _Search:
             is_sampled[self.random.choice(len(rows), _SAMPLE_QUERIES, replace=False)] = True
             sample, rows = rows[is_sampled], rows[~is_sampled]
             per_query = self.search(tree, sample, False) / _SAMPLE_QUERIES
-            work = self.work_of(min(per_query, _SCAN_SHARE * n))
+            work = self.work_of(min(per_query, SCAN_SHARE * n))
             if not _is_worth_it(len(rows), 1.0, work, 0.0):
                 break
             planned = self.plan_join(sample, kept)
             if planned is None or not _is_worth_it(len(rows), planned.finished, work, planned.work):
                 break
             rows = self.join(rows, planned.eps, kept)
-        if per_query > _SCAN_SHARE * n:
+        if per_query > SCAN_SHARE * n:
             self.scan(rows)
         elif len(rows):
             self.search(tree, rows, self.options.progress)
@@ -272,45 +293,23 @@ class _Search:
         -------
         (r,) int64, the queries that are still open.
         """
-        (n, d), n_open = self.points.shape, len(rows) - _PRODUCT_QUERIES
-        if d < MIN_DIMENSIONS or not has_products(self.metric) or n_open < _SAMPLE_QUERIES:
+        if not may_multiply(self.metric, self.points.shape[1], len(rows)):
             return rows
         is_sampled = np.zeros(len(rows), np.bool_)
-        is_sampled[self.random.choice(len(rows), _PRODUCT_QUERIES, replace=False)] = True
+        is_sampled[self.random.choice(len(rows), SAMPLE_QUERIES, replace=False)] = True
         sample, rows = rows[is_sampled], rows[~is_sampled]
         per_query = self.search(tree, sample, False) / len(sample)
-        plan = self.plan_product(sample, n_open)
-        first = _NS_PER_FIRST_POINT * FIRST_POINTS + _NS_PER_DECIDED_TERM * self.k * d
-        of_tree = _NS_PER_WORK * self.work_of(min(per_query, _SCAN_SHARE * n))
-        if plan is None or plan.nanoseconds + n_open * first > n_open * of_tree:
+        found = self.lists.distances[sample, 0], len(rows), self.k, per_query, self.metric
+        plan = plan_if_cheaper(self.queries, self.points, sample, *found)
+        if plan is None:
             return rows
-        of = self.itself, self.lists, plan.space, self.metric
-        search = search_by_product(self.queries, self.points, rows, *of)
-        survivors = search.run(self.options.n_jobs, self.options.progress)
-        add_counts(self.options.counters, products=len(rows) * n, comparisons=survivors)
+        of = self.itself, self.lists, self.metric, self.options
+        fill_by_product(plan, self.queries, self.points, rows, *of)
         return rows[:0]
-
-    def plan_product(self, sample: Ints, n_open: int) -> ProductPlan | None:
-        """Choose filter rows for products of open queries and all points; None where there are none.
-
-        Parameters
-        ----------
-        sample : finished queries, a uniform sample, whose k-distances tell what products let through.
-        n_open : number of open queries.
-        """
-        n, radius = len(self.points), float(np.median(self.lists.distances[sample, 0]))
-        if not self._is_threshold(radius):
-            return None
-        drawn = self.random.permutation(n)[: 2 * _PRODUCT_POINTS]
-        half = len(drawn) // 2
-        with one_thread():
-            queries, points = self.metric.embed(self.queries[sample]), self.metric.embed(self.points[drawn])
-            both = Sample(queries, points[:half], points[half:])
-            return plan_product(both, float(n_open) * n, n_open + n, radius, self.metric)
 
     def work_of(self, n_points: float) -> float:
         """The work of comparing a query with so many points of the tree."""
-        return float(n_points * (_POINT_WORK + self.points.shape[1]))
+        return work_of(n_points, self.points.shape[1])
 
     def plan_join(self, sample: Ints, kept: Ints | None) -> _PlannedJoin | None:
         """Choose the eps of a join; None where no number between 0 and infinity can be one.

@@ -1,0 +1,105 @@
+"""Whether the k nearest are found by products of matrices: asked before a tree is grown, and again after it.
+
+In hundreds of dimensions a tree costs more to grow and to ask a few times than all products, and points in
+float32 would be copied for it. So a tree of a few points comes first: it compares at most as many points with
+a query as one of all points does. Where products cost less than even that, no other tree is needed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from epsjoin.errors import ArgumentError
+from epsjoin.kernels.arrays import Floats, Ints, Points
+from epsjoin.local.blas import one_thread
+from epsjoin.local.metric import Metric
+from epsjoin.local.neighbours.by_product import FIRST_POINTS
+from epsjoin.local.neighbours.tree import PointTree, make_lists
+from epsjoin.local.plan.product import MIN_DIMENSIONS, ProductPlan, Sample, has_products, plan_product
+from epsjoin.local.plan.product_rows import embed
+
+NS_PER_WORK = 0.7
+"""Nanoseconds of a unit of work: a coordinate of a point that a tree compares with a query (ADR 18)."""
+POINT_WORK = 20
+"""Work of a compared point beside that of its coordinates."""
+SCAN_SHARE = 1 / 4
+"""A scan's work for each point, as a fraction of the tree's: it compares the points side by side."""
+SAMPLE_QUERIES = 32
+"""Number of queries with which products are planned."""
+_LEAST_QUERIES = 192
+"""Number of open queries below which nothing is planned."""
+_TREE_POINTS, _PLAN_POINTS = 1 << 11, 512
+"""Number of points of the first tree; of points with which products are planned, and of others for axes."""
+_NS_PER_FIRST_POINT, _NS_PER_DECIDED_TERM = 6.0, 3.0
+"""Nanoseconds of a search by products for a query and each of the points of which the first k are taken, and
+for a coordinate of each neighbour, which is decided a few times."""
+
+
+def may_multiply(metric: Metric, d: int, n_open: int) -> bool:
+    """Whether products are worth a thought."""
+    return d >= MIN_DIMENSIONS and has_products(metric) and n_open >= _LEAST_QUERIES + SAMPLE_QUERIES
+
+
+def work_of(n_points: float, d: int) -> float:
+    """The work of comparing a query with so many points of a tree."""
+    return float(n_points * (POINT_WORK + d))
+
+
+def plan_before_tree(
+    queries: Points, points: Points, rows: Ints, itself: Ints, k: int, metric: Metric
+) -> ProductPlan | None:
+    """Plan products that surely cost less than a tree; None where that is not sure.
+
+    Parameters
+    ----------
+    queries, points, itself, metric : see :func:`epsjoin.local.neighbours.search.fill_lists`.
+    rows : (r,) int64, the open queries.
+    k : number of neighbours.
+    """
+    if not may_multiply(metric, points.shape[1], len(rows)):
+        return None
+    random = np.random.default_rng(0)
+    few = np.sort(random.permutation(len(points))[:_TREE_POINTS])
+    sample = random.choice(rows, SAMPLE_QUERIES, replace=False)
+    n_near = min(max(1, round(k * len(few) / len(points))), len(few) - 1)
+    tree = PointTree.grow(np.asarray(points[few], np.float64), few, n_near + 1, metric)
+    lists = make_lists(len(sample), n_near)
+    asked = np.asarray(queries[sample], np.float64)
+    compared = tree.search(asked, itself[sample], np.arange(len(sample)), lists) / len(sample)
+    return plan_if_cheaper(queries, points, sample, lists.distances[:, 0], len(rows), k, compared, metric)
+
+
+def plan_if_cheaper(
+    queries: Points,
+    points: Points,
+    sample: Ints,
+    k_distances: Floats,
+    n_open: int,
+    k: int,
+    compared: float,
+    metric: Metric,
+) -> ProductPlan | None:
+    """Plan products of open queries and all points; None where they cost more than a tree.
+
+    Parameters
+    ----------
+    queries, points, k, metric : see :func:`plan_before_tree`.
+    sample : rows of a uniform sample of the open queries.
+    k_distances : of these, about; they tell what products let through.
+    n_open : number of open queries.
+    compared : number of points that the tree compares with a query.
+    """
+    (n, d), radius = points.shape, float(np.median(k_distances))
+    try:
+        metric.check_eps(radius)
+    except ArgumentError:
+        return None
+    drawn = np.random.default_rng(0).permutation(n)[: 2 * _PLAN_POINTS]
+    half = len(drawn) // 2
+    with one_thread():
+        some = embed(points[drawn], metric)
+        both = Sample(embed(queries[sample], metric), some[:half], some[half:])
+        plan = plan_product(both, float(n_open) * n, n_open + n, radius, metric)
+    first = _NS_PER_FIRST_POINT * FIRST_POINTS + _NS_PER_DECIDED_TERM * k * d
+    of_tree = NS_PER_WORK * work_of(min(compared, SCAN_SHARE * n), d)
+    return plan if plan.nanoseconds + n_open * first <= n_open * of_tree else None
