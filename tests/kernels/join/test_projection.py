@@ -24,9 +24,13 @@ def test_filter_coordinates__are_those_of_each_row_in_order(n, far):
     simple = simple_projection(points, SQUARES)
     clipped = simple._replace(centre=np.full(5, 0.1), low=np.full(5, -0.5), high=np.full(5, 0.75 * far))
     for projection in (clipped, clipped._replace(axes=clipped.axes[:0], basis=np.eye(5)[::-1].copy())):
-        near, largest = filter_coordinates(points, order, projection, 0.01, BLOCK)
+        coordinates, reach = project(points, projection, 8, 0.01)
+        if not projection.is_rotated:
+            coordinates, reach = np.empty((0, n)), 0.01
+        near, largest = filter_coordinates(points, coordinates, order, projection, reach, BLOCK)
         axes = projection.axes if len(projection.axes) else np.arange(5)[::-1]
-        expected = np.clip((np.clip(points - 0.1, -0.5, 0.75 * far) * 100)[order][:, axes].T, -1e30, 1e30)
+        values = np.clip(points - 0.1, -0.5, 0.75 * far) / reach
+        expected = np.clip(values[order][:, axes].T, -1e30, 1e30)
         columns = near.reshape(8, n + BLOCK)
         assert np.allclose(columns[:5, :n], expected, rtol=1e-6)
         assert (columns[5:] == 0).all()

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.accelerate import njit, njit_filter
 from epsjoin.kernels.arrays import Floats, Floats32, Ints
 
 SQUARES, SUM, MAXIMUM = range(3)
@@ -92,41 +92,63 @@ def rotate(embedded: Floats, row: int, projection: Projection, factors: Floats, 
     return total
 
 
-@njit
-def _project(embedded: Floats, projection: Projection, coordinates: Floats) -> float:
-    """Fill ``coordinates`` (c, n); returns the largest magnitude that went into one."""
-    axes, centre, low, high = projection.axes, projection.centre, projection.low, projection.high
-    size = coordinates.shape[0]
-    values = np.empty(size, np.float64)
-    factors = first_columns(projection, size)
+@njit_filter
+def _project_rotated(embedded: Floats, projection: Projection, coordinates: Floats) -> float:
+    """Fill ``coordinates`` (c, n) on the principal axes; returns the largest magnitude that went into one.
+
+    Some rows at once, axis by axis: their sums are independent of one another.
+    """
+    basis, centre, low, high = projection.basis, projection.centre, projection.low, projection.high
+    n, e = embedded.shape
+    values = np.empty((e, _ROWS_AT_ONCE), np.float64)
     largest = 0.0
-    for row in range(embedded.shape[0]):
-        if projection.basis.shape[0] > 0:
-            largest = max(largest, rotate(embedded, row, projection, factors, values))
-            for j in range(size):
-                coordinates[j, row] = values[j]
-            continue
-        for j in range(size):  # here and below by itself: a call costs more than a coordinate
-            axis = axes[j]
-            value = min(max(embedded[row, axis] - centre[axis], low[axis]), high[axis])
-            coordinates[j, row] = value
-            largest = max(largest, abs(value))
+    for begin in range(0, n, _ROWS_AT_ONCE):
+        count = min(_ROWS_AT_ONCE, n - begin)
+        for i in range(count):
+            total = 0.0
+            for axis in range(e):
+                value = min(max(embedded[begin + i, axis] - centre[axis], low[axis]), high[axis])
+                values[axis, i] = value
+                total += abs(value)
+            largest = max(largest, total)
+        for j in range(coordinates.shape[0]):
+            sums = coordinates[j, begin : begin + count]
+            sums[:] = 0.0
+            for axis in range(e):
+                factor = basis[j, axis]
+                for i in range(count):
+                    sums[i] += factor * values[axis, i]
     return largest
 
 
 @njit
-def _gather_rotated(
-    embedded: Floats, order: Ints, projection: Projection, scale: float, shape: _Shape, near: Floats32
-) -> float:
+def _project_axes(embedded: Floats, projection: Projection, coordinates: Floats) -> float:
+    """As :func:`_project_rotated`, of raw axes."""
+    axes, centre, low, high = projection.axes, projection.centre, projection.low, projection.high
+    n = embedded.shape[0]
+    largest = 0.0
+    for begin in range(0, n, _ROWS_AT_ONCE):  # the cache holds these for the next coordinate
+        for j in range(coordinates.shape[0]):
+            axis = axes[j]
+            middle, lowest, highest = centre[axis], low[axis], high[axis]
+            for row in range(begin, min(begin + _ROWS_AT_ONCE, n)):
+                value = embedded[row, axis] - middle
+                value = lowest if value < lowest else value
+                value = highest if value > highest else value
+                coordinates[j, row] = value
+                value = abs(value)
+                largest = value if value > largest else largest
+    return largest
+
+
+@njit
+def _gather_rotated(coordinates: Floats, order: Ints, shape: _Shape, near: Floats32) -> float:
     """Fill ``near`` in the given order, as ``shape`` = (size, stride); returns the largest magnitude."""
     size, stride = shape
-    values = np.empty(size, np.float64)
-    factors = first_columns(projection, size)
     largest = 0.0
-    for place in range(order.shape[0]):
-        rotate(embedded, order[place], projection, factors, values)
-        for j in range(size):
-            value = min(max(values[j] * scale, -_MAX_COORDINATE), _MAX_COORDINATE)
+    for j in range(size):
+        for place in range(order.shape[0]):
+            value = min(max(coordinates[j, order[place]], -_MAX_COORDINATE), _MAX_COORDINATE)
             near[j * stride + place] = value
             largest = max(largest, abs(value))
     return largest
@@ -136,7 +158,7 @@ def _gather_rotated(
 def _gather_axes(
     embedded: Floats, order: Ints, projection: Projection, scale: float, shape: _Shape, near: Floats32
 ) -> float:
-    """As :func:`_gather_rotated`, of raw axes.
+    """As :func:`_gather_rotated`, from raw axes.
 
     Some rows are first copied as they are: reads that wait for nothing, which the memory serves together.
     """
@@ -184,7 +206,8 @@ def project(embedded: Floats, projection: Projection, count: int, eps: float) ->
     """
     coordinates = np.zeros((count, len(embedded)))
     with np.errstate(over="ignore"):
-        largest = _project(embedded, projection, coordinates[: projection.size])
+        fill = _project_rotated if projection.is_rotated else _project_axes
+        largest = fill(embedded, projection, coordinates[: projection.size])
         reach = _reach(projection, largest, eps)
     if not reach < math.inf:
         return np.zeros_like(coordinates), math.inf
@@ -212,13 +235,15 @@ def _reach(projection: Projection, largest: float, eps: float) -> float:
 
 
 def filter_coordinates(
-    embedded: Floats, order: Ints, projection: Projection, reach: float, padding: int
+    embedded: Floats, coordinates: Floats, order: Ints, projection: Projection, reach: float, padding: int
 ) -> tuple[Floats32, float]:
     """Compute the coordinates of the filter in units of the reach, rows in the given order.
 
     Parameters
     ----------
     embedded : (n, e) float64; not modified.
+    coordinates : from :func:`project`, as many as the filter has, where they are principal axes. Raw axes are
+        read again: few or none of them are among those.
     order : (n,) int64.
     projection : from :func:`epsjoin.local.plan.projection.choose_projection`.
     reach : from :func:`project`; infinite: all coordinates are 0.
@@ -233,9 +258,10 @@ def filter_coordinates(
     near = np.zeros(projection.n_filter * stride, np.float32)
     if not reach < math.inf:
         return near, 0.0
-    size = min(projection.n_filter, projection.size)
-    gather = _gather_rotated if projection.is_rotated else _gather_axes
-    return near, gather(embedded, order, projection, 1.0 / reach, (size, stride), near)
+    shape = min(projection.n_filter, projection.size), stride
+    if projection.is_rotated:
+        return near, _gather_rotated(coordinates, order, shape, near)
+    return near, _gather_axes(embedded, order, projection, 1.0 / reach, shape, near)
 
 
 def axes_by_variance(embedded: Floats) -> Ints:

@@ -27,7 +27,7 @@ import numpy as np
 from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Bools, Floats, Ints, Ints32
 from epsjoin.kernels.join.projection import Projection, project
-from epsjoin.kernels.join.sort_pairs import sort_group
+from epsjoin.kernels.join.sort_pairs import FEW, sort_group
 from epsjoin.kernels.join.window_keys import sort_keys
 
 MAX_DIMENSIONS = 3
@@ -40,8 +40,6 @@ _BINS_PER_ROW = 4
 """Maximum number of bins of the directory for each row."""
 _NARROW = 32
 """Maximum number of candidates between two entries of the directory whose ends are not looked for."""
-_FEW = 32
-"""Maximum number of partners that are sorted by insertion."""
 BEGIN, SIZE = range(2)
 """Columns of the runs of partners: where each begins, how many there are."""
 _ROWS_AT_ONCE = 64
@@ -272,7 +270,7 @@ def _make_kernels(size: int) -> tuple[_Count, _Find]:
                     squares[count] = square
                     # no branch: whether a pair is within eps, none could foresee
                     count += int((square <= bound) & (row[other] > least))
-            if count <= _FEW:  # here by itself: a call costs more than sorting a few
+            if count <= FEW:  # here by itself: a call costs more than sorting a few
                 for i in range(1, count):
                     partner, square, to = found[i], squares[i], i
                     while to > 0 and found[to - 1] > partner:

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Floats, Ints
 
+FEW = 32
+"""Maximum number of pairs of one row that are always sorted by insertion."""
 MOVES_PER_PAIR = 8
 """Moves of a pair, on average over its group, after which insertion is given up for Shell's method."""
 
@@ -145,10 +147,27 @@ def sort_groups(ends: Ints, right: RowNumbers, distance: Floats) -> None:
     ends : (n_left,) int64, where the pairs of each left row end; they begin where those before end.
     right, distance : all pairs, from :func:`group_by_left`; modified. ``distance`` may have no entries.
     """
+    has_distance = distance.size > 0
+    its_distance = 0.0
     begin = 0
     for row in range(ends.size):
         end = int(ends[row])
-        sort_group(right, distance, begin, end)
+        if end - begin > FEW:
+            sort_group(right, distance, begin, end)
+        else:  # by insertion in here: a call costs more than sorting a few
+            for i in range(begin + 1, end):
+                partner = right[i]
+                to = i
+                if has_distance:
+                    its_distance = distance[i]
+                while to > begin and right[to - 1] > partner:
+                    right[to] = right[to - 1]
+                    if has_distance:
+                        distance[to] = distance[to - 1]
+                    to -= 1
+                right[to] = partner
+                if has_distance:
+                    distance[to] = its_distance
         begin = end
 
 
@@ -157,5 +176,6 @@ def fill_left(ends: Ints, left: RowNumbers) -> None:
     """Write the number of each left row to its places; ``ends``: (n_left,) int64, where they end."""
     begin = np.int64(0)
     for row in range(ends.size):
-        left[begin : ends[row]] = row
-        begin = ends[row]
+        while begin < ends[row]:
+            left[begin] = row
+            begin += 1

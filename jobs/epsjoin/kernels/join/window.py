@@ -119,12 +119,15 @@ def window_rows(
     meetings: tuple[tuple[int, int], ...] = SELF_MEETINGS if is_right is None else TWO_TABLE_MEETINGS
     if is_right is None and not carried.any():
         group, meetings = np.empty(0, np.int8), ((0, 0),)
-    coordinates, reach = project(embedded, projection, projection.n_grid + 1, eps)
-    keys = sort_keys(coordinates, projection.n_grid, group, meetings)
+    n_keyed = projection.n_grid + 1
+    count = max(n_keyed, projection.n_filter) if projection.is_rotated else n_keyed
+    coordinates, reach = project(embedded, projection, count, eps)
+    keys = sort_keys(coordinates[:n_keyed], projection.n_grid, group, meetings)
     is_copied = points.shape[1] <= _COPIED_DIMENSIONS
-    near, largest = filter_coordinates(embedded, keys.row, projection, reach, BLOCK)
+    near, largest = filter_coordinates(embedded, coordinates, keys.row, projection, reach, BLOCK)
+    del coordinates
     return WindowRows(
-        points=points[keys.row] if is_copied else points,
+        points=points.take(keys.row, axis=0) if is_copied else points,
         row=np.arange(len(points)) if is_copied else keys.row,
         near=near,
         stride=len(points) + BLOCK,
@@ -133,8 +136,8 @@ def window_rows(
         bound=_filter_bound(projection.norm, projection.n_filter, largest),
         place=keys.place,
         window=keys.window,
-        ids=ids[keys.row],
-        mask=mask[keys.row],
+        ids=ids.take(keys.row),
+        mask=mask.take(keys.row),
         passes=keys.passes,
         is_self=is_right is None,
     )

@@ -40,6 +40,8 @@ _MIN_ROWS = 8000
 """Number of rows from which on coordinates are tried: fewer are mostly joined sooner than planned."""
 _MIN_COSTLY_ROWS = 2000
 """Minimum number of rows for which they are tried where the simple ones cost ``_COSTLY_NANOSECONDS``."""
+_NOTABLE_NANOSECONDS = 5e6
+"""Estimated nanoseconds of a sweep of few rows from which on principal axes are tried, in one way."""
 _COSTLY_NANOSECONDS = 3e7
 """Estimated nanoseconds of a sweep of few rows that trying, some milliseconds, is worth."""
 _ROWS_PER_OUTLIER = 512
@@ -135,12 +137,16 @@ def choose_projection(
     simple = simple_projection(tried_rows, norm)
     if n_rows < _MIN_COSTLY_ROWS or len(tried_rows) < 2:
         return _cost(trial, simple)
-    if n_rows < _MIN_ROWS:
-        choice = _with_survivors(trial, _cost(trial, simple))
-        if choice.nanoseconds < _COSTLY_NANOSECONDS:
-            return choice
     e = sample.shape[1]
     size = filter_size(e)
+    if n_rows < _MIN_ROWS:
+        choice = _with_survivors(trial, _cost(trial, simple))
+        if choice.nanoseconds > _NOTABLE_NANOSECONDS and norm == SQUARES and 2 < e <= MAX_ROTATED_DIMENSIONS:
+            basis = _principal_axes(_clipped(tried_rows, simple))[:size]
+            principal = simple._replace(axes=simple.axes[:0], basis=basis, n_grid=2)
+            choice = min(choice, _with_survivors(trial, _cost(trial, principal)), key=_nanoseconds)
+        if choice.nanoseconds < _COSTLY_NANOSECONDS:
+            return choice
     axes = order_axes(tried_rows, eps, size)
     choices = [_best_grid(trial, simple._replace(axes=axes))]
     if norm == SQUARES and 2 < e <= MAX_ROTATED_DIMENSIONS:
@@ -149,7 +155,11 @@ def choose_projection(
         turned = centred @ basis.T
         basis = np.ascontiguousarray(basis[order_axes(turned, eps, size)])
         choices.append(_best_grid(trial, simple._replace(axes=axes[:0], basis=basis)))
-    return min(choices, key=lambda choice: choice.nanoseconds)
+    return min(choices, key=_nanoseconds)
+
+
+def _nanoseconds(choice: Choice) -> float:
+    return choice.nanoseconds
 
 
 def draw_tried_rows(n_sample: int, n_rows: int, seed: int = 0) -> Ints:
@@ -275,7 +285,7 @@ def _best_grid(trial: _Trial, projection: Projection) -> Choice:
         option = _cost(trial, projection._replace(n_grid=n_grid))
         if option.nanoseconds > 2.0 * best.nanoseconds:
             break
-        best = min(best, option, key=lambda choice: choice.nanoseconds)
+        best = min(best, option, key=_nanoseconds)
     return _with_survivors(trial, best)
 
 
