@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from epsjoin.commands import cli
+from epsjoin.errors import UnfitTableError
 from epsjoin.lake import slices
 from epsjoin.lake.fingerprints import Fingerprints, new_fingerprint
 from epsjoin.lake.lake import Slice
@@ -17,7 +18,7 @@ from epsjoin.params import RunParams
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job
 from epsjoin.spark.join import base
-from epsjoin.spark.join.base import Increment, IncrementPlan, base_tables, find_increment
+from epsjoin.spark.join.base import Changes, Increment, IncrementPlan, base_tables, find_increment
 from tests.spark.ingest.here import new_job, reading_here
 from tests.tiny import coordinate, key
 
@@ -115,6 +116,18 @@ def test_increment__counts_who_is_placed_and_not_who_is_gone(job: Job) -> None:
     come_in(job, SECOND, now)
     row = row_of(find(job, increment=0.06))
     assert (row["placed"], row["gone"], row["n_points"]) == (5, 10, 95)
+
+
+def test_changes__are_in_the_plan_by_rising_id_whatever_the_order_of_the_points(job: Job) -> None:
+    now = {**placed(3), 200: (7.0, "")}
+    now.pop(50)
+    come_in(job, SECOND, dict(reversed(now.items())))
+    row = row_of(find(job))
+    changes = Changes.from_row(row)
+    assert [ids.tolist() for ids in changes] == [[0, 1, 2, 200], [0, 1, 2, 50]]
+    assert str(changes) == "1 new, 1 deleted, 3 moved"
+    with pytest.raises(UnfitTableError, match="an earlier version wrote it; run replicate again"):
+        Changes.from_row({**row, "run": SECOND, "gone_ids": None})
 
 
 def test_increment__expects_pairs_by_the_square_of_the_number_of_points(job: Job) -> None:

@@ -13,15 +13,17 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from epsjoin.console import counted
 from epsjoin.errors import UnfitTableError
 from epsjoin.kernels.arrays import Ints
 from epsjoin.kernels.digests import Words
 from epsjoin.kernels.ids import match_ids
-from epsjoin.lake import slices
+from epsjoin.lake import parquet, slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
+from epsjoin.lake.schemas import parse_ddl
 from epsjoin.local.join.update import find_changes
 from epsjoin.local.plan.sizes import rows_that_fit
 from epsjoin.params import RunParams
@@ -31,28 +33,53 @@ from epsjoin.spark.digests import to_words
 INCREMENT = "increment"
 """Value of ``join_plan.kind`` of a run whose pairs are computed from those of another."""
 
+_BATCH_ROWS = 1 << 20
+"""Maximum number of digests that are read at once; a row group has fewer."""
+
 
 class Changes(NamedTuple):
     """What differs between the points of two runs.
 
     Parameters
     ----------
-    n_before, n_now : number of points.
-    placed : ids now that are new, or whose place is another.
-    gone : ids before that are deleted, or whose place is another.
-    n_moved : number of ids that are in both.
+    placed : ids now that are new, or whose place is another; ascending.
+    gone : ids before that are deleted, or whose place is another; ascending.
     """
 
-    n_before: int
-    n_now: int
     placed: Ints
     gone: Ints
-    n_moved: int
 
     def __str__(self) -> str:
         """As messages say it."""
-        new, deleted = len(self.placed) - self.n_moved, len(self.gone) - self.n_moved
-        return f"{new:,} new, {deleted:,} deleted, {self.n_moved:,} moved"
+        n_moved = len(np.intersect1d(self.placed, self.gone, assume_unique=True))
+        new, deleted = len(self.placed) - n_moved, len(self.gone) - n_moved
+        return f"{new:,} new, {deleted:,} deleted, {n_moved:,} moved"
+
+    def to_row(self) -> dict[str, int | bytes]:
+        """The columns of ``join_plan`` that hold them."""
+        return {
+            "placed": len(self.placed),
+            "gone": len(self.gone),
+            "placed_ids": self.placed.astype("<i8", copy=False).tobytes(),
+            "gone_ids": self.gone.astype("<i8", copy=False).tobytes(),
+        }
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Changes:
+        """Read what :meth:`to_row` made.
+
+        Raises
+        ------
+        UnfitTableError
+            An earlier version has written the row, without the ids.
+        """
+        if row["placed_ids"] is None or row["gone_ids"] is None:
+            raise UnfitTableError(
+                f"join_plan of run {row['run']} lacks the ids of what has changed, since an earlier version "
+                "wrote it; run replicate again"
+            )
+        placed, gone = (np.frombuffer(row[name], "<i8") for name in ("placed_ids", "gone_ids"))
+        return cls(placed.astype(np.int64, copy=False), gone.astype(np.int64, copy=False))
 
 
 @dataclass(frozen=True)
@@ -88,10 +115,12 @@ class Increment(NamedTuple):
     ----------
     row : the row of ``join_plan``.
     changes : what differs from the base.
+    n_points : number of points of the run.
     """
 
     row: dict[str, Any]
     changes: Changes
+    n_points: int
 
 
 class BaseTables(NamedTuple):
@@ -149,12 +178,13 @@ def find_increment(inputs: Fingerprints, params: RunParams, eps: float) -> Incre
         why = _compare_plans(tables.plan, base, lake.source.point_metric, eps, params.most_generations)
         if why:
             return why
-        changes = read_changes(lake, tables.digests, inputs.slice("digests"))
+        was, now = (_read_places(lake, where) for where in (tables.digests, inputs.slice("digests")))
     except UnfitTableError as error:
         return f"run {base} cannot be its base: {error}"
     n_before, n = int(tables.plan["n_points"]), slices.count_rows(lake, inputs.slice("points"))
-    if (changes.n_before, changes.n_now) != (n_before, n):
+    if (len(was.ids), len(now.ids)) != (n_before, n):
         return f"run {base} or this one has not a digest for each point"
+    changes = compare_places(was, now)
     share = len(changes.placed) / max(1, n)
     if len(changes.placed) > params.increment * n:
         return f"{share:.1%} of the points are new or moved since run {base}, {params.increment:.1%} may be"
@@ -166,7 +196,8 @@ def find_increment(inputs: Fingerprints, params: RunParams, eps: float) -> Incre
     expected_pairs = n_pairs * (n / max(1, n_before)) ** 2
     if expected_pairs > params.max_pairs:
         return f"{expected_pairs:,.0f} pairs are expected, more than max_pairs"
-    return Increment(_make_row(lake.source.point_metric, base, tables, eps, changes, expected_pairs), changes)
+    row = _make_row(lake.source.point_metric, base, tables, eps, changes, n, expected_pairs)
+    return Increment(row, changes, n)
 
 
 def _compare_plans(plan: Mapping[str, Any], base: str, metric: str, eps: float, generations: int) -> str:
@@ -181,7 +212,7 @@ def _compare_plans(plan: Mapping[str, Any], base: str, metric: str, eps: float, 
 
 
 def _make_row(
-    metric: str, base: str, tables: BaseTables, eps: float, changes: Changes, expected_pairs: float
+    metric: str, base: str, tables: BaseTables, eps: float, changes: Changes, n: int, expected_pairs: float
 ) -> dict[str, Any]:
     """Make the row of ``join_plan``; of the candidates of a whole join it expects those with a placed end."""
     plan = tables.plan
@@ -189,8 +220,8 @@ def _make_row(
     of_whole = (
         IncrementPlan.from_json(plan["plan"]).candidates if is_increment else plan["expected_candidates"]
     )
-    of_whole *= (changes.n_now / max(1, changes.n_before)) ** 2
-    stays = 1.0 - len(changes.placed) / max(1, changes.n_now)
+    of_whole *= (n / max(1, plan["n_points"])) ** 2
+    stays = 1.0 - len(changes.placed) / max(1, n)
     return {
         "kind": INCREMENT,
         "split_rule": None,
@@ -198,33 +229,53 @@ def _make_row(
         "metric": metric,
         "n_parts": 1,
         "sample_rows": 0,
-        "n_points": changes.n_now,
+        "n_points": n,
         "expected_rows": 0.0,
         "expected_candidates": of_whole * (1.0 - stays**2),
         "expected_pairs": expected_pairs,
         "plan": IncrementPlan(base, tables.pairs.fingerprint, of_whole).to_json(),
         "base": base,
         "generation": (plan["generation"] or 0) + 1,
-        "placed": len(changes.placed),
-        "gone": len(changes.gone),
+        **changes.to_row(),
         "why": None,
     }
 
 
-def read_changes(lake: Lake, before: Slice, now: Slice) -> Changes:
-    """Find what differs between the points of two runs, from their digests alone; on the driver.
+class Places(NamedTuple):
+    """Where the points of a run are.
+
+    Parameters
+    ----------
+    ids : (n,) int64.
+    places : (n, 2) uint64, the digest of each point's place.
+    """
+
+    ids: Ints
+    places: Words
+
+
+def compare_places(before: Places, now: Places) -> Changes:
+    """Find what differs between the points of two runs."""
+    is_placed, is_gone = find_changes(match_ids(before.ids, now.ids), before.places, now.places)
+    return Changes(np.sort(now.ids[is_placed]), np.sort(before.ids[is_gone]))
+
+
+def _read_places(lake: Lake, where: Slice) -> Places:
+    """Read digests on the driver, row group by row group into their arrays: no other copy is held.
 
     Raises
     ------
     UnfitTableError
-        A run has no digests, or they are not those of its points.
+        The run has no digests, or they are not those of its points.
     """
-    (ids_before, places_before), (ids, places) = (_read_places(lake, where) for where in (before, now))
-    is_placed, is_gone = find_changes(match_ids(ids_before, ids), places_before, places)
-    placed, gone = ids[is_placed], ids_before[is_gone]
-    return Changes(len(ids_before), len(ids), placed, gone, len(np.intersect1d(placed, gone)))
-
-
-def _read_places(lake: Lake, where: Slice) -> tuple[Ints, Words]:
-    rows = slices.read_slice(lake, where, ["id", "place"])
-    return np.ascontiguousarray(rows["id"].to_numpy()), to_words(rows["place"])
+    files = slices.files_of(lake, where)
+    columns, location = parse_ddl("id long, place binary"), lake.location(where.table)
+    n = sum(file.rows for file in files)
+    found, first = Places(np.empty(n, np.int64), np.empty((n, 2), np.uint64)), 0
+    for file in files:
+        for batch in parquet.stream_file(location, file, columns, _BATCH_ROWS):
+            here = slice(first, first + batch.num_rows)
+            found.ids[here] = batch["id"].to_numpy()
+            found.places[here] = to_words(pa.chunked_array([batch["place"]]))
+            first = here.stop
+    return found

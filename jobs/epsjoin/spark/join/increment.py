@@ -1,15 +1,17 @@
 """The pairs of a run from those of its base: what stays is copied, what is placed is joined with all.
 
-Three kinds of tasks, none of which waits for another: some copy the pairs of the base whose ends stay; some
-read the points that stay, and join them with the placed ones; one joins these with one another. Of few points
-and pairs the driver does all this by threads, which takes less time than to start a session, and reads the
-points once.
+Which points are placed, and which are gone, the plan says. First the placed ones are read. Then there are
+three kinds of tasks, none of which waits for another: some copy the pairs of the base whose ends stay; some
+read the points that stay, and join them with the placed ones; one joins these with one another. Nobody holds
+all points: to read them twice costs less. Of few points and pairs the driver does all this by threads, which
+takes less time than to start a session.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,8 +22,8 @@ from pyspark.sql import SparkSession
 
 from epsjoin.console import counted, say
 from epsjoin.errors import TableError, UnfitTableError
-from epsjoin.kernels.arrays import Bools
-from epsjoin.kernels.ids import IdIndex, index_ids, rows_of
+from epsjoin.kernels.arrays import Bools, Ints
+from epsjoin.kernels.ids import index_ids, rows_of
 from epsjoin.lake.arrow import pair_columns
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.parquet import Target
@@ -33,7 +35,7 @@ from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.sweep.sweeping import Counters, check_n_jobs
 from epsjoin.spark import tasks
 from epsjoin.spark.job import Job
-from epsjoin.spark.join.base import IncrementPlan, base_tables, read_changes
+from epsjoin.spark.join.base import Changes, IncrementPlan, base_tables
 from epsjoin.spark.join.pairs import PAIRS, to_batch
 from epsjoin.spark.points import stored_files, stored_reading
 from epsjoin.spark.reading import Reading
@@ -43,16 +45,15 @@ from epsjoin.spark.splits import Split
 from epsjoin.spark.stored import MAX_HERE_BYTES, in_table
 from epsjoin.spark.write import Written
 
-COPY, STAYED, HELD, PLACED = "copy", "stayed", "held", "placed"
-"""What a task does: copy pairs, join points that stayed with the placed ones, of files or of what is held in
-memory, or join the placed ones with one another."""
+COPY, STAYED, PLACED = "copy", "stayed", "placed"
+"""What a task does: copy pairs, join points that stayed with the placed ones, or these with one another."""
 
 
 class Share(NamedTuple):
-    """What one task does, and of what: files, or batches of points that are held in memory."""
+    """What one task does, and of which files."""
 
     kind: str
-    of: Split | list[pa.RecordBatch]
+    of: Split
 
 
 Arrays = Mapping[str, Array] | Shared
@@ -60,6 +61,9 @@ Arrays = Mapping[str, Array] | Shared
 
 Worker = Callable[[Share], Iterator[pa.RecordBatch]]
 """The work of a task on its share, which writes pairs and yields one report."""
+
+Runner = Callable[[Sequence[Any], Callable[[Any], Iterable[pa.RecordBatch]]], list[pa.RecordBatch]]
+"""Does some work on each of some items, and collects what it yields, in the order of the items."""
 
 
 def join_increment(job: Job, inputs: Fingerprints, row: Mapping[str, Any], into: Target) -> Written:
@@ -74,18 +78,17 @@ def join_increment(job: Job, inputs: Fingerprints, row: Mapping[str, Any], into:
     Raises
     ------
     UnfitTableError
-        The base has been replaced since the increment was planned.
+        The base has been replaced since the increment was planned, or an earlier version has planned it.
     TableError
         Another number of pairs or points was read than the logs say.
     """
-    lake, plan = job.lake, IncrementPlan.from_json(row["plan"])
+    lake, plan, changes = job.lake, IncrementPlan.from_json(row["plan"]), Changes.from_row(row)
     try:
         base = base_tables(lake, plan.base)
         if base.pairs.fingerprint != plan.pairs:
             raise UnfitTableError(
                 f"{base.pairs} are of other points, or of another plan, than they were then"
             )
-        changes = read_changes(lake, base.digests, inputs.slice("digests"))
         before = StoredRows.of(job, base.pairs, PAIRS)
     except UnfitTableError as error:
         raise UnfitTableError(
@@ -98,14 +101,16 @@ def join_increment(job: Job, inputs: Fingerprints, row: Mapping[str, Any], into:
     is_small = before.bytes_read + points.n * 8 * (1 + len(reading.names)) <= MAX_HERE_BYTES
     if is_small:
         before, points = (replace(rows, n_cores=check_n_jobs(-1)) for rows in (before, points))
-    placed, stayed = (_hold if is_small else _take)(points, reading, index_ids(changes.placed))
+    run: Runner = _run_here if is_small else partial(tasks.run_tasks, job.session())
+    placed = _find_placed(points, reading, changes.placed, run)
     shares = [Share(COPY, split) for split in before.splits()]
     if len(placed.ids):
-        shares += [*stayed, Share(PLACED, [])]
+        shares += [*(Share(STAYED, split) for split in points.splits()), Share(PLACED, [])]
     options = JoinOptions.of(lake.source.point_metric, 1, job.params.max_pairs, False, None)
     make_worker = partial(_make_worker, before, points, reading, into, row["eps"], options)
     arrays = {"gone": changes.gone, "ids": placed.ids, "points": placed.points}
-    reports = (_run_here if is_small else _run_tasks)(job.session, shares, make_worker, arrays)
+    with _reach(arrays, None if is_small else job.session()) as reached:
+        reports = run(shares, make_worker(reached))
     written = Written.of(tasks.reports_of(reports))
     counters = {"candidates": 0, "distance_computations": 0, "joined_pairs": 0} | written.counters
     if counters["kept_pairs"] + counters["dropped_pairs"] != before.n:
@@ -116,63 +121,45 @@ def join_increment(job: Job, inputs: Fingerprints, row: Mapping[str, Any], into:
     return written._replace(counters=counters)
 
 
-def _run_here(
-    _: Callable[[], SparkSession],
-    shares: Sequence[Share],
-    make_worker: Callable[[Arrays], Worker],
-    arrays: Mapping[str, Array],
-) -> list[pa.RecordBatch]:
+def _run_here(items: Sequence[Any], work: Callable[[Any], Iterable[pa.RecordBatch]]) -> list[pa.RecordBatch]:
     """Do the work on the driver, by a thread for each of its cores, without a session."""
-    work = make_worker(arrays)
     with ThreadPoolExecutor(check_n_jobs(-1)) as threads, phase("wait"):
-        done = threads.map(lambda mine: list(timed(work(mine), "work")), shares)
+        done = threads.map(lambda item: list(timed(work(item), "work")), items)
         return [batch for batches in done for batch in batches]
 
 
-def _run_tasks(
-    session: Callable[[], SparkSession],
-    shares: Sequence[Share],
-    make_worker: Callable[[Arrays], Worker],
-    arrays: Mapping[str, Array],
-) -> list[pa.RecordBatch]:
-    """Let a task do each share."""
-    shared = share(session(), **arrays)
+@contextmanager
+def _reach(arrays: Mapping[str, Array], session: SparkSession | None) -> Iterator[Arrays]:
+    """Arrays as the tasks of a session reach them; without one they are here."""
+    if session is None:
+        yield arrays
+        return
+    shared = share(session, **arrays)
     try:
-        return tasks.run_tasks(session(), shares, make_worker(shared))
+        yield shared
     finally:
         shared.remove()
 
 
-def _hold(points: StoredRows, reading: Reading, placed: IdIndex) -> tuple[Points, list[Share]]:
-    """Read all points, by a thread for each core of the driver: the placed ones, and shares to join."""
-    if not len(placed.ids):
-        return _pick([], points, reading, placed), []
-    n_threads = check_n_jobs(-1)
-    read = points.reader(lambda batches: iter(batches))
-    with ThreadPoolExecutor(n_threads) as threads, phase("wait"):
-        parts = threads.map(lambda split: list(timed(read(split), "work")), points.splits())
-        held = [batch for part in parts for batch in part]
-    shares = [held[first::n_threads] for first in range(n_threads)]
-    return _pick(held, points, reading, placed), [Share(HELD, share) for share in shares if share]
+def _find_placed(
+    points: StoredRows, reading: Reading, ids: Ints, run: Callable[..., list[pa.RecordBatch]]
+) -> Points:
+    """Find the placed points, in the order of their ids; of the others no copy is held.
 
-
-def _take(points: StoredRows, reading: Reading, placed: IdIndex) -> tuple[Points, list[Share]]:
-    """Let tasks read the placed points; those to join are for other tasks to read."""
+    Parameters
+    ----------
+    run : lets tasks, or threads of the driver, read the splits.
+    """
+    index = index_ids(ids)
 
     def pick(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield batch.filter(pa.array(rows_of(placed, batch["id"].to_numpy()) >= 0))
+            yield batch.filter(pa.array(rows_of(index, batch["id"].to_numpy()) >= 0))
 
-    found = points.scan(["id", "point"], pick) if len(placed.ids) else []
-    return _pick(found, points, reading, placed), [Share(STAYED, split) for split in points.splits()]
-
-
-def _pick(batches: Iterable[pa.RecordBatch], points: StoredRows, reading: Reading, placed: IdIndex) -> Points:
-    """Take the placed points among others, in the order of their ids."""
-    found = [batch.filter(pa.array(rows_of(placed, batch["id"].to_numpy()) >= 0)) for batch in batches]
-    ids, values = reading.arrays(in_table(found, parse_ddl(points.schema)).combine_chunks())
-    order = np.argsort(ids, kind="stable")
-    return Points(np.ascontiguousarray(values[order]), ids[order])
+    found = run(points.splits(), points.reader(pick)) if len(ids) else []
+    of, values = reading.arrays(in_table(found, parse_ddl(points.schema)).combine_chunks())
+    order = np.argsort(of, kind="stable")
+    return Points(np.ascontiguousarray(values[order]), of[order])
 
 
 def _make_worker(
@@ -238,8 +225,6 @@ def _make_worker(
     def work(share: Share) -> Iterator[pa.RecordBatch]:
         if share.kind == PLACED:
             return join_among_placed()
-        if share.kind == HELD:
-            return join_stayed(share.of)
         return (of_copies if share.kind == COPY else of_points)(share.of)
 
     return work

@@ -146,16 +146,18 @@ def _plan_row(plan: JoinPlan, n_points: int) -> dict[str, object]:
         "generation": 0,
         "placed": None,
         "gone": None,
+        "placed_ids": None,
+        "gone_ids": None,
     }
 
 
 def _write_increment(job: Job, inputs: Fingerprints, found: Increment) -> dict[str, float]:
-    row, changes = found
+    row, changes, n_points = found
     delta_log.commit(job.lake, {inputs.slice("replicas", join_plan=row["plan"]): []})
     slices.write_slice(job.lake, inputs.slice("join_plan"), slices.table_of(job.lake, "join_plan", [row]))
     generation = f"increment number {row['generation']} since all points were joined"
     say(f"replicate: the pairs follow from those of run {row['base']}: {changes}; {generation}")
-    counters = {"points": changes.n_now, "rows": 0, "placed": row["placed"], "gone": row["gone"]}
+    counters = {"points": n_points, "rows": 0, "placed": row["placed"], "gone": row["gone"]}
     return {**counters, "generation": row["generation"], "expected_rows": 0.0}
 
 

@@ -158,7 +158,7 @@ def _read_guard(lake: Lake, where: Slice) -> list[dict[str, Any]]:
 
 def _describe_plan(job: Job, row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the row of ``join_plan`` with what its plan expects of the largest part and of one core."""
-    known = {name: value for name, value in row.items() if name != "plan"}
+    known = {name: value for name, value in row.items() if name not in ("plan", "placed_ids", "gone_ids")}
     if row["kind"] == INCREMENT:  # it has no parts
         return known
     plan = JoinPlan.from_json(row["plan"])
