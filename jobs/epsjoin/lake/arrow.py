@@ -30,21 +30,32 @@ def to_matrix(column: pa.Array | pa.ChunkedArray, dimensions: int) -> NDArray[np
         return np.concatenate([to_matrix(chunk, dimensions) for chunk in column.chunks])
     if len(column) == 0:
         return np.empty((0, dimensions))
+    data = _bytes_of(column, 8 * dimensions, f"{dimensions} float64 values")
+    return data.view("<f8").reshape(-1, dimensions)
+
+
+def to_coordinates(column: pa.Array, dimensions: int) -> NDArray[np.float64] | NDArray[np.float32]:
+    """As :func:`to_matrix`, of a column that is not empty; rows of ``4 * dimensions`` bytes are float32."""
+    if len(column[0].as_buffer()) == 4 * dimensions:
+        data = _bytes_of(column, 4 * dimensions, f"{dimensions} float32 values")
+        return data.view("<f4").reshape(-1, dimensions)
+    return to_matrix(column, dimensions)
+
+
+def _bytes_of(column: pa.Array, width: int, what: str) -> NDArray[np.uint8]:
+    """The bytes of all values of a binary column, each of this width."""
     is_large = pa.types.is_large_binary(column.type)
     offsets = np.frombuffer(column.buffers()[1], np.int64 if is_large else np.int32)
     offsets = offsets[column.offset : column.offset + len(column) + 1]
-    if column.null_count or not (np.diff(offsets) == 8 * dimensions).all():
-        raise TableError(
-            f"a point is not {dimensions} float64 values long; was the contract changed? Run ingest again"
-        )
-    data = np.frombuffer(column.buffers()[2], np.uint8)[offsets[0] : offsets[-1]]
-    return data.view("<f8").reshape(-1, dimensions)
+    if column.null_count or not (np.diff(offsets) == width).all():
+        raise TableError(f"a point is not {what} long; was the contract changed? Run ingest again")
+    return np.frombuffer(column.buffers()[2], np.uint8)[offsets[0] : offsets[-1]]
 
 
 def to_binary(rows: NDArray[np.generic]) -> pa.Array:
     """Each row of a two-dimensional array as one value of a binary column; the bytes are copied.
 
-    Rows are (n, d) float64 for points, (n, w) uint8 for codes. The column must stay below 2 GiB.
+    Rows are (n, d) float64 or float32 for points, (n, w) uint8 for codes. The column must stay below 2 GiB.
     """
     rows = np.ascontiguousarray(rows)
     width = rows.shape[1] * rows.itemsize

@@ -16,14 +16,20 @@ from epsjoin.local.arguments import check_count
 from epsjoin.local.join.arrays import HOW
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.cuts import Cuts
+from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.one_sided import planned
 from epsjoin.spark.cluster.from_pairs import cluster_pairs, refuse_noise_id
-from epsjoin.spark.join.frames import MAX_PAIRS, join_by_files, join_by_shuffle, join_points, target_at
-from epsjoin.spark.join.merge_join import join_frame
-from epsjoin.spark.join.plan import plan_frames
+from epsjoin.spark.join.frames import (
+    MAX_PAIRS,
+    join_by_files,
+    join_by_shuffle,
+    join_planned,
+    join_points,
+    target_at,
+)
+from epsjoin.spark.join.plan import plan_frames, plan_pairs
 from epsjoin.spark.join.replicate import MAX_FILES, n_files
 from epsjoin.spark.join.semi import find_rows, take_found
-from epsjoin.spark.join.shuffle import replicate_frame
 from epsjoin.spark.neighbours.rank import rank_points
 from epsjoin.spark.neighbours.search import search_nearest
 from epsjoin.spark.persist import materialize, persist_until
@@ -246,8 +252,8 @@ def similarity_join(
     eps : threshold in the metric's unit, finite and above 0. A pair belongs to the result if its distance, as
         it is reported, is at most eps. Or (d,) one per dimension; see :func:`epsjoin.self_join`.
     columns : the coordinates: names of columns of numbers, or the name of one column that holds whole points
-        (an array of numbers, a vector of Spark ML, binary of little-endian float64). All is computed in
-        float64.
+        (an array of numbers, a vector of Spark ML, binary of little-endian float64). Distances are
+        computed in float64; arrays of floats travel as they are.
     id : name of a column of whole numbers, which must be distinct (this is not checked).
     metric : a name for :func:`epsjoin.get_metric`, or a metric that it returned (minkowski).
     how : "inner" for the pairs; "left", "right" or "outer" also for the rows without a partner, with nulls;
@@ -300,6 +306,11 @@ def similarity_join(
     larger sample follows. Between points and pairs there is one shuffle, which moves each point and its
     replicas: some 1.1 to 3 rows per point. A task holds one part; see :class:`epsjoin.Cuts`.
 
+    From 32 dimensions on, euclidean and cosine, without weights and cuts, go through products of blocks of
+    rows where that is expected to cost less: the same pairs and distances. A pair of blocks is a task, and
+    the shuffle moves each point to all tasks of its block; :func:`epsjoin.spark.estimate` says what that
+    costs. More than 10,000 tasks are refused. "semi" and "anti" are swept.
+
     "semi" and "anti" send each row of ``left`` to one part, and the rows of ``right`` to all parts where they
     may be partners; the part knows all about its left rows. What it finds, at most one id per row of
     ``left``, meets the rows of ``left`` by a join of Spark's: by a broadcast, so that these rows do not move,
@@ -337,26 +348,18 @@ def similarity_join(
     if into is not None:
         delta_log.check_replaceable(into)
     points = points_of(left, columns, id)
+    others = None if right is None else points_of(right, right_columns or columns, right_id or id)
     if how in ("semi", "anti"):
-        others = None if right is None else points_of(right, right_columns or columns, right_id or id)
-        plan = plan_frames(points, others, eps, chosen, weights, cuts and planned(cuts), math.inf)
-        return take_found(left, id, find_rows(points, others, plan, how), points.n, plan)
-    if right is None:
-        plan = plan_frames(points, None, eps, chosen, weights, cuts, max_pairs)
-        if into is not None and n_files(points, plan) <= MAX_FILES:
-            return join_by_files(points, plan, into, max_pairs, increments)
-        replicas = replicate_frame(points, plan)
-        if into is not None:
-            return join_by_shuffle(replicas, plan, points.n, into, max_pairs, increments)
-        return to_frame(join_frame(replicas, plan, points.n, max_pairs))
-    others = points_of(right, right_columns or columns, right_id or id)
-    plan = plan_frames(points, others, eps, chosen, weights, cuts, max_pairs)
-    replicas = replicate_frame(points, plan, is_right=False).union(
-        replicate_frame(others, plan, is_right=True)
-    )
+        one_sided = plan_frames(points, others, eps, chosen, weights, cuts and planned(cuts), math.inf)
+        return take_found(left, id, find_rows(points, others, one_sided, how), points.n, one_sided)
+    plan = plan_pairs(points, others, eps, chosen, weights, cuts, max_pairs)
     if into is not None:
-        return join_by_shuffle(replicas, plan, points.n + others.n, into, max_pairs, increments)
-    pairs = to_frame(join_frame(replicas, plan, points.n + others.n, max_pairs))
+        if others is None and isinstance(plan, JoinPlan) and n_files(points, plan) <= MAX_FILES:
+            return join_by_files(points, plan, into, max_pairs, increments)
+        return join_by_shuffle(points, others, plan, into, max_pairs, increments)
+    pairs = to_frame(join_planned(points, others, plan, max_pairs))
+    if others is None:
+        return pairs
     missing = F.lit(None).cast("long")
     whole = pairs
     if how in ("left", "outer"):

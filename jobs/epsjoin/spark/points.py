@@ -38,7 +38,7 @@ class Points:
     Parameters
     ----------
     frame : the column ``id`` (long), then the coordinates: one column of binary or of arrays of numbers, or
-        one column of numbers per dimension. Numbers are doubles or longs.
+        one column of numbers per dimension. Numbers are doubles or longs, in arrays also floats.
     reading : how a task turns batches of the frame into arrays.
     n : number of rows.
     n_splits : number of tasks that read the points, as far as it is known.
@@ -59,6 +59,12 @@ class Points:
     def ids(self) -> FrameRows:
         """The ids of the points, in the column ``id``."""
         return FrameRows(self.frame.select("id"))
+
+    @property
+    def coordinate_bytes(self) -> int:
+        """Bytes of a coordinate, as it is read: 4 of whole points in float32, else 8."""
+        kind = self.frame.schema[1].dataType
+        return 4 if isinstance(kind, T.ArrayType) and isinstance(kind.elementType, T.FloatType) else 8
 
     def of_dimensions(self, dimensions: int) -> Points:
         """A copy that requires ``dimensions`` coordinates per point."""
@@ -268,7 +274,8 @@ def _to_whole_point(column: Column, kind: T.DataType) -> Column | None:
     if isinstance(kind, T.BinaryType):
         return column
     if isinstance(kind, T.ArrayType) and isinstance(kind.elementType, T.NumericType):
-        return column if isinstance(kind.elementType, T.LongType) else column.cast("array<double>")
+        stays = isinstance(kind.elementType, T.LongType | T.FloatType)
+        return column if stays else column.cast("array<double>")
     if isinstance(kind, T.UserDefinedType) and type(kind).__name__ == "VectorUDT":
         from pyspark.ml.functions import vector_to_array  # slow to import, and no step has vectors
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from epsjoin.errors import DataRefusedError
+from epsjoin.kernels.arrays import Points as Coordinates
 from epsjoin.lake.arrow import to_matrix
 from epsjoin.source.values import EXACT
 
@@ -36,7 +37,18 @@ class Reading:
         return replace(self, dimensions=dimensions)
 
     def arrays(self, batch: pa.RecordBatch | pa.Table) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Ids (n,) and coordinates (n, d) of the rows of :attr:`Points.frame`.
+        """Ids (n,) and coordinates (n, d) of the rows of :attr:`Points.frame`, in float64.
+
+        Raises
+        ------
+        DataRefusedError
+            See :meth:`coordinates`.
+        """
+        ids, points = self.coordinates(batch)
+        return ids, points.astype(np.float64, copy=False)
+
+    def coordinates(self, batch: pa.RecordBatch | pa.Table) -> tuple[NDArray[np.int64], Coordinates]:
+        """As :meth:`arrays`, but arrays of float32 stay float32.
 
         Raises
         ------
@@ -51,18 +63,22 @@ class Reading:
         ids = batch.column(0).to_numpy()
         columns = batch.columns[1:]
         if self.is_checked:
-            points = to_matrix(columns[0], self.dimensions)
-        else:
-            points = np.empty((len(ids), self.dimensions))
-            for place, (name, column) in enumerate(zip(self.names, columns, strict=True)):
-                _fill(points, place, name, in_one_chunk(column), ids)
-            _refuse_not_finite(points, ids, self.names)
+            return ids, to_matrix(columns[0], self.dimensions)
+        points: Coordinates = np.empty((len(ids), self.dimensions))
+        if is_single(columns[0].type):
+            points = np.empty((len(ids), self.dimensions), np.float32)
+        for place, (name, column) in enumerate(zip(self.names, columns, strict=True)):
+            _fill(points, place, name, in_one_chunk(column), ids)
+        _refuse_not_finite(points, ids, self.names)
         return ids, points
 
 
-def _fill(
-    points: NDArray[np.float64], place: int, name: str, column: pa.Array, ids: NDArray[np.int64]
-) -> None:
+def is_single(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds whole points in float32."""
+    return bool(pa.types.is_list(kind) and pa.types.is_float32(kind.value_type))
+
+
+def _fill(points: Coordinates, place: int, name: str, column: pa.Array, ids: NDArray[np.int64]) -> None:
     """Copy a column of a batch into the array of points."""
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
@@ -85,7 +101,8 @@ def _fill(
     if values.null_count:
         row = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0]) // d
         raise DataRefusedError(f"a coordinate in {name!r} is null where the id is {ids[row]}")
-    points[:] = _to_doubles(values.to_numpy(), name, ids).reshape(-1, d)
+    flat = values.to_numpy()
+    points[:] = (flat if flat.dtype == points.dtype else _to_doubles(flat, name, ids)).reshape(-1, d)
 
 
 def _count_coordinates(column: pa.Array) -> pa.Array:
@@ -131,7 +148,7 @@ def _to_doubles(values: NDArray[Any], name: str, ids: NDArray[np.int64]) -> NDAr
     return values.astype(np.float64, copy=False)
 
 
-def _refuse_not_finite(points: NDArray[np.float64], ids: NDArray[np.int64], names: Sequence[str]) -> None:
+def _refuse_not_finite(points: Coordinates, ids: NDArray[np.int64], names: Sequence[str]) -> None:
     if np.isfinite(points).all():
         return
     row, axis = (int(each[0]) for each in np.nonzero(~np.isfinite(points)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from epsjoin.local.metric import get_metric
-from epsjoin.local.plan.product_rows import FilterSpace, embed
+from epsjoin.local.product.rows import FilterSpace, embed
 
 KINDS = ("noise", "lattice", "few", "clusters", "far", "tiny", "denormal", "scaled")
 

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.errors import ArgumentError, BudgetError
-from epsjoin.local.join import product_join
 from epsjoin.local.join.array_join import ArrayJoin
 from epsjoin.local.join.arrays import iter_join, iter_self_join, join, self_join
 from epsjoin.local.join.by_product import join_of_one, join_of_two
@@ -19,7 +18,8 @@ from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.join.product_join import ProductJoin
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan import ways
-from epsjoin.local.plan.product_rows import FilterSpace
+from epsjoin.local.product import sweep as product_sweep
+from epsjoin.local.product.rows import FilterSpace
 from epsjoin.local.sweep.pairs import collect
 from oracles import examples
 from oracles import join as twin
@@ -67,7 +67,7 @@ def test_product_join__is_the_definition_bit_for_bit(kind, metric, dtype, sizes,
     eps = float(some[seed % len(some)])  # a distance that comes: at eps is within
     options = JoinOptions.of(metric, n_jobs, None, False, {}, 32 + seed % 70)
     space = any_space(rows, metric, m, seed)
-    with patch.object(product_join, "BLOCK_ROWS", 64):
+    with patch.object(product_sweep, "BLOCK_ROWS", 64):
         made = ProductJoin(left, right, np.arange(n_left), get_metric(metric), eps, options, space)
         pairs = collect(made.batches("join"), (n_left, len(other)))
     assert_equal(pairs, expected_pairs(left, other, eps, metric))

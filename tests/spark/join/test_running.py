@@ -124,8 +124,8 @@ def test_similarity_join__that_will_be_too_large_ends_and_leaves_no_files(
 ) -> None:
     """By files and by a shuffle."""
     whole = len(self_join(POINTS, EPS).left)
-    plan_of = public.plan_frames
-    monkeypatch.setattr(public, "plan_frames", lambda *given: plan_of(*given[:-1], 10**9))
+    plan_of = public.plan_pairs
+    monkeypatch.setattr(public, "plan_pairs", lambda *given: plan_of(*given[:-1], 10**9))
     monkeypatch.setattr(public, "MAX_FILES", max_files)
     mislead(monkeypatch, frames)
     slow_parts(monkeypatch, frames)

@@ -1,6 +1,6 @@
 """The join of many dimensions: what a product of two blocks of rows lets through, and the decision.
 
-BLAS multiplies blocks of *filter rows* (:mod:`epsjoin.local.plan.product_rows`), in which the squared
+BLAS multiplies blocks of *filter rows* (:mod:`epsjoin.local.product.rows`), in which the squared
 distance of two rows is ``|g|² + |h|² - 2 g·h`` and never above that of their points. So a pair within eps has
 
     g·h - half(h) >= threshold(g)

@@ -37,6 +37,12 @@ class Estimate:
     row_bytes : bytes of memory of the rows during the sweep, of all parts together.
     pair_bytes : bytes of memory of all pairs.
     right_rows : number of rows of the whole right table; None for one table with itself.
+    tasks : number of pairs of blocks that a join of frames multiplies, each in a task; None where it does
+        not. Then ``rows`` are those that are sent to tasks, each as often as it is sent, and ``candidates``
+        are products.
+    task_bytes : bytes of memory of the rows of the largest task.
+    sent_bytes : bytes of all rows that are sent.
+    seconds : seconds of one core for all tasks.
 
     Examples
     --------
@@ -56,6 +62,10 @@ class Estimate:
     row_bytes: float
     pair_bytes: float
     right_rows: int | None = None
+    tasks: int | None = None
+    task_bytes: float | None = None
+    sent_bytes: float | None = None
+    seconds: float | None = None
 
     @property
     def neighbours(self) -> float:

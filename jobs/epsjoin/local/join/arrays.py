@@ -115,7 +115,7 @@ def self_join(
     the coordinates as they came.
 
     From 32 dimensions on, euclidean and cosine, without weights and cuts, go through products of blocks of
-    rows where the planner expects that to cost less (:mod:`epsjoin.local.plan.product_rows`): the same pairs
+    rows where the planner expects that to cost less (:mod:`epsjoin.local.product.rows`): the same pairs
     and distances. Points in float32 are not copied to float64 then; the join needs up to d + 6 float32 per
     point.
 

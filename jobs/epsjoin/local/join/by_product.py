@@ -8,7 +8,6 @@ from numpy.typing import ArrayLike
 from epsjoin.kernels.arrays import Points
 from epsjoin.kernels.join.projection import Projection
 from epsjoin.local.arguments import check_coordinates
-from epsjoin.local.blas import one_thread
 from epsjoin.local.join.array_join import ArrayJoin, check_dimensions, check_ids, check_metric
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.join.product_join import ProductJoin
@@ -16,6 +15,7 @@ from epsjoin.local.metric import Metric
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.product import MIN_DIMENSIONS, ProductPlan, has_products
 from epsjoin.local.plan.ways import Tables, choose_way
+from epsjoin.local.product.blas import one_thread
 
 _MIN_TERMS = 1 << 23
 """Minimum number of coordinates of all pairs of rows for which products are considered: fewer are compared

@@ -3,7 +3,7 @@
 1. The products of a block of queries with some of the points tell which of these are near; the distance to
    the k-th of them bounds that to the k-th nearest of all.
 2. Products with all points, block by block, let through what may be within that bound
-   (:mod:`epsjoin.local.plan.product_rows`); the metric's formula decides, and each list that is full lowers
+   (:mod:`epsjoin.local.product.rows`); the metric's formula decides, and each list that is full lowers
    its query's bound.
 """
 
@@ -18,9 +18,9 @@ from epsjoin.kernels.arrays import Floats, Floats32, Ints, Points
 from epsjoin.kernels.distances import Decision
 from epsjoin.kernels.neighbours.heaps import NearestLists
 from epsjoin.kernels.neighbours.product import bound_distances, keep_survivors
-from epsjoin.local.blas import one_thread
 from epsjoin.local.metric import Metric
-from epsjoin.local.plan.product_rows import FilteredTable, FilterSpace, filter_table, thresholds
+from epsjoin.local.product.blas import one_thread
+from epsjoin.local.product.rows import FilteredTable, FilterSpace, filter_table, thresholds
 from epsjoin.local.progress import Progress, ProgressArgument
 from epsjoin.local.sweep.threads import in_order
 

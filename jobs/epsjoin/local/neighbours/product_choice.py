@@ -11,12 +11,12 @@ import numpy as np
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints, Points
-from epsjoin.local.blas import one_thread
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.by_product import FIRST_POINTS
 from epsjoin.local.neighbours.tree import PointTree, make_lists
 from epsjoin.local.plan.product import MIN_DIMENSIONS, ProductPlan, Sample, has_products, plan_product
-from epsjoin.local.plan.product_rows import embed
+from epsjoin.local.product.blas import one_thread
+from epsjoin.local.product.rows import embed
 
 NS_PER_WORK = 0.7
 """Nanoseconds of a unit of work: a coordinate of a point that a tree compares with a query (ADR 18)."""

@@ -41,6 +41,10 @@ PRODUCT_NS_PER_SURVIVOR_TERM = 0.25
 """Nanoseconds of a join by products for a coordinate of a pair that is let through."""
 PRODUCT_NS_PER_COORDINATE = 6.0
 """Nanoseconds of a join by products for a coordinate of a row from which a filter row is made."""
+BLOCK_NS_PER_BYTE = 4.0
+"""Nanoseconds for a byte of a row that one task sends and another gets, in a join by pairs of blocks."""
+BLOCK_NS_PER_TASK = 5e7
+"""Nanoseconds of a task of a join by pairs of blocks, whatever its rows."""
 
 BOX_NS_PER_ROW = 250.0
 """Nanoseconds of the join of boxes for a row of a leaf."""

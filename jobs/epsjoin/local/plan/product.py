@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from epsjoin.kernels.arrays import Floats, Floats32
+from epsjoin.kernels.arrays import Bools, Floats, Floats32
 from epsjoin.kernels.distances import COSINE, EUCLIDEAN
 from epsjoin.local.metric import METRICS, Metric
 from epsjoin.local.plan.costs import (
@@ -21,7 +21,7 @@ from epsjoin.local.plan.costs import (
     PRODUCT_NS_PER_SURVIVOR_TERM,
     PRODUCT_NS_PER_TERM,
 )
-from epsjoin.local.plan.product_rows import (
+from epsjoin.local.product.rows import (
     MAX_DEVIATION,
     FilterSpace,
     half_and_offset,
@@ -147,15 +147,23 @@ def _split(join: _Join, rows: Floats) -> tuple[Floats32, Floats32]:
 
 def _plan(join: _Join, space: FilterSpace, left: Floats32, right: Floats32) -> ProductPlan:
     """What products of these filter rows let through, and so cost."""
+    passed = let_through(left, right, space, join.metric, join.eps)
+    return _cost(join, space, float(passed.mean()) * join.pairs)
+
+
+def let_through(left: Floats32, right: Floats32, space: FilterSpace, metric: Metric, eps: float) -> Bools:
+    """Which pairs of filter rows products let through; (l, r) bool.
+
+    Parameters
+    ----------
+    left, right : (l, k) and (r, k) float32, of this space; not modified.
+    metric, eps : the metric and its threshold.
+    """
     products = left @ right.T
-    halves = [
-        half_and_offset(np.einsum("ij,ij->i", rows, rows), space, join.metric, join.eps)
-        for rows in (left, right)
-    ]
-    (of_left, offset), (of_right, _) = halves
+    of_left, offset = half_and_offset(np.einsum("ij,ij->i", left, left), space, metric, eps)
+    of_right, _ = half_and_offset(np.einsum("ij,ij->i", right, right), space, metric, eps)
     products -= (of_left - offset).astype(np.float32)[:, None]
-    passed = np.count_nonzero(products >= of_right.astype(np.float32)) / products.size
-    return _cost(join, space, passed * join.pairs)
+    return np.asarray(products >= of_right.astype(np.float32))
 
 
 def _cost(join: _Join, space: FilterSpace, survivors: float) -> ProductPlan:

@@ -15,8 +15,8 @@ from epsjoin.kernels.arrays import Bools, Floats, Points
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.costs import SWEEP_NS_PER_TERM
 from epsjoin.local.plan.product import PLANNING_NS, ProductPlan, Sample, plan_product
-from epsjoin.local.plan.product_rows import embed
 from epsjoin.local.plan.projection import Choice, choose_projection, draw_tried_rows
+from epsjoin.local.product.rows import embed
 
 _SAMPLE_ROWS = 512
 """Number of rows of either table whose pairs tell what products let through; axes are those of as many

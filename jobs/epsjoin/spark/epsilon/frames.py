@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from numpy.typing import ArrayLike
 from pyspark.sql import DataFrame
@@ -12,9 +14,10 @@ from epsjoin.local.epsilon.epsilon_fit import EpsilonFit
 from epsjoin.local.epsilon.estimate import Estimate
 from epsjoin.local.epsilon.estimate import estimate as estimate_points
 from epsjoin.local.epsilon.fit import fit_epsilon as fit_points
-from epsjoin.local.metric import Metric
+from epsjoin.local.metric import Metric, get_metric
+from epsjoin.local.plan.blocks import BlockPlan
 from epsjoin.local.plan.cuts import Cuts
-from epsjoin.spark.join.plan import draw_samples
+from epsjoin.spark.join.plan import draw_samples, plan_block_join
 from epsjoin.spark.points import points_of, right_seed
 
 
@@ -128,14 +131,36 @@ def estimate(
     points = points_of(frame, columns, id)
     others = None if right is None else points_of(right, right_columns or columns, right_id or id)
     settings, samples = draw_samples(points, others, cuts)
-    return estimate_points(
+    blocks = None
+    if cuts is None and weights is None:
+        n_rows = [points.n] if others is None else [points.n, others.n]
+        width = max(each.coordinate_bytes for each in (points, others or points))
+        chosen = metric if isinstance(metric, Metric) else get_metric(metric)
+        blocks = plan_block_join(samples, n_rows, width, eps, chosen, settings, math.inf)
+    expected = estimate_points(
         samples[0][1],
         eps,
         metric,
         weights=weights,
         n_rows=points.n,
-        cuts=settings,
+        cuts=settings if blocks is None else None,
         seed=settings.seed,
         right=None if others is None else samples[1][1],
         right_rows=None if others is None else others.n,
+    )
+    return expected if blocks is None else _by_blocks(expected, blocks)
+
+
+def _by_blocks(expected: Estimate, plan: BlockPlan) -> Estimate:
+    """Say what a join by pairs of blocks costs."""
+    rows = plan.expected_rows
+    return replace(
+        expected,
+        rows=rows,
+        candidates=float(plan.products.sum()),
+        row_bytes=rows * plan.row_bytes,
+        tasks=plan.n_parts,
+        task_bytes=float(plan.parts.rows.max(initial=0.0)) * plan.row_bytes,
+        sent_bytes=rows * plan.sent_bytes,
+        seconds=plan.expected_seconds,
     )

@@ -12,13 +12,15 @@ from epsjoin.lake import delta_log, parquet, schemas
 from epsjoin.lake.growing import GrowingTable
 from epsjoin.lake.parquet import Target
 from epsjoin.local.metric import Metric
+from epsjoin.local.plan.blocks import BlockPlan
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.progressive.running import RunningEstimate
 from epsjoin.spark import scan
+from epsjoin.spark.join.blocks import join_blocks
 from epsjoin.spark.join.merge_join import join_files, join_frame, make_joiner
 from epsjoin.spark.join.pairs import PAIRS
-from epsjoin.spark.join.plan import plan_frames
+from epsjoin.spark.join.plan import plan_pairs
 from epsjoin.spark.join.replicas import REPLICAS
 from epsjoin.spark.join.replicate import encode
 from epsjoin.spark.join.running import Growing, Refuse, RunningJoin, describe
@@ -40,9 +42,29 @@ def join_points(
     max_pairs: int,
 ) -> Rows:
     """Join points with themselves; see :func:`similarity_join`."""
-    plan = plan_frames(points, None, eps, metric, weights, cuts, max_pairs)
-    replicas = replicate_frame(points, plan)
-    return join_frame(replicas, plan, points.n, max_pairs)
+    return join_planned(
+        points, None, plan_pairs(points, None, eps, metric, weights, cuts, max_pairs), max_pairs
+    )
+
+
+def join_planned(
+    points: Points, others: Points | None, plan: JoinPlan | BlockPlan, max_pairs: int, *, raises: bool = True
+) -> Rows:
+    """Join points with themselves or with others; lazy, with one shuffle.
+
+    Parameters
+    ----------
+    plan : of these points.
+    max_pairs, raises : see :func:`epsjoin.spark.join.merge_join.join_frame`.
+    """
+    if isinstance(plan, BlockPlan):
+        return join_blocks(points, others, plan, max_pairs, raises=raises)
+    n_points, is_right = points.n, None if others is None else False
+    replicas = replicate_frame(points, plan, is_right)
+    if others is not None:
+        n_points += others.n
+        replicas = replicas.union(replicate_frame(others, plan, is_right=True))
+    return join_frame(replicas, plan, n_points, max_pairs, raises=raises)
 
 
 def join_by_files(
@@ -63,31 +85,31 @@ def join_by_files(
 
 
 def join_by_shuffle(
-    replicas: DataFrame,
-    plan: JoinPlan,
-    n_points: int,
+    points: Points,
+    others: Points | None,
+    plan: JoinPlan | BlockPlan,
     into: Target,
     max_pairs: int,
     increments: float | None,
 ) -> DataFrame:
-    """Join replicas by a shuffle, and return the pairs, read from the table into which tasks write them."""
-    spark = replicas.sparkSession
-    joined = join_frame(replicas, plan, n_points, max_pairs, raises=False)
+    """Join by a shuffle, and return the pairs, read from the table into which tasks write them."""
+    joined = join_planned(points, others, plan, max_pairs, raises=False)
     refuse = make_refusal(plan, max_pairs)
     growing = _grow(into, increments)
-    running = RunningJoin(spark, plan, range(plan.n_parts), None, max_pairs, into, refuse, growing)
+    running = RunningJoin(joined.spark, plan, range(plan.n_parts), None, max_pairs, into, refuse, growing)
     with running.watching():
         written = write_files(into, joined, tell=running.telling)
-    return _finish_pairs(into, written, max_pairs, replicas, growing)
+    return _finish_pairs(into, written, max_pairs, points.frame, growing)
 
 
 def _grow(into: Target, increments: float | None) -> Growing | None:
     return None if increments is None else (GrowingTable(into), increments)
 
 
-def make_refusal(plan: JoinPlan, max_pairs: int) -> Refuse:
+def make_refusal(plan: JoinPlan | BlockPlan, max_pairs: int) -> Refuse:
     """Make the function that explains why a join of frames was ended."""
-    is_per_dimension = plan.scale is not None and any(divisor != 1.0 for divisor in plan.scale.divisors)
+    scale = plan.scale if isinstance(plan, JoinPlan) else None
+    is_per_dimension = scale is not None and any(divisor != 1.0 for divisor in scale.divisors)
 
     def refuse(estimate: RunningEstimate, so_far: str, fitting_eps: float | None) -> BudgetError:
         fits = "take a smaller eps, or allow more"

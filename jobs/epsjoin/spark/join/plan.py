@@ -13,11 +13,16 @@ from epsjoin.errors import ArgumentError
 from epsjoin.lake.sample import Sample
 from epsjoin.local.epsilon.limits import Expectation
 from epsjoin.local.metric import Metric, get_metric
+from epsjoin.local.plan.block_planner import plan_blocks
+from epsjoin.local.plan.blocks import BlockPlan
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.expected_parts import expect_parts
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.planner import plan_join
+from epsjoin.local.plan.product import MIN_DIMENSIONS, ProductPlan, has_products
 from epsjoin.local.plan.sizes import cuts_of
+from epsjoin.local.plan.ways import Tables, choose_way
+from epsjoin.local.product.blas import one_thread
 from epsjoin.local.scale import scale_metric
 from epsjoin.params import RunParams
 from epsjoin.spark.job import Job
@@ -78,7 +83,7 @@ def plan_frames(
     cuts: Cuts | None,
     max_pairs: float,
 ) -> JoinPlan:
-    """Plan a join of frames on a sample of both, and refuse it where it would be too large.
+    """Plan a join of frames in parts on a sample of both, and refuse it where it would be too large.
 
     Raises
     ------
@@ -88,6 +93,65 @@ def plan_frames(
     chosen, samples = draw_samples(points, others, cuts)
     n_rows = [points.n] if others is None else [points.n, others.n]
     return plan_samples(samples, n_rows, eps, metric, weights, chosen, max_pairs)
+
+
+def plan_pairs(
+    points: Points,
+    others: Points | None,
+    eps: float | ArrayLike,
+    metric: Metric,
+    weights: ArrayLike | None,
+    cuts: Cuts | None,
+    max_pairs: float,
+) -> JoinPlan | BlockPlan:
+    """As :func:`plan_frames`; in many dimensions by pairs of blocks, where that costs less than sweeps."""
+    chosen, samples = draw_samples(points, others, cuts)
+    n_rows = [points.n] if others is None else [points.n, others.n]
+    if cuts is None and weights is None:
+        width = max(each.coordinate_bytes for each in (points, others or points))
+        blocks = plan_block_join(samples, n_rows, width, eps, metric, chosen, max_pairs)
+        if blocks is not None:
+            return blocks
+    return plan_samples(samples, n_rows, eps, metric, weights, chosen, max_pairs)
+
+
+def plan_block_join(
+    samples: Sequence[Sample],
+    n_rows: Sequence[int],
+    coordinate_bytes: int,
+    eps: float | ArrayLike,
+    metric: Metric,
+    cuts: Cuts,
+    max_pairs: float,
+) -> BlockPlan | None:
+    """Plan a join by pairs of blocks; None where there are no products, or a sweep costs less.
+
+    Parameters
+    ----------
+    samples, n_rows : of one frame or of two, with their numbers of rows.
+    coordinate_bytes : bytes of a coordinate on its way.
+    cuts : how the samples were drawn.
+
+    Raises
+    ------
+    ArgumentError, BudgetError
+        As :func:`similarity_join`. BudgetError also where there would be too many pairs of blocks.
+    """
+    coordinates = [points for _, points in samples]
+    is_wide = coordinates[0].shape[1] >= MIN_DIMENSIONS and min(map(len, coordinates)) > 1
+    if not is_wide or np.ndim(eps) > 0 or not has_products(metric):
+        return None
+    threshold = metric.check_eps(eps)
+    of_right = (None, 0) if len(samples) == 1 else (coordinates[1], n_rows[1])
+    tables = Tables(coordinates[0], of_right[0], n_rows[0], of_right[1])
+    with one_thread():
+        way = choose_way(tables, threshold, metric)
+        if not isinstance(way, ProductPlan):
+            return None
+        pairs = Expectation(coordinates[0], n_rows[0], metric, cuts.seed, cuts.sample_rows, None, *of_right)
+        expected = pairs.refuse_too_many(threshold, max_pairs).pairs
+        worker_bytes = RunParams().worker_memory_mb << 20
+        return plan_blocks(tables, way, threshold, metric, coordinate_bytes, worker_bytes, expected)
 
 
 def plan_samples(

@@ -15,6 +15,7 @@ from epsjoin.errors import BudgetError
 from epsjoin.lake.growing import GrowingTable
 from epsjoin.lake.parquet import File, Target, delete_uncommitted_files, stream_file
 from epsjoin.lake.schemas import parse_ddl
+from epsjoin.local.plan.blocks import BlockPlan
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.progressive.parts import (
     N_RADII,
@@ -60,7 +61,7 @@ class RunningJoin:
     def __init__(
         self,
         spark: SparkSession,
-        plan: JoinPlan,
+        plan: JoinPlan | BlockPlan,
         numbers: Sequence[int],
         rows: Sequence[int] | None,
         max_pairs: int,

@@ -54,7 +54,7 @@ def make_sender(plan_json: str, replicas: Replicate, is_right: bool | None, *, r
             if not refuses:
                 raise
             report.refused.append(str(error))
-        yield _to_batch([0], [None], [report.to_json()])
+        yield to_stream_batch([0], [None], [report.to_json()])
 
     return send
 
@@ -93,11 +93,12 @@ def _to_streams(held: dict[int, list[pa.Table]], is_right: bool | None) -> pa.Re
         if is_right is not None:
             rows = rows.append_column("is_right", pa.repeat(is_right, len(rows)))
         streams.append(to_ipc(rows))
-    return _to_batch(parts, streams, [None] * len(streams))
+    return to_stream_batch(parts, streams, [None] * len(streams))
 
 
-def _to_batch(
+def to_stream_batch(
     parts: list[int], streams: Sequence[bytes | None], reports: Sequence[str | None]
 ) -> pa.RecordBatch:
+    """Rows with the columns ``REPLICA_STREAMS``."""
     columns = {"part": pa.array(parts, pa.int32()), "ipc": pa.array(streams, pa.binary())}
     return pa.record_batch({**columns, "report": pa.array(reports, pa.string())})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from epsjoin.local import blas
+from epsjoin.local.product import blas
 
 
 def test_one_thread__is_for_as_long_as_somebody_multiplies():

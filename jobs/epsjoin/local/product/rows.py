@@ -171,6 +171,14 @@ def reach(space: FilterSpace, metric: Metric, eps: float) -> float:
     return float(reaches(space, metric, np.asarray(eps)))
 
 
+def farthest(space: FilterSpace, metric: Metric, eps: float) -> float:
+    """The largest distance of the filter rows of two points within eps: D and the errors of both rows.
+
+    The same bound holds for any columns of theirs.
+    """
+    return reach(space, metric, eps) + 2.1 * _row_error(len(space.centre), len(space.axes))
+
+
 def reaches(space: FilterSpace, metric: Metric, distances: Floats) -> Floats:
     """As :func:`reach`, for many thresholds."""
     embedded = cosine_chord(distances) if metric.name == "cosine" else axis_difference(distances)
