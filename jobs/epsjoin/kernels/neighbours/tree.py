@@ -32,6 +32,7 @@ from epsjoin.kernels.neighbours.boxes import (
     child_gaps,
     leaf_room,
     leaf_values,
+    plane_gap,
     shape_of,
 )
 from epsjoin.kernels.neighbours.heaps import NearestLists, keep_in_order, keep_one, order_heap
@@ -94,6 +95,7 @@ def search_tree(
     flat = places.reshape(-1)
     metric = decision.metric
     is_by_axis = metric in (EUCLIDEAN, MANHATTAN, CHEBYSHEV)
+    is_plane = norm == SQUARES and embedded.shape[1] == 2
     values = np.empty(leaf_room(n, n_leaves))
     nodes = np.empty(DEPTH, np.int64)
     gaps = np.empty(DEPTH)
@@ -114,7 +116,11 @@ def search_tree(
             size -= 1
             node, gap = nodes[size], gaps[size]
             while gap <= limit and node < n_leaves - 1:  # to the nearer child; the other one waits
-                gap, other_gap = child_gaps(norm, embedded, number, low, high, node)
+                if is_plane:
+                    gap = plane_gap(embedded, number, low, high, 2 * node + 1)
+                    other_gap = plane_gap(embedded, number, low, high, 2 * node + 2)
+                else:
+                    gap, other_gap = child_gaps(norm, embedded, number, low, high, node)
                 node, other = 2 * node + 1, 2 * node + 2
                 if other_gap < gap:
                     node, other = other, node
