@@ -17,7 +17,7 @@ from epsjoin.local.join.by_product import join_of_one, join_of_two
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.join.product_join import ProductJoin
 from epsjoin.local.metric import get_metric
-from epsjoin.local.plan import ways
+from epsjoin.local.plan import projection, ways
 from epsjoin.local.product import sweep as product_sweep
 from epsjoin.local.product.rows import FilterSpace
 from epsjoin.local.sweep.pairs import collect
@@ -153,6 +153,16 @@ def test_join_of_one__plans_no_sweep_where_products_take_less_time_than_planning
     assert isinstance(join_of_one(features(2000, 384), None, 25.0, None, None, options), ProductJoin)
     with pytest.raises(AssertionError, match="a sweep was planned"):
         join_of_one(awkward_rows("noise", 8000, 384, 1), None, 20.0, None, None, options)
+
+
+@pytest.mark.parametrize(("d_of_plane", "eps", "way"), [(3, 0.1, ArrayJoin), (40, 2.0, ProductJoin)])
+def test_join_of_one__looks_at_the_simplest_sweeps_of_some_thousand_rows(monkeypatch, d_of_plane, eps, way):
+    monkeypatch.setattr(projection, "order_axes", None)  # no others
+    random = np.random.default_rng(5)
+    turn = np.linalg.qr(random.normal(size=(40, 40)))[0][:d_of_plane]
+    points = random.random((5000, d_of_plane)) @ turn + random.normal(size=(5000, 40)) * 1e-3
+    options = JoinOptions.of("euclidean", 1, None, False, {})
+    assert isinstance(join_of_one(points, None, eps, None, None, options), way)
 
 
 @pytest.mark.parametrize(("scale", "far"), [(1e-130, 1e300), (1e120, 1e120)])

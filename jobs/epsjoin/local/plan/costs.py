@@ -33,11 +33,11 @@ FILTER_NS_PER_SURVIVOR = 40.0
 
 SWEEP_NS_PER_TERM = 0.8
 """Nanoseconds of a window sweep for a coordinate of a pair that is decided, in many dimensions."""
-PRODUCT_NS_PER_PAIR = 0.25
+PRODUCT_NS_PER_PAIR = 0.5
 """Nanoseconds of a join by products for a pair, whatever its coordinates: its product is looked at."""
-PRODUCT_NS_PER_TERM = 0.011
+PRODUCT_NS_PER_TERM = 0.015
 """Nanoseconds of a join by products for a coordinate of a pair of filter rows."""
-PRODUCT_NS_PER_SURVIVOR_TERM = 0.25
+PRODUCT_NS_PER_SURVIVOR_TERM = 0.5
 """Nanoseconds of a join by products for a coordinate of a pair that is let through."""
 PRODUCT_NS_PER_COORDINATE = 6.0
 """Nanoseconds of a join by products for a coordinate of a row from which a filter row is made."""

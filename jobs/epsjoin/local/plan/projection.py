@@ -108,7 +108,13 @@ class _Trial(NamedTuple):
 
 
 def choose_projection(
-    sample: Floats, n_rows: int, eps: float, norm: int, seed: int = 0, is_right: Bools | None = None
+    sample: Floats,
+    n_rows: int,
+    eps: float,
+    norm: int,
+    seed: int = 0,
+    is_right: Bools | None = None,
+    is_quick: bool = False,
 ) -> Choice:
     """Choose coordinates, filter and grid for a sweep over ``n_rows`` rows of which this is a sample.
 
@@ -121,6 +127,8 @@ def choose_projection(
     seed : of the rows of the sample that are tried, when they are many.
     is_right : (m,) bool, of two tables: the rows of the right one, which are compared with the others only.
         By default all rows are compared with one another.
+    is_quick : whether the simple axes and the principal ones are tried once each, as for few rows, and no
+        more.
 
     Returns
     -------
@@ -139,13 +147,14 @@ def choose_projection(
         return _cost(trial, simple)
     e = sample.shape[1]
     size = filter_size(e)
-    if n_rows < _MIN_ROWS:
-        choice = _with_survivors(trial, _cost(trial, simple))
+    if n_rows < _MIN_ROWS or is_quick:
+        count = _with_few_survivors if is_quick else _with_survivors
+        choice = count(trial, _cost(trial, simple))
         if choice.nanoseconds > _NOTABLE_NANOSECONDS and norm == SQUARES and 2 < e <= MAX_ROTATED_DIMENSIONS:
             basis = _principal_axes(_clipped(tried_rows, simple))[:size]
             principal = simple._replace(axes=simple.axes[:0], basis=basis, n_grid=2)
-            choice = min(choice, _with_survivors(trial, _cost(trial, principal)), key=_nanoseconds)
-        if choice.nanoseconds < _COSTLY_NANOSECONDS:
+            choice = min(choice, count(trial, _cost(trial, principal)), key=_nanoseconds)
+        if choice.nanoseconds < _COSTLY_NANOSECONDS or is_quick:
             return choice
     axes = order_axes(tried_rows, eps, size)
     choices = [_best_grid(trial, simple._replace(axes=axes))]
@@ -294,6 +303,13 @@ def _with_survivors(trial: _Trial, choice: Choice) -> Choice:
     survivors = _survivors(trial, choice.projection) * trial.scale**2
     nanoseconds = choice.nanoseconds + FILTER_NS_PER_SURVIVOR * survivors
     return choice._replace(nanoseconds=nanoseconds, survivors=survivors)
+
+
+def _with_few_survivors(trial: _Trial, choice: Choice) -> Choice:
+    """As :func:`_with_survivors`, but where half of all pairs are candidates, they are not even counted."""
+    if choice.candidates > 0.25 * float(trial.n_rows) ** 2:
+        return choice._replace(nanoseconds=choice.nanoseconds + FILTER_NS_PER_SURVIVOR * choice.candidates)
+    return _with_survivors(trial, choice)
 
 
 def _survivors(trial: _Trial, projection: Projection) -> int:

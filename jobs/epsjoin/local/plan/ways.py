@@ -1,8 +1,8 @@
 """Which way a join in many dimensions goes: through products of blocks, or by a window sweep.
 
 Both are planned on samples, and the one with the lower cost is taken, by the constants of
-:mod:`epsjoin.local.plan.costs`. A join that products do in less time than planning takes is not planned
-further.
+:mod:`epsjoin.local.plan.costs`. Where products take less time than planning, only the simplest sweeps are
+looked at, or none.
 """
 
 from __future__ import annotations
@@ -18,6 +18,10 @@ from epsjoin.local.plan.product import PLANNING_NS, ProductPlan, Sample, plan_pr
 from epsjoin.local.plan.projection import Choice, choose_projection, draw_tried_rows
 from epsjoin.local.product.rows import embed
 
+_QUICK_PLANNING_NS = 1e7
+"""Nanoseconds of products from which on the simplest sweeps are looked at, too, which takes less."""
+_MAX_QUICK_DIMENSIONS = 128
+"""Maximum number of dimensions for that: of more, principal axes take tens of milliseconds."""
 _SAMPLE_ROWS = 512
 """Number of rows of either table whose pairs tell what products let through; axes are those of as many
 others."""
@@ -66,9 +70,11 @@ def choose_way(tables: Tables, eps: float, metric: Metric) -> ProductPlan | Choi
         The same for the same arguments.
     """
     product = plan_product(_draw_sample(tables, metric), tables.n_pairs, tables.n_rows, eps, metric)
-    if product.nanoseconds < PLANNING_NS:
+    is_quick = product.nanoseconds < PLANNING_NS
+    is_wide = tables.left.shape[1] > _MAX_QUICK_DIMENSIONS
+    if is_quick and (is_wide or product.nanoseconds < _QUICK_PLANNING_NS):
         return product
-    sweep = _plan_sweep(tables, eps, metric)
+    sweep = _plan_sweep(tables, eps, metric, is_quick)
     return product if product.nanoseconds <= sweep.nanoseconds else sweep
 
 
@@ -88,15 +94,19 @@ def _draw_sample(tables: Tables, metric: Metric) -> Sample:
     return Sample(some[n:], others[m:], np.concatenate((some[:n], others[:m])))
 
 
-def _plan_sweep(tables: Tables, eps: float, metric: Metric) -> Choice:
+def _plan_sweep(tables: Tables, eps: float, metric: Metric, is_quick: bool) -> Choice:
     """What a window sweep would do, with what it costs to decide the pairs that its filter lets through.
+
+    Only the simplest sweeps are tried where products take less time than to look for the best.
 
     The cosine takes all coordinates; a sum of squares ends where it is beyond eps, which takes as many of
     them as eps² is of the mean square of a distance.
     """
     sample, is_right = _draw_proportionally(tables, metric)
     reach = metric.embedded_eps(eps)
-    choice = choose_projection(sample, tables.n_rows, reach, metric.norm, is_right=is_right)
+    choice = choose_projection(
+        sample, tables.n_rows, reach, metric.norm, is_right=is_right, is_quick=is_quick
+    )
     terms = float(tables.left.shape[1])
     if metric.name != "cosine":
         with np.errstate(over="ignore"):
