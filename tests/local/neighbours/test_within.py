@@ -76,6 +76,19 @@ def test_degree__counts_whole_boxes_without_comparing_their_points(metric):
     assert work["comparisons"] < n_pairs / 2
 
 
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_degree__in_many_dimensions_counts_by_products_what_the_tree_counts(metric, monkeypatch):
+    points = np.random.default_rng(5).standard_normal((1500, 40))
+    eps, work = {"euclidean": 7.3, "cosine": 0.76}[metric], {}
+    monkeypatch.setattr(within, "_FEW_PAIRS", 0)  # for few dimensions, these are many
+    found = epsjoin.degree(points, eps, metric, counters=work)
+    assert 40 < found.mean() < 150
+    assert "comparisons" not in work, "no tree"
+    monkeypatch.setattr(within, "_FEW_SHARE", 0.0)
+    assert epsjoin.degree(points, eps, metric, counters=work).tolist() == found.tolist()
+    assert work["comparisons"] > 0
+
+
 def test_degree__of_nothing_is_nothing():
     none = np.empty((0, 2))
     assert epsjoin.degree(none, 1.0).tolist() == []

@@ -23,6 +23,7 @@ from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.tree import grow_boxes, order_by_place
 from epsjoin.local.plan.expected import expected_pairs_of_tables
+from epsjoin.local.plan.product import MIN_DIMENSIONS, has_products
 from epsjoin.local.progress import Progress, ProgressArgument
 from epsjoin.local.scale import ScaledMetric, scale_metric
 from epsjoin.local.sweep.sweeping import Counters, add_counts
@@ -30,6 +31,9 @@ from epsjoin.local.sweep.threads import in_order
 
 _FEW_PAIRS = 50
 """Number of expected pairs per point up to which a join finds them sooner than a tree counts them."""
+
+_FEW_SHARE = 1 / 10
+"""Fraction of the counted points within eps up to which a join by products of matrices is sooner."""
 
 _QUERIES_AT_ONCE = 4096
 """Number of queries that a thread counts for before it takes the next ones."""
@@ -113,7 +117,8 @@ def degree(
     Where a sample shows few pairs per point, the batches of a join are counted and forgotten: at its cost, in
     the memory of a batch. Where it shows many, by a tree of boxes over the counted points: a box that lies
     within eps as a whole is counted at once, so that points inside a large eps cost nothing. In many
-    dimensions few boxes are whole, and with weights or one eps per dimension none is.
+    dimensions few boxes are whole, so a join by products counts up to a tenth of all pairs; with weights or
+    one eps per dimension no box is.
 
     Examples
     --------
@@ -133,7 +138,10 @@ def degree(
     scaled, threshold = scale_metric(options.metric, both, eps, weights)
     scaled.check(both)
     expected = expected_pairs_of_tables(queries, None if right is None else others, threshold, scaled)
-    if expected > _FEW_PAIRS * len(queries):
+    few = float(_FEW_PAIRS)
+    if queries.shape[1] >= MIN_DIMENSIONS and has_products(scaled):
+        few = max(few, _FEW_SHARE * len(others))
+    if expected > few * len(queries):
         itself = right is None
         return _count_by_tree(queries, others, itself, scaled, threshold, options)
     how: dict[str, Any] = {"weights": weights, "n_jobs": n_jobs, "progress": progress, "counters": counters}
