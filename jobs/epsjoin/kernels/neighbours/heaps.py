@@ -173,7 +173,8 @@ def keep_nearest_in_rows(entries: Entries, lists: NearestLists) -> None:
     sizes, ids, distances = lists.sizes, lists.ids.reshape(-1), lists.distances.reshape(-1)
     for i in range(row.size):
         at = row[i]
-        sizes[at] = keep_one(ids, distances, at * k, k, sizes[at], neighbour[i], distance[i])
+        if sizes[at] < k or distance[i] <= distances[at * k]:  # most of those of dense regions are farther
+            sizes[at] = keep_one(ids, distances, at * k, k, sizes[at], neighbour[i], distance[i])
 
 
 @njit

@@ -177,7 +177,11 @@ def _read_points(
     n = 0
     for batch in points:
         ids, places = reading.arrays(batch)
-        coordinates[_rows(index, ids)] = places
+        rows = _rows(index, ids)
+        if len(rows) and (np.diff(rows) == 1).all():  # a copy of one block, not row by row
+            coordinates[rows[0] : rows[-1] + 1] = places
+        else:
+            coordinates[rows] = places
         n += len(ids)
     if n != len(index.ids):
         raise TableError(f"clusters has {len(index.ids):,} points, there are {n:,}; run cluster again")
