@@ -97,6 +97,15 @@ def test_knn_join__does_not_copy_float32_to_float64_as_a_whole():
     np.testing.assert_array_equal(found.neighbour[:3], neighbours)
 
 
+@pytest.mark.parametrize("n", [1, 3, 130])
+def test_knn_join__of_many_queries_and_few_points_in_many_dimensions(n):
+    queries = features(300, 40, 6).astype(np.float64)
+    found = knn_join(queries, queries[:n], 1)
+    neighbours, distances = nearest(queries, queries[:n], 1, "euclidean", False)
+    np.testing.assert_array_equal(found.distance, distances)
+    np.testing.assert_array_equal(found.neighbour, neighbours)
+
+
 def test_knn_join__of_few_dimensions_that_look_many_is_searched_in_the_tree():
     random = np.random.default_rng(3)
     points = random.random((1200, 1)) @ random.standard_normal((1, 40))

@@ -1,11 +1,13 @@
 """Whether the k nearest are found by products of matrices: asked before a tree is grown, and again after it.
 
 In hundreds of dimensions a tree costs more to grow and to ask a few times than all products, and points in
-float32 would be copied for it. So a tree of a few points comes first: it compares at most as many points with
-a query as one of all points does. Where products cost less than even that, no other tree is needed.
+float32 would be copied for it. So trees of few points come first. By how much more one compares with a query
+than one of a quarter of its points tells how many one of all would. Where products cost less, it never grows.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -28,8 +30,11 @@ SAMPLE_QUERIES = 32
 """Number of queries with which products are planned."""
 _LEAST_QUERIES = 192
 """Number of open queries below which nothing is planned."""
-_TREE_POINTS, _PLAN_POINTS = 1 << 11, 512
-"""Number of points of the first tree; of points with which products are planned, and of others for axes."""
+_LEAST_POINTS = 128
+"""Number of points below which a tree is grown at once."""
+_TREE_POINTS, _FEWER, _PLAN_POINTS = 1 << 11, 4, 512
+"""Number of points of the first tree, by how much fewer the second one has; number of points with which
+products are planned, and of others for axes."""
 _NS_PER_FIRST_POINT, _NS_PER_DECIDED_TERM = 6.0, 3.0
 """Nanoseconds of a search by products for a query and each of the points of which the first k are taken, and
 for a coordinate of each neighbour, which is decided a few times."""
@@ -48,7 +53,7 @@ def work_of(n_points: float, d: int) -> float:
 def plan_before_tree(
     queries: Points, points: Points, rows: Ints, itself: Ints, k: int, metric: Metric
 ) -> ProductPlan | None:
-    """Plan products that surely cost less than a tree; None where that is not sure.
+    """Plan products that are expected to cost less than a tree; None where they are not.
 
     Parameters
     ----------
@@ -56,17 +61,30 @@ def plan_before_tree(
     rows : (r,) int64, the open queries.
     k : number of neighbours.
     """
-    if not may_multiply(metric, points.shape[1], len(rows)):
+    if not may_multiply(metric, points.shape[1], len(rows)) or len(points) < _LEAST_POINTS:
         return None
-    random = np.random.default_rng(0)
-    few = np.sort(random.permutation(len(points))[:_TREE_POINTS])
-    sample = random.choice(rows, SAMPLE_QUERIES, replace=False)
-    n_near = min(max(1, round(k * len(few) / len(points))), len(few) - 1)
-    tree = PointTree.grow(np.asarray(points[few], np.float64), few, n_near + 1, metric)
-    lists = make_lists(len(sample), n_near)
+    n, random = len(points), np.random.default_rng(0)
+    drawn, sample = random.permutation(n)[:_TREE_POINTS], random.choice(rows, SAMPLE_QUERIES, replace=False)
+    few, fewer = np.sort(drawn), np.sort(drawn[: len(drawn) // _FEWER])
+    of = queries, points, sample, itself, k, metric
+    compared, distances = _ask_tree(few, *of)
+    growth = math.log(compared / _ask_tree(fewer, *of)[0], _FEWER)
+    compared *= (n / len(few)) ** min(1.0, max(0.0, growth))
+    nearest = max(1, round(k * len(few) / n))  # of these points as far as the k-th of all
+    k_distances = distances[:, min(nearest, distances.shape[1]) - 1]
+    return plan_if_cheaper(queries, points, sample, k_distances, len(rows), k, compared, metric)
+
+
+def _ask_tree(
+    few: Ints, queries: Points, points: Points, sample: Ints, itself: Ints, k: int, metric: Metric
+) -> tuple[float, Floats]:
+    """How many of a few points their tree compares with a query, and the k nearest distances, rising."""
+    k = min(k, len(few) - 1)
+    tree = PointTree.grow(np.asarray(points[few], np.float64), few, k + 1, metric)
+    lists = make_lists(len(sample), k)
     asked = np.asarray(queries[sample], np.float64)
     compared = tree.search(asked, itself[sample], np.arange(len(sample)), lists) / len(sample)
-    return plan_if_cheaper(queries, points, sample, lists.distances[:, 0], len(rows), k, compared, metric)
+    return compared, np.sort(lists.distances, axis=1)
 
 
 def plan_if_cheaper(
