@@ -208,6 +208,9 @@ def main(arguments: list[str] | None = None, docs: Path = DOCS) -> int:
     for name in ("noise", "digits"):
         names = ["ours", "plain", "swept", "scikit-learn"]
         peers += in_own_process(compare_joins, name, n // 5, names, 1)
+    large: list[list[str]] = []
+    for name in ("noise", "digits"):
+        large += in_own_process(compare_joins, name, n * 5 // 2, ["ours", "plain"], 1)
     found: list[list[str]] = []
     for name in ("noise", "digits"):
         found += in_own_process(compare_searches, name, n)
@@ -215,6 +218,7 @@ def main(arguments: list[str] | None = None, docs: Path = DOCS) -> int:
     text = [
         f"Measured on {machine()}, one thread.",
         *("", "### Joins by cosine", "", *table(head, joins)),
+        *("", "### Larger tables, one run each", "", *table(head, large)),
         *("", "### Beside a sweep and brute force", "", *table(head, peers)),
         *("", f"### The {K} nearest of {count(n // 4)} queries among {count(n)} points", ""),
         *table(["set", "by", "CPU s to make", "CPU s to ask", "recall"], found),

@@ -1,8 +1,8 @@
 """The one table of costs, by which cuts, coordinates and trees are chosen, and what follows from it.
 
 Costs are nanoseconds on one core; only their ratios matter. The command ``PYTHONPATH=jobs:tests
-.venv/bin/python -m benchmarks.parts --fit`` measures those of ``WINDOW_*`` on parts that it joins; no other
-command of the repository prints the others.
+.venv/bin/python -m benchmarks.parts --fit`` measures those of ``WINDOW_*`` on parts that it joins, and
+``benchmarks.embedding_blocks`` those of ``BLOCK_*``; no other command of the repository prints the others.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ PRODUCT_NS_PER_SURVIVOR_TERM = 0.5
 """Nanoseconds of a join by products for a coordinate of a pair that is let through."""
 PRODUCT_NS_PER_COORDINATE = 6.0
 """Nanoseconds of a join by products for a coordinate of a row from which a filter row is made."""
-BLOCK_NS_PER_BYTE = 4.0
+BLOCK_NS_PER_BYTE = 5.5
 """Nanoseconds for a byte of a row that one task sends and another gets, in a join by pairs of blocks."""
-BLOCK_NS_PER_TASK = 5e7
+BLOCK_NS_PER_TASK = 2e7
 """Nanoseconds of a task of a join by pairs of blocks, whatever its rows."""
 
 BOX_NS_PER_ROW = 250.0
