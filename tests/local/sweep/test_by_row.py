@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,6 +18,7 @@ from epsjoin.local.metric import axis_difference
 from epsjoin.local.plan.projection import simple_projection
 from epsjoin.local.sweep import by_row
 from epsjoin.local.sweep.by_row import RowSweep
+from epsjoin.local.sweep.pages import make_array
 from epsjoin.local.sweep.sweeping import SweepOptions
 from oracles import examples
 from oracles import join as twin
@@ -144,3 +147,30 @@ def test_row_sweep__refuses_too_many_pairs_before_it_looks_at_all_rows(monkeypat
     with pytest.raises(BudgetError, match="max_pairs = 1000"):
         self_join(np.zeros((5000, 2)), 1.0, max_pairs=1000)
     assert looked_at == [(0, 500)]
+
+
+@pytest.mark.parametrize("n_bytes", [0, 8, (1 << 22) - 8, 1 << 22])
+def test_make_array__is_an_array_like_any_other(n_bytes):
+    array = make_array(n_bytes // 8, np.float64)
+    array[:] = 2.5
+    assert array.dtype == np.float64
+    assert array.shape == (n_bytes // 8,)
+    assert array.sum() == 2.5 * len(array)
+
+
+SETTING = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+
+
+@pytest.mark.skipif(
+    not SETTING.exists() or "[madvise]" not in SETTING.read_text(),
+    reason="huge pages are not made on request",
+)
+def test_make_array__asks_for_no_huge_pages():
+    def huge_kilobytes():
+        lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
+        return sum(int(line.split()[1]) for line in lines if line.startswith("AnonHugePages"))
+
+    before = huge_kilobytes()
+    array = make_array(1 << 22, np.float64)
+    array[:] = 1.0
+    assert huge_kilobytes() - before < 1 << 11

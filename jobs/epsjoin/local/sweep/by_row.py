@@ -18,6 +18,7 @@ from epsjoin.kernels.join.row_sweep import (
     find_partners,
     put_in_order,
 )
+from epsjoin.local.sweep.pages import make_array
 from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.sweep.sweeping import SweepOptions, add_counts
 from epsjoin.local.sweep.threads import in_order
@@ -102,7 +103,8 @@ class RowSweep(NamedTuple):
 
     def _find_once(self, chunks: list[_Chunk], most: int) -> Pairs:
         """Write the pairs as they are found, at most so many, and put them in order."""
-        found = np.empty(most, np.int64), np.empty(most)  # what is not written takes no memory
+        # what is not written takes no memory
+        found = make_array(most, np.int64), make_array(most, np.float64)
         runs = np.zeros((self.n_left, 2), np.int64)
         filled = 0
         for number, chunk in enumerate(chunks):
@@ -161,4 +163,5 @@ def _divide(rows: RowWindows, begin: int, end: int) -> list[_Chunk]:
 
 def _make_room(ends: Ints) -> tuple[Ints, Ints, Floats]:
     n_pairs = int(ends[-1]) if len(ends) else 0
-    return np.empty(n_pairs, np.int64), np.empty(n_pairs, np.int64), np.empty(n_pairs)
+    left, right = make_array(n_pairs, np.int64), make_array(n_pairs, np.int64)
+    return left, right, make_array(n_pairs, np.float64)

@@ -1,0 +1,25 @@
+"""Memory of large results, in pages of the usual size.
+
+NumPy asks the system for huge pages where an array has 4 MB and more. On a virtual machine whose host takes
+free memory back, each new huge page comes from the host: then writing a result of 500 MB for the first time
+costs a second, several times the join. Pages of the usual size mostly come from those that other arrays left.
+"""
+
+from __future__ import annotations
+
+import mmap
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_LARGE_BYTES = 1 << 22
+"""Number of bytes from which on NumPy asks for huge pages."""
+
+
+def make_array(size: int, dtype: type[np.generic]) -> NDArray[Any]:
+    """Make an array of this size; what it holds is undefined."""
+    n_bytes = size * np.dtype(dtype).itemsize
+    if n_bytes < _LARGE_BYTES or not hasattr(mmap, "MAP_PRIVATE"):  # Windows has no such flags
+        return np.empty(size, dtype)
+    return np.frombuffer(mmap.mmap(-1, n_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), dtype)
