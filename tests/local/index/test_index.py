@@ -26,7 +26,7 @@ def same(found, expected):
         assert (one.dtype, one.tobytes()) == (other.dtype, other.tobytes())
 
 
-@examples(70)
+@examples(50)
 @given(
     st.sampled_from(METRICS),
     st.lists(st.integers(0, 60), min_size=1, max_size=5),

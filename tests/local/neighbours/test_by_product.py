@@ -32,7 +32,7 @@ def nearest(queries, points, k, metric, is_self):
     return order, np.take_along_axis(distances, order, axis=1)
 
 
-@examples(150)
+@examples(100)
 @given(
     st.sampled_from(KINDS),
     st.sampled_from(["euclidean", "cosine"]),

@@ -77,7 +77,7 @@ def points_for(name, kind, n, d, seed):
     return points + 1.0 if name == "cosine" else points  # no vector of length 0
 
 
-@examples(300)
+@examples(200)
 @given(
     st.sampled_from(sorted(set(METRICS) & {*ROUNDED_ONCE, "minkowski", "cosine", "haversine"})),
     st.sampled_from(join_twin.KINDS),

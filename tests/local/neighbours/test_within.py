@@ -50,7 +50,7 @@ def test_degree__is_the_number_of_distances_of_at_most_eps(metric, n, m, is_by_t
 @pytest.mark.parametrize("few_pairs", [-1, 1000])
 def test_degree__of_one_table_is_that_of_dbscan_with_any_number_of_threads(few_pairs, monkeypatch):
     monkeypatch.setattr(within, "_FEW_PAIRS", few_pairs)
-    points = np.random.default_rng(0).random((9000, 2))
+    points = np.random.default_rng(0).random((4500, 2))
     found = epsjoin.degree(points, 0.02, n_jobs=3)
     assert found.tolist() == epsjoin.dbscan(points, 0.02, 3).degree.tolist()
     assert found.tolist() == epsjoin.degree(points, 0.02).tolist()
