@@ -14,15 +14,15 @@ from typing import NamedTuple
 import numpy as np
 
 from epsjoin.kernels.accelerate import njit, read_only
-from epsjoin.kernels.arrays import Bools, Floats, Ints
+from epsjoin.kernels.arrays import Bytes, Floats, Ints
 from epsjoin.kernels.join.projection import Projection, first_columns, largest_reach, rotate
 
-_MAX_COORDINATES = 3
+_MAX_COORDINATES = 4
 """Maximum number of coordinates of a cell: each row marks 3 cells along each."""
 _CELLS_PER_MARK = 64
 """Number of cells for each mark that is made: few rows then meet the mark of another place."""
-_MIN_BITS, _MAX_BITS = 12, 22
-"""Logarithm of the minimum and maximum number of cells; the most, 4 MB, stay in a cache."""
+_MIN_BITS, _MAX_BITS = 12, 24
+"""Logarithm of the minimum and maximum number of cells; the most, 2 MB of bits, stay in a cache."""
 _BLOCK = 1024
 """Number of rows that are looked up at once."""
 
@@ -36,14 +36,14 @@ class NearCells(NamedTuple):
     reach : width of a cell; infinite: every row is near.
     n_coordinates : number of coordinates that are divided.
     bits : logarithm of the number of cells along each of them.
-    marks : (2 ** (bits * n_coordinates),) bool, the last coordinate fastest.
+    marks : (2 ** (bits * n_coordinates) / 8,) uint8, a bit for each cell, the last coordinate fastest.
     """
 
     projection: Projection
     reach: float
     n_coordinates: int
     bits: int
-    marks: Bools
+    marks: Bytes
 
 
 @njit
@@ -74,7 +74,7 @@ def _write_places(embedded: Floats, rows: Ints, cells: NearCells, places: Ints) 
 
 
 @njit
-def _mark(places: Ints, n_coordinates: int, bits: int, marks: Bools) -> None:
+def _mark(places: Ints, n_coordinates: int, bits: int, marks: Bytes) -> None:
     """Mark the cells at these places and all adjacent ones."""
     last = (1 << bits) - 1
     for i in range(places.shape[0]):
@@ -84,7 +84,7 @@ def _mark(places: Ints, n_coordinates: int, bits: int, marks: Bools) -> None:
                 number = (places[i] >> (bits * (n_coordinates - 1 - j))) + left % 3 - 1
                 place = (place << bits) | (number & last)
                 left //= 3
-            marks[place] = True
+            marks[place >> 3] |= np.uint8(1 << (place & 7))
 
 
 @njit
@@ -98,7 +98,7 @@ def _find(embedded: Floats, rows: Ints, cells: NearCells, found: Ints) -> int:
         _write_places(embedded, block, cells, places[: block.shape[0]])
         for i in range(block.shape[0]):
             found[n_found] = block[i]  # overwritten where it is not near: there is no branch to foresee
-            n_found += 1 if marks[places[i]] else 0
+            n_found += (marks[places[i] >> 3] >> (places[i] & 7)) & 1
     return n_found
 
 
@@ -113,14 +113,14 @@ def mark_cells(embedded: Floats, projection: Projection, eps: float) -> NearCell
 
     Notes
     -----
-    O(27 n), at most 4 MB.
+    O(81 n), at most 2 MB.
     """
     reach = largest_reach(projection, eps)
     n_coordinates = min(_MAX_COORDINATES, projection.size)
     n_marks = 3**n_coordinates * len(embedded)
-    wanted = (n_marks * _CELLS_PER_MARK).bit_length()
-    bits = min(max(wanted, _MIN_BITS), _MAX_BITS) // n_coordinates
-    marks = np.zeros(1 << bits * n_coordinates, np.bool_)
+    wanted = max((n_marks * _CELLS_PER_MARK).bit_length(), _MIN_BITS)
+    bits = min(-(-wanted // n_coordinates), _MAX_BITS // n_coordinates)
+    marks = np.zeros(1 << bits * n_coordinates >> 3, np.uint8)
     cells = NearCells(projection, reach, n_coordinates, bits, marks)
     if reach < math.inf:
         places = np.empty(len(embedded), np.int64)

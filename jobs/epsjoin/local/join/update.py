@@ -20,7 +20,7 @@ from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.digests import Words
 from epsjoin.kernels.ids import IdIndex, differ_from, rows_of
-from epsjoin.kernels.join.near_cells import find_near, mark_cells
+from epsjoin.kernels.join.near_cells import NearCells, find_near, mark_cells
 from epsjoin.kernels.join.window import window_rows
 from epsjoin.local.arguments import check_lengths, check_points, distance_column, index_distinct, int_column
 from epsjoin.local.join.array_join import ArrayJoin, check_metric
@@ -126,10 +126,11 @@ def update_join(
         found = len(kept.left)
         if found:
             yield kept
-        for join in (
-            join_with(placed, [stayed], len(new.ids), threshold, options),
-            join_placed(placed, threshold, options),
-        ):
+        joins = [join_placed(placed, threshold, options)]
+        if len(placed.ids):
+            cells = mark_near(placed, new.points, len(new.ids), threshold, options)
+            joins.insert(0, join_with(placed, [stayed], cells, threshold, options))
+        for join in joins:
             for batch in join:
                 found += len(batch.left)
                 if options.exceeds_limit(found):
@@ -169,15 +170,33 @@ def keep_pairs(index: IdIndex, is_gone: Bools, left: Ints, right: Ints) -> Bools
     return np.asarray(stays[rows_of(index, left)] & stays[rows_of(index, right)])
 
 
+def mark_near(placed: Points, sample: Floats, n: int, eps: float, options: JoinOptions) -> NearCells:
+    """Mark the cells around placed points, for :func:`join_with`.
+
+    Parameters
+    ----------
+    sample : (m, d) float64, one of the points at least, by which the coordinates of cells are chosen.
+    n : number of all points.
+
+    Notes
+    -----
+    Tens of milliseconds, so it is done once for all shares, and all count the same work.
+    """
+    metric = options.metric
+    embedded_eps = metric.embedded_eps(eps)
+    projection = choose_projection(metric.embed(sample), n, embedded_eps, metric.norm).projection
+    return mark_cells(metric.embed(placed.points), projection, embedded_eps)
+
+
 def join_with(
-    placed: Points, shares: Iterable[tuple[Points, Bools]], n: int, eps: float, options: JoinOptions
+    placed: Points, shares: Iterable[tuple[Points, Bools]], cells: NearCells, eps: float, options: JoinOptions
 ) -> Iterator[Pairs]:
     """Yield the pairs of a placed point and one that stayed, the smaller id at the left.
 
     Parameters
     ----------
     shares : points, and (m,) which of them stayed; every share gives its own pairs, whatever its size.
-    n : number of all points, for which the grid of all shares is chosen: on a sample of the first.
+    cells : from :func:`mark_near` of the placed points.
 
     Notes
     -----
@@ -185,16 +204,9 @@ def join_with(
     out before they are copied, by O(1) for each.
     """
     metric, n_placed = options.metric, len(placed.ids)
-    embedded_eps, cells = metric.embedded_eps(eps), None
+    embedded_eps = metric.embedded_eps(eps)
     for of, stays in shares:
-        rows = np.flatnonzero(stays)
-        if not n_placed or not len(rows):
-            continue
-        embedded = metric.embed(of.points)
-        if cells is None:
-            projection = choose_projection(embedded, n, embedded_eps, metric.norm).projection
-            cells = mark_cells(metric.embed(placed.points), projection, embedded_eps)
-        rows = find_near(cells, embedded, rows)
+        rows = find_near(cells, metric.embed(of.points), np.flatnonzero(stays))
         if not len(rows):
             continue
         both = np.concatenate((placed.points, of.points[rows]))

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,13 +25,14 @@ from epsjoin.console import counted, say
 from epsjoin.errors import TableError, UnfitTableError
 from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.kernels.ids import index_ids, rows_of
+from epsjoin.kernels.join.near_cells import NearCells
 from epsjoin.lake.arrow import pair_columns
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.parquet import Target
 from epsjoin.lake.phases import phase, timed
 from epsjoin.lake.schemas import parse_ddl
 from epsjoin.local.join.options import JoinOptions
-from epsjoin.local.join.update import Points, join_placed, join_with, keep_pairs
+from epsjoin.local.join.update import Points, join_placed, join_with, keep_pairs, mark_near
 from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.sweep.sweeping import Counters, check_n_jobs
 from epsjoin.spark import tasks
@@ -104,10 +106,12 @@ def join_increment(job: Job, inputs: Fingerprints, row: Mapping[str, Any], into:
     run: Runner = _run_here if is_small else partial(tasks.run_tasks, job.session())
     placed = _find_placed(points, reading, changes.placed, run)
     shares = [Share(COPY, split) for split in before.splits()]
+    options, cells = JoinOptions.of(lake.source.point_metric, 1, job.params.max_pairs, False, None), None
     if len(placed.ids):
         shares += [*(Share(STAYED, split) for split in points.splits()), Share(PLACED, [])]
-    options = JoinOptions.of(lake.source.point_metric, 1, job.params.max_pairs, False, None)
-    make_worker = partial(_make_worker, before, points, reading, into, row["eps"], options)
+        sample = next(chain.from_iterable(map(points.reader(iter), points.splits())))
+        cells = mark_near(placed, reading.arrays(sample)[1], points.n, row["eps"], options)
+    make_worker = partial(_make_worker, before, points, reading, into, row["eps"], options, cells)
     arrays = {"gone": changes.gone, "ids": placed.ids, "points": placed.points}
     with _reach(arrays, None if is_small else job.session()) as reached:
         reports = run(shares, make_worker(reached))
@@ -169,9 +173,13 @@ def _make_worker(
     into: Target,
     eps: float,
     options: JoinOptions,
+    cells: NearCells | None,
     arrays: Arrays,
 ) -> Worker:
-    """Make the work of a task; ``arrays`` are ids that are ``gone``, and ``ids`` and ``points`` placed."""
+    """Make the work of a task; ``arrays`` are ids that are ``gone``, and ``ids`` and ``points`` placed.
+
+    ``cells`` are those around the placed points, ``None`` where there are none.
+    """
 
     def placed() -> Points:
         return Points(np.array(arrays["points"]), np.array(arrays["ids"]))
@@ -198,7 +206,7 @@ def _make_worker(
 
         yield from write(kept(), report)
 
-    def join_stayed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def join_stayed(near: NearCells, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         report, counts = tasks.TaskReport(counters={"rows": 0}), dict[str, int]()
         of_placed = placed()
         index = index_ids(of_placed.ids)
@@ -209,7 +217,7 @@ def _make_worker(
                 report.counters["rows"] += len(ids)
                 yield Points(values, ids), rows_of(index, ids) < 0
 
-        joined = join_with(of_placed, shares(), n_points, eps, counting(counts))
+        joined = join_with(of_placed, shares(), near, eps, counting(counts))
         yield from write(_counted(joined, report, counts), report)
 
     def join_among_placed() -> Iterator[pa.RecordBatch]:
@@ -219,13 +227,13 @@ def _make_worker(
     def counting(counts: Counters) -> JoinOptions:
         return replace(options, counters=counts)
 
-    n_points = points.n  # what is pickled must not hold the session
-    of_copies, of_points = before.reader(copy), points.reader(join_stayed)
+    # what is pickled must not hold the session
+    works = {COPY: before.reader(copy)}
+    if cells is not None:
+        works[STAYED] = points.reader(partial(join_stayed, cells))
 
     def work(share: Share) -> Iterator[pa.RecordBatch]:
-        if share.kind == PLACED:
-            return join_among_placed()
-        return (of_copies if share.kind == COPY else of_points)(share.of)
+        return join_among_placed() if share.kind == PLACED else works[share.kind](share.of)
 
     return work
 
