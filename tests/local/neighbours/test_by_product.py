@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from epsjoin.kernels.neighbours.heaps import sort_nearest
 from epsjoin.local.metric import get_metric
-from epsjoin.local.neighbours import by_product, search
+from epsjoin.local.neighbours import by_product, product_choice, search
 from epsjoin.local.neighbours.by_product import search_by_product
 from epsjoin.local.neighbours.knn import knn_join
 from epsjoin.local.neighbours.tree import make_lists
@@ -69,6 +69,7 @@ def test_knn_join__of_many_dimensions_goes_through_products(metric, is_sure, mon
     rows = features(1600, 128, 24)
     queries, points = rows[:900].astype(np.float64), rows[900:].astype(np.float64)
     counters, shown = {}, []
+    monkeypatch.setitem(product_choice._NS_PER_WORK, metric, 1.0)  # of so few points, trees are cheap
     if not is_sure:
         monkeypatch.setattr(search, "plan_before_tree", lambda *_: None)
     found = knn_join(queries, points, 3, metric, n_jobs=2, counters=counters, progress=shown.append)

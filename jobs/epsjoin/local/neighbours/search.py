@@ -59,7 +59,7 @@ _SAMPLE_QUERIES, _SAMPLE_POINTS, _JOINED_POINTS = 192, 1 << 12, 1 << 14
 """Number of queries that show what the tree costs; of points with which an eps is chosen; of points that are
 joined with the queries to see what a join costs."""
 
-# What a way costs, in units of some 0.7 ns: a coordinate of a point that the tree compares with a query. The
+# What a way costs, in units of work: a coordinate of a point that the tree compares with a query. The
 # numbers are those of real and of made sets (ADR 18).
 _DECISION_SHARE = 2
 """A join's work for each distance that it computes, in the same way: it reads points one by one."""
