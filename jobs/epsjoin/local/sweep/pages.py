@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_LARGE_BYTES = 1 << 26
-"""Number of bytes from which on that is so; smaller arrays often find huge pages, and are written sooner."""
+_LARGE_BYTES = 1 << 22
+"""Number of bytes from which on NumPy asks for huge pages."""
 
 
 def make_array(size: int, dtype: type[np.generic]) -> NDArray[Any]:
