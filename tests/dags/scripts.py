@@ -21,7 +21,7 @@ def run(command: str, *arguments: str, **environment: str) -> subprocess.Complet
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=180,  # a script that hangs; a busy machine needs up to 60
     )
 
 
