@@ -51,14 +51,11 @@ Round = dict[str, Run]
 
 def in_own_process(function: Callable[..., T], *arguments: Any) -> T:
     """Call the function in a fresh process whose BLAS has one thread."""
-    fresh = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=fresh, initializer=_one_blas_thread) as pool:
-        return pool.submit(function, *arguments).result()
-
-
-def _one_blas_thread() -> None:
-    """Runs before the function is unpickled, hence before numpy is imported."""
+    # inherited: the new process imports the main module, and with it numpy, before it runs anything else
     os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+    fresh = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=fresh) as pool:
+        return pool.submit(function, *arguments).result()
 
 
 def timed(work: Callable[[], Any]) -> Run:
