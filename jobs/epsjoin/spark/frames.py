@@ -270,7 +270,8 @@ def similarity_join(
         runs at the call, and the tasks write the pairs to this table themselves, which is faster than Spark's
         own writer. The whole content of the table is replaced in one transaction; a table with other columns
         than those of pairs is refused.
-    increments : with ``to``, the pairs of the parts that are done are added to the table after every so many
+    increments : with ``to``, the first pairs, at most 10,000 of some rows of the plan's sample, are in the
+        table before a part is joined, and those of the parts that are done are added after every so many
         seconds, in a version of their own, while others are joined. The table's property ``epsjoin.complete``
         is "false" until all are in it. By default there is one transaction, when all parts are done.
 
@@ -352,11 +353,12 @@ def similarity_join(
     if how in ("semi", "anti"):
         one_sided = plan_frames(points, others, eps, chosen, weights, cuts and planned(cuts), math.inf)
         return take_found(left, id, find_rows(points, others, one_sided, how), points.n, one_sided)
-    plan = plan_pairs(points, others, eps, chosen, weights, cuts, max_pairs)
+    found = plan_pairs(points, others, eps, chosen, weights, cuts, max_pairs)
+    plan = found.plan
     if into is not None:
         if others is None and isinstance(plan, JoinPlan) and n_files(points, plan) <= MAX_FILES:
-            return join_by_files(points, plan, into, max_pairs, increments)
-        return join_by_shuffle(points, others, plan, into, max_pairs, increments)
+            return join_by_files(points, plan, found, into, max_pairs, increments)
+        return join_by_shuffle(points, others, found, into, max_pairs, increments)
     pairs = to_frame(join_planned(points, others, plan, max_pairs))
     if others is None:
         return pairs

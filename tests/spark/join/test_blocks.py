@@ -172,7 +172,7 @@ def test_similarity_join__of_embeddings_is_that_of_the_library(spark: SparkSessi
     left, right = rows[:2500], rows[2000:]
     frames = frame_of_vectors(spark, left), frame_of_vectors(spark, right, "double")
     kinds: dict[str, Any] = {"eps": 0.1, "columns": "at", "metric": "cosine"}
-    plan = plan_pairs(points_of(frames[0], "at", "id"), None, 0.1, get_metric("cosine"), None, None, 1e9)
+    plan = plan_pairs(points_of(frames[0], "at", "id"), None, 0.1, get_metric("cosine"), None, None, 1e9).plan
     assert isinstance(plan, BlockPlan)
     assert plan.sent_bytes == 64 * 4, "float32 travels as float32"
     lazy = epsjoin.spark.similarity_join(frames[0], **kinds)

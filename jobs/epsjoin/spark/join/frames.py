@@ -11,16 +11,18 @@ from epsjoin.errors import BudgetError
 from epsjoin.lake import delta_log, parquet, schemas
 from epsjoin.lake.growing import GrowingTable
 from epsjoin.lake.parquet import Target
+from epsjoin.local.join.first_pairs import find_first_pairs
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.blocks import BlockPlan
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.progressive.running import RunningEstimate
+from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.spark import scan
 from epsjoin.spark.join.blocks import join_blocks
 from epsjoin.spark.join.merge_join import join_files, join_frame, make_joiner
-from epsjoin.spark.join.pairs import PAIRS
-from epsjoin.spark.join.plan import plan_pairs
+from epsjoin.spark.join.pairs import PAIRS, to_batch
+from epsjoin.spark.join.plan import PairsPlan, plan_pairs
 from epsjoin.spark.join.replicas import REPLICAS
 from epsjoin.spark.join.replicate import encode
 from epsjoin.spark.join.running import Growing, Refuse, RunningJoin, describe
@@ -42,20 +44,25 @@ def join_points(
     max_pairs: int,
 ) -> Rows:
     """Join points with themselves; see :func:`similarity_join`."""
-    return join_planned(
-        points, None, plan_pairs(points, None, eps, metric, weights, cuts, max_pairs), max_pairs
-    )
+    plan = plan_pairs(points, None, eps, metric, weights, cuts, max_pairs).plan
+    return join_planned(points, None, plan, max_pairs)
 
 
 def join_planned(
-    points: Points, others: Points | None, plan: JoinPlan | BlockPlan, max_pairs: int, *, raises: bool = True
+    points: Points,
+    others: Points | None,
+    plan: JoinPlan | BlockPlan,
+    max_pairs: int,
+    *,
+    raises: bool = True,
+    first: Pairs | None = None,
 ) -> Rows:
     """Join points with themselves or with others; lazy, with one shuffle.
 
     Parameters
     ----------
     plan : of these points.
-    max_pairs, raises : see :func:`epsjoin.spark.join.merge_join.join_frame`.
+    max_pairs, raises, first : see :func:`epsjoin.spark.join.merge_join.join_frame`.
     """
     if isinstance(plan, BlockPlan):
         return join_blocks(points, others, plan, max_pairs, raises=raises)
@@ -64,21 +71,27 @@ def join_planned(
     if others is not None:
         n_points += others.n
         replicas = replicas.union(replicate_frame(others, plan, is_right=True))
-    return join_frame(replicas, plan, n_points, max_pairs, raises=raises)
+    return join_frame(replicas, plan, n_points, max_pairs, raises=raises, first=first)
 
 
 def join_by_files(
-    points: Points, plan: JoinPlan, into: Target, max_pairs: int, increments: float | None
+    points: Points,
+    plan: JoinPlan,
+    planned: PairsPlan,
+    into: Target,
+    max_pairs: int,
+    increments: float | None,
 ) -> DataFrame:
     """Join points with themselves by files, and return the pairs, read from the table of the pairs.
 
     Tasks pass replicas to one another in temporary files, and write the pairs to ``into``.
     """
-    growing = _grow(into, increments)
+    growing = _grow(planned, into, increments)
+    first = None if growing is None else growing.first
     with parquet.scratch_folder(into, schemas.parse_ddl(REPLICAS), "part") as replicas:
         encoded = encode(points, plan, replicas)
         refuse_changed(points.n, encoded.counters.get("points", 0))
-        work = make_joiner(plan.to_json(), replicas.location, into, max_pairs)
+        work = make_joiner(plan.to_json(), replicas.location, into, max_pairs, first)
         spark, refuse = points.frame.sparkSession, make_refusal(plan, max_pairs)
         written = join_files(spark, encoded.files, work, plan, into, max_pairs, refuse, growing)
     return _finish_pairs(into, written, max_pairs, points.frame, growing)
@@ -87,23 +100,38 @@ def join_by_files(
 def join_by_shuffle(
     points: Points,
     others: Points | None,
-    plan: JoinPlan | BlockPlan,
+    planned: PairsPlan,
     into: Target,
     max_pairs: int,
     increments: float | None,
 ) -> DataFrame:
     """Join by a shuffle, and return the pairs, read from the table into which tasks write them."""
-    joined = join_planned(points, others, plan, max_pairs, raises=False)
+    plan, growing = planned.plan, _grow(planned, into, increments)
+    first = None if growing is None else growing.first
+    joined = join_planned(points, others, plan, max_pairs, raises=False, first=first)
     refuse = make_refusal(plan, max_pairs)
-    growing = _grow(into, increments)
     running = RunningJoin(joined.spark, plan, range(plan.n_parts), None, max_pairs, into, refuse, growing)
     with running.watching():
         written = write_files(into, joined, tell=running.telling)
     return _finish_pairs(into, written, max_pairs, points.frame, growing)
 
 
-def _grow(into: Target, increments: float | None) -> Growing | None:
-    return None if increments is None else (GrowingTable(into), increments)
+def _grow(planned: PairsPlan, into: Target, increments: float | None) -> Growing | None:
+    """Begin a table that grows by the first pairs: those that rows of the plan's samples have.
+
+    A join by pairs of blocks has none: its tasks leave no pairs out.
+    """
+    if increments is None:
+        return None
+    table, (plan, samples, n_rows) = GrowingTable(into), planned
+    if isinstance(plan, BlockPlan):
+        return Growing(table, increments, None, [])
+    first = find_first_pairs(samples, n_rows, plan.eps, plan.get_metric(), plan.expected_pairs)
+    file = into.write([to_batch(first)])
+    files = [] if file is None else [file]
+    if files:
+        table.add(files)
+    return Growing(table, increments, first, files)
 
 
 def make_refusal(plan: JoinPlan | BlockPlan, max_pairs: int) -> Refuse:
@@ -136,12 +164,11 @@ def _finish_pairs(
 
     In one transaction they replace the table; to one that grows those are added that it does not have yet.
     """
-    table = None if growing is None else growing[0]
-    waiting = written.files if table is None else table.left_of(written.files)
-    if written.rows > max_pairs:
+    files = written.files if growing is None else [*growing.first_files, *written.files]
+    n_pairs = sum(file.rows for file in files)
+    if n_pairs > max_pairs:
+        waiting = files if growing is None else growing.table.left_of(files)
         parquet.delete_uncommitted_files(into, waiting)
-        raise BudgetError(
-            f"{written.rows:,} pairs at least were found, {max_pairs:,} are allowed (max_pairs)"
-        )
-    complete = partial(delta_log.replace_table, into) if table is None else table.complete
-    return scan.read_replaced(frame.sparkSession, into, complete(written.files))
+        raise BudgetError(f"{n_pairs:,} pairs at least were found, {max_pairs:,} are allowed (max_pairs)")
+    complete = partial(delta_log.replace_table, into) if growing is None else growing.table.complete
+    return scan.read_replaced(frame.sparkSession, into, complete(files))

@@ -21,10 +21,12 @@ from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.parquet import File, Target
 from epsjoin.lake.schemas import parse_ddl
+from epsjoin.local.join.first_pairs import LeftOut
 from epsjoin.local.join.parts import join_part
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.keys import Keys
 from epsjoin.local.progressive.running import RunningEstimate
+from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.sweep.sweeping import Counters
 from epsjoin.pipeline import joined_table
 from epsjoin.spark import tasks
@@ -182,7 +184,13 @@ def _explain_too_many(
 
 
 def join_frame(
-    replicas: DataFrame, plan: JoinPlan, n_points: int, max_pairs: int, *, raises: bool = True
+    replicas: DataFrame,
+    plan: JoinPlan,
+    n_points: int,
+    max_pairs: int,
+    *,
+    raises: bool = True,
+    first: Pairs | None = None,
 ) -> Rows:
     """Join the replicas of ``replicate_frame``; lazy, with one shuffle by part.
 
@@ -192,6 +200,7 @@ def join_frame(
         number of points.
     raises : whether the task of a part with more than ``max_pairs`` pairs fails; otherwise it ends early,
         with more than that.
+    first : pairs that are left out, since they were given first.
 
     Returns
     -------
@@ -205,7 +214,7 @@ def join_frame(
         part, counters = tasks.task_number(), dict[str, int]()
         plan = JoinPlan.from_json(plan_json)
 
-        yield from _join_batches(read_part(batches, n_points), part, plan, max_pairs, counters)
+        yield from _join_batches(read_part(batches, n_points), part, plan, max_pairs, counters, first)
         if raises and counters.get("pairs", 0) > max_pairs:
             what = f"more than {max_pairs:,} pairs (max_pairs) lie within eps {plan.eps:g}"
             raise BudgetError(f"{what} in part {part} alone")
@@ -214,11 +223,14 @@ def join_frame(
     return MappedRows(FrameRows(by_part), join, PAIRS)
 
 
-def make_joiner(plan_json: str, replicas: str, pairs: Target, max_pairs: int) -> Joiner:
+def make_joiner(
+    plan_json: str, replicas: str, pairs: Target, max_pairs: int, first: Pairs | None = None
+) -> Joiner:
     """Make the work of a task on a part: read the part's files, join, write the pairs, yield one report.
 
     The report has the seconds of each phase. ``starting`` is loading and compiling the kernels, which happens
-    once in a worker: a join of a few of the rows, before ``joining`` begins.
+    once in a worker: a join of a few of the rows, before ``joining`` begins. ``first`` are pairs that are
+    left out, since they were given first.
     """
 
     def join(part: Part) -> Iterator[pa.RecordBatch]:
@@ -232,7 +244,7 @@ def make_joiner(plan_json: str, replicas: str, pairs: Target, max_pairs: int) ->
         )
         counters: dict[str, int] = {"rows": 0, "pairs": 0}
         read = report.timed(rows, "reading")
-        found = _join_batches(read, part.number, plan, max_pairs, counters, report)
+        found = _join_batches(read, part.number, plan, max_pairs, counters, first, report)
         written = report.write(pairs, report.timed(found, "joining"))
         for inner in ("reading_seconds", "starting_seconds"):
             report.counters["joining_seconds"] -= report.counters.get(inner, 0.0)
@@ -290,11 +302,12 @@ def _join_batches(
     plan: JoinPlan,
     max_pairs: int,
     counters: Counters,
+    first: Pairs | None = None,
     report: tasks.TaskReport | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the pairs of a part, whose rows come in batches; end when there are more than ``max_pairs``.
 
-    A report gets the seconds in which the kernels start.
+    Pairs that were given first are left out. A report gets the seconds in which the kernels start.
     """
     # Arrow's own allocator keeps what it frees to itself; the sweep's arrays need that memory
     pa.set_memory_pool(pa.system_memory_pool())
@@ -303,17 +316,17 @@ def _join_batches(
         return
     rows = sort_rows(read, plan)
     if report is not None:
-        first = slice(_STARTING_ROWS)
-        sides = None if rows.is_right is None else rows.is_right[first]
-        few = join_part(rows.points[first], rows.ids[first], rows.key[first], part, plan, is_right=sides)
+        some = slice(_STARTING_ROWS)
+        sides = None if rows.is_right is None else rows.is_right[some]
+        few = join_part(rows.points[some], rows.ids[some], rows.key[some], part, plan, is_right=sides)
         for _ in report.timed(few, "starting"):
             pass
     found = join_part(
         rows.points, rows.ids, rows.key, part, plan, BATCH_PAIRS, counters, is_right=rows.is_right
     )
-    n_pairs = 0
+    n_pairs, left_out = 0, None if first is None or not len(first.left) else LeftOut(first)
     for pairs in found:
-        yield to_batch(pairs)
+        yield to_batch(pairs if left_out is None else left_out.of(pairs))
         n_pairs += len(pairs.left)
         if n_pairs > max_pairs:
             return

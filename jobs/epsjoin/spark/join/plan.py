@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -95,6 +96,21 @@ def plan_frames(
     return plan_samples(samples, n_rows, eps, metric, weights, chosen, max_pairs)
 
 
+class PairsPlan(NamedTuple):
+    """The plan of a join of frames, and what it was made from.
+
+    Parameters
+    ----------
+    plan : of the join.
+    samples : of each frame, in random order.
+    n_rows : rows of each frame.
+    """
+
+    plan: JoinPlan | BlockPlan
+    samples: list[Sample]
+    n_rows: list[int]
+
+
 def plan_pairs(
     points: Points,
     others: Points | None,
@@ -103,7 +119,7 @@ def plan_pairs(
     weights: ArrayLike | None,
     cuts: Cuts | None,
     max_pairs: float,
-) -> JoinPlan | BlockPlan:
+) -> PairsPlan:
     """As :func:`plan_frames`; in many dimensions by pairs of blocks, where that costs less than sweeps."""
     chosen, samples = draw_samples(points, others, cuts)
     n_rows = [points.n] if others is None else [points.n, others.n]
@@ -111,8 +127,9 @@ def plan_pairs(
         width = max(each.coordinate_bytes for each in (points, others or points))
         blocks = plan_block_join(samples, n_rows, width, eps, metric, chosen, max_pairs)
         if blocks is not None:
-            return blocks
-    return plan_samples(samples, n_rows, eps, metric, weights, chosen, max_pairs)
+            return PairsPlan(blocks, samples, n_rows)
+    plan = plan_samples(samples, n_rows, eps, metric, weights, chosen, max_pairs)
+    return PairsPlan(plan, samples, n_rows)
 
 
 def plan_block_join(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import numpy as np
 from pyspark.sql import SparkSession
@@ -27,6 +29,7 @@ from epsjoin.local.progressive.parts import (
     share_done,
 )
 from epsjoin.local.progressive.running import RunningEstimate
+from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.spark.progress import watched
 from epsjoin.spark.told import Told
 
@@ -38,8 +41,22 @@ _DISTANCE = "distance double"
 Refuse = Callable[[RunningEstimate, str, float | None], BudgetError]
 """Makes the error of a join that is ended: of its estimate, how far it is, and an eps that fits, or None."""
 
-Growing = tuple[GrowingTable, float]
-"""A table to which the pairs of parts that are done are added while others run, and the seconds between."""
+
+class Growing(NamedTuple):
+    """A table to which the pairs of parts that are done are added while others run.
+
+    Parameters
+    ----------
+    table : the table.
+    seconds : between two commits.
+    first : pairs that were in it before a part began, which the parts leave out; None: there are none.
+    first_files : files of these pairs.
+    """
+
+    table: GrowingTable
+    seconds: float
+    first: Pairs | None
+    first_files: list[File]
 
 
 class RunningJoin:
@@ -82,7 +99,8 @@ class RunningJoin:
         self._eps, self._max_pairs, self._into, self._refuse = plan.eps, max_pairs, into, refuse
         self._began = time.monotonic()
         self._files: dict[int, list[File]] = {}
-        self._growing, self._grown = growing, self._began
+        self._growing, self._grown = growing, -math.inf
+        self._n_first = 0 if growing is None else sum(file.rows for file in growing.first_files)
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -97,8 +115,13 @@ class RunningJoin:
 
     @property
     def estimate(self) -> RunningEstimate:
-        """The pairs of all parts, as the parts say that are done."""
-        return estimate_parts(self._expected, self._found, self._is_done)
+        """The pairs of the join, as the parts say that are done."""
+        return self._with_first(estimate_parts(self._expected, self._found, self._is_done))
+
+    def _with_first(self, of_parts: RunningEstimate) -> RunningEstimate:
+        """Add the pairs that were given first, of which every part lacks about the same share."""
+        pairs, low, high = (None if each is None else each + self._n_first for each in of_parts[:3])
+        return RunningEstimate(pairs, low, high, of_parts.note)
 
     def look(self) -> None:
         """Take in which parts have ended, and add their pairs to a table that grows.
@@ -115,7 +138,7 @@ class RunningJoin:
         if not has_news or self._is_done.all():
             return
         estimate = self.estimate
-        low = estimate.low if estimate.low is not None else float(self._found.sum())
+        low = estimate.low if estimate.low is not None else float(self._found.sum()) + self._n_first
         if low > self._max_pairs:
             raise self._refuse(estimate, self._so_far(), self._fitting_eps())
 
@@ -130,15 +153,15 @@ class RunningJoin:
     def _waiting_files(self) -> list[File]:
         """Files of parts that are done which no commit has added yet."""
         files = itertools.chain(*self._files.values())
-        return list(files) if self._growing is None else self._growing[0].left_of(files)
+        return list(files) if self._growing is None else self._growing.table.left_of(files)
 
     def _grow(self) -> None:
         """Add what is done to the table, if it is time."""
-        if self._growing is None or time.monotonic() - self._grown < self._growing[1]:
+        if self._growing is None or time.monotonic() - self._grown < self._growing.seconds:
             return
         files = self._waiting_files()
         if files:
-            self._growing[0].add(files)
+            self._growing.table.add(files)
             self._grown = time.monotonic()
 
     def line(self, n_running: int) -> str | None:
@@ -168,7 +191,9 @@ class RunningJoin:
                 for batch in stream_file(self._into.location, file, parse_ddl(_DISTANCE), _BATCH_ROWS):
                     by_radius[place] += count_radii(batch.column("distance").to_numpy(), self._eps)
         rest = float(self._expected[~self._is_done].sum())
-        return largest_fitting_eps(by_radius, self._expected[done], rest, self._eps, self._max_pairs)
+        pairs = self.estimate.pairs or 0.0  # more than max_pairs
+        of_parts = self._max_pairs * (1.0 - self._n_first / pairs)
+        return largest_fitting_eps(by_radius, self._expected[done], rest, self._eps, of_parts)
 
     def counters(self, pairs: Sequence[int]) -> dict[str, float]:
         """What the estimate said when 10, 50 and 90 % of the parts were done, in the order of their tasks.
