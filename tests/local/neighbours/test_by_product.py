@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import tracemalloc
 from unittest.mock import patch
 
@@ -60,6 +61,20 @@ def test_product_search__is_the_definition_bit_for_bit(kind, metric, sizes, d, m
     neighbours, distances = nearest(queries, points, k, metric, is_self)
     np.testing.assert_array_equal(lists.distances, distances)
     np.testing.assert_array_equal(lists.ids, neighbours)
+
+
+def test_product_search__that_is_interrupted_leaves_no_threads():
+    def interrupt(_):
+        raise InterruptedError
+
+    rows = features(200, 32, 3).astype(np.float64)
+    lists = make_lists(len(rows), 2, np.zeros)
+    of = np.arange(len(rows)), lists, any_space(rows, "euclidean", 5, 0), get_metric("euclidean")
+    found = search_by_product(rows, rows, np.arange(len(rows)), *of)
+    with patch.object(by_product, "BLOCK_ROWS", 64), pytest.raises(InterruptedError) as interrupted:
+        found.run(2, interrupt)
+    assert interrupted.tb is not None, "the error keeps all that the search had begun"
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("epsjoin")]
 
 
 @pytest.mark.parametrize("is_sure", [True, False])

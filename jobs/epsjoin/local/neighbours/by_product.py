@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from typing import NamedTuple
 
 import numpy as np
@@ -54,8 +55,8 @@ class ProductSearch(NamedTuple):
         """Fill the lists; returns how many products were let through."""
         begins = range(0, len(self.queries.rows.points), BLOCK_ROWS)
         survivors = 0
-        with Progress(progress, "k nearest") as shown:
-            blocks = in_order((self._block(begin) for begin in begins), n_jobs)
+        blocks = in_order((self._block(begin) for begin in begins), n_jobs)
+        with closing(blocks), Progress(progress, "k nearest") as shown:
             for number, found in enumerate(blocks):
                 survivors += found
                 shown.show((number + 1) / len(begins))
