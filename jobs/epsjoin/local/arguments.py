@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -85,6 +86,13 @@ def check_count(name: str, value: object, least: int = 1) -> int:
 def as_scalar(value: object) -> object:
     """Return what an array without dimensions holds, and any other value as it is."""
     return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+
+
+def is_finite(value: object) -> TypeGuard[float]:
+    """Whether a value is a finite number; a bool is none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return False
+    return math.isfinite(value)
 
 
 def check_points(name: str, points: npt.ArrayLike) -> Floats:

@@ -136,8 +136,13 @@ def test_hdbscan__of_few_points_is_noise():
             {"cluster_selection_epsilon": -1.0},
             "cluster_selection_epsilon must be a finite number, at least 0",
         ),
+        (
+            {"cluster_selection_epsilon": None},
+            "cluster_selection_epsilon must be a finite number, at least 0, not None",
+        ),
         ({"max_cluster_size": 0}, "max_cluster_size must be a whole number, at least 1, not 0"),
         ({"alpha": 0.0}, "alpha must be a finite number above 0, not 0.0"),
+        ({"alpha": "1"}, "alpha must be a finite number above 0, not '1'"),
         ({"cluster_selection_method": "all"}, "cluster_selection_method must be one of eom, leaf, not 'all'"),
         ({"min_samples": 0}, "min_samples must be a whole number, at least 1, not 0"),
         ({"min_samples": 4}, "min_samples must be at most the number of points, 3, not 4"),
