@@ -117,9 +117,9 @@ def find_nearest(
 
     Notes
     -----
-    Memory: the tree, which takes the bytes of the points, some two thirds of them again and 8 for each; for
-    each query 16 bytes for each neighbour and some 40; the join of a round. By products, filter rows instead
-    of the tree; otherwise float32 becomes float64.
+    Memory: the tree (:meth:`epsjoin.local.neighbours.tree.PointTree.grow`); for each query 16 bytes for each
+    neighbour and some 40; the join of a round. By products, filter rows instead of the tree; otherwise
+    float32 becomes float64.
     """
     lists = make_lists(len(queries), k, options.make)
     fill_lists(queries, points, itself, np.arange(len(queries)), lists, metric, options)

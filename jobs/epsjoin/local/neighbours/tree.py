@@ -73,7 +73,8 @@ class PointTree(NamedTuple):
 
         Notes
         -----
-        O(n log n). The tree takes the bytes of the points, 16 for each, and a quarter as many in boxes.
+        O(n log n). The tree takes the bytes of the points, 16 for each, and for boxes a quarter of the
+        embedded points' bytes at most.
         """
         boxes, first_equal = grow_boxes(points, metric, n_jobs, make), None
         if _has_leaf_of_equal(boxes):
