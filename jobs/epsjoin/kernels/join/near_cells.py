@@ -113,7 +113,7 @@ def mark_cells(embedded: Floats, projection: Projection, eps: float) -> NearCell
 
     Notes
     -----
-    O(81 n), at most 2 MB.
+    O(81 n) time; 16 bytes per row until the end, and at most 2 MB of marks, which stay.
     """
     reach = largest_reach(projection, eps)
     n_coordinates = min(_MAX_COORDINATES, projection.size)
