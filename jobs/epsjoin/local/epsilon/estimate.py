@@ -33,7 +33,8 @@ class Estimate:
     pairs : expected number of pairs.
     pairs_low, pairs_high : 95 % interval for the number of pairs.
     rows : expected number of rows to sweep; where the join is split into parts, with the replicas.
-    candidates : expected number of pairs of rows that will be compared.
+    candidates : expected number of pairs of rows that will be compared, by the sweep of a join in parts. A
+        join in up to three dimensions without ``cuts`` goes row by row: it looks at more, each in less time.
     row_bytes : bytes of memory of the rows during the sweep, of all parts together.
     pair_bytes : bytes of memory of all pairs.
     right_rows : number of rows of the whole right table; None for one table with itself.

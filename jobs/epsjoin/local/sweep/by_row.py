@@ -23,8 +23,8 @@ from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.sweep.sweeping import SweepOptions, add_counts
 from epsjoin.local.sweep.threads import in_order
 
-_CHUNK_ROWS = 8192
-"""Maximum number of rows that are looked at in one call."""
+_CHUNK_ROWS = 2048
+"""Maximum number of rows that are looked at in one call: progress is told, and ctrl-c heard, between two."""
 _CHUNK_CANDIDATES = 1 << 26
 """Maximum number of candidates of a call, where one row has fewer: hundredths of a second."""
 _KEPT_PER_ROW = 16
