@@ -24,6 +24,7 @@ from epsjoin.local.plan.sizes import WORKER_BYTES
 from epsjoin.local.plan.ways import Tables
 from epsjoin.local.sweep.sweeping import add_counts
 from epsjoin.spark.arrow import from_ipc
+from epsjoin.spark.join import blocks as sending
 from epsjoin.spark.join.blocks import join_task, make_sender
 from epsjoin.spark.join.plan import plan_pairs
 from epsjoin.spark.points import points_of
@@ -152,6 +153,18 @@ def test_plan_blocks__makes_blocks_of_the_whole_matrix_without_structure() -> No
     assert plan.parts.pairs.sum() == pytest.approx(1e6)
     with pytest.raises(BudgetError, match=r"pairs of blocks, 10,000 are allowed: 5e\+19 products"):
         plan_blocks(tables._replace(n_left=10**10), *of)
+
+
+def test_make_sender__sends_no_more_at_once_than_it_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the rows of one block go to many tasks, too."""
+    monkeypatch.setattr(sending, "FLUSH_BYTES", 1 << 14)
+    rows = awkward_rows("noise", 200, 40, 5)
+    plan = plan_of(rows, None, 0.9, "euclidean", 20)
+    send = make_sender(plan, Reading(("at",), 40), is_right=False)
+    sent = [batch.column("ipc").drop_null().to_pylist() for batch in send(batches_of(rows, np.arange(200)))]
+    assert max(len(plan.tasks_of[block]) for block in range(len(plan.tasks_of))) > 4
+    assert max(map(len, sent)) > 1
+    assert all(len(streams) <= 1 or sum(map(len, streams)) <= 1 << 14 for streams in sent)
 
 
 def test_make_sender__names_the_id_of_a_vector_without_a_direction() -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
@@ -150,3 +151,10 @@ def test_similarity_join__that_will_be_too_large_ends_and_leaves_no_files(
     assert not list(tmp_path.rglob("*.parquet"))
     assert spark.range(3).count() == 3
     assert not spark.sparkContext.getJobTags()
+
+
+def test_fitting_eps__is_not_told_where_a_part_may_have_ended_early() -> None:
+    """A part ends by all its pairs, of which those that were given first are not in its files."""
+    running = RunningJoin.__new__(RunningJoin)
+    running._found, running._max_pairs, running._n_first = np.array([3.0, 95.0]), 100, 6
+    assert running._fitting_eps() is None

@@ -36,6 +36,9 @@ INCREMENT = "increment"
 _BATCH_ROWS = 1 << 20
 """Maximum number of digests that are read at once; a row group has fewer."""
 
+MAX_CHANGES = 1 << 24
+"""Maximum number of placed and gone points of an increment, whose ids are in one row: 128 MB."""
+
 
 class Changes(NamedTuple):
     """What differs between the points of two runs.
@@ -193,6 +196,9 @@ def find_increment(inputs: Fingerprints, params: RunParams, eps: float) -> Incre
             f"{counted(len(changes.placed), 'point')} new or moved since run {base} do not fit a worker of "
             f"{params.worker_memory_mb:,} MB (worker_memory_mb)"
         )
+    if len(changes.placed) + len(changes.gone) > MAX_CHANGES:
+        n_changes = counted(len(changes.placed) + len(changes.gone), "point")
+        return f"{n_changes} differ from run {base}, an increment's plan names at most {MAX_CHANGES:,}"
     expected_pairs = n_pairs * (n / max(1, n_before)) ** 2
     if expected_pairs > params.max_pairs:
         return f"{expected_pairs:,.0f} pairs are expected, more than max_pairs"

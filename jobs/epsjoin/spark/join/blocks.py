@@ -111,11 +111,17 @@ def _by_block(
 
 
 def _to_tasks(plan: BlockPlan, held: dict[int, list[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
-    """Send what is held to tasks, block by block, and drop it."""
+    """Send what is held to tasks, block by block, and drop it.
+
+    A batch holds copies of a block for as many tasks as ``FLUSH_BYTES`` have room for, and for one at least:
+    where all rows are of one block, those for all of its tasks could be more than Arrow takes.
+    """
     for block in sorted(held):
         stream = to_ipc(pa.Table.from_batches(held.pop(block)))
-        to = plan.tasks_of[block]
-        yield to_stream_batch(to, [stream] * len(to), [None] * len(to))
+        to, at_once = plan.tasks_of[block], max(1, FLUSH_BYTES // len(stream))
+        for begin in range(0, len(to), at_once):
+            some = to[begin : begin + at_once]
+            yield to_stream_batch(some, [stream] * len(some), [None] * len(some))
 
 
 def _refuse_undefined(ids: Ints, points: Coordinates, metric: Metric) -> None:

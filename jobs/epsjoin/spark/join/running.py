@@ -182,7 +182,7 @@ class RunningJoin:
 
     def _fitting_eps(self) -> float | None:
         """Find a smaller eps by the distances of the pairs that were found; None where a part has not all."""
-        if (self._found > self._max_pairs).any():  # it ended early
+        if (self._found + self._n_first > self._max_pairs).any():  # it may have ended early
             return None
         done = np.flatnonzero(self._is_done)
         by_radius = np.zeros((len(done), N_RADII))
