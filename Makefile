@@ -173,7 +173,7 @@ bench-progressive: $(JOBS) ## joins larger than memory beside others, and the ru
 bench-windows: $(JOBS) ## windows against counting and joining anew, and the paper's structures by what they look at, into docs/benchmarks/windows.md; SCALE=10 ROUNDS=1 prints
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.windows $(if $(SCALE),--scale $(SCALE)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
-bench-first-pairs: $(JOBS) $(JARS) ## a join of frames that adds its pairs every second, beside one that adds all at once; ONLY=cad16L ROUNDS=1; prints
+bench-first-pairs: $(JOBS) $(JARS) ## a join of frames that adds its pairs every second, beside one that adds all at once; what telling how far a join is costs; ONLY=cad16L ROUNDS=1; prints
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.first_pairs $(if $(ONLY),--only $(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 bench-index: $(JOBS) ## a kept index beside SciPy's tree: one query, 10 rows, 1,000 rows, into docs/benchmarks/index.md; ROUNDS=1 prints

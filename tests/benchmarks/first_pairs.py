@@ -1,6 +1,7 @@
 """``make bench-first-pairs``: a join of frames that adds its pairs every second, or all of them at once.
 
-When are the first pairs there, and what does it cost the rest? It prints; nothing is written.
+When are the first pairs there, and what does it cost the rest? And what does it cost that a join tells how
+far it is (:mod:`benchmarks.telling`)? It prints; nothing is written.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from .measure import in_own_process
 from .page import machine, seconds, spread, table
 from .sets import BY_NAME
 from .spark_join import RUN, Bench, rows_in, timed
+from .telling import HEAD as TELLING_HEAD
+from .telling import race_watched
 
 SETS = ("cad16L", "uni8")
 HEAD = ["", "wall s", "CPU s", "wall / at once", "CPU / at once", "first pairs, of the wall", "versions"]
@@ -74,17 +77,32 @@ def race(name: str, rounds: int) -> list[list[str]]:
     return rows
 
 
+def race_telling(name: str, rounds: int) -> list[list[str]]:
+    """What telling costs both joins in parts."""
+    from epsjoin.spark.join import merge_join, replicate
+
+    chosen = BY_NAME[name]
+    assert chosen.eps is not None
+    with tempfile.TemporaryDirectory(prefix="bench-telling-") as folder:
+        bench = FirstPairs(chosen.make(), chosen.eps, 2, Path(folder))
+        replicate.run(bench.job)
+        works = {
+            f"{name}, `merge_join`": lambda: merge_join.run(bench.job),
+            f"{name}, `similarity_join(to=)`": lambda: bench.join(None),
+        }
+        return race_watched(works, rounds)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench-first-pairs", description=__doc__)
     parser.add_argument("--only", choices=SETS)
     parser.add_argument("--rounds", type=int, default=5)
     wished = parser.parse_args()
-    rows = [
-        row
-        for name in ([wished.only] if wished.only else SETS)
-        for row in in_own_process(race, name, wished.rounds)
-    ]
-    print("\n".join([machine(), "", *table(HEAD, rows)]))
+    names = [wished.only] if wished.only else SETS
+    print("\n".join([machine(), ""]))
+    for head, measure in ((HEAD, race), (TELLING_HEAD, race_telling)):
+        rows = [row for name in names for row in in_own_process(measure, name, wished.rounds)]
+        print("\n".join([*table(head, rows), ""]), flush=True)
     return 0
 
 
