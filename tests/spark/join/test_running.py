@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -16,15 +17,22 @@ from pyspark.sql import SparkSession
 
 import epsjoin.spark
 import epsjoin.spark.frames as public
-from epsjoin import Cuts, self_join
+from epsjoin import Cuts, get_metric, self_join
 from epsjoin.errors import BudgetError
 from epsjoin.lake import slices
+from epsjoin.lake.growing import GrowingTable
 from epsjoin.lake.lake import Slice
+from epsjoin.lake.parquet import File
 from epsjoin.local.plan.join_plan import JoinPlan
+from epsjoin.local.plan.planner import plan_join
+from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.spark import progress
 from epsjoin.spark.job import Job
 from epsjoin.spark.join import frames, merge_join
-from epsjoin.spark.join.running import RunningJoin
+from epsjoin.spark.join import running as running_module
+from epsjoin.spark.join.pairs import to_batch
+from epsjoin.spark.join.running import Growing, RunningJoin
+from epsjoin.spark.tasks import TaskReport
 from tests.spark.conftest import JobMaker, submit
 from tests.spark.real_data import JOIN_STEPS, job_on, pendigits
 from tests.tiny import RUN, has_slice
@@ -151,6 +159,56 @@ def test_similarity_join__that_will_be_too_large_ends_and_leaves_no_files(
     assert not list(tmp_path.rglob("*.parquet"))
     assert spark.range(3).count() == 3
     assert not spark.sparkContext.getJobTags()
+
+
+class ToldBefore:
+    """Reports of tasks that have ended before anybody looked."""
+
+    def __init__(self, reports: list[TaskReport]) -> None:
+        self._news = list(enumerate(reports))
+
+    def telling(self, work: Work) -> Work:
+        return work
+
+    def news(self) -> list[tuple[int, TaskReport]]:
+        news, self._news = self._news, []
+        return news
+
+
+def test_look__counts_the_pairs_that_a_growing_table_had_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of the pairs come first, half of the parts are done: without the first there are not too many."""
+    whole, random = self_join(POINTS, EPS), np.random.default_rng(0)
+    plan = plan_join(
+        POINTS, np.arange(len(POINTS)), len(POINTS), EPS, get_metric("euclidean"), Cuts(n_parts=32)
+    )
+    place = random.integers(-plan.n_parts, plan.n_parts, len(whole.left))  # below 0: given first
+    into = frames.target_at(str(tmp_path / "pairs"))
+
+    def write(chosen: np.ndarray) -> File:
+        file = into.write([to_batch(Pairs(*(column[chosen] for column in whole)))])
+        assert file is not None
+        return file
+
+    growing = Growing(GrowingTable(into), math.inf, None, [write(place < 0)])
+    growing.table.add(growing.first_files)
+    done = [TaskReport([write(place == part)]) for part in range(plan.n_parts // 2)]
+    monkeypatch.setattr(running_module, "Told", lambda _: ToldBefore(done))
+    told: list[Any] = []
+
+    def refuse(*given: Any) -> BudgetError:
+        told.extend(given)
+        return BudgetError("too many")
+
+    max_pairs = int(0.6 * len(whole.left))
+    watch = RunningJoin(None, plan, range(plan.n_parts), None, max_pairs, into, refuse, growing)  # type: ignore[arg-type]
+    with pytest.raises(BudgetError, match="too many"):
+        watch.look()
+    estimate, _, fitting = told
+    assert estimate.low <= len(whole.left) <= estimate.high
+    assert estimate.pairs == pytest.approx(len(whole.left), rel=0.05)
+    assert 0.3 * len(whole.left) < np.count_nonzero(whole.distance <= fitting) <= max_pairs
 
 
 def test_fitting_eps__is_not_told_where_a_part_may_have_ended_early() -> None:

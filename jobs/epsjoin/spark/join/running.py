@@ -37,6 +37,8 @@ SHARES = (10, 50, 90)
 """Percent of the parts at which the estimate is kept, for the report."""
 _BATCH_ROWS = 1 << 20
 _DISTANCE = "distance double"
+_LEAST_EXPECTED = 1e-3
+"""Minimum number of pairs that are expected of a part, since the estimate divides by it."""
 
 Refuse = Callable[[RunningEstimate, str, float | None], BudgetError]
 """Makes the error of a join that is ended: of its estimate, how far it is, and an eps that fits, or None."""
@@ -93,14 +95,16 @@ class RunningJoin:
         if of_all is not None:
             of_all[places] = rows
         ahead = look_ahead(plan.parts, of_all, plan.expected_pairs, plan.n_parts)
-        self._expected, self._work = ahead.pairs[places], ahead.work[places]
+        self._n_first = 0 if growing is None else sum(file.rows for file in growing.first_files)
+        lacking = self._n_first / ahead.pairs.sum()  # the plan expects of the parts what was given first, too
+        self._expected = np.maximum(ahead.pairs[places] * (1.0 - lacking), _LEAST_EXPECTED)
+        self._work = ahead.work[places]
         self._found = np.zeros(len(places))
         self._is_done = np.zeros(len(places), np.bool_)
         self._eps, self._max_pairs, self._into, self._refuse = plan.eps, max_pairs, into, refuse
         self._began = time.monotonic()
         self._files: dict[int, list[File]] = {}
         self._growing, self._grown = growing, -math.inf
-        self._n_first = 0 if growing is None else sum(file.rows for file in growing.first_files)
 
     @contextmanager
     def watching(self) -> Iterator[None]:
