@@ -21,6 +21,7 @@ from epsjoin.local.plan.one_sided import planned
 from epsjoin.spark.cluster.from_pairs import cluster_pairs, refuse_noise_id
 from epsjoin.spark.join.frames import (
     MAX_PAIRS,
+    begin_growing,
     join_by_files,
     join_by_shuffle,
     join_planned,
@@ -33,7 +34,7 @@ from epsjoin.spark.join.semi import find_rows, take_found
 from epsjoin.spark.neighbours.rank import rank_points
 from epsjoin.spark.neighbours.search import search_nearest
 from epsjoin.spark.persist import materialize, persist_until
-from epsjoin.spark.points import points_of
+from epsjoin.spark.points import points_of, points_of_both
 from epsjoin.spark.rows import to_frame, to_ipc_rows
 
 
@@ -203,8 +204,8 @@ def knn_join(
     """
     check_count("k", k)
     chosen = metric if isinstance(metric, Metric) else get_metric(metric)
-    queries = points_of(left, columns, id)
-    points = queries if right is None else points_of(right, right_columns or columns, right_id or id)
+    queries, others = points_of_both(left, right, columns, id, right_columns, right_id)
+    points = queries if others is None else others
     n_others = points.n - (right is None)
     if not queries.n:
         n_others = max(k, n_others)  # nobody looks for neighbours
@@ -348,17 +349,17 @@ def similarity_join(
     into = None if to is None else target_at(uris.parse_lake_uri(to, "to").rstrip("/"))
     if into is not None:
         delta_log.check_replaceable(into)
-    points = points_of(left, columns, id)
-    others = None if right is None else points_of(right, right_columns or columns, right_id or id)
+    points, others = points_of_both(left, right, columns, id, right_columns, right_id)
     if how in ("semi", "anti"):
         one_sided = plan_frames(points, others, eps, chosen, weights, cuts and planned(cuts), math.inf)
         return take_found(left, id, find_rows(points, others, one_sided, how), points.n, one_sided)
     found = plan_pairs(points, others, eps, chosen, weights, cuts, max_pairs)
     plan = found.plan
     if into is not None:
+        growing = begin_growing(found, into, increments)
         if others is None and isinstance(plan, JoinPlan) and n_files(points, plan) <= MAX_FILES:
-            return join_by_files(points, plan, found, into, max_pairs, increments)
-        return join_by_shuffle(points, others, found, into, max_pairs, increments)
+            return join_by_files(points, plan, into, max_pairs, growing)
+        return join_by_shuffle(points, others, plan, into, max_pairs, growing)
     pairs = to_frame(join_planned(points, others, plan, max_pairs))
     if others is None:
         return pairs

@@ -209,6 +209,38 @@ def points_of(frame: DataFrame, columns: str | Sequence[str], id_: str) -> Point
     return Points(rows, Reading((names[0],), None), *_count(rows))
 
 
+def points_of_both(
+    left: DataFrame,
+    right: DataFrame | None,
+    columns: str | Sequence[str],
+    id_: str,
+    right_columns: str | Sequence[str] | None,
+    right_id: str | None,
+) -> tuple[Points, Points | None]:
+    """Take the points from one frame of the caller, or from two.
+
+    Parameters
+    ----------
+    left, columns, id_ : see :func:`points_of`.
+    right : another frame; None: there is none.
+    right_columns, right_id : names in ``right``; None: the same as in ``left``.
+
+    Returns
+    -------
+    tuple[Points, Points | None]
+        The points of ``left``, and those of ``right``.
+
+    Raises
+    ------
+    ArgumentError
+        See :func:`points_of`.
+    """
+    points = points_of(left, columns, id_)
+    if right is None:
+        return points, None
+    return points, points_of(right, right_columns or columns, right_id or id_)
+
+
 def _count(rows: DataFrame) -> tuple[int, int]:
     """Count the rows of a frame, and its partitions."""
     partitions = rows.select(F.spark_partition_id().alias("number"))

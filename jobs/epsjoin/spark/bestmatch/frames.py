@@ -119,7 +119,7 @@ def bestmatch_join(
     of_left, of_right = ([name for order in named for name in _marks(order)[side]] for side in (0, 1))
     points = _points_with_marks(left, columns, id, of_left)
     others = _points_with_marks(right, right_columns or columns, right_id or id, of_right)
-    chosen, samples = draw_samples(points, others, cuts)
+    chosen, samples, _ = draw_samples(points, others, cuts)
     width = _count_columns(points, others, samples)
     dimensions = width - 2 * sum(n_words)
     criteria = orders_of(eps, None if orders is None else named, dimensions)

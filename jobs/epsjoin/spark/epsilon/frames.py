@@ -18,7 +18,7 @@ from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.blocks import BlockPlan
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.spark.join.plan import draw_samples, plan_block_join
-from epsjoin.spark.points import points_of, right_seed
+from epsjoin.spark.points import points_of_both, right_seed
 
 
 def fit_epsilon(
@@ -68,16 +68,14 @@ def fit_epsilon(
     ``fit_epsilon(a, columns=["x", "y"], right=b).eps_for(pairs=1e6)`` returns the eps for a million pairs
     between ``a`` and ``b``.
     """
-    points = points_of(frame, columns, id)
-    if right is None:
-        _, sample = points.sample(sample_rows, seed)
-        return fit_points(sample, metric, sample_rows, seed, points.n, max_k)
-    others = points_of(right, right_columns or columns, right_id or id)
-    if not points.n or not others.n:
+    points, others = points_of_both(frame, right, columns, id, right_columns, right_id)
+    if others is not None and not (points.n and others.n):
         raise ArgumentError(
             f"a power law needs rows in both frames, not {points.n} and {others.n}; choose eps by hand"
         )
     _, sample = points.sample(sample_rows, seed)
+    if others is None:
+        return fit_points(sample, metric, sample_rows, seed, points.n, max_k)
     _, right_sample = others.sample(sample_rows, right_seed(seed))
     return fit_points(
         sample, metric, sample_rows, seed, points.n, max_k, right=right_sample, right_rows=others.n
@@ -128,12 +126,10 @@ def estimate(
     ``estimate(a, eps=0.5, columns=["x", "y"], right=b).pairs`` is the expected number of rows of
     ``similarity_join(a, b, eps=0.5, columns=["x", "y"])``.
     """
-    points = points_of(frame, columns, id)
-    others = None if right is None else points_of(right, right_columns or columns, right_id or id)
-    settings, samples = draw_samples(points, others, cuts)
+    points, others = points_of_both(frame, right, columns, id, right_columns, right_id)
+    settings, samples, n_rows = draw_samples(points, others, cuts)
     blocks = None
     if cuts is None and weights is None:
-        n_rows = [points.n] if others is None else [points.n, others.n]
         width = max(each.coordinate_bytes for each in (points, others or points))
         chosen = metric if isinstance(metric, Metric) else get_metric(metric)
         blocks = plan_block_join(samples, n_rows, width, eps, chosen, settings, math.inf)

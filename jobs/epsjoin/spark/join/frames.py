@@ -75,18 +75,12 @@ def join_planned(
 
 
 def join_by_files(
-    points: Points,
-    plan: JoinPlan,
-    planned: PairsPlan,
-    into: Target,
-    max_pairs: int,
-    increments: float | None,
+    points: Points, plan: JoinPlan, into: Target, max_pairs: int, growing: Growing | None
 ) -> DataFrame:
     """Join points with themselves by files, and return the pairs, read from the table of the pairs.
 
     Tasks pass replicas to one another in temporary files, and write the pairs to ``into``.
     """
-    growing = _grow(planned, into, increments)
     first = None if growing is None else growing.first
     with parquet.scratch_folder(into, schemas.parse_ddl(REPLICAS), "part") as replicas:
         encoded = encode(points, plan, replicas)
@@ -100,13 +94,12 @@ def join_by_files(
 def join_by_shuffle(
     points: Points,
     others: Points | None,
-    planned: PairsPlan,
+    plan: JoinPlan | BlockPlan,
     into: Target,
     max_pairs: int,
-    increments: float | None,
+    growing: Growing | None,
 ) -> DataFrame:
     """Join by a shuffle, and return the pairs, read from the table into which tasks write them."""
-    plan, growing = planned.plan, _grow(planned, into, increments)
     first = None if growing is None else growing.first
     joined = join_planned(points, others, plan, max_pairs, raises=False, first=first)
     refuse = make_refusal(plan, max_pairs)
@@ -116,9 +109,15 @@ def join_by_shuffle(
     return _finish_pairs(into, written, max_pairs, points.frame, growing)
 
 
-def _grow(planned: PairsPlan, into: Target, increments: float | None) -> Growing | None:
+def begin_growing(planned: PairsPlan, into: Target, increments: float | None) -> Growing | None:
     """Begin a table that grows by the first pairs: those that rows of the plan's samples have.
 
+    Parameters
+    ----------
+    increments : seconds between two commits; None: the table does not grow, all pairs are added at once.
+
+    Notes
+    -----
     A join by pairs of blocks has none: its tasks leave no pairs out.
     """
     if increments is None:

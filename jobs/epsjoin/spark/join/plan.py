@@ -91,8 +91,7 @@ def plan_frames(
     ArgumentError, BudgetError, DataRefusedError
         As :func:`similarity_join`.
     """
-    chosen, samples = draw_samples(points, others, cuts)
-    n_rows = [points.n] if others is None else [points.n, others.n]
+    chosen, samples, n_rows = draw_samples(points, others, cuts)
     return plan_samples(samples, n_rows, eps, metric, weights, chosen, max_pairs)
 
 
@@ -121,8 +120,7 @@ def plan_pairs(
     max_pairs: float,
 ) -> PairsPlan:
     """As :func:`plan_frames`; in many dimensions by pairs of blocks, where that costs less than sweeps."""
-    chosen, samples = draw_samples(points, others, cuts)
-    n_rows = [points.n] if others is None else [points.n, others.n]
+    chosen, samples, n_rows = draw_samples(points, others, cuts)
     if cuts is None and weights is None:
         width = max(each.coordinate_bytes for each in (points, others or points))
         blocks = plan_block_join(samples, n_rows, width, eps, metric, chosen, max_pairs)
@@ -198,9 +196,25 @@ def plan_samples(
     return replace(plan, parts=expect_parts(plan, sample, ids, sum(n_rows), is_right))
 
 
-def draw_samples(points: Points, others: Points | None, cuts: Cuts | None) -> tuple[Cuts, list[Sample]]:
+class Drawn(NamedTuple):
+    """What a join of frames is planned on.
+
+    Parameters
+    ----------
+    cuts : how to cut.
+    samples : of each frame, in random order, with the same dimensions.
+    n_rows : rows of each frame.
+    """
+
+    cuts: Cuts
+    samples: list[Sample]
+    n_rows: list[int]
+
+
+def draw_samples(points: Points, others: Points | None, cuts: Cuts | None) -> Drawn:
     """Choose the cuts, by default those of the jobs, with fewer parts for little work; sample each side."""
-    n = points.n + (0 if others is None else others.n)
+    n_rows = [points.n] if others is None else [points.n, others.n]
+    n = sum(n_rows)
     drawn = cuts or cuts_of(RunParams(), n, 1)
     samples = _draw_samples_of(points, others, drawn)
     dimensions = [coordinates.shape[1] for ids, coordinates in samples if len(ids)] or [1]
@@ -213,7 +227,8 @@ def draw_samples(points: Points, others: Points | None, cuts: Cuts | None) -> tu
         if fitted.sample_rows > drawn.sample_rows:  # for very many parts
             samples = _draw_samples_of(points, others, fitted)
         drawn = fitted
-    return drawn, [(ids, coordinates.reshape(-1, dimensions[0])) for ids, coordinates in samples]
+    shaped = [(ids, coordinates.reshape(-1, dimensions[0])) for ids, coordinates in samples]
+    return Drawn(drawn, shaped, n_rows)
 
 
 def _draw_samples_of(points: Points, others: Points | None, cuts: Cuts) -> list[Sample]:
