@@ -202,7 +202,8 @@ def filter_block(
 ) -> int:
     """Filter the 32 rows from ``block`` on: a bit for each that may be within eps of ``row``.
 
-    Nine filters, called by name: one chosen by an argument would not be unrolled.
+    Nine filters, called by name: one chosen by an argument would not be unrolled. The same choice stands in
+    :func:`window_sweep` once more, which is slower with it in a function of its own.
     """
     if norm == SQUARES:
         if size == 8:
@@ -352,7 +353,7 @@ def window_sweep(
                         return written
                 work += 1
                 # Step 3: filter a block of candidates, one bit each, as filter_block, whose call here costs a
-                # twentieth of the sweep.
+                # twentieth of the sweep; inlined by numba it costs more, a third in 8 dimensions.
                 if norm == SQUARES:
                     if size == 8:
                         bits = _squares_8(near, stride, candidate, row, bound)
