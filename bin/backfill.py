@@ -97,7 +97,7 @@ def _start_airflow(dag_id: str) -> Iterator[None]:
     began = datetime.now().astimezone()
     LOG.parent.mkdir(parents=True, exist_ok=True)
     with LOG.open("wb") as log:
-        service = subprocess.Popen(  # noqa: S603 - a command of ours
+        service = subprocess.Popen(
             command,
             env=environment,
             stdout=log,

@@ -90,7 +90,7 @@ def compile_kernels(package: Path) -> None:
     """Compile the kernels that this machine has not compiled yet, and copy all into a copy of the package."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "PYTHON"))}
     own |= {"NUMBA_CACHE_DIR": str(CACHE), "PYTHONPATH": str(package.parent), "OMP_NUM_THREADS": "1"}
-    subprocess.run(  # noqa: S603 - our own module
+    subprocess.run(
         [sys.executable, "-m", f"{PACKAGE.name}.spark.warm", package],
         cwd=package.parent,
         env=own,

@@ -41,7 +41,7 @@ def find_browser() -> str | None:
 def browse(browser: str, page: Path, *arguments: str) -> str:
     """Open a page without a window, in a new profile, and return what the browser prints."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        done = subprocess.run(  # noqa: S603  # a browser of this machine and a page of this project
+        done = subprocess.run(
             [browser, *_QUIET, f"--user-data-dir={profile}", *arguments, page.resolve().as_uri()],
             capture_output=True,
             text=True,

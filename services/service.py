@@ -204,7 +204,7 @@ def compile_kernels(environment: MutableMapping[str, str]) -> None:
     """Compile what ``bin/spark-submit`` ships to a cluster, so that the first job does not wait for it."""
     python = find_spark(environment).parents[3] / "bin" / "python"
     command = [str(python), "-I", str(REPOSITORY / "bin" / "ship.py"), str(REPOSITORY / ".cache" / "ship")]
-    if subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False).returncode:  # noqa: S603 - the project's own
+    if subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False).returncode:
         raise Refusal("the kernels could not be compiled; the reason stands above")
 
 

@@ -146,7 +146,7 @@ class Services:
         """Start supervisord in a session of its own; it starts nothing by itself."""
         self.write_configuration()
         with (self.folder / "logs" / "supervisord.out").open("wb") as log:
-            process = subprocess.Popen(  # noqa: S603 - the project's own
+            process = subprocess.Popen(
                 [sys.executable, "-m", "supervisor.supervisord", "-c", str(self.folder / "supervisor.conf")],
                 cwd=REPOSITORY,
                 env=self.environment,
@@ -314,7 +314,7 @@ class Services:
     def migrate(self) -> None:
         """Create or upgrade Airflow's database and pools."""
         with (self.folder / "logs" / "migrate.log").open("wb") as log:
-            done = subprocess.run(  # noqa: S603 - the project's own
+            done = subprocess.run(
                 [REPOSITORY / "bin" / "service", "migrate"],
                 env=self.environment,
                 stdout=log,

@@ -64,7 +64,7 @@ def test_add_a_data_set__its_commands_work_up_to_the_jobs(tmp_path: Path) -> Non
     contracts.mkdir()
     files, contract, estimate, *_ = blocks(ADD, "sh")
     for block in (files, contract, estimate):
-        mine = block.replace("/tmp/wells", f"{tmp_path}/wells")  # noqa: S108 - the page's, not used here
+        mine = block.replace("/tmp/wells", f"{tmp_path}/wells")
         mine = mine.replace("--to data_contracts", f"--to {contracts}")
         done = subprocess.run(["bash", "-euc", mine], cwd=REPO, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr

@@ -48,7 +48,7 @@ def test_examples__come_true_on_the_page_of_the_api_after_the_lines_that_it_take
     granted = re.search(r"```python\n(.*?)```", page, re.DOTALL)
     assert granted is not None
     names: dict[str, Any] = {}
-    exec(granted[1], names)  # noqa: S102  # the page's first lines
+    exec(granted[1], names)
     examples = [
         doctest.DocTestParser().get_doctest(text, dict(names), text.partition("\n")[0], None, None)
         for text in re.findall(r"```pycon\n(.*?)```", page, re.DOTALL)
@@ -150,7 +150,7 @@ def test_best_matches__lines_print_what_stands_beside_them(capsys: pytest.Captur
     names: dict[str, Any] = {}
     shown = list[str]()
     for block in draw_library.blocks(ROOT / "docs" / "best-matches.md"):
-        exec(block, names)  # noqa: S102  # the page's code
+        exec(block, names)
         shown += re.findall(r"^print\(.*\)  # (.*)$", block, re.MULTILINE)
     assert len(shown) == 6
     assert capsys.readouterr().out.splitlines() == shown
@@ -162,7 +162,7 @@ def test_near_duplicate_documents__lines_print_what_stands_beside_them(
     names: dict[str, Any] = {}
     shown = list[str]()
     for block in draw_library.blocks(ROOT / "docs" / "near-duplicate-documents.md"):
-        exec(block, names)  # noqa: S102  # the page's code
+        exec(block, names)
         shown += re.findall(r"^(?:print\(.*\)  )?# (.*)$", block, re.MULTILINE)
     assert len(shown) == 4
     assert capsys.readouterr().out.splitlines() == shown
@@ -184,9 +184,9 @@ def test_library__other_lines_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert others
     names: dict[str, Any] = {}
     imports, _, _ = first.partition("\n\n")
-    exec(imports, names)  # noqa: S102  # the page's imports
+    exec(imports, names)
     for block in others:
-        exec(block, names)  # noqa: S102  # the page's code
+        exec(block, names)
     assert names["nearest"].neighbour.shape == names["nearest"].distance.shape == (5000, 5)
     assert names["expected"].pairs == names["n_pairs"]  # a sample of all rows
     assert 5 < 2 * len(epsjoin.self_join(names["points"], names["eps"]).left) / 5000 < 15
@@ -201,7 +201,7 @@ def test_readme__lines_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     (block,) = draw_library.blocks(draw_library.README)
     names: dict[str, Any] = {}
-    exec(block, names)  # noqa: S102  # the README's code
+    exec(block, names)
     assert (names["left"] < names["right"]).all()
     assert 0 < len(names["left"]) == len(names["distance"])
     assert names["clusters"].labels.shape == (5000,)

@@ -23,7 +23,7 @@ def new_lake(
     columns: Sequence[Mapping[str, Any]],
     *,
     path: str = "snapshot.csv",
-    format: str = "csv",  # noqa: A002 - the contract's word
+    format: str = "csv",
     **custom: Any,
 ) -> Lake:
     """An empty lake of a data set of the test's own, with its contracts, in the folder."""

@@ -59,7 +59,7 @@ def join_frames(
     *,
     eps: float | ArrayLike,
     columns: str | Sequence[str],
-    id: str | None = None,  # noqa: A002 - as in epsjoin.spark
+    id: str | None = None,
     metric: str | Metric = "euclidean",
     how: str = "inner",
     weights: ArrayLike | None = None,
@@ -138,7 +138,7 @@ def knn_frames(
     k: int = 1,
     *,
     columns: str | Sequence[str],
-    id: str | None = None,  # noqa: A002 - as in epsjoin.spark
+    id: str | None = None,
     metric: str | Metric = "euclidean",
     n_jobs: int | None = 1,
 ) -> Any:

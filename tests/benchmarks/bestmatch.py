@@ -99,7 +99,7 @@ def by_duckdb(left: Floats, right: Floats, eps: float) -> Answer:
     as_good = " AND ".join(f"b.{name} <= a.{name}" for name in columns)
     better = " OR ".join(f"b.{name} < a.{name}" for name in columns)
     query = (  # of names and numbers of this file
-        f"WITH w AS (SELECT l.row AS i, r.row AS j, {distances} "  # noqa: S608
+        f"WITH w AS (SELECT l.row AS i, r.row AS j, {distances} "
         f"FROM l JOIN r ON {between} WHERE {within}) "
         f"SELECT i, j FROM w a WHERE NOT EXISTS "
         f"(SELECT 1 FROM w b WHERE b.i = a.i AND {as_good} AND ({better})) ORDER BY i, j"

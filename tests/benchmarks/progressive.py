@@ -174,7 +174,7 @@ def by_duckdb(points: Points, eps: float) -> Iterator[int]:
     connection.execute("CREATE TABLE points AS SELECT * FROM rows")
     squares = " + ".join(f"(a.{name} - b.{name}) * (a.{name} - b.{name})" for name in columns)
     query = (  # of names and numbers of this file
-        f"SELECT count(*) FROM points a JOIN points b ON b.x0 BETWEEN a.x0 - {eps!r} AND a.x0 + {eps!r} "  # noqa: S608
+        f"SELECT count(*) FROM points a JOIN points b ON b.x0 BETWEEN a.x0 - {eps!r} AND a.x0 + {eps!r} "
         f"WHERE a.row < b.row AND {squares} <= {eps * eps!r}"
     )
     found = connection.execute(query).fetchone()

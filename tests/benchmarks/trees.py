@@ -134,7 +134,7 @@ def figure_9(trees: Trees) -> list[str]:
     filters = Filters(trees, K)
     rows = []
     for name in FILTERS:
-        seconds, through = _cpu(lambda name=name: filters.through(name))  # type: ignore[misc]
+        seconds, through = _cpu(lambda name=name: filters.through(name))
         rows.append([name, count(through), f"{seconds:.1f}"])
     return [
         "### Figure 9: filters",
@@ -149,7 +149,7 @@ def figure_10(trees: Trees) -> list[str]:
     rows = []
     for bins in (4, 8, 16, 32, 64, 128):
         filters = Filters(trees, K, bins)
-        seconds, through = _cpu(lambda f=filters: f.through(FILTERS[-1]))  # type: ignore[misc]
+        seconds, through = _cpu(lambda f=filters: f.through(FILTERS[-1]))
         rows.append([str(bins), count(through), f"{seconds:.1f}"])
     return [
         "### Figure 10: bins of the labels",
@@ -167,7 +167,7 @@ def figure_11(trees: Trees) -> list[str]:
         n = len(trees) // part
         some = trees.take(np.sort(random.permutation(len(trees))[:n]))
         counters: dict[str, int] = {}
-        seconds, pairs = _cpu(lambda s=some, c=counters: tree_join(s, K, counters=c))  # type: ignore[misc]
+        seconds, pairs = _cpu(lambda s=some, c=counters: tree_join(s, K, counters=c))
         share = counters["candidates"] / (n * (n - 1) / 2)
         rows.append(
             [
@@ -247,7 +247,7 @@ def comparing(trees: Trees, n_pairs: int) -> list[str]:
         for compare in peers.values():
             some = zip(i[:n_pairs].tolist(), j[:n_pairs].tolist(), strict=True)
             texts = [(_brackets(trees, a), _brackets(trees, b)) for a, b in some]
-            seconds, _ = _cpu(lambda t=texts, c=compare: [c(a, b) for a, b in t])  # type: ignore[misc]
+            seconds, _ = _cpu(lambda t=texts, c=compare: [c(a, b) for a, b in t])
             each = 1e6 * seconds / len(texts)
             cells += [f"{each:,.0f}", f"{each / ours:,.0f}x"]
         rows.append(cells + ["not installed", "-"] * (not peers))

@@ -1,4 +1,3 @@
-# ruff: noqa: S608 - queries of the tests' own
 from __future__ import annotations
 
 import math
@@ -53,7 +52,7 @@ def cases(n: int) -> Iterator[tuple[Points, Points, list[float]]]:
 def expected(left: Points, right: Points, eps: Sequence[float], how: str) -> set[tuple[Any, ...]]:
     """The rows by the definition: ids, and the differences."""
     criteria = [
-        twin.closest(lambda i, j, k=k: abs(float(left[i, k]) - float(right[j, k])), eps[k])  # type: ignore[misc]
+        twin.closest(lambda i, j, k=k: abs(float(left[i, k]) - float(right[j, k])), eps[k])
         for k in range(len(eps))
     ]
     best = twin.best_matches(len(left), len(right), criteria)

@@ -39,7 +39,7 @@ def test_filter__takes_what_another_engine_takes(condition: str, rows: list[tupl
 )
 def test_filter__of_every_type(kind: str, condition: str, value: object, other: object) -> None:
     found = Filter(condition, (("v", kind),))
-    sent = pickle.loads(pickle.dumps(found))  # noqa: S301  # as Spark sends it to the tasks
+    sent = pickle.loads(pickle.dumps(found))  # as Spark sends it to the tasks
     assert sent.takes({"v": [value, other, None]}) == [True, False, False]
 
 

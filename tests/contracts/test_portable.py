@@ -54,12 +54,12 @@ def test_portable__is_every_rule_of_the_pipeline(table: str) -> None:
     ],
 )
 def test_portable__is_nothing_that_may_mean_something_else(condition: str) -> None:
-    assert to_datafusion(f"SELECT COUNT(*) FROM points WHERE {condition}", KNOWN) is None  # noqa: S608 - of this test
+    assert to_datafusion(f"SELECT COUNT(*) FROM points WHERE {condition}", KNOWN) is None
 
 
 def test_portable__keeps_texts_names_and_decimals() -> None:
     condition = "`ident` = 'it''s \\\\' OR latitude_deg < 0.25 OR id > -(0.57 * 3)"
-    translated = to_datafusion(f"SELECT COUNT(*) FROM points AS t WHERE {condition}", KNOWN)  # noqa: S608 - of this test
+    translated = to_datafusion(f"SELECT COUNT(*) FROM points AS t WHERE {condition}", KNOWN)
     assert translated is not None
     assert translated.endswith(
         """FROM "points" AS "t" WHERE "t"."ident" = 'it''s \\' """

@@ -46,7 +46,7 @@ def sqlite(condition: str, rows: list[tuple[Any, ...]]) -> list[Any]:
     with sqlite3.connect(":memory:") as base:
         base.execute("CREATE TABLE t (a INTEGER, b INTEGER, c TEXT)")
         base.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
-        return [row[0] for row in base.execute(f"SELECT {condition} FROM t")]  # noqa: S608 - no text of others
+        return [row[0] for row in base.execute(f"SELECT {condition} FROM t")]
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
@@ -75,7 +75,7 @@ def test_constraint__of_a_required_column_asks_for_no_missing_value() -> None:
 
 
 def rule(where: str, severity: str = "error", must_be: float = 0) -> Rule:
-    return Rule("it_holds", f"SELECT COUNT(*) FROM ${{object}} WHERE {where}", must_be, severity)  # noqa: S608 - no text of others
+    return Rule("it_holds", f"SELECT COUNT(*) FROM ${{object}} WHERE {where}", must_be, severity)
 
 
 @pytest.mark.parametrize(
@@ -156,4 +156,4 @@ def test_name__is_another_for_another_condition() -> None:
     one, other = (Constraint("it_holds", condition, frozenset()) for condition in ("a < b", "a <= b"))
     assert one.name.startswith("it_holds__")
     assert one.name != other.name
-    assert pickle.loads(pickle.dumps(one)) == one  # noqa: S301 - our own
+    assert pickle.loads(pickle.dumps(one)) == one

@@ -27,12 +27,12 @@ os.environ |= {
     "AIRFLOW__LOGGING__LOGGING_LEVEL": "WARNING",
 }
 
-import pytest  # noqa: E402 - Airflow reads the environment when it is imported
-from airflow.dag_processing.dagbag import DagBag  # noqa: E402 - as above
-from airflow.sdk import DAG  # noqa: E402 - as above
-from fastapi.testclient import TestClient  # noqa: E402 - as above
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk import DAG
+from fastapi.testclient import TestClient
 
-from dags.fake_spark import FakeSpark  # noqa: E402 - as above
+from dags.fake_spark import FakeSpark
 
 
 @pytest.fixture(scope="session")

@@ -233,7 +233,7 @@ def test_settings__let_nothing_listen_beyond_this_machine() -> None:
     assert "AIRFLOW__API__HOST=127.0.0.1" in env
     for file in (REPOSITORY / "conf").rglob("*"):
         if file.is_file():
-            assert "0.0.0.0" not in file.read_text(), file  # noqa: S104 - looked for, not used
+            assert "0.0.0.0" not in file.read_text(), file
 
 
 def test_airflow__without_its_environment_says_what_to_do(tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ def test_plugin__has_an_entry_in_the_navigation_and_a_tab_on_every_dag_and_run(v
         for icon in (view["icon"], view["icon_dark_mode"]):
             kind, _, picture = icon.partition(",")
             assert kind == "data:image/svg+xml", "nothing is fetched"
-            assert ElementTree.fromstring(unquote(picture)).tag.endswith("}svg")  # noqa: S314 - our own
+            assert ElementTree.fromstring(unquote(picture)).tag.endswith("}svg")
 
 
 def test_plugin__costs_other_components_no_web_framework() -> None:

@@ -353,7 +353,7 @@ def test_snapshot_diff__wants_files_it_knows(tmp_path: Path) -> None:
         (3, "not int"),
     ):
         with pytest.raises(ArgumentError, match=sentence):
-            snapshot_diff(source, pa.table({"id": ["1"]}), key="id")  # type: ignore[arg-type]  # no source
+            snapshot_diff(source, pa.table({"id": ["1"]}), key="id")
 
 
 def test_snapshot_diff__adds_its_work_to_the_counters() -> None:

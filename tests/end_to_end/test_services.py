@@ -57,7 +57,7 @@ class Started:
         return subprocess.run(command, env=own, capture_output=True, text=True, check=False)
 
     def ask(self, path: str, body: Any = None, method: str | None = None) -> Any:
-        request = urllib.request.Request(self.base + path, method=method)  # noqa: S310 - our own, on loopback
+        request = urllib.request.Request(self.base + path, method=method)
         if body is not None:
             request.data = json.dumps(body).encode()
             request.add_header("Content-Type", "application/json")

@@ -28,7 +28,7 @@ def listed(pairs: Pairs) -> list[tuple[int, int, float]]:
 
 def some(seed: int, number: int) -> list[str]:
     """Short strings of few characters, with equal and empty ones among them."""
-    random = Random(seed)  # noqa: S311
+    random = Random(seed)
     return ["".join(random.choices("ab\u00e9\U0001f600", k=random.randint(0, 7))) for _ in range(number)]
 
 
@@ -92,4 +92,4 @@ def test_join__reads_halves_of_surrogate_pairs() -> None:
 def test_join__refuses_wrong_arguments(change: dict[str, object], message: str) -> None:
     arguments = {"strings": ["a"], "k": 1, **change}
     with pytest.raises(ArgumentError, match=message):
-        string_join(**arguments)  # type: ignore[arg-type]
+        string_join(**arguments)

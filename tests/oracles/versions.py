@@ -54,4 +54,4 @@ def ranges(states: Mapping[int, State]) -> set[tuple[int, object, int, int | Non
             is_last = number + 1 == len(runs)
             if value is not None and (is_last or value != after):
                 found.add((key, value, begin, None if is_last else runs[number + 1]))
-    return found  # type: ignore[return-value]  # a range that ends has begun
+    return found

@@ -153,7 +153,7 @@ def test_page__needs_nothing_to_be_there(example: MatchFindings, how: str) -> No
         **empty,
         **nowhere,
         criteria=lacking_nothing,
-        how=how,  # type: ignore[arg-type]
+        how=how,
     )
     page = matches.render_matches(found)
     assert "There are no matches." in page

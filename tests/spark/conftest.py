@@ -62,7 +62,7 @@ def new_job(
     columns: Sequence[Mapping[str, Any]],
     *,
     path: str = "snapshot.csv",
-    format: str = "csv",  # noqa: A002 - the contract's word
+    format: str = "csv",
     run: str = RUN,
     params: Mapping[str, Any] | None = None,
     **custom: Any,

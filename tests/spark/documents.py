@@ -44,7 +44,7 @@ BAD = {
 
 def some_documents(seed: int = 0) -> dict[str, Any]:
     """Groups of documents within a few edits of each other; some are equal but for the order of keys."""
-    random = Random(seed)  # noqa: S311
+    random = Random(seed)
     documents: dict[str, Any] = {}
     for group in range(N_GROUPS):
         base = {f"k{group}": group, "mark": random.choice("ab"), "size": [group % 3, group % 2]}

@@ -18,7 +18,7 @@ SCHEMA = "a string, b string, x double, name string"
 
 def _history(seed: int) -> list[list[tuple[Any, ...]]]:
     """Two snapshots whose keys are 1|11 and 11|1 and the like, with nulls, NaNs and both zeros."""
-    draw = random.Random(seed)  # noqa: S311 - test data
+    draw = random.Random(seed)
     values = [0.0, 1.5, float("nan"), None]
     files = []
     for _ in range(2):

@@ -57,7 +57,7 @@ def test_share__pickles_to_names_only(spark: SparkSession) -> None:
     shared = share(spark, ids=np.zeros(1 << 16))
     assert shared["ids"].size == 1 << 16
     assert len(pickle.dumps(shared)) < 1000
-    assert pickle.loads(pickle.dumps(shared)) == shared  # noqa: S301 - our own
+    assert pickle.loads(pickle.dumps(shared)) == shared
     shared.remove()
 
 

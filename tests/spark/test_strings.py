@@ -46,4 +46,4 @@ def test_string_join__refuses_nulls_by_their_id_and_wrong_arguments(spark: Spark
     with pytest.raises(ArgumentError, match="the column 'number' must hold strings, not int; cast it"):
         string_join(frame, 1, string="number", id="number")
     with pytest.raises(ArgumentError, match="k must be a whole number"):
-        string_join(frame, 1.5, string="name", id="number")  # type: ignore[arg-type]
+        string_join(frame, 1.5, string="name", id="number")

@@ -31,7 +31,7 @@ def frame_of(spark: SparkSession, texts: list[str | None], parts: int = 2) -> Da
 
 
 def expected_of(texts: list[str], k: int, **options: object) -> list[Pair]:
-    found = join_trees(Trees.from_json(texts), k, **options)  # type: ignore[arg-type]
+    found = join_trees(Trees.from_json(texts), k, **options)
     return sorted((1000 - j, 1000 - i, d) for i, j, d in zip(*(c.tolist() for c in found), strict=True))
 
 
@@ -45,7 +45,7 @@ def test_tree_join__of_chart_specifications_is_that_of_arrays(spark: SparkSessio
 
 
 def random_documents(seed: int, number: int) -> list[str]:
-    random = Random(seed)  # noqa: S311
+    random = Random(seed)
 
     def value(depth: int) -> object:
         kind = random.random() if depth else 1.0
@@ -68,7 +68,7 @@ def test_tree_join__takes_the_options_of_arrays_and_keeps_equal_trees(
     """With ``to`` where k is above 0."""
     texts = random_documents(k, 60)
     to = str(tmp_path / "pairs") if k else None
-    found = tree_join(frame_of(spark, list(texts), 3), k, tree="spec", id="number", to=to, **options)  # type: ignore[arg-type]
+    found = tree_join(frame_of(spark, list(texts), 3), k, tree="spec", id="number", to=to, **options)
     expected = expected_of(texts, k, **options)
     assert pairs_of(found) == expected
     assert any(distance == 0 for _, _, distance in expected)

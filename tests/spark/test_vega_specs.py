@@ -71,7 +71,7 @@ def named_pairs(job: Job) -> set[tuple[str, str, int]]:
     points = slices.read_slice(job.lake, Slice("points", job.run), ["id", "name"]).to_pylist()
     names = {row["id"]: row["name"] for row in points}
     return {
-        (*sorted((names[row["left_id"]], names[row["right_id"]])), int(row["distance"]))  # type: ignore[misc]
+        (*sorted((names[row["left_id"]], names[row["right_id"]])), int(row["distance"]))
         for row in slices.read_slice(job.lake, Slice("pairs", job.run)).to_pylist()
     }
 

@@ -293,7 +293,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--victim", help="only this one")
     given = parser.parse_args()
-    rng = random.Random(given.seed)  # noqa: S311 - moments, not secrets
+    rng = random.Random(given.seed)
     victims = [given.victim] if given.victim else [*VICTIMS, EXECUTOR]
     with tempfile.TemporaryDirectory(prefix="survival-") as scratch:
         work = Path(scratch)

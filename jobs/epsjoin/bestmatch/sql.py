@@ -23,7 +23,7 @@ def bestmatch_sql(
     how: Literal["inner", "left", "right", "outer"] = "left",
     dialect: str = "spark",
     *,
-    id: str = "id",  # noqa: A002 - the word of epsjoin.spark
+    id: str = "id",
     right_id: str | None = None,
 ) -> str:
     """Write the query that finds the best matches of two tables.

@@ -114,7 +114,7 @@ def _check_java() -> Finding:
 
 
 def _run(*command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - the user's own java, the project's own scripts
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def check_installation() -> Iterator[Finding]:
@@ -216,7 +216,7 @@ def _find_fault_of(kind: object, extra: Any) -> str | None:
 def _find_fault_in_airflow() -> str | None:
     command = [str(PROJECT / "bin" / "airflow"), "connections", "get", "spark_default", "--output", "json"]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT)  # noqa: S603 - the project's own script
+        answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT)
     except subprocess.TimeoutExpired:
         return f"Airflow did not answer within {TIMEOUT:g} s whether the connection spark_default exists"
     if answer.returncode:
@@ -280,7 +280,7 @@ def check_lake(lake: str) -> Iterator[Finding]:
         return
     command = [str(python), "-m", "epsjoin.lake.probe", lake]
     try:
-        answer = subprocess.run(  # noqa: S603 - the project's own Python
+        answer = subprocess.run(
             command, env=environment, capture_output=True, text=True, check=False, timeout=TIMEOUT
         )
     except subprocess.TimeoutExpired:

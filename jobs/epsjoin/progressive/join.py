@@ -115,7 +115,7 @@ def progressive_join(
     first_pairs: int | None = None,
     columns: Sequence[str] | None = None,
     right_columns: Sequence[str] | None = None,
-    id: str | None = None,  # noqa: A002  # what the column is called everywhere
+    id: str | None = None,
 ) -> ProgressiveJoin:
     """Join tables that may be larger than memory; the first pairs come at once.
 

@@ -88,7 +88,7 @@ class DBSCAN(MetricParameters, ClusterMixin, BaseEstimator):
 
     def fit(
         self,
-        X: npt.ArrayLike,  # noqa: N803 - scikit-learn's name
+        X: npt.ArrayLike,
         y: object = None,  # noqa: ARG002 - scikit-learn's protocol
         sample_weight: npt.ArrayLike | None = None,
     ) -> DBSCAN:
@@ -129,14 +129,14 @@ class DBSCAN(MetricParameters, ClusterMixin, BaseEstimator):
 
     def fit_predict(
         self,
-        X: npt.ArrayLike,  # noqa: N803 - scikit-learn's name
+        X: npt.ArrayLike,
         y: object = None,
         sample_weight: npt.ArrayLike | None = None,
     ) -> npt.NDArray[np.int64]:
         """Find the clusters of X and return the labels; parameters and errors are those of :meth:`fit`."""
         return self.fit(X, y, sample_weight).labels_
 
-    def predict(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:  # noqa: N803 - scikit-learn's name
+    def predict(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Tell to which cluster new points belong; scikit-learn's estimator has no such method.
 
         Parameters

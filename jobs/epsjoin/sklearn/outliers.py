@@ -99,7 +99,7 @@ class LocalOutlierFactor(MetricParameters, OutlierMixin, BaseEstimator):
         self.novelty = novelty
         self.n_jobs = n_jobs
 
-    def fit(self, X: npt.ArrayLike, y: object = None) -> LocalOutlierFactor:  # noqa: N803, ARG002
+    def fit(self, X: npt.ArrayLike, y: object = None) -> LocalOutlierFactor:  # noqa: ARG002
         """Compute the factors of all points.
 
         Parameters
@@ -136,7 +136,7 @@ class LocalOutlierFactor(MetricParameters, OutlierMixin, BaseEstimator):
         return self
 
     @available_if(_is_for_outliers)
-    def fit_predict(self, X: npt.ArrayLike, y: object = None) -> Ints:  # noqa: N803 - scikit-learn's name
+    def fit_predict(self, X: npt.ArrayLike, y: object = None) -> Ints:
         """Fit, and tell which of the points are outliers.
 
         Parameters
@@ -151,7 +151,7 @@ class LocalOutlierFactor(MetricParameters, OutlierMixin, BaseEstimator):
         return np.where(self.negative_outlier_factor_ < self.offset_, -1, 1)
 
     @available_if(_is_for_novelty)
-    def score_samples(self, X: npt.ArrayLike) -> Floats:  # noqa: N803 - scikit-learn's name
+    def score_samples(self, X: npt.ArrayLike) -> Floats:
         """Compute the factors of new points among the fitted ones, times -1.
 
         Parameters
@@ -168,7 +168,7 @@ class LocalOutlierFactor(MetricParameters, OutlierMixin, BaseEstimator):
         return -outlier_factors(density, self._density[nearest.neighbour])
 
     @available_if(_is_for_novelty)
-    def decision_function(self, X: npt.ArrayLike) -> Floats:  # noqa: N803 - scikit-learn's name
+    def decision_function(self, X: npt.ArrayLike) -> Floats:
         """Compute the factors of new points, times -1 and shifted: below 0 for outliers.
 
         Parameters
@@ -182,7 +182,7 @@ class LocalOutlierFactor(MetricParameters, OutlierMixin, BaseEstimator):
         return np.asarray(self.score_samples(X) - self.offset_)
 
     @available_if(_is_for_novelty)
-    def predict(self, X: npt.ArrayLike) -> Ints:  # noqa: N803 - scikit-learn's name
+    def predict(self, X: npt.ArrayLike) -> Ints:
         """Tell which of new points are outliers.
 
         Parameters

@@ -83,13 +83,13 @@ class MetricParameters:
     def _n_jobs(self) -> int:
         return int(effective_n_jobs(self.n_jobs))
 
-    def _new_points(self, X: npt.ArrayLike, least: int = 1) -> npt.NDArray[Any] | Floats:  # noqa: N803
+    def _new_points(self, X: npt.ArrayLike, least: int = 1) -> npt.NDArray[Any] | Floats:
         """Check the parameters and the points to fit, at least so many."""
         check_algorithm(self.algorithm)
         self._metric()
         return as_numbers(validate_data(self, X, ensure_min_samples=least))
 
-    def _asked_points(self, X: npt.ArrayLike) -> npt.NDArray[Any] | Floats:  # noqa: N803
+    def _asked_points(self, X: npt.ArrayLike) -> npt.NDArray[Any] | Floats:
         """Check points that a fitted estimator is asked about."""
         check_is_fitted(self)
         return as_numbers(validate_data(self, X, reset=False))

@@ -26,7 +26,7 @@ class _NeighboursTransformer(
 
     mode: str
 
-    def fit(self, X: npt.ArrayLike, y: object = None) -> Any:  # noqa: N803, ARG002 - scikit-learn's protocol
+    def fit(self, X: npt.ArrayLike, y: object = None) -> Any:  # noqa: ARG002 - scikit-learn's protocol
         """Keep the points whose neighbours are looked for later.
 
         Parameters
@@ -118,7 +118,7 @@ class RadiusNeighborsTransformer(_NeighboursTransformer):
         self.metric_params = metric_params
         self.n_jobs = n_jobs
 
-    def transform(self, X: npt.ArrayLike) -> csr_matrix:  # noqa: N803 - scikit-learn's name
+    def transform(self, X: npt.ArrayLike) -> csr_matrix:
         """Find the fitted points within the radius of each point.
 
         Parameters
@@ -195,7 +195,7 @@ class KNeighborsTransformer(_NeighboursTransformer):
         self.metric_params = metric_params
         self.n_jobs = n_jobs
 
-    def transform(self, X: npt.ArrayLike) -> csr_matrix:  # noqa: N803 - scikit-learn's name
+    def transform(self, X: npt.ArrayLike) -> csr_matrix:
         """Find the fitted points that are nearest to each point.
 
         Parameters

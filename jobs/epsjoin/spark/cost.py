@@ -38,7 +38,7 @@ class _Sum(AccumulatorParam[Seconds]):
     def zero(self, value: Seconds) -> Seconds:
         return dict.fromkeys(value, 0.0)
 
-    def addInPlace(self, value1: Seconds, value2: Seconds) -> Seconds:  # noqa: N802 - Spark's name
+    def addInPlace(self, value1: Seconds, value2: Seconds) -> Seconds:
         return _plus(value1, value2)
 
 

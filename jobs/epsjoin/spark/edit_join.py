@@ -49,7 +49,7 @@ class EditMetric(NamedTuple):
 def edit_join(
     frame: DataFrame,
     column: str,
-    id: str,  # noqa: A002 - what people call it
+    id: str,
     metric: EditMetric,
     max_pairs: int,
     to: str | None,

@@ -44,7 +44,7 @@ def dbscan(
     eps: float | ArrayLike,
     min_pts: int,
     columns: str | Sequence[str],
-    id: str = "id",  # noqa: A002 - what people call it
+    id: str = "id",
     metric: str | Metric = "euclidean",
     weights: ArrayLike | None = None,
     cuts: Cuts | None = None,
@@ -95,7 +95,7 @@ def outliers(
     min_pts: int,
     columns: str | Sequence[str],
     k: int | None = None,
-    id: str = "id",  # noqa: A002 - what people call it
+    id: str = "id",
     metric: str | Metric = "euclidean",
     cuts: Cuts | None = None,
     max_pairs: int = MAX_PAIRS,
@@ -160,7 +160,7 @@ def knn_join(
     k: int,
     *,
     columns: str | Sequence[str],
-    id: str = "id",  # noqa: A002 - what people call it
+    id: str = "id",
     metric: str | Metric = "euclidean",
     right_columns: str | Sequence[str] | None = None,
     right_id: str | None = None,
@@ -233,7 +233,7 @@ def similarity_join(
     *,
     eps: float | ArrayLike,
     columns: str | Sequence[str],
-    id: str = "id",  # noqa: A002 - what people call it
+    id: str = "id",
     metric: str | Metric = "euclidean",
     how: str = "inner",
     right_columns: str | Sequence[str] | None = None,

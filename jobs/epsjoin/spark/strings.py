@@ -22,7 +22,7 @@ def string_join(
     k: int,
     *,
     string: str = "string",
-    id: str = "id",  # noqa: A002 - what people call it
+    id: str = "id",
     max_pairs: int = MAX_PAIRS,
     to: str | None = None,
 ) -> DataFrame:

@@ -21,9 +21,7 @@ class _Lists(AccumulatorParam[list[Report]]):
     def zero(self, value: list[Report]) -> list[Report]:  # noqa: ARG002 - Spark's signature
         return []
 
-    def addInPlace(  # noqa: N802 - Spark's name
-        self, value1: list[Report], value2: list[Report]
-    ) -> list[Report]:
+    def addInPlace(self, value1: list[Report], value2: list[Report]) -> list[Report]:
         value1.extend(value2)
         return value1
 

@@ -31,7 +31,7 @@ def tree_join(
     k: int,
     *,
     tree: str = "json",
-    id: str = "id",  # noqa: A002 - what people call it
+    id: str = "id",
     ordered: Order = False,
     relabel: int = 1,
     insert: int = 1,

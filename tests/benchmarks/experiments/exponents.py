@@ -100,7 +100,7 @@ def laws() -> Result:
 
 
 def _interval(fit: object) -> str:
-    return f"{fit.exponent:.2f} ({fit.interval_low:.2f} – {fit.interval_high:.2f})"  # type: ignore[attr-defined]
+    return f"{fit.exponent:.2f} ({fit.interval_low:.2f} – {fit.interval_high:.2f})"
 
 
 def models() -> Result:

@@ -139,7 +139,7 @@ def follow(way: str, tables: Tables, on: JoinCondition, sizes: Sizes) -> Course:
         return float(counters["bytes_written"] + counters["bytes_read"]) / PAGE_BYTES
 
     try:
-        driver = WAYS[way](sources, on, Options("inner", "last", sizes), spill, counters)  # type: ignore[arg-type]
+        driver = WAYS[way](sources, on, Options("inner", "last", sizes), spill, counters)
         for batch in driver.run():
             pairs += len(batch.pairs.left)
             used = time.process_time() - start

@@ -98,10 +98,10 @@ def test_observe__of_no_rows_changes_nothing() -> None:
 @pytest.mark.parametrize("c", [-1, math.inf, math.nan, True, "5", None])
 def test_within__refuses_what_is_no_lateness(c: object) -> None:
     with pytest.raises(ArgumentError, match=r"Within needs a finite c of at least 0, not"):
-        Within(c)  # type: ignore[arg-type]
+        Within(c)
 
 
 @pytest.mark.parametrize("c", [0, -1, 2.5, True])
 def test_read_ahead__refuses_what_is_no_number_of_rows(c: object) -> None:
     with pytest.raises(ArgumentError, match="c of ReadAhead must be a whole number, at least 1"):
-        ReadAhead(c)  # type: ignore[arg-type]
+        ReadAhead(c)

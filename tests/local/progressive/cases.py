@@ -59,7 +59,7 @@ def make_case(name: str, n: int, seed: int, points: str = "uniform", d: int = 2)
     both, eps = twin.awkward_points(points, n + n // 2, d, seed)
     both = np.random.default_rng(seed).permutation(both)
     joins = oracle.similarity(eps)
-    return Case(Similarity(eps, **OF_POINTS[name]), both[:n], both[n:], joins)  # type: ignore[arg-type]
+    return Case(Similarity(eps, **OF_POINTS[name]), both[:n], both[n:], joins)
 
 
 class RowByRow:

@@ -34,7 +34,7 @@ def edited_at_random(random: Random, tree: Tree, edits: int) -> Tree:
 
 def random_pairs(seed: int, number: int, most_nodes: int) -> list[tuple[Tree, Tree, int | None]]:
     """Pairs of trees, every other one made by an edit script, whose length is the third entry."""
-    random = Random(seed)  # noqa: S311
+    random = Random(seed)
     pairs: list[tuple[Tree, Tree, int | None]] = []
     while len(pairs) < number:
         tree = random_tree(random, random.randint(1, most_nodes), LABELS)

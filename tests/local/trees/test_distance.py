@@ -32,7 +32,7 @@ def distances(pairs: list[tuple[Tree, Tree]], options: TreeOptions, limit: int) 
 def test_distance__is_that_of_the_cheapest_of_all_edits(
     ordered: bool, labels: str, costs: tuple[int, int]
 ) -> None:
-    tree = random_tree(Random(3), 5, labels)  # noqa: S311
+    tree = random_tree(Random(3), 5, labels)
     found = all_distances(tree, labels, 6, ordered, lambda _, __: costs[0], lambda _: costs[1])
     others = [other for other in found if n_nodes(other) <= 5]
     assert len(others) >= 250
@@ -78,7 +78,7 @@ def tree_of(trees: Trees) -> Tree:
 
 
 def test_arrays__order_counts_below_arrays_only() -> None:
-    random = Random(11)  # noqa: S311
+    random = Random(11)
     differs = 0
     for _ in range(150):
         a, b = (
@@ -109,7 +109,7 @@ def test_arrays__equal_children_may_be_worth_more_in_other_pairs() -> None:
 
 
 def test_unordered__is_a_metric_and_ordered_is_no_less() -> None:
-    random = Random(7)  # noqa: S311
+    random = Random(7)
     trees = [random_tree(random, random.randint(1, 7), LABELS) for _ in range(24)]
     pairs = [(a, b) for a in trees for b in trees]
     unordered = np.array(distances(pairs, check_options(False, 1, 1), 100)).reshape(24, 24)
@@ -124,7 +124,7 @@ def test_unordered__is_a_metric_and_ordered_is_no_less() -> None:
 
 @pytest.mark.parametrize("costs", COSTS)
 def test_bounds__are_at_most_the_distance_however_they_are_folded(costs: tuple[int, int]) -> None:
-    random = Random(sum(costs))  # noqa: S311
+    random = Random(sum(costs))
     trees = [random_tree(random, random.randint(1, 12), LABELS) for _ in range(115)]
     trees += [edited_at_random(random, tree, random.randint(1, 3)) for tree in trees]
     left, right = (rows.astype(np.int64) for rows in np.triu_indices(len(trees), 1))
@@ -262,7 +262,7 @@ def test_distance__of_wide_stars_that_must_be_paired_leaf_by_leaf_is_refused(
 def test_distance__refuses_wrong_arguments(change: dict[str, Order], message: str) -> None:
     tree = Trees.from_brackets(["{a}"])
     with pytest.raises(ArgumentError, match=message):
-        tree_distance(tree, tree, **change)  # type: ignore[arg-type]
+        tree_distance(tree, tree, **change)
 
 
 def test_distance__takes_one_tree_each() -> None:
@@ -271,4 +271,4 @@ def test_distance__takes_one_tree_each() -> None:
         tree_distance(trees.take([0]), trees)
     for function in (tree_distance, tree_edits):
         with pytest.raises(ArgumentError, match="a must be epsjoin.Trees with one tree.*not str"):
-            function("{a}", trees)  # type: ignore[arg-type]
+            function("{a}", trees)

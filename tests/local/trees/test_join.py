@@ -22,7 +22,7 @@ NEWEST = "2026-07-01"
 
 def a_set(seed: int, number: int) -> list[Tree]:
     """Random trees, some of them edited or equal to others."""
-    random = Random(seed)  # noqa: S311
+    random = Random(seed)
     trees: list[Tree] = []
     while len(trees) < number:
         tree = random_tree(random, random.randint(1, 7), LABELS)
@@ -165,13 +165,13 @@ def test_knn__knows_its_limits() -> None:
     with pytest.raises(ArgumentError, match="n must be at most the number of trees, 2, not 3"):
         tree_knn(trees, trees, 3)
     with pytest.raises(ArgumentError, match="queries must be epsjoin.Trees, not list"):
-        tree_knn(["{a}"], trees, 1)  # type: ignore[arg-type]
+        tree_knn(["{a}"], trees, 1)
     with pytest.raises(BudgetError, match="1 of 2 trees have more than max_nodes = 2 nodes, tree 1 3"):
         tree_knn(trees, Trees.from_brackets(["{a}", "{a{b}{c}}"]), 1, max_nodes=2)
     assert tree_knn(trees.take([]), trees, 2).neighbour.shape == (0, 2)
 
 
-def apply(tree: Tree, given: Trees, edits: list) -> Tree:  # type: ignore[type-arg]
+def apply(tree: Tree, given: Trees, edits: list) -> Tree:
     """Do the edits one by one, each on a node with at most two edges where it must be."""
     label = dict(enumerate(given.text(node) for node in range(len(given.size))))
     parent = dict(enumerate(given.parent.tolist()))
@@ -321,4 +321,4 @@ def test_join__of_no_trees_or_one_is_empty() -> None:
 def test_join__refuses_wrong_arguments(change: dict[str, object], message: str) -> None:
     arguments = {"trees": Trees.from_brackets(["{a}"]), "k": 1, **change}
     with pytest.raises(ArgumentError, match=message):
-        tree_join(**arguments)  # type: ignore[arg-type]
+        tree_join(**arguments)

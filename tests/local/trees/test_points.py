@@ -24,7 +24,7 @@ def random_document(random: Random) -> dict[str, Any]:
 
 
 def test_to_points__are_at_most_as_far_apart_as_their_trees() -> None:
-    random = Random(3)  # noqa: S311
+    random = Random(3)
     documents = [random_document(random) for _ in range(40)]
     _, points = to_points([json.dumps(document) for document in documents])
     trees = [as_tree(document) for document in documents]
@@ -66,7 +66,7 @@ def shuffled(random: Random, value: Any) -> Any:
 
 def test_find_places__are_equal_without_an_edit_and_different_with_one() -> None:
     document = {"mark": "bar", "data": {"values": [1, 2, {"a": None}]}, "size": 3, "tags": ["x", "y"]}
-    same = [shuffled(Random(seed), document) for seed in range(5)]  # noqa: S311
+    same = [shuffled(Random(seed), document) for seed in range(5)]
     others = [{**document, "size": 4}, {**document, "size": "3"}, {"mark": "bar"}]
     packed, _ = to_points([json.dumps(each, indent=2) for each in [document, *same, *others]])
     places = find_places(packed)

@@ -90,7 +90,7 @@ def test_from_json__refuses_what_is_not_json_with_its_number_and_place(text: str
 
 
 def test_from_json__takes_and_refuses_what_the_standard_library_does() -> None:
-    random = Random(9)  # noqa: S311
+    random = Random(9)
     whole = '{"a": [1, {"b": "c\\n"}, -2.5e-3], "d": null}'
     taken = 0
     for _ in range(2000):
@@ -107,7 +107,7 @@ def test_from_json__takes_and_refuses_what_the_standard_library_does() -> None:
     assert 100 < taken < 1900
 
 
-class _Pairs(list):  # type: ignore[type-arg]
+class _Pairs(list):
     """The keys and values of an object, doubles included."""
 
 
@@ -120,7 +120,7 @@ def _flattened_pairs(value: Any) -> list[str]:
 
 
 def test_from_brackets_and_nested_and_parents__read_the_same_trees() -> None:
-    random = Random(2)  # noqa: S311
+    random = Random(2)
     trees = [random_tree(random, random.randint(1, 12), "ab") for _ in range(30)]
 
     def brackets(tree: Tree) -> str:
@@ -193,7 +193,7 @@ def test_trees__refuse_sizes_of_no_postorder(size: list[int]) -> None:
 def test_trees__refuse_other_types_and_lengths() -> None:
     one = np.ones(1, np.int64)
     with pytest.raises(ArgumentError, match="label must be uint64"):
-        Trees(np.array([0, 1]), one, one)  # type: ignore[arg-type]
+        Trees(np.array([0, 1]), one, one)
     with pytest.raises(ArgumentError, match="equally long"):
         Trees(np.array([0, 1]), np.zeros(2, np.uint64), one)
 
@@ -218,7 +218,7 @@ def test_from_json__takes_a_list_of_texts_only() -> None:
     with pytest.raises(ArgumentError, match="one entry per tree, not from one text"):
         Trees.from_json("{}")
     with pytest.raises(ArgumentError, match="JSON texts must be str; number 0 is bytes"):
-        Trees.from_json([b"{}"])  # type: ignore[list-item]
+        Trees.from_json([b"{}"])
 
 
 def test_packed__trees_are_the_same_without_their_texts() -> None:

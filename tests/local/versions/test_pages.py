@@ -122,7 +122,7 @@ def test_page__of_another_branch_stays_when_one_branch_splits_it() -> None:
 
 def test_stabbing_query__reads_at_most_three_times_the_pages_that_its_records_need() -> None:
     """Of 100 records ten change in each of 300 versions."""
-    rng, pages = random.Random(0), VersionedPages(12)  # noqa: S311 - not for secrets
+    rng, pages = random.Random(0), VersionedPages(12)
     for key in range(100):
         pages.put(key, 0)
     for version in range(1, 300):

@@ -42,7 +42,7 @@ runs_of_records = st.dictionaries(
 @given(runs_of_records, st.randoms())
 def test_apply_run__gives_the_maximal_ranges_in_any_order(states: States, random: object) -> None:
     order = list(states)
-    random.shuffle(order)  # type: ignore[attr-defined]  # a random.Random
+    random.shuffle(order)
     ranges = apply_all(states, order)
     assert as_set(ranges) == oracle.ranges(states)
     assert len(ranges.keys) == len(as_set(ranges))

@@ -77,7 +77,7 @@ CONDITIONS = [
     *("coalesce(x, y) > 0", "CASE WHEN x > 0 THEN i ELSE 0 END > 1", "(x > 0) = (y > 0)"),
 ]
 QUERIES = [
-    *(f"SELECT COUNT(*) FROM t1 WHERE {condition}" for condition in CONDITIONS),  # noqa: S608 - of this test
+    *(f"SELECT COUNT(*) FROM t1 WHERE {condition}" for condition in CONDITIONS),
     *("SELECT COUNT(i) FROM t1", "SELECT COUNT(DISTINCT i) FROM t1", "SELECT COUNT(DISTINCT x) FROM t1"),
     *(
         "SELECT COUNT(DISTINCT t) FROM t1",

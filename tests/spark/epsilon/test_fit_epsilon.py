@@ -30,7 +30,7 @@ def test_fit_epsilon__rounds_what_it_chooses_and_expects_its_pairs(
     ingest.run(job)
 
     def fitted(params: dict[str, float]) -> tuple[float, float]:
-        fit_epsilon.run(replace(job, params=RunParams(**params)))  # type: ignore[arg-type]  # some are whole
+        fit_epsilon.run(replace(job, params=RunParams(**params)))
         row = slices.read_row(job.lake, Slice("epsilon", RUN))
         return row["eps"], row["expected_pairs"]
 

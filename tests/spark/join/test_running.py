@@ -93,10 +93,10 @@ def test_merge_join__ends_with_exit_code_4_and_an_eps_that_fits_before_a_quarter
             merge_join.run(replace(job, params=replace(job.params, max_pairs=int(0.25 * whole))))
     said = str(refused.value)
     assert refused.value.exit_code == 4
-    n_done, n_parts = map(int, re.search(r"(\d+) of (\d+) parts joined", said).groups())  # type: ignore[union-attr]
+    n_done, n_parts = map(int, re.search(r"(\d+) of (\d+) parts joined", said).groups())
     assert n_done < 0.25 * n_parts, said
     assert not has_slice(job.lake, "pairs", RUN)
-    fitting = float(re.search(r"the largest eps that fits is about ([\d.]+)", said)[1])  # type: ignore[index]
+    fitting = float(re.search(r"the largest eps that fits is about ([\d.]+)", said)[1])
     assert 0.05 * whole < len(self_join(POINTS, fitting).left) <= 0.25 * whole
     assert submit(job, "merge_join", capsys)[0] == 0
 
@@ -202,7 +202,7 @@ def test_look__counts_the_pairs_that_a_growing_table_had_first(
         return BudgetError("too many")
 
     max_pairs = int(0.6 * len(whole.left))
-    watch = RunningJoin(None, plan, range(plan.n_parts), None, max_pairs, into, refuse, growing)  # type: ignore[arg-type]
+    watch = RunningJoin(None, plan, range(plan.n_parts), None, max_pairs, into, refuse, growing)
     with pytest.raises(BudgetError, match="too many"):
         watch.look()
     estimate, _, fitting = told

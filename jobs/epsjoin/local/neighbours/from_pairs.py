@@ -74,7 +74,7 @@ def nearest_within(left: npt.ArrayLike, right: npt.ArrayLike, distance: npt.Arra
 
 
 def merge_nearest(
-    id: npt.ArrayLike,  # noqa: A002 - the column's name
+    id: npt.ArrayLike,
     neighbour: npt.ArrayLike,
     distance: npt.ArrayLike,
     k: int,

@@ -37,7 +37,7 @@ def bestmatch_join(
     *,
     columns: str | Sequence[str],
     eps: float | ArrayLike | None = None,
-    id: str = "id",  # noqa: A002 - what people call it
+    id: str = "id",
     how: Literal["inner", "left", "right", "outer"] = "left",
     orders: Sequence[Order] | None = None,
     right_columns: str | Sequence[str] | None = None,

@@ -25,7 +25,7 @@ def fit_epsilon(
     frame: DataFrame,
     *,
     columns: str | Sequence[str],
-    id: str = "id",  # noqa: A002 - what people call it
+    id: str = "id",
     metric: str | Metric = "euclidean",
     sample_rows: int = 20_000,
     seed: int = 0,
@@ -87,7 +87,7 @@ def estimate(
     *,
     eps: float | ArrayLike,
     columns: str | Sequence[str],
-    id: str = "id",  # noqa: A002 - what people call it
+    id: str = "id",
     metric: str | Metric = "euclidean",
     weights: ArrayLike | None = None,
     cuts: Cuts | None = None,
