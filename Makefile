@@ -167,7 +167,7 @@ bench-bestmatch: $(JOBS) ## best matches against NumPy, cKDTree, DuckDB if it is
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.bestmatch $(if $(SCALE),--scale $(SCALE)) $(if $(ROUNDS),--rounds $(ROUNDS))
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.matwin $(if $(SCALE),--scale $(SCALE)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
-bench-progressive: $(JOBS) ## joins larger than memory beside others, and the running estimate, into docs/benchmarks/progressive.md; ONLY=peers prints one
+bench-progressive: $(JOBS) ## joins larger than memory beside others, an anti join, the running estimate, into docs/benchmarks/progressive.md; ONLY=peers prints one
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.progressive $(if $(ONLY),--only $(ONLY)) $(if $(SEEDS),--seeds $(SEEDS))
 
 bench-windows: $(JOBS) ## windows against counting and joining anew, and the paper's structures by what they look at, into docs/benchmarks/windows.md; SCALE=10 ROUNDS=1 prints

@@ -2,7 +2,8 @@
 
 Each set is written as Parquet and joined in a process of its own, whose growth is measured as in ``make
 bench``; CPU time beside that of reading the same file into memory and ``self_join``. The peers have one table
-in memory and take the other in chunks, or build an index first.
+in memory and take the other in chunks, or build an index first. An anti join, whose pairs nobody could keep,
+has a limit of seconds and of bytes, and a verdict.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from epsjoin.local.progressive.sizes import Sizes, spilled_bytes
 from epsjoin.local.progressive.sources import ArraySource
 from epsjoin.local.progressive.spill import Spill
 
-from .measure import growth_bytes, in_own_process
+from .measure import growth_bytes, in_own_process, timed
 from .page import count, machine, put, seconds, table
 from .sets import BY_NAME, Points, cad
 
@@ -38,6 +39,10 @@ GROUP_ROWS = 1 << 16
 """Rows of a row group."""
 PEER_ROWS, PEER_CHUNK = 60_000, 10_000
 """Rows that the peers join, and rows of a chunk of theirs."""
+ANTI_EPS, ANTI_PAIRS = 1.5, 5_159_105_997
+"""Threshold of the anti join, and the pairs of an inner join, as ``tests/data/expected.json`` says."""
+ANTI_SECONDS, ANTI_BYTES = 10, 300_000_000
+"""What the anti join may take."""
 
 
 class Joined(NamedTuple):
@@ -216,6 +221,56 @@ def peers_section() -> list[str]:
     return ["", text, "", *table(["", "CPU s to the first pairs", "CPU s", "pairs"], rows)]
 
 
+class Alone(NamedTuple):
+    """What an anti join of skin's even rows with its odd ones took.
+
+    Parameters
+    ----------
+    rows : even rows without a partner.
+    cpu, wall : seconds of the first join, of all threads.
+    growth : bytes that the process grew by during the second.
+    candidates : rows that were compared.
+    """
+
+    rows: int
+    cpu: float
+    wall: float
+    growth: int
+    candidates: int
+
+
+def anti_join(eps: float) -> Alone:
+    """Join once for the time and once for the memory, after a small one for which everything is compiled."""
+    points = BY_NAME["skin"].make()
+    even, odd = points[::2], points[1::2]
+    counters: dict[str, int] = {}
+
+    def join(step: int = 1, counters: dict[str, int] | None = None) -> int:
+        some = even[::step], odd[::step]
+        return len(epsjoin.join(*some, eps, how="anti", n_jobs=2, counters=counters).left)
+
+    join(100)
+    cpu, wall, rows = timed(lambda: join(counters=counters))
+    return Alone(rows, cpu, wall, growth_bytes(join), counters["candidates"])
+
+
+def anti_section() -> list[str]:
+    """The rows of a dense set without a partner, whose pairs nobody could keep."""
+    done = in_own_process(anti_join, ANTI_EPS)
+    holds = done.wall <= ANTI_SECONDS and done.growth <= ANTI_BYTES
+    limits = f"{ANTI_SECONDS} s and {ANTI_BYTES / 1e6:.0f} MB"
+    row = [
+        *(f"{ANTI_EPS:g}", count(ANTI_PAIRS), count(done.candidates), count(done.rows)),
+        *(f"{done.cpu:.2f}", f"{done.wall:.2f}", f"{done.growth / 1e6:,.0f}"),
+        f"{'holds' if holds else 'does not hold'}: {limits}",
+    ]
+    head = [
+        *("eps", "pairs, never made", "rows compared", "even rows without a partner"),
+        *("CPU s, two threads", "wall s", "grows by MB", "verdict"),
+    ]
+    return ["", "## An anti join of a dense set: skin's even rows and its odd ones", "", *table(head, [row])]
+
+
 class Estimated(NamedTuple):
     """A join of one seed: the pairs, the estimates, and whether the order check passed after so many runs."""
 
@@ -293,13 +348,14 @@ def coverage_section(seeds: int) -> list[str]:
 
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=("files", "peers", "estimate"))
+    parser.add_argument("--only", choices=("files", "peers", "anti", "estimate"))
     parser.add_argument("--seeds", type=int, default=200)
     chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         sections = {
             "files": lambda: files_section(Path(folder)),
             "peers": peers_section,
+            "anti": anti_section,
             "estimate": lambda: coverage_section(chosen.seeds),
         }
         if chosen.only:
