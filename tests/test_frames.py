@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-import types
-
 import numpy as np
 import pandas as pd
+import polars
 import pyarrow as pa
 import pytest
 
@@ -19,35 +17,6 @@ FRAME = pd.DataFrame({"name": NAMES, "x": XY[:, 0], "y": XY[:, 1]}, index=pd.Ran
 PAIRS = epsjoin.self_join(XY, 0.1)
 
 
-class Series:
-    """As a column of polars: rows by brackets, and an array."""
-
-    def __init__(self, values):
-        self.values = np.asarray(values)
-
-    def __array__(self, dtype=None, copy=None):
-        return self.values
-
-    def __getitem__(self, rows):
-        return Series(self.values[rows])
-
-
-class PolarsFrame:
-    """As a DataFrame of polars: no index, columns by name, rows by brackets, made of a dictionary."""
-
-    def __init__(self, columns):
-        self.data = {name: Series(values) for name, values in columns.items()}
-
-    @property
-    def columns(self):
-        return list(self.data)
-
-    def __getitem__(self, asked):
-        if isinstance(asked, str):
-            return self.data[asked]
-        return PolarsFrame({name: column[asked] for name, column in self.data.items()})
-
-
 class Stream:
     """What only hands out an Arrow stream."""
 
@@ -56,19 +25,6 @@ class Stream:
 
     def __arrow_c_stream__(self, requested_schema=None):
         return self.table.__arrow_c_stream__(requested_schema)
-
-
-@pytest.fixture
-def polars(monkeypatch):
-    """The polars that is installed, else one with as much of it as is used."""
-    try:
-        import polars
-    except ImportError:
-        module = types.ModuleType("polars")
-        module.DataFrame = PolarsFrame
-        monkeypatch.setitem(sys.modules, "polars", module)
-        return module
-    return polars
 
 
 def listed(column):
@@ -92,13 +48,18 @@ def test_pandas__ids_are_the_index_or_a_column_of_any_type():
         assert found["right_id"].tolist() == times[column].iloc[PAIRS.right].tolist()
 
 
-def test_polars__ids_are_rows_or_a_column(polars):
+def test_polars__ids_are_rows_or_a_column():
     frame = polars.DataFrame({"name": NAMES, "x": XY[:, 0], "y": XY[:, 1]})
     found = epsjoin.join_frames(frame, eps=0.1, columns=["x", "y"])
     assert isinstance(found, polars.DataFrame)
     assert_pairs(found, PAIRS.left.tolist(), PAIRS.right.tolist())
     found = epsjoin.join_frames(frame, eps=0.1, columns=["x", "y"], id="name")
     assert_pairs(found, [NAMES[row] for row in PAIRS.left], [NAMES[row] for row in PAIRS.right])
+    kinds = frame.with_columns(kind=polars.Series(NAMES, dtype=polars.Categorical))
+    assert (
+        epsjoin.join_frames(kinds, eps=0.1, columns=["x", "y"], id="kind").schema["left_id"]
+        == polars.Categorical
+    )
     alone = epsjoin.join_frames(frame, eps=0.1, columns=["x", "y"], how="anti")
     assert listed(alone["name"]) == [NAMES[row] for row in epsjoin.join(XY, None, 0.1, how="anti").left]
 
@@ -124,11 +85,10 @@ def test_join_frames__of_two_kinds_has_the_kind_of_the_left_one():
     pd.testing.assert_frame_equal(near, FRAME.iloc[np.unique(pairs.left)])
 
 
-def test_join_frames__takes_one_column_of_vectors():
-    frame = pd.DataFrame({"at": XY.tolist()})
+@pytest.mark.parametrize("make", [pd.DataFrame, polars.DataFrame, pa.table])
+def test_join_frames__takes_one_column_of_vectors(make):
+    frame = make({"at": XY.tolist()})
     assert_pairs(epsjoin.join_frames(frame, eps=0.1, columns="at"), PAIRS.left.tolist(), PAIRS.right.tolist())
-    table = pa.table({"at": XY.tolist()})
-    assert_pairs(epsjoin.join_frames(table, eps=0.1, columns="at"), PAIRS.left.tolist(), PAIRS.right.tolist())
 
 
 def test_knn_frames__number_the_neighbours():
