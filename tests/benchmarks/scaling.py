@@ -43,7 +43,7 @@ def ways(file: str, eps: float) -> dict[str, list[Taken]]:
     import numpy as np
     import pyarrow as pa
 
-    from epsjoin.lake import delta_log, parquet, slices
+    from epsjoin.lake import delta_log, slices, targets
     from epsjoin.lake.fingerprints import Fingerprints
     from epsjoin.lake.lake import Slice
     from epsjoin.local.metric import get_metric
@@ -82,7 +82,7 @@ def ways(file: str, eps: float) -> dict[str, list[Taken]]:
         def written(table: str, make: Callable[[ExitStack], Any]) -> dict[str, float]:
             with ExitStack() as done:
                 where = inputs.slice(table)
-                files, counters = write_files(parquet.target_of(job.lake, where), make(done))
+                files, counters = write_files(targets.target_of(job.lake, where), make(done))
                 delta_log.commit(job.lake, {where: files})
             return dict(counters)
 

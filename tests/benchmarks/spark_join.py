@@ -176,7 +176,7 @@ def lake_with_points(folder: Path, shares: Iterable[Any], eps: float) -> Any:
     import yaml
 
     from epsjoin.contracts.sources import load_source
-    from epsjoin.lake import delta_log, parquet, slices
+    from epsjoin.lake import delta_log, slices, targets
     from epsjoin.lake.arrow import to_binary
     from epsjoin.lake.fingerprints import Fingerprints
     from epsjoin.lake.lake import Lake, Slice
@@ -190,7 +190,7 @@ def lake_with_points(folder: Path, shares: Iterable[Any], eps: float) -> Any:
         if not files:
             (contracts / "bench.odcs.yaml").write_text(yaml.safe_dump(_contract(names)), encoding="utf-8")
             lake = Lake((folder / "lake").as_uri(), contracts, load_source(contracts, "bench"))
-            into = parquet.target_of(lake, Slice("points", RUN))
+            into = targets.target_of(lake, Slice("points", RUN))
         for rows in np.array_split(np.arange(len(points)), 8):
             columns = {"id": pa.array(n + rows), "point": to_binary(points[rows])}
             columns |= {"key": columns["id"]}

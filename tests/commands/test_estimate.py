@@ -16,7 +16,7 @@ import pytest
 from epsjoin.commands import cli, forecast
 from epsjoin.contracts.sources import load_source
 from epsjoin.errors import TableError
-from epsjoin.lake import delta_log, parquet, sample, slices
+from epsjoin.lake import delta_log, parquet, sample, slices, targets
 from epsjoin.lake.arrow import to_binary
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.schemas import parse_ddl
@@ -241,7 +241,7 @@ def small_lake(tmp_path: Path) -> Lake:
     source = load_source(contracts, "landmarks")
     lake = Lake((tmp_path / "lake").as_uri(), contracts, source)
     points, ids = square(3000), np.arange(3000)
-    into = parquet.target_of(lake, Slice("points", "2023-01-01"))
+    into = targets.target_of(lake, Slice("points", "2023-01-01"))
     files = []
     for rows in np.array_split(ids, 2):
         groups = np.array_split(rows, 5)
@@ -285,7 +285,7 @@ def test_estimate__of_a_lake_without_the_run_says_what_to_run(
 def test_sample_stored__is_uniform_and_reads_only_the_row_groups_it_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parquet, "ROW_GROUP_BYTES", 1)  # a row group for each batch of 300 rows
+    monkeypatch.setattr(targets, "ROW_GROUP_BYTES", 1)  # a row group for each batch of 300 rows
     lake = small_lake(tmp_path)
     taken = np.zeros(3000)
     for seed in range(60):
@@ -317,7 +317,7 @@ def test_batches__are_brought_together_in_row_groups(tmp_path: Path, monkeypatch
 
     (tmp_path / "small").mkdir()
     (tmp_path / "large").mkdir()
-    monkeypatch.setattr(parquet, "ROW_GROUP_BYTES", 1)
+    monkeypatch.setattr(targets, "ROW_GROUP_BYTES", 1)
     assert row_groups(small_lake(tmp_path / "small")) == [5, 5]
     monkeypatch.undo()
     assert row_groups(small_lake(tmp_path / "large")) == [1, 1]

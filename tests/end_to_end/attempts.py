@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from pyspark import TaskContext
 
 from epsjoin.lake import delta_log
-from epsjoin.lake.parquet import Target
+from epsjoin.lake.targets import Target
 from epsjoin.spark import tasks
 from epsjoin.spark.session import get_session
 

@@ -12,7 +12,7 @@ from deltalake import DeltaTable, Field, write_deltalake
 from epsjoin.errors import TableError
 from epsjoin.lake import delta_log, slices
 from epsjoin.lake.lake import Lake, Slice
-from epsjoin.lake.parquet import Target
+from epsjoin.lake.targets import Target
 from tests.lake.rows import checks_of, pairs, read
 from tests.tiny import RUN, has_slice
 

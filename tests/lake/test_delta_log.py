@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 
 from epsjoin.contracts.sources import load_source
 from epsjoin.errors import TableError
-from epsjoin.lake import delta_log, parquet, slices
+from epsjoin.lake import delta_log, slices, targets
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import File
 
@@ -32,7 +32,7 @@ def pairs(left: int) -> pa.Table:
 
 
 def write(lake: Lake, where: Slice, left: int) -> list[File]:
-    file = parquet.target_of(lake, where).write([pairs(left)])
+    file = targets.target_of(lake, where).write([pairs(left)])
     assert file is not None
     return [file]
 

@@ -12,7 +12,7 @@ import pytest
 from epsjoin import pipeline
 from epsjoin.contracts.sources import load_source
 from epsjoin.errors import TableError
-from epsjoin.lake import delta_log, parquet, slices
+from epsjoin.lake import delta_log, slices, targets
 from epsjoin.lake.fingerprints import Fingerprints, new_fingerprint
 from epsjoin.lake.lake import Lake, Slice
 
@@ -121,7 +121,7 @@ def test_slice__of_points_with_a_file_of_somebody_else_is_refused(lake: Lake, na
     mine = slices.files_of(lake, Slice("points", RUN))
     foreign = Slice("points", RUN, fingerprint=name)
     rows = slices.table_of(lake, "points", [row(lake, "points", id=9)])
-    file = parquet.target_of(lake, foreign).write([rows])
+    file = targets.target_of(lake, foreign).write([rows])
     assert file is not None
     delta_log.commit(lake, {Slice("points", RUN): [*mine, file]})
     with pytest.raises(TableError, match="points of run 2023-06-01 was made from other tables .* run ingest"):

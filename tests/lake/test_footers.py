@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from epsjoin.errors import TableError
-from epsjoin.lake import delta_log, parquet, slices, uris
+from epsjoin.lake import delta_log, parquet, slices, targets, uris
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import File
 from epsjoin.lake.schemas import parse_ddl
@@ -21,9 +21,9 @@ N_ROWS = 300
 @pytest.fixture
 def stored(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, File]:
     """A file of pairs in two row groups."""
-    monkeypatch.setattr(parquet, "ROW_GROUP_BYTES", 1)
+    monkeypatch.setattr(targets, "ROW_GROUP_BYTES", 1)
     rows = pairs(*((i, i + N_ROWS, i / N_ROWS) for i in range(N_ROWS)))
-    file = parquet.target_of(lake, Slice("pairs", RUN)).write([rows.slice(0, 100), rows.slice(100)])
+    file = targets.target_of(lake, Slice("pairs", RUN)).write([rows.slice(0, 100), rows.slice(100)])
     assert file is not None
     delta_log.commit(lake, {Slice("pairs", RUN): [file]})
     return Path(uris.filesystem_of(lake.location("pairs"))[1]) / file.path, file
@@ -33,7 +33,7 @@ def test_stream_file__with_another_bit_in_a_footer_gives_the_same_rows_or_the_se
     lake: Lake, stored: tuple[Path, File]
 ) -> None:
     path, file = stored
-    columns = parquet.target_of(lake, Slice("pairs", RUN)).inner_schema
+    columns = targets.target_of(lake, Slice("pairs", RUN)).inner_schema
     content = path.read_bytes()
     expected = list(parquet.stream_file(lake.location("pairs"), file, columns, N_ROWS))
     begin = len(content) - 8 - int.from_bytes(content[-8:-4], "little")

@@ -14,7 +14,8 @@ from epsjoin.errors import TableError
 from epsjoin.lake import delta_log
 from epsjoin.lake.delta_log import COMPLETE
 from epsjoin.lake.growing import GrowingTable
-from epsjoin.lake.parquet import File, Target, read_file
+from epsjoin.lake.parquet import File, read_file
+from epsjoin.lake.targets import Target
 
 SCHEMA = pa.schema([("n", pa.int64())])
 

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from epsjoin.errors import TableError, UnfitTableError
 from epsjoin.lake import delta_log, slices, uris
 from epsjoin.lake.lake import Lake, Slice
-from epsjoin.lake.parquet import Target
+from epsjoin.lake.targets import Target
 from epsjoin.pipeline import TABLES, writer_of
 from tests.lake.rows import pairs, read
 from tests.tiny import RUN

@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 
 from epsjoin import pipeline
 from epsjoin.errors import TableError
-from epsjoin.lake import delta_log, parquet, slices, uris
+from epsjoin.lake import delta_log, parquet, slices, targets, uris
 from epsjoin.lake.lake import Slice
 from epsjoin.spark.job import Job
 from tests.spark.conftest import copy_of, submit
@@ -105,7 +105,7 @@ def test_a_broken_file__is_noticed_by_every_reader(
     said = rf"{table}: file:/.*{path.name} cannot be read .*; run {pipeline.writer_of(table)} again$"
     with pytest.raises(TableError, match=said):
         slices.read_slice(job.lake, Slice(table, RUN))
-    columns = parquet.target_of(job.lake, Slice(table, RUN)).inner_schema
+    columns = targets.target_of(job.lake, Slice(table, RUN)).inner_schema
     with pytest.raises(TableError, match=said):
         list(parquet.stream_file(job.lake.location(table), file, columns, 100))
     with pytest.raises(TableError, match=said):

@@ -15,7 +15,7 @@ from sklearn.neighbors import LocalOutlierFactor
 
 import epsjoin
 from epsjoin.contracts.sources import load_source
-from epsjoin.lake import parquet, slices
+from epsjoin.lake import slices, targets
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.params import RunParams
 from epsjoin.spark import splits
@@ -69,7 +69,7 @@ def test_chain__clusters_and_outliers_are_those_of_the_library(
         monkeypatch.setattr(splits, "MIN_SPLIT_BYTES", split_bytes)
         monkeypatch.setattr(splits, "MAX_SPLIT_BYTES", split_bytes)
         monkeypatch.setattr(splits, "OPEN_COST_BYTES", split_bytes // 8)
-        monkeypatch.setattr(parquet, "ROW_GROUP_BYTES", 1 << 12)
+        monkeypatch.setattr(targets, "ROW_GROUP_BYTES", 1 << 12)
     points = {"landmarks": lambda: landmarks()[::10], "pendigits": pendigits}[name]()
     eps = {"landmarks": 0.05, "pendigits": 0.35}[name]
     job = job_on(make_job, tmp_path, points, {"eps": eps, "min_pts": 6})

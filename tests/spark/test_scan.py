@@ -13,9 +13,10 @@ from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
 from epsjoin.errors import TableError
-from epsjoin.lake import delta_log, parquet, schemas, slices, uris
+from epsjoin.lake import delta_log, schemas, slices, targets, uris
 from epsjoin.lake.lake import Lake, Slice
-from epsjoin.lake.parquet import File, Target
+from epsjoin.lake.parquet import File
+from epsjoin.lake.targets import Target
 from epsjoin.spark import scan
 from epsjoin.spark.tasks import task_number
 from tests.lake.rows import checks_of, lake_of_pairs, pairs, read
@@ -147,7 +148,7 @@ def test_read_replaced__is_what_was_written_not_what_another_job_has_made_of_it(
 
 def test_new_name__rises_with_the_task_and_with_what_a_task_writes(spark: SparkSession, lake: Lake) -> None:
     """Files of one size are read in this order, which must not be chance's."""
-    into = parquet.target_of(lake, Slice("pairs", RUN, fingerprint="stamp-"))
+    into = targets.target_of(lake, Slice("pairs", RUN, fingerprint="stamp-"))
 
     def name_two(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

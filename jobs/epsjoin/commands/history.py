@@ -13,7 +13,7 @@ from epsjoin.lake import delta_log, uris
 from epsjoin.lake.arguments import add_lake, open_lake
 from epsjoin.lake.history import KEYS, RANGE, View, open_view, read_ranges
 from epsjoin.lake.lake import Lake
-from epsjoin.lake.parquet import Target
+from epsjoin.lake.targets import Target
 from epsjoin.report import words
 
 MAX_RECORDS = 20

@@ -17,16 +17,10 @@ from deltalake.transaction import AddAction, RemoveAction
 from epsjoin.contracts.row_rules import OURS
 from epsjoin.errors import TableError, UnfitTableError
 from epsjoin.lake.lake import Lake, Slice
-from epsjoin.lake.parquet import (
-    File,
-    Target,
-    target_of,
-    to_one_line,
-    translate_write_errors,
-    write_empty_file,
-)
+from epsjoin.lake.parquet import File, to_one_line
 from epsjoin.lake.phases import phase
 from epsjoin.lake.protocol import advice, refuse_append_only, refuse_unhonoured
+from epsjoin.lake.targets import Target, target_of, translate_write_errors, write_empty_file
 from epsjoin.lake.uris import uri_for
 from epsjoin.pipeline import tables_of, writer_of
 

@@ -18,8 +18,9 @@ from epsjoin.lake.delta_log import (
     set_complete,
     transaction_of,
 )
-from epsjoin.lake.parquet import File, Target, to_one_line, translate_write_errors, write_empty_file
+from epsjoin.lake.parquet import File, to_one_line
 from epsjoin.lake.phases import phase
+from epsjoin.lake.targets import Target, translate_write_errors, write_empty_file
 from epsjoin.lake.uris import uri_for
 
 

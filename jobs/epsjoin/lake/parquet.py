@@ -1,13 +1,11 @@
-"""The Parquet files of a table: how tasks write them before a commit, and how they are read."""
+"""The Parquet files of a table, and how they are read; :mod:`epsjoin.lake.targets` writes them."""
 
 from __future__ import annotations
 
-import itertools
 import re
-import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,25 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from epsjoin.contracts.conditions import Values
-from epsjoin.contracts.row_rules import Constraint, constraints_of
 from epsjoin.errors import TableError
-from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.phases import phase, timed
 from epsjoin.lake.uris import filesystem_of
 from epsjoin.pipeline import writer_of
 
-UNCOMPRESSED = ("points", "replicas", "digests")
-"""Tables whose files are not compressed: coordinates hardly become smaller, digests not at all."""
-
-ROW_GROUP_BYTES = 16 << 20
-"""Minimum size of a row group in bytes; until then a task holds the rows in memory."""
-
 _MAX_FOOTERS_AT_ONCE = 16
 """Maximum number of footers that are read at a time, mostly waiting for the storage."""
-
-_NUMBERS = itertools.count()
-"""Numbers of the files that this process has written, so that names rise."""
 
 
 @dataclass(frozen=True)
@@ -56,219 +42,10 @@ class File:
     partition: Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class Target:
-    """The slice of a table that tasks write files for; a small value that is pickled to every task.
-
-    Parameters
-    ----------
-    table : name of the table.
-    location : URI of the table's folder.
-    schema : all columns, in the order of the contract.
-    partitioned : names of the partition columns; they stand in the path of a file, not in the file.
-    partition : values of the partition columns that all files of the slice share.
-    fingerprint : what the names of the files begin with.
-    constraints : the conditions that every row must satisfy.
-    compression : the codec of the files' pages.
-    """
-
-    table: str
-    location: str
-    schema: pa.Schema
-    partitioned: tuple[str, ...]
-    partition: Mapping[str, str]
-    fingerprint: str = ""
-    constraints: tuple[Constraint, ...] = ()
-    compression: str = "zstd"
-
-    def write(
-        self, batches: Iterable[pa.RecordBatch | pa.Table], *, task: int = 0, **partition: object
-    ) -> File | None:
-        """Write batches to one new file, which belongs to no table before it is committed.
-
-        The end of its name is random, so that a retried task never overwrites a file that another attempt has
-        committed. Pages have checksums, so that readers detect a changed byte.
-
-        Parameters
-        ----------
-        batches : rows without the partition columns.
-        task : number of the Spark task, for the name of the file; 0 on the driver.
-        partition : values of the partition columns that the slice leaves open.
-
-        Returns
-        -------
-        File | None
-            The file; None where the batches have no row.
-
-        Raises
-        ------
-        TableError
-            A batch does not match the table's contract: a column is missing, of another type, or null, or a
-            row breaks a constraint. Or the file cannot be written, for example because the disk is full.
-        """
-        values = {**self.partition, **{name: str(value) for name, value in partition.items()}}
-        folder = "".join(f"{name}={values[name]}/" for name in self.partitioned)
-        path, inner = f"{folder}{self.new_name(task)}", self.inner_schema
-        filesystem, root = filesystem_of(self.location)
-        place = f"{self.location}/{path}"
-        writer: pq.ParquetWriter | None = None
-        rows = 0
-        for group in _group_rows(self._conform(batch, inner) for batch in batches if batch.num_rows):
-            self._check(group, values)
-            with translate_write_errors(self.table, place), phase("write"):
-                if writer is None:
-                    filesystem.create_dir(f"{root}/{folder}", recursive=True)
-                    writer = pq.ParquetWriter(
-                        f"{root}/{path}",
-                        inner,
-                        filesystem=filesystem,
-                        use_dictionary=False,
-                        compression=self.compression,
-                        write_page_checksum=True,
-                    )
-                writer.write_table(group)
-            rows += group.num_rows
-        if writer is None:
-            return None
-        with translate_write_errors(self.table, place), phase("write"):
-            writer.close()
-            size = filesystem.get_file_info(f"{root}/{path}").size
-        return File(self.table, path, size, rows, values)
-
-    @property
-    def inner_schema(self) -> pa.Schema:
-        """The columns in the files: all but the partition columns."""
-        return pa.schema([column for column in self.schema if column.name not in self.partitioned])
-
-    def new_name(self, task: int) -> str:
-        """Return a unique file name: fingerprint, number of the task, number of the file, random end.
-
-        Readers take files of equal size in the order of their names, which is therefore the same whenever a
-        job runs again.
-        """
-        return f"{self.fingerprint}{task:06d}-{next(_NUMBERS):08d}-{uuid.uuid4().hex}.parquet"
-
-    def _conform(self, batch: pa.RecordBatch | pa.Table, schema: pa.Schema) -> pa.Table:
-        table = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
-        if set(table.column_names) != set(schema.names):
-            raise TableError(
-                f"{self.table}: columns {table.column_names} where the contract has {schema.names}"
-            )
-        for column in schema:
-            if not column.nullable and table[column.name].null_count:
-                raise TableError(
-                    f"{self.table}: {column.name} is null in a row; the contract requires a value"
-                )
-        try:
-            return table.select(schema.names).cast(schema)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
-            raise TableError(f"{self.table}: a column is not of its contract's type: {error}") from error
-
-    def _check(self, rows: pa.Table, partition: Mapping[str, str]) -> None:
-        def column(name: str) -> Values:
-            if name in rows.column_names:
-                return rows[name]
-            return pa.scalar(partition[name]).cast(self.schema.field(name).type)
-
-        for constraint in self.constraints:
-            row = constraint.first_breach(column)
-            if row is not None:
-                of_row = {**partition, **rows.slice(row, 1).to_pylist()[0]}
-                shown = ", ".join(f"{name} {of_row[name]!r}" for name in sorted(constraint.columns))
-                raise TableError(
-                    f"{self.table}: {constraint.words} does not hold in a row ({shown}); "
-                    "the contract has it, so nothing was written"
-                )
-
-
-def _group_rows(batches: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Combine batches into row groups: many small row groups are slow to read and compress badly."""
-    held: list[pa.Table] = []
-    held_bytes = 0
-    for batch in batches:
-        held.append(batch)
-        held_bytes += batch.nbytes
-        if held_bytes >= ROW_GROUP_BYTES:
-            yield pa.concat_tables(held)
-            held, held_bytes = [], 0
-    if held:
-        yield pa.concat_tables(held)
-
-
-def target_of(lake: Lake, where: Slice) -> Target:
-    """Return what tasks need to write files of a slice."""
-    contract = lake.contract(where.table)
-    return Target(
-        where.table,
-        lake.location(where.table),
-        lake.schema(where.table),
-        contract.partitioned,
-        where.partition,
-        where.fingerprint,
-        constraints_of(contract),
-        "none" if where.table in UNCOMPRESSED else "zstd",
-    )
-
-
-@contextmanager
-def translate_write_errors(table: str, place: str) -> Iterator[None]:
-    """Turn an error of the file system while a file or log is written into a TableError."""
-    try:
-        yield
-    except OSError as error:
-        raise TableError(
-            f"{table}: {place} cannot be written ({to_one_line(error)}); the table is as it was; "
-            f"make room or mend what is wrong, then run {writer_of(table)} again"
-        ) from error
-
-
 def to_one_line(error: Exception) -> str:
     """Return the text of a library's error on one line, without its colours, arrows and advice."""
     lines = [re.sub(r"\x1b\[\d*m|↳", "", line).strip(" .") for line in str(error).splitlines()]
     return ": ".join(line for line in lines if line and not line.startswith("Help:"))
-
-
-@contextmanager
-def scratch_folder(into: Target, schema: pa.Schema, *partitioned: str) -> Iterator[Target]:
-    """Make a temporary folder below the table's for files that no log will name, and delete it at the end.
-
-    Files remain where they cannot be deleted, where a task writes on after its job has failed, and where the
-    process is killed. They belong to no table, and VACUUM removes them.
-
-    Parameters
-    ----------
-    into : the table.
-    schema : columns of the temporary files.
-    partitioned : names of their partition columns.
-    """
-    location = f"{into.location}/scratch-{uuid.uuid4().hex}"
-    filesystem, root = filesystem_of(location)
-    with translate_write_errors(into.table, location):
-        filesystem.create_dir(root, recursive=True)
-    try:
-        yield Target(into.table, location, schema, partitioned, into.partition, compression="none")
-    finally:
-        with suppress(OSError):
-            filesystem.delete_dir(root)
-
-
-def delete_uncommitted_files(into: Target, files: Iterable[File]) -> None:
-    """Delete files that will not be committed; one that cannot be deleted belongs to no table anyway."""
-    filesystem, root = filesystem_of(into.location)
-    for file in files:
-        with suppress(OSError):
-            filesystem.delete_file(f"{root}/{file.path}")
-
-
-def write_empty_file(into: Target) -> File:
-    """Write a file without rows, for an empty slice: it is a result, where a missing slice is an error."""
-    values = {name: into.partition.get(name, "0") for name in into.partitioned}
-    folder = "".join(f"{name}={value}/" for name, value in values.items())
-    filesystem, root = filesystem_of(into.location)
-    filesystem.create_dir(f"{root}/{folder}", recursive=True)
-    path = f"{folder}{into.new_name(0)}"
-    pq.write_table(into.inner_schema.empty_table(), f"{root}/{path}", filesystem=filesystem)
-    return File(into.table, path, filesystem.get_file_info(f"{root}/{path}").size, 0, values)
 
 
 def read_file(location: str, file: File, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:

@@ -14,8 +14,9 @@ from deltalake import DeltaTable
 from epsjoin.errors import MissingSliceError, UnfitTableError
 from epsjoin.lake.delta_log import commit, open_log, rows_committed
 from epsjoin.lake.lake import Lake, Slice
-from epsjoin.lake.parquet import File, read_file, target_of
+from epsjoin.lake.parquet import File, read_file
 from epsjoin.lake.phases import phase
+from epsjoin.lake.targets import target_of
 from epsjoin.pipeline import writer_of
 
 _PARTITION = "partition."

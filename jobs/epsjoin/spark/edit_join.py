@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from epsjoin.errors import BudgetError
 from epsjoin.kernels.arrays import Floats
-from epsjoin.lake import delta_log, parquet, uris
+from epsjoin.lake import delta_log, targets, uris
 from epsjoin.spark import scan
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.frames import similarity_join
@@ -82,7 +82,7 @@ def edit_join(
             return materialize(pairs)
         written = write_files(into, FrameRows(pairs))
         if written.rows > max_pairs:
-            parquet.delete_uncommitted_files(into, written.files)
+            targets.delete_uncommitted_files(into, written.files)
             raise BudgetError(f"{written.rows:,} pairs were found, {max_pairs:,} are allowed (max_pairs)")
         return scan.read_replaced(frame.sparkSession, into, delta_log.replace_table(into, written.files))
 

@@ -16,8 +16,9 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
-from epsjoin.lake.parquet import File, Target
+from epsjoin.lake.parquet import File
 from epsjoin.lake.phases import phase
+from epsjoin.lake.targets import Target
 from epsjoin.spark.cost import counted
 from epsjoin.spark.progress import progress_shown
 from epsjoin.spark.shared import give, has_one_machine, take

@@ -24,7 +24,8 @@ from epsjoin.kernels import accelerate
 from epsjoin.kernels.arrays import Ints
 from epsjoin.lake import parquet, schemas
 from epsjoin.lake.arrow import pair_columns, to_binary
-from epsjoin.lake.parquet import File, Target
+from epsjoin.lake.parquet import File
+from epsjoin.lake.targets import Target
 from epsjoin.local.cluster.components import Meeting, contract, settle
 from epsjoin.local.cluster.from_pairs import connect, number_points, partial_degrees
 from epsjoin.local.metric import get_metric

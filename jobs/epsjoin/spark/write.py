@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from epsjoin.lake.parquet import File, Target
+from epsjoin.lake.parquet import File
+from epsjoin.lake.targets import Target
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.rows import Rows

@@ -14,7 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 from numpy.typing import NDArray
 
 from epsjoin.errors import ArgumentError, DataRefusedError
-from epsjoin.lake import delta_log, parquet, slices, uris
+from epsjoin.lake import delta_log, slices, targets, uris
 from epsjoin.lake.arrow import to_binary, to_matrix
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
@@ -50,7 +50,7 @@ def right_lake(make_job: JobMaker, metric: str = "euclidean") -> tuple[Job, Pair
     columns = [key(), coordinate("f0", role[0]), coordinate("f1", role[1])]
     job = make_job(columns, metric=metric, **unit, params={"min_pts": MIN_PTS})
     points, ids = grid_points(), np.arange(700)
-    into = parquet.target_of(job.lake, Slice("points", RUN))
+    into = targets.target_of(job.lake, Slice("points", RUN))
     written = [
         into.write([pa.table({"id": i, "f0": p[:, 0], "f1": p[:, 1], "point": to_binary(p)})])
         for i, p in zip(np.array_split(ids, 3), np.array_split(points, 3), strict=True)
@@ -75,7 +75,7 @@ def right_lake(make_job: JobMaker, metric: str = "euclidean") -> tuple[Job, Pair
 def write_pairs(job: Job, pairs: Pairs, keep: Sequence[int] = range(4)) -> None:
     """Pairs in four files by left id, as four parts might leave them; some of them committed."""
     where = Fingerprints(job.lake, RUN).slice("pairs")
-    into = replace(parquet.target_of(job.lake, where), constraints=())  # wrong ones, too
+    into = replace(targets.target_of(job.lake, where), constraints=())  # wrong ones, too
     files = []
     for part in keep:
         rows = pairs.left // 175 == part

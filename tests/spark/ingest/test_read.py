@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from epsjoin.lake.lake import Slice
-from epsjoin.lake.parquet import target_of
+from epsjoin.lake.targets import target_of
 from epsjoin.spark.ingest.facts import FileFacts, facts_of
 from epsjoin.spark.ingest.read import SourceFile, make_reader
 from epsjoin.spark.ingest.writer import Targets

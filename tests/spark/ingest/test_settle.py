@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from epsjoin.errors import DataRefusedError, TableError
-from epsjoin.lake import parquet, slices
+from epsjoin.lake import slices, targets
 from epsjoin.lake.lake import Slice
 from epsjoin.source.records import open_records
 from epsjoin.spark.ingest import doubles, ingest, read, settle, writer
@@ -69,7 +69,7 @@ def test_writer__holds_no_more_than_a_file_of_points_and_a_batch_of_refused_rows
     job = make_job([key(), coordinate("x")])
     monkeypatch.setattr(writer, "FILE_BYTES", 250)
     monkeypatch.setattr(writer, "BATCH_CHARACTERS", 25)
-    tables = (parquet.target_of(job.lake, Slice(name, RUN)) for name in writer.Targets._fields)
+    tables = (targets.target_of(job.lake, Slice(name, RUN)) for name in writer.Targets._fields)
     into = writer.Writer(job.lake.source, writer.Targets(*tables))
     for i in range(0, 40, 4):
         ids = pa.array(range(i, i + 3))

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 import epsjoin.spark
 from epsjoin import Cuts
 from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError, TableError
-from epsjoin.lake import parquet
+from epsjoin.lake import targets
 from epsjoin.spark import frames
 from epsjoin.spark.join import frames as join_frames
 from oracles import join as slow
@@ -47,13 +47,13 @@ def test_similarity_join__by_tasks_that_write_has_the_same_pairs(
     """Of one frame of four partitions replicas go in files, unless these would be too many."""
     monkeypatch.setattr(frames, "MAX_FILES", max_files)
     scratched = []
-    scratch = parquet.scratch_folder
+    scratch = targets.scratch_folder
 
     def noted(*given: Any) -> Any:
         scratched.append(given)
         return scratch(*given)
 
-    monkeypatch.setattr(parquet, "scratch_folder", noted)
+    monkeypatch.setattr(targets, "scratch_folder", noted)
     right = frame_of(spark, LATTICE[::2]) if others else None
     to = str(tmp_path / "pairs of mine")
     kinds: dict[str, Any] = {"columns": columns_of(LATTICE), "cuts": Cuts(kind, n_parts=4)}
@@ -152,7 +152,7 @@ def test_similarity_join__whose_task_fails_says_why_and_leaves_no_replicas(
     for is_open in (True, False):
         to = tmp_path / f"pairs-{is_open}"
         if not is_open:
-            monkeypatch.setattr(parquet, "filesystem_of", lambda uri: (Locked(), urlsplit(uri).path))
+            monkeypatch.setattr(targets, "filesystem_of", lambda uri: (Locked(), urlsplit(uri).path))
         with pytest.raises(PySparkException, match="coordinate 1 of 'at' is nan where the id is 1000"):
             epsjoin.spark.similarity_join(frame, to=str(to), **kinds)
         assert len(list(to.glob("scratch-*"))) == (0 if is_open else 1)

@@ -16,7 +16,7 @@ from epsjoin.errors import BudgetError, TableError
 from epsjoin.lake import schemas, slices
 from epsjoin.lake.arrow import to_binary
 from epsjoin.lake.lake import Lake, Slice
-from epsjoin.lake.parquet import Target
+from epsjoin.lake.targets import Target
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.planner import plan_join

@@ -13,7 +13,7 @@ import pytest
 
 from epsjoin.commands import show
 from epsjoin.errors import ArgumentError, DataRefusedError, TableError
-from epsjoin.lake import delta_log, parquet, slices
+from epsjoin.lake import delta_log, slices, targets
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.spark.checks import measuring
@@ -120,7 +120,7 @@ def test_refine__wants_candidates_of_these_documents(done: Job, tmp_path: Path) 
     job = copy_of(done, tmp_path / "copy")
     points = Fingerprints(job.lake, job.run).slice("points")
     kept = slices.read_slice(job.lake, points).slice(1).drop_columns(["run"])
-    file = parquet.target_of(job.lake, points).write([kept])
+    file = targets.target_of(job.lake, points).write([kept])
     assert file is not None
     delta_log.commit(job.lake, {points: [file]})
     with pytest.raises(TableError, match=r"epsilon of run .* was made from other tables .* run fit_epsilon"):

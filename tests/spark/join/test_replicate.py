@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from epsjoin.errors import BudgetError, TableError
-from epsjoin.lake import delta_log, parquet, slices
+from epsjoin.lake import delta_log, parquet, slices, targets
 from epsjoin.lake.lake import Slice
-from epsjoin.lake.parquet import Target
 from epsjoin.lake.schemas import parse_ddl
+from epsjoin.lake.targets import Target
 from epsjoin.spark import splits, tasks
 from epsjoin.spark.epsilon import fit_epsilon
 from epsjoin.spark.ingest import ingest
@@ -78,7 +78,7 @@ def test_replicate__again_writes_files_of_the_same_bytes_whatever_those_of_the_p
     job = job_on(make_job, tmp_path, pendigits()[:, :3], {"eps": 0.05, "n_parts": 4})
     ingest.run(job)
     points = slices.read_slice(job.lake, Slice("points", RUN)).drop_columns("run")
-    into, found = parquet.target_of(job.lake, Slice("points", RUN)), []
+    into, found = targets.target_of(job.lake, Slice("points", RUN)), []
     for order in ("ab", "ba"):
         names = iter(order)
         with monkeypatch.context() as patched:
@@ -105,9 +105,9 @@ def test_replicate__reads_one_large_file_by_many_tasks(
     job = job_on(make_job, tmp_path, pendigits()[:, :3], {"eps": 0.05, "n_parts": 4})
     ingest.run(job)
     points = slices.read_slice(job.lake, Slice("points", RUN)).drop_columns("run")
-    monkeypatch.setattr(parquet, "ROW_GROUP_BYTES", 1)
+    monkeypatch.setattr(targets, "ROW_GROUP_BYTES", 1)
     groups = [points.slice(begin, 500) for begin in range(0, len(points), 500)]
-    file = parquet.target_of(job.lake, Slice("points", RUN)).write(groups)
+    file = targets.target_of(job.lake, Slice("points", RUN)).write(groups)
     delta_log.commit(job.lake, {Slice("points", RUN): [file]})
     fit_epsilon.run(job)
 

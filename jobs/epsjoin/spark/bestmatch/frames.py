@@ -14,8 +14,8 @@ from pyspark.sql import types as T
 
 from epsjoin.errors import ArgumentError
 from epsjoin.lake import delta_log, uris
-from epsjoin.lake.parquet import Target
 from epsjoin.lake.sample import Sample
+from epsjoin.lake.targets import Target
 from epsjoin.local.arguments import check_count
 from epsjoin.local.bestmatch.batch import HOW, TAKE
 from epsjoin.local.bestmatch.orders import Closest, Order, Subset, orders_of

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 from epsjoin.console import counted, say
 from epsjoin.errors import TableError
-from epsjoin.lake import delta_log, parquet
+from epsjoin.lake import delta_log, targets
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.local.plan.sizes import points_that_map
@@ -32,7 +32,7 @@ def run(job: Job) -> dict[str, float]:
     with ExitStack() as done:
         most = min(MAX_ON_DRIVER, points_that_map(job.params.worker_memory_mb))
         found = cluster_pairs(ids, ids.n, pairs, job.params.min_pts, done, most)
-        files, counters = write_files(parquet.target_of(job.lake, clusters), found, count_roles)
+        files, counters = write_files(targets.target_of(job.lake, clusters), found, count_roles)
     if counters["rows"] != ids.n:
         raise TableError(
             f"{counters['rows']:,.0f} points have a label, the log says {ids.n:,}; run cluster again"

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from epsjoin.console import counted, say
 from epsjoin.errors import TableError, UnfitTableError
 from epsjoin.kernels.arrays import Bools, Ints
-from epsjoin.lake import delta_log, parquet, slices
+from epsjoin.lake import delta_log, slices, targets
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import File
@@ -206,5 +206,5 @@ def _event_rows(events: Events, against: str) -> pa.Table:
 
 def _write(lake: Lake, where: Slice, rows: Iterable[pa.Table]) -> list[File]:
     """Write a slice's file, one without rows if there are none: what follows is stamped by its name."""
-    into = parquet.target_of(lake, where)
-    return [into.write(rows) or parquet.write_empty_file(into)]
+    into = targets.target_of(lake, where)
+    return [into.write(rows) or targets.write_empty_file(into)]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from epsjoin.console import counted, in_unit, say
 from epsjoin.contracts.trees import is_whole
 from epsjoin.errors import ArgumentError, DataRefusedError
-from epsjoin.lake import delta_log, parquet, slices
+from epsjoin.lake import delta_log, slices, targets
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.local.epsilon.epsilon_fit import EpsilonFit
 from epsjoin.local.epsilon.fit import fit_epsilon as fit_points
@@ -100,7 +100,7 @@ def run(job: Job) -> dict[str, float]:
             {"radius": r, "pairs": n * scale, "in_fit": law.range_low <= r <= law.range_high}
             for r, n in zip(fit.curve.radius.tolist(), fit.curve.pairs.tolist(), strict=True)
         ]
-    written = parquet.target_of(job.lake, epsilon).write([slices.table_of(job.lake, "epsilon", [row])])
+    written = targets.target_of(job.lake, epsilon).write([slices.table_of(job.lake, "epsilon", [row])])
     files = [written] if written else []
     rows = slices.table_of(job.lake, "epsilon_curve", curve)
     slices.write_slice(job.lake, inputs.slice("epsilon_curve", epsilon=files), rows)

@@ -12,10 +12,11 @@ import pyarrow as pa
 from epsjoin.console import counted, say
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError, NothingToDoError, TableError
-from epsjoin.lake import delta_log, held, parquet, schemas, slices
+from epsjoin.lake import delta_log, held, schemas, slices, targets
 from epsjoin.lake.fingerprints import new_fingerprint
 from epsjoin.lake.lake import Slice
-from epsjoin.lake.parquet import File, Target
+from epsjoin.lake.parquet import File
+from epsjoin.lake.targets import Target
 from epsjoin.local.guard.judge import Finding, refusal_of
 from epsjoin.pipeline import tables_of
 from epsjoin.spark import tasks
@@ -61,7 +62,7 @@ def run(job: Job) -> dict[str, float]:
     name = files[0][0] if len(files) == 1 else files[0][0].partition("/")[0]
     say(f"ingest: {job.lake.source.name} {job.run}: {', '.join(name for name, _ in files)}")
     of = {table: Slice(table, job.run, fingerprint=fingerprint) for table in tables_of("ingest")}
-    into = Targets(*(parquet.target_of(job.lake, of[table]) for table in Targets._fields))
+    into = Targets(*(targets.target_of(job.lake, of[table]) for table in Targets._fields))
     reports = _read_and_settle(
         job,
         [SourceFile(i, name, uri, may_be_empty=len(files) > 1) for i, (name, uri) in enumerate(files)],
@@ -94,9 +95,9 @@ def run(job: Job) -> dict[str, float]:
     return _tell(job, snapshots)
 
 
-def _delete(written: Iterable[File], targets: Iterable[Target]) -> None:
-    for target in targets:
-        parquet.delete_uncommitted_files(target, [file for file in written if file.table == target.table])
+def _delete(written: Iterable[File], places: Iterable[Target]) -> None:
+    for target in places:
+        targets.delete_uncommitted_files(target, [file for file in written if file.table == target.table])
 
 
 def _hold(job: Job, refusal: str) -> NoReturn:

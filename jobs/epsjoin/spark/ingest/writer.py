@@ -13,7 +13,7 @@ import pyarrow as pa
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.contracts.trees import TREE
 from epsjoin.lake.arrow import to_binary
-from epsjoin.lake.parquet import Target
+from epsjoin.lake.targets import Target
 from epsjoin.source.values import kind_of
 from epsjoin.spark.digests import digest_points
 from epsjoin.spark.ingest.facts import KindCount, RowCounts, to_dict

@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike
 from pyspark.sql import DataFrame
 
 from epsjoin.errors import BudgetError
-from epsjoin.lake import delta_log, parquet, schemas
+from epsjoin.lake import delta_log, schemas, targets
 from epsjoin.lake.growing import GrowingTable
-from epsjoin.lake.parquet import Target
+from epsjoin.lake.targets import Target
 from epsjoin.local.join.first_pairs import find_first_pairs
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.blocks import BlockPlan
@@ -82,7 +82,7 @@ def join_by_files(
     Tasks pass replicas to one another in temporary files, and write the pairs to ``into``.
     """
     first = None if growing is None else growing.first
-    with parquet.scratch_folder(into, schemas.parse_ddl(REPLICAS), "part") as replicas:
+    with targets.scratch_folder(into, schemas.parse_ddl(REPLICAS), "part") as replicas:
         encoded = encode(points, plan, replicas)
         refuse_changed(points.n, encoded.counters.get("points", 0))
         work = make_joiner(plan.to_json(), replicas.location, into, max_pairs, first)
@@ -167,7 +167,7 @@ def _finish_pairs(
     n_pairs = sum(file.rows for file in files)
     if n_pairs > max_pairs:
         waiting = files if growing is None else growing.table.left_of(files)
-        parquet.delete_uncommitted_files(into, waiting)
+        targets.delete_uncommitted_files(into, waiting)
         raise BudgetError(f"{n_pairs:,} pairs at least were found, {max_pairs:,} are allowed (max_pairs)")
     complete = partial(delta_log.replace_table, into) if growing is None else growing.table.complete
     return scan.read_replaced(frame.sparkSession, into, complete(files))

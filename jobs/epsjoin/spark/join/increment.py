@@ -28,9 +28,9 @@ from epsjoin.kernels.ids import index_ids, rows_of
 from epsjoin.kernels.join.near_cells import NearCells
 from epsjoin.lake.arrow import pair_columns
 from epsjoin.lake.fingerprints import Fingerprints
-from epsjoin.lake.parquet import Target
 from epsjoin.lake.phases import phase, timed
 from epsjoin.lake.schemas import parse_ddl
+from epsjoin.lake.targets import Target
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.join.update import Points, join_placed, join_with, keep_pairs, mark_near
 from epsjoin.local.sweep.pairs import Pairs

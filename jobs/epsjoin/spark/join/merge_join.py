@@ -15,12 +15,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from epsjoin.console import counted, in_unit, say
 from epsjoin.errors import BudgetError, TableError
-from epsjoin.lake import delta_log, parquet, slices
+from epsjoin.lake import delta_log, parquet, slices, targets
 from epsjoin.lake.arrow import to_matrix
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
-from epsjoin.lake.parquet import File, Target
+from epsjoin.lake.parquet import File
 from epsjoin.lake.schemas import parse_ddl
+from epsjoin.lake.targets import Target
 from epsjoin.local.join.first_pairs import LeftOut
 from epsjoin.local.join.parts import join_part
 from epsjoin.local.plan.join_plan import JoinPlan
@@ -86,7 +87,7 @@ def run(job: Job) -> dict[str, float]:
         expectation(job, stored_points(job)).refuse_too_many(
             plan_row["eps"], job.params.max_pairs, job.lake.source.unit
         )
-    into = parquet.target_of(job.lake, pairs)
+    into = targets.target_of(job.lake, pairs)
     if plan_row["kind"] == INCREMENT:
         files, counters = join_increment(job, inputs, plan_row, into)
     else:

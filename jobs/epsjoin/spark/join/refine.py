@@ -10,11 +10,11 @@ import pyarrow as pa
 from epsjoin.console import counted, say
 from epsjoin.errors import TableError
 from epsjoin.kernels.ids import index_ids, rows_of
-from epsjoin.lake import delta_log, parquet, slices
+from epsjoin.lake import delta_log, slices, targets
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
-from epsjoin.lake.parquet import Target
 from epsjoin.lake.schemas import parse_ddl
+from epsjoin.lake.targets import Target
 from epsjoin.local.sweep.sweeping import check_n_jobs
 from epsjoin.local.trees.points import OPTIONS
 from epsjoin.spark import scan, tasks
@@ -55,7 +55,7 @@ def run(job: Job, max_here: int = MAX_HERE_BYTES) -> dict[str, float]:
     trees = StoredRows.of(job, Slice("points", job.run), _TREES)
     is_small = candidates.bytes_read + trees.bytes_read <= max_here
     rows = _hold(candidates, trees) if is_small else _join(job, inputs, candidates.n)
-    work = _make_refiner(k, parquet.target_of(job.lake, pairs))
+    work = _make_refiner(k, targets.target_of(job.lake, pairs))
     files, counters = Written.of(tasks.reports_of(rows.run(work)))
     n_compared = counters.get("candidates", 0)
     if n_compared != candidates.n:

@@ -9,9 +9,10 @@ import pyarrow as pa
 
 from epsjoin.console import counted, say
 from epsjoin.errors import BudgetError, TableError
-from epsjoin.lake import delta_log, parquet, slices
+from epsjoin.lake import delta_log, slices, targets
 from epsjoin.lake.fingerprints import Fingerprints
-from epsjoin.lake.parquet import File, Target
+from epsjoin.lake.parquet import File
+from epsjoin.lake.targets import Target
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.sizes import REPLICA_ROW_BYTES
 from epsjoin.spark import tasks
@@ -58,7 +59,7 @@ def run(job: Job, max_files: int = MAX_FILES) -> dict[str, float]:
     n_points = points.n
     plan = plan_run(job, points, eps)
     replicas = inputs.slice("replicas", join_plan=plan.to_json())
-    into = parquet.target_of(job.lake, replicas)
+    into = targets.target_of(job.lake, replicas)
     by_task = n_files(points, plan) <= max_files
     written = encode(points, plan, into) if by_task else _encode_by_part(points, plan, into)
     counters = written.counters

@@ -15,8 +15,9 @@ from pyspark.sql import SparkSession
 from epsjoin.console import counted
 from epsjoin.errors import BudgetError
 from epsjoin.lake.growing import GrowingTable
-from epsjoin.lake.parquet import File, Target, delete_uncommitted_files, stream_file
+from epsjoin.lake.parquet import File, stream_file
 from epsjoin.lake.schemas import parse_ddl
+from epsjoin.lake.targets import Target, delete_uncommitted_files
 from epsjoin.local.plan.blocks import BlockPlan
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.progressive.parts import (

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from epsjoin.console import counted, say
 from epsjoin.errors import TableError
-from epsjoin.lake import delta_log, parquet
+from epsjoin.lake import delta_log, targets
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.local.metric import get_metric
@@ -93,7 +93,7 @@ def run(job: Job, max_on_driver: int = MAX_ON_DRIVER_BYTES) -> dict[str, float]:
                 max_on_driver,
                 are_candidates=are_candidates,
             )
-        files, counters = write_files(parquet.target_of(lake, outliers), ranked, _count)
+        files, counters = write_files(targets.target_of(lake, outliers), ranked, _count)
     if counters["rows"] != points.n:
         raise TableError(
             f"{counters['rows']:,.0f} points were scored, the log of points says {points.n:,}; "
