@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from epsjoin.errors import ArgumentError
 
@@ -193,13 +193,13 @@ def _check(name: str, value: Any) -> None:
         allowed = f"a whole number from {low} to {high}"
     elif "minimum" in rule:
         low, high = rule["minimum"], rule.get("maximum", math.inf)
-        is_allowed = _is_number(value) and low <= value <= high
+        is_allowed = is_finite(value) and low <= value <= high
         allowed = f"a number from {low} to {high}"
         if "maximum" not in rule:
             allowed = f"a number of rows per point, at least {low}"
     else:
         low, high = rule["exclusiveMinimum"], rule.get("exclusiveMaximum", math.inf)
-        is_allowed = _is_number(value) and low < value < high
+        is_allowed = is_finite(value) and low < value < high
         allowed = f"a number above {low} and below {high}"
     if not is_allowed:
         raise ArgumentError(
@@ -207,7 +207,8 @@ def _check(name: str, value: Any) -> None:
         )
 
 
-def _is_number(value: object) -> bool:
+def is_finite(value: object) -> TypeGuard[float]:
+    """Whether a value of a file in JSON or YAML is a finite number; a bool is none."""
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return False
     try:

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+import epsjoin
 from epsjoin.errors import ArgumentError
-from epsjoin.local.arguments import check_points
+from epsjoin.local.arguments import as_number, check_points
+
+_BEYOND = 10**400  # an integer that float64 cannot come near
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", ">f8", "i1", "u2", "i4", "i8", "u8"])
@@ -82,3 +85,33 @@ def test_check_points__names_argument_row_and_column(given, says):
 def test_check_points__refuses_floats_that_float64_cannot_hold():
     with pytest.raises(ArgumentError, match="at most 64 bits"):
         check_points("points", np.ones((1, 1), dtype=np.longdouble))
+
+
+@pytest.mark.parametrize(
+    ("given", "number"),
+    [(2, 2.0), (np.float32(0.5), 0.5), (np.array(3), 3.0), (_BEYOND, math.inf), (-_BEYOND, -math.inf)],
+)
+def test_as_number__is_the_float_of_a_real_number(given, number):
+    assert as_number(given) == number
+
+
+@pytest.mark.parametrize("given", [None, "1", True, np.True_, 1j, np.complex128(1), [1.0], np.array([1.0])])
+def test_as_number__is_nan_for_all_else(given):
+    assert math.isnan(as_number(given))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: epsjoin.self_join(np.eye(3), _BEYOND),
+        lambda: epsjoin.box_join((np.eye(3), np.eye(3)), eps=_BEYOND),
+        lambda: epsjoin.lof(np.eye(3), k=1, added_distance=_BEYOND),
+        lambda: epsjoin.db_outliers(np.eye(3), eps=1.0, share=np.complex128(0.5)),
+        lambda: epsjoin.local_exponents(np.eye(3), neighbours=None),
+        lambda: epsjoin.Cuts(replication_budget="2"),
+        lambda: epsjoin.Within(_BEYOND),
+    ],
+)
+def test_number__of_another_kind_is_refused_in_a_sentence(call):
+    with pytest.raises(ArgumentError, match="must be|needs"):
+        call()

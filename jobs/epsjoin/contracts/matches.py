@@ -15,6 +15,7 @@ from typing import Any, Literal, Protocol
 
 from epsjoin.contracts.odcs import Column
 from epsjoin.errors import ContractError
+from epsjoin.params import is_finite
 
 SIDES = ("left", "right", "outer", "inner")
 TAKES = ("all", "one")
@@ -191,7 +192,7 @@ def _read_criterion(body: Mapping[str, Any], source: DataSet, refuse: Any) -> Cr
         raise refuse(f"a criterion's name is lower-case letters, digits and _, a letter first, not {name!r}")
     if metric not in ("", OF_PLACES):
         raise refuse(f"criterion {name}: metric must be {OF_PLACES}, or left out, not {metric!r}")
-    if not isinstance(eps, (int, float)) or isinstance(eps, bool) or not eps >= 0:
+    if eps != math.inf and not (is_finite(eps) and eps >= 0):
         raise refuse(f"criterion {name}: eps must be a number, 0 or above (.inf: any distance), not {eps!r}")
     columns, others = body.get("columns", []), body.get("with_columns", body.get("columns", []))
     for key, value in (("columns", columns), ("with_columns", others)):
@@ -248,7 +249,7 @@ def _check_order(order: Order, how: str, criteria: Sequence[Criterion], source: 
     if not found or found[0].unit != UNIT_OF_TIME or not math.isfinite(found[0].eps):
         raise refuse(f"order: by must name a criterion of dates or times with a finite eps, not {order.by!r}")
     late = order.late
-    if not isinstance(late, (int, float)) or isinstance(late, bool) or not 0 <= late < math.inf:
+    if not (is_finite(late) and late >= 0):
         raise refuse(f"order: late must be a number of seconds, 0 or above, not {late!r}")
     if how != "left":
         raise refuse(f"order: runs that follow one another are matched by how: left, not {how!r}")

@@ -19,6 +19,7 @@ from epsjoin.contracts.source_columns import check_columns
 from epsjoin.contracts.times import INTERVALS, interval_of
 from epsjoin.contracts.trees import AXES, MAX_NODES, METRIC, ROLE, UNIT, check_tree
 from epsjoin.errors import ContractError
+from epsjoin.params import is_finite
 
 FORMATS = ("csv", "json", "parquet")
 ROLES = ("payload", "coordinate", "latitude", "longitude", ROLE)
@@ -269,7 +270,7 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
     if source.interval not in INTERVALS:
         refuse(f"interval must be one of {', '.join(INTERVALS)}, not {source.interval!r}")
     share = source.max_quarantine_share
-    if not _is_number(share) or not 0 <= share < 1:
+    if not is_finite(share) or not 0 <= share < 1:
         refuse(f"max_quarantine_share must be a number in [0, 1), not {share!r}")
     if not isinstance(source.where, str):
         refuse(f"where must be a condition in SQL, not {source.where!r}")
@@ -347,10 +348,6 @@ def _limits(file: Path, value: object) -> dict[str, float | None]:
     for check, limit in value.items():
         if check not in GUARD:
             raise ContractError(f"{file}: guard has no check {check!r}; known are {', '.join(GUARD)}")
-        if limit is not None and not (_is_number(limit) and 0 <= limit <= 1):
+        if limit is not None and not (is_finite(limit) and 0 <= limit <= 1):
             raise ContractError(f"{file}: guard: {check} must be a number in [0, 1] or null, not {limit!r}")
     return value
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from epsjoin.contracts.source_columns import Refuse, Source
+from epsjoin.params import is_finite
 
 METRIC, UNIT, ROLE = "tree_edit", "edits", "tree"
 """The metric of data sets of documents, the unit of its distances, the role of the column of documents."""
@@ -50,8 +51,7 @@ def check_tree(source: Source, n_trees: int, refuse: Refuse) -> None:
 
 def is_whole(eps: object) -> bool:
     """Whether an eps is a number of edits: whole, and 1 at least."""
-    is_number = isinstance(eps, (int, float)) and not isinstance(eps, bool)
-    return is_number and eps >= 1 and float(eps).is_integer()  # type: ignore[operator, arg-type]
+    return is_finite(eps) and eps >= 1 and float(eps).is_integer()
 
 
 def _check_source(source: Source, refuse: Refuse) -> None:

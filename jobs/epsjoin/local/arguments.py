@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -83,16 +83,19 @@ def check_count(name: str, value: object, least: int = 1) -> int:
     return int(value)
 
 
-def as_scalar(value: object) -> object:
-    """Return what an array without dimensions holds, and any other value as it is."""
-    return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+def as_number(value: object) -> float:
+    """Return a real number as a float, NaN for all else: NaN fails every comparison with a limit.
 
-
-def is_finite(value: object) -> TypeGuard[float]:
-    """Whether a value is a finite number; a bool is none."""
+    A bool is no number; an array without dimensions is what it holds; an integer beyond float64 is infinite.
+    """
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        return False
-    return math.isfinite(value)
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def check_points(name: str, points: npt.ArrayLike) -> Floats:

@@ -12,7 +12,7 @@ from epsjoin.kernels import distances
 from epsjoin.kernels.arrays import Floats, Points
 from epsjoin.kernels.distances import Decision
 from epsjoin.kernels.join.projection import MAXIMUM, SQUARES, SUM
-from epsjoin.local.arguments import as_scalar
+from epsjoin.local.arguments import as_number
 
 METRICS = {
     "euclidean": distances.EUCLIDEAN,
@@ -115,16 +115,13 @@ class Metric:
             eps is not a finite number above 0, or its power (``eps ** 2`` for euclidean, ``eps ** p`` for
             minkowski) is not from 1e-300 to 1e300.
         """
-        eps = as_scalar(eps)
-        if isinstance(eps, bool) or not isinstance(eps, (int, float, np.integer, np.floating)):
-            raise ArgumentError(f"eps must be a finite number above 0, not {eps!r}")
-        eps = float(eps)
-        if not (math.isfinite(eps) and eps > 0):
-            remedy = "; box_join((points, points)) finds equal points" if eps == 0 else ""
+        number = as_number(eps)
+        if not 0.0 < number < math.inf:
+            remedy = "; box_join((points, points)) finds equal points" if number == 0 else ""
             raise ArgumentError(f"eps must be a finite number above 0, not {eps!r}{remedy}")
-        if not _MIN_POWER <= distances.power(eps, self.power) <= _MAX_POWER:
-            raise ArgumentError(f"eps = {eps!r} is too small or too large for exact {self.name} decisions")
-        return eps
+        if not _MIN_POWER <= distances.power(number, self.power) <= _MAX_POWER:
+            raise ArgumentError(f"eps = {number!r} is too small or too large for exact {self.name} decisions")
+        return number
 
     def check(self, points: Points) -> None:
         """Refuse points for which the metric is not defined.
@@ -247,6 +244,7 @@ def get_metric(name: str, p: float | None = None) -> Metric:
         if p is not None:
             raise ArgumentError(f"p belongs to minkowski only, not to {name}")
         return Metric(name)
-    if p is None or isinstance(p, bool) or not isinstance(p, (int, float)) or not 1.0 <= p < math.inf:
+    power = as_number(p)
+    if not 1.0 <= power < math.inf:
         raise ArgumentError(f"minkowski needs a finite p of at least 1, not {p!r}; p = inf is chebyshev")
-    return Metric(name, float(p))
+    return Metric(name, power)

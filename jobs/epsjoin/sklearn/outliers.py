@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.local.arguments import check_count
+from epsjoin.local.arguments import as_number, check_count
 from epsjoin.local.neighbours.densities import outlier_factors, reach_densities
 from epsjoin.local.neighbours.knn import knn_join
 from epsjoin.local.neighbours.lof import lof
@@ -199,6 +199,7 @@ class LocalOutlierFactor(MetricParameters, OutlierMixin, BaseEstimator):
         fraction = self.contamination
         if isinstance(fraction, str) and fraction == "auto":
             return -1.5
-        if isinstance(fraction, (str, bool)) or not 0.0 < fraction <= 0.5:
+        share = as_number(fraction)
+        if not 0.0 < share <= 0.5:
             raise ArgumentError(f"contamination must be 'auto', or above 0 and at most 0.5, not {fraction!r}")
-        return float(np.percentile(self.negative_outlier_factor_, 100.0 * fraction))
+        return float(np.percentile(self.negative_outlier_factor_, 100.0 * share))

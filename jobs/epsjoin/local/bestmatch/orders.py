@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats
 from epsjoin.kernels.dominance import Masks
-from epsjoin.local.arguments import as_scalar
+from epsjoin.local.arguments import as_number
 from epsjoin.local.metric import Metric, get_metric
 
 PairRows = tuple[Floats, Floats]
@@ -82,19 +82,17 @@ class Closest:
 
 
 def _check_eps(eps: object, metric: Metric | None) -> float:
-    eps = as_scalar(eps)
-    is_number = isinstance(eps, (int, float, np.integer, np.floating)) and not isinstance(eps, bool)
-    if not is_number or not float(eps) >= 0:  # type: ignore[arg-type]
+    number = as_number(eps)
+    if not number >= 0:
         raise ArgumentError(f"eps must be a number of at least 0, which may be infinite, not {eps!r}")
-    eps = float(eps)  # type: ignore[arg-type]
-    if metric is not None and 0 < eps < math.inf:
-        return metric.check_eps(eps)
-    if eps == 0 and metric is not None and metric.name in _OTHER_SPACES:
+    if metric is not None and 0 < number < math.inf:
+        return metric.check_eps(number)
+    if number == 0 and metric is not None and metric.name in _OTHER_SPACES:
         raise ArgumentError(
             f"eps = 0 has no exact meaning for {metric.name}; Closest(column, eps=0) of each column "
             "asks for equal values"
         )
-    return eps
+    return number
 
 
 @dataclass(frozen=True)

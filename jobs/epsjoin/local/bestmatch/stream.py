@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError
-from epsjoin.local.arguments import as_scalar, check_lengths, check_points, int_column
+from epsjoin.local.arguments import as_number, check_lengths, check_points, int_column
 from epsjoin.local.bestmatch import watermarks
 from epsjoin.local.bestmatch.answers import Changes, Final, Recent, Standing, Work
 from epsjoin.local.bestmatch.batch import HOW, BestPairs
@@ -157,7 +157,7 @@ class BestmatchStream(Generic[Answer]):
         for name, order in (("left_order", left_order), ("right_order", right_order)):
             if not isinstance(order, (Sorted, watermarks.Within, watermarks.ReadAhead, Punctuated)):
                 raise ArgumentError(f"{name} must be Sorted, Within, ReadAhead or Punctuated, not {order!r}")
-        if max_age is not None and not _is_number(max_age, least=0.0):
+        if max_age is not None and not 0.0 <= as_number(max_age) < math.inf:
             raise ArgumentError(f"max_age must be a finite number of at least 0, not {max_age!r}")
         self._late, self._counters = late, check_counters(counters)
         self._given = eps, orders, max_age
@@ -292,10 +292,10 @@ class BestmatchStream(Generic[Answer]):
 
     def _check_value(self, value: object) -> float:
         self._check_open()
-        value = as_scalar(value)
-        if not _is_number(value, least=-math.inf) and value != math.inf:
+        number = as_number(value)
+        if math.isnan(number):
             raise ArgumentError(f"a punctuation must be a number, not {value!r}")
-        return float(value)  # type: ignore[arg-type]
+        return number
 
     def _arrive(self, name: str, rows: ArrayLike, ids: ArrayLike | None) -> tuple[Side, Pairs]:
         """Check the next rows of a side; return the side with them, and the pairs that they make."""
@@ -342,12 +342,6 @@ class BestmatchStream(Generic[Answer]):
 
     def _peak(self, name: str, count: int) -> None:
         self._counters[name] = max(self._counters.get(name, 0), count)
-
-
-def _is_number(value: object, least: float) -> bool:
-    value = as_scalar(value)
-    is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    return is_number and least <= float(value) < math.inf  # type: ignore[arg-type]
 
 
 def _least_dimensions(

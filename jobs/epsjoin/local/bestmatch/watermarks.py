@@ -14,7 +14,7 @@ import numpy as np
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats
-from epsjoin.local.arguments import as_scalar, check_count
+from epsjoin.local.arguments import as_number, check_count
 
 
 class Order(Protocol):
@@ -72,14 +72,10 @@ class Within:
 
     def __post_init__(self) -> None:
         """Refuse what is no lateness."""
-        c = as_scalar(self.c)
-        if (
-            isinstance(c, bool)
-            or not isinstance(c, (int, float, np.integer, np.floating))
-            or not 0 <= c < math.inf
-        ):
+        c = as_number(self.c)
+        if not 0 <= c < math.inf:
             raise ArgumentError(f"Within needs a finite c of at least 0, not {self.c!r}")
-        object.__setattr__(self, "c", float(c))
+        object.__setattr__(self, "c", c)
 
     def bounds(self, values: Floats) -> Floats:
         """``c`` below each value."""

@@ -30,7 +30,7 @@ from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.cluster.condense import Condensed, condense, link
 from epsjoin.kernels.cluster.spanning_tree import spanning_tree
-from epsjoin.local.arguments import check_count, check_points, is_finite
+from epsjoin.local.arguments import as_number, check_count, check_points
 from epsjoin.local.cluster.from_pairs import NOISE
 from epsjoin.local.cluster.selection import Selection, choose_clusters, in_single_cluster
 from epsjoin.local.metric import Metric, get_metric
@@ -138,7 +138,8 @@ def hdbscan(
     how = _check_selection(
         cluster_selection_epsilon, max_cluster_size, cluster_selection_method, allow_single_cluster
     )
-    if not (is_finite(alpha) and alpha > 0.0):
+    scale = as_number(alpha)
+    if not 0.0 < scale < math.inf:
         raise ArgumentError(f"alpha must be a finite number above 0, not {alpha!r}")
     check_n_jobs(n_jobs)
     chosen = metric if isinstance(metric, Metric) else get_metric(metric)
@@ -148,7 +149,7 @@ def hdbscan(
         return Hdbscan(np.empty(0, np.int64), np.empty(0))
     if samples > len(values):
         raise ArgumentError(f"min_samples must be at most the number of points, {len(values)}, not {samples}")
-    left, right, weight = mutual_reachability_tree(values, samples, chosen, alpha=float(alpha), n_jobs=n_jobs)
+    left, right, weight = mutual_reachability_tree(values, samples, chosen, alpha=scale, n_jobs=n_jobs)
     tree = condense(*link(left, right), weight, least)
     taken = choose_clusters(tree, how)
     home = _homes(tree, taken)
@@ -158,13 +159,14 @@ def hdbscan(
 
 
 def _check_selection(eps: float, max_size: int | None, method: str, allow_single: bool) -> Selection:
-    if not (is_finite(eps) and eps >= 0.0):
+    reach = as_number(eps)
+    if not 0.0 <= reach < math.inf:
         raise ArgumentError(f"cluster_selection_epsilon must be a finite number, at least 0, not {eps!r}")
     if method not in _METHODS:
         raise ArgumentError(f"cluster_selection_method must be one of {', '.join(_METHODS)}, not {method!r}")
     if max_size is not None:
         max_size = check_count("max_cluster_size", max_size)
-    return Selection(float(eps), max_size, method, bool(allow_single))
+    return Selection(reach, max_size, method, bool(allow_single))
 
 
 def mutual_reachability_tree(

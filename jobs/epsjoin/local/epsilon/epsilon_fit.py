@@ -10,7 +10,7 @@ import numpy as np
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.local.arguments import check_count
+from epsjoin.local.arguments import as_number, check_count
 from epsjoin.local.epsilon.bracket import PRECISION, bracket_eps
 from epsjoin.local.epsilon.k_distance import (
     ALL_DIGITS,
@@ -184,7 +184,8 @@ class EpsilonFit:
         if len(passed) != 1:
             names = ", ".join(passed) or "none"
             raise ArgumentError(f"pass exactly one of {', '.join(targets)}, not {names}")
-        (name, target), *_ = passed.items()
+        (name, given), *_ = passed.items()
+        target = as_number(given)
         digits = check_count("digits", digits)
         if digits > ALL_DIGITS:
             raise ArgumentError(f"digits must be at most {ALL_DIGITS}, not {digits}")
@@ -192,7 +193,7 @@ class EpsilonFit:
             raise ArgumentError("k_distance_quantile and k belong together")
         if not 0 < target < (1 if k is not None else math.inf):
             raise ArgumentError(
-                f"{name} must be above 0 and below {'1' if k is not None else 'infinity'}, not {target!r}"
+                f"{name} must be above 0 and below {'1' if k is not None else 'infinity'}, not {given!r}"
             )
         if k is not None:
             k = check_count("k", k)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.local.arguments import check_count, check_points, int_column
+from epsjoin.local.arguments import as_number, check_count, check_points, int_column
 from epsjoin.local.epsilon.fit import fit_epsilon
 from epsjoin.local.metric import Metric, get_metric
 
@@ -100,7 +100,8 @@ def local_exponents(
     array([1., 2.])
     """
     values = check_points("points", points)
-    if isinstance(neighbours, (bool, str)) or not 0 < neighbours < math.inf:
+    wanted = as_number(neighbours)
+    if not 0 < wanted < math.inf:
         raise ArgumentError(f"neighbours must be above 0 and below infinity, not {neighbours!r}")
     sample_rows, seed = check_count("sample_rows", sample_rows, 2), check_count("seed", seed, 0)
     chosen = metric if isinstance(metric, Metric) else get_metric(metric)
@@ -127,7 +128,7 @@ def local_exponents(
                 law.range_low,
                 law.range_high,
             )
-            table[6, place] = fit.eps_for(neighbours=neighbours)
+            table[6, place] = fit.eps_for(neighbours=wanted)
         except ArgumentError:  # no power law here, or fewer neighbours than equal points make
             continue
     return LocalExponents(region, rows, *table)

@@ -20,7 +20,7 @@ from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.join.box_sweep import Objects, SweepOrder, box_sweep, gather_rows, sweep_order
 from epsjoin.kernels.join.cubes import Cubes, assign_cubes, count_rows, make_cubes, separating_axes
 from epsjoin.kernels.join.stack_sweep import PairBatch, is_done, new_state
-from epsjoin.local.arguments import as_scalar, check_count, check_points
+from epsjoin.local.arguments import as_number, check_count, check_points
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.box_tree import grow_box_tree
@@ -75,12 +75,13 @@ class TreeOptions(NamedTuple):
         ArgumentError
             An argument has a wrong type or is out of its range.
         """
-        if not 1.0 <= replication_budget < math.inf:
+        budget = as_number(replication_budget)
+        if not 1.0 <= budget < math.inf:
             raise ArgumentError(
                 "replication_budget must be a finite number of rows per object, at least 1, "
-                f"not {replication_budget}"
+                f"not {replication_budget!r}"
             )
-        return cls(replication_budget, check_count("sample_rows", sample_rows))
+        return cls(budget, check_count("sample_rows", sample_rows))
 
 
 def check_box_eps(eps: Any, metric: Metric) -> float:
@@ -95,10 +96,10 @@ def check_box_eps(eps: Any, metric: Metric) -> float:
         raise ArgumentError(
             f"metric must be euclidean, manhattan, chebyshev or minkowski for boxes, not {metric.name}"
         )
-    eps = as_scalar(eps)
-    if isinstance(eps, bool) or not isinstance(eps, (int, float, np.integer, np.floating)) or not eps >= 0:
+    number = as_number(eps)
+    if not number >= 0:
         raise ArgumentError(f"eps must be a finite number of at least 0, not {eps!r}")
-    return metric.check_eps(float(eps)) if eps > 0 else 0.0
+    return metric.check_eps(number) if number > 0 else 0.0
 
 
 def box_table(name: str, boxes: tuple[ArrayLike, ArrayLike], eps: float, metric: Metric) -> ObjectTable:

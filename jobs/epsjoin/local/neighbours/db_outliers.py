@@ -8,7 +8,7 @@ import numpy.typing as npt
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools
 from epsjoin.kernels.cluster.density import count_ends
-from epsjoin.local.arguments import check_points
+from epsjoin.local.arguments import as_number, check_points
 from epsjoin.local.join.arrays import iter_self_join
 from epsjoin.local.metric import Metric
 from epsjoin.local.progress import ProgressArgument
@@ -67,11 +67,12 @@ def db_outliers(
     >>> db_outliers([[0.0], [1.0], [2.0], [9.0]], eps=2.0, share=0.75).tolist()
     [False, False, False, True]
     """
-    if isinstance(share, bool) or not isinstance(share, (int, float, np.number)) or not 0 < share <= 1:
+    least = as_number(share)
+    if not 0 < least <= 1:
         raise ArgumentError(f"share must be a number above 0 and at most 1, not {share!r}")
     values = check_points("points", points)
     n = len(values)
     degree, is_crowded = np.ones(n, dtype=np.int64), np.zeros(n, dtype=np.bool_)
     for left, right, _ in iter_self_join(values, eps, metric, n_jobs=n_jobs, progress=progress):
         count_ends(left, right, n, degree, is_crowded)
-    return np.asarray((n - degree) / max(n, 1) >= share)
+    return np.asarray((n - degree) / max(n, 1) >= least)

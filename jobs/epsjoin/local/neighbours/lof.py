@@ -5,6 +5,7 @@ It needs no eps, and no factor is unknown. The formulas are in ``densities.py``.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.local.arguments import is_finite
+from epsjoin.local.arguments import as_number
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.densities import outlier_factors, reach_densities
 from epsjoin.local.neighbours.knn import knn_join
@@ -92,10 +93,11 @@ def lof(
     >>> found.lof.round(2).tolist(), found.k_distance.tolist()
     ([0.86, 1.08, 0.94, 1.14, 3.35], [2.0, 1.0, 1.5, 2.5, 7.0])
     """
-    if not (is_finite(added_distance) and added_distance >= 0):
+    added = as_number(added_distance)
+    if not 0 <= added < math.inf:
         raise ArgumentError(f"added_distance must be a finite number of at least 0, not {added_distance!r}")
     nearest = knn_join(None, points, k, metric, n_jobs=n_jobs, progress=progress)
-    return lof_of_nearest(nearest, float(added_distance))
+    return lof_of_nearest(nearest, added)
 
 
 def lof_of_nearest(nearest: KNearest, added_distance: float = 0.0) -> Lof:

@@ -9,7 +9,7 @@ import numpy as np
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Ints
-from epsjoin.local.arguments import check_count
+from epsjoin.local.arguments import as_number, check_count
 from epsjoin.local.plan.own_rule import OwnRule, Rule
 from epsjoin.local.plan.rules import SplitRule, make_split_rule, parse_split_rule
 from epsjoin.params import CUTS, DECISIONS
@@ -79,13 +79,13 @@ class Cuts:
         for name, least in (("k", 0), ("msl", 0), ("most_part_rows", 1)):
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name), least)
-        if not 0.0 <= self.least_part_seconds < math.inf:
+        if not 0.0 <= as_number(self.least_part_seconds) < math.inf:
             raise ArgumentError(
-                f"least_part_seconds must be finite and at least 0, not {self.least_part_seconds}"
+                f"least_part_seconds must be finite and at least 0, not {self.least_part_seconds!r}"
             )
-        if not self.replication_budget >= 1.0:
+        if not as_number(self.replication_budget) >= 1.0:
             raise ArgumentError(
-                f"replication_budget must be at least 1 row per point, not {self.replication_budget}"
+                f"replication_budget must be at least 1 row per point, not {self.replication_budget!r}"
             )
         if self.decisions not in DECISIONS:
             raise ArgumentError(f"decisions must be one of {', '.join(DECISIONS)}, not {self.decisions!r}")

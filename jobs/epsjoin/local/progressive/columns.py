@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Floats, Ints
-from epsjoin.local.arguments import check_points
+from epsjoin.local.arguments import as_number, check_points
 from epsjoin.local.progressive.kinds import Fitted, JoinKind, Keyed, check_lower
 from epsjoin.local.progressive.rows import Keys, Values
 
@@ -90,7 +90,7 @@ class Band(JoinKind):
     def __post_init__(self) -> None:
         for name in ("eps", "below"):
             value = getattr(self, name)
-            if value is not None and not 0.0 <= value < math.inf:
+            if value is not None and not 0.0 <= as_number(value) < math.inf:
                 raise ArgumentError(f"{name} must be a finite number of at least 0, not {value!r}")
 
     def check(self, name: str, values: ArrayLike) -> Values:

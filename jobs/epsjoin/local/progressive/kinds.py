@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Floats, Ints
-from epsjoin.local.arguments import check_points
+from epsjoin.local.arguments import as_number, check_points
 from epsjoin.local.progressive.rows import Keys, SweepRows, Values
 from epsjoin.local.progressive.sweep_areas import KindArea, SortedArea
 
@@ -226,11 +226,12 @@ def check_lower(eps: object, before: float) -> float:
     ArgumentError
         It is above, or no number above 0.
     """
-    if isinstance(eps, bool) or not isinstance(eps, (int, float, np.integer, np.floating)) or not eps > 0:
+    number = as_number(eps)
+    if not number > 0:
         raise ArgumentError(f"eps must be a number above 0, not {eps!r}")
-    if eps > before:
+    if number > before:
         raise ArgumentError(
-            f"eps can only be lowered while a join runs, and {eps:g} is above {before:g}: pairs that were "
+            f"eps can only be lowered while a join runs, and {number:g} is above {before:g}: pairs that were "
             "passed over would be missing; start another join"
         )
-    return float(eps)
+    return number
