@@ -10,9 +10,10 @@ import re
 import textwrap
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 import docstrings
+from api_chapters import CHAPTERS
 from epsjoin.kernels import arrays
 
 PAGE = Path(__file__).with_name("api.md")
@@ -35,170 +36,6 @@ from epsjoin import *
 ```
 """
 
-
-class Group(NamedTuple):
-    """A chapter of the page.
-
-    Parameters
-    ----------
-    title : its heading.
-    text : a sentence below it.
-    names : what it holds: names of ``epsjoin``, or dotted paths below it for what is only returned or raised.
-    """
-
-    title: str
-    text: str
-    names: tuple[str, ...]
-
-
-GROUPS = (
-    Group(
-        "Joins",
-        "Every pair of points within eps: [what that means](library.md#what-within-ε-means).",
-        (
-            "self_join",
-            "iter_self_join",
-            "update_join",
-            "join",
-            "iter_join",
-            "Pairs",
-            "Rows",
-            "NO_ROW",
-            *("row_pairs", "RowPairs", "degree", "as_graph", "Graph", "Index"),
-            *("join_frames", "knn_frames"),
-            "knn_join",
-        ),
-    ),
-    Group(
-        "Best matches",
-        "The nearest rows of another table by several criteria at once, none weighed against another.",
-        (
-            *("bestmatch_join", "BestPairs", "Closest", "Own", "Subset", "OwnOrder"),
-            *("bestmatch_files", "iter_bestmatch_files", "bestmatch_sql"),
-            *("BestmatchStream", "Changes", "Sorted", "Within", "ReadAhead", "Punctuated"),
-        ),
-    ),
-    Group(
-        "Progressive joins",
-        "Of tables larger than memory, the first pairs at once, and how many there will be while they come.",
-        (
-            *("progressive_join", "ProgressiveJoin", "Found", "RunningEstimate"),
-            *("Similarity", "Equi", "Band", "Temporal", "Spatial", "JoinKind"),
-        ),
-    ),
-    Group(
-        "Trees and strings",
-        "Records that are trees, as JSON is: pairs within k edits, and [how](near-duplicate-documents.md).",
-        ("Trees", "tree_join", "tree_knn", "tree_distance", "tree_edits", "Edit", "string_join"),
-    ),
-    Group(
-        "Clusters and outliers",
-        "Density clusters, distances to the k-th neighbour, and what stands apart.",
-        (
-            *(
-                "dbscan",
-                "Dbscan",
-                "predict_clusters",
-                "hdbscan",
-                "Hdbscan",
-                "update_clusters",
-                "NOISE",
-                "k_distance",
-                "lof",
-                "Lof",
-                "db_outliers",
-                "KNearest",
-            ),
-            *("sklearn.DBSCAN", "sklearn.HDBSCAN", "sklearn.LocalOutlierFactor"),
-            *("sklearn.RadiusNeighborsTransformer", "sklearn.KNeighborsTransformer"),
-        ),
-    ),
-    Group(
-        "Clusters that keep their names",
-        "The clusters of one labeling beside those of the next, by the records that both have.",
-        (
-            *("match_clusters", "name_clusters", "Matched", "local.compare.names.Names"),
-            *("local.compare.flows.Flows", "local.compare.events.Events"),
-        ),
-    ),
-    Group(
-        "Differences between snapshots",
-        "Of files or Arrow tables: what was inserted, updated, deleted, or got another key.",
-        ("snapshot_diff", "SnapshotDiff"),
-    ),
-    Group(
-        "Windows",
-        "Over the last batches or runs: which values came and went, the rows of a value, the pairs of rows.",
-        ("ValueWindow", "Counts", "RowWindow", "JoinWindow"),
-    ),
-    Group(
-        "Choosing ε",
-        "From the power law that pair counts follow.",
-        (
-            "fit_epsilon",
-            "EpsilonFit",
-            "fit_box_count",
-            "box_counts",
-            "local_exponents",
-            "local.epsilon.local_exponents.LocalExponents",
-            "local.epsilon.box_count.BoxCountFit",
-            "local.epsilon.box_count.BoxCounts",
-            "local.epsilon.k_distance.Knee",
-            "local.epsilon.k_distance.PointExponents",
-            "local.epsilon.power_law.Curve",
-            "local.epsilon.power_law.PowerLawFit",
-        ),
-    ),
-    Group(
-        "Planning",
-        "What a join will cost, and how it is cut into parts.",
-        (
-            "estimate",
-            "Estimate",
-            "Cuts",
-            "parts",
-            "Parts",
-            "max_splits_per_level",
-            "max_split_level",
-            "max_generation",
-            "SplitRule",
-            "OwnRule",
-        ),
-    ),
-    Group("Metrics", "What a distance is.", ("get_metric", "Metric")),
-    Group(
-        "On Spark DataFrames",
-        "The same on any number of executors: `import epsjoin.spark`, with a session of your own.",
-        (
-            "spark.similarity_join",
-            "spark.bestmatch_join",
-            "spark.value_window",
-            "spark.dbscan",
-            "spark.outliers",
-            "spark.knn_join",
-            "spark.tree_join",
-            "spark.string_join",
-            "spark.fit_epsilon",
-            "spark.estimate",
-            "spark.snapshot_diff",
-            "spark.history",
-            "spark.as_of",
-        ),
-    ),
-    Group(
-        "Boxes and balls",
-        "Joins of objects with extent, and of points with an eps of their own.",
-        ("box_join", "iter_box_join", "Boxes", "ball_join", "iter_ball_join"),
-    ),
-    Group(
-        "Errors",
-        "What epsjoin raises on purpose; the message of each says what to do.",
-        (
-            *("EpsjoinError", "ArgumentError", "DataRefusedError", "BudgetError", "TableError"),
-            "MissingPackageError",
-        ),
-    ),
-)
 
 # A number has no docstring of its own.
 _CONSTANTS = {
@@ -223,20 +60,20 @@ def find(path: str) -> Any:
 
 def names_on_page() -> list[str]:
     """Give all names that the page describes, in their order."""
-    return [name for group in GROUPS for name in group.names]
+    return [name for chapter in CHAPTERS for name in chapter.names]
 
 
 def build() -> str:
     """Give the page as Markdown."""
     anchors = _anchors()
     parts = [_HEAD]
-    for group in GROUPS:
-        links = " · ".join(f"[{_shown(name)}](#{anchors[_shown(name)]})" for name in group.names)
-        parts.append(f"- [{group.title}](#{_slug(group.title)}): {links}")
+    for chapter in CHAPTERS:
+        links = " · ".join(f"[{_shown(name)}](#{anchors[_shown(name)]})" for name in chapter.names)
+        parts.append(f"- [{chapter.title}](#{_slug(chapter.title)}): {links}")
     parts.append("")
-    for group in GROUPS:
-        parts += [f"## {group.title}", "", group.text, ""]
-        for name in group.names:
+    for chapter in CHAPTERS:
+        parts += [f"## {chapter.title}", "", chapter.text, ""]
+        for name in chapter.names:
             parts += [*_described(name), ""]
     page = re.sub(r"\n{3,}", "\n\n", "\n".join(parts)).strip() + "\n"
     page = re.sub(r":(?:func|meth|class|mod|attr):`~?([^`]+)`", lambda role: _link(role, anchors), page)

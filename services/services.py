@@ -29,7 +29,6 @@ import subprocess
 import sys
 import time
 from configparser import ConfigParser
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from xmlrpc.client import Fault, ServerProxy
@@ -48,12 +47,10 @@ from service import (
     write_passwords,
     write_private,
 )
+from session import GRACE, Session
 
 GROUPS = {"database": ("postgres",), "spark": CLUSTER, "airflow": AIRFLOW}
 """The services in the order of their start; they are stopped the other way, group by group."""
-
-GRACE = 10
-"""How many seconds a service has to end by itself before it is killed."""
 
 LONGEST_FOLDER = 80
 """Bytes in the path of the services' folder: the kernel allows 107 in that of a socket."""
@@ -101,6 +98,7 @@ class Services:
         self.groups = groups
         self.names = [name for group in groups for name in GROUPS[group]]
         self.secrets = folder / "secrets"
+        self.session = Session(folder / "session")
         self.database = Database(folder, read_port(environment, "EPSJOIN_DATABASE_PORT", 5433))
         self.cluster_port = read_port(environment, "EPSJOIN_CLUSTER_PORT", 7077)
         self.wait = float(environment.get("EPSJOIN_SERVICES_WAIT") or 180)
@@ -156,7 +154,7 @@ class Services:
                 start_new_session=True,
                 umask=0o077,
             )
-        (self.folder / "session").write_text(f"{process.pid} {read_process(process.pid)['began']}\n")
+        self.session.begin(process.pid)
         while self.call_supervisor() is None:
             if process.poll() is not None:
                 raise Refusal(f"supervisord ended; {self.quote_log('supervisord.out')}")
@@ -194,30 +192,10 @@ class Services:
         with (self.folder / "supervisor.conf").open("w", encoding="utf-8") as opened:
             file.write(opened)
 
-    def find_processes(self) -> list[int]:
-        """List the processes of the session of supervisord: all services and what they have started."""
-        try:
-            leader, began = (self.folder / "session").read_text().split()
-        except (OSError, ValueError):
-            return []
-        everyone = {int(path.name): read_process(int(path.name)) for path in Path("/proc").glob("[0-9]*")}
-        if everyone.get(int(leader), {}).get("began", began) != began:
-            return []  # the number was given to another process, so nothing of the session is left
-        return [
-            pid for pid, found in everyone.items() if found.get("session") == leader and found["state"] != "Z"
-        ]
-
-    def end_processes(self) -> None:
+    def end_left_processes(self) -> None:
         """End what a killed service has left, or all of them if it was supervisord that was killed."""
-        for what in (signal.SIGTERM, signal.SIGKILL):
-            for pid in self.find_processes():
-                with suppress(ProcessLookupError):
-                    os.kill(pid, what)
-            end = time.monotonic() + GRACE
-            while self.find_processes() and time.monotonic() < end:
-                time.sleep(0.1)
-        for file in ("session", "supervisor.sock"):
-            (self.folder / file).unlink(missing_ok=True)
+        self.session.end()
+        (self.folder / "supervisor.sock").unlink(missing_ok=True)
 
     # --- one service
 
@@ -259,7 +237,7 @@ class Services:
         if "database" in self.groups:
             self.database.find_programs()
         if is_new := self.call_supervisor() is None:
-            self.end_processes()
+            self.end_left_processes()
         states = self.list_states()
         missing = [name for name in self.names if states.get(name) not in ("STARTING", "RUNNING", "BACKOFF")]
         self.check_ports(missing)
@@ -339,9 +317,9 @@ class Services:
             pid = supervisor.getPID()
             supervisor.shutdown()
             end = time.monotonic() + (len(self.groups) + 1) * GRACE
-            while pid in self.find_processes() and time.monotonic() < end:
+            while pid in self.session.find_processes() and time.monotonic() < end:
                 time.sleep(0.1)
-        self.end_processes()
+        self.end_left_processes()
         print("services: down")
 
     def print_status(self) -> int:
@@ -359,16 +337,6 @@ class Services:
             code |= said != "healthy"
             print(f"{name}: {said}")
         return code
-
-
-def read_process(pid: int) -> dict[str, str]:
-    """Read what ``/proc`` says of a process, nothing if it has ended; number and beginning are its alone."""
-    try:
-        # the name, in brackets, may hold spaces and brackets
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return {}
-    return {"state": fields[0], "session": fields[3], "began": fields[19]}
 
 
 def is_free(port: int) -> bool:

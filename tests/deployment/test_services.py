@@ -16,6 +16,7 @@ import pytest
 
 import service
 import services
+import session
 from service import AIRFLOW, CLUSTER, SECRETS, Refusal
 from tests.deployment.environment import ALL_SECRETS, DOCKER, REPO
 
@@ -117,33 +118,34 @@ time.sleep(60)
 """
 
 
-def test_services__down_leaves_no_process_whatever_it_does_with_a_signal(
-    here: services.Services, monkeypatch: pytest.MonkeyPatch
+def test_session__ends_every_process_whatever_it_does_with_a_signal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(services, "GRACE", 0.5)
+    monkeypatch.setattr(session, "GRACE", 0.5)
+    here = session.Session(tmp_path / "session")
     command = [sys.executable, "-c", STUBBORN]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as leader:
         try:
             assert leader.stdout
             assert [leader.stdout.readline() for _ in range(2)] == ["ready\n", "ready\n"]
-            began = services.read_process(leader.pid)["began"]
-            (here.folder / "session").write_text(f"{leader.pid} {began}\n")
+            here.begin(leader.pid)
             left = here.find_processes()
             assert len(left) == 2
         finally:
             leader.kill()
     assert len(here.find_processes()) == 1, "found without its leader, too"
-    here.end_processes()
-    assert not [pid for pid in left if services.read_process(pid).get("state", "Z") != "Z"]
-    assert not (here.folder / "session").exists()
+    here.end()
+    assert not [pid for pid in left if session.read_process(pid).get("state", "Z") != "Z"]
+    assert not here.file.exists()
 
 
-def test_services__takes_no_other_process_for_its_own(here: services.Services) -> None:
+def test_session__takes_no_other_process_for_its_own(tmp_path: Path) -> None:
+    here = session.Session(tmp_path / "session")
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as stranger:
         try:
-            (here.folder / "session").write_text(f"{stranger.pid} 1\n")
+            here.file.write_text(f"{stranger.pid} 1\n")
             assert here.find_processes() == [], "its number was in a file that a crash had left"
-            here.end_processes()
+            here.end()
             assert stranger.poll() is None
         finally:
             stranger.kill()
