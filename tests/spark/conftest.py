@@ -16,13 +16,20 @@ import pytest
 REPO = Path(__file__).resolve().parents[2]
 os.environ["PYSPARK_PYTHON"] = sys.executable
 os.environ["PYTHONPATH"] = str(REPO / "jobs")
-os.environ["SPARK_CONF_DIR"] = str(REPO / "conf")
 os.environ.setdefault("NUMBA_CACHE_DIR", str(REPO / ".cache" / "numba"))
-os.environ["PYSPARK_SUBMIT_ARGS"] = (
-    f"--properties-file {REPO}/conf/small.conf --load-spark-defaults --master local[2] "
-    f"--conf spark.authenticate=true --conf spark.driver.extraClassPath={REPO}/.cache/jars/* "
-    f"--conf spark.sql.warehouse.dir={REPO}/.cache/warehouse pyspark-shell"
-)
+# pyspark starts its JVM by $SPARK_HOME/bin/spark-submit. Ours gives it what jobs have: settings, jars, the
+# archive of classes. What a person has set for jobs is no matter of the tests.
+for name in (
+    "SPARK_CONF_DIR",
+    "SPARK_JOB_VENV",
+    "DELTA_JARS",
+    "EPSJOIN_PROFILE",
+    "EPSJOIN_CONF",
+    "EPSJOIN_MASTER",
+):
+    os.environ.pop(name, None)
+os.environ["SPARK_HOME"] = str(REPO)
+os.environ["PYSPARK_SUBMIT_ARGS"] = "--master local[2] pyspark-shell"
 
 import numpy as np
 from pyspark.sql import SparkSession

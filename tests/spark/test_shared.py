@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
+import pyspark
 import pytest
 from pyspark import SparkFiles
 from pyspark.sql import SparkSession
@@ -142,9 +143,11 @@ os._exit(0)
 )
 def test_share__spark_deletes_the_files_when_the_session_ends(master: str, then: str, tmp_path: Path) -> None:
     root = Path(__file__).resolve().parents[2]
-    given = f"--master {master} --conf spark.executor.memory=512m --conf spark.ui.enabled=false"
+    given = f"--master {master} --conf spark.executor.memory=512m --properties-file {root}/conf/small.conf"
     environment = {
-        "PYSPARK_SUBMIT_ARGS": f"{given} --conf spark.driver.host=127.0.0.1 pyspark-shell",
+        "PYSPARK_SUBMIT_ARGS": f"{given} --load-spark-defaults pyspark-shell",
+        "SPARK_CONF_DIR": str(root / "conf"),
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),  # its own spark-submit, which ships nothing of ours
         "PYTHONPATH": f"{root / 'jobs'}:{root}:{root / 'tests'}",
         "SPARK_LOCAL_DIRS": str(tmp_path / "local"),
         "SPARK_WORKER_DIR": str(tmp_path / "work"),
