@@ -3,7 +3,7 @@
 There are two ways from bytes to values. :mod:`epsjoin.source.records` is the definition: one record at a
 time, with a reason for each that is refused. Here a block of records becomes columns at once. Whatever is
 unusual in a block goes to the definition: a row, the rows of a block, or the whole file. So both give the
-same values, the same refused records and the same sentence; ``tests/source/test_batches.py`` compares them.
+same values, the same refused records and the same sentence; ``tests/source/both_ways.py`` compares them.
 """
 
 from __future__ import annotations

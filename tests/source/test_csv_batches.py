@@ -1,0 +1,193 @@
+"""Batches of CSV: column by column a file gives what the definition gives record by record."""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epsjoin.source import batches, blocks, bounds, csv_columns
+from tests.oracles import examples
+from tests.source.both_ways import (
+    COLUMNS,
+    GOOD_SOURCES,
+    PLACES,
+    SOURCES,
+    TIMES,
+    WIDE,
+    by_batches,
+    by_definition,
+    compare,
+    count_asked,
+)
+
+NUMBERS = [
+    *("0", "1", "-1", "+1", "1_000", " 1", "1 ", "\t1", "\x0b1", "\xa01", "1\u2009", "0x10", "0X1f", "x1"),
+    *("1x", "1e5", "1e-400", "1E-0400", "inf", "-Infinity", "nan", "NaN", "nan(1)", "1e999", "1.", ".5", "."),
+    *("-.5e-3", "1e", "1d5", "- 1", "--1", "+-1", "1,5", "0" * 101 + "1", "0" * 70 + "7"),
+    *("0." + "0" * 330 + "1", "9007199254740993", "9223372036854775807", "٣", "1\0", "-999"),
+    *("9223372036854775808", "-9223372036854775808", "99999999999999999999", "-999.0", " -999", "NA", " NA "),
+    *("4.0", "-0.0", "", " ", "   \t", "''", "-5", "-6", "2.5", "1e-320", "0e-999", "0.0", "0.25", "0.35"),
+    *("-0.04", "-999.04", "-999.97", "300.0500000000001", "123456789012345678901e-10", "N", " N "),
+]
+TEXTS = [
+    *("a", "é", "", " ", "NA", "x\ny", "x\r\ny", "x\ry", 'q"q', '"', "0x", "e-400", "a,b", "\ufeff"),
+    *("\u2028", "true", "A", "\x1c"),
+]
+CELLS = [*NUMBERS, *TEXTS, *TIMES]
+GOOD = [
+    ["1", "2", "-7"],
+    ["0.5", "-1.25", "3e2"],
+    ["1", "2", ""],
+    ["a", "b", ""],
+    ["true", "FALSE", ""],
+    ["2023-06-04", ""],
+    ["2023-06-04T10:00:00", ""],
+]
+GOOD_ROW = [good[0] for good in GOOD]
+
+
+def quoted(cell: str) -> str:
+    return '"' + cell.replace('"', '""') + '"'
+
+
+@st.composite
+def rows(draw: st.DrawFn, n_columns: int = 7) -> str:
+    """Mostly a good row; often with an odd cell; sometimes ragged, blank, or with a quote out of place."""
+    cells = [draw(st.sampled_from(good)) for good in GOOD[:n_columns]]
+    for _ in range(draw(st.sampled_from([0, 0, 0, 1, 1, 2]))):
+        place = draw(st.integers(0, n_columns - 1))
+        cells[place] = draw(st.sampled_from(CELLS))
+    texts = []
+    for cell in cells:
+        must = any(sign in cell for sign in ',"\n\r')
+        texts.append(quoted(cell) if draw(st.sampled_from([must, must, must, True])) else cell)
+    row = ",".join(texts)
+    kind = draw(st.sampled_from(["as it is"] * 8 + ["ragged", "blank", "blanks", "quote", "cut"]))
+    return {
+        "as it is": row,
+        "ragged": row + ",1",
+        "cut": row[: len(row) // 2],
+        "blank": "",
+        "blanks": "  ",
+        "quote": row + '"',
+    }[kind]
+
+
+@st.composite
+def files(draw: st.DrawFn, n_columns: int = 7) -> bytes:
+    header = ",".join(column.name for column in COLUMNS[:n_columns])
+    end = draw(st.sampled_from(["\n", "\n", "\r\n", "\r\n", "\r"]))
+    lines = [header, *draw(st.lists(rows(n_columns), max_size=12))]
+    data = (end.join(lines) + draw(st.sampled_from(["", end]))).encode()
+    if draw(st.sampled_from([False] * 5 + [True])):
+        place = draw(st.integers(0, len(data)))
+        data = (
+            data[:place]
+            + draw(st.sampled_from([b"\xff", b"\xc3", b'"', b"\r", b"\n", b"\0", b","]))
+            + data[place:]
+        )
+    return draw(st.sampled_from([b"", b"", b"\xef\xbb\xbf"])) + data
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_batches__of_csv_are_what_the_definition_says(name: str) -> None:
+    source = SOURCES[name]
+
+    @examples(60)
+    @given(
+        files(len(source.columns)),
+        st.sampled_from([16, 64, 200, 4 << 20]),
+        st.sampled_from([False, False, False, True]),
+        st.sets(st.integers(0, 12), max_size=2),
+    )
+    def check(data: bytes, block: int, is_gzip: bool, aside: set[int]) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(blocks, "BLOCK", block)
+            patch.setattr(bounds, "PIECE", min(block, 64))
+            compare(data, source, "a.csv", tuple(sorted(aside)))
+            if is_gzip:
+                packed = gzip.compress(data)
+                for end in (len(packed), len(packed) - 9, len(packed) // 2):
+                    compare(packed[:end], source, "a.csv.gz")
+
+    check()
+
+
+QUOTED = ("plain", "no key", "values", "true is missing", "rounded")
+"""Sources that differ in what a text is taken for, whether it is quoted or not."""
+
+
+def odd_cells() -> list[Any]:
+    """Sources with the columns of an odd cell: those of ``PLACES``; all others are long tests."""
+    found = []
+    for name, is_quoted in [*((name, False) for name in SOURCES), *((name, True) for name in QUOTED)]:
+        columns = [column.name for column in COLUMNS[: len(SOURCES[name].columns)]]
+        others = tuple(column for column in columns if column not in PLACES[name])
+        found.append(pytest.param(name, PLACES[name], is_quoted, id=f"{name}-{is_quoted}"))
+        if others:
+            found.append(
+                pytest.param(name, others, is_quoted, id=f"{name}-{is_quoted}-others", marks=pytest.mark.long)
+            )
+    return found
+
+
+@pytest.mark.parametrize(("name", "places", "is_quoted"), odd_cells())
+def test_batches__decide_of_one_odd_cell_among_good_ones_as_the_definition_does(
+    name: str, places: tuple[str, ...], is_quoted: bool
+) -> None:
+    source = SOURCES[name]
+    good = GOOD_ROW[: len(source.columns)]
+    names = [column.in_file for column in source.columns]
+    for place in map(names.index, places):
+        for cell in CELLS:
+            row = [*good[:place], quoted(cell) if is_quoted else cell, *good[place + 1 :]]
+            compare("\n".join([",".join(names), ",".join(good), ",".join(row), ""]).encode(), source, "a.csv")
+
+
+@pytest.mark.parametrize("name", ["plain", "read otherwise"])
+def test_batches__of_good_rows_ask_the_definition_for_none(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = GOOD_SOURCES[name]
+    rows = [
+        '1,0.5,7,"a, b",true,2023-06-04,2023-06-04T10:00:00Z',
+        "",
+        "2,-1e2,,,,,",
+        '3,+0,NA,"two\r\nlines ""quoted""",FALSE,NA,nan',
+    ]
+    data = "\r\n".join(["id,x,n,name,ok,day,at", *rows * 50]).encode()
+    expected = by_definition(data, source, "a.csv")
+    assert len(expected.taken) == 150
+
+    def refuse(*_: Any) -> Any:
+        raise AssertionError("a good row goes to the definition")
+
+    monkeypatch.setattr(batches, "to_records", refuse)
+    assert by_batches(data, source, "a.csv") == expected
+
+
+@pytest.mark.parametrize("size", [1, 100, 1 << 30])
+def test_batches__do_not_depend_on_how_much_pyarrow_types_at_once(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_columns, "_IN_CACHE", size)
+    rows = ["1,0.5,7,a,true,,", '2,1.5,7,"a long, long\ntext",true,,', "3,0.5,7,a,true,2023-06-04,"]
+    text = "\n".join(["id,x,n,name,ok,day,at", *rows * 30, ""])
+    asked = count_asked(monkeypatch)
+    compare(text.encode(), replace(WIDE, key=()), "a.csv")
+    assert asked == []
+
+
+def test_batches__ask_the_definition_for_odd_rows_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    odd = ["2,x,,,,,", "3,0,0x1,,,,", "4,0,,,,,,"]
+    lines = [f"{i},0.5,7,a,true,," for i in range(10, 200)]
+    text = "\n".join(["id,x,n,name,ok,day,at", *lines, *odd, *lines, "6,0,,BAD,,,", "7,-5000,,,,,", ""])
+    data = text.encode().replace(b"BAD", b"\xff")
+    asked = count_asked(monkeypatch)
+    found = compare(data, replace(WIDE, key=()), "a.csv")
+    assert asked == [line for line, _, _ in found.refused] == [192, 193, 194, 385, 386]
