@@ -54,8 +54,8 @@ def test_product_search__is_the_definition_bit_for_bit(kind, metric, sizes, d, m
     lists = make_lists(len(queries), k, np.zeros)
     asked = np.random.default_rng(seed).permutation(len(queries))
     space = any_space(rows, metric, m, seed)
-    with patch.multiple(by_product, BLOCK_ROWS=64, FIRST_POINTS=10):
-        of = itself, lists, space, get_metric(metric)
+    with patch.multiple(by_product, BLOCK_ROWS=64, QUERY_ROWS=64, _MIN_QUERY_ROWS=16):
+        of = itself, lists, space, get_metric(metric), seed % 50
         search_by_product(queries, points, asked, *of).run(1 + seed % 2, False)
     sort_nearest(np.arange(len(queries) + 1) * k, lists.ids.reshape(-1), lists.distances.reshape(-1))
     neighbours, distances = nearest(queries, points, k, metric, is_self)
@@ -71,7 +71,7 @@ def test_product_search__that_is_interrupted_leaves_no_threads():
     lists = make_lists(len(rows), 2, np.zeros)
     of = np.arange(len(rows)), lists, any_space(rows, "euclidean", 5, 0), get_metric("euclidean")
     found = search_by_product(rows, rows, np.arange(len(rows)), *of)
-    with patch.object(by_product, "BLOCK_ROWS", 64), pytest.raises(InterruptedError) as interrupted:
+    with patch.object(by_product, "QUERY_ROWS", 64), pytest.raises(InterruptedError) as interrupted:
         found.run(2, interrupt)
     assert interrupted.tb is not None, "the error keeps all that the search had begun"
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("epsjoin")]

@@ -1,13 +1,25 @@
-"""The k nearest rows of many dimensions: what a product of two blocks lets through, kept if it is near."""
+"""The k nearest rows of many dimensions: the best products of each query, and what else may be near.
+
+What remains of a product when the point's half is subtracted (:mod:`epsjoin.kernels.join.product`) is a
+*rest*; it tells about how near the point is. The points with the best rests of a query are its *pool*. No
+other point is a neighbour if the worst of a full pool is below the query's threshold.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from epsjoin.kernels.accelerate import njit
-from epsjoin.kernels.arrays import Floats, Floats32, Ints
+from epsjoin.kernels.arrays import Bools, Floats, Floats32, Ints
 from epsjoin.kernels.distances import EUCLIDEAN, Decision
-from epsjoin.kernels.join.product import LANES, ProductRows, any_survives, decide_rows, may_be_within
+from epsjoin.kernels.join.product import (
+    LANES,
+    LEAST_THRESHOLD,
+    ProductRows,
+    any_survives,
+    decide_rows,
+    may_be_within,
+)
 from epsjoin.kernels.neighbours.heaps import NearestLists, keep_one
 
 _SQUARE_SLACK, _LEAST_SQUARE = 1e-12, 1e-300
@@ -84,29 +96,117 @@ def keep_survivors(
 
 
 @njit
-def bound_distances(
+def pool_products(
+    products: Floats32,
     left: ProductRows,
     begin: int,
     right: ProductRows,
-    candidates: Ints,
+    column: int,
     itself: Ints,
-    k: int,
-    decision: Decision,
-    bounds: Floats,
+    pools: NearestLists,
 ) -> None:
-    """Bound the distance to the k-th neighbour by that to the k-th of some points.
+    """Put those points of one block into the pools of the queries of another whose products are best.
 
     Parameters
     ----------
-    left, begin, right, itself, decision : see :func:`keep_survivors`.
-    candidates : (r, c) int64, places of points, none twice in a row.
-    k : number of neighbours.
-    bounds : (r,) float64, filled; infinite where fewer than k candidates are not the query itself.
+    products, left, begin, right, column, itself : see :func:`keep_survivors`.
+    pools : of the r queries of the block, modified; ids and distances are (r, room) and contiguous. The ids
+        are places of points, the distances their rests, negated.
     """
+    n_rows, n_columns = products.shape
+    room = pools.ids.shape[1]
+    sizes, ids, distances = pools.sizes, pools.ids.reshape(-1), pools.distances.reshape(-1)
+    flat, half = products.reshape(-1), right.half[column : column + n_columns]
+    for i in range(n_rows):
+        excluded = itself[left.names[begin + i]]
+        filled = sizes[i]
+        worst = np.float32(-distances[i * room]) if filled == room else np.float32(LEAST_THRESHOLD)
+        for lane in range(0, n_columns, LANES):
+            if not any_survives(flat, i * n_columns + lane, half, lane, worst):
+                continue
+            for j in range(lane, lane + LANES):
+                rest = products[i, j] - half[j]
+                if rest >= worst and right.names[column + j] != excluded:
+                    filled = keep_one(ids, distances, i * room, room, filled, column + j, -np.float64(rest))
+                    if filled == room:
+                        worst = np.float32(-distances[i * room])
+        sizes[i] = filled
+
+
+@njit
+def decide_best(
+    left: ProductRows,
+    begin: int,
+    right: ProductRows,
+    pools: NearestLists,
+    decision: Decision,
+    bounds: Floats,
+    lists: NearestLists,
+) -> None:
+    """Fill the lists of queries with the k best of their pools, whose farthest bounds the k-th distance.
+
+    Parameters
+    ----------
+    left, begin, right, decision : see :func:`keep_survivors`.
+    pools : of r queries, with at least k entries each, the best first.
+    bounds : (r,) float64, filled.
+    lists : modified; those of the queries are empty.
+    """
+    k = lists.ids.shape[1]
+    ids, distances = lists.ids.reshape(-1), lists.distances.reshape(-1)
     copied = np.empty((2, left.points.shape[1]))
-    for i in range(candidates.shape[0]):
-        found = np.full(candidates.shape[1], np.inf)
-        for j in range(candidates.shape[1]):
-            if right.names[candidates[i, j]] != itself[left.names[begin + i]]:
-                found[j] = decide_rows(left, begin + i, right, candidates[i, j], decision, copied)
-        bounds[i] = np.sort(found)[k - 1]
+    for i in range(bounds.shape[0]):
+        row = left.names[begin + i]
+        for place in range(k):
+            y = pools.ids[i, place]
+            distance = decide_rows(left, begin + i, right, y, decision, copied)
+            keep_one(ids, distances, row * k, k, place, right.names[y], distance)
+        lists.sizes[row] = k
+        bounds[i] = distances[row * k]
+
+
+@njit
+def decide_pools(
+    left: ProductRows,
+    begin: int,
+    right: ProductRows,
+    pools: NearestLists,
+    thresholds: Floats32,
+    n_others: Ints,
+    decision: Decision,
+    bounds: Floats,
+    lists: NearestLists,
+    is_open: Bools,
+) -> int:
+    """Decide the others of the pools that reach the threshold of their query; tell what is not finished.
+
+    Parameters
+    ----------
+    left, begin, right, pools, decision, lists : see :func:`decide_best`, which comes first.
+    thresholds : (r,) float32, for ``bounds``.
+    n_others : (r,) int64, points that a query may find.
+    bounds : (r,) float64, lowered.
+    is_open : (r,) bool, filled: whether a point outside the pool may be a neighbour.
+
+    Returns
+    -------
+    int
+        Points of the pools that reached their threshold, and the first k of each.
+    """
+    k, room = lists.ids.shape[1], pools.ids.shape[1]
+    ids, distances = lists.ids.reshape(-1), lists.distances.reshape(-1)
+    copied = np.empty((2, left.points.shape[1]))
+    survivors = 0
+    for i in range(bounds.shape[0]):
+        low = left.names[begin + i] * k
+        place = k
+        while place < room and -pools.distances[i, place] >= thresholds[i]:
+            y = pools.ids[i, place]
+            distance = _keep(left, begin + i, right, y, decision, copied, bounds[i])
+            if distance >= 0.0:
+                keep_one(ids, distances, low, k, k, right.names[y], distance)
+                bounds[i] = distances[low]
+            place += 1
+        survivors += place
+        is_open[i] = place == room and room < n_others[i]
+    return survivors

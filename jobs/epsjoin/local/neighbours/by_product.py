@@ -1,10 +1,13 @@
 """The k nearest of many queries in many dimensions, by products of blocks of filter rows.
 
-1. The products of a block of queries with some of the points tell which of these are near; the distance to
-   the k-th of them bounds that to the k-th nearest of all.
-2. Products with all points, block by block, let through what may be within that bound
-   (:mod:`epsjoin.local.product.rows`); the metric's formula decides, and each list that is full lowers
-   its query's bound.
+1. The products of a block of queries with all points, block by block. The points whose products are best are
+   the pool of a query.
+2. The distances of the k best of a pool, by the metric's formula: the farthest bounds the distance to the
+   k-th nearest of all. What else of the pool may be within that bound (:mod:`epsjoin.local.product.rows`) is
+   decided, too.
+3. Where even the worst of a pool may be, points outside it may be as well: as where many are equally far. The
+   products of these queries are made once more, and let through what may be within the bound; each list that
+   is full lowers it.
 """
 
 from __future__ import annotations
@@ -17,18 +20,24 @@ import numpy as np
 
 from epsjoin.kernels.arrays import Floats, Floats32, Ints, Points
 from epsjoin.kernels.distances import Decision
-from epsjoin.kernels.neighbours.heaps import NearestLists
-from epsjoin.kernels.neighbours.product import bound_distances, keep_survivors
+from epsjoin.kernels.join.product import ProductRows
+from epsjoin.kernels.neighbours.heaps import NearestLists, sort_nearest
+from epsjoin.kernels.neighbours.product import decide_best, decide_pools, keep_survivors, pool_products
 from epsjoin.local.metric import Metric
+from epsjoin.local.neighbours.tree import make_lists
 from epsjoin.local.product.blas import one_thread
 from epsjoin.local.product.rows import FilteredTable, FilterSpace, filter_table, thresholds
 from epsjoin.local.progress import Progress, ProgressArgument
 from epsjoin.local.sweep.threads import in_order
 
 BLOCK_ROWS = 512
-"""Number of rows of a block, of queries and of points."""
-FIRST_POINTS = 1024
-"""Number of points among which the first k are looked for."""
+"""Number of points of a block."""
+QUERY_ROWS = 1024
+"""Number of queries of a block: a product takes 2 MiB, which a core's cache holds."""
+_MIN_QUERY_ROWS, _BLOCKS_PER_THREAD = 128, 4
+"""Minimum number of queries of a block, and number of smaller blocks, so that threads have work."""
+_MIN_OTHERS, _MAX_OTHERS, _ROOM = 6, 256, 1.5
+"""Minimum and maximum entries of a pool beside the k best; room, as a multiple of what is expected."""
 
 
 class ProductSearch(NamedTuple):
@@ -41,6 +50,7 @@ class ProductSearch(NamedTuple):
     empty.
     space, metric : of the filter rows.
     decision : the metric's, with an infinite bound.
+    room : entries of a pool, at least k.
     """
 
     queries: FilteredTable
@@ -50,51 +60,65 @@ class ProductSearch(NamedTuple):
     space: FilterSpace
     metric: Metric
     decision: Decision
+    room: int
 
     def run(self, n_jobs: int, progress: ProgressArgument) -> int:
         """Fill the lists; returns how many products were let through."""
-        begins = range(0, len(self.queries.rows.points), BLOCK_ROWS)
+        n = len(self.queries.rows.points)
+        step = min(QUERY_ROWS, max(_MIN_QUERY_ROWS, -(-n // (_BLOCKS_PER_THREAD * n_jobs))))
+        begins = range(0, n, step)
         survivors = 0
-        blocks = in_order((self._block(begin) for begin in begins), n_jobs)
+        blocks = in_order((self._block(begin, min(begin + step, n)) for begin in begins), n_jobs)
         with closing(blocks), Progress(progress, "k nearest") as shown:
             for number, found in enumerate(blocks):
                 survivors += found
                 shown.show((number + 1) / len(begins))
         return survivors
 
-    def _block(self, begin: int) -> Iterator[int]:
-        rows, points = self.queries.rows, self.points.rows
-        end = min(begin + BLOCK_ROWS, len(rows.points))
-        buffer = np.empty(BLOCK_ROWS * max(BLOCK_ROWS, FIRST_POINTS), np.float32)
-        with one_thread():
-            bounds = self._first_bounds(begin, end, buffer)
-            survivors = 0
-            for column in range(0, len(points.points), BLOCK_ROWS):
-                products = self._multiply(
-                    begin, end, self.points.filter[column : column + BLOCK_ROWS], buffer
-                )
-                limits = thresholds(rows.half[begin:end], self.space, self.metric, bounds)
-                of = self.itself, self.decision, bounds, self.lists
-                survivors += keep_survivors(products, rows, begin, points, column, limits, *of)
+    def _block(self, begin: int, end: int) -> Iterator[int]:
+        rows, points, n = self.queries.rows, self.points.rows, end - begin
+        pools = make_lists(n, self.room, np.empty)
+        for column, products in self._products(self.queries.filter[begin:end]):
+            pool_products(products, rows, begin, points, column, self.itself, pools)
+        sort_nearest(np.arange(n + 1) * self.room, pools.ids.reshape(-1), pools.distances.reshape(-1))
+        bounds, is_open = np.empty(n), np.empty(n, np.bool_)
+        decide_best(rows, begin, points, pools, self.decision, bounds, self.lists)
+        limits = thresholds(rows.half[begin:end], self.space, self.metric, bounds)
+        others = len(points.points) - (self.itself[rows.names[begin:end]] >= 0)
+        of = self.decision, bounds, self.lists, is_open
+        survivors = int(decide_pools(rows, begin, points, pools, limits, others, *of))
+        again = np.flatnonzero(is_open)
+        if len(again):
+            survivors += self._search_again(begin + again, bounds[again])
         yield survivors
 
-    def _first_bounds(self, begin: int, end: int, buffer: Floats32) -> Floats:
-        rows, points, k = self.queries.rows, self.points.rows, self.lists.ids.shape[1]
-        bounds = np.full(end - begin, np.inf)
-        n = len(points.points)
-        if k < min(n, FIRST_POINTS):
-            first = (
-                np.arange(n) if n <= FIRST_POINTS else np.linspace(0, n - 1, FIRST_POINTS).astype(np.int64)
-            )
-            products = self._multiply(begin, end, self.points.filter[first], buffer)
-            products -= points.half[first]
-            near = first[np.argpartition(products, len(first) - k - 1, axis=1)[:, -k - 1 :]]
-            bound_distances(rows, begin, points, near, self.itself, k, self.decision, bounds)
-        return bounds
+    def _search_again(self, of: Ints, bounds: Floats) -> int:
+        """Search for the k nearest of a few queries, given by their places, within bounds."""
+        points, rows = self.points.rows, _take(self.queries.rows, of)
+        self.lists.sizes[rows.names] = 0
+        survivors = 0
+        for column, products in self._products(self.queries.filter[of]):
+            limits = thresholds(rows.half, self.space, self.metric, bounds)
+            to = self.itself, self.decision, bounds, self.lists
+            survivors += int(keep_survivors(products, rows, 0, points, column, limits, *to))
+        return survivors
 
-    def _multiply(self, begin: int, end: int, others: Floats32, buffer: Floats32) -> Floats32:
-        products = buffer[: (end - begin) * len(others)].reshape(end - begin, len(others))
-        return np.matmul(self.queries.filter[begin:end], others.T, out=products)
+    def _products(self, queries: Floats32) -> Iterator[tuple[int, Floats32]]:
+        """The products of a few queries with each block of points, and the first of it; one buffer."""
+        buffer = np.empty(len(queries) * BLOCK_ROWS, np.float32)
+        for column in range(0, len(self.points.rows.points), BLOCK_ROWS):
+            points = self.points.filter[column : column + BLOCK_ROWS]
+            products = buffer[: len(queries) * len(points)].reshape(len(queries), len(points))
+            with one_thread():
+                np.matmul(queries, points.T, out=products)
+            yield column, products
+
+
+def _take(rows: ProductRows, places: Ints) -> ProductRows:
+    """Some rows of a table; coordinates are copied."""
+    norms = rows.inverse_norm[places] if len(rows.inverse_norm) else rows.inverse_norm
+    of = rows.points[places], rows.names[places], norms
+    return ProductRows(*of, rows.half[places], rows.threshold[places])
 
 
 def search_by_product(
@@ -105,6 +129,7 @@ def search_by_product(
     lists: NearestLists,
     space: FilterSpace,
     metric: Metric,
+    survivors: float = 0.0,
 ) -> ProductSearch:
     """Make the filter rows of a search.
 
@@ -113,6 +138,7 @@ def search_by_product(
     queries, points, itself, lists, metric : see :func:`epsjoin.local.neighbours.search.fill_lists`.
     rows : (r,) int64, the queries to search for.
     space : how points become filter rows.
+    survivors : number of points that products are expected to let through for a query.
     """
     lists.sizes[rows] = 0
     everything = np.inf
@@ -123,4 +149,7 @@ def search_by_product(
             asked = others
         else:
             asked = filter_table(queries[rows], rows, metric, space, everything)
-    return ProductSearch(asked, others, itself, lists, space, metric, metric.decision(everything))
+    k = lists.ids.shape[1]
+    beside = min(_MAX_OTHERS, max(_MIN_OTHERS, int(_ROOM * survivors) - k))
+    room = max(k, min(k + beside, len(points) - 1))
+    return ProductSearch(asked, others, itself, lists, space, metric, metric.decision(everything), room)

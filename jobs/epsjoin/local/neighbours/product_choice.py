@@ -14,7 +14,6 @@ import numpy as np
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints, Points
 from epsjoin.local.metric import Metric
-from epsjoin.local.neighbours.by_product import FIRST_POINTS
 from epsjoin.local.neighbours.tree import PointTree, make_lists
 from epsjoin.local.plan.product import MIN_DIMENSIONS, ProductPlan, Sample, has_products, plan_product
 from epsjoin.local.product.blas import one_thread
@@ -36,9 +35,9 @@ _LEAST_POINTS = 128
 _TREE_POINTS, _FEWER, _PLAN_POINTS = 1 << 11, 4, 512
 """Number of points of the first tree, by how much fewer the second one has; number of points with which
 products are planned, and of others for axes."""
-_NS_PER_FIRST_POINT, _NS_PER_DECIDED_TERM = 6.0, 3.0
-"""Nanoseconds of a search by products for a query and each of the points of which the first k are taken, and
-for a coordinate of each neighbour, which is decided a few times."""
+_NS_PER_NEIGHBOUR, _NS_PER_DECIDED_TERM = 300.0, 3.0
+"""Nanoseconds of a search by products for a query's neighbour, for which others leave the pool, and for a
+coordinate of it, since a few are decided for each."""
 
 
 def may_multiply(metric: Metric, d: int, n_open: int) -> bool:
@@ -119,6 +118,6 @@ def plan_if_cheaper(
         some = embed(points[drawn], metric)
         both = Sample(embed(queries[sample], metric), some[:half], some[half:])
         plan = plan_product(both, float(n_open) * n, n_open + n, radius, metric)
-    first = _NS_PER_FIRST_POINT * FIRST_POINTS + _NS_PER_DECIDED_TERM * k * d
+    of_neighbours = k * (_NS_PER_NEIGHBOUR + _NS_PER_DECIDED_TERM * d)
     of_tree = _NS_PER_WORK[metric.name] * work_of(min(compared, SCAN_SHARE * n), d)
-    return plan if plan.nanoseconds + n_open * first <= n_open * of_tree else None
+    return plan if plan.nanoseconds + n_open * of_neighbours <= n_open * of_tree else None

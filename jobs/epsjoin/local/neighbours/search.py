@@ -169,7 +169,8 @@ def fill_by_product(
     options: SearchOptions,
 ) -> None:
     """Find the k nearest points of some of the queries by products, as :func:`fill_lists`."""
-    search = search_by_product(queries, points, rows, itself, lists, plan.space, metric)
+    of = queries, points, rows, itself, lists, plan.space, metric
+    search = search_by_product(*of, plan.survivors / max(1, len(rows)))
     survivors = search.run(options.n_jobs, options.progress)
     add_counts(options.counters, products=len(rows) * len(points), comparisons=survivors)
 

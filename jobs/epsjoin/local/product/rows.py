@@ -35,7 +35,7 @@ from typing import NamedTuple
 import numpy as np
 
 from epsjoin.kernels.arrays import Floats, Floats32, Ints, Points
-from epsjoin.kernels.join.product import LANES, ProductRows
+from epsjoin.kernels.join.product import LANES, LEAST_THRESHOLD, ProductRows
 from epsjoin.local.metric import Metric, axis_difference, cosine_chord
 
 ROWS_AT_ONCE = 1024
@@ -45,8 +45,6 @@ _WIDEST = 1e100
 _UNIT, _UNIT_64 = 2.0**-24, 2.0**-53
 _LEAST_NORMAL = 2.0**-126
 _TAU = 2.0**-10
-_LEAST_THRESHOLD = -4.0
-"""A threshold that every row reaches, since none is longer than 1, and the padding of -infinity does not."""
 _SHORTER = 1.01
 """More than |w| over |g|: errors are relative to the former."""
 MAX_DEVIATION = 2.0**-36
@@ -212,6 +210,6 @@ def _row_error(d: int, m: int) -> float:
 
 def _rounded_down(values: Floats) -> Floats32:
     """Values as float32, none above what it was, but for those that all products reach."""
-    values = np.maximum(values, _LEAST_THRESHOLD)
+    values = np.maximum(values, LEAST_THRESHOLD)
     rounded = values.astype(np.float32)
     return np.where(rounded > values, np.nextafter(rounded, np.float32(-np.inf)), rounded)
