@@ -19,7 +19,9 @@ from epsjoin.source.blocks import OpenSection
 from epsjoin.source.bounds import LimitedStream
 from epsjoin.source.sections import Section, cut, merge_columns, survey
 from tests.oracles import examples
-from tests.source.test_batches import SOURCES, WIDE, Outcome, by_definition, files, files_of_objects
+from tests.source.both_ways import SOURCES, WIDE, Outcome, by_definition
+from tests.source.test_csv_batches import files
+from tests.source.test_json_batches import files_of_objects
 
 
 def divided(data: bytes, inner: list[int], format_: str) -> list[Section]:
