@@ -173,7 +173,8 @@ def test_key_id__keeps_minus_one_for_noise() -> None:
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_records__refuses_a_line_that_is_too_long(monkeypatch: pytest.MonkeyPatch, end: str) -> None:
-    data = end.join(["id,x", "1,0.5", "2," + "0" * 35_000, "3,1", "4,1", ""])  # of many blocks
+    data = end.join(["id,x", "1,0.5", "2," + "0" * 35_000, "3,1", "4,1", ""])  # of two pieces
+    monkeypatch.setattr(bounds, "PIECE", 1 << 15)
     monkeypatch.setattr(bounds, "MAX_LINE", 35_002)
     assert [record.line for record in read(data)] == [2, 3, 4, 5]
     monkeypatch.setattr(bounds, "MAX_LINE", 35_001)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from epsjoin.errors import DataRefusedError
 from epsjoin.source import bounds
-from epsjoin.source.bounds import BYTE_ORDER_MARK
+from epsjoin.source.bounds import BYTE_ORDER_MARK, PieceStream
 from epsjoin.source.csv_ import Line, decode_lines
 
 BLOCK = 4 << 20
@@ -40,7 +40,7 @@ class Blocks:
 
     Parameters
     ----------
-    stream : the file's bytes, decompressed, as :func:`epsjoin.source.bounds.open_lines` has them.
+    pieces : the file, as :func:`epsjoin.source.bounds.open_pieces` has it.
     line : number of the first line.
 
     Attributes
@@ -49,29 +49,25 @@ class Blocks:
     has_only_lines : whether what is left has no blocks: no line end, or none before the file breaks off.
     """
 
-    def __init__(self, stream: IO[bytes], line: int = 1) -> None:
+    def __init__(self, pieces: PieceStream, line: int = 1) -> None:
         self.line = line
         self.has_only_lines = False
-        self._rest = _Rest(stream)
-        if line == 1 and self._rest.fill(len(BYTE_ORDER_MARK), b"").startswith(BYTE_ORDER_MARK):
-            self._rest.held = self._rest.held[len(BYTE_ORDER_MARK) :]
+        self._rest = _Rest(pieces)
+        if line == 1:
+            self._rest.skip(BYTE_ORDER_MARK)
 
     def take(self) -> bytes:
         """The next block, which ends with a line end or with the file; nothing at the file's end.
 
         The caller counts its lines. Nothing is returned, either, if ``has_only_lines`` has become true.
         """
-        rest = self._rest
-        held = rest.fill(BLOCK, b"\n")
-        cut = len(held) if rest.is_whole else held.rfind(b"\n") + 1
-        self.has_only_lines = cut == 0 and not rest.is_whole
-        rest.held = held[cut:]
-        return held if cut == len(held) else held[:cut]
+        block = self._rest.take(BLOCK)
+        self.has_only_lines = not block and not self._rest.is_whole
+        return block
 
     def give_back(self, data: bytes) -> None:
         """Put back the end of the block that was taken last."""
-        if data:
-            self._rest.held = data + self._rest.held
+        self._rest.give_back(data)
 
     def lines(self, taken: list[Line] | None = None) -> Generator[Line, None, None]:
         """The lines from here on, counted; what is not taken of a block is given back when this is closed.
@@ -155,53 +151,82 @@ def find_bad(data: bytes, begins: NDArray[np.int64], ends: NDArray[np.int64]) ->
 
 
 class _Rest(io.RawIOBase):
-    """What has been read of a stream and is still held, then the rest of the stream; a fault comes last.
+    """Pieces of a file that have been read and are still held, then its rest; a fault comes last.
 
     Attributes
     ----------
-    held : bytes that have been read.
-    is_whole : whether the file ends with them, in good order.
+    is_whole : whether the file ends with what is held, in good order.
     """
 
-    def __init__(self, stream: IO[bytes]) -> None:
-        self.held = b""
+    def __init__(self, pieces: PieceStream) -> None:
         self.is_whole = False
-        self._stream = stream
+        self._held: list[bytes] = []
+        self._begun = memoryview(b"")
+        self._pieces = pieces
         self._fault: Exception | None = None
 
-    def fill(self, size: int, needed: bytes) -> bytes:
-        """Read until so many bytes are held, and ``needed`` is among them, or ``MAX_LINE``; return them."""
-        pieces, n, is_found = [self.held], len(self.held), needed in self.held
-        while (n < size or not is_found) and n <= max(size, bounds.MAX_LINE) and self._may_have_more():
-            pieces.append(self._read())
-            n += len(pieces[-1])
-            is_found = is_found or needed in pieces[-1]
-        self.held = b"".join(pieces)
-        return self.held
+    def take(self, size: int) -> bytes:
+        """Take whole lines, of so many bytes or what one line has: all that are left at the file's end.
+
+        Nothing is taken if there is no line end within ``size`` and ``MAX_LINE``, or before the fault.
+        """
+        self._fill(size, b"\n")
+        behind: list[bytes] = []
+        if not self.is_whole:
+            while self._held and not (cut := self._held[-1].rfind(b"\n") + 1):
+                behind.append(self._held.pop())
+            if self._held:
+                last = self._held.pop()
+                behind.append(last[cut:])
+                self._held.append(last[:cut])
+        taken = b"".join(self._held)
+        self._held = behind[::-1]
+        return taken
+
+    def give_back(self, data: bytes) -> None:
+        """Put bytes before those that are held."""
+        self._held.insert(0, data)
+
+    def skip(self, mark: bytes) -> None:
+        """Leave out these bytes where the file goes on with them."""
+        self._fill(len(mark), b"")
+        held = b"".join(self._held)
+        self._held = [held.removeprefix(mark)]
 
     def readable(self) -> bool:
         """True: a raw stream must say so."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer with what is held, then from the stream; then raise the fault, if there is one."""
-        if not self.held and self._may_have_more():
-            self.held = self._read()
-        if not self.held and self._fault:
+        """Fill the buffer with what is held, then from the file; then raise the fault, if there is one.
+
+        Who has begun to read by this goes on by this, to the file's end.
+        """
+        while not self._begun and (self._held or self._may_have_more()):
+            self._begun = memoryview(self._held.pop(0) if self._held else self._read())
+        if not self._begun and self._fault:
             raise self._fault
-        data = self.held[: len(buffer)]
+        data = self._begun[: len(buffer)]
         buffer[: len(data)] = data
-        self.held = self.held[len(data) :]
+        self._begun = self._begun[len(data) :]
         return len(data)
+
+    def _fill(self, size: int, needed: bytes) -> None:
+        """Read until so many bytes are held, and ``needed`` is in one piece of them, or ``MAX_LINE``."""
+        n, is_found = sum(map(len, self._held)), any(needed in piece for piece in self._held)
+        while (n < size or not is_found) and n <= max(size, bounds.MAX_LINE) and self._may_have_more():
+            piece = self._read()
+            self._held.append(piece)
+            n, is_found = n + len(piece), is_found or needed in piece
 
     def _may_have_more(self) -> bool:
         return not self.is_whole and self._fault is None
 
     def _read(self) -> bytes:
         try:
-            data = self._stream.read1(bounds.PIECE)  # type: ignore[attr-defined]  # of a BufferedReader
+            data = self._pieces.take()
         except (EOFError, zlib.error, gzip.BadGzipFile, DataRefusedError) as error:
             self._fault = error
             return b""
         self.is_whole = not data
-        return bytes(data)
+        return data

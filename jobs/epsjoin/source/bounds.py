@@ -34,8 +34,11 @@ FREE_EXPANSION = 256 << 20
 BUFFER = 1 << 20
 """Number of bytes that are read from a file at once."""
 
-PIECE = 1 << 15
-"""Number of decompressed bytes that are checked at once; a longer line is measured exactly."""
+PIECE = 1 << 20
+"""Number of decompressed bytes that are read and checked at once, at most ``MAX_LINE``.
+
+A longer line is measured exactly.
+"""
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """What a file of lines may begin with; it is no part of the first line."""
@@ -54,13 +57,17 @@ def open_lines(stream: IO[bytes], name: str) -> IO[bytes]:
     DataRefusedError
         While it is read: ``MAX_LINE`` or ``MAX_EXPANSION`` is exceeded.
     """
-    # a raw stream and GzipFile return lines slowly, a BufferedReader over them returns them fast
+    # a raw stream returns lines slowly, a BufferedReader over it returns them fast
+    return cast("IO[bytes]", io.BufferedReader(open_pieces(stream, name), BUFFER))
+
+
+def open_pieces(stream: IO[bytes], name: str) -> PieceStream:
+    """As :func:`open_lines`, for who takes pieces of the file as they come, which costs a copy less."""
     stored = stream if isinstance(stream, CountedStream) else CountedStream(stream)
-    opened: Any = io.BufferedReader(stored, BUFFER)
-    if name.endswith(".gz"):
-        opened = gzip.GzipFile(fileobj=opened)
-    bounded = _BoundedStream(opened, name, stored if name.endswith(".gz") else None)
-    return cast("IO[bytes]", io.BufferedReader(bounded, BUFFER))
+    if not name.endswith(".gz"):
+        return PieceStream(stored, name)
+    opened: Any = gzip.GzipFile(fileobj=io.BufferedReader(stored, BUFFER))
+    return PieceStream(opened, name, stored)
 
 
 def check_expansion(name: str, size: int, decoded: int) -> None:
@@ -88,6 +95,10 @@ class CountedStream(io.RawIOBase):
     def readable(self) -> bool:
         """True: a raw stream must say so."""
         return True
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes, as many as are asked for or left; all that are left if ``size`` is negative."""
+        return self._read(size) if size >= 0 else self.readall()
 
     def readinto(self, buffer: Any) -> int:
         """Fill the buffer from the stream, as far as bytes are left, and return their number."""
@@ -133,8 +144,10 @@ class DigestedStream(CountedStream):
         return data
 
 
-class _BoundedStream(CountedStream):
-    """A stream whose lines and whose expansion are bounded.
+class PieceStream(io.RawIOBase):
+    """A file of lines, decompressed, in pieces whose lines and whose expansion are bounded.
+
+    Pieces are of one size, so that whoever reads, in whatever portions, meets a fault at the same byte.
 
     Parameters
     ----------
@@ -147,40 +160,52 @@ class _BoundedStream(CountedStream):
         While it is read: ``MAX_LINE`` or ``MAX_EXPANSION`` is exceeded.
     """
 
-    def __init__(self, stream: IO[bytes], name: str, stored: CountedStream | None) -> None:
-        super().__init__(stream)
+    def __init__(
+        self, stream: IO[bytes] | CountedStream, name: str, stored: CountedStream | None = None
+    ) -> None:
+        self._stream = stream
         self._name = name
         self._stored = stored
+        self._n_bytes = 0
         self._line = 0
-        self._piece = memoryview(b"")
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        """True: a raw stream must say so."""
+        return True
+
+    def take(self) -> bytes:
+        """The next piece, ``PIECE`` bytes or what is left of the file; nothing at its end."""
+        data = self._stream.read(PIECE)
+        while data and len(data) < PIECE and (more := self._stream.read(PIECE - len(data))):
+            data += more
+        self._n_bytes += len(data)
+        self._check(data)
+        return data
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer with what is left of the last piece, or from the next one.
-
-        Pieces are of one size, so that whoever reads, in whatever portions, meets a fault at the same byte.
-        """
-        if not self._piece:
-            self._piece = memoryview(self._checked(self._read(PIECE)))
-        taken = self._piece[: len(buffer)]
+        """Fill the buffer with what is left of the last piece, or from the next one."""
+        if not self._rest:
+            self._rest = memoryview(self.take())
+        taken = self._rest[: len(buffer)]
         buffer[: len(taken)] = taken
-        self._piece = self._piece[len(taken) :]
+        self._rest = self._rest[len(taken) :]
         return len(taken)
 
-    def _checked(self, data: bytes) -> bytes:
+    def _check(self, data: bytes) -> None:
         n = len(data)
         ends = [each for each in (data.find(b"\n"), data.find(b"\r")) if each >= 0]
         if self._line + (min(ends) if ends else n) > MAX_LINE:
             raise DataRefusedError(
-                f"{self._name}: a line is longer than {MAX_LINE:,} bytes, near byte {self.n_bytes:,}; "
+                f"{self._name}: a line is longer than {MAX_LINE:,} bytes, near byte {self._n_bytes:,}; "
                 "every record must begin in a line of its own"
             )
         self._line = n - 1 - max(data.rfind(b"\n"), data.rfind(b"\r")) if ends else self._line + n
-        if self._stored and self.n_bytes > FREE_EXPANSION + MAX_EXPANSION * self._stored.n_bytes:
+        if self._stored and self._n_bytes > FREE_EXPANSION + MAX_EXPANSION * self._stored.n_bytes:
             raise DataRefusedError(
-                f"{self._name}: {self._stored.n_bytes:,} bytes became {self.n_bytes:,}, over {MAX_EXPANSION} "
-                "times as many; if the file is right, store it uncompressed"
+                f"{self._name}: {self._stored.n_bytes:,} bytes became {self._n_bytes:,}, over "
+                f"{MAX_EXPANSION} times as many; if the file is right, store it uncompressed"
             )
-        return data
 
 
 def parquet_bytes(footer: pq.FileMetaData, schema: pa.Schema, columns: Iterable[str]) -> int:

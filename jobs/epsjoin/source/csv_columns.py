@@ -21,7 +21,7 @@ from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.source.blocks import Blocks, OpenSection, find_bad, find_misplaced, is_utf8
-from epsjoin.source.bounds import BYTE_ORDER_MARK, open_lines
+from epsjoin.source.bounds import BYTE_ORDER_MARK, open_pieces
 from epsjoin.source.csv_ import Line, read_header, split_records
 from epsjoin.source.rules import Flags, Ints, may_be_tiny, type_once, typed_schema
 from epsjoin.source.untyped import Block, FoundColumns, UntypedRecord
@@ -63,13 +63,13 @@ def read_csv_blocks(
     DataRefusedError
         While it is read: see :func:`epsjoin.source.csv_.read_csv`; or there is a section that is not plain.
     """
-    blocks = Blocks(open_lines(stream, name), section.line if section else 1)
+    blocks = Blocks(open_pieces(stream, name), section.line if section else 1)
     if section:
         data = blocks.take()
         if section.line == 1 and (blocks.has_only_lines or _lay_out(data, 1) is None):
             raise _not_plain(name, 1)
         blocks.give_back(data)
-    head = blocks if blocks.line == 1 or not section else Blocks(open_lines(section.head, name))
+    head = blocks if blocks.line == 1 or not section else Blocks(open_pieces(section.head, name))
     lines = head.lines()
     if not read_header(lines, name, source, columns):
         return

@@ -15,7 +15,7 @@ from epsjoin.contracts.conditions import SOURCE_TYPES
 from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.source.blocks import Blocks, OpenSection, find_bad, is_utf8, rows_at
-from epsjoin.source.bounds import open_lines
+from epsjoin.source.bounds import open_pieces
 from epsjoin.source.json_ import Line, Objects, require_keys
 from epsjoin.source.rules import Flags, Ints, may_be_tiny, type_once, typed_schema
 from epsjoin.source.untyped import Block, FoundColumns, UntypedRecord
@@ -55,7 +55,7 @@ def read_json_blocks(
     stream, name, source, columns : see :func:`epsjoin.source.json_.read_json`.
     section : says that the stream is a section of the file, whose other sections may have other keys.
     """
-    blocks = Blocks(open_lines(stream, name), section.line if section else 1)
+    blocks = Blocks(open_pieces(stream, name), section.line if section else 1)
     objects = Objects(name, source, columns, is_start=blocks.line == 1)
     while data := blocks.take():
         lines = _lay_out(data, blocks.line)
