@@ -204,7 +204,9 @@ def test_growing_table__goes_on_while_another_job_only_begins(
 
     def late(*given: Any, **options: Any) -> Any:
         monkeypatch.undo()
-        DeltaTable(tmp_path.as_uri()).alter.set_table_properties({COMPLETE: "false"}, raise_if_not_exists=False)
+        DeltaTable(tmp_path.as_uri()).alter.set_table_properties(
+            {COMPLETE: "false"}, raise_if_not_exists=False
+        )
         return add(*given, **options)
 
     monkeypatch.setattr(DeltaTable, "create_write_transaction", late)

@@ -9,7 +9,8 @@ from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from epsjoin.errors import TableError
-from epsjoin.lake.parquet import Target, to_one_line
+from epsjoin.lake.parquet import to_one_line
+from epsjoin.lake.targets import Target
 from epsjoin.lake.uris import uri_for
 
 COMPLETE = "epsjoin.complete"
