@@ -7,6 +7,7 @@ changed for that: it would move the compiled functions of every other package of
 from __future__ import annotations
 
 import hashlib
+import inspect
 import shutil
 import tempfile
 import warnings
@@ -16,7 +17,9 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+from numba.core import types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, InTreeCacheLocator
+from numba.extending import intrinsic
 from numba.misc.appdirs import AppDirs
 from numpy.typing import NDArray
 
@@ -173,6 +176,44 @@ def njit_any_order(function: F) -> F:
     For filters only, whose slack covers every order.
     """
     return _compile(function, fastmath={"contract", "reassoc"})
+
+
+def njit_as(write: Callable[..., Any]) -> Callable[[F], F]:
+    """Compile calls of a function as instructions of LLVM, which the function itself says in Python.
+
+    Parameters
+    ----------
+    write : writes the instructions by LLVM's builder, its first argument, and returns the result, an int64.
+        Its others are those of the function: of arrays the address, of whole numbers an int64.
+
+    Notes
+    -----
+    The function itself runs with ``NUMBA_DISABLE_JIT=1``. Kernels call it by a name of their module: a
+    variable of an enclosing function would be part of what numba's cache goes by, and new in each process.
+    """
+
+    def define(_: Any, *arguments: Any) -> tuple[Any, Callable[..., Any]]:
+        given = [types.int64 if isinstance(one, types.Integer) else one for one in arguments]
+
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            arrays = [kind for kind in signature.args if isinstance(kind, types.Array)]
+            written = [
+                context.make_array(kind)(context, builder, value).data if kind in arrays else value
+                for kind, value in zip(signature.args, values, strict=True)
+            ]
+            return write(builder, *written)
+
+        return types.int64(*given), generate
+
+    def decorate(function: F) -> F:
+        if config.DISABLE_JIT:
+            return function
+        parameters = inspect.signature(function).parameters.values()
+        own = inspect.Parameter("_", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        define.__signature__ = inspect.Signature([own, *parameters])  # type: ignore[attr-defined]
+        return cast("F", intrinsic(define))
+
+    return decorate
 
 
 def _compile(function: F, **options: Any) -> F:

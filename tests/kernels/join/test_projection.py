@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from epsjoin.kernels.join.projection import SQUARES, filter_coordinates, project
-from epsjoin.kernels.join.window import BLOCK
+from epsjoin.kernels.join.vectors import BLOCK
 from epsjoin.local.plan.projection import simple_projection
 from tests.kernels.join.sweeps import sweep_all
 

@@ -13,14 +13,8 @@ from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.kernels.distances import Decision, decide
 from epsjoin.kernels.join.stack_sweep import CANDIDATES, DISTANCES, LARGEST_STACK, PAIRS
-from epsjoin.kernels.join.window import (
-    BLOCK,
-    WORK_PER_CALL,
-    WindowRows,
-    filter_block,
-    lower_bound,
-    lowest_lane,
-)
+from epsjoin.kernels.join.vectors import BLOCK, filter_block, lowest_lane
+from epsjoin.kernels.join.window import WORK_PER_CALL, WindowRows, lower_bound
 
 _STEP, _ROW, _FIRST, _MIDDLE, _LAST, _DONE = range(6)
 

@@ -16,40 +16,25 @@ No projection of the points increases a distance, so any coordinates serve (:mod
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from epsjoin.kernels.accelerate import njit, njit_filter
+from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Bools, Floats, Floats32, Ints
 from epsjoin.kernels.distances import Decision
-from epsjoin.kernels.join.projection import (
-    FILTER_SIZES,
-    MAXIMUM,
-    SQUARES,
-    SUM,
-    Projection,
-    filter_coordinates,
-    project,
-)
+from epsjoin.kernels.join.projection import MAXIMUM, SQUARES, Projection, filter_coordinates, project
 from epsjoin.kernels.join.stack_sweep import CANDIDATES, DISTANCES, LARGEST_STACK, PAIRS, PairBatch
 from epsjoin.kernels.join.survivors import WAITING, DecidedRows, decide_survivors, new_survivors
+from epsjoin.kernels.join.vectors import BLOCK, filter_block, lowest_lane, skip_below
 from epsjoin.kernels.join.window_keys import SELF_MEETINGS, TWO_TABLE_MEETINGS, sort_keys
 
-BLOCK = 32
-"""Number of candidates that are filtered at once, one bit each."""
 _COPIED_DIMENSIONS = 8
 """Maximum number of dimensions of points that are copied in the order of the sweep: such rows are at most one
 cache line long, and copied they share lines with their neighbours in the sweep."""
 WORK_PER_CALL = 1 << 22
 """Number of blocks, and distances of 8 dimensions, after which a sweep returns: tenths of a second, so that
 its caller may stop."""
-_DE_BRUIJN = 0x077CB531
-"""Factor of de Bruijn: times a power of two, its upper five of 32 bits differ for each of the 32 powers."""
-_LANES = np.empty(BLOCK, np.int64)
-"""Number of the lowest bit of a block, by the upper five bits of that bit times ``_DE_BRUIJN``."""
-_LANES[[((1 << lane) * _DE_BRUIJN & 0xFFFFFFFF) >> 27 for lane in range(BLOCK)]] = range(BLOCK)
 _STEP, _ROW, _FIRST, _LAST, _CANDIDATE, _DONE = range(6)
 
 
@@ -160,80 +145,6 @@ def _filter_bound(norm: int, size: int, largest: float) -> np.float32:
     return np.float32(bound if bound < 3e38 else np.inf)
 
 
-_NearBlock = Callable[[Floats32, int, int, int, np.float32], np.int32]
-
-
-def _make_filter(size: int, norm: int) -> _NearBlock:
-    """Compile the filter for one size and norm: both are constants in it, so that its loops are unrolled."""
-
-    @njit_filter
-    def near_block(near: Floats32, stride: int, block: int, row: int, bound: np.float32) -> np.int32:
-        """Whether each of the 32 rows from ``block`` on may be within eps of ``row``: bit by bit."""
-        # Unsigned indices and 32-bit sums: LLVM then takes eight candidates at a time.
-        bits = np.int32(0)
-        step = np.uint64(stride)
-        first = np.uint64(block)
-        place = np.uint64(row)
-        for lane in range(BLOCK):
-            total = np.float32(0.0)
-            for j in range(size):
-                axis = np.uint64(j) * step
-                difference = near[first + axis + np.uint64(lane)] - near[place + axis]
-                if norm == SQUARES:
-                    total += difference * difference
-                elif norm == SUM:
-                    total += abs(difference)
-                else:
-                    total = abs(difference) if abs(difference) > total else total
-            bits = np.int32(bits | np.int32(np.int32(total <= bound) << np.int32(lane)))
-        return bits
-
-    return near_block
-
-
-_squares_2, _squares_4, _squares_8 = (_make_filter(size, SQUARES) for size in FILTER_SIZES)
-_sum_2, _sum_4, _sum_8 = (_make_filter(size, SUM) for size in FILTER_SIZES)
-_maximum_2, _maximum_4, _maximum_8 = (_make_filter(size, MAXIMUM) for size in FILTER_SIZES)
-
-
-@njit
-def filter_block(
-    near: Floats32, stride: int, block: int, row: int, bound: np.float32, norm: int, size: int
-) -> int:
-    """Filter the 32 rows from ``block`` on: a bit for each that may be within eps of ``row``.
-
-    Nine filters, called by name: one chosen by an argument would not be unrolled. The same choice stands in
-    :func:`window_sweep` once more, which is slower with it in a function of its own.
-    """
-    if norm == SQUARES:
-        if size == 8:
-            bits = _squares_8(near, stride, block, row, bound)
-        elif size == 4:
-            bits = _squares_4(near, stride, block, row, bound)
-        else:
-            bits = _squares_2(near, stride, block, row, bound)
-    elif norm == SUM:
-        if size == 8:
-            bits = _sum_8(near, stride, block, row, bound)
-        elif size == 4:
-            bits = _sum_4(near, stride, block, row, bound)
-        else:
-            bits = _sum_2(near, stride, block, row, bound)
-    elif size == 8:
-        bits = _maximum_8(near, stride, block, row, bound)
-    elif size == 4:
-        bits = _maximum_4(near, stride, block, row, bound)
-    else:
-        bits = _maximum_2(near, stride, block, row, bound)
-    return int(bits) & 0xFFFFFFFF
-
-
-@njit
-def lowest_lane(bits: int) -> int:
-    """Number of the lowest bit that is set, of 32."""
-    return int(_LANES[(((bits & -bits) * _DE_BRUIJN) & 0xFFFFFFFF) >> 27])
-
-
 def new_state() -> Ints:
     """Make the state of a sweep that has not begun."""
     state = np.zeros(6, np.int64)
@@ -327,11 +238,8 @@ def window_sweep(
                 if difference == 0:
                     first = row + 1
                 else:
-                    while first < target_end and place[first] < goal - window:
-                        first += 1
-                last = max(first, last)
-                while last < target_end and place[last] <= goal + window:
-                    last += 1
+                    first = skip_below(place, first, target_end, goal - window)
+                last = skip_below(place, max(first, last), target_end, goal + window + 1)
                 candidate = first
                 counters[CANDIDATES] += last - first
                 counters[LARGEST_STACK] = max(counters[LARGEST_STACK], last - first + 1)
@@ -352,37 +260,15 @@ def window_sweep(
                         counters[PAIRS] += written
                         return written
                 work += 1
-                # Step 3: filter a block of candidates, one bit each, as filter_block, whose call here costs a
-                # twentieth of the sweep; inlined by numba it costs more, a third in 8 dimensions.
-                if norm == SQUARES:
-                    if size == 8:
-                        bits = _squares_8(near, stride, candidate, row, bound)
-                    elif size == 4:
-                        bits = _squares_4(near, stride, candidate, row, bound)
-                    else:
-                        bits = _squares_2(near, stride, candidate, row, bound)
-                elif norm == SUM:
-                    if size == 8:
-                        bits = _sum_8(near, stride, candidate, row, bound)
-                    elif size == 4:
-                        bits = _sum_4(near, stride, candidate, row, bound)
-                    else:
-                        bits = _sum_2(near, stride, candidate, row, bound)
-                elif size == 8:
-                    bits = _maximum_8(near, stride, candidate, row, bound)
-                elif size == 4:
-                    bits = _maximum_4(near, stride, candidate, row, bound)
-                else:
-                    bits = _maximum_2(near, stride, candidate, row, bound)
-                left_over = np.int64(bits) & 0xFFFFFFFF
+                # Step 3: filter a block of candidates, one bit each.
+                left_over = filter_block(near, stride, candidate, row, bound, norm, size)
                 if last - candidate < BLOCK:
                     left_over &= (np.int64(1) << (last - candidate)) - 1
                 # Step 4: what has passed waits, from bit to bit; no branch could foresee which lane passed.
                 while left_over != 0:
-                    lane = _LANES[(((left_over & -left_over) * _DE_BRUIJN) & 0xFFFFFFFF) >> 27]
-                    left_over &= left_over - 1
                     survivor_place[waiting] = row
-                    survivor_other[waiting] = candidate + lane
+                    survivor_other[waiting] = candidate + lowest_lane(left_over)
+                    left_over &= left_over - 1
                     waiting += 1
                 candidate += BLOCK
             candidate = -1

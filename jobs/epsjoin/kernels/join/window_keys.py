@@ -12,6 +12,7 @@ import numpy as np
 
 from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Floats, Ints, Ints8
+from epsjoin.kernels.join.vectors import skip_below
 
 SELF_MEETINGS = ((0, 0), (0, 1))
 """Pairs of groups that are compared in a self join: group 0 has the own rows, group 1 the carried ones."""
@@ -154,10 +155,7 @@ def window_candidates(keys: Keys) -> Ints:
             if difference == 0:
                 first = row + 1
             else:
-                while first < passes[step, 3] and place[first] < goal - keys.window:
-                    first += 1
-            last = max(first, last)
-            while last < passes[step, 3] and place[last] <= goal + keys.window:
-                last += 1
+                first = skip_below(place, first, passes[step, 3], goal - keys.window)
+            last = skip_below(place, max(first, last), passes[step, 3], goal + keys.window + 1)
             counts[row] += last - first
     return counts

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from epsjoin.kernels.arrays import Bools, Floats, Ints
-from epsjoin.kernels.join.window import BLOCK
+from epsjoin.kernels.join.vectors import BLOCK
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.keys import Keys, PartRows
 from epsjoin.local.plan.spread import as_points

@@ -18,7 +18,8 @@ from epsjoin.kernels.distances import EUCLIDEAN, Decision
 from epsjoin.kernels.join.projection import SQUARES, Projection, axes_by_variance, filter_size, project
 from epsjoin.kernels.join.stack_sweep import DISTANCES, PairBatch
 from epsjoin.kernels.join.survivors import WAITING
-from epsjoin.kernels.join.window import BLOCK, is_done, new_state, window_rows, window_sweep
+from epsjoin.kernels.join.vectors import BLOCK
+from epsjoin.kernels.join.window import is_done, new_state, window_rows, window_sweep
 from epsjoin.kernels.join.window_keys import SELF_MEETINGS, sort_keys, window_candidates
 from epsjoin.local.plan.costs import (
     FILTER_NS_PER_BLOCK,

@@ -16,7 +16,8 @@ from epsjoin.kernels.distances import Decision
 from epsjoin.kernels.join import stack_sweep, window
 from epsjoin.kernels.join.stack_sweep import PairBatch, StackRows
 from epsjoin.kernels.join.sweep_area import CARRIED, LEFT, RIGHT
-from epsjoin.kernels.join.window import BLOCK, WindowRows
+from epsjoin.kernels.join.vectors import BLOCK
+from epsjoin.kernels.join.window import WindowRows
 from epsjoin.local.arguments import check_count
 from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.sweep.threads import in_order
