@@ -16,8 +16,10 @@ from epsjoin.local.join.arrays import iter_join, iter_self_join, join, self_join
 from epsjoin.local.join.by_product import join_of_one, join_of_two
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.join.product_join import ProductJoin
+from epsjoin.local.join.semi import mark_partners
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan import projection, ways
+from epsjoin.local.product import partners
 from epsjoin.local.product import sweep as product_sweep
 from epsjoin.local.product.rows import FilterSpace
 from epsjoin.local.sweep.pairs import collect
@@ -42,7 +44,7 @@ def assert_equal(pairs, expected):
         np.testing.assert_array_equal(found, wanted)
 
 
-@examples(150)
+@examples(120)
 @given(
     st.sampled_from(KINDS),
     st.sampled_from(["euclidean", "cosine"]),
@@ -72,6 +74,54 @@ def test_product_join__is_the_definition_bit_for_bit(kind, metric, dtype, sizes,
         pairs = collect(made.batches("join"), (n_left, len(other)))
     assert_equal(pairs, expected_pairs(left, other, eps, metric))
     assert options.counters["candidates"] == (n_left * n_right or n_left * (n_left - 1) // 2)
+
+
+@examples(100)
+@given(
+    st.sampled_from(KINDS),
+    st.sampled_from(["euclidean", "cosine"]),
+    st.tuples(st.integers(2, 140), st.integers(0, 140)),
+    st.sampled_from([0, 1, 30]),
+    SEEDS,
+)
+def test_mark_partners__by_products_has_the_ends_of_the_pairs(kind, metric, sizes, m, seed):
+    n_left, n_right = sizes
+    rows = awkward_rows(kind, n_left + n_right, 37, seed).astype(np.float32)
+    if metric == "cosine":
+        rows[~rows.any(axis=1)] = 1.0
+    left, right = rows[:n_left], rows[n_left:] if n_right else None
+    other = left if right is None else right
+    distances = twin.all_distances(left.astype(np.float64), other.astype(np.float64), metric)
+    if right is None:
+        np.fill_diagonal(distances, np.inf)
+    some = np.unique(distances.min(axis=1))  # at eps is within
+    some = some[(some > (0.0 if metric == "cosine" else 1e-150)) & (some < np.inf)]
+    if not len(some):
+        return
+    eps, space = float(some[seed % len(some)]), any_space(rows, metric, m, seed)
+    options = JoinOptions.of(metric, 1 + seed % 2, None, False, {})
+    made = ProductJoin(left, right, np.arange(n_left), get_metric(metric), eps, options, space)
+    with patch.object(partners, "BLOCK_ROWS", 64):
+        marked = mark_partners(made, "join")
+    np.testing.assert_array_equal(marked, distances.min(axis=1) <= eps)
+    assert options.counters["pairs"] == np.count_nonzero(marked)
+    assert options.counters["candidates"] <= n_left * len(other)
+
+
+def test_join__semi_by_products_multiplies_no_row_that_has_its_partner():
+    rows, options = features(3000), JoinOptions.of("cosine", 1, None, False, {})
+    left, right = rows[:1500], rows[1500:].copy()
+    assert isinstance(join_of_two(left, right, 0.3, None, None, options), ProductJoin)
+    counters, shown = {}, []
+    semi = join(left, right, 0.3, "cosine", how="semi", n_jobs=2, counters=counters, progress=shown.append)
+    assert semi.left.tolist() == np.unique(join(left, right, 0.3, "cosine").left).tolist()
+    assert len(semi.left) > 1400
+    assert counters["candidates"] < 0.6 * 1500 * 1500, "after a block of 512 few rows are left"
+    assert shown[-1] == 1.0
+    own = self_join(left, 0.05, "cosine")
+    anti = join(left, None, 0.05, "cosine", how="anti")
+    assert anti.left.tolist() == np.setdiff1d(np.arange(1500), [own.left, own.right]).tolist()
+    assert 0 < len(anti.left) < 1500
 
 
 def test_all_distances__of_the_oracle_are_those_of_its_scalar_formula():

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from epsjoin.kernels.accelerate import njit, njit_any_order
-from epsjoin.kernels.arrays import Floats, Floats32, Ints, Points
+from epsjoin.kernels.arrays import Bools, Floats, Floats32, Ints, Points
 from epsjoin.kernels.distances import COSINE, Decision, decide
 from epsjoin.kernels.join.stack_sweep import DISTANCES, PAIRS, PairBatch
 
@@ -172,3 +172,48 @@ def scan_product(
                             found += 1
     state[ROW] = n_rows
     return found
+
+
+@njit
+def find_partners_in(
+    products: Floats32,
+    left: ProductRows,
+    places: Ints,
+    right: ProductRows,
+    column: int,
+    is_self: bool,
+    decision: Decision,
+    has_partner: Bools,
+    counts: Ints,
+) -> None:
+    """Tell which of some left rows have a partner in one block of right rows.
+
+    Parameters
+    ----------
+    products : (r, c) float32, of the filter rows; c is a multiple of ``LANES``.
+    left, places : the left table, and the (r,) int64 rows of it that were multiplied.
+    right, column : the right table, or the same, and the first row of the block.
+    is_self : whether a row is no partner of its own.
+    decision : the metric's, Euclid or cosine.
+    has_partner : (r,) bool, all False; filled.
+    counts : (4,) int64, see :mod:`epsjoin.kernels.join.stack_sweep`; distances are added.
+    """
+    n_rows, n_columns = products.shape
+    flat, half = products.reshape(-1), right.half[column : column + n_columns]
+    copied = np.empty((2, left.points.shape[1]))
+    for i in range(n_rows):
+        x = places[i]
+        threshold, lane = left.threshold[x], 0
+        while lane < n_columns and not has_partner[i]:
+            if any_survives(flat, i * n_columns + lane, half, lane, threshold):
+                for j in range(lane, lane + LANES):
+                    y = column + j
+                    if products[i, j] - half[j] < threshold or (is_self and x == y):
+                        continue
+                    counts[DISTANCES] += 1
+                    if not may_be_within(left, x, right, y, decision.metric, decision.bound):
+                        continue
+                    if decide_rows(left, x, right, y, decision, copied) >= 0.0:
+                        has_partner[i] = True
+                        break
+            lane += LANES

@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Ints
-from epsjoin.local.join.array_join import ArrayJoin
 from epsjoin.local.join.by_product import join_of_one, join_of_two
 from epsjoin.local.join.options import BATCH_ROWS, JoinOptions
 from epsjoin.local.join.semi import mark_partners
@@ -286,7 +285,8 @@ def join(
     -----
     A semi or anti join is done with a left row at its first partner, which it looks for from the row's own
     place outwards: the number of pairs does not matter. It needs the memory of the sweep and a byte per row.
-    Rows without a partner cost what they cost in a whole join.
+    Rows without a partner cost what they cost in a whole join. By products of blocks, a row leaves its block
+    with its first partner.
 
     Examples
     --------
@@ -298,11 +298,12 @@ def join(
     _check_how(how)
     options = JoinOptions.of(metric, n_jobs, max_pairs, progress, counters)
     if how in ("semi", "anti"):
+        of = eps, weights, cuts, options
         if right is None:
-            swept = ArrayJoin.of_one(left, None, eps, weights, cuts, options)
+            rows_only = join_of_one(left, None, *of, is_semi=True)
         else:
-            swept = ArrayJoin.of_two(left, right, eps, weights, cuts, options)
-        return Rows(np.flatnonzero(mark_partners(swept, "join") == (how == "semi")))
+            rows_only = join_of_two(left, right, *of)
+        return Rows(np.flatnonzero(mark_partners(rows_only, "join") == (how == "semi")))
     if right is None:
         raise ArgumentError(f"how = {how!r} needs two tables; self_join finds the pairs of one")
     checked = join_of_two(left, right, eps, weights, cuts, options)

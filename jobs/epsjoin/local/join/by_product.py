@@ -29,15 +29,17 @@ def join_of_one(
     weights: ArrayLike | None,
     cuts: Cuts | None,
     options: JoinOptions,
+    *,
+    is_semi: bool = False,
 ) -> ArrayJoin | ProductJoin:
-    """Check the arguments of a self join, and choose how it is done."""
+    """Check the arguments of a self join, and choose how it is done; a semi join compares all with all."""
     if not _may_multiply(points, eps, weights, cuts, options.metric):
         return ArrayJoin.of_one(points, ids, eps, weights, cuts, options)
     values = check_coordinates("points", points)
     n, metric = len(values), options.metric
     numbers, threshold = check_ids(ids, n), metric.check_eps(eps)
     check_metric(metric, "points", values)
-    chosen = _choose(values, None, threshold, metric)
+    chosen = _choose(values, values if is_semi else None, threshold, metric)
     if isinstance(chosen, ProductPlan):
         return ProductJoin(values, None, numbers, metric, threshold, options, chosen.space)
     values = np.asarray(values, np.float64)

@@ -7,13 +7,15 @@ import numpy as np
 from epsjoin.kernels.arrays import Bools
 from epsjoin.local.join.array_join import ArrayJoin
 from epsjoin.local.join.partners import find_partners
+from epsjoin.local.join.product_join import ProductJoin
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.one_sided import hold, planned, reach
 from epsjoin.local.plan.planner import plan_join
+from epsjoin.local.product.partners import mark_by_products
 from epsjoin.local.progress import Progress
 
 
-def mark_partners(join: ArrayJoin, name: str) -> Bools:
+def mark_partners(join: ArrayJoin | ProductJoin, name: str) -> Bools:
     """Tell which left rows have a partner; of one table, which rows have another row within eps.
 
     Parameters
@@ -25,17 +27,24 @@ def mark_partners(join: ArrayJoin, name: str) -> Bools:
     -------
     (n_left,) bool.
     """
+    with Progress(join.options.progress, name) as progress:
+        if isinstance(join, ProductJoin):
+            of = join.space, join.metric, join.eps, join.options.for_sweep()
+            return mark_by_products(join.left, join.right, *of, progress.show)
+        return _mark_by_sweep(join, progress)
+
+
+def _mark_by_sweep(join: ArrayJoin, progress: Progress) -> Bools:
     marked = np.zeros(join.n_left, np.bool_)
     is_self = join.is_right is None
     if not join.n_left or not (is_self or join.n_right):
         return marked
-    with Progress(join.options.progress, name) as progress:
-        if join.cuts is not None:
-            _mark_by_parts(join, planned(join.cuts), marked, progress)
-            return marked
-        everything = join.points, np.arange(len(join.points)), join.is_right
-        sweep = join.eps, join.metric, join.options.for_sweep()
-        marked[find_partners(*everything, *sweep, is_self=is_self, show=progress.show)] = True
+    if join.cuts is not None:
+        _mark_by_parts(join, planned(join.cuts), marked, progress)
+        return marked
+    everything = join.points, np.arange(len(join.points)), join.is_right
+    sweep = join.eps, join.metric, join.options.for_sweep()
+    marked[find_partners(*everything, *sweep, is_self=is_self, show=progress.show)] = True
     return marked
 
 
