@@ -11,9 +11,10 @@ import pytest
 from epsjoin.errors import BudgetError, TableError
 from epsjoin.lake import delta_log, parquet, slices, targets
 from epsjoin.lake.lake import Slice
+from epsjoin.lake.sample import Sample
 from epsjoin.lake.schemas import parse_ddl
 from epsjoin.lake.targets import Target
-from epsjoin.spark import splits, tasks
+from epsjoin.spark import points, splits, tasks
 from epsjoin.spark.epsilon import fit_epsilon
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.join import replicate
@@ -131,14 +132,26 @@ def test_replicate__reads_one_large_file_by_many_tasks(
     assert content(job, "replicas").equals(by_one)
 
 
-def test_replicate__refuses_what_fit_epsilon_would(make_job: JobMaker, tmp_path: Path) -> None:
-    job = job_on(make_job, tmp_path, pendigits()[:1000], {"eps": 0.3})
+def test_replicate__refuses_what_fit_epsilon_would_by_the_first_rows_of_its_one_sample(
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = job_on(make_job, tmp_path, pendigits()[:1000], {"eps": 0.3, "sample_rows": 300})
     for step in JOIN_STEPS[:2]:
         step(job)
     small = replace(job, params=replace(job.params, max_pairs=1000))
+    drawn = list[int]()
+
+    def draw_sample(*given: Any) -> Sample:
+        sample = drawing(*given)
+        drawn.append(len(sample[0]))
+        return sample
+
+    drawing = points.draw_sample
+    monkeypatch.setattr(points, "draw_sample", draw_sample)
     said = []
     for step in (fit_epsilon.run, replicate.run):
         with pytest.raises(BudgetError, match="the largest eps that fits") as refused:
             step(small)
         said.append(str(refused.value))
     assert said[0] == said[1]
+    assert drawn == [300, 800], "of the fit; of the plan, 100 for each of 8 parts"

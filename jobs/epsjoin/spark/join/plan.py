@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from epsjoin.console import counted, in_unit, say
 from epsjoin.errors import ArgumentError
+from epsjoin.kernels.arrays import Floats
 from epsjoin.lake.sample import Sample
 from epsjoin.local.epsilon.limits import Expectation
 from epsjoin.local.metric import Metric, get_metric
@@ -37,13 +38,19 @@ _MIN_PART_SECONDS = 0.05
 task takes time, too."""
 
 
-def expectation(job: Job, points: Points) -> Expectation:
-    """Make the one expectation of a run's pairs: ``fit_epsilon`` has the same."""
+def expectation(job: Job, points: Points, sample: Floats | None = None) -> Expectation:
+    """Make the one expectation of a run's pairs: ``fit_epsilon`` has the same.
+
+    Parameters
+    ----------
+    sample : drawn with the run's seed, of at least ``sample_rows`` rows: it begins with the smaller sample,
+        which otherwise takes a pass over all points.
+    """
     params = job.params
-    _, sample = points.sample(params.sample_rows, params.seed)
-    return Expectation(
-        sample, points.n, get_metric(job.lake.source.point_metric), params.seed, params.sample_rows
-    )
+    if sample is None:
+        _, sample = points.sample(params.sample_rows, params.seed)
+    few, metric = sample[: params.sample_rows], get_metric(job.lake.source.point_metric)
+    return Expectation(few, points.n, metric, params.seed, params.sample_rows)
 
 
 def plan_run(job: Job, points: Points, eps: float) -> JoinPlan:
@@ -58,9 +65,9 @@ def plan_run(job: Job, points: Points, eps: float) -> JoinPlan:
         More pairs are expected than ``max_pairs``, or no cuts within the budgets make parts small enough.
     """
     source, params = job.lake.source, job.params
-    expected = expectation(job, points).refuse_too_many(eps, params.max_pairs, source.unit)
     cuts = cuts_of(params, points.n, len(source.axes))
     ids, sample = points.sample(cuts.sample_rows, params.seed)
+    expected = expectation(job, points, sample).refuse_too_many(eps, params.max_pairs, source.unit)
     plan = plan_join(sample, ids, points.n, eps, get_metric(source.point_metric), cuts, expected.pairs)
     plan = replace(plan, parts=expect_parts(plan, sample, ids, points.n))
     cuts_in_words = f"{_describe_cuts(plan)}, {counted(plan.n_parts, 'part')}"
