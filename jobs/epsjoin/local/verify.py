@@ -356,13 +356,13 @@ def _hash(values: Ids, seed: int) -> NDArray[np.uint64]:
     return np.asarray(x ^ (x >> np.uint64(31)))
 
 
-def missed_probability(share: float, n: int, checked: int) -> float:
+def missed_probability(fraction: float, n: int, checked: int) -> float:
     """Compute the probability that no wrong point is among ``checked`` of n points, chosen at random.
 
-    With b = ceil(share n) wrong points it is ``C(n - b, checked) / C(n, checked)``, at most
-    ``(1 - share) ** checked``. For cells, n is the number of occupied cells.
+    With b = ceil(fraction n) wrong points it is ``C(n - b, checked) / C(n, checked)``, at most
+    ``(1 - fraction) ** checked``. For cells, n is the number of occupied cells.
     """
-    wrong = math.ceil(share * n)
+    wrong = math.ceil(fraction * n)
     if checked > n - wrong:
         return 0.0
     log_ways = (math.lgamma(n - wrong + 1), -math.lgamma(n - wrong - checked + 1))

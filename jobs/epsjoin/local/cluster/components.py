@@ -118,12 +118,12 @@ def settle(node: Ints, root: Ints, kind: Ints32) -> Forest:
     return Forest(np.concatenate((trees.node[stays], roots)), np.concatenate((trees.root[stays], roots)))
 
 
-def contract(shares: Iterable[tuple[Ints, Ints]], most: int) -> Iterator[Forest]:
+def contract(batches: Iterable[tuple[Ints, Ints]], most: int) -> Iterator[Forest]:
     """Contract edges that come in batches, and never hold more than ``most`` of them.
 
     Parameters
     ----------
-    shares : batches (left, right), (n,) int64 each, in any number and of any length.
+    batches : (left, right), (n,) int64 each, in any number and of any length.
     most : maximum number of edges in memory, including those of the forest so far; at least 1.
 
     Yields
@@ -145,7 +145,7 @@ def contract(shares: Iterable[tuple[Ints, Ints]], most: int) -> Iterator[Forest]
     most = check_count("most", most)
     nothing = np.empty(0, dtype=np.int64)
     held, waiting, n_waiting = Forest(nothing, nothing), [(nothing, nothing)], 0
-    for left, right in shares:
+    for left, right in batches:
         first = 0
         while first < left.size:
             if held.node.size + n_waiting >= most:

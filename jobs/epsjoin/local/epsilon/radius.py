@@ -135,9 +135,9 @@ def _limit_fraction(pairs: float, limit: int) -> float:
     return 1.0 if pairs <= limit else math.sqrt(limit / pairs)
 
 
-def _choose_radius(rising: Floats, share: float) -> float:
+def _choose_radius(rising: Floats, fraction: float) -> float:
     """Compute a quantile of the distances that covers 32 different ones, if the lowest fifth has as many."""
-    r_max = float(rising[math.ceil(min(2 * MAX_PAIR_FRACTION, share) * rising.size) - 1])
+    r_max = float(rising[math.ceil(min(2 * MAX_PAIR_FRACTION, fraction) * rising.size) - 1])
     lattice = np.unique(rising[: math.ceil(2 * MAX_PAIR_FRACTION * rising.size)])[:_MIN_DISTANCES]
     return max(r_max, float(lattice[-1]))
 
@@ -153,8 +153,8 @@ def _draw_pairs(m: int, target_pairs: int, seed: int) -> tuple[Ints, Ints]:
     return left, (left + random.integers(1, m, draws)) % m
 
 
-def _limit_rows(m: int, share: float, pairs: int) -> int:
-    """Find the largest number of rows, at most m, for which this share of all pairs is at most ``pairs``."""
-    if share * all_pairs(m) <= pairs:
+def _limit_rows(m: int, fraction: float, pairs: int) -> int:
+    """Find the largest number of rows, at most m, of whose pairs this fraction is at most ``pairs``."""
+    if fraction * all_pairs(m) <= pairs:
         return m
-    return max(2, math.isqrt(int(2 * pairs / share)))
+    return max(2, math.isqrt(int(2 * pairs / fraction)))

@@ -22,15 +22,15 @@ CHECKS = (*HOLDING, "updated", "stale", "columns", "order")
 """All checks."""
 
 MIN_RECORDS = 10
-"""Minimum number of records that were lost, or came, or moved, at which a check looks at their share."""
+"""Minimum number of records that were lost, or came, or moved, at which a check looks at their fraction."""
 
 MAX_SAMPLE = 10_000
 """Maximum number of moved records, and of updated ones, whose values are looked at."""
 
 WARN_LOST, WARN_FACTOR = 0.005, 3.0
-"""The share of lost records, and how many times that of the runs before, above which the guard warns."""
+"""The fraction of lost records, and how many times that of the runs before, above which the guard warns."""
 
-TINY_CHANGE, TINY_SHARE = 1e-6, 0.9
+TINY_CHANGE, TINY_FRACTION = 1e-6, 0.9
 """A change of a number below this part of its value is one of its format, if so many of all changes are."""
 
 
@@ -135,13 +135,13 @@ def _is_unusual_loss(seen: Seen, observed: float | None) -> bool:
 
 def _compare_numbers(seen: Seen, check: str, limits: Mapping[str, float | None]) -> _Raw:
     n, of = (seen.lost, seen.n_before) if check == "lost" else (seen.new, seen.n_now)
-    share = n / max(1, of)
+    fraction = n / max(1, of)
     least = "" if seen.matched else "at least "
     if check == "lost":
         words = f"{least}{n:,} of {of:,} records of run {seen.against} are missing in {seen.what}"
     else:
         words = f"{least}{n:,} of {of:,} records of {seen.what} are not in run {seen.against}"
-    return _Raw(share, words, n >= MIN_RECORDS and _exceeds(share, limits[check]))
+    return _Raw(fraction, words, n >= MIN_RECORDS and _exceeds(fraction, limits[check]))
 
 
 def _compare_columns(seen: Seen) -> _Raw:
@@ -166,21 +166,24 @@ def _look_at_matched(
 ) -> Iterator[tuple[str, _Raw]]:
     kept = max(1, matched.kept)
     of_kept = f"of {matched.kept:,} records that stayed"
-    share = matched.updated / kept
+    fraction = matched.updated / kept
     most = sorted(seen.changed, key=lambda name: (-seen.changed[name], name))[:3]
     which = ", ".join(f"{name} in {seen.changed[name]:,}" for name in most if seen.changed[name])
     words = f"{matched.updated:,} {of_kept} have another value"
     if seen.n_updated:
         words += f"; of {seen.n_updated:,} that were looked at: {which or 'no column that both runs have'}"
-    yield "updated", _Raw(share, words, matched.updated >= MIN_RECORDS and _exceeds(share, limits["updated"]))
-    share = matched.moved / kept
-    is_beyond = matched.moved >= MIN_RECORDS and _exceeds(share, limits["moved"])
-    yield "moved", _Raw(share, f"{matched.moved:,} {of_kept} are elsewhere", is_beyond)
-    share = matched.taken_over / max(1, seen.n_now)
+    yield (
+        "updated",
+        _Raw(fraction, words, matched.updated >= MIN_RECORDS and _exceeds(fraction, limits["updated"])),
+    )
+    fraction = matched.moved / kept
+    is_beyond = matched.moved >= MIN_RECORDS and _exceeds(fraction, limits["moved"])
+    yield "moved", _Raw(fraction, f"{matched.moved:,} {of_kept} are elsewhere", is_beyond)
+    fraction = matched.taken_over / max(1, seen.n_now)
     words = f"{matched.taken_over:,} of {seen.n_now:,} records stand where one with another key stood"
-    is_beyond = matched.taken_over >= MIN_RECORDS and _exceeds(share, limits["keys"])
+    is_beyond = matched.taken_over >= MIN_RECORDS and _exceeds(fraction, limits["keys"])
     guess = ", so the keys seem to be written or given otherwise" if is_beyond else ""
-    yield "keys", _Raw(share, words + guess, is_beyond)
+    yield "keys", _Raw(fraction, words + guess, is_beyond)
     if matched.distance is None:
         yield "order", _Raw(None, "there are too many records to compare their order")
     else:
@@ -209,12 +212,12 @@ def _look_at_format(seen: Seen, matched: Matched, limits: Mapping[str, float | N
     is_changed = ~np.isnan(before) & ~np.isnan(now) & (before != now)
     is_tiny = is_changed & (np.abs(now - before) < TINY_CHANGE * np.maximum(np.abs(now), np.abs(before)))
     tiny, changed = int(is_tiny.sum()), int(is_changed.sum())
-    share = float(is_tiny.any(axis=1).mean()) * matched.updated / max(1, matched.kept)
+    fraction = float(is_tiny.any(axis=1).mean()) * matched.updated / max(1, matched.kept)
     words = f"{tiny:,} of {changed:,} changed numbers differ by less than a millionth of their value"
-    is_beyond = tiny >= max(MIN_RECORDS, TINY_SHARE * changed) and _exceeds(share, limits["format"])
+    is_beyond = tiny >= max(MIN_RECORDS, TINY_FRACTION * changed) and _exceeds(fraction, limits["format"])
     if is_beyond:
         words += ", so they seem to be written with other digits, which decimals in the contract would round"
-    return _Raw(share, words, is_beyond)
+    return _Raw(fraction, words, is_beyond)
 
 
 def _percent(value: float | None) -> str:

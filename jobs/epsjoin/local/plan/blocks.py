@@ -97,7 +97,7 @@ class BlockPlan:
     task_rows : maximum number of rows of a task, with room for chance.
     row_bytes, sent_bytes : bytes of a row of a task in a worker's memory, and on its way there.
     expected_pairs : pairs in the result.
-    shares : (t,) float64, each task's share of them.
+    fractions : (t,) float64, each task's fraction of them.
     survivors : pairs that products let through.
     """
 
@@ -112,7 +112,7 @@ class BlockPlan:
     row_bytes: int
     sent_bytes: int
     expected_pairs: float
-    shares: Floats
+    fractions: Floats
     survivors: float
 
     @property
@@ -139,7 +139,7 @@ class BlockPlan:
         of_survivors = self.survivors * PRODUCT_NS_PER_SURVIVOR_TERM * len(self.space.centre)
         nanoseconds = BlockCosts.of(self.space, self.sent_bytes).of_tasks(self.products, rows)
         return ExpectedParts(
-            rows, self.shares * self.expected_pairs, (nanoseconds + self.shares * of_survivors) / 1e9
+            rows, self.fractions * self.expected_pairs, (nanoseconds + self.fractions * of_survivors) / 1e9
         )
 
     @property

@@ -136,7 +136,7 @@ def expected_rows(n: int, d: float, side: float, levels: int, k: int, msl: int =
         else:
             stopping = max(0.0, 1.0 - math.fsum(split))
         rows[level] = reached * stopping
-        reached *= math.fsum(2.0**q * share for q, share in enumerate(split))
+        reached *= math.fsum(2.0**q * fraction for q, fraction in enumerate(split))
     rows[levels] = reached
     return rows
 
@@ -147,8 +147,8 @@ def expected_comparisons(left: NDArray[np.float64], right: NDArray[np.float64], 
     A row of level i meets the rows of level j in 1 of ``2**(d min(i, j))`` cells.
     """
     level = np.arange(len(left))
-    share = 2.0 ** (-d * np.minimum(level[:, None], level))
-    return float(left @ share @ right)
+    fraction = 2.0 ** (-d * np.minimum(level[:, None], level))
+    return float(left @ fraction @ right)
 
 
 def expected_area(rows: NDArray[np.float64], d: float) -> float:

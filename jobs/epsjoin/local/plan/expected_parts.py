@@ -74,8 +74,8 @@ def expect_parts(
             counters.get("candidates", 0) * scale**2,
             pairs[part] * scale**2,
         )
-    shares = (pairs + 1.0) / (pairs.sum() + plan.n_parts)
-    return ExpectedParts(*(_short(column) for column in (rows, shares * plan.expected_pairs, seconds)))
+    fractions = (pairs + 1.0) / (pairs.sum() + plan.n_parts)
+    return ExpectedParts(*(_short(column) for column in (rows, fractions * plan.expected_pairs, seconds)))
 
 
 def _short(values: Floats) -> Floats:

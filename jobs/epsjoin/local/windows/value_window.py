@@ -180,11 +180,11 @@ class ValueWindow:
         return int(np.count_nonzero(self._index.rows))
 
     def quantile(self, q: float) -> Any:
-        """Return the least value with at least a share q of all values at or below it.
+        """Return the least value with at least a fraction q of all values at or below it.
 
         Parameters
         ----------
-        q : share of the rows with a value, 0 to 1: 0.5 is the lower median. NaN counts as the greatest value.
+        q : fraction of the rows with a value, 0 to 1: 0.5 is the lower median. NaN is the greatest value.
 
         Returns
         -------

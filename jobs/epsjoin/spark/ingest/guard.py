@@ -137,7 +137,7 @@ def _most_lost(job: Job, runs: Sequence[str]) -> float:
         for row in found
         if row["check"] == "lost" and row["verdict"] != "accepted" and row["run"] not in not_usual
     )
-    return max((share for share in usual if share is not None), default=0.0)
+    return max((fraction for fraction in usual if fraction is not None), default=0.0)
 
 
 def _find_same(job: Job, runs: Sequence[str], files: Sequence[Mapping[str, Any]]) -> str | None:

@@ -188,9 +188,11 @@ def find_increment(inputs: Fingerprints, params: RunParams, eps: float) -> Incre
     if (len(was.ids), len(now.ids)) != (n_before, n):
         return f"run {base} or this one has not a digest for each point"
     changes = compare_places(was, now)
-    share = len(changes.placed) / max(1, n)
+    fraction = len(changes.placed) / max(1, n)
     if len(changes.placed) > params.increment * n:
-        return f"{share:.1%} of the points are new or moved since run {base}, {params.increment:.1%} may be"
+        return (
+            f"{fraction:.1%} of the points are new or moved since run {base}, {params.increment:.1%} may be"
+        )
     if len(changes.placed) > rows_that_fit(params.worker_memory_mb, len(lake.source.axes)) // 2:
         return (
             f"{counted(len(changes.placed), 'point')} new or moved since run {base} do not fit a worker of "
