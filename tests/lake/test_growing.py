@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from epsjoin.errors import TableError
 from epsjoin.lake import delta_log
-from epsjoin.lake.delta_log import COMPLETE
+from epsjoin.lake.completeness import COMPLETE
 from epsjoin.lake.growing import GrowingTable
 from epsjoin.lake.parquet import File, read_file
 from epsjoin.lake.targets import Target
@@ -129,7 +129,7 @@ def test_growing_table__notices_another_job(tmp_path: Path) -> None:
     table, files = GrowingTable(into), [write(into, 1)]
     table.add(files)
     delta_log.replace_table(into, [write(into, 7, 8)])
-    with pytest.raises(TableError, match="another job changed .* while this one added to it"):
+    with pytest.raises(TableError, match="another job changed .* while this one wrote to it"):
         table.add([write(into, 2)])
     with pytest.raises(TableError, match="another job changed"):
         table.complete(files)
@@ -139,6 +139,80 @@ def test_growing_table__notices_another_job(tmp_path: Path) -> None:
     with pytest.raises(TableError, match="1 files were added that no task says to have written"):
         mine.complete([write(into, 3)])
     assert is_complete(tmp_path) == "false"
+
+
+def test_growing_table__of_two_jobs_that_begin_together_the_second_to_add_is_refused(tmp_path: Path) -> None:
+    into = target(tmp_path)
+    first, second = GrowingTable(into), GrowingTable(into)
+    files = [write(into, 1)]
+    first.add(files)
+    with pytest.raises(TableError, match=r"another job changed .* so nothing was written to it"):
+        second.add([write(into, 2)])
+    first.complete(files)
+    assert (rows_at(tmp_path), is_complete(tmp_path)) == ([1], "true")
+
+
+def test_growing_table__is_not_mixed_with_another_of_as_many_rows(tmp_path: Path) -> None:
+    into = target(tmp_path)
+    first = GrowingTable(into)
+    files = [write(into, 1, 2)]
+    first.add(files)
+    second = GrowingTable(into)
+    others = [write(into, 8, 9)]
+    second.add(others)
+    with pytest.raises(TableError, match="another job changed"):
+        first.add([write(into, 3)])
+    with pytest.raises(TableError, match="another job changed"):
+        first.complete(files)
+    assert is_complete(tmp_path) == "false"
+    second.complete(others)
+    assert (rows_at(tmp_path), is_complete(tmp_path)) == ([8, 9], "true")
+
+
+@pytest.mark.parametrize("grows", [True, False])
+def test_growing_table__is_not_called_complete_by_a_job_whose_files_another_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grows: bool
+) -> None:
+    """The other one adds its first files between the last look of this one and its commit."""
+    into = target(tmp_path)
+    files = [write(into, 1)]
+    first = GrowingTable(into)
+    first.add(files)
+    others = [write(into, 8)]
+    alterer = type(DeltaTable.__new__(DeltaTable).alter)
+    says = alterer.set_table_properties
+
+    def late(*given: Any, **options: Any) -> Any:
+        monkeypatch.undo()
+        GrowingTable(into).add(others)
+        return says(*given, **options)
+
+    monkeypatch.setattr(alterer, "set_table_properties", late)
+    with pytest.raises(TableError, match="another job changed .*its files are others"):
+        first.complete(files) if grows else delta_log.replace_table(into, [write(into, 5)])
+    assert (rows_at(tmp_path), is_complete(tmp_path)) == ([8], "false")
+
+
+def test_growing_table__goes_on_while_another_job_only_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    into = target(tmp_path)
+    first = GrowingTable(into)
+    files = [write(into, 1), write(into, 2)]
+    first.add(files[:1])
+    add = DeltaTable.create_write_transaction
+
+    def late(*given: Any, **options: Any) -> Any:
+        monkeypatch.undo()
+        DeltaTable(tmp_path.as_uri()).alter.set_table_properties(
+            {COMPLETE: "false"}, raise_if_not_exists=False
+        )
+        return add(*given, **options)
+
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", late)
+    first.add(files[1:])
+    first.complete(files)
+    assert (rows_at(tmp_path), is_complete(tmp_path)) == ([1, 2], "true")
 
 
 def test_growing_table__without_rows_is_empty_and_complete(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from epsjoin.contracts.row_rules import OURS
 from epsjoin.errors import TableError, UnfitTableError
+from epsjoin.lake.completeness import is_incomplete, mark_complete
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import File, to_one_line
 from epsjoin.lake.phases import phase
@@ -26,9 +27,6 @@ from epsjoin.pipeline import tables_of, writer_of
 
 MAX_TRIES = 20
 """Maximum number of tries to change a log while other jobs change it, too."""
-
-COMPLETE = "epsjoin.complete"
-"""Property of a table outside of a lake: "false" while files are to come, otherwise "true" or not there."""
 
 _CHECK = "delta.constraints."
 """Prefix of the table properties that hold CHECK constraints."""
@@ -126,17 +124,9 @@ def replace_table(into: Target, files: Sequence[File]) -> list[File]:
         log = check_columns(found, into)
         files = list(files) or [write_empty_file(into)]
         replace_slices(log, into, files, [])
-        if log.metadata().configuration.get(COMPLETE) == "false":
-            set_complete(into, is_complete=True)
+        if is_incomplete(DeltaTable(log.table_uri)):  # it was, or another job has begun to write to it
+            mark_complete(into, {file.path for file in files})
     return files
-
-
-def set_complete(into: Target, *, is_complete: bool) -> None:
-    """Say in a table's properties whether all of its files are in it; for tables outside of a lake."""
-    properties = {COMPLETE: str(is_complete).lower()}
-    DeltaTable(uri_for("deltalake", into.location)).alter.set_table_properties(
-        properties, raise_if_not_exists=False
-    )
 
 
 def check_replaceable(into: Target) -> None:

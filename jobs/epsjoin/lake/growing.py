@@ -7,15 +7,14 @@ from collections.abc import Iterable, Sequence
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError
 
-from epsjoin.errors import TableError
+from epsjoin.lake.completeness import COMPLETE, changed, mark_complete, mark_incomplete, paths_of
 from epsjoin.lake.delta_log import (
-    COMPLETE,
+    MAX_TRIES,
     add_actions,
     check_columns,
     create_log,
     open_log,
     replace_slices,
-    set_complete,
     transaction_of,
 )
 from epsjoin.lake.parquet import File, to_one_line
@@ -31,6 +30,10 @@ class GrowingTable:
     next one replaces what was in it by the first files, later ones add files. The last says that it is
     complete. So whoever finds it complete finds all files in it, whenever the writer was killed; and whoever
     reads its versions one after the other, from the first files on, gets each row once.
+
+    Of two jobs that begin at the same time, the first to add files wins: the other one is refused. One that
+    begins later replaces the files of the first, which is refused from then on. A table is never complete
+    with files of both.
 
     Parameters
     ----------
@@ -48,12 +51,10 @@ class GrowingTable:
         self._rows: int | None = None
         self._paths: set[str] = set()
         with translate_write_errors(into.table, into.location), phase("commit"):
-            found = open_log(into.location)
-            if found is None:
-                create_log(into.location, into.schema, (), into.table, "", {COMPLETE: "false"})
-            else:
-                check_columns(found, into)
-                set_complete(into, is_complete=False)
+            log = open_log(into.location) or create_log(
+                into.location, into.schema, (), into.table, "", {COMPLETE: "false"}
+            )
+            self._begun = mark_incomplete(check_columns(log, into))
 
     def left_of(self, files: Iterable[File]) -> list[File]:
         """Return those of the files that are not in the table yet."""
@@ -63,11 +64,10 @@ class GrowingTable:
         """Add files, in one commit; the first time they replace what was in the table."""
         into = self._into
         with translate_write_errors(into.table, into.location), phase("commit"):
-            log = DeltaTable(uri_for("deltalake", into.location))
             if self._rows is None:
-                replace_slices(log, into, files, [])
+                replace_slices(self._begun, into, files, [])
             else:
-                self._append(log, files)
+                self._append(files)
         self._rows = (self._rows or 0) + sum(file.rows for file in files)
         self._paths |= {file.path for file in files}
 
@@ -91,35 +91,34 @@ class GrowingTable:
         whole = list(files) or [write_empty_file(self._into)]
         strange = self._paths - {file.path for file in whole}
         if strange:
-            raise self._changed(f"{len(strange)} files were added that no task says to have written")
+            raise changed(self._into, f"{len(strange)} files were added that no task says to have written")
         last = self.left_of(whole)
         if last:
             self.add(last)
         with translate_write_errors(self._into.table, self._into.location), phase("commit"):
-            self._check_ours(DeltaTable(uri_for("deltalake", self._into.location)))
-            set_complete(self._into, is_complete=True)
+            mark_complete(self._into, self._paths)
         return whole
 
-    def _append(self, log: DeltaTable, files: Sequence[File]) -> None:
-        """Append files; of two writers that do so at the same time, the transaction id lets only one."""
-        self._check_ours(log)
-        rows = (self._rows or 0) + sum(file.rows for file in files)
-        try:
-            log.create_write_transaction(
-                add_actions(self._into, files),
-                mode="append",
-                schema=Schema.from_arrow(self._into.schema),
-                commit_properties=CommitProperties(app_transactions=[Transaction(transaction_of({}), rows)]),
-            )
-        except CommitFailedError as error:
-            raise self._changed(to_one_line(error)) from error
+    def _append(self, files: Sequence[File]) -> None:
+        """Append files to those of this job; of two commits at the same time one is refused and tries again.
 
-    def _check_ours(self, log: DeltaTable) -> None:
-        if log.transaction_version(transaction_of({})) != self._rows:
-            raise self._changed("its rows are others")
-
-    def _changed(self, why: str) -> TableError:
-        return TableError(
-            f"another job changed {self._into.location} while this one added to it ({why}), so that it is "
-            "not complete; run this one again when that one has ended"
-        )
+        Delta refuses it since both carry the same transaction id, whose number is that of all rows.
+        """
+        rows, why = (self._rows or 0) + sum(file.rows for file in files), ""
+        for _ in range(MAX_TRIES):
+            log = DeltaTable(uri_for("deltalake", self._into.location))
+            if paths_of(log) != self._paths:
+                raise changed(self._into, why or "its files are others")
+            own = CommitProperties(app_transactions=[Transaction(transaction_of({}), rows)])
+            try:
+                log.create_write_transaction(
+                    add_actions(self._into, files),
+                    mode="append",
+                    schema=Schema.from_arrow(self._into.schema),
+                    commit_properties=own,
+                )
+            except CommitFailedError as error:
+                why = to_one_line(error)
+            else:
+                return
+        raise changed(self._into, why)

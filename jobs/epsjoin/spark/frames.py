@@ -255,7 +255,8 @@ def similarity_join(
     columns : the coordinates: names of columns of numbers, or the name of one column that holds whole points
         (an array of numbers, a vector of Spark ML, binary of little-endian float64). Distances are
         computed in float64; arrays of floats travel as they are.
-    id : name of a column of whole numbers, which must be distinct (this is not checked).
+    id : name of a column of whole numbers, which must be distinct. This is not checked, but a table that
+        grows (``increments``) stays incomplete where two rows of its first pairs have one id.
     metric : a name for :func:`epsjoin.get_metric`, or a metric that it returned (minkowski).
     how : "inner" for the pairs; "left", "right" or "outer" also for the rows without a partner, with nulls;
         "semi" or "anti" for the rows of ``left``, with all their columns, that have a partner, or have none.
@@ -293,7 +294,8 @@ def similarity_join(
     DataRefusedError
         A column of whole points holds none; or a point of the sample has another number of dimensions than
         most, or a coordinate that is null or not finite. With ``to`` and one frame, also if the frame had
-        another number of rows when it was read again.
+        another number of rows when it was read again. With ``increments``, also if the parts do not find each
+        of the first pairs once: ids are not distinct, or rows were others when they were read again.
     TableError
         ``to`` holds a table with other columns or with partitions, or cannot be read or written. It stays as
         it was.
@@ -320,11 +322,13 @@ def similarity_join(
 
     With ``to``, the replicas of one frame are not shuffled but written to a folder below the table's, unless
     they would be more than 10,000 files. This folder is deleted at the end. If that fails, or if the process
-    is killed, its files belong to no table, and Delta's VACUUM of the table deletes them.
+    is killed, its files belong to no table, and Delta's VACUUM of the table deletes them. So it is with files
+    of pairs that were written and not yet in a version when the process was killed.
 
     With ``increments``, the first version replaces what was in the table, and later ones add to it: a reader
     of its versions (``spark.readStream``) that begins with the first gets each pair once. A join that fails
     or is killed leaves the table incomplete, with the pairs that it had; the same call again replaces them.
+    Of two joins that grow one table at the same time, one is refused (TableError).
 
     ``similarity_join(df, eps=0.5, columns=["x", "y"])`` returns every pair of rows of ``df``.
     ``similarity_join(a, b, eps=5.0, columns=["lat", "lon"], metric="haversine", how="anti")`` returns the

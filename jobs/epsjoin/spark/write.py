@@ -17,6 +17,10 @@ Count = Callable[[pa.RecordBatch], Mapping[str, float]]
 """The function that computes the counters of a batch."""
 
 
+Alter = Callable[[Iterable[pa.RecordBatch], dict[str, float]], Iterable[pa.RecordBatch]]
+"""The function that makes what a task writes of its batches, and adds to its counters."""
+
+
 class Written(NamedTuple):
     """What the tasks wrote.
 
@@ -41,7 +45,11 @@ class Written(NamedTuple):
 
 
 def write_files(
-    into: Target, rows: Rows, count: Count | None = None, tell: Callable[[Task], Task] = lambda work: work
+    into: Target,
+    rows: Rows,
+    count: Count | None = None,
+    tell: Callable[[Task], Task] = lambda work: work,
+    alter: Alter = lambda batches, _: batches,
 ) -> Written:
     """Let the tasks write the rows, one file for each split that has any.
 
@@ -50,13 +58,14 @@ def write_files(
     rows : rows with the target's columns (without ``run``).
     count : computes the counters of a batch; they are added up.
     tell : makes the work of a task tell the report that it yields (:class:`epsjoin.spark.told.Told`).
+    alter : changes the batches before they are counted and written.
     """
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         report = tasks.TaskReport()
 
         def count_batches() -> Iterator[pa.RecordBatch]:
-            for batch in batches:
+            for batch in alter(batches, report.counters):
                 for name, value in (count(batch) if count else {}).items():
                     report.counters[name] = report.counters.get(name, 0) + value
                 yield batch

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 from numpy.typing import ArrayLike
@@ -10,6 +12,7 @@ from pyspark.sql import DataFrame
 from epsjoin.errors import BudgetError
 from epsjoin.lake import delta_log, schemas, targets
 from epsjoin.lake.growing import GrowingTable
+from epsjoin.lake.parquet import File
 from epsjoin.lake.targets import Target
 from epsjoin.local.join.first_pairs import find_first_pairs
 from epsjoin.local.metric import Metric
@@ -17,11 +20,10 @@ from epsjoin.local.plan.blocks import BlockPlan
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.progressive.running import RunningEstimate
-from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.spark import scan
 from epsjoin.spark.join.blocks import join_blocks
 from epsjoin.spark.join.merge_join import join_files, join_frame, make_joiner
-from epsjoin.spark.join.pairs import PAIRS, to_batch
+from epsjoin.spark.join.pairs import PAIRS, check_left_out, leave_out, to_batch
 from epsjoin.spark.join.plan import PairsPlan, plan_pairs
 from epsjoin.spark.join.replicas import REPLICAS
 from epsjoin.spark.join.replicate import encode
@@ -55,14 +57,13 @@ def join_planned(
     max_pairs: int,
     *,
     raises: bool = True,
-    first: Pairs | None = None,
 ) -> Rows:
     """Join points with themselves or with others; lazy, with one shuffle.
 
     Parameters
     ----------
     plan : of these points.
-    max_pairs, raises, first : see :func:`epsjoin.spark.join.merge_join.join_frame`.
+    max_pairs, raises : see :func:`epsjoin.spark.join.merge_join.join_frame`.
     """
     if isinstance(plan, BlockPlan):
         return join_blocks(points, others, plan, max_pairs, raises=raises)
@@ -71,7 +72,7 @@ def join_planned(
     if others is not None:
         n_points += others.n
         replicas = replicas.union(replicate_frame(others, plan, is_right=True))
-    return join_frame(replicas, plan, n_points, max_pairs, raises=raises, first=first)
+    return join_frame(replicas, plan, n_points, max_pairs, raises=raises)
 
 
 def join_by_files(
@@ -101,11 +102,11 @@ def join_by_shuffle(
 ) -> DataFrame:
     """Join by a shuffle, and return the pairs, read from the table into which tasks write them."""
     first = None if growing is None else growing.first
-    joined = join_planned(points, others, plan, max_pairs, raises=False, first=first)
+    joined = join_planned(points, others, plan, max_pairs, raises=False)
     refuse = make_refusal(plan, max_pairs)
     running = RunningJoin(joined.spark, plan, range(plan.n_parts), None, max_pairs, into, refuse, growing)
     with running.watching():
-        written = write_files(into, joined, tell=running.telling)
+        written = write_files(into, joined, tell=running.telling, alter=partial(leave_out, first))
     return _finish_pairs(into, written, max_pairs, points.frame, growing)
 
 
@@ -129,7 +130,8 @@ def begin_growing(planned: PairsPlan, into: Target, increments: float | None) ->
     file = into.write([to_batch(first)])
     files = [] if file is None else [file]
     if files:
-        table.add(files)
+        with _deleted_on_error(into, files):
+            table.add(files)
     return Growing(table, increments, first, files)
 
 
@@ -165,9 +167,20 @@ def _finish_pairs(
     """
     files = written.files if growing is None else [*growing.first_files, *written.files]
     n_pairs = sum(file.rows for file in files)
-    if n_pairs > max_pairs:
-        waiting = files if growing is None else growing.table.left_of(files)
-        targets.delete_uncommitted_files(into, waiting)
-        raise BudgetError(f"{n_pairs:,} pairs at least were found, {max_pairs:,} are allowed (max_pairs)")
+    waiting = files if growing is None else growing.table.left_of(files)
+    with _deleted_on_error(into, waiting):
+        if n_pairs > max_pairs:
+            raise BudgetError(f"{n_pairs:,} pairs at least were found, {max_pairs:,} are allowed (max_pairs)")
+        check_left_out(None if growing is None else growing.first, written.counters)
     complete = partial(delta_log.replace_table, into) if growing is None else growing.table.complete
     return scan.read_replaced(frame.sparkSession, into, complete(files))
+
+
+@contextmanager
+def _deleted_on_error(into: Target, files: Sequence[File]) -> Iterator[None]:
+    """Delete files that no commit has added, if there is an error within."""
+    try:
+        yield
+    except Exception:
+        targets.delete_uncommitted_files(into, files)
+        raise

@@ -22,7 +22,6 @@ from epsjoin.lake.lake import Slice
 from epsjoin.lake.parquet import File
 from epsjoin.lake.schemas import parse_ddl
 from epsjoin.lake.targets import Target
-from epsjoin.local.join.first_pairs import LeftOut
 from epsjoin.local.join.parts import join_part
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.keys import Keys
@@ -34,7 +33,7 @@ from epsjoin.spark import tasks
 from epsjoin.spark.job import Job
 from epsjoin.spark.join.base import INCREMENT
 from epsjoin.spark.join.increment import join_increment
-from epsjoin.spark.join.pairs import PAIRS, to_batch
+from epsjoin.spark.join.pairs import PAIRS, leave_out, to_batch
 from epsjoin.spark.join.plan import expectation
 from epsjoin.spark.join.replicas import KEY_COLUMNS, REPLICAS
 from epsjoin.spark.join.running import Growing, Refuse, RunningJoin, describe
@@ -191,7 +190,6 @@ def join_frame(
     max_pairs: int,
     *,
     raises: bool = True,
-    first: Pairs | None = None,
 ) -> Rows:
     """Join the replicas of ``replicate_frame``; lazy, with one shuffle by part.
 
@@ -201,7 +199,6 @@ def join_frame(
         number of points.
     raises : whether the task of a part with more than ``max_pairs`` pairs fails; otherwise it ends early,
         with more than that.
-    first : pairs that are left out, since they were given first.
 
     Returns
     -------
@@ -215,7 +212,7 @@ def join_frame(
         part, counters = tasks.task_number(), dict[str, int]()
         plan = JoinPlan.from_json(plan_json)
 
-        yield from _join_batches(read_part(batches, n_points), part, plan, max_pairs, counters, first)
+        yield from _join_batches(read_part(batches, n_points), part, plan, max_pairs, counters)
         if raises and counters.get("pairs", 0) > max_pairs:
             what = f"more than {max_pairs:,} pairs (max_pairs) lie within eps {plan.eps:g}"
             raise BudgetError(f"{what} in part {part} alone")
@@ -245,12 +242,14 @@ def make_joiner(
         )
         counters: dict[str, int] = {"rows": 0, "pairs": 0}
         read = report.timed(rows, "reading")
-        found = _join_batches(read, part.number, plan, max_pairs, counters, first, report)
-        written = report.write(pairs, report.timed(found, "joining"))
+        found = _join_batches(read, part.number, plan, max_pairs, counters, report)
+        left_out: dict[str, float] = {}
+        others = leave_out(first, found, left_out)
+        written = report.write(pairs, report.timed(others, "joining"))
         for inner in ("reading_seconds", "starting_seconds"):
             report.counters["joining_seconds"] -= report.counters.get(inner, 0.0)
         report.counters["writing_seconds"] = time.perf_counter() - began - sum(report.counters.values())
-        report.counters |= counters
+        report.counters |= counters | left_out
         report.counters["largest_part_rows"] = counters["rows"]
         report.counters["bytes"] = written.size if written else 0
         yield report.to_batch()
@@ -303,12 +302,11 @@ def _join_batches(
     plan: JoinPlan,
     max_pairs: int,
     counters: Counters,
-    first: Pairs | None = None,
     report: tasks.TaskReport | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the pairs of a part, whose rows come in batches; end when there are more than ``max_pairs``.
 
-    Pairs that were given first are left out. A report gets the seconds in which the kernels start.
+    A report gets the seconds in which the kernels start.
     """
     # Arrow's own allocator keeps what it frees to itself; the sweep's arrays need that memory
     pa.set_memory_pool(pa.system_memory_pool())
@@ -325,9 +323,9 @@ def _join_batches(
     found = join_part(
         rows.points, rows.ids, rows.key, part, plan, BATCH_PAIRS, counters, is_right=rows.is_right
     )
-    n_pairs, left_out = 0, None if first is None or not len(first.left) else LeftOut(first)
+    n_pairs = 0
     for pairs in found:
-        yield to_batch(pairs if left_out is None else left_out.of(pairs))
+        yield to_batch(pairs)
         n_pairs += len(pairs.left)
         if n_pairs > max_pairs:
             return
