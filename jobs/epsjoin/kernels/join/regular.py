@@ -109,7 +109,8 @@ def _crossed_axes(lower: Ints, upper: Ints, level: int, is_local: bool, crossed:
 def _with_room(old: Any, room: int) -> Any:
     """Copy an array into one of ``room`` entries, the further ones not set."""
     new = np.empty((room, *old.shape[1:]), old.dtype)
-    new[: old.shape[0]] = old
+    for at in np.ndindex(old.shape):  # for new[:n] = old numba compiles an error's text: two seconds
+        new[at] = old[at]
     return new
 
 
