@@ -38,7 +38,7 @@ POPULATIONS = {
     "landmarks": (lambda: open_sets.read("landmarks"), 0.05, 0.7),
     "landmarks, few pairs": (lambda: open_sets.read("landmarks"), 0.0123457, 1.4),
 }
-SAMPLES = 40
+SAMPLES = 24
 
 
 @pytest.mark.parametrize("name", POPULATIONS)
@@ -87,7 +87,7 @@ def test_estimate__of_a_real_set_is_within_a_factor_of_two(name, eps, metric, pa
     ids=["planned", "regular"],
 )
 def test_estimate__of_a_join_in_parts_counts_replicas(cuts):
-    points = clustered(40_000)
+    points = clustered(20_000)
     expected = estimate(points, 0.03, cuts=cuts)
     found = counted(points, 0.03, cuts=cuts)
     assert found["rows"] > 1.1 * len(points)
