@@ -160,25 +160,42 @@ def joins(
     return answer
 
 
-def threads(call: Call, chosen: Set = BY_NAME["uni2"], rounds: int | None = None) -> Answer:
-    """Two threads of ours against the peer, which has one, by wall time."""
+def threads(
+    call: Call,
+    sets: Sequence[Set] = (BY_NAME["uni2"], BY_NAME["uni8"], BY_NAME["cad16L"]),
+    rounds: int | None = None,
+) -> Answer:
+    """Two threads of ours against one, and against the peer, which has one, by wall time."""
+    one, two = "epsjoin", "epsjoin, n_jobs=2"
     contenders: dict[str, Contender] = {
         "cKDTree": ckdtree_pairs,
-        "epsjoin": epsjoin_pairs,
-        "epsjoin, n_jobs=2": partial(epsjoin_pairs, n_jobs=2),
+        one: epsjoin_pairs,
+        two: partial(epsjoin_pairs, n_jobs=2),
     }
-    with stored(call, chosen) as points:
-        timings = call(race, contenders, points.file, points.eps, rounds or chosen.rounds)
-    pairs, is_right = agreed(timings)
-    wall, cpu = medians(timings, "wall"), medians(timings)
-    rows = [
-        [name, seconds(wall[name]), seconds(cpu[name]), spread(ratios(timings, "cKDTree", name, "wall"))]
-        for name in contenders
-    ]
-    text = f"{chosen.name}, {points.size}, eps {points.eps:g}, {pairs} pairs."
-    _say(f"threads: {text}")
-    head = ["", "wall s", "CPU s", "times faster than cKDTree, by wall"]
-    return Answer("Two threads", [text, "", *table(head, rows)], is_right)
+    answer = Answer("Two threads", [])
+    rows = []
+    for chosen in sets:
+        with stored(call, chosen) as points:
+            timings = call(race, contenders, points.file, points.eps, rounds or chosen.rounds)
+        pairs, is_right = agreed(timings)
+        answer.is_right &= is_right
+        wall, cpu = medians(timings, "wall"), medians(timings)
+        rows.append(
+            [
+                f"{chosen.name}, {points.size}",
+                pairs,
+                " / ".join(seconds(wall[name]) for name in contenders),
+                " / ".join(seconds(cpu[name]) for name in contenders),
+                f"**{spread(ratios(timings, one, two, 'wall'))}**",
+                spread(ratios(timings, two, one)),
+                spread(ratios(timings, "cKDTree", two, "wall")),
+            ]
+        )
+        _say(f"threads: {chosen.name}: {pairs} pairs, {spread(ratios(timings, one, two, 'wall'))}")
+    names = "cKDTree / one / two threads"
+    head = ["set", "pairs", f"wall s: {names}", f"CPU s: {names}", "two against one, by wall"]
+    answer.lines = table([*head, "CPU of two / of one", "than cKDTree, by wall"], rows)
+    return answer
 
 
 def dbscan(

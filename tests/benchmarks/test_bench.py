@@ -152,17 +152,22 @@ def test_machine_limit__gathers_every_row_in_order_and_writes_the_pairs():
     assert contenders.machine_limit(points, 7) == 7
 
 
-def test_threads__table_has_one_and_two():
-    answer = questions.threads(here, TINY)
+def test_threads__a_row_tells_two_against_one():
+    answer = questions.threads(here, [TINY])
     assert answer.is_right
-    assert f"{pairs_of(TINY):,} pairs" in answer.lines[0]
-    assert cells(answer.lines, "epsjoin, n_jobs=2")
+    row = cells(answer.lines, "tiny, 400 × 2")
+    assert row[1] == f"{pairs_of(TINY):,}"
+    one, two = (float(seconds) for seconds in row[2].split(" / ")[1:])
+    low, high = re.findall(r"[0-9.]+", row[4])[1:]
+    assert one > 0.0
+    assert two > 0.0
+    assert 0.0 < float(low) <= float(high)
 
 
 def test_threads_and_growth__a_wrong_count_is_said(monkeypatch):
     monkeypatch.setattr(questions, "ckdtree_pairs", lambda *_: 5)
-    two_threads = questions.threads(here, TINY)
-    assert "DIFFERENT: 5, " in two_threads.lines[0]
+    two_threads = questions.threads(here, [TINY])
+    assert "DIFFERENT: 5, " in cells(two_threads.lines, "tiny")[1]
     grown = questions.growth_dimensions(here, [Set("2", "", partial(subspace, 300, 2), None, rounds=1)])
     assert "DIFFERENT: 5, " in cells(grown.lines, "2 ")[2]
     assert not two_threads.is_right
