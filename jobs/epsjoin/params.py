@@ -200,7 +200,7 @@ def _check(name: str, value: Any) -> None:
     else:
         low, high = rule["exclusiveMinimum"], rule.get("exclusiveMaximum", math.inf)
         is_allowed = is_finite(value) and low < value < high
-        allowed = f"a number above {low} and below {high}"
+        allowed = f"a number above {low}" + (f" and below {high}" if high < math.inf else ", and finite")
     if not is_allowed:
         raise ArgumentError(
             f"{name} must be {allowed}, not {list(value) if isinstance(value, tuple) else value!r}"

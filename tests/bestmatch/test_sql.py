@@ -144,6 +144,7 @@ def test_printed_definition__has_two_equal_distances_dominate_each_other() -> No
         ({"criteria": [("x", 1.0), ("X", "y", 1.0)]}, "each of another left column"),
         ({"criteria": [("x", -1.0)]}, "eps of x must be a number, at least 0, not -1.0"),
         ({"criteria": [("x", math.nan)]}, "eps of x must be a number, at least 0, not nan"),
+        ({"criteria": [("x", True)]}, "eps of x must be a number, at least 0, not True"),
         ({"how": "full"}, "how must be inner, left, right or outer, not 'full'"),
         ({"dialect": "cobol"}, "dialect must be one of .*duckdb.*spark.*, not 'cobol'"),
     ],

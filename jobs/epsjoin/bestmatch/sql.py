@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from epsjoin.errors import ArgumentError, needing_extra
+from epsjoin.local.arguments import as_number
 
 with needing_extra("epsjoin.bestmatch_sql"):
     import sqlglot
@@ -132,9 +133,10 @@ def _check(how: str, dialect: str) -> None:
 
 
 def _check_eps(name: str, eps: object) -> float:
-    if not isinstance(eps, (int, float)) or not eps >= 0:
+    number = as_number(eps)
+    if not number >= 0:
         raise ArgumentError(f"eps of {name} must be a number, at least 0, not {eps!r}")
-    return float(eps)
+    return number
 
 
 def _quote(name: str | Sequence[str]) -> str:

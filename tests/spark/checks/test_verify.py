@@ -340,8 +340,8 @@ def test_verify__sees_in_all_rows_what_needs_no_brute_force(
     change_labels(job, noise, cluster_id=labels[core]["cluster_id"])
     found = "\n".join(findings(job, capsys, Request(points=1, cells=0)))
     assert f"pair ({left[7]}, {right[7]}) is stored 2 times" in found
-    assert f"1 pairs where left_id is not below right_id, such as ({right[9]}, {left[9]})" in found
-    assert "1 pairs where the distance is not from 0 to eps 3.0, such as (5, 6) at 3.5" in found
+    assert f"1 pair where left_id is not below right_id, such as ({right[9]}, {left[9]})" in found
+    assert "1 pair where the distance is not from 0 to eps 3.0, such as (5, 6) at 3.5" in found
     assert "point 12345: it is in pairs or clusters, but not in points" in found
     assert re.search(r"point 5: degree \d+ is stored, its pairs make \d+", found)
     assert f"point {core}: cluster 699999 has no core point of that id" in found

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from epsjoin.console import say
+from epsjoin.console import counted, say
 from epsjoin.lake import parquet
 from epsjoin.lake.arrow import pair_columns
 from epsjoin.lake.lake import Slice
@@ -74,7 +74,7 @@ def scan_pairs(job: Job, ids: Ids, eps: float) -> DataFrame:
             counts = np.bincount(place, np.concatenate([counts, one_each]), len(more)).astype(np.int64)
             ends = more
         yield to_batch(PAIR_ROWS, DEGREE, a=ends, b=counts)
-        faults = [f"{n:,} pairs where {what}, such as {example[what]}" for what, n in wrong.items() if n]
+        faults = [f"{counted(wrong[what], 'pair')} where {what}, such as {example[what]}" for what in example]
         yield to_batch(PAIR_ROWS, FAULT, fault=[f"{file.path}: {text}" for text in faults])
 
     return tasks.lazy_tasks(
