@@ -9,7 +9,7 @@ in a way to which the order and the cut of the batches do not matter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -88,6 +88,31 @@ class StoredSlice:
         return scan_files(
             lambda: self.job.spark, self.location, self.files, columns, work, whole, threads=threads
         )
+
+    def filter(
+        self, is_wanted: Callable[[pa.RecordBatch], NDArray[np.bool_]], names: Sequence[str]
+    ) -> pa.Table:
+        """Read all rows of some columns and keep those that are wanted; in no order.
+
+        Parameters
+        ----------
+        is_wanted : tells for each row of a batch of these columns whether it is kept.
+        names : names of the columns.
+        """
+
+        def select(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                yield batch.filter(pa.array(is_wanted(batch)))
+
+        return in_table(self.scan(names, select), self.columns(names))
+
+    def filter_ids(self, ids: NDArray[np.int64], names: Sequence[str]) -> pa.Table:
+        """Read the rows with these ids, by rising id, with the column ``id`` first."""
+        columns = list(dict.fromkeys(["id", *names]))  # a column of the source may be called id
+        if not ids.size:
+            return self.columns(columns).empty_table()
+        wanted = np.sort(ids)
+        return self.filter(lambda batch: np.isin(batch["id"].to_numpy(), wanted), columns).sort_by("id")
 
     def stream(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read some columns on the driver, batch by batch."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,11 @@ from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.lake.arrow import are_same
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.local.snapshots import match_ids
-from epsjoin.spark.arrow import Task
 from epsjoin.spark.buckets import plan_buckets
 from epsjoin.spark.compare.records import Records, identify, read_both
 from epsjoin.spark.digests import places_in
 from epsjoin.spark.job import Job
-from epsjoin.spark.stored import StoredSlice, in_table
+from epsjoin.spark.stored import StoredSlice
 
 _TEXT_ROWS = 1 << 10
 """Number of rows that are written as JSON at a time."""
@@ -58,8 +57,8 @@ def _describe(
     source = job.lake.source
     names = [column.name for column in source.columns]
     placed = [*names, TREE] if source.tree else names
-    then, now = (_take(points, ids, names) for points, ids in ((old, deleted), (new, inserted)))
-    was, is_ = (_take(points, both, placed) for points in (old, new))
+    then, now = (points.filter_ids(ids, names) for points, ids in ((old, deleted), (new, inserted)))
+    was, is_ = (points.filter_ids(both, placed) for points in (old, new))
     differs = ~np.stack([are_same(was[name], is_[name]) for name in names], axis=1)
     is_updated = differs.any(axis=1)
     was, is_ = (rows.filter(pa.array(is_updated)) for rows in (was, is_))
@@ -82,23 +81,6 @@ def _have_moved(source: SourceContract, was: pa.Table, is_: pa.Table, differs: B
         return ~are_same(old, new)
     names = [column.name for column in source.columns]
     return np.asarray(differs[:, [names.index(name) for name in source.coordinates]].any(axis=1))
-
-
-def _take(points: StoredSlice, ids: Ints, names: list[str]) -> pa.Table:
-    """The columns of these records, by rising id; a column of the source may be called id."""
-    columns = list(dict.fromkeys(["id", *names]))
-    if not ids.size:
-        return points.columns(columns).empty_table()
-    found = in_table(points.scan(columns, _select(np.sort(ids))), points.columns(columns))
-    return found.take(np.argsort(found["id"].to_numpy(), kind="stable"))
-
-
-def _select(wanted: Ints) -> Task:
-    def select(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            yield batch.filter(pa.array(np.isin(batch["id"].to_numpy(), wanted)))
-
-    return select
 
 
 def to_json(rows: pa.Table, names: list[str]) -> pa.ChunkedArray:

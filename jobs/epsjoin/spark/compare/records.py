@@ -63,23 +63,15 @@ def _stored_digests(job: Job, run: Fingerprints) -> StoredSlice | None:
 def _read(job: Job, run: Fingerprints, digests: StoredSlice | None, bucket: Bucket) -> Records:
     is_keyed = bool(job.lake.source.key)
     if digests is not None:
-        found = digests.scan(["id", "record"], _select(bucket))
+        rows = digests.filter(lambda batch: bucket.holds(batch["id"].to_numpy()), ["id", "record"])
     else:
         names = [column.name for column in job.lake.source.columns]
         points = StoredSlice.of(job, run.slice("points"))
         # a column of the source may be called id: then it is the id
         columns = list(dict.fromkeys(["id", *names]))
         found = points.scan(columns, digest_batches(names, bucket, is_keyed=is_keyed))
-    rows = in_table(found, parse_ddl(DIGESTED))
+        rows = in_table(found, parse_ddl(DIGESTED))
     return Records(rows["id"].to_numpy(), to_words(rows["record"]))
-
-
-def _select(bucket: Bucket) -> Task:
-    def select(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            yield batch.filter(pa.array(bucket.holds(batch["id"].to_numpy())))
-
-    return select
 
 
 def digest_batches(names: Sequence[str], bucket: Bucket, *, is_keyed: bool) -> Task:

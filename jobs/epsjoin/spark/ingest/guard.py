@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -185,15 +185,9 @@ def _match(before: StoredSlice, now: StoredSlice) -> tuple[Matched, _Sample]:
 
 def _read(digests: StoredSlice, bucket: Bucket) -> Digests:
     """The digests of a bucket; if there is only one, in the order of the records in the files."""
-    columns = digests.columns(_COLUMNS)
     if bucket.of == 1:
-        return to_digests(in_table(list(digests.stream(_COLUMNS)), columns))
-
-    def take(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            yield batch.filter(pa.array(bucket.holds(batch["id"].to_numpy())))
-
-    return to_digests(in_table(digests.scan(_COLUMNS, take), columns))
+        return to_digests(in_table(list(digests.stream(_COLUMNS)), digests.columns(_COLUMNS)))
+    return to_digests(digests.filter(lambda batch: bucket.holds(batch["id"].to_numpy()), _COLUMNS))
 
 
 def _draw(drawn: Ints, ids: Ints) -> Ints:
@@ -216,7 +210,7 @@ def _with_values(job: Job, seen: Seen, before: StoredSlice, now: StoredSlice, sa
     names = [column.name for column in columns]
     schema = now.columns(["id", *names])
     ids = np.union1d(sample.moved, sample.updated)
-    old, new = (_read_values(replace(points, schema=schema), ids) for points in (before, now))
+    old, new = (replace(points, schema=schema).filter_ids(ids, schema.names) for points in (before, now))
     coordinates = [name for name in source.coordinates if name in names]
     numbers = [column.name for column in columns if column.type in ("integer", "number")]
     of_moved, of_updated = (np.searchsorted(ids, drawn) for drawn in sample)
@@ -231,16 +225,6 @@ def _with_values(job: Job, seen: Seen, before: StoredSlice, now: StoredSlice, sa
         changed={name: int(flags.sum()) for name, flags in changed.items()},
         n_updated=len(of_updated),
     )
-
-
-def _read_values(points: StoredSlice, ids: Ints) -> pa.Table:
-    """The rows with these ids, which it has all, by ascending id."""
-
-    def take(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            yield batch.filter(pa.array(np.isin(batch["id"].to_numpy(), ids)))
-
-    return in_table(points.scan(points.schema.names, take), points.schema).sort_by("id")
 
 
 def _values(before: pa.Table, now: pa.Table, names: Sequence[str]) -> Values:
