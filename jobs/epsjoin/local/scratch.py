@@ -16,6 +16,11 @@ from epsjoin.errors import EpsjoinError
 _REMEDY = "make room there, or set SPARK_LOCAL_DIRS to a folder on another disk"
 
 
+def scratch_root() -> Path:
+    """The folder for files without a name: the first of Spark's local folders, or the system's."""
+    return Path(os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or tempfile.gettempdir())
+
+
 class MakeArray(Protocol):
     """Make an array of zeros: ``numpy.zeros``, or :class:`ScratchFiles`."""
 

@@ -30,7 +30,7 @@ from epsjoin.spark.join.frames import (
 )
 from epsjoin.spark.join.plan import plan_frames, plan_pairs
 from epsjoin.spark.join.replicate import MAX_FILES, n_files
-from epsjoin.spark.join.semi import find_rows, take_found
+from epsjoin.spark.join.semi import Sides, keep_rows
 from epsjoin.spark.neighbours.rank import rank_points
 from epsjoin.spark.neighbours.search import search_nearest
 from epsjoin.spark.persist import materialize, persist_until
@@ -316,9 +316,10 @@ def similarity_join(
     costs. More than 10,000 tasks are refused. "semi" and "anti" are swept.
 
     "semi" and "anti" send each row of ``left`` to one part, and the rows of ``right`` to all parts where they
-    may be partners; the part knows all about its left rows. What it finds, at most one id per row of
-    ``left``, meets the rows of ``left`` by a join of Spark's: by a broadcast, so that these rows do not move,
-    if 8 bytes for each are within ``spark.sql.autoBroadcastJoinThreshold``.
+    may be partners; the part knows all about its left rows. If 8 bytes for each row of ``left`` are within
+    ``spark.sql.autoBroadcastJoinThreshold``, the ids that the parts find are broadcast, and these rows do not
+    move. If not, each row of ``left`` travels whole with its point, through the one shuffle; but rows with a
+    column of a type that Python cannot give back, such as vectors, are shuffled once more.
 
     With ``to``, the replicas of one frame are not shuffled but written to a folder below the table's, unless
     they would be more than 10,000 files. This folder is deleted at the end. If that fails, or if the process
@@ -356,7 +357,7 @@ def similarity_join(
     points, others = points_of_both(left, right, columns, id, right_columns, right_id)
     if how in ("semi", "anti"):
         one_sided = plan_frames(points, others, eps, chosen, weights, cuts and planned(cuts), math.inf)
-        return take_found(left, id, find_rows(points, others, one_sided, how), points.n, one_sided)
+        return keep_rows(left, columns, id, Sides(points, others), one_sided, how)
     found = plan_pairs(points, others, eps, chosen, weights, cuts, max_pairs)
     plan = found.plan
     if into is not None:

@@ -184,6 +184,19 @@ def points_of(frame: DataFrame, columns: str | Sequence[str], id_: str) -> Point
     ArgumentError
         A column does not exist or has another type; the frame belongs to Spark Connect.
     """
+    read, reading = _read_columns(frame, columns, id_)
+    rows = frame.select(*read)
+    return Points(rows, reading, *_count(rows))
+
+
+def with_rows(frame: DataFrame, columns: str | Sequence[str], id_: str) -> DataFrame:
+    """Return the frame of :func:`points_of` with one more column: the whole rows as structures, ``row``."""
+    read, _ = _read_columns(frame, columns, id_)
+    return frame.select(*read, F.struct("*").alias("row"))
+
+
+def _read_columns(frame: DataFrame, columns: str | Sequence[str], id_: str) -> tuple[list[Column], Reading]:
+    """The id and the coordinates of a frame as :class:`Points` has them, and how they are read."""
     _refuse_connect(frame)
     names = [columns] if isinstance(columns, str) else list(columns)
     if not names:
@@ -194,6 +207,7 @@ def points_of(frame: DataFrame, columns: str | Sequence[str], id_: str) -> Point
             f"the id column {id_!r} must hold whole numbers, not {types[id_].simpleString()}; give rows such "
             "a column, for example F.xxhash64 of the key"
         )
+    number = F.col(id_).cast("long").alias("id")
     whole = _to_whole_point(F.col(names[0]), types[names[0]]) if len(names) == 1 else None
     if whole is None:
         for name in names:
@@ -203,10 +217,8 @@ def points_of(frame: DataFrame, columns: str | Sequence[str], id_: str) -> Point
                     "may hold whole points, as arrays, vectors or binary"
                 )
         coordinates = [_to_number(name, types[name]).alias(f"x{i}") for i, name in enumerate(names)]
-        rows = frame.select(F.col(id_).cast("long").alias("id"), *coordinates)
-        return Points(rows, Reading(tuple(names), len(names)), *_count(rows))
-    rows = frame.select(F.col(id_).cast("long").alias("id"), whole.alias("point"))
-    return Points(rows, Reading((names[0],), None), *_count(rows))
+        return [number, *coordinates], Reading(tuple(names), len(names))
+    return [number, whole.alias("point")], Reading((names[0],), None)
 
 
 def points_of_both(

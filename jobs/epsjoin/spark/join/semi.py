@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -10,14 +12,18 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from epsjoin.errors import TableError
+from epsjoin.kernels.arrays import Ints
 from epsjoin.local.join.partners import find_partners
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.one_sided import hold, reach
 from epsjoin.local.sweep.sweeping import SweepOptions
+from epsjoin.spark.arrow import Task
+from epsjoin.spark.cost import counted
+from epsjoin.spark.join.carried import CARRIED, RowFile, can_travel, held_with_rows, without_row
 from epsjoin.spark.join.merge_join import BATCH_PAIRS, sort_rows
-from epsjoin.spark.join.replicas import replicas_read_by
+from epsjoin.spark.join.replicas import Replicate, replicas_read_by
 from epsjoin.spark.join.shuffle import read_part, replicate_frame
-from epsjoin.spark.points import Points
+from epsjoin.spark.points import Points, with_rows
 from epsjoin.spark.rows import FrameRows, MappedRows, Rows, to_frame
 
 FOUND = "left_id long"
@@ -27,68 +33,107 @@ _FRACTION_OF_TIMEOUT = 1 / 10
 """Fraction of the time after which Spark gives up a broadcast that one core may need for a join, at most."""
 
 
-def take_found(left: DataFrame, id_column: str, found: Rows, n_left: int, plan: JoinPlan) -> DataFrame:
-    """Take the rows of a frame whose ids the parts have found; lazy.
+class Sides(NamedTuple):
+    """The points of both frames; without right ones, the partners of a row are other left rows."""
+
+    left: Points
+    right: Points | None
+
+
+def keep_rows(
+    left: DataFrame, columns: str | Sequence[str], id_column: str, sides: Sides, plan: JoinPlan, how: str
+) -> DataFrame:
+    """Keep the rows of a frame that have a partner ("semi") or have none ("anti"); lazy.
 
     Parameters
     ----------
-    left : of ``n_left`` rows.
-    id_column : the name of its ids.
-    found : columns ``FOUND``.
-    plan : of the join.
+    left, columns, id_column : the frame, and the names of its coordinates and of its ids.
+    sides : the points of ``left`` and of the right frame.
+    plan : of planned cuts.
 
     Notes
     -----
     Where all ids are within what Spark broadcasts of a table whose size it knows
-    (``spark.sql.autoBroadcastJoinThreshold``), they are broadcast, and the rows of ``left`` stay where they
-    are: Spark itself learns how few the ids are after it has begun to shuffle ``left``. It gives up a
-    broadcast that is not computed after ``spark.sql.broadcastTimeout``, so a join that may take long is left
-    to a shuffle.
+    (``spark.sql.autoBroadcastJoinThreshold``), those that are found are broadcast, and the rows of ``left``
+    stay where they are. Spark gives up a broadcast that is not computed after
+    ``spark.sql.broadcastTimeout``, so a join that may take long has none.
+
+    Elsewhere each row of ``left`` travels with its point to the one part that knows all about it
+    (:mod:`epsjoin.spark.join.carried`), and the part yields it. Rows that cannot travel meet the ids that are
+    found by a join of Spark's, which shuffles both.
     """
-    conf = left.sparkSession._jsparkSession.sessionState().conf()
-    most_bytes, seconds = conf.autoBroadcastJoinThreshold(), conf.broadcastTimeout()
-    ids = to_frame(found).withColumnRenamed("left_id", "_left_id")
-    is_soon = seconds <= 0 or plan.expected_seconds <= _FRACTION_OF_TIMEOUT * seconds  # 0: no limit
-    if n_left * _ID_BYTES <= most_bytes and is_soon:
+    is_broadcast = _is_broadcast(left, sides.left.n, plan)
+    if not is_broadcast and can_travel(left.schema):
+        carrying = replace(sides.left, frame=with_rows(left, columns, id_column))
+        by_part = _shuffle(sides, plan, carrying, held_with_rows(sides.left.reading))
+        work = _make_finder(sides, plan, how, carries=True)
+        return by_part.mapInArrow(counted(left.sparkSession, work), left.schema)
+    ids = to_frame(find_rows(sides, plan, how)).withColumnRenamed("left_id", "_left_id")
+    if is_broadcast:
         ids = F.broadcast(ids)
     return left.join(ids, left[id_column] == ids["_left_id"], "left_semi")
 
 
-def find_rows(points: Points, others: Points | None, plan: JoinPlan, how: str) -> Rows:
-    """Find the left rows that have a partner ("semi") or have none ("anti"); lazy, with one shuffle by part.
+def _is_broadcast(left: DataFrame, n_left: int, plan: JoinPlan) -> bool:
+    conf = left.sparkSession._jsparkSession.sessionState().conf()
+    most_bytes, seconds = conf.autoBroadcastJoinThreshold(), conf.broadcastTimeout()
+    is_soon = seconds <= 0 or plan.expected_seconds <= _FRACTION_OF_TIMEOUT * seconds  # 0: no limit
+    return bool(n_left * _ID_BYTES <= most_bytes and is_soon)
+
+
+def find_rows(sides: Sides, plan: JoinPlan, how: str) -> Rows:
+    """Find the ids of the left rows that have a partner ("semi") or have none ("anti").
 
     Parameters
     ----------
-    points, others : left and right rows; without right ones, the partners of a row are other left rows.
+    sides : the points of both frames.
     plan : of planned cuts.
 
     Returns
     -------
     Rows
-        Columns ``FOUND``: each id once, since each left row is in one part
+        Columns ``FOUND``, lazy, with one shuffle by part: each id once, since each left row is in one part
         (:mod:`epsjoin.local.plan.one_sided`).
     """
-    right = points if others is None else others
-    replicas = _send(points, plan, is_right=False).union(_send(right, plan, is_right=True))
-    by_part = replicas.repartitionById(plan.n_parts, "part").select("ipc", "report")
-    plan_json, n_points, is_self = plan.to_json(), points.n + right.n, others is None
+    by_part = _shuffle(sides, plan, sides.left, replicas_read_by(sides.left.reading, hold))
+    return MappedRows(FrameRows(by_part), _make_finder(sides, plan, how, carries=False), FOUND)
+
+
+def _shuffle(sides: Sides, plan: JoinPlan, left: Points, held: Replicate) -> DataFrame:
+    """Send left rows and right ones to their parts, as streams."""
+    right = sides.left if sides.right is None else sides.right
+    of_right = replicas_read_by(right.reading, reach)
+    sent = replicate_frame(left, plan, False, held).union(replicate_frame(right, plan, True, of_right))
+    return sent.repartitionById(plan.n_parts, "part").select("ipc", "report")
+
+
+def _make_finder(sides: Sides, plan: JoinPlan, how: str, *, carries: bool) -> Task:
+    """Make the work of a task on a part: it yields the ids that it finds, or the rows that came with them."""
+    plan_json, is_self = plan.to_json(), sides.right is None
+    n_points = sides.left.n + (sides.left if sides.right is None else sides.right).n
 
     def find(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         plan = JoinPlan.from_json(plan_json)
-        read = list(read_part(batches, n_points))
-        if read:
-            yield _find_in_part(read, plan, how, is_self=is_self)
+        read: list[pa.RecordBatch] = []
+        with RowFile() as rows:
+            for batch in read_part(batches, n_points):
+                if CARRIED in batch.schema.names:
+                    rows.add(batch)
+                    batch = without_row(batch)
+                read.append(batch)
+            if not read:
+                return
+            found = _find_in_part(read, plan, how, is_self=is_self)
+            if carries:
+                yield from rows.take(found)
+            else:
+                yield pa.record_batch({"left_id": pa.array(found, pa.int64())})
 
-    return MappedRows(FrameRows(by_part), find, FOUND)
+    return find
 
 
-def _send(points: Points, plan: JoinPlan, *, is_right: bool) -> DataFrame:
-    spread = reach if is_right else hold
-    return replicate_frame(points, plan, is_right, replicas_read_by(points.reading, spread))
-
-
-def _find_in_part(read: list[pa.RecordBatch], plan: JoinPlan, how: str, *, is_self: bool) -> pa.RecordBatch:
-    """Find the ids of a part's left rows; empties ``read``."""
+def _find_in_part(read: list[pa.RecordBatch], plan: JoinPlan, how: str, *, is_self: bool) -> Ints:
+    """Find the ids of a part's left rows, ascending; empties ``read``."""
     pa.set_memory_pool(pa.system_memory_pool())  # as for pairs: the sweep needs what Arrow frees
     rows = sort_rows(read, plan)
     if rows.is_right is None:
@@ -97,6 +142,4 @@ def _find_in_part(read: list[pa.RecordBatch], plan: JoinPlan, how: str, *, is_se
     found = find_partners(
         rows.points, rows.ids, rows.is_right, plan.eps, plan.get_metric(), options, is_self=is_self
     )
-    if how == "anti":
-        found = np.setdiff1d(rows.ids[~rows.is_right], found)
-    return pa.record_batch({"left_id": pa.array(np.sort(found), pa.int64())})
+    return np.setdiff1d(rows.ids[~rows.is_right], found) if how == "anti" else np.sort(found)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +19,7 @@ from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.from_pairs import NearestOfRows, complete
 from epsjoin.local.neighbours.lof import lof_of_nearest
 from epsjoin.local.neighbours.rank import order_by_outlyingness, robust_spread
-from epsjoin.local.scratch import MakeArray, ScratchFiles
+from epsjoin.local.scratch import MakeArray, ScratchFiles, scratch_root
 from epsjoin.local.sweep.sweeping import check_n_jobs
 from epsjoin.spark.neighbours.ranked import MAX_EXPLAINED, OUTLIERS, Usual, check_near
 from epsjoin.spark.reading import Reading
@@ -60,8 +58,7 @@ def room_on_driver(n: int, dimensions: int, k: int, max_on_driver: int) -> MakeA
         return np.zeros
     if held > max_on_driver or large > os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2:
         return None
-    folder = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or tempfile.gettempdir()
-    return ScratchFiles(Path(folder), large)
+    return ScratchFiles(scratch_root(), large)
 
 
 Draw = Callable[[NDArray[np.int64], NDArray[np.float64]], NDArray[np.float64]]
