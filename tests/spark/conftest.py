@@ -29,7 +29,10 @@ for name in (
 ):
     os.environ.pop(name, None)
 os.environ["SPARK_HOME"] = str(REPO)
-os.environ["PYSPARK_SUBMIT_ARGS"] = "--master local[2] pyspark-shell"
+# No job has hundreds of queries as this session has. Each aggregate and each broadcast takes a page, of 16 MB
+# in a heap of 1 GB, so that the garbage collector looks at all of it again and again; C1 has 48 MB for code.
+os.environ["PYSPARK_SUBMIT_ARGS"] = "--master local[2] --conf spark.buffer.pageSize=1m pyspark-shell"
+os.environ["SPARK_SUBMIT_OPTS"] = "-XX:ReservedCodeCacheSize=240m"
 
 import numpy as np
 from pyspark.sql import SparkSession
