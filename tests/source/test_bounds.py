@@ -8,7 +8,8 @@ import io
 
 import pytest
 
-from epsjoin.source.bounds import BUFFER, DigestedStream, open_lines
+from epsjoin.source import bounds
+from epsjoin.source.bounds import BUFFER, DigestedStream, LimitedStream, open_lines, open_pieces
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
@@ -27,3 +28,30 @@ def test_digested_stream__counts_what_open_lines_reads_and_what_it_leaves(name: 
     stored.read_rest()
     assert stored.n_bytes == len(content)
     assert stored.sha256.hexdigest() == hashlib.sha256(content).hexdigest()
+
+
+class Dripping(io.BytesIO):
+    """A file that gives at most seven bytes at a time, as some storages do."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        return super().read(7 if size is None or size < 0 else min(size, 7))
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+def test_open_pieces__are_of_one_size_however_little_is_read_at_a_time(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounds, "PIECE", 64)
+    content = b"".join(b"%d\n" % i for i in range(500))
+    pieces = open_pieces(Dripping(gzip.compress(content) if name.endswith(".gz") else content), name)
+    found = list(iter(pieces.take, b""))
+    assert b"".join(found) == content
+    assert {len(piece) for piece in found[:-1]} == {64}
+    assert pieces.take() == b"", "the end stays the end"
+
+
+def test_limited_stream__ends_where_it_is_told_to() -> None:
+    stream = io.BytesIO(b"abcdefgh")
+    limited = LimitedStream(stream, 5)
+    assert (limited.read(2), limited.read(), limited.read(3)) == (b"ab", b"cde", b"")
+    assert (limited.n_bytes, stream.tell()) == (5, 5)

@@ -17,6 +17,8 @@ from epsjoin.source import bounds
 from epsjoin.source.bounds import BYTE_ORDER_MARK, PieceStream
 from epsjoin.source.csv_ import Line, decode_lines
 
+_LF = ord("\n")
+
 BLOCK = 4 << 20
 """Number of bytes at which a block is complete; those of a longer line are more."""
 
@@ -107,33 +109,34 @@ def is_utf8(data: bytes) -> bool:
     return True
 
 
-def find_misplaced(
-    before: bytes, data: bytes, behind: bytes, quotes: NDArray[np.int64], opens: NDArray[np.bool_]
-) -> NDArray[np.int64]:
-    """Quotes of CSV that are not at an end of a field.
+def count_signs(data: bytes, sign: int) -> int:
+    """How often a byte occurs in the data; ``bytes.count`` takes three times as long."""
+    return int(np.count_nonzero(np.frombuffer(data, np.uint8) == sign))
+
+
+def are_at_ends(signs: NDArray[np.uint8], quotes: NDArray[np.int64], within: bool) -> bool:
+    """Whether each quote of CSV is at an end of a field.
 
     Within a quoted field two quotes stand for one; the first then closes the field and the second opens it
-    again.
+    again. So quotes open and close fields in turns.
 
     Parameters
     ----------
-    before, behind : the byte before the data and the one behind them, if there are such.
-    quotes : places of the quotes in the data.
-    opens : of every quote: whether it would open a field; otherwise it would close one.
+    signs : bytes of CSV; where a quote is the first or the last of them, there is nothing beside it.
+    quotes : places of all quotes in them, rising.
+    within : whether the first of them closes a field.
     """
-    signs = np.frombuffer((before or b"\n") + data + (behind or b"\n"), np.uint8)
-    fits = np.where(opens, _OPENS_AFTER[signs[quotes]], _CLOSES_BEFORE[signs[quotes + 2]])
-    misplaced: NDArray[np.int64] = quotes[~fits]
-    return misplaced
+    opens, closes = quotes[within::2], quotes[not within :: 2]
+    before, behind = signs[opens - 1], signs.take(closes + 1, mode="clip")
+    if opens.size and opens[0] == 0:
+        before[0] = _LF
+    if closes.size and closes[-1] == len(signs) - 1:
+        behind[-1] = _LF
+    return bool(_are_among(before, b',\n"') and _are_among(behind, b',\n"\r'))
 
 
-def _flags_of(signs: bytes) -> NDArray[np.bool_]:
-    flags = np.zeros(256, bool)
-    flags[list(signs)] = True
-    return flags
-
-
-_OPENS_AFTER, _CLOSES_BEFORE = _flags_of(b',\n"'), _flags_of(b',\n\r"')
+def _are_among(signs: NDArray[np.uint8], wanted: bytes) -> bool:
+    return bool(np.logical_or.reduce([signs == sign for sign in wanted]).all())
 
 
 def rows_at(places: NDArray[np.int64], begins: NDArray[np.int64]) -> NDArray[np.int64]:

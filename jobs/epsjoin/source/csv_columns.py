@@ -20,7 +20,7 @@ from epsjoin.contracts.conditions import SOURCE_TYPES
 from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
-from epsjoin.source.blocks import Blocks, OpenSection, find_bad, find_misplaced, is_utf8
+from epsjoin.source.blocks import Blocks, OpenSection, are_at_ends, count_signs, find_bad, is_utf8
 from epsjoin.source.bounds import BYTE_ORDER_MARK, open_pieces
 from epsjoin.source.csv_ import Line, read_header, split_records
 from epsjoin.source.rules import Flags, Ints, may_be_tiny, type_once, typed_schema
@@ -124,7 +124,7 @@ class _Layout:
     @cached_property
     def n_lines(self) -> int:
         """Number of lines; the last one may have no end."""
-        return int(np.count_nonzero(self.bytes == _LF)) + (not self.data.endswith(b"\n"))
+        return count_signs(self.data, _LF) + (not self.data.endswith(b"\n"))
 
     @cached_property
     def bytes(self) -> Bytes:
@@ -177,13 +177,14 @@ class _Layout:
 
 def _lay_out(data: bytes, line: int) -> _Layout | None:
     """Find where records end; ``None`` where that is not plain. A record that goes on is left out."""
-    if b"\0" in data or (b"\r" in data and data.count(b"\r") != data.count(b"\r\n")):
+    if b"\0" in data or (b"\r" in data and count_signs(data, _CR) != data.count(b"\r\n")):
         return None
     is_good = is_utf8(data)
     if b'"' not in data:
         return _Layout(data, line, np.empty(0, np.int64), is_good)
-    quotes = np.flatnonzero(np.frombuffer(data, np.uint8) == _QUOTE)
-    if find_misplaced(b"", data, b"", quotes, np.arange(len(quotes)) % 2 == 0).size:
+    signs = np.frombuffer(data, np.uint8)
+    quotes = np.flatnonzero(signs == _QUOTE)
+    if not are_at_ends(signs, quotes, within=False):
         return None
     if quotes.size % 2 == 0:
         return _Layout(data, line, quotes, is_good)

@@ -14,7 +14,7 @@ import pyarrow.json as pj
 from epsjoin.contracts.conditions import SOURCE_TYPES
 from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.sources import SourceContract
-from epsjoin.source.blocks import Blocks, OpenSection, find_bad, is_utf8, rows_at
+from epsjoin.source.blocks import Blocks, OpenSection, count_signs, find_bad, is_utf8, rows_at
 from epsjoin.source.bounds import open_pieces
 from epsjoin.source.json_ import Line, Objects, require_keys
 from epsjoin.source.rules import Flags, Ints, may_be_tiny, type_once, typed_schema
@@ -59,7 +59,7 @@ def read_json_blocks(
     objects = Objects(name, source, columns, is_start=blocks.line == 1)
     while data := blocks.take():
         lines = _lay_out(data, blocks.line)
-        blocks.line += data.count(b"\n")
+        blocks.line += count_signs(data, _LF)
         if not objects.n_records and len(lines):
             yield objects.read(lines.take([0]))
             lines = lines.without_first()
@@ -124,7 +124,7 @@ def _find_odd(lines: _Lines) -> Flags:
         odd[rows_at(_find_all(_NO_NUMBER, data), begins)] = True
     if len(lines) and (ends - begins).max() > _MAX_DIGITS:
         odd[rows_at(_find_all(_MANY_DIGITS, data), begins)] = True
-    if data.count(b"{") + data.count(b"[") > len(lines) + _MAX_BRACKETS:
+    if count_signs(data, _OPEN) + count_signs(data, _ARRAY) > len(lines) + _MAX_BRACKETS:
         brackets = np.flatnonzero((signs == _OPEN) | (signs == _ARRAY))
         odd |= np.searchsorted(brackets, ends) - np.searchsorted(brackets, begins) > _MAX_BRACKETS
     return odd

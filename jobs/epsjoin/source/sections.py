@@ -7,20 +7,23 @@ outside of quotes, and within. The numbers of quotes then tell which case each r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
-from epsjoin.source.blocks import find_misplaced
+from epsjoin.source.blocks import are_at_ends
 from epsjoin.source.bounds import BYTE_ORDER_MARK
 from epsjoin.source.json_ import require_keys
 from epsjoin.source.rules import Ints, is_read_by_columns
 from epsjoin.source.untyped import FoundColumns
 
-CHUNK = 4 << 20
+_LF, _CR, _QUOTE = b'\n\r"'
+
+CHUNK = 1 << 20
 """Number of bytes that are surveyed at once."""
 
 ReadAt = Callable[[int, int], bytes]
@@ -43,7 +46,8 @@ class Survey(NamedTuple):
     ----------
     n_quotes, n_lines : number of quotes and of line ends.
     is_plain : whether each quote is at an end of a field, so that the quotes tell where records end.
-    firsts : the place behind the first line end outside of quotes, and the number of line ends up to it.
+    firsts : the place behind the first line end outside of quotes, and the number of line ends up to it; of a
+        case that is not plain perhaps ``None``.
     """
 
     n_quotes: int
@@ -66,6 +70,67 @@ def can_be_divided(source: SourceContract, name: str) -> bool:
     )
 
 
+class _Chunk(NamedTuple):
+    """Bytes that are surveyed at once.
+
+    Parameters
+    ----------
+    data : the bytes, and one beside them on either side where the file has one.
+    begin, end : the places in ``data`` of the first of them and behind the last.
+    place : the place in the file of the first byte of ``data``.
+    """
+
+    data: bytes
+    begin: int
+    end: int
+    place: int
+
+    @property
+    def signs(self) -> NDArray[np.uint8]:
+        """The data as an array."""
+        return np.frombuffer(self.data, np.uint8)
+
+    def has(self, sign: bytes) -> bool:
+        """Whether this byte is among them."""
+        return self.data.find(sign, self.begin, self.end) >= 0
+
+    def find(self, sign: int) -> Ints:
+        """The places in ``data`` of a byte."""
+        return np.flatnonzero(self.signs[self.begin : self.end] == sign) + self.begin
+
+    def count(self, sign: int) -> int:
+        """How often a byte is among them."""
+        return int(np.count_nonzero(self.signs[self.begin : self.end] == sign))
+
+    def is_odd(self) -> bool:
+        """Whether there are bytes that no plain CSV has: NUL, or a carriage return before no line end."""
+        has_lone = self.has(b"\r") and self.count(_CR) != self.data.count(b"\r\n", self.begin, self.end + 1)
+        return has_lone or self.has(b"\0")
+
+    def find_line_end(self, quotes: Ints, within: bool) -> tuple[int, int] | None:
+        """The first line end outside of quotes: the place behind it in the file; how many there are so far.
+
+        Parameters
+        ----------
+        quotes : places of quotes in ``data``.
+        within : whether the bytes begin within quotes.
+        """
+        ends = self.find(_LF)
+        outside = np.flatnonzero((np.searchsorted(quotes, ends) + within) % 2 == 0)
+        return (self.place + int(ends[outside[0]]) + 1, int(outside[0]) + 1) if outside.size else None
+
+
+def _read_chunks(read_at: ReadAt, begin: int, end: int) -> Iterator[_Chunk]:
+    for place in range(begin, end, CHUNK):
+        n, n_before = min(CHUNK, end - place), min(place, 1)
+        data = read_at(n_before + n + 1, place - n_before)
+        if not place and data.startswith(BYTE_ORDER_MARK) and n >= len(BYTE_ORDER_MARK):
+            n_mark = len(BYTE_ORDER_MARK)
+            yield _Chunk(data[n_mark:], 0, n - n_mark, n_mark)
+        else:
+            yield _Chunk(data, n_before, n_before + n, place - n_before)
+
+
 def survey(read_at: ReadAt, begin: int, end: int, format_: str) -> Survey:
     """Survey the bytes of a file from ``begin`` to ``end``; one beside them on either side is looked at, too.
 
@@ -74,43 +139,21 @@ def survey(read_at: ReadAt, begin: int, end: int, format_: str) -> Survey:
     n_quotes = n_lines = 0
     is_plain = [True, True]
     firsts: list[tuple[int, int] | None] = [None, None]
-    for place in range(begin, end, CHUNK):
-        n = min(CHUNK, end - place)
-        before = read_at(1, place - 1) if place else b""
-        data = read_at(n + 1, place)
-        data, behind = data[:n], data[n:]
-        if not place and data.startswith(BYTE_ORDER_MARK):
-            data, place = data[len(BYTE_ORDER_MARK) :], len(BYTE_ORDER_MARK)
+    for chunk in _read_chunks(read_at, begin, end):
         quotes = np.empty(0, np.int64)
         if format_ == "csv":
-            n_returns = data.count(b"\r")
-            if b"\0" in data or (n_returns and n_returns != (data + behind).count(b"\r\n")):
+            if chunk.is_odd():
                 is_plain = [False, False]
-            if b'"' in data:
-                quotes = np.flatnonzero(np.frombuffer(data, np.uint8) == ord('"'))
-                opens = (np.arange(len(quotes)) + n_quotes) % 2 == 0
-                for case in (0, 1):
-                    is_plain[case] &= not find_misplaced(
-                        before, data, behind, quotes, opens ^ bool(case)
-                    ).size
+            if chunk.has(b'"'):
+                quotes = chunk.find(_QUOTE)
         for case in (0, 1):
-            if firsts[case] is None:
-                at = _find_line_end(data, quotes, (case + n_quotes) % 2 == 1)
-                if at is not None:
-                    firsts[case] = place + at + 1, n_lines + data.count(b"\n", 0, at + 1)
+            within = (case + n_quotes) % 2 == 1
+            is_plain[case] = is_plain[case] and are_at_ends(chunk.signs, quotes, within)
+            if is_plain[case] and firsts[case] is None and (first := chunk.find_line_end(quotes, within)):
+                firsts[case] = first[0], n_lines + first[1]
         n_quotes += len(quotes)
-        n_lines += data.count(b"\n")
+        n_lines += chunk.count(_LF)
     return Survey(n_quotes, n_lines, (is_plain[0], is_plain[1]), (firsts[0], firsts[1]))
-
-
-def _find_line_end(data: bytes, quotes: Ints, within: bool) -> int | None:
-    """The first line end outside of quotes; ``within``: whether the data begin within some."""
-    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n")) if quotes.size else None
-    if ends is None:
-        at = -1 if within else data.find(b"\n")
-        return None if at < 0 else at
-    ends = ends[(np.searchsorted(quotes, ends) + within) % 2 == 0]
-    return int(ends[0]) if ends.size else None
 
 
 def cut(surveys: Sequence[Survey], size: int) -> list[Section]:
