@@ -36,10 +36,10 @@ from epsjoin.kernels.cluster.density import EndPairs, find_nearest_cores, number
 from epsjoin.kernels.cluster.union_find import unite_all
 from epsjoin.kernels.cluster.update import NEW, STAYED, compare_pairs, is_sorted
 from epsjoin.kernels.ids import IdIndex, index_ids, rows_of
-from epsjoin.local.arguments import check_count, check_lengths, distance_column, int_column
+from epsjoin.local.arguments import check_count, int_column
 from epsjoin.local.cluster.dbscan import Dbscan
 from epsjoin.local.cluster.from_pairs import NOISE
-from epsjoin.local.sweep.pairs import Pairs
+from epsjoin.local.sweep.pairs import Pairs, check_pairs
 from epsjoin.local.sweep.sweeping import Counters
 
 
@@ -103,7 +103,7 @@ def update_clusters(
     old_ids, new_ids = (
         _check_ids(f"ids_{at}", ids) for at, ids in (("before", ids_before), ("now", ids_now))
     )
-    old, new = _check_pairs("pairs_before", pairs_before), _check_pairs("pairs_now", pairs_now)
+    old, new = _check_sorted_pairs("pairs_before", pairs_before), _check_sorted_pairs("pairs_now", pairs_now)
     _check_clusters(clusters, old_ids, old, min_pts)
     is_dropped = np.zeros(len(old.left), np.bool_)
     change = compare_pairs(*old, *new, is_dropped)
@@ -184,12 +184,8 @@ def _check_ids(name: str, ids: npt.ArrayLike) -> Ints:
     return column
 
 
-def _check_pairs(name: str, pairs: Pairs) -> Pairs:
-    left, right, distance = pairs
-    checked = Pairs(
-        int_column("left", left), int_column("right", right), distance_column("distance", distance)
-    )
-    check_lengths(left=checked.left, right=checked.right, distance=checked.distance)
+def _check_sorted_pairs(name: str, pairs: Pairs) -> Pairs:
+    checked = check_pairs(*pairs)
     if not is_sorted(checked.left, checked.right):
         raise ArgumentError(
             f"{name} must be sorted by (left, right), each pair once and its smaller id at the left, as "

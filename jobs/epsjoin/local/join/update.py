@@ -22,12 +22,12 @@ from epsjoin.kernels.digests import Words
 from epsjoin.kernels.ids import IdIndex, differ_from, rows_of
 from epsjoin.kernels.join.near_cells import NearCells, find_near, mark_cells
 from epsjoin.kernels.join.window import window_rows
-from epsjoin.local.arguments import check_lengths, check_points, distance_column, index_distinct, int_column
+from epsjoin.local.arguments import check_points, index_distinct, int_column
 from epsjoin.local.join.array_join import ArrayJoin, check_metric
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.projection import choose_projection
-from epsjoin.local.sweep.pairs import Pairs, collect
+from epsjoin.local.sweep.pairs import Pairs, check_pairs, collect
 from epsjoin.local.sweep.sweeping import Counters, sweep_window
 
 
@@ -111,7 +111,7 @@ def update_join(
     threshold = options.metric.check_eps(eps)
     check_metric(options.metric, "now", new.points)
     index = index_distinct(old.ids)
-    known = _check_pairs(pairs, index, threshold)
+    known = _check_known_pairs(pairs, index, threshold)
     index_distinct(new.ids)
     is_placed, is_gone = find_changes(rows_of(index, new.ids), old.points, new.points)
     placed, stayed = Points(new.points[is_placed], new.ids[is_placed]), (new, ~is_placed)
@@ -233,12 +233,8 @@ def _check_side(name: str, points: ArrayLike, ids: ArrayLike) -> Points:
     return Points(values, numbers)
 
 
-def _check_pairs(pairs: Pairs, index: IdIndex, eps: float) -> Pairs:
-    left, right, distance = pairs
-    checked = Pairs(
-        int_column("left", left), int_column("right", right), distance_column("distance", distance)
-    )
-    check_lengths(left=checked.left, right=checked.right, distance=checked.distance)
+def _check_known_pairs(pairs: Pairs, index: IdIndex, eps: float) -> Pairs:
+    checked = check_pairs(*pairs)
     for name, ends in (("left", checked.left), ("right", checked.right)):
         unknown = rows_of(index, ends) < 0
         if unknown.any():

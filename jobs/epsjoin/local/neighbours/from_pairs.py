@@ -28,6 +28,7 @@ from epsjoin.local.neighbours.knn import search_rows
 from epsjoin.local.neighbours.search import KNearest
 from epsjoin.local.neighbours.tree import make_lists
 from epsjoin.local.scratch import MakeArray
+from epsjoin.local.sweep.pairs import check_pairs
 
 CERTAIN = 1 - 1e-12
 """A point is settled if its k-distance is at most this fraction of eps.
@@ -67,9 +68,7 @@ def nearest_within(left: npt.ArrayLike, right: npt.ArrayLike, distance: npt.Arra
     -----
     :func:`merge_nearest` combines the results of several parts. O(n_pairs log k) after one sort of the ids.
     """
-    left, right = int_column("left", left), int_column("right", right)
-    distance = distance_column("distance", distance)
-    check_lengths(left=left, right=right, distance=distance)
+    left, right, distance = check_pairs(left, right, distance)
     return _keep_nearest(((left, right), (right, left)), distance, check_count("k", k))
 
 

@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.join import sort_pairs
 from epsjoin.kernels.join.sort_pairs import Block, RowNumbers
+from epsjoin.local.arguments import check_lengths, distance_column, int_column
 
 _MIN_BLOCK = 1 << 14
 """Number of pairs in the first block of pairs that wait to be sorted."""
@@ -38,6 +40,19 @@ class Pairs(NamedTuple):
     left: Ints
     right: Ints
     distance: Floats
+
+
+def check_pairs(left: ArrayLike, right: ArrayLike, distance: ArrayLike) -> Pairs:
+    """Return pairs as callers pass them as columns of int64 and float64; without a copy where possible.
+
+    Raises
+    ------
+    ArgumentError
+        A column is not one-dimensional or of another kind, a distance is negative or NaN, or lengths differ.
+    """
+    pairs = Pairs(int_column("left", left), int_column("right", right), distance_column("distance", distance))
+    check_lengths(left=pairs.left, right=pairs.right, distance=pairs.distance)
+    return pairs
 
 
 class RowPairs(NamedTuple):
