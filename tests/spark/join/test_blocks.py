@@ -200,6 +200,25 @@ def test_similarity_join__of_embeddings_is_that_of_the_library(spark: SparkSessi
     }
 
 
+def test_similarity_join__of_embeddings_keeps_rows_without_a_partner(spark: SparkSession) -> None:
+    rows = features(900, 64)
+    left, right = rows[:500], rows[400:]
+    frames = frame_of_vectors(spark, left), frame_of_vectors(spark, right)
+    both = [points_of(frame, "at", "id") for frame in frames]
+    metric = get_metric("cosine")
+    assert isinstance(plan_pairs(both[0], both[1], 0.03, metric, None, None, 1e9).plan, BlockPlan)
+    distances = twin.all_distances(left.astype(np.float64), right.astype(np.float64), "cosine")
+    is_pair = distances <= 0.03
+    pairs = {(i, j): distances[i, j] for i, j in np.argwhere(is_pair).tolist()}
+    alone = {(i, None): None for i in np.flatnonzero(~is_pair.any(axis=1)).tolist()}
+    others = {(None, j): None for j in np.flatnonzero(~is_pair.any(axis=0)).tolist()}
+    assert min(len(pairs), len(alone), len(others)) > 20
+    expected = {"left": pairs | alone, "right": pairs | others, "outer": pairs | alone | others}
+    for how, wanted in expected.items():
+        found = epsjoin.spark.similarity_join(*frames, eps=0.03, columns="at", metric="cosine", how=how)
+        assert pairs_of(found) == wanted
+
+
 def test_estimate__of_embeddings_says_what_their_blocks_cost(spark: SparkSession) -> None:
     frame = frame_of_vectors(spark, features(1500, 64))
     expected = epsjoin.spark.estimate(frame, eps=0.1, columns="at", metric="cosine")
