@@ -30,18 +30,17 @@ either row, and ``threshold = half - (1 + τ) D²/2`` for the left one.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from epsjoin.kernels.arrays import Floats, Floats32, Ints, Points
+from epsjoin.kernels.join.filter_rows import place_rows, square_rows
 from epsjoin.kernels.join.product import LANES, LEAST_THRESHOLD, ProductRows
 from epsjoin.local.metric import Metric, axis_difference, cosine_chord
 
 ROWS_AT_ONCE = 1024
 """Number of rows that are in float64 at once."""
-_WIDEST = 1e100
-"""Half the side of the cube to which rows are drawn in first, in units of the radius."""
 _UNIT, _UNIT_64 = 2.0**-24, 2.0**-53
 _LEAST_NORMAL = 2.0**-126
 _TAU = 2.0**-10
@@ -88,25 +87,27 @@ def place_in_ball(embedded: Floats, space: FilterSpace) -> Floats:
 
     Rows whose squares would overflow are first drawn in to a cube, which is convex, too.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        placed: Floats = np.clip((embedded - space.centre) / space.radius, -_WIDEST, _WIDEST)
-    length = np.sqrt(np.einsum("ij,ij->i", placed, placed))
-    is_far = length > 1.0
-    placed[is_far] /= length[is_far, None]
+    placed = np.empty(embedded.shape)
+    place_rows(np.ascontiguousarray(embedded), False, space.centre, 1.0 / space.radius, placed, np.empty(0))
     return placed
 
 
 def filter_rows(embedded: Floats, space: FilterSpace) -> Floats32:
     """Filter rows of some points, (n, k) float32; embedded (n, d) float64 is not modified."""
-    placed = place_in_ball(embedded, space)
+    made = np.empty((len(embedded), space.size), np.float32)
+    _project(place_in_ball(embedded, space), space, made)
+    return made
+
+
+def _project(placed: Floats, space: FilterSpace, made: Floats32) -> None:
+    """Step 2: filter rows of placed points."""
     if not len(space.axes):
-        return placed.astype(np.float32)
-    made = np.empty((len(placed), space.size), np.float32)
+        made[:] = placed
+        return
     on_axes = placed @ space.axes.T
     squares = np.einsum("ij,ij->i", placed, placed) - np.einsum("ij,ij->i", on_axes, on_axes)
     made[:, :-1] = on_axes
     made[:, -1] = np.sqrt(np.maximum(squares, 0.0))
-    return made
 
 
 def filter_table(
@@ -128,16 +129,19 @@ def filter_table(
     n, n_padded = len(points), -(-len(points) // LANES) * LANES
     made = np.zeros((n_padded, space.size), np.float32)
     is_cosine = metric.name == "cosine"
-    inverse_norm = np.empty(n if is_cosine else 0)
-    squares = np.empty(n)
+    inverse_norm, squares = np.empty(n if is_cosine else 0), np.empty(n)
+    of_placed = space.centre, 1.0 / space.radius
+    placed = np.empty((min(n, ROWS_AT_ONCE), points.shape[1]) if len(space.axes) else (0, 0))
     for begin in range(0, n, ROWS_AT_ONCE):
-        of_block = slice(begin, begin + ROWS_AT_ONCE)
-        values = np.asarray(points[of_block], np.float64)
-        if is_cosine:
-            inverse_norm[of_block] = 1.0 / np.sqrt(np.einsum("ij,ij->i", values, values))
-        rows = filter_rows(metric.embed(values), space)
-        made[begin : begin + len(rows)] = rows
-        squares[of_block] = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+        of_block = slice(begin, min(begin + ROWS_AT_ONCE, n))
+        rows, norms = made[of_block], inverse_norm[of_block]
+        values = cast(Points, np.ascontiguousarray(points[of_block]))
+        if len(space.axes):
+            place_rows(values, is_cosine, *of_placed, placed[: len(rows)], norms)
+            _project(placed[: len(rows)], space, rows)
+        else:
+            place_rows(values, is_cosine, *of_placed, rows, norms)
+        squares[of_block] = square_rows(rows)
     half = np.full(n_padded, np.inf, np.float32)
     halved, offset = half_and_offset(squares, space, metric, eps)
     half[:n] = _rounded_down(halved)
