@@ -127,11 +127,12 @@ def are_at_ends(signs: NDArray[np.uint8], quotes: NDArray[np.int64], within: boo
     within : whether the first of them closes a field.
     """
     opens, closes = quotes[within::2], quotes[not within :: 2]
-    before, behind = signs[opens - 1], signs.take(closes + 1, mode="clip")
+    before = signs[opens - 1]
     if opens.size and opens[0] == 0:
         before[0] = _LF
-    if closes.size and closes[-1] == len(signs) - 1:
-        behind[-1] = _LF
+    behind = signs.take(
+        closes + 1, mode="clip"
+    )  # behind the last byte is that byte again: a quote, which fits
     return bool(_are_among(before, b',\n"') and _are_among(behind, b',\n"\r'))
 
 
