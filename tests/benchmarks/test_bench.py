@@ -5,27 +5,17 @@ from __future__ import annotations
 import gc
 import os
 import re
-import shutil
-import signal
-import subprocess
-import sys
-import time
 from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
-import pyarrow.csv
-import pyarrow.parquet
 import pytest
 
 from benchmarks import __main__ as command
 from benchmarks import (
-    around,
     contenders,
     increments,
-    ingest,
-    measure,
     neighbours,
     parts,
     plans,
@@ -41,14 +31,17 @@ from benchmarks.contenders import (
     epsjoin_pairs,
     sklearn_clusters,
 )
-from benchmarks.measure import cpu_meter, growth_bytes, in_own_process, own_groups, race
+from benchmarks.measure import growth_bytes, in_own_process, race
 from benchmarks.page import BEGIN, END, put, spread, table
 from benchmarks.questions import Answer, Curve
 from benchmarks.sets import BY_NAME, Set, cad, first_of_cad, histograms, navaids, subspace, uniform
-from epsjoin.contracts.sources import load_source
 
 TINY = Set("tiny", "a square", partial(uniform, 400, 2), 0.05, rounds=2)
+
+
 SPHERE = Set("sphere", "navigation aids", lambda: navaids()[:400], 300.0, "haversine", rounds=1)
+
+
 PAGE = f"# Benchmarks\n\nby hand\n\n{BEGIN}\nold\n{END}\n\nbelow\n"
 
 
@@ -371,313 +364,3 @@ def test_sets__have_the_pairs_that_are_known():
     for name, pairs in (("pendigits", 59_888), ("landsat", 131_497), ("digits", 6_122)):
         chosen = BY_NAME[name]
         assert epsjoin_pairs(chosen.make(), chosen.eps) == pairs
-
-
-SPIN = """
-import signal, sys, time
-signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # as Spark's parent of the workers
-import os
-if os.fork() == 0:
-    end = time.process_time() + 1.0
-    while time.process_time() < end: pass
-    os._exit(0)
-try: os.wait()
-except ChildProcessError: pass
-"""
-"""A process whose child uses a second of CPU and ends unseen by its parent."""
-
-
-def kinds_of_groups() -> list[str]:
-    """The versions of control groups that this machine lets be made."""
-    kinds = []
-    for parent in own_groups():
-        if group := measure._new_group(parent):
-            kinds.append("1" if (group / "cpuacct.usage").exists() else "2")
-            group.rmdir()
-    return kinds
-
-
-@pytest.mark.parametrize("version", ["1", "2"])
-def test_cpu_meter__counts_what_is_in_it_and_no_neighbour(version: str, monkeypatch) -> None:
-    if version not in (kinds := kinds_of_groups()):
-        pytest.skip(f"no control group of version {version} can be made here")
-    (parent,) = [parent for kind, parent in zip(kinds, own_groups(), strict=True) if kind == version]
-    monkeypatch.setattr(measure, "own_groups", lambda: [parent])
-    spin = [sys.executable, "-c", SPIN]
-    with cpu_meter() as meter:
-        subprocess.run(spin, check=True)  # a neighbour
-        assert meter.seconds() < 0.5
-        subprocess.run(meter.command(spin), check=True)
-        assert 1.0 <= meter.seconds() < 1.9
-    assert not meter.group.exists()
-    assert "alone" in meter.counts
-
-
-def test_cpu_meter__takes_in_a_running_process_and_lets_it_go_at_the_end() -> None:
-    if not kinds_of_groups():
-        pytest.skip("no control group can be made here")
-    running = subprocess.Popen(["sleep", "60"])
-    try:
-        before = Path(f"/proc/{running.pid}/cgroup").read_text()
-        with cpu_meter() as meter:
-            meter.add(running.pid)
-            assert meter.group.name in Path(f"/proc/{running.pid}/cgroup").read_text()
-        assert Path(f"/proc/{running.pid}/cgroup").read_text() == before
-    finally:
-        running.kill()
-        running.wait()
-
-
-def test_cpu_meter__lets_go_of_processes_that_come_and_go() -> None:
-    if not kinds_of_groups():
-        pytest.skip("no control group can be made here")
-    restless = "for i in 1 2 3 4; do (while :; do /bin/true; done) & done; wait"
-    for _ in range(3):
-        try:
-            with cpu_meter() as meter:
-                running = subprocess.Popen(meter.command(["sh", "-c", restless]), start_new_session=True)
-                time.sleep(0.1)
-            assert not meter.group.exists()
-        finally:
-            os.killpg(running.pid, signal.SIGKILL)
-            running.wait()
-
-
-@pytest.mark.parametrize("parents", [[], [Path("/nowhere")]], ids=["no group", "not allowed"])
-def test_cpu_meter__without_a_control_group_counts_the_machine_and_says_so(parents, monkeypatch) -> None:
-    monkeypatch.setattr(measure, "own_groups", lambda: parents)
-    with cpu_meter() as meter:
-        spin = [sys.executable, "-c", SPIN]
-        assert meter.command(spin) == spin
-        subprocess.run(spin, check=True)
-        assert meter.seconds() >= 0.9, "the machine's clock has ticks"
-    assert "the whole machine" in meter.counts
-
-
-def test_cpu_meter__leaves_no_group_that_nobody_may_enter(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(measure, "own_groups", lambda: [tmp_path])
-    monkeypatch.setattr(measure.CpuMeter, "command", lambda *_: ["false"])
-    with cpu_meter() as meter:
-        assert meter.group is None
-    assert not list(tmp_path.iterdir())
-
-
-def test_own_groups__version_1_comes_first_at_this_process_own_place(tmp_path: Path) -> None:
-    (tmp_path / "cgroup").write_text("4:memory:/far\n2:cpu,cpuacct:/here\n0::/new\n")
-    (tmp_path / "mounts").write_text(
-        "cgroup2 /c/unified cgroup2 rw 0 0\n"
-        "cgroup /c/memory cgroup rw,memory 0 0\n"
-        "cgroup /c/cpu,cpuacct cgroup rw,cpu,cpuacct 0 0\n"
-    )
-    assert list(own_groups(tmp_path)) == [Path("/c/cpu,cpuacct/here"), Path("/c/unified/new")]
-
-
-@pytest.mark.parametrize(("fraction", "is_local"), increments.CHANGES.values(), ids=increments.CHANGES)
-def test_increments__change_as_many_rows_as_they_say(fraction: float, is_local: bool) -> None:
-    points, ids = np.random.default_rng(0).random((4000, 3)), np.arange(4000)
-    now, ids_now = increments.change(points, ids, fraction, is_local=is_local)
-    assert len(now) == len(ids_now) == len({*ids_now.tolist()}) == 4000
-    kept = ids_now[ids_now < 4000]
-    is_moved = (now[ids_now < 4000] != points[kept]).any(axis=1)
-    n = round(fraction * 4000)
-    assert (4000 - len(kept), int(is_moved.sum())) == (n // 4, n // 2)
-    was = points[np.setdiff1d(ids, kept[~is_moved]), 0]
-    assert not n or (np.ptp(was) < 0.1) == is_local
-
-
-def test_increments__say_whether_the_join_costs_as_little_as_wanted(capsys) -> None:
-    steps = {"ingest": [3.0] * 3, "replicate": [1.0] * 3, "merge_join": [9.0] * 3}
-    cheap = {"ingest": [3.0] * 3, "replicate": [0.5] * 3, "merge_join": [1.0] * 3}
-    cpu = {increments.WHOLE: steps} | dict.fromkeys(increments.CHANGES, cheap)
-    found = (1_000_000, "it", cpu, dict.fromkeys(cpu, 7.0))
-    for dear, verdict in (
-        ([1.0, 9.0, 0.5], "0.15 (0.10 – 0.95) of whole, at most 0.2 is wanted: as wanted"),
-        ([1.0, 9.0, 4.0], "**more than"),
-    ):
-        cheap["merge_join"] = dear
-        assert increments.main(["--only", "uni8"], lambda *_: found) == 0
-        assert verdict in capsys.readouterr().out
-
-
-def test_increments__of_clusters_say_how_many_pairs_were_looked_at(capsys, monkeypatch) -> None:
-    """In this process, and at a small size: where nothing has changed, no pair is looked at."""
-    monkeypatch.setattr(increments, "CLUSTERED", "cad16")
-    found = increments.main(["--only", "clusters", "--rows", "3000", "--rounds", "1"], lambda f, *a: f(*a))
-    out = capsys.readouterr().out
-    assert found == 0
-    assert "clusters of cad16, arrays, 3,000 rows" in out
-    cells = {line.split(" | ")[0][2:]: line.split(" | ")[1:] for line in out.splitlines() if " | " in line}
-    assert cells["nothing"][2:4] == ["0", "0"]
-    assert set(increments.CHANGES) < set(cells)
-
-
-def test_around__counts_all_processes_of_a_step_and_the_largest(tmp_path: Path) -> None:
-    program = (
-        "import os, sys, time\n"
-        "if os.fork() == 0:\n"  # left by its parent, as the JVM leaves the parent of the workers
-        "    held = bytearray(300 << 20)\n"
-        "    end = time.process_time() + 0.5\n"
-        "    while time.process_time() < end: pass\n"
-        "    open('done', 'w').close()\n"
-        "    os._exit(0)\n"
-        "os.close(1); os.close(2)\n"
-    )
-    cost = in_own_process(around.cost_of, [sys.executable, "-c", program], str(tmp_path))
-    assert (tmp_path / "done").exists()
-    assert cost.cpu >= 0.5
-    assert cost.peak > 300 << 20
-
-
-def test_around__counts_processes_that_end_unseen_by_their_parent(tmp_path: Path) -> None:
-    program = (
-        "import os, signal, time\n"
-        "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"  # as Spark's parent of the workers
-        "if os.fork() == 0:\n"
-        "    held = bytearray(300 << 20)\n"
-        "    end = time.process_time() + 1.5\n"
-        "    while time.process_time() < end: pass\n"
-        "    os._exit(0)\n"
-        "time.sleep(4)\n"
-    )
-    cost = in_own_process(around.cost_of, [sys.executable, "-c", program], str(tmp_path))
-    assert cost.cpu >= 1.5
-    assert cost.peak > 300 << 20
-
-
-def test_around__a_step_that_fails_ends_the_bench_with_what_it_printed(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="the reason"):
-        in_own_process(around.cost_of, ["sh", "-c", "echo the reason; exit 3"], str(tmp_path))
-
-
-def make_jobs(project: Path, *scripts: str) -> None:
-    """The scripts that a checkout has, empty."""
-    (project / "jobs").mkdir(parents=True)
-    for script in scripts:
-        (project / "jobs" / f"{script}.py").touch()
-
-
-def test_around__measures_all_steps_in_turns_and_compares(tmp_path: Path, capsys) -> None:
-    """The other checkout is older, and has a job less."""
-    make_jobs(tmp_path / "other", *({script for script, *_ in around.STEPS.values()} - {"compare"}))
-    asked: list[list[str]] = []
-    ours_cpu = {"nothing": 1.5, "no_session": 0.5}
-
-    def call(function, command: list[str], folder: str) -> around.Cost:
-        assert function is around.cost_of
-        asked.append(command)
-        is_ours = command[0].startswith(str(around.PROJECT))
-        cpu = ours_cpu.get(Path(command[3]).stem, 2.0) if is_ours else 4.0
-        return around.Cost(1.0, cpu, 7_000_000, "what was counted")
-
-    assert around.main(["--only", "navaids", "--against", str(tmp_path / "other")], call) == 0
-    assert len(asked) == 2 * 11 + 1, "two that do nothing, and nine steps; ours has one more"
-    assert [command[0] for command in asked[:2]] == [
-        f"{place}/bin/spark-submit" for place in (around.PROJECT, tmp_path / "other")
-    ]
-    ours = [command for command in asked if command[0].startswith(str(around.PROJECT))]
-    assert [Path(command[3]).stem for command in ours] == [
-        *("nothing", "no_session", "ingest", "quality", "fit_epsilon", "replicate", "merge_join", "cluster"),
-        *("outliers", "compare", "quality", "report"),
-    ]
-    printed = capsys.readouterr().out
-    assert "The CPU is that of what was counted." in printed
-    assert "| ingest | 1.00 | 2.00 | 181.5 | 7 | 1.00 | 0.50 |" in printed, "2 s for 11,020 rows"
-    assert "| compare | 1.00 | 2.00 | 181.5 | 7 |  |  |" in printed
-    assert "| all steps | 10.0 | 20.0 | 1814.9 | 7 | 1.11 | 0.56 |" in printed
-    assert (
-        "Beyond their starts, in CPU s: `replicate` and `merge_join` 1.0; "
-        "both gates 3.0 (3.00 of the join, 272.2 µs a row); `cluster` 0.5 (0.50 of the join, 45.4 µs a row); "
-        "`outliers` 1.5 (1.50 of the join, 136.1 µs a row); "
-        "`cluster` and `outliers` 2.0 (2.00 of the join, 181.5 µs a row); "
-        "`report` 1.5 (1.50 of the join, 136.1 µs a row)."
-    ) in printed
-
-
-def test_around__writes_the_part_of_a_set_when_it_is_measured(monkeypatch, tmp_path: Path) -> None:
-    page = tmp_path / "around.md"
-    parts = "".join("{}\nold\n{}\n".format(*around.markers(name)) for name in ("navaids", "landmarks"))
-    page.write_text(f"by hand\n{parts}")
-    monkeypatch.setattr(around, "PAGE", page)
-
-    def call(function, command: list[str], folder: str) -> around.Cost:
-        if "landmarks" in command:
-            raise RuntimeError("the disk is full")
-        return around.Cost(1.0, 2.0 if "--lake" in command else 1.0, 7_000_000, "what was counted")
-
-    with pytest.raises(RuntimeError, match="full"):
-        around.main(["--write", "--only", "navaids", "--only", "landmarks"], call)
-    navaids, landmarks = page.read_text().split("<!-- navaids:end -->")
-    assert navaids.startswith("by hand\n<!-- navaids:begin -->\n## navaids, 11,020 rows\n")
-    assert "old" not in navaids
-    assert landmarks.endswith("<!-- landmarks:begin -->\nold\n<!-- landmarks:end -->\n")
-
-
-@pytest.fixture
-def little_cad(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(BY_NAME, "cad16L", Set("tiny", "a square", partial(uniform, 10, 3), 0.5))
-
-
-@pytest.mark.usefixtures("little_cad")
-@pytest.mark.parametrize("name", ["cad16L x 4", "cad16L x 16"])
-def test_around__writes_rows_that_the_contract_takes(name: str, tmp_path: Path) -> None:
-    of = around.SETS[name](tmp_path)
-    assert of.contract == tmp_path / "tiny.odcs.yaml"
-    source = load_source(tmp_path, of.dataset)
-    read = {"csv": pyarrow.csv.read_csv, "parquet": pyarrow.parquet.read_table}[source.format]
-    rows = read(source.path).to_pandas()
-    assert list(rows) == [column.name for column in source.columns] == ["id", "x0", "x1", "x2"]
-    assert rows["id"].tolist() == list(range(of.n_rows))
-    x = rows[["x0", "x1", "x2"]].to_numpy()
-    np.testing.assert_allclose(x[10:] - x[:-10], np.tile([2.0, 0.0, 0.0], (len(x) - 10, 1)), atol=1e-12)
-    assert of.params == '{"eps": 0.5}'
-
-
-@pytest.mark.usefixtures("little_cad")
-def test_around__a_checkout_gets_the_table_contracts_of_its_own(tmp_path: Path, capsys) -> None:
-    other = tmp_path / "other"
-    tables = Path("data_contracts", "tables")
-    shutil.copytree(around.PROJECT / tables, other / tables)
-    make_jobs(other, *(script for script, *_ in around.STEPS.values()))
-    (other / tables / "pairs.odcs.yaml").write_text("of another version")
-    seen: dict[str, set[str]] = {"ingest": set(), "outliers": set()}
-
-    def call(function, command: list[str], folder: str) -> around.Cost:
-        if (script := Path(command[3]).stem) in seen:
-            contracts = Path(command[command.index("--contracts") + 1])
-            project = Path(command[0]).parents[1]
-            own = {file.name: file.read_text() for file in (project / tables).iterdir()}
-            assert {file.name: file.read_text() for file in (contracts / "tables").iterdir()} == own
-            seen[script].add(load_source(contracts, "tiny").path)
-        return around.Cost(1.0, 2.0 if "--lake" in command else 1.0, 3, "what was counted")
-
-    assert around.main(["--only", "cad16L x 16", "--against", str(other)], call) == 0
-    (ingested,), (ranked,) = seen.values()
-    assert ingested == ranked, "the rows are shared"
-    assert "| all steps | 6.00 | 12.0 |" in capsys.readouterr().out, "six steps: no gate, no report"
-
-
-@pytest.mark.parametrize("name", ingest.KINDS)
-def test_ingest_bench__readers_take_all_rows_and_the_job_is_counted_beyond_its_start(
-    name: str, tmp_path: Path, capsys
-) -> None:
-    submitted: list[list[str]] = []
-
-    def call(function, *arguments):
-        if function is not around.cost_of:
-            return function(*arguments) if function is not ingest.peak_of else 3_000_000
-        submitted.append(arguments[0])
-        is_large = "large" in arguments[0][-1]
-        return around.Cost(2.0, 7.0 if is_large else 5.0, 4_000_000, "what was counted")
-
-    assert ingest.main(["--only", name, "--rows", "2000", "--rounds", "2"], call) == 0
-    printed = capsys.readouterr().out
-    assert len(submitted) == 4
-    assert "**2000.0 µs of CPU a row**. The CPU is that of what was counted." in printed, "2 s for 1,000 rows"
-    assert re.findall(r"^\| (\w+) \| [\d.]+ \| 3 \|", printed, re.MULTILINE) == list(ingest.READERS)
-
-
-def test_ingest_bench__a_reader_that_loses_a_row_ends_it() -> None:
-    run = measure.Run(1.0, 1.0, 7)
-    rounds = [{name: run._replace(answer=6 if name == "pandas" else 7) for name in ingest.READERS}]
-    with pytest.raises(ValueError, match="pandas took 6 rows of 7"):
-        ingest.compare(7, rounds, dict.fromkeys(ingest.READERS, 0))

@@ -1,0 +1,41 @@
+"""The bench of reading a row."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from benchmarks import (
+    around,
+    ingest,
+    measure,
+)
+
+
+@pytest.mark.parametrize("name", ingest.KINDS)
+def test_ingest_bench__readers_take_all_rows_and_the_job_is_counted_beyond_its_start(
+    name: str, tmp_path: Path, capsys
+) -> None:
+    submitted: list[list[str]] = []
+
+    def call(function, *arguments):
+        if function is not around.cost_of:
+            return function(*arguments) if function is not ingest.peak_of else 3_000_000
+        submitted.append(arguments[0])
+        is_large = "large" in arguments[0][-1]
+        return around.Cost(2.0, 7.0 if is_large else 5.0, 4_000_000, "what was counted")
+
+    assert ingest.main(["--only", name, "--rows", "2000", "--rounds", "2"], call) == 0
+    printed = capsys.readouterr().out
+    assert len(submitted) == 4
+    assert "**2000.0 µs of CPU a row**. The CPU is that of what was counted." in printed, "2 s for 1,000 rows"
+    assert re.findall(r"^\| (\w+) \| [\d.]+ \| 3 \|", printed, re.MULTILINE) == list(ingest.READERS)
+
+
+def test_ingest_bench__a_reader_that_loses_a_row_ends_it() -> None:
+    run = measure.Run(1.0, 1.0, 7)
+    rounds = [{name: run._replace(answer=6 if name == "pandas" else 7) for name in ingest.READERS}]
+    with pytest.raises(ValueError, match="pandas took 6 rows of 7"):
+        ingest.compare(7, rounds, dict.fromkeys(ingest.READERS, 0))
