@@ -14,6 +14,8 @@ import pytest
 
 from epsjoin.findings import ABSENT, NOISE, OTHERS, Comparison, Findings
 from epsjoin.params import RunParams
+from epsjoin.report import page
+from tests.html_reader import Reader
 
 JOINED = {
     "largest_part_rows": 213.0,
@@ -376,3 +378,13 @@ def nothing(example: Findings) -> Findings:
         comparison=None,
         guard=[],
     )
+
+
+@pytest.fixture(scope="session")
+def html(example: Findings) -> str:
+    return page.render(example)
+
+
+@pytest.fixture(scope="session")
+def reader(html: str) -> Reader:
+    return Reader(html)

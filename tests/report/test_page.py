@@ -1,132 +1,21 @@
+"""The page of a run: what it says of the findings."""
+
+from __future__ import annotations
+
 import dataclasses
-import os
-import pickle
 import re
 import struct
-import subprocess
-import sys
-from collections.abc import Mapping
-from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
 from epsjoin.findings import Findings, ValueChanges
 from epsjoin.report import page, sentences, summary
 from epsjoin.report.figures import figure
+from tests.html_reader import Reader
 
-REPOSITORY = Path(__file__).parents[2]
-VOID = {"meta", "br", "hr", "img", "link", "input"}
 EPS = "ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}2.2134\N{NO-BREAK SPACE}km"
 """No line divides it."""
-
-EVIL = "<script>alert('x')</script>\"&"
-
-
-class Reader(HTMLParser):
-    """The tags, attributes and visible text of a page; fails on a tag that is not closed."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str | None]] = []
-        self.text = ""
-        self._open: list[str] = []
-        self.feed(html)
-        assert self._open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += attrs
-        if tag not in VOID:
-            self._open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self._open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if "style" not in self._open:
-            self.text += f" {data}"
-
-    @property
-    def words(self) -> str:
-        """The text with single spaces."""
-        return re.sub("[ \n]+", " ", self.text).strip()
-
-
-def poisoned(value: Any) -> Any:
-    """The same with a script tag in every text, key and column name."""
-    if isinstance(value, str):
-        return value + EVIL
-    if isinstance(value, Mapping):
-        return {key: poisoned(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(poisoned(entry) for entry in value)
-    return value
-
-
-@pytest.fixture(scope="module")
-def html(example: Findings) -> str:
-    return page.render(example)
-
-
-@pytest.fixture(scope="module")
-def reader(html: str) -> Reader:
-    return Reader(html)
-
-
-def test_page__escapes_whatever_came_from_the_data(example: Findings) -> None:
-    fields = {field.name: getattr(example, field.name) for field in dataclasses.fields(example)}
-    evil = {name: poisoned(value) for name, value in fields.items() if not isinstance(value, np.ndarray)}
-    columns = {**dict.fromkeys(evil["key"], EVIL), EVIL: EVIL}
-    evil["outliers"] = [{**row, "tied": (1, 1), "columns": columns} for row in evil["outliers"]]
-    evil["params"] = {**evil["params"], EVIL: EVIL}
-    evil["counters"] = {EVIL: {EVIL: 1.0}}
-    evil["quarantine_reasons"] = {EVIL: 3}
-    evil["trends"] = [{**row, "run": row["run"].removesuffix(EVIL)} for row in evil["trends"]]  # a date
-    evil["epsilon"] = {**evil["epsilon"], "exponent": None, "note": EVIL}
-    found = page.render(dataclasses.replace(example, **evil))
-    assert "<script" not in found.lower()
-    assert "&lt;script&gt;" in found
-    text = Reader(found).words
-    for what in ("params", "title", "label", "source", "raw", "reason", "unit"):
-        assert EVIL in text, what
-    assert text.count("alert(") > 25
-
-
-def test_page__is_self_contained(html: str, reader: Reader) -> None:
-    assert not {"script", "link", "iframe", "object", "embed", "img", "base"} & set(reader.tags)
-    loading = [
-        value or ""
-        for name, value in reader.attributes
-        if name in ("src", "href", "srcset", "data", "action")
-    ]
-    assert [value for value in loading if not value.startswith(("#", "data:image/png;base64,"))] == []
-    assert [name for name, _ in reader.attributes if name.startswith("on")] == []
-    assert set(re.findall(r"url\((.)", html)) <= {"#"}
-    assert "@import" not in html
-    assert "http" not in html
-
-
-def test_page__is_the_same_bytes_in_another_process(example: Findings, html: str, tmp_path: Path) -> None:
-    fields = {field.name: getattr(example, field.name) for field in dataclasses.fields(example)}
-    (tmp_path / "findings").write_bytes(pickle.dumps(fields))
-    code = (
-        "import pickle, sys; from epsjoin import findings; from epsjoin.report import page;"
-        "fields = pickle.load(open(sys.argv[1], 'rb'));"
-        "sys.stdout.buffer.write(page.render(findings.Findings(**fields)).encode())"
-    )
-    other = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "findings")],
-        cwd=REPOSITORY,
-        env={**os.environ, "PYTHONPATH": "jobs", "PYTHONHASHSEED": "4711", "TZ": "Asia/Tokyo", "LC_ALL": "C"},
-        stdout=subprocess.PIPE,
-        check=True,
-    )
-    assert other.stdout == html.encode()
-    assert page.render(example) == html
 
 
 def test_alarm__counts_the_errors_that_stopped_the_run(example: Findings, reader: Reader) -> None:
@@ -236,16 +125,6 @@ def test_page__shows_what_the_run_cost(reader: Reader) -> None:
         "starting_seconds 8.2 s cluster 0.4 s 0.5 s –",
     ):
         assert text in reader.words
-
-
-def test_page__lists_clusters_and_outliers(reader: Reader, example: Findings) -> None:
-    row = example.largest_clusters[1]
-    north, east = row["centre"]
-    assert f"PL1 Place 1 60 {row['core']} {row['border']} {north:.6g}, {east:.6g} 1000" in reader.words
-    near = "3.42 km: LYR ( Lyra ), 57 km: X1 ( – )"
-    assert f"1 PEG Pegasus latitude_deg -4.2 {near} 61.2 km 17.2 1 power HIGH , id 96088" in reader.words
-    assert "2 X2 – – – 2.01 km 3.22 5 power – , id 96089" in reader.words
-    assert "is_noise" not in reader.words
 
 
 @pytest.mark.parametrize(
@@ -359,17 +238,6 @@ def test_page__shows_what_was_left_out_beside_what_was_refused(mapless: Findings
     assert "left out" not in reader.words, "of a contract that takes all records"
 
 
-def test_page__shows_no_coordinates_of_64_dimensions(mapless: Findings) -> None:
-    names = tuple(f"f{i}" for i in range(64))
-    rows = [{**row, "columns": {**row["columns"], **dict.fromkeys(names, 1.0)}} for row in mapless.outliers]
-    wide = dataclasses.replace(mapless, coordinates=names, outliers=rows, is_geographic=False)
-    found = page.render(wide)
-    assert "The 64 coordinates are not shown; they are in the table <code>points</code>." in found
-    text = Reader(found).words
-    assert "f0 1" not in text
-    assert "power HIGH" in text
-
-
 def test_page__has_a_list_of_its_sections(reader: Reader) -> None:
     ids = [value for name, value in reader.attributes if name == "id"]
     links = [value for name, value in reader.attributes if name == "href" and value != "#contents"]
@@ -379,59 +247,6 @@ def test_page__has_a_list_of_its_sections(reader: Reader) -> None:
     assert reader.tags.count("h2") == len(listed), "each section is listed"
     ways_back = [value for name, value in reader.attributes if (name, value) == ("href", "#contents")]
     assert len(ways_back) == len(listed), "each section leads back"
-
-
-def test_tables__name_points_by_the_key_of_the_source(mapless: Findings) -> None:
-    """The 64-bit id of a key means nothing to a person; it stands last, for those who ask the tables."""
-    hashed = [{**row, "id": -5764689424205364170} for row in mapless.outliers]
-    two = dataclasses.replace(
-        mapless,
-        key=("country", "code"),
-        outliers=[{**row, "key": ["NO", *row["key"]], "nearest": []} for row in hashed],
-        largest_clusters=[{**row, "key": ["NO", *row["key"]]} for row in mapless.largest_clusters],
-    )
-    text = Reader(page.render(two)).words
-    assert "rank country code name what deviates" in text
-    assert "1 NO PEG Pegasus latitude_deg -4.2" in text
-    assert "country code name size core border" in text
-    assert "NO PL1 Place 1 60" in text
-
-
-def test_tables__name_points_by_their_ids_where_the_source_has_no_key(mapless: Findings) -> None:
-    none = dataclasses.replace(
-        mapless,
-        key=(),
-        label="",
-        outliers=[{**row, "key": [], "label": None, "tied": None} for row in mapless.outliers],
-        largest_clusters=[{**row, "key": [], "label": None} for row in mapless.largest_clusters],
-    )
-    text = Reader(page.render(none)).words
-    assert "rank id what deviates" in text
-    assert "1 96088 latitude_deg -4.2" in text
-    assert "cluster_id size core border" in text
-    assert "1000 60 " in text
-
-
-def test_tables__name_a_point_once_where_its_label_is_its_key(mapless: Findings) -> None:
-    text = Reader(page.render(dataclasses.replace(mapless, key=("name",)))).words
-    assert "rank name what deviates" in text
-    assert "record 1 PEG latitude_deg -4.2" in text
-
-
-def test_page__says_which_ranks_only_the_ids_order(mapless: Findings, reader: Reader) -> None:
-    assert "Tied are" not in reader.words
-    alone, known = mapless.outliers
-    rows = [
-        *({**alone, "rank": rank, "tied": (1, 3)} for rank in (1, 2, 3)),
-        {**alone, "rank": 4, "tied": (4, 4), "k_distance": 60.0},
-        {**known, "rank": 5, "tied": (5, 5420)},
-    ]
-    assert sentences.ties(dataclasses.replace(mapless, outliers=rows)) == (
-        "Tied are ranks 1 to 3 (LOF 17.2, k-distance 61.2); ranks 5 to 5,420 (LOF 3.22, k-distance 2.01): "
-        "among them the smaller id comes first, so their order says nothing."
-    )
-    row = {**known, "lof": None, "k_distance": None, "tied": (1, 2)}
-    assert "(no LOF)" in sentences.ties(dataclasses.replace(mapless, outliers=[row]))
 
 
 def test_page__shows_the_eps_that_was_used_with_all_of_its_digits(mapless: Findings) -> None:
@@ -465,89 +280,6 @@ def test_changes__are_so_few_that_numbers_written_anew_fill_no_page(mapless: Fin
     assert "f5: 1 → 1.000000000001" in text
     assert "f6:" not in text
     assert "; and 58 other columns" in text
-
-
-def test_page__isolates_what_came_from_the_data(example: Findings) -> None:
-    """A name with U+202E, which turns the direction of writing, must not turn what follows it."""
-    turned = "abc\u202edef"
-    fields = {field.name: getattr(example, field.name) for field in dataclasses.fields(example)}
-    names = ("snapshots", "unknown_columns", "quarantine_reasons", "quarantine_examples", "largest_clusters")
-    evil = {name: fields[name] for name in (*names, "outliers")}
-    assert example.comparison is not None
-    columns = dict.fromkeys(example.outliers[0]["columns"], turned)
-    near = [{"id": 1, "key": [turned], "label": turned, "distance": 1.0}]
-    evil |= {
-        "unknown_columns": (turned,),
-        "quarantine_reasons": {turned: 1},
-        "snapshots": [{**row, "source": turned} for row in example.snapshots],
-        "quarantine_examples": [
-            {**row, "source": turned, "reason": turned, "raw": turned} for row in example.quarantine_examples
-        ],
-        "largest_clusters": [{**row, "key": [turned], "label": turned} for row in example.largest_clusters],
-        "outliers": [
-            {
-                **row,
-                "key": [turned],
-                "label": turned,
-                "dimensions": turned,
-                "columns": columns,
-                "nearest": near,
-            }
-            for row in example.outliers
-        ],
-        "comparison": dataclasses.replace(
-            example.comparison,
-            examples=[
-                {
-                    **{"what": "updated", "id": 1, "key": [turned], "label": turned},
-                    "columns": [("a", "b", turned)],
-                }
-            ],
-        ),
-    }
-    found = page.render(dataclasses.replace(example, **evil))
-    assert found.count(f"<bdi>{turned}</bdi>") > 30
-    assert found.replace(f"<bdi>{turned}</bdi>", "").count("\u202e") == 0
-    assert "(\u2068abcdef\u2069)" in found, "in a sentence, where there is no room for a tag"
-
-
-def test_page__needs_nothing_to_be_there(nothing: Findings) -> None:
-    text = Reader(page.render(nothing)).words
-    for absent in ("None", "nan", "undefined"):
-        assert absent not in text
-    assert "No points" in text
-    assert "No record was refused." in text
-
-
-def test_page__needs_no_value_in_any_row(mapless: Findings) -> None:
-    bare = dataclasses.replace(
-        mapless,
-        params={},
-        snapshots=[{"source": "a.csv"}],
-        quarantine_examples=[{}],
-        epsilon={"eps": None, "method": None},
-        plan={"kind": None},
-        largest_clusters=[{"cluster_id": 0, "size": 120}],
-        outliers=[{"rank": 1, "id": 7}],
-        counters={"ingest": {}},
-    )
-    text = Reader(page.render(bare)).words
-    assert "None" not in text
-    assert "an unknown ε" in text
-
-
-def test_page__stays_below_two_megabytes_with_fifty_thousand_points(example: Findings) -> None:
-    rng = np.random.default_rng(1)
-    many = dataclasses.replace(
-        example,
-        n_points=5_000_000,
-        map_points=rng.uniform((-20, 30), (40, 70), (50_000, 2)),
-        map_cluster_ids=rng.choice([-1, *range(0, 10_000, 1000)], 50_000),
-        map_roles=np.full(50_000, "core"),
-    )
-    found = page.render(many)
-    assert len(found.encode()) < 2_000_000
-    assert "50,000 of 5,000,000 points" in Reader(found).words
 
 
 def test_write_report__writes_page_pictures_and_summary(mapless: Findings, tmp_path: Path) -> None:
