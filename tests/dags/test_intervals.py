@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.api.client import local_client
 from airflow.dag_processing.dagbag import DagBag
 from airflow.exceptions import AirflowTimetableInvalid
 from airflow.models.dag import DagModel
@@ -22,6 +24,7 @@ from airflow.utils.session import create_session
 from fastapi.testclient import TestClient
 from pendulum import duration
 
+import dag_commands
 import intervals
 from dags.fake_spark import REPOSITORY, FakeSpark
 from dags.in_process import Scheduler, runs_of
@@ -217,20 +220,30 @@ def test_run__with_an_interval_of_its_own_is_refused_by_its_first_task(
 
 
 def test_dags_trigger__takes_the_interval_of_the_date_and_refuses_in_one_sentence(
-    scheduler: Scheduler, navaids: DAG
+    scheduler: Scheduler,
+    navaids: DAG,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     done = run_script("airflow", "dags", "trigger", "navaids", "-l", "2023-06-01")
     assert done.returncode == 0, done.stderr
     (made,) = runs_of("navaids").values()
     assert (made.run_id, made.run_type) == ("2023-06-01", "manual")
     assert (made.data_interval_start, made.data_interval_end) == (date("2023-06-01"), date("2023-07-01"))
+    refused = run_script("airflow", "dags", "trigger", "navaids", "-l", "2023-06-15")
+    assert (refused.returncode, refused.stderr.count("Traceback")) == (2, 0)
+    last = refused.stderr.splitlines()[-1]
+    assert last.startswith("airflow: ")
+    assert "give the logical date 2023-06-01 00:00" in last
+    # the command itself, without another five seconds of Airflow's start
+    monkeypatch.setattr(local_client, "trigger_dag", None)  # the command sets it
     for wrong, says in (
-        (["-l", "2023-06-15"], "give the logical date 2023-06-01 00:00"),
         ([], "needs a logical date"),
         (["-l", "2023-05-01", "-c", '{"eps": -1}'], "Invalid input for param eps"),
     ):
-        done = run_script("airflow", "dags", "trigger", "navaids", *wrong)
-        assert done.returncode == 2
-        assert done.stderr.splitlines()[-1].startswith("airflow: ")
-        assert says in done.stderr.splitlines()[-1]
+        monkeypatch.setattr(sys, "argv", [])
+        assert dag_commands.main(["trigger", "navaids", *wrong]) == 2
+        last = capsys.readouterr().err.splitlines()[-1]
+        assert last.startswith("airflow: ")
+        assert says in last
     assert len(runs_of("navaids")) == 1
