@@ -86,6 +86,7 @@ test-engine: $(JOBS) $(JARS) ## and what all steps use
 
 test-long: setup ## what takes long and finds what shorter tests hardly miss: real kills, two runs, millions; not in make test
 	$(PYTEST) tests/local tests/lake tests/source tests/spark tests/end_to_end -m long
+	env EPSJOIN_EXAMPLES=all $(PYTEST) $(foreach folder,dags spark end_to_end,--ignore tests/$(folder)) -m "hypothesis and not long"
 
 test-dags: $(AIRFLOW) ## DAGs, operator and wrapper, without Spark
 	.venv-airflow/bin/python -m pytest tests/dags

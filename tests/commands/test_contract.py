@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from epsjoin.commands import cli
@@ -23,6 +23,7 @@ from epsjoin.contracts.sources import SourceContract, load_source
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.source import bounds, guess
 from epsjoin.source.records import open_records
+from tests.oracles import examples
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -350,7 +351,7 @@ def tables(draw: st.DrawFn) -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize("format_", ["csv", "jsonl", "parquet"])
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(table=tables())
 def test_draft__is_taken_by_ingest_row_for_row_as_it_says(format_: str, table: dict[str, list[Any]]) -> None:
     """Whatever the file holds: what the draft says of its rows is what becomes of them."""
