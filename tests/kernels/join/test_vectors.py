@@ -5,7 +5,14 @@ import numpy as np
 import pytest
 
 from epsjoin.kernels.join.projection import FILTER_SIZES, MAXIMUM, SQUARES, SUM
-from epsjoin.kernels.join.vectors import BLOCK, filter_block, lowest_lane, skip_below
+from epsjoin.kernels.join.vectors import (
+    BLOCK,
+    filter_block,
+    keep_near_2,
+    keep_near_3,
+    lowest_lane,
+    skip_below,
+)
 
 _NORMS = {
     SQUARES: lambda gaps: (gaps**2).sum(axis=0),
@@ -43,3 +50,32 @@ def test_skip_below__stops_at_the_first_place_that_is_not_below(end):
         for value in range(-1, 32):
             expected = at + np.searchsorted(place[at:end], value)
             assert skip_below(place, at, end, value) == expected
+
+
+@numba.njit
+def _keep(near, row, last, bound, least, n, d):
+    found, squares = np.full(12, -1), np.zeros(12)
+    if d == 2:
+        count = keep_near_2(near, row, 1, 3, last, bound, least, found, squares, 4, n)
+    else:
+        count = keep_near_3(near, row, 1, 3, last, bound, least, found, squares, 4, n)
+    assert np.all(found[:4] == -1)
+    return found[4 : 4 + count], squares[4 : 4 + count]
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_keep_near__keeps_later_rows_up_to_the_bound_bit_for_bit(d):
+    random = np.random.default_rng(d)
+    points = random.random((d, 12))
+    points[:, 5] = points[:, 4] = points[:, 1] + 0.1  # two at the bound
+    squares = np.zeros(12)
+    for axis in range(d):
+        squares += (points[axis, 1] - points[axis]) ** 2
+    row = random.permutation(12)
+    for last in (3, 4, 7, 11, 12):
+        places = np.arange(3, min(last, 11))
+        for least in (-1, 5):
+            expected = places[(squares[places] <= squares[4]) & (row[places] > least)]
+            found, near = _keep(points.ravel(), row, last, squares[4], least, 12, d)
+            np.testing.assert_array_equal(found, row[expected])
+            np.testing.assert_array_equal(near, squares[expected])

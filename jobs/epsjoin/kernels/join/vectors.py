@@ -1,32 +1,37 @@
 """Instructions on vectors for the innermost loops of a window sweep, which LLVM makes for any processor.
 
 :func:`filter_block` filters 32 candidates of a row at once, :func:`skip_below` moves a pointer along places
-without a branch for each. From loops LLVM makes less: vectors of half the width that processors with AVX-512
-have, and bits that are put together lane by lane.
+without a branch for each, :func:`keep_near_2` decides 8 candidates where there is no filter. From loops LLVM
+makes less: vectors of half the width that processors with AVX-512 have, and bits that are put together lane
+by lane.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
 
 from epsjoin.kernels.accelerate import njit, njit_as
-from epsjoin.kernels.arrays import Floats32, Ints
+from epsjoin.kernels.arrays import Floats, Floats32, Ints
 from epsjoin.kernels.join.projection import FILTER_SIZES, MAXIMUM, SQUARES, SUM
 
 BLOCK = 32
 """Number of candidates that are filtered at once, one bit each."""
-_PLACES = 8
-"""Number of places that are compared at once."""
+PLACES = 8
+"""Number of places, or of candidates row by row, that are compared at once."""
+KeepNear = Callable[[Floats, Ints, int, int, int, float, int, Ints, Floats, int, int], int]
 
 _INT = ir.IntType(64)
 _FLOATS = ir.VectorType(ir.FloatType(), BLOCK)
 _ALL_BUT_SIGN = ir.Constant(ir.VectorType(ir.IntType(32), BLOCK), [0x7FFFFFFF] * BLOCK)
 """All bits of a float32 but its sign."""
-_INTS = ir.VectorType(_INT, _PLACES)
+_DOUBLES = ir.VectorType(ir.DoubleType(), PLACES)
+_INTS = ir.VectorType(_INT, PLACES)
 _FLOAT_BYTES, _INT_BYTES = 4, 8
 
 
@@ -125,13 +130,13 @@ def _count_below(builder: Any, place: Any, at: Any, value: Any) -> Any:
     is_below = builder.icmp_signed(
         "<", builder.load(address, align=_INT_BYTES), _in_each_lane(builder, value, _INTS)
     )
-    return builder.zext(builder.ctpop(builder.bitcast(is_below, ir.IntType(_PLACES))), _INT)
+    return builder.zext(builder.ctpop(builder.bitcast(is_below, ir.IntType(PLACES))), _INT)
 
 
 @njit_as(_count_below)
 def _places_below(place: Ints, at: int, value: int) -> int:
     """Count those of the 8 places from ``at`` on that are below a value; all of them are read."""
-    return int(np.count_nonzero(place[at : at + _PLACES] < value))
+    return int(np.count_nonzero(place[at : at + PLACES] < value))
 
 
 @njit
@@ -146,11 +151,116 @@ def skip_below(place: Ints, at: int, end: int, value: int) -> int:
     -----
     O(places skipped), for pointers that move a little at a time: how far, no processor foresees.
     """
-    while at + _PLACES <= end:
+    while at + PLACES <= end:
         count = _places_below(place, at, value)
         at += count
-        if count < _PLACES:
+        if count < PLACES:
             return at
     while at < end and place[at] < value:
         at += 1
     return at
+
+
+def _declare(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
+    """Declare an intrinsic function of LLVM, if the module does not have it yet."""
+    if name in builder.module.globals:
+        return builder.module.globals[name]
+    return ir.Function(builder.module, ir.FunctionType(result, arguments), name)
+
+
+def _load_some(builder: Any, array: Any, at: Any, is_loaded: Any) -> Any:
+    """Read 8 numbers of an array, zeros for those that are not to be read."""
+    vector, name = (_DOUBLES, "v8f64") if isinstance(array.type.pointee, ir.DoubleType) else (_INTS, "v8i64")
+    address = builder.bitcast(builder.gep(array, [at]), vector.as_pointer())
+    arguments = address, ir.Constant(ir.IntType(32), _INT_BYTES), is_loaded, ir.Constant(vector, None)
+    load = _declare(builder, f"llvm.masked.load.{name}.p0", vector, *(one.type for one in arguments))
+    return builder.call(load, arguments)
+
+
+def _store_packed(builder: Any, values: Any, is_stored: Any, name: str, array: Any, at: Any) -> None:
+    """Write those of 8 numbers that are to be stored, and anything behind them up to the eighth."""
+    arguments = values, is_stored, ir.Constant(values.type, ir.Undefined)
+    types = (one.type for one in arguments)
+    pack = _declare(builder, f"llvm.experimental.vector.compress.{name}", values.type, *types)
+    address = builder.bitcast(builder.gep(array, [at]), values.type.as_pointer())
+    builder.store(builder.call(pack, arguments), address, align=_INT_BYTES)
+
+
+def _keep_near(
+    n_coordinates: int,
+    builder: Any,
+    near: Any,
+    row: Any,
+    here: Any,
+    first: Any,
+    last: Any,
+    bound: Any,
+    least: Any,
+    found: Any,
+    squares: Any,
+    count: Any,
+    stride: Any,
+) -> Any:
+    numbers = ir.Constant(_INTS, list(range(PLACES)))
+    is_candidate = builder.icmp_signed("<", numbers, _in_each_lane(builder, builder.sub(last, first), _INTS))
+    total = ir.Constant(_DOUBLES, None)
+    for j in range(n_coordinates):
+        axis = builder.mul(stride, ir.Constant(_INT, j))
+        own = builder.load(builder.gep(near, [builder.add(axis, here)]))
+        others = _load_some(builder, near, builder.add(axis, first), is_candidate)
+        gap = builder.fsub(_in_each_lane(builder, own, _DOUBLES), others)
+        total = builder.fadd(total, builder.fmul(gap, gap))  # rounded as in Python, term by term
+    rows = _load_some(builder, row, first, is_candidate)
+    is_near = builder.fcmp_ordered("<=", total, _in_each_lane(builder, bound, _DOUBLES))
+    is_later = builder.icmp_signed(">", rows, _in_each_lane(builder, least, _INTS))
+    is_kept = builder.and_(is_candidate, builder.and_(is_near, is_later))
+    _store_packed(builder, rows, is_kept, "v8i64", found, count)
+    _store_packed(builder, total, is_kept, "v8f64", squares, count)
+    return builder.zext(builder.ctpop(builder.bitcast(is_kept, ir.IntType(PLACES))), _INT)
+
+
+def _keep_near_of(n_coordinates: int) -> KeepNear:
+    @njit_as(partial(_keep_near, n_coordinates))
+    def keep_near(
+        near: Floats,
+        row: Ints,
+        here: int,
+        first: int,
+        last: int,
+        bound: float,
+        least: int,
+        found: Ints,
+        squares: Floats,
+        count: int,
+        stride: int,
+    ) -> int:
+        kept = 0
+        for other in range(first, min(first + PLACES, last)):
+            square = 0.0
+            for j in range(n_coordinates):
+                gap = near[j * stride + here] - near[j * stride + other]
+                square += gap * gap
+            if square <= bound and row[other] > least:
+                found[count + kept] = row[other]
+                squares[count + kept] = square
+                kept += 1
+        return kept
+
+    return keep_near
+
+
+keep_near_2, keep_near_3 = _keep_near_of(2), _keep_near_of(3)
+"""Keep what is near of up to 8 candidates in 2 and in 3 dimensions: row numbers and squared distances.
+
+Parameters
+----------
+near, row, bound, stride : see :mod:`epsjoin.kernels.join.row_sweep`; ``stride`` is the number of rows.
+here : place of the row; first, last : places of its candidates, of which the first 8 are looked at.
+least : a partner must have a larger row number.
+found, squares : written from ``count`` on, which leaves room for 8; what is not kept may be written behind.
+
+Returns
+-------
+int
+    Number of partners that are kept, in the order of their places.
+"""
