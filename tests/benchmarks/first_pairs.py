@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from .measure import in_own_process
+from .on_spark import RUN, Bench, rows_in, timed
 from .page import machine, seconds, spread, table
 from .sets import BY_NAME
-from .spark_join import RUN, Bench, rows_in, timed
 from .telling import HEAD as TELLING_HEAD
 from .telling import race_watched
 

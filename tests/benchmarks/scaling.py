@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .measure import cpu_meter, in_own_process
+from .on_spark import REPOSITORY, RUN, Bench, Taken, mebibytes, rows_in, timed
 from .page import count, machine, put, seconds, table
-from .spark_join import REPOSITORY, RUN, Bench, Taken, mebibytes, rows_in, timed
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks" / "scaling.md"
 SET = "cad16L"
@@ -317,7 +317,7 @@ def _lay(folder: str, copies: int, points: Any, shift: Any, eps: float) -> int:
     """Lay the points in a lake; the pairs of all copies, which are too far apart to have any in common."""
     import epsjoin
 
-    from .spark_join import lake_with_points
+    from .on_spark import lake_with_points
 
     found = []
 
