@@ -16,7 +16,9 @@ from epsjoin.local.epsilon.fit import fit_epsilon
 from epsjoin.local.epsilon.limits import Expectation
 from epsjoin.local.join.arrays import self_join
 from epsjoin.local.metric import get_metric
+from epsjoin.local.plan import expected
 from oracles import open_sets
+from tests.local.join.many_dimensions import features
 
 EUCLIDEAN = get_metric("euclidean")
 TRUE_PAIRS = {0.15: 929_220_814, 0.5: 3.29e9, 1.5: 1.032e10}
@@ -188,3 +190,26 @@ def test_bracket_eps__ends_on_both_sides_of_a_jump(guess):
 def test_bracket_eps__says_that_every_eps_has_more():
     with pytest.raises(ArgumentError, match="about 7 pairs are of equal points"):
         bracket_eps(lambda _: 7.0, 6.0, 1.0)
+
+
+@pytest.mark.parametrize("is_self", [True, False])
+def test_expectation__of_embeddings_multiplies_no_sample_again_for_a_smaller_eps(monkeypatch, is_self):
+    rows = features(1400, 64).astype(np.float64)
+    right = {} if is_self else {"right": rows[700:], "right_rows": 10**5}
+    multiplied = []
+    sweep = expected.sweep_products
+    monkeypatch.setattr(expected, "sweep_products", lambda *of: multiplied.append(1) or sweep(*of))
+
+    def fresh():
+        return Expectation(rows[:700], 10**6, get_metric("cosine"), 0, 700, **right)
+
+    held, every = fresh(), [0.2, 0.12, 0.15, 0.1]
+    once = [held.at(eps) for eps in every]
+    assert len(multiplied) == 1
+    assert once == [fresh().at(eps) for eps in every], "as counted anew"
+    assert once[0].sample_pairs > once[2].sample_pairs > once[1].sample_pairs > once[3].sample_pairs > 30
+    assert held.at(0.25).pairs > once[0].pairs
+    assert held.at(0.22) == fresh().at(0.22)
+    message = held.what_fits(once[1].pairs, 0.2)
+    assert float(message.rsplit(" ", 1)[1]) == pytest.approx(0.12, rel=0.01)
+    assert len(multiplied) == 1 + 4 + 1 + 1, "each fresh one, and the larger eps"

@@ -15,6 +15,7 @@ from epsjoin.local.epsilon.epsilon_fit import EpsilonFit
 from epsjoin.local.epsilon.fit import fit_epsilon
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.expected import ExpectedPairs, draw_rows, expect_pairs, expect_pairs_between
+from epsjoin.local.plan.held_pairs import HeldPairs
 
 
 @dataclass(frozen=True)
@@ -54,10 +55,11 @@ class Expectation:
         """
         eps = self.metric.check_eps(eps)
         if self.right is None:
-            counted = expect_pairs(self._sample, self.n_rows, eps, self.metric)
+            counted = expect_pairs(self._sample, self.n_rows, eps, self.metric, self._held)
         else:
             n_rows = self.n_rows, self.right_rows
-            counted = expect_pairs_between(self._sample, self._right_sample, n_rows, eps, self.metric)
+            samples = self._sample, self._right_sample
+            counted = expect_pairs_between(*samples, n_rows, eps, self.metric, self._held)
         if counted.suffices or self._any_fit is None:
             return counted
         return self._any_fit.by_law(eps, counted)
@@ -141,6 +143,10 @@ class Expectation:
         if self.fit is not None:
             return self.fit.sample
         return np.ascontiguousarray(self.points[draw_rows(len(self.points), self.sample_rows, self.seed)])
+
+    @cached_property
+    def _held(self) -> HeldPairs:
+        return HeldPairs()
 
     @cached_property
     def _right_sample(self) -> Floats:

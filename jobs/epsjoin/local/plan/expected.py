@@ -16,12 +16,14 @@ from epsjoin.kernels.join.window import is_done, new_state, window_rows, window_
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.cut_leaf import DecidedPairs
 from epsjoin.local.plan.cuts import Cuts
+from epsjoin.local.plan.held_pairs import HeldPairs
 from epsjoin.local.plan.product import MIN_DIMENSIONS, ProductPlan, has_products
 from epsjoin.local.plan.projection import choose_projection
 from epsjoin.local.plan.ways import Tables, choose_way
 from epsjoin.local.product.blas import one_thread
 from epsjoin.local.product.rows import FilterSpace
 from epsjoin.local.product.sweep import NamedRows, sweep_products
+from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.sweep.sweeping import SweepOptions, sweep_window
 
 _FIRST_ROWS = 4096
@@ -140,6 +142,7 @@ def count_sample_pairs(
     max_pairs: float = math.inf,
     min_rows: int = 1,
     divisor: int = 2,
+    held: HeldPairs | None = None,
 ) -> SamplePairs:
     """Count the pairs of a sample, or of fewer of its first rows while these have more than ``max_pairs``.
 
@@ -152,6 +155,7 @@ def count_sample_pairs(
     max_pairs : more pairs than these are not counted, for time; by default all are.
     min_rows : fewer rows are not taken, however many pairs they have.
     divisor : ratio of the rows that are counted next where there were too many pairs.
+    held : pairs of this sample that were found before; of many dimensions, those that are found now are held.
 
     Raises
     ------
@@ -162,7 +166,12 @@ def count_sample_pairs(
     while True:
         cap = max_pairs if rows > min_rows else math.inf
         degree = np.zeros(others + rows, np.int64)
-        pairs = _count_degrees(left, points[:rows], eps, metric, cap, degree)
+        of_all = held if rows == len(points) else None
+        known = None if of_all is None else of_all.count(eps, degree)
+        if known is not None:
+            pairs = known
+            break
+        pairs = _count_degrees(left, points[:rows], eps, metric, cap, degree, of_all)
         if pairs <= cap:
             break
         rows = max(min_rows, rows // divisor)
@@ -172,7 +181,13 @@ def count_sample_pairs(
 
 
 def _count_degrees(
-    left: Floats | None, points: Floats, eps: float, metric: Metric, max_pairs: float, degree: Ints
+    left: Floats | None,
+    points: Floats,
+    eps: float,
+    metric: Metric,
+    max_pairs: float,
+    degree: Ints,
+    held: HeldPairs | None,
 ) -> int:
     """As :func:`count_pairs`, by the way that costs least; of two tables left rows come first in ``degree``.
 
@@ -191,7 +206,7 @@ def _count_degrees(
         with one_thread():
             way = choose_way(tables, eps, metric)
         if isinstance(way, ProductPlan):
-            return _count_by_product(tables, way.space, eps, metric, max_pairs, degree)
+            return _count_by_product(tables, way.space, eps, metric, max_pairs, degree, held)
     counted = points if left is None else np.concatenate((left, points))
     is_right = None if left is None else np.arange(len(counted)) >= others
     embedded = metric.embed(counted)
@@ -201,24 +216,37 @@ def _count_degrees(
 
 
 def _count_by_product(
-    tables: Tables, space: FilterSpace, eps: float, metric: Metric, max_pairs: float, degree: Ints
+    tables: Tables,
+    space: FilterSpace,
+    eps: float,
+    metric: Metric,
+    max_pairs: float,
+    degree: Ints,
+    held: HeldPairs | None,
 ) -> int:
     left = NamedRows(tables.left, np.arange(tables.n_left))
     right = None
     if tables.right is not None:
         right = NamedRows(tables.right, np.arange(tables.n_left, tables.n_rows))
     pairs = 0
+    found: list[Pairs] = []
     with closing(sweep_products(left, right, space, metric, eps, SweepOptions(_BATCH_PAIRS, {}))) as batches:
         for batch in batches:
             pairs += len(batch.left)
             degree += np.bincount(batch.left, minlength=len(degree))
             degree += np.bincount(batch.right, minlength=len(degree))
             if pairs > max_pairs:
-                break
+                return pairs
+            if held is not None:
+                found.append(batch)
+    if held is not None:
+        held.hold(eps, found)
     return pairs
 
 
-def expect_pairs(points: Floats, n_rows: int, eps: float, metric: Metric) -> ExpectedPairs:
+def expect_pairs(
+    points: Floats, n_rows: int, eps: float, metric: Metric, held: HeldPairs | None = None
+) -> ExpectedPairs:
     """Expect of all rows the pairs that a sample of them has: the one count of estimates, plans and refusals.
 
     Parameters
@@ -226,6 +254,7 @@ def expect_pairs(points: Floats, n_rows: int, eps: float, metric: Metric) -> Exp
     points : (m, d) float64, a uniform sample in random order, see :func:`draw_rows`; not modified.
     n_rows : all rows, at least m.
     eps, metric : see :func:`epsjoin.local.plan.planner.plan_join`.
+    held : see :func:`count_sample_pairs`.
 
     Notes
     -----
@@ -235,7 +264,7 @@ def expect_pairs(points: Floats, n_rows: int, eps: float, metric: Metric) -> Exp
     vanish as m becomes n.
     """
     m, pairs, variance = count_sample_pairs(
-        points, eps, metric, max_pairs=_MAX_PAIRS, min_rows=_MIN_ROWS, divisor=2
+        points, eps, metric, max_pairs=_MAX_PAIRS, min_rows=_MIN_ROWS, divisor=2, held=held
     )
     scale = n_rows * (n_rows - 1.0) / (m * (m - 1.0)) if m > 1 else 0.0
     half = _NORMAL_95 * math.sqrt(variance * (1.0 - m / n_rows)) if m else 0.0
@@ -251,7 +280,12 @@ def expect_pairs(points: Floats, n_rows: int, eps: float, metric: Metric) -> Exp
 
 
 def expect_pairs_between(
-    left: Floats, right: Floats, n_rows: tuple[int, int], eps: float, metric: Metric
+    left: Floats,
+    right: Floats,
+    n_rows: tuple[int, int],
+    eps: float,
+    metric: Metric,
+    held: HeldPairs | None = None,
 ) -> ExpectedPairs:
     """Expect of two tables the pairs that samples of both have, as :func:`expect_pairs` does of one.
 
@@ -261,6 +295,7 @@ def expect_pairs_between(
         modified.
     n_rows : all rows of the left table and of the right one, n and m.
     eps, metric : see :func:`epsjoin.local.plan.planner.plan_join`.
+    held : see :func:`count_sample_pairs`.
 
     Returns
     -------
@@ -274,7 +309,8 @@ def expect_pairs_between(
     more than either side's own 1 - l / n and 1 - r / m: the interval is rather too wide.
     """
     (n, m), l_rows = n_rows, len(left)
-    found = count_sample_pairs(right, eps, metric, left=left, max_pairs=_MAX_PAIRS, min_rows=_MIN_ROWS)
+    limits = {"max_pairs": _MAX_PAIRS, "min_rows": _MIN_ROWS}
+    found = count_sample_pairs(right, eps, metric, left=left, held=held, **limits)
     r_rows, pairs = min(found.rows, len(right)), found.pairs
     if not l_rows or not r_rows:
         return ExpectedPairs(0.0, 0.0, 0.0, r_rows, 0, True)
