@@ -122,7 +122,7 @@ def _lowest_lane(builder: Any, bits: Any) -> Any:
 @njit_as(_lowest_lane)
 def lowest_lane(bits: int) -> int:
     """Number of the lowest bit that is set; one must be."""
-    return (bits & -bits).bit_length() - 1
+    return int(bits & -bits).bit_length() - 1
 
 
 def _count_below(builder: Any, place: Any, at: Any, value: Any) -> Any:
