@@ -118,7 +118,8 @@ class Metric:
         number = as_number(eps)
         if not 0.0 < number < math.inf:
             remedy = "; box_join((points, points)) finds equal points" if number == 0 else ""
-            raise ArgumentError(f"eps must be a finite number above 0, not {eps!r}{remedy}")
+            given = eps.item() if isinstance(eps, np.ndarray) and eps.ndim == 0 else eps
+            raise ArgumentError(f"eps must be a finite number above 0, not {given!r}{remedy}")
         if not _MIN_POWER <= distances.power(number, self.power) <= _MAX_POWER:
             raise ArgumentError(f"eps = {number!r} is too small or too large for exact {self.name} decisions")
         return number
