@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.experiments import __main__ as command
-from benchmarks.experiments import grids, merges, models, pmj
+from benchmarks.experiments import grids, merges, models, pmj, stack_merge
 from benchmarks.experiments.claims import Claim, Experiment, Line, Picture, Result, Table, short, within
 from benchmarks.experiments.counting import count_work, cubes_of, cubes_within, rows_by_level
 from epsjoin import Similarity, Spatial, join
@@ -104,11 +104,11 @@ def test_cubes__that_become_too_many_rows_are_refused():
 
 def test_sweep__without_reference_points_reports_pairs_more_than_once():
     points = np.random.default_rng(4).random((200, 2))
-    rows = grids.merge_rows(points, 0.1, 2, 3)
+    rows = stack_merge.merge_rows(points, 0.1, 2, 3)
     pairs = len(twin.brute_force(points, 0.1))
-    assert grids.sweep(rows, 0.1)[1] == pairs
+    assert stack_merge.sweep(rows, 0.1)[1] == pairs
     without = rows._replace(is_replica=np.zeros_like(rows.is_replica))
-    assert grids.sweep(without, 0.1)[1] > 1.5 * pairs
+    assert stack_merge.sweep(without, 0.1)[1] > 1.5 * pairs
 
 
 def test_within__takes_either_as_the_larger():

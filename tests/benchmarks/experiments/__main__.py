@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..page import machine, put, table
-from . import duplicates, exponents, grids, models, pmj
+from . import duplicates, estimates, exponents, grids, models, pmj
 from .claims import VERDICTS, Claim, Experiment, Result, Table
 from .pictures import draw
 
@@ -101,7 +101,7 @@ EXPERIMENTS = (
         "fig4.12",
         "The estimate while it runs: figures 4.12 and 4.13",
         "The tables of figures 4.9 and 4.10, memory of 1 % of both inputs.",
-        pmj.estimates,
+        estimates.estimates,
     ),
 )
 GROUPS = {"pmj": "fig4."}

@@ -8,7 +8,8 @@ import time
 import numpy as np
 
 from .claims import Claim, Line, Picture, Result, Table
-from .grids import data_sets, merge_rows, sweep
+from .grids import data_sets
+from .stack_merge import merge_rows, sweep
 
 K, MSL = 3, 2
 """The text says k = 3; msl = 2 splits more, and so makes more duplicates, than msl = 0."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import cache, partial
 from typing import NamedTuple
@@ -10,26 +9,15 @@ from typing import NamedTuple
 import numpy as np
 
 from epsjoin.kernels.arrays import Floats
-from epsjoin.kernels.distances import EUCLIDEAN, make_decision
-from epsjoin.kernels.join.regular import stack_rows
-from epsjoin.kernels.join.stack_sweep import (
-    CANDIDATES,
-    PAIRS,
-    PairBatch,
-    StackRows,
-    is_done,
-    new_state,
-    stack_sweep,
-)
 
 from .. import sets
 from .claims import Claim, Line, Picture, Result, Table, short, within
 from .counting import Work, count_work, cubes_of
+from .stack_merge import seconds_of
 
 ALL_K, ALL_MSL = range(6), range(6)
 MOST_ROWS = 32.0
 """Rows per point beyond which a rule is refused instead of run."""
-_BATCH = 1 << 20
 
 
 class Data(NamedTuple):
@@ -276,32 +264,6 @@ def _of_area(grids: dict[str, Grid], rows: dict[str, int]) -> list[Claim]:
             True,
         ),
     ]
-
-
-def sweep(rows: StackRows, eps: float) -> tuple[int, int]:
-    """Comparisons and pairs of the row-by-row merge, as the papers do it."""
-    state, counters = new_state(len(rows.points)), np.zeros(4, np.int64)
-    batch = PairBatch(np.empty(_BATCH, np.int64), np.empty(_BATCH, np.int64), np.empty(_BATCH))
-    while not is_done(state):
-        stack_sweep(state, rows, eps, make_decision(EUCLIDEAN, 0.0, eps), batch, counters)
-    return int(counters[CANDIDATES]), int(counters[PAIRS])
-
-
-def merge_rows(points: Floats, eps: float, k: int, msl: int) -> StackRows:
-    """The rows of GESS in the order of their codes."""
-    cubes = cubes_of(points, eps)
-    coded = cubes.encode(k, msl)
-    of = coded.row
-    near = points[of]
-    none = np.empty((0, coded.codes.shape[1]), np.uint8)
-    return stack_rows(near, near, coded.codes, cubes.lower[of], cubes.upper[of], none, 0)[1]
-
-
-def seconds_of(points: Floats, eps: float, k: int, msl: int) -> tuple[float, int]:
-    """CPU seconds of replicating, sorting and merging, and the pairs."""
-    start = time.process_time()
-    pairs = sweep(merge_rows(points, eps, k, msl), eps)[1]
-    return time.process_time() - start, pairs
 
 
 Seconds = dict[tuple[int, int], float]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from epsjoin.local.progressive.spill import Spill
 from epsjoin.local.progressive.sweep_areas import KindArea
 
 PAGE_BYTES = 4096
+POINTS_IN_PICTURE = 60
 """Bytes of a page of the text; an I/O reads or writes one. Reading the inputs does not count."""
 
 Tables = tuple[NDArray[Any], NDArray[Any]]
@@ -147,3 +148,9 @@ def follow(way: str, tables: Tables, on: JoinCondition, sizes: Sizes) -> Course:
         return Course(steps, pages(), time.process_time() - start, counters)
     finally:
         spill.close()
+
+
+def thin(steps: Sequence[Step]) -> list[Step]:
+    """So many of the steps as a picture shows, with the last."""
+    every = max(1, len(steps) // POINTS_IN_PICTURE)
+    return [*steps[::every], steps[-1]]

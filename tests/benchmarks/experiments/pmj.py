@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections.abc import Sequence
-
 import numpy as np
 
 from epsjoin import Boxes, Equi, Similarity, Spatial, box_join, join
 from epsjoin.local.progressive.kinds import JoinCondition
 
-from .. import sets
 from .claims import Claim, Line, Picture, Result, Table, within
-from .merges import PAGE_BYTES, WAYS, Course, Step, Tables, follow, sizes_of
+from .merges import WAYS, Course, Tables, follow, sizes_of, thin
+from .tables import (
+    BOX_BYTES,
+    CAD_EPS,
+    EQUI_BYTES,
+    LANDMARKS_EPS,
+    box_tables,
+    cad_tables,
+    input_pages,
+    landmark_tables,
+    point_bytes,
+    shuffled,
+)
 
 SHARE = 0.1
 """Memory as a share of both inputs, as in the text."""
-EQUI_BYTES, BOX_BYTES = 8 + 8 + 8 + 1, 8 + 8 + 4 * 8 + 1
-"""Bytes of a row on disk: key, id, values, flags."""
-LANDMARKS_EPS, CAD_EPS = 0.0123457, 0.0083
-_POINTS_IN_PICTURE = 60
-
 Courses = dict[str, Course]
-
-
-def point_bytes(d: int) -> int:
-    """Bytes of a row of points: part, id, coordinates, mask, flags."""
-    return 4 + 8 + 8 * d + 8 + 1
 
 
 def all_ways(
@@ -42,19 +39,9 @@ def all_ways(
     return {way: sorted(each, key=lambda course: course.seconds)[rounds // 2] for way, each in found.items()}
 
 
-def input_pages(tables: Tables, row_bytes: int) -> float:
-    """Pages of both inputs, without replicas."""
-    return sum(map(len, tables)) * row_bytes / PAGE_BYTES
-
-
 def in_runs(course: Course) -> float:
     """Which share of all pairs comes while runs are made."""
     return float(course.counters["pairs_in_runs"]) / course.pairs
-
-
-def _thin(steps: Sequence[Step]) -> list[Step]:
-    every = max(1, len(steps) // _POINTS_IN_PICTURE)
-    return [*steps[::every], steps[-1]]
 
 
 def pictures(number: str, what: str, courses: Courses) -> list[Picture]:
@@ -63,7 +50,7 @@ def pictures(number: str, what: str, courses: Courses) -> list[Picture]:
     for suffix, label in (("", "pages read and written"), ("b", "CPU seconds")):
         lines = []
         for way, course in courses.items():
-            steps = _thin(course.steps)
+            steps = thin(course.steps)
             x = [step.seconds if suffix else step.pages for step in steps]
             lines.append(Line(way, x, [step.pairs for step in steps]))
         caption = f"Figure {number}{suffix or 'a'}: {what}"
@@ -162,11 +149,6 @@ def _slope(course: Course, phase: str) -> tuple[float, float]:
     return float(np.polyfit(pages, pairs, 1)[0]), float(np.corrcoef(pages, pairs)[0, 1])
 
 
-def box_tables(n: int | None = None) -> Tables:
-    """Boxes of ZIP code areas and of primary roads, in the order of the files."""
-    return sets.boxes("zcta510")[:n], sets.boxes("primaryroads")[:n]
-
-
 def spatial(n: int | None = None) -> Result:
     """Figure 4.7."""
     tables = box_tables(n)
@@ -194,18 +176,6 @@ def spatial(n: int | None = None) -> Result:
         [_counts(courses)],
         [_timed(courses)],
     )
-
-
-def shuffled(tables: Tables) -> Tables:
-    """The rows of each table in random order."""
-    random = np.random.default_rng(1)
-    return random.permutation(tables[0]), random.permutation(tables[1])
-
-
-def landmark_tables(n: int | None = None) -> Tables:
-    """Every other landmark."""
-    points = sets.landmarks()[:n]
-    return points[::2].copy(), points[1::2].copy()
 
 
 def similarity(n: int | None = None) -> Result:
@@ -239,13 +209,6 @@ def similarity(n: int | None = None) -> Result:
         [_counts(courses)],
         [_timed(courses)],
     )
-
-
-def cad_tables(n: int = 200_000) -> Tables:
-    """A surface in 16 dimensions, cluster by cluster, each row in one of two tables by a coin."""
-    points = sets.cad(n, by_cluster=True)
-    heads = np.random.default_rng(5).random(n) < 0.5
-    return points[heads], points[~heads]
 
 
 def clusters(n: int = 200_000) -> Result:
@@ -357,79 +320,3 @@ def memory(n: int | None = None) -> Result:
             )
         ],
     )
-
-
-def estimates(n: int = 200_000) -> Result:
-    """Figures 4.12 and 4.13; the published estimator is ours of the first phase, without its check."""
-    in_order = cad_tables(n)
-    kind, size = Similarity(CAD_EPS), point_bytes(in_order[0].shape[1])
-    sizes = sizes_of(in_order, 0.01, size)
-    shown, claims, rows = [], [], []
-    found = {
-        "4.12": follow("PMJ", shuffled(in_order), kind, sizes),
-        "4.13": follow("PMJ", in_order, kind, sizes),
-    }
-    theirs: dict[str, float] = {}
-    halfway: dict[str, float] = {}
-    for number, course in found.items():
-        true = course.pairs
-        of_runs = [step for step in course.steps if step.phase == "runs" and step.estimate.pairs is not None]
-        half = next(step for step in course.steps if step.merged >= 0.5)
-        theirs[number] = statistics.median([step.estimate.pairs or 0.0 for step in of_runs]) / true
-        halfway[number] = (half.estimate.pairs or 0.0) / true
-        order = "shuffled" if number == "4.12" else "by cluster"
-        steps = _thin([step for step in course.steps if step.estimate.pairs is not None])
-        lines = [Line("estimate", *_over(steps, [step.estimate.pairs or math.nan for step in steps]))]
-        with_interval = [step for step in steps if step.estimate.low is not None]
-        for name in ("low", "high"):
-            y = [max(1.0, getattr(step.estimate, name)) for step in with_interval]
-            lines.append(Line(f"95 %, {name}", *_over(with_interval, y)))
-        lines += [
-            Line("pairs so far", *_over(steps, [step.pairs for step in steps])),
-            Line("true", *_over(steps, [true] * len(steps))),
-        ]
-        caption = f"Figure {number}: estimate while it runs, CAD {order}, 1 % memory"
-        shown.append(Picture(f"fig{number}", caption, "pages read and written", "pairs", lines))
-        held = [
-            step.estimate.low <= true <= step.estimate.high
-            for step in course.steps
-            if step.phase == "merges" and step.estimate.low is not None and step.estimate.high is not None
-        ]
-        notes = sum(bool(step.estimate.note) for step in of_runs)
-        rows.append(
-            [
-                *(order, f"{true:,}", f"{theirs[number]:.2f}", f"{100 * notes / len(of_runs):.0f} %"),
-                *(f"{halfway[number]:.3f}", f"{100 * sum(held) / max(1, len(held)):.0f} %"),
-            ]
-        )
-    orders = math.log10(theirs["4.13"])
-    claims += [
-        Claim(
-            "4.12: of shuffled rows the estimate is near the truth after a few seconds",
-            f"{theirs['4.12']:.2f} of it in the median of all that are given while runs are made",
-            within(theirs["4.12"], 1.0, 1.25),
-            True,
-        ),
-        Claim(
-            "4.13: of rows by cluster it is 1.5 to 2 orders too high",
-            f"{orders:.1f} orders in the median",
-            orders >= 1.5,
-            True,
-        ),
-        Claim(
-            "here: such an order is seen while runs are made, and no interval is given; at half of the merge "
-            "the estimate is right in both orders",
-            ", ".join(f"{ratio:.3f}" for ratio in halfway.values()) + " of the truth",
-            all(within(ratio, 1.0, 1.25) for ratio in halfway.values()),
-            True,
-        ),
-    ]
-    head = [
-        *("rows come", "pairs", "estimate / true in runs, median", "without interval there"),
-        *("estimate / true at half of the merge", "intervals of the merge that hold it"),
-    ]
-    return Result(claims, shown, [Table("Estimates", head, rows)])
-
-
-def _over(steps: Sequence[Step], y: Sequence[float]) -> tuple[list[float], Sequence[float]]:
-    return [step.pages for step in steps], y

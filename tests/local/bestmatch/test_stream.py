@@ -1,78 +1,20 @@
+"""Streams of best matches: equal to the batch under any interleaving, early, and within their promises."""
+
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from epsjoin.errors import ArgumentError, DataRefusedError
-from epsjoin.local.bestmatch.answers import Changes
-from epsjoin.local.bestmatch.batch import BestPairs, bestmatch_join
+from epsjoin.local.bestmatch.batch import bestmatch_join
 from epsjoin.local.bestmatch.orders import Closest, Own, OwnOrder, Subset
 from epsjoin.local.bestmatch.stream import BestmatchStream
-from epsjoin.local.bestmatch.watermarks import Order, Punctuated, ReadAhead, Sorted, Within
-from tests.oracles import examples, matwin
-
-Rows = np.ndarray[Any, np.dtype[np.float64]]
-HOWS = ("left", "right", "outer")
-ORDERS = (Sorted(), Within(2.0), ReadAhead(3), Punctuated())
-
-
-def as_set(best: BestPairs) -> set[tuple[object, ...]]:
-    columns = (best.left.tolist(), best.right.tolist(), best.best_for.tolist(), best.values.tolist())
-    rows = {(i, j, who, *map(repr, values)) for i, j, who, values in zip(*columns, strict=True)}
-    assert len(rows) == len(best.left), "something came twice"
-    return rows
-
-
-def put_in_order(rows: Rows, order: Order, random: np.random.Generator) -> Rows:
-    """The rows in some sequence that the order allows."""
-    rows = rows[np.argsort(rows[:, 0], kind="stable")]
-    if isinstance(order, Sorted):
-        return rows
-    if isinstance(order, Within):  # each row is delayed by at most c
-        return rows[np.argsort(rows[:, 0] + random.uniform(0, order.c, len(rows)), kind="stable")]
-    if isinstance(
-        order, ReadAhead
-    ):  # blocks of c rows in any sequence: fewer than c above any row come before it
-        blocks = [rows[first : first + order.c] for first in range(0, len(rows), order.c)]
-        return np.concatenate([rows[:0], *(random.permutation(block) for block in blocks)])
-    return random.permutation(rows)
-
-
-def interleave(
-    left: Rows, right: Rows, orders: tuple[Order, Order], random: np.random.Generator
-) -> Iterator[Any]:
-    """Pushes of random size from random sides; punctuated sides say what they know after some of them."""
-    rows, places = {"left": left, "right": right}, {"left": 0, "right": 0}
-    while any(places[side] < len(rows[side]) for side in places):
-        side = str(random.choice(["left", "right"]))
-        size = int(random.integers(0, 4))
-        yield side, rows[side][places[side] : places[side] + size]
-        places[side] = min(places[side] + size, len(rows[side]))
-        rest = rows[side][places[side] :, 0]
-        order = orders[side == "right"]
-        if isinstance(order, Punctuated) and random.random() < 0.5:
-            yield f"punctuate_{side}", math.nextafter(rest.min(), -math.inf) if len(rest) else math.inf
-
-
-def run(stream: BestmatchStream[BestPairs], pushes: Iterator[Any]) -> Iterator[BestPairs]:
-    for what, value in pushes:
-        if what.startswith("punctuate"):
-            yield getattr(stream, what)(value)
-        else:
-            yield getattr(stream, f"push_{what}")(value)
-    yield stream.finish()
-
-
-def lattice(random: np.random.Generator, n: int, d: int, span: int) -> Rows:
-    points = random.integers(0, 5, (n, d)).astype(np.float64)
-    points[:, 0] = random.integers(-span, span + 1, n)
-    return points
+from epsjoin.local.bestmatch.watermarks import Order, Punctuated, Sorted, Within
+from tests.local.bestmatch.streams import HOWS, ORDERS, Rows, as_set, interleave, lattice, put_in_order, run
 
 
 def assert_is_batch(how: Any, order: Order, seeds: range, most_rows: int) -> None:
@@ -213,57 +155,6 @@ def test_stream__drops_no_partner_that_rounding_puts_within_eps() -> None:
     assert found > 50
 
 
-@examples(200)
-@given(st.data())
-def test_stream__of_sorted_streams_is_matwin(data: st.DataObject) -> None:
-    """A second opinion: the paper's algorithm, in fractions; it leaves out rows without a partner."""
-    d = data.draw(st.integers(1, 3))
-    row = st.tuples(*[st.integers(-6, 6).map(float)] * d)
-    left, right = (sorted(data.draw(st.lists(row, max_size=10)), key=lambda r: r[0]) for _ in range(2))
-    eps = data.draw(st.tuples(*[st.integers(1, 3).map(float)] * d))
-    pairs = [pair for step in matwin.matwin(left, right, eps) for pair in step.done]
-    assert set(pairs) == matwin.nested_loops(left, right, eps)
-    assert len(pairs) == len(set(pairs))
-    stream = BestmatchStream(eps)
-    shape = (-1, d)
-    done = [
-        stream.push_left(np.array(left).reshape(shape)),
-        stream.push_right(np.array(right).reshape(shape)),
-    ]
-    done.append(stream.finish())
-    found = [pair for part in done for pair in zip(part.left.tolist(), part.right.tolist(), strict=True)]
-    assert sorted(pair for pair in found if pair[1] >= 0) == sorted(pairs)
-
-
-def test_matwin__as_printed_never_ends_on_four_digits() -> None:
-    """(v - eps) + eps is below v, so that v is never read; the stream ends."""
-    assert (0.4227 - 0.1) + 0.1 < 0.4227
-    with pytest.raises(matwin.EndlessError, match=r"the next row is at 0\.4227"):
-        list(matwin.matwin([[0.4227]], [[0.4]], [0.1], mended=False))
-    assert [step.done for step in matwin.matwin([[0.4227]], [[0.4]], [0.1])][-1] == [(0, 0)]
-    stream = BestmatchStream([0.1])
-    parts = [stream.push_left([[0.4227]]), stream.push_right([[0.4]]), stream.finish()]
-    assert [pair for part in parts for pair in zip(part.left.tolist(), part.right.tolist(), strict=True)] == [
-        (0, 0)
-    ]
-    values = np.arange(1000, 10_000) / 10_000
-    assert 0.08 < np.mean((values - 0.1) + 0.1 < values) < 0.10
-
-
-def test_matwin__as_printed_loses_pairs_below_zero() -> None:
-    """The first window begins at 0 at least, and a bound of 0 means a new window."""
-    left, right = [[-3.0], [-2.0]], [[-3.5], [-2.0]]
-    mended = [pair for step in matwin.matwin(left, right, [1.0]) for pair in step.done]
-    printed = [pair for step in matwin.matwin(left, right, [1.0], mended=False) for pair in step.done]
-    assert set(mended) == {(0, 0), (1, 1)}
-    assert set(printed) != set(mended)
-    stream = BestmatchStream([1.0])
-    parts = [stream.push_left(left), stream.push_right(right), stream.finish()]
-    assert {
-        pair for part in parts for pair in zip(part.left.tolist(), part.right.tolist(), strict=True)
-    } == set(mended)
-
-
 def test_stream__does_not_take_the_next_row_read_for_the_next_row() -> None:
     """Fuzzy windows: after 15 was read, 12 may still come; its partner must not have gone."""
     order = Within(10.0)
@@ -394,83 +285,6 @@ def test_stream__that_ends_early_or_never_begins_leaves_the_rest_unmatched() -> 
     with pytest.raises(ArgumentError, match="the stream is finished"):
         stream.finish()
     assert BestmatchStream([1.0, 2.0]).finish().values.shape == (0, 2)
-
-
-def test_age__as_one_more_criterion_lets_the_younger_of_equals_dominate() -> None:
-    """As printed, a pair that is equal in y and younger would dominate nothing, and (2, 1) would stay."""
-    birth = Own(lambda left, right: -np.maximum(left[:, 0], right[:, 0]))
-    stream = BestmatchStream(orders=[Closest(0, eps=10.0), Closest(1, eps=5.0), birth])
-    stream.push_left([[5.0, 0.0]])
-    stream.push_right([[2.0, 1.0], [8.0, 1.0], [9.0, 3.0], [9.5, 4.0]])
-    done = stream.finish()
-    assert done.right.tolist() == [1, 2, 3]
-    assert done.values.tolist() == [[3.0, 1.0, -8.0], [4.0, 3.0, -9.0], [4.5, 4.0, -9.5]]
-
-
-def recomputed(left: Rows, right: Rows, max_age: float, how: Any, orders: Any) -> set[tuple[object, ...]]:
-    """Section 3.5.1 of the paper: the join of the windows, from the beginning whenever one has changed."""
-    now = max(np.max(left[:, 0], initial=-math.inf), np.max(right[:, 0], initial=-math.inf))
-    alive = [np.flatnonzero(now - rows[:, 0] <= max_age) for rows in (left, right)]
-    best = bestmatch_join(left[alive[0]], right[alive[1]], how=how, orders=orders)
-    names = [np.concatenate((rows, [-1])) for rows in alive]
-    return as_set(best._replace(left=names[0][best.left], right=names[1][best.right]))
-
-
-@pytest.mark.parametrize("how", ["left", "right", "outer", "inner"])
-def test_max_age__is_the_evaluation_from_the_beginning_at_any_moment(how: Any) -> None:
-    dropped = 0
-    for seed in range(16):
-        random = np.random.default_rng(seed)
-        orders = [Closest(1, eps=3.0), Closest(2)]
-        sides = (Sorted(), Within(3.0))
-        left, right = (put_in_order(lattice(random, 15, 3, 10), side, random) for side in sides)
-        stream = BestmatchStream(
-            how=how, orders=orders, max_age=6.0, left_order=sides[0], right_order=sides[1]
-        )
-        standing: set[tuple[object, ...]] = set()
-        seen: dict[str, list[Rows]] = {"left": [left[:0]], "right": [right[:0]]}
-        for what, value in interleave(left, right, sides, random):
-            changes = getattr(stream, f"push_{what}")(value)
-            seen[what].append(value)
-            assert isinstance(changes, Changes)
-            gone, new = as_set(changes.retracted), as_set(changes.new)
-            assert gone <= standing
-            assert not new & standing
-            standing = standing - gone | new
-            rows = [np.concatenate(seen[side]) for side in ("left", "right")]
-            assert standing == recomputed(rows[0], rows[1], 6.0, how, orders), seed
-            alive = [rows[0][:, 0], rows[1][:, 0]]
-            now = max(np.max(times, initial=-math.inf) for times in alive)
-            living = [np.sum(now - times <= 6.0) for times in alive]
-            dropped += int(living[0] * living[1]) - len(stream._answers.pairs.left)
-        assert as_set(stream.finish()) == standing
-    assert dropped > 0
-
-
-@pytest.mark.parametrize("how", ["left", "right", "outer", "inner"])
-def test_max_age__brings_a_pair_back_when_its_dominator_has_gone(how: Any) -> None:
-    """The better row comes later and is older: it goes first, and what it dominated still lives."""
-    order = Within(3.0)
-    orders = [Closest(1, eps=3.0), Closest(2)]
-    stream = BestmatchStream(how=how, orders=orders, max_age=6.0, left_order=order, right_order=order)
-    push, push_partner = stream.push_left, stream.push_right
-    if how == "right":
-        push, push_partner = push_partner, push
-    push([[5.0, 0.0, 0.0]])
-    pair = as_set(push_partner([[5.0, 1.0, 1.0]]).new)
-    assert len(pair) == 1
-    assert pair <= as_set(push_partner([[2.0, 0.0, 0.0]]).retracted)
-    assert pair <= as_set(push_partner([[9.0, 50.0, 0.0]]).new)
-
-
-def test_max_age__without_orders_takes_the_other_columns() -> None:
-    stream = BestmatchStream(2.0, max_age=10.0)
-    assert len(stream.push_left([[0.0, 5.0]]).new.left) == 1
-    changes = stream.push_right([[100.0, 5.0]])
-    assert changes.retracted.left.tolist() == [0]
-    assert len(changes.new.left) == 0
-    with pytest.raises(ArgumentError, match="with max_age, column 0 is no criterion"):
-        BestmatchStream(2.0, max_age=10.0).push_left([[0.0]])
 
 
 @pytest.mark.parametrize(
