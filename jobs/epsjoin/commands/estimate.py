@@ -26,7 +26,7 @@ from epsjoin.local.epsilon.limits import Expectation
 from epsjoin.local.metric import METRICS, Metric, get_metric
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.sizes import WORKER_BYTES, cuts_of, row_bytes
-from epsjoin.local.plan.two_tables import expect_between
+from epsjoin.local.plan.two_tables import SampledSides
 from epsjoin.params import RunParams
 from epsjoin.report import sentences, words
 from epsjoin.source.sampling import sample_files
@@ -262,13 +262,12 @@ def _add_join(forecast: Forecast, sample: Sample, fit: EpsilonFit | None, eps: f
     n_rows, dimensions = sample.n_rows + sample.n_right, sample.points.shape[1]
     expected = sample.expectation(fit).at(eps)
     cuts = cuts_of(sample.params, n_rows, dimensions)
-    points, ids = sample.points, sample.ids
+    points, ids, sides = sample.points, sample.ids, None
     if sample.right is not None:
         points = np.concatenate((points, sample.right))
         ids = np.arange(len(points))
-    plan = plan_join(points, ids, n_rows, eps, sample.metric, cuts, expected.pairs)
-    if sample.right is not None:
-        plan = expect_between(plan, (sample.points, sample.right), (sample.n_rows, sample.n_right))
+        sides = SampledSides(ids >= len(sample.points), (sample.n_rows, sample.n_right))
+    plan = plan_join(points, ids, n_rows, eps, sample.metric, cuts, expected.pairs, sides)
     ends = 2 if sample.right is None else 1
     return replace(
         forecast,

@@ -19,6 +19,7 @@ from epsjoin.local.plan.expected_parts import expect_parts
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.spread import replicate
+from epsjoin.local.plan.two_tables import SampledSides
 from epsjoin.local.progressive.parts import (
     PartsAhead,
     count_radii,
@@ -221,7 +222,7 @@ def test_expect_parts__counts_the_samples_own_pairs_by_part() -> None:
     np.testing.assert_array_equal(parts.rows, joined.rows)
     np.testing.assert_allclose(parts.pairs, found.sum() * (found + 1) / (found + 1).sum(), rtol=1e-5)
     ids, is_right = np.arange(3000), np.arange(3000) >= 1000
-    between = expect_parts(joined.plan, points, ids, 3000, is_right)
+    between = expect_parts(joined.plan, points, ids, 3000, SampledSides(is_right, (1000, 2000)))
     assert between is not None
     crossing = np.array([float(np.count_nonzero((mine < 1000).sum(axis=1) == 1)) for mine in joined.ends])
     assert 0 < crossing.sum() < found.sum()

@@ -14,7 +14,7 @@ from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.projection import choose_projection
-from epsjoin.local.plan.two_tables import count_between, expect_between
+from epsjoin.local.plan.two_tables import SampledSides, count_between
 from epsjoin.local.scale import scale_metric
 
 PAIR_BYTES = 24
@@ -163,16 +163,13 @@ def estimate(
     embedded, reach = chosen.embed(sample), chosen.embedded_eps(threshold)
     choice = choose_projection(embedded, n + m, reach, chosen.norm)
     swept, candidates = float(n + m), choice.candidates
-    n_left = len(expectation.samples[0])
+    is_right = np.arange(len(sample)) >= len(expectation.samples[0])
+    sides = None if others is None else SampledSides(is_right, (n, m))
     if cuts is not None:
-        plan = plan_join(sample, rows, n + m, threshold, chosen, cuts, expected.pairs)
-        if others is not None:
-            plan = expect_between(plan, (sample[:n_left], sample[n_left:]), (n, m))
+        plan = plan_join(sample, rows, n + m, threshold, chosen, cuts, expected.pairs, sides)
         swept, candidates = plan.expected_rows, plan.expected_candidates
-    elif others is not None:
-        weight = (n / max(1, n_left)) * (m / max(1, len(sample) - n_left))
-        is_right = np.arange(len(sample)) >= n_left
-        candidates = weight * count_between(embedded, is_right, reach, choice.projection)
+    elif sides is not None:
+        candidates = sides.pair_weight * count_between(embedded, sides.is_right, reach, choice.projection)
     return Estimate(
         n_rows=n,
         n_sample=expected.sample_rows,

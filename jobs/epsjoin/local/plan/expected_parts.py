@@ -6,10 +6,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from epsjoin.kernels.arrays import Bools, Floats, Ints
+from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.local.plan.join_plan import ExpectedParts, JoinPlan
 from epsjoin.local.plan.keys import PartRows
 from epsjoin.local.plan.spread import replicate
+from epsjoin.local.plan.two_tables import SampledSides
 from epsjoin.local.sweep.sweeping import SweepOptions
 
 _MAX_PAIRS = 2_000_000
@@ -21,7 +22,7 @@ _DIGITS = 6
 
 
 def expect_parts(
-    plan: JoinPlan, sample: Floats, sample_ids: Ints, n_rows: int, is_right: Bools | None = None
+    plan: JoinPlan, sample: Floats, sample_ids: Ints, n_rows: int, sides: SampledSides | None = None
 ) -> ExpectedParts | None:
     """Expect rows, pairs and work of each part of a plan.
 
@@ -30,7 +31,7 @@ def expect_parts(
     plan : the cuts, and the expectations for all parts.
     sample, sample_ids : (m, d) float64 and (m,) int64, what the plan was made on; not modified.
     n_rows : rows of the whole input, at least m.
-    is_right : (m,) bool, of two tables: rows of the right one's sample; None: one table.
+    sides : of two tables: whose rows the sample has; None: one table.
 
     Returns
     -------
@@ -47,7 +48,9 @@ def expect_parts(
     m = len(sample)
     if not m:
         return None
-    scale = n_rows / m
+    weight, pair_weight = np.full(m, n_rows / m), (n_rows / m) ** 2
+    if sides is not None:
+        weight, pair_weight = np.where(sides.is_right, *reversed(sides.weights)), sides.pair_weight
     replicas = replicate(sample, sample_ids, plan)
     bounds = np.searchsorted(replicas.part, np.arange(plan.n_parts + 1))
     points = np.ascontiguousarray(sample, np.float64)
@@ -59,20 +62,20 @@ def expect_parts(
         here, key = replicas.row[begin:end], replicas.key[begin:end]
         counters: dict[str, int] = {}
         if len(here) > 1:
-            side = None if is_right is None else is_right[here]
+            side = None if sides is None else sides.is_right[here]
             of_part = PartRows(points[here], embedded[here], sample_ids[here], key, side)
             options = SweepOptions(_BATCH_PAIRS, counters)
             for found in plan.key.join(of_part, part, plan.eps, metric, options):
                 total += len(found.left)
                 if total > _MAX_PAIRS:
                     return None
-        rows[part] = len(here) * scale
+        rows[part] = weight[here].sum()
         pairs[part] = counters.get("pairs", 0)
         seconds[part] = plan.key.seconds(
             rows[part],
             embedded.shape[1],
-            counters.get("candidates", 0) * scale**2,
-            pairs[part] * scale**2,
+            counters.get("candidates", 0) * pair_weight,
+            pairs[part] * pair_weight,
         )
     fractions = (pairs + 1.0) / (pairs.sum() + plan.n_parts)
     return ExpectedParts(*(_short(column) for column in (rows, fractions * plan.expected_pairs, seconds)))

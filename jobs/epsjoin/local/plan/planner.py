@@ -31,13 +31,14 @@ from epsjoin.local.plan.costs import (
 )
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.encode import Space, encode
-from epsjoin.local.plan.expected import decided_pairs, draw_rows, expect_pairs
+from epsjoin.local.plan.expected import decided_pairs, draw_rows, expect_pairs, expect_pairs_between
 from epsjoin.local.plan.grow_tree import GrownTree, grow_tree
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.own_rule import Rule
 from epsjoin.local.plan.projection import choose_projection
 from epsjoin.local.plan.regular import choose_rule, cut
 from epsjoin.local.plan.spread import replicate
+from epsjoin.local.plan.two_tables import SampledSides, count_between, expect_between
 from epsjoin.local.scale import ScaledMetric
 
 
@@ -49,6 +50,7 @@ def plan_join(
     metric: Metric,
     cuts: Cuts,
     expected_pairs: float | None = None,
+    sides: SampledSides | None = None,
 ) -> JoinPlan:
     """Choose the cuts of a join on a sample of its rows.
 
@@ -61,6 +63,9 @@ def plan_join(
     metric : from :func:`epsjoin.local.metric.get_metric`.
     cuts : how to cut.
     expected_pairs : pairs of all rows, where the caller knows more than the sample's own count.
+    sides : of two tables: whose rows the sample has. Then the sample's rows are in random order, pairs, rows
+        and candidates are expected of the join of both, and a part's largest number of rows is of both. The
+        cuts are fitted to all rows, whatever table they are of. By default one table is joined with itself.
 
     Returns
     -------
@@ -84,13 +89,13 @@ def plan_join(
     assumes uniform data.
     """
     max_rows = math.inf if cuts.most_part_rows is None else cuts.most_part_rows
-    plan = _plan_once(sample, sample_ids, n_rows, eps, metric, cuts, expected_pairs)
+    plan = _plan_once(sample, sample_ids, n_rows, eps, metric, cuts, expected_pairs, sides)
     n_parts = cuts.n_parts
     while plan.expected_part_rows > max_rows:
         # parts are of equal work, not of equal rows: some more than the ratio of rows
-        n_parts = math.ceil(n_parts * min(4.0, 1.2 * plan.expected_part_rows / max_rows))
+        n_parts = math.ceil(max(n_parts, plan.n_parts) * min(4.0, 1.2 * plan.expected_part_rows / max_rows))
         cuts = replace(cuts, n_parts=n_parts, least_part_seconds=0.0)
-        finer = _plan_once(sample, sample_ids, n_rows, eps, metric, cuts, plan.expected_pairs)
+        finer = _plan_once(sample, sample_ids, n_rows, eps, metric, cuts, plan.expected_pairs, sides)
         if finer.n_parts <= plan.n_parts or finer.n_parts > len(sample):
             raise BudgetError(
                 f"the largest of {plan.n_parts:,} parts would have about {plan.expected_part_rows:,.0f} "
@@ -110,6 +115,7 @@ def _plan_once(
     metric: Metric,
     cuts: Cuts,
     expected_pairs: float | None,
+    sides: SampledSides | None,
 ) -> JoinPlan:
     """Plan with the parts that ``cuts`` aims at, however many rows the largest has."""
     eps = metric.check_eps(eps)
@@ -129,9 +135,12 @@ def _plan_once(
     projection = in_one_part.projection
     pairs = expected_pairs
     if pairs is None:
-        pairs = expect_pairs(points[draw_rows(m, m, cuts.seed)], n_rows, eps, metric).pairs
+        pairs = _expect_pairs(points, n_rows, eps, metric, cuts, sides)
     if cuts.least_part_seconds:
-        expected = window_seconds(n_rows, n_embedded, in_one_part.candidates * scale * scale, pairs)
+        candidates = in_one_part.candidates * scale * scale
+        if sides is not None:
+            candidates = sides.pair_weight * count_between(embedded, sides.is_right, embedded_eps, projection)
+        expected = window_seconds(n_rows, n_embedded, candidates, pairs)
         affordable = min(cuts.n_parts, expected / cuts.least_part_seconds)
         cuts = replace(cuts, n_parts=max(1, math.ceil(affordable)))
     if cuts.kind == "planned":
@@ -161,8 +170,21 @@ def _plan_once(
         sample_rows=m,
         scale=metric.scale if isinstance(metric, ScaledMetric) else None,
     )
+    if sides is not None:
+        return expect_between(plan, points, sample_ids, sides)
     in_parts = np.bincount(replicate(points, sample_ids, plan).part, minlength=1)
     return replace(plan, expected_part_rows=float(in_parts.max()) * scale)
+
+
+def _expect_pairs(
+    points: Floats, n_rows: int, eps: float, metric: Metric, cuts: Cuts, sides: SampledSides | None
+) -> float:
+    """Expect as many pairs of all rows as the sample has for its own."""
+    if sides is None:
+        m = len(points)
+        return expect_pairs(points[draw_rows(m, m, cuts.seed)], n_rows, eps, metric).pairs
+    of_tables = points[~sides.is_right], points[sides.is_right]
+    return expect_pairs_between(*of_tables, sides.n_rows, eps, metric).pairs
 
 
 class _CutSample(NamedTuple):

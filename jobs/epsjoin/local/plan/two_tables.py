@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,40 +25,62 @@ from epsjoin.local.plan.projection import choose_projection
 from epsjoin.local.plan.spread import replicate
 
 
-def expect_between(plan: JoinPlan, samples: tuple[Floats, Floats], n_rows: tuple[int, int]) -> JoinPlan:
+class SampledSides(NamedTuple):
+    """Of which table each row of a plan's sample is, and the rows of both tables.
+
+    Parameters
+    ----------
+    is_right : (m,) bool, rows of the right table.
+    n_rows : rows of the left table and of the right one. The sample may have another fraction of each.
+    """
+
+    is_right: Bools
+    n_rows: tuple[int, int]
+
+    @property
+    def weights(self) -> tuple[float, float]:
+        """For how many rows of its table a row of the sample stands, left and right."""
+        n_right = int(np.count_nonzero(self.is_right))
+        n_left = len(self.is_right) - n_right
+        return self.n_rows[0] / max(1, n_left), self.n_rows[1] / max(1, n_right)
+
+    @property
+    def pair_weight(self) -> float:
+        """For how many pairs of rows a left row and a right row of the sample stand."""
+        return self.weights[0] * self.weights[1]
+
+
+def expect_between(plan: JoinPlan, sample: Floats, ids: Ints, sides: SampledSides) -> JoinPlan:
     """Correct what a plan expects, for a join of two tables.
 
     Parameters
     ----------
     plan : made on rows of both tables.
-    samples : (l, d) and (r, d) float64, a uniform sample of each; not modified.
-    n_rows : rows of both tables.
+    sample, ids : (m, d) float64 and (m,) int64, these rows; not modified.
+    sides : of them.
 
     Returns
     -------
     JoinPlan
-        The same cuts; rows, those of the largest part and candidates are of the two tables. Each row of a
+        The same cuts; rows, those of the largest part and candidates are of the two tables. Each row of the
         sample stands for as many rows as its table has for one of its sample.
     """
-    both = np.concatenate(samples)
-    is_right = np.arange(len(both)) >= len(samples[0])
-    weights = [n / max(1, len(sample)) for n, sample in zip(n_rows, samples, strict=True)]
-    replicas = replicate(both, np.arange(len(both)), plan)
-    in_parts = sum(
-        np.bincount(replicas.part[is_right[replicas.row] == side], minlength=plan.n_parts) * weight
-        for side, weight in enumerate(weights)
-    )
+    replicas = replicate(sample, ids, plan)
+    in_parts = np.zeros(plan.n_parts)
+    for is_right, weight in zip((False, True), sides.weights, strict=True):
+        of_side = replicas.part[sides.is_right[replicas.row] == is_right]
+        in_parts += weight * np.bincount(of_side, minlength=plan.n_parts)
     bounds = np.searchsorted(replicas.part, np.arange(plan.n_parts + 1))
     count = _count_in_window if isinstance(plan.key, MaskKey) else _count_on_stack
     candidates = 0.0
     for begin, end in pairwise(bounds):
         here = replicas.row[begin:end]
-        candidates += count(plan, both[here], is_right[here], replicas.key[begin:end])
+        candidates += count(plan, sample[here], sides.is_right[here], replicas.key[begin:end])
     return replace(
         plan,
-        expected_rows=float(np.sum(in_parts)),
-        expected_part_rows=float(np.max(in_parts)),
-        expected_candidates=candidates * weights[0] * weights[1],
+        expected_rows=float(in_parts.sum()),
+        expected_part_rows=float(in_parts.max()),
+        expected_candidates=candidates * sides.pair_weight,
     )
 
 

@@ -23,6 +23,7 @@ from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.product import MIN_DIMENSIONS, ProductPlan, has_products
 from epsjoin.local.plan.sizes import cuts_of
+from epsjoin.local.plan.two_tables import SampledSides
 from epsjoin.local.plan.ways import Tables, choose_way
 from epsjoin.local.product.blas import one_thread
 from epsjoin.local.scale import scale_metric
@@ -198,9 +199,11 @@ def plan_samples(
     if len(samples) == 2:
         pairs = replace(pairs, right=samples[1][1], right_rows=n_rows[1])
     expected = pairs.refuse_too_many(threshold, max_pairs, limit=limit, is_each=np.ndim(eps) > 0).pairs
-    plan = plan_join(sample, ids, sum(n_rows), threshold, metric, cuts, expected)
-    is_right = None if len(samples) == 1 else np.arange(len(ids)) >= len(samples[0][0])
-    return replace(plan, parts=expect_parts(plan, sample, ids, sum(n_rows), is_right))
+    sides = None
+    if len(samples) == 2:
+        sides = SampledSides(np.arange(len(ids)) >= len(samples[0][0]), (n_rows[0], n_rows[1]))
+    plan = plan_join(sample, ids, sum(n_rows), threshold, metric, cuts, expected, sides)
+    return replace(plan, parts=expect_parts(plan, sample, ids, sum(n_rows), sides))
 
 
 class Drawn(NamedTuple):
