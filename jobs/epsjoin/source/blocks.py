@@ -130,9 +130,8 @@ def are_at_ends(signs: NDArray[np.uint8], quotes: NDArray[np.int64], within: boo
     before = signs[opens - 1]
     if opens.size and opens[0] == 0:
         before[0] = _LF
-    behind = signs.take(
-        closes + 1, mode="clip"
-    )  # behind the last byte is that byte again: a quote, which fits
+    # where a quote is the last byte, "clip" looks at it again, and a quote fits
+    behind = signs.take(closes + 1, mode="clip")
     return bool(_are_among(before, b',\n"') and _are_among(behind, b',\n"\r'))
 
 
