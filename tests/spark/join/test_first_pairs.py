@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -61,7 +62,10 @@ def test_similarity_join__by_increments_refuses_ids_that_are_not_distinct(
     frames = [frame] if by == "files" else [frame, frame]
     with pytest.raises(DataRefusedError, match="two rows have one id"):
         epsjoin.spark.similarity_join(*frames, to=to, increments=60.0, **asked)
-    assert len(list(tmp_path.rglob("*.parquet"))) == 1, "the first pairs, and none of the parts"
+    table = DeltaTable(to)
+    assert table.metadata().configuration["epsjoin.complete"] == "false"
+    left = {str(file) for file in tmp_path.rglob("*.parquet")}
+    assert left == set(table.file_uris()), "what was not added is deleted"
 
 
 def test_begin_growing__that_is_refused_leaves_no_file(
