@@ -152,6 +152,7 @@ def lake_with_points(folder: Path, shares: Iterable[Any], eps: float) -> Any:
     from epsjoin.lake.arrow import to_binary
     from epsjoin.lake.fingerprints import Fingerprints
     from epsjoin.lake.lake import Lake, Slice
+    from epsjoin.pipeline import tables_at
 
     contracts = folder / "data_contracts"
     shutil.copytree(REPOSITORY / "data_contracts" / "tables", contracts / "tables")
@@ -176,7 +177,8 @@ def lake_with_points(folder: Path, shares: Iterable[Any], eps: float) -> Any:
         slices.write_slice(lake, where, slices.table_of(lake, name, made))
     read = {"source": "none.csv", "bytes": 0, "sha256": "", "columns": "", "rows_quarantined": 0}
     read |= {"rows_read": n, "rows_ok": n}
-    for name, rows in (("snapshots", [read]), ("quarantine", [])):
+    for name in set(tables_at("input")) - {"points"}:
+        rows = [read] if name == "snapshots" else []
         slices.write_slice(lake, Slice(name, RUN), slices.table_of(lake, name, rows))
     return lake
 

@@ -32,9 +32,12 @@ from benchmarks.contenders import (
     sklearn_clusters,
 )
 from benchmarks.measure import growth_bytes, in_own_process, race
+from benchmarks.on_spark import RUN, lake_with_points
 from benchmarks.page import BEGIN, END, put, spread, table
 from benchmarks.questions import Answer, Curve
 from benchmarks.sets import BY_NAME, Set, cad, first_of_cad, histograms, navaids, subspace, uniform
+from epsjoin.lake import slices
+from epsjoin.pipeline import tables_at
 
 TINY = Set("tiny", "a square", partial(uniform, 400, 2), 0.05, rounds=2)
 
@@ -311,6 +314,12 @@ def test_put__needs_the_markers(tmp_path):
 def test_pages__of_the_docs_have_their_markers(page: Path, markers: tuple[str, str]):
     text = page.read_text(encoding="utf-8")
     assert [text.count(marker) for marker in markers] == [1, 1]
+
+
+def test_lake_with_points__has_all_that_the_first_gate_checks(tmp_path):
+    lake = lake_with_points(tmp_path, [uniform(20, 2)], 0.1)
+    for name in tables_at("input"):
+        assert slices.list_runs(lake, name) == [RUN], name
 
 
 def test_table_and_spread__are_written_for_people():
