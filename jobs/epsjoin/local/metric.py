@@ -124,12 +124,13 @@ class Metric:
             raise ArgumentError(f"eps = {number!r} is too small or too large for exact {self.name} decisions")
         return number
 
-    def check(self, points: Points) -> None:
+    def check(self, points: Points, name: str = "") -> None:
         """Refuse points for which the metric is not defined.
 
         Parameters
         ----------
         points : (n, d) float64 or float32, finite, which is not checked; not modified.
+        name : of the argument that holds them, with which the message begins.
 
         Raises
         ------
@@ -153,7 +154,8 @@ class Metric:
         else:
             return
         if bad.any():
-            raise ArgumentError(f"{text}; row {int(np.argmax(bad))} breaks this")
+            of_argument = f"{name}: " if name else ""
+            raise ArgumentError(f"{of_argument}{text}; row {int(np.argmax(bad))} breaks this")
 
     def embed(self, points: Floats) -> Floats:
         """Compute coordinates in which pairs within eps differ by at most ``embedded_eps(eps)``.

@@ -176,7 +176,11 @@ def test_estimate__of_other_metrics_weights_and_eps_per_dimension():
         ({"n_rows": 10.5}, "n_rows must be a whole number, at least 3, not 10.5"),
         ({"seed": -1}, "seed must be a whole number, at least 0, not -1"),
         ({"eps": 0.0}, "eps must be a finite number above 0"),
-        ({"metric": "cosine"}, "cosine needs vectors with a length"),
+        ({"metric": "cosine"}, "points: cosine needs vectors with a length .*; row 0"),
+        (
+            {"metric": "cosine", "points": [[1.0]], "right": [[1.0], [0.0]]},
+            "right: cosine needs vectors with a length .*; row 1",
+        ),
         ({"points": [[0.0], [math.nan]]}, "points must be finite; row 1, column 0 is nan"),
         ({"weights": [1.0, 2.0]}, r"weights must be one per dimension \(1\)"),
     ],

@@ -386,6 +386,7 @@ def test_exponent__of_pen_written_digits_is_far_below_their_16_dimensions():
             "sample_rows must be a whole number, at least 2",
         ),
         (lambda: fit_epsilon(np.zeros((10, 1)), "no such"), "unknown metric"),
+        (lambda: fit_epsilon(np.eye(2), "cosine", right=np.diag([1.0, 0.0])), "right: cosine .*; row 1"),
         (lambda: fit_epsilon(np.zeros((10, 1)), seed=-1), "seed must be a whole number, at least 0, not -1"),
         (lambda: fit_epsilon(np.zeros((10, 1)), max_k=0), "max_k must be a whole number, at least 1, not 0"),
         (lambda: FIT.expected_pairs(0.0), "eps must be a finite number above 0"),

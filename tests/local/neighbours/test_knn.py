@@ -376,7 +376,8 @@ def test_knn_join__takes_any_layout_and_leaves_it():
         (lambda: knn_join([[np.nan]], [[0.0]], 1), "queries must be finite; row 0, column 0 is nan"),
         (lambda: knn_join(None, [[0.0], [np.inf]], 1), "points must be finite; row 1, column 0 is inf"),
         (lambda: knn_join(None, [[0.0], [1.0]], 1, "hamming"), "unknown metric"),
-        (lambda: knn_join([[0.0]], [[1.0]], 1, "cosine"), "cosine needs vectors"),
+        (lambda: knn_join([[0.0]], [[1.0]], 1, "cosine"), "queries: cosine needs vectors .*; row 0"),
+        (lambda: knn_join(None, [[1.0], [0.0]], 1, "cosine"), "points: cosine needs vectors .*; row 1"),
         (lambda: k_distance([[0.0], [1.0]], 2), "k must be at most"),
     ],
 )

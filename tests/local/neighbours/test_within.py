@@ -95,6 +95,13 @@ def test_degree__of_nothing_is_nothing():
     assert epsjoin.degree([[0.0, 0.0]], 1.0, right=none).tolist() == [0]
 
 
-def test_degree__refuses_tables_of_different_dimensions():
-    with pytest.raises(ArgumentError, match="same dimensions, not 1 and 2"):
-        epsjoin.degree([[0.0]], 1.0, right=[[0.0, 0.0]])
+@pytest.mark.parametrize(
+    ("right", "says"),
+    [
+        ([[1.0, 0.0, 0.0]], "same dimensions, not 2 and 3"),
+        ([[1.0, 0.0], [0.0, 0.0]], "right: cosine needs vectors with a length .*; row 1 breaks this"),
+    ],
+)
+def test_degree__refuses_points_that_cannot_be_compared(right, says):
+    with pytest.raises(ArgumentError, match=says):
+        epsjoin.degree([[1.0, 0.0]], 1.0, "cosine", right=right)

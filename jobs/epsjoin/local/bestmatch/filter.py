@@ -15,7 +15,7 @@ import numpy as np
 from epsjoin.errors import BudgetError
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.local.bestmatch.orders import Closest, Order
-from epsjoin.local.join.array_join import ArrayJoin, check_metric
+from epsjoin.local.join.array_join import ArrayJoin
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.sweep.pairs import Pairs, collect
 
@@ -48,7 +48,7 @@ def filter_columns(name: str, points: Floats, orders: Sequence[Order]) -> tuple[
     columns, eps = [np.empty((len(points), 0))], list[float]()
     for order in orders:
         if isinstance(order, Closest) and order.measure is not None:
-            check_metric(order.measure, name, points[:, list(order.numbers)])
+            order.measure.check(points[:, list(order.numbers)], name)
         if not isinstance(order, Closest) or order.eps == math.inf:
             continue
         own, reach = np.ascontiguousarray(points[:, list(order.numbers)]), order.eps

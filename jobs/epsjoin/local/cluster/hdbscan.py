@@ -144,7 +144,7 @@ def hdbscan(
     check_n_jobs(n_jobs)
     chosen = metric if isinstance(metric, Metric) else get_metric(metric)
     values = check_points("points", points)
-    chosen.check(values)
+    chosen.check(values, "points")
     if not len(values):
         return Hdbscan(np.empty(0, np.int64), np.empty(0))
     if samples > len(values):

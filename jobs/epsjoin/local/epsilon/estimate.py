@@ -135,12 +135,14 @@ def estimate(
     chosen = metric if isinstance(metric, Metric) else get_metric(metric)
     values = check_points("points", points)
     others = None if right is None else check_points("right", right)
+    chosen.check(values, "points")
     both = values
     if others is not None:
         if others.shape[1] != values.shape[1]:
             dimensions = f"{values.shape[1]} and {others.shape[1]}"
             raise ArgumentError(f"points and right must have the same dimensions, not {dimensions}")
         both = np.concatenate((values, others))
+        chosen.check(others, "right")
     chosen, threshold = scale_metric(chosen, both, eps, weights)
     n = len(values) if n_rows is None else check_count("n_rows", n_rows, len(values))
     m = 0
@@ -155,10 +157,6 @@ def estimate(
     else:
         sample = np.concatenate(expectation.samples)
         rows = np.arange(len(sample))
-    try:
-        chosen.check(sample)
-    except ArgumentError as error:
-        raise ArgumentError(f"points: {error}") from None
     expected = expectation.at(threshold)
     embedded, reach = chosen.embed(sample), chosen.embedded_eps(threshold)
     choice = choose_projection(embedded, n + m, reach, chosen.norm)

@@ -111,11 +111,13 @@ def fit_epsilon(
     """
     chosen = metric if isinstance(metric, Metric) else get_metric(metric)
     values = check_points("points", points)
+    chosen.check(values, "points")
     sample_rows, max_k = check_count("sample_rows", sample_rows, 2), check_count("max_k", max_k)
     seed = check_count("seed", seed, 0)
     n_rows = len(values) if n_rows is None else check_count("n_rows", n_rows, len(values))
     if right is not None:
         others = check_points("right", right)
+        chosen.check(others, "right")
         m = len(others) if right_rows is None else check_count("right_rows", right_rows, len(others))
         both = fit_between(values, others, chosen, sample_rows, seed, m)
         of_left = both.curve, both.law, both.law, both.rows, both.left

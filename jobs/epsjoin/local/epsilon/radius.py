@@ -48,8 +48,7 @@ def choose_r_max(
     Raises
     ------
     ArgumentError
-        There are fewer than two points, or no two different ones were found; the metric is not defined for a
-        point.
+        There are fewer than two points, or no two different ones were found.
 
     Notes
     -----
@@ -60,7 +59,6 @@ def choose_r_max(
     its number of neighbours: the radius grows by less than (m / rows) ** (1 / P), which is next to nothing
     where P is large. O(m d + draws d) with 20,000 to 2 million draws; of small samples all pairs are used.
     """
-    metric.check(points)
     m = len(points)
     if m < 2:
         raise ArgumentError(f"a power law needs at least two points, not {m}; {BY_HAND}")
@@ -99,10 +97,8 @@ def choose_r_max_between(
     Raises
     ------
     ArgumentError
-        There is no pair of different points; the metric is not defined for a point.
+        There is no pair of different points.
     """
-    metric.check(left)
-    metric.check(right)
     n_pairs = len(left) * len(right)
     both = np.concatenate((left, right))
     if n_pairs <= _MIN_DRAWS:

@@ -68,7 +68,7 @@ class Index:
     def __init__(self, points: ArrayLike, metric: str | Metric = "euclidean") -> None:
         self.metric = metric if isinstance(metric, Metric) else get_metric(metric)
         values = check_points("points", points)
-        self.metric.check(values)
+        self.metric.check(values, "points")
         self._d = values.shape[1]
         self._parts: list[Part] = []
         self._everything = self.metric.decision(math.inf)
@@ -274,7 +274,7 @@ class Index:
             raise ArgumentError(
                 f"{name} must have as many columns as the index, {self._d}, not {values.shape[1]}"
             )
-        self.metric.check(values)
+        self.metric.check(values, name)
         return read_only(values)
 
     def _check_eps(self, eps: float) -> Within:

@@ -79,7 +79,7 @@ class ArrayJoin:
         values = check_points("points", points)
         numbers = check_ids(ids, len(values))
         metric, threshold = scale_metric(options.metric, values, eps, weights)
-        check_metric(metric, "points", values)
+        metric.check(values, "points")
         return cls(values, numbers, None, len(values), metric, threshold, cuts, options)
 
     @classmethod
@@ -101,8 +101,8 @@ class ArrayJoin:
         both = np.concatenate((first, second))
         del first, second  # they may be copies
         metric, threshold = scale_metric(options.metric, both, eps, weights)
-        check_metric(metric, "left", both[:n_left])
-        check_metric(metric, "right", both[n_left:])
+        metric.check(both[:n_left], "left")
+        metric.check(both[n_left:], "right")
         is_right = np.arange(len(both)) >= n_left
         return cls(both, numbers, is_right, n_left, metric, threshold, cuts, options)
 
@@ -224,11 +224,3 @@ def check_limit(found: int, options: JoinOptions, eps: float, expect: Callable[[
             f"more than max_pairs = {options.max_pairs} pairs within "
             f"eps = {eps:g}; about {expect():.3g} are expected"
         )
-
-
-def check_metric(metric: Metric, name: str, points: Points) -> None:
-    """Refuse points for which the metric is not defined; the message begins with the argument's name."""
-    try:
-        metric.check(points)
-    except ArgumentError as error:
-        raise ArgumentError(f"{name}: {error}") from None

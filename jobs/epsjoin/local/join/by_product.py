@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from epsjoin.kernels.arrays import Points
 from epsjoin.kernels.join.projection import Projection
 from epsjoin.local.arguments import check_coordinates
-from epsjoin.local.join.array_join import ArrayJoin, check_dimensions, check_ids, check_metric
+from epsjoin.local.join.array_join import ArrayJoin, check_dimensions, check_ids
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.join.product_join import ProductJoin
 from epsjoin.local.metric import Metric
@@ -38,7 +38,7 @@ def join_of_one(
     values = check_coordinates("points", points)
     n, metric = len(values), options.metric
     numbers, threshold = check_ids(ids, n), metric.check_eps(eps)
-    check_metric(metric, "points", values)
+    metric.check(values, "points")
     chosen = _choose(values, values if is_semi else None, threshold, metric)
     if isinstance(chosen, ProductPlan):
         return ProductJoin(values, None, numbers, metric, threshold, options, chosen.space)
@@ -61,8 +61,8 @@ def join_of_two(
     check_dimensions(first, second)
     n_left, metric = len(first), options.metric
     threshold = metric.check_eps(eps)
-    check_metric(metric, "left", first)
-    check_metric(metric, "right", second)
+    metric.check(first, "left")
+    metric.check(second, "right")
     chosen = _choose(first, second, threshold, metric)
     if isinstance(chosen, ProductPlan):
         return ProductJoin(first, second, np.arange(n_left), metric, threshold, options, chosen.space)

@@ -23,7 +23,7 @@ from epsjoin.kernels.ids import IdIndex, differ_from, rows_of
 from epsjoin.kernels.join.near_cells import NearCells, find_near, mark_cells
 from epsjoin.kernels.join.window import window_rows
 from epsjoin.local.arguments import check_points, index_distinct, int_column
-from epsjoin.local.join.array_join import ArrayJoin, check_metric
+from epsjoin.local.join.array_join import ArrayJoin
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.projection import choose_projection
@@ -109,7 +109,7 @@ def update_join(
             f"{new.points.shape[1]}"
         )
     threshold = options.metric.check_eps(eps)
-    check_metric(options.metric, "now", new.points)
+    options.metric.check(new.points, "now")
     index = index_distinct(old.ids)
     known = _check_known_pairs(pairs, index, threshold)
     index_distinct(new.ids)

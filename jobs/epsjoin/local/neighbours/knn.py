@@ -89,13 +89,13 @@ def knn_join(
     options = SearchOptions(check_n_jobs(n_jobs), progress, check_counters(counters))
     chosen = metric if isinstance(metric, Metric) else get_metric(metric)
     values = check_coordinates("points", points)
-    chosen.check(values)
+    chosen.check(values, "points")
     query_points = values if queries is None else check_coordinates("queries", queries)
     if query_points.shape[1] != values.shape[1]:
         raise ArgumentError(
             f"queries must have as many columns as points, {values.shape[1]}, not {query_points.shape[1]}"
         )
-    chosen.check(query_points)
+    chosen.check(query_points, "queries")
     if query_points.dtype != values.dtype:
         query_points, values = np.asarray(query_points, np.float64), np.asarray(values, np.float64)
     n_others = len(values) - (queries is None)

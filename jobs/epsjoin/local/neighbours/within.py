@@ -136,7 +136,9 @@ def degree(
         )
     both = queries if right is None else np.concatenate((queries, others))
     scaled, threshold = scale_metric(options.metric, both, eps, weights)
-    scaled.check(both)
+    scaled.check(queries, "points")
+    if right is not None:
+        scaled.check(others, "right")
     expected = expected_pairs_of_tables(queries, None if right is None else others, threshold, scaled)
     few = float(_FEW_PAIRS)
     if queries.shape[1] >= MIN_DIMENSIONS and has_products(scaled):

@@ -95,10 +95,7 @@ def parts(
     values = check_points("points", points)
     chosen = metric if isinstance(metric, Metric) else get_metric(metric)
     chosen, threshold = scale_metric(chosen, values, eps, weights)
-    try:
-        chosen.check(values)
-    except ArgumentError as error:
-        raise ArgumentError(f"points: {error}") from None
+    chosen.check(values, "points")
     ids, sample = np.arange(len(values)), cuts.sample(len(values))
     plan = plan_join(values[sample], sample, len(values), threshold, chosen, cuts)
     row, part, mask = replicate(values, ids, plan)

@@ -66,10 +66,7 @@ class Similarity(JoinCondition):
     def check(self, name: str, values: ArrayLike) -> Values:
         """See :class:`JoinCondition`."""
         points = check_points(name, values)
-        try:
-            self._metric.check(points)
-        except ArgumentError as error:
-            raise ArgumentError(f"{name}: {error}") from None
+        self._metric.check(points, name)
         return points
 
     def fit(self, sample: Values, n_rows: int) -> SweepKind:
