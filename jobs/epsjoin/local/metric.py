@@ -138,24 +138,36 @@ class Metric:
             For cosine, a vector has the length 0 (or one outside 1e-150 to 1e150). On the sphere, a latitude
             is beyond a pole, or a longitude is beyond one full turn. The message names the first such row.
         """
+        found = self.first_undefined(points)
+        if found is not None:
+            row, needs = found
+            of_argument = f"{name}: " if name else ""
+            raise ArgumentError(f"{of_argument}{needs}; row {row} breaks this")
+
+    def first_undefined(self, points: Points) -> tuple[int, str] | None:
+        """Find the first row for which the metric is not defined, and say what it needs; see :meth:`check`.
+
+        Raises
+        ------
+        ArgumentError
+            The points have a number of coordinates for which it is not defined.
+        """
         self.dimensions(points.shape[1])
         if self.name == "cosine":
             with np.errstate(over="ignore", under="ignore"):
                 square = np.einsum("ij,ij->i", points, points, dtype=np.float64)
             bad = ~((square >= _MIN_POWER) & (square <= _MAX_POWER))
-            text = "cosine needs vectors with a length from 1e-150 to 1e150"
+            needs = "cosine needs vectors with a length from 1e-150 to 1e150"
         elif self.name in _SPHERICAL:
             pole = 90.0 if self.name == "haversine" else math.pi / 2.0
             bad = (np.abs(points[:, 0]) > pole) | (np.abs(points[:, 1]) > 4.0 * pole)
-            text = (
+            needs = (
                 f"{self.name} needs a latitude from -{pole:g} to {pole:g} "
                 f"and a longitude from -{4 * pole:g} to {4 * pole:g}"
             )
         else:
-            return
-        if bad.any():
-            of_argument = f"{name}: " if name else ""
-            raise ArgumentError(f"{of_argument}{text}; row {int(np.argmax(bad))} breaks this")
+            return None
+        return (int(np.argmax(bad)), needs) if bad.any() else None
 
     def embed(self, points: Floats) -> Floats:
         """Compute coordinates in which pairs within eps differ by at most ``embedded_eps(eps)``.

@@ -80,7 +80,7 @@ def dbscan(
     """
     check_count("min_pts", min_pts)
     chosen = metric if isinstance(metric, Metric) else get_metric(metric)
-    points = points_of(frame, columns, id)
+    points = points_of(frame, columns, id, chosen)
     refuse_noise_id(points)
     pairs = to_ipc_rows(join_points(points, eps, chosen, weights, cuts, max_pairs))
     with ExitStack() as done:
@@ -130,7 +130,7 @@ def outliers(
     check_count("min_pts", min_pts)
     n_neighbours = max(1, min_pts - 1) if k is None else check_count("k", k)
     chosen = metric if isinstance(metric, Metric) else get_metric(metric)
-    points = points_of(frame, columns, id)
+    points = points_of(frame, columns, id, chosen)
     refuse_noise_id(points)
     pairs = to_ipc_rows(join_points(points, eps, chosen, None, cuts, max_pairs))
     with ExitStack() as done:
@@ -189,8 +189,9 @@ def knn_join(
         An argument or column is wrong, k is larger than the number of rows that can be neighbours, or a frame
         belongs to Spark Connect.
     DataRefusedError
-        A point of the sample has another number of dimensions than most, or a coordinate that is null or not
-        finite. Of other rows this fails a task, and Spark's error has our sentence in it.
+        A point of the sample has another number of dimensions than most, a coordinate that is null or not
+        finite, or one for which the metric is not defined. Of other rows this fails a task, and Spark's error
+        has our sentence in it.
 
     See Also
     --------
@@ -204,7 +205,7 @@ def knn_join(
     """
     check_count("k", k)
     chosen = metric if isinstance(metric, Metric) else get_metric(metric)
-    queries, others = points_of_both(left, right, columns, id, right_columns, right_id)
+    queries, others = points_of_both(left, right, columns, id, right_columns, right_id, chosen)
     points = queries if others is None else others
     n_others = points.n - (right is None)
     if not queries.n:
@@ -212,7 +213,6 @@ def knn_join(
     if k > n_others:
         raise ArgumentError(f"k must be at most the number of other rows, {max(0, n_others)}, not {k}")
     _, sample = points.sample(Cuts().sample_rows, Cuts().seed)
-    chosen.check(sample)
     queries, points = (each.of_dimensions(sample.shape[1]) for each in (queries, points))
     with ExitStack() as done:
         near = search_nearest(queries, points, sample, k, chosen, done, is_self=right is None)
@@ -293,9 +293,10 @@ def similarity_join(
         allowed. With ``to``, also if more were found, or are sure to come; then for two frames, too.
     DataRefusedError
         A column of whole points holds none; or a point of the sample has another number of dimensions than
-        most, or a coordinate that is null or not finite. With ``to`` and one frame, also if the frame had
-        another number of rows when it was read again. With ``increments``, also if the parts do not find each
-        of the first pairs once: ids are not distinct, or rows were others when they were read again.
+        most, a coordinate that is null or not finite, or one for which the metric is not defined. With ``to``
+        and one frame, also if the frame had another number of rows when it was read again. With
+        ``increments``, also if the parts do not find each of the first pairs once: ids are not distinct, or
+        rows were others when they were read again.
     TableError
         ``to`` holds a table with other columns or with partitions, or cannot be read or written. It stays as
         it was.
@@ -303,8 +304,8 @@ def similarity_join(
     Notes
     -----
     Some refusals are known only while tasks run. They fail a task, and Spark's error has our sentence in it:
-    a coordinate of a row outside of the sample is null or not finite (with the row's id), a part has more
-    than ``max_pairs`` pairs, or a frame has more or fewer rows than were counted.
+    a point outside of the sample is none (with its id), a part has more than ``max_pairs`` pairs, or a frame
+    has more or fewer rows than were counted.
 
     The call counts the rows and draws a sample of them for the plan; if the plan has very many parts, a
     larger sample follows. Between points and pairs there is one shuffle, which moves each point and its
@@ -354,7 +355,7 @@ def similarity_join(
     into = None if to is None else target_at(uris.parse_lake_uri(to, "to").rstrip("/"))
     if into is not None:
         delta_log.check_replaceable(into)
-    points, others = points_of_both(left, right, columns, id, right_columns, right_id)
+    points, others = points_of_both(left, right, columns, id, right_columns, right_id, chosen)
     if how in ("semi", "anti"):
         one_sided = plan_frames(points, others, eps, chosen, weights, cuts and planned(cuts), math.inf)
         return keep_rows(left, columns, id, Sides(points, others), one_sided, how)

@@ -17,6 +17,7 @@ from epsjoin.kernels.arrays import Ints
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.sample import Sample
 from epsjoin.lake.schemas import parse_ddl
+from epsjoin.local.metric import Metric
 from epsjoin.spark import scan
 from epsjoin.spark.hashes import hash_ids
 from epsjoin.spark.job import Job
@@ -163,7 +164,9 @@ def refuse_changed(counted: int, read: float) -> None:
         )
 
 
-def points_of(frame: DataFrame, columns: str | Sequence[str], id_: str) -> Points:
+def points_of(
+    frame: DataFrame, columns: str | Sequence[str], id_: str, metric: Metric | None = None
+) -> Points:
     """Take the points from a frame of the caller.
 
     Parameters
@@ -173,6 +176,7 @@ def points_of(frame: DataFrame, columns: str | Sequence[str], id_: str) -> Point
         point: an array of numbers, a vector of Spark ML, or binary (float64, little-endian, one after the
         other).
     id_ : name of a column of whole numbers, distinct for each row; this is not checked.
+    metric : must be defined for every point, which is seen when the point is read.
 
     Returns
     -------
@@ -186,7 +190,7 @@ def points_of(frame: DataFrame, columns: str | Sequence[str], id_: str) -> Point
     """
     read, reading = _read_columns(frame, columns, id_)
     rows = frame.select(*read)
-    return Points(rows, reading, *_count(rows))
+    return Points(rows, replace(reading, metric=metric), *_count(rows))
 
 
 def with_rows(frame: DataFrame, columns: str | Sequence[str], id_: str) -> DataFrame:
@@ -228,12 +232,13 @@ def points_of_both(
     id_: str,
     right_columns: str | Sequence[str] | None,
     right_id: str | None,
+    metric: Metric,
 ) -> tuple[Points, Points | None]:
     """Take the points from one frame of the caller, or from two.
 
     Parameters
     ----------
-    left, columns, id_ : see :func:`points_of`.
+    left, columns, id_, metric : see :func:`points_of`.
     right : another frame; None: there is none.
     right_columns, right_id : names in ``right``; None: the same as in ``left``.
 
@@ -247,10 +252,10 @@ def points_of_both(
     ArgumentError
         See :func:`points_of`.
     """
-    points = points_of(left, columns, id_)
+    points = points_of(left, columns, id_, metric)
     if right is None:
         return points, None
-    return points, points_of(right, right_columns or columns, right_id or id_)
+    return points, points_of(right, right_columns or columns, right_id or id_, metric)
 
 
 def _count(rows: DataFrame) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from epsjoin.errors import DataRefusedError
 from epsjoin.kernels.arrays import Points as Coordinates
 from epsjoin.lake.arrow import to_matrix
+from epsjoin.local.metric import Metric
 from epsjoin.source.values import EXACT
 
 
@@ -26,11 +27,13 @@ class Reading:
     names : the caller's names of the coordinate columns, for messages.
     dimensions : number of coordinates of each point; ``None`` if it is not known yet.
     is_checked : whether the points are one binary column that is known to hold finite coordinates.
+    metric : must be defined for every point; ``None``: nothing is asked of points that are finite.
     """
 
     names: tuple[str, ...]
     dimensions: int | None
     is_checked: bool = False
+    metric: Metric | None = None
 
     def of_dimensions(self, dimensions: int) -> Reading:
         """A copy that requires ``dimensions`` coordinates per point."""
@@ -54,7 +57,7 @@ class Reading:
         ------
         DataRefusedError
             A value is null, NaN or infinite; a whole number is beyond 2**53; a point has another number of
-            dimensions.
+            dimensions; the metric is not defined for a point. The message has the id.
         """
         if self.dimensions is None:
             raise ValueError("dimensions must be known before tasks read points, or each would take its own")
@@ -70,6 +73,8 @@ class Reading:
         for place, (name, column) in enumerate(zip(self.names, columns, strict=True)):
             _fill(points, place, name, in_one_chunk(column), ids)
         _refuse_not_finite(points, ids, self.names)
+        if self.metric is not None and len(ids):
+            _refuse_undefined(points, ids, self.metric)
         return ids, points
 
 
@@ -154,3 +159,10 @@ def _refuse_not_finite(points: Coordinates, ids: NDArray[np.int64], names: Seque
     row, axis = (int(each[0]) for each in np.nonzero(~np.isfinite(points)))
     where = f"{names[axis]!r}" if len(names) > 1 else f"coordinate {axis + 1} of {names[0]!r}"
     raise DataRefusedError(f"{where} is {points[row, axis]:g} where the id is {ids[row]}; it must be finite")
+
+
+def _refuse_undefined(points: Coordinates, ids: NDArray[np.int64], metric: Metric) -> None:
+    found = metric.first_undefined(points)
+    if found is not None:
+        row, needs = found
+        raise DataRefusedError(f"{needs}; the point with the id {ids[row]} breaks this")

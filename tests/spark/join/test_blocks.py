@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import epsjoin.spark
-from epsjoin.errors import BudgetError, DataRefusedError
+from epsjoin.errors import BudgetError
 from epsjoin.lake.arrow import pair_columns
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan import block_planner, blocks
@@ -165,14 +165,6 @@ def test_make_sender__sends_no_more_at_once_than_it_holds(monkeypatch: pytest.Mo
     assert max(len(plan.tasks_of[block]) for block in range(len(plan.tasks_of))) > 4
     assert max(map(len, sent)) > 1
     assert all(len(streams) <= 1 or sum(map(len, streams)) <= 1 << 14 for streams in sent)
-
-
-def test_make_sender__names_the_id_of_a_vector_without_a_direction() -> None:
-    rows = awkward_rows("noise", 60, 40, 5).astype(np.float32)
-    plan = plan_of(rows, None, 0.9, "cosine", 30)
-    rows[50] = 0.0
-    with pytest.raises(DataRefusedError, match="length from 1e-150 to 1e150; the point with the id 347"):
-        joined(rows, None, plan)
 
 
 def frame_of_vectors(spark: SparkSession, rows: Any, kind: str = "float") -> DataFrame:

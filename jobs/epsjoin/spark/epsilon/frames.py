@@ -68,17 +68,18 @@ def fit_epsilon(
     ``fit_epsilon(a, columns=["x", "y"], right=b).eps_for(pairs=1e6)`` returns the eps for a million pairs
     between ``a`` and ``b``.
     """
-    points, others = points_of_both(frame, right, columns, id, right_columns, right_id)
+    chosen = metric if isinstance(metric, Metric) else get_metric(metric)
+    points, others = points_of_both(frame, right, columns, id, right_columns, right_id, chosen)
     if others is not None and not (points.n and others.n):
         raise ArgumentError(
             f"a power law needs rows in both frames, not {points.n} and {others.n}; choose eps by hand"
         )
     _, sample = points.sample(sample_rows, seed)
     if others is None:
-        return fit_points(sample, metric, sample_rows, seed, points.n, max_k)
+        return fit_points(sample, chosen, sample_rows, seed, points.n, max_k)
     _, right_sample = others.sample(sample_rows, right_seed(seed))
     return fit_points(
-        sample, metric, sample_rows, seed, points.n, max_k, right=right_sample, right_rows=others.n
+        sample, chosen, sample_rows, seed, points.n, max_k, right=right_sample, right_rows=others.n
     )
 
 
@@ -126,17 +127,17 @@ def estimate(
     ``estimate(a, eps=0.5, columns=["x", "y"], right=b).pairs`` is the expected number of rows of
     ``similarity_join(a, b, eps=0.5, columns=["x", "y"])``.
     """
-    points, others = points_of_both(frame, right, columns, id, right_columns, right_id)
+    chosen = metric if isinstance(metric, Metric) else get_metric(metric)
+    points, others = points_of_both(frame, right, columns, id, right_columns, right_id, chosen)
     settings, samples, n_rows = draw_samples(points, others, cuts)
     blocks = None
     if cuts is None and weights is None:
         width = max(each.coordinate_bytes for each in (points, others or points))
-        chosen = metric if isinstance(metric, Metric) else get_metric(metric)
         blocks = plan_block_join(samples, n_rows, width, eps, chosen, settings, math.inf)
     expected = estimate_points(
         samples[0][1],
         eps,
-        metric,
+        chosen,
         weights=weights,
         n_rows=points.n,
         cuts=settings if blocks is None else None,

@@ -14,11 +14,10 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError, TableError
+from epsjoin.errors import BudgetError, TableError
 from epsjoin.kernels.arrays import Ints
 from epsjoin.kernels.arrays import Points as Coordinates
 from epsjoin.lake.arrow import to_binary, to_coordinates
-from epsjoin.local.metric import Metric
 from epsjoin.local.plan.blocks import BlockPlan
 from epsjoin.local.product.rows import ROWS_AT_ONCE
 from epsjoin.local.product.sweep import NamedRows, sweep_products
@@ -78,7 +77,6 @@ def make_sender(plan: BlockPlan, reading: Reading, *, is_right: bool) -> Task:
         held_bytes = 0
         for batch in batches:
             ids, points = reading.coordinates(batch)
-            _refuse_undefined(ids, points, plan.metric)
             for block, rows in _by_block(plan, ids, points, is_right=is_right):
                 held[block].append(rows)
                 held_bytes += rows.nbytes
@@ -122,18 +120,6 @@ def _to_tasks(plan: BlockPlan, held: dict[int, list[pa.RecordBatch]]) -> Iterato
         for begin in range(0, len(to), at_once):
             some = to[begin : begin + at_once]
             yield to_stream_batch(some, [stream] * len(some), [None] * len(some))
-
-
-def _refuse_undefined(ids: Ints, points: Coordinates, metric: Metric) -> None:
-    try:
-        metric.check(points)
-    except ArgumentError:
-        for row in range(len(ids)):
-            try:
-                metric.check(points[row : row + 1])
-            except ArgumentError as error:
-                what = str(error).partition(";")[0]
-                raise DataRefusedError(f"{what}; the point with the id {ids[row]} has none") from None
 
 
 def make_joiner(plan: BlockPlan, n_points: int, max_pairs: int, *, raises: bool) -> Task:
