@@ -110,9 +110,9 @@ def sweep_order(rows: AssignedRows, n_parts: int, cubes: Cubes, is_right: Bools,
 
     Parameters
     ----------
-    rows : from :func:`assign_cubes`; not modified.
+    rows : from :func:`~epsjoin.kernels.join.cubes.assign_cubes`; not modified.
     n_parts : leaves of the tree.
-    cubes, is_right, is_self : as for :func:`grow_box_tree`, of all rows.
+    cubes, is_right, is_self : as for :func:`~epsjoin.local.plan.box_tree.grow_box_tree`, of all rows.
 
     Notes
     -----

@@ -108,13 +108,13 @@ def order_by_leaf(
 def fill_leaves(
     embedded: Floats, points: Floats, is_by_axis: bool, order: Ints, places: Floats, low: Floats, high: Floats
 ) -> None:
-    """Fill ``places``, ``low`` and ``high`` of a :class:`BoxTree`.
+    """Fill ``places``, ``low`` and ``high`` of a :class:`~epsjoin.kernels.neighbours.boxes.BoxTree`.
 
     Parameters
     ----------
     embedded, points : (n, e) and (n, d) float64, by row.
     is_by_axis : whether the coordinates of a leaf stand axis by axis.
-    order : see :class:`BoxTree`.
+    order : see :class:`~epsjoin.kernels.neighbours.boxes.BoxTree`.
     """
     n, e = embedded.shape
     d = points.shape[1]

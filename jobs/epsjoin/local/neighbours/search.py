@@ -348,7 +348,7 @@ class _Search:
         Parameters
         ----------
         rows : the open queries.
-        kept : see :meth:`choose_eps`.
+        kept : see :meth:`plan_join`.
         """
         sizes, _, distances = self.lists
         sizes[rows] = 0
