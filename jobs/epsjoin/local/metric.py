@@ -138,10 +138,13 @@ class Metric:
             For cosine, a vector has the length 0 (or one outside 1e-150 to 1e150). On the sphere, a latitude
             is beyond a pole, or a longitude is beyond one full turn. The message names the first such row.
         """
-        found = self.first_undefined(points)
+        of_argument = f"{name}: " if name else ""
+        try:
+            found = self.first_undefined(points)
+        except ArgumentError as error:
+            raise ArgumentError(f"{of_argument}{error}") from None
         if found is not None:
             row, needs = found
-            of_argument = f"{name}: " if name else ""
             raise ArgumentError(f"{of_argument}{needs}; row {row} breaks this")
 
     def first_undefined(self, points: Points) -> tuple[int, str] | None:

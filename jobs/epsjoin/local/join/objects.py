@@ -151,6 +151,7 @@ def ball_table(name: str, eps_name: str, points: ArrayLike, eps: ArrayLike, metr
         row = int(np.argmax(wrong))
         raise ArgumentError(f"{eps_name} must be finite and at least 0; row {row} is {of_each[row]}")
     _check_sizes(eps_name, of_each, metric)
+    metric.check(values, name)
     embedded = metric.embed(values)
     reach = np.array([metric.embedded_eps(e / 2.0) for e in of_each.tolist()], np.float64)
     return ObjectTable(Objects(values, values, of_each), embedded, embedded, reach)
