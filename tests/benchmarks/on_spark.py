@@ -42,6 +42,11 @@ def cpu_of_all() -> float:
     return sum(used[pid] for pid in mine)
 
 
+def largest_bytes(counters: Mapping[str, float]) -> float:
+    """The most memory of a worker, or of the driver where that has done the work itself."""
+    return counters.get("largest_worker_bytes", counters.get("largest_driver_bytes", 0.0))
+
+
 def timed(work: Callable[[], Mapping[str, float]]) -> Taken:
     import time
 

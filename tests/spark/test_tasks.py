@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from epsjoin.errors import DataRefusedError
 from epsjoin.spark.job import summarize_error
 from epsjoin.spark.rows import FrameRows
-from epsjoin.spark.tasks import lazy_tasks, run_tasks
+from epsjoin.spark.tasks import TaskReport, lazy_tasks, reports_of, run_tasks
 
 
 @pytest.mark.parametrize("items", [[], [0], [3, 0, 1, 5]])
@@ -49,6 +49,14 @@ def test_run_tasks__takes_the_workers_of_queries(spark: SparkSession, is_simplif
         spark.conf.unset("spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled")
     assert len({batch["parent"][0].as_py() for batch in (*of_query, *of_tasks)}) == 1
     assert spark.sparkContext.environment == environment
+
+
+def test_task_report__tells_a_workers_memory_from_the_drivers(spark: SparkSession) -> None:
+    def report(_: int) -> Iterator[pa.RecordBatch]:
+        yield TaskReport().to_batch()
+
+    assert set(reports_of(report(0))[0].counters) == {"largest_driver_bytes"}
+    assert set(reports_of(run_tasks(spark, [0], report))[0].counters) == {"largest_worker_bytes"}
 
 
 def test_run_tasks__an_error_of_a_task_is_told_in_its_words(spark: SparkSession) -> None:

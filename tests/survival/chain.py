@@ -18,7 +18,8 @@ from epsjoin.pipeline import JOBS
 REPO = Path(__file__).resolve().parents[2]
 DATASET = "navaids"
 RUN = "2023-06-01"
-NOT_COUNTED = {("report", "bytes"), *((job, "largest_worker_bytes") for job in JOBS)}
+MEMORY = ("largest_worker_bytes", "largest_driver_bytes")
+NOT_COUNTED = {("report", "bytes"), *((job, name) for job in JOBS for name in MEMORY)}
 """Besides seconds, the counters of ``job_metrics`` that differ from run to run: the page shows seconds."""
 
 

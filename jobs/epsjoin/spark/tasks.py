@@ -31,7 +31,8 @@ class TaskReport:
     """What one task reports to the driver: the files it wrote, its counters, why it refused its input.
 
     Counters that end in ``seconds`` are wall-clock times of phases. ``largest_worker_bytes`` is the peak
-    memory of the task's process. All other counters depend on the data alone.
+    memory of the task's process, ``largest_driver_bytes`` that of the driver where it does the work itself.
+    All other counters depend on the data alone.
     """
 
     files: list[File] = field(default_factory=list)
@@ -71,7 +72,8 @@ class TaskReport:
         """The report as JSON text."""
         # ru_maxrss is in kilobytes, on macOS in bytes
         unit = 1 if sys.platform == "darwin" else 1024
-        self.counters["largest_worker_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+        where = "worker" if TaskContext.get() else "driver"
+        self.counters[f"largest_{where}_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
         return json.dumps(asdict(self))
 
     @classmethod

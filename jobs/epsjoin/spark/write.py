@@ -27,7 +27,7 @@ class Written(NamedTuple):
     Parameters
     ----------
     files : new files of one table, which are not in its log yet.
-    counters : the tasks' counters, added up, and ``largest_worker_bytes``.
+    counters : the tasks' counters, added up, and the most bytes of a process.
     """
 
     files: list[File]
