@@ -7,6 +7,7 @@ import pytest
 from epsjoin.kernels.join.projection import FILTER_SIZES, MAXIMUM, SQUARES, SUM
 from epsjoin.kernels.join.vectors import (
     BLOCK,
+    add_lanes,
     filter_block,
     keep_near_2,
     keep_near_3,
@@ -41,6 +42,21 @@ def test_filter_block__has_a_bit_for_each_row_up_to_the_bound(norm):
         assert (distances > bound).any()
         found = _near_lanes(coordinates.ravel(), 40, 5, 2, bound, norm, size)
         np.testing.assert_array_equal(found, np.flatnonzero(distances <= bound))
+
+
+@numba.njit
+def _wait(bits, place, other):
+    return add_lanes(bits, 5, 2**32 - 40, place, other, 3)
+
+
+@pytest.mark.parametrize("lanes", [[], [0], [31], [3, 15, 16, 30], list(range(32))])
+def test_add_lanes__lets_those_wait_whose_bits_are_set(lanes):
+    place, other = np.zeros(40, np.uint32), np.zeros(40, np.uint32)
+    assert _wait(sum(1 << lane for lane in lanes), place, other) == 3 + len(lanes)
+    assert place[: 3 + len(lanes)].tolist() == [0, 0, 0, *[5] * len(lanes)]
+    assert other[: 3 + len(lanes)].tolist() == [0, 0, 0, *(2**32 - 40 + lane for lane in lanes)]
+    assert (place[35:] == 0).all()
+    assert (other[35:] == 0).all()
 
 
 @pytest.mark.parametrize("end", [0, 3, 8, 9, 40])

@@ -1,27 +1,28 @@
 """Candidates that have passed the filter of a window sweep wait, and are decided many at a time.
 
 A distance that is computed where the filter finds its pair waits for the memory: long rows are read where
-they are. Of survivors that wait together, a number of each cache line is read before any is needed, so that
-the memory serves many reads at once; and what is within eps is written without a branch.
+they are. For survivors that wait together, the memory is asked some time before, for many rows at once; and
+8 of them are decided side by side, and written without a branch (:mod:`~epsjoin.kernels.join.near_pairs`).
 """
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 from epsjoin.kernels.accelerate import njit
-from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.kernels.distances import EUCLIDEAN, Decision, decide, squared_euclidean
+from epsjoin.kernels.arrays import Floats, Ints, Numbers32
+from epsjoin.kernels.distances import EUCLIDEAN, Decision, decide
+from epsjoin.kernels.join.lanes import PLACES
+from epsjoin.kernels.join.near_pairs import read_ahead, write_near_pairs
 from epsjoin.kernels.join.stack_sweep import PairBatch
+from epsjoin.kernels.join.vectors import BLOCK
 
 WAITING = 512
 """Maximum number of survivors that wait: with the rows they name they stay in the nearest cache."""
-_SUMMED_DIMENSIONS = 64
-"""Maximum number of dimensions of which all squares are added before the sum is compared: sooner done than
-stopping early."""
+_AHEAD = 32
+"""Number of survivors before a survivor is decided that its row is asked for."""
 _LINE = 8
 """Number of float64 in a cache line."""
 
@@ -31,13 +32,11 @@ class Survivors(NamedTuple):
 
     Parameters
     ----------
-    place, other : (``WAITING``,) int64, the two places of each.
-    unused : (1,) float64, written so that reads ahead are not left out as useless.
+    place, other : (``WAITING`` + ``BLOCK``,) uint32, the two places of each.
     """
 
-    place: Ints
-    other: Ints
-    unused: Floats
+    place: Numbers32
+    other: Numbers32
 
 
 class DecidedRows(NamedTuple):
@@ -56,44 +55,44 @@ class DecidedRows(NamedTuple):
 
 
 @njit
-def _read_ahead(points: Floats, row: Ints, survivors: Survivors, count: int) -> None:
-    """Read a number of each cache line of the rows that survivors are compared with."""
-    total = 0.0
-    for i in range(count):
-        source = row[survivors.other[i]]
-        for j in range(0, points.shape[1], _LINE):
-            total += points[source, j]
-    survivors.unused[0] = total
-
-
-@njit
 def new_survivors() -> Survivors:
     """Make room for the survivors of one sweep."""
-    return Survivors(np.empty(WAITING, np.int64), np.empty(WAITING, np.int64), np.empty(1))
+    return Survivors(np.empty(WAITING + BLOCK, np.uint32), np.empty(WAITING + BLOCK, np.uint32))
 
 
 @njit
-def _sum_squares(rows: DecidedRows, bound: float, survivors: Survivors, count: int, batch: PairBatch) -> int:
+def _decide_squares(
+    rows: DecidedRows, bound: float, survivors: Survivors, count: int, batch: PairBatch
+) -> int:
     """Write the survivors whose sum of squared differences is at most ``bound``; returns how many."""
-    points, row, ids, is_self = rows.points, rows.row, rows.ids, rows.is_self
+    points, row, ids, is_self = rows.points, rows.row, rows.ids, int(rows.is_self)
     place, other = survivors.place, survivors.other
-    to_left, to_right, to_distance = batch.left, batch.right, batch.distance
+    left, right, distance = batch.left, batch.right, batch.distance
     n_dimensions = points.shape[1]
+    is_far = n_dimensions > _LINE  # shorter rows are copied side by side, see window_rows
     written = 0
-    for i in range(count):
-        source, target = row[place[i]], row[other[i]]
-        if n_dimensions <= _SUMMED_DIMENSIONS:
-            square = 0.0
-            for j in range(n_dimensions):
-                gap = points[source, j] - points[target, j]
-                square += gap * gap
-        else:
-            square = squared_euclidean(points, source, points, target, bound)
-        left, right = ids[place[i]], ids[other[i]]
-        to_left[written] = min(left, right) if is_self else left
-        to_right[written] = max(left, right) if is_self else right
-        to_distance[written] = math.sqrt(square)
-        written += int(square <= bound)  # no branch: whether a pair is within eps, none could foresee
+    for at in range(0, count, PLACES):
+        if is_far:
+            for ahead in range(at + _AHEAD, min(at + _AHEAD + PLACES, count)):
+                begin = row[other[ahead]] * n_dimensions
+                for number in range(begin, begin + n_dimensions, _LINE):
+                    read_ahead(points, number)
+        written += write_near_pairs(
+            points,
+            n_dimensions,
+            row,
+            ids,
+            place,
+            other,
+            at,
+            count,
+            bound,
+            is_self,
+            left,
+            right,
+            distance,
+            written,
+        )
     return written
 
 
@@ -148,10 +147,8 @@ def decide_survivors(
     -----
     O(count x d), no allocation.
     """
-    count = _leave_disjoint(rows.mask, survivors, count)
-    n_dimensions = rows.points.shape[1]
-    if n_dimensions > _LINE:
-        _read_ahead(rows.points, rows.row, survivors, count)
+    if rows.mask.size > 0:
+        count = _leave_disjoint(rows.mask, survivors, count)
     if decision.metric == EUCLIDEAN:
-        return _sum_squares(rows, decision.bound, survivors, count, batch), count
+        return _decide_squares(rows, decision.bound, survivors, count, batch), count
     return _decide_each(rows, decision, survivors, count, batch), count

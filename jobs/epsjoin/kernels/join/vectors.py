@@ -17,29 +17,31 @@ import numpy as np
 from llvmlite import ir
 
 from epsjoin.kernels.accelerate import njit, njit_as
-from epsjoin.kernels.arrays import Floats, Floats32, Ints
+from epsjoin.kernels.arrays import Floats, Floats32, Ints, Numbers32
+from epsjoin.kernels.join.lanes import (
+    BIT,
+    DOUBLES,
+    INT,
+    INTS,
+    count_lanes,
+    first_lanes,
+    in_each_lane,
+    load_some,
+    pack,
+)
+from epsjoin.kernels.join.lanes import (
+    PLACES as PLACES,
+)
 from epsjoin.kernels.join.projection import FILTER_SIZES, MAXIMUM, SQUARES, SUM
 
 BLOCK = 32
 """Number of candidates that are filtered at once, one bit each."""
-PLACES = 8
-"""Number of places, or of candidates row by row, that are compared at once."""
 KeepNear = Callable[[Floats, Ints, int, int, int, float, int, Ints, Floats, int, int], int]
 
-_INT = ir.IntType(64)
 _FLOATS = ir.VectorType(ir.FloatType(), BLOCK)
 _ALL_BUT_SIGN = ir.Constant(ir.VectorType(ir.IntType(32), BLOCK), [0x7FFFFFFF] * BLOCK)
 """All bits of a float32 but its sign."""
-_DOUBLES = ir.VectorType(ir.DoubleType(), PLACES)
-_INTS = ir.VectorType(_INT, PLACES)
 _FLOAT_BYTES, _INT_BYTES = 4, 8
-
-
-def _in_each_lane(builder: Any, value: Any, vector: Any) -> Any:
-    nothing = ir.Constant(vector, ir.Undefined)
-    first = builder.insert_element(nothing, value, ir.Constant(ir.IntType(32), 0))
-    zeros = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [0] * vector.count)
-    return builder.shuffle_vector(first, nothing, zeros)
 
 
 def _add(builder: Any, norm: int, total: Any, difference: Any) -> Any:
@@ -60,32 +62,32 @@ def _near_bits(
     """Write the filter of one norm and size, its coordinates one after the other."""
     total = ir.Constant(_FLOATS, None)
     for j in range(size):
-        axis = builder.mul(stride, ir.Constant(_INT, j))
+        axis = builder.mul(stride, ir.Constant(INT, j))
         own = builder.load(builder.gep(near, [builder.add(axis, row)]))
         lanes = builder.gep(near, [builder.add(axis, block)])
         others = builder.load(builder.bitcast(lanes, _FLOATS.as_pointer()), align=_FLOAT_BYTES)
-        difference = builder.fsub(others, _in_each_lane(builder, own, _FLOATS))
+        difference = builder.fsub(others, in_each_lane(builder, own, _FLOATS))
         total = _add(builder, norm, total, difference)
-    is_near = builder.fcmp_ordered("<=", total, _in_each_lane(builder, bound, _FLOATS))
-    return builder.zext(builder.bitcast(is_near, ir.IntType(BLOCK)), _INT)
+    is_near = builder.fcmp_ordered("<=", total, in_each_lane(builder, bound, _FLOATS))
+    return builder.zext(builder.bitcast(is_near, ir.IntType(BLOCK)), INT)
 
 
 def _filter_block(
     builder: Any, near: Any, stride: Any, block: Any, row: Any, bound: Any, norm: Any, size: Any
 ) -> Any:
     """Write a choice between the filters of all norms and sizes, which are constants in each."""
-    case = builder.add(builder.mul(norm, ir.Constant(_INT, BLOCK)), size)
+    case = builder.add(builder.mul(norm, ir.Constant(INT, BLOCK)), size)
     end = builder.append_basic_block("filtered")
     choice = builder.switch(case, end)
-    found = [(ir.Constant(_INT, 0), builder.block)]
+    found = [(ir.Constant(INT, 0), builder.block)]
     for one_norm, one_size in itertools.product((SQUARES, SUM, MAXIMUM), FILTER_SIZES):
         with builder.goto_block(builder.append_basic_block("filter")):
-            choice.add_case(ir.Constant(_INT, one_norm * BLOCK + one_size), builder.block)
+            choice.add_case(ir.Constant(INT, one_norm * BLOCK + one_size), builder.block)
             bits = _near_bits(builder, near, stride, block, row, bound, one_norm, one_size)
             found.append((bits, builder.block))
             builder.branch(end)
     builder.position_at_end(end)
-    chosen = builder.phi(_INT)
+    chosen = builder.phi(INT)
     for bits, origin in found:
         chosen.add_incoming(bits, origin)
     return chosen
@@ -125,12 +127,56 @@ def lowest_lane(bits: int) -> int:
     return int(bits & -bits).bit_length() - 1
 
 
+_HALF = ir.VectorType(ir.IntType(32), BLOCK // 2)
+
+
+def _add_lanes(builder: Any, bits: Any, row: Any, block: Any, place: Any, other: Any, waiting: Any) -> Any:
+    """Write the two halves of a block, the second behind those of the first that are kept."""
+    number = ir.IntType(32)
+    lanes = builder.bitcast(builder.trunc(bits, number), ir.VectorType(BIT, BLOCK))
+    in_half = in_each_lane(builder, builder.trunc(block, number), _HALF)
+    rows = in_each_lane(builder, builder.trunc(row, number), _HALF)
+    for begin in (0, BLOCK // 2):
+        numbers = ir.Constant(_HALF, list(range(begin, begin + BLOCK // 2)))
+        is_kept = builder.shuffle_vector(lanes, lanes, numbers)
+        kept = pack(builder, builder.add(in_half, numbers), is_kept)
+        for values, array in ((rows, place), (kept, other)):
+            address = builder.bitcast(builder.gep(array, [waiting]), _HALF.as_pointer())
+            builder.store(values, address, align=4)
+        count = builder.ctpop(builder.bitcast(is_kept, ir.IntType(BLOCK // 2)))
+        waiting = builder.add(waiting, builder.zext(count, INT))
+    return waiting
+
+
+@njit_as(_add_lanes)
+def add_lanes(bits: int, row: int, block: int, place: Numbers32, other: Numbers32, waiting: int) -> int:
+    """Let the lanes of a block whose bits are set wait, without a branch: no processor foresees which are.
+
+    Parameters
+    ----------
+    bits : from :func:`filter_block`; row, block : the places that it was asked for, below 2**32.
+    place, other : (w,) uint32, written from ``waiting`` on, which leaves room for ``BLOCK``: ``row``, and the
+        place of the lane.
+
+    Returns
+    -------
+    int
+        Number of those that wait now.
+    """
+    for lane in range(BLOCK):
+        if bits >> lane & 1:
+            place[waiting] = row
+            other[waiting] = block + lane
+            waiting += 1
+    return waiting
+
+
 def _count_below(builder: Any, place: Any, at: Any, value: Any) -> Any:
-    address = builder.bitcast(builder.gep(place, [at]), _INTS.as_pointer())
+    address = builder.bitcast(builder.gep(place, [at]), INTS.as_pointer())
     is_below = builder.icmp_signed(
-        "<", builder.load(address, align=_INT_BYTES), _in_each_lane(builder, value, _INTS)
+        "<", builder.load(address, align=_INT_BYTES), in_each_lane(builder, value, INTS)
     )
-    return builder.zext(builder.ctpop(builder.bitcast(is_below, ir.IntType(PLACES))), _INT)
+    return count_lanes(builder, is_below)
 
 
 @njit_as(_count_below)
@@ -161,29 +207,10 @@ def skip_below(place: Ints, at: int, end: int, value: int) -> int:
     return at
 
 
-def _declare(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
-    """Declare an intrinsic function of LLVM, if the module does not have it yet."""
-    if name in builder.module.globals:
-        return builder.module.globals[name]
-    return ir.Function(builder.module, ir.FunctionType(result, arguments), name)
-
-
-def _load_some(builder: Any, array: Any, at: Any, is_loaded: Any) -> Any:
-    """Read 8 numbers of an array, zeros for those that are not to be read."""
-    vector, name = (_DOUBLES, "v8f64") if isinstance(array.type.pointee, ir.DoubleType) else (_INTS, "v8i64")
-    address = builder.bitcast(builder.gep(array, [at]), vector.as_pointer())
-    arguments = address, ir.Constant(ir.IntType(32), _INT_BYTES), is_loaded, ir.Constant(vector, None)
-    load = _declare(builder, f"llvm.masked.load.{name}.p0", vector, *(one.type for one in arguments))
-    return builder.call(load, arguments)
-
-
-def _store_packed(builder: Any, values: Any, is_stored: Any, name: str, array: Any, at: Any) -> None:
+def _store_packed(builder: Any, values: Any, is_stored: Any, array: Any, at: Any) -> None:
     """Write those of 8 numbers that are to be stored, and anything behind them up to the eighth."""
-    arguments = values, is_stored, ir.Constant(values.type, ir.Undefined)
-    types = (one.type for one in arguments)
-    pack = _declare(builder, f"llvm.experimental.vector.compress.{name}", values.type, *types)
     address = builder.bitcast(builder.gep(array, [at]), values.type.as_pointer())
-    builder.store(builder.call(pack, arguments), address, align=_INT_BYTES)
+    builder.store(pack(builder, values, is_stored), address, align=_INT_BYTES)
 
 
 def _keep_near(
@@ -201,22 +228,21 @@ def _keep_near(
     count: Any,
     stride: Any,
 ) -> Any:
-    numbers = ir.Constant(_INTS, list(range(PLACES)))
-    is_candidate = builder.icmp_signed("<", numbers, _in_each_lane(builder, builder.sub(last, first), _INTS))
-    total = ir.Constant(_DOUBLES, None)
+    is_candidate = first_lanes(builder, builder.sub(last, first))
+    total = ir.Constant(DOUBLES, None)
     for j in range(n_coordinates):
-        axis = builder.mul(stride, ir.Constant(_INT, j))
+        axis = builder.mul(stride, ir.Constant(INT, j))
         own = builder.load(builder.gep(near, [builder.add(axis, here)]))
-        others = _load_some(builder, near, builder.add(axis, first), is_candidate)
-        gap = builder.fsub(_in_each_lane(builder, own, _DOUBLES), others)
+        others = load_some(builder, near, builder.add(axis, first), is_candidate)
+        gap = builder.fsub(in_each_lane(builder, own, DOUBLES), others)
         total = builder.fadd(total, builder.fmul(gap, gap))  # rounded as in Python, term by term
-    rows = _load_some(builder, row, first, is_candidate)
-    is_near = builder.fcmp_ordered("<=", total, _in_each_lane(builder, bound, _DOUBLES))
-    is_later = builder.icmp_signed(">", rows, _in_each_lane(builder, least, _INTS))
+    rows = load_some(builder, row, first, is_candidate)
+    is_near = builder.fcmp_ordered("<=", total, in_each_lane(builder, bound, DOUBLES))
+    is_later = builder.icmp_signed(">", rows, in_each_lane(builder, least, INTS))
     is_kept = builder.and_(is_candidate, builder.and_(is_near, is_later))
-    _store_packed(builder, rows, is_kept, "v8i64", found, count)
-    _store_packed(builder, total, is_kept, "v8f64", squares, count)
-    return builder.zext(builder.ctpop(builder.bitcast(is_kept, ir.IntType(PLACES))), _INT)
+    _store_packed(builder, rows, is_kept, found, count)
+    _store_packed(builder, total, is_kept, squares, count)
+    return count_lanes(builder, is_kept)
 
 
 def _keep_near_of(n_coordinates: int) -> KeepNear:

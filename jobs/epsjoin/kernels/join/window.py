@@ -26,12 +26,14 @@ from epsjoin.kernels.distances import Decision
 from epsjoin.kernels.join.projection import MAXIMUM, SQUARES, Projection, filter_coordinates, project
 from epsjoin.kernels.join.stack_sweep import CANDIDATES, DISTANCES, LARGEST_STACK, PAIRS, PairBatch
 from epsjoin.kernels.join.survivors import WAITING, DecidedRows, decide_survivors, new_survivors
-from epsjoin.kernels.join.vectors import BLOCK, filter_block, lowest_lane, skip_below
+from epsjoin.kernels.join.vectors import BLOCK, add_lanes, filter_block, skip_below
 from epsjoin.kernels.join.window_keys import SELF_MEETINGS, TWO_TABLE_MEETINGS, sort_keys
 
 _COPIED_DIMENSIONS = 8
 """Maximum number of dimensions of points that are copied in the order of the sweep: such rows are at most one
 cache line long, and copied they share lines with their neighbours in the sweep."""
+_MAX_ROWS = 1 << 32
+"""Number of rows of which survivors have no numbers left."""
 WORK_PER_CALL = 1 << 22
 """Number of blocks, and distances of 8 dimensions, after which a sweep returns: tenths of a second, so that
 its caller may stop."""
@@ -53,7 +55,7 @@ class WindowRows(NamedTuple):
     place : (n,) int64, ``group | cell | tick``, ascending.
     window : ticks that a window reaches ahead and back.
     ids : (n,) int64.
-    mask : (n,) int64, see :mod:`epsjoin.kernels.join.cuts`.
+    mask : (n,) int64, see :mod:`epsjoin.kernels.join.cuts`; (0,) where it is 0 for all rows.
     passes : (s, 5) int64: begin and end of the rows, begin and end of their targets, difference of places.
     is_self : whether a pair is (smaller id, larger id), not (row, target).
     """
@@ -86,7 +88,8 @@ def window_rows(
 
     Parameters
     ----------
-    points : (n, d) float64, original coordinates; embedded : (n, e) float64. Not modified.
+    points : (n, d) float64 in C order, original coordinates; embedded : (n, e) float64. Not modified. n is
+        below 2**32.
     ids, mask : (n,) int64; rows whose mask has bit 0 are carried, they are not compared with each other.
     eps : threshold in embedded coordinates.
     projection : any is exact.
@@ -99,6 +102,8 @@ def window_rows(
     before the sweep ends: few rows are read after the filter, and a copy comes from memory, not from
     the cache, twice.
     """
+    if len(points) >= _MAX_ROWS or not points.flags.c_contiguous:  # what is read and written goes by both
+        raise ValueError(f"a sweep has fewer than {_MAX_ROWS} rows, in C order, not {len(points)}")
     carried = (mask & 1).astype(np.int8)
     group = carried if is_right is None else carried + np.int8(2) * is_right.astype(np.int8)
     meetings: tuple[tuple[int, int], ...] = SELF_MEETINGS if is_right is None else TWO_TABLE_MEETINGS
@@ -122,7 +127,7 @@ def window_rows(
         place=keys.place,
         window=keys.window,
         ids=ids.take(keys.row),
-        mask=mask.take(keys.row),
+        mask=mask.take(keys.row) if mask.any() else mask[:0],
         passes=keys.passes,
         is_self=is_right is None,
     )
@@ -264,12 +269,8 @@ def window_sweep(
                 left_over = filter_block(near, stride, candidate, row, bound, norm, size)
                 if last - candidate < BLOCK:
                     left_over &= (np.int64(1) << (last - candidate)) - 1
-                # Step 4: what has passed waits, from bit to bit; no branch could foresee which lane passed.
-                while left_over != 0:
-                    survivor_place[waiting] = row
-                    survivor_other[waiting] = candidate + lowest_lane(left_over)
-                    left_over &= left_over - 1
-                    waiting += 1
+                # Step 4: what has passed waits, all lanes of a block at once.
+                waiting = add_lanes(left_over, row, candidate, survivor_place, survivor_other, waiting)
                 candidate += BLOCK
             candidate = -1
             row += 1
