@@ -36,7 +36,7 @@ def test_other_cells_within__are_all_that_have_a_point_in_the_ball(metric, kind,
     assert ((home >= 0) & (home < n_cells)).all()
     decision = metric.decision(math.inf)
     radius = np.random.default_rng(seed).choice([0.0, eps, 3 * eps, math.inf], n)
-    limit = reaches(decision.metric, metric.norm, radius)
+    limit = reaches(decision, metric.norm, radius)
     reached = {(i, home[i]) for i in range(n)}
     for cell, rows in other_cells_within(cells, points, home, limit, metric.norm):
         assert (home[rows] != cell).all()

@@ -356,6 +356,18 @@ def test_knn_join__bears_numbers_whose_squares_overflow():
     assert found.distance[1].tolist() == [math.inf, math.inf]
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_knn_join__takes_distances_whose_powers_underflow_for_equally_far(way):
+    """By an exponent of 100, what differs by less than a thousandth is at the distance 0."""
+    points, metric = np.random.default_rng(3).random((400, 1)) ** 8, get_metric("minkowski", 100)
+    rows, distance = sorted_by_all_distances(None, points, 3, metric)
+    assert np.count_nonzero(distance == 0.0) > 50
+    with by(way):
+        found = knn_join(None, points, 3, metric)
+    assert found.neighbour.tolist() == rows.tolist()
+    assert found.distance.tolist() == distance.tolist()
+
+
 def test_knn_join__takes_any_layout_and_leaves_it():
     points = np.random.default_rng(2).integers(0, 20, (80, 3))
     expected = knn_join(points[:30].astype(np.float64), points.astype(np.float64), 4)

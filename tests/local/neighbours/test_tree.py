@@ -117,8 +117,7 @@ def test_search__adds_the_points_of_one_tree_after_another(kind, n, k, n_trees, 
 @examples(200)
 @given(st.sampled_from(METRICS), st.floats(0, 1e4), SEEDS)
 def test_reach__is_at_least_what_the_join_allows(metric, distance, seed):
-    number = metric.decision(math.inf).metric
-    found = kernels.reach(number, metric.norm, distance)
+    found = kernels.reaches(metric.decision(math.inf), metric.norm, np.array([distance]))[0]
     allowed = metric.embedded_eps(distance)
     assert found >= (allowed * allowed if metric.norm == kernels.SQUARES else allowed)
 

@@ -89,6 +89,16 @@ def test_degree__in_many_dimensions_counts_by_products_what_the_tree_counts(metr
     assert work["comparisons"] > 0
 
 
+@pytest.mark.parametrize("scale", [1e-170, 1e170])
+def test_degree__counts_by_the_tree_where_squares_of_lengths_are_no_numbers(scale, monkeypatch):
+    monkeypatch.setattr(within, "_FEW_PAIRS", -1)
+    points = np.random.default_rng(3).random((200, 2)) * scale
+    metric, eps = epsjoin.get_metric("minkowski", 1.5), 0.3 * scale
+    expected = epsjoin.dbscan(points, eps, 1, metric).degree
+    assert 2 < expected.max() < 200
+    assert epsjoin.degree(points, eps, metric).tolist() == expected.tolist()
+
+
 def test_degree__of_nothing_is_nothing():
     none = np.empty((0, 2))
     assert epsjoin.degree(none, 1.0).tolist() == []

@@ -15,7 +15,7 @@ from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.cluster.union_find import find_root, unite
 from epsjoin.kernels.distances import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Decision, decide
 from epsjoin.kernels.neighbours.boxes import DEPTH, BoxTree, child_gaps, leaf_room, leaf_values, shape_of
-from epsjoin.kernels.neighbours.tree import reach
+from epsjoin.kernels.neighbours.tree import least_distance, reach
 
 
 @njit
@@ -94,8 +94,9 @@ def spanning_tree(
     n, n_nodes, (n_leaves, levels) = order.size, tree_low.shape[0], shape_of(tree_low)
     flat, metric = places.reshape(-1), decision.metric
     is_by_axis = metric in (EUCLIDEAN, MANHATTAN, CHEBYSHEV)
+    least = least_distance(metric, decision.p)
     values = np.empty(leaf_room(n, n_leaves))
-    least = _least_cores(tree, core)
+    least_core = _least_cores(tree, core)
     below = np.empty(n_nodes, np.int64)
     parent, component = np.arange(n), np.arange(n)
     lightest, low, high = np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64)
@@ -119,14 +120,14 @@ def spanning_tree(
             mine = component[row]
             if max(core[row], known[row]) > lightest[mine]:
                 continue
-            limit = reach(metric, norm, lightest[mine] * alpha)
+            limit = reach(metric, norm, lightest[mine] * alpha, least)
             nodes[0] = 0
             gaps[0] = 0.0
             waiting = 1
             while waiting > 0:
                 waiting -= 1
                 node = nodes[waiting]
-                if below[node] == mine or gaps[waiting] > limit or least[node] > lightest[mine]:
+                if below[node] == mine or gaps[waiting] > limit or least_core[node] > lightest[mine]:
                     continue
                 if node < n_leaves - 1:
                     near, far = 2 * node + 1, 2 * node + 2
@@ -157,7 +158,7 @@ def spanning_tree(
                     if _is_lighter(heavy, row, other, lightest[mine], low[mine], high[mine]):
                         lightest[mine], low[mine], high[mine] = heavy, min(row, other), max(row, other)
                         partner[row], reached[row] = other, heavy
-                        limit = reach(metric, norm, heavy * alpha)
+                        limit = reach(metric, norm, heavy * alpha, least)
             known[row] = lightest[mine]  # it has no lighter edge, now or when its component has grown
         for root in range(n):
             if component[root] == root and find_root(parent, low[root]) != find_root(parent, high[root]):

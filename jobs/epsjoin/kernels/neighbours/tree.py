@@ -21,6 +21,7 @@ from epsjoin.kernels.distances import (
     HAVERSINE,
     HAVERSINE_RADIANS,
     MANHATTAN,
+    MINKOWSKI,
     Decision,
     decide,
 )
@@ -45,8 +46,17 @@ _SLACK, _COSINE_SLACK = 4e-12, 2e-9
 
 
 @njit
-def reach(metric: int, norm: int, distance: float) -> float:
-    """What the differences to any point within this distance come to at most: see :func:`box_gap`."""
+def least_distance(metric: int, p: float) -> float:
+    """The distance below which a computed one may be another, such as 0: powers of differences underflow."""
+    return 1e-300 ** (1.0 / p) if metric == MINKOWSKI else 0.0
+
+
+@njit
+def reach(metric: int, norm: int, distance: float, least: float) -> float:
+    """What the differences to any point within this distance come to at most: see :func:`box_gap`.
+
+    ``least`` is from :func:`least_distance`.
+    """
     if metric == COSINE:
         limit = math.sqrt(2.0 * (distance + _COSINE_SLACK)) + _COSINE_SLACK
     elif metric in (HAVERSINE, HAVERSINE_RADIANS):
@@ -54,7 +64,7 @@ def reach(metric: int, norm: int, distance: float) -> float:
         half_angle = min(distance / (2.0 * radius), math.pi / 2.0)
         limit = 2.0 * math.sin(half_angle) * (1.0 + _SLACK) + _SLACK
     else:
-        limit = distance * (1.0 + _SLACK)
+        limit = max(distance, least) * (1.0 + _SLACK)
     return limit * limit * (1.0 + _SLACK) + 1e-300 if norm == SQUARES else limit
 
 
@@ -93,7 +103,7 @@ def search_tree(
     n = names.size
     n_leaves, levels = shape_of(low)
     flat = places.reshape(-1)
-    metric = decision.metric
+    metric, least = decision.metric, least_distance(decision.metric, decision.p)
     is_by_axis = metric in (EUCLIDEAN, MANHATTAN, CHEBYSHEV)
     is_plane = norm == SQUARES and embedded.shape[1] == 2
     values = np.empty(leaf_room(n, n_leaves))
@@ -107,7 +117,7 @@ def search_tree(
         if filled > 0 and k <= _MOST_IN_ORDER:
             order_heap(ids, distances, filled)
         # what a box's gap may be, and a point's value: a sum or maximum over axes, or else a distance
-        limit = reach(metric, norm, distances[0]) if filled == k else np.inf
+        limit = reach(metric, norm, distances[0], least) if filled == k else np.inf
         most = limit if is_by_axis or filled < k else distances[0]
         nodes[0] = 0
         gaps[0] = box_gap(norm, embedded, embedded, number, low, high, 0)
@@ -150,17 +160,18 @@ def search_tree(
                 else:
                     filled = keep_one(ids, distances, 0, k, filled, name, distance)
                 if filled == k:
-                    most = reach(metric, norm, distances[0]) if is_by_axis else distances[0]
+                    most = reach(metric, norm, distances[0], least) if is_by_axis else distances[0]
             if filled == k:
-                limit = most if is_by_axis else reach(metric, norm, most)
+                limit = most if is_by_axis else reach(metric, norm, most, least)
         lists.sizes[row] = filled
     return compared
 
 
 @njit
-def reaches(metric: int, norm: int, distances: Floats) -> Floats:
+def reaches(decision: Decision, norm: int, distances: Floats) -> Floats:
     """Compute :func:`reach` of each distance; infinite where the distance is."""
+    metric, least = decision.metric, least_distance(decision.metric, decision.p)
     limits = np.empty(distances.size)
     for i in range(distances.size):
-        limits[i] = reach(metric, norm, distances[i]) if distances[i] < np.inf else np.inf
+        limits[i] = reach(metric, norm, distances[i], least) if distances[i] < np.inf else np.inf
     return limits

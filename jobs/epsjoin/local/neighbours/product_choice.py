@@ -108,6 +108,8 @@ def plan_if_cheaper(
     compared : number of points that the tree compares with a query.
     """
     (n, d), radius = points.shape, float(np.median(k_distances))
+    if n < 2:  # axes and others must be different points
+        return None
     try:
         metric.check_eps(radius)
     except ArgumentError:

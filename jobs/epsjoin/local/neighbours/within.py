@@ -38,6 +38,10 @@ _FEW_SHARE = 1 / 10
 _QUERIES_AT_ONCE = 4096
 """Number of queries that a thread counts for before it takes the next ones."""
 
+_LEAST_SQUARE = 1e-300
+"""Square of a length from which on squares of its parts have all their digits, but for those that are nothing
+beside it."""
+
 _SLACK, _COSINE_SLACK, _STEEPEST = 1e-9, 4e-9, 1.5
 """More than all rounding errors between a box and the reported distance. On the sphere they hold up to half
 an angle of 1.5; beyond it a chord hardly tells the angle."""
@@ -71,7 +75,9 @@ def reach_of(metric: Metric, eps: float, d: int) -> Reach:
         length = 2.0 * math.sin(half) * (1.0 - _SLACK) - _SLACK if half <= _STEEPEST else -1.0
     if metric.norm != SQUARES:
         return Reach(metric.norm, near, length)
-    return Reach(SQUARES, near * near * (1.0 + _SLACK) + 1e-300, length * length if length > 0.0 else -1.0)
+    square = length * length
+    is_sure = length > 0.0 and _LEAST_SQUARE <= square < math.inf  # where all gaps underflow, none is large
+    return Reach(SQUARES, near * near * (1.0 + _SLACK) + _LEAST_SQUARE, square if is_sure else -1.0)
 
 
 def degree(

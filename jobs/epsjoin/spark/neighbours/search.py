@@ -184,7 +184,7 @@ def _make_searcher(space: _Space, *, is_self: bool, is_first: bool) -> Task:
 
 def _ask_others(queries: _Queries, home: int, space: _Space) -> Iterator[pa.RecordBatch]:
     metric = space.metric
-    limit = reaches(metric.decision(math.inf).metric, metric.norm, queries.radius)
+    limit = reaches(metric.decision(math.inf), metric.norm, queries.radius)
     embedded, homes = metric.embed(queries.places), np.full(len(queries.ids), home)
     for cell, rows in other_cells_within(space.cells, embedded, homes, limit, metric.norm):
         yield _to_stream(cell, _QUERIES, queries.to_table(rows))
