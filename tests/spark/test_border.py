@@ -29,6 +29,10 @@ from tests.tiny import coordinate, key
 DECIMALS = np.random.default_rng(8).integers(0, 31, (2, 90)).T / [1.0, 10.0]
 EPS, ONE_EPS = [7.0, 0.3], 3.0
 METRICS = ["chebyshev", "euclidean", "manhattan"]
+one_metric = pytest.mark.parametrize(
+    "metric", [METRICS[0], *(pytest.param(other, marks=pytest.mark.long) for other in METRICS[1:])]
+)
+"""Tests of the library, ``tests/local/test_border.py``, have all of them."""
 COLUMNS: dict[str, Any] = {"columns": ["x0", "x1"]}
 
 
@@ -50,7 +54,7 @@ def test_decimals__would_be_decided_otherwise_after_a_division() -> None:
 
 
 @pytest.mark.parametrize("kind", ["planned", "regular"])
-@pytest.mark.parametrize("metric", METRICS)
+@one_metric
 def test_similarity_join__with_eps_per_dimension_decides_on_values_as_given(
     spark: SparkSession, metric: str, kind: str
 ) -> None:
@@ -73,7 +77,7 @@ def test_dbscan__with_eps_per_dimension_counts_values_as_given(spark: SparkSessi
     found.unpersist()
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@one_metric
 def test_knn_join__ranks_values_as_given(spark: SparkSession, metric: str) -> None:
     found = epsjoin.spark.knn_join(frame_of(spark, DECIMALS), None, 4, metric=metric, **COLUMNS)
     near = slow_outliers.knn(None, DECIMALS.tolist(), 4, lambda x, y: slow.distance(x, y, metric))
@@ -82,7 +86,7 @@ def test_knn_join__ranks_values_as_given(spark: SparkSession, metric: str) -> No
     found.unpersist()
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@one_metric
 def test_jobs__decide_on_values_as_given_in_a_whole_run_and_in_an_increment(
     make_job: JobMaker, tmp_path: Path, metric: str
 ) -> None:

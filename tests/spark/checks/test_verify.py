@@ -5,23 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, write_deltalake
-from numpy.typing import NDArray
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from epsjoin.errors import ArgumentError, DataRefusedError
-from epsjoin.lake import delta_log, slices, targets, uris
+from epsjoin.lake import slices, uris
 from epsjoin.lake.arrow import to_binary, to_matrix
-from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.local.join.arrays import self_join
-from epsjoin.local.metric import get_metric
-from epsjoin.local.plan.cuts import Cuts
-from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.spark.checks import verify
 from epsjoin.spark.checks.verify import Request, verify_tables
@@ -30,70 +27,29 @@ from epsjoin.spark.epsilon import fit_epsilon
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job, run_job
 from epsjoin.spark.join import merge_join, replicate
-from oracles.cluster import dbscan_of_rows
-from tests.spark.conftest import JobMaker
+from tests.spark.checks.right_tables import (
+    MIN_PTS,
+    RightLake,
+    change_labels,
+    grid_points,
+    right_lake,
+    write_pairs,
+)
+from tests.spark.conftest import JobMaker, copy_of, new_job
 from tests.tiny import RUN, coordinate, key
 
-MIN_PTS = 4
-EPS = {"euclidean": 3.0, "manhattan": 4.0, "chebyshev": 2.0, "haversine": 300.0}
+
+@pytest.fixture(scope="module")
+def right_tables(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> RightLake:
+    """Not to be changed."""
+    return right_lake(partial(new_job, spark, tmp_path_factory.mktemp("right")))
 
 
-def grid_points() -> NDArray[np.float64]:
-    """Whole numbers, so that there are ties at eps and equal points; ids are row numbers."""
-    return np.random.default_rng(3).integers(-40, 40, (700, 2)).astype(np.float64)
-
-
-def right_lake(make_job: JobMaker, metric: str = "euclidean") -> tuple[Job, Pairs]:
-    """Tables as the chain leaves them, written by hand: points in three files, pairs in four."""
-    role = ("latitude", "longitude") if metric == "haversine" else ("coordinate", "coordinate")
-    unit = {"unit": "km"} if metric == "haversine" else {}
-    columns = [key(), coordinate("f0", role[0]), coordinate("f1", role[1])]
-    job = make_job(columns, metric=metric, **unit, params={"min_pts": MIN_PTS})
-    points, ids = grid_points(), np.arange(700)
-    into = targets.target_of(job.lake, Slice("points", RUN))
-    written = [
-        into.write([pa.table({"id": i, "f0": p[:, 0], "f1": p[:, 1], "point": to_binary(p)})])
-        for i, p in zip(np.array_split(ids, 3), np.array_split(points, 3), strict=True)
-    ]
-    delta_log.commit(job.lake, {Slice("points", RUN): [file for file in written if file is not None]})
-    eps = EPS[metric]
-    plan = plan_join(points, ids, 700, eps, get_metric(metric), Cuts(n_parts=4))
-    epsilon = {"eps": eps, "method": "given", "n_points": 700, "n_sample": 700}
-    row = {name: getattr(plan, name) for name in ("kind", "metric", "n_parts", "sample_rows")}
-    row |= {name: getattr(plan, name) for name in ("expected_rows", "expected_candidates", "expected_pairs")}
-    row |= {"eps": eps, "n_points": 700, "plan": plan.to_json()}
-    inputs = Fingerprints(job.lake, RUN)
-    slices.write_slice(job.lake, inputs.slice("epsilon"), slices.table_of(job.lake, "epsilon", [epsilon]))
-    slices.write_slice(job.lake, Slice("join_plan", RUN), slices.table_of(job.lake, "join_plan", [row]))
-    pairs = self_join(points, eps, metric)
-    write_pairs(job, pairs)
-    labels = pa.table({"id": ids, **dbscan_of_rows(700, *pairs, MIN_PTS)._asdict()})
-    slices.write_slice(job.lake, Slice("clusters", RUN), labels)
-    return job, pairs
-
-
-def write_pairs(job: Job, pairs: Pairs, keep: Sequence[int] = range(4)) -> None:
-    """Pairs in four files by left id, as four parts might leave them; some of them committed."""
-    where = Fingerprints(job.lake, RUN).slice("pairs")
-    into = replace(targets.target_of(job.lake, where), constraints=())  # wrong ones, too
-    files = []
-    for part in keep:
-        rows = pairs.left // 175 == part
-        columns = {"left_id": pairs.left, "right_id": pairs.right, "distance": pairs.distance}
-        files.append(into.write([pa.table({name: values[rows] for name, values in columns.items()})]))
-    delta_log.commit(job.lake, {where: [file for file in files if file is not None]})
-
-
-def change_labels(job: Job, point: int, **values: object) -> None:
-    """Change a point's row in ``clusters`` with deltalake, behind the back of the jobs and the contract."""
-    location = job.lake.location("clusters")
-    log = DeltaTable(location)
-    for name in log.metadata().configuration:
-        if name.startswith("delta.constraints."):
-            log.alter.drop_constraint(name.removeprefix("delta.constraints."))
-    rows = pa.table(log.to_pyarrow_table())
-    changed = [row | values if row["id"] == point else row for row in rows.to_pylist()]
-    write_deltalake(location, pa.Table.from_pylist(changed, rows.schema), mode="overwrite")
+@pytest.fixture
+def lake(right_tables: RightLake, tmp_path: Path) -> RightLake:
+    """The same, to be damaged."""
+    job, pairs = right_tables
+    return copy_of(job, tmp_path / "copy"), pairs
 
 
 def findings(job: Job, capsys: pytest.CaptureFixture[str], request: Request) -> list[str]:
@@ -133,9 +89,9 @@ def test_verify__is_silent_on_what_the_chain_wrote(make_job: JobMaker) -> None:
 
 
 def test_verify__finds_pairs_removed_added_and_changed_and_a_wrong_label(
-    make_job: JobMaker, capsys: pytest.CaptureFixture[str]
+    lake: RightLake, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    job, pairs = right_lake(make_job)
+    job, pairs = lake
     distance = pairs.distance.copy()
     distance[3] = np.nextafter(distance[3], 10.0 if distance[3] < 2 else 0.0)
     left, right = np.r_[pairs.left[1:], 0], np.r_[pairs.right[1:], 699]
@@ -162,9 +118,9 @@ def test_verify__finds_pairs_removed_added_and_changed_and_a_wrong_label(
 
 
 def test_verify__finds_the_gap_that_a_lost_part_leaves(
-    make_job: JobMaker, capsys: pytest.CaptureFixture[str]
+    lake: RightLake, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    job, _ = right_lake(make_job)
+    job, _ = lake
     write_pairs(job, self_join(grid_points(), 3.0), keep=[0, 1, 3])
     found = findings(job, capsys, Request(points=60, cells=0))
     assert sum(line.endswith("is missing") for line in found) > 3
@@ -285,13 +241,13 @@ ONE_POINT = Request(points=1, cells=0)
     ],
 )
 def test_verify__sees_every_kind_of_damage(
-    make_job: JobMaker,
+    lake: RightLake,
     capsys: pytest.CaptureFixture[str],
     damages: Sequence[Callable[[Damage], str]],
     request_: Request,
 ) -> None:
     """All but the last while one point of 700 is checked by brute force: all rows show them."""
-    job, pairs = right_lake(make_job)
+    job, pairs = lake
     right = Damage(job, pairs)
     said = [damage(right) for damage in damages]
     found = findings(job, capsys, request_)
@@ -301,9 +257,9 @@ def test_verify__sees_every_kind_of_damage(
 
 @pytest.mark.long
 def test_verify__by_cells_finds_what_one_point_cannot_show(
-    make_job: JobMaker, capsys: pytest.CaptureFixture[str]
+    lake: RightLake, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    job, pairs = right_lake(make_job)
+    job, pairs = lake
     write_pairs(job, Pairs(*(column[5:] for column in pairs)))
     request = Request(points=1, cells=1024)
     assert f"pair ({pairs.left[2]}, {pairs.right[2]}) at {float(pairs.distance[2])!r} is missing" in findings(
@@ -311,8 +267,8 @@ def test_verify__by_cells_finds_what_one_point_cannot_show(
     )
 
 
-def test_verify__finds_a_file_that_is_gone(make_job: JobMaker, capsys: pytest.CaptureFixture[str]) -> None:
-    job, _ = right_lake(make_job)
+def test_verify__finds_a_file_that_is_gone(lake: RightLake, capsys: pytest.CaptureFixture[str]) -> None:
+    job, _ = lake
     file = slices.files_of(job.lake, Slice("pairs", RUN))[0]
     filesystem, root = uris.filesystem_of(job.lake.location("pairs"))
     filesystem.delete_file(f"{root}/{file.path}")
@@ -321,10 +277,10 @@ def test_verify__finds_a_file_that_is_gone(make_job: JobMaker, capsys: pytest.Ca
 
 
 def test_verify__sees_in_all_rows_what_needs_no_brute_force(
-    make_job: JobMaker, capsys: pytest.CaptureFixture[str]
+    lake: RightLake, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Checked is one point of 700; everything else is found by looking at the rows."""
-    job, pairs = right_lake(make_job)
+    job, pairs = lake
     left, right, distance = pairs
     more = Pairs(
         np.r_[left, left[7], right[9], 5, 6],
@@ -350,9 +306,9 @@ def test_verify__sees_in_all_rows_what_needs_no_brute_force(
 
 
 def test_verify__finds_tables_that_do_not_belong_together(
-    make_job: JobMaker, capsys: pytest.CaptureFixture[str]
+    lake: RightLake, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    job, _ = right_lake(make_job)
+    job, _ = lake
     row = slices.read_row(job.lake, Slice("epsilon", RUN)) | {"eps": 2.0}
     del row["run"]
     slices.write_slice(job.lake, Slice("epsilon", RUN), slices.table_of(job.lake, "epsilon", [row]))
@@ -365,17 +321,17 @@ def test_verify__finds_tables_that_do_not_belong_together(
 
 @pytest.mark.long
 def test_verify__checks_fewer_points_where_they_have_too_many_neighbours(
-    make_job: JobMaker, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    lake: RightLake, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(verify, "MAX_NEIGHBOURS", 100)
-    job, _ = right_lake(make_job)
+    job, _ = lake
     counters = verify_tables(job, Request(points=50, cells=2))
     assert counters["points_checked"] < 30
     assert "points have 3 neighbours, so 11 are checked, not 50" in capsys.readouterr().out
 
 
-def test_verify__refuses_requests_that_make_no_sense(make_job: JobMaker) -> None:
-    job, _ = right_lake(make_job)
+def test_verify__refuses_requests_that_make_no_sense(lake: RightLake) -> None:
+    job, _ = lake
     for request, sentence in (
         (Request(points=0), "--points must be"),
         (Request(cells=-1), "--cells must be"),
@@ -384,8 +340,8 @@ def test_verify__refuses_requests_that_make_no_sense(make_job: JobMaker) -> None
             verify_tables(job, request)
 
 
-def test_verify__ends_with_3_and_one_sentence(make_job: JobMaker, capsys: pytest.CaptureFixture[str]) -> None:
-    job, pairs = right_lake(make_job)
+def test_verify__ends_with_3_and_one_sentence(lake: RightLake, capsys: pytest.CaptureFixture[str]) -> None:
+    job, pairs = lake
     write_pairs(replace(job), Pairs(*(column[1:] for column in pairs)))
     arguments = ["--lake", job.lake.uri, "--dataset", "tiny", "--run", RUN]
     arguments += ["--contracts", str(job.lake.contracts), "--params", f'{{"min_pts": {MIN_PTS}}}']

@@ -33,15 +33,18 @@ from tests.spark.lattice import LATTICE, columns_of, frame_of
 
 
 @pytest.mark.parametrize(
-    "limits",
+    ("limits", "min_pts"),
     [
-        {},
-        {"max_on_driver": 0},
-        {"max_on_driver": 0, "max_in_one_task": 20},
+        pytest.param({}, 1, id="the driver connects, all points are core"),
+        pytest.param({}, 4, id="the driver connects"),
+        pytest.param({"max_on_driver": 0}, 4, id="Spark connects"),
+        pytest.param({"max_on_driver": 0, "max_in_one_task": 20}, 4, id="no task holds all edges"),
+        pytest.param({"max_on_driver": 0}, 1, id="Spark, all points are core", marks=pytest.mark.long),
+        pytest.param(
+            {"max_on_driver": 0, "max_in_one_task": 20}, 1, id="no task, all core", marks=pytest.mark.long
+        ),
     ],
-    ids=["the driver connects", "Spark connects", "no task holds all edges"],
 )
-@pytest.mark.parametrize("min_pts", [1, 4])
 def test_cluster_pairs__are_the_same_whoever_connects_them(
     spark: SparkSession, limits: dict[str, int], min_pts: int
 ) -> None:

@@ -9,6 +9,7 @@ import tracemalloc
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -16,6 +17,7 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from epsjoin.errors import TableError, UnfitTableError
 from epsjoin.lake import delta_log, slices
@@ -31,7 +33,7 @@ from epsjoin.spark.job import Job
 from epsjoin.spark.rehearse import STEPS
 from epsjoin.spark.report.gather import gather
 from tests import planted
-from tests.spark.conftest import JobMaker, copy_of
+from tests.spark.conftest import JobMaker, copy_of, new_job
 from tests.spark.ingest.here import reading_here
 from tests.spark.real_data import landmarks
 from tests.tiny import coordinate, key
@@ -76,12 +78,26 @@ def events(job: Job, run: str) -> list[tuple[Any, ...]]:
     return [tuple(row[name] for name in names) for row in rows(job, run, "cluster_events")]
 
 
+def planted_job(make_job: JobMaker, folder: Path) -> Job:
+    for run, places in zip(planted.RUNS, planted.history(), strict=True):
+        write(folder, run, places)
+    return make_job(COLUMNS, path="{date}.csv", interval="month", guard=GUARD, params=PARAMS)
+
+
 @pytest.fixture
 def job(make_job: JobMaker, tmp_path: Path) -> Job:
     """The planted history, of which no run has been processed."""
-    for run, places in zip(planted.RUNS, planted.history(), strict=True):
-        write(tmp_path, run, places)
-    return make_job(COLUMNS, path="{date}.csv", interval="month", guard=GUARD, params=PARAMS)
+    return planted_job(make_job, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def clustered(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Job:
+    """The planted history, of which three runs have clusters and none is compared. Not to be changed."""
+    folder = tmp_path_factory.mktemp("clustered")
+    job = planted_job(partial(new_job, spark, folder), folder)
+    for run in planted.RUNS[:3]:
+        process(job, run, [step for step in STEPS if step not in ("outliers", "compare")])
+    return job
 
 
 ORDERS = {
@@ -91,15 +107,10 @@ ORDERS = {
 }
 
 
-@pytest.mark.parametrize(
-    "order", [pytest.param(order, marks=[pytest.mark.long] * (order != "shuffled")) for order in ORDERS]
-)
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.long
 def test_compare__finds_the_planted_events_in_any_order_of_processing(job: Job, order: str) -> None:
-    for number in ORDERS[order]:
-        process(job, planted.RUNS[number], [step for step in STEPS if step != "outliers"])
-    assert [sorted(events(job, run), key=repr) for run in planted.RUNS] == [
-        sorted(each, key=repr) for each in planted.EVENTS
-    ]
+    process_in_order(job, ORDERS[order])
     last = rows(job, planted.RUNS[-1], "cluster_names")
     assert {row["cluster_id"]: row["name"] for row in last} == planted.LAST_NAMES
     assert {
@@ -109,15 +120,29 @@ def test_compare__finds_the_planted_events_in_any_order_of_processing(job: Job, 
         501: (planted.RUNS[7], 5),
         611: (planted.RUNS[11], 1),
     }
-    for before, run in zip([None, *planted.RUNS], planted.RUNS, strict=False):
+
+
+def test_compare__finds_the_first_seven_planted_events_in_another_order(job: Job) -> None:
+    process_in_order(job, [2, 0, 5, 1, 4, 3, 6])
+
+
+def process_in_order(job: Job, order: list[int]) -> None:
+    """Process the first runs in this order, one of them again: they have the planted events."""
+    runs, steps = planted.RUNS[: len(order)], [step for step in STEPS if step != "outliers"]
+    for number in order:
+        process(job, runs[number], steps)
+    assert [sorted(events(job, run), key=repr) for run in runs] == [
+        sorted(each, key=repr) for each in planted.EVENTS[: len(runs)]
+    ]
+    for before, run in zip([None, *runs], runs, strict=False):
         for table in TABLES:
             against = {row["against"] for row in rows(job, run, table) if "against" in row}
             assert against <= {before}, "every slice is against the run before, whenever that came"
-    whole = contents(job)
-    process(job, planted.RUNS[4], [step for step in STEPS if step != "outliers"])
-    assert contents(job) == whole, "a run made again changes nothing"
-    process(job, planted.RUNS[0], ["compare"])
-    assert contents(job) == whole
+    whole = contents(job, runs)
+    process(job, runs[4], steps)
+    assert contents(job, runs) == whole, "a run made again changes nothing"
+    process(job, runs[0], ["compare"])
+    assert contents(job, runs) == whole
 
 
 @pytest.mark.long  # twelve whole runs of 122,000 points
@@ -275,11 +300,11 @@ def test_compare__of_a_run_filled_in_remakes_the_next_and_the_names_from_it_on(j
         assert check_quality(here, "results")["errors"] == 0
 
 
-def test_compare__of_two_runs_at_once_refuses_the_second_and_then_has_seen_both(job: Job) -> None:
-    steps = [step for step in STEPS if step not in ("outliers", "compare")]
+def test_compare__of_two_runs_at_once_refuses_the_second_and_then_has_seen_both(
+    clustered: Job, tmp_path: Path
+) -> None:
+    job = copy_of(clustered, tmp_path / "copy")
     first, second, third = planted.RUNS[:3]
-    for run in (first, second, third):
-        process(job, run, steps)
     process(job, first, ["compare"])
     both = [
         replace(job, run=run, lake=delta_log.pin_versions(job.lake, "compare")) for run in (second, third)
@@ -343,10 +368,8 @@ def test_compare__without_clusters_says_what_to_run_first(job: Job) -> None:
         process(job, planted.RUNS[0], ["compare"])
 
 
-def test_compare__of_a_lake_made_before_it_names_the_earlier_runs_too(job: Job, tmp_path: Path) -> None:
-    for run in planted.RUNS[:3]:
-        process(job, run, [step for step in STEPS if step not in ("outliers", "compare")])
-    other = copy_of(job, tmp_path / "oldest_first")
+def test_compare__of_a_lake_made_before_it_names_the_earlier_runs_too(clustered: Job, tmp_path: Path) -> None:
+    job, other = (copy_of(clustered, tmp_path / name) for name in ("latest_first", "oldest_first"))
     process(job, planted.RUNS[2], ["compare"])
     for run in planted.RUNS[:3]:
         process(other, run, ["compare"])

@@ -59,11 +59,14 @@ def test_similarity_join__by_tasks_that_write_has_the_same_pairs(
     kinds: dict[str, Any] = {"columns": columns_of(LATTICE), "cuts": Cuts(kind, n_parts=4)}
     frame = frame_of(spark, LATTICE)
     epsjoin.spark.similarity_join(frame, right, eps=2 * LATTICE_EPS, to=to, **kinds)
-    lazy = epsjoin.spark.similarity_join(frame, right, eps=LATTICE_EPS, **kinds)
     written = epsjoin.spark.similarity_join(frame, right, eps=LATTICE_EPS, to=to, **kinds)
-    assert pairs_of(written) == pairs_of(lazy) != {}
-    assert written.schema == lazy.schema
-    assert pairs_of(spark.read.format("delta").load(to)) == pairs_of(lazy), "what was there is replaced"
+    if others:
+        truth = slow.between(LATTICE, LATTICE[::2], LATTICE_EPS)
+    else:
+        truth = slow.brute_force(LATTICE, LATTICE_EPS)
+    assert pairs_of(written) == truth != {}
+    assert written.schema == epsjoin.spark.similarity_join(frame, right, eps=LATTICE_EPS, **kinds).schema
+    assert pairs_of(spark.read.format("delta").load(to)) == truth, "what was there is replaced"
     assert len(scratched) == (2 if not others and max_files == 100 else 0)
     assert not [path for path in Path(to).iterdir() if path.is_dir() and path.name != "_delta_log"]
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,92 +25,28 @@ from epsjoin.pipeline import tables_of
 from epsjoin.report.page import render
 from epsjoin.spark.checks.quality import check_quality
 from epsjoin.spark.checks.verify import Request, verify_tables
-from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job
-from epsjoin.spark.join import base, increment, merge_join, replicate
-from epsjoin.spark.join.base import Increment, find_increment
+from epsjoin.spark.join import increment, merge_join, replicate
 from epsjoin.spark.report.gather import gather
 from oracles import increment as twin
-from tests.spark.conftest import REPO, STEPS, JobMaker
-from tests.spark.real_data import JOIN_STEPS, content, pendigits
+from tests.spark.conftest import REPO, STEPS, JobMaker, copy_of
+from tests.spark.join.months import (
+    COMPARED,
+    DIMENSIONS,
+    EPS,
+    JOINING,
+    MONTHS,
+    Made,
+    history_job,
+    in_lake,
+    process,
+    states,
+    write_snapshot,
+)
+from tests.spark.real_data import JOIN_STEPS, content
 from tests.spark.test_survival import COMMITS, Commits, KilledError
-from tests.tiny import coordinate, key
 
 Row = dict[str, Any]
-
-MONTHS = ("2023-01-01", "2023-02-01", "2023-03-01", "2023-04-01", "2023-05-01")
-N_POINTS, DIMENSIONS, EPS = 500, 16, 0.5
-NAMES = [f"f{axis}" for axis in range(DIMENSIONS)]
-COMPARED = ("points", "digests", "pairs", "clusters", "outliers")
-"""The tables that do not tell how they were made; by ``increment`` differ only epsilon's and the plan's."""
-
-
-def states() -> list[twin.State]:
-    """Real points; from month to month some are new, some deleted, some move, one onto another."""
-    random = np.random.default_rng(5)
-    real = pendigits()
-    state = {id_: tuple(real[id_].tolist()) for id_ in range(N_POINTS)}
-    made = [state]
-    for month in range(1, len(MONTHS)):
-        ids = random.permutation(sorted(state)).tolist()
-        state = {id_: point for id_, point in state.items() if id_ not in ids[:5]}
-        for number, id_ in enumerate(ids[5:15]):
-            state[id_] = state[ids[20]] if not number else tuple(real[1000 * (month + 1) + number].tolist())
-        state |= {
-            N_POINTS * month + each: tuple(real[1000 * (month + 1) + 500 + each].tolist())
-            for each in range(7)
-        }
-        if month == 3:  # only a value that is no coordinate changes
-            state = made[-1]
-        made.append(state)
-    return made
-
-
-def write_snapshot(folder: Path, run: str, state: twin.State) -> None:
-    with (folder / f"{run[:7]}-15.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["id", "note", *NAMES])
-        writer.writerows([id_, run, *map(repr, point)] for id_, point in sorted(state.items()))
-
-
-def history_job(make_job: JobMaker, folder: Path, params: Mapping[str, Any] | None = None) -> Job:
-    """A job of the first month; its files are those of :func:`states`."""
-    for run, state in zip(MONTHS, states(), strict=True):
-        write_snapshot(folder, run, state)
-    columns = [key(), {"name": "note", "logicalType": "string"}, *map(coordinate, NAMES)]
-    return make_job(
-        columns, path="{date}.csv", interval="month", run=MONTHS[0], params={"eps": EPS, **(params or {})}
-    )
-
-
-class Made(NamedTuple):
-    """What a run wrote: the row of its plan, the counters of its steps, its tables."""
-
-    plan: dict[str, Any]
-    counters: dict[str, dict[str, float]]
-    tables: dict[str, pa.Table]
-
-
-def process(job: Job, run: str, steps: Mapping[str, Any] = STEPS) -> Made:
-    job = replace(job, run=run)
-    counters = {name: step(job) for name, step in steps.items()}
-    written = [
-        name for name in COMPARED if name in ("points", "digests", "pairs") or len(steps) == len(STEPS)
-    ]
-    return Made(
-        slices.read_row(job.lake, Slice("join_plan", run)),
-        counters,
-        {table: content(job, table) for table in written},
-    )
-
-
-JOINING = dict(zip(STEPS, JOIN_STEPS, strict=False))
-
-
-def in_lake(job: Job, name: str, **params: Any) -> Job:
-    """The job on an empty lake of its own."""
-    lake = replace(job.lake, uri=f"{job.lake.uri}-{name}")
-    return replace(job, lake=lake, params=replace(job.params, **params))
 
 
 def orders(months: Sequence[str]) -> dict[str, list[str]]:
@@ -148,11 +83,9 @@ def no_session() -> SparkSession:
 
 
 def test_increment__joins_the_pairs_with_an_end_that_changed_and_no_others(
-    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By tasks, and in every other month by the driver, which needs no session for that."""
-    job = history_job(make_job, tmp_path)
-    process(job, MONTHS[0], JOINING)
     for before, now, run in zip(states(), states()[1:], MONTHS[1:], strict=False):
         for step in JOIN_STEPS[:2]:
             step(replace(job, run=run))
@@ -215,11 +148,8 @@ def test_verify__finds_in_an_increment_what_was_wrong_in_its_base(
         assert re.search(says, capsys.readouterr().out), fault
 
 
-def test_increment__passes_the_gates_and_has_a_report(make_job: JobMaker, tmp_path: Path) -> None:
-    job = history_job(make_job, tmp_path)
-    for run in MONTHS[:2]:
-        made = process(job, run)
-    assert made.plan["kind"] == "increment"
+def test_increment__passes_the_gates_and_has_a_report(job: Job) -> None:
+    assert process(job, MONTHS[1]).plan["kind"] == "increment"
     job = replace(job, run=MONTHS[1])
     for stage in ("input", "results"):
         assert check_quality(job, stage)["errors"] == 0
@@ -229,105 +159,13 @@ def test_increment__passes_the_gates_and_has_a_report(make_job: JobMaker, tmp_pa
     assert "largest part" not in page
 
 
-WHOLE: dict[str, tuple[dict[str, Any], str]] = {
-    "switched off": ({"increment": 0.0}, "increments are switched off"),
-    "too much": (
-        {"increment": 0.01},
-        r"3\.\d% of the points are new or moved since run 2023-01-01, 1.0% may be",
-    ),
-    "generations": ({"most_generations": 0}, "run 2023-01-01 is increment number 0 in a row"),
-    "eps": ({"eps": 0.25}, r"run 2023-01-01 has eps 0.5, this one 0.25"),
-    "regular": ({"cuts": "regular"}, "the cuts are regular"),
-    "many pairs": ({"max_pairs": 1}, "pairs are expected, more than max_pairs"),
-}
-
-
-@pytest.mark.parametrize("case", WHOLE)
-def test_replicate__joins_all_where_an_increment_is_not_allowed_and_says_why(
-    make_job: JobMaker, tmp_path: Path, case: str
-) -> None:
-    params, why = WHOLE[case]
-    job = history_job(make_job, tmp_path)
-    process(job, MONTHS[0], JOINING)
-    job = replace(job, run=MONTHS[1])
-    for step in JOIN_STEPS[:2]:
-        step(replace(job, params=replace(job.params, **{k: v for k, v in params.items() if k == "eps"})))
-    inputs = Fingerprints(job.lake, job.run)
-    found = find_increment(inputs, replace(job.params, **params), params.get("eps", EPS))
-    assert isinstance(found, str)
-    assert re.search(why, found), found
-
-
-def test_replicate__joins_all_where_the_base_is_not_whole(make_job: JobMaker, tmp_path: Path) -> None:
-    job = history_job(make_job, tmp_path)
-    assert process(job, MONTHS[0], JOINING).plan["why"] == "there is no earlier run with pairs"
-    ingest.run(replace(job, run=MONTHS[0]))  # its pairs are of other points now
-    made = process(job, MONTHS[1], JOINING)
-    assert made.plan["kind"] == "planned"
-    assert "run 2023-01-01 cannot be its base" in made.plan["why"]
-    assert "run fit_epsilon again" in made.plan["why"]
-
-
-def test_replicate__joins_all_in_another_metric(make_job: JobMaker, tmp_path: Path) -> None:
-    job = history_job(make_job, tmp_path)
-    process(job, MONTHS[0], JOINING)
-    source = replace(job.lake.source, metric="manhattan")
-    made = process(replace(job, lake=replace(job.lake, source=source)), MONTHS[1], JOINING)
-    assert made.plan["why"] == "run 2023-01-01 has the metric euclidean, this one manhattan"
-
-
-def test_replicate__joins_all_where_a_point_has_no_digest(make_job: JobMaker, tmp_path: Path) -> None:
-    """Of the base or of the run itself: what has no digest cannot be told from what has not changed."""
-    job = history_job(make_job, tmp_path)
-    for run in MONTHS[:2]:
-        process(job, run, JOINING)
-    inputs = Fingerprints(job.lake, MONTHS[1])
-    assert isinstance(find_increment(inputs, job.params, EPS), Increment)
-    for run in MONTHS[:2]:
-        where = Fingerprints(job.lake, run).slice("digests")
-        rows = slices.read_slice(job.lake, where, ["id", "record", "place"])
-        slices.write_slice(job.lake, where, rows.slice(1))
-        found = find_increment(Fingerprints(job.lake, MONTHS[1]), job.params, EPS)
-        assert found == "run 2023-01-01 or this one has not a digest for each point"
-        slices.write_slice(job.lake, where, rows)
-
-
-def test_replicate__joins_all_where_the_placed_points_do_not_fit_a_worker(
-    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Half of a worker's rows may be placed points, and not one more."""
-    job = history_job(make_job, tmp_path)
-    process(job, MONTHS[0], JOINING)
-    job = replace(job, run=MONTHS[1])
-    for step in JOIN_STEPS[:2]:
-        step(job)
-    n_placed = len(twin.placed(*states()[:2]))
-    asked = []
-
-    def rows_that_fit(memory_mb: int, dimensions: int) -> int:
-        asked.append((memory_mb, dimensions))
-        return fit
-
-    monkeypatch.setattr(base, "rows_that_fit", rows_that_fit)
-    inputs = Fingerprints(job.lake, job.run)
-    fit = 2 * n_placed
-    assert isinstance(find_increment(inputs, job.params, EPS), Increment)
-    fit -= 1
-    assert find_increment(inputs, job.params, EPS) == (
-        f"{n_placed} points new or moved since run 2023-01-01 do not fit a worker of 1,024 MB "
-        "(worker_memory_mb)"
-    )
-    assert asked == [(1024, DIMENSIONS)] * 2
-
-
 def test_increment__shuffles_nothing_once_its_records_are_read(
-    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A job of Spark that shuffles has a stage for what is sent and one for what receives it.
 
     ingest sends each record to those of its key, of a whole run and of an increment alike.
     """
-    job = history_job(make_job, tmp_path)
     tracker = job.spark.sparkContext.statusTracker()
 
     def stages(work: Callable[[], Any]) -> set[int]:
@@ -336,9 +174,8 @@ def test_increment__shuffles_nothing_once_its_records_are_read(
         new = {*tracker.getJobIdsForGroup(None)} - seen
         return {len(tracker.getJobInfo(number).stageIds) for number in new}
 
-    process(job, MONTHS[0])
-    assert stages(lambda: replicate.run(job, max_files=0)) == {1, 2}, "a shuffle is seen"
-    process(job, MONTHS[0])
+    whole = copy_of(job, tmp_path / "whole")
+    assert stages(lambda: replicate.run(whole, max_files=0)) == {1, 2}, "a shuffle is seen"
     now = replace(job, run=MONTHS[1])
     monkeypatch.setattr(increment, "MAX_HERE_BYTES", 0)
     found = {name: stages(partial(step, now)) for name, step in STEPS.items()}
@@ -348,37 +185,6 @@ def test_increment__shuffles_nothing_once_its_records_are_read(
     monkeypatch.undo()
     assert stages(lambda: merge_join.run(now)) == set(), "few points need no task"
     assert slices.read_row(job.lake, Slice("join_plan", MONTHS[1]))["kind"] == "increment"
-
-
-def test_replicate__joins_all_of_a_source_without_a_key(make_job: JobMaker, tmp_path: Path) -> None:
-    for run, state in zip(MONTHS[:2], states()[:2], strict=True):
-        write_snapshot(tmp_path, run, state)
-    columns = [{"name": "note", "logicalType": "string"}, *map(coordinate, NAMES)]
-    job = make_job(columns, path="{date}.csv", interval="month", params={"eps": EPS})
-    process(job, MONTHS[0], JOINING)
-    assert "the source has no key" in process(job, MONTHS[1], JOINING).plan["why"]
-
-
-def test_merge_join__of_an_increment_does_not_take_a_base_that_was_replaced(
-    make_job: JobMaker, tmp_path: Path
-) -> None:
-    job = history_job(make_job, tmp_path)
-    process(job, MONTHS[0], JOINING)
-    now = replace(job, run=MONTHS[1])
-    for step in JOIN_STEPS[:3]:
-        step(now)
-    write_snapshot(tmp_path, MONTHS[0], states()[2])
-    process(job, MONTHS[0], JOINING)
-    with pytest.raises(
-        UnfitTableError, match=r"run 2023-01-01, which has changed since .* run replicate again"
-    ):
-        merge_join.run(now)
-    replicate.run(now)
-    for digests in (tmp_path / "lake").rglob("digests/run=*"):
-        shutil.rmtree(digests)  # the plan says which points have changed
-    merge_join.run(now)
-    whole = process(in_lake(job, "whole", increment=0.0), MONTHS[1], JOINING)
-    assert content(now, "pairs").equals(whole.tables["pairs"])
 
 
 @pytest.mark.long

@@ -26,6 +26,7 @@ from epsjoin.spark.join.replicas import REPLICAS
 from epsjoin.spark.join.replicate import make_encoder
 from epsjoin.spark.reading import Reading
 from tests.spark.conftest import JobMaker
+from tests.spark.ingest.here import reading_here
 from tests.spark.real_data import EXPECTED, JOIN_STEPS, job_on, pair_set, pendigits, skin
 from tests.tiny import RUN, has_slice
 
@@ -45,10 +46,10 @@ def test_merge_join__joins_heavy_duplicates(make_job: JobMaker, tmp_path: Path) 
     [
         {"n_parts": 1},
         {"n_parts": 7},
-        {"n_parts": 64, "replication_budget": 50.0},
+        pytest.param({"n_parts": 64, "replication_budget": 50.0}, marks=pytest.mark.long),
         {"cuts": "regular", "k": 0, "decisions": "global"},
         {"cuts": "regular", "rule": "k<=3 and generation<=1", "n_parts": 7},
-        {"cuts": "regular", "n_parts": 7},
+        pytest.param({"cuts": "regular", "n_parts": 7}, marks=pytest.mark.long),
         {"cuts": "regular", "k": 2, "msl": 62, "n_parts": 64, "replication_budget": 50.0},
     ],
 )
@@ -57,8 +58,9 @@ def test_merge_join__finds_the_same_pairs_however_the_space_is_cut(
 ) -> None:
     points = pendigits()[:3000, :5]
     job = job_on(make_job, tmp_path, points, {"eps": 0.11, **params})
-    for step in JOIN_STEPS:
-        step(job)
+    with reading_here():
+        for step in JOIN_STEPS:
+            step(job)
     by_scipy = cKDTree(points).query_pairs(0.11, output_type="ndarray")
     np.testing.assert_array_equal(pair_set(job), by_scipy[np.lexsort((by_scipy[:, 1], by_scipy[:, 0]))])
 

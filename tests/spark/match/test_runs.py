@@ -138,7 +138,7 @@ def test_each_record__is_in_one_slice_only(in_order: Made) -> None:
     assert len(crossing) > 50, "records that wait for the next run are what this is about"
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(n, marks=pytest.mark.long) for n in range(2, 6))])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(n, marks=pytest.mark.long) for n in (0, 2, 3, 4, 5))])
 def test_runs__in_any_order_leave_the_slices_of_day_by_day(in_order: Made, tmp_path: Path, seed: int) -> None:
     job = new_job(tmp_path, (tmp_path / "lake").as_uri())
     order = RUNS[::-1] if seed == 0 else np.random.default_rng(seed).permutation(RUNS).tolist()

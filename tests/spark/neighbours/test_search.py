@@ -92,7 +92,9 @@ def test_knn_join__of_two_frames_is_brute_force(
         assert [between for between, _ in each] == pytest.approx([between for between, _ in wanted[id_]])
 
 
-@pytest.mark.parametrize(("k", "cell_rows"), [(1, 4), (5, 4), (59, 4), (5, 1000)])
+@pytest.mark.parametrize(
+    ("k", "cell_rows"), [pytest.param(1, 4, marks=pytest.mark.long), (5, 4), (59, 4), (5, 1000)]
+)
 def test_knn_join__of_a_frame_with_itself_is_the_librarys_bit_for_bit(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, k: int, cell_rows: int
 ) -> None:
