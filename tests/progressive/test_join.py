@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import pytest
 
 import epsjoin
 from benchmarks.sets import cad
-from epsjoin import Band, Cuts, Equi, Similarity, progressive_join, self_join
+from epsjoin import Band, Cuts, Equi, JoinKind, Similarity, progressive_join, self_join
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.local.progressive.sizes import spilled_bytes
 from tests.local.progressive.cases import gathered
@@ -109,6 +110,11 @@ def test_progressive_join__of_codes_compares_what_self_join_does(expected):
     assert found.counters["distance_computations"] <= 1.05 * counted["distance_computations"]
 
 
+def left_by_a_kill(spill: Path) -> Path:
+    """The folder as it would be if the process of the join died now."""
+    return shutil.copytree(spill, spill.with_name("of a killed join"))
+
+
 def far_from_its_beginning() -> np.ndarray:
     """Rows in the order of two places: a plan on the first run has one part for most of them."""
     points = np.random.default_rng(0).random((40_000, 2))
@@ -139,18 +145,20 @@ def test_progressive_join__whose_first_rows_mislead_the_plan_makes_another(monke
 def test_progressive_join__of_another_plan_has_the_last_eps_and_outlives_a_stop(tmp_path):
     points = far_from_its_beginning()
 
-    def join_again():
+    def join_again(spill):
         table = iter(np.array_split(points, 50))
-        return progressive_join(table, on=Similarity(0.004), memory="2MB", spill=tmp_path)
+        return progressive_join(table, on=Similarity(0.004), memory="2MB", spill=spill)
 
-    first, before = join_again(), []
+    first, before = join_again(tmp_path / "spill"), []
     while first.counters["runs"] < 3:
         before.append(next(first))
     first.lower_eps(0.003)
     while not before or before[-1].phase != "merges":
         before.append(next(first))
     assert first.counters["replans"] == 1
-    again = join_again()
+    killed = left_by_a_kill(tmp_path / "spill")
+    first.close()
+    again = join_again(killed)
     after = list(again)
     assert again.counters["replans"] == 1
     pairs = self_join(points, 0.004)
@@ -160,7 +168,6 @@ def test_progressive_join__of_another_plan_has_the_last_eps_and_outlives_a_stop(
     assert near <= found
     assert all(batch.pairs.distance.max() <= 0.003 for batch in after)
     assert len(gathered(after)) == len(set(gathered(after))) > 1000
-    first.close()
 
 
 def test_progressive_join__keeps_within_its_memory():
@@ -319,24 +326,88 @@ def test_spill__goes_on_after_a_kill(tmp_path, expected, phase, how):
 
 def test_spill__keeps_what_is_known_of_the_order(tmp_path):
     in_order = POINTS[np.argsort(POINTS[:, 0])]
-    first = progressive_join(in_order, on=Similarity(EPS), memory="2MB", spill=tmp_path)
-    while next(first).estimate.note == "":
-        pass
-    again = progressive_join(in_order, on=Similarity(EPS), memory="2MB", spill=tmp_path)
-    assert next(again).estimate.note == "rows do not come in random order"
-    first.close()
-    again.close()
+    with progressive_join(in_order, on=Similarity(EPS), memory="2MB", spill=tmp_path / "spill") as first:
+        while next(first).estimate.note == "":
+            pass
+        killed = left_by_a_kill(tmp_path / "spill")
+    with progressive_join(in_order, on=Similarity(EPS), memory="2MB", spill=killed) as again:
+        assert next(again).estimate.note == "rows do not come in random order"
 
 
 def test_spill__of_another_join_is_refused(tmp_path):
-    found = progressive_join(POINTS, on=Similarity(EPS), memory="2MB", spill=tmp_path)
-    while next(found).phase != "merges":
-        pass
+    with progressive_join(POINTS, on=Similarity(EPS), memory="2MB", spill=tmp_path / "spill") as found:
+        while next(found).phase != "merges":
+            pass
+        killed = left_by_a_kill(tmp_path / "spill")
     for table, eps, shuffle in ((POINTS, EPS / 2, None), (POINTS, EPS, 3), (POINTS[:-1], EPS, None)):
-        other = progressive_join(table, on=Similarity(eps), memory="2MB", spill=tmp_path, shuffle=shuffle)
+        other = progressive_join(table, on=Similarity(eps), memory="2MB", spill=killed, shuffle=shuffle)
         with pytest.raises(ArgumentError, match="spill holds the runs of another join"):
             next(other)
-    found.close()
+    moved = POINTS + np.repeat([[0.0], [1e-9]], [100, N - 100], axis=0)
+    with pytest.raises(ArgumentError, match="the first 20,000 of the input are others now"):
+        next(progressive_join(moved, on=Similarity(EPS), memory="2MB", spill=killed))
+
+
+class Near(JoinKind):
+    """A kind of a caller's own that is no dataclass."""
+
+    def __init__(self, eps):
+        self.eps = eps
+
+    def key(self, values):
+        return values[:, 0]
+
+    def expire(self, values, is_right):  # noqa: ARG002  # as of JoinKind
+        return values[:, 0] + self.eps
+
+    def joins(self, left, right):
+        return np.abs(left[:, 0] - right[:, 0]) <= self.eps
+
+
+def test_spill__of_a_kind_of_ones_own_with_other_numbers_is_refused(tmp_path):
+    with progressive_join(POINTS, on=Near(1e-5), memory="1.5MB", spill=tmp_path / "spill") as found:
+        while not found.counters["runs"]:
+            next(found)
+        killed = left_by_a_kill(tmp_path / "spill")
+    with pytest.raises(ArgumentError, match="spill holds the runs of another join"):
+        next(progressive_join(POINTS, on=Near(2e-5), memory="1.5MB", spill=killed))
+    with progressive_join(POINTS, on=Near(1e-5), memory="1.5MB", spill=killed) as again:
+        assert next(again).pairs.left.size
+
+
+def test_spill__in_which_a_join_works_is_refused_to_others(tmp_path, expected):
+    arguments = {"left": POINTS, "on": Similarity(EPS), "memory": "2MB", "spill": tmp_path}
+    with progressive_join(**arguments) as found:
+        batches = [next(found)]
+        for _ in range(2):
+            with (
+                pytest.raises(ArgumentError, match="another join that has not been closed works in"),
+                progressive_join(**arguments) as other,
+            ):
+                next(other)
+        batches.extend(found)
+    assert gathered(batches) == expected
+    with progressive_join(**arguments) as again:
+        assert gathered(list(again)) == expected
+
+
+def test_spill__misses_no_row_that_was_read_while_an_idle_input_had_runs_merged(tmp_path, expected):
+    def slow():
+        for some in np.array_split(POINTS, 40):
+            yield some
+            yield None
+
+    before = []
+    arguments = {"on": Similarity(EPS), "memory": "2MB", "traversal": "idle"}
+    with progressive_join(slow(), spill=tmp_path / "spill", **arguments) as first:
+        while not first.counters["merges"]:
+            before.append(next(first))
+        killed = left_by_a_kill(tmp_path / "spill")
+    with progressive_join(iter([POINTS]), spill=killed, **arguments) as found:
+        after = gathered(list(found))
+    assert set(gathered(before)) | set(after) == set(expected)
+    assert len(after) < len(expected)
+    assert found.estimate.pairs == len(expected)
 
 
 def test_spill__that_was_changed_is_no_result(tmp_path):
@@ -393,17 +464,17 @@ def test_lower_eps__holds_for_all_pairs_that_come_later(expected):
 
 
 def test_lower_eps__holds_after_a_stop(tmp_path):
-    first = progressive_join(POINTS, on=Similarity(EPS), memory="2MB", spill=tmp_path)
-    while first.counters["runs"] < 2:
-        next(first)
-    first.lower_eps(EPS / 2)
-    while next(first).phase != "merges":
-        pass
-    again = progressive_join(POINTS, on=Similarity(EPS), memory="2MB", spill=tmp_path)
-    for pairs, *_ in again:
-        assert pairs.distance.max() <= EPS / 2
+    with progressive_join(POINTS, on=Similarity(EPS), memory="2MB", spill=tmp_path / "spill") as first:
+        while first.counters["runs"] < 2:
+            next(first)
+        first.lower_eps(EPS / 2)
+        while next(first).phase != "merges":
+            pass
+        killed = left_by_a_kill(tmp_path / "spill")
+    with progressive_join(POINTS, on=Similarity(EPS), memory="2MB", spill=killed) as again:
+        for pairs, *_ in again:
+            assert pairs.distance.max() <= EPS / 2
     assert again.counters["pairs_in_merges"] > 0
-    first.close()
 
 
 @pytest.mark.parametrize(

@@ -138,8 +138,9 @@ def progressive_join(
     traversal : when runs are merged. "last" (the default): at the end, which writes the least. "eager": as
         soon as a merge is full. "idle": while an input has nothing.
     spill : folder for sorted runs. A join whose process has died, or that an error has ended, goes on from
-        there when it is called again with the same arguments: pairs of runs and merges that were finished do
-        not come again, and a lower eps holds on. By default a temporary folder.
+        there when it is called again with the same arguments and the same rows, or is refused: pairs of runs
+        and merges that were finished do not come again, and a lower eps holds on. One join at a time works in
+        a folder. By default a temporary one.
     shuffle : seed; rows of arrays, and row groups of Parquet files with their rows, are read in random order,
         so that the estimate holds from the beginning.
     counters : dictionary that receives the work: ``rows``, ``replicas`` (rows that were written first),
@@ -162,7 +163,8 @@ def progressive_join(
     Raises
     ------
     ArgumentError
-        An argument is wrong; the rows' own errors come with the batch that reads them.
+        An argument is wrong; the rows' own errors, and those of a folder in which another join works or
+        whose join had other arguments or rows, come with the batch that reads them.
     DataRefusedError
         A file cannot be read, or has a value that is no finite number.
 

@@ -61,7 +61,7 @@ class Driver:
         spill: Spill,
         counters: dict[str, Any],
     ) -> None:
-        self._tables = Tables(sources)
+        self._tables = Tables(sources, spill.is_kept)
         self._two = self._tables.two
         self._options, self._spill, self._work = options, spill, Work(counters)
         self._results = Results(options.how, self._two, counters)
@@ -69,6 +69,7 @@ class Driver:
         self._plans = Plans(on, self._tables, options.sizes)
         self._goals = options.sizes.first_rows  # rows after which the first run is joined
         self._runs: list[SortedRun] = []
+        self._written_rows = [0, 0]  # of each table, up to the last that is in a run
         self._area: KindArea | None = None  # of the merge that goes on
         self.merged = 0.0  # fraction of the rows of the last merge that have been swept
 
@@ -197,6 +198,7 @@ class Driver:
             known = self._estimates.this_run.close(n_rows, self._two, raw, pair_keys, self._estimates.edges)
             self._runs.append(self._write_sorted(rows, n_rows, known))
         self._work.add("runs")
+        self._written_rows = list(self._tables.read_rows)
         self._estimates.begin_run()
         self._save()
         self._estimates.by_runs(self._runs)
@@ -233,7 +235,6 @@ class Driver:
         self._runs = runs
         self._work.add("replans")
         self._save()
-        self._spill.keep_only(runs)
 
     # ---------------------------------------------------------------------------------------- phase 2
 
@@ -319,7 +320,6 @@ class Driver:
             self._estimates.known[merged.name] = known
             self._runs = [*others, merged]
         self._save()
-        self._spill.keep_only(self._runs)
 
     def _finish_estimate(self) -> None:
         self._estimates.finish(self._results.pairs + self._results.before)
@@ -341,22 +341,30 @@ class Driver:
 
     def _fingerprint(self) -> str:
         on = self._plans.on
-        named = getattr(on, "__dataclass_fields__", None) or {}
-        values = {name: repr(getattr(on, name)) for name in named}
+        values = {name: repr(value) for name, value in vars(on).items()}
         how, _, sizes, has_numbers, _ = self._options
         tables = [(source.columns, source.n_rows, source.seed) for source in self._tables.sources]
         return repr((type(on).__qualname__, values, how, sizes, has_numbers, tables))
 
     def _save(self) -> None:
+        """Name the runs from which a process after this one can go on, and delete the files of others.
+
+        Rows that have been read and are in no run yet, while an idle input has runs merged, would be missing:
+        until they are written the folder stays as it was.
+        """
+        if self._spill.is_kept and self._tables.read_rows != self._written_rows:
+            return
         self._spill.write_manifest(
             self._runs,
             made_for=self._made_for,
             read_rows=self._tables.read_rows,
+            checksums=self._tables.checksums,
             state=self._plans.written.state(),
             **self._estimates.saved(self._runs),
             **self._results.saved(),
             counters=self._work.saved(),
         )
+        self._spill.keep_only(self._runs)
 
     def _resume(self) -> None:
         """Go on from what a process before has finished."""
@@ -377,6 +385,7 @@ class Driver:
             self.lower_eps(found["lowest"])
         self._work.restore(found["counters"])
         for side in range(len(self._tables.sources)):
-            self._tables.skip(side, found["read_rows"][side])
+            self._tables.skip(self._plans.on, side, found["read_rows"][side], found["checksums"][side])
+        self._written_rows = list(self._tables.read_rows)
         self._estimates.begin_run()
         self._estimates.by_runs(self._runs)

@@ -19,9 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from epsjoin.errors import ArgumentError, EpsjoinError
+from epsjoin.local.progressive.folder_lock import FolderLock
 from epsjoin.local.progressive.rows import NO_RUN, SweepRows
 
-MANIFEST = "manifest.json"
+MANIFEST, LOCK = "manifest.json", "lock"
 SUFFIX = ".run"
 """End of the names of the files of runs."""
 
@@ -132,6 +133,7 @@ class Spill:
         self._made = False
         self._counters = counters
         self._open: dict[str, BufferedReader] = {}
+        self._lock: FolderLock | None = None
         self._n_files = 0
         self.layout: Layout | None = None
         if self._given is not None and self._given.exists():
@@ -151,7 +153,13 @@ class Spill:
 
     @property
     def folder(self) -> Path:
-        """The folder; made when first asked for."""
+        """The folder; made when first asked for.
+
+        Raises
+        ------
+        ArgumentError
+            Another join works in it.
+        """
         if self._folder is None:
             if self._given is None:
                 self._folder = Path(tempfile.mkdtemp(prefix="epsjoin-runs-"))
@@ -159,14 +167,15 @@ class Spill:
             else:
                 self._made = not self._given.exists()
                 self._given.mkdir(parents=True, exist_ok=True)
+                self._lock = FolderLock(self._given / LOCK)
                 self._folder = self._given
         return self._folder
 
     def read_manifest(self) -> dict[str, Any] | None:
         """What :meth:`write_manifest` wrote last, if the folder has it."""
-        if self._given is None or not (self._given / MANIFEST).exists():
+        if self._given is None or not (self.folder / MANIFEST).exists():
             return None
-        found: dict[str, Any] = json.loads((self._given / MANIFEST).read_text(encoding="utf-8"))
+        found: dict[str, Any] = json.loads((self.folder / MANIFEST).read_text(encoding="utf-8"))
         found["runs"] = [
             SortedRun(**{**run, "rows": tuple(run["rows"]), "pages": [Page(*page) for page in run["pages"]]})
             for run in found["runs"]
@@ -235,7 +244,7 @@ class Spill:
         names = {run.name for run in runs}
         for name in set(self._open) - names:
             self._open.pop(name).close()
-        if self._folder is None and (self._given is None or not self._given.exists()):
+        if self._folder is None:
             return
         for path in self.folder.glob(f"*{SUFFIX}"):
             if path.name not in names:
@@ -246,6 +255,7 @@ class Spill:
         if self._given is not None:
             self._close_files()
             self._folder = None  # so that close() finds nothing to delete
+            self._unlock()
         self.close()
 
     def close(self) -> None:
@@ -260,6 +270,12 @@ class Spill:
                 if _is_ours(path):
                     path.unlink()
         self._folder = None
+        self._unlock()
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
 
     def _close_files(self) -> None:
         for file in self._open.values():
@@ -319,4 +335,4 @@ def _pages(rows: SweepRows, page_rows: int, by_key: bool) -> Iterator[tuple[int,
 
 
 def _is_ours(path: Path) -> bool:
-    return path.suffix == SUFFIX or path.name in (MANIFEST, f"{MANIFEST}.tmp")
+    return path.suffix == SUFFIX or path.name in (MANIFEST, f"{MANIFEST}.tmp", LOCK)

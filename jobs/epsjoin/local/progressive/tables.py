@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from epsjoin.kernels.arrays import Ints
 from epsjoin.local.progressive.kinds import JoinCondition, SweepKind
 from epsjoin.local.progressive.rows import HAS_MORE, IS_RIGHT, NO_RUN, SweepRows, concat
 from epsjoin.local.progressive.running import combinations
-from epsjoin.local.progressive.sources import Source
+from epsjoin.local.progressive.sources import Chunk, Source
 
 
 class Tables:
@@ -20,12 +21,15 @@ class Tables:
     Parameters
     ----------
     sources : the table, or the left and the right one.
+    is_kept : whether a process after this one may go on from what it has read: then rows are summed up.
     """
 
-    def __init__(self, sources: list[Source]) -> None:
+    def __init__(self, sources: list[Source], is_kept: bool = False) -> None:
         self.sources = sources
         self.two = len(sources) == 2
         self.read_rows = [0, 0]
+        self.checksums = [[0, 0], [0, 0]]  # of the values and of the ids that were read
+        self._is_kept = is_kept
         self.ended = [False] * len(sources)
 
     @property
@@ -62,10 +66,8 @@ class Tables:
                 if not len(chunk.values):
                     is_idle = True
                     break
-                rows = self._rows(on, side, self.read_rows[side], chunk.values, chunk.ids)
-                self.read_rows[side] += rows.n
-                found.append(rows)
-                room -= rows.n
+                found.append(self._take(on, side, chunk))
+                room -= found[-1].n
             if self.read_rows[side] == self.sources[side].n_rows:
                 self.ended[side] = True
         return found, is_idle
@@ -84,6 +86,18 @@ class Tables:
             return None
         return found
 
+    def _take(self, on: JoinCondition, side: int, chunk: Chunk) -> SweepRows:
+        """Rows of a table behind those before."""
+        rows = self._rows(on, side, self.read_rows[side], chunk.values, chunk.ids)
+        self.read_rows[side] += rows.n
+        if self._is_kept:
+            before = self.checksums[side]
+            self.checksums[side] = [
+                zlib.crc32(np.ascontiguousarray(column).reshape(-1).view(np.uint8).data, checksum)
+                for column, checksum in zip((rows.values, rows.ids), before, strict=True)
+            ]
+        return rows
+
     def _rows(self, on: JoinCondition, side: int, first: int, values: Any, ids: Ints | None) -> SweepRows:
         """Checked rows of a table, numbered from ``first`` on."""
         name = ("left", "right")[side] if self.two else "points"
@@ -95,13 +109,17 @@ class Tables:
         run = np.full(n, NO_RUN, np.int32)
         return SweepRows(none, number if ids is None else ids, number, flags, checked, none, run)
 
-    def skip(self, side: int, n: int) -> None:
+    def skip(self, on: JoinCondition, side: int, n: int, checksums: list[int]) -> None:
         """Read rows of a table that a process before has joined already.
+
+        Parameters
+        ----------
+        n, checksums : of what that process had read.
 
         Raises
         ------
         ArgumentError
-            If the table has fewer rows than that process had read.
+            The table has fewer rows than that process had read, or others.
         """
         while self.read_rows[side] < n:
             chunk = self.sources[side].read(n - self.read_rows[side])
@@ -109,7 +127,12 @@ class Tables:
                 raise ArgumentError(
                     f"spill is of a join that had read {n:,} rows, and the input has fewer now"
                 )
-            self.read_rows[side] += len(chunk.values)
+            self._take(on, side, chunk)
+        if self.checksums[side] != checksums:
+            raise ArgumentError(
+                f"spill is of a join that had read {n:,} rows, and the first {n:,} of the input are others "
+                "now; give it the same input, or another folder"
+            )
 
 
 def of_one_kind(found: list[SweepRows]) -> SweepRows:
