@@ -190,8 +190,8 @@ def _refuse_first(name: str, rule: str, array: npt.NDArray[Any], is_bad: Bools) 
         raise ArgumentError(f"{name} {rule}; row {row}, column {column} is {array[row, column]}")
 
 
-def index_distinct(ids: Ints) -> IdIndex:
-    """Make an index of distinct ids.
+def index_distinct(ids: Ints, name: str = "ids") -> IdIndex:
+    """Make an index of distinct ids, which an error calls by this name.
 
     Raises
     ------
@@ -201,4 +201,4 @@ def index_distinct(ids: Ints) -> IdIndex:
     try:
         return index_ids(ids)
     except ValueError as error:
-        raise ArgumentError(f"ids must be distinct: {error}") from error
+        raise ArgumentError(f"{name} must be distinct: {error}") from error

@@ -275,8 +275,8 @@ def test_fold__looks_for_other_core_points_only_where_the_smallest_was_a_name() 
     [
         (np.zeros((2, 3), np.int64), r"run 0 must be \(ids, labels\)"),
         (([1, 2],), r"run 0 must be \(ids, labels\)"),
-        (([1, 2], [0]), "equally long, not ids 2, labels 1"),
-        (([1, 1], [0, 0]), "distinct: id 1 comes twice"),
+        (([1, 2], [0]), "equally long, not ids of run 0 2, labels 1"),
+        (([1, 1], [0, 0]), "ids of run 0 must be distinct: id 1 comes twice"),
         ((["a", "b"], [0, 0]), "ids of run 0 must be a one-dimensional array of int64"),
         (([1, 2], [0, 0], [1, 0]), "is_core of run 0 must be a one-dimensional array of bool"),
         (([1, 2], [4, 4], [False, False]), "cluster 4 of run 0 has no core point"),
@@ -285,6 +285,10 @@ def test_fold__looks_for_other_core_points_only_where_the_smallest_was_a_name() 
 def test_name_clusters__says_what_is_wrong_with_a_run(run: Any, sentence: str) -> None:
     with pytest.raises(ArgumentError, match=sentence):
         name_clusters([run])
+    with pytest.raises(ArgumentError, match=sentence.replace("run 0", "before")):
+        match_clusters(run, ([1, 2], [0, 0]))
+    with pytest.raises(ArgumentError, match=sentence.replace("run 0", "now")):
+        match_clusters(([1, 2], [0, 0]), run)
 
 
 @pytest.mark.parametrize("among", ["nothing", "landmarks"])

@@ -117,6 +117,20 @@ def test_self_join__does_not_depend_on_rows_ids_parts_or_seed(cuts, n_cuts, seed
         assert (first == second).all()
 
 
+@pytest.mark.parametrize(("d", "cuts"), [(4, None), (4, Cuts(n_parts=8)), (4, Cuts("regular")), (40, None)])
+def test_self_join__of_rows_that_share_ids_has_the_pairs_of_all_rows(d, cuts):
+    random = np.random.default_rng(5)
+    points, ids = random.random((300, d)), random.integers(0, 60, 300)
+    eps = {4: 0.3, 40: 2.2}[d]
+    rows, found = self_join(points, eps), self_join(points, eps, ids=ids, cuts=cuts)
+    both = np.sort(np.stack((ids[rows.left], ids[rows.right])), axis=0)
+    order = np.lexsort((rows.distance, both[1], both[0]))
+    assert len(rows.left) > 300
+    assert (both[0] == both[1]).any()
+    assert (np.stack(found[:2]) == both[:, order]).all()
+    assert (found.distance[np.lexsort((found.distance, *found[1::-1]))] == rows.distance[order]).all()
+
+
 @pytest.mark.parametrize("cuts", ["planned", "regular"])
 def test_self_join__of_mirrored_points_is_the_same(cuts):
     points, eps = twin.awkward_points("lattice", 60, 3, 4)

@@ -127,7 +127,7 @@ PAIRS = self_join(POINTS, 1.0, ids=IDS)
     ("changed", "says"),
     [
         ({"ids_before": [5, 6]}, "ids_before must be one per point, 3, not 2"),
-        ({"ids_now": [5, 6, 6]}, "ids must be distinct: id 6 comes twice"),
+        ({"ids_now": [5, 6, 6]}, "ids_now must be distinct: id 6 comes twice"),
         ({"ids_before": [5, 6, 8]}, "right of the pairs has id 7, which ids_before lack"),
         ({"eps": 0.5}, "a pair has the distance 1.0, above eps = 0.5"),
         ({"now": [[1.0, 2.0]] * 3}, "before and now must have the same dimensions, not 1 and 2"),

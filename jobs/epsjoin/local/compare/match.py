@@ -101,7 +101,7 @@ def match_clusters(before: Labelled, now: Labelled) -> Matched:
     merged 4 2
     grown 1 2
     """
-    return name_clusters([before, now])[1]
+    return _name_all([("before", before), ("now", now)])[1]
 
 
 def name_clusters(runs: Iterable[Labelled]) -> list[Matched]:
@@ -130,16 +130,21 @@ def name_clusters(runs: Iterable[Labelled]) -> list[Matched]:
     >>> [each.events.event.tolist() for each in found]
     [[], ['dissolved'], ['born']]
     """
+    return _name_all((f"run {number}", run) for number, run in enumerate(runs))
+
+
+def _name_all(runs: Iterable[tuple[str, Labelled]]) -> list[Matched]:
+    """Name the clusters of clusterings, which errors call by the names that come with them."""
     found: list[Matched] = []
     named, before = NOBODY, _NO_RECORDS
-    for number, run in enumerate(runs):
-        now = _check_run(number, run)
+    for number, (name, run) in enumerate(runs):
+        now = _check_run(name, run)
         ids = now.by_id.ids
         flows = count_flows(before.by_id, before.labels, ids, now.labels, now.is_core)
         cores = Cores.of(ids, now.labels, now.is_core)
         bare = np.setdiff1d(now.labels[now.labels != NOISE], cores.labels)
         if bare.size:
-            raise ArgumentError(f"cluster {bare[0]} of run {number} has no core point")
+            raise ArgumentError(f"cluster {bare[0]} of {name} has no core point")
         named, events = name_run(named, flows, number, cores.smallest, cores.among)
         found.append(Matched(named.names, flows, events))
         before = now
@@ -157,21 +162,21 @@ class _Records(NamedTuple):
 _NO_RECORDS = _Records(index_ids(np.empty(0, np.int64)), np.empty(0, np.int64), np.empty(0, np.bool_))
 
 
-def _check_run(number: int, run: Labelled) -> _Records:
+def _check_run(name: str, run: Labelled) -> _Records:
     if isinstance(run, np.ndarray) or len(run) not in (2, 3):
         raise ArgumentError(
-            f"run {number} must be (ids, labels) or (ids, labels, is_core); where rows are the same records "
+            f"{name} must be (ids, labels) or (ids, labels, is_core); where rows are the same records "
             "in all runs, ids are range(n)"
         )
     ids, labels = (
-        int_column(f"{name} of run {number}", values)
-        for name, values in zip(("ids", "labels"), run, strict=False)
+        int_column(f"{column} of {name}", values)
+        for column, values in zip(("ids", "labels"), run, strict=False)
     )
     is_core = np.asarray(run[2] if len(run) == 3 else np.ones(labels.size, np.bool_))
     if is_core.dtype != np.bool_ or is_core.ndim != 1:
         raise ArgumentError(
-            f"is_core of run {number} must be a one-dimensional array of bool, not "
+            f"is_core of {name} must be a one-dimensional array of bool, not "
             f"{is_core.ndim}-dimensional {is_core.dtype}"
         )
-    check_lengths(ids=ids, labels=labels, is_core=is_core)
-    return _Records(index_distinct(ids), labels, is_core & (labels != NOISE))
+    check_lengths(**{f"ids of {name}": ids, "labels": labels, "is_core": is_core})
+    return _Records(index_distinct(ids, f"ids of {name}"), labels, is_core & (labels != NOISE))

@@ -76,7 +76,9 @@ def self_join(
         maximum) are multiplied; 1 by default. A term is a power of a difference: ``w_i (x_i - y_i)²`` for
         euclidean, ``w_i |x_i - y_i|`` for manhattan and chebyshev, ``w_i |x_i - y_i|^p`` for minkowski.
     ids : (n,) integers that the pairs consist of; the row numbers by default. They should be distinct, which
-        is not checked. For ids of another type, such as names, keep the row numbers: ``names[pairs.left]``.
+        is not checked: rows that have one id are joined as any others, and their pairs do not tell them apart
+        (of two of them, ``left == right``). For ids of another type, such as names, keep the row numbers:
+        ``names[pairs.left]``.
     n_jobs : number of threads, 1 by default; -1 is one per processor. The result is the same for any number.
     max_pairs : maximum number of pairs in the result; by default there is no limit.
     cuts : how to split the join into parts; by default it is not split. The result does not depend on it.
@@ -88,8 +90,8 @@ def self_join(
     Returns
     -------
     Pairs
-        The ids of each pair, ``left < right``, and its distance. The arrays do not depend on ``n_jobs`` and
-        ``cuts``.
+        The ids of each pair, ``left < right`` where ids are distinct, and its distance. The arrays do not
+        depend on ``n_jobs`` and ``cuts``.
 
     Raises
     ------
