@@ -172,6 +172,7 @@ def test_progressive_join__of_another_plan_has_the_last_eps_and_outlives_a_stop(
 
 def test_progressive_join__keeps_within_its_memory():
     points = cad(40_000)
+    list(progressive_join(points[::5], on=Similarity(0.012), memory="2MB"))  # loads what is compiled
     tracemalloc.start()  # sees all arrays of NumPy, whose are all rows, but none of compiled code
     try:
         with progressive_join(points, on=Similarity(0.012), memory="8MB") as found:
