@@ -118,7 +118,7 @@ def ways(file: str, eps: float) -> dict[str, list[Taken]]:
                 take(f"8 tasks that give {megabytes} MB each, of a list", by_list)
                 take(f"8 tasks that give {megabytes} MB each, of a query", by_query)
         for _ in range(2):
-            take("cluster, by the driver", clusters)
+            take("cluster, by tasks, put together by the driver", clusters)
             take("cluster, by Spark", lambda: clusters(max_on_driver=0))
             take("cluster, by Spark, no task holds all edges", lambda: clusters(**ROUNDS))
             take("outliers, by the driver", lambda: outliers(10**9))
@@ -216,6 +216,7 @@ class Submitted(NamedTuple):
 BY_SPARK = """
 from epsjoin.spark.cluster import cluster
 from epsjoin.spark.job import run_job
+cluster.fits_driver = lambda *_: False
 cluster.MAX_ON_DRIVER = 0
 raise SystemExit(run_job("cluster", cluster.run))
 """

@@ -93,9 +93,10 @@ def test_around__measures_all_steps_in_turns_and_compares(tmp_path: Path, capsys
     assert "| all steps | 10.0 | 20.0 | 1814.9 | 7 | 1.11 | 0.56 |" in printed
     assert (
         "Beyond their starts, in CPU s: `replicate` and `merge_join` 1.0; "
-        "both gates 3.0 (3.00 of the join, 272.2 µs a row); `cluster` 0.5 (0.50 of the join, 45.4 µs a row); "
+        "both gates 3.0 (3.00 of the join, 272.2 µs a row); "
+        "`cluster` 1.5 (1.50 of the join, 136.1 µs a row); "
         "`outliers` 1.5 (1.50 of the join, 136.1 µs a row); "
-        "`cluster` and `outliers` 2.0 (2.00 of the join, 181.5 µs a row); "
+        "`cluster` and `outliers` 3.0 (3.00 of the join, 272.2 µs a row); "
         "`report` 1.5 (1.50 of the join, 136.1 µs a row)."
     ) in printed
 

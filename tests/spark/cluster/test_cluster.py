@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,14 +11,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from epsjoin.errors import TableError
+from epsjoin.errors import ArgumentError, TableError
 from epsjoin.lake import delta_log
+from epsjoin.lake.fingerprints import Fingerprints
+from epsjoin.lake.lake import Slice
+from epsjoin.lake.parquet import File
 from epsjoin.spark import tasks
-from epsjoin.spark.cluster import cluster, from_pairs
+from epsjoin.spark.cluster import cluster, from_pairs, on_driver
 from epsjoin.spark.epsilon import fit_epsilon
 from epsjoin.spark.ingest import ingest
+from epsjoin.spark.job import Job
 from epsjoin.spark.join import merge_join, replicate
 from epsjoin.spark.neighbours import outliers
+from epsjoin.spark.rows import Rows
 from epsjoin.spark.stored import StoredSlice
 from tests.spark.conftest import STEPS, JobMaker
 from tests.spark.real_data import JOIN_STEPS, column, job_on, pendigits
@@ -49,7 +55,7 @@ def test_cluster__min_pts_of_one_makes_every_point_core(make_job: JobMaker, tmp_
 def test_cluster_and_outliers__notice_pairs_lost_on_the_way(
     make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As if a task, or the driver, had not read its file, or had read it twice."""
+    """As if the driver, or a task, had not read its file, or had read it twice."""
     job = job_on(make_job, tmp_path, pendigits()[:500], {"eps": 0.3, "n_parts": 2})
     for step in [*JOIN_STEPS, cluster.run]:
         step(job)
@@ -61,39 +67,80 @@ def test_cluster_and_outliers__notice_pairs_lost_on_the_way(
             of_pairs = all(isinstance(item, list) and item[0].file.table == "pairs" for item in items)
             return run(spark, change(list(items)) if of_pairs else items, work)
 
+        def lossy_driver(points: Any, pairs: StoredSlice, min_pts: int, change: Any = change) -> Rows:
+            return on_driver.cluster_on_driver(points, _with(pairs, change), min_pts)
+
         def lossy_slice(job: Any, where: Any, change: Any = change) -> StoredSlice:
             found = of(job, where)
-            return replace(found, files=change(list(found.files))) if where.table == "pairs" else found
+            return _with(found, change) if where.table == "pairs" else found
 
         monkeypatch.setattr(tasks, "run_tasks", lossy)
+        monkeypatch.setattr(cluster, "cluster_on_driver", lossy_driver)
         monkeypatch.setattr(outliers, "StoredSlice", SimpleNamespace(of=lossy_slice))
-        with pytest.raises(TableError, match=r"neighbours together, not two for each of"):
-            cluster.run(job)
+        for max_pairs in (on_driver.MAX_PAIRS, 0):
+            monkeypatch.setattr(on_driver, "MAX_PAIRS", max_pairs)
+            with pytest.raises(TableError, match=r"neighbours together, not two for each of"):
+                cluster.run(job)
         with pytest.raises(TableError, match=r"nearest neighbours were found in the pairs"):
             outliers.run(job)
     assert [delta_log.pin_versions(job.lake, name).versions for name in ("cluster", "outliers")] == versions
 
 
-def test_cluster__more_points_than_a_worker_can_map_go_to_spark_and_get_the_same_labels(
+def _with(pairs: StoredSlice, change: Callable[[list[File]], list[File]]) -> StoredSlice:
+    return replace(pairs, files=change(list(pairs.files)))
+
+
+def test_cluster__by_threads_by_tasks_and_by_spark_gives_the_same_labels(
     make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = job_on(make_job, tmp_path, pendigits()[:500], {"eps": 0.3, "worker_memory_mb": 768})
-    for step in [*JOIN_STEPS, cluster.run]:
+    """Threads need no session; more pairs go to tasks, more points than a worker maps to Spark."""
+    params = {"eps": 0.3, "worker_memory_mb": 768, "n_parts": 3}
+    job = job_on(make_job, tmp_path, pendigits()[:500], params)
+    for step in JOIN_STEPS:
         step(job)
-    by_driver = column(job, "clusters", "id", "cluster_id", "role", "degree")
+
+    def refuse(*_: object) -> Any:
+        raise AssertionError("a way that was not to be taken")
+
+    def labels(job: Job = job) -> list[np.ndarray]:
+        cluster.run(job)
+        return column(job, "clusters", "id", "cluster_id", "role", "degree")
+
+    found = [labels(replace(job, session=refuse))]
+    n_pairs = StoredSlice.of(job, Fingerprints(job.lake, job.run).slice("pairs")).n
+    monkeypatch.setattr(cluster, "cluster_on_driver", refuse)
+    monkeypatch.setattr(on_driver, "MAX_PAIRS", n_pairs - 1)
+    found.append(labels())
     asked: list[int] = []
-
-    def none_fit(worker_memory_mb: int) -> int:
-        asked.append(worker_memory_mb)
-        return 499
-
-    def fail(*_: object) -> None:
-        raise AssertionError("the driver labels more points than fit")
-
-    monkeypatch.setattr(cluster, "points_that_map", none_fit)
-    monkeypatch.setattr(from_pairs, "_cluster_on_driver", fail)
-    cluster.run(job)
-    by_spark = column(job, "clusters", "id", "cluster_id", "role", "degree")
+    monkeypatch.setattr(cluster, "points_that_map", lambda megabytes: asked.append(megabytes) or 499)
+    monkeypatch.setattr(from_pairs, "_cluster_on_driver", refuse)
+    found.append(labels())
     assert asked == [768]
-    for mine, theirs in zip(by_driver, by_spark, strict=True):
-        np.testing.assert_array_equal(mine, theirs)
+    for ids, *others in zip(*found, strict=True):
+        for each in others:
+            np.testing.assert_array_equal(ids, each)
+
+
+def test_cluster__on_the_driver_takes_no_more_than_it_may_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pair waits only if it may have an end that is not core: of each point min_pts - 2 at most."""
+    monkeypatch.setattr(on_driver, "MAX_ON_DRIVER_BYTES", 81 * 1000 + 16 * 2000)
+    fits = on_driver.fits_driver
+    assert fits(1000, 2000, 5)
+    assert not fits(1000, 2001, 5)
+    assert fits(1000, 100_000_000, 4)
+    assert not fits(1000, 100_000_001, 4)
+    assert not fits(1401, 0, 5)
+
+
+def test_cluster__on_the_driver_refuses_ids_that_cannot_name_clusters_and_unknown_ends(
+    make_job: JobMaker, tmp_path: Path
+) -> None:
+    job = job_on(make_job, tmp_path, pendigits()[:200], {"eps": 0.3})
+    for step in JOIN_STEPS:
+        step(job)
+    points = StoredSlice.of(job, Slice("points", job.run))
+    pairs = StoredSlice.of(job, Fingerprints(job.lake, job.run).slice("pairs"))
+    with pytest.raises(ArgumentError, match="the id 0 comes twice"):
+        on_driver.cluster_on_driver(_with(points, lambda files: [*files, files[0]]), pairs, 3)
+    with pytest.raises(TableError, match=r"the pairs name the point \d+, which is not among the points"):
+        on_driver.cluster_on_driver(_with(points, lambda _: []), pairs, 3)

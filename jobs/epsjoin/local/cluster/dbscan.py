@@ -22,6 +22,7 @@ its nearest core point, so that labels depend on nothing but the points and thei
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -132,7 +133,31 @@ def dbscan(
     batches = iter_self_join(
         values, eps, metric, weights=weights, n_jobs=n_jobs, progress=progress, max_pairs=max_pairs
     )
-    degrees = _Counts(n, min_pts) if weight is None else _Weights(weight, min_pts)
+    return cluster_rows(batches, n, min_pts, weight)
+
+
+def cluster_rows(
+    batches: Iterable[Pairs], n: int, min_pts: int, sample_weight: Floats | None = None
+) -> Dbscan:
+    """Cluster points that are numbered as rows, from all pairs within eps.
+
+    Parameters
+    ----------
+    batches : the pairs of rows, each once, in any order; those of a batch are let go before the next comes.
+    n : number of points.
+    min_pts : see :func:`dbscan`.
+    sample_weight : (n,) float64, finite; None: 1 for each point.
+
+    Returns
+    -------
+    Dbscan
+        The same for the same pairs, in whatever order and batches they come.
+
+    Notes
+    -----
+    See :func:`dbscan`.
+    """
+    degrees = _Counts(n, min_pts) if sample_weight is None else _Weights(sample_weight, min_pts)
     parent = np.arange(n)
     waiting: list[EndPairs] = []  # of which at least one end is not known to be core
     for pairs in batches:

@@ -12,6 +12,7 @@ from epsjoin.errors import ArgumentError, TableError
 from epsjoin.kernels.arrays import Bools, Floats, Ints, Ints32
 from epsjoin.kernels.cluster.density import EndPairs, find_homes, find_nearest_cores
 from epsjoin.kernels.cluster.union_find import unite_all
+from epsjoin.kernels.ids import IdIndex, rows_of
 from epsjoin.local.cluster.from_pairs import NOISE, Connected
 
 POINT_BYTES = 25
@@ -40,14 +41,7 @@ class AllPoints:
     """
 
     def __init__(self, ids: Ints) -> None:
-        twice = np.flatnonzero(ids[1:] == ids[:-1])
-        if twice.size:
-            raise ArgumentError(f"the id {ids[twice[0]]} comes twice; every point needs one of its own")
-        place = np.searchsorted(ids, NOISE)
-        if place < ids.size and ids[place] == NOISE:
-            raise ArgumentError(
-                f"the id {NOISE} is kept for noise: a cluster of this name could not be told from noise"
-            )
+        check_ids(ids)
         self.ids = ids
         self.degree: Ints32 = np.ones(ids.size, np.int32)
         self.home: Ints32 = np.empty(0, np.int32)
@@ -84,6 +78,24 @@ class AllPoints:
         return sum(array.nbytes for array in arrays)
 
 
+def check_ids(ids: Ints) -> None:
+    """Refuse ids, (n,) int64 ascending, that cannot name clusters.
+
+    Raises
+    ------
+    ArgumentError
+        An id comes twice, or is that of noise.
+    """
+    twice = np.flatnonzero(ids[1:] == ids[:-1])
+    if twice.size:
+        raise ArgumentError(f"the id {ids[twice[0]]} comes twice; every point needs one of its own")
+    place = np.searchsorted(ids, NOISE)
+    if place < ids.size and ids[place] == NOISE:
+        raise ArgumentError(
+            f"the id {NOISE} is kept for noise: a cluster of this name could not be told from noise"
+        )
+
+
 def positions_of(ids: Ints, wanted: Ints) -> Ints:
     """Find the positions of ids that are among all ids.
 
@@ -99,10 +111,20 @@ def positions_of(ids: Ints, wanted: Ints) -> Ints:
     """
     at = np.searchsorted(ids, wanted)
     found = np.minimum(at, ids.size - 1)
-    is_missing = ids[found] != wanted if ids.size else np.ones(wanted.size, np.bool_)
+    _refuse_missing(wanted, ids[found] != wanted if ids.size else np.ones(wanted.size, np.bool_))
+    return at
+
+
+def indexed_positions_of(index: IdIndex, wanted: Ints) -> Ints:
+    """Do as :func:`positions_of`, for ids in any order, by an index of all ids."""
+    at = rows_of(index, wanted)
+    _refuse_missing(wanted, at < 0)
+    return at
+
+
+def _refuse_missing(wanted: Ints, is_missing: Bools) -> None:
     if is_missing.any():
         raise TableError(
             f"the pairs name the point {wanted[is_missing.argmax()]}, which is not among the points; "
             "run merge_join again"
         )
-    return at

@@ -11,14 +11,19 @@ from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.local.plan.sizes import points_that_map
 from epsjoin.spark.cluster.from_pairs import MAX_ON_DRIVER, cluster_pairs, count_roles
+from epsjoin.spark.cluster.on_driver import cluster_on_driver, fits_driver
 from epsjoin.spark.job import Job
 from epsjoin.spark.join.pairs import PAIRS
-from epsjoin.spark.rows import StoredRows
+from epsjoin.spark.rows import Rows, StoredRows
+from epsjoin.spark.stored import StoredSlice
 from epsjoin.spark.write import write_files
 
 
 def run(job: Job) -> dict[str, float]:
     """Replace the run's slice of ``clusters``.
+
+    The driver does it without a session if points and pairs fit it (:mod:`epsjoin.spark.cluster.on_driver`),
+    otherwise tasks read the pairs (:mod:`epsjoin.spark.cluster.from_pairs`).
 
     Raises
     ------
@@ -27,20 +32,24 @@ def run(job: Job) -> dict[str, float]:
     """
     inputs = Fingerprints(job.lake, job.run)
     clusters = inputs.slice("clusters")
-    pairs = stored_pairs(job, inputs.slice("pairs"))
-    ids = StoredRows.of(job, Slice("points", job.run), "id long")
+    pairs, points = inputs.slice("pairs"), Slice("points", job.run)
+    of_pairs, of_points = StoredSlice.of(job, pairs), StoredSlice.of(job, points)
     with ExitStack() as done:
-        most = min(MAX_ON_DRIVER, points_that_map(job.params.worker_memory_mb))
-        found = cluster_pairs(ids, ids.n, pairs, job.params.min_pts, done, most)
+        if fits_driver(of_points.n, of_pairs.n, job.params.min_pts):
+            found: Rows = cluster_on_driver(of_points, of_pairs, job.params.min_pts)
+        else:
+            ids = StoredRows.of(job, points, "id long")
+            most = min(MAX_ON_DRIVER, points_that_map(job.params.worker_memory_mb))
+            found = cluster_pairs(ids, ids.n, stored_pairs(job, pairs), job.params.min_pts, done, most)
         files, counters = write_files(targets.target_of(job.lake, clusters), found, count_roles)
-    if counters["rows"] != ids.n:
+    if counters["rows"] != of_points.n:
         raise TableError(
-            f"{counters['rows']:,.0f} points have a label, the log says {ids.n:,}; run cluster again"
+            f"{counters['rows']:,.0f} points have a label, the log says {of_points.n:,}; run cluster again"
         )
-    if counters["neighbours"] != 2 * pairs.n:
+    if counters["neighbours"] != 2 * of_pairs.n:
         raise TableError(
             f"the points have {counters['neighbours']:,.0f} neighbours together, not two for each of "
-            f"{pairs.n:,} pairs; run cluster again"
+            f"{of_pairs.n:,} pairs; run cluster again"
         )
     delta_log.commit(job.lake, {clusters: files})
     say(

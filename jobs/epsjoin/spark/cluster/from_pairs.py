@@ -204,7 +204,23 @@ class LabelRows:
 def _labels_between(known: Shared, labels: Shared, min_pts: int, first: int, last: int) -> pa.RecordBatch:
     ids, home = known["ids"], labels["home"][first:last]
     name = np.where(home == NOISE, NOISE, ids[np.maximum(home, 0)])
-    found = label_arrays(ids[first:last], labels["degree"][first:last], name, min_pts)
+    return to_rows(ids[first:last], labels["degree"][first:last], name, min_pts)
+
+
+def to_rows(
+    ids: NDArray[np.int64],
+    degree: NDArray[np.int64] | NDArray[np.int32],
+    name: NDArray[np.int64],
+    min_pts: int,
+) -> pa.RecordBatch:
+    """Labels of some points as rows with the columns ``CLUSTERS``.
+
+    Parameters
+    ----------
+    degree : (n,) the points themselves counted.
+    name : (n,) the id that names each point's cluster, or ``NOISE``.
+    """
+    found = label_arrays(ids, degree, name, min_pts)
     role = pa.array(ROLES).take(pa.array(found.role))
     return pa.record_batch(
         {"id": found.ids, "cluster_id": found.cluster_id, "role": role, "degree": found.degree}
