@@ -68,9 +68,7 @@ def rest(database: None) -> Iterator[TestClient]:
 def fake_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSpark:
     """Put a Spark in place of the jobs' environment; the project's own wrapper starts it."""
     spark = FakeSpark(tmp_path / "spark")
-    monkeypatch.setenv("SPARK_JOB_VENV", str(spark.venv))
-    monkeypatch.setenv("DELTA_JARS", str(spark.jars))
-    monkeypatch.setenv("PATH", f"{spark.root / 'tools'}:{os.environ['PATH']}")
+    spark.put_in_place(monkeypatch)
     return spark
 
 

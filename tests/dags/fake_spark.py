@@ -6,6 +6,8 @@ import os
 import shutil
 from pathlib import Path
 
+import pytest
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 SPARK_SUBMIT = """#!/bin/sh
@@ -57,6 +59,12 @@ class FakeSpark:
         write_script(root / "tools" / "sha256sum", SHA256SUM.replace("REAL", real))
         for line in (REPOSITORY / "conf" / "delta-jars.sha256").read_text().splitlines():
             (self.jars / line.split()[1]).touch()
+
+    def put_in_place(self, patch: pytest.MonkeyPatch) -> None:
+        """Have the project's own wrapper start it instead of the jobs' environment."""
+        patch.setenv("SPARK_JOB_VENV", str(self.venv))
+        patch.setenv("DELTA_JARS", str(self.jars))
+        patch.setenv("PATH", f"{self.root / 'tools'}:{os.environ['PATH']}")
 
     def script(self, text: str) -> None:
         """Replace what spark-submit does."""

@@ -67,8 +67,7 @@ def dates_of_jobs(spark: FakeSpark) -> list[str]:
     return [call[call.index("--run") + 1] for call in calls]
 
 
-@pytest.mark.parametrize("door", ["cli", "rest"])
-@pytest.mark.parametrize("is_backwards", [False, True], ids=["forwards", "backwards"])
+@pytest.mark.parametrize(("door", "is_backwards"), [("cli", False), ("rest", True)])
 def test_backfill__makes_every_month_once_in_the_order_asked_for_beside_the_schedule(
     scheduler: Scheduler, rest: TestClient, door: str, is_backwards: bool
 ) -> None:

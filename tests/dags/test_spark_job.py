@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+from airflow.dag_processing.dagbag import DagBag
 from airflow.models.asset import AssetEvent, AssetModel
 from airflow.models.renderedtifields import RenderedTaskInstanceFields
 from airflow.sdk import DAG
@@ -19,7 +21,7 @@ from sqlalchemy import select
 from dags.fake_spark import REPOSITORY, FakeSpark, write_script
 from spark_job import SparkJobOperator
 
-JUNE = datetime(2023, 6, 1, tzinfo=UTC)
+JUNE, JULY = datetime(2023, 6, 1, tzinfo=UTC), datetime(2023, 7, 1, tzinfo=UTC)
 TASKS = [
     *("ingest", "quality_input", "fit_epsilon", "replicate", "merge_join", "cluster", "outliers"),
     *("compare", "quality_results", "report"),
@@ -35,7 +37,11 @@ def run_dag(dag: DAG, conf: dict[str, Any] | None = None, **changes: Any) -> dic
         task.retry_exponential_backoff = 0
         for name, value in changes.items():
             setattr(task, name, value)
-    run = dag.test(logical_date=JUNE, run_conf=conf)
+    return states_of(dag.test(logical_date=JUNE, run_conf=conf))
+
+
+def states_of(run: Any) -> dict[str, str]:
+    """The state of a run of a DAG, and those of its tasks."""
     return {"run": str(run.state)} | {ti.task_id: str(ti.state) for ti in run.get_task_instances()}
 
 
@@ -195,43 +201,49 @@ def test_run__with_an_unknown_parameter_is_refused_before_spark_starts(fake_spar
 # --- the whole DAG, as "airflow dags test" runs it
 
 
-def test_dag__submits_every_job_once_in_order(navaids: DAG, fake_spark: FakeSpark) -> None:
-    states = run_dag(navaids)
-    assert states == dict.fromkeys(["run", *TASKS], "success")
-    assert fake_spark.jobs == IN_ORDER
+SECRETS = ("hunter2", "hunter3")
+CONNECTION = {"conn_type": "spark", "host": "local[2]", "login": "me", "extra": {"deploy-mode": "client"}}
 
 
-def test_dag__submits_this_command(navaids: DAG, fake_spark: FakeSpark) -> None:
-    run_dag(navaids, conf={"eps": 0.5, "min_pts": None, "cuts": "regular"})
-    command = fake_spark.command("merge_join")
+class Submitted(NamedTuple):
+    """A run of the whole DAG, and what its Spark was asked."""
+
+    dag: DAG
+    run: Any
+    spark: FakeSpark
+
+
+@pytest.fixture(scope="module")
+def submitted(database: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Submitted]:
+    """A run with parameters, with what another DAG adds for its own use, and with secrets around it."""
+    spark = FakeSpark(tmp_path_factory.mktemp("whole") / "spark")
+    with pytest.MonkeyPatch.context() as patch:
+        spark.put_in_place(patch)
+        patch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(CONNECTION | {"password": SECRETS[0]}))
+        patch.setenv("AWS_SECRET_ACCESS_KEY", SECRETS[1])
+        dag = DagBag(REPOSITORY / "dags" / "navaids.py").dags["navaids"]
+        conf = {"eps": 0.5, "min_pts": None, "cuts": "regular", "openlineage": {"parentRunId": "x"}}
+        yield Submitted(dag, dag.test(logical_date=JULY, run_conf=conf), spark)
+
+
+def test_dag__submits_every_job_once_in_order(submitted: Submitted) -> None:
+    assert states_of(submitted.run) == dict.fromkeys(["run", *TASKS], "success")
+    assert submitted.spark.jobs == IN_ORDER
+
+
+def test_dag__submits_this_command_with_nothing_that_another_dag_adds(submitted: Submitted) -> None:
+    command = submitted.spark.command("merge_join")
     assert command[:-1] == [
-        *("--master", "local[2]", "--name", "navaids merge_join 2023-06-01", "--deploy-mode", "client"),
+        *("--master", "local[2]", "--name", "navaids merge_join 2023-07-01", "--deploy-mode", "client"),
         str(REPOSITORY / "jobs" / "merge_join.py"),
-        *("--lake", (REPOSITORY / "lake").as_uri(), "--dataset", "navaids", "--run", "2023-06-01"),
+        *("--lake", (REPOSITORY / "lake").as_uri(), "--dataset", "navaids", "--run", "2023-07-01"),
         *("--params", '{"cuts": "regular", "eps": 0.5}', "--metrics-out"),
     ]
     assert json.loads(command[-3]) == {"cuts": "regular", "eps": 0.5}
 
 
-def test_dag__hands_the_job_nothing_that_another_dag_adds_for_its_own_use(
-    navaids: DAG, fake_spark: FakeSpark
-) -> None:
-    states = run_dag(navaids, conf={"eps": 0.5, "openlineage": {"parentRunId": "x"}})
-    assert states["run"] == "success"
-    command = fake_spark.command("ingest")
-    assert command[command.index("--params") + 1] == '{"eps": 0.5}'
-
-
-def test_dag__with_an_unknown_parameter_fails_in_its_first_task_without_a_spark(
-    navaids: DAG, fake_spark: FakeSpark
-) -> None:
-    states = run_dag(navaids, conf={"unknown": 1})
-    assert (states["run"], states["ingest"]) == ("failed", "failed")
-    assert fake_spark.jobs == []
-
-
-def test_dag__keeps_metrics_as_xcom_and_on_the_asset_event(navaids: DAG, fake_spark: FakeSpark) -> None:
-    run = navaids.test(logical_date=JUNE)
+def test_dag__keeps_metrics_as_xcom_and_on_the_asset_event(submitted: Submitted) -> None:
+    dag, run, _ = submitted
     (pairs,) = [ti for ti in run.get_task_instances() if ti.task_id == "merge_join"]
     assert pairs.xcom_pull(task_ids="merge_join") == {"job": "merge_join", "rows": 11020}
     with create_session() as session:
@@ -242,9 +254,29 @@ def test_dag__keeps_metrics_as_xcom_and_on_the_asset_event(navaids: DAG, fake_sp
             .where(of_run)
         ).all()
     rows = {name: extra["rows"] for name, extra in found}
-    assert len(found) == sum(len(task.outlets) for task in navaids.tasks)
+    assert len(found) == sum(len(task.outlets) for task in dag.tasks)
     assert len(rows) == len(found) - 1, "both gates write quality"
     assert rows["navaids/points"] == rows["navaids/pairs"] == rows["navaids/report"] == 11020
+
+
+def test_dag__shows_no_secret(submitted: Submitted) -> None:
+    with create_session() as session:
+        of_run = RenderedTaskInstanceFields.run_id == submitted.run.run_id
+        rendered = session.scalars(select(RenderedTaskInstanceFields).where(of_run)).all()
+        shown = json.dumps([row.rendered_fields for row in rendered])
+    assert len(rendered) == len(IN_ORDER)
+    for secret in SECRETS:
+        assert secret not in submitted.spark.calls_text()
+        assert secret not in shown
+    assert SECRETS[1] in submitted.spark.environment.values(), "secrets travel by the environment"
+
+
+def test_dag__with_an_unknown_parameter_fails_in_its_first_task_without_a_spark(
+    navaids: DAG, fake_spark: FakeSpark
+) -> None:
+    states = run_dag(navaids, conf={"unknown": 1})
+    assert (states["run"], states["ingest"]) == ("failed", "failed")
+    assert fake_spark.jobs == []
 
 
 def test_dag__without_a_snapshot_skips_what_follows(navaids: DAG, fake_spark: FakeSpark) -> None:
@@ -277,22 +309,3 @@ def test_dag__with_a_missing_connection_fails_at_once(
     states = run_dag(navaids)
     assert states["ingest"] == "failed"
     assert fake_spark.jobs == []
-
-
-def test_dag__shows_no_secret(navaids: DAG, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(
-        "AIRFLOW_CONN_SPARK_DEFAULT",
-        '{"conn_type":"spark","host":"local[2]","login":"me","password":"hunter2","extra":{"deploy-mode":"client"}}',
-    )
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter3")
-    run = navaids.test(logical_date=JUNE)
-    with create_session() as session:
-        rendered = session.scalars(
-            select(RenderedTaskInstanceFields).where(RenderedTaskInstanceFields.run_id == run.run_id)
-        ).all()
-        shown = json.dumps([row.rendered_fields for row in rendered])
-    assert len(rendered) == len(IN_ORDER)
-    for secret in ("hunter2", "hunter3"):
-        assert secret not in fake_spark.calls_text()
-        assert secret not in shown
-    assert "hunter3" in fake_spark.environment.values(), "secrets travel by the environment"
