@@ -5,12 +5,11 @@ import numpy as np
 import pytest
 
 from epsjoin.kernels.join.projection import FILTER_SIZES, MAXIMUM, SQUARES, SUM
+from epsjoin.kernels.join.row_vectors import keep_near_2, keep_near_3, rows_below
 from epsjoin.kernels.join.vectors import (
     BLOCK,
     add_lanes,
     filter_block,
-    keep_near_2,
-    keep_near_3,
     lowest_lane,
     skip_below,
 )
@@ -69,8 +68,22 @@ def test_skip_below__stops_at_the_first_place_that_is_not_below(end):
 
 
 @numba.njit
+def _ranks(rows, at, count, values):
+    return np.array([rows_below(rows, at, count, value) for value in values])
+
+
+def test_rows_below__counts_those_of_at_most_eight_rows():
+    rows = np.random.default_rng(8).integers(0, 5, 20).astype(np.int32)
+    rows[6] = np.iinfo(np.int32).max
+    for at in range(13):
+        for count in (0, 1, 7, 8, 12):
+            expected = [(rows[at : at + min(count, 8)] < value).sum() for value in rows]
+            np.testing.assert_array_equal(_ranks(rows, at, count, rows), expected)
+
+
+@numba.njit
 def _keep(near, row, last, bound, least, n, d):
-    found, squares = np.full(12, -1), np.zeros(12)
+    found, squares = np.full(12, -1, np.int32), np.zeros(12)
     if d == 2:
         count = keep_near_2(near, row, 1, 3, last, bound, least, found, squares, 4, n)
     else:
@@ -86,7 +99,7 @@ def test_keep_near__keeps_later_rows_up_to_the_bound_bit_for_bit(d):
     squares = np.zeros(12)
     for axis in range(d):
         squares += (points[axis, 1] - points[axis]) ** 2
-    row = random.permutation(12)
+    row = random.permutation(12).astype(np.int32)
     for last in (3, 4, 7, 11, 12):
         places = np.arange(3, min(last, 11))
         for least in (-1, 5):

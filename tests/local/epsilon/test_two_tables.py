@@ -31,7 +31,7 @@ def test_estimate__of_two_tables_has_their_pairs_in_its_interval(name: str) -> N
     if len(odd) <= 20_000:
         assert expected.pairs_low == pairs == expected.pairs_high, "all rows are counted"
     counters: dict[str, int] = {}
-    join(even, odd, eps, counters=counters, cuts=Cuts(n_parts=1))  # in parts: none goes row by row
+    join(even, odd, eps, counters=counters)
     assert counters["candidates"] / 2 <= expected.candidates <= 2 * counters["candidates"]
     assert expected.rows == counters["rows"]
 

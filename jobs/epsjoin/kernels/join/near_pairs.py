@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 from llvmlite import ir
+from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import njit_as
 from epsjoin.kernels.arrays import Floats, Ints, Numbers32
@@ -172,7 +173,7 @@ def _read_ahead(builder: Any, points: Any, at: Any) -> Any:
 
 
 @njit_as(_read_ahead)
-def read_ahead(points: Floats, at: int) -> int:
+def read_ahead(points: NDArray[Any], at: int) -> int:
     """Ask the memory for the cache line of a number of an array in C order, which changes nothing: 0."""
     del points, at  # plain Python has no word for it
     return 0

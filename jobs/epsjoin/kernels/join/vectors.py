@@ -1,32 +1,26 @@
 """Instructions on vectors for the innermost loops of a window sweep, which LLVM makes for any processor.
 
 :func:`filter_block` filters 32 candidates of a row at once, :func:`skip_below` moves a pointer along places
-without a branch for each, :func:`keep_near_2` decides 8 candidates where there is no filter. From loops LLVM
-makes less: vectors of half the width that processors with AVX-512 have, and bits that are put together lane
-by lane.
+without a branch for each. From loops LLVM makes less: vectors of half the width that processors with AVX-512
+have, and bits that are put together lane by lane.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
 
 from epsjoin.kernels.accelerate import njit, njit_as
-from epsjoin.kernels.arrays import Floats, Floats32, Ints, Numbers32
+from epsjoin.kernels.arrays import Floats32, Ints, Numbers32
 from epsjoin.kernels.join.lanes import (
     BIT,
-    DOUBLES,
     INT,
     INTS,
     count_lanes,
-    first_lanes,
     in_each_lane,
-    load_some,
     pack,
 )
 from epsjoin.kernels.join.lanes import (
@@ -36,7 +30,6 @@ from epsjoin.kernels.join.projection import FILTER_SIZES, MAXIMUM, SQUARES, SUM
 
 BLOCK = 32
 """Number of candidates that are filtered at once, one bit each."""
-KeepNear = Callable[[Floats, Ints, int, int, int, float, int, Ints, Floats, int, int], int]
 
 _FLOATS = ir.VectorType(ir.FloatType(), BLOCK)
 _ALL_BUT_SIGN = ir.Constant(ir.VectorType(ir.IntType(32), BLOCK), [0x7FFFFFFF] * BLOCK)
@@ -205,88 +198,3 @@ def skip_below(place: Ints, at: int, end: int, value: int) -> int:
     while at < end and place[at] < value:
         at += 1
     return at
-
-
-def _store_packed(builder: Any, values: Any, is_stored: Any, array: Any, at: Any) -> None:
-    """Write those of 8 numbers that are to be stored, and anything behind them up to the eighth."""
-    address = builder.bitcast(builder.gep(array, [at]), values.type.as_pointer())
-    builder.store(pack(builder, values, is_stored), address, align=_INT_BYTES)
-
-
-def _keep_near(
-    n_coordinates: int,
-    builder: Any,
-    near: Any,
-    row: Any,
-    here: Any,
-    first: Any,
-    last: Any,
-    bound: Any,
-    least: Any,
-    found: Any,
-    squares: Any,
-    count: Any,
-    stride: Any,
-) -> Any:
-    is_candidate = first_lanes(builder, builder.sub(last, first))
-    total = ir.Constant(DOUBLES, None)
-    for j in range(n_coordinates):
-        axis = builder.mul(stride, ir.Constant(INT, j))
-        own = builder.load(builder.gep(near, [builder.add(axis, here)]))
-        others = load_some(builder, near, builder.add(axis, first), is_candidate)
-        gap = builder.fsub(in_each_lane(builder, own, DOUBLES), others)
-        total = builder.fadd(total, builder.fmul(gap, gap))  # rounded as in Python, term by term
-    rows = load_some(builder, row, first, is_candidate)
-    is_near = builder.fcmp_ordered("<=", total, in_each_lane(builder, bound, DOUBLES))
-    is_later = builder.icmp_signed(">", rows, in_each_lane(builder, least, INTS))
-    is_kept = builder.and_(is_candidate, builder.and_(is_near, is_later))
-    _store_packed(builder, rows, is_kept, found, count)
-    _store_packed(builder, total, is_kept, squares, count)
-    return count_lanes(builder, is_kept)
-
-
-def _keep_near_of(n_coordinates: int) -> KeepNear:
-    @njit_as(partial(_keep_near, n_coordinates))
-    def keep_near(
-        near: Floats,
-        row: Ints,
-        here: int,
-        first: int,
-        last: int,
-        bound: float,
-        least: int,
-        found: Ints,
-        squares: Floats,
-        count: int,
-        stride: int,
-    ) -> int:
-        kept = 0
-        for other in range(first, min(first + PLACES, last)):
-            square = 0.0
-            for j in range(n_coordinates):
-                gap = near[j * stride + here] - near[j * stride + other]
-                square += gap * gap
-            if square <= bound and row[other] > least:
-                found[count + kept] = row[other]
-                squares[count + kept] = square
-                kept += 1
-        return kept
-
-    return keep_near
-
-
-keep_near_2, keep_near_3 = _keep_near_of(2), _keep_near_of(3)
-"""Keep what is near of up to 8 candidates in 2 and in 3 dimensions: row numbers and squared distances.
-
-Parameters
-----------
-near, row, bound, stride : see :mod:`epsjoin.kernels.join.row_sweep`; ``stride`` is the number of rows.
-here : place of the row; first, last : places of its candidates, of which the first 8 are looked at.
-least : a partner must have a larger row number.
-found, squares : written from ``count`` on, which leaves room for 8; what is not kept may be written behind.
-
-Returns
--------
-int
-    Number of partners that are kept, in the order of their places.
-"""

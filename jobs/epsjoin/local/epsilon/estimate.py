@@ -11,6 +11,7 @@ from epsjoin.errors import ArgumentError
 from epsjoin.local.arguments import check_count, check_points
 from epsjoin.local.epsilon.limits import Expectation
 from epsjoin.local.metric import Metric, get_metric
+from epsjoin.local.plan import row_by_row
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.projection import choose_projection
@@ -33,8 +34,9 @@ class Estimate:
     pairs : expected number of pairs.
     pairs_low, pairs_high : 95 % interval for the number of pairs.
     rows : expected number of rows to sweep; where the join is split into parts, with the replicas.
-    candidates : expected number of pairs of rows that will be compared, by the sweep of a join in parts. A
-        join in up to three dimensions without ``cuts`` goes row by row: it looks at more, each in less time.
+    candidates : expected number of pairs of rows that will be compared. A join in up to three dimensions
+        without ``cuts`` goes row by row, and compares more, each in less time; :func:`epsjoin.iter_self_join`
+        and :func:`epsjoin.iter_join` do not.
     row_bytes : bytes of memory of the rows during the sweep, of all parts together.
     pair_bytes : bytes of memory of all pairs.
     right_rows : number of rows of the whole right table; None for one table with itself.
@@ -166,6 +168,8 @@ def estimate(
     if cuts is not None:
         plan = plan_join(sample, rows, n + m, threshold, chosen, cuts, expected.pairs, sides)
         swept, candidates = plan.expected_rows, plan.expected_candidates
+    elif row_by_row.is_row_by_row(chosen, d, n + m):
+        candidates = row_by_row.expect_candidates(sample, n + m, reach, choice.projection, sides)
     elif sides is not None:
         candidates = sides.pair_weight * count_between(embedded, sides.is_right, reach, choice.projection)
     return Estimate(

@@ -12,24 +12,23 @@ from numpy.typing import ArrayLike
 from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.kernels.arrays import Bools, Floats, Ints, Points
 from epsjoin.kernels.join.projection import Projection
-from epsjoin.kernels.join.row_sweep import MAX_DIMENSIONS, MAX_ROWS, row_windows
+from epsjoin.kernels.join.row_windows import row_windows
 from epsjoin.kernels.join.window import window_rows
 from epsjoin.local.arguments import check_points, int_column
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.join.parts import join_part
-from epsjoin.local.metric import Metric, get_metric
+from epsjoin.local.metric import Metric
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.expected import expected_pairs_of_tables
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.projection import choose_projection
+from epsjoin.local.plan.row_by_row import is_row_by_row
 from epsjoin.local.plan.spread import replicate
 from epsjoin.local.progress import Progress
 from epsjoin.local.scale import scale_metric
 from epsjoin.local.sweep.by_row import RowSweep
 from epsjoin.local.sweep.pairs import Pairs, collect
 from epsjoin.local.sweep.sweeping import sweep_window
-
-_EUCLIDEAN = get_metric("euclidean")
 
 
 @dataclass(frozen=True)
@@ -132,8 +131,7 @@ class ArrayJoin:
         """
         n = len(self.points)
         n_rows = self.n_left, n if self.is_right is None else self.n_right
-        is_few = self.points.shape[1] <= MAX_DIMENSIONS and n <= MAX_ROWS
-        if self.cuts is not None or self.metric != _EUCLIDEAN or not is_few:
+        if self.cuts is not None or not is_row_by_row(self.metric, self.points.shape[1], n):
             return collect(self.batches(name), n_rows)
         embedded_eps = self.metric.embedded_eps(self.eps)
         projection = choose_projection(self.points, n, embedded_eps, self.metric.norm).projection

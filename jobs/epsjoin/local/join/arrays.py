@@ -126,7 +126,7 @@ def self_join(
 
     Up to 3 dimensions, euclidean, without weights, ``ids`` and cuts, are swept row by row
     (:mod:`epsjoin.kernels.join.row_sweep`): the same pairs and distances, which are not sorted afterwards.
-    The result takes 24 bytes per pair, 40 for a moment where points have few neighbours.
+    The result takes 24 bytes per pair, 36 for a moment where points have few neighbours.
 
     Examples
     --------
