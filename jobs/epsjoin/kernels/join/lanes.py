@@ -15,7 +15,7 @@ PLACES = 8
 INT, BIT = ir.IntType(64), ir.IntType(1)
 DOUBLES = ir.VectorType(ir.DoubleType(), PLACES)
 INTS = ir.VectorType(INT, PLACES)
-_NUMBER_BYTES = 8
+_SHORTS = ir.VectorType(ir.IntType(32), PLACES)
 
 
 def in_each_lane(builder: Any, value: Any, vector: Any) -> Any:
@@ -46,29 +46,41 @@ def declare(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
 
 def load_some(builder: Any, array: Any, at: Any, is_loaded: Any) -> Any:
     """Read 8 numbers of an array, zeros for those that are not to be read."""
-    vector, name = _lanes_of(array)
+    vector, name, n_bytes = _lanes_of(array)
     address = builder.bitcast(builder.gep(array, [at]), vector.as_pointer())
-    arguments = address, ir.Constant(ir.IntType(32), _NUMBER_BYTES), is_loaded, ir.Constant(vector, None)
+    arguments = address, ir.Constant(ir.IntType(32), n_bytes), is_loaded, ir.Constant(vector, None)
     load = declare(builder, f"llvm.masked.load.{name}.p0", vector, *(one.type for one in arguments))
     return builder.call(load, arguments)
 
 
-def load_places(builder: Any, array: Any, at: Any, is_loaded: Any) -> Any:
-    """Read 8 numbers of 32 bits without a sign as numbers of 64 bits, zeros for those not to be read."""
-    vector = ir.VectorType(ir.IntType(32), PLACES)
-    address = builder.bitcast(builder.gep(array, [at]), vector.as_pointer())
-    arguments = address, ir.Constant(ir.IntType(32), 4), is_loaded, ir.Constant(vector, None)
-    load = declare(builder, "llvm.masked.load.v8i32.p0", vector, *(one.type for one in arguments))
-    return builder.zext(builder.call(load, arguments), INTS)
+def load_rows(builder: Any, array: Any, at: Any, is_loaded: Any) -> Any:
+    """Read 8 row numbers, at least 0, of 32 or 64 bits as those of 64, zeros for those not to be read."""
+    rows = load_some(builder, array, at, is_loaded)
+    return rows if rows.type == INTS else builder.zext(rows, INTS)
+
+
+def store_rows(builder: Any, values: Any, is_stored: Any, array: Any, at: Any) -> None:
+    """Write those of 8 row numbers that are to be stored to an array of 32 or 64 bits."""
+    is_short = array.type.pointee != INT
+    store_some(builder, builder.trunc(values, _SHORTS) if is_short else values, is_stored, array, at)
+
+
+def scatter(builder: Any, values: Any, places: Any, is_stored: Any, array: Any) -> None:
+    """Write those of 8 numbers that are to be stored, each to its own place; row numbers also to 32 bits."""
+    vector, name, n_bytes = _lanes_of(array)
+    values = builder.trunc(values, vector) if vector == _SHORTS else values
+    addresses = _addresses(builder, array, places, n_bytes)
+    arguments = values, addresses, ir.Constant(ir.IntType(32), n_bytes), is_stored
+    types = (one.type for one in arguments)
+    builder.call(declare(builder, f"llvm.masked.scatter.{name}.v8p0", ir.VoidType(), *types), arguments)
 
 
 def gather(builder: Any, array: Any, places: Any, is_read: Any) -> Any:
     """Read a number of an array at each of 8 places, zeros for those that are not to be read."""
-    vector, name = _lanes_of(array)
-    begin = in_each_lane(builder, builder.ptrtoint(array, INT), INTS)
-    offsets = builder.mul(places, ir.Constant(INTS, [_NUMBER_BYTES] * PLACES))
-    addresses = builder.inttoptr(builder.add(begin, offsets), ir.VectorType(array.type, PLACES))
-    arguments = addresses, ir.Constant(ir.IntType(32), _NUMBER_BYTES), is_read, ir.Constant(vector, None)
+    vector, name, n_bytes = _lanes_of(array)
+    nothing = ir.Constant(vector, None)
+    addresses = _addresses(builder, array, places, n_bytes)
+    arguments = addresses, ir.Constant(ir.IntType(32), n_bytes), is_read, nothing
     types = (one.type for one in arguments)
     return builder.call(declare(builder, f"llvm.masked.gather.{name}.v8p0", vector, *types), arguments)
 
@@ -76,11 +88,8 @@ def gather(builder: Any, array: Any, places: Any, is_read: Any) -> Any:
 def pack(builder: Any, values: Any, is_kept: Any) -> Any:
     """Put those numbers of a vector that are kept into the first lanes, in their order."""
     arguments = values, is_kept, ir.Constant(values.type, ir.Undefined)
-    name = (
-        f"v{values.type.count}f64"
-        if values.type == DOUBLES
-        else f"v{values.type.count}i{values.type.element.width}"
-    )
+    number = "f64" if values.type == DOUBLES else f"i{values.type.element.width}"
+    name = f"v{values.type.count}{number}"
     types = (one.type for one in arguments)
     return builder.call(
         declare(builder, f"llvm.experimental.vector.compress.{name}", values.type, *types), arguments
@@ -89,9 +98,9 @@ def pack(builder: Any, values: Any, is_kept: Any) -> Any:
 
 def store_some(builder: Any, values: Any, is_stored: Any, array: Any, at: Any) -> None:
     """Write those of 8 numbers that are to be stored, each to its place."""
-    vector, name = _lanes_of(array)
+    vector, name, n_bytes = _lanes_of(array)
     address = builder.bitcast(builder.gep(array, [at]), vector.as_pointer())
-    arguments = values, address, ir.Constant(ir.IntType(32), _NUMBER_BYTES), is_stored
+    arguments = values, address, ir.Constant(ir.IntType(32), n_bytes), is_stored
     types = (one.type for one in arguments)
     builder.call(declare(builder, f"llvm.masked.store.{name}.p0", ir.VoidType(), *types), arguments)
 
@@ -116,6 +125,15 @@ def _constants(numbers: list[int]) -> Any:
     return ir.Constant(ir.VectorType(ir.IntType(32), len(numbers)), numbers)
 
 
-def _lanes_of(array: Any) -> tuple[Any, str]:
-    """The type of 8 numbers of an array, and LLVM's name for it."""
-    return (DOUBLES, "v8f64") if isinstance(array.type.pointee, ir.DoubleType) else (INTS, "v8i64")
+def _addresses(builder: Any, array: Any, places: Any, n_bytes: int) -> Any:
+    """The address of each of 8 places of an array."""
+    begin = in_each_lane(builder, builder.ptrtoint(array, INT), INTS)
+    offsets = builder.mul(places, ir.Constant(INTS, [n_bytes] * PLACES))
+    return builder.inttoptr(builder.add(begin, offsets), ir.VectorType(array.type, PLACES))
+
+
+def _lanes_of(array: Any) -> tuple[Any, str, int]:
+    """The type of 8 numbers of an array, LLVM's name for it, and the bytes of a number."""
+    if isinstance(array.type.pointee, ir.DoubleType):
+        return DOUBLES, "v8f64", 8
+    return (INTS, "v8i64", 8) if array.type.pointee == INT else (_SHORTS, "v8i32", 4)

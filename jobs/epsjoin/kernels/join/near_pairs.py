@@ -25,7 +25,7 @@ from epsjoin.kernels.join.lanes import (
     first_lanes,
     gather,
     in_each_lane,
-    load_places,
+    load_rows,
     load_some,
     pack,
     store_some,
@@ -96,7 +96,7 @@ def _write_near_pairs(
     written: Any,
 ) -> Any:
     is_pair = first_lanes(builder, builder.sub(count, at))
-    places = [load_places(builder, one, at, is_pair) for one in (place, other)]
+    places = [load_rows(builder, one, at, is_pair) for one in (place, other)]
     length = in_each_lane(builder, n_dimensions, INTS)
     here, there = (builder.mul(gather(builder, row, one, is_pair), length) for one in places)
     bounds = in_each_lane(builder, bound, DOUBLES)

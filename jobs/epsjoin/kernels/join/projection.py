@@ -13,6 +13,7 @@ import numpy as np
 
 from epsjoin.kernels.accelerate import njit, njit_filter
 from epsjoin.kernels.arrays import Floats, Floats32, Ints
+from epsjoin.kernels.join.near_pairs import read_ahead
 
 SQUARES, SUM, MAXIMUM = range(3)
 FILTER_SIZES = (2, 4, 8)
@@ -21,6 +22,10 @@ _MAX_COORDINATE = 1e30
 """Maximum of a filter coordinate, which float32 holds; clipping never increases a difference."""
 _ROWS_AT_ONCE = 64
 """Number of rows whose coordinates are computed at once."""
+_LINE = 8
+"""Number of float64 in a cache line."""
+_AHEAD = 32
+"""Number of rows before a row is copied that the memory is asked for it."""
 _ROUNDING = 2.0**-48
 """Relative slack of a coordinate: more than 8 times its rounding, relative to the values it is made of."""
 
@@ -155,6 +160,12 @@ def _gather_rotated(coordinates: Floats, order: Ints, shape: _Shape, near: Float
 
 
 @njit
+def _lines_of(axes: Ints) -> Ints:
+    """The first number of each cache line that has one of these axes, as if rows began with a line."""
+    return np.unique(axes // _LINE) * _LINE
+
+
+@njit
 def _gather_axes(
     embedded: Floats, order: Ints, projection: Projection, scale: float, shape: _Shape, near: Floats32
 ) -> float:
@@ -165,12 +176,17 @@ def _gather_axes(
     size, stride = shape
     axes = projection.axes
     centre, low, high = projection.centre[axes], projection.low[axes], projection.high[axes]
+    lines = _lines_of(axes[:size])
+    length = embedded.shape[1]
     copied = np.empty((size, _ROWS_AT_ONCE), np.float64)
     largest = 0.0
     for begin in range(0, order.shape[0], _ROWS_AT_ONCE):
         count = min(_ROWS_AT_ONCE, order.shape[0] - begin)
         for i in range(count):
             row = order[begin + i]
+            ahead = order[min(begin + i + _AHEAD, order.shape[0] - 1)] * length
+            for line in lines:
+                read_ahead(embedded, ahead + line)
             for j in range(size):
                 copied[j, i] = embedded[row, axes[j]]
         for j in range(size):

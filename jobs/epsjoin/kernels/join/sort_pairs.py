@@ -5,8 +5,9 @@ In memory, for each pair:
 1. :func:`pack` keeps it with row numbers of half the size, 16 bytes; the batch it came in can be used again.
 2. :func:`group_by_left` forgets the left row, which its place tells: 12 bytes, which with the blocks that are
    not yet let go are the peak.
-3. :func:`sort_groups` works in place.
-4. :func:`fill_left` writes the left rows: 24 bytes, the result.
+3. :func:`epsjoin.kernels.join.ranks.write_sorted` writes left and right rows: 24 bytes, the result, and for a
+   while the 4 of the right rows that it reads. Or :func:`sort_groups` sorts in place, and :func:`fill_left`
+   writes the left rows.
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ def _add_lanes(builder: Any, bits: Any, row: Any, block: Any, place: Any, other:
 
 @njit_as(_add_lanes)
 def add_lanes(bits: int, row: int, block: int, place: Numbers32, other: Numbers32, waiting: int) -> int:
-    """Let the lanes of a block whose bits are set wait, without a branch: no processor foresees which are.
+    """Let the lanes of a block whose bits are set wait, without a branch for each: none foresees which are.
 
     Parameters
     ----------

@@ -270,7 +270,8 @@ def window_sweep(
                 if last - candidate < BLOCK:
                     left_over &= (np.int64(1) << (last - candidate)) - 1
                 # Step 4: what has passed waits, all lanes of a block at once.
-                waiting = add_lanes(left_over, row, candidate, survivor_place, survivor_other, waiting)
+                if left_over != 0:
+                    waiting = add_lanes(left_over, row, candidate, survivor_place, survivor_other, waiting)
                 candidate += BLOCK
             candidate = -1
             row += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,6 +29,9 @@ from epsjoin.local.scale import scale_metric
 from epsjoin.local.sweep.by_row import RowSweep
 from epsjoin.local.sweep.pairs import Pairs, collect
 from epsjoin.local.sweep.sweeping import sweep_window
+
+_SORTED_BATCH_ROWS = 1 << 14
+"""Number of pairs in a batch that goes to be sorted: the cache holds it until it is packed."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +135,8 @@ class ArrayJoin:
         n = len(self.points)
         n_rows = self.n_left, n if self.is_right is None else self.n_right
         if self.cuts is not None or not is_row_by_row(self.metric, self.points.shape[1], n):
-            return collect(self.batches(name), n_rows)
+            few = replace(self.options, batch_rows=_SORTED_BATCH_ROWS)
+            return collect(replace(self, options=few).batches(name), n_rows)
         embedded_eps = self.metric.embedded_eps(self.eps)
         projection = choose_projection(self.points, n, embedded_eps, self.metric.norm).projection
         rows = row_windows(self.points, self.points, embedded_eps, projection, self.is_right)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.join import sort_pairs
+from epsjoin.kernels.join.ranks import write_sorted
 from epsjoin.kernels.join.sort_pairs import Block, RowNumbers
 from epsjoin.local.arguments import check_lengths, distance_column, int_column
 
@@ -114,7 +115,7 @@ def row_type(n: int) -> type[np.int32 | np.int64]:
 def _sort_rows(
     batches: Iterator[Pairs], n_left: int, n_right: int, with_distance: bool, into: type[np.int32 | np.int64]
 ) -> tuple[Any, Any, Floats]:
-    """Sort pairs of row numbers, in the four steps of :mod:`epsjoin.kernels.join.sort_pairs`."""
+    """Sort pairs of row numbers, in the steps of :mod:`epsjoin.kernels.join.sort_pairs`."""
     dtype = row_type(max(n_left, n_right))
     blocks = _pack(batches, dtype, with_distance)
     m = sum(len(block.left) for block in blocks)
@@ -126,11 +127,9 @@ def _sort_rows(
     right, distance = np.empty(m, dtype), np.empty(m if with_distance else 0)
     while blocks:
         sort_pairs.group_by_left(blocks.pop(), places, right, distance)
-    sort_pairs.sort_groups(places, right, distance)
-    right = right.astype(into, copy=False)  # before the left rows take memory
-    left = np.empty(m, into)
-    sort_pairs.fill_left(places, left)
-    return left, right, distance
+    left, sorted_right = np.empty(m, into), np.empty(m, into)
+    write_sorted(places, right, distance, left, sorted_right)
+    return left, sorted_right, distance
 
 
 def _pack(batches: Iterator[Pairs], dtype: type[np.int32 | np.int64], with_distance: bool) -> list[Block]:

@@ -1,0 +1,168 @@
+"""Few pairs of one row put in order at once: each goes to the place that says how many are before it.
+
+Sorting by insertion ends in a branch for each pair, which no processor foresees. Here a lane for each of up
+to 8 pairs counts those of all pairs that come before its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from epsjoin.kernels.accelerate import njit, njit_as
+from epsjoin.kernels.arrays import Floats, Ints
+from epsjoin.kernels.join.lanes import (
+    INT,
+    INTS,
+    PLACES,
+    first_lanes,
+    in_each_lane,
+    load_rows,
+    load_some,
+    scatter,
+    store_rows,
+)
+from epsjoin.kernels.join.sort_pairs import FEW, RowNumbers, sort_group
+
+_SHIFT = FEW.bit_length()
+"""Number of bits that tell equal rows apart, by their order."""
+
+
+def _count_before(builder: Any, right: Any, begin: Any, count: Any, own: Any) -> Any:
+    """Write the loop over all pairs; returns for each lane how many of them are below its own."""
+    before = builder.block
+    loop, end = builder.append_basic_block("others"), builder.append_basic_block("counted")
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    number, total = builder.phi(INT), builder.phi(INTS)
+    row = builder.load(builder.gep(right, [builder.add(begin, number)]))
+    row = builder.zext(row, INT) if row.type != INT else row
+    other = builder.or_(builder.shl(row, ir.Constant(INT, _SHIFT)), number)
+    is_below = builder.icmp_signed("<", in_each_lane(builder, other, INTS), own)
+    longer = builder.add(total, builder.zext(is_below, INTS))
+    following = builder.add(number, ir.Constant(INT, 1))
+    number.add_incoming(ir.Constant(INT, 0), before)
+    number.add_incoming(following, loop)
+    total.add_incoming(ir.Constant(INTS, None), before)
+    total.add_incoming(longer, loop)
+    builder.cbranch(builder.icmp_signed("<", following, count), loop, end)
+    builder.position_at_end(end)
+    return longer
+
+
+def _write_ranked(
+    builder: Any,
+    right: Any,
+    begin: Any,
+    count: Any,
+    at: Any,
+    distance: Any,
+    first: Any,
+    has_distance: Any,
+    left: Any,
+    to_left: Any,
+    to_right: Any,
+    to_distance: Any,
+) -> Any:
+    is_pair = first_lanes(builder, builder.sub(count, at))
+    place = builder.add(begin, at)
+    rows = load_rows(builder, right, place, is_pair)
+    numbers = builder.add(in_each_lane(builder, at, INTS), ir.Constant(INTS, list(range(PLACES))))
+    own = builder.or_(builder.shl(rows, ir.Constant(INTS, [_SHIFT] * PLACES)), numbers)
+    before = _count_before(builder, right, begin, count, own)
+    places = builder.add(before, in_each_lane(builder, begin, INTS))
+    store_rows(builder, in_each_lane(builder, left, INTS), is_pair, to_left, place)
+    is_moved = builder.icmp_signed(
+        "<", numbers, in_each_lane(builder, builder.mul(count, has_distance), INTS)
+    )
+    values = load_some(builder, distance, builder.add(first, at), is_moved)
+    scatter(builder, values, places, is_moved, to_distance)
+    scatter(builder, rows, places, is_pair, to_right)
+    return ir.Constant(INT, 0)
+
+
+@njit_as(_write_ranked)
+def write_ranked(
+    right: RowNumbers,
+    begin: int,
+    count: int,
+    at: int,
+    distance: Floats,
+    first: int,
+    has_distance: int,
+    left: int,
+    to_left: RowNumbers,
+    to_right: RowNumbers,
+    to_distance: Floats,
+) -> int:
+    """Put up to 8 pairs of one left row to their places among all pairs of it, by their right row.
+
+    Parameters
+    ----------
+    right : right rows of all pairs; those of this left row are the ``count`` from ``begin`` on, at most
+        ``FEW``.
+    at : the first of these ``count`` pairs that is moved, with the 7 after it.
+    distance, first : where the distances of these ``count`` pairs are, and the place of the first.
+    has_distance : 0 if there are no distances, else 1.
+    left : the left row.
+    to_left, to_right, to_distance : written. ``to_distance`` may be ``distance`` if ``count`` is at most 8.
+
+    Returns
+    -------
+    int
+        0. Equal right rows keep their order.
+    """
+    kept = distance[first : first + count * has_distance].copy()
+    for number in range(at, min(at + PLACES, count)):
+        row = right[begin + number]
+        place = begin
+        for other in range(count):
+            place += int((right[begin + other], other) < (row, number))
+        to_left[begin + number] = left
+        to_right[place] = row
+        if has_distance:
+            to_distance[place] = kept[number]
+    return 0
+
+
+@njit
+def write_sorted(
+    ends: Ints, right: RowNumbers, distance: Floats, to_left: RowNumbers, to_right: RowNumbers
+) -> None:
+    """Write pairs sorted by (left, right), their distances in place.
+
+    Parameters
+    ----------
+    ends : (n_left,) int64, where the pairs of each left row end; they begin where those before end.
+    right, distance : all pairs, from :func:`epsjoin.kernels.join.sort_pairs.group_by_left`; modified.
+        ``distance`` may have no entries.
+    to_left, to_right : all pairs; modified.
+
+    Notes
+    -----
+    Up to ``FEW`` pairs of a row take time by the square of their number, more than that
+    :func:`epsjoin.kernels.join.sort_pairs.sort_group`.
+    """
+    has_distance = int(distance.size > 0)
+    kept = np.empty(FEW)
+    begin = 0
+    for row in range(ends.size):
+        end = int(ends[row])
+        size = end - begin
+        if size > FEW:
+            sort_group(right, distance, begin, end)
+            for place in range(begin, end):
+                to_left[place] = row
+                to_right[place] = right[place]
+        elif size > PLACES:
+            for number in range(size * has_distance):
+                kept[number] = distance[begin + number]
+            for at in range(0, size, PLACES):
+                write_ranked(right, begin, size, at, kept, 0, has_distance, row, to_left, to_right, distance)
+        elif size > 0:
+            write_ranked(
+                right, begin, size, 0, distance, begin, has_distance, row, to_left, to_right, distance
+            )
+        begin = end
