@@ -83,12 +83,27 @@ def test_join_frames__of_two_kinds_has_the_kind_of_the_left_one():
     assert listed(found["right_id"]) == pairs.right.tolist()
     near = epsjoin.join_frames(FRAME, others, eps=0.05, columns=["x", "y"], how="semi")
     pd.testing.assert_frame_equal(near, FRAME.iloc[np.unique(pairs.left)])
+    mirrored = epsjoin.join_frames(polars.DataFrame(others.to_pydict()), FRAME, eps=0.05, columns=["x", "y"])
+    assert isinstance(mirrored, polars.DataFrame)
+    assert sorted(mirrored["right_id"].to_list()) == sorted(listed(found["left_id"]))
+
+
+def test_pandas__an_index_of_several_levels_gives_tuples():
+    frame = FRAME.set_index(["name", FRAME.index])
+    found = epsjoin.join_frames(frame, eps=0.1, columns=["x", "y"])
+    assert_pairs(found, *([(NAMES[row], 100 + row) for row in side] for side in PAIRS[:2]))
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, polars.DataFrame, pa.table])
-def test_join_frames__takes_one_column_of_vectors(make):
-    frame = make({"at": XY.tolist()})
+def test_join_frames__takes_one_column_of_vectors_or_of_numbers(make):
+    frame = make({"at": XY.tolist(), "x": XY[:, 0]})
     assert_pairs(epsjoin.join_frames(frame, eps=0.1, columns="at"), PAIRS.left.tolist(), PAIRS.right.tolist())
+    found = epsjoin.join_frames(frame, eps=0.01, columns="x")
+    assert listed(found["left_id"]) == epsjoin.self_join(XY[:, :1], 0.01).left.tolist() != []
+    nothing = frame[:0]
+    assert len(epsjoin.join_frames(nothing, eps=0.1, columns="at")) == 0
+    assert len(epsjoin.join_frames(frame, nothing, eps=0.1, columns="at", how="anti")) == 60
+    assert len(epsjoin.knn_frames(nothing, frame, 2, columns="at")) == 0
 
 
 def test_knn_frames__number_the_neighbours():
@@ -120,7 +135,7 @@ def test_knn_frames__number_the_neighbours():
         (
             pd.DataFrame({"at": [[1.0, 2.0], [3.0]]}),
             {"columns": "at"},
-            "left, column 'at', must have vectors of one length",
+            "left, column 'at', must have vectors of one length, none of them missing",
         ),
     ],
     ids=range(9),

@@ -130,3 +130,13 @@ def test_lof__takes_all_other_points_where_there_are_fewer_and_says_so():
 def test_estimators__refuse_parameters(ours, says):
     with pytest.raises(ArgumentError, match=says):
         (ours.fit_predict if hasattr(ours, "fit_predict") else ours.fit_transform)([[0.0], [1.0]])
+
+
+@pytest.mark.parametrize(
+    "ours",
+    [LocalOutlierFactor(n_neighbors=1), KNeighborsTransformer(), RadiusNeighborsTransformer()],
+    ids=repr,
+)
+def test_estimators__that_keep_their_points_round_none(ours):
+    with pytest.raises(ArgumentError, match="X must be integers that float64 can hold; row 1"):
+        ours.fit(np.array([[2**53], [2**53 + 1], [5]]))

@@ -39,7 +39,11 @@ def _take(values: Any, rows: Ints) -> Any:
 
 def _take_of_pandas(values: Any, rows: Ints) -> Any:
     taken = values.take(rows)
-    return taken if hasattr(taken, "columns") else taken.array  # of columns without their index
+    if hasattr(taken, "columns"):
+        return taken
+    if hasattr(taken, "to_series"):  # an index
+        taken = taken.to_series()
+    return taken.reset_index(drop=True)
 
 
 def _take_by_brackets(values: Any, rows: Ints) -> Any:
@@ -73,7 +77,8 @@ def join_frames(
     left, right : pandas or polars DataFrames, Arrow tables, or objects with ``__arrow_c_stream__``; not
         modified. Without ``right``, the pairs are of rows of ``left``.
     eps, metric, weights, n_jobs, max_pairs : see :func:`epsjoin.self_join`.
-    columns : names of the columns of coordinates, in both frames; or the name of one column of vectors.
+    columns : names of the columns of coordinates, in both frames; or the name of one column, of numbers or of
+        vectors.
     id : name of the column, of any type, that tells the rows apart in the result, in both frames. By default
         it is pandas' index, and the row number in other frames.
     how : "inner" for pairs. "semi" or "anti" for the rows of ``left`` that have a partner, or that have none:
@@ -119,7 +124,7 @@ def join_frames(
     other = None
     if right is not None:
         other_kind, right = _kind_of("right", right)
-        other = _coordinates("right", right, columns)
+        points, other = _of_one_width(points, _coordinates("right", right, columns))
     if how != "inner":
         rows = join(points, other, eps, metric, how=how, weights=weights, n_jobs=n_jobs).left
         return kind.take(left, rows)
@@ -180,7 +185,8 @@ def knn_frames(
         other_kind, points, found = kind, queries, knn_join(None, asked, k, metric, n_jobs=n_jobs)
     else:
         other_kind, points = _kind_of("points", points)
-        found = knn_join(asked, _coordinates("points", points, columns), k, metric, n_jobs=n_jobs)
+        asked, others = _of_one_width(asked, _coordinates("points", points, columns))
+        found = knn_join(asked, others, k, metric, n_jobs=n_jobs)
     rows, nth = np.repeat(np.arange(len(asked)), k), np.tile(np.arange(1, k + 1), len(asked))
     ids = (
         _ids(kind, "queries", queries, id, rows),
@@ -208,10 +214,15 @@ def _kind_of(name: str, frame: Any) -> tuple[_Kind, Any]:
 def _coordinates(name: str, frame: Any, columns: str | Sequence[str]) -> NDArray[Any]:
     if isinstance(columns, str):
         vectors = np.asarray(_column(name, frame, columns))
+        if not len(vectors):
+            return np.empty((0, 1))  # of how many, nobody knows
         try:
-            return np.array(vectors.tolist() if vectors.dtype.kind == "O" else vectors)
+            made = np.array(vectors.tolist() if vectors.dtype.kind == "O" else vectors)
         except ValueError as error:
-            raise ArgumentError(f"{name}, column {columns!r}, must have vectors of one length") from error
+            raise ArgumentError(
+                f"{name}, column {columns!r}, must have vectors of one length, none of them missing"
+            ) from error
+        return made.reshape(-1, 1) if made.ndim == 1 else made
     if not len(columns):
         raise ArgumentError("columns must name at least one column")
     values = [
@@ -219,6 +230,13 @@ def _coordinates(name: str, frame: Any, columns: str | Sequence[str]) -> NDArray
         for column in columns
     ]
     return np.concatenate(values, axis=1)
+
+
+def _of_one_width(one: NDArray[Any], other: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Coordinates of two frames: one without rows has as many as the other."""
+    if not len(one):
+        return np.empty((0, *other.shape[1:])), other
+    return one, other if len(other) else np.empty((0, *one.shape[1:]))
 
 
 def _column(name: str, frame: Any, column: str) -> Any:

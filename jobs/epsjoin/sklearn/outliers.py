@@ -120,7 +120,7 @@ class LocalOutlierFactor(MetricParameters, OutlierMixin, BaseEstimator):
             scikit-learn's own checks refuse X.
         """
         k = check_count("n_neighbors", self.n_neighbors)
-        points = self._new_points(X, least=2).astype(np.float64)
+        points = self._kept_points(X, least=2)
         if k >= len(points):
             warnings.warn(
                 f"n_neighbors ({k}) is not below n_samples ({len(points)}): all other points are neighbours",

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats
+from epsjoin.local.arguments import check_points
 from epsjoin.local.metric import Metric, get_metric
 
 _NAMES = ("euclidean", "l2", "manhattan", "cityblock", "l1", "chebyshev", "cosine")
@@ -88,6 +89,12 @@ class MetricParameters:
         check_algorithm(self.algorithm)
         self._metric()
         return as_numbers(validate_data(self, X, ensure_min_samples=least))
+
+    def _kept_points(self, X: npt.ArrayLike, least: int = 1) -> Floats:
+        """As :meth:`_new_points`, in float64 and copied: the caller may change X."""
+        points = check_points("X", self._new_points(X, least)).copy()
+        self._metric().check(points, "X")
+        return points
 
     def _asked_points(self, X: npt.ArrayLike) -> npt.NDArray[Any] | Floats:
         """Check points that a fitted estimator is asked about."""

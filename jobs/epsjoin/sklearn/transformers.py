@@ -47,9 +47,8 @@ class _NeighboursTransformer(
         """
         if self.mode not in _MODES:
             raise ArgumentError(f"mode must be one of {', '.join(_MODES)}, not {self.mode!r}")
-        points = self._new_points(X).astype(np.float64)  # a copy: the caller may change X
-        self._metric().check(points)
-        self._points, self.n_samples_fit_ = points, len(points)
+        self._points = self._kept_points(X)
+        self.n_samples_fit_ = len(self._points)
         return self
 
     @property

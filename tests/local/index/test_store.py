@@ -113,6 +113,8 @@ def test_read__refuses_what_is_broken(tmp_path):
         Index.read(tmp_path)
     Index(OLD).save(tmp_path)
     header = tmp_path / "index.json"
+    with pytest.raises(ArgumentError, match=r"has no index: index\.json is not there"):
+        Index.read(header)
     named = json.loads(header.read_text())
     points = tmp_path / f"{named['parts'][0]['points']}.npy"
     content = points.read_bytes()
@@ -120,9 +122,10 @@ def test_read__refuses_what_is_broken(tmp_path):
     assert len(Index.read(tmp_path)) == 200  # only its size was looked at
     with pytest.raises(TableError, match="is not what was written: its digest differs"):
         Index.read(tmp_path, verify=True)
-    points.write_bytes(content[:-8])
-    with pytest.raises(TableError, match="is broken"):
-        Index.read(tmp_path)
+    for cut in (content[:-8], b""):
+        points.write_bytes(cut)
+        with pytest.raises(TableError, match=rf"{points.name} is broken"):
+            Index.read(tmp_path)
     np.save(points, OLD[:7])
     with pytest.raises(TableError, match=r"is broken: int64 of shape \(200,\)"):
         Index.read(tmp_path)
@@ -132,9 +135,10 @@ def test_read__refuses_what_is_broken(tmp_path):
     header.write_text(json.dumps({**named, "p": 2.0}))
     with pytest.raises(TableError, match="its digest differs"):
         Index.read(tmp_path)
-    header.write_text("{")
-    with pytest.raises(TableError, match=r"index\.json is broken"):
-        Index.read(tmp_path)
+    for text in ("{", "[]"):
+        header.write_text(text)
+        with pytest.raises(TableError, match=r"index\.json is broken"):
+            Index.read(tmp_path)
     header.write_text(json.dumps({**named, "format": 2}))
     with pytest.raises(ArgumentError, match="an index of format 2, this epsjoin reads 1"):
         Index.read(tmp_path)

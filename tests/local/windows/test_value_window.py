@@ -168,6 +168,7 @@ def test_value_window__has_nothing_of_a_batch_that_is_refused() -> None:
         [["a"]],
         [object()],
         Counts(np.array(["a", "a"]), np.ones(2, np.int64), 0),
+        Counts(np.array(["a"]), np.array(1), 0),
     ):
         with pytest.raises(ArgumentError):
             window.push(bad)

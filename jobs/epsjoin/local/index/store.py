@@ -124,17 +124,19 @@ def _map_parts(folder: Path, header: dict[str, Any], verify: bool) -> Saved:
 def _read_header(folder: Path) -> dict[str, Any]:
     try:
         header = json.loads((folder / _HEADER).read_bytes())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise ArgumentError(f"{folder} has no index: {_HEADER} is not there") from None
     except ValueError as error:
         raise TableError(f"{folder / _HEADER} is broken: {error}") from error
+    if not isinstance(header, dict):
+        raise TableError(f"{folder / _HEADER} is broken: it must be a JSON object")
     if header.get("format") != FORMAT:
         raise ArgumentError(
             f"{folder} has an index of format {header.get('format')}, this epsjoin reads {FORMAT}"
         )
     if header.get("digest") != _digest_header(header):
         raise TableError(f"{folder / _HEADER} is not what was written: its digest differs")
-    return dict(header)
+    return header
 
 
 def _digest_header(header: dict[str, Any]) -> str:
@@ -183,7 +185,7 @@ def _map(folder: Path, digest: str, dtype: type, shape: tuple[int | None, ...], 
     path = folder / f"{digest}.npy"
     try:
         array = np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
-    except ValueError as error:
+    except (ValueError, EOFError) as error:  # EOFError where it is empty
         raise TableError(f"{path} is broken: {error}") from error
     expected = tuple(have if want is None else want for want, have in zip(shape, array.shape, strict=False))
     if array.dtype != dtype or array.ndim != len(shape) or array.shape != expected:

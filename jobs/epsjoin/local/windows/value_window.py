@@ -309,7 +309,7 @@ def _check_counts(counts: Counts) -> Counts:
     """Check counts that somebody else has made, and put them in order."""
     values, is_missing = split_missing("values", counts.values)
     rows = np.asarray(counts.rows)
-    if is_missing.any() or len(rows) != len(values) or len(np.unique(values)) != len(values):
+    if is_missing.any() or rows.shape != values.shape or len(np.unique(values)) != len(values):
         raise ArgumentError(
             "counts must have distinct values, and the rows of each; None is counted as missing"
         )
