@@ -24,7 +24,7 @@ VERSION := 'import sys; print("%d.%d" % sys.version_info[:2])'
 TEST_ENV := env PYTHONPATH=$(CURDIR)/jobs NUMBA_CACHE_DIR=$(CURDIR)/.cache/numba
 PYTEST := $(TEST_ENV) .venv/bin/python -m pytest
 
-.PHONY: help setup installed doctor demo demo-backfill kernels test test-kernels test-algorithms test-rooms test-uncompiled test-spark test-steps test-joins test-engine test-long test-dags test-end-to-end test-pythons check lint audit kill-loop bench bench-plans bench-parts bench-spark bench-scaling bench-around bench-increments bench-differ bench-embeddings bench-trees bench-ingest bench-bestmatch bench-progressive bench-windows bench-index bench-first-pairs docs screenshots lock clean cluster-up cluster-down up down tour machine
+.PHONY: help setup installed doctor demo demo-backfill kernels test test-kernels test-algorithms test-rooms test-uncompiled test-spark test-steps test-joins test-engine test-long test-dags test-end-to-end test-pythons check lint audit kill-loop bench bench-plans bench-parts bench-spark bench-scaling bench-around bench-increments bench-differ bench-embeddings bench-trees bench-ingest bench-bestmatch bench-progressive bench-windows bench-index bench-first-pairs experiments docs screenshots lock clean cluster-up cluster-down up down tour machine
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -85,7 +85,7 @@ test-engine: $(JOBS) $(JARS) ## and what all steps use
 	$(PYTEST) tests/spark -m "not long" $(foreach folder,$(STEPS) $(JOINS),--ignore $(folder))
 
 test-long: setup ## what takes long and finds what shorter tests hardly miss: real kills, two runs, millions; not in make test
-	$(PYTEST) tests/local tests/lake tests/source tests/spark tests/end_to_end -m long
+	$(PYTEST) tests/local tests/lake tests/source tests/benchmarks tests/spark tests/end_to_end -m long
 	env EPSJOIN_EXAMPLES=all $(PYTEST) $(foreach folder,dags spark end_to_end,--ignore tests/$(folder)) -m "hypothesis and not long"
 
 test-dags: $(AIRFLOW) ## DAGs, operator and wrapper, without Spark
@@ -189,8 +189,8 @@ bench-trees: $(JOBS) ## trees: filters of the papers, growth, and comparing besi
 bench-differ: $(JOBS) ## differentials by every method, against the paper's figures, into docs/benchmarks/differ.md; SCALE=16 ROUNDS=1 prints
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.differ $(if $(SCALE),--scale $(SCALE)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
-experiments: $(JOBS) ## the dissertation's figures rerun, with verdicts, into docs/experiments.md; ONLY=fig3.10 prints one
-	env OPENBLAS_NUM_THREADS=1 PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.experiments $(if $(ONLY),--only $(ONLY))
+experiments: $(JOBS) ## the dissertation's figures rerun, with verdicts and counts that are kept, into docs/experiments.md; ONLY=fig3.10 prints one
+	env OPENBLAS_NUM_THREADS=1 PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.experiments $(if $(ONLY),--only $(ONLY)) $(if $(KEEP),--keep)
 
 bench-ingest: setup ## what reading a row costs beside pyarrow and pandas, into docs/benchmarks/ingest.md; ONLY="JSON lines, 16 numbers" prints one
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.ingest $(if $(ONLY),--only "$(ONLY)") $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ROWS),--rows $(ROWS))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 VERDICTS = {True: "holds", False: "holds not", None: "cannot be said"}
@@ -57,13 +58,25 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[str]]
 
 
+Counts = Mapping[str, Sequence[int]]
+"""Whole numbers by what is counted: words before a colon say of what, those behind it name the numbers."""
+
+
 class Result(NamedTuple):
-    """All that one experiment shows; ``timed`` is what another machine finds otherwise."""
+    """All that one experiment shows.
+
+    Parameters
+    ----------
+    claims, pictures, tables : for the page.
+    timed : tables of seconds, which another machine finds otherwise.
+    counts : what every machine must find, to the last digit.
+    """
 
     claims: Sequence[Claim]
     pictures: Sequence[Picture] = ()
     tables: Sequence[Table] = ()
     timed: Sequence[Table] = ()
+    counts: Counts = MappingProxyType({})
 
 
 class Experiment(NamedTuple):
@@ -75,12 +88,14 @@ class Experiment(NamedTuple):
     title : for the page.
     setting : data and parameters, in a sentence or two.
     run : does it.
+    run_few : does it on few rows, in about a second, for the tests; None: is not tested so.
     """
 
     name: str
     title: str
     setting: str
     run: Callable[[], Result]
+    run_few: Callable[[], Result] | None = None
 
 
 def short(value: float) -> str:

@@ -18,9 +18,15 @@ _TRIED_ROWS = 1000
 class Work(NamedTuple):
     """What one table with itself costs; ``largest_area`` counts rows, the current one included."""
 
-    rows_per_point: float
+    points: int
+    rows: int
     comparisons: int
     largest_area: int
+
+    @property
+    def rows_per_point(self) -> float:
+        """1 without replicas."""
+        return self.rows / self.points
 
 
 class Cubes(NamedTuple):
@@ -79,4 +85,4 @@ def count_work(cubes: Cubes, k: int, msl: int, decisions: str = "global") -> Wor
     """Rows, comparisons and the largest area of the merge."""
     coded = cubes.encode(k, msl, decisions).codes
     compared = stack_comparisons(coded[codes.code_order(coded)])
-    return Work(len(coded) / len(cubes.lower), int(compared.sum()), int(compared.max()) + 1)
+    return Work(len(cubes.lower), len(coded), int(compared.sum()), int(compared.max()) + 1)

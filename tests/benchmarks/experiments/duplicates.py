@@ -80,6 +80,10 @@ def reference_points(n: int = 100_000, rounds: int = 5) -> Result:
         ],
         [Table(f"CAD, {n:,} rows, k = {K}, msl = {MSL}", ["ε", "pairs", "duplicates"], rows)],
         [Table("CPU seconds of the merge", ["ε", "with reference points", "without", "costs"], seconds)],
+        {
+            f"ε = {eps:g}: pairs, duplicates": [p, duplicates[eps]]
+            for eps, p in zip(ALL_EPS, pairs, strict=True)
+        },
     )
 
 

@@ -82,7 +82,10 @@ def estimates(n: int = 200_000) -> Result:
         *("rows come", "pairs", "estimate / true in runs, median", "without interval there"),
         *("estimate / true at half of the merge", "intervals of the merge that hold it"),
     ]
-    return Result(claims, shown, [Table("Estimates", head, rows)])
+    counts = dict[str, Sequence[int]]()
+    for number, course in found.items():
+        counts |= course.counts(f"figure {number}, PMJ")
+    return Result(claims, shown, [Table("Estimates", head, rows)], counts=counts)
 
 
 def _over(steps: Sequence[Step], y: Sequence[float]) -> tuple[list[float], Sequence[float]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cache, partial
 
 import numpy as np
@@ -96,6 +97,11 @@ def laws() -> Result:
                 rows,
             )
         ],
+        counts={
+            f"{name}, {len(fit.sample):,} rows of a sample: pairs": [int(fit.curve.pairs.max())]
+            for sample in (fits, small)
+            for name, fit in sample.items()
+        },
     )
 
 
@@ -106,12 +112,18 @@ def _interval(fit: object) -> str:
 def models() -> Result:
     """Figures 3.33 to 3.37: the model with d := P beside what is counted, and beside a sample's count."""
     claims, pictures, rows = [], [], []
+    counts = dict[str, Sequence[int]]()
     errors: dict[str, tuple[list[float], list[float]]] = {}
     for number, name in enumerate(("CAD", "CT", "CM", "CH")):
         points = _sample(name)
         p = law(name, 20_000).exponent
         cubes = [cubes_of(points, eps) for eps in ALL_EPS]
-        counted = [max(1, count_work(each, K, MSL).comparisons) for each in cubes]
+        work = [count_work(each, K, MSL) for each in cubes]
+        counts |= {
+            f"{name}, ε = {eps:.2g}, k = {K}, msl = {MSL}: rows, comparisons, largest area": each[1:]
+            for eps, each in zip(ALL_EPS, work, strict=True)
+        }
+        counted = [max(1, each.comparisons) for each in work]
         sampled = [_from_sample(each) for each in cubes]
         n = len(points)
         gess, msj = (
@@ -201,6 +213,7 @@ def models() -> Result:
                 rows,
             )
         ],
+        counts=counts,
     )
 
 

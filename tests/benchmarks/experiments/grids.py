@@ -11,7 +11,7 @@ import numpy as np
 from epsjoin.kernels.arrays import Floats
 
 from .. import sets
-from .claims import Claim, Line, Picture, Result, Table, short, within
+from .claims import Claim, Counts, Line, Picture, Result, Table, short, within
 from .counting import Work, count_work, cubes_of
 from .stack_merge import seconds_of
 
@@ -122,8 +122,21 @@ def counts(n: int | None = None) -> Result:
         for name, grid in grids.items()
     ]
     return Result(
-        [*_of_comparisons(grids, inside, rows), *_of_rows(grids), *_of_area(grids, rows)], pictures, tables
+        [*_of_comparisons(grids, inside, rows), *_of_rows(grids), *_of_area(grids, rows)],
+        pictures,
+        tables,
+        counts=_counted(grids | {"CAD, stops inside the level": inside}),
     )
+
+
+def _counted(grids: dict[str, Grid]) -> Counts:
+    """All that was counted, without the rules that are refused."""
+    return {
+        f"{name}, k = {k}, msl = {msl}: rows, comparisons, largest area": work[1:]
+        for name, grid in grids.items()
+        for k, msl in rules()
+        if (work := grid[k, msl]) is not None
+    }
 
 
 def _caption(data: Data, n: int) -> str:
@@ -269,8 +282,8 @@ def _of_area(grids: dict[str, Grid], rows: dict[str, int]) -> list[Claim]:
 Seconds = dict[tuple[int, int], float]
 
 
-def time_grid(name: str, n: int | None, eps: float = 1e-3) -> Seconds:
-    """Rules that are refused have infinity."""
+def time_grid(name: str, n: int | None, eps: float = 1e-3) -> tuple[Seconds, int]:
+    """Seconds of all rules, infinity where one is refused, and the pairs, which are those of every rule."""
     points = data_sets(n)[name].make()
     grid = grid_of(name, n, eps)
     seconds_of(points[:1000], eps, 1, 1)  # compiles
@@ -282,12 +295,13 @@ def time_grid(name: str, n: int | None, eps: float = 1e-3) -> Seconds:
         found[k, msl], some = seconds_of(points, eps, k, msl)
         pairs.add(some)
     assert len(pairs) == 1, "the pairs depend on the rule"
-    return found | {(0, msl): found[0, 0] for msl in ALL_MSL}
+    return found | {(0, msl): found[0, 0] for msl in ALL_MSL}, pairs.pop()
 
 
 def times(n: int | None = None) -> Result:
     """Figures 3.12 to 3.16: seconds over k and msl."""
-    found = {name: time_grid(name, n) for name in data_sets(n)}
+    both = {name: time_grid(name, n) for name in data_sets(n)}
+    found = {name: seconds for name, (seconds, _) in both.items()}
     cad = found["CAD"]
     least, k, msl = min((value, *rule) for rule, value in cad.items())
     flat = [cad[k, 0] for k in (3, 4, 5)]
@@ -375,4 +389,9 @@ def times(n: int | None = None) -> Result:
             True,
         ),
     ]
-    return Result(claims, pictures, timed=tables)
+    return Result(
+        claims,
+        pictures,
+        timed=tables,
+        counts={f"{name}: pairs": [pairs] for name, (_, pairs) in both.items()},
+    )

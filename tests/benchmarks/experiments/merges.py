@@ -22,6 +22,8 @@ from epsjoin.local.progressive.sources import ArraySource
 from epsjoin.local.progressive.spill import Spill
 from epsjoin.local.progressive.sweep_areas import KindArea
 
+from .claims import Counts
+
 PAGE_BYTES = 4096
 POINTS_IN_PICTURE = 60
 """Bytes of a page of the text; an I/O reads or writes one. Reading the inputs does not count."""
@@ -72,6 +74,18 @@ class Course(NamedTuple):
     def at(self, pairs: int) -> Step:
         """The batch with which there are so many pairs."""
         return next(step for step in self.steps if step.pairs >= pairs)
+
+    def counts(self, what: str) -> Counts:
+        """What of it is the same on every machine; bytes are those read and written."""
+        of = self.counters
+        names = "pairs, of them in runs, candidates, rows written, runs, bytes, bytes to the first pair"
+        first = round(self.at(1).pages * PAGE_BYTES)
+        return {
+            f"{what}: {names}": [
+                *(self.pairs, of["pairs_in_runs"], of["candidates"], of["replicas"], of["runs"]),
+                *(round(self.pages * PAGE_BYTES), first),
+            ]
+        }
 
     def pairs_before(self, pages: float) -> int:
         """How many pairs had come before so many pages were read and written."""

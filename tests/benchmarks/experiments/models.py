@@ -102,6 +102,10 @@ def levels(runs: int = 200) -> Result:
             ),
         ],
         pictures,
+        counts={
+            f"k = {k}: rows in levels 0, 1, … of {runs} sets": found.tolist()
+            for k, found in enumerate(counted)
+        },
     )
 
 
@@ -233,7 +237,8 @@ def memory() -> Result:
     ]
     n, d, eps = 20_000, 4, 0.02
     cubes = cubes_within(n, d, eps, seed=0)
-    areas = [(count_work(cubes, k, 2).largest_area, modelled(eps, k, 2, n, d).area) for k in (0, 1)]
+    counted = [count_work(cubes, k, 2) for k in (0, 1)]
+    areas = [(work.largest_area, modelled(eps, k, 2, n, d).area) for k, work in enumerate(counted)]
     first = [tau[1e-3, k, 2] for k in range(4)]
     return Result(
         [
@@ -264,6 +269,10 @@ def memory() -> Result:
             ),
         ],
         pictures,
+        counts={
+            f"uniform, d = 4, k = {k}, msl = 2: rows, comparisons, largest area": work[1:]
+            for k, work in enumerate(counted)
+        },
     )
 
 

@@ -7,8 +7,8 @@ import numpy as np
 from epsjoin import Boxes, Equi, Similarity, Spatial, box_join, join
 from epsjoin.local.progressive.kinds import JoinCondition
 
-from .claims import Claim, Line, Picture, Result, Table, within
-from .merges import WAYS, Course, Tables, follow, sizes_of, thin
+from .claims import Claim, Counts, Line, Picture, Result, Table, within
+from .merges import PAGE_BYTES, WAYS, Course, Tables, follow, sizes_of, thin
 from .tables import (
     BOX_BYTES,
     CAD_EPS,
@@ -28,7 +28,7 @@ Courses = dict[str, Course]
 
 
 def all_ways(
-    tables: Tables, on: JoinCondition, row_bytes: int, share: float = SHARE, rounds: int = 3
+    tables: Tables, on: JoinCondition, row_bytes: int, share: float = SHARE, rounds: int = 1
 ) -> Courses:
     """All three joins, the median of some rounds in turn by CPU seconds."""
     sizes = sizes_of(tables, share, row_bytes)
@@ -76,6 +76,15 @@ def _counts(courses: Courses) -> Table:
     return Table("Counts", ["join", "pairs", "pages to the first", "pages", "runs", "candidates"], rows)
 
 
+def counted(courses: Courses, prefix: str = "") -> Counts:
+    """What is the same on every machine, of all joins."""
+    return {
+        what: numbers
+        for way, course in courses.items()
+        for what, numbers in course.counts(prefix + way).items()
+    }
+
+
 def _same_pages(courses: Courses) -> Claim:
     pages = [courses[way].pages for way in WAYS]
     return Claim(
@@ -100,7 +109,7 @@ def equi(n: int = 2_000_000) -> Result:
     """Figure 4.6."""
     random = np.random.default_rng(6)
     tables = random.integers(0, n, n), random.integers(0, n, n)
-    courses = all_ways(tables, Equi(), EQUI_BYTES, rounds=1)
+    courses = all_ways(tables, Equi(), EQUI_BYTES)
     pages = input_pages(tables, EQUI_BYTES)
     first = {way: courses[way].steps[0] for way in WAYS}
     pmj = courses["PMJ"]
@@ -138,6 +147,7 @@ def equi(n: int = 2_000_000) -> Result:
         pictures("4.6", f"equi join of 2 x {n:,} integers", courses),
         [_counts(courses)],
         [_timed(courses)],
+        counted(courses),
     )
 
 
@@ -149,10 +159,10 @@ def _slope(course: Course, phase: str) -> tuple[float, float]:
     return float(np.polyfit(pages, pairs, 1)[0]), float(np.corrcoef(pages, pairs)[0, 1])
 
 
-def spatial(n: int | None = None) -> Result:
+def spatial(n: int | None = None, rounds: int = 3) -> Result:
     """Figure 4.7."""
     tables = box_tables(n)
-    courses = all_ways(tables, Spatial(), BOX_BYTES)
+    courses = all_ways(tables, Spatial(), BOX_BYTES, rounds=rounds)
     both = (Boxes(table[:, :2], table[:, 2:]) for table in tables)
     before = courses["PMJ"].pairs_before(courses["semistrict"].steps[0].pages)
     return Result(
@@ -175,14 +185,15 @@ def spatial(n: int | None = None) -> Result:
         pictures("4.7", "spatial join", courses),
         [_counts(courses)],
         [_timed(courses)],
+        counted(courses),
     )
 
 
-def similarity(n: int | None = None) -> Result:
+def similarity(n: int | None = None, rounds: int = 5) -> Result:
     """Figure 4.8."""
     tables = landmark_tables(n)
     kind, size = Similarity(LANDMARKS_EPS), point_bytes(2)
-    courses = all_ways(tables, kind, size, rounds=5)
+    courses = all_ways(tables, kind, size, rounds=rounds)
     mixed = follow("PMJ", shuffled(tables), kind, sizes_of(tables, SHARE, size))
     shares = in_runs(courses["PMJ"]), in_runs(mixed)
     runs = int(mixed.counters["runs"])
@@ -208,15 +219,16 @@ def similarity(n: int | None = None) -> Result:
         pictures("4.8", "similarity join of landmarks", courses),
         [_counts(courses)],
         [_timed(courses)],
+        counted({**courses, "PMJ, shuffled": mixed}),
     )
 
 
-def clusters(n: int = 200_000) -> Result:
+def clusters(n: int = 200_000, rounds: int = 3) -> Result:
     """Figures 4.9 and 4.10."""
     in_order = cad_tables(n)
     mixed = shuffled(in_order)
     kind, size = Similarity(CAD_EPS), point_bytes(in_order[0].shape[1])
-    both = [all_ways(tables, kind, size) for tables in (in_order, mixed)]
+    both = [all_ways(tables, kind, size, rounds=rounds) for tables in (in_order, mixed)]
     pmj = [courses["PMJ"] for courses in both]
     early = both[0]["PMJ"].pairs_before(both[0]["semistrict"].steps[0].pages)
     shares = [in_runs(course) for course in pmj]
@@ -255,6 +267,7 @@ def clusters(n: int = 200_000) -> Result:
         ],
         [Table("PMJ in both orders", ["rows come", "pairs in runs", "pages", "rows written"], rows)],
         [_timed(both[0])._replace(caption="CPU seconds, by cluster"), _timed(both[1])],
+        {**counted(both[0], "by cluster, "), **counted(both[1], "shuffled, ")},
     )
 
 
@@ -264,7 +277,7 @@ ALL_SHARES = (0.01, 0.02, 0.05, 0.1, 0.2)
 def memory(n: int | None = None) -> Result:
     """Figure 4.11 and table 4.3."""
     tables = box_tables(n)
-    courses = {share: all_ways(tables, Spatial(), BOX_BYTES, share, rounds=1) for share in ALL_SHARES}
+    courses = {share: all_ways(tables, Spatial(), BOX_BYTES, share) for share in ALL_SHARES}
     pages = {
         (way, share): [courses[share][way].at(wanted).pages for wanted in (1, 100, 1000)]
         for way in WAYS
@@ -319,4 +332,10 @@ def memory(n: int | None = None) -> Result:
                 "Table 4.3: pages read and written until pairs", ["join", "memory", "1", "100", "1000"], rows
             )
         ],
+        counts={
+            f"{way}, {100 * share:.0f} % memory: bytes until 1, 100, 1000 pairs": [
+                round(each * PAGE_BYTES) for each in found
+            ]
+            for (way, share), found in pages.items()
+        },
     )
