@@ -76,5 +76,8 @@ def test_snapshot_diff__refuses_what_cannot_be_compared(spark: SparkSession) -> 
         epsjoin.spark.snapshot_diff(old, new, key="a")
     with pytest.raises(ArgumentError, match="old has no column 'b'; it has a, x"):
         epsjoin.spark.snapshot_diff(old, new, key="b")
+    nested = old.selectExpr("a", "struct(x) AS x")
+    with pytest.raises(ArgumentError, match="column 'x' has the type struct.* cannot be compared; leave it"):
+        epsjoin.spark.snapshot_diff(nested, nested, key="a")
     with pytest.raises(ArgumentError, match="at least one column"):
         epsjoin.spark.snapshot_diff(old, new, key=[])

@@ -284,18 +284,21 @@ def test_similarity_join__of_more_pairs_than_expected_breaks_its_task(spark: Spa
         pairs.count()
 
 
-def test_similarity_join_and_dbscan__find_nothing_in_an_empty_frame(spark: SparkSession) -> None:
+def test_public_functions__find_nothing_in_an_empty_frame(spark: SparkSession) -> None:
     frame = frame_of(spark, LATTICE).where("id < 0")
     assert epsjoin.spark.similarity_join(frame, eps=1.0, columns=columns_of(LATTICE)).collect() == []
-    assert epsjoin.spark.dbscan(frame, eps=1.0, min_pts=3, columns=columns_of(LATTICE)).collect() == []
+    of = {"eps": 1.0, "min_pts": 3, "columns": columns_of(LATTICE)}
+    assert epsjoin.spark.dbscan(frame, **of).collect() == epsjoin.spark.outliers(frame, **of).collect() == []
 
 
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        ({"columns": ["x0", "y"]}, "no column 'y'; it has id, x0, x1, x2, word"),
+        ({"columns": ["x0", "y"]}, "no column 'y'; it has id, x0, x1, x2, word, a.b, twice"),
         ({"columns": ["x0", "word"]}, "'word' must hold numbers, not string"),
         ({"columns": []}, "one coordinate column at least"),
+        ({"columns": "a.b"}, "the column 'a.b' must be given in backticks"),
+        ({"columns": "twice"}, "the frame has several columns 'twice'"),
         ({"id": "word"}, "'word' must hold whole numbers, not string"),
         ({"eps": 0.0}, "eps must be"),
         ({"metric": "hamming"}, "metric"),
@@ -306,7 +309,8 @@ def test_similarity_join_and_dbscan__find_nothing_in_an_empty_frame(spark: Spark
 def test_similarity_join__names_the_wrong_argument(
     spark: SparkSession, bad: dict[str, Any], message: str
 ) -> None:
-    frame = frame_of(spark, LATTICE).withColumn("word", F.lit("w"))
+    others = [F.lit(name).alias(name) for name in ("word", "a.b", "twice", "twice")]
+    frame = frame_of(spark, LATTICE).select("*", *others)
     given: dict[str, Any] = {"eps": 1.0, "columns": columns_of(LATTICE), **bad}
     with pytest.raises(ArgumentError, match=message):
         epsjoin.spark.similarity_join(frame, **given)

@@ -8,9 +8,10 @@ from functools import reduce
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from epsjoin.digests import UNKEYED, digest_table
+from epsjoin.digests import UNKEYED, check_types, digest_table
 from epsjoin.errors import ArgumentError
 from epsjoin.spark.arrow import Task
 
@@ -36,7 +37,8 @@ def snapshot_diff(
     Raises
     ------
     ArgumentError
-        A frame lacks a column, has one of another type, or no key is named. A key that is null or comes twice
+        A frame lacks a column, has one of another type or of values that cannot be compared, such as
+        structures; or no key is named. A key that is null or comes twice
         in a frame ends the action that computes the result, with the key in the message.
 
     Notes
@@ -58,6 +60,7 @@ def snapshot_diff(
             raise ArgumentError(
                 f"column {name!r} is {kinds[0]} in old and {kinds[1]} in new; cast one of them"
             )
+    _check_types(new, rest)
     one, other = (_digests(frame, keys, rest, label) for frame, label in ((old, "old"), (new, "new")))
     differing = one.join(other, keys, "full_outer").where(~F.col("_old").eqNullSafe(F.col("_new")))
     is_alone = [F.col(name).isNull() for name in ("_old", "_new")]
@@ -72,6 +75,13 @@ def snapshot_diff(
     return found.select(
         *keys, "kind", F.when(F.col("kind") == "updated", changed).alias("columns"), "before", "now"
     )
+
+
+def _check_types(frame: DataFrame, names: list[str]) -> None:
+    try:
+        check_types(to_arrow_schema(frame.select(*names).schema))
+    except TypeError as error:
+        raise ArgumentError(str(error)) from error
 
 
 def _digests(frame: DataFrame, keys: list[str], rest: list[str], label: str) -> DataFrame:

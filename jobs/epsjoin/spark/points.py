@@ -305,11 +305,17 @@ def _refuse_connect(frame: DataFrame) -> None:
 
 
 def type_of(frame: DataFrame, name: str) -> T.DataType:
-    """The type of a column; ArgumentError if there is none of this name."""
+    """The type of a column; ArgumentError if there is none of this name, or several."""
     try:
         return frame.select(F.col(name)).schema[0].dataType
     except PySparkException as error:
         known = ", ".join(frame.columns)
+        if frame.columns.count(name) > 1:
+            raise ArgumentError(f"the frame has several columns {name!r}; it has {known}") from error
+        if name in frame.columns:
+            raise ArgumentError(
+                f"the column {name!r} must be given in backticks, `{name}`: to Spark its dot means a field"
+            ) from error
         raise ArgumentError(f"the frame has no column {name!r}; it has {known}") from error
 
 

@@ -56,15 +56,10 @@ def robust_spread(points: Floats) -> tuple[Floats, Floats]:
 
     Parameters
     ----------
-    points : (n, d) float64, n at least 1.
-
-    Raises
-    ------
-    ArgumentError
-        There are no points.
+    points : (n, d) float64; both are 0 where n is.
     """
-    if points.ndim != 2 or not points.size:
-        raise ArgumentError(f"points must be at least one row of coordinates, not of shape {points.shape}")
+    if not len(points):
+        return np.zeros(points.shape[1]), np.zeros(points.shape[1])
     centre = np.median(points, axis=0)
     return centre, MAD_SCALE * np.median(np.abs(points - centre), axis=0)
 
