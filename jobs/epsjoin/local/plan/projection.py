@@ -41,9 +41,9 @@ _MIN_ROWS = 8000
 """Number of rows from which on coordinates are tried: fewer are mostly joined sooner than planned."""
 _MIN_COSTLY_ROWS = 2000
 """Minimum number of rows for which they are tried where the simple ones cost ``_COSTLY_NANOSECONDS``."""
-_NOTABLE_NANOSECONDS = 5e6
+_NOTABLE_NANOSECONDS = 2e6
 """Estimated nanoseconds of a sweep of few rows from which on principal axes are tried, in one way."""
-_COSTLY_NANOSECONDS = 3e7
+_COSTLY_NANOSECONDS = 1.2e7
 """Estimated nanoseconds of a sweep of few rows that trying, some milliseconds, is worth."""
 _ROWS_PER_OUTLIER = 512
 """Number of rows of which one may lie outside of the range at either end of an axis."""
