@@ -19,6 +19,7 @@ from benchmarks.experiments.claims import Claim, Experiment, Line, Picture, Resu
 from benchmarks.experiments.counting import count_work, cubes_of, cubes_within, rows_by_level
 from epsjoin import Similarity, Spatial, join
 from oracles import join as twin
+from oracles import papers
 
 SMALL = 3000
 
@@ -79,7 +80,7 @@ def test_follow__meets_pairs_of_one_run_only_in_the_merge_where_runs_are_not_joi
 def test_count_work__is_that_of_the_twin():
     points = np.random.default_rng(3).random((90, 3))
     for k, msl, decisions in ((0, 0, "global"), (1, 1, "global"), (2, 0, "inside")):
-        expected = twin.gess(points, 0.1, k, msl, decisions=decisions)
+        expected = papers.gess(points, 0.1, k, msl, decisions=decisions)
         work = count_work(cubes_of(points, 0.1), k, msl, decisions)
         assert work == (90, expected.rows, expected.comparisons, expected.largest_stack)
 

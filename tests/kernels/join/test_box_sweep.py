@@ -28,7 +28,7 @@ from epsjoin.local.plan.box_tree import grow_box_tree
 from epsjoin.local.plan.cut_tree import make_tree, prune_tree
 from oracles import boxes as twin
 from oracles import examples
-from oracles.join import touched_parts
+from oracles.papers import touched_parts
 from tests.kernels.join.helpers import assigned_parts, axes_of_bits, random_tree, reporting_parts
 
 SEEDS = st.integers(0, 10**6)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from epsjoin.kernels.join.codes import cube_lower, cube_upper
 from epsjoin.kernels.join.cuts import HASH_AXIS, MAX_AXES, assign, hash_ids, turned_sides
 from epsjoin.local.plan.cut_tree import make_tree
-from oracles import examples
+from oracles import examples, papers
 from oracles import join as twin
 from tests.kernels.join.helpers import assigned_parts, axes_of_bits, random_tree, reporting_parts
 
@@ -51,7 +51,7 @@ def test_assign__sends_rows_as_the_twin_and_each_pair_has_one_part(
     axis_of_bit[0] = HASH_AXIS
     for number, point in enumerate(points.tolist()):
         turned = [turned_sides(points, number, direction, eps / 2) for direction in basis]
-        expected = twin.touched_parts(
+        expected = papers.touched_parts(
             [cube_lower(v, eps / 2) for v in point] + [lower for lower, _ in turned],
             [cube_upper(v, eps / 2) for v in point] + [upper for _, upper in turned],
             float(hashes[number]),

@@ -25,7 +25,7 @@ from epsjoin.local.plan.encode import replicate_cubes
 from epsjoin.local.plan.own_rule import OwnRule
 from epsjoin.local.plan.rules import make_split_rule, parse_split_rule
 from epsjoin.params import DECISIONS
-from oracles import examples
+from oracles import examples, papers
 from oracles import join as twin
 
 
@@ -47,9 +47,9 @@ def digits(code):
 def twin_codes(points, eps, k, msl, budget=math.inf, rule=None, decisions="global"):
     low = [Fraction(v) for v in points.min(axis=0).tolist()]
     width = max(Fraction(v) - low[i] for i, v in enumerate(points.max(axis=0).tolist()))
-    levels = twin.deepest_level(width, Fraction(eps))
+    levels = papers.deepest_level(width, Fraction(eps))
     return [
-        twin.replicate(twin.cube(row, Fraction(eps)), low, width, levels, k, msl, budget, rule, decisions)
+        papers.replicate(papers.cube(row, Fraction(eps)), low, width, levels, k, msl, budget, rule, decisions)
         for row in points.tolist()
     ]
 

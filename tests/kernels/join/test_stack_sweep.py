@@ -20,7 +20,7 @@ from epsjoin.local.plan.encode import replicate_cubes
 from epsjoin.local.plan.own_rule import OwnRule
 from epsjoin.local.plan.rules import make_split_rule, parse_split_rule
 from epsjoin.params import DECISIONS
-from oracles import examples
+from oracles import examples, papers
 from oracles import join as twin
 
 
@@ -78,7 +78,7 @@ def run(kernel, rows, eps, number, room=1000):
 )
 def test_stack_sweep__does_the_work_of_the_twin(name, d, eps, k, msl, budget):
     points = np.random.default_rng(100 + d).random((120, d))
-    expected = twin.gess(points, eps, k, msl, budget)
+    expected = papers.gess(points, eps, k, msl, budget)
     number, rows = coded_rows(points, eps, k, msl, budget)
     pairs, counters = run(stack_sweep.stack_sweep, rows, eps, number)
     assert_does_the_work(expected, rows, counters)
@@ -86,7 +86,7 @@ def test_stack_sweep__does_the_work_of_the_twin(name, d, eps, k, msl, budget):
     assert int(stack_sweep.stack_comparisons(rows.codes).sum()) == expected.comparisons
     assert (expected.replicas > len(points) / 4) == (name != "MSJ")
     if name != "MSJ" and d <= 4:  # replication is there to save comparisons; in 6 dimensions it did not
-        assert expected.comparisons < twin.gess(points, eps, 0, 0).comparisons
+        assert expected.comparisons < papers.gess(points, eps, 0, 0).comparisons
     if d <= 2:
         assert expected.comparisons < len(points) * (len(points) - 1) / 4
 
@@ -116,7 +116,7 @@ def test_stack_sweep__does_the_work_of_the_twin_for_any_rule(name, rule, same, b
     points = np.random.default_rng(42).random((110, 3))
     side = None if tables == 1 else np.random.default_rng(43).integers(0, 2, 110).tolist()
     rule = parse_split_rule(rule).within(budget) if isinstance(rule, str) else rule
-    expected = twin.gess(points, 0.1, 0, 0, budget, rule=same, decisions=decisions, side=side)
+    expected = papers.gess(points, 0.1, 0, 0, budget, rule=same, decisions=decisions, side=side)
     number, rows = coded_rows(points, 0.1, 0, 0, rule=rule, decisions=decisions, side=side)
     pairs, counters = run(stack_sweep.stack_sweep, rows, 0.1, number, 7)
     assert_does_the_work(expected, rows, counters)
@@ -247,7 +247,7 @@ def test_stack_sweep__uses_the_longer_code():
     assert number.tolist().count(1) == 1
     assert number.tolist().count(2) == 2
     assert run(stack_sweep.stack_sweep, rows, 0.3, number)[0] == [(1, 2)]
-    assert twin.gess(STOPPED_AND_SPLIT, 0.3, 1, 0, with_longer_code=False).pairs == [(1, 2), (1, 2)]
+    assert papers.gess(STOPPED_AND_SPLIT, 0.3, 1, 0, with_longer_code=False).pairs == [(1, 2), (1, 2)]
 
 
 @pytest.mark.parametrize("room", [1, 2, 7, 100_000])

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from epsjoin.kernels.join.codes import code_order
 from epsjoin.kernels.join.sweep_area import insert, new_area, query, remove_no_prefix
-from oracles import examples
-from oracles import join as twin
+from oracles import examples, papers
 from tests.kernels.join.helpers import make_code
 
 
@@ -29,7 +28,7 @@ def test_sweep_area__is_that_of_figure_4_3(elements, eps):
         (_, x, of_x), (_, y, of_y) = elements[u[1]], elements[current[1]]
         return abs(x - y) <= eps and not of_x & of_y
 
-    classic = twin.SweepArea(joins, twin.is_no_prefix)
+    classic = papers.SweepArea(joins, papers.is_no_prefix)
     area = new_area(np.empty(len(elements), np.int64))
     for row, (text, value, groups) in enumerate(elements):
         current = (tuple(text), row, False)

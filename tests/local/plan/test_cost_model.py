@@ -24,7 +24,7 @@ from epsjoin.local.plan.cost_model import (
 )
 from epsjoin.local.plan.encode import replicate_cubes
 from epsjoin.local.plan.rules import NO_LIMIT, make_split_rule
-from oracles import join as twin
+from oracles import papers
 
 EPS = 1 / 7  # cubes of side 1/8; p_0 = 1/7, p_1 = 1/3; level 2 is the deepest
 
@@ -103,7 +103,7 @@ def test_expected_work__is_that_of_the_twin_on_uniform_data(n, d, eps):
     points = [np.random.default_rng(seed).random((n, d)) for seed in range(12)]
     side = [i % 2 for i in range(n)]
     for k in range(d + 1):
-        work = [twin.gess(p, eps, k, 62, space=space) for p in points]
+        work = [papers.gess(p, eps, k, 62, space=space) for p in points]
         comparisons = np.array([w.comparisons for w in work])
         error = comparisons.std() / math.sqrt(len(points))
         expected = expected_work(n, d, eps, k)
@@ -111,7 +111,7 @@ def test_expected_work__is_that_of_the_twin_on_uniform_data(n, d, eps):
         if k == 0:  # "the curves are nearly identical": exact in the mean
             assert abs(found - expected.comparisons) < 3 * error
             assert error < 0.06 * found
-            two = [twin.gess(p, eps, k, 62, space=space, side=side).comparisons for p in points]
+            two = [papers.gess(p, eps, k, 62, space=space, side=side).comparisons for p in points]
             expected_two = expected_work(n // 2, d, eps, k, n_right=n // 2).comparisons
             assert abs(np.mean(two) - expected_two) < 3 * np.std(two) / math.sqrt(len(points))
         else:  # "slightly pessimistic", "an upper bound"; for ORE up to three times as many
@@ -127,9 +127,9 @@ def test_expected_rows__are_those_of_the_twin_by_level(space):
         ([Fraction(-1, 40)] * d, Fraction(21, 20)) if space == "grown" else ([Fraction(0)] * d, Fraction(1))
     )
     points = np.random.default_rng(1).random((n, d)).tolist()
-    boxes = [twin.cube(p, Fraction(1, 20)) for p in points]
+    boxes = [papers.cube(p, Fraction(1, 20)) for p in points]
     expected = expected_work(n, d, eps, 0).left_rows
-    levels = Counter(len(twin.replicate(box, low, width, 4, 0, 0, 1)[0]) // d for box in boxes)
+    levels = Counter(len(papers.replicate(box, low, width, 4, 0, 0, 1)[0]) // d for box in boxes)
     for level, rows in enumerate(expected):
         assert abs(levels[level] - rows) < 3.5 * math.sqrt(rows)
 
@@ -137,7 +137,7 @@ def test_expected_rows__are_those_of_the_twin_by_level(space):
 def mean_of_eight(what, n, d, eps, k):
     space = ([-eps / 2] * d, 1 + eps)
     points = [np.random.default_rng(seed).random((n, d)) for seed in range(8)]
-    return np.mean([getattr(twin.gess(p, eps, k, 62, space=space), what) for p in points])
+    return np.mean([getattr(papers.gess(p, eps, k, 62, space=space), what) for p in points])
 
 
 def test_expected_work__is_three_times_too_much_where_everything_is_split():

@@ -20,7 +20,7 @@ from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.spread import replicate
-from oracles import examples, open_sets
+from oracles import examples, open_sets, papers
 from oracles import join as twin
 
 EUCLIDEAN = get_metric("euclidean")
@@ -132,7 +132,7 @@ def test_plan_join__on_any_sample_is_exact_for_all_rows(cuts, kind, m, seed):
 @pytest.mark.parametrize(("k", "msl"), [(0, 0), (1, 1), (2, 62)])
 def test_join_part__under_regular_cuts_compares_the_same_rows_in_any_number_of_parts(n_parts, k, msl):
     points = np.random.default_rng(2).random((250, 2))
-    expected = twin.gess(points, 0.06 * (1 + 1e-12), k, msl, decisions="inside")
+    expected = papers.gess(points, 0.06 * (1 + 1e-12), k, msl, decisions="inside")
     plan = plan_for(points, 0.06, cuts="regular", n_parts=n_parts, k=k, msl=msl, replication_budget=math.inf)
     counters: dict[str, int] = {}
     join(points, np.arange(250), plan, counters)
@@ -261,7 +261,7 @@ def test_plan_join__chooses_the_rule_of_least_work(name):
     points, eps, expected = SMALL_SETS[name]
     n, d = points.shape
     all_work = [
-        (twin.gess(points, eps * (1 + 1e-12), k, msl, 4, decisions="inside"), k, msl)
+        (papers.gess(points, eps * (1 + 1e-12), k, msl, 4, decisions="inside"), k, msl)
         for k in range(min(d, 5) + 1)
         for msl in (range(5) if k else (0,))
     ]
