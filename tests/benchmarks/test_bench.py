@@ -52,8 +52,6 @@ PAGE = f"# Benchmarks\n\nby hand\n\n{BEGIN}\nold\n{END}\n\nbelow\n"
 def small_heap():
     """Every measurement collects garbage first: not that of all the tests before."""
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 def here(function, *arguments):
