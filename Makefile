@@ -47,12 +47,19 @@ demo-backfill: setup ## twelve real months by one back-fill, in MONTHS="2021-11-
 	@EPSJOIN_LAKE=$(EPSJOIN_LAKE) bin/airflow backfill run navaids $(or $(MONTHS),2021-11-01 2023-06-01)
 	@bin/epsjoin trend --lake $(EPSJOIN_LAKE) --dataset navaids
 
-test: ## everything that CI checks, the longest first; four at a time, for those that start Spark or Airflow wait more than they work
-	+@$(SIDE_BY_SIDE) installed kernels
-	$(MAKE) --jobs=4 --keep-going --output-sync=target test-joins test-rooms test-steps test-engine test-algorithms test-end-to-end test-dags lint
+# those that wait for services and Airflow first, so that others work meanwhile; then the longest
+LANES := test-end-to-end test-joins test-rooms test-dags test-steps test-algorithms test-engine lint
+
+test: ## everything that CI checks, four lanes at a time, each as soon as what it needs is installed
+	$(MAKE) --jobs=4 --keep-going --output-sync=target WHOLE=yes $(LANES)
 	$(MAKE) test-pythons PYTHONS="$(filter-out $(PYTHON),$(PYTHONS))" TESTS=tests/test_wheel.py
 
-# or four lanes would compile the same ones at the same time, and a cluster once more
+ifdef WHOLE # or lanes and the archive's steps would compile the same kernels at the same time, and a cluster once more
+test-algorithms test-rooms test-steps test-joins test-engine: kernels
+test-steps test-joins test-engine: $(CLASSES)
+$(CLASSES): | kernels
+endif
+
 kernels: $(JOBS) ## compile the kernels that tasks run, and pack them for the workers of a cluster; jobs would when they need one
 	.venv/bin/python bin/ship.py .cache/ship > /dev/null
 
@@ -91,7 +98,7 @@ test-long: setup ## what takes long and finds what shorter tests hardly miss: re
 test-dags: $(AIRFLOW) ## DAGs, operator and wrapper, without Spark
 	.venv-airflow/bin/python -m pytest tests/dags
 
-test-end-to-end: setup ## whole jobs by spark-submit, on one machine and on a cluster, the demo by Airflow
+test-end-to-end: $(if $(WHOLE),installed,setup) ## whole jobs by spark-submit, on one machine and on a cluster, the demo by Airflow
 	$(PYTEST) tests/end_to_end -m "not long"
 
 TESTS ?= tests/kernels tests/local tests/test_sklearn.py tests/test_sklearn_neighbours.py tests/test_public.py tests/test_wheel.py
@@ -123,7 +130,7 @@ audit: $(AUDIT) ## known vulnerabilities in what is locked (asks the package ind
 		--progress-spinner off -r $$lock || failed=$$lock; done; test -z "$$failed"
 
 test-snapshots: $(JOBS) ## what the guard says to real snapshots: FOLDER=... with a folder of CSV files per set
-	EPSJOIN_SNAPSHOTS=$(abspath $(FOLDER)) $(PYTEST) tests/spark/ingest/test_guard.py -k real_differences
+	EPSJOIN_SNAPSHOTS=$(abspath $(FOLDER)) $(PYTEST) tests/spark/ingest/test_guard_on_histories.py
 
 kill-loop: setup ## jobs killed anywhere and run again, ROUNDS=30 SEED=0: the same tables? Minutes per round
 	PYTHONPATH=jobs:tests .venv/bin/python -m survival --rounds $(or $(ROUNDS),30) --seed $(or $(SEED),0)

@@ -49,20 +49,16 @@ def test_spark_submit__passes_on_that_there_was_nothing_to_do(tmp_path: Path) ->
     assert "nothing to do" in done.stdout
 
 
-def test_spark_submit__passes_on_a_missing_slice_as_one_sentence(tmp_path: Path) -> None:
-    done = submit(tmp_path, "cluster", "2023-06-01")
+def test_spark_submit__starts_from_the_class_archive_and_passes_on_a_missing_slice_as_one_sentence(
+    tmp_path: Path,
+) -> None:
+    log = f"-Xlog:class+load:file={tmp_path}/classes"
+    done = submit(tmp_path, "cluster", "2023-06-01", SPARK_SUBMIT_OPTS=log)
     assert done.returncode == 3
     # spark-submit puts a driver's stderr on its own stdout
     assert done.stdout.strip().splitlines()[-1] == (
         "cluster: points has no slice of run 2023-06-01; run ingest for it first"
     )
-
-
-def test_spark_submit__starts_from_the_class_archive(tmp_path: Path) -> None:
-    done = submit(
-        tmp_path, "cluster", "2023-06-01", SPARK_SUBMIT_OPTS=f"-Xlog:class+load:file={tmp_path}/classes"
-    )
-    assert done.returncode == 3
     loaded = (tmp_path / "classes").read_text()
     assert loaded.count("source: shared objects file (top)") > 5000
     assert loaded.count(".jar\n") < 500
