@@ -10,7 +10,7 @@ from benchmarks.trees import FILTERS, functions, main
 
 
 def test_main__prints_every_figure_of_some_functions(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--trees", "300", "--pairs", "2"]) == 0
+    assert main(["--trees", "150", "--pairs", "2"]) == 0
     printed = capsys.readouterr().out
     titles = re.findall(r"^### (.*)$", printed, re.MULTILINE)
     assert [title.partition(":")[0] for title in titles] == [

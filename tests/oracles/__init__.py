@@ -9,14 +9,20 @@ from hypothesis import HealthCheck, settings
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 """Whether kernels run as plain Python."""
 ALL_EXAMPLES = os.environ.get("EPSJOIN_EXAMPLES") == "all"
-"""Whether property tests try all their examples, as in ``make test-long``; else the first half."""
+"""Whether property tests try all their examples, as in ``make test-long``; else the first quarter."""
 
 
-def examples(count: int) -> settings:
-    """Settings of a property test: the same examples on every run, fewer of them for uncompiled kernels."""
-    share = 8 if INTERPRETED else 1 if ALL_EXAMPLES else 2
+def examples(count: int, least: int = 25) -> settings:
+    """Settings of a property test: the same examples on every run, fewer of them for uncompiled kernels.
+
+    Parameters
+    ----------
+    count : examples of ``make test-long``.
+    least : examples of ``make test`` where a quarter of them would be fewer.
+    """
+    few = max(5, count // 8) if INTERPRETED else max(least, count // 4)
     return settings(
-        max_examples=max(5, count // share),
+        max_examples=count if ALL_EXAMPLES else min(few, count),
         deadline=None,
         derandomize=True,
         print_blob=True,

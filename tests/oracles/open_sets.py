@@ -16,14 +16,12 @@ DATA = Path(__file__).parents[1] / "data"
 EXPECTED: dict[str, dict[str, Any]] = json.loads((DATA / "expected.json").read_text())
 
 
-@functools.cache
 def read(name: str) -> NDArray[np.float64]:
-    """The points of a set of expected.json, read once and read-only."""
-    points = _read(name)
-    points.setflags(write=False)
-    return points
+    """The points of a set of expected.json, the caller's own to change."""
+    return _read(name).copy()
 
 
+@functools.cache
 def _read(name: str) -> NDArray[np.float64]:
     if name == "landmarks":
         return _numbers("landmarks/tiger_arealm_points.csv.gz")

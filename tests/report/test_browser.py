@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import html
 import json
 import re
 from collections.abc import Mapping
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
@@ -145,17 +145,17 @@ def calm(findings: Findings) -> Comparison:
 
 @pytest.fixture(scope="module")
 def laid_out(
-    example: Findings, mapless: Findings, nothing: Findings, tmp_path_factory: pytest.TempPathFactory
+    html: str, mapless: Findings, nothing: Findings, tmp_path_factory: pytest.TempPathFactory
 ) -> list[Mapping[str, Any]]:
     """What a browser says of every page at every width; to the page in it, a frame is a window."""
-    runs = {"example": example, "nothing": nothing, **odd_runs(mapless)}
-    pages = {name: page.render(run) for name, run in runs.items()}
+    runs = {"nothing": nothing, **odd_runs(mapless)}
+    pages = {"example": html, **{name: page.render(run) for name, run in runs.items()}}
     shown = [(name, width, text) for name, text in pages.items() for width in WIDTHS]
     for name, text in pages.items():
         assert text.count("@media print") == 1
         shown.append((f"{name}, printed", PAPER, text.replace("@media print", "@media all")))
     frames = [
-        f'<iframe name="{name}" width="{width}" height="900" srcdoc="{html.escape(text)}"></iframe>'
+        f'<iframe name="{name}" width="{width}" height="900" srcdoc="{escape(text)}"></iframe>'
         for name, width, text in shown
     ]
     host = tmp_path_factory.mktemp("browser") / "host.html"
@@ -164,7 +164,7 @@ def laid_out(
     said = browse(str(BROWSER), host, "--dump-dom", "--window-size=1400,900")
     found = re.search("FOUND(.*)END", said)
     assert found, said[-500:]
-    return list(json.loads(html.unescape(found[1])))
+    return list(json.loads(unescape(found[1])))
 
 
 def test_page__is_never_wider_than_its_window_or_paper(laid_out: list[Mapping[str, Any]]) -> None:
@@ -212,11 +212,11 @@ def test_tables__have_a_shade_where_more_can_be_scrolled(tmp_path: Path, is_dark
 
 @pytest.mark.parametrize(("is_dark", "least", "most"), [(False, 200, 255), (True, 0, 60)])
 def test_page__is_light_or_dark_as_its_reader_is(
-    example: Findings, tmp_path: Path, is_dark: bool, least: int, most: int
+    html: str, tmp_path: Path, is_dark: bool, least: int, most: int
 ) -> None:
     """Background and every picture: one that stayed white would glare."""
     file, picture = tmp_path / "report.html", tmp_path / "report.png"
-    file.write_text(page.render(example), encoding="utf-8")
+    file.write_text(html, encoding="utf-8")
     take_screenshot(str(BROWSER), file, picture, 390, 6000, is_dark=is_dark)
     with Image.open(picture) as image:
         shades = np.asarray(image.convert("L"))
@@ -237,9 +237,9 @@ def test_page__has_the_theme_that_it_is_given_whatever_its_reader_has(
         assert least <= np.median(np.asarray(image.convert("L"))) <= most
 
 
-def test_page__can_be_printed(example: Findings, tmp_path: Path) -> None:
+def test_page__can_be_printed(html: str, tmp_path: Path) -> None:
     file, paper = tmp_path / "report.html", tmp_path / "report.pdf"
-    file.write_text(page.render(example), encoding="utf-8")
+    file.write_text(html, encoding="utf-8")
     browse(str(BROWSER), file, f"--print-to-pdf={paper}")
     content = paper.read_bytes()
     assert content.startswith(b"%PDF-")

@@ -98,7 +98,7 @@ def files(draw: st.DrawFn, n_columns: int = 7) -> bytes:
 def test_batches__of_csv_are_what_the_definition_says(name: str) -> None:
     source = SOURCES[name]
 
-    @examples(200)
+    @examples(200, least=100)  # which find every mutant that was tried
     @given(
         files(len(source.columns)),
         st.sampled_from([16, 64, 200, 4 << 20]),

@@ -109,7 +109,7 @@ def files_of_objects(draw: st.DrawFn, n_columns: int = 7) -> bytes:
 def test_batches__of_json_lines_are_what_the_definition_says(name: str) -> None:
     source = replace(SOURCES[name], format="json")
 
-    @examples(160)
+    @examples(160, least=80)
     @given(
         files_of_objects(len(source.columns)),
         st.sampled_from([16, 300, 1000, 4 << 20]),

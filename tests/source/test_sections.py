@@ -77,7 +77,7 @@ def test_sections__of_any_size_give_what_the_whole_file_gives(name: str, format_
     source = replace(SOURCES[name], format=format_)
     n_compared = 0
 
-    @examples(200 if format_ == "csv" else 80)
+    @(examples(200, least=100) if format_ == "csv" else examples(80))
     @given(
         (files if format_ == "csv" else files_of_objects)(len(source.columns)),
         st.lists(st.integers(1, 600), max_size=6, unique=True),

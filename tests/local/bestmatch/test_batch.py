@@ -10,8 +10,8 @@ from epsjoin.local.bestmatch.batch import HOW
 from local.bestmatch.cases import KINDS, make_case
 from oracles import bestmatch as twin
 
-CASES = 350
-"""Cases of each kind: 2,100 for each ``how``."""
+CASES = 120
+"""Cases of each kind: 720 for each ``how``."""
 LONG_CASES = 2000
 """Further cases of each kind for each ``how``, in the long test."""
 

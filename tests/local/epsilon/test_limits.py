@@ -40,7 +40,7 @@ def skin_fit(skin):
     return fit_epsilon(skin.points)
 
 
-@pytest.mark.parametrize("eps", TRUE_PAIRS)
+@pytest.mark.parametrize("eps", [0.15, pytest.param(0.5, marks=pytest.mark.long), 1.5])
 def test_expectation__beyond_the_fitted_range_is_near_the_truth(skin, skin_fit, eps):
     expected = skin.at(eps)
     assert expected.pairs == pytest.approx(TRUE_PAIRS[eps], rel=0.05)
@@ -64,7 +64,7 @@ def test_refusal__never_is_one_of_what_fits(skin):
     assert skin.refuse_too_many(0.15, in_doubt).pairs > in_doubt
 
 
-@pytest.mark.parametrize(("eps", "max_pairs"), [(0.5, 10**9), (1.5, 10**8), (0.15, 10**8)])
+@pytest.mark.parametrize(("eps", "max_pairs"), [(0.5, 10**9), (1.5, 10**8)])
 def test_refusal__has_the_number_and_an_eps_that_is_accepted(skin, eps, max_pairs):
     with pytest.raises(BudgetError, match=re.escape(f"{max_pairs:,} are allowed (max_pairs)")) as refused:
         skin.refuse_too_many(eps, max_pairs, "m")
@@ -93,12 +93,12 @@ def test_refusal__by_the_law_alone_is_by_its_number():
 
 
 def test_refusal__says_that_no_eps_fits_where_equal_points_are_too_many():
-    equal = expectation(np.zeros((20_000, 2)), 20_000)
+    equal = expectation(np.zeros((4000, 2)), 4000)
     with pytest.raises(BudgetError) as refused:
         equal.refuse_too_many(1.0, 10**6)
-    assert "eps 1 would give about 2e+08 pairs (2e+08 to 2e+08), 1,000,000 are allowed" in str(refused.value)
+    assert "eps 1 would give about 8e+06 pairs (7.99e+06 to 8e+06), 1,000,000 are" in str(refused.value)
     assert str(refused.value).endswith(
-        "no eps fits: about 199,990,000 pairs are of equal points, or nearly equal ones"
+        "no eps fits: about 7,998,000 pairs are of equal points, or nearly equal ones"
     )
 
 
@@ -119,8 +119,7 @@ def test_expectation__refuses_an_eps_that_no_join_takes(eps):
         expectation(np.zeros((10, 2)), 10).at(eps)
 
 
-@pytest.mark.parametrize(("d", "volume"), [(2, math.pi), (3, 4.0 / 3.0 * math.pi)])
-@pytest.mark.parametrize("n_rows", [10**7, 10**10])
+@pytest.mark.parametrize(("d", "volume", "n_rows"), [(2, math.pi, 10**7), (3, 4.0 / 3.0 * math.pi, 10**10)])
 def test_expectation__follows_the_power_law_where_the_sample_holds_few_pairs(d, volume, n_rows):
     # four neighbours of each among very many, of which the sample has ten thousand
     eps = (4.0 / (n_rows * volume)) ** (1.0 / d)

@@ -37,7 +37,9 @@ def group_join(cut: Parts, points: np.ndarray, eps: float) -> list[tuple[int, in
     return sorted(map(tuple, np.concatenate(found).tolist()))
 
 
-@pytest.mark.parametrize(("name", "n_parts"), [("landmarks", 150), ("pendigits", 12)])
+@pytest.mark.parametrize(
+    ("name", "n_parts"), [pytest.param("landmarks", 150, marks=pytest.mark.long), ("pendigits", 12)]
+)
 def test_parts__joined_by_group_and_mask_are_the_pairs_of_real_sets(name: str, n_parts: int) -> None:
     points, join = open_sets.read(name), open_sets.EXPECTED[name]["joins"][0]
     cut = parts(points, join["eps"], Cuts(n_parts=n_parts))
