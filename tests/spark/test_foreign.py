@@ -76,8 +76,17 @@ def test_reader__is_named_for_every_table_that_something_is_made_from() -> None:
     assert {*READER, *of_other_chains, "quality", "job_metrics"} == set(pipeline.TABLES)
 
 
-@pytest.mark.parametrize("change", [append_a_row, remove_a_file])
-@pytest.mark.parametrize("table", READER)
+@pytest.mark.parametrize(
+    ("table", "change"),
+    [
+        *((table, append_a_row) for table in READER),
+        *((table, remove_a_file) for table in ("points", "join_plan", "pairs", "clusters", "changes")),
+        *(
+            pytest.param(table, remove_a_file, marks=pytest.mark.long)
+            for table in sorted(READER.keys() - {"points", "join_plan", "pairs", "clusters", "changes"})
+        ),
+    ],
+)
 def test_foreign_rows_and_missing_files__of_any_table_stop_the_next_job(
     job: Job, capsys: pytest.CaptureFixture[str], table: str, change: Callable[[Job, str], None]
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -96,7 +97,11 @@ def test_similarity_join__takes_other_metrics_scaled_dimensions_and_weights(spar
 
 @pytest.mark.parametrize(
     ("how", "kind"),
-    [*((how, "planned") for how in ("inner", "left", "right", "semi", "anti")), ("outer", "regular")],
+    [
+        *((how, "planned") for how in ("left", "semi", "anti")),
+        ("outer", "regular"),
+        *(pytest.param(how, "planned", marks=pytest.mark.long) for how in ("inner", "right")),
+    ],
 )
 def test_similarity_join__of_two_frames_is_brute_force(spark: SparkSession, how: str, kind: str) -> None:
     left, right, eps = LATTICE[:50], LATTICE[40:] + 0.25, 0.75
@@ -140,26 +145,26 @@ def test_dbscan__of_a_frame_is_the_definition(spark: SparkSession) -> None:
     assert found == wanted
 
 
-@pytest.mark.parametrize("max_on_driver", [10**6, 0])
+@pytest.mark.parametrize(("find", "max_on_driver"), [(dbscan, 10**6), (outliers, 10**6), (outliers, 0)])
 def test_dbscan_and_outliers__that_fail_keep_nothing_in_memory(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, max_on_driver: int
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, find: Callable[..., DataFrame], max_on_driver: int
 ) -> None:
+    """Outliers begin with the clusters of dbscan."""
     for name in ("cluster_pairs", "rank_points"):
         few = partial(getattr(frames, name), max_on_driver=max_on_driver)
         monkeypatch.setattr(frames, name, few)
-    rows = [(i, [float(i), 0.0]) for i in range(200)] + [(1000, [math.nan, 0.0])]
+    rows = [(i, [float(i), 0.0]) for i in range(60)] + [(1000, [math.nan, 0.0])]
     frame = spark.createDataFrame(rows, "id long, at array<double>").repartition(3)
     kinds: dict[str, Any] = {"eps": 1.0, "columns": "at", "min_pts": 3, "cuts": Cuts(sample_rows=10)}
     spark.catalog.clearCache()
     is_empty = spark._jsparkSession.sharedState().cacheManager().isEmpty
-    for find in (dbscan, outliers):
-        with pytest.raises(PySparkException, match="coordinate 1 of 'at' is nan"):
-            find(frame, **kinds)
-        assert is_empty()
-        found = find(frame.where("id < 1000"), **kinds)
-        assert not is_empty()
-        found.unpersist()
-        assert is_empty()
+    with pytest.raises(PySparkException, match="coordinate 1 of 'at' is nan"):
+        find(frame, **kinds)
+    assert is_empty()
+    found = find(frame.where("id < 1000"), **kinds)
+    assert not is_empty()
+    found.unpersist()
+    assert is_empty()
 
 
 def test_dbscan__refuses_the_id_of_noise(spark: SparkSession) -> None:

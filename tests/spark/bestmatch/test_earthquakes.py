@@ -69,7 +69,7 @@ def test_bestmatch_join__of_earthquakes_by_time_alone_is_merge_asof(spark: Spark
         frame_of(spark, right),
         columns="time",
         eps=30.0003,
-        cuts=Cuts(n_parts=16, replication_budget=math.inf),
+        cuts=Cuts(n_parts=4, replication_budget=math.inf),
     )
     wanted = expected()["all"]["time_only_nearest"]
     counted = found.agg(

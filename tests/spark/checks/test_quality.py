@@ -10,8 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
 
 import quality
 from epsjoin.contracts.expected import COLUMNS
@@ -26,21 +25,22 @@ from epsjoin.lake.questions import Stored
 from epsjoin.pipeline import CHAINS, STAGES
 from epsjoin.spark import scan
 from epsjoin.spark.checks import measuring
-from epsjoin.spark.checks.judge import judge
-from epsjoin.spark.checks.measuring import ask_driver, ask_spark
+from epsjoin.spark.checks.judge import Outcome, judge
+from epsjoin.spark.checks.measuring import Answers, ask_driver, ask_spark
 from epsjoin.spark.checks.quality import check_quality
 from epsjoin.spark.job import Job
+from tests.spark.checks.broken import BEFORE, Frames, Rule, changes_that_break
 from tests.spark.conftest import REPO, STEPS, copy_of, new_job
 from tests.tiny import RUN, coordinate, key
 
 TABLES = [name for stage in CHAINS["join"] for name in STAGES[stage]]
-BEFORE = "2023-05-31"
 ROWS = "id,x,y\n" + "".join(f"{i},{i % 12}.5,{i // 12 % 3}\n" for i in range(60)) + "60,40,40\n61,n/a,0\n"
-Frames = dict[str, DataFrame]
-Change = Callable[[Frames], DataFrame]
 CONTRACTS = REPO / "data_contracts"
 SOURCE = load_source(CONTRACTS, "navaids")
 RULES = {(name, rule.name): rule for name in TABLES for rule in load_table(CONTRACTS, name, SOURCE).rules}
+VIEWS = {key: "__".join(key) for key in RULES}
+"""Of each rule, the name that its broken table has in queries."""
+QUERIES = {key: rule.query.replace("${object}", VIEWS[key]) for key, rule in RULES.items()}
 
 
 @pytest.fixture(scope="module")
@@ -63,152 +63,6 @@ def job(chain: Job, tmp_path: Path) -> Job:
 
 
 @pytest.fixture(scope="module")
-def broken_by(spark: SparkSession) -> dict[tuple[str, str], Change]:
-    """Of every rule of a contract: the table with something in it that breaks the rule."""
-
-    def where(name: str, condition: Column, column: str, value: Any) -> Change:
-        def change(frames: Frames) -> DataFrame:
-            new = value if isinstance(value, Column) else F.lit(value)
-            return frames[name].withColumn(column, F.when(condition, new).otherwise(F.col(column)))
-
-        return change
-
-    def without(name: str, condition: str) -> Change:
-        return lambda frames: frames[name].where(f"NOT ({condition})")
-
-    def also(name: str, /, **values: Any) -> Change:
-        def add(frames: Frames) -> DataFrame:
-            row = frames[name].limit(1)
-            for column, value in values.items():
-                row = row.withColumn(column, F.lit(value).cast(frames[name].schema[column].dataType))
-            return frames[name].unionByName(row)
-
-        return add
-
-    def changed(**values: Any) -> Change:
-        """A record that differs, where none does."""
-        row = {"run": RUN, "against": BEFORE, "id": 0, "what": "updated", "moved": False}
-        row |= {"columns": "[]", "before": "{}", "now": "{}", **values}
-        return lambda frames: frames["changes"].unionByName(
-            spark.createDataFrame([row], frames["changes"].schema)
-        )
-
-    def counted(value: str, points: int) -> Change:
-        """The values of a column, where none is counted; the run before had one of them."""
-        row = {"run": RUN, "column_name": "type", "value": value, "points": points}
-        return lambda frames: spark.createDataFrame([row], frames["value_counts"].schema)
-
-    always, first = F.lit(True), F.col("id") == 0
-    of_noise = F.col("cluster_id") == -1
-    nothing, one_more = F.lit(None), F.col("members") + 1
-    return {
-        ("snapshots", "rows_add_up"): where("snapshots", always, "rows_read", F.col("rows_read") + 1),
-        ("snapshots", "quarantine_has_what_was_put_there"): where(
-            "snapshots", always, "rows_quarantined", F.col("rows_quarantined") + 1
-        ),
-        ("snapshots", "nothing_was_quarantined"): lambda frames: frames["snapshots"],
-        ("guard", "nothing_was_unusual"): where("guard", always, "verdict", "warned"),
-        ("digests", "every_point_has_a_row"): without("digests", "id = 0"),
-        ("digests", "every_row_is_a_point"): where("digests", first, "id", -7),
-        ("value_counts", "every_point_is_counted"): counted("VOR", 60),
-        ("value_counts", "no_value_unseen_for_w_runs"): counted("NDB", 61),
-        ("points", "points_has_what_was_read"): without("points", "id = 0"),
-        ("points", "there_are_points"): without("points", "true"),
-        ("epsilon", "one_row"): also("epsilon"),
-        ("epsilon", "all_points_were_counted"): where("epsilon", always, "n_points", F.col("n_points") - 1),
-        ("epsilon", "the_fit_is_straight"): lambda frames: frames["epsilon"].withColumns(
-            {"method": F.lit("neighbours"), "r_squared": F.lit(0.5)}
-        ),
-        ("join_plan", "one_row"): also("join_plan"),
-        ("join_plan", "eps_is_that_of_epsilon"): where("join_plan", always, "eps", 1.5),
-        ("join_plan", "an_increment_has_an_earlier_base"): where("join_plan", always, "base", "9999-01-01"),
-        ("join_plan", "pairs_are_as_expected"): where("join_plan", always, "expected_pairs", 1e6),
-        ("join_plan", "all_points_were_joined_lately"): where("join_plan", always, "generation", 31),
-        ("replicas", "every_point_has_a_row"): without("replicas", "id = 7"),
-        ("replicas", "every_row_is_a_point"): where("replicas", first, "id", -7),
-        ("pairs", "left_is_below_right"): also("pairs", left_id=9, right_id=8),
-        ("pairs", "distance_is_within_eps"): also("pairs", distance=1.001),
-        ("pairs", "left_is_a_point"): also("pairs", left_id=-9),
-        ("pairs", "right_is_a_point"): also("pairs", right_id=1000),
-        ("clusters", "every_point_has_a_label"): without("clusters", "id = 60"),
-        ("clusters", "every_label_is_of_a_point"): also("clusters", id=1000, degree=1),
-        ("clusters", "degree_is_the_number_of_pairs"): where(
-            "clusters", first, "degree", F.col("degree") + 1
-        ),
-        ("clusters", "noise_is_in_no_cluster"): where("clusters", F.col("id") == 60, "cluster_id", 5),
-        ("clusters", "core_points_have_more_pairs_than_others"): where(
-            "clusters", F.col("role") == "core", "degree", 2
-        ),
-        ("clusters", "a_cluster_is_named_by_a_core_point_of_its_own"): where(
-            "clusters", F.col("role") == "core", "cluster_id", 60
-        ),
-        ("clusters", "not_all_points_are_in_one_cluster"): lambda frames: frames["clusters"].withColumns(
-            {"cluster_id": F.lit(1).cast("long"), "role": F.lit("core")}
-        ),
-        ("outliers", "every_point_has_a_score"): without("outliers", "id = 60"),
-        ("outliers", "ranks_are_one_to_n"): where("outliers", F.col("rank") == 3, "rank", 4),
-        ("outliers", "noise_is_that_of_clusters"): where("outliers", first, "degree", F.col("degree") + 1),
-        ("outliers", "all_k_distances_are_known_or_none"): where(
-            "outliers", first, "k_distance", F.lit(None).cast("double")
-        ),
-        ("changes", "records_before_are_those_of_updated_and_deleted"): changed(
-            what="inserted", columns=None
-        ),
-        ("changes", "records_now_are_those_of_updated_and_inserted"): changed(what="deleted", columns=None),
-        ("changes", "columns_are_those_of_updated_records"): changed(columns=None),
-        ("changes", "only_updated_records_have_moved"): changed(
-            what="inserted", moved=True, columns=None, before=None
-        ),
-        ("changes", "records_now_are_points"): changed(id=-7),
-        ("changes", "all_rows_are_against_one_run"): changed(against=RUN),
-        ("cluster_flows", "records_are_in_one_of_the_runs_at_least"): also(
-            "cluster_flows", cluster_before=None, cluster_id=None, cores=0
-        ),
-        ("cluster_flows", "there_is_nothing_before_the_first_run"): where(
-            "cluster_flows", always, "against", nothing
-        ),
-        ("cluster_flows", "core_points_are_members"): where("cluster_flows", always, "cores", one_more),
-        ("cluster_flows", "only_records_of_clusters_are_core_points"): where(
-            "cluster_flows", of_noise, "cores", 1
-        ),
-        ("cluster_flows", "flows_end_in_all_points"): where("cluster_flows", of_noise, "members", one_more),
-        ("cluster_flows", "flows_make_up_the_clusters"): where("cluster_flows", ~of_noise, "cores", 1),
-        ("cluster_flows", "what_comes_and_goes_is_inserted_and_deleted"): where(
-            "cluster_flows", of_noise, "cluster_before", nothing
-        ),
-        ("cluster_flows", "all_rows_are_against_one_run"): where(
-            "cluster_flows", of_noise, "against", "2023-05-30"
-        ),
-        ("cluster_names", "noise_has_no_name"): where("cluster_names", always, "name", -1),
-        ("cluster_names", "records_come_from_somewhere"): where("cluster_names", always, "stayed", 1),
-        ("cluster_names", "core_points_are_records"): where(
-            "cluster_names", always, "core", F.col("size") + 1
-        ),
-        ("cluster_names", "no_two_clusters_have_one_name"): also("cluster_names", cluster_id=9),
-        ("cluster_names", "every_cluster_has_a_name"): without("cluster_names", "true"),
-        ("cluster_names", "every_name_is_of_a_cluster"): also("cluster_names", cluster_id=1000, name=1000),
-        ("cluster_names", "names_tell_what_the_flows_do"): where("cluster_names", always, "from_noise", 0),
-        ("cluster_names", "no_name_begins_after_its_run"): where("cluster_names", always, "runs", 2),
-        ("cluster_events", "splits_and_mergers_have_another_cluster"): where(
-            "cluster_events", always, "event", "merged"
-        ),
-        ("cluster_events", "a_cluster_is_not_its_own_other"): where(
-            "cluster_events", always, "other", F.col("name")
-        ),
-        ("cluster_events", "only_what_is_no_more_ends"): where("cluster_events", always, "ends", True),
-        ("cluster_events", "a_name_that_ends_has_no_cluster"): where("cluster_events", always, "ends", True),
-        ("cluster_events", "a_name_that_does_not_end_has_a_cluster"): where(
-            "cluster_events", always, "name", -5
-        ),
-        ("cluster_events", "what_is_born_or_split_off_has_a_new_name"): where(
-            "cluster_events", always, "name", -5
-        ),
-        ("cluster_events", "every_new_name_is_born_or_split_off"): without("cluster_events", "true"),
-        ("cluster_events", "all_rows_are_against_one_run"): where("cluster_events", always, "against", RUN),
-    }
-
-
-@pytest.fixture(scope="module")
 def frames(chain: Job) -> Frames:
     """The tables in memory, since rules read them again and again."""
     stored = {name: scan.read(chain.spark, chain.lake, Slice(name, RUN)) for name in TABLES}
@@ -219,14 +73,52 @@ def frames(chain: Job) -> Frames:
 
 
 @pytest.fixture(scope="module")
-def stored(frames: Frames, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Stored]:
-    """The same tables in files that no lake knows, which may break every rule."""
+def broken(spark: SparkSession, frames: Frames) -> dict[Rule, DataFrame]:
+    """Of every rule, the table that breaks it."""
+    return {key: change(frames) for key, change in changes_that_break(spark).items()}
+
+
+@pytest.fixture(scope="module")
+def rows(broken: dict[Rule, DataFrame]) -> dict[Rule, pa.Table]:
+    return {key: frame.toArrow() for key, frame in broken.items()}
+
+
+@pytest.fixture(scope="module")
+def by_spark(frames: Frames, broken: dict[Rule, DataFrame]) -> Answers:
+    """What Spark says of every broken table; it is asked about all rules of a table at once, as by a gate."""
+    return ask_spark({**frames, **{VIEWS[key]: frame for key, frame in broken.items()}}, QUERIES)
+
+
+@pytest.fixture(scope="module")
+def by_driver(
+    frames: Frames, rows: dict[Rule, pa.Table], tmp_path_factory: pytest.TempPathFactory
+) -> Answers:
+    """What the driver says, of the same tables in files that no lake knows, which may break every rule."""
     folder = tmp_path_factory.mktemp("stored")
-    return {name: store(frame, folder / name) for name, frame in frames.items()}
+    types = {
+        table: {c.name: c.type for c in load_table(CONTRACTS, table.removesuffix("_before"), SOURCE).columns}
+        for table in frames
+    }
+    types |= {view: types[name] for (name, _), view in VIEWS.items()}
+    tables = {name: frame.toArrow() for name, frame in frames.items()}
+    tables |= {VIEWS[key]: table for key, table in rows.items()}
+    return ask_driver({name: store(table, folder / name) for name, table in tables.items()}, types, QUERIES)
 
 
-def store(frame: DataFrame, place: Path) -> Stored:
-    write_deltalake(str(place), frame.toArrow())
+@pytest.fixture(scope="module")
+def judged(by_spark: Answers) -> dict[Rule, Outcome]:
+    """What is said of every rule where its table is broken."""
+    contracts = [replace(load_table(CONTRACTS, name, SOURCE), key=(), columns=()) for name in TABLES]
+    measured: dict[str, dict[str, Measured]] = {name: {COLUMNS: Measured(0)} for name in TABLES}
+    for (name, rule), answer in by_spark.items():
+        assert answer is not None
+        measured[name][rule] = Measured(answer)
+    found = judge(contracts, measured)
+    return {(name, each.expectation): each for name, outcomes in found.items() for each in outcomes}
+
+
+def store(rows: pa.Table, place: Path) -> Stored:
+    write_deltalake(str(place), rows)
     return Stored(place.as_uri(), 0, {"run": RUN})
 
 
@@ -342,32 +234,18 @@ def test_gates__that_stop_a_run_say_so_whatever_becomes_of_its_report(
     assert ("there is no report" in said.out) == (stage == "results"), "before the join there is none to make"
 
 
-def test_rules__every_one_has_its_broken_table(broken_by: dict[tuple[str, str], Change]) -> None:
-    assert sorted(broken_by) == sorted(RULES)
+def test_rules__every_one_has_its_broken_table(broken: dict[Rule, DataFrame]) -> None:
+    assert sorted(broken) == sorted(RULES)
 
 
-@pytest.mark.parametrize(("name", "rule"), sorted(RULES))
+@pytest.mark.parametrize("key", sorted(RULES), ids="-".join)
 def test_rule__finds_what_breaks_it_by_either_engine(
-    frames: Frames,
-    stored: dict[str, Stored],
-    broken_by: dict[tuple[str, str], Change],
-    tmp_path: Path,
-    name: str,
-    rule: str,
+    rows: dict[Rule, pa.Table], by_spark: Answers, by_driver: Answers, judged: dict[Rule, Outcome], key: Rule
 ) -> None:
-    of_rule = RULES[name, rule]
-    query = {(name, rule): of_rule.query.replace("${object}", name)}
-    broken = broken_by[name, rule](frames)
-    types = {
-        table: {c.name: c.type for c in load_table(CONTRACTS, table.removesuffix("_before"), SOURCE).columns}
-        for table in frames
-    }
-    answer = ask_spark({**frames, name: broken}, query)
-    assert ask_driver({**stored, name: store(broken, tmp_path / name)}, types, query) == answer
+    (name, rule), of_rule, answer = key, RULES[key], by_spark[key]
+    assert by_driver[key] == answer
     contract = replace(load_table(CONTRACTS, name, SOURCE), key=(), rules=(of_rule,))
-    counted = measure_rows(broken.toArrow(), contract)  # of rules that rows break one by one
-    assert counted.get(rule, Measured(answer[name, rule])).number == answer[name, rule]
-    contract = replace(contract, columns=())
-    measured = {COLUMNS: Measured(0), rule: Measured(answer[name, rule])}
-    found = judge([contract], {name: measured})[name][-1]
-    assert (found.expectation, found.severity, found.success) == (rule, of_rule.severity, False)
+    counted = measure_rows(rows[key], contract)  # of rules that rows break one by one
+    assert counted.get(rule, Measured(answer)).number == answer
+    found = judged[key]
+    assert (found.severity, found.success) == (of_rule.severity, False)
