@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 
 import quality
 from epsjoin.contracts.expected import COLUMNS
@@ -80,7 +81,13 @@ def broken(spark: SparkSession, frames: Frames) -> dict[Rule, DataFrame]:
 
 @pytest.fixture(scope="module")
 def rows(broken: dict[Rule, DataFrame]) -> dict[Rule, pa.Table]:
-    return {key: frame.toArrow() for key, frame in broken.items()}
+    return {key: rows_of(frame) for key, frame in broken.items()}
+
+
+def rows_of(frame: DataFrame) -> pa.Table:
+    """The rows of a frame in memory; most changes of those need no task, which ``toArrow`` would start."""
+    rows = [row.asDict() for row in frame.collect()]
+    return pa.Table.from_pylist(rows, to_arrow_schema(frame.schema))
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +107,7 @@ def by_driver(
         for table in frames
     }
     types |= {view: types[name] for (name, _), view in VIEWS.items()}
-    tables = {name: frame.toArrow() for name, frame in frames.items()}
+    tables = {name: rows_of(frame) for name, frame in frames.items()}
     tables |= {VIEWS[key]: table for key, table in rows.items()}
     return ask_driver({name: store(table, folder / name) for name, table in tables.items()}, types, QUERIES)
 
