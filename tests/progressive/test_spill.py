@@ -170,7 +170,7 @@ def test_spill__misses_no_row_that_was_read_while_an_idle_input_had_runs_merged(
         while not first.counters["merges"]:
             before.append(next(first))
         killed = left_by_a_kill(tmp_path / "spill")
-    with progressive_join(iter([POINTS]), spill=killed, **arguments) as found:
+    with progressive_join(slow(), spill=killed, **arguments) as found:
         after = gathered(list(found))
     assert set(gathered(before)) | set(after) == set(expected)
     assert len(after) < len(expected)

@@ -27,14 +27,12 @@ from epsjoin.local.progressive.running import RunningEstimate
 from epsjoin.local.progressive.sources import Source
 from epsjoin.local.progressive.spill import RunWriter, SortedRun, Spill
 from epsjoin.local.progressive.sweep_areas import KindArea
-from epsjoin.local.progressive.tables import Tables, leave_out, of_one_kind, sorted_by_key
+from epsjoin.local.progressive.tables import PAUSE, Tables, leave_out, of_one_kind, sorted_by_key
 from epsjoin.local.progressive.work import Work
 
 RUNS, MERGES = "runs", "merges"
 """Phases: runs are read, runs are merged."""
 
-_PAUSE = 0.005
-"""Seconds to wait for an input that has nothing."""
 _MAX_ROWS_BEFORE = 2000
 """Rows of both tables from which pairs are estimated before the tables are read."""
 _MARKS = (10, 50, 90)
@@ -263,7 +261,7 @@ class Driver:
 
     def _merge_while_idle(self) -> Iterator[Found]:
         if self._options.traversal != "idle" or len(self._runs) < 2 or self._tables.all_ended:
-            time.sleep(_PAUSE)
+            time.sleep(PAUSE)
             return
         taken = sorted(self._runs, key=lambda run: (run.level, run.name))[: self._options.sizes.fan_in]
         yield from self._merge(taken, is_last=False)

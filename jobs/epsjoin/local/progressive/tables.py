@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import zlib
 from typing import Any
 
@@ -13,6 +14,9 @@ from epsjoin.local.progressive.kinds import JoinCondition, SweepKind
 from epsjoin.local.progressive.rows import HAS_MORE, IS_RIGHT, NO_RUN, SweepRows, concat
 from epsjoin.local.progressive.running import combinations
 from epsjoin.local.progressive.sources import Chunk, Source
+
+PAUSE = 0.005
+"""Seconds to wait for an input that has nothing."""
 
 
 class Tables:
@@ -127,7 +131,10 @@ class Tables:
                 raise ArgumentError(
                     f"spill is of a join that had read {n:,} rows, and the input has fewer now"
                 )
-            self._take(on, side, chunk)
+            if len(chunk.values):
+                self._take(on, side, chunk)
+            else:
+                time.sleep(PAUSE)
         if self.checksums[side] != checksums:
             raise ArgumentError(
                 f"spill is of a join that had read {n:,} rows, and the first {n:,} of the input are others "
