@@ -37,7 +37,7 @@ _PLACES = {
 }
 """Words in the names of columns of degrees, by role."""
 
-_SHARE = 0.01
+_BAD_FRACTION = 0.01
 """The fraction of bad rows that a draft allows."""
 
 
@@ -166,7 +166,7 @@ def _contract(
     markers = sorted({marker for guess in columns.values() for marker in guess.markers})
     if markers:
         custom["missing_values"] = markers
-    custom["max_quarantine_share"] = _SHARE
+    custom["max_quarantine_share"] = _BAD_FRACTION
     custom["defaults"] = {"min_pts": 5, "neighbours": 5}
     return {
         "apiVersion": "v3.1.0",

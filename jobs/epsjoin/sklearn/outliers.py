@@ -199,7 +199,7 @@ class LocalOutlierFactor(MetricParameters, OutlierMixin, BaseEstimator):
         fraction = self.contamination
         if isinstance(fraction, str) and fraction == "auto":
             return -1.5
-        share = as_number(fraction)
-        if not 0.0 < share <= 0.5:
+        number = as_number(fraction)
+        if not 0.0 < number <= 0.5:
             raise ArgumentError(f"contamination must be 'auto', or above 0 and at most 0.5, not {fraction!r}")
-        return float(np.percentile(self.negative_outlier_factor_, 100.0 * share))
+        return float(np.percentile(self.negative_outlier_factor_, 100.0 * number))

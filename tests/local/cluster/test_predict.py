@@ -28,7 +28,9 @@ def test_predict__is_the_cluster_of_the_nearest_core_point_within_eps(n, m, min_
     assert epsjoin.predict_clusters(points, points, clusters, 1.5).tolist() == clusters.labels.tolist()
 
 
-def test_predict__refuses_clusters_of_other_points():
+def test_predict__refuses_other_points_than_those_of_the_clusters():
     clusters = epsjoin.dbscan([[0.0], [1.0]], 1.0, 1)
+    with pytest.raises(ArgumentError, match="new_points must have as many columns as points, 1, not 2"):
+        epsjoin.predict_clusters([[0.0, 1.0]], [[0.0], [1.0]], clusters, 1.0)
     with pytest.raises(ArgumentError, match="clusters must be those of the points, 3, not of 2"):
         epsjoin.predict_clusters([[0.0]], [[0.0], [1.0], [2.0]], clusters, 1.0)

@@ -94,7 +94,7 @@ def test_distance__is_0_in_order_1_reversed_and_two_thirds_at_random(order, leas
 
 @pytest.mark.parametrize(("waiting_rows", "is_cut"), [(20, True), (850, False), (4000, False)])
 def test_auto__is_exact_where_far_more_rows_are_pushed_out_than_fit(waiting_rows, is_cut, monkeypatch):
-    monkeypatch.setattr(window_then_hash, "LEAST_ROWS", 16)
+    monkeypatch.setattr(window_then_hash, "MIN_ROWS", 16)
     random = np.random.default_rng(7)
     old = [(int(key), int(key) % 5) for key in random.permutation(4000)]
     new = [(key, rest if key % 50 else 9) for key, rest in (old[i] for i in random.permutation(3900))]

@@ -84,7 +84,7 @@ def test_degree__in_many_dimensions_counts_by_products_what_the_tree_counts(metr
     found = epsjoin.degree(points, eps, metric, counters=work)
     assert 40 < found.mean() < 150
     assert "comparisons" not in work, "no tree"
-    monkeypatch.setattr(within, "_FEW_SHARE", 0.0)
+    monkeypatch.setattr(within, "_FEW_FRACTION", 0.0)
     assert epsjoin.degree(points, eps, metric, counters=work).tolist() == found.tolist()
     assert work["comparisons"] > 0
 

@@ -7,9 +7,12 @@ import numpy as np
 from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Floats, Ints
 
+_MAX_SHORT = 64
+"""Maximum number of rows of a run of ties that is ordered by insertion."""
+
 
 @njit
-def order_short_ties(first: Floats, second: Floats, order: Ints, most: int, long: Ints) -> int:
+def _order_short_ties(first: Floats, second: Floats, order: Ints, most: int, long: Ints) -> int:
     """Order the rows of each short run of ties by the second number, then by row.
 
     Parameters
@@ -57,18 +60,19 @@ def _is_before(second: Floats, row: int, other: int) -> bool:
     return bool(second[row] < second[other] or (second[row] == second[other] and row < other))
 
 
-def order_ties(first: Floats, second: Floats, order: Ints, most: int = 64) -> None:
+def order_ties(first: Floats, second: Floats, order: Ints) -> None:
     """Order the rows of each run of ties by the second number, then by row.
 
     Parameters
     ----------
-    first, second, order, most : see :func:`order_short_ties`.
+    first, second : (n,) float64, the numbers of the rows; no NaN.
+    order : (n,) int64, the rows by ascending ``first``; modified.
 
     Notes
     -----
     O(n log n).
     """
-    long = np.empty((len(order) // (most + 1), 2), np.int64)
-    for begin, end in long[: order_short_ties(first, second, order, most, long)].tolist():
+    long = np.empty((len(order) // (_MAX_SHORT + 1), 2), np.int64)
+    for begin, end in long[: _order_short_ties(first, second, order, _MAX_SHORT, long)].tolist():
         rows = np.sort(order[begin:end])
         order[begin:end] = rows[np.argsort(second[rows], kind="stable")]

@@ -38,7 +38,7 @@ from epsjoin.kernels.neighbours.boxes import (
 )
 from epsjoin.kernels.neighbours.heaps import NearestLists, keep_in_order, keep_one, order_heap
 
-_MOST_IN_ORDER = 32
+_MAX_IN_ORDER = 32
 """Up to so many neighbours, a list is kept in order: then finding an entry's place costs less than a heap."""
 
 _SLACK, _COSINE_SLACK = 4e-12, 2e-9
@@ -114,7 +114,7 @@ def search_tree(
         row = rows[number]
         ids, distances = lists.ids[row], lists.distances[row]
         filled = lists.sizes[row]
-        if filled > 0 and k <= _MOST_IN_ORDER:
+        if filled > 0 and k <= _MAX_IN_ORDER:
             order_heap(ids, distances, filled)
         # what a box's gap may be, and a point's value: a sum or maximum over axes, or else a distance
         limit = reach(metric, norm, distances[0], least) if filled == k else np.inf
@@ -155,7 +155,7 @@ def search_tree(
                 if values[j] > most or name == itself[row]:
                     continue
                 distance = np.sqrt(values[j]) if metric == EUCLIDEAN else values[j]
-                if k <= _MOST_IN_ORDER:
+                if k <= _MAX_IN_ORDER:
                     filled = keep_in_order(ids, distances, filled, name, distance)
                 else:
                     filled = keep_one(ids, distances, 0, k, filled, name, distance)

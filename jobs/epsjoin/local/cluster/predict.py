@@ -72,6 +72,10 @@ def predict_clusters(
         )
     core = known[clusters.is_core]
     asked = check_points("new_points", new_points)
+    if asked.shape[1] != known.shape[1]:
+        raise ArgumentError(
+            f"new_points must have as many columns as points, {known.shape[1]}, not {asked.shape[1]}"
+        )
     n, m = len(core), len(asked)
     is_core = np.arange(n + m) < n
     home, distance = np.full(n + m, NOISE), np.full(n + m, np.inf)

@@ -19,8 +19,9 @@ from epsjoin.local.compare.names import Names
 EVENTS = ("born", "split", "split_off", "merged", "dissolved", "gone", "grown", "shrunk")
 """What may happen to a cluster, in the order in which it is listed."""
 
-LEAST_PIECE, LEAST_SHARE = 2, 10
-"""A piece, and what counts as grown or shrunk: at least so many records, and one of so many."""
+MIN_PIECE, MAX_PIECES = 2, 10
+"""Minimum number of records of a piece, or by which a cluster has grown or shrunk; maximum number of such
+parts of it, a tenth each."""
 
 
 class Events(NamedTuple):
@@ -48,8 +49,8 @@ def find_events(moves: Moves, old: Names, new: Names, heir: Ints, giver: Ints) -
     """Compare what became of each cluster before, and where each cluster now comes from."""
     pieces = moves.select(
         (heir[moves.x] != moves.y)
-        & (moves.members >= LEAST_PIECE)
-        & (LEAST_SHARE * moves.members >= moves.left[moves.x])
+        & (moves.members >= MIN_PIECE)
+        & (MAX_PIECES * moves.members >= moves.left[moves.x])
     )
     has_heir, has_piece = heir >= 0, np.zeros(old.label.size, np.bool_)
     has_piece[pieces.x] = True
@@ -67,7 +68,7 @@ def find_events(moves: Moves, old: Names, new: Names, heir: Ints, giver: Ints) -
     size_before = np.where(kept, take(moves.size, giver), 0)
     difference = new.size - size_before
     is_other_size = (
-        kept & (np.abs(difference) >= LEAST_PIECE) & (LEAST_SHARE * np.abs(difference) >= size_before)
+        kept & (np.abs(difference) >= MIN_PIECE) & (MAX_PIECES * np.abs(difference) >= size_before)
     )
     is_grown, is_shrunk = is_other_size & (difference > 0), is_other_size & (difference < 0)
     return to_events(

@@ -15,7 +15,7 @@ from epsjoin.local.differ.disk import Disk
 from epsjoin.local.differ.entries import ENTRY, Entries, Matched, match
 from epsjoin.local.differ.partitioned_hash import Buckets
 
-LEAST_ROWS = 1 << 14
+MIN_ROWS = 1 << 14
 """Number of rows that are read from each file at a time, or one where fewer may wait."""
 
 
@@ -80,7 +80,7 @@ class Window:
     @property
     def step_rows(self) -> int:
         """The number of rows that one should bring of each file at a time: as many as wait, at least."""
-        return max(min(LEAST_ROWS, self._places), *(len(side.waiting) for side in self._sides))
+        return max(min(MIN_ROWS, self._places), *(len(side.waiting) for side in self._sides))
 
     def meet(self, *fresh: Entries) -> Matched:
         """Let rows of the old file and of the new one wait, match them, and push out who waits longest."""

@@ -32,13 +32,13 @@ from epsjoin.local.sweep.threads import in_order
 _FEW_PAIRS = 50
 """Number of expected pairs per point up to which a join finds them sooner than a tree counts them."""
 
-_FEW_SHARE = 1 / 10
+_FEW_FRACTION = 1 / 10
 """Fraction of the counted points within eps up to which a join by products of matrices is sooner."""
 
 _QUERIES_AT_ONCE = 4096
 """Number of queries that a thread counts for before it takes the next ones."""
 
-_LEAST_SQUARE = 1e-300
+_MIN_SQUARE = 1e-300
 """Square of a length from which on squares of its parts have all their digits, but for those that are nothing
 beside it."""
 
@@ -76,8 +76,8 @@ def reach_of(metric: Metric, eps: float, d: int) -> Reach:
     if metric.norm != SQUARES:
         return Reach(metric.norm, near, length)
     square = length * length
-    is_sure = length > 0.0 and _LEAST_SQUARE <= square < math.inf  # where all gaps underflow, none is large
-    return Reach(SQUARES, near * near * (1.0 + _SLACK) + _LEAST_SQUARE, square if is_sure else -1.0)
+    is_sure = length > 0.0 and _MIN_SQUARE <= square < math.inf  # where all gaps underflow, none is large
+    return Reach(SQUARES, near * near * (1.0 + _SLACK) + _MIN_SQUARE, square if is_sure else -1.0)
 
 
 def degree(
@@ -148,7 +148,7 @@ def degree(
     expected = expected_pairs_of_tables(queries, None if right is None else others, threshold, scaled)
     few = float(_FEW_PAIRS)
     if queries.shape[1] >= MIN_DIMENSIONS and has_products(scaled):
-        few = max(few, _FEW_SHARE * len(others))
+        few = max(few, _FEW_FRACTION * len(others))
     if expected > few * len(queries):
         itself = right is None
         return _count_by_tree(queries, others, itself, scaled, threshold, options)
