@@ -141,7 +141,8 @@ def assign_rows(
     half : half of the side of each cube, for coordinates; ``SIDES_ARE_GIVEN`` for sides.
     hashes : (n,) float64, or empty where the tree has no cut by hash.
     tree : the cuts. Directions are for coordinates only.
-    row, part, mask : see :class:`AssignedRows`; not read or written while rows are counted.
+    row, part, mask : see :class:`AssignedRows`; not read or written while rows are counted. Rows for which
+        there is no room are counted only.
     """
     n_nodes = tree.axis.shape[0]
     n_embedded = lower.shape[1]
@@ -157,7 +158,7 @@ def assign_rows(
             node = nodes[height]
             seen = masks[height]
             if tree.part[node] >= 0:
-                if fill:
+                if fill and written < row.size:
                     row[written] = point
                     part[written] = tree.part[node]
                     mask[written] = seen
@@ -207,14 +208,16 @@ def assign(embedded: Floats, hashes: Floats, eps: float, tree: CutTree) -> Assig
 
     Notes
     -----
-    Two passes (count, fill), O(rows x depth), e times that where directions are cut.
+    O(rows x depth), e times that where directions are cut; one pass where there are at most 5 rows for 4
+    points, as mostly, else two.
     """
-    half = eps / 2.0
-    none = np.empty(0, np.int64)
-    total = assign_rows(embedded, embedded, half, hashes, tree, none, none, none, False)
-    rows = AssignedRows(np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64))
-    assign_rows(embedded, embedded, half, hashes, tree, *rows, True)
-    return rows
+    half, room = eps / 2.0, len(embedded) + len(embedded) // 4
+    while True:
+        rows = AssignedRows(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64))
+        total = assign_rows(embedded, embedded, half, hashes, tree, *rows, True)
+        if total <= room:
+            return AssignedRows(*(column[:total] for column in rows))
+        room = total
 
 
 @njit

