@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -38,19 +38,28 @@ class Points:
 
     Parameters
     ----------
-    frame : the column ``id`` (long), then the coordinates: one column of binary or of arrays of numbers, or
-        one column of numbers per dimension. Numbers are doubles or longs, in arrays also floats.
+    make_frame : returns :attr:`frame`; not called where the files are all that is needed, since Spark takes
+        some hundredths of a second to make one.
     reading : how a task turns batches of the frame into arrays.
     n : number of rows.
     n_splits : number of tasks that read the points, as far as it is known.
     files : the same columns read from files by the tasks themselves, if the points are stored in a table.
     """
 
-    frame: DataFrame
+    make_frame: Callable[[], DataFrame]
     reading: Reading
     n: int
     n_splits: int
     files: StoredRows | None = None
+
+    @property
+    def frame(self) -> DataFrame:
+        """The column ``id`` (long), then the coordinates.
+
+        One column of binary or of arrays of numbers, or one column of numbers per dimension. Numbers are
+        doubles or longs, in arrays also floats.
+        """
+        return self.make_frame()
 
     @property
     def rows(self) -> Rows:
@@ -190,7 +199,7 @@ def points_of(
     """
     read, reading = _read_columns(frame, columns, id_)
     rows = frame.select(*read)
-    return Points(rows, replace(reading, metric=metric), *_count(rows))
+    return Points(lambda: rows, replace(reading, metric=metric), *_count(rows))
 
 
 def with_rows(frame: DataFrame, columns: str | Sequence[str], id_: str) -> DataFrame:
@@ -273,10 +282,13 @@ def stored_points(job: Job) -> Points:
     TableError
         The run has no slice.
     """
-    lake = job.lake
-    frame = scan.read(job.spark, lake, Slice("points", job.run)).select("id", "point")
-    files = stored_files(job, Slice("points", job.run))
-    return Points(frame, stored_reading(lake), files.n, len(files.splits()), files)
+    where = Slice("points", job.run)
+    files = stored_files(job, where)
+
+    def make_frame() -> DataFrame:
+        return scan.read(job.spark, job.lake, where).select("id", "point")
+
+    return Points(make_frame, stored_reading(job.lake), files.n, len(files.splits()), files)
 
 
 def stored_files(job: Job, where: Slice) -> StoredRows:

@@ -23,10 +23,18 @@ from tests.spark.real_data import JOIN_STEPS, content, job_on, pendigits
 from tests.tiny import RUN
 
 
-def test_replicate__makes_replicas_and_keeps_to_the_budget(make_job: JobMaker, tmp_path: Path) -> None:
+def test_replicate__makes_replicas_and_keeps_to_the_budget(
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of points that tasks read from files, neither this step nor the one before asks Spark for a frame."""
     job = job_on(make_job, tmp_path, pendigits()[:, :3], {"eps": 0.05, "n_parts": 16})
-    for step in JOIN_STEPS[:2]:
-        step(job)
+    ingest.run(job)
+
+    def refuse(*_: object) -> Any:
+        raise AssertionError("a frame was made")
+
+    monkeypatch.setattr(points.scan, "read", refuse)
+    fit_epsilon.run(job)
     counters = replicate.run(job)
     n_points = slices.count_rows(job.lake, Slice("points", RUN))
     assert counters["replicated_points"] > 100

@@ -64,7 +64,8 @@ def keep_rows(
     """
     is_broadcast = _is_broadcast(left, sides.left.n, plan)
     if not is_broadcast and can_travel(left.schema):
-        carrying = replace(sides.left, frame=with_rows(left, columns, id_column))
+        whole = with_rows(left, columns, id_column)
+        carrying = replace(sides.left, make_frame=lambda: whole)
         by_part = _shuffle(sides, plan, carrying, held_with_rows(sides.left.reading))
         work = _make_finder(sides, plan, how, carries=True)
         return by_part.mapInArrow(counted(left.sparkSession, work), left.schema)

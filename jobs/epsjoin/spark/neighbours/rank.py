@@ -130,7 +130,8 @@ def _find_by_spark(
         return in_pairs.where("false")
     has_k = F.size("near") == k
     settled = in_pairs.where(has_k & (F.element_at("near", -1)["distance"] <= eps * CERTAIN))
-    queries = replace(points, frame=points.frame.join(settled.select("id"), "id", "left_anti"), files=None)
+    of_others = points.frame.join(settled.select("id"), "id", "left_anti")
+    queries = replace(points, make_frame=lambda: of_others, files=None)
     found = search_nearest(queries, points, sample, k, metric, done, is_self=True, cell_bytes=cell_bytes)
     return persist_until(settled.union(found), done)
 
