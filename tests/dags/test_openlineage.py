@@ -44,9 +44,10 @@ def test_openlineage__sends_events_where_a_setting_says(
     events = tmp_path / "events"
     transport = {"type": "file", "log_file_path": str(events), "append": True}
     settings = {"AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(transport)}
-    done = run("airflow", "run", "navaids", "2023-06-01", AIRFLOW_VENV=sys.prefix, **settings)
+    others = ("--mark-success-pattern", "quality.*|fit.*|replicate|cluster|outliers|compare")
+    done = run("airflow", "run", "navaids", "2023-06-01", *others, AIRFLOW_VENV=sys.prefix, **settings)
     assert done.returncode == 0, done.stderr
-    assert fake_spark.jobs[-1] == "report"
+    assert fake_spark.jobs == ["ingest", "merge_join", "report"]
     told = [json.loads(line) for line in events.read_text().splitlines()]
     written = {
         out["name"].rpartition("/")[2]
@@ -54,4 +55,4 @@ def test_openlineage__sends_events_where_a_setting_says(
         if event["eventType"] == "COMPLETE"
         for out in event["outputs"]
     }
-    assert {"points", "pairs", "clusters", "report"} <= written
+    assert {"points", "pairs", "report"} <= written
