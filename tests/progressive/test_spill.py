@@ -70,7 +70,7 @@ with open(sys.argv[2], "w") as out:
 """
 
 
-@pytest.mark.parametrize(("phase", "how"), [("merges", "inner"), ("runs", "inner"), ("merges", "semi")])
+@pytest.mark.parametrize(("phase", "how"), [("merges", "inner"), ("runs", "semi")])
 def test_spill__goes_on_after_a_kill(tmp_path, expected, phase, how):
     spill, out = tmp_path / "spill", tmp_path / "pairs"
     command = [sys.executable, "-c", KILLED, str(spill), str(out), phase, how]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from epsjoin.local.progressive.results import Found
 from epsjoin.local.progressive.rows import SweepRows
 from epsjoin.local.progressive.similarity import Similarity
 from epsjoin.local.progressive.sizes import Sizes
-from epsjoin.local.progressive.sources import ArraySource
+from epsjoin.local.progressive.sources import ArraySource, IteratorSource, Source
 from epsjoin.local.progressive.spill import Spill
 from oracles import join as twin
 from oracles import progressive as oracle
@@ -112,24 +113,31 @@ def drive(
     run_rows: int = 7,
     fan_in: int = 2,
     traversal: Any = "last",
-    page_rows: int = 3,
-    part_rows: int = 4,
-    ids: np.ndarray[Any, Any] | None = None,
-    counters: dict[str, Any] | None = None,
+    dies_after: int | None = None,
 ) -> list[Found]:
-    """All batches of a progressive join in tiny memory."""
-    sizes = Sizes(
-        run_rows, tuple({max(1, run_rows // 3), max(2, run_rows // 2)}), fan_in, page_rows, part_rows
-    )
-    counted: dict[str, Any] = {} if counters is None else counters
+    """All batches of a progressive join in tiny memory, or so many, of one that then leaves its folder."""
+    counted: dict[str, Any] = {}
+    sizes = Sizes(run_rows, tuple({max(1, run_rows // 3), max(2, run_rows // 2)}), fan_in, 3, 4)
     spill = Spill(folder, counted)
     tables = [case.rows, case.others] if two else [case.rows]
-    options = Options(how, traversal, sizes, ids is not None and how != "inner")
-    sources = [ArraySource(table, None if ids is None else ids[: len(table)]) for table in tables]
+    is_idle = traversal == "idle"
+    sources: list[Source] = [
+        IteratorSource(_now_and_then(table)) if is_idle else ArraySource(table) for table in tables
+    ]
+    batches = Driver(sources, case.kind, Options(how, traversal, sizes), spill, counted).run()
     try:
-        return list(Driver(sources, case.kind, options, spill, counted).run())
+        return list(islice(batches, dies_after))
     finally:
-        spill.close()
+        if dies_after is None:
+            spill.close()
+        else:
+            spill.leave()
+
+
+def _now_and_then(table: Any) -> Iterator[Any]:
+    for begin in range(0, len(table), 5):
+        yield table[begin : begin + 5]
+        yield None
 
 
 def gathered(batches: list[Found]) -> list[Any]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,3 +58,28 @@ def test_one_table__is_joined_as_the_oracle_does(name, how, run_rows, fan_in, tr
                 zip(zip(*(c.tolist() for c in batch[:2]), strict=True), batch[2].tolist(), strict=True)
             )
         assert distances == pairs
+
+
+@examples(40)
+@given(
+    st.sampled_from(KINDS),
+    st.sampled_from(HOWS),
+    st.sampled_from([2, 7]),
+    st.sampled_from([2, 3]),
+    st.sampled_from(TRAVERSALS),
+    st.integers(1, 30),
+    SEEDS,
+)
+def test_join__whose_process_dies_anywhere_goes_on_and_misses_nothing(
+    name, how, run_rows, fan_in, traversal, dies_after, seed
+):
+    case = make_case(name, 30, seed)
+    arguments = {"how": how, "run_rows": run_rows, "fan_in": fan_in, "traversal": traversal}
+    with tempfile.TemporaryDirectory() as folder:
+        before = drive(case, Path(folder), dies_after=dies_after, **arguments)
+        after = gathered(drive(case, Path(folder), **arguments))
+        assert not list(Path(folder).iterdir())
+    pairs = progressive.pairs(case.joins, case.rows, case.others)
+    expected = progressive.answer(pairs, len(case.rows), len(case.others), how)
+    assert sorted({*gathered(before), *after}) == expected
+    assert len(after) == len(set(after))
