@@ -21,7 +21,7 @@ from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.neighbours.search import KNearest
 from epsjoin.local.neighbours.tree import make_lists
 from epsjoin.local.neighbours.within import reach_of
-from epsjoin.local.sweep.pairs import Pairs
+from epsjoin.local.sweep.pairs import Pairs, concatenate
 
 _FEW_ROWS, _MAX_ROWS_BY_LEAVES, _MAX_COLUMNS_BY_LEAVES = 200, 3000, 3
 """Rows up to which pairs of leaves are compared, also for so few columns; beyond, a sweep is sooner."""
@@ -139,7 +139,7 @@ class Index:
         values = self._check(queries)
         embedded = read_only(self.metric.embed(values))
         batches = [batch for part in self._parts for batch in part.within(asked, values, embedded)]
-        found = _concatenate(batches)
+        found = _copy(batches)
         if len(self._parts) > 1:
             order = np.argsort(found.left, kind="stable")  # the rows of a part are below those of the next
             return Pairs(found.left[order], found.right[order], found.distance[order])
@@ -287,9 +287,8 @@ class Index:
         return asked
 
 
-def _concatenate(batches: list[Pairs]) -> Pairs:
+def _copy(batches: list[Pairs]) -> Pairs:
     if len(batches) == 1:
         left, right, distance = batches[0]
         return Pairs(left.copy(), right.copy(), distance.copy())  # without the room behind them
-    columns = zip(*batches, strict=True) if batches else ((np.empty(0, np.int64),),) * 2 + ((np.empty(0),),)
-    return Pairs(*(np.concatenate(column) for column in columns))
+    return concatenate(batches)

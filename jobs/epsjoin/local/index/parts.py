@@ -17,7 +17,7 @@ from epsjoin.kernels.neighbours.tree import search_tree
 from epsjoin.kernels.neighbours.within import Reach
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.tree import count_leaves, grow_boxes
-from epsjoin.local.sweep.pairs import Pairs
+from epsjoin.local.sweep.pairs import Pairs, concatenate
 
 _ROOM, _ROOM_PER_ROW = 1 << 12, 8
 """Number of pairs that there is room for at first, at least and for each row; more comes when it is full."""
@@ -109,13 +109,7 @@ class Part(NamedTuple):
 
 def sort_pairs(n: int, batches: list[Pairs]) -> Pairs:
     """Put all pairs of n rows into one, sorted by (left, right)."""
-    if len(batches) == 1:
-        (pairs,) = batches
-    else:
-        columns = (
-            zip(*batches, strict=True) if batches else ((np.empty(0, np.int64),),) * 2 + ((np.empty(0),),)
-        )
-        pairs = Pairs(*(np.concatenate(column) for column in columns))
+    pairs = batches[0] if len(batches) == 1 else concatenate(batches)
     m = len(pairs.left)
     into = Room(np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m))
     sort_by_rows(n, Room(*pairs), into)

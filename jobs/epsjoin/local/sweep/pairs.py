@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -85,10 +85,15 @@ def collect(
         return Pairs(*_sort_rows(batches, *n_rows, with_distance, np.int64))
     with close_at_end(batches):
         collected = list(batches)
-    columns = zip(*collected, strict=True) if collected else ((np.empty(0, np.int64),),) * 3
-    left, right, distance = (np.concatenate(column) for column in columns)
+    left, right, distance = concatenate(collected)
     order = np.lexsort((right, left))
-    return Pairs(left[order], right[order], distance[order].astype(np.float64, copy=False))
+    return Pairs(left[order], right[order], distance[order])
+
+
+def concatenate(batches: Sequence[Pairs]) -> Pairs:
+    """Put batches one behind the other."""
+    nothing = Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    return Pairs(*(np.concatenate(column) for column in zip(nothing, *batches, strict=True)))
 
 
 def collect_rows(batches: Iterator[Pairs], n_rows: tuple[int, int]) -> RowPairs:

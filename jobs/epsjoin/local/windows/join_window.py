@@ -15,7 +15,7 @@ from epsjoin.local.arguments import check_count, check_points, index_distinct, i
 from epsjoin.local.join.arrays import join, self_join
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.metric import Metric
-from epsjoin.local.sweep.pairs import Pairs
+from epsjoin.local.sweep.pairs import Pairs, collect, concatenate
 from epsjoin.local.sweep.sweeping import Counters
 
 
@@ -126,11 +126,11 @@ class JoinWindow:
         for batch, part in zip(staying, with_old, strict=True):
             batch.pairs.append(part)
         self._batches.append(_Batch(new, new_ids, [within]))
-        return _sorted([*with_old, within])
+        return collect(iter([*with_old, within]))
 
     def pairs(self) -> Pairs:
         """Return all pairs of the window, by ids, ``left < right``, sorted."""
-        return _sorted([part for batch in self._batches for part in batch.pairs])
+        return collect(part for batch in self._batches for part in batch.pairs)
 
     def _join_window(self, new: Floats, new_ids: Ints, staying: list[_Batch], held: int) -> list[Pairs]:
         """Join the new rows with those that stay; return the pairs by the batch of the older row."""
@@ -139,7 +139,7 @@ class JoinWindow:
         starts = np.cumsum([0, *(len(batch.ids) for batch in staying)])
         old_ids = np.concatenate([batch.ids for batch in staying])
         filled = [batch.points for batch in staying if len(batch.points)]
-        found = _NO_PAIRS
+        found = concatenate([])
         if len(new) and filled:
             limit = self._left_of_limit(held)
             found = join(new, np.concatenate(filled), self._eps, max_pairs=limit, **self._how())
@@ -162,15 +162,3 @@ class JoinWindow:
     def _left_of_limit(self, held: int) -> int | None:
         """Return how many pairs may still come: at least 0, for what a window holds has passed this limit."""
         return None if self._options.max_pairs is None else self._options.max_pairs - held
-
-
-_NO_PAIRS = Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
-
-
-def _sorted(parts: list[Pairs]) -> Pairs:
-    """Put parts together, sorted by (left, right)."""
-    left, right, distance = (
-        np.concatenate([part[column] for part in [_NO_PAIRS, *parts]]) for column in range(3)
-    )
-    order = np.lexsort((right, left))
-    return Pairs(left[order], right[order], distance[order])
