@@ -43,6 +43,7 @@ def test_spark_submit__passes_on_success_and_leaves_nothing_beside_the_lake(tmp_
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lake", "metrics.json"]
 
 
+@pytest.mark.long  # the wrapper passes on every code; that this one is 5 is in tests/spark/test_job.py
 def test_spark_submit__passes_on_that_there_was_nothing_to_do(tmp_path: Path) -> None:
     done = submit(tmp_path, "ingest", "2021-01-01")
     assert done.returncode == 5

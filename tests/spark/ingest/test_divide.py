@@ -54,8 +54,15 @@ def to_json(data: bytes) -> bytes:
     return "".join(objects).encode()
 
 
-@pytest.mark.parametrize("format_", ["csv", "json"])
-@pytest.mark.parametrize("max_doubles", [1 << 18, 2])
+@pytest.mark.parametrize(
+    ("format_", "max_doubles"),
+    [
+        ("csv", 1 << 18),
+        ("json", 2),
+        pytest.param("csv", 2, marks=pytest.mark.long),
+        pytest.param("json", 1 << 18, marks=pytest.mark.long),
+    ],
+)
 def test_ingest__in_sections_writes_the_tables_that_one_task_writes(
     make_job: JobMaker, tmp_path: Path, format_: str, max_doubles: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,7 +80,9 @@ def test_ingest__counts_the_points_of_each_value(job: Job) -> None:
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2, 3, 4], [4, 1, 3, 0, 2, 1]])
-def test_windows__are_those_of_the_runs_by_date_whatever_the_order(job: Job, order: list[int]) -> None:
+def test_windows__are_those_of_the_runs_by_date_whatever_the_order(
+    here: None, job: Job, order: list[int]
+) -> None:
     jobs = write_months(job)
     for number in order:
         ingest.run(jobs[MONTHS[number]])
