@@ -24,5 +24,6 @@ def test_write_sorted__sorts_by_both_rows_and_keeps_equal_pairs_of_few_in_order(
         (distance[order] if with_distance else distance).tolist(),
     )
     to_left, to_right = np.full(len(left), -1, into), np.full(len(left), -1, into)
-    write_sorted(ends, right, distance, to_left, to_right)
+    for first, last in ((7, len(_SIZES)), (0, 7)):
+        write_sorted(ends, right, distance, to_left, to_right, first, last)
     assert (to_left.tolist(), to_right.tolist(), distance.tolist()) == expected

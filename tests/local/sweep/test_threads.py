@@ -6,9 +6,12 @@ import itertools
 import threading
 import time
 
+import numpy as np
 import pytest
 
-from epsjoin.local.sweep.threads import in_order
+from epsjoin import self_join
+from epsjoin.local.sweep import threads as sweep_threads
+from epsjoin.local.sweep.threads import in_order, in_ranges
 
 
 def sweeps_of(lengths, begun=None):
@@ -73,3 +76,28 @@ def test_in_order__raises_the_error_of_a_sweep_where_it_stands(n_jobs):
     with pytest.raises(LookupError, match="broken"):
         next(swept)
     assert not threads()
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 5])
+def test_in_ranges__divides_all_rows_in_order(monkeypatch, n_jobs):
+    for least, count in ((12, n_jobs), (13, 1)):
+        monkeypatch.setattr(sweep_threads, "_MIN_ROWS", least)
+        found = in_ranges(n_jobs)(12, lambda number, begin, end: (number, list(range(begin, end))))
+        assert [number for number, _ in found] == list(range(count))
+        assert [row for _, rows in found for row in rows] == list(range(12))
+    assert not threads()
+
+
+@pytest.mark.parametrize("d", [4, 12])
+def test_self_join__prepares_and_sorts_in_ranges_what_one_thread_finds(monkeypatch, d):
+    monkeypatch.setattr(sweep_threads, "_MIN_ROWS", 1)
+    random = np.random.default_rng(d)
+    points = random.random((9, d))[random.integers(0, 9, 700)] + random.random((700, d)) * 0.2
+    first = self_join(points, 0.3)
+    near = np.sqrt(((points[:, None] - points) ** 2).sum(axis=2)) <= 0.3
+    assert list(zip(first.left, first.right, strict=True)) == list(
+        zip(*np.nonzero(np.triu(near, 1)), strict=True)
+    )
+    for n_jobs in (2, 3):
+        found = self_join(points, 0.3, n_jobs=n_jobs)
+        assert [column.tolist() for column in found] == [column.tolist() for column in first]

@@ -14,6 +14,7 @@ import numpy as np
 from epsjoin.kernels.accelerate import njit, njit_filter
 from epsjoin.kernels.arrays import Floats, Floats32, Ints
 from epsjoin.kernels.join.near_pairs import read_ahead
+from epsjoin.kernels.ranges import Ranges, in_one_range
 
 SQUARES, SUM, MAXIMUM = range(3)
 FILTER_SIZES = (2, 4, 8)
@@ -98,17 +99,20 @@ def rotate(embedded: Floats, row: int, projection: Projection, factors: Floats, 
 
 
 @njit_filter
-def _project_rotated(embedded: Floats, projection: Projection, coordinates: Floats) -> float:
-    """Fill ``coordinates`` (c, n) on the principal axes; returns the largest magnitude that went into one.
+def _project_rotated(
+    embedded: Floats, projection: Projection, coordinates: Floats, first: int, last: int
+) -> float:
+    """Fill ``coordinates`` (c, n) of a range of rows on the principal axes.
 
-    Some rows at once, axis by axis: their sums are independent of one another.
+    Some rows at once, axis by axis: their sums are independent of one another. Returns the largest magnitude
+    that went into a coordinate.
     """
     basis, centre, low, high = projection.basis, projection.centre, projection.low, projection.high
-    n, e = embedded.shape
+    e = embedded.shape[1]
     values = np.empty((e, _ROWS_AT_ONCE), np.float64)
     largest = 0.0
-    for begin in range(0, n, _ROWS_AT_ONCE):
-        count = min(_ROWS_AT_ONCE, n - begin)
+    for begin in range(first, last, _ROWS_AT_ONCE):
+        count = min(_ROWS_AT_ONCE, last - begin)
         for i in range(count):
             total = 0.0
             for axis in range(e):
@@ -127,16 +131,17 @@ def _project_rotated(embedded: Floats, projection: Projection, coordinates: Floa
 
 
 @njit
-def _project_axes(embedded: Floats, projection: Projection, coordinates: Floats) -> float:
+def _project_axes(
+    embedded: Floats, projection: Projection, coordinates: Floats, first: int, last: int
+) -> float:
     """As :func:`_project_rotated`, of raw axes."""
     axes, centre, low, high = projection.axes, projection.centre, projection.low, projection.high
-    n = embedded.shape[0]
     largest = 0.0
-    for begin in range(0, n, _ROWS_AT_ONCE):  # the cache holds these for the next coordinate
+    for begin in range(first, last, _ROWS_AT_ONCE):  # the cache holds these for the next coordinate
         for j in range(coordinates.shape[0]):
             axis = axes[j]
             middle, lowest, highest = centre[axis], low[axis], high[axis]
-            for row in range(begin, min(begin + _ROWS_AT_ONCE, n)):
+            for row in range(begin, min(begin + _ROWS_AT_ONCE, last)):
                 value = embedded[row, axis] - middle
                 value = lowest if value < lowest else value
                 value = highest if value > highest else value
@@ -147,12 +152,17 @@ def _project_axes(embedded: Floats, projection: Projection, coordinates: Floats)
 
 
 @njit
-def _gather_rotated(coordinates: Floats, order: Ints, shape: _Shape, near: Floats32) -> float:
-    """Fill ``near`` in the given order, as ``shape`` = (size, stride); returns the largest magnitude."""
+def _gather_rotated(
+    coordinates: Floats, order: Ints, shape: _Shape, near: Floats32, begin: int, end: int
+) -> float:
+    """Fill a range of ``near`` in the given order, as ``shape`` = (size, stride).
+
+    Returns the largest magnitude.
+    """
     size, stride = shape
     largest = 0.0
     for j in range(size):
-        for place in range(order.shape[0]):
+        for place in range(begin, end):
             value = min(max(coordinates[j, order[place]], -_MAX_COORDINATE), _MAX_COORDINATE)
             near[j * stride + place] = value
             largest = max(largest, abs(value))
@@ -167,7 +177,14 @@ def _lines_of(axes: Ints) -> Ints:
 
 @njit
 def _gather_axes(
-    embedded: Floats, order: Ints, projection: Projection, scale: float, shape: _Shape, near: Floats32
+    embedded: Floats,
+    order: Ints,
+    projection: Projection,
+    scale: float,
+    shape: _Shape,
+    near: Floats32,
+    first: int,
+    last: int,
 ) -> float:
     """As :func:`_gather_rotated`, from raw axes.
 
@@ -180,8 +197,8 @@ def _gather_axes(
     length = embedded.shape[1]
     copied = np.empty((size, _ROWS_AT_ONCE), np.float64)
     largest = 0.0
-    for begin in range(0, order.shape[0], _ROWS_AT_ONCE):
-        count = min(_ROWS_AT_ONCE, order.shape[0] - begin)
+    for begin in range(first, last, _ROWS_AT_ONCE):
+        count = min(_ROWS_AT_ONCE, last - begin)
         for i in range(count):
             row = order[begin + i]
             ahead = order[min(begin + i + _AHEAD, order.shape[0] - 1)] * length
@@ -203,7 +220,9 @@ def _gather_axes(
     return largest
 
 
-def project(embedded: Floats, projection: Projection, count: int, eps: float) -> tuple[Floats, float]:
+def project(
+    embedded: Floats, projection: Projection, count: int, eps: float, ranges: Ranges = in_one_range
+) -> tuple[Floats, float]:
     """Compute the first ``count`` coordinates of every row in units of the reach, and the reach.
 
     Parameters
@@ -212,6 +231,7 @@ def project(embedded: Floats, projection: Projection, count: int, eps: float) ->
     projection : from :func:`choose_projection`.
     count : number of coordinates.
     eps : threshold in embedded coordinates.
+    ranges : how ranges of rows are worked on.
 
     Returns
     -------
@@ -220,14 +240,20 @@ def project(embedded: Floats, projection: Projection, count: int, eps: float) ->
         magnitude of the values, not with eps. May be infinite: then no row is separated from another, which
         is exact. The other coordinates of a filter are rounded to float32, whose slack covers it.
     """
-    coordinates = np.zeros((count, len(embedded)))
+    n = len(embedded)
+    coordinates = np.zeros((count, n))
+    fill = _project_rotated if projection.is_rotated else _project_axes
+    filled = coordinates[: projection.size]
+    largest = max(ranges(n, lambda _, *rows: fill(embedded, projection, filled, *rows)))
     with np.errstate(over="ignore"):
-        fill = _project_rotated if projection.is_rotated else _project_axes
-        largest = fill(embedded, projection, coordinates[: projection.size])
         reach = _reach(projection, largest, eps)
     if not reach < math.inf:
         return np.zeros_like(coordinates), math.inf
-    coordinates /= reach
+
+    def scale(_: int, begin: int, end: int) -> None:
+        coordinates[:, begin:end] /= reach
+
+    ranges(n, scale)
     return coordinates, reach
 
 
@@ -251,7 +277,13 @@ def _reach(projection: Projection, largest: float, eps: float) -> float:
 
 
 def filter_coordinates(
-    embedded: Floats, coordinates: Floats, order: Ints, projection: Projection, reach: float, padding: int
+    embedded: Floats,
+    coordinates: Floats,
+    order: Ints,
+    projection: Projection,
+    reach: float,
+    padding: int,
+    ranges: Ranges = in_one_range,
 ) -> tuple[Floats32, float]:
     """Compute the coordinates of the filter in units of the reach, rows in the given order.
 
@@ -264,6 +296,7 @@ def filter_coordinates(
     projection : from :func:`epsjoin.local.plan.projection.choose_projection`.
     reach : from :func:`project`; infinite: all coordinates are 0.
     padding : zeros behind each coordinate.
+    ranges : how ranges of places are worked on.
 
     Returns
     -------
@@ -275,9 +308,13 @@ def filter_coordinates(
     if not reach < math.inf:
         return near, 0.0
     shape = min(projection.n_filter, projection.size), stride
-    if projection.is_rotated:
-        return near, _gather_rotated(coordinates, order, shape, near)
-    return near, _gather_axes(embedded, order, projection, 1.0 / reach, shape, near)
+
+    def gather(_: int, begin: int, end: int) -> float:
+        if projection.is_rotated:
+            return _gather_rotated(coordinates, order, shape, near, begin, end)
+        return _gather_axes(embedded, order, projection, 1.0 / reach, shape, near, begin, end)
+
+    return near, max(ranges(len(order), gather))
 
 
 def axes_by_variance(embedded: Floats) -> Ints:

@@ -129,9 +129,15 @@ def write_ranked(
 
 @njit
 def write_sorted(
-    ends: Ints, right: RowNumbers, distance: Floats, to_left: RowNumbers, to_right: RowNumbers
+    ends: Ints,
+    right: RowNumbers,
+    distance: Floats,
+    to_left: RowNumbers,
+    to_right: RowNumbers,
+    first: int,
+    last: int,
 ) -> None:
-    """Write pairs sorted by (left, right), their distances in place.
+    """Write the pairs of a range of left rows sorted by (left, right), their distances in place.
 
     Parameters
     ----------
@@ -139,6 +145,7 @@ def write_sorted(
     right, distance : all pairs, from :func:`epsjoin.kernels.join.sort_pairs.group_by_left`; modified.
         ``distance`` may have no entries.
     to_left, to_right : all pairs; modified.
+    first, last : left rows.
 
     Notes
     -----
@@ -147,8 +154,8 @@ def write_sorted(
     """
     has_distance = int(distance.size > 0)
     kept = np.empty(FEW)
-    begin = 0
-    for row in range(ends.size):
+    begin = int(ends[first - 1]) if first > 0 else 0
+    for row in range(first, last):
         end = int(ends[row])
         size = end - begin
         if size > FEW:

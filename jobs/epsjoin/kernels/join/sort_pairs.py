@@ -74,6 +74,23 @@ def count(rows: RowNumbers, counts: Ints) -> None:
 
 
 @njit
+def add_up(counts: Ints) -> None:
+    """Make counts the places of pairs that are grouped by their left row, each range behind those before it.
+
+    Parameters
+    ----------
+    counts : (ranges, n_left) int64, how many pairs of each range each left row has; becomes the places of
+        the first of them.
+    """
+    place = 0
+    for row in range(counts.shape[1]):
+        for number in range(counts.shape[0]):
+            count = counts[number, row]
+            counts[number, row] = place
+            place += count
+
+
+@njit
 def group_by_left(block: Block, places: Ints, to_right: RowNumbers, to_distance: Floats) -> None:
     """Put each pair of a block to the next place of its left row.
 

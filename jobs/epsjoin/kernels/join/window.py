@@ -16,11 +16,11 @@ No projection of the points increases a distance, so any coordinates serve (:mod
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
-from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.accelerate import A, njit
 from epsjoin.kernels.arrays import Bools, Floats, Floats32, Ints
 from epsjoin.kernels.distances import Decision
 from epsjoin.kernels.join.projection import MAXIMUM, SQUARES, Projection, filter_coordinates, project
@@ -28,6 +28,7 @@ from epsjoin.kernels.join.stack_sweep import CANDIDATES, DISTANCES, LARGEST_STAC
 from epsjoin.kernels.join.survivors import WAITING, DecidedRows, decide_survivors, new_survivors
 from epsjoin.kernels.join.vectors import BLOCK, add_lanes, filter_block, skip_below
 from epsjoin.kernels.join.window_keys import SELF_MEETINGS, TWO_TABLE_MEETINGS, sort_keys
+from epsjoin.kernels.ranges import Ranges, in_one_range
 
 _COPIED_DIMENSIONS = 8
 """Maximum number of dimensions of points that are copied in the order of the sweep: such rows are at most one
@@ -83,6 +84,7 @@ def window_rows(
     eps: float,
     projection: Projection,
     is_right: Bools | None = None,
+    ranges: Ranges = in_one_range,
 ) -> WindowRows:
     """Put the rows of a part in the order of the window sweep.
 
@@ -94,6 +96,7 @@ def window_rows(
     eps : threshold in embedded coordinates.
     projection : any is exact.
     is_right : (n,) bool: rows of the right table are compared with those of the left; None: one table.
+    ranges : how ranges of rows are worked on.
 
     Notes
     -----
@@ -111,13 +114,13 @@ def window_rows(
         group, meetings = np.empty(0, np.int8), ((0, 0),)
     n_keyed = projection.n_grid + 1
     count = max(n_keyed, projection.n_filter) if projection.is_rotated else n_keyed
-    coordinates, reach = project(embedded, projection, count, eps)
+    coordinates, reach = project(embedded, projection, count, eps, ranges)
     keys = sort_keys(coordinates[:n_keyed], projection.n_grid, group, meetings)
     is_copied = points.shape[1] <= _COPIED_DIMENSIONS
-    near, largest = filter_coordinates(embedded, coordinates, keys.row, projection, reach, BLOCK)
+    near, largest = filter_coordinates(embedded, coordinates, keys.row, projection, reach, BLOCK, ranges)
     del coordinates
     return WindowRows(
-        points=points.take(keys.row, axis=0) if is_copied else points,
+        points=_take(points, keys.row, ranges) if is_copied else points,
         row=np.arange(len(points)) if is_copied else keys.row,
         near=near,
         stride=len(points) + BLOCK,
@@ -126,11 +129,24 @@ def window_rows(
         bound=_filter_bound(projection.norm, projection.n_filter, largest),
         place=keys.place,
         window=keys.window,
-        ids=ids.take(keys.row),
-        mask=mask.take(keys.row) if mask.any() else mask[:0],
+        ids=_take(ids, keys.row, ranges),
+        mask=_take(mask, keys.row, ranges) if mask.any() else mask[:0],
         passes=keys.passes,
         is_self=is_right is None,
     )
+
+
+def _take(rows: A, order: Ints, ranges: Ranges) -> A:
+    """Copy rows in the given order."""
+    taken = np.empty((len(order), *rows.shape[1:]), rows.dtype)
+
+    def take(_: int, begin: int, end: int) -> None:
+        rows.take(
+            order[begin:end], axis=0, out=taken[begin:end], mode="clip"
+        )  # "raise" would copy them twice
+
+    ranges(len(order), take)
+    return cast("A", taken)
 
 
 def _filter_bound(norm: int, size: int, largest: float) -> np.float32:

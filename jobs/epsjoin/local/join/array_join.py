@@ -29,6 +29,7 @@ from epsjoin.local.scale import scale_metric
 from epsjoin.local.sweep.by_row import RowSweep
 from epsjoin.local.sweep.pairs import Pairs, collect
 from epsjoin.local.sweep.sweeping import sweep_window
+from epsjoin.local.sweep.threads import in_ranges
 
 _SORTED_BATCH_ROWS = 1 << 14
 """Number of pairs in a batch that goes to be sorted: the cache holds it until it is packed."""
@@ -136,7 +137,7 @@ class ArrayJoin:
         n_rows = self.n_left, n if self.is_right is None else self.n_right
         if self.cuts is not None or not is_row_by_row(self.metric, self.points.shape[1], n):
             few = replace(self.options, batch_rows=_SORTED_BATCH_ROWS)
-            return collect(replace(self, options=few).batches(name), n_rows)
+            return collect(replace(self, options=few).batches(name), n_rows, n_jobs=self.options.n_jobs)
         embedded_eps = self.metric.embedded_eps(self.eps)
         projection = choose_projection(self.points, n, embedded_eps, self.metric.norm).projection
         rows = row_windows(self.points, self.points, embedded_eps, projection, self.is_right)
@@ -160,7 +161,8 @@ class ArrayJoin:
         eps = metric.embedded_eps(self.eps)
         projection = self.projection or choose_projection(embedded, n, eps, metric.norm).projection
         no_mask = np.zeros(n, np.int64)
-        rows = window_rows(self.points, embedded, self.ids, no_mask, eps, projection, self.is_right)
+        ranges = in_ranges(self.options.n_jobs)
+        rows = window_rows(self.points, embedded, self.ids, no_mask, eps, projection, self.is_right, ranges)
         decision = metric.decision(self.eps)
         return sweep_window(rows, decision, self.options.for_sweep(), progress.show)
 

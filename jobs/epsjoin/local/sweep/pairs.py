@@ -13,7 +13,9 @@ from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.join import sort_pairs
 from epsjoin.kernels.join.ranks import write_sorted
 from epsjoin.kernels.join.sort_pairs import Block, RowNumbers
+from epsjoin.kernels.ranges import Ranges
 from epsjoin.local.arguments import check_lengths, distance_column, int_column
+from epsjoin.local.sweep.threads import in_ranges
 
 _MIN_BLOCK = 1 << 14
 """Number of pairs in the first block of pairs that wait to be sorted."""
@@ -69,7 +71,11 @@ class RowPairs(NamedTuple):
 
 
 def collect(
-    batches: Iterator[Pairs], n_rows: tuple[int, int] | None = None, *, with_distance: bool = True
+    batches: Iterator[Pairs],
+    n_rows: tuple[int, int] | None = None,
+    *,
+    with_distance: bool = True,
+    n_jobs: int = 1,
 ) -> Pairs:
     """Collect all batches in one, sorted by (left, right).
 
@@ -80,9 +86,10 @@ def collect(
         then takes about linear time, and at most a sixth more memory than the result.
     with_distance : whether distances are asked for; without them, ``distance`` has no entries where
         ``n_rows`` is given.
+    n_jobs : number of threads that sort row numbers. The result is the same for any number.
     """
     if n_rows is not None:
-        return Pairs(*_sort_rows(batches, *n_rows, with_distance, np.int64))
+        return Pairs(*_sort_rows(batches, n_rows, with_distance, np.int64, n_jobs))
     with close_at_end(batches):
         collected = list(batches)
     left, right, distance = concatenate(collected)
@@ -108,7 +115,7 @@ def collect_rows(batches: Iterator[Pairs], n_rows: tuple[int, int]) -> RowPairs:
     -----
     8 bytes for each pair, and 4 more while they are sorted.
     """
-    left, right, _ = _sort_rows(batches, *n_rows, False, row_type(max(n_rows)))
+    left, right, _ = _sort_rows(batches, n_rows, False, row_type(max(n_rows)))
     return RowPairs(left, right)
 
 
@@ -118,23 +125,49 @@ def row_type(n: int) -> type[np.int32 | np.int64]:
 
 
 def _sort_rows(
-    batches: Iterator[Pairs], n_left: int, n_right: int, with_distance: bool, into: type[np.int32 | np.int64]
+    batches: Iterator[Pairs],
+    n_rows: tuple[int, int],
+    with_distance: bool,
+    into: type[np.int32 | np.int64],
+    n_jobs: int = 1,
 ) -> tuple[Any, Any, Floats]:
     """Sort pairs of row numbers, in the steps of :mod:`epsjoin.kernels.join.sort_pairs`."""
-    dtype = row_type(max(n_left, n_right))
+    n_left, dtype, ranges = n_rows[0], row_type(max(n_rows)), in_ranges(n_jobs)
     blocks = _pack(batches, dtype, with_distance)
     m = sum(len(block.left) for block in blocks)
-    places = np.zeros(n_left, np.int64)
+    places = np.zeros((n_jobs, n_left), np.int64)
     for number in range(len(blocks)):  # no name for a block, which would keep it
-        sort_pairs.count(blocks[number].left, places)
-    places[1:] = np.cumsum(places)[:-1]  # the place of each row's first pair
-    places[:1] = 0
+        _count(blocks[number].left, places, ranges)
+    sort_pairs.add_up(places)
     right, distance = np.empty(m, dtype), np.empty(m if with_distance else 0)
     while blocks:
-        sort_pairs.group_by_left(blocks.pop(), places, right, distance)
+        _group(blocks.pop(), places, right, distance, ranges)
     left, sorted_right = np.empty(m, into), np.empty(m, into)
-    write_sorted(places, right, distance, left, sorted_right)
+
+    def write(_: int, first: int, last: int) -> None:
+        write_sorted(places[-1], right, distance, left, sorted_right, first, last)
+
+    ranges(n_left, write)
     return left, sorted_right, distance
+
+
+def _count(left: RowNumbers, counts: Ints, ranges: Ranges) -> None:
+    """Count how often each row comes in each range of pairs; (ranges, n_left)."""
+
+    def count(number: int, begin: int, end: int) -> None:
+        sort_pairs.count(left[begin:end], counts[number])
+
+    ranges(len(left), count)
+
+
+def _group(block: Block, places: Ints, right: RowNumbers, distance: Floats, ranges: Ranges) -> None:
+    """Put each range of pairs to the places that its rows have."""
+
+    def group(number: int, begin: int, end: int) -> None:
+        some = Block(block.left[begin:end], block.right[begin:end], block.distance[begin:end])
+        sort_pairs.group_by_left(some, places[number], right, distance)
+
+    ranges(len(block.left), group)
 
 
 def _pack(batches: Iterator[Pairs], dtype: type[np.int32 | np.int64], with_distance: bool) -> list[Block]:

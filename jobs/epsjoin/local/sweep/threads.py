@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from epsjoin.kernels.ranges import Ranges, in_one_range
 
 T = TypeVar("T")
+_MIN_ROWS = 1 << 15
+"""Minimum number of rows that are divided among threads; fewer are done sooner than threads begin."""
 
 
 def in_order(
@@ -50,3 +54,18 @@ def in_order(
         finally:
             if stop is not None:
                 stop.set()
+
+
+def in_ranges(n_jobs: int) -> Ranges:
+    """Make a way to work on as many ranges of rows as there are threads, a thread for each."""
+    if n_jobs == 1:
+        return in_one_range
+
+    def run(n: int, work: Callable[[int, int, int], Any]) -> list[Any]:
+        if n < _MIN_ROWS:
+            return in_one_range(n, work)
+        ends = [n * number // n_jobs for number in range(n_jobs + 1)]
+        with ThreadPoolExecutor(n_jobs, "epsjoin") as pool:
+            return list(pool.map(work, range(n_jobs), ends[:-1], ends[1:]))
+
+    return run

@@ -1,0 +1,15 @@
+"""Work on ranges of rows that do not depend on one another: whoever has threads may give each a range."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Ranges = Callable[[int, Callable[[int, int, int], Any]], list[Any]]
+"""Calls a function with the number, begin and end of each of some ranges that together are all of n rows, and
+returns what it returned, in the order of the ranges. For the same n the ranges are the same."""
+
+
+def in_one_range(n: int, work: Callable[[int, int, int], Any]) -> list[Any]:
+    """Call a function with all of n rows as one range, in this thread."""
+    return [work(0, 0, n)]
