@@ -16,6 +16,7 @@ from epsjoin.local.metric import get_metric
 from epsjoin.local.neighbours import by_product, product_choice, search
 from epsjoin.local.neighbours.by_product import search_by_product
 from epsjoin.local.neighbours.knn import knn_join
+from epsjoin.local.neighbours.product_choice import plan_before_tree
 from epsjoin.local.neighbours.tree import make_lists
 from oracles import examples
 from oracles import join as twin
@@ -113,6 +114,19 @@ def test_knn_join__does_not_copy_float32_to_float64_as_a_whole():
     np.testing.assert_array_equal(found.neighbour[:3], neighbours)
 
 
+@pytest.mark.parametrize("is_alike", [True, False])
+def test_plan_before_tree__grows_a_second_tree_only_where_one_does_not_tell(is_alike, monkeypatch):
+    random = np.random.default_rng(5)
+    points = random.standard_normal((3000, 128)) if is_alike else random.random((3000, 1)) * np.ones(128)
+    asked, ask = [], product_choice._ask_tree
+    monkeypatch.setattr(product_choice, "_ask_tree", lambda few, *of: asked.append(len(few)) or ask(few, *of))
+    nobody = np.full(3000, -1)
+    plan = plan_before_tree(points, points, np.arange(3000), nobody, 5, get_metric("euclidean"))
+    assert (plan is not None) == is_alike
+    assert asked == ([1024] if is_alike else [1024, 2048])
+
+
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("n", [1, 3, 130])
 def test_knn_join__of_many_queries_and_few_points_in_many_dimensions(n):
     queries = features(300, 40, 6).astype(np.float64)

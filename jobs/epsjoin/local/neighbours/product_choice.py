@@ -1,8 +1,9 @@
 """Whether the k nearest are found by products of matrices: asked before a tree is grown, and again after it.
 
 In hundreds of dimensions a tree costs more to grow and to ask a few times than all products, and points in
-float32 would be copied for it. So trees of few points come first. By how much more one compares with a query
-than one of a quarter of its points tells how many one of all would. Where products cost less, it never grows.
+float32 would be copied for it. So trees of few points come first: a tree of all compares no less than they
+do, and where that is not enough, by how much more one compares with a query than one of half of its
+points tells how many a tree of all would. Where products cost less, it never grows.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _LEAST_QUERIES = 192
 """Number of open queries below which nothing is planned."""
 _LEAST_POINTS = 128
 """Number of points below which a tree is grown at once."""
-_TREE_POINTS, _FEWER, _PLAN_POINTS = 1 << 11, 4, 512
+_TREE_POINTS, _FEWER, _PLAN_POINTS = 1 << 11, 2, 512
 """Number of points of the first tree, by how much fewer the second one has; number of points with which
 products are planned, and of others for axes."""
 _NS_PER_NEIGHBOUR, _NS_PER_DECIDED_TERM = 300.0, 3.0
@@ -40,9 +41,11 @@ _NS_PER_NEIGHBOUR, _NS_PER_DECIDED_TERM = 300.0, 3.0
 coordinate of it, since a few are decided for each."""
 
 
-def may_multiply(metric: Metric, d: int, n_open: int) -> bool:
+def may_multiply(metric: Metric, points: Points, n_open: int) -> bool:
     """Whether products are worth a thought."""
-    return d >= MIN_DIMENSIONS and has_products(metric) and n_open >= _LEAST_QUERIES + SAMPLE_QUERIES
+    n, d = points.shape
+    is_many = n >= _LEAST_POINTS and n_open >= _LEAST_QUERIES + SAMPLE_QUERIES
+    return is_many and d >= MIN_DIMENSIONS and has_products(metric)
 
 
 def work_of(n_points: float, d: int) -> float:
@@ -61,30 +64,59 @@ def plan_before_tree(
     rows : (r,) int64, the open queries.
     k : number of neighbours.
     """
-    if not may_multiply(metric, points.shape[1], len(rows)) or len(points) < _LEAST_POINTS:
+    if not may_multiply(metric, points, len(rows)):
         return None
     n, random = len(points), np.random.default_rng(0)
     drawn, sample = random.permutation(n)[:_TREE_POINTS], random.choice(rows, SAMPLE_QUERIES, replace=False)
     few, fewer = np.sort(drawn), np.sort(drawn[: len(drawn) // _FEWER])
     of = queries, points, sample, itself, k, metric
-    compared, distances = _ask_tree(few, *of)
-    growth = math.log(compared / _ask_tree(fewer, *of)[0], _FEWER)
-    compared *= (n / len(few)) ** min(1.0, max(0.0, growth))
     nearest = max(1, round(k * len(few) / n))  # of these points as far as the k-th of all
-    k_distances = distances[:, min(nearest, distances.shape[1]) - 1]
-    return plan_if_cheaper(queries, points, sample, k_distances, len(rows), k, compared, metric)
+    plan = _plan(queries, points, sample, _ask_all(few, nearest, *of), len(rows), metric)
+    if plan is None:
+        return None
+    of_fewer = _ask_tree(fewer, *of)  # a tree of all compares no less
+    if not _is_cheaper(plan, points, len(rows), k, of_fewer, metric):
+        compared = _ask_tree(few, *of)
+        growth = math.log(compared / of_fewer, _FEWER)
+        compared *= (n / len(few)) ** min(1.0, max(0.0, growth))
+        if not _is_cheaper(plan, points, len(rows), k, compared, metric):
+            return None
+    return plan
 
 
 def _ask_tree(
     few: Ints, queries: Points, points: Points, sample: Ints, itself: Ints, k: int, metric: Metric
-) -> tuple[float, Floats]:
-    """How many of a few points their tree compares with a query, and the k nearest distances, rising."""
+) -> float:
+    """How many of a few points their tree compares with a query."""
     k = min(k, len(few) - 1)
     tree = PointTree.grow(np.asarray(points[few], np.float64), few, k + 1, metric)
     lists = make_lists(len(sample), k)
     asked = np.asarray(queries[sample], np.float64)
-    compared = tree.search(asked, itself[sample], np.arange(len(sample)), lists) / len(sample)
-    return compared, np.sort(lists.distances, axis=1)
+    return tree.search(asked, itself[sample], np.arange(len(sample)), lists) / len(sample)
+
+
+def _ask_all(
+    few: Ints,
+    nearest: int,
+    queries: Points,
+    points: Points,
+    sample: Ints,
+    itself: Ints,
+    k: int,
+    metric: Metric,
+) -> Floats:
+    """About the distances of some queries to the ``nearest``-th of a few points, or the last; (s,)."""
+    del k
+    with one_thread(), np.errstate(over="ignore", invalid="ignore"):
+        asked, others = embed(queries[sample], metric), embed(points[few], metric)
+        centre = others.mean(axis=0)
+        asked, others = asked - centre, others - centre  # squares of small numbers lose few digits
+        squares = np.square(asked).sum(axis=1)[:, None] + np.square(others).sum(axis=1)
+        squares -= 2.0 * (asked @ others.T)
+    squares[few == itself[sample, None]] = np.inf
+    place = min(nearest, len(few) - 1) - 1
+    square = np.maximum(np.partition(squares, place, axis=1)[:, place], 0.0)
+    return square / 2.0 if metric.name == "cosine" else np.sqrt(square)
 
 
 def plan_if_cheaper(
@@ -107,9 +139,15 @@ def plan_if_cheaper(
     n_open : number of open queries.
     compared : number of points that the tree compares with a query.
     """
-    (n, d), radius = points.shape, float(np.median(k_distances))
-    if n < 2:  # axes and others must be different points
-        return None
+    plan = _plan(queries, points, sample, k_distances, n_open, metric)
+    return plan if plan is not None and _is_cheaper(plan, points, n_open, k, compared, metric) else None
+
+
+def _plan(
+    queries: Points, points: Points, sample: Ints, k_distances: Floats, n_open: int, metric: Metric
+) -> ProductPlan | None:
+    """Plan products; None where no distance can be a threshold."""
+    n, radius = len(points), float(np.median(k_distances))
     try:
         metric.check_eps(radius)
     except ArgumentError:
@@ -119,7 +157,14 @@ def plan_if_cheaper(
     with one_thread():
         some = embed(points[drawn], metric)
         both = Sample(embed(queries[sample], metric), some[:half], some[half:])
-        plan = plan_product(both, float(n_open) * n, n_open + n, radius, metric)
+        return plan_product(both, float(n_open) * n, n_open + n, radius, metric)
+
+
+def _is_cheaper(
+    plan: ProductPlan, points: Points, n_open: int, k: int, compared: float, metric: Metric
+) -> bool:
+    """Whether products cost less than a tree that compares so many points with a query."""
+    n, d = points.shape
     of_neighbours = k * (_NS_PER_NEIGHBOUR + _NS_PER_DECIDED_TERM * d)
     of_tree = _NS_PER_WORK[metric.name] * work_of(min(compared, SCAN_SHARE * n), d)
-    return plan if plan.nanoseconds + n_open * of_neighbours <= n_open * of_tree else None
+    return bool(plan.nanoseconds + n_open * of_neighbours <= n_open * of_tree)

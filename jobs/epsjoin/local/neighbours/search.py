@@ -294,7 +294,7 @@ class _Search:
         -------
         (r,) int64, the queries that are still open.
         """
-        if not may_multiply(self.metric, self.points.shape[1], len(rows)):
+        if not may_multiply(self.metric, self.points, len(rows)):
             return rows
         is_sampled = np.zeros(len(rows), np.bool_)
         is_sampled[self.random.choice(len(rows), SAMPLE_QUERIES, replace=False)] = True

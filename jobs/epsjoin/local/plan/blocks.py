@@ -82,7 +82,8 @@ class BlockCosts(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BlockPlan:
-    """Which rows are in which block, and which blocks are joined; some hundred KB.
+    """Which rows are in which block, and which blocks are joined; some hundred KB; 3.8 MB with
+    255 axes of 1,536 dimensions.
 
     Made by :func:`epsjoin.local.plan.block_planner.plan_blocks`.
 
