@@ -82,10 +82,10 @@ class BlockCosts(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BlockPlan:
-    """Which rows are in which block, and which blocks are joined; some hundred KB; 3.8 MB with
-    255 axes of 1,536 dimensions.
+    """Which rows are in which block, and which blocks are joined.
 
-    Made by :func:`epsjoin.local.plan.block_planner.plan_blocks`.
+    Made by :func:`epsjoin.local.plan.block_planner.plan_blocks`. Some hundred KB; 3.8 MB with 255 axes of
+    1,536 dimensions.
 
     Parameters
     ----------
