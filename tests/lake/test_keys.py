@@ -23,6 +23,11 @@ SOURCE = load_source(CONTRACTS, "navaids")
 LEAST, MOST = -(2**63), 2**63 - 1
 IDS = st.integers(-3, 3) | st.sampled_from([LEAST, LEAST + 1, MOST - 1, MOST])
 UNIQUE = "SELECT COALESCE(SUM(n), 0) FROM (SELECT COUNT(*) AS n FROM a GROUP BY {}) AS t WHERE n > 1"
+COUNTED = (
+    "SELECT COUNT(*) FROM a AS t LEFT JOIN ( SELECT x, COUNT(*) AS n FROM"
+    " (SELECT l AS x FROM b UNION ALL SELECT r FROM b) GROUP BY x ) AS p"
+    " ON t.x = p.x WHERE t.y <> COALESCE(p.n, 0) + 1"
+)
 ANTI = "SELECT COUNT(*) FROM a AS t LEFT ANTI JOIN b AS o ON t.x = o.z"
 
 
@@ -62,9 +67,29 @@ def test_keys__count_the_rows_whose_key_is_in_no_other_row(x: list[int], z: list
         assert keys.number(ANTI) == sum(each not in z for each in x)
 
 
+@given(
+    st.lists(st.tuples(IDS, st.integers(-1, 4) | IDS), max_size=12),
+    st.lists(st.tuples(IDS, IDS), max_size=12),
+)
+def test_keys__count_the_rows_that_say_a_wrong_number_of_others(
+    rows: list[tuple[int, int]], pairs: list[tuple[int, int]]
+) -> None:
+    (x, y), (left, right) = (tuple(zip(*each, strict=True)) or ((), ()) for each in (rows, pairs))
+    keys = Keys(Tables(a={"x": x, "y": y}, b={"l": left, "r": right}))
+    if x and max(x) - min(x) >= 8 * (len(x) + 2 * len(left)):
+        with pytest.raises(UnansweredError, match="too far apart"):
+            keys.number(COUNTED)
+    else:
+        among = Counter(left + right)
+        assert keys.number(COUNTED) == sum(says != among[each] + 1 for each, says in rows)
+
+
 @pytest.mark.parametrize(
     "query",
     [
+        COUNTED.replace("+ 1", "+ 2"),
+        COUNTED.replace("r FROM b", "r FROM c"),
+        COUNTED.replace("GROUP BY x", "GROUP BY y"),
         UNIQUE.format("x"),
         UNIQUE.format("`x`").replace("n > 1", "n > 2"),
         f"{ANTI} WHERE t.x > 0",
@@ -82,7 +107,13 @@ def test_keys__leave_other_questions_to_the_engine(query: str) -> None:
     [
         ("points", {"rows differ in id"}),
         ("pairs", {"rows differ in left_id, right_id", "left_is_a_point", "right_is_a_point"}),
-        ("clusters", {"rows differ in id", "every_point_has_a_label", "every_label_is_of_a_point"}),
+        (
+            "clusters",
+            {
+                *("rows differ in id", "every_point_has_a_label", "every_label_is_of_a_point"),
+                "degree_is_the_number_of_pairs",
+            },
+        ),
         ("replicas", {"every_row_is_a_point"}),
     ],
 )
@@ -99,4 +130,4 @@ def test_keys__answer_these_rules_of_the_contracts(table: str, answered: set[str
 
 
 def columns_of(ids: list[int]) -> dict[str, list[int]]:
-    return {"id": ids, "left_id": ids, "right_id": ids[::-1]}
+    return {"id": ids, "left_id": ids, "right_id": ids[::-1], "degree": [3] * len(ids)}

@@ -1,4 +1,4 @@
-"""Rules about keys, answered by NumPy: rows with one key, rows whose key is in no row of another table.
+"""Rules about keys, answered by NumPy: how often they come in one table, and whether they do in another.
 
 An engine builds a hash table for such a question. Where keys are whole numbers, one sort or one table of
 flags is a fraction of that work. Other questions, and other spellings of these, are the engine's.
@@ -22,6 +22,11 @@ _REPEATED = re.compile(
 _UNMATCHED = re.compile(
     r"SELECT COUNT\(\*\) FROM (\w+) AS t LEFT ANTI JOIN (\w+) AS o ON t\.(\w+) = o\.(\w+)"
 )
+_COUNTED = re.compile(
+    r"SELECT COUNT\(\*\) FROM (\w+) AS t LEFT JOIN \( SELECT (\w+), COUNT\(\*\) AS n FROM"
+    r" \(SELECT (\w+) AS \2 FROM (\w+) UNION ALL SELECT (\w+) FROM \4\) GROUP BY \2 \) AS p"
+    r" ON t\.\2 = p\.\2 WHERE t\.(\w+) <> COALESCE\(p\.n, 0\) \+ 1"
+)
 _MAX_FLAGS_PER_ROW = 8
 """Maximum number of whole numbers between the smallest and the largest key, for each row of both tables."""
 
@@ -35,8 +40,9 @@ class Keys:
 
     Notes
     -----
-    8 bytes for each value of a column; a question takes as much again for each row that it is about, or
-    ``_MAX_FLAGS_PER_ROW`` bytes for each row of its tables.
+    8 bytes for each value of a column; a question takes as much again for each row that it is about, or for
+    each number between the smallest and the largest key, of which there are at most ``_MAX_FLAGS_PER_ROW``
+    for each row of its tables.
     """
 
     def __init__(self, engine: Questions) -> None:
@@ -59,6 +65,11 @@ class Keys:
             table, other, name, of_other = asked.groups()
             (key,), (others,) = self._read(table, [name]), self._read(other, [of_other])
             return count_unmatched(key, others)
+        if asked := _COUNTED.fullmatch(query):
+            table, name, left, other, right, count = asked.groups()
+            ends = [self._read(other, [end])[0] for end in (left, right)]  # in any order
+            key, counted = self._read(table, [name, count])
+            return count_miscounted(key, counted, ends)
         raise UnansweredError("not about keys")
 
     def _read(self, table: str, names: list[str]) -> list[Key]:
@@ -120,3 +131,32 @@ def count_unmatched(key: Key, others: Key) -> int:
     if int(others.max()) - int(others.min()) >= _MAX_FLAGS_PER_ROW * (len(key) + len(others)):
         raise UnansweredError("the keys lie too far apart")
     return len(key) - int(np.count_nonzero(np.isin(key, others, kind="table")))
+
+
+def count_miscounted(key: Key, counted: Key, others: list[Key]) -> int:
+    """Count the rows that do not say how often their key is among others, plus 1.
+
+    Parameters
+    ----------
+    key, counted : (n,) int64, of each row its key and what it says; keys may come twice.
+    others : columns of (m,) int64, whose values are looked at together, in any order.
+
+    Raises
+    ------
+    UnansweredError
+        The keys lie too far apart for a table with a number for each number between them.
+
+    Notes
+    -----
+    O(n + m).
+    """
+    if not len(key):
+        return 0
+    low, high = int(key.min()), int(key.max())
+    if high - low >= _MAX_FLAGS_PER_ROW * (len(key) + sum(map(len, others))):
+        raise UnansweredError("the keys lie too far apart")
+    found = np.ones(high - low + 1, np.int64)
+    for column in others:
+        known = column[(column >= low) & (column <= high)]
+        found += np.bincount(known - low, minlength=len(found))
+    return int(np.count_nonzero(counted != found[key - low]))
