@@ -61,8 +61,8 @@ def knn_join(
 
     Notes
     -----
-    The square of a distance below 1e-150 or above 1e150 does not fit into float64: such distances become 0 or
-    infinite, and such neighbours count as equally far.
+    The square of a distance below 1e-150 or above 1e150 does not fit into float64, and so for minkowski the
+    p-th power of a difference: such distances become 0 or infinite, and such neighbours count as equally far.
 
     A tree of boxes over the points finds the neighbours, where a box that a query's own radius does not reach
     is left out. In eight and more dimensions that are all alike, a query reaches many boxes. What the tree
