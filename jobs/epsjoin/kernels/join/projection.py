@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from epsjoin.kernels.accelerate import njit, njit_filter
+from epsjoin.kernels.accelerate import njit, njit_any_order
 from epsjoin.kernels.arrays import Floats, Floats32, Ints
 from epsjoin.kernels.join.near_pairs import read_ahead
 from epsjoin.kernels.ranges import Ranges, in_one_range
@@ -98,14 +98,14 @@ def rotate(embedded: Floats, row: int, projection: Projection, factors: Floats, 
     return total
 
 
-@njit_filter
+@njit_any_order
 def _project_rotated(
     embedded: Floats, projection: Projection, coordinates: Floats, first: int, last: int
 ) -> float:
     """Fill ``coordinates`` (c, n) of a range of rows on the principal axes.
 
-    Some rows at once, axis by axis: their sums are independent of one another. Returns the largest magnitude
-    that went into a coordinate.
+    Some rows at once, axis by axis: their sums are independent of one another, and may run in any order:
+    the reach covers every rounding. Returns the largest magnitude that went into a coordinate.
     """
     basis, centre, low, high = projection.basis, projection.centre, projection.low, projection.high
     e = embedded.shape[1]
