@@ -172,15 +172,17 @@ def test_differences__are_told_by_what_was_counted_and_kept_ones_are_none(tmp_pa
     assert kept.differences("fig0", kept.FEW, found, file) == []
     assert kept.differences("fig1", kept.FEW, {"CT: pairs": [2]}, file) == []
     assert kept.differences("fig1", kept.ALL, {"CT: pairs": [2]}, file) == [
-        "fig1, all rows: CT: pairs: [2], but [3] in counts.json"
+        "fig1, all rows: CT: pairs: [2], but [3] in counts.json",
+        kept.REMEDY,
     ]
     assert kept.differences("fig0", kept.FEW, {"CAD: rows, comparisons": (3, 21), "CH: rows": [1]}, file) == [
         "fig0, few rows: CAD: pairs: nothing, but [7] in counts.json",
         "fig0, few rows: CAD: rows, comparisons: [3, 21], but [3, 20] in counts.json",
         "fig0, few rows: CH: rows: [1], but nothing in counts.json",
+        kept.REMEDY,
     ]
     many = {f"{number}: rows": [number] for number in range(kept.MOST_TOLD + 2)}
-    assert kept.differences("fig3", kept.FEW, many, file)[-1] == "fig3, few rows: 2 more differences"
+    assert kept.differences("fig3", kept.FEW, many, file)[-2] == "fig3, few rows: 2 more differences"
     assert file.read_text().count("\n") == 16  # a change of one is a line of a diff
 
 
