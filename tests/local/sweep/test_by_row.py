@@ -20,7 +20,7 @@ from epsjoin.local.sweep import by_row
 from epsjoin.local.sweep.by_row import RowSweep
 from epsjoin.local.sweep.pages import make_array
 from epsjoin.local.sweep.sweeping import SweepOptions
-from oracles import examples
+from oracles import examples, open_sets
 from oracles import join as twin
 
 SEEDS = st.integers(0, 10**6)
@@ -135,6 +135,12 @@ def test_row_sweep__compares_neighbours_only(n_jobs):
     # three rows of cells of eps, a window of two eps: 6 / pi, and 2.5 / 2 where bins are half an eps
     assert counters["pairs"] == len(pairs.left) > 50_000
     assert counters["candidates"] < 2.5 * len(pairs.left)
+
+
+def test_row_sweep__of_skewed_points_in_two_dimensions_has_a_grid():
+    counters: dict[str, int] = {}
+    self_join(open_sets.read("landmarks"), 0.0123457, counters=counters)
+    assert counters["candidates"] < 10 * counters["pairs"], "without a grid they are 20 times the pairs"
 
 
 def test_row_sweep__refuses_too_many_pairs_before_it_looks_at_all_rows(monkeypatch):

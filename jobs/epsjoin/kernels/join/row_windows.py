@@ -13,6 +13,7 @@ import numpy as np
 
 from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Bools, Floats, Ints, Ints32
+from epsjoin.kernels.join.near_pairs import read_ahead
 from epsjoin.kernels.join.projection import Projection, project
 from epsjoin.kernels.join.window_keys import Keys, sort_keys
 
@@ -66,13 +67,15 @@ class RowWindows(NamedTuple):
 def _gather(points: Floats, order: Ints, n_left: int, near: Floats, row: Ints32) -> None:
     """Fill ``near`` and ``row``; the right table's rows are those of ``points`` from ``n_left`` on.
 
-    Some rows are first copied as they are, by reads that wait for nothing.
+    Some rows are first copied as they are, and the memory is asked for those that come after them.
     """
     n, d = points.shape
+    flat = points.reshape(-1)
     copied = np.empty((_ROWS_AT_ONCE, d), np.float64)
     for begin in range(0, n, _ROWS_AT_ONCE):
         count = min(_ROWS_AT_ONCE, n - begin)
         for i in range(count):
+            read_ahead(flat, order[min(begin + i + _ROWS_AT_ONCE, n - 1)] * d)
             number = order[begin + i]
             row[begin + i] = number if number < n_left else number - n_left
             for j in range(d):

@@ -169,7 +169,7 @@ def estimate(
         plan = plan_join(sample, rows, n + m, threshold, chosen, cuts, expected.pairs, sides)
         swept, candidates = plan.expected_rows, plan.expected_candidates
     elif row_by_row.is_row_by_row(chosen, d, n + m):
-        candidates = row_by_row.expect_candidates(sample, n + m, reach, choice.projection, sides)
+        candidates = row_by_row.expect_candidates(sample, n + m, reach, chosen.norm, sides)
     elif sides is not None:
         candidates = sides.pair_weight * count_between(embedded, sides.is_right, reach, choice.projection)
     return Estimate(

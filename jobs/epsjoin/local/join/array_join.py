@@ -22,7 +22,7 @@ from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.expected import expected_pairs_of_tables
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.projection import choose_projection
-from epsjoin.local.plan.row_by_row import is_row_by_row
+from epsjoin.local.plan.row_by_row import choose_coordinates, is_row_by_row
 from epsjoin.local.plan.spread import replicate
 from epsjoin.local.progress import Progress
 from epsjoin.local.scale import scale_metric
@@ -139,7 +139,7 @@ class ArrayJoin:
             few = replace(self.options, batch_rows=_SORTED_BATCH_ROWS)
             return collect(replace(self, options=few).batches(name), n_rows, n_jobs=self.options.n_jobs)
         embedded_eps = self.metric.embedded_eps(self.eps)
-        projection = choose_projection(self.points, n, embedded_eps, self.metric.norm).projection
+        projection = choose_coordinates(self.points, n, embedded_eps, self.metric.norm)
         rows = row_windows(self.points, self.points, embedded_eps, projection, self.is_right)
 
         def check(found: int) -> None:

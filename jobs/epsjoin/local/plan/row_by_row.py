@@ -8,6 +8,7 @@ from epsjoin.kernels.arrays import Floats
 from epsjoin.kernels.join.projection import Projection
 from epsjoin.kernels.join.row_windows import MAX_DIMENSIONS, MAX_ROWS, NARROW, bin_shift, is_fine, sort_rows
 from epsjoin.local.metric import Metric, get_metric
+from epsjoin.local.plan.projection import choose_projection, draw_tried_rows, order_axes, simple_projection
 from epsjoin.local.plan.two_tables import SampledSides
 
 _EUCLIDEAN = get_metric("euclidean")
@@ -24,8 +25,23 @@ def is_row_by_row(metric: Metric, n_dimensions: int, n_rows: int) -> bool:
     return metric == _EUCLIDEAN and n_dimensions <= MAX_DIMENSIONS and n_rows <= MAX_ROWS
 
 
+def choose_coordinates(points: Floats, n_rows: int, eps: float, norm: int) -> Projection:
+    """Choose the coordinates of a sweep row by row: in two dimensions one is swept, the other is the grid.
+
+    Parameters
+    ----------
+    points : (m, d) float64, the rows, or a uniform sample of them; not modified.
+    n_rows, eps, norm : see :func:`epsjoin.local.plan.projection.choose_projection`, which chooses in three
+        dimensions.
+    """
+    if points.shape[1] > 2:
+        return choose_projection(points, n_rows, eps, norm).projection
+    tried = points[draw_tried_rows(len(points), n_rows)]
+    return simple_projection(tried, norm)._replace(axes=order_axes(tried, eps, points.shape[1]))
+
+
 def expect_candidates(
-    sample: Floats, n_rows: int, eps: float, projection: Projection, sides: SampledSides | None
+    sample: Floats, n_rows: int, eps: float, norm: int, sides: SampledSides | None
 ) -> float:
     """Expect the candidates of a sweep row by row; of one table, each pair counts once.
 
@@ -34,7 +50,7 @@ def expect_candidates(
     sample : (m, d) float64, of two tables the rows of the left one first; not modified.
     n_rows : rows of all tables, at least m: they decide how wide the bins of the directory are.
     eps : threshold.
-    projection : coordinates of the sweep.
+    norm : see :func:`choose_coordinates`.
     sides : of which table each row of the sample is; None: one table.
 
     Notes
@@ -42,6 +58,7 @@ def expect_candidates(
     O(m log m). Whether the candidates of a window are those of whole bins is told by the sample, too.
     """
     m = len(sample)
+    projection = choose_coordinates(sample, n_rows, eps, norm)
     rows = sort_rows(sample, eps, projection, None if sides is None else sides.is_right)
     place, shift = rows.keys.place, bin_shift(rows.highest, n_rows)
     most_in_bins = NARROW * m / max(1, n_rows) if is_fine(rows.steps, shift) else 0

@@ -184,5 +184,7 @@ def _divide(rows: RowWindows, begin: int, end: int) -> list[_Chunk]:
 
 
 def _make_room(n_pairs: int) -> Pairs:
-    left, right = make_array(n_pairs, np.int64), make_array(n_pairs, np.int64)
-    return Pairs(left, right, make_array(n_pairs, np.float64))
+    left, right, distance = (
+        make_array(n_pairs, dtype, is_written=True) for dtype in (np.int64, np.int64, np.float64)
+    )
+    return Pairs(left, right, distance)

@@ -17,9 +17,19 @@ _LARGE_BYTES = 1 << 22
 """Number of bytes from which on NumPy asks for huge pages."""
 
 
-def make_array(size: int, dtype: type[np.generic]) -> NDArray[Any]:
-    """Make an array of this size; what it holds is undefined."""
+def make_array(size: int, dtype: type[np.generic], *, is_written: bool = False) -> NDArray[Any]:
+    """Make an array of this size; what it holds is undefined.
+
+    Parameters
+    ----------
+    size, dtype : of the array.
+    is_written : whether all of it will be written. Then all its pages come at once where the system can do
+        that, which takes two thirds of the time that they take one by one.
+    """
     n_bytes = size * np.dtype(dtype).itemsize
     if n_bytes < _LARGE_BYTES or not hasattr(mmap, "MAP_PRIVATE"):  # Windows has no such flags
         return np.empty(size, dtype)
-    return np.frombuffer(mmap.mmap(-1, n_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), dtype)
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    if is_written:
+        flags |= getattr(mmap, "MAP_POPULATE", 0)  # of Linux
+    return np.frombuffer(mmap.mmap(-1, n_bytes, flags=flags), dtype)
