@@ -27,10 +27,8 @@ FILTER_NS_PER_COORDINATE = 2.5
 """Nanoseconds for sorting or copying a coordinate of a row for the filter of a window sweep."""
 FILTER_NS_PER_VISIT = 6.5
 """Nanoseconds of a window sweep for visiting a row in a pass."""
-FILTER_NS_PER_BLOCK = {2: 12.0, 4: 6.5, 8: 8.5}
-"""Nanoseconds of a window sweep for filtering a block of candidates, by the number of filter coordinates.
-With 2 it takes 6.3, but two dimensions are mostly swept row by row, which looks both ways: by 6 the
-landmarks of the bench were swept without a grid, in 17 ms instead of 15."""
+FILTER_NS_PER_BLOCK = {2: 6.0, 4: 6.5, 8: 8.5}
+"""Nanoseconds of a window sweep for filtering a block of candidates, by the number of filter coordinates."""
 FILTER_NS_PER_SURVIVOR = 15.0
 """Nanoseconds of a window sweep for a candidate that passes the filter: 5 where a cache holds the points, 16
 and 22 in 16 dimensions where none does."""
