@@ -54,11 +54,11 @@ def test_spark_submit__starts_from_the_class_archive_and_passes_on_a_missing_sli
     tmp_path: Path,
 ) -> None:
     log = f"-Xlog:class+load:file={tmp_path}/classes"
-    done = submit(tmp_path, "cluster", "2023-06-01", SPARK_SUBMIT_OPTS=log)
+    done = submit(tmp_path, "fit_epsilon", "2023-06-01", SPARK_SUBMIT_OPTS=log)
     assert done.returncode == 3
     # spark-submit puts a driver's stderr on its own stdout
     assert done.stdout.strip().splitlines()[-1] == (
-        "cluster: points has no slice of run 2023-06-01; run ingest for it first"
+        "fit_epsilon: points has no slice of run 2023-06-01; run ingest for it first"
     )
     loaded = (tmp_path / "classes").read_text()
     assert loaded.count("source: shared objects file (top)") > 5000
