@@ -25,8 +25,8 @@ _NS_PER_WORK = {"euclidean": 0.18, "cosine": 0.7}
 are compared side by side by Euclid's distance, one by one by cosine."""
 POINT_WORK = 20
 """Work of a compared point beside that of its coordinates."""
-SCAN_SHARE = 1 / 4
-"""A scan's work for each point, as a fraction of the tree's: it compares the points side by side."""
+SCAN_SHARE = 0.6
+"""A scan's work for each point, as a fraction of the tree's: it compares the points in their order."""
 SAMPLE_QUERIES = 32
 """Number of queries with which products are planned."""
 _LEAST_QUERIES = 192
@@ -36,9 +36,9 @@ _LEAST_POINTS = 128
 _TREE_POINTS, _FEWER, _PLAN_POINTS = 1 << 11, 2, 512
 """Number of points of the first tree, by how much fewer the second one has; number of points with which
 products are planned, and of others for axes."""
-_NS_PER_NEIGHBOUR, _NS_PER_DECIDED_TERM = 300.0, 3.0
+_NS_PER_NEIGHBOUR, _NS_PER_DECIDED_TERM = 950.0, 1.7
 """Nanoseconds of a search by products for a query's neighbour, for which others leave the pool, and for a
-coordinate of it, since a few are decided for each."""
+coordinate of it, since a few are decided for each; by ``benchmarks.neighbour_ways``."""
 
 
 def may_multiply(metric: Metric, points: Points, n_open: int) -> bool:
@@ -75,11 +75,11 @@ def plan_before_tree(
     if plan is None:
         return None
     of_fewer = _ask_tree(fewer, *of)  # a tree of all compares no less
-    if not _is_cheaper(plan, points, len(rows), k, of_fewer, metric):
+    if not is_cheaper(plan, points, len(rows), k, of_fewer, metric):
         compared = _ask_tree(few, *of)
         growth = math.log(compared / of_fewer, _FEWER)
         compared *= (n / len(few)) ** min(1.0, max(0.0, growth))
-        if not _is_cheaper(plan, points, len(rows), k, compared, metric):
+        if not is_cheaper(plan, points, len(rows), k, compared, metric):
             return None
     return plan
 
@@ -140,7 +140,7 @@ def plan_if_cheaper(
     compared : number of points that the tree compares with a query.
     """
     plan = _plan(queries, points, sample, k_distances, n_open, metric)
-    return plan if plan is not None and _is_cheaper(plan, points, n_open, k, compared, metric) else None
+    return plan if plan is not None and is_cheaper(plan, points, n_open, k, compared, metric) else None
 
 
 def _plan(
@@ -160,11 +160,19 @@ def _plan(
         return plan_product(both, float(n_open) * n, n_open + n, radius, metric)
 
 
-def _is_cheaper(
+def is_cheaper(
     plan: ProductPlan, points: Points, n_open: int, k: int, compared: float, metric: Metric
 ) -> bool:
-    """Whether products cost less than a tree that compares so many points with a query."""
+    """Whether products cost no more than a tree that compares so many points with a query."""
+    of_products, of_tree = expected_nanoseconds(plan, points, n_open, k, compared, metric)
+    return of_products <= of_tree
+
+
+def expected_nanoseconds(
+    plan: ProductPlan, points: Points, n_open: int, k: int, compared: float, metric: Metric
+) -> tuple[float, float]:
+    """What products are expected to cost, and a tree that compares so many points with a query, or a scan."""
     n, d = points.shape
     of_neighbours = k * (_NS_PER_NEIGHBOUR + _NS_PER_DECIDED_TERM * d)
     of_tree = _NS_PER_WORK[metric.name] * work_of(min(compared, SCAN_SHARE * n), d)
-    return bool(plan.nanoseconds + n_open * of_neighbours <= n_open * of_tree)
+    return plan.nanoseconds + n_open * of_neighbours, n_open * of_tree
