@@ -188,7 +188,6 @@ def after_pairs(name: str, found: dict[str, list[Taken]]) -> list[str]:
     for who in ("clusters", "outliers"):
         shares = [t.wall / o.wall for t, o in zip(found[who], found["jobs"], strict=True)]
         cells += [seconds(median(found[who], "wall")), f"{statistics.median(shares):.0%}"]
-        cells.append(megabytes(int(largest_bytes(found[who][-1].counters))))
     shares = [t.wall / o.wall for t, o in zip(found["gates"], found["jobs"], strict=True)]
     return [*cells, seconds(median(found["gates"], "wall")), f"{statistics.median(shares):.0%}"]
 
@@ -217,8 +216,7 @@ def sets_section(found: dict[str, dict[str, list[Taken]]]) -> list[str]:
     head += ["CPU", "by Spark s", "cKDTree / by Spark", "CPU"]
     lines += table(head, [row_of(*each) for each in found.items()])
     lines += ["", "## Clusters and outliers from the pairs, and the quality gates, local[2]", ""]
-    head = ["set", "clusters s", "of the jobs", "process MB", "outliers s", "of the jobs", "process MB"]
-    head += ["gates s", "of the jobs"]
+    head = ["set", "clusters s", "of the jobs", "outliers s", "of the jobs", "gates s", "of the jobs"]
     lines += table(head, [after_pairs(*each) for each in found.items()])
     lines += ["", "## Where the jobs' task time goes, seconds over all tasks", ""]
     head = ["set", "points", "rows", "pairs", "read", "encode", "join", "write"]

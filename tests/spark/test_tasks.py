@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -57,6 +59,14 @@ def test_task_report__tells_a_workers_memory_from_the_drivers(spark: SparkSessio
 
     assert set(reports_of(report(0))[0].counters) == {"largest_driver_bytes"}
     assert set(reports_of(run_tasks(spark, [0], report))[0].counters) == {"largest_worker_bytes"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process tells no peak of its own")
+def test_peak_bytes__is_not_that_of_the_process_that_started_it() -> None:
+    ours = np.ones(1 << 27)  # a GB
+    told = "from epsjoin.spark.tasks import peak_bytes; print(peak_bytes())"
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    assert 1 << 24 < int(done.stdout) < ours.nbytes // 2
 
 
 def test_run_tasks__an_error_of_a_task_is_told_in_its_words(spark: SparkSession) -> None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -70,10 +71,8 @@ class TaskReport:
 
     def to_json(self) -> str:
         """The report as JSON text."""
-        # ru_maxrss is in kilobytes, on macOS in bytes
-        unit = 1 if sys.platform == "darwin" else 1024
         where = "worker" if TaskContext.get() else "driver"
-        self.counters[f"largest_{where}_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+        self.counters[f"largest_{where}_bytes"] = peak_bytes()
         return json.dumps(asdict(self))
 
     @classmethod
@@ -86,6 +85,16 @@ class TaskReport:
     def to_batch(self) -> pa.RecordBatch:
         """The report as a batch of one row, which the task returns."""
         return pa.record_batch({"report": pa.array([self.to_json()])})
+
+
+def peak_bytes() -> int:
+    """The most memory that this process has held until now, without what the process that started it held."""
+    if sys.platform == "linux":
+        # getrusage begins with the peak of the process that has started this one
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+        return int(status.partition("VmHWM:")[2].split()[0]) << 10
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak << 10
 
 
 def task_number() -> int:
