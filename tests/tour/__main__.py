@@ -23,7 +23,8 @@ from pathlib import Path
 
 from playwright.sync_api import Error, Page, expect, sync_playwright
 
-from tour.steps import STEPS, Tour
+from tour.pages import Tour
+from tour.steps import STEPS
 
 REPO = Path(__file__).resolve().parents[2]
 FAILED = Path(tempfile.gettempdir()) / "epsjoin-tour-failed.png"
