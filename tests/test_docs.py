@@ -17,8 +17,7 @@ from epsjoin.contracts.sources import load_source
 
 REPO = Path(__file__).resolve().parents[1]
 PAGES = [REPO / "README.md", REPO / "CONTRIBUTING.md", *sorted((REPO / "docs").rglob("*.md"))]
-OF_PROSE = [page for page in (*PAGES, REPO / "CHANGELOG.md") if page.parent.name != "benchmarks"]
-"""Not those of the benchmarks' tables."""
+DOCUMENTS = [*PAGES, REPO / "CHANGELOG.md"]
 TARGETS = set(re.findall(r"^([a-z-]+):", (REPO / "Makefile").read_text(), re.MULTILINE))
 
 
@@ -114,14 +113,14 @@ def anchors(page: Path) -> set[str]:
     return {f"{slug}-{n}" if n else slug for slug, n in zip(slugs, before, strict=True)}
 
 
-@pytest.mark.parametrize("page", OF_PROSE, ids=lambda page: str(page.relative_to(REPO)))
+@pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: str(page.relative_to(REPO)))
 def test_documents__link_to_headings_that_are_there(page: Path) -> None:
     links = re.findall(r"\]\(([^)\s#]*\.md)?#([^)\s]+)\)", page.read_text(encoding="utf-8"))
     missing = {(at, name) for at, name in links if name not in anchors(page.parent / at if at else page)}
     assert not missing
 
 
-@pytest.mark.parametrize("page", OF_PROSE, ids=lambda page: str(page.relative_to(REPO)))
+@pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: str(page.relative_to(REPO)))
 def test_documents__have_lines_that_fit_a_screen(page: Path) -> None:
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     assert [line for line in text.splitlines() if len(line) > 120 and not line.startswith("|")] == []

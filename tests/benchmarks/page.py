@@ -6,6 +6,7 @@ import os
 import platform
 import re
 import statistics
+import textwrap
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -60,4 +61,13 @@ def put(file: Path, text: str, markers: tuple[str, str] = (BEGIN, END)) -> None:
     _, end, tail = rest.partition(markers[1])
     if not (begin and end):
         raise ValueError(f"{file} has no {markers[0]} … {markers[1]}")
-    file.write_text(f"{head}{begin}\n{text.strip()}\n{end}{tail}", encoding="utf-8")
+    lines = "\n".join(map(_wrapped, text.strip().split("\n")))
+    file.write_text(f"{head}{begin}\n{lines}\n{end}{tail}", encoding="utf-8")
+
+
+def _wrapped(line: str) -> str:
+    """The line in lines that fit a screen, unless it is one of a table, or a picture."""
+    if line.startswith(("|", "!")):
+        return line
+    indent = "  " if line.startswith("- ") else ""
+    return textwrap.fill(line, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)

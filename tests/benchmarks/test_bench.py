@@ -314,6 +314,16 @@ def test_pages__of_the_docs_have_their_markers(page: Path, markers: tuple[str, s
     assert [text.count(marker) for marker in markers] == [1, 1]
 
 
+def test_put__writes_lines_that_fit_a_screen_but_for_those_of_tables(tmp_path):
+    (tmp_path / "page.md").write_text(PAGE, encoding="utf-8")
+    row = f"| {'cell ' * 40}|"
+    put(tmp_path / "page.md", f"- {'word ' * 40}\n\n{row}")
+    text = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert row in text
+    assert max(len(line) for line in text.splitlines() if line != row) <= 120
+    assert "word\n  word" in text
+
+
 def test_lake_with_points__has_all_that_the_first_gate_checks(tmp_path):
     lake = lake_with_points(tmp_path, [uniform(20, 2)], 0.1)
     for name in tables_at("input"):

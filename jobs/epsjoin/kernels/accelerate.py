@@ -210,7 +210,7 @@ def njit_as(write: Callable[..., Any]) -> Callable[[F], F]:
             return function
         parameters = inspect.signature(function).parameters.values()
         own = inspect.Parameter("_", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        define.__signature__ = inspect.Signature([own, *parameters])  # type: ignore[attr-defined]
+        define.__signature__ = inspect.Signature([own, *parameters])  # type: ignore[attr-defined]  # any function has one
         return cast("F", intrinsic(define))
 
     return decorate

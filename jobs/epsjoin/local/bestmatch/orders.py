@@ -196,6 +196,7 @@ def orders_of(eps: float | ArrayLike | None, orders: Sequence[Order] | None, d: 
             "pass either eps, one criterion per column, or orders, whose Closest have an eps of their own"
         )
     if orders is None:
+        # not None, as was asked above
         each = np.broadcast_to(np.asarray(eps), (d,)) if np.ndim(eps) == 0 else np.asarray(eps)  # type: ignore[arg-type]
         if each.shape != (d,) or each.dtype.kind not in "fiu":
             raise ArgumentError(f"eps must be one number, or one per column ({d}), not {eps!r}")

@@ -83,6 +83,7 @@ def best_of_part(
 def _nearest(
     left: Floats, right: Floats, orders: Sequence[Order], how: str, max_candidates: int
 ) -> LocalBest:
+    # how is one of the ways, which the caller has checked
     best = bestmatch_join(left, right, how=how, orders=orders, max_candidates=max_candidates)  # type: ignore[arg-type]
     pairs = best.best_for > 0
     no_masks = np.empty((int(pairs.sum()), 0), np.uint64)

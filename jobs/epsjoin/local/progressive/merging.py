@@ -68,7 +68,7 @@ def _by_pages(spill: Spill, runs: list[SortedRun]) -> Iterator[Block]:
                 left[number] = rows.take(slice(end, None))
         block = concat(ready)
         block = block.take(np.lexsort((block.flags & 1, block.key)))
-        yield Block(block.key[0], lambda block=block: block)  # type: ignore[misc]
+        yield Block(block.key[0], lambda block=block: block)  # type: ignore[misc]  # a default has no type here
 
 
 def _by_key(spill: Spill, runs: list[SortedRun], block_rows: int) -> Iterator[Block]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from json.decoder import scanstring  # type: ignore[attr-defined]
+from json.decoder import scanstring  # type: ignore[attr-defined]  # typeshed lacks it
 
 from epsjoin.errors import ArgumentError
 from epsjoin.local.trees.builder import Builder

@@ -167,6 +167,7 @@ def _list_names(given: object) -> list[str]:
 
 
 def _marks(order: Order) -> tuple[list[str], list[str]]:
+    # of frames, so names of columns
     return (order.left_masks, order.right_masks) if isinstance(order, Subset) else ([], [])  # type: ignore[return-value]
 
 

@@ -194,6 +194,7 @@ class Matching:
         if stage == "all":
             best = best_of_all(candidates, self.max_candidates)
         else:
+            # stage is the name of a side here
             best = best_of(candidates, stage, max_comparisons=self.max_candidates)  # type: ignore[arg-type]
         if self.take == "one":
             best = one_of(candidates, best, "right" if stage == "right" else "left", self.orders)
