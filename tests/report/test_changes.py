@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
+from html import unescape
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,15 @@ def test_page__of_a_first_run_says_that_there_is_nothing_to_compare_with(example
     assert "guard" not in told
 
 
+def test_page__of_a_guard_without_an_earlier_run_has_a_sentence_instead_of_a_table(example: Findings) -> None:
+    nothing = {"observed": None, "verdict": "ok", "against": None, "words": "there is no earlier run"}
+    rows = [{"check": check, "limit": None, **nothing} for check in ("lost", "new")]
+    html = section(page.render(dataclasses.replace(example, guard=rows)), "difference")
+    told = unescape(texts_of(html))
+    assert "There is no earlier run to compare with, so the guard's 2 checks had nothing to find." in told
+    assert "<th>verdict</th>" not in html
+
+
 def test_page__without_the_job_compare_says_so_and_has_the_numbers_of_the_run_before(
     example: Findings,
 ) -> None:
@@ -127,7 +137,7 @@ def test_what_changed__counts_one_record_as_one(example: Findings) -> None:
 
 def test_guard__says_what_was_held_and_accepted(example: Findings) -> None:
     def told(*verdicts: str) -> str:
-        rows = [{"check": "lost", "verdict": verdict} for verdict in verdicts]
+        rows = [{"check": "lost", "verdict": verdict, "against": "2023-05-04"} for verdict in verdicts]
         return sentences.guard(dataclasses.replace(example, guard=rows))
 
     assert told("ok", "ok") == "The guard's 2 checks found nothing unusual."

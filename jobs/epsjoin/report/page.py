@@ -56,6 +56,7 @@ def render(findings: Findings, drawn: Mapping[str, Figure] | None = None) -> str
         what_changed=sentences.what_changed(findings),
         events=sentences.list_events(findings),
         guard=sentences.guard(findings),
+        was_compared=sentences.was_compared(findings),
         pictures=html.to_svg(drawn, {name: text for name, (_, text) in PICTURES.items()}),
         coastlines=has_coastlines(findings),
         colours=figure.COLOURS,

@@ -274,11 +274,19 @@ def _say_event(found: Comparison, row: Row) -> str:
     return said[row["event"]]
 
 
+def was_compared(findings: Findings) -> bool:
+    """Whether the guard had an earlier run to compare the snapshot with; if not, its checks say nothing."""
+    return any(row["against"] is not None for row in findings.guard)
+
+
 def guard(findings: Findings) -> str:
-    """Say what the guard found, in one sentence; empty if it did not compare."""
+    """Say what the guard found, in one sentence; empty if nothing was guarded."""
     if not findings.guard:
         return ""
     verdicts = [row["verdict"] for row in findings.guard]
+    if not was_compared(findings):
+        checks = words.plural(len(verdicts), "check")
+        return f"There is no earlier run to compare with, so the guard's {checks} had nothing to find."
     told = [
         f"{words.count(verdicts.count(verdict))} {text}"
         for verdict, text in (
