@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,8 +15,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from epsjoin.lake import schemas
-from epsjoin.lake.parquet import File, stream_file
+from epsjoin.lake import parquet, schemas
+from epsjoin.lake.parquet import File
 from epsjoin.local.cluster.from_pairs import Degrees, partial_degrees, sum_degrees
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan.cuts import Cuts
@@ -36,6 +36,7 @@ from epsjoin.spark.rows import (
     to_frame,
 )
 from epsjoin.spark.splits import OPEN_COST_BYTES, RowGroups, split_bytes
+from epsjoin.spark.stored import scan_files
 
 
 def merged(partials: Sequence[Degrees]) -> Degrees:
@@ -139,7 +140,7 @@ def test_stream_file__in_pieces_gives_every_row_once(of: int, tmp_path: Path) ->
     found = [
         [
             row
-            for batch in stream_file(
+            for batch in parquet.stream_file(
                 tmp_path.as_uri(), file, pa.schema([("id", pa.int64())]), 64, (number, of)
             )
             for row in batch["id"]
@@ -148,6 +149,48 @@ def test_stream_file__in_pieces_gives_every_row_once(of: int, tmp_path: Path) ->
     ]
     assert [row.as_py() for piece in found for row in piece] == list(range(777))
     assert sum(bool(piece) for piece in found) == min(of, 8), "a piece is whole row groups"
+
+
+@pytest.mark.parametrize(("max_bytes", "reads_at_once"), [(300 * 8 + 200, True), (300 * 8 - 1, False)])
+def test_stream_file__reads_a_row_group_at_once_unless_it_is_large(
+    max_bytes: int, reads_at_once: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = pa.table({"id": np.arange(300), "key": np.arange(300)})
+    pq.write_table(columns, tmp_path / "a.parquet", use_dictionary=False, compression="none")
+    file = File("points", "a.parquet", (tmp_path / "a.parquet").stat().st_size, 300, {})
+    monkeypatch.setattr(parquet, "MAX_AT_ONCE_BYTES", max_bytes)
+    if reads_at_once:
+        monkeypatch.delattr(pq.ParquetFile, "iter_batches")
+    else:
+        monkeypatch.delattr(pq.ParquetFile, "read_row_group")
+    found = list(parquet.stream_file(tmp_path.as_uri(), file, pa.schema([("id", pa.int64())]), 64))
+    assert [len(batch) for batch in found] == [64] * 4 + [44], "never more rows than a batch may have"
+    assert np.array_equal(pa.Table.from_batches(found)["id"], np.arange(300))
+
+
+def test_scan_files__reads_one_large_file_by_several_threads(tmp_path: Path) -> None:
+    n_rows = 1 << 21
+    pq.write_table(
+        pa.table({"id": np.arange(n_rows)}),
+        tmp_path / "a.parquet",
+        row_group_size=n_rows >> 3,
+        use_dictionary=False,
+        compression="none",
+    )
+    file = File("points", "a.parquet", (tmp_path / "a.parquet").stat().st_size, n_rows, {})
+
+    def span(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        ids = np.concatenate([batch["id"] for batch in batches])
+        yield pa.record_batch({"first": [ids[0]], "rows": [len(ids)]})
+
+    def no_session() -> SparkSession:
+        raise AssertionError("the driver reads it")
+
+    found = scan_files(
+        no_session, tmp_path.as_uri(), [file], pa.schema([("id", pa.int64())]), span, threads=4
+    )
+    spans = [(row["first"], row["rows"]) for batch in found for row in batch.to_pylist()]
+    assert sorted(spans) == [(n_rows // 4 * number, n_rows // 4) for number in range(4)]
 
 
 def test_frame_rows__name_their_types_as_tables_do(spark: SparkSession) -> None:

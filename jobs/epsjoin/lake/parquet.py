@@ -21,6 +21,10 @@ from epsjoin.pipeline import writer_of
 _MAX_FOOTERS_AT_ONCE = 16
 """Maximum number of footers that are read at a time, mostly waiting for the storage."""
 
+MAX_AT_ONCE_BYTES = 32 << 20
+"""Maximum size of the columns of a row group that are read at once. Row groups that this project writes have
+16 MiB and at most a batch more (:mod:`epsjoin.lake.targets`)."""
+
 
 @dataclass(frozen=True)
 class File:
@@ -128,7 +132,7 @@ def stream_file(
         missing = sum(_rows_of_groups(parquet)[groups.start : groups.stop])
         for rows in timed(_read_groups(parquet, groups, present, batch_rows), "read"):
             missing -= rows.num_rows
-            yield from _with_columns(rows, file, columns).to_batches()
+            yield from _with_columns(rows, file, columns).to_batches(batch_rows)
         if missing:
             raise ValueError(f"its row groups gave {-missing:+,} rows other than its footer says")
 
@@ -136,16 +140,27 @@ def stream_file(
 def _read_groups(
     parquet: pq.ParquetFile, groups: range, names: list[str], batch_rows: int
 ) -> Iterator[pa.Table]:
-    """Read row groups one by one, and in batches those that are larger than a batch.
+    """Read row groups one by one, and in batches those with more than ``MAX_AT_ONCE_BYTES``.
 
     A row group is read at once where it can be: batch by batch, a column of bytes takes twice the time.
     """
-    for group, rows in zip(groups, _rows_of_groups(parquet)[groups.start : groups.stop], strict=True):
-        if rows <= batch_rows:
+    for group in groups:
+        if _bytes_of_group(parquet, group, names) <= MAX_AT_ONCE_BYTES:
             yield parquet.read_row_group(group, columns=names, use_threads=False)
         else:
             for batch in parquet.iter_batches(batch_rows, row_groups=[group], columns=names):
                 yield pa.Table.from_batches([batch])
+
+
+def _bytes_of_group(parquet: pq.ParquetFile, group: int, names: Sequence[str]) -> int:
+    """Bytes of some columns of a row group, without compression."""
+    of_group, wanted = parquet.metadata.row_group(group), set(names)
+    n_bytes = 0
+    for chunk in map(of_group.column, range(of_group.num_columns)):
+        path = chunk.path_in_schema  # of a nested column "name.list.element"
+        if path in wanted or path.partition(".")[0] in wanted:
+            n_bytes += chunk.total_uncompressed_size
+    return n_bytes
 
 
 def check_footers(location: str, files: Sequence[File], columns: pa.Schema) -> None:

@@ -25,7 +25,7 @@ from epsjoin.spark.job import Job
 from epsjoin.spark.progress import progress_shown
 from epsjoin.spark.shared import give, has_one_machine, take
 from epsjoin.spark.splits import Split, bytes_read, plan_splits
-from epsjoin.spark.stored import scan_files
+from epsjoin.spark.stored import MAX_THREADS, scan_files
 
 Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
 BATCH_ROWS = 1 << 20
@@ -176,7 +176,7 @@ class StoredRows:
         """Apply ``work`` to the batches of some of the columns; the driver does it if that is quicker."""
         whole = schemas.parse_ddl(self.schema)
         columns = pa.schema([whole.field(name) for name in names])
-        return scan_files(self.session, self.location, self.files, columns, work)
+        return scan_files(self.session, self.location, self.files, columns, work, threads=MAX_THREADS)
 
     def reader(self, work: Task) -> Callable[[Split], Iterator[pa.RecordBatch]]:
         """Make a function that reads a split and applies ``work``; it can be pickled without the session."""

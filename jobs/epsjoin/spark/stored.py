@@ -25,7 +25,7 @@ from epsjoin.lake.phases import phase, timed
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.job import Job
-from epsjoin.spark.splits import RowGroups, Split, bytes_read, plan_splits
+from epsjoin.spark.splits import Split, bytes_read, plan_splits
 
 MAX_HERE_BYTES = 256 << 20
 """Maximum number of bytes that the driver reads itself, which takes less time than to start tasks."""
@@ -34,7 +34,7 @@ BATCH_BYTES, MAX_BATCH_ROWS = 16 << 20, 1 << 16
 """Maximum size of a batch, in bytes of the files and in rows."""
 
 MAX_THREADS = 4
-"""Maximum number of files that the driver reads at a time, where the rows are wide."""
+"""Maximum number of splits that the driver reads at a time, where the rows are wide."""
 
 Scan = Callable[[Sequence[str], Task], list[pa.RecordBatch]]
 """Applies a function to the batches of some columns, wherever that is done, and collects what it yields."""
@@ -171,8 +171,8 @@ def scan_files(
 ) -> list[pa.RecordBatch]:
     """Apply ``work`` to the batches of files, and collect what it yields.
 
-    The driver does it if it reads at most ``MAX_HERE_BYTES`` in a thread: then ``work`` is called once in
-    each thread. Otherwise it is called in every task, with the batches of a split.
+    The driver does it if it reads at most ``MAX_HERE_BYTES`` in a thread, otherwise tasks do: either way
+    ``work`` is called once for each split, with its batches.
 
     Parameters
     ----------
@@ -195,9 +195,9 @@ def scan_files(
         )
 
     if n_bytes <= MAX_HERE_BYTES * threads:
-        splits = [[RowGroups(file) for file in files[first::threads]] for first in range(threads)]
         with ThreadPoolExecutor(threads) as pool, phase("wait"):
-            parts = list(pool.map(lambda split: list(timed(read(split), "work")), filter(None, splits)))
+            splits = plan_splits(files, ddl, threads)
+            parts = list(pool.map(lambda split: list(timed(read(split), "work")), splits))
         return [batch for part in parts for batch in part]
     spark = session()
     return tasks.run_tasks(spark, plan_splits(files, ddl, spark.sparkContext.defaultParallelism), read)
