@@ -3,9 +3,18 @@
 import numba
 import numpy as np
 import pytest
+from llvmlite import ir
 
+from epsjoin.kernels.accelerate import njit_as
+from epsjoin.kernels.join import lanes
 from epsjoin.kernels.join.projection import FILTER_SIZES, MAXIMUM, SQUARES, SUM
-from epsjoin.kernels.join.row_vectors import keep_near_2, keep_near_3, rows_below
+from epsjoin.kernels.join.row_vectors import (
+    keep_lanes_2,
+    keep_lanes_3,
+    near_lanes_2,
+    near_lanes_3,
+    rows_below,
+)
 from epsjoin.kernels.join.vectors import (
     BLOCK,
     add_lanes,
@@ -85,14 +94,16 @@ def test_rows_below__counts_those_of_at_most_eight_rows():
 def _keep(near, row, last, bound, least, n, d):
     found, squares = np.full(12, -1, np.int32), np.zeros(12)
     if d == 2:
-        count = keep_near_2(near, row, 1, 3, last, bound, least, found, squares, 4, n)
+        bits = near_lanes_2(near, row, 1, 3, last, bound, least, n)
+        count = keep_lanes_2(near, row, 1, 3, bits, found, squares, 4, n)
     else:
-        count = keep_near_3(near, row, 1, 3, last, bound, least, found, squares, 4, n)
-    return found[: 4 + count], squares[: 4 + count]
+        bits = near_lanes_3(near, row, 1, 3, last, bound, least, n)
+        count = keep_lanes_3(near, row, 1, 3, bits, found, squares, 4, n)
+    return bits, found[: 4 + count], squares[: 4 + count]
 
 
 @pytest.mark.parametrize("d", [2, 3])
-def test_keep_near__keeps_later_rows_up_to_the_bound_bit_for_bit(d):
+def test_lanes__are_those_of_later_rows_up_to_the_bound_bit_for_bit(d):
     random = np.random.default_rng(d)
     points = random.random((d, 12))
     points[:, 5] = points[:, 4] = points[:, 1] + 0.1  # two at the bound
@@ -104,6 +115,40 @@ def test_keep_near__keeps_later_rows_up_to_the_bound_bit_for_bit(d):
         places = np.arange(3, min(last, 11))
         for least in (-1, 5):
             expected = places[(squares[places] <= squares[4]) & (row[places] > least)]
-            found, near = _keep(points.ravel(), row, last, squares[4], least, 12, d)
+            bits, found, near = _keep(points.ravel(), row, last, squares[4], least, 12, d)
+            assert bits == sum(1 << place - 3 for place in expected)
             np.testing.assert_array_equal(found, [-1] * 4 + row[expected].tolist())
             np.testing.assert_array_equal(near[4:], squares[expected])
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="plain Python writes no instructions")
+@pytest.mark.parametrize("is_shuffled", [False, True])
+def test_store_packed__packs_whichever_lanes_are_set_on_any_processor(is_shuffled, monkeypatch):
+    monkeypatch.setattr(lanes, "_IS_SHUFFLED", is_shuffled)
+
+    def write(builder, numbers, rows, bits, squares, found):
+        is_stored = builder.bitcast(builder.trunc(bits, ir.IntType(8)), ir.VectorType(lanes.BIT, 8))
+        first = ir.Constant(lanes.INT, 0)
+        every = ir.Constant(is_stored.type, [1] * 8)
+        for values, array in ((numbers, squares), (rows, found)):
+            lanes.store_packed(
+                builder, lanes.load_some(builder, values, first, every), is_stored, array, first
+            )
+        return first
+
+    @njit_as(write)
+    def store(numbers, rows, bits, squares, found):
+        raise AssertionError("only its instructions run")
+
+    @numba.njit
+    def packed(numbers, rows, bits):
+        squares, found = np.empty(16), np.empty(16, np.int32)
+        store(numbers, rows, bits, squares, found)
+        return squares, found
+
+    numbers, rows = np.arange(8) + 0.5, np.arange(8, dtype=np.int32) + 7
+    for bits in range(256):
+        places = [lane for lane in range(8) if bits >> lane & 1]
+        squares, found = packed(numbers, rows, bits)
+        np.testing.assert_array_equal(squares[: len(places)], numbers[places])
+        np.testing.assert_array_equal(found[: len(places)], rows[places])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir
+from llvmlite import binding, ir
 
 PLACES = 8
 """Number of lanes of 8 bytes: places, candidates or pairs that are looked at together."""
@@ -16,6 +16,10 @@ INT, BIT = ir.IntType(64), ir.IntType(1)
 DOUBLES = ir.VectorType(ir.DoubleType(), PLACES)
 INTS = ir.VectorType(INT, PLACES)
 _SHORTS = ir.VectorType(ir.IntType(32), PLACES)
+_FEATURES = binding.get_host_cpu_features()
+_IS_SHUFFLED = _FEATURES.get("avx2", False) and not _FEATURES.get("avx512f", False)
+"""Whether the processor packs numbers soonest by a table: it has an instruction that puts 32 bytes in any
+order, and none that packs. There LLVM packs number by number."""
 
 
 def in_each_lane(builder: Any, value: Any, vector: Any) -> Any:
@@ -94,6 +98,58 @@ def pack(builder: Any, values: Any, is_kept: Any) -> Any:
     return builder.call(
         declare(builder, f"llvm.experimental.vector.compress.{name}", values.type, *types), arguments
     )
+
+
+def store_packed(builder: Any, values: Any, is_stored: Any, array: Any, at: Any) -> None:
+    """Write those of 8 numbers that are to be stored one behind the other, and anything behind them.
+
+    8 numbers are written, of which the first are those.
+    """
+    vector, _, n_bytes = _lanes_of(array)
+    if not _IS_SHUFFLED:
+        address = builder.bitcast(builder.gep(array, [at]), vector.as_pointer())
+        builder.store(pack(builder, values, is_stored), address, align=n_bytes)
+        return
+    size = 32 // n_bytes
+    for begin in range(0, PLACES, size):
+        part = _constants(list(range(begin, begin + size)))
+        lanes = builder.bitcast(builder.shuffle_vector(is_stored, is_stored, part), ir.IntType(size))
+        words = builder.bitcast(builder.shuffle_vector(values, values, part), _SHORTS)
+        packed = _in_order(builder, words, _packing_order(builder, lanes, size))
+        address = builder.bitcast(builder.gep(array, [at]), _SHORTS.as_pointer())
+        builder.store(packed, address, align=n_bytes)
+        at = builder.add(at, builder.zext(builder.ctpop(lanes), INT))
+
+
+def _packing_order(builder: Any, lanes: Any, size: int) -> Any:
+    """Read from a table the order in which 8 words are those of the lanes that are set, and of the others."""
+    words, order = PLACES // size, ir.VectorType(ir.IntType(8), PLACES)
+    name = f"epsjoin_packing_order_{size}"
+    if name not in builder.module.globals:
+        orders = [
+            [
+                lane * words + word
+                for lane in sorted(range(size), key=lambda lane: not bits >> lane & 1)
+                for word in range(words)
+            ]
+            for bits in range(1 << size)
+        ]
+        table = ir.GlobalVariable(builder.module, ir.ArrayType(order, len(orders)), name)
+        table.global_constant, table.linkage = True, "internal"
+        table.initializer = ir.Constant(table.value_type, [ir.Constant(order, one) for one in orders])
+    table = builder.module.globals[name]
+    entry = builder.gep(table, [ir.Constant(INT, 0), builder.zext(lanes, INT)])
+    return builder.zext(builder.load(entry, align=PLACES), _SHORTS)
+
+
+def _in_order(builder: Any, words: Any, order: Any) -> Any:
+    """Put 8 words in an order; LLVM makes one instruction of this where there is one."""
+    ordered = ir.Constant(_SHORTS, ir.Undefined)
+    for number in range(PLACES):
+        lane = ir.Constant(ir.IntType(32), number)
+        word = builder.extract_element(words, builder.extract_element(order, lane))
+        ordered = builder.insert_element(ordered, word, lane)
+    return ordered
 
 
 def store_some(builder: Any, values: Any, is_stored: Any, array: Any, at: Any) -> None:

@@ -7,7 +7,8 @@ directions, and keeps those with larger row numbers:
 
 1. The candidates of a row lie between entries of a directory (:mod:`epsjoin.kernels.join.row_windows`).
 2. There is no filter: in up to ``MAX_DIMENSIONS`` the decision itself, in float64 on the coordinates as they
-   came, costs no more: 8 candidates at once (:mod:`epsjoin.kernels.join.row_vectors`).
+   came, costs no more: a bit for each of 8 candidates at once (:mod:`epsjoin.kernels.join.row_vectors`).
+   Most eights have no partner; of the others, those are packed whose bits are set.
 3. A row's partners are sorted while a core's cache holds them, and written as one *run*. Either the partners
    of all rows are counted before, and each run is written where it belongs (:func:`count_partners`,
    :func:`write_partners`); or runs are written one after the other (:func:`find_partners`), and
@@ -26,7 +27,14 @@ from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Floats, Ints, Ints32
 from epsjoin.kernels.join.lanes import PLACES
 from epsjoin.kernels.join.near_pairs import read_ahead
-from epsjoin.kernels.join.row_vectors import keep_near_2, keep_near_3, rows_below
+from epsjoin.kernels.join.row_vectors import (
+    count_bits,
+    keep_lanes_2,
+    keep_lanes_3,
+    near_lanes_2,
+    near_lanes_3,
+    rows_below,
+)
 from epsjoin.kernels.join.row_windows import RowWindows, narrow_down
 from epsjoin.kernels.join.sort_pairs import FEW, sort_group
 
@@ -53,7 +61,6 @@ def _make_kernels(size: int) -> tuple[_Count, _Find]:
         shift, narrow, window, is_self = rows.shift, rows.narrow, rows.window, rows.is_self
         n = row.shape[0]
         ends = np.zeros((steps.shape[0], 2), np.int64)
-        kept, squares = np.empty(PLACES, np.int32), np.empty(PLACES, np.float64)
         total = 0
         for here in range(begin, end):
             least = row[here] if is_self else -1
@@ -66,9 +73,10 @@ def _make_kernels(size: int) -> tuple[_Count, _Find]:
                     first, last = narrow_down(place, first, last, low, high, step, ends)
                 while first < last:
                     if size == 2:
-                        found += keep_near_2(near, row, here, first, last, bound, least, kept, squares, 0, n)
+                        bits = near_lanes_2(near, row, here, first, last, bound, least, n)
                     else:
-                        found += keep_near_3(near, row, here, first, last, bound, least, kept, squares, 0, n)
+                        bits = near_lanes_3(near, row, here, first, last, bound, least, n)
+                    found += count_bits(bits)
                     first += PLACES
             runs[row[here] + 1] = found
             total += found
@@ -95,10 +103,13 @@ def _make_kernels(size: int) -> tuple[_Count, _Find]:
         partners = np.empty(at_once * room + PLACES, np.int32)
         squares = np.empty(at_once * room + PLACES, np.float64)
         counts = np.empty(at_once, np.int64)
+        most_eights = at_once * (room // PLACES + steps.shape[0]) + 1
+        eight_here, eight_first = np.empty(most_eights, np.int32), np.empty(most_eights, np.int32)
+        eight_bits = np.empty(most_eights, np.uint8)
         is_counted = filled < 0
         for low_row in range(begin, end, at_once):
             high_row = min(low_row + at_once, end)
-            total = 0
+            total, eights = 0, 0
             for here in range(low_row, high_row):
                 least = row[here] if is_self else -1
                 before = total
@@ -113,16 +124,22 @@ def _make_kernels(size: int) -> tuple[_Count, _Find]:
                         first, last = narrow_down(place, first, last, low, high, step, ends)
                     while first < last:
                         if size == 2:
-                            kept = keep_near_2(
-                                near, row, here, first, last, bound, least, partners, squares, total, n
-                            )
+                            bits = near_lanes_2(near, row, here, first, last, bound, least, n)
                         else:
-                            kept = keep_near_3(
-                                near, row, here, first, last, bound, least, partners, squares, total, n
-                            )
-                        total += kept
+                            bits = near_lanes_3(near, row, here, first, last, bound, least, n)
+                        # without a branch: whether there is a partner, no processor foresees
+                        eight_here[eights], eight_first[eights], eight_bits[eights] = here, first, bits
+                        eights += int(bits != 0)
+                        total += count_bits(bits)
                         first += PLACES
                 counts[here - low_row] = total - before
+            total = 0
+            for eight in range(eights):
+                here, first, bits = eight_here[eight], eight_first[eight], eight_bits[eight]
+                if size == 2:
+                    total += keep_lanes_2(near, row, here, first, bits, partners, squares, total, n)
+                else:
+                    total += keep_lanes_3(near, row, here, first, bits, partners, squares, total, n)
             at = 0
             for here in range(low_row, high_row):
                 number = counts[here - low_row]

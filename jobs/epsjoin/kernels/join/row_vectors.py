@@ -12,6 +12,7 @@ from llvmlite import ir
 from epsjoin.kernels.accelerate import njit_as
 from epsjoin.kernels.arrays import Floats, Ints32
 from epsjoin.kernels.join.lanes import (
+    BIT,
     DOUBLES,
     INT,
     PLACES,
@@ -20,14 +21,16 @@ from epsjoin.kernels.join.lanes import (
     first_lanes,
     in_each_lane,
     load_some,
-    pack,
+    store_packed,
 )
 
-KeepNear = Callable[[Floats, Ints32, int, int, int, float, int, Ints32, Floats, int, int], int]
+NearLanes = Callable[[Floats, Ints32, int, int, int, float, int, int], int]
+KeepLanes = Callable[[Floats, Ints32, int, int, int, Ints32, Floats, int, int], int]
 
 _ROW = ir.IntType(32)
 _ROWS = ir.VectorType(_ROW, PLACES)
-_DOUBLE_BYTES, _ROW_BYTES = 8, 4
+_BITS = ir.IntType(PLACES)
+_ROW_BYTES = 4
 
 
 def _load_rows(builder: Any, array: Any, at: Any, is_loaded: Any) -> Any:
@@ -42,13 +45,21 @@ def _row_in_each_lane(builder: Any, row: Any) -> Any:
     return in_each_lane(builder, builder.trunc(row, _ROW), _ROWS)
 
 
-def _store_packed(builder: Any, values: Any, is_stored: Any, array: Any, at: Any, n_bytes: int) -> None:
-    """Write those of 8 numbers that are to be stored, and anything behind them up to the eighth."""
-    address = builder.bitcast(builder.gep(array, [at]), values.type.as_pointer())
-    builder.store(pack(builder, values, is_stored), address, align=n_bytes)
+def _add_squares(
+    n_coordinates: int, builder: Any, near: Any, here: Any, first: Any, is_read: Any, stride: Any
+) -> Any:
+    """Squared distances of a row to 8 others, rounded as in Python, term by term."""
+    total = ir.Constant(DOUBLES, None)
+    for j in range(n_coordinates):
+        axis = builder.mul(stride, ir.Constant(INT, j))
+        own = builder.load(builder.gep(near, [builder.add(axis, here)]))
+        others = load_some(builder, near, builder.add(axis, first), is_read)
+        gap = builder.fsub(in_each_lane(builder, own, DOUBLES), others)
+        total = builder.fadd(total, builder.fmul(gap, gap))
+    return total
 
 
-def _keep_near(
+def _near_lanes(
     n_coordinates: int,
     builder: Any,
     near: Any,
@@ -58,66 +69,100 @@ def _keep_near(
     last: Any,
     bound: Any,
     least: Any,
-    found: Any,
-    squares: Any,
-    count: Any,
     stride: Any,
 ) -> Any:
     is_candidate = first_lanes(builder, builder.sub(last, first))
-    total = ir.Constant(DOUBLES, None)
-    for j in range(n_coordinates):
-        axis = builder.mul(stride, ir.Constant(INT, j))
-        own = builder.load(builder.gep(near, [builder.add(axis, here)]))
-        others = load_some(builder, near, builder.add(axis, first), is_candidate)
-        gap = builder.fsub(in_each_lane(builder, own, DOUBLES), others)
-        total = builder.fadd(total, builder.fmul(gap, gap))  # rounded as in Python, term by term
+    total = _add_squares(n_coordinates, builder, near, here, first, is_candidate, stride)
     rows = _load_rows(builder, row, first, is_candidate)
     is_near = builder.fcmp_ordered("<=", total, in_each_lane(builder, bound, DOUBLES))
     is_later = builder.icmp_signed(">", rows, _row_in_each_lane(builder, least))
     is_kept = builder.and_(is_candidate, builder.and_(is_near, is_later))
-    _store_packed(builder, rows, is_kept, found, count, _ROW_BYTES)
-    _store_packed(builder, total, is_kept, squares, count, _DOUBLE_BYTES)
-    return count_lanes(builder, is_kept)
+    return builder.zext(builder.bitcast(is_kept, _BITS), INT)
 
 
-def _keep_near_of(n_coordinates: int) -> KeepNear:
-    @njit_as(partial(_keep_near, n_coordinates))
-    def keep_near(
-        near: Floats,
-        row: Ints32,
-        here: int,
-        first: int,
-        last: int,
-        bound: float,
-        least: int,
-        found: Ints32,
-        squares: Floats,
-        count: int,
-        stride: int,
+def _near_lanes_of(n_coordinates: int) -> NearLanes:
+    @njit_as(partial(_near_lanes, n_coordinates))
+    def near_lanes(
+        near: Floats, row: Ints32, here: int, first: int, last: int, bound: float, least: int, stride: int
     ) -> int:
-        kept = 0
+        bits = 0
         for other in range(first, min(first + PLACES, last)):
             square = 0.0
             for j in range(n_coordinates):
                 gap = near[j * stride + here] - near[j * stride + other]
                 square += gap * gap
-            if square <= bound and row[other] > least:
-                found[count + kept] = row[other]
-                squares[count + kept] = square
-                kept += 1
-        return kept
+            bits |= int(square <= bound and row[other] > least) << (other - first)
+        return bits
 
-    return keep_near
+    return near_lanes
 
 
-keep_near_2, keep_near_3 = _keep_near_of(2), _keep_near_of(3)
-"""Keep what is near of up to 8 candidates in 2 and in 3 dimensions: row numbers and squared distances.
+near_lanes_2, near_lanes_3 = _near_lanes_of(2), _near_lanes_of(3)
+"""Find what is near of up to 8 candidates in 2 and in 3 dimensions: a bit for each.
 
 Parameters
 ----------
 near, row, bound, stride : see :mod:`epsjoin.kernels.join.row_windows`; ``stride`` is the number of rows.
 here : place of the row; first, last : places of its candidates, of which the first 8 are looked at.
 least : a partner must have a larger row number.
+"""
+
+
+def _keep_lanes(
+    n_coordinates: int,
+    builder: Any,
+    near: Any,
+    row: Any,
+    here: Any,
+    first: Any,
+    bits: Any,
+    found: Any,
+    squares: Any,
+    count: Any,
+    stride: Any,
+) -> Any:
+    is_kept = builder.bitcast(builder.trunc(bits, _BITS), ir.VectorType(BIT, PLACES))
+    total = _add_squares(n_coordinates, builder, near, here, first, is_kept, stride)
+    store_packed(builder, _load_rows(builder, row, first, is_kept), is_kept, found, count)
+    store_packed(builder, total, is_kept, squares, count)
+    return count_lanes(builder, is_kept)
+
+
+def _keep_lanes_of(n_coordinates: int) -> KeepLanes:
+    @njit_as(partial(_keep_lanes, n_coordinates))
+    def keep_lanes(
+        near: Floats,
+        row: Ints32,
+        here: int,
+        first: int,
+        bits: int,
+        found: Ints32,
+        squares: Floats,
+        count: int,
+        stride: int,
+    ) -> int:
+        kept = 0
+        for lane in range(PLACES):
+            if bits >> lane & 1:
+                other = first + lane
+                square = 0.0
+                for j in range(n_coordinates):
+                    gap = near[j * stride + here] - near[j * stride + other]
+                    square += gap * gap
+                found[count + kept] = row[other]
+                squares[count + kept] = square
+                kept += 1
+        return kept
+
+    return keep_lanes
+
+
+keep_lanes_2, keep_lanes_3 = _keep_lanes_of(2), _keep_lanes_of(3)
+"""Keep the candidates whose bits are set: row numbers and squared distances.
+
+Parameters
+----------
+near, row, here, first, stride : as for :func:`near_lanes_2`, which gave ``bits``.
 found, squares : written from ``count`` on, which leaves room for 8; what is not kept may be written behind.
 
 Returns
@@ -125,6 +170,16 @@ Returns
 int
     Number of partners that are kept, in the order of their places.
 """
+
+
+def _count_bits(builder: Any, bits: Any) -> Any:
+    return builder.ctpop(bits)
+
+
+@njit_as(_count_bits)
+def count_bits(bits: int) -> int:
+    """Count the bits that are set."""
+    return int(bits).bit_count()
 
 
 def _rows_below(builder: Any, rows: Any, at: Any, count: Any, value: Any) -> Any:
