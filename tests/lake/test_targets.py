@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from epsjoin.errors import TableError
-from epsjoin.lake import slices, targets
+from epsjoin.lake import slices, targets, uris
 from epsjoin.lake.lake import Lake, Slice
 from tests.lake.rows import pairs, read
 from tests.tiny import RUN
@@ -22,3 +27,22 @@ def test_write__files_that_were_never_committed_are_in_no_table(lake: Lake) -> N
     targets.target_of(lake, Slice("pairs", RUN)).write([pairs((5, 6, 0.5))])
     slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5)))
     assert len(read(lake)) == 1
+
+
+def test_write__packs_close_numbers_and_compresses_what_becomes_smaller(lake: Lake) -> None:
+    rng = np.random.default_rng(5)
+    n = 20_000
+    into = targets.target_of(lake, Slice("pairs", RUN))
+    numbers = np.arange(n) + 7 * 10**18
+    hashes = rng.integers(-(2**63), 2**63 - 1, n)
+    for ids, distances, encoded in (
+        (numbers, rng.random(n), ["DELTA_BINARY_PACKED UNCOMPRESSED"] * 2 + ["PLAIN UNCOMPRESSED"]),
+        (hashes, np.round(rng.random(n), 2), ["PLAIN ZSTD"] * 3),
+    ):
+        rows = pa.table({"left_id": ids, "right_id": ids + 1, "distance": distances})
+        file = into.write([rows])
+        assert file is not None
+        found = pq.ParquetFile(Path(uris.filesystem_of(into.location)[1]) / file.path)
+        columns = map(found.metadata.row_group(0).column, range(3))
+        assert [f"{each.encodings[-1]} {each.compression}" for each in columns] == encoded
+        assert found.read().to_pydict() == rows.to_pydict()

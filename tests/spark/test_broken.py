@@ -165,7 +165,7 @@ def test_a_full_disk__is_said_and_changes_no_table(
     jvm = job.spark.sparkContext._gateway.proc.pid  # the tasks' processes are its children
     before = versions(job)
     by_driver = name in ("cluster", "outliers")  # which write few points themselves
-    with files_end_at(4096, lambda: [os.getpid()] if by_driver else workers_of(jvm)):
+    with files_end_at(1024, lambda: [os.getpid()] if by_driver else workers_of(jvm)):
         code, last = submit(job, name, capsys)
     assert code == 1
     assert last.startswith(f"{name}: {table}: file:/")

@@ -214,7 +214,7 @@ def test_outliers_and_report__want_the_clusters_and_outliers_of_this_join(
         with pytest.raises(TableError, match="outliers of run .* was made from other .* run outliers again"):
             read(job)
 
-    meanwhile(monkeypatch, outliers, "draw_sample", lambda *_: True, lambda: cluster.run(job))
+    meanwhile(monkeypatch, outliers, "sample_of", lambda *_: True, lambda: cluster.run(job))
     outliers.run(job)
     with pytest.raises(TableError, match="run outliers again"):
         gather(job)

@@ -153,13 +153,16 @@ def _read_groups(
 
 
 def _bytes_of_group(parquet: pq.ParquetFile, group: int, names: Sequence[str]) -> int:
-    """Bytes of some columns of a row group, without compression."""
+    """Bytes of some columns of a row group in memory, or little less.
+
+    A number has the same width whatever it takes in the file, where numbers may be packed.
+    """
     of_group, wanted = parquet.metadata.row_group(group), set(names)
     n_bytes = 0
     for chunk in map(of_group.column, range(of_group.num_columns)):
         path = chunk.path_in_schema  # of a nested column "name.list.element"
         if path in wanted or path.partition(".")[0] in wanted:
-            n_bytes += chunk.total_uncompressed_size
+            n_bytes += max(chunk.total_uncompressed_size, 8 * chunk.num_values)
     return n_bytes
 
 

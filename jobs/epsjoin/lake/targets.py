@@ -8,7 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from epsjoin.contracts.conditions import Values
@@ -25,6 +27,11 @@ UNCOMPRESSED = ("points", "replicas", "digests")
 
 ROW_GROUP_BYTES = 16 << 20
 """Minimum size of a row group in bytes; until then a task holds the rows in memory."""
+
+_CLOSE = 1 << 32
+"""Difference of whole numbers from which they are not packed: each would take more than half of its bytes."""
+_TRIED_ROWS, _MIN_SAVED_FRACTION = 1 << 13, 0.125
+"""Number of values with which a codec is tried; fraction by which it must make them smaller."""
 
 _NUMBERS = itertools.count()
 """Numbers of the files that this process has written, so that names rise."""
@@ -92,12 +99,14 @@ class Target:
             with translate_write_errors(self.table, place), phase("write"):
                 if writer is None:
                     filesystem.create_dir(f"{root}/{folder}", recursive=True)
+                    encodings, codecs = self._encode(group)
                     writer = pq.ParquetWriter(
                         f"{root}/{path}",
                         inner,
                         filesystem=filesystem,
                         use_dictionary=False,
-                        compression=self.compression,
+                        column_encoding=encodings,
+                        compression=codecs,
                         write_page_checksum=True,
                     )
                 writer.write_table(group)
@@ -121,6 +130,24 @@ class Target:
         job runs again.
         """
         return f"{self.fingerprint}{task:06d}-{next(_NUMBERS):08d}-{uuid.uuid4().hex}.parquet"
+
+    def _encode(self, first: pa.Table) -> tuple[dict[str, str], dict[str, str]]:
+        """Choose by the first row group how each column is encoded, and the codec of its pages.
+
+        Whole numbers that are close together are packed: they become as small as by a codec, and are read in
+        a third of the time. Hashes are not. Numbers that the codec hardly makes smaller, like most distances,
+        stay as they are.
+        """
+        encodings: dict[str, str] = {}
+        codecs = dict.fromkeys(first.column_names, self.compression)
+        for name, column in zip(first.column_names, first.columns, strict=True):
+            if self.compression == "none":
+                continue
+            if pa.types.is_int64(column.type) and _are_close(column):
+                encodings[name], codecs[name] = "DELTA_BINARY_PACKED", "none"
+            elif pa.types.is_float64(column.type) and not _compresses(column, self.compression):
+                codecs[name] = "none"
+        return encodings, codecs
 
     def _conform(self, batch: pa.RecordBatch | pa.Table, schema: pa.Schema) -> pa.Table:
         table = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
@@ -153,6 +180,18 @@ class Target:
                     f"{self.table}: {constraint.words} does not hold in a row ({shown}); "
                     "the contract has it, so nothing was written"
                 )
+
+
+def _are_close(column: pa.ChunkedArray) -> bool:
+    ends = pc.min_max(column)
+    low, high = ends["min"].as_py(), ends["max"].as_py()
+    return low is None or high - low < _CLOSE
+
+
+def _compresses(column: pa.ChunkedArray, codec: str) -> bool:
+    """Whether the first values of a column become smaller by ``_MIN_SAVED_FRACTION``."""
+    values = np.asarray(column.slice(0, _TRIED_ROWS)).tobytes()
+    return len(pa.compress(values, codec, asbytes=True)) <= (1 - _MIN_SAVED_FRACTION) * len(values)
 
 
 def _group_rows(batches: Iterable[pa.Table]) -> Iterator[pa.Table]:
