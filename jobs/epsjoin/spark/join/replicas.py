@@ -106,7 +106,7 @@ def replicas_of(
             name: column.write(key) if name == used else pa.nulls(len(row), column.type)
             for name, column in KEY_COLUMNS.items()
         }
-        part_rows = pa.table({"id": ids[row], **keys, "point": to_binary(carried[row])})
+        part_rows = pa.table({"id": ids[row], **keys, "point": to_binary(carried.take(row, axis=0))})
         yield int(replicas.part[begin]), part_rows
 
 
