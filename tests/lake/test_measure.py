@@ -105,3 +105,23 @@ def test_measured__of_parts_adds_up_to_that_of_the_whole() -> None:
     for size in (1, 3, 8):
         parts = [measure_rows(rows.slice(begin, size), contract) for begin in range(0, 8, size)]
         assert add_measured(parts) == add_measured(parts[::-1]) == whole
+
+
+def test_judge__has_the_library_write_what_an_expectation_says_a_few_times(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    contract = columns_of("clusters")
+    suite = expected_of(contract)
+    numbers = {each.name: Measured(each.must_be) for each in suite}
+    judge([contract], {contract.name: numbers})  # imports the library
+    from great_expectations.expectations.expectation import Expectation
+
+    written, write = [], Expectation.configuration.fget
+
+    def note(expectation: Expectation) -> Any:
+        written.append(expectation)
+        return write(expectation)
+
+    monkeypatch.setattr(Expectation, "configuration", property(note))
+    assert all(outcome.success for outcome in judge([contract], {contract.name: numbers})[contract.name])
+    assert len(suite) <= len(written) <= 6 * len(suite), "not forty times"
