@@ -11,11 +11,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numba
+import numpy as np
 import pytest
 
 import epsjoin
 from epsjoin.kernels import accelerate
 from epsjoin.kernels.accelerate import digest_sources, open_folder
+from epsjoin.kernels.neighbours.boxes import child_gaps
 
 
 @pytest.mark.parametrize("changed", ["top.py", "join/sweep.py", "join/deeper/loop.py"])
@@ -188,3 +191,16 @@ def test_kernel__of_other_types_is_not_run_when_two_processes_number_alike(
     assert one.load("floats") is None
     one.save("floats", "code for floats")
     assert one.load("floats") == "code for floats"
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+def test_njit_inner__counts_no_references_to_arrays() -> None:
+    """Where numba counts them, threads of a search wait for one another in each box and leaf."""
+    counts = []
+    for options in (child_gaps.targetoptions, {"nogil": True}):
+        compiled = numba.njit(**options)(child_gaps.py_func)
+        compiled(0, np.zeros((1, 2)), 0, np.zeros((3, 2)), np.ones((3, 2)), 0)
+        (text,) = compiled.inspect_llvm().values()
+        counts.append(len(re.findall("call void @NRT_incref", text)))
+    assert counts[0] == 0
+    assert counts[1] > 0, "what is compiled otherwise counts them"

@@ -162,6 +162,15 @@ def njit(function: F) -> F:
     return _compile(function)
 
 
+def njit_inner(function: F) -> F:
+    """As :func:`njit`, for a function of innermost loops: nobody counts who holds its arrays.
+
+    Where a function has branches, numba counts references to its arrays in each call, and threads wait for
+    one another as they count. Such a function makes no array: numba refuses to compile one that does.
+    """
+    return _compile(function, _nrt=False)
+
+
 def njit_filter(function: F) -> F:
     """As :func:`njit`, but a multiplication and an addition may become one rounding (FMA).
 
@@ -176,6 +185,11 @@ def njit_any_order(function: F) -> F:
     For filters only, whose slack covers every order.
     """
     return _compile(function, fastmath={"contract", "reassoc"})
+
+
+def njit_inner_any_order(function: F) -> F:
+    """As :func:`njit_any_order` and :func:`njit_inner`."""
+    return _compile(function, fastmath={"contract", "reassoc"}, _nrt=False)
 
 
 def njit_as(write: Callable[..., Any]) -> Callable[[F], F]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.accelerate import njit, njit_inner
 from epsjoin.kernels.arrays import Floats
 
 EUCLIDEAN, MANHATTAN, CHEBYSHEV, MINKOWSKI, COSINE, HAVERSINE, HAVERSINE_RADIANS = range(7)
@@ -192,7 +192,7 @@ def scaled_power(decision: Decision, left: Floats, x: int, right: Floats, y: int
     return total
 
 
-@njit
+@njit_inner
 def decide(decision: Decision, left: Floats, x: int, right: Floats, y: int) -> float:
     """Compute the distance of two points when it is at most eps, else return -1.
 

@@ -61,11 +61,14 @@ def test_keep_nearest__takes_entries_in_rising_and_falling_order(order):
     st.integers(0, 30),
 )
 def test_keep_in_order__goes_on_where_a_heap_ends_and_has_the_farthest_first(entries, k, n_heaped):
-    ids, distances, size = np.empty(k, np.int64), np.empty(k), 0
+    low, room = 3, slice(3, 3 + k)  # the list lies between others
+    ids, distances, size = np.full(k + 6, -7), np.full(k + 6, -7.0), 0
     for distance, other in entries[:n_heaped]:
-        size = keep_one(ids, distances, 0, k, size, other, distance)
-    order_heap(ids, distances, size)
+        size = keep_one(ids, distances, low, k, size, other, distance)
+    order_heap(ids, distances, low, size)
     for distance, other in entries[n_heaped:]:
-        size = keep_in_order(ids, distances, size, other, distance)
-    kept = list(zip(distances[:size].tolist(), ids[:size].tolist(), strict=True))
-    assert kept == sorted(entries)[:k][::-1]
+        size = keep_in_order(ids, distances, low, k, size, other, distance)
+    kept = list(zip(distances[room].tolist(), ids[room].tolist(), strict=True))
+    assert kept[:size] == sorted(entries)[:k][::-1]
+    for column in (ids, distances):
+        assert (np.delete(column, room) == -7).all(), "lists beside it stay"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from epsjoin.kernels.accelerate import njit, njit_any_order
+from epsjoin.kernels.accelerate import njit, njit_inner, njit_inner_any_order
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.distances import EUCLIDEAN, MANHATTAN
 from epsjoin.kernels.join.projection import MAXIMUM, SQUARES
@@ -57,7 +57,7 @@ def leaf_room(n: int, n_leaves: int) -> int:
     return -(-n // n_leaves)
 
 
-@njit
+@njit_inner
 def box_gap(
     norm: int, low: Floats, high: Floats, at: int, node_low: Floats, node_high: Floats, node: int
 ) -> float:
@@ -77,30 +77,38 @@ def box_gap(
     return total
 
 
-@njit_any_order
+@njit_inner_any_order
 def child_gaps(
     norm: int, places: Floats, at: int, low: Floats, high: Floats, node: int
 ) -> tuple[float, float]:
-    """Compute :func:`box_gap` of a place and both children of a node, in any order of the axes."""
-    left, right = 2 * node + 1, 2 * node + 2
+    """Compute :func:`box_gap` of a place and both children of a node, in any order of the axes.
+
+    A loop for each norm, by unsigned places: so LLVM takes several axes at once.
+    """
+    row, left = np.uint64(at), np.uint64(2 * node + 1)
+    right = left + np.uint64(1)
     left_gap = right_gap = 0.0
-    for i in range(low.shape[1]):
-        value = places[at, i]
-        a = max(low[left, i] - value, value - high[left, i], 0.0)
-        b = max(low[right, i] - value, value - high[right, i], 0.0)
-        if norm == SQUARES:
+    if norm == SQUARES:
+        for i in range(np.uint64(low.shape[1])):
+            value = places[row, i]
+            a = max(low[left, i] - value, value - high[left, i], 0.0)
+            b = max(low[right, i] - value, value - high[right, i], 0.0)
             left_gap += a * a
             right_gap += b * b
-        elif norm == MAXIMUM:
-            left_gap = max(left_gap, a)
-            right_gap = max(right_gap, b)
-        else:
-            left_gap += a
-            right_gap += b
+    elif norm == MAXIMUM:
+        for i in range(np.uint64(low.shape[1])):
+            value = places[row, i]
+            left_gap = max(left_gap, low[left, i] - value, value - high[left, i])
+            right_gap = max(right_gap, low[right, i] - value, value - high[right, i])
+    else:
+        for i in range(np.uint64(low.shape[1])):
+            value = places[row, i]
+            left_gap += max(low[left, i] - value, value - high[left, i], 0.0)
+            right_gap += max(low[right, i] - value, value - high[right, i], 0.0)
     return left_gap, right_gap
 
 
-@njit
+@njit_inner
 def plane_gap(places: Floats, at: int, low: Floats, high: Floats, node: int) -> float:
     """Compute :func:`box_gap` of a place of the plane, in squares: without a loop over two axes."""
     across: float = max(low[node, 0] - places[at, 0], places[at, 0] - high[node, 0], 0.0)
@@ -108,7 +116,7 @@ def plane_gap(places: Floats, at: int, low: Floats, high: Floats, node: int) -> 
     return across * across + along * along
 
 
-@njit
+@njit_inner
 def _added(metric: int, total: float, difference: float) -> float:
     """A sum (or maximum) and one more difference."""
     if metric == EUCLIDEAN:
@@ -116,7 +124,7 @@ def _added(metric: int, total: float, difference: float) -> float:
     return total + abs(difference) if metric == MANHATTAN else max(total, abs(difference))
 
 
-@njit
+@njit_inner
 def leaf_values(
     metric: int, queries: Floats, number: int, flat: Floats, begin: int, size: int, values: Floats
 ) -> None:

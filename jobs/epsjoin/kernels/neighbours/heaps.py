@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.accelerate import njit, njit_inner
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 
 Entries = tuple[Ints, Ints, Floats]
@@ -25,7 +25,7 @@ class NearestLists(NamedTuple):
     distances: Floats
 
 
-@njit
+@njit_inner
 def _sink(ids: Ints, distances: Floats, low: int, size: int, place: int) -> None:
     """Restore the heap ``[low, low + size)``, farthest entry on top, below ``place``."""
     while True:
@@ -46,13 +46,13 @@ def _sink(ids: Ints, distances: Floats, low: int, size: int, place: int) -> None
         place = child
 
 
-@njit
+@njit_inner
 def _swap(ids: Ints, distances: Floats, one: int, other: int) -> None:
     ids[one], ids[other] = ids[other], ids[one]
     distances[one], distances[other] = distances[other], distances[one]
 
 
-@njit
+@njit_inner
 def _rise(ids: Ints, distances: Floats, low: int, place: int) -> None:
     """Restore the heap from ``low`` on above ``place``."""
     while place > 0:
@@ -65,7 +65,7 @@ def _rise(ids: Ints, distances: Floats, low: int, place: int) -> None:
         place = above
 
 
-@njit
+@njit_inner
 def keep_one(
     ids: Ints, distances: Floats, low: int, room: int, size: int, neighbour: int, distance: float
 ) -> int:
@@ -89,50 +89,58 @@ def keep_one(
     return size
 
 
-@njit
-def keep_in_order(ids: Ints, distances: Floats, filled: int, neighbour: int, distance: float) -> int:
+@njit_inner
+def keep_in_order(
+    ids: Ints, distances: Floats, low: int, room: int, filled: int, neighbour: int, distance: float
+) -> int:
     """Put one entry into a list in order, if it is among the nearest; the entries in the list afterwards.
 
     Parameters
     ----------
-    ids, distances : (k,) one list, the farthest entry first and all in order, which is a heap, too; modified.
-    filled : number of its entries.
+    ids, distances : all lists, each with the farthest entry first and all in order, which is a heap, too;
+        modified.
+    low, room, filled : where the list begins, its room, at least 1, and entries in it so far.
     neighbour, distance : the entry.
 
     Notes
     -----
-    O(k): for long lists :func:`keep_one` is faster.
+    O(room): for long lists :func:`keep_one` is faster. No views of lists, which numba counts.
     """
-    if filled < distances.size:
-        at = filled
-        while at > 0 and (
-            distances[at - 1] < distance or (distances[at - 1] == distance and ids[at - 1] < neighbour)
-        ):
+    if filled < room:
+        at = low + filled
+        while at > low and _is_nearer(ids, distances, at - 1, neighbour, distance):
             distances[at] = distances[at - 1]
             ids[at] = ids[at - 1]
             at -= 1
-        distances[at] = distance
-        ids[at] = neighbour
-        return filled + 1
-    if filled == 0 or distance > distances[0] or (distance == distances[0] and neighbour > ids[0]):
+        filled += 1
+    elif _is_nearer(ids, distances, low, neighbour, distance):
         return filled
-    for at in range(1, filled):  # the farthest leaves
-        if distances[at] < distance or (distances[at] == distance and ids[at] < neighbour):
-            distances[at - 1] = distance
-            ids[at - 1] = neighbour
-            return filled
-        distances[at - 1] = distances[at]
-        ids[at - 1] = ids[at]
-    distances[filled - 1] = distance
-    ids[filled - 1] = neighbour
+    else:
+        at = low  # the farthest leaves
+        while at + 1 < low + room and not _is_nearer(ids, distances, at + 1, neighbour, distance):
+            distances[at] = distances[at + 1]
+            ids[at] = ids[at + 1]
+            at += 1
+    distances[at] = distance
+    ids[at] = neighbour
     return filled
 
 
-@njit
-def order_heap(ids: Ints, distances: Floats, size: int) -> None:
-    """Put the entries of a short heap in order, the farthest first; O(size) where they are."""
+@njit_inner
+def _is_nearer(ids: Ints, distances: Floats, at: int, neighbour: int, distance: float) -> bool:
+    """Whether an entry of a list is nearer than another one."""
+    return bool(distances[at] < distance or (distances[at] == distance and ids[at] < neighbour))
+
+
+@njit_inner
+def order_heap(ids: Ints, distances: Floats, low: int, size: int) -> None:
+    """Put the entries of a short heap, which begins at ``low``, in order, the farthest first.
+
+    O(size) where they are.
+    """
     for filled in range(1, size):
-        keep_in_order(ids[: filled + 1], distances[: filled + 1], filled, ids[filled], distances[filled])
+        at = low + filled
+        keep_in_order(ids, distances, low, filled + 1, filled, ids[at], distances[at])
 
 
 @njit

@@ -99,6 +99,7 @@ def search_tree(
         The number of points that were compared.
     """
     k = lists.ids.shape[1]
+    sizes, ids, distances = lists.sizes, lists.ids.reshape(-1), lists.distances.reshape(-1)
     places, low, high = tree.places, tree.low, tree.high  # numba counts references at each look into a tuple
     n = names.size
     n_leaves, levels = shape_of(low)
@@ -107,18 +108,19 @@ def search_tree(
     is_by_axis = metric in (EUCLIDEAN, MANHATTAN, CHEBYSHEV)
     is_plane = norm == SQUARES and embedded.shape[1] == 2
     values = np.empty(leaf_room(n, n_leaves))
+    near = np.empty(values.size, np.int64)
     nodes = np.empty(DEPTH, np.int64)
     gaps = np.empty(DEPTH)
     compared = 0
     for number in range(rows.size):
         row = rows[number]
-        ids, distances = lists.ids[row], lists.distances[row]
-        filled = lists.sizes[row]
-        if filled > 0 and k <= _MAX_IN_ORDER:
-            order_heap(ids, distances, filled)
+        own = itself[row]
+        first, filled = row * k, sizes[row]  # no view of the list, which numba would count
+        if k <= _MAX_IN_ORDER:
+            order_heap(ids, distances, first, filled)
         # what a box's gap may be, and a point's value: a sum or maximum over axes, or else a distance
-        limit = reach(metric, norm, distances[0], least) if filled == k else np.inf
-        most = limit if is_by_axis or filled < k else distances[0]
+        limit = reach(metric, norm, distances[first], least) if filled == k else np.inf
+        most = limit if is_by_axis or filled < k else distances[first]
         nodes[0] = 0
         gaps[0] = box_gap(norm, embedded, embedded, number, low, high, 0)
         size = 1
@@ -150,20 +152,25 @@ def search_tree(
             else:
                 for j in range(end - begin):
                     values[j] = decide(decision, queries, number, places, begin + j)
-            for j in range(end - begin):  # not by a function with views of arrays, which numba would count
-                name = names[begin + j]
-                if values[j] > most or name == itself[row]:
+            n_near = 0
+            for j in range(end - begin):  # without a branch, which would be guessed wrong
+                near[n_near] = j
+                n_near += values[j] <= most
+            for i in range(n_near):
+                place = near[i]
+                name = names[begin + place]
+                if values[place] > most or name == own:
                     continue
-                distance = np.sqrt(values[j]) if metric == EUCLIDEAN else values[j]
+                distance = np.sqrt(values[place]) if metric == EUCLIDEAN else values[place]
                 if k <= _MAX_IN_ORDER:
-                    filled = keep_in_order(ids, distances, filled, name, distance)
+                    filled = keep_in_order(ids, distances, first, k, filled, name, distance)
                 else:
-                    filled = keep_one(ids, distances, 0, k, filled, name, distance)
+                    filled = keep_one(ids, distances, first, k, filled, name, distance)
                 if filled == k:
-                    most = reach(metric, norm, distances[0], least) if is_by_axis else distances[0]
+                    most = reach(metric, norm, distances[first], least) if is_by_axis else distances[first]
             if filled == k:
                 limit = most if is_by_axis else reach(metric, norm, most, least)
-        lists.sizes[row] = filled
+        sizes[row] = filled
     return compared
 
 
