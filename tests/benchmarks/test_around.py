@@ -120,14 +120,21 @@ def test_around__writes_the_part_of_a_set_when_it_is_measured(monkeypatch, tmp_p
     assert landmarks.endswith("<!-- landmarks:begin -->\nold\n<!-- landmarks:end -->\n")
 
 
+def test_around__has_a_part_of_the_page_for_each_set() -> None:
+    page = around.PAGE.read_text(encoding="utf-8")
+    assert [name for name in around.SETS if any(page.count(each) != 1 for each in around.markers(name))] == []
+
+
 @pytest.fixture
 def little_cad(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(BY_NAME, "cad16L", Set("tiny", "a square", partial(uniform, 10, 3), 0.5))
 
 
 @pytest.mark.usefixtures("little_cad")
-@pytest.mark.parametrize("name", ["cad16L x 4", "cad16L x 16"])
-def test_around__writes_rows_that_the_contract_takes(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "eps"), [("cad16L x 4", 0.5), ("cad16L x 16", 0.5), ("cad16L, wide eps", around.WIDE_EPS)]
+)
+def test_around__writes_rows_that_the_contract_takes(name: str, eps: float, tmp_path: Path) -> None:
     of = around.SETS[name](tmp_path)
     assert of.contract == tmp_path / "tiny.odcs.yaml"
     source = load_source(tmp_path, of.dataset)
@@ -137,7 +144,7 @@ def test_around__writes_rows_that_the_contract_takes(name: str, tmp_path: Path) 
     assert rows["id"].tolist() == list(range(of.n_rows))
     x = rows[["x0", "x1", "x2"]].to_numpy()
     np.testing.assert_allclose(x[10:] - x[:-10], np.tile([2.0, 0.0, 0.0], (len(x) - 10, 1)), atol=1e-12)
-    assert of.params == '{"eps": 0.5}'
+    assert of.params == f'{{"eps": {eps}}}'
 
 
 @pytest.mark.usefixtures("little_cad")
