@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from epsjoin.kernels.distances import EUCLIDEAN, Decision
+from epsjoin.kernels.distances import NOTHING_IS_WITHIN
 from epsjoin.kernels.join.projection import FILTER_SIZES, SQUARES, Projection, filter_size
 from epsjoin.kernels.join.stack_sweep import CANDIDATES, DISTANCES, PairBatch
 from epsjoin.kernels.join.vectors import BLOCK
@@ -26,7 +26,6 @@ _ROWS = 30_000
 _MAX_GRID = 5
 _MAX_NANOSECONDS = 1e9
 _ROUNDS = 3
-_NOTHING_IS_WITHIN = Decision(EUCLIDEAN, 0.0, -1.0, -1.0)
 
 
 class Swept(NamedTuple):
@@ -58,7 +57,7 @@ def sweep(rows: WindowRows, dimensions: int) -> Swept:
     for _ in range(_ROUNDS):
         counters, state, started = np.zeros(4, np.int64), new_state(), time.process_time()
         while not is_done(state):
-            window_sweep(state, rows, 0, n, _NOTHING_IS_WITHIN, batch, counters)
+            window_sweep(state, rows, 0, n, NOTHING_IS_WITHIN, batch, counters)
         seconds.append(time.process_time() - started)
         if seconds[-1] * 1e9 > _MAX_NANOSECONDS:
             break

@@ -10,7 +10,7 @@ from numba import njit
 from epsjoin.kernels.arrays import Floats, Ints
 
 EPS = 0.1
-MOST_BEST = 1024
+MAX_BEST = 1024
 """Most best matches of one row: enough for all sets here, checked."""
 RADIX = 32
 """More than the number of cells along one dimension, from below 0 to above 1."""
@@ -128,7 +128,7 @@ def cells_of(points: Floats) -> Ints:
 
 def matwin(left: Floats, right: Floats, by_grid: bool) -> Run:
     """Algorithm 2 on sorted arrays; the windows are ranges of rows."""
-    best, n_best = np.empty((len(left), MOST_BEST), np.int64), np.zeros(len(left), np.int64)
+    best, n_best = np.empty((len(left), MAX_BEST), np.int64), np.zeros(len(left), np.int64)
     work = np.zeros(2, np.int64)
     cells = cells_of(right)
     pad = EPS * (1 + 1e-9)  # a filter only
@@ -158,6 +158,6 @@ def matwin(left: Floats, right: Floats, by_grid: bool) -> Run:
         read.append(end_left + end_right)
         emitted.append(emitted[-1] + int(n_best[first_left:done].sum()))
         first_left = done
-    if n_best.max(initial=0) >= MOST_BEST:
+    if n_best.max(initial=0) >= MAX_BEST:
         raise ValueError(f"a row has {n_best.max()} best matches, as many as there is room for")
     return Run(emitted[-1], int(work[0]), int(work[1]), np.array(read), np.array(emitted))

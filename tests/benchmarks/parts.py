@@ -32,7 +32,7 @@ PAGE = "benchmarks/planner.md"
 BEGIN, END = "<!-- parts:begin -->", "<!-- parts:end -->"
 N_PARTS = 16
 ROUNDS = 5  # of each part the fastest counts: other programs only make it slower
-LEAST_SECONDS = 2.0  # to be measured: what takes milliseconds takes more rounds
+MIN_SECONDS = 2.0  # to be measured: what takes milliseconds takes more rounds
 
 
 class Part(NamedTuple):
@@ -76,7 +76,7 @@ def measure(chosen: Set, n_parts: int = N_PARTS) -> Cut:
     slices = [np.flatnonzero(rows.part == part) for part in range(plan.n_parts)]
     joined = [_join(points, ids, rows, here, plan) for here in slices]  # warms up
     fastest, measured, rounds = [math.inf] * plan.n_parts, 0.0, 0
-    while rounds < ROUNDS or measured < LEAST_SECONDS:
+    while rounds < ROUNDS or measured < MIN_SECONDS:
         # part after part, not round after round of one: a slow moment of the machine hits all of them
         taken = [_join(points, ids, rows, here, plan)[0] for here in slices]
         fastest = list(map(min, fastest, taken))

@@ -31,7 +31,7 @@ LAYOUTS = ((8, 64), (64, 256))
 ROUNDS = {"max_on_driver": 0, "max_in_one_task": 100_000}
 PLANS = ((10**8, 140, 20_000, 1024), (10**9, 650, 65_000, 1024), (10**9, 650, 65_000, 8192))
 """Points, parts asked for, rows of the sample, worker_memory_mb."""
-MOST_BY_SPARK = 4
+MAX_BY_SPARK = 4
 """How many copies are clustered by Spark, too."""
 JOBS = ("replicate", "merge_join", "cluster", "outliers", "cluster_by_spark")
 COPIES = (1, 4)
@@ -287,7 +287,7 @@ def at_size(copies: int, of: str = SET, jobs: Sequence[str] | None = None) -> li
         eps = chosen.eps or 0.0
         n_pairs = in_own_process(_lay, str(folder), copies, points, shift, eps)
         joining = Submitted(0.0, 0.0, {})
-        for job in jobs or JOBS[: len(JOBS) if copies <= MOST_BY_SPARK else -1]:
+        for job in jobs or JOBS[: len(JOBS) if copies <= MAX_BY_SPARK else -1]:
             found = submit(job, folder, {"eps": eps, "max_pairs": 10**9})
             is_join = job in ("replicate", "merge_join")
             if is_join:

@@ -181,7 +181,7 @@ def test_differences__are_told_by_what_was_counted_and_kept_ones_are_none(tmp_pa
         "fig0, few rows: CH: rows: [1], but nothing in counts.json",
         kept.REMEDY,
     ]
-    many = {f"{number}: rows": [number] for number in range(kept.MOST_TOLD + 2)}
+    many = {f"{number}: rows": [number] for number in range(kept.MAX_TOLD + 2)}
     assert kept.differences("fig3", kept.FEW, many, file)[-2] == "fig3, few rows: 2 more differences"
     assert file.read_text().count("\n") == 16  # a change of one is a line of a diff
 

@@ -18,7 +18,7 @@ NEIGHBOURS = 4
 LISTED = re.compile(r"^(No Dag Runs found|\d+ Dag Runs?)$")
 """What stands above a list of runs when it is complete."""
 
-MOST_BYTES = 300_000
+MAX_BYTES = 300_000
 """A picture is to be looked at in a repository."""
 
 REPORT_PICTURES = 4
@@ -54,7 +54,7 @@ class Tour(NamedTuple):
         file = self.pictures / f"{name}.png"
         (part or self.page).screenshot(path=file, animations="disabled")
         size = file.stat().st_size
-        assert size < MOST_BYTES, f"{file} has {size} bytes, more than {MOST_BYTES}"
+        assert size < MAX_BYTES, f"{file} has {size} bytes, more than {MAX_BYTES}"
 
     def go(self, path: str) -> None:
         """Open a page of Airflow by its address."""

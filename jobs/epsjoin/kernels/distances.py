@@ -43,6 +43,10 @@ class Decision(NamedTuple):
     scale: Floats = _UNSCALED
 
 
+NOTHING_IS_WITHIN = Decision(EUCLIDEAN, 0.0, -1.0, -1.0)
+"""Of sweeps that count what a filter lets through: no pair comes of it."""
+
+
 def make_decision(metric: int, p: float, eps: float) -> Decision:
     """Make the decision "within eps", its bound computed once and by the same formula everywhere."""
     bound = eps

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -20,10 +21,8 @@ CPU = {
 """Counters of CPU time, and whose time they are."""
 
 
-SHARES = (10, 50, 90)
-"""Percent of the parts at which a join has kept what it expected."""
-_RUNNING = "pairs_expected_at_"
-"""What the names of these counters begin with."""
+_RUNNING = re.compile(r"pairs_expected_at_(\d+)_percent")
+"""Counters of what a join expected when so many percent of its parts were done."""
 
 
 class Cost(NamedTuple):
@@ -80,12 +79,13 @@ def list_costs(findings: Findings) -> list[Cost]:
 def _list_running(joined: Mapping[str, Any], n_pairs: float | None) -> list[Cost]:
     """What the join itself expected while it ran, with intervals, and what came."""
     found = []
-    for share in SHARES:
-        name = f"{_RUNNING}{share}_percent"
+    for percent, name in sorted((int(kept[1]), kept[0]) for kept in map(_RUNNING.fullmatch, joined) if kept):
         expected, low, high = (to_number(joined.get(f"{name}{end}")) for end in ("", "_low", "_high"))
         if expected is not None:
             interval = f"{words.count(low)} to {words.count(high)} at 95 %, from those parts"
-            found.append(Cost(f"pairs, at {share} % of the parts", expected, n_pairs, words.count, interval))
+            found.append(
+                Cost(f"pairs, at {percent} % of the parts", expected, n_pairs, words.count, interval)
+            )
     return found
 
 
@@ -186,7 +186,7 @@ def _write_counters(counters: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
         (name, _write_counter(name, value))
         for name, value in sorted(counters.items())
-        if name not in shown and not name.startswith(_RUNNING)
+        if name not in shown and not _RUNNING.match(name)
     ]
 
 

@@ -16,7 +16,7 @@ from .counting import Work, count_work, cubes_of
 from .stack_merge import seconds_of
 
 ALL_K, ALL_MSL = range(6), range(6)
-MOST_ROWS = 32.0
+MAX_ROWS_PER_POINT = 32.0
 """Rows per point beyond which a rule is refused instead of run."""
 
 
@@ -60,7 +60,9 @@ def count_grid(points: Floats, eps: float, decisions: str = "global") -> Grid:
     cubes = cubes_of(points, eps)
     found: Grid = {}
     for k, msl in rules():
-        found[k, msl] = None if cubes.is_too_many(k, msl, MOST_ROWS) else count_work(cubes, k, msl, decisions)
+        found[k, msl] = (
+            None if cubes.is_too_many(k, msl, MAX_ROWS_PER_POINT) else count_work(cubes, k, msl, decisions)
+        )
     return found | {(0, msl): found[0, 0] for msl in ALL_MSL}
 
 
@@ -226,8 +228,10 @@ def _rises(grid: Grid) -> int:
 
 def _of_rows(grids: dict[str, Grid]) -> list[Claim]:
     def most(grid: Grid, msl: int) -> float:
-        """Of all k; a refused rule has more than MOST_ROWS."""
-        return max(MOST_ROWS if (work := grid[k, msl]) is None else work.rows_per_point for k in ALL_K)
+        """Of all k; a refused rule has more than MAX_ROWS_PER_POINT."""
+        return max(
+            MAX_ROWS_PER_POINT if (work := grid[k, msl]) is None else work.rows_per_point for k in ALL_K
+        )
 
     rates = {msl: {name: most(grid, msl) for name, grid in grids.items()} for msl in (2, 3, 4, 5)}
     found = [max(of.values()) for of in rates.values()]

@@ -15,7 +15,7 @@ from .claims import Counts
 
 FILE = Path(__file__).with_name("counts.json")
 ALL, FEW = "all rows", "few rows"
-MOST_TOLD = 10
+MAX_TOLD = 10
 """Differences of an experiment that are told one by one."""
 REMEDY = "if they are meant: python -m benchmarks.experiments --keep, and once more with --few"
 """What to do about differences, such as those of a planner with other costs, which makes other parts."""
@@ -37,8 +37,8 @@ def differences(name: str, rows: str, found: Counts, file: Path = FILE) -> list[
         for what in {**kept, **found}
         if list(found.get(what, [])) != kept.get(what, [])
     ]
-    more = [f"{name}, {rows}: {len(told) - MOST_TOLD} more differences"] if len(told) > MOST_TOLD else []
-    return [*told[:MOST_TOLD], *more, *([REMEDY] if told else [])]
+    more = [f"{name}, {rows}: {len(told) - MAX_TOLD} more differences"] if len(told) > MAX_TOLD else []
+    return [*told[:MAX_TOLD], *more, *([REMEDY] if told else [])]
 
 
 def keep(rows: str, found: Mapping[str, Counts], file: Path = FILE) -> None:

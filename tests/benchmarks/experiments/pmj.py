@@ -22,16 +22,16 @@ from .tables import (
     shuffled,
 )
 
-SHARE = 0.1
-"""Memory as a share of both inputs, as in the text."""
+FRACTION = 0.1
+"""Memory as a fraction of both inputs, as in the text."""
 Courses = dict[str, Course]
 
 
 def all_ways(
-    tables: Tables, on: JoinCondition, row_bytes: int, share: float = SHARE, rounds: int = 1
+    tables: Tables, on: JoinCondition, row_bytes: int, fraction: float = FRACTION, rounds: int = 1
 ) -> Courses:
     """All three joins, the median of some rounds in turn by CPU seconds."""
-    sizes = sizes_of(tables, share, row_bytes)
+    sizes = sizes_of(tables, fraction, row_bytes)
     found: dict[str, list[Course]] = {way: [] for way in WAYS}
     for _ in range(rounds):
         for way, courses in found.items():
@@ -40,7 +40,7 @@ def all_ways(
 
 
 def in_runs(course: Course) -> float:
-    """Which share of all pairs comes while runs are made."""
+    """Which fraction of all pairs comes while runs are made."""
     return float(course.counters["pairs_in_runs"]) / course.pairs
 
 
@@ -194,17 +194,17 @@ def similarity(n: int | None = None, rounds: int = 5) -> Result:
     tables = landmark_tables(n)
     kind, size = Similarity(LANDMARKS_EPS), point_bytes(2)
     courses = all_ways(tables, kind, size, rounds=rounds)
-    mixed = follow("PMJ", shuffled(tables), kind, sizes_of(tables, SHARE, size))
-    shares = in_runs(courses["PMJ"]), in_runs(mixed)
+    mixed = follow("PMJ", shuffled(tables), kind, sizes_of(tables, FRACTION, size))
+    fractions = in_runs(courses["PMJ"]), in_runs(mixed)
     runs = int(mixed.counters["runs"])
     return Result(
         [
             _same_pairs(courses, len(join(*tables, LANDMARKS_EPS).left), "join"),
             Claim(
                 "4.8: when the semistrict join gives its first pair, PMJ has a tenth of all",
-                f"{100 * shares[1]:.1f} % with {runs} runs of shuffled rows, {100 * shares[0]:.0f} % in the "
-                "order of the file, which is by place",
-                within(shares[1], 1 / runs, 1.2) and shares[0] > shares[1],
+                f"{100 * fractions[1]:.1f} % with {runs} runs of shuffled rows, {100 * fractions[0]:.0f} % "
+                "in the order of the file, which is by place",
+                within(fractions[1], 1 / runs, 1.2) and fractions[0] > fractions[1],
                 True,
             ),
             _same_pages(courses),
@@ -231,11 +231,11 @@ def clusters(n: int = 200_000, rounds: int = 3) -> Result:
     both = [all_ways(tables, kind, size, rounds=rounds) for tables in (in_order, mixed)]
     pmj = [courses["PMJ"] for courses in both]
     early = both[0]["PMJ"].pairs_before(both[0]["semistrict"].steps[0].pages)
-    shares = [in_runs(course) for course in pmj]
+    fractions = [in_runs(course) for course in pmj]
     n_pairs = len(join(*in_order, CAD_EPS).left)
     rows = [
-        [order, f"{100 * share:.1f} %", f"{course.pages:,.0f}", f"{course.counters['replicas']:,}"]
-        for order, share, course in zip(("by cluster", "shuffled"), shares, pmj, strict=True)
+        [order, f"{100 * fraction:.1f} %", f"{course.pages:,.0f}", f"{course.counters['replicas']:,}"]
+        for order, fraction, course in zip(("by cluster", "shuffled"), fractions, pmj, strict=True)
     ]
     return Result(
         [
@@ -248,8 +248,8 @@ def clusters(n: int = 200_000, rounds: int = 3) -> Result:
             ),
             Claim(
                 "4.10: of shuffled rows far fewer pairs come while runs are made",
-                f"{100 * shares[1]:.1f} %, {100 * shares[0]:.0f} % by cluster",
-                shares[0] > 5 * shares[1],
+                f"{100 * fractions[1]:.1f} %, {100 * fractions[0]:.0f} % by cluster",
+                fractions[0] > 5 * fractions[1],
                 True,
             ),
             _same_pages(both[0]),
@@ -271,22 +271,22 @@ def clusters(n: int = 200_000, rounds: int = 3) -> Result:
     )
 
 
-ALL_SHARES = (0.01, 0.02, 0.05, 0.1, 0.2)
+FRACTIONS = (0.01, 0.02, 0.05, 0.1, 0.2)
 
 
 def memory(n: int | None = None) -> Result:
     """Figure 4.11 and table 4.3."""
     tables = box_tables(n)
-    courses = {share: all_ways(tables, Spatial(), BOX_BYTES, share) for share in ALL_SHARES}
+    courses = {fraction: all_ways(tables, Spatial(), BOX_BYTES, fraction) for fraction in FRACTIONS}
     pages = {
-        (way, share): [courses[share][way].at(wanted).pages for wanted in (1, 100, 1000)]
+        (way, fraction): [courses[fraction][way].at(wanted).pages for wanted in (1, 100, 1000)]
         for way in WAYS
-        for share in ALL_SHARES
+        for fraction in FRACTIONS
     }
-    sooner = {s: pages["semistrict", s][1] / max(1.0, pages["PMJ", s][1]) for s in ALL_SHARES}
-    of_1000 = [pages["PMJ", share][2] for share in (0.05, 0.1, 0.2)]
+    sooner = {s: pages["semistrict", s][1] / max(1.0, pages["PMJ", s][1]) for s in FRACTIONS}
+    of_1000 = [pages["PMJ", fraction][2] for fraction in (0.05, 0.1, 0.2)]
     lines = [
-        Line(way, [100 * s for s in ALL_SHARES], [max(1.0, pages[way, s][1]) for s in ALL_SHARES])
+        Line(way, [100 * s for s in FRACTIONS], [max(1.0, pages[way, s][1]) for s in FRACTIONS])
         for way in WAYS
     ]
     rows = [[way, f"{100 * s:.0f} %", *(f"{p:,.0f}" for p in found)] for (way, s), found in pages.items()]
@@ -294,7 +294,7 @@ def memory(n: int | None = None) -> Result:
         [
             Claim(
                 "4.11: PMJ gives the first 100 pairs an order of magnitude sooner with any memory",
-                ", ".join(f"{100 * share:.0f} %: {ratio:,.0f}" for share, ratio in sooner.items())
+                ", ".join(f"{100 * fraction:.0f} %: {ratio:,.0f}" for fraction, ratio in sooner.items())
                 + " times fewer pages",
                 min(sooner.values()) >= 10,
                 True,
@@ -333,9 +333,9 @@ def memory(n: int | None = None) -> Result:
             )
         ],
         counts={
-            f"{way}, {100 * share:.0f} % memory: bytes until 1, 100, 1000 pairs": [
+            f"{way}, {100 * fraction:.0f} % memory: bytes until 1, 100, 1000 pairs": [
                 round(each * PAGE_BYTES) for each in found
             ]
-            for (way, share), found in pages.items()
+            for (way, fraction), found in pages.items()
         },
     )

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from epsjoin.local.join.first_pairs import MOST_FIRST_PAIRS, LeftOut, find_first_pairs
+from epsjoin.local.join.first_pairs import MAX_FIRST_PAIRS, LeftOut, find_first_pairs
 from epsjoin.local.metric import get_metric
 from epsjoin.local.sweep.pairs import Pairs
 from tests.oracles import join as slow
@@ -53,9 +53,9 @@ def test_find_first_pairs__are_a_tenth_of_the_pairs_of_one_table_or_two(metric: 
 def test_find_first_pairs__are_no_more_than_the_maximum_where_the_plan_was_misled() -> None:
     equal = np.zeros((600, 2))
     found = find_first_pairs([(np.arange(600), equal)], [600], 1.0, get_metric("euclidean"), 10.0)
-    assert math.comb(190, 2) > MOST_FIRST_PAIRS
-    assert len(found.left) == MOST_FIRST_PAIRS
-    assert len(set(zip(found.left.tolist(), found.right.tolist(), strict=True))) == MOST_FIRST_PAIRS
+    assert math.comb(190, 2) > MAX_FIRST_PAIRS
+    assert len(found.left) == MAX_FIRST_PAIRS
+    assert len(set(zip(found.left.tolist(), found.right.tolist(), strict=True))) == MAX_FIRST_PAIRS
 
 
 @pytest.mark.parametrize("step", [1, 1 << 20, -3])

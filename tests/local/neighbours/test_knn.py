@@ -40,14 +40,16 @@ def by_joins(queries=4, points=16):
 WAYS = {
     "scan": {},
     "tree": {"_FEW_QUERIES": 0},
-    "scan after a sample": {"_FEW_QUERIES": 0, "_SAMPLE_QUERIES": 4, "SCAN_SHARE": 0.0},
+    "scan after a sample": {"_FEW_QUERIES": 0, "_SAMPLE_QUERIES": 4, "SCAN_FRACTION": 0.0},
     "joins": None,
 }
 """Ways to search, and the constants with which so few points go there."""
 
 
 def by(way):
-    return by_joins() if way == "joins" else mock.patch.multiple(search, **{"SCAN_SHARE": 1 / 4, **WAYS[way]})
+    return (
+        by_joins() if way == "joins" else mock.patch.multiple(search, **{"SCAN_FRACTION": 1 / 4, **WAYS[way]})
+    )
 
 
 def chosen(name):
@@ -286,7 +288,7 @@ def test_knn_join__scans_a_bounded_number_of_coordinates_at_once(monkeypatch):
         return scan(decision, queries, rows, *rest)
 
     monkeypatch.setattr(search, "_MAX_TERMS_AT_ONCE", 100 * points.size)
-    monkeypatch.setattr(search, "SCAN_SHARE", 0.0)
+    monkeypatch.setattr(search, "SCAN_FRACTION", 0.0)
     monkeypatch.setattr(search.knn, "scan_nearest", count)
     expected = sorted_by_all_distances(None, points, 3, chosen("euclidean"))
     found = knn_join(None, points, 3)

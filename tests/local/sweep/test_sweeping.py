@@ -22,7 +22,7 @@ from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.sweep import sweeping
 
 JOBS = Path(__file__).parents[3] / "jobs"
-LARGEST_BATCH = 1 << 18
+MAX_BATCH = 1 << 18
 PAIR_BYTES = 24
 
 
@@ -60,7 +60,7 @@ def test_self_join__is_the_same_for_any_number_of_threads(many_rows, cuts):
             assert (column == first).all()
 
 
-@pytest.mark.parametrize("batch_rows", [32, 3000, LARGEST_BATCH])
+@pytest.mark.parametrize("batch_rows", [32, 3000, MAX_BATCH])
 @pytest.mark.parametrize("n_rows", [500, 30_000])
 def test_iter_self_join__gives_pairs_in_one_order_for_any_number_of_threads(many_rows, n_rows, batch_rows):
     points = many_rows[-n_rows:] if batch_rows > 32 else many_rows[:n_rows]

@@ -23,7 +23,7 @@ from epsjoin.kernels.join.stack_sweep import DISTANCES, PAIRS, PairBatch
 
 LANES = 64
 """Number of columns of a product that are looked at together; a block has a multiple of them."""
-LEAST_THRESHOLD = -4.0
+MIN_THRESHOLD = -4.0
 """A threshold that every row reaches, since none is longer than 1, and the padding of -infinity does not."""
 COLUMN, ROW, LANE, DONE = range(4)
 """Of a state: first column of the block that is multiplied, and in its product the row and the lane to go on

@@ -19,12 +19,10 @@ from epsjoin.kernels.join.lanes import (
     BIT,
     INT,
     INTS,
+    PLACES,
     count_lanes,
     in_each_lane,
     pack,
-)
-from epsjoin.kernels.join.lanes import (
-    PLACES as PLACES,
 )
 from epsjoin.kernels.join.projection import FILTER_SIZES, MAXIMUM, SQUARES, SUM
 

@@ -14,7 +14,7 @@ from epsjoin.kernels.arrays import Bools, Floats, Floats32, Ints
 from epsjoin.kernels.distances import EUCLIDEAN, Decision
 from epsjoin.kernels.join.product import (
     LANES,
-    LEAST_THRESHOLD,
+    MIN_THRESHOLD,
     ProductRows,
     any_survives,
     decide_rows,
@@ -22,7 +22,7 @@ from epsjoin.kernels.join.product import (
 )
 from epsjoin.kernels.neighbours.heaps import NearestLists, keep_one
 
-_SQUARE_SLACK, _LEAST_SQUARE = 1e-12, 1e-300
+_SQUARE_SLACK, _MIN_SQUARE = 1e-12, 1e-300
 """More than the square of a rounded root is off by; tiny squares have few digits."""
 
 
@@ -33,7 +33,7 @@ def _keep(
     """The distance of a query and a point; -1 if it is surely above the bound."""
     limit = bound
     if decision.metric == EUCLIDEAN:
-        limit = bound * bound * (1.0 + _SQUARE_SLACK) + _LEAST_SQUARE
+        limit = bound * bound * (1.0 + _SQUARE_SLACK) + _MIN_SQUARE
     if not may_be_within(left, x, right, y, decision.metric, limit):
         return -1.0
     return decide_rows(left, x, right, y, decision, copied)
@@ -120,7 +120,7 @@ def pool_products(
     for i in range(n_rows):
         excluded = itself[left.names[begin + i]]
         filled = sizes[i]
-        worst = np.float32(-distances[i * room]) if filled == room else np.float32(LEAST_THRESHOLD)
+        worst = np.float32(-distances[i * room]) if filled == room else np.float32(MIN_THRESHOLD)
         for lane in range(0, n_columns, LANES):
             if not any_survives(flat, i * n_columns + lane, half, lane, worst):
                 continue

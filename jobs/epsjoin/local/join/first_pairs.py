@@ -18,10 +18,10 @@ from epsjoin.local.plan.projection import choose_projection
 from epsjoin.local.sweep.pairs import Pairs, collect
 from epsjoin.local.sweep.sweeping import SweepOptions, sweep_window
 
-MOST_FIRST_PAIRS = 10_000
+MAX_FIRST_PAIRS = 10_000
 """Maximum number of first pairs: enough to judge eps by, and little to send to every task."""
-_MOST_SHARE = 0.1
-"""Share of the expected pairs that are wished to come first, at most: the parts are there for the others."""
+_MAX_FIRST_FRACTION = 0.1
+"""Maximum fraction of the expected pairs that come first: the parts are there for the others."""
 _MARKS = 1 << 20
 """Number of marks by which most pairs are known not to be among the first."""
 
@@ -46,7 +46,7 @@ def find_first_pairs(
     -------
     Pairs
         Sorted by ids, with the distances of the join: about a tenth of the expected pairs at most, and never
-        more than ``MOST_FIRST_PAIRS``.
+        more than ``MAX_FIRST_PAIRS``.
 
     Notes
     -----
@@ -54,7 +54,7 @@ def find_first_pairs(
     Z' wished pairs of Z, as far as the sample has so many: Dittrich's dissertation, section 4.1.3, where they
     are the rows that a progressive join reads first. It costs O(n log n) and the candidates of these rows.
     """
-    wished = min(MOST_FIRST_PAIRS, _MOST_SHARE * expected_pairs)
+    wished = min(MAX_FIRST_PAIRS, _MAX_FIRST_FRACTION * expected_pairs)
     fraction = math.sqrt(wished / expected_pairs) if expected_pairs > 0 else 0.0
     taken = [math.ceil(fraction * rows) for rows in n_rows]
     ids = np.concatenate([ids[:rows] for (ids, _), rows in zip(samples, taken, strict=True)])
@@ -67,14 +67,14 @@ def find_first_pairs(
     no_mask = np.zeros(len(ids), np.int64)
     rows = window_rows(points, embedded, ids, no_mask, reach, projection, is_right)
     batches, n_found = list[Pairs](), 0
-    with closing(sweep_window(rows, metric.decision(eps), SweepOptions(MOST_FIRST_PAIRS, {}))) as found:
+    with closing(sweep_window(rows, metric.decision(eps), SweepOptions(MAX_FIRST_PAIRS, {}))) as found:
         for batch in found:
             batches.append(batch)
             n_found += len(batch.left)
-            if n_found >= MOST_FIRST_PAIRS:  # the sample's rows have more than such samples should have
+            if n_found >= MAX_FIRST_PAIRS:  # the sample's rows have more than such samples should have
                 break
     left, right, distance = collect(iter(batches))
-    return Pairs(left[:MOST_FIRST_PAIRS], right[:MOST_FIRST_PAIRS], distance[:MOST_FIRST_PAIRS])
+    return Pairs(left[:MAX_FIRST_PAIRS], right[:MAX_FIRST_PAIRS], distance[:MAX_FIRST_PAIRS])
 
 
 class LeftOut:

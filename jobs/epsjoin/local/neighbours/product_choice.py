@@ -25,13 +25,13 @@ _NS_PER_WORK = {"euclidean": 0.18, "cosine": 0.7}
 are compared side by side by Euclid's distance, one by one by cosine."""
 POINT_WORK = 20
 """Work of a compared point beside that of its coordinates."""
-SCAN_SHARE = 0.6
+SCAN_FRACTION = 0.6
 """A scan's work for each point, as a fraction of the tree's: it compares the points in their order."""
 SAMPLE_QUERIES = 32
 """Number of queries with which products are planned."""
-_LEAST_QUERIES = 192
+_MIN_QUERIES = 192
 """Number of open queries below which nothing is planned."""
-_LEAST_POINTS = 128
+_MIN_POINTS = 128
 """Number of points below which a tree is grown at once."""
 _TREE_POINTS, _FEWER, _PLAN_POINTS = 1 << 11, 2, 512
 """Number of points of the first tree, by how much fewer the second one has; number of points with which
@@ -44,7 +44,7 @@ coordinate of it, since a few are decided for each; by ``benchmarks.neighbour_wa
 def may_multiply(metric: Metric, points: Points, n_open: int) -> bool:
     """Whether products are worth a thought."""
     n, d = points.shape
-    is_many = n >= _LEAST_POINTS and n_open >= _LEAST_QUERIES + SAMPLE_QUERIES
+    is_many = n >= _MIN_POINTS and n_open >= _MIN_QUERIES + SAMPLE_QUERIES
     return is_many and d >= MIN_DIMENSIONS and has_products(metric)
 
 
@@ -174,5 +174,5 @@ def expected_nanoseconds(
     """What products are expected to cost, and a tree that compares so many points with a query, or a scan."""
     n, d = points.shape
     of_neighbours = k * (_NS_PER_NEIGHBOUR + _NS_PER_DECIDED_TERM * d)
-    of_tree = _NS_PER_WORK[metric.name] * work_of(min(compared, SCAN_SHARE * n), d)
+    of_tree = _NS_PER_WORK[metric.name] * work_of(min(compared, SCAN_FRACTION * n), d)
     return plan.nanoseconds + n_open * of_neighbours, n_open * of_tree

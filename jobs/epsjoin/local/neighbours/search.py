@@ -37,7 +37,7 @@ from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.by_product import search_by_product
 from epsjoin.local.neighbours.product_choice import (
     SAMPLE_QUERIES,
-    SCAN_SHARE,
+    SCAN_FRACTION,
     may_multiply,
     plan_before_tree,
     plan_if_cheaper,
@@ -61,7 +61,7 @@ joined with the queries to see what a join costs."""
 
 # What a way costs, in units of work: a coordinate of a point that the tree compares with a query. The
 # numbers are those of real and of made sets (ADR 18).
-_DECISION_SHARE = 2
+_WORK_PER_DISTANCE = 2
 """A join's work for each distance that it computes, in the same way: it reads points one by one."""
 _QUERY_WORK, _ROUND_WORK = 1 << 13, 1 << 29
 """A join's other work for each query, and before the first one."""
@@ -230,14 +230,14 @@ class _Search:
             is_sampled[self.random.choice(len(rows), _SAMPLE_QUERIES, replace=False)] = True
             sample, rows = rows[is_sampled], rows[~is_sampled]
             per_query = self.search(tree, sample, False) / _SAMPLE_QUERIES
-            work = self.work_of(min(per_query, SCAN_SHARE * n))
+            work = self.work_of(min(per_query, SCAN_FRACTION * n))
             if not _is_worth_it(len(rows), 1.0, work, 0.0):
                 break
             planned = self.plan_join(sample, kept)
             if planned is None or not _is_worth_it(len(rows), planned.finished, work, planned.work):
                 break
             rows = self.join(rows, planned.eps, kept)
-        if per_query > SCAN_SHARE * n:
+        if per_query > SCAN_FRACTION * n:
             self.scan(rows)
         elif len(rows):
             self.search(tree, rows, self.options.progress)
@@ -340,7 +340,7 @@ class _Search:
         for _ in iter_join(queries, many, eps, self.metric, counters=work):
             pass  # only its work counts
         decisions = work["distance_computations"] * (n / len(many) / len(queries))
-        return _PlannedJoin(eps, float(finished[best]), self.work_of(_DECISION_SHARE * decisions))
+        return _PlannedJoin(eps, float(finished[best]), self.work_of(_WORK_PER_DISTANCE * decisions))
 
     def join(self, rows: Ints, eps: float, kept: Ints | None) -> Ints:
         """Find the points within eps of these queries, keep the k nearest of each; return the open queries.

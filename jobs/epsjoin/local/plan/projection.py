@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from epsjoin.kernels.arrays import Bools, Floats, Ints
-from epsjoin.kernels.distances import EUCLIDEAN, Decision
+from epsjoin.kernels.distances import NOTHING_IS_WITHIN
 from epsjoin.kernels.join.projection import SQUARES, Projection, axes_by_variance, filter_size, project
 from epsjoin.kernels.join.stack_sweep import DISTANCES, PairBatch
 from epsjoin.kernels.join.survivors import WAITING
@@ -51,8 +51,6 @@ _MAX_TRIED_AXES = 64
 """Maximum number of axes that are tried, by falling variance."""
 MAX_ROTATED_DIMENSIONS = 256
 """Maximum number of dimensions that are rotated: beyond, finding principal axes costs more than a join."""
-
-_NOTHING_IS_WITHIN = Decision(EUCLIDEAN, 0.0, -1.0, -1.0)
 
 
 class Choice(NamedTuple):
@@ -323,7 +321,7 @@ def _survivors(trial: _Trial, projection: Projection) -> int:
     batch = PairBatch(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room))
     state = new_state()
     while not is_done(state):
-        window_sweep(state, rows, 0, n, _NOTHING_IS_WITHIN, batch, counters)
+        window_sweep(state, rows, 0, n, NOTHING_IS_WITHIN, batch, counters)
     return int(counters[DISTANCES])
 
 

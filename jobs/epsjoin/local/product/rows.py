@@ -36,13 +36,13 @@ import numpy as np
 
 from epsjoin.kernels.arrays import Floats, Floats32, Ints, Points
 from epsjoin.kernels.join.filter_rows import place_rows, square_rows
-from epsjoin.kernels.join.product import LANES, LEAST_THRESHOLD, ProductRows
+from epsjoin.kernels.join.product import LANES, MIN_THRESHOLD, ProductRows
 from epsjoin.local.metric import Metric, axis_difference, cosine_chord
 
 ROWS_AT_ONCE = 1024
 """Number of rows that are in float64 at once."""
 _UNIT, _UNIT_64 = 2.0**-24, 2.0**-53
-_LEAST_NORMAL = 2.0**-126
+_MIN_NORMAL = 2.0**-126
 _TAU = 2.0**-10
 _SHORTER = 1.01
 """More than |w| over |g|: errors are relative to the former."""
@@ -185,7 +185,7 @@ def reaches(space: FilterSpace, metric: Metric, distances: Floats) -> Floats:
     """As :func:`reach`, for many thresholds."""
     embedded = cosine_chord(distances) if metric.name == "cosine" else axis_difference(distances)
     rounded = embedded * ((1.0 + 2 * len(space.centre) * _UNIT_64) / space.radius)
-    rounded += 2.0 * space.size * _LEAST_NORMAL + 2.0 * math.sqrt(space.size * _LEAST_NORMAL)
+    rounded += 2.0 * space.size * _MIN_NORMAL + 2.0 * math.sqrt(space.size * _MIN_NORMAL)
     return rounded
 
 
@@ -214,6 +214,6 @@ def _row_error(d: int, m: int) -> float:
 
 def _rounded_down(values: Floats) -> Floats32:
     """Values as float32, none above what it was, but for those that all products reach."""
-    values = np.maximum(values, LEAST_THRESHOLD)
+    values = np.maximum(values, MIN_THRESHOLD)
     rounded = values.astype(np.float32)
     return np.where(rounded > values, np.nextafter(rounded, np.float32(-np.inf)), rounded)

@@ -34,11 +34,11 @@ from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.spark.progress import watched
 from epsjoin.spark.told import Told
 
-SHARES = (10, 50, 90)
+PERCENTS = (10, 50, 90)
 """Percent of the parts at which the estimate is kept, for the report."""
 _BATCH_ROWS = 1 << 20
 _DISTANCE = "distance double"
-_LEAST_EXPECTED = 1e-3
+_MIN_EXPECTED = 1e-3
 """Minimum number of pairs that are expected of a part, since the estimate divides by it."""
 
 Refuse = Callable[[RunningEstimate, str, float | None], BudgetError]
@@ -98,7 +98,7 @@ class RunningJoin:
         ahead = look_ahead(plan.parts, of_all, plan.expected_pairs, plan.n_parts)
         self._n_first = 0 if growing is None else sum(file.rows for file in growing.first_files)
         lacking = self._n_first / ahead.pairs.sum()  # the plan expects of the parts what was given first, too
-        self._expected = np.maximum(ahead.pairs[places] * (1.0 - lacking), _LEAST_EXPECTED)
+        self._expected = np.maximum(ahead.pairs[places] * (1.0 - lacking), _MIN_EXPECTED)
         self._work = ahead.work[places]
         self._found = np.zeros(len(places))
         self._is_done = np.zeros(len(places), np.bool_)
@@ -210,11 +210,11 @@ class RunningJoin:
         pairs : pairs of each task's part.
         """
         found, counters = np.asarray(pairs, np.float64), dict[str, float]()
-        for share in SHARES:
-            is_done = np.arange(len(found)) < max(1, len(found) * share // 100)
+        for percent in PERCENTS:
+            is_done = np.arange(len(found)) < max(1, len(found) * percent // 100)
             estimate = estimate_parts(self._expected, found, is_done)
             if len(found) and estimate.low is not None and estimate.pairs is not None:
-                name = f"pairs_expected_at_{share}_percent"
+                name = f"pairs_expected_at_{percent}_percent"
                 counters |= {name: estimate.pairs, f"{name}_low": estimate.low}
                 counters[f"{name}_high"] = estimate.high or estimate.pairs
         return counters
