@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.errors import ArgumentError, BudgetError
+from epsjoin.kernels.join import window
 from epsjoin.local.join.arrays import iter_self_join, join, self_join
 from epsjoin.local.join.boxes import box_join
 from epsjoin.local.metric import get_metric
@@ -181,6 +182,18 @@ def test_self_join__is_refused_beyond_max_pairs():
     assert len(join_by(points, 1.0, max_pairs=190).left) == 190
     with pytest.raises(BudgetError, match="more than max_pairs = 189 pairs"):
         join_by(points, 1.0, max_pairs=189)
+
+
+def test_self_join__of_more_rows_than_one_sweep_takes_says_to_cut_it(monkeypatch):
+    points = np.random.default_rng(0).random((200, 4))
+    expected = self_join(points, 0.2)
+    monkeypatch.setattr(window, "MAX_ROWS", 199)
+    with pytest.raises(
+        BudgetError, match=r"one sweep takes 199 rows at most, not 200; .* cuts=epsjoin\.Cuts"
+    ):
+        self_join(points, 0.2)
+    found = self_join(points, 0.2, cuts=Cuts(n_parts=3, sample_rows=100))
+    assert np.array_equal(found, expected)
 
 
 def test_self_join__counts_its_work():

@@ -20,6 +20,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
+from epsjoin.errors import BudgetError
 from epsjoin.kernels.accelerate import A, njit
 from epsjoin.kernels.arrays import Bools, Floats, Floats32, Ints
 from epsjoin.kernels.distances import Decision
@@ -33,8 +34,8 @@ from epsjoin.kernels.ranges import Ranges, in_one_range
 _COPIED_DIMENSIONS = 8
 """Maximum number of dimensions of points that are copied in the order of the sweep: such rows are at most one
 cache line long, and copied they share lines with their neighbours in the sweep."""
-_MAX_ROWS = 1 << 32
-"""Number of rows of which survivors have no numbers left."""
+MAX_ROWS = (1 << 32) - 1
+"""Maximum number of rows: survivors are numbered in 32 bits."""
 WORK_PER_CALL = 1 << 22
 """Number of blocks, and distances of 8 dimensions, after which a sweep returns: tenths of a second, so that
 its caller may stop."""
@@ -90,13 +91,17 @@ def window_rows(
 
     Parameters
     ----------
-    points : (n, d) float64 in C order, original coordinates; embedded : (n, e) float64. Not modified. n is
-        below 2**32.
+    points : (n, d) float64 in C order, original coordinates; embedded : (n, e) float64. Not modified.
     ids, mask : (n,) int64; rows whose mask has bit 0 are carried, they are not compared with each other.
     eps : threshold in embedded coordinates.
     projection : any is exact.
     is_right : (n,) bool: rows of the right table are compared with those of the left; None: one table.
     ranges : how ranges of rows are worked on.
+
+    Raises
+    ------
+    BudgetError
+        There are more than ``MAX_ROWS`` rows.
 
     Notes
     -----
@@ -105,8 +110,13 @@ def window_rows(
     before the sweep ends: few rows are read after the filter, and a copy comes from memory, not from
     the cache, twice.
     """
-    if len(points) >= _MAX_ROWS or not points.flags.c_contiguous:  # what is read and written goes by both
-        raise ValueError(f"a sweep has fewer than {_MAX_ROWS} rows, in C order, not {len(points)}")
+    if len(points) > MAX_ROWS:
+        raise BudgetError(
+            f"one sweep takes {MAX_ROWS:,} rows at most, not {len(points):,}; cut the join into parts, "
+            "on arrays by cuts=epsjoin.Cuts(n_parts=...)"
+        )
+    if not points.flags.c_contiguous:  # what is read and written goes by it
+        raise ValueError("points of a sweep must be in C order")
     carried = (mask & 1).astype(np.int8)
     group = carried if is_right is None else carried + np.int8(2) * is_right.astype(np.int8)
     meetings: tuple[tuple[int, int], ...] = SELF_MEETINGS if is_right is None else TWO_TABLE_MEETINGS
