@@ -131,14 +131,21 @@ class Near(JoinKind):
         return np.abs(left[:, 0] - right[:, 0]) <= self.eps
 
 
-def test_spill__of_a_kind_of_ones_own_with_other_numbers_is_refused(tmp_path):
-    with progressive_join(POINTS, on=Near(1e-5), memory="1.5MB", spill=tmp_path / "spill") as found:
+class NearBySlots(Near):
+    """A kind whose number is in a slot."""
+
+    __slots__ = ("eps",)
+
+
+@pytest.mark.parametrize("near", [Near, NearBySlots])
+def test_spill__of_a_kind_of_ones_own_with_other_numbers_is_refused(tmp_path, near):
+    with progressive_join(POINTS, on=near(1e-5), memory="1.5MB", spill=tmp_path / "spill") as found:
         while not found.counters["runs"]:
             next(found)
         killed = left_by_a_kill(tmp_path / "spill")
     with pytest.raises(ArgumentError, match="spill holds the runs of another join"):
-        next(progressive_join(POINTS, on=Near(2e-5), memory="1.5MB", spill=killed))
-    with progressive_join(POINTS, on=Near(1e-5), memory="1.5MB", spill=killed) as again:
+        next(progressive_join(POINTS, on=near(2e-5), memory="1.5MB", spill=killed))
+    with progressive_join(POINTS, on=near(1e-5), memory="1.5MB", spill=killed) as again:
         assert next(again).pairs.left.size
 
 

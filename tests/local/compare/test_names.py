@@ -275,7 +275,8 @@ def test_fold__looks_for_other_core_points_only_where_the_smallest_was_a_name() 
     [
         (np.zeros((2, 3), np.int64), r"run 0 must be \(ids, labels\)"),
         (([1, 2],), r"run 0 must be \(ids, labels\)"),
-        (([1, 2], [0]), "equally long, not ids of run 0 2, labels 1"),
+        (([1, 2], [0]), "equally long, not ids of run 0 2, labels 1$"),
+        (([1, 2], [0, 0], [True]), "equally long, not ids of run 0 2, labels 2, is_core 1$"),
         (([1, 1], [0, 0]), "ids of run 0 must be distinct: id 1 comes twice"),
         ((["a", "b"], [0, 0]), "ids of run 0 must be a one-dimensional array of int64"),
         (([1, 2], [0, 0], [1, 0]), "is_core of run 0 must be a one-dimensional array of bool"),

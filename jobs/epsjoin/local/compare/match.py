@@ -172,11 +172,14 @@ def _check_run(name: str, run: Labelled) -> _Records:
         int_column(f"{column} of {name}", values)
         for column, values in zip(("ids", "labels"), run, strict=False)
     )
-    is_core = np.asarray(run[2] if len(run) == 3 else np.ones(labels.size, np.bool_))
+    columns = {f"ids of {name}": ids, "labels": labels}
+    is_core = np.ones(labels.size, np.bool_)
+    if len(run) == 3:
+        is_core = columns["is_core"] = np.asarray(run[2])
     if is_core.dtype != np.bool_ or is_core.ndim != 1:
         raise ArgumentError(
             f"is_core of {name} must be a one-dimensional array of bool, not "
             f"{is_core.ndim}-dimensional {is_core.dtype}"
         )
-    check_lengths(**{f"ids of {name}": ids, "labels": labels, "is_core": is_core})
+    check_lengths(**columns)
     return _Records(index_distinct(ids, f"ids of {name}"), labels, is_core & (labels != NOISE))

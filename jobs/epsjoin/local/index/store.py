@@ -184,9 +184,13 @@ def _sync_folder(folder: Path) -> None:
 def _map(folder: Path, digest: str, dtype: type, shape: tuple[int | None, ...], verify: bool) -> NDArray[Any]:
     path = folder / f"{digest}.npy"
     try:
-        array = np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
-    except (ValueError, EOFError) as error:  # EOFError where it is empty
+        mapped = np.lib.format.open_memmap(path, mode="r")
+    except ValueError as error:
         raise TableError(f"{path} is broken: {error}") from error
+    n_bytes, expected_bytes = path.stat().st_size, mapped.offset + mapped.nbytes
+    if n_bytes != expected_bytes:
+        raise TableError(f"{path} is broken: it has {n_bytes:,} bytes, not {expected_bytes:,}")
+    array = np.asarray(mapped)
     expected = tuple(have if want is None else want for want, have in zip(shape, array.shape, strict=False))
     if array.dtype != dtype or array.ndim != len(shape) or array.shape != expected:
         raise TableError(

@@ -339,7 +339,7 @@ class Driver:
 
     def _fingerprint(self) -> str:
         on = self._plans.on
-        values = {name: repr(value) for name, value in vars(on).items()}
+        values = on.__getstate__()  # in slots, too
         how, _, sizes, has_numbers, _ = self._options
         tables = [(source.columns, source.n_rows, source.seed) for source in self._tables.sources]
         return repr((type(on).__qualname__, values, how, sizes, has_numbers, tables))
