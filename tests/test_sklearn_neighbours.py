@@ -117,9 +117,17 @@ def test_lof__takes_all_other_points_where_there_are_fewer_and_says_so():
 @pytest.mark.parametrize(
     ("ours", "says"),
     [
-        (RadiusNeighborsTransformer(radius=0.0), "eps must be a finite number above 0"),
+        (RadiusNeighborsTransformer(radius=0.0), r"radius must be a finite number above 0, not 0\.0$"),
+        (RadiusNeighborsTransformer(radius=1e200), "radius = 1e\\+200 is too small or too large"),
         (RadiusNeighborsTransformer(mode="both"), "mode must be one of distance, connectivity"),
-        (KNeighborsTransformer(n_neighbors=2), "k must be at most the number of other points, 2, not 3"),
+        (
+            KNeighborsTransformer(n_neighbors=2),
+            "n_neighbors must be at most 1, not 2: 2 points were fitted, and",
+        ),
+        (
+            KNeighborsTransformer(n_neighbors=3, mode="connectivity"),
+            "at most 2, not 3: 2 points were fitted$",
+        ),
         (KNeighborsTransformer(metric="precomputed"), "precomputed distances and functions"),
         (LocalOutlierFactor(n_neighbors=1, contamination=0.6), "contamination must be 'auto', or above 0"),
         (HDBSCAN(store_centers="all"), "store_centers must be None, centroid, medoid or both, not 'all'"),

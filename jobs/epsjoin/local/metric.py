@@ -106,8 +106,13 @@ class Metric:
             raise ArgumentError(f"cosine is exact for up to {largest} coordinates, not for {d}")
         return d
 
-    def check_eps(self, eps: object) -> float:
+    def check_eps(self, eps: object, name: str = "eps") -> float:
         """Return eps as a float, if this metric can decide exactly which distances are within it.
+
+        Parameters
+        ----------
+        eps : the threshold.
+        name : what the caller calls it, for the message.
 
         Raises
         ------
@@ -117,11 +122,15 @@ class Metric:
         """
         number = as_number(eps)
         if not 0.0 < number < math.inf:
-            remedy = "; box_join((points, points)) finds equal points" if number == 0 else ""
+            remedy = (
+                "; box_join((points, points)) finds equal points" if number == 0 and name == "eps" else ""
+            )
             given = eps.item() if isinstance(eps, np.ndarray) and eps.ndim == 0 else eps
-            raise ArgumentError(f"eps must be a finite number above 0, not {given!r}{remedy}")
+            raise ArgumentError(f"{name} must be a finite number above 0, not {given!r}{remedy}")
         if not _MIN_POWER <= distances.power(number, self.power) <= _MAX_POWER:
-            raise ArgumentError(f"eps = {number!r} is too small or too large for exact {self.name} decisions")
+            raise ArgumentError(
+                f"{name} = {number!r} is too small or too large for exact {self.name} decisions"
+            )
         return number
 
     def check(self, points: Points, name: str = "") -> None:

@@ -135,8 +135,9 @@ class RadiusNeighborsTransformer(_NeighboursTransformer):
         ValueError, TypeError
             scikit-learn's own checks refuse X, or the estimator is not fitted.
         """
-        asked = self._asked_points(X)
-        found = join(asked, self._points, self.radius, self._metric(), n_jobs=self._n_jobs())
+        asked, metric = self._asked_points(X), self._metric()
+        radius = metric.check_eps(self.radius, "radius")
+        found = join(asked, self._points, radius, metric, n_jobs=self._n_jobs())
         order = np.lexsort((found.right, found.distance, found.left))
         counts = np.bincount(found.left, minlength=len(asked))
         starts = np.concatenate(([0], np.cumsum(counts)))
@@ -213,7 +214,14 @@ class KNeighborsTransformer(_NeighboursTransformer):
             scikit-learn's own checks refuse X, or the estimator is not fitted.
         """
         asked = self._asked_points(X)
-        k = check_count("n_neighbors", self.n_neighbors) + (self.mode == "distance")
+        is_among = self.mode == "distance"
+        k = check_count("n_neighbors", self.n_neighbors) + is_among
+        if k > self.n_samples_fit_:
+            itself = ", and with distances each is its own neighbour" if is_among else ""
+            raise ArgumentError(
+                f"n_neighbors must be at most {self.n_samples_fit_ - is_among}, not {self.n_neighbors}: "
+                f"{self.n_samples_fit_} points were fitted{itself}"
+            )
         found = knn_join(asked, self._points, k, self._metric(), n_jobs=self._n_jobs())
         starts = np.arange(len(asked) + 1) * k
         return self._graph(len(asked), starts, found.neighbour.reshape(-1), found.distance.reshape(-1))
