@@ -16,7 +16,9 @@ from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.kernels.join.codes import deepest_level
 from epsjoin.local.join.parts import join_part
 from epsjoin.local.metric import get_metric
+from epsjoin.local.plan import planner
 from epsjoin.local.plan.cuts import Cuts
+from epsjoin.local.plan.grow_tree import grow_tree
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.spread import replicate
@@ -183,6 +185,24 @@ def test_plan_join__expects_from_a_sample_what_comes():
         assert plan.expected_candidates == pytest.approx(counters["candidates"], rel=0.5)
         sizes = np.bincount(rows.part)
         assert sizes.max() < 2 * sizes.mean()
+
+
+@pytest.mark.parametrize(("n_parts", "tree_rows"), [(8, 8_000), (40, 10_000), (48, 12_000), (60, 12_000)])
+def test_plan_join__fits_the_tree_to_some_rows_of_a_large_sample(n_parts, tree_rows, monkeypatch):
+    points, ids = np.random.default_rng(0).random((12_000, 2)), np.arange(12_000)
+    fitted = []
+
+    def counting(embedded, *arguments, **named):
+        fitted.append(len(embedded))
+        return grow_tree(embedded, *arguments, **named)
+
+    monkeypatch.setattr(planner, "grow_tree", counting)
+    plan = plan_join(points, ids, 12_000, 0.01, EUCLIDEAN, Cuts(n_parts=n_parts))
+    assert fitted == [tree_rows]
+    counters: dict[str, int] = {}
+    join(points, ids, plan, counters)
+    assert plan.expected_rows == pytest.approx(counters["rows"], rel=0.01)
+    assert plan.expected_candidates == pytest.approx(counters["candidates"], rel=0.1)
 
 
 @pytest.mark.parametrize("cuts", ["planned", "regular"])

@@ -41,6 +41,10 @@ from epsjoin.local.plan.spread import replicate
 from epsjoin.local.plan.two_tables import SampledSides, count_between, expect_between
 from epsjoin.local.scale import ScaledMetric
 
+_MIN_TREE_ROWS, _TREE_ROWS_PER_PART = 8_000, 250
+"""Minimum number of rows of a sample to which a tree is fitted, and their number for each part. With more
+rows planning takes longer, and parts do not become more even."""
+
 
 def plan_join(
     sample: Floats,
@@ -236,7 +240,7 @@ def grow_parts(
     cuts: Cuts,
     projection: Projection,
 ) -> GrownTree:
-    """Fit a tree of planned cuts to a sample; the work of its parts is in nanoseconds.
+    """Fit a tree of planned cuts to a sample, or some of its rows; the work of its parts is in nanoseconds.
 
     Parameters
     ----------
@@ -244,11 +248,15 @@ def grow_parts(
     n_rows, eps, metric, cuts : see :func:`plan_join`.
     projection : for a window sweep over the sample.
     """
-    m, n_embedded = embedded.shape
+    n_sample, n_embedded = embedded.shape
+    m = min(n_sample, max(_MIN_TREE_ROWS, _TREE_ROWS_PER_PART * cuts.n_parts))
+    if m < n_sample:
+        few = np.sort(draw_rows(n_sample, m, cuts.seed))
+        points, embedded, ids = points[few], embedded[few], ids[few]
     reach = metric.embedded_eps(eps)
     rows_per_row = n_rows / m if m else 0.0
     max_leaf_rows = math.inf if cuts.most_part_rows is None or not m else cuts.most_part_rows / rows_per_row
-    return grow_tree(
+    grown = grow_tree(
         embedded,
         hash_ids(ids),
         reach,
@@ -264,3 +272,5 @@ def grow_parts(
         max_rows=max_sample_rows(m, cuts.replication_budget),
         max_leaf_rows=max_leaf_rows,
     )
+    times = n_sample / m if m else 1.0
+    return grown._replace(rows=round(times * grown.rows), candidates=times**2 * grown.candidates)
