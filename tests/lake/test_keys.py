@@ -28,6 +28,7 @@ COUNTED = (
     " (SELECT l AS x FROM b UNION ALL SELECT r FROM b) GROUP BY x ) AS p"
     " ON t.x = p.x WHERE t.y <> COALESCE(p.n, 0) + 1"
 )
+NUMBERED = "SELECT COUNT(DISTINCT x) - COUNT(*) + COALESCE(MAX(x), 0) - COUNT(*) FROM a"
 ANTI = "SELECT COUNT(*) FROM a AS t LEFT ANTI JOIN b AS o ON t.x = o.z"
 
 
@@ -67,6 +68,16 @@ def test_keys__count_the_rows_whose_key_is_in_no_other_row(x: list[int], z: list
         assert keys.number(ANTI) == sum(each not in z for each in x)
 
 
+@given(st.lists(st.integers(1, 5), max_size=5) | st.lists(IDS, max_size=5) | st.permutations(range(1, 6)))
+def test_keys__measure_how_far_rows_are_from_being_numbered(x: list[int]) -> None:
+    keys = Keys(Tables(a={"x": x}))
+    if x and max(x) - min(x) >= 8 * len(x):
+        with pytest.raises(UnansweredError, match="too far apart"):
+            keys.number(NUMBERED)
+    else:
+        assert keys.number(NUMBERED) == len(set(x)) - len(x) + max(x, default=0) - len(x)
+
+
 @given(
     st.lists(st.tuples(IDS, st.integers(-1, 4) | IDS), max_size=12),
     st.lists(st.tuples(IDS, IDS), max_size=12),
@@ -92,6 +103,8 @@ def test_keys__count_the_rows_that_say_a_wrong_number_of_others(
         COUNTED.replace("GROUP BY x", "GROUP BY y"),
         UNIQUE.format("x"),
         UNIQUE.format("`x`").replace("n > 1", "n > 2"),
+        NUMBERED.replace("MAX(x)", "MAX(y)"),
+        f"{NUMBERED} WHERE x > 0",
         f"{ANTI} WHERE t.x > 0",
         ANTI.replace("ANTI", "SEMI"),
         ANTI.replace("COUNT(*)", "COUNT(t.x)"),
@@ -115,11 +128,13 @@ def test_keys__leave_other_questions_to_the_engine(query: str) -> None:
             },
         ),
         ("replicas", {"every_row_is_a_point"}),
+        ("outliers", {"rows differ in id", "every_point_has_a_score", "ranks_are_one_to_n"}),
     ],
 )
 def test_keys__answer_these_rules_of_the_contracts(table: str, answered: set[str]) -> None:
     ids = [3, 1, 2]
-    keys = Keys(Tables(**dict.fromkeys(("points", "pairs", "clusters", "replicas"), columns_of(ids))))
+    names = ("points", "pairs", "clusters", "replicas", "outliers")
+    keys = Keys(Tables(**dict.fromkeys(names, columns_of(ids))))
     found = {}
     for rule in rules_of(load_table(CONTRACTS, table, SOURCE)):
         try:
@@ -130,4 +145,4 @@ def test_keys__answer_these_rules_of_the_contracts(table: str, answered: set[str
 
 
 def columns_of(ids: list[int]) -> dict[str, list[int]]:
-    return {"id": ids, "left_id": ids, "right_id": ids[::-1], "degree": [3] * len(ids)}
+    return {"id": ids, "left_id": ids, "right_id": ids[::-1], "degree": [3] * len(ids), "rank": ids}

@@ -22,6 +22,9 @@ _REPEATED = re.compile(
 _UNMATCHED = re.compile(
     r"SELECT COUNT\(\*\) FROM (\w+) AS t LEFT ANTI JOIN (\w+) AS o ON t\.(\w+) = o\.(\w+)"
 )
+_NUMBERED = re.compile(
+    r"SELECT COUNT\(DISTINCT (\w+)\) - COUNT\(\*\) \+ COALESCE\(MAX\(\1\), 0\) - COUNT\(\*\) FROM (\w+)"
+)
 _COUNTED = re.compile(
     r"SELECT COUNT\(\*\) FROM (\w+) AS t LEFT JOIN \( SELECT (\w+), COUNT\(\*\) AS n FROM"
     r" \(SELECT (\w+) AS \2 FROM (\w+) UNION ALL SELECT (\w+) FROM \4\) GROUP BY \2 \) AS p"
@@ -65,6 +68,9 @@ class Keys:
             table, other, name, of_other = asked.groups()
             (key,), (others,) = self._read(table, [name]), self._read(other, [of_other])
             return count_unmatched(key, others)
+        if asked := _NUMBERED.fullmatch(query):
+            name, table = asked.groups()
+            return measure_numbering(*self._read(table, [name]))
         if asked := _COUNTED.fullmatch(query):
             table, name, left, other, right, count = asked.groups()
             ends = [self._read(other, [end])[0] for end in (left, right)]  # in any order
@@ -131,6 +137,38 @@ def count_unmatched(key: Key, others: Key) -> int:
     if int(others.max()) - int(others.min()) >= _MAX_FLAGS_PER_ROW * (len(key) + len(others)):
         raise UnansweredError("the keys lie too far apart")
     return len(key) - int(np.count_nonzero(np.isin(key, others, kind="table")))
+
+
+def measure_numbering(numbers: Key) -> int:
+    """Measure how far rows are from being numbered 1 to n.
+
+    Parameters
+    ----------
+    numbers : (n,) int64, in any order.
+
+    Returns
+    -------
+    How many different numbers there are, plus the largest, minus 2 n: of numbers from 1 on it is 0 where they
+        are 1 to n.
+
+    Raises
+    ------
+    UnansweredError
+        The numbers lie too far apart for a table with a flag for each number between them.
+
+    Notes
+    -----
+    O(n).
+    """
+    n = len(numbers)
+    if not n:
+        return 0
+    low, high = int(numbers.min()), int(numbers.max())
+    if high - low >= _MAX_FLAGS_PER_ROW * n:
+        raise UnansweredError("the numbers lie too far apart")
+    is_there = np.zeros(high - low + 1, np.bool_)
+    is_there[numbers - low] = True
+    return int(np.count_nonzero(is_there)) + high - 2 * n
 
 
 def count_miscounted(key: Key, counted: Key, others: list[Key]) -> int:
