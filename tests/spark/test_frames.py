@@ -336,7 +336,9 @@ def test_similarity_join__of_a_frame_without_rows_has_no_pairs(spark: SparkSessi
     """Of how many dimensions its points would have been nobody knows, and nobody needs to."""
     nothing = spark.createDataFrame([], f"id long, at {at}")
     some = spark.createDataFrame([(1, bytes(24)), (2, bytes(24))], "id long, at binary")
-    assert pairs_of(epsjoin.spark.similarity_join(nothing, eps=1.0, columns="at")) == {}
+    for metric in ("euclidean", "haversine"):
+        found = epsjoin.spark.similarity_join(nothing, eps=1.0, columns="at", metric=metric)
+        assert pairs_of(found) == {}
     for sides in ((nothing, some), (some, nothing)):
         assert pairs_of(epsjoin.spark.similarity_join(*sides, eps=1.0, columns="at")) == {}
     with_one = epsjoin.spark.similarity_join(

@@ -129,7 +129,7 @@ def in_one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 def commonest_length(column: pa.Array, name: str) -> int:
     """The number of coordinates that most points of a column have; of equally frequent ones the largest."""
     if not len(column):
-        return 1  # any number will do, as there is no point
+        return 2  # as there is no point, any number will do that every metric takes
     lengths, counts = np.unique(_count_coordinates(column).drop_null().to_numpy(), return_counts=True)
     is_point = (lengths > 0) & (lengths == np.floor(lengths))
     if not is_point.any():

@@ -227,7 +227,8 @@ def draw_samples(points: Points, others: Points | None, cuts: Cuts | None) -> Dr
     n = sum(n_rows)
     drawn = cuts or cuts_of(RunParams(), n, 1)
     samples = _draw_samples_of(points, others, drawn)
-    dimensions = [coordinates.shape[1] for ids, coordinates in samples if len(ids)] or [1]
+    with_rows = [each for each in samples if len(each[0])] or samples[:1]
+    dimensions = [coordinates.shape[1] for _, coordinates in with_rows]
     if min(dimensions) != max(dimensions):
         raise ArgumentError(
             f"left and right must have the same dimensions, not {dimensions[0]} and {dimensions[1]}"
