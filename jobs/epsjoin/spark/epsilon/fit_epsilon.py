@@ -83,23 +83,9 @@ def run(job: Job) -> dict[str, float]:
         "n_sample": len(sample) if fit is None else fit.n_sample,
         "expected_pairs": expected_pairs,
         "expected_neighbours": 2 * expected_pairs / n_points if n_points else 0.0,
+        **({} if fit is None else _describe_law(fit)),
     }
-    curve = []
-    if fit is not None:
-        law = fit.power_law
-        row |= {
-            "exponent": law.exponent,
-            "exponent_low": law.interval_low,
-            "exponent_high": law.interval_high,
-            "range_low": law.range_low,
-            "range_high": law.range_high,
-            "r_squared": law.r_squared,
-        }
-        scale = (n_points * (n_points - 1)) / (fit.n_sample * (fit.n_sample - 1))
-        curve = [
-            {"radius": r, "pairs": n * scale, "in_fit": law.range_low <= r <= law.range_high}
-            for r, n in zip(fit.curve.radius.tolist(), fit.curve.pairs.tolist(), strict=True)
-        ]
+    curve = [] if fit is None else _list_curve(fit, n_points)
     written = targets.target_of(job.lake, epsilon).write([slices.table_of(job.lake, "epsilon", [row])])
     files = [written] if written else []
     rows = slices.table_of(job.lake, "epsilon_curve", curve)
@@ -108,7 +94,7 @@ def run(job: Job) -> dict[str, float]:
     eps = f"{in_unit(choice.eps, source.unit)} ({choice.method}{_format_target(choice.target)})"
     say(f"fit_epsilon: eps {eps}, {counted(expected_pairs, 'pair')} expected")
     if fit is not None:
-        interval = f"{law.interval_low:.2f} to {law.interval_high:.2f}"
+        interval = f"{fit.power_law.interval_low:.2f} to {fit.power_law.interval_high:.2f}"
         say(f"fit_epsilon: exponent {fit.exponent:.2f} ({interval})")
     counters = {
         "n_sample": float(row["n_sample"] or 0),
@@ -116,6 +102,29 @@ def run(job: Job) -> dict[str, float]:
         "expected_pairs": expected_pairs,
     }
     return counters if fit is None else {**counters, "exponent": fit.exponent}
+
+
+def _describe_law(fit: EpsilonFit) -> dict[str, float]:
+    """Return the columns of ``epsilon`` that tell a power law."""
+    law = fit.power_law
+    return {
+        "exponent": law.exponent,
+        "exponent_low": law.interval_low,
+        "exponent_high": law.interval_high,
+        "range_low": law.range_low,
+        "range_high": law.range_high,
+        "r_squared": law.r_squared,
+    }
+
+
+def _list_curve(fit: EpsilonFit, n_points: int) -> list[dict[str, float | bool]]:
+    """List the rows of ``epsilon_curve``: the sample's pairs within each radius, scaled to all points."""
+    law = fit.power_law
+    scale = (n_points * (n_points - 1)) / (fit.n_sample * (fit.n_sample - 1))
+    return [
+        {"radius": r, "pairs": n * scale, "in_fit": law.range_low <= r <= law.range_high}
+        for r, n in zip(fit.curve.radius.tolist(), fit.curve.pairs.tolist(), strict=True)
+    ]
 
 
 def _format_target(target: float | None) -> str:
