@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from airflow.sdk import DAG
@@ -89,25 +90,7 @@ def epsilon_join(
     schedule is a timetable, ``intervals.IntervalTimetable``.
     """
     spans = {"wait_for_snapshot": wait_for_snapshot, "approve_within": approve_within, "deadline": deadline}
-    for name, span in spans.items():
-        if span is not None and span <= timedelta(0):
-            raise ValueError(f"{name} of {dataset} must be a span of time above zero, or None, not {span!r}")
-    if deadline_callback is not None and deadline is None:
-        raise ValueError(f"deadline_callback of {dataset} has no deadline to wait for; give deadline, too")
-    if match_with is not None and approve_within is not None:
-        raise ValueError(f"{dataset} is matched by the eps of its contract; leave approve_within out")
-    if compares_trees and (match_with is not None or approve_within is not None):
-        raise ValueError(
-            f"{dataset} compares trees by the eps of its contract; leave match_with and approve_within out"
-        )
-    alert = None
-    if deadline is not None:
-        alert = DeadlineAlert(
-            name=f"{dataset} is late",
-            reference=DeadlineReference.DAGRUN_QUEUED_AT,
-            interval=deadline,
-            callback=deadline_callback or AsyncCallback(alerts.deadline_missed),
-        )
+    _check(dataset, spans, deadline_callback, match_with, compares_trees)
     with DAG(
         dag_id=dataset,
         schedule=IntervalTimetable(schedule, timezone="UTC"),
@@ -118,73 +101,127 @@ def epsilon_join(
         tags=[TAG, *(tags or [])],
         default_args={"owner": "epsjoin"},
         on_failure_callback=on_failure,
-        deadline=alert,
+        deadline=_make_alert(dataset, deadline, deadline_callback),
         doc_md=(doc_md or "") + WHEN_A_TASK_FAILS.format(dataset=dataset, start=f"{start_date:%Y-%m-%d}"),
     ) as dag:
-
-        def job(
-            name: str,
-            reads: Sequence[str],
-            *writes: str,
-            stage: str | None = None,
-            hours: float = 1,
-            wait: timedelta | None = None,
-            of: str = dataset,
-        ) -> SparkJobOperator:
-            task_id = f"{name}_{stage}" if stage else name
-            return SparkJobOperator(
-                task_id=task_id if of == dataset else f"{task_id}_{of}",
-                job=name,
-                dataset=of,
-                reads=reads,
-                writes=writes,
-                arguments=["--stage", stage] if stage else [],
-                wait=wait,
-                doc_md=TASKS[task_id],
-                execution_timeout=timedelta(hours=hours),
-            )
-
-        def take_in(of: str) -> SparkJobOperator:
-            ingest = job("ingest", ["source"], *SNAPSHOT, wait=wait_for_snapshot, of=of)
-            quality_input = job("quality", SNAPSHOT, "quality", stage="input", of=of)
-            ingest >> quality_input
-            return quality_input
-
-        quality_input = take_in(dataset)
+        quality_input = _take_in(dataset, wait_for_snapshot)
         if match_with is not None:
-            match = job("match", ["points"], *MATCHES)
-            match.inlets.append(asset_of(match_with, "points"))
-            [quality_input, take_in(match_with)] >> match
-            quality_matches = job("quality", MATCHES, "quality", stage="matches")
-            report = job("report", [*SNAPSHOT, *MATCHES, "quality"], "report")
-            report.operator_extra_links = (ReportLink(),)
-            match >> quality_matches >> report
-            return dag
-        fit_epsilon = job("fit_epsilon", ["points"], "epsilon", "epsilon_curve")
-        replicate = job("replicate", ["points", "epsilon"], "join_plan", "replicas")
-        joined = merge_join = job(
-            "merge_join", ["join_plan", "replicas"], "candidates" if compares_trees else "pairs", hours=4
-        )
-        ranked_by = ["pairs"]
-        if compares_trees:
-            ranked_by.append("candidates")
-            joined = job("refine", ["points", "join_plan", "candidates"], "pairs", hours=4)
-            merge_join >> joined
-        results = [*RESULTS, *COMPARISON]
-        if compares_trees:
-            results.insert(results.index("pairs"), "candidates")
-        cluster = job("cluster", ["points", "pairs"], "clusters")
-        outliers = job("outliers", ["points", "join_plan", *ranked_by, "clusters"], "outliers")
-        compare = job("compare", ["points", "clusters"], *COMPARISON)
-        quality_results = job("quality", results, "quality", stage="results")
-        report = job("report", [*SNAPSHOT, *results, "quality"], "report")
-        report.operator_extra_links = (ReportLink(),)
-
-        quality_input >> fit_epsilon
-        if approve_within is None:
-            fit_epsilon >> replicate
+            others = _take_in(match_with, wait_for_snapshot, suffix=f"_{match_with}")
+            _match(dataset, match_with, [quality_input, others])
         else:
-            fit_epsilon >> ApproveEpsilon(within=approve_within, doc_md=APPROVAL) >> replicate
-        replicate >> merge_join
-        joined >> cluster >> outliers >> compare >> quality_results >> report
+            _find_clusters(dataset, quality_input, approve_within, compares_trees)
     return dag
+
+
+def _check(
+    dataset: str,
+    spans: Mapping[str, timedelta | None],
+    deadline_callback: AsyncCallback | SyncCallback | None,
+    match_with: str | None,
+    compares_trees: bool,
+) -> None:
+    """Refuse arguments of a DAG that contradict one another."""
+    for name, span in spans.items():
+        if span is not None and span <= timedelta(0):
+            raise ValueError(f"{name} of {dataset} must be a span of time above zero, or None, not {span!r}")
+    if deadline_callback is not None and spans["deadline"] is None:
+        raise ValueError(f"deadline_callback of {dataset} has no deadline to wait for; give deadline, too")
+    is_approved = spans["approve_within"] is not None
+    if match_with is not None and is_approved:
+        raise ValueError(f"{dataset} is matched by the eps of its contract; leave approve_within out")
+    if compares_trees and (match_with is not None or is_approved):
+        raise ValueError(
+            f"{dataset} compares trees by the eps of its contract; leave match_with and approve_within out"
+        )
+
+
+def _make_alert(
+    dataset: str, deadline: timedelta | None, callback: AsyncCallback | SyncCallback | None
+) -> DeadlineAlert | None:
+    if deadline is None:
+        return None
+    return DeadlineAlert(
+        name=f"{dataset} is late",
+        reference=DeadlineReference.DAGRUN_QUEUED_AT,
+        interval=deadline,
+        callback=callback or AsyncCallback(alerts.deadline_missed),
+    )
+
+
+def _make_job(
+    dataset: str,
+    name: str,
+    reads: Sequence[str],
+    *writes: str,
+    stage: str | None = None,
+    hours: float = 1,
+    wait: timedelta | None = None,
+    suffix: str = "",
+) -> SparkJobOperator:
+    """Make a task of the DAG at hand; a suffix tells the tasks of a second data set apart."""
+    task = f"{name}_{stage}" if stage else name
+    return SparkJobOperator(
+        task_id=task + suffix,
+        job=name,
+        dataset=dataset,
+        reads=reads,
+        writes=writes,
+        arguments=["--stage", stage] if stage else [],
+        wait=wait,
+        doc_md=TASKS[task],
+        execution_timeout=timedelta(hours=hours),
+    )
+
+
+def _take_in(dataset: str, wait: timedelta | None, suffix: str = "") -> SparkJobOperator:
+    """Make the tasks that read a snapshot and check it; return the last one."""
+    ingest = _make_job(dataset, "ingest", ["source"], *SNAPSHOT, wait=wait, suffix=suffix)
+    quality_input = _make_job(dataset, "quality", SNAPSHOT, "quality", stage="input", suffix=suffix)
+    ingest >> quality_input
+    return quality_input
+
+
+def _report(dataset: str, last: SparkJobOperator, stage: str, tables: Sequence[str]) -> None:
+    """Make the tasks that check the tables and report on them, after the last one that writes them."""
+    checked = _make_job(dataset, "quality", tables, "quality", stage=stage)
+    report = _make_job(dataset, "report", [*SNAPSHOT, *tables, "quality"], "report")
+    report.operator_extra_links = (ReportLink(),)
+    last >> checked >> report
+
+
+def _match(dataset: str, match_with: str, taken_in: Sequence[SparkJobOperator]) -> None:
+    """Make the tasks from the points of two data sets to the report on their matches."""
+    match = _make_job(dataset, "match", ["points"], *MATCHES)
+    match.inlets.append(asset_of(match_with, "points"))
+    taken_in >> match
+    _report(dataset, match, "matches", MATCHES)
+
+
+def _find_clusters(
+    dataset: str, quality_input: SparkJobOperator, approve_within: timedelta | None, compares_trees: bool
+) -> None:
+    """Make the tasks from the points of a snapshot to the report on its clusters."""
+    job = partial(_make_job, dataset)
+    fit_epsilon = job("fit_epsilon", ["points"], "epsilon", "epsilon_curve")
+    replicate = job("replicate", ["points", "epsilon"], "join_plan", "replicas")
+    joined = merge_join = job(
+        "merge_join", ["join_plan", "replicas"], "candidates" if compares_trees else "pairs", hours=4
+    )
+    ranked_by, results = ["pairs"], [*RESULTS, *COMPARISON]
+    if compares_trees:
+        joined = job("refine", ["points", "join_plan", "candidates"], "pairs", hours=4)
+        merge_join >> joined
+        ranked_by.append("candidates")
+        results.insert(results.index("pairs"), "candidates")
+    cluster = job("cluster", ["points", "pairs"], "clusters")
+    outliers = job("outliers", ["points", "join_plan", *ranked_by, "clusters"], "outliers")
+    compare = job("compare", ["points", "clusters"], *COMPARISON)
+
+    quality_input >> fit_epsilon
+    if approve_within is None:
+        fit_epsilon >> replicate
+    else:
+        fit_epsilon >> ApproveEpsilon(within=approve_within, doc_md=APPROVAL) >> replicate
+    replicate >> merge_join
+    joined >> cluster >> outliers >> compare
+    _report(dataset, compare, "results", results)
