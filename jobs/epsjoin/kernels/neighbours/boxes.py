@@ -78,6 +78,21 @@ def box_gap(
 
 
 @njit_inner_any_order
+def square_gaps(places: Floats, at: int, low: Floats, high: Floats, node: int) -> tuple[float, float]:
+    """Compute :func:`child_gaps` in squares: so small that a call costs less, which it does for each box."""
+    row, left = np.uint64(at), np.uint64(2 * node + 1)
+    right = left + np.uint64(1)
+    left_gap = right_gap = 0.0
+    for i in range(np.uint64(low.shape[1])):
+        value = places[row, i]
+        a = max(low[left, i] - value, value - high[left, i], 0.0)
+        b = max(low[right, i] - value, value - high[right, i], 0.0)
+        left_gap += a * a
+        right_gap += b * b
+    return left_gap, right_gap
+
+
+@njit_inner_any_order
 def child_gaps(
     norm: int, places: Floats, at: int, low: Floats, high: Floats, node: int
 ) -> tuple[float, float]:
@@ -89,12 +104,7 @@ def child_gaps(
     right = left + np.uint64(1)
     left_gap = right_gap = 0.0
     if norm == SQUARES:
-        for i in range(np.uint64(low.shape[1])):
-            value = places[row, i]
-            a = max(low[left, i] - value, value - high[left, i], 0.0)
-            b = max(low[right, i] - value, value - high[right, i], 0.0)
-            left_gap += a * a
-            right_gap += b * b
+        left_gap, right_gap = square_gaps(places, at, low, high, node)
     elif norm == MAXIMUM:
         for i in range(np.uint64(low.shape[1])):
             value = places[row, i]

@@ -35,6 +35,7 @@ from epsjoin.kernels.neighbours.boxes import (
     leaf_values,
     plane_gap,
     shape_of,
+    square_gaps,
 )
 from epsjoin.kernels.neighbours.heaps import NearestLists, keep_in_order, keep_one, order_heap
 
@@ -131,6 +132,8 @@ def search_tree(
                 if is_plane:
                     gap = plane_gap(embedded, number, low, high, 2 * node + 1)
                     other_gap = plane_gap(embedded, number, low, high, 2 * node + 2)
+                elif norm == SQUARES:
+                    gap, other_gap = square_gaps(embedded, number, low, high, node)
                 else:
                     gap, other_gap = child_gaps(norm, embedded, number, low, high, node)
                 node, other = 2 * node + 1, 2 * node + 2
