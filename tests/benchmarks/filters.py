@@ -18,6 +18,7 @@ from epsjoin.kernels.join.projection import FILTER_SIZES, SQUARES, Projection, f
 from epsjoin.kernels.join.stack_sweep import CANDIDATES, DISTANCES, PairBatch
 from epsjoin.kernels.join.vectors import BLOCK
 from epsjoin.kernels.join.window import WindowRows, is_done, new_state, window_rows, window_sweep
+from epsjoin.kernels.join.window_keys import Keys, window_candidates
 from epsjoin.local.plan.projection import order_axes, simple_projection
 
 from .sets import BY_NAME, Points, uniform
@@ -61,7 +62,7 @@ def sweep(rows: WindowRows, dimensions: int) -> Swept:
         seconds.append(time.process_time() - started)
         if seconds[-1] * 1e9 > _MAX_NANOSECONDS:
             break
-    visits = int((rows.passes[:, 1] - rows.passes[:, 0]).sum())
+    _, visits = window_candidates(Keys(rows.row, rows.place, rows.window, rows.passes, rows.gaps))
     counts = int(counters[CANDIDATES]), int(counters[DISTANCES])
     return Swept(rows.n_coordinates, dimensions, visits, *counts, min(seconds) * 1e9)
 

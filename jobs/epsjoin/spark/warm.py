@@ -22,6 +22,8 @@ from epsjoin.contracts.trees import METRIC
 from epsjoin.digests import UNKEYED, digest_table
 from epsjoin.kernels import accelerate
 from epsjoin.kernels.arrays import Ints
+from epsjoin.kernels.join.projection import SQUARES
+from epsjoin.kernels.join.window import window_rows
 from epsjoin.lake import parquet, schemas
 from epsjoin.lake.arrow import pair_columns, to_binary
 from epsjoin.lake.parquet import File
@@ -34,6 +36,7 @@ from epsjoin.local.neighbours.knn import search_rows
 from epsjoin.local.neighbours.tree import make_lists
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.planner import plan_join
+from epsjoin.local.plan.projection import simple_projection
 from epsjoin.params import CUTS
 from epsjoin.spark.join.merge_join import Part, make_joiner
 from epsjoin.spark.join.pairs import PAIRS
@@ -85,7 +88,14 @@ def warm(folder: Path) -> int:
                 for file in _files(join(Part(int(number), part))):
                     found += file.rows
                     _after_join(pairs.location, file)
+    _lay_out_dense_rows()
     return found
+
+
+def _lay_out_dense_rows() -> None:
+    """Lay out rows for a sweep as a part does whose rows lie densely, which takes kernels of its own."""
+    points, mask = np.random.default_rng(0).random((N_POINTS, 3)), np.zeros(N_POINTS, np.int64)
+    window_rows(points, points, np.arange(N_POINTS), mask, 0.3, simple_projection(points, SQUARES, 2))
 
 
 def _files(reports: Any) -> list[File]:

@@ -28,3 +28,10 @@ def sweep_all(points, eps, projection, metric="euclidean", mask=None, is_right=N
             m = window.window_sweep(state, rows, begin, min(n, begin + chunk), decision, batch, counters)
             found += zip(batch.left[:m].tolist(), batch.right[:m].tolist(), strict=True)
     return found, counters.tolist()
+
+
+def is_narrowed(points, eps, projection):
+    """Whether rows lie so densely that their gaps narrow the windows."""
+    n = len(points)
+    nothing = np.zeros(n, np.int64)
+    return len(window.window_rows(points, points, np.arange(n), nothing, eps, projection).starts) > 0

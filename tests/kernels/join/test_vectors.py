@@ -7,7 +7,7 @@ from llvmlite import ir
 
 from epsjoin.kernels.accelerate import njit_as
 from epsjoin.kernels.join import lanes
-from epsjoin.kernels.join.projection import FILTER_SIZES, MAXIMUM, SQUARES, SUM
+from epsjoin.kernels.join.projection import FILTER_SIZES, MAXIMUM, PRODUCTS, SQUARES, SUM, add_half_squares
 from epsjoin.kernels.join.row_vectors import (
     keep_lanes_2,
     keep_lanes_3,
@@ -50,6 +50,28 @@ def test_filter_block__has_a_bit_for_each_row_up_to_the_bound(norm):
         assert (distances > bound).any()
         found = _near_lanes(coordinates.ravel(), 40, 5, 2, bound, norm, size)
         np.testing.assert_array_equal(found, np.flatnonzero(distances <= bound))
+
+
+@pytest.mark.parametrize("length", [1.0, 20.0, 150.0])
+def test_filter_block__by_products_lets_all_within_pass_and_little_else(length):
+    for size in FILTER_SIZES:
+        random = np.random.default_rng(size)
+        rows = random.normal(size=(4000, size))
+        rows *= length / np.linalg.norm(rows, axis=1, keepdims=True)
+        rows[1::2] = rows[::2] + random.normal(size=(2000, size)) * 0.7 / size**0.5  # some 1 apart
+        near, square = add_half_squares(rows.astype(np.float32).T.ravel().copy(), size, 4000, 4000)
+        exact = near.reshape(size + 1, 4000)[:size].astype(np.float64)
+        assert square == pytest.approx((exact**2).sum(axis=0).max(), rel=1e-12)
+        slack = 2.0**-19 * square
+        n_near = 0
+        for row in range(0, 3900, 2):
+            distances = ((exact[:, row + 1 : row + 1 + BLOCK] - exact[:, [row]]) ** 2).sum(axis=0)
+            bound = np.float32((1.0 + slack) / 2.0)
+            passed = _near_lanes(near, 4000, row + 1, row, bound, PRODUCTS, size).astype(np.int64)
+            assert set(np.flatnonzero(distances <= 1.0)) <= set(passed.tolist())
+            assert (distances[passed] <= 1.0 + 2.0 * slack).all()
+            n_near += len(passed)
+        assert n_near > 300
 
 
 @numba.njit

@@ -17,7 +17,7 @@ from epsjoin.kernels.join.window_keys import SELF_MEETINGS, TWO_TABLE_MEETINGS, 
 from epsjoin.local.plan.projection import simple_projection
 from oracles import examples
 from oracles import join as twin
-from tests.kernels.join.sweeps import NORMS, sweep_all
+from tests.kernels.join.sweeps import NORMS, is_narrowed, sweep_all
 
 SEEDS = st.integers(0, 10**6)
 
@@ -91,14 +91,14 @@ def test_sort_keys__bring_each_near_pair_together_once(kind, n, d, n_grid, seed)
         keys = sort_keys(coordinates, projection.n_grid, of_group, meetings)
         assert sorted(keys.row.tolist()) == list(range(n))
         met = []
-        for begin, end, target, target_end, difference in keys.passes.tolist():
+        for begin, end, target, target_end, difference in keys.passes[:, :5].tolist():
             for a, b in itertools.product(range(begin, end), range(target, target_end)):
                 if difference == 0 and b <= a:
                     continue
                 if abs(keys.place[a] + difference - keys.place[b]) <= keys.window:
                     met.append(tuple(sorted((int(keys.row[a]), int(keys.row[b])))))
         assert len(met) == len(set(met))
-        assert len(met) == window_keys.window_candidates(keys).sum()
+        assert len(met) == window_keys.window_candidates(keys)[0].sum()
         near = {
             (i, j)
             for i, j in itertools.combinations(range(n), 2)
@@ -132,6 +132,40 @@ def test_window_sweep__looks_at_near_rows_only(n_grid):
     # a window of 66 / 64 eps ahead; with each grid axis strips of three cells of which one and a half count
     share = counters[CANDIDATES] / (3000 * 2999 / 2)
     assert share < 2 * eps * 66 / 64 * (3 * eps) ** n_grid * 1.15
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", ["lattice", "uniform", "far"])
+def test_window_sweep__narrows_windows_of_dense_rows_and_finds_all(kind, seed, monkeypatch):
+    monkeypatch.setattr(window_keys, "_MAX_SHIFT", 7)  # few rows are not dense enough
+    random = np.random.default_rng(seed)
+    n_grid, eps = 2 + seed % 2, 0.5
+    points = random.random((300, 2 + n_grid))
+    if kind == "lattice":  # on the borders of cells, and at exactly eps
+        points, eps = random.integers(0, 5, points.shape) / 4.0, 0.75
+    if kind == "far":  # products would need too much slack
+        points[:, -1] = random.integers(0, 2, 300) * 1e4
+    simple = simple_projection(points, SQUARES, n_grid)
+    projection = simple._replace(axes=np.arange(points.shape[1]))
+    assert is_narrowed(points, eps, projection)
+    is_right = None if seed < 2 else random.random(300) < 0.4
+    mask = random.integers(0, 4, 300)
+    found, _ = sweep_all(points, eps, projection, mask=mask, is_right=is_right, room=50, chunk=90)
+    expected = [(i, j) for i, j in twin.brute_force(points, eps) if not int(mask[i]) & int(mask[j])]
+    if is_right is not None:
+        expected = [(i, j) if is_right[j] else (j, i) for i, j in expected if is_right[i] != is_right[j]]
+    assert sorted(found) == sorted(expected)
+    assert len(found) > 20
+
+
+def test_window_sweep__of_dense_rows_compares_little_more_than_half_of_what_lies_in_neighbouring_cells():
+    points, eps = np.random.default_rng(0).random((8000, 5)), 0.25
+    projection = simple_projection(points, SQUARES, 3)
+    _, counters = sweep_all(points, eps, projection)
+    coordinates, _ = project(points, projection, 4, eps)
+    keys = sort_keys(coordinates, 3, np.empty(0, np.int8), ((0, 0),))
+    in_cells = window_keys.window_candidates(keys)[0].sum()
+    assert 0.4 * in_cells < counters[CANDIDATES] < 0.7 * in_cells
 
 
 def test_window_sweep__never_compares_carried_rows_with_each_other():

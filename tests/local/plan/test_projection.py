@@ -14,15 +14,17 @@ from epsjoin.local.plan.projection import choose_projection, row_candidates, sim
 from epsjoin.local.plan.two_tables import count_between
 from oracles import examples
 from oracles import join as twin
-from tests.kernels.join.sweeps import NORMS, sweep_all
+from tests.kernels.join.sweeps import NORMS, is_narrowed, sweep_all
 
 
-def test_row_candidates__are_those_that_a_sweep_counts():
+@pytest.mark.parametrize(("eps", "are_dense"), [(0.1, False), (0.5, True)])
+def test_row_candidates__are_those_that_a_sweep_counts(eps, are_dense):
     points = np.random.default_rng(2).random((500, 3))
     carried = np.arange(500) % 5 == 0
     projection = simple_projection(points, SQUARES, 2)
-    _, counters = sweep_all(points, 0.1, projection, mask=carried.astype(np.int64))
-    of_rows = row_candidates(points, carried, 0.1 * (1 + 1e-12), projection)
+    _, counters = sweep_all(points, eps, projection, mask=carried.astype(np.int64))
+    of_rows = row_candidates(points, carried, eps * (1 + 1e-12), projection)
+    assert is_narrowed(points, eps, projection) == are_dense
     assert counters[CANDIDATES] == of_rows.sum()
     assert (of_rows > 0).sum() > 300
 
@@ -57,7 +59,7 @@ def test_choose_projection__turns_the_points_where_that_saves_work():
     assert not choose_projection(sample, 30_000, 0.1, SQUARES).projection.is_rotated  # turning costs more
 
 
-@pytest.mark.parametrize(("eps", "is_tried"), [(0.004, False), (0.05, False), (0.1, True), (0.3, True)])
+@pytest.mark.parametrize(("eps", "is_tried"), [(0.004, False), (0.03, False), (0.1, True), (0.3, True)])
 def test_choose_projection__of_few_rows_tries_where_their_simple_sweep_is_costly(eps, is_tried):
     random = np.random.default_rng(0)
     basis = np.linalg.qr(random.normal(size=(24, 24)))[0][:2]

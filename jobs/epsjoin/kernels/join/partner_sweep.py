@@ -14,7 +14,8 @@ from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.kernels.distances import Decision, decide
 from epsjoin.kernels.join.stack_sweep import CANDIDATES, DISTANCES, LARGEST_STACK, PAIRS
 from epsjoin.kernels.join.vectors import BLOCK, filter_block, lowest_lane
-from epsjoin.kernels.join.window import WORK_PER_CALL, WindowRows, lower_bound
+from epsjoin.kernels.join.window import WORK_PER_CALL, WindowRows
+from epsjoin.kernels.join.window_keys import lower_bound
 
 _STEP, _ROW, _FIRST, _MIDDLE, _LAST, _DONE = range(6)
 
@@ -34,7 +35,8 @@ def look_both_ways(rows: WindowRows) -> WindowRows:
     passes = rows.passes
     if rows.is_self:
         back = passes[passes[:, 4] != 0]
-        passes = np.concatenate((passes, back * np.array([1, 1, 1, 1, -1])))
+        back[:, 4:] *= -1
+        passes = np.concatenate((passes, back))
     own_cell = np.median(passes[:, 4]) if len(passes) else 0
     nearest_first = np.argsort(np.abs(passes[:, 4] - own_cell), kind="stable")
     return rows._replace(passes=np.ascontiguousarray(passes[nearest_first]))

@@ -16,7 +16,8 @@ from epsjoin.kernels.arrays import Floats, Floats32, Ints
 from epsjoin.kernels.join.near_pairs import read_ahead
 from epsjoin.kernels.ranges import Ranges, in_one_range
 
-SQUARES, SUM, MAXIMUM = range(3)
+SQUARES, SUM, MAXIMUM, PRODUCTS = range(4)
+"""Norms; ``PRODUCTS`` is that of ``SQUARES`` as a filter computes it from halves of squares and a product."""
 FILTER_SIZES = (2, 4, 8)
 """Numbers of coordinates for which a filter is compiled."""
 _MAX_COORDINATE = 1e30
@@ -315,6 +316,42 @@ def filter_coordinates(
         return _gather_axes(embedded, order, projection, 1.0 / reach, shape, near, begin, end)
 
     return near, max(ranges(len(order), gather))
+
+
+def add_half_squares(
+    near: Floats32, size: int, stride: int, n: int, ranges: Ranges = in_one_range
+) -> tuple[Floats32, float]:
+    """Put behind the coordinates of a filter what it needs to go by products (``PRODUCTS``).
+
+    Parameters
+    ----------
+    near, stride : from :func:`filter_coordinates`, ``size`` coordinates of ``n`` rows; its memory is moved.
+    ranges : how ranges of places are worked on.
+
+    Returns
+    -------
+    near : ((size + 1) * stride,) float32; the last is less half the square of a row's length.
+    largest : the largest square of a row's length.
+    """
+    more = np.concatenate((near, np.zeros(stride, np.float32)))
+    return more, max(ranges(n, lambda _, *rows: _write_half_squares(more, size, stride, *rows)))
+
+
+@njit_any_order
+def _write_half_squares(near: Floats32, size: int, stride: int, first: int, last: int) -> float:
+    largest = 0.0
+    squares = np.empty(_ROWS_AT_ONCE, np.float64)
+    for begin in range(first, last, _ROWS_AT_ONCE):
+        count = min(_ROWS_AT_ONCE, last - begin)
+        squares[:] = 0.0
+        for j in range(size):
+            values = near[j * stride + begin : j * stride + begin + count]
+            for i in range(count):
+                squares[i] += np.float64(values[i]) * np.float64(values[i])
+        for i in range(count):
+            near[size * stride + begin + i] = -0.5 * squares[i]
+            largest = max(largest, squares[i])
+    return largest
 
 
 def axes_by_variance(embedded: Floats) -> Ints:

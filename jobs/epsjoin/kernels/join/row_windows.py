@@ -1,8 +1,7 @@
 """The rows of a sweep row by row in the order of their places, and where the partners of each can be.
 
-Rows are sorted as for a sweep with windows (:mod:`epsjoin.kernels.join.window_keys`). A *directory* says
-where each of a number of bins of places begins: the candidates of a row in one pass lie between two entries
-of it, and no pointer moves, whose end no processor foresees.
+Rows are sorted as for a sweep with windows (:mod:`epsjoin.kernels.join.window_keys`). The candidates
+of a row in one pass lie between two entries of a directory (:mod:`epsjoin.kernels.join.directory`).
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import numpy as np
 
 from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Bools, Floats, Ints, Ints32
+from epsjoin.kernels.join.directory import bin_shift, make_directory
 from epsjoin.kernels.join.near_pairs import read_ahead
 from epsjoin.kernels.join.projection import Projection, project
 from epsjoin.kernels.join.window_keys import Keys, sort_keys
@@ -23,8 +23,6 @@ MAX_ROWS = (1 << 31) - 1
 """Maximum number of rows: their numbers and the directory are of int32."""
 _SIZES = (2, 3)
 """Numbers of coordinates for which kernels are compiled; points with fewer have zeros in the others."""
-_BINS_PER_ROW = 4
-"""Maximum number of bins of the directory for each row."""
 NARROW = 32
 """Maximum number of candidates between two entries of the directory whose ends are not looked for."""
 _ROWS_AT_ONCE = 64
@@ -85,19 +83,6 @@ def _gather(points: Floats, order: Ints, n_left: int, near: Floats, row: Ints32)
                 near[j * n + begin + i] = copied[i, j]
 
 
-@njit
-def _fill_directory(place: Ints, shift: int, starts: Ints32) -> None:
-    """Fill ``starts``, without a branch for each bin: whether a bin has rows, no processor foresees."""
-    n = place.shape[0]
-    starts[:] = n
-    for i in range(n - 1, -1, -1):
-        starts[place[i] >> shift] = i  # the first of a bin comes last
-    first = np.int32(n)
-    for i in range(starts.shape[0] - 1, -1, -1):
-        first = min(first, starts[i])
-        starts[i] = first
-
-
 class SortedRows(NamedTuple):
     """Rows in the order of their places, without a directory of these.
 
@@ -130,14 +115,6 @@ def sort_rows(embedded: Floats, eps: float, projection: Projection, is_right: Bo
     return SortedRows(keys, steps, n_queries, highest)
 
 
-def bin_shift(highest: int, n_rows: int) -> int:
-    """Choose ``shift`` of :class:`RowWindows` so that the bins are not too many for so many rows."""
-    shift = 0
-    while highest >> shift > _BINS_PER_ROW * n_rows:
-        shift += 1
-    return shift
-
-
 def is_fine(steps: Ints, shift: int) -> bool:
     """Whether no bin of ``2**shift`` places has those of two passes."""
     return len(steps) < 2 or 1 << shift <= int(np.diff(steps).min())
@@ -168,8 +145,7 @@ def row_windows(
     n_left = n if is_right is None else n - int(np.count_nonzero(is_right))
     _gather(points, keys.row, n_left, near, row)
     shift = bin_shift(highest, n)
-    starts = np.empty((highest >> shift) + 2, np.int32)
-    _fill_directory(keys.place, shift, starts)
+    starts = make_directory(keys.place, highest, shift)
     narrow = NARROW if is_fine(steps, shift) else 0
     windows = keys.place, starts, shift, narrow, steps, keys.window
     return RowWindows(near, size, row, *windows, n_queries, is_right is None)

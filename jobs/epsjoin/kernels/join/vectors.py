@@ -24,7 +24,7 @@ from epsjoin.kernels.join.lanes import (
     in_each_lane,
     pack,
 )
-from epsjoin.kernels.join.projection import FILTER_SIZES, MAXIMUM, SQUARES, SUM
+from epsjoin.kernels.join.projection import FILTER_SIZES, MAXIMUM, PRODUCTS, SQUARES, SUM
 
 BLOCK = 32
 """Number of candidates that are filtered at once, one bit each."""
@@ -51,6 +51,8 @@ def _near_bits(
     builder: Any, near: Any, stride: Any, block: Any, row: Any, bound: Any, norm: int, size: int
 ) -> Any:
     """Write the filter of one norm and size, its coordinates one after the other."""
+    if norm == PRODUCTS:
+        return _near_bits_by_products(builder, near, stride, block, row, bound, size)
     total = ir.Constant(_FLOATS, None)
     for j in range(size):
         axis = builder.mul(stride, ir.Constant(INT, j))
@@ -63,6 +65,27 @@ def _near_bits(
     return builder.zext(builder.bitcast(is_near, ir.IntType(BLOCK)), INT)
 
 
+def _near_bits_by_products(
+    builder: Any, near: Any, stride: Any, block: Any, row: Any, bound: Any, size: int
+) -> Any:
+    """Write the filter by products: a coordinate takes one instruction for 8 or 16 candidates, not two."""
+
+    def load(j: int) -> tuple[Any, Any]:
+        axis = builder.mul(stride, ir.Constant(INT, j))
+        lanes = builder.gep(near, [builder.add(axis, block)])
+        others = builder.load(builder.bitcast(lanes, _FLOATS.as_pointer()), align=_FLOAT_BYTES)
+        return builder.load(builder.gep(near, [builder.add(axis, row)])), others
+
+    half, total = load(size)
+    for j in range(size):
+        own, others = load(j)
+        product = builder.fmul(in_each_lane(builder, own, _FLOATS), others, flags=("contract",))
+        total = builder.fadd(total, product, flags=("contract",))
+    least = builder.fneg(builder.fadd(half, bound))
+    is_near = builder.fcmp_ordered(">=", total, in_each_lane(builder, least, _FLOATS))
+    return builder.zext(builder.bitcast(is_near, ir.IntType(BLOCK)), INT)
+
+
 def _filter_block(
     builder: Any, near: Any, stride: Any, block: Any, row: Any, bound: Any, norm: Any, size: Any
 ) -> Any:
@@ -71,7 +94,7 @@ def _filter_block(
     end = builder.append_basic_block("filtered")
     choice = builder.switch(case, end)
     found = [(ir.Constant(INT, 0), builder.block)]
-    for one_norm, one_size in itertools.product((SQUARES, SUM, MAXIMUM), FILTER_SIZES):
+    for one_norm, one_size in itertools.product((SQUARES, SUM, MAXIMUM, PRODUCTS), FILTER_SIZES):
         with builder.goto_block(builder.append_basic_block("filter")):
             choice.add_case(ir.Constant(INT, one_norm * BLOCK + one_size), builder.block)
             bits = _near_bits(builder, near, stride, block, row, bound, one_norm, one_size)
@@ -92,11 +115,18 @@ def filter_block(
 
     Parameters
     ----------
-    near, stride, bound, norm, size : see :class:`epsjoin.kernels.join.window.WindowRows`.
+    near, stride, bound, norm, size : see :class:`epsjoin.kernels.join.window.WindowRows`. By products: half
+        the squared distance is what the halves of both squares are more than the product of both rows.
     block, row : places; 32 rows from ``block`` on are read.
     """
     bits = 0
     for lane in range(BLOCK):
+        if norm == PRODUCTS:
+            total = near[size * stride + block + lane]
+            for j in range(size):
+                total += near[j * stride + block + lane] * near[j * stride + row]
+            bits |= int(total >= -(near[size * stride + row] + bound)) << lane
+            continue
         total = np.float32(0.0)
         for j in range(size):
             difference = abs(near[j * stride + block + lane] - near[j * stride + row])

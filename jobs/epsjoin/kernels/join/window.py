@@ -5,9 +5,11 @@
    tick is a small fraction of eps along the sweep coordinate.
 2. Rows that can be within eps lie in neighbouring cells, their ticks in a window. So for each difference of
    cells (a *pass*) the candidates of a row are the rows whose place, ``cell | tick``, is near the row's place
-   plus a constant: two pointers that only move forward.
+   plus a constant: two pointers that only move forward. Where rows lie densely, their gaps to the borders of
+   cells narrow the windows (:mod:`window_gaps`), and a directory tells where these begin and end.
 3. Candidates are filtered in blocks of 32, in float32, on at most eight coordinates, with slack for every
-   rounding: a bit per candidate, no branch.
+   rounding: a bit per candidate, no branch. Dense rows go by products, half the work, where that needs little
+   more slack.
 4. What passes waits, and is decided by the mask (:mod:`cuts`), then in float64 on the coordinates as they
    came (:mod:`survivors`).
 
@@ -22,13 +24,31 @@ import numpy as np
 
 from epsjoin.errors import BudgetError
 from epsjoin.kernels.accelerate import A, njit
-from epsjoin.kernels.arrays import Bools, Floats, Floats32, Ints
+from epsjoin.kernels.arrays import Bools, Floats, Floats32, Ints, Ints32
 from epsjoin.kernels.distances import Decision
-from epsjoin.kernels.join.projection import MAXIMUM, SQUARES, Projection, filter_coordinates, project
+from epsjoin.kernels.join.directory import make_directory
+from epsjoin.kernels.join.projection import (
+    MAXIMUM,
+    PRODUCTS,
+    SQUARES,
+    Projection,
+    add_half_squares,
+    filter_coordinates,
+    project,
+)
 from epsjoin.kernels.join.stack_sweep import CANDIDATES, DISTANCES, LARGEST_STACK, PAIRS, PairBatch
 from epsjoin.kernels.join.survivors import WAITING, DecidedRows, decide_survivors, new_survivors
-from epsjoin.kernels.join.vectors import BLOCK, add_lanes, filter_block, skip_below
-from epsjoin.kernels.join.window_keys import SELF_MEETINGS, TWO_TABLE_MEETINGS, sort_keys
+from epsjoin.kernels.join.vectors import BLOCK, add_lanes, filter_block
+from epsjoin.kernels.join.window_gaps import ROWS_AT_ONCE, Gaps, narrow_visits, new_visits
+from epsjoin.kernels.join.window_keys import (
+    SELF_MEETINGS,
+    TWO_TABLE_MEETINGS,
+    highest_place,
+    look_up_windows,
+    lower_bound,
+    move_windows,
+    sort_keys,
+)
 from epsjoin.kernels.ranges import Ranges, in_one_range
 
 _COPIED_DIMENSIONS = 8
@@ -36,10 +56,15 @@ _COPIED_DIMENSIONS = 8
 cache line long, and copied they share lines with their neighbours in the sweep."""
 MAX_ROWS = (1 << 32) - 1
 """Maximum number of rows: survivors are numbered in 32 bits."""
+_PRODUCT_ROUNDING = 2.0**-19
+"""Slack of a squared distance by products, for each unit of the square of the longest row. Sums of nine terms
+stay below one and a half of that square, so half the squared distance is off by 15 * 2**-24 of it at most."""
+_MAX_SLACK = 1.0 / 16.0
+"""Maximum of that slack, in squares of the reach: more lets too many pairs pass."""
 WORK_PER_CALL = 1 << 22
 """Number of blocks, and distances of 8 dimensions, after which a sweep returns: tenths of a second, so that
 its caller may stop."""
-_STEP, _ROW, _FIRST, _LAST, _CANDIDATE, _DONE = range(6)
+_STEP, _ROW, _CANDIDATE, _DONE = 0, 1, 2, 5
 
 
 class WindowRows(NamedTuple):
@@ -49,16 +74,21 @@ class WindowRows(NamedTuple):
     ----------
     points : (m, d) float64, coordinates as they came.
     row : (n,) int64, where in ``points`` each row is.
-    near : (f * stride,) float32, filter coordinates in units of the reach, one after the other.
+    near : (f * stride,) float32, filter coordinates in units of the reach, one after the other; where the
+        filter goes by products, what :func:`~epsjoin.kernels.join.projection.add_half_squares` puts behind.
     stride : n + ``BLOCK``; a block may be read beyond the last row.
     n_coordinates : f, 2, 4 or 8.
     norm : how differences of filter coordinates add up, see :mod:`epsjoin.kernels.join.projection`.
-    bound : float32, the filter's: nothing within eps exceeds it.
+    bound : float32, the filter's: nothing within eps exceeds it; by products half of it.
     place : (n,) int64, ``group | cell | tick``, ascending.
     window : ticks that a window reaches ahead and back.
     ids : (n,) int64.
     mask : (n,) int64, see :mod:`epsjoin.kernels.join.cuts`; (0,) where it is 0 for all rows.
-    passes : (s, 5) int64: begin and end of the rows, begin and end of their targets, difference of places.
+    passes : (s, 5 + g) int64: begin and end of the rows, begin and end of their targets, difference of
+        places, and by how many cells of each of g grid coordinates that moves, -1, 0 or 1.
+    gaps : how far from the borders of their cells rows lie.
+    starts : (bins,) int32, the directory (:mod:`epsjoin.kernels.join.directory`) by which windows that are
+        narrowed are found; (0,) where they are not, and pointers move along.
     is_self : whether a pair is (smaller id, larger id), not (row, target).
     """
 
@@ -74,6 +104,8 @@ class WindowRows(NamedTuple):
     ids: Ints
     mask: Ints
     passes: Ints
+    gaps: Gaps
+    starts: Ints32
     is_self: bool
 
 
@@ -125,23 +157,34 @@ def window_rows(
     n_keyed = projection.n_grid + 1
     count = max(n_keyed, projection.n_filter) if projection.is_rotated else n_keyed
     coordinates, reach = project(embedded, projection, count, eps, ranges)
-    keys = sort_keys(coordinates[:n_keyed], projection.n_grid, group, meetings)
+    keys = sort_keys(coordinates[:n_keyed], projection.n_grid, group, meetings, projection.norm)
     is_copied = points.shape[1] <= _COPIED_DIMENSIONS
     near, largest = filter_coordinates(embedded, coordinates, keys.row, projection, reach, BLOCK, ranges)
     del coordinates
+    norm, size, stride = projection.norm, projection.n_filter, len(points) + BLOCK
+    bound, starts = _filter_bound(norm, size, largest), np.empty(0, np.int32)
+    if keys.gaps.are_known:
+        highest = highest_place(keys.place, keys.passes, keys.window)
+        starts = make_directory(keys.place, highest, keys.gaps.shift)
+        near, square = add_half_squares(near, size, stride, len(points), ranges)
+        slack = _PRODUCT_ROUNDING * square
+        if slack <= _MAX_SLACK:
+            norm, bound = PRODUCTS, np.float32((float(bound) + slack) * 0.5 * (1.0 + 1e-6))
     return WindowRows(
         points=_take(points, keys.row, ranges) if is_copied else points,
         row=np.arange(len(points)) if is_copied else keys.row,
         near=near,
-        stride=len(points) + BLOCK,
-        n_coordinates=projection.n_filter,
-        norm=projection.norm,
-        bound=_filter_bound(projection.norm, projection.n_filter, largest),
+        stride=stride,
+        n_coordinates=size,
+        norm=norm,
+        bound=bound,
         place=keys.place,
         window=keys.window,
         ids=_take(ids, keys.row, ranges),
         mask=_take(mask, keys.row, ranges) if mask.any() else mask[:0],
         passes=keys.passes,
+        gaps=keys.gaps,
+        starts=starts,
         is_self=is_right is None,
     )
 
@@ -189,18 +232,6 @@ def is_done(state: Ints) -> bool:
 
 
 @njit
-def lower_bound(place: Ints, begin: int, end: int, value: int) -> int:
-    """First index from ``begin`` on whose place is not below ``value``."""
-    while begin < end:
-        middle = (begin + end) >> 1
-        if place[middle] < value:
-            begin = middle + 1
-        else:
-            end = middle
-    return begin
-
-
-@njit
 def window_sweep(
     state: Ints,
     rows: WindowRows,
@@ -233,13 +264,8 @@ def window_sweep(
     near, stride, bound, place = rows.near, rows.stride, rows.bound, rows.place
     size, norm, window = rows.n_coordinates, rows.norm, rows.window
     room = batch.left.shape[0] - BLOCK
-    step, row, first, last, candidate = (
-        state[_STEP],
-        state[_ROW],
-        state[_FIRST],
-        state[_LAST],
-        state[_CANDIDATE],
-    )
+    passes = rows.passes
+    step, row, candidate = state[_STEP], state[_ROW], state[_CANDIDATE]
     decided = DecidedRows(rows.points, rows.row, rows.ids, rows.mask, rows.is_self)
     survivors = new_survivors()
     # Names for what the innermost loop needs: taken out of the tuple there, it costs more.
@@ -248,59 +274,63 @@ def window_sweep(
     written = 0
     work = 0
     price = 1 + rows.points.shape[1] // 8
-    while step < rows.passes.shape[0]:
-        begin = max(chunk_begin, rows.passes[step, 0])
-        end = min(chunk_end, rows.passes[step, 1])
-        target_begin = rows.passes[step, 2]
-        target_end = rows.passes[step, 3]
-        difference = rows.passes[step, 4]
+    visits = new_visits()
+    visit_row, visit_first, visit_last = visits.row, visits.first, visits.last
+    while step < passes.shape[0]:
+        begin = max(chunk_begin, passes[step, 0])
+        end = min(chunk_end, passes[step, 1])
         if begin >= end:
             step += 1
             continue
-        # Step 2 of the module: the candidates of each row lie between two pointers that only move forward.
+        # Step 2 of the module: the candidates of each row lie side by side.
         if row < 0:
-            row = begin
-            first = lower_bound(place, target_begin, target_end, place[row] + difference - window)
-            last = first
-            candidate = -1
+            row, candidate = begin, -1
+        first = lower_bound(place, passes[step, 2], passes[step, 3], place[row] + passes[step, 4] - window)
+        pointers = first, first
         while row < end:
-            if candidate < 0:
-                goal = place[row] + difference
-                if difference == 0:
-                    first = row + 1
-                else:
-                    first = skip_below(place, first, target_end, goal - window)
-                last = skip_below(place, max(first, last), target_end, goal + window + 1)
-                candidate = first
-                counters[CANDIDATES] += last - first
-                counters[LARGEST_STACK] = max(counters[LARGEST_STACK], last - first + 1)
-            while candidate < last:
-                if waiting > WAITING - BLOCK or written + waiting > room or work >= WORK_PER_CALL:
-                    rest = PairBatch(batch.left[written:], batch.right[written:], batch.distance[written:])
-                    found, distances = decide_survivors(decided, decision, survivors, waiting, rest)
-                    written += found
-                    counters[DISTANCES] += distances
-                    work += price * waiting
-                    waiting = 0
-                    if written > room or work >= WORK_PER_CALL:
-                        state[_STEP] = step
-                        state[_ROW] = row
-                        state[_FIRST] = first
-                        state[_LAST] = last
-                        state[_CANDIDATE] = candidate
-                        counters[PAIRS] += written
-                        return written
-                work += 1
-                # Step 3: filter a block of candidates, one bit each.
-                left_over = filter_block(near, stride, candidate, row, bound, norm, size)
-                if last - candidate < BLOCK:
-                    left_over &= (np.int64(1) << (last - candidate)) - 1
-                # Step 4: what has passed waits, all lanes of a block at once.
-                if left_over != 0:
-                    waiting = add_lanes(left_over, row, candidate, survivor_place, survivor_other, waiting)
-                candidate += BLOCK
-            candidate = -1
-            row += 1
+            listed_end = min(row + ROWS_AT_ONCE, end)
+            if rows.starts.shape[0] > 0:
+                listed = narrow_visits(rows.gaps, passes, step, window, row, listed_end, visits)
+                listed = look_up_windows(place, rows.starts, passes[step], rows.gaps.shift, listed, visits)
+            else:
+                listed, pointers = move_windows(
+                    place, passes[step], window, row, listed_end, pointers, visits
+                )
+            for visit in range(listed):
+                row, first, last = visit_row[visit], visit_first[visit], visit_last[visit]
+                if candidate < 0:
+                    candidate = first
+                    counters[CANDIDATES] += last - first
+                    counters[LARGEST_STACK] = max(counters[LARGEST_STACK], last - first + 1)
+                while candidate < last:
+                    if waiting > WAITING - BLOCK or written + waiting > room or work >= WORK_PER_CALL:
+                        rest = PairBatch(
+                            batch.left[written:], batch.right[written:], batch.distance[written:]
+                        )
+                        found, distances = decide_survivors(decided, decision, survivors, waiting, rest)
+                        written += found
+                        counters[DISTANCES] += distances
+                        work += price * waiting
+                        waiting = 0
+                        if written > room or work >= WORK_PER_CALL:
+                            state[_STEP] = step
+                            state[_ROW] = row
+                            state[_CANDIDATE] = candidate
+                            counters[PAIRS] += written
+                            return written
+                    work += 1
+                    # Step 3: filter a block of candidates, one bit each.
+                    left_over = filter_block(near, stride, candidate, row, bound, norm, size)
+                    if last - candidate < BLOCK:
+                        left_over &= (np.int64(1) << (last - candidate)) - 1
+                    # Step 4: what has passed waits, all lanes of a block at once.
+                    if left_over != 0:
+                        waiting = add_lanes(
+                            left_over, row, candidate, survivor_place, survivor_other, waiting
+                        )
+                    candidate += BLOCK
+                candidate = -1
+            row = listed_end
         row = -1
         step += 1
     rest = PairBatch(batch.left[written:], batch.right[written:], batch.distance[written:])

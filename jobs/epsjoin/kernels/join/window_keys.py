@@ -11,8 +11,19 @@ from typing import NamedTuple
 import numpy as np
 
 from epsjoin.kernels.accelerate import njit
-from epsjoin.kernels.arrays import Floats, Ints, Ints8
+from epsjoin.kernels.arrays import Floats, Ints, Ints8, Ints32
+from epsjoin.kernels.join.directory import bin_shift
+from epsjoin.kernels.join.projection import MAXIMUM, SQUARES
 from epsjoin.kernels.join.vectors import skip_below
+from epsjoin.kernels.join.window_gaps import (
+    MOVES,
+    ROWS_AT_ONCE,
+    Gaps,
+    Visits,
+    find_gaps,
+    narrow_visits,
+    new_visits,
+)
 
 SELF_MEETINGS = ((0, 0), (0, 1))
 """Pairs of groups that are compared in a self join: group 0 has the own rows, group 1 the carried ones."""
@@ -22,6 +33,11 @@ _TICKS = 64
 """Number of ticks per eps along the sweep coordinate; finer ticks save few candidates."""
 _MAX_CELLS = 1 << 20
 """Maximum number of cells along one coordinate; rounding stays far below a cell."""
+_MAX_SHIFT = 3
+"""Windows are narrowed where bins of ``2**_MAX_SHIFT`` places, an eighth of eps, are not too many: where a
+window of eps ahead and back has some four rows and more."""
+_MIN_NARROWED = 2
+"""Minimum number of grid coordinates by which windows are narrowed."""
 _KEY_BITS = 62
 """Number of bits of a key: it is a positive int64, and so is a place plus or minus a window."""
 
@@ -32,13 +48,14 @@ class Keys(NamedTuple):
     Parameters
     ----------
     row : (n,) int64, the row at each place.
-    place, window, passes : see :class:`epsjoin.kernels.join.window.WindowRows`.
+    place, window, passes, gaps : see :class:`epsjoin.kernels.join.window.WindowRows`.
     """
 
     row: Ints
     place: Ints
     window: int
     passes: Ints
+    gaps: Gaps
 
 
 @njit
@@ -64,7 +81,14 @@ def _write_keys(
         keys[row] = (((place << tick_bits) | tick) << row_bits) | row
 
 
-def sort_keys(coordinates: Floats, n_grid: int, group: Ints8, meetings: tuple[tuple[int, int], ...]) -> Keys:
+def sort_keys(
+    coordinates: Floats,
+    n_grid: int,
+    group: Ints8,
+    meetings: tuple[tuple[int, int], ...],
+    norm: int = MAXIMUM,
+    n_rows: int = 0,
+) -> Keys:
     """Sort rows by (group, cell, tick) and list the passes that bring together what may be within eps.
 
     Parameters
@@ -74,6 +98,9 @@ def sort_keys(coordinates: Floats, n_grid: int, group: Ints8, meetings: tuple[tu
     n_grid : grid coordinates to use; fewer are when a key has no room for them.
     group : (n,) int8 from 0 on, or empty: all rows are of group 0.
     meetings : pairs of groups that are compared; a group with itself: each row with the later ones.
+    norm : ``SQUARES``: where rows lie densely, windows are narrowed, and those meet whose coordinates differ
+        by 1 at most in Euclid's distance. Any other: in the maximum of them.
+    n_rows : rows of the sweep of which these are a sample; 0: these are all.
 
     Notes
     -----
@@ -119,21 +146,122 @@ def sort_keys(coordinates: Floats, n_grid: int, group: Ints8, meetings: tuple[tu
     keys.sort()
     row = keys & ((1 << row_bits) - 1)
     place = keys >> row_bits
+    moves = list(itertools.product((-1, 0, 1), repeat=len(factors)))
     steps = [0]
     for factor in factors:
         steps = [step * factor + move for step, move in itertools.product(steps, (-1, 0, 1))]
     begins = np.searchsorted(place, np.arange(n_groups + 1) * n_cells << tick_bits).tolist()
     passes = [
-        (begins[a], begins[a + 1], begins[b], begins[b + 1], ((b - a) * n_cells + step) << tick_bits)
+        (begins[a], begins[a + 1], begins[b], begins[b + 1], ((b - a) * n_cells + step) << tick_bits, *move)
         for a, b in meetings
-        for step in steps
+        for step, move in zip(steps, moves, strict=True)
         if (a != b or step >= 0) and begins[a] < begins[a + 1] and begins[b] < begins[b + 1]
     ]
-    return Keys(row, place, window, np.array(passes, np.int64).reshape(len(passes), 5))
+    table = np.array(passes, np.int64).reshape(len(passes), MOVES + len(factors))
+    shift = bin_shift(highest_place(place, table, window), max(n, n_rows))
+    is_narrowed = norm == SQUARES and len(factors) >= _MIN_NARROWED and shift <= _MAX_SHIFT
+    sides = np.array(cell if is_narrowed else [])
+    gaps = find_gaps(coordinates[1 : 1 + len(sides)], low[1:], sides, ticks, shift, row)
+    return Keys(row, place, window, table, gaps)
+
+
+def highest_place(place: Ints, passes: Ints, window: int) -> int:
+    """The highest place that a window reaches."""
+    ends = passes[passes[:, 0] < passes[:, 1]]
+    highest = int(place[-1]) if len(place) else 0
+    return max(highest, int((place[ends[:, 1] - 1] + ends[:, 4]).max(initial=0)) + window)
 
 
 @njit
-def window_candidates(keys: Keys) -> Ints:
+def lower_bound(place: Ints, begin: int, end: int, value: int) -> int:
+    """First index from ``begin`` on whose place is not below ``value``."""
+    while begin < end:
+        middle = (begin + end) >> 1
+        if place[middle] < value:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
+@njit
+def move_windows(
+    place: Ints, of_pass: Ints, window: int, begin: int, end: int, pointers: tuple[int, int], visits: Visits
+) -> tuple[int, tuple[int, int]]:
+    """List the rows of a pass whose windows are not empty, by two pointers that only move forward.
+
+    Parameters
+    ----------
+    place, window : of the sweep; of_pass : a row of its passes.
+    begin, end : places of the rows, at most ``ROWS_AT_ONCE``.
+    pointers : where the window of the row before begins and ends.
+    visits : filled from its beginning.
+
+    Returns
+    -------
+    listed, pointers : number of rows that are listed; where the window of the last row begins and ends.
+    """
+    row, firsts, lasts = visits.row, visits.first, visits.last
+    first, last = pointers
+    target_end, difference = of_pass[3], of_pass[4]
+    listed = 0
+    for here in range(begin, end):
+        goal = place[here] + difference
+        if difference == 0:
+            first = here + 1
+        else:
+            first = skip_below(place, first, target_end, goal - window)
+        last = skip_below(place, max(first, last), target_end, goal + window + 1)
+        row[listed], firsts[listed], lasts[listed] = here, first, last
+        listed += int(first < last)
+    return listed, (first, last)
+
+
+@njit
+def _find_bins(place: Ints, of_pass: Ints, shift: int, listed: int, visits: Visits) -> None:
+    """As :func:`look_up_windows`, without a directory."""
+    for visit in range(listed):
+        row, reach = visits.row[visit], visits.reach[visit]
+        goal = place[row] + of_pass[4]
+        first = lower_bound(place, 0, place.shape[0], (goal - reach) >> shift << shift)
+        visits.first[visit] = row + 1 if of_pass[4] == 0 else first
+        end = (((goal + reach) >> shift) + 1) << shift
+        visits.last[visit] = lower_bound(place, visits.first[visit], place.shape[0], end)
+
+
+@njit
+def look_up_windows(
+    place: Ints, starts: Ints32, of_pass: Ints, shift: int, listed: int, visits: Visits
+) -> int:
+    """Find the windows of listed rows by a directory, and leave those that are not empty.
+
+    Parameters
+    ----------
+    place : of the sweep; starts, shift : its directory; of_pass : a row of its passes.
+    listed : rows that :func:`epsjoin.kernels.join.window_gaps.narrow_visits` has listed.
+    visits : modified.
+
+    Returns
+    -------
+    int
+        Number of rows that are left.
+    """
+    row, firsts, lasts, reach = visits.row, visits.first, visits.last, visits.reach
+    difference = of_pass[4]
+    kept = 0
+    for visit in range(listed):
+        here = row[visit]
+        goal = place[here] + difference
+        first, last = starts[(goal - reach[visit]) >> shift], starts[((goal + reach[visit]) >> shift) + 1]
+        if difference == 0:
+            first = here + 1
+        row[kept], firsts[kept], lasts[kept] = here, first, last
+        kept += int(first < last)
+    return kept
+
+
+@njit
+def window_candidates(keys: Keys) -> tuple[Ints, int]:
     """Count the candidates that a window sweep would filter, by place, without filtering them.
 
     Parameters
@@ -142,20 +270,24 @@ def window_candidates(keys: Keys) -> Ints:
 
     Returns
     -------
-    (n,) int64. A pair is counted at the row whose window it is in.
+    candidates : (n,) int64. A pair is counted at the row whose window it is in.
+    visits : windows of which the gaps of their rows leave something.
     """
-    place, passes = keys.place, keys.passes
+    place, passes, window = keys.place, keys.passes, keys.window
     counts = np.zeros(place.shape[0], np.int64)
+    visits = new_visits()
+    n_visits = 0
     for step in range(passes.shape[0]):
-        difference = passes[step, 4]
-        first = passes[step, 2]
-        last = first
-        for row in range(passes[step, 0], passes[step, 1]):
-            goal = place[row] + difference
-            if difference == 0:
-                first = row + 1
+        pointers = passes[step, 2], passes[step, 2]
+        for begin in range(passes[step, 0], passes[step, 1], ROWS_AT_ONCE):
+            end = min(begin + ROWS_AT_ONCE, passes[step, 1])
+            if keys.gaps.offset.shape[0] > 0:
+                listed = narrow_visits(keys.gaps, passes, step, window, begin, end, visits)
+                n_visits += listed
+                _find_bins(place, passes[step], keys.gaps.shift, listed, visits)
             else:
-                first = skip_below(place, first, passes[step, 3], goal - keys.window)
-            last = skip_below(place, max(first, last), passes[step, 3], goal + keys.window + 1)
-            counts[row] += last - first
-    return counts
+                n_visits += end - begin
+                listed, pointers = move_windows(place, passes[step], window, begin, end, pointers, visits)
+            for visit in range(listed):
+                counts[visits.row[visit]] += visits.last[visit] - visits.first[visit]
+    return counts, n_visits

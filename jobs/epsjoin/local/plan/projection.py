@@ -236,9 +236,10 @@ def row_candidates(embedded: Floats, is_carried: Bools, eps: float, projection: 
     projection : coordinates of the sweep.
     """
     coordinates, _ = project(embedded, projection, projection.n_grid + 1, eps)
-    keys = sort_keys(coordinates, projection.n_grid, is_carried.astype(np.int8), SELF_MEETINGS)
+    group = is_carried.astype(np.int8)
+    keys = sort_keys(coordinates, projection.n_grid, group, SELF_MEETINGS, projection.norm)
     candidates = np.empty(len(embedded), np.int64)
-    candidates[keys.row] = window_candidates(keys)
+    candidates[keys.row] = window_candidates(keys)[0]
     return candidates
 
 
@@ -332,10 +333,9 @@ def _cost(trial: _Trial, projection: Projection) -> Choice:
     group, meetings = np.empty(0, np.int8), ((0, 0),)
     if trial.is_right is not None:
         group, meetings = trial.is_right.astype(np.int8), ((0, 1),)
-    keys = sort_keys(coordinates, projection.n_grid, group, meetings)
-    candidates = float(window_candidates(keys).sum()) * trial.scale**2
-    # in each pass, rows look for partners among others: of two tables, the left ones
-    visits = float((keys.passes[:, 1] - keys.passes[:, 0]).sum()) * trial.scale
+    keys = sort_keys(coordinates, projection.n_grid, group, meetings, projection.norm, n_rows)
+    of_rows, of_passes = window_candidates(keys)
+    candidates, visits = float(of_rows.sum()) * trial.scale**2, of_passes * trial.scale
     # A window needs a block at least, if it is not empty.
     filled = visits * -np.expm1(-candidates / visits) if visits else 0.0
     terms = e if projection.is_rotated else 1

@@ -118,4 +118,5 @@ def count_between(
         return 0.0
     mask = np.zeros(n, np.int64) if mask is None else mask
     swept = window_rows(embedded, embedded, np.arange(n), mask, reach, projection, is_right)
-    return float(window_candidates(Keys(swept.row, swept.place, swept.window, swept.passes)).sum())
+    keys = Keys(swept.row, swept.place, swept.window, swept.passes, swept.gaps)
+    return float(window_candidates(keys)[0].sum())

@@ -1,0 +1,57 @@
+"""A directory of places: where each bin of them begins among rows that are sorted by place.
+
+What lies in a window is found by two of its entries, and no pointer moves, whose end no processor foresees.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.arrays import Ints, Ints32
+
+_BINS_PER_ROW = 4
+"""Maximum number of bins for each row."""
+
+
+def bin_shift(highest: int, n_rows: int) -> int:
+    """Choose how wide bins are, ``2**shift`` places, so that they are not too many for so many rows."""
+    shift = 0
+    while highest >> shift > _BINS_PER_ROW * n_rows:
+        shift += 1
+    return shift
+
+
+def make_directory(place: Ints, highest: int, shift: int) -> Ints32:
+    """Make the directory of ascending places, (bins,) int32.
+
+    Parameters
+    ----------
+    place : (n,) int64, ascending, fewer than 2**31; not modified.
+    highest : the highest place that is looked for.
+    shift : a bin has ``2**shift`` places.
+
+    Returns
+    -------
+    (bins,) int32, the first row with a place in each bin, or after it; the last bin has none.
+
+    Notes
+    -----
+    O(n + bins).
+    """
+    starts = np.empty((highest >> shift) + 2, np.int32)
+    _fill(place, shift, starts)
+    return starts
+
+
+@njit
+def _fill(place: Ints, shift: int, starts: Ints32) -> None:
+    """Fill ``starts``, without a branch for each bin: whether a bin has rows, no processor foresees."""
+    n = place.shape[0]
+    starts[:] = n
+    for i in range(n - 1, -1, -1):
+        starts[place[i] >> shift] = i  # the first of a bin comes last
+    first = np.int32(n)
+    for i in range(starts.shape[0] - 1, -1, -1):
+        first = min(first, starts[i])
+        starts[i] = first
