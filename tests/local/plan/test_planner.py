@@ -187,9 +187,9 @@ def test_plan_join__expects_from_a_sample_what_comes():
         assert sizes.max() < 2 * sizes.mean()
 
 
-@pytest.mark.parametrize(("n_parts", "tree_rows"), [(8, 8_000), (40, 10_000), (48, 12_000), (60, 12_000)])
+@pytest.mark.parametrize(("n_parts", "tree_rows"), [(8, 8_000), (36, 9_000), (37, 18_000)])
 def test_plan_join__fits_the_tree_to_some_rows_of_a_large_sample(n_parts, tree_rows, monkeypatch):
-    points, ids = np.random.default_rng(0).random((12_000, 2)), np.arange(12_000)
+    points, ids = np.random.default_rng(0).random((18_000, 2)), np.arange(18_000)
     fitted = []
 
     def counting(embedded, *arguments, **named):
@@ -197,7 +197,7 @@ def test_plan_join__fits_the_tree_to_some_rows_of_a_large_sample(n_parts, tree_r
         return grow_tree(embedded, *arguments, **named)
 
     monkeypatch.setattr(planner, "grow_tree", counting)
-    plan = plan_join(points, ids, 12_000, 0.01, EUCLIDEAN, Cuts(n_parts=n_parts))
+    plan = plan_join(points, ids, 18_000, 0.01, EUCLIDEAN, Cuts(n_parts=n_parts))
     assert fitted == [tree_rows]
     counters: dict[str, int] = {}
     join(points, ids, plan, counters)

@@ -42,8 +42,8 @@ from epsjoin.local.plan.two_tables import SampledSides, count_between, expect_be
 from epsjoin.local.scale import ScaledMetric
 
 _MIN_TREE_ROWS, _TREE_ROWS_PER_PART = 8_000, 250
-"""Minimum number of rows of a sample to which a tree is fitted, and their number for each part. With more
-rows planning takes longer, and parts do not become more even."""
+"""Number of rows to which a tree is fitted where a sample has twice as many or more: at least, and for each
+part. With more rows planning takes longer, and parts do not become more even."""
 
 
 def plan_join(
@@ -249,8 +249,10 @@ def grow_parts(
     projection : for a window sweep over the sample.
     """
     n_sample, n_embedded = embedded.shape
-    m = min(n_sample, max(_MIN_TREE_ROWS, _TREE_ROWS_PER_PART * cuts.n_parts))
-    if m < n_sample:
+    m = max(_MIN_TREE_ROWS, _TREE_ROWS_PER_PART * cuts.n_parts)
+    if 2 * m > n_sample:
+        m = n_sample
+    else:
         few = np.sort(draw_rows(n_sample, m, cuts.seed))
         points, embedded, ids = points[few], embedded[few], ids[few]
     reach = metric.embedded_eps(eps)
