@@ -42,8 +42,8 @@ def box_pairs(
             zero = [0.0] * len(gap)
             if gap == zero:
                 found[i, j] = 0.0
-            elif eps > 0.0 and is_within(gap, zero, eps, metric, p):
-                found[i, j] = distance(gap, zero, metric, p)
+            elif eps > 0.0 and (apart := distance(gap, zero, metric, p)) <= eps:
+                found[i, j] = apart
     return found
 
 

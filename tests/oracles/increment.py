@@ -6,10 +6,8 @@ state to the next. What an update of clusters has to look at is counted by sets.
 
 from __future__ import annotations
 
-import itertools
-
 from oracles.cluster import NOISE, dbscan
-from oracles.join import distance
+from oracles.join import brute_force
 
 State = dict[int, tuple[float, ...]]
 Ends = tuple[int, int]
@@ -17,12 +15,9 @@ Ends = tuple[int, int]
 
 def pairs_of(state: State, eps: float, metric: str, p: float = 0.0) -> dict[Ends, float]:
     """Every pair of ids, the smaller first, at a distance of at most eps, and the distance."""
-    found = {}
-    for left, right in itertools.combinations(sorted(state), 2):
-        apart = distance(list(state[left]), list(state[right]), metric, p)
-        if apart <= eps:
-            found[left, right] = apart
-    return found
+    ids = sorted(state)
+    found = brute_force([state[id_] for id_ in ids], eps, metric, p)
+    return {(ids[one], ids[other]): apart for (one, other), apart in found.items()}
 
 
 def placed(before: State, now: State) -> set[int]:

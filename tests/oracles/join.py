@@ -39,20 +39,35 @@ def is_within(x: list[float], y: list[float], eps: float, metric: str, p: float 
     return distance(x, y, metric, p) <= eps
 
 
-def all_distances(x: NDArray[np.float64], y: NDArray[np.float64], metric: str) -> NDArray[np.float64]:
-    """Euclidean or cosine distances of all rows of two tables, (n, m): :func:`distance`, bit for bit.
+BY_COLUMNS = ("euclidean", "manhattan", "chebyshev", "cosine")
+"""Metrics without powers and sines, which NumPy rounds otherwise than Python."""
+
+
+def all_distances(
+    x: NDArray[np.float64], y: NDArray[np.float64], metric: str, p: float = 0.0
+) -> NDArray[np.float64]:
+    """Distances of all rows of two tables, (n, m): :func:`distance`, bit for bit.
 
     The terms of all pairs are added column by column, so that every sum runs in column order.
     """
+    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    if metric not in BY_COLUMNS:
+        rows = [[distance(a, b, metric, p) for b in y.tolist()] for a in x.tolist()]
+        return np.array(rows, np.float64).reshape(len(x), len(y))
     total, x_square, y_square = np.zeros((len(x), len(y))), np.zeros(len(x)), np.zeros(len(y))
-    for a, b in zip(x.T, y.T, strict=True):
-        total += np.square(a[:, None] - b) if metric == "euclidean" else a[:, None] * b
-        x_square += a * a
-        y_square += b * b
-    if metric == "euclidean":
-        return np.sqrt(total)
-    cosine = total / (np.sqrt(x_square)[:, None] * np.sqrt(y_square))
-    return np.minimum(2.0, np.maximum(0.0, 1.0 - cosine))
+    with np.errstate(over="ignore", divide="raise", invalid="raise"):  # as Python does
+        for a, b in zip(x.T, y.T, strict=True):
+            terms = a[:, None] * b if metric == "cosine" else np.abs(a[:, None] - b)
+            if metric == "chebyshev":
+                np.maximum(total, terms, out=total)
+            else:
+                total += terms * terms if metric == "euclidean" else terms
+            x_square += a * a
+            y_square += b * b
+        if metric == "cosine":
+            cosine = total / (np.sqrt(x_square)[:, None] * np.sqrt(y_square))
+            return np.minimum(2.0, np.maximum(0.0, 1.0 - cosine))
+    return np.sqrt(total) if metric == "euclidean" else total
 
 
 def scaled_sum(
@@ -119,13 +134,8 @@ def brute_force(
     points: NDArray[np.float64], eps: float, metric: str = "euclidean", p: float = 0.0
 ) -> dict[tuple[int, int], float]:
     """All pairs of row numbers within eps, with their distance: every row against every later row."""
-    rows = np.asarray(points, np.float64).tolist()
-    return {
-        (i, j): distance(rows[i], rows[j], metric, p)
-        for j in range(len(rows))
-        for i in range(j)
-        if is_within(rows[i], rows[j], eps, metric, p)
-    }
+    found = between(points, points, eps, metric, p)
+    return {(i, j): apart for (i, j), apart in found.items() if i < j}
 
 
 def between(
@@ -136,13 +146,10 @@ def between(
     p: float = 0.0,
 ) -> dict[tuple[int, int], float]:
     """All pairs (left row, right row) within eps, with their distance: every row against every row."""
-    rows, others = np.asarray(left, np.float64).tolist(), np.asarray(right, np.float64).tolist()
-    return {
-        (i, j): distance(x, y, metric, p)
-        for i, x in enumerate(rows)
-        for j, y in enumerate(others)
-        if is_within(x, y, eps, metric, p)
-    }
+    distances = all_distances(left, right, metric, p)
+    rows, others = np.nonzero(distances <= eps)
+    pairs = zip(rows.tolist(), others.tolist(), strict=True)
+    return dict(zip(pairs, distances[rows, others].tolist(), strict=True))
 
 
 def joined(pairs: Iterable[tuple[int, int]], n_left: int, n_right: int, how: str) -> list[tuple[int, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from .join import distance
+from .join import all_distances
 
 
 def prim(
@@ -12,7 +12,7 @@ def prim(
 ) -> list[float]:
     """The weights of the edges, rising: they are the same for every minimum spanning tree."""
     n = len(points)
-    far = [[distance(x, y, metric, p) for y in points] for x in points]
+    far = all_distances(points, points, metric, p).tolist()
     core = [sorted([0.0, *(far[i][:i] + far[i][i + 1 :])])[min_samples - 1] for i in range(n)]
     outside, weights = dict.fromkeys(range(1, n), math.inf), []
     last = 0

@@ -73,6 +73,12 @@ def swept(objects, cubes, tree, n_left=None, room=1000, metric=EUCLIDEAN):
     return pairs, counters, order
 
 
+def assert_are(pairs, expected):
+    assert sorted((i, j) for i, j, _ in pairs) == sorted(expected)
+    found = [distance for _, _, distance in pairs]
+    np.testing.assert_allclose(found, [expected[i, j] for i, j, _ in pairs], rtol=1e-15, atol=0.0)
+
+
 @examples(60)
 @given(st.sampled_from(twin.KINDS), st.integers(1, 4), SEEDS)
 def test_make_cubes__of_boxes_within_eps_meet(kind, d, seed):
@@ -140,7 +146,7 @@ def test_box_sweep__over_any_cuts_is_brute_force(kind, n, d, n_cuts, room, seed)
     objects = Objects(lower, upper, np.full(n, eps))
     pairs, counters, order = swept(objects, cubes, tree, room=room)
     expected = twin.box_pairs((lower, upper), eps=eps)
-    assert sorted(pairs) == [(*pair, pytest.approx(expected[pair], rel=1e-15)) for pair in sorted(expected)]
+    assert_are(pairs, expected)
     # every pair that meets on the leaf's axis is looked at once, whatever the batch
     axes = min(d, join_cubes.CUT_AXES)
     leaves = [order.row[a:b] for a, b in itertools.pairwise(order.begin.tolist())]
@@ -165,7 +171,7 @@ def test_box_sweep__of_two_tables_is_brute_force(kind, n_left, n, d, n_cuts, roo
     pairs, counters, order = swept(objects, cubes, tree, n_left, room, MANHATTAN)
     left, right = (lower[:n_left], upper[:n_left]), (lower[n_left:], upper[n_left:])
     expected = {(i, j + n_left): v for (i, j), v in twin.box_pairs(left, right, eps, "manhattan").items()}
-    assert sorted(pairs) == [(*pair, pytest.approx(expected[pair], rel=1e-15)) for pair in sorted(expected)]
+    assert_are(pairs, expected)
     is_right = np.arange(n) >= n_left
     leaves = [order.row[a:b] for a, b in itertools.pairwise(order.begin.tolist())]
     met = [overlaps(cubes.lower, cubes.upper, is_right, False, leaf, d) for leaf in leaves]

@@ -48,17 +48,17 @@ def lattice_history(seed, n=70, runs=6):
 
 def assert_follows(states, eps, metric, p, min_pts):
     """Update from state to state, against the definition; return how often what happened in one step."""
+    by_definition = [twin.pairs_of(state, eps, getattr(metric, "name", metric), p) for state in states]
     points, ids = columns_of(states[0])
     pairs, clusters = self_join(points, eps, metric, ids=ids), dbscan(points, eps, min_pts, metric)
     happened = []
-    for before, now in pairwise(states):
+    for (before, now), by_pairs in zip(pairwise(states), pairwise(by_definition), strict=True):
         points_now, ids_now = columns_of(now)
         pairs_now = update_join(pairs, points, points_now, ids, ids_now, eps, metric)
         counters = {}
         found = update_clusters(clusters, pairs, pairs_now, ids, ids_now, min_pts, counters=counters)
         whole = dbscan(points_now, eps, min_pts, metric)
         assert [column.tobytes() for column in found] == [column.tobytes() for column in whole]
-        by_pairs = [twin.pairs_of(state, eps, getattr(metric, "name", metric), p) for state in (before, now)]
         expected = cluster_twin.dbscan(
             ids_now.tolist(), [(*ends, apart) for ends, apart in by_pairs[1].items()], min_pts
         )

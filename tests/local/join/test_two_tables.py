@@ -73,7 +73,7 @@ def test_join__is_brute_force(how, kind, sizes, d, cuts, n_jobs, seed):
         batches = list(iter_join(left, right, eps, as_metric(metric), batch_rows=32, **options))
     assert found_pairs(found) == expected
     distances = [pairs.get(pair, math.nan) for pair in expected]
-    assert found.distance.tolist() == pytest.approx(distances, rel=1e-12, nan_ok=True)
+    np.testing.assert_allclose(found.distance, distances, rtol=1e-12, atol=0.0, equal_nan=True)
     assert [column.dtype for column in found] == [np.int64, np.int64, np.float64]
     assert sorted(pair for batch in batches for pair in found_pairs(batch)) == sorted(expected)
     assert all(len(batch.left) for batch in batches)
