@@ -68,7 +68,7 @@ def path_of(job: Job, table: str) -> Path:
 @pytest.mark.parametrize(
     ("table", "reader", "break_"),
     [
-        ("points", "fit_epsilon", change_in_the_middle),  # by Spark's own scan
+        ("points", "fit_epsilon", change_in_the_middle),  # by the threads of the driver
         ("points", "fit_epsilon", cut_off),
         ("points", "fit_epsilon", Path.unlink),
         ("replicas", "merge_join", change_in_the_middle),  # by the tasks

@@ -1,4 +1,4 @@
-"""The sweep row by row: the pairs of brute force, bit for bit, kept or counted, on any coordinates."""
+"""The sweep row by row: the pairs of brute force, bit for bit, sorted or counted, on any coordinates."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from oracles import examples, open_sets
 from oracles import join as twin
 
 SEEDS = st.integers(0, 10**6)
-MODES = {"kept": 10**9, "counted": -1}
+MODES = {"sorted": 10**9, "counted": -1}
 
 
 def nothing(_):
@@ -72,8 +72,9 @@ def test_row_sweep__is_brute_force(kind, mode, n, d, n_grid, is_turned, n_jobs, 
     points, eps = twin.awkward_points(kind, n, d, seed)
     projection = make_projection(points, n_grid, is_turned and kind != "far", seed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(by_row, "_KEPT_PER_ROW", MODES[mode])
+        patch.setattr(by_row, "_SORTED_PER_ROW", MODES[mode])
         patch.setattr(by_row, "_CHUNK_ROWS", 1 + seed % 40)
+        patch.setattr(by_row, "_MIN_CHUNK_ROWS", 1)
         patch.setattr(by_row, "_CHUNK_CANDIDATES", 1 + seed % 200)
         pairs = sweep(points, eps, projection, n_jobs=n_jobs)
     assert as_rows(pairs) == as_expected(twin.brute_force(points, eps))
@@ -92,7 +93,7 @@ def test_row_sweep__of_two_tables_is_brute_force(kind, mode, n_left, n_right, d,
     points, eps = twin.awkward_points(kind, n_left + n_right, d, seed)
     is_right = np.arange(n_left + n_right) >= n_left
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(by_row, "_KEPT_PER_ROW", MODES[mode])
+        patch.setattr(by_row, "_SORTED_PER_ROW", MODES[mode])
         pairs = sweep(points, eps, make_projection(points, 1, False, seed), is_right, n_left)
     assert as_rows(pairs) == as_expected(twin.between(points[:n_left], points[n_left:], eps))
 

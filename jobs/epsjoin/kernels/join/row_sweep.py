@@ -1,32 +1,34 @@
-"""A sweep row by row, for few dimensions: all partners of a row are found at once, and sorted.
+"""A sweep row by row, for few dimensions, by the decision itself on 8 candidates at once.
 
-The sweep with windows (:mod:`epsjoin.kernels.join.window`) finds each pair once, from that of its rows which
-comes first, in an order that all pairs must then be sorted from. In few dimensions sorting pairs, and the
-memory that it touches, costs more than finding them. So here each row looks at all its neighbours, in both
-directions, and keeps those with larger row numbers:
+The sweep with windows (:mod:`epsjoin.kernels.join.window`) filters candidates by float32 coordinates, and
+those that are left wait for the decision. In up to ``MAX_DIMENSIONS`` the decision, in float64 on the
+coordinates as they came, costs no more than a filter:
 
 1. The candidates of a row lie between entries of a directory (:mod:`epsjoin.kernels.join.row_windows`).
-2. There is no filter: in up to ``MAX_DIMENSIONS`` the decision itself, in float64 on the coordinates as they
-   came, costs no more: a bit for each of 8 candidates at once (:mod:`epsjoin.kernels.join.row_vectors`).
-   Most eights have no partner; of the others, those are packed whose bits are set.
-3. A row's partners are sorted while a core's cache holds them, and written as one *run*. Either the partners
-   of all rows are counted before, and each run is written where it belongs (:func:`count_partners`,
-   :func:`write_partners`); or runs are written one after the other (:func:`find_partners`), and
-   :func:`put_in_order` copies them. The first needs no memory but the result's, the second finds everything
-   once.
+2. Their decision gives a bit for each of 8 candidates (:mod:`epsjoin.kernels.join.row_vectors`). Most eights
+   have no partner; of the others, those are packed whose bits are set.
+
+What becomes of partners is one of two things:
+
+* Where there are few, each row looks ahead only, so that each pair is found once (:func:`find_pairs`), and
+  all pairs are sorted afterwards (:mod:`epsjoin.kernels.join.sort_pairs`).
+* Where there are many, sorting pairs, and the memory that it touches, costs more than finding them. So each
+  row looks at all its neighbours, in both directions, and keeps those with larger row numbers. These are
+  counted for all rows (:func:`count_partners`), found again, sorted while a core's cache holds them, and
+  written where they belong, as one *run* (:func:`write_partners`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from epsjoin.kernels.accelerate import njit
-from epsjoin.kernels.arrays import Floats, Ints, Ints32
+from epsjoin.kernels.arrays import Bytes, Floats, Ints, Ints32
 from epsjoin.kernels.join.lanes import PLACES
-from epsjoin.kernels.join.near_pairs import read_ahead
 from epsjoin.kernels.join.row_vectors import (
     count_bits,
     keep_lanes_2,
@@ -36,24 +38,53 @@ from epsjoin.kernels.join.row_vectors import (
     rows_below,
 )
 from epsjoin.kernels.join.row_windows import RowWindows, narrow_down
-from epsjoin.kernels.join.sort_pairs import FEW, sort_group
+from epsjoin.kernels.join.sort_pairs import FEW, Block, sort_group
 
-SIZE_BITS = 24
-"""Number of the lowest bits of a run that tell its size; the others tell where it begins."""
 _ROWS_AT_ONCE = 64
 """Maximum number of rows whose partners are found before they are sorted: what a core has just written, it
 does not read at once in other pieces."""
 _CANDIDATES_AT_ONCE = 1 << 14
 """Maximum number of candidates of these rows, where one row has fewer."""
-_ROWS_AHEAD = 16
-"""Number of rows by which the memory is asked before a run is read."""
+_EIGHTS_AT_ONCE = 512
+"""Number of eights with partners that are kept before their pairs are written."""
+
+
+class Eights(NamedTuple):
+    """Candidates, 8 and 8, some of which are partners.
+
+    Parameters
+    ----------
+    here : (m,) int32, place of the row whose candidates they are.
+    first : (m,) int32, place of the first of the 8.
+    bits : (m,) uint8, which of them are partners.
+    """
+
+    here: Ints32
+    first: Ints32
+    bits: Bytes
+
+
+@njit
+def new_eights(room: int) -> Eights:
+    """Make room for so many."""
+    return Eights(np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.uint8))
+
+
+@njit
+def add_eight(eights: Eights, count: int, here: int, first: int, bits: int) -> int:
+    """Add 8 candidates if one of them is a partner; return how many eights there are then."""
+    # without a branch: whether there is a partner, no processor foresees
+    eights.here[count], eights.first[count], eights.bits[count] = here, first, bits
+    return count + int(bits != 0)
+
 
 _Count = Callable[[RowWindows, float, int, int, Ints], int]
-_Find = Callable[[RowWindows, float, int, int, Ints, int, int, Ints32, Ints, Floats], int]
+_Write = Callable[[RowWindows, float, int, int, Ints, int, Ints, Floats], None]
+_Find = Callable[[RowWindows, float, int, int, Ints, Block, int], int]
 
 
-def _make_kernels(size: int) -> tuple[_Count, _Find]:
-    """Compile both kernels for one number of coordinates, a constant in them."""
+def _make_kernels(size: int) -> tuple[_Count, _Write, _Find]:
+    """Compile the kernels for one number of coordinates, a constant in them."""
 
     @njit
     def count(rows: RowWindows, bound: float, begin: int, end: int, runs: Ints) -> int:
@@ -83,18 +114,16 @@ def _make_kernels(size: int) -> tuple[_Count, _Find]:
         return total
 
     @njit
-    def find(
+    def write(
         rows: RowWindows,
         bound: float,
         begin: int,
         end: int,
         runs: Ints,
-        filled: int,
         room: int,
-        found: Ints32,
         right: Ints,
         distance: Floats,
-    ) -> int:
+    ) -> None:
         near, row, place, starts, steps = rows.near, rows.row, rows.place, rows.starts, rows.steps
         shift, narrow, window, is_self = rows.shift, rows.narrow, rows.window, rows.is_self
         n = row.shape[0]
@@ -102,21 +131,15 @@ def _make_kernels(size: int) -> tuple[_Count, _Find]:
         at_once = max(1, min(_ROWS_AT_ONCE, _CANDIDATES_AT_ONCE // max(1, room)))
         partners = np.empty(at_once * room + PLACES, np.int32)
         squares = np.empty(at_once * room + PLACES, np.float64)
-        counts = np.empty(at_once, np.int64)
-        most_eights = at_once * (room // PLACES + steps.shape[0]) + 1
-        eight_here, eight_first = np.empty(most_eights, np.int32), np.empty(most_eights, np.int32)
-        eight_bits = np.empty(most_eights, np.uint8)
-        is_counted = filled < 0
+        eights = new_eights(at_once * (room // PLACES + steps.shape[0]) + 1)
         for low_row in range(begin, end, at_once):
             high_row = min(low_row + at_once, end)
-            total, eights = 0, 0
+            count = 0
             for here in range(low_row, high_row):
+                if runs[row[here]] == runs[row[here] + 1]:
+                    continue
                 least = row[here] if is_self else -1
-                before = total
-                n_steps = steps.shape[0]
-                if is_counted and runs[row[here]] == runs[row[here] + 1]:
-                    n_steps = 0
-                for step in range(n_steps):
+                for step in range(steps.shape[0]):
                     goal = place[here] + steps[step]
                     low, high = goal - window, goal + window
                     first, last = int(starts[low >> shift]), int(starts[(high >> shift) + 1])
@@ -127,23 +150,19 @@ def _make_kernels(size: int) -> tuple[_Count, _Find]:
                             bits = near_lanes_2(near, row, here, first, last, bound, least, n)
                         else:
                             bits = near_lanes_3(near, row, here, first, last, bound, least, n)
-                        # without a branch: whether there is a partner, no processor foresees
-                        eight_here[eights], eight_first[eights], eight_bits[eights] = here, first, bits
-                        eights += int(bits != 0)
-                        total += count_bits(bits)
+                        count = add_eight(eights, count, here, first, bits)
                         first += PLACES
-                counts[here - low_row] = total - before
             total = 0
-            for eight in range(eights):
-                here, first, bits = eight_here[eight], eight_first[eight], eight_bits[eight]
+            for eight in range(count):
+                here, first, bits = eights.here[eight], eights.first[eight], eights.bits[eight]
                 if size == 2:
                     total += keep_lanes_2(near, row, here, first, bits, partners, squares, total, n)
                 else:
                     total += keep_lanes_3(near, row, here, first, bits, partners, squares, total, n)
             at = 0
             for here in range(low_row, high_row):
-                number = counts[here - low_row]
-                begin_run = runs[row[here]] if is_counted else filled
+                begin_run = runs[row[here]]
+                number = runs[row[here] + 1] - begin_run
                 if number > FEW:
                     sort_group(partners, squares, at, at + number)
                 for i in range(at, at + number):
@@ -153,22 +172,77 @@ def _make_kernels(size: int) -> tuple[_Count, _Find]:
                         for other in range(at, at + number, PLACES):
                             to += rows_below(partners, other, at + number - other, partners[i])
                     distance[to] = math.sqrt(squares[i])
-                    if is_counted:
-                        right[to] = partners[i]
-                    else:
-                        found[to] = partners[i]
-                if not is_counted:
-                    runs[row[here]] = (filled << SIZE_BITS) | number
-                    filled += number
+                    right[to] = partners[i]
                 at += number
-        return filled
 
-    return count, find
+    @njit
+    def write_pairs(
+        rows: RowWindows,
+        eights: Eights,
+        count: int,
+        owners: Ints32,
+        partners: Ints32,
+        squares: Floats,
+        pairs: Block,
+        filled: int,
+    ) -> int:
+        """Write the pairs of so many eights behind the first ``filled``; return how many there are then."""
+        near, row, is_self, n = rows.near, rows.row, rows.is_self, rows.row.shape[0]
+        total = 0
+        for eight in range(count):
+            here, first, bits = eights.here[eight], eights.first[eight], eights.bits[eight]
+            if size == 2:
+                found = keep_lanes_2(near, row, here, first, bits, partners, squares, total, n)
+            else:
+                found = keep_lanes_3(near, row, here, first, bits, partners, squares, total, n)
+            for i in range(total, total + PLACES):  # as many as there may be: no loop of unknown length
+                owners[i] = row[here]
+            total += found
+        for i in range(total):
+            one, other = owners[i], partners[i]
+            pairs.left[filled + i] = min(one, other) if is_self else one
+            pairs.right[filled + i] = max(one, other) if is_self else other
+            pairs.distance[filled + i] = math.sqrt(squares[i])
+        return filled + total
+
+    @njit
+    def find(
+        rows: RowWindows, bound: float, begin: int, end: int, steps: Ints, pairs: Block, filled: int
+    ) -> int:
+        near, row, place, starts = rows.near, rows.row, rows.place, rows.starts
+        shift, narrow, window, is_self = rows.shift, rows.narrow, rows.window, rows.is_self
+        n = row.shape[0]
+        ends = np.zeros((steps.shape[0], 2), np.int64)
+        owners, partners = np.empty((2, PLACES * (_EIGHTS_AT_ONCE + 1)), np.int32)
+        squares = np.empty(PLACES * (_EIGHTS_AT_ONCE + 1), np.float64)
+        eights = new_eights(_EIGHTS_AT_ONCE + 1)
+        count = 0
+        for here in range(begin, end):
+            for step in range(steps.shape[0]):
+                goal = place[here] + steps[step]
+                low, high = goal - window, goal + window
+                first, last = int(starts[low >> shift]), int(starts[(high >> shift) + 1])
+                if is_self and steps[step] == 0:
+                    first = here + 1
+                if last - first > narrow:
+                    first, last = narrow_down(place, first, last, low, high, step, ends)
+                while first < last:
+                    if size == 2:
+                        bits = near_lanes_2(near, row, here, first, last, bound, -1, n)
+                    else:
+                        bits = near_lanes_3(near, row, here, first, last, bound, -1, n)
+                    count = add_eight(eights, count, here, first, bits)
+                    first += PLACES
+                    if count == _EIGHTS_AT_ONCE:
+                        filled = write_pairs(rows, eights, count, owners, partners, squares, pairs, filled)
+                        count = 0
+        return write_pairs(rows, eights, count, owners, partners, squares, pairs, filled)
+
+    return count, write, find
 
 
-_count_2, _find_2 = _make_kernels(2)
-_count_3, _find_3 = _make_kernels(3)
-_NONE, _NONE_32 = np.empty(0, np.int64), np.empty(0, np.int32)
+_count_2, _write_2, _find_2 = _make_kernels(2)
+_count_3, _write_3, _find_3 = _make_kernels(3)
 
 
 def count_partners(rows: RowWindows, bound: float, begin: int, end: int, runs: Ints) -> int:
@@ -207,80 +281,30 @@ def write_partners(
     room : no row has more candidates.
     right, distance : all pairs; those of these rows are written.
     """
-    find = _find_2 if rows.n_coordinates == 2 else _find_3
-    find(rows, bound, begin, end, runs, -1, room, _NONE_32, right, distance)
+    write = _write_2 if rows.n_coordinates == 2 else _write_3
+    write(rows, bound, begin, end, runs, room, right, distance)
 
 
-def find_partners(
-    rows: RowWindows,
-    bound: float,
-    begin: int,
-    end: int,
-    runs: Ints,
-    filled: int,
-    room: int,
-    found: Ints32,
-    distance: Floats,
+def find_pairs(
+    rows: RowWindows, bound: float, begin: int, end: int, steps: Ints, pairs: Block, filled: int
 ) -> int:
-    """Write the partners of some rows, run after run, those of each row by ascending row number.
+    """Write the pairs that some rows find as they look ahead, in the order in which they are found.
 
     Parameters
     ----------
     rows, bound, begin, end : as for :func:`count_partners`.
-    runs : (n_left,) int64, by row number; where the partners of each of these rows begin, and how many there
-        are in the lowest ``SIZE_BITS`` bits, is written.
-    filled : where the first run is to be written, and all others behind it.
-    room : no row has more candidates, fewer than ``2**SIZE_BITS``.
-    found, distance : (m,) partners and their distances, written from ``filled`` on.
+    steps : from :func:`epsjoin.kernels.join.row_windows.steps_ahead`.
+    pairs : modified; it has room for all candidates of these rows.
+    filled : where the first pair is to be written, and all others behind it.
 
     Returns
     -------
     int
-        Where the last run ends.
+        Where the last pair ends.
+
+    Notes
+    -----
+    O(candidates).
     """
     find = _find_2 if rows.n_coordinates == 2 else _find_3
-    return int(find(rows, bound, begin, end, runs, filled, room, found, _NONE, distance))
-
-
-@njit
-def count_pairs(runs: Ints, begin: int, end: int) -> int:
-    """Add up the sizes of the runs of some rows, as :func:`find_partners` wrote them."""
-    total = 0
-    for row in range(begin, end):
-        total += runs[row] & ((1 << SIZE_BITS) - 1)
-    return total
-
-
-@njit
-def put_in_order(
-    runs: Ints,
-    begin: int,
-    end: int,
-    to: int,
-    found: Ints32,
-    found_distance: Floats,
-    left: Ints,
-    right: Ints,
-    distance: Floats,
-) -> None:
-    """Copy the runs of some rows to where they belong.
-
-    Parameters
-    ----------
-    runs : by row number, from :func:`find_partners`.
-    begin, end : row numbers.
-    to : where the first of these runs is to begin.
-    found, found_distance : the partners and distances that it wrote.
-    left, right, distance : all pairs; those of these rows are written.
-    """
-    for row in range(begin, end):
-        soon = runs[min(row + _ROWS_AHEAD, end - 1)] >> SIZE_BITS
-        read_ahead(found, soon)
-        read_ahead(found_distance, soon)
-        at = runs[row] >> SIZE_BITS
-        size = runs[row] & ((1 << SIZE_BITS) - 1)
-        for i in range(size):
-            left[to + i] = row
-            right[to + i] = found[at + i]
-            distance[to + i] = found_distance[at + i]
-        to += size
+    return int(find(rows, bound, begin, end, steps, pairs, filled))

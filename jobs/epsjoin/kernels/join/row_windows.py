@@ -151,6 +151,11 @@ def row_windows(
     return RowWindows(near, size, row, *windows, n_queries, is_right is None)
 
 
+def steps_ahead(rows: RowWindows) -> Ints:
+    """Choose the passes in which each pair is found once: of one table, those that look ahead."""
+    return np.ascontiguousarray(rows.steps[rows.steps >= 0]) if rows.is_self else rows.steps
+
+
 @njit
 def narrow_down(
     place: Ints, first: int, last: int, low: int, high: int, step: int, ends: Ints

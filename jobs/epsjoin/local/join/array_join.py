@@ -130,8 +130,8 @@ class ArrayJoin:
 
         Notes
         -----
-        In few dimensions, Euclid's distance is swept row by row (:mod:`epsjoin.kernels.join.row_sweep`):
-        that makes no batches and needs no sort.
+        In few dimensions, Euclid's distance is swept row by row (:mod:`epsjoin.kernels.join.row_sweep`),
+        which makes no batches.
         """
         n = len(self.points)
         n_rows = self.n_left, n if self.is_right is None else self.n_right

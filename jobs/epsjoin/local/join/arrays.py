@@ -125,8 +125,8 @@ def self_join(
     (more with ``ids``).
 
     Up to 3 dimensions, euclidean, without weights, ``ids`` and cuts, are swept row by row
-    (:mod:`epsjoin.kernels.join.row_sweep`): the same pairs and distances, which are not sorted afterwards.
-    The result takes 24 bytes per pair, 36 for a moment where points have few neighbours.
+    (:mod:`epsjoin.kernels.join.row_sweep`): the same pairs and distances. Where points have many
+    neighbours, these are not sorted afterwards, and the result takes 24 bytes per pair at any moment.
 
     Examples
     --------

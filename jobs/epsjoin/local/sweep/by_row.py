@@ -8,34 +8,31 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from epsjoin.kernels.join import sort_pairs
-from epsjoin.kernels.join.row_sweep import (
-    SIZE_BITS,
-    count_pairs,
-    count_partners,
-    find_partners,
-    put_in_order,
-    write_partners,
-)
-from epsjoin.kernels.join.row_windows import RowWindows, count_candidates
+from epsjoin.kernels.join.row_sweep import count_partners, find_pairs, write_partners
+from epsjoin.kernels.join.row_windows import RowWindows, count_candidates, steps_ahead
+from epsjoin.kernels.join.sort_pairs import Block
 from epsjoin.local.sweep.pages import make_array
-from epsjoin.local.sweep.pairs import Pairs
+from epsjoin.local.sweep.pairs import Pairs, sort_blocks
 from epsjoin.local.sweep.sweeping import SweepOptions, add_counts
 from epsjoin.local.sweep.threads import in_order
 
-_CHUNK_ROWS = 2048
+_CHUNK_ROWS = 1 << 14
 """Maximum number of rows that are looked at in one call: progress is told, and ctrl-c heard, between two."""
+_MIN_CHUNKS = 16
+"""Number of chunks of fewer rows, so that threads have work and progress is seen."""
+_MIN_CHUNK_ROWS = 1024
+"""Minimum number of rows of a chunk."""
 _CHUNK_CANDIDATES = 1 << 26
 """Maximum number of candidates of a call, where one row has fewer: hundredths of a second."""
-_KEPT_PER_ROW = 32
-"""Maximum number of candidates of each row, on average, whose partners are kept as they are found and then
-put in order. With more, that takes too much memory, and longer than counting before."""
-_ORDERED_ROWS = 1 << 16
-"""Number of rows whose partners are put in order in one call."""
+_SORTED_PER_ROW = 32
+"""Maximum number of candidates of each row, on average, whose pairs are sorted after all are found. With
+more, that takes longer than counting before, and too much memory."""
 _AHEAD = 2
 """Number of chunks per thread that may be done before they are needed."""
 
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 class _Chunk(NamedTuple):
@@ -74,16 +71,16 @@ class RowSweep(NamedTuple):
         Notes
         -----
         The arrays do not depend on the number of threads. Where few pairs are to be expected for each row,
-        they are found once and copied, which takes 36 bytes for each; else partners are counted, then written
-        where they belong: 24 bytes.
+        they are found once and then sorted, which takes 28 bytes for each; else partners are counted, then
+        written where they belong: 24 bytes.
         """
         rows, chunks = self.rows, self._chunks()
         n_candidates = sum(chunk.candidates for chunk in chunks)
         largest = max((chunk.largest for chunk in chunks), default=0)
-        if n_candidates <= _KEPT_PER_ROW * self.n_left and largest < 1 << SIZE_BITS:
-            pairs = self._find_once(chunks, n_candidates)
+        if n_candidates <= _SORTED_PER_ROW * self.n_left:
+            pairs = self._find_and_sort(chunks)
         else:
-            pairs = self._count_and_find(chunks)
+            pairs = self._count_and_write(chunks)
         if rows.is_self:
             n_candidates = (n_candidates - rows.n_queries) // 2
         add_counts(
@@ -100,48 +97,34 @@ class RowSweep(NamedTuple):
     def _chunks(self) -> list[_Chunk]:
         """Divide the rows whose partners are looked for."""
         n = self.rows.n_queries
-        return [
-            chunk
-            for begin in range(0, n, _CHUNK_ROWS)
-            for chunk in _divide(self.rows, begin, min(begin + _CHUNK_ROWS, n))
-        ]
+        size = min(_CHUNK_ROWS, max(_MIN_CHUNK_ROWS, n // _MIN_CHUNKS))
+        begins = range(0, n, size)
+        divided = self._in_order(lambda begin: _divide(self.rows, begin, min(begin + size, n)), begins)
+        return [chunk for chunks in divided for chunk in chunks]
 
-    def _find_once(self, chunks: list[_Chunk], most: int) -> Pairs:
-        """Write the partners of each chunk's rows as they are found, and put them in order."""
-        # what is not written takes no memory
-        found, distance = make_array(most, np.int32), make_array(most, np.float64)
-        runs = np.zeros(self.n_left, np.int64)
-        begins = np.cumsum([0] + [chunk.candidates for chunk in chunks])
+    def _find_and_sort(self, chunks: list[_Chunk]) -> Pairs:
+        """Write the pairs of each chunk's rows as they are found, and sort all of them."""
+        steps = steps_ahead(self.rows)
 
-        def find(number: int) -> int:
-            chunk, begin = chunks[number], int(begins[number])
-            to = find_partners(self.rows, self.bound, *chunk[:2], runs, begin, chunk.largest, found, distance)
-            return to - begin
+        def find(chunk: _Chunk) -> Block:
+            room = chunk.candidates  # what is not written takes no memory
+            pairs = Block(
+                make_array(room, np.int32), make_array(room, np.int32), make_array(room, np.float64)
+            )
+            filled = find_pairs(self.rows, self.bound, chunk.begin, chunk.end, steps, pairs, 0)
+            return Block(pairs.left[:filled], pairs.right[:filled], pairs.distance[:filled])
 
-        n_pairs = 0
-        for number, count in enumerate(self._in_order(find, range(len(chunks)))):
+        blocks, n_pairs = list[Block](), 0
+        for number, block in enumerate(self._in_order(find, chunks)):
             self.show(number / len(chunks))
-            n_pairs += count
+            n_pairs += len(block.left)
             self.check(n_pairs)
-        left, right, distances = _make_room(n_pairs)
-        firsts = range(0, self.n_left, _ORDERED_ROWS)
+            blocks.append(block)
+        n_right = self.n_left if self.rows.is_self else len(self.rows.row) - self.n_left
+        left, right, distance = sort_blocks(blocks, (self.n_left, n_right), n_jobs=self.options.n_jobs)
+        return Pairs(left, right, distance)
 
-        def last_of(first: int) -> int:
-            return min(first + _ORDERED_ROWS, self.n_left)
-
-        counts = self._in_order(lambda first: count_pairs(runs, first, last_of(first)), firsts)
-        ends = np.cumsum([0, *counts])
-
-        def order(number: int) -> int:
-            rows = firsts[number], last_of(firsts[number])
-            put_in_order(runs, *rows, int(ends[number]), found, distance, left, right, distances)
-            return number
-
-        for _ in self._in_order(order, range(len(firsts))):
-            pass
-        return Pairs(left, right, distances)
-
-    def _count_and_find(self, chunks: list[_Chunk]) -> Pairs:
+    def _count_and_write(self, chunks: list[_Chunk]) -> Pairs:
         """Count the partners of each row, then write them where they belong."""
         runs = np.zeros(self.n_left + 1, np.int64)
 
@@ -154,7 +137,9 @@ class RowSweep(NamedTuple):
             n_pairs += found
             self.check(n_pairs)
         np.cumsum(runs, out=runs)
-        left, right, distance = _make_room(n_pairs)
+        left, right, distance = (
+            make_array(n_pairs, dtype, is_written=True) for dtype in (np.int64, np.int64, np.float64)
+        )
 
         def write(chunk: _Chunk) -> int:
             write_partners(self.rows, self.bound, *chunk[:2], runs, chunk.largest, right, distance)
@@ -165,10 +150,10 @@ class RowSweep(NamedTuple):
         sort_pairs.fill_left(runs[1:], left)
         return Pairs(left, right, distance)
 
-    def _in_order(self, work: Callable[[T], int], of: Iterable[T]) -> Iterator[int]:
+    def _in_order(self, work: Callable[[T], R], of: Iterable[T]) -> Iterator[R]:
         """Work on everything, in threads, and yield what comes of each."""
 
-        def once(one: T) -> Iterator[int]:
+        def once(one: T) -> Iterator[R]:
             yield work(one)
 
         return in_order(map(once, of), self.options.n_jobs, _AHEAD)
@@ -181,10 +166,3 @@ def _divide(rows: RowWindows, begin: int, end: int) -> list[_Chunk]:
         return [chunk]
     middle = (begin + end) // 2
     return [*_divide(rows, begin, middle), *_divide(rows, middle, end)]
-
-
-def _make_room(n_pairs: int) -> Pairs:
-    left, right, distance = (
-        make_array(n_pairs, dtype, is_written=True) for dtype in (np.int64, np.int64, np.float64)
-    )
-    return Pairs(left, right, distance)

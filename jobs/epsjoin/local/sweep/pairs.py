@@ -131,9 +131,28 @@ def _sort_rows(
     into: type[np.int32 | np.int64],
     n_jobs: int = 1,
 ) -> tuple[Any, Any, Floats]:
-    """Sort pairs of row numbers, in the steps of :mod:`epsjoin.kernels.join.sort_pairs`."""
+    """Pack the pairs of all batches, and sort them."""
+    blocks = _pack(batches, row_type(max(n_rows)), with_distance)
+    return sort_blocks(blocks, n_rows, with_distance=with_distance, into=into, n_jobs=n_jobs)
+
+
+def sort_blocks(
+    blocks: list[Block],
+    n_rows: tuple[int, int],
+    *,
+    with_distance: bool = True,
+    into: type[np.int32 | np.int64] = np.int64,
+    n_jobs: int = 1,
+) -> tuple[Any, Any, Floats]:
+    """Sort pairs of row numbers by (left, right), in the steps of :mod:`epsjoin.kernels.join.sort_pairs`.
+
+    Parameters
+    ----------
+    blocks : every pair once; they are taken out of the list, so that each can be let go.
+    n_rows, with_distance, n_jobs : see :func:`collect`.
+    into : type of the row numbers that are returned.
+    """
     n_left, dtype, ranges = n_rows[0], row_type(max(n_rows)), in_ranges(n_jobs)
-    blocks = _pack(batches, dtype, with_distance)
     m = sum(len(block.left) for block in blocks)
     places = np.zeros((n_jobs, n_left), np.int64)
     for number in range(len(blocks)):  # no name for a block, which would keep it

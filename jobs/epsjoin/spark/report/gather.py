@@ -55,37 +55,105 @@ def gather(job: Job) -> Findings:
     lake, run, source = job.lake, job.run, job.lake.source
     # all fingerprints are taken before a table is read, so that what is replaced in between shows
     inputs = Fingerprints(lake, run)
-    names = list(tables_up_to("results", source.chain))
-    if run not in slices.list_runs(lake, "value_counts"):  # an older version has made the run
-        names.remove("value_counts")
-    try:
-        of = inputs.slices(names)
-    except MissingSliceError:  # an older version still, without a comparison
-        of = inputs.slices(name for name in names if TABLES[name].written_by != "compare")
-
+    of = _find_slices(job, inputs)
     label = choose_label(source)
     points, clusters, outliers = (
         StoredSlice.of(job, of[name]) for name in ("points", "clusters", "outliers")
     )
     counters = read_own_counters(lake, run)
-    candidates = counters.get("merge_join", {}).get("candidates")
+    drawn = sample_map(clusters, points, job.params.seed)
+    comparison = find_comparison(job, drawn["map_axes"], label)
+    with_points = slices.list_runs_before(lake, run)
+    run_before = comparison.against if comparison else max(with_points, default="")
+    shown = _gather_clusters_and_outliers(points, clusters, outliers, label)
+    findings = Findings(
+        **vars(gather_intake(job, of["snapshots"], of["quarantine"])),
+        run=run,
+        metric=source.metric,
+        unit=source.unit,
+        coordinates=source.coordinates,
+        params=job.params.in_use(),
+        n_points=points.n,
+        **shown,
+        **drawn,
+        **_gather_epsilon(job, of, points.n, outliers),
+        **_gather_join(job, of, inputs.row("join_plan"), counters),
+        counters=counters,
+        is_geographic=bool(source.latitude),
+        quality=slices.read_quality(lake, run),
+        run_before=run_before,
+        trends=make_trends_before(lake, run, counters),
+        seconds_before=select_seconds(read_own_counters(lake, run_before), counters) if run_before else {},
+        comparison=comparison,
+        guard=_read_guard(lake, of["guard"]),
+        held=held.read(lake, run),
+        alike=find_alike(
+            clusters, StoredSlice.of(job, of["pairs"]), points, shown["largest_clusters"], label
+        ),
+    )
+    trends = [*findings.trends, make_trend(findings, *count_names(lake, run))]
+    return replace(findings, trends=trends)
 
-    epsilon = slices.read_row(lake, of["epsilon"])
-    curve = slices.read_slice(lake, of["epsilon_curve"]).sort_by("radius")
-    eps, k = float(epsilon["eps"]), job.params.n_neighbours
+
+def _find_slices(job: Job, inputs: Fingerprints) -> dict[str, Slice]:
+    """Find the slices of the run by table, also where an older version has made the run."""
+    names = list(tables_up_to("results", job.lake.source.chain))
+    if job.run not in slices.list_runs(job.lake, "value_counts"):
+        names.remove("value_counts")
+    try:
+        return inputs.slices(names)
+    except MissingSliceError:  # an older version still, without a comparison
+        return inputs.slices(name for name in names if TABLES[name].written_by != "compare")
+
+
+def _gather_epsilon(job: Job, of: Mapping[str, Slice], n_points: int, outliers: StoredSlice) -> Row:
+    """Gather how eps was chosen, and what another one would find; fields of ``Findings``."""
+    epsilon = slices.read_row(job.lake, of["epsilon"])
+    curve = slices.read_slice(job.lake, of["epsilon_curve"]).sort_by("radius")
+    eps = float(epsilon["eps"])
     counts = PairCounts(
         curve["radius"].to_numpy(),
         curve["pairs"].to_numpy(),
         epsilon["exponent"],
         eps,
         float(epsilon["expected_pairs"]),
-        points.n,
+        n_points,
         int(epsilon["n_sample"]),
     )
     k_curve = k_distances(outliers, eps)
+    return {
+        "epsilon": epsilon,
+        "curve_radius": counts.radius,
+        "curve_pairs": counts.pairs,
+        "curve_in_fit": curve["in_fit"].to_numpy(zero_copy_only=False),
+        "k": job.params.n_neighbours,
+        "k_distance": k_curve.distance,
+        "k_share": k_curve.share,
+        "other_eps": other_eps(counts, k_curve),
+    }
 
-    counted = count_clusters(clusters)
-    largest, first = counted["largest_clusters"], find_outliers(outliers)
+
+def _gather_join(job: Job, of: Mapping[str, Slice], plan: Row, counters: Mapping[str, Row]) -> Row:
+    """Gather what the join was planned to do and has done; fields of ``Findings``."""
+    candidates = counters.get("merge_join", {}).get("candidates")
+    return {
+        "plan": _describe_plan(job, plan),
+        "n_replicas": slices.count_rows(job.lake, of["replicas"]),
+        "n_candidates": None if candidates is None else int(candidates),
+        "n_pairs": slices.count_rows(job.lake, of["pairs"]),
+    }
+
+
+def _gather_clusters_and_outliers(
+    points: StoredSlice, clusters: StoredSlice, outliers: StoredSlice, label: str | None
+) -> Row:
+    """Gather the counts of clusters, and the largest and the first outliers by name; fields of ``Findings``.
+
+    The records of all points that are named are read at once.
+    """
+    source = points.job.lake.source
+    counted, first = count_clusters(clusters), find_outliers(outliers)
+    largest = counted["largest_clusters"]
     nearest = find_nearest(points, [row["id"] for row in first])
     # a cluster's id is the id of its smallest core point, and that point names the cluster
     named = [
@@ -95,48 +163,9 @@ def gather(job: Job) -> Findings:
     ]
     records = read_records(points, np.array(named, np.int64))
     centres = find_centres(clusters, points, largest)
-
-    drawn = sample_map(clusters, points, job.params.seed)
-    comparison = find_comparison(job, drawn["map_axes"], label)
-    with_points = slices.list_runs_before(lake, run)
-    run_before = comparison.against if comparison else max(with_points, default="")
-    findings = Findings(
-        **vars(gather_intake(job, of["snapshots"], of["quarantine"])),
-        run=run,
-        metric=source.metric,
-        unit=source.unit,
-        coordinates=source.coordinates,
-        params=job.params.in_use(),
-        n_points=points.n,
-        n_pairs=slices.count_rows(lake, of["pairs"]),
+    return {
         **counted,
-        **drawn,
-        epsilon=epsilon,
-        curve_radius=curve["radius"].to_numpy(),
-        curve_pairs=curve["pairs"].to_numpy(),
-        curve_in_fit=curve["in_fit"].to_numpy(zero_copy_only=False),
-        plan=_describe_plan(job, inputs.row("join_plan")),
-        n_replicas=slices.count_rows(lake, of["replicas"]),
-        n_candidates=None if candidates is None else int(candidates),
-        counters=counters,
-        is_geographic=bool(source.latitude),
-        outliers=_describe_outliers(first, nearest, records, source, label),
-        quality=slices.read_quality(lake, run),
-        k=k,
-        k_distance=k_curve.distance,
-        k_share=k_curve.share,
-        other_eps=other_eps(counts, k_curve),
-        run_before=run_before,
-        trends=make_trends_before(lake, run, counters),
-        seconds_before=select_seconds(read_own_counters(lake, run_before), counters) if run_before else {},
-        comparison=comparison,
-        guard=_read_guard(lake, of["guard"]),
-        held=held.read(lake, run),
-        alike=find_alike(clusters, StoredSlice.of(job, of["pairs"]), points, largest, label),
-    )
-    return replace(
-        findings,
-        largest_clusters=[
+        "largest_clusters": [
             {
                 **row,
                 "centre": centres[row["cluster_id"]],
@@ -144,8 +173,8 @@ def gather(job: Job) -> Findings:
             }
             for row in largest
         ],
-        trends=[*findings.trends, make_trend(findings, *count_names(lake, run))],
-    )
+        "outliers": _describe_outliers(first, nearest, records, source, label),
+    }
 
 
 def _read_guard(lake: Lake, where: Slice) -> list[dict[str, Any]]:
