@@ -32,8 +32,11 @@ def submit(
     )
 
 
-def test_spark_submit__passes_on_success_and_leaves_nothing_beside_the_lake(tmp_path: Path) -> None:
-    done = submit(tmp_path, "ingest", "2023-06-01")
+def test_spark_submit__starts_from_the_class_archive_passes_on_success_and_leaves_nothing_beside_the_lake(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    classes = tmp_path_factory.mktemp("classes") / "loaded"
+    done = submit(tmp_path, "ingest", "2023-06-01", SPARK_SUBMIT_OPTS=f"-Xlog:class+load:file={classes}")
     assert done.returncode == 0, done.stderr
     assert "11,020 rows read" in done.stdout
     counters = json.loads((tmp_path / "metrics.json").read_text())
@@ -41,6 +44,10 @@ def test_spark_submit__passes_on_success_and_leaves_nothing_beside_the_lake(tmp_
     assert counters["seconds"] > counters["seconds_start"] > 0
     assert min(counters[f"cpu_seconds_{process}"] for process in ("driver", "jvm", "workers")) > 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lake", "metrics.json"]
+
+    loaded = classes.read_text()
+    assert loaded.count("source: shared objects file (top)") > 5000
+    assert loaded.count(".jar\n") < 500
 
 
 @pytest.mark.long  # the wrapper passes on every code; that this one is 5 is in tests/spark/test_job.py
@@ -50,30 +57,20 @@ def test_spark_submit__passes_on_that_there_was_nothing_to_do(tmp_path: Path) ->
     assert "nothing to do" in done.stdout
 
 
-def test_spark_submit__starts_from_the_class_archive_and_passes_on_a_missing_slice_as_one_sentence(
+def test_spark_submit__without_an_archive_that_java_takes_passes_on_a_missing_slice_as_one_sentence(
     tmp_path: Path,
 ) -> None:
-    log = f"-Xlog:class+load:file={tmp_path}/classes"
-    done = submit(tmp_path, "fit_epsilon", "2023-06-01", SPARK_SUBMIT_OPTS=log)
-    assert done.returncode == 3
-    # spark-submit puts a driver's stderr on its own stdout
-    assert done.stdout.strip().splitlines()[-1] == (
-        "fit_epsilon: points has no slice of run 2023-06-01; run ingest for it first"
-    )
-    loaded = (tmp_path / "classes").read_text()
-    assert loaded.count("source: shared objects file (top)") > 5000
-    assert loaded.count(".jar\n") < 500
-
-
-def test_spark_submit__is_silent_about_a_class_archive_that_java_does_not_take(tmp_path: Path) -> None:
+    """About the archive nobody says a word."""
     with zipfile.ZipFile(tmp_path / "mine.jar", "w") as jar:
         jar.writestr("mine.txt", "")
     jars = os.environ.get("DELTA_JARS", str(REPO / ".cache" / "jars"))
     other_path = ("--driver-class-path", f"{tmp_path}/mine.jar:{jars}/*")
     log = f"-Xlog:class+load:file={tmp_path}/classes"
-    done = submit(tmp_path, "cluster", "2023-06-01", *other_path, SPARK_SUBMIT_OPTS=log)
+    done = submit(tmp_path, "fit_epsilon", "2023-06-01", *other_path, SPARK_SUBMIT_OPTS=log)
     assert done.returncode == 3
+    # spark-submit puts a driver's stderr on its own stdout
+    assert done.stdout.strip().splitlines()[-1] == (
+        "fit_epsilon: points has no slice of run 2023-06-01; run ingest for it first"
+    )
     assert "(top)" not in (tmp_path / "classes").read_text()
-    words = f"{done.stdout}{done.stderr}"
-    assert "run ingest for it first" in words
-    assert "archive" not in words
+    assert "archive" not in f"{done.stdout}{done.stderr}"
