@@ -12,7 +12,7 @@ import subprocess
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from deltalake import DeltaTable
@@ -168,10 +168,26 @@ def test_cluster__gives_the_tables_of_one_machine(
     assert counters_of(tables) == counters_of(one_machine)
     assert (tables / "reports" / f"run={RUN}" / "report.html").is_file()
 
-    # a worker: an executor's folder, and nothing of this repository but what was shipped
-    done = cluster.submit(str(Path(__file__).with_name("worker.py")), EPSJOIN_MASTER=cluster.master)
+
+@pytest.fixture(scope="module")
+def application(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What ``application.py`` has found, once, since the start of driver and executors is most of it."""
+    settings = {"spark.speculation": "true", "spark.speculation.interval": "100ms"}
+    settings |= {"spark.speculation.quantile": "0.5", "spark.speculation.minTaskRuntime": "1s"}
+    given = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    script = str(Path(__file__).with_name("application.py"))
+    table = tmp_path_factory.mktemp("application") / "table"
+    done = cluster.submit(*given, script, str(table), EPSJOIN_MASTER=cluster.master)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
-    seen = json.loads(done.stdout.split("seen: ")[1].splitlines()[0])
+    found: dict[str, Any] = json.loads(done.stdout.split("found: ")[1].splitlines()[0])
+    return found
+
+
+def test_cluster__has_workers_that_see_what_was_shipped_and_compile_nothing(
+    cluster: Cluster, application: dict[str, Any]
+) -> None:
+    """A worker sees an executor's folder, and nothing of this repository but what was shipped."""
+    seen = application["seen"]
     folder = Path(seen["folder"])
     assert folder.is_relative_to(cluster.folder / "work")
     assert seen["package"] == str(folder / "shipped" / "epsjoin" / "__init__.py")
@@ -189,21 +205,14 @@ def test_cluster__gives_the_tables_of_one_machine(
 
 
 def test_cluster__leaves_nothing_of_failed_and_speculative_attempts_in_a_table(
-    cluster: Cluster, tmp_path: Path
+    application: dict[str, Any],
 ) -> None:
-    settings = {"spark.speculation": "true", "spark.speculation.interval": "100ms"}
-    settings |= {"spark.speculation.quantile": "0.5", "spark.speculation.minTaskRuntime": "1s"}
-    given = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
-    script = str(Path(__file__).with_name("attempts.py"))
-    done = cluster.submit(*given, script, str(tmp_path / "table"), EPSJOIN_MASTER=cluster.master)
-    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
-    found = json.loads(done.stdout.split("found: ")[1].splitlines()[0])
     tried = {"fails within its file": 2, "fails after its file": 2, "is too slow": 2, "does well": 1}
-    assert found["attempts"] == tried, "which attempt counts"
+    assert application["attempts"] == tried, "which attempt counts"
     rows = {"fails within its file": 1 << 22, "fails after its file": 3, "is too slow": 5, "does well": 7}
-    assert found["rows"] == rows
-    assert found["files in the log"] == len(rows)
-    assert found["files"] == len(rows) + 3, "those of the other attempts lie there, too"
+    assert application["rows"] == rows
+    assert application["files in the log"] == len(rows)
+    assert application["files"] == len(rows) + 3, "those of the other attempts lie there, too"
 
 
 def test_cluster__without_a_free_core_says_that_the_job_waits(cluster: Cluster) -> None:

@@ -1,11 +1,14 @@
-"""spark-submit attempts.py FOLDER: tasks that fail and are tried again, or run twice, write a table."""
+"""spark-submit application.py FOLDER: what can be seen on a cluster alone.
+
+Tasks that fail and are tried again, or run twice, write a table; a worker says what it sees.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark import TaskContext
+from pyspark.sql import SparkSession
 
 from epsjoin.lake import delta_log
 from epsjoin.lake.targets import Target
@@ -23,7 +27,8 @@ ROWS = {"fails within its file": 1 << 22, "fails after its file": 3, "is too slo
 """A task each, and the rows that it writes; the first one's are more than a row group."""
 
 
-def main(folder: Path) -> None:
+def write_by_attempts(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """Write the table; which attempt of each task counts, and what is in the table and in its folder."""
     into = Target("attempts", folder.as_uri(), pa.schema([("task", pa.int64())]), (), {})
 
     def work(task: int) -> Iterator[pa.RecordBatch]:
@@ -44,7 +49,7 @@ def main(folder: Path) -> None:
             time.sleep(600)
         yield report.to_batch()
 
-    reports = tasks.reports_of(tasks.run_tasks(get_session("attempts"), range(len(ROWS)), work))
+    reports = tasks.reports_of(tasks.run_tasks(spark, range(len(ROWS)), work))
     files = delta_log.replace_table(into, [file for report in reports for file in report.files])
     rows = DeltaTable(folder).to_pyarrow_table()["task"].value_counts().to_pylist()
     found: dict[str, Any] = {
@@ -54,7 +59,30 @@ def main(folder: Path) -> None:
         "files": len(list(folder.glob("*.parquet"))),
     }
     found["attempts"].pop("largest_worker_bytes")
-    print(f"found: {json.dumps(found)}")
+    return found
+
+
+def look(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Run in a worker: its folder, its path, where epsjoin came from."""
+    import os
+    import sys
+
+    import epsjoin
+
+    list(batches)
+    # not all of it: the cluster's secret is in there, too
+    settings = {name: text for name, text in os.environ.items() if name.startswith(("NUMBA_", "OMP_"))}
+    folder = os.getcwd()  # noqa: PTH109 - as the worker has it
+    seen = {"folder": folder, "path": sys.path, "package": epsjoin.__file__, "settings": settings}
+    yield pa.record_batch({"seen": [json.dumps(seen)]})
+
+
+def main(folder: Path) -> None:
+    spark = get_session("application")
+    found = write_by_attempts(spark, folder)
+    row = spark.range(0, 1, 1, 1).mapInArrow(look, "seen string").first()
+    assert row is not None
+    print(f"found: {json.dumps({**found, 'seen': json.loads(row['seen'])})}")
 
 
 if __name__ == "__main__":
