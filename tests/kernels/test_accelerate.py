@@ -91,10 +91,12 @@ with warnings.catch_warnings(record=True) as caught:
     from epsjoin.kernels import ids
     ids.index_ids(2 * np.arange(10))  # ids that count up need no index
 after = dict(vars(numba.config))
+can_compile = bool(numba.core.registry.cpu_target.target_context._registries)
 import own
 own.double(2.0)
 print(json.dumps({
     "changed": [name for name in after if after[name] is not before[name]],
+    "can compile": can_compile,
     "kept in": ids._insert.stats.cache_path,
     "hits": sum(ids._insert.stats.cache_hits.values()),
     "own kept in": own.double.stats.cache_path,
@@ -147,6 +149,8 @@ def test_kernels__are_kept_without_a_change_of_numbas_settings(package: Path, is
     assert re.fullmatch(f"{base}/kernels-[0-9a-f]{{16}}", first["kept in"])
     assert first["hits"] == 0
     assert second["hits"] == 1
+    assert first["can compile"]
+    assert not second["can compile"], "what only loads kernels gets ready for nothing else"
     assert "kernels-" not in first["own kept in"]
     assert Path(first["own kept in"]).is_relative_to(base if is_set else package.parent / "__pycache__")
     assert not (package.parent / "home").exists()

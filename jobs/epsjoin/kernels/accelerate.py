@@ -19,6 +19,7 @@ import numba
 import numpy as np
 from numba.core import types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, InTreeCacheLocator
+from numba.core.runtime.nrt import rtsys
 from numba.extending import intrinsic
 from numba.misc.appdirs import AppDirs
 from numpy.typing import NDArray
@@ -134,6 +135,15 @@ class _Cache(FunctionCache):
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         self._cache_file = _Files(self._cache_path, self._impl.filename_base, DIGEST)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Load a kernel without all that only a compilation needs, which numba's own gets ready before.
+
+        Whoever compiles something gets it ready then.
+        """
+        rtsys.initialize(target_context)  # the memory of arrays: kernels are linked with it
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
 
 
 _KERNELS = Path(__file__).parent
