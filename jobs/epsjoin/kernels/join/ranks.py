@@ -128,6 +128,26 @@ def write_ranked(
 
 
 @njit
+def _write_few(
+    right: RowNumbers,
+    distance: Floats,
+    begin: int,
+    count: int,
+    left: int,
+    to_left: RowNumbers,
+    to_right: RowNumbers,
+) -> None:
+    """Write one or two pairs of a left row, as most rows have them, sooner than lanes do."""
+    last = begin + count - 1
+    is_swapped = right[begin] > right[last]
+    first, second = (last, begin) if is_swapped else (begin, last)
+    to_right[begin], to_right[last] = right[first], right[second]
+    to_left[begin] = to_left[last] = left
+    if distance.size > 0:
+        distance[begin], distance[last] = distance[first], distance[second]
+
+
+@njit
 def write_sorted(
     ends: Ints,
     right: RowNumbers,
@@ -168,8 +188,10 @@ def write_sorted(
                 kept[number] = distance[begin + number]
             for at in range(0, size, PLACES):
                 write_ranked(right, begin, size, at, kept, 0, has_distance, row, to_left, to_right, distance)
-        elif size > 0:
+        elif size > 2:
             write_ranked(
                 right, begin, size, 0, distance, begin, has_distance, row, to_left, to_right, distance
             )
+        elif size > 0:
+            _write_few(right, distance, begin, size, row, to_left, to_right)
         begin = end
