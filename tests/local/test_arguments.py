@@ -10,6 +10,7 @@ import scipy.sparse
 
 import epsjoin
 from epsjoin.errors import ArgumentError
+from epsjoin.local import arguments
 from epsjoin.local.arguments import as_number, check_points
 
 _BEYOND = 10**400  # an integer that float64 cannot come near
@@ -50,6 +51,15 @@ def test_check_points__holds_large_integers_that_are_floats():
     assert check_points("points", np.array([whole])).tolist() == [[float(each) for each in whole]]
     top = np.array([[2**64 - 2**11, 2**63]], dtype=np.uint64)
     assert check_points("points", top).tolist() == [[2.0**64 - 2.0**11, 2.0**63]]
+
+
+@pytest.mark.parametrize("row", [0, 2, 4, 5, 7, 9])
+def test_check_points__looks_at_all_rows_some_at_once_and_range_by_range(monkeypatch, row):
+    monkeypatch.setattr(arguments, "_LOOKED_AT", 7)  # three rows, and a range of five has more
+    points = np.ones((10, 2))
+    points[row, 1] = np.nan
+    with pytest.raises(ArgumentError, match=f"points must be finite; row {row}, column 1 is nan"):
+        check_points("points", points, lambda n, work: [work(0, 0, n // 2), work(1, n // 2, n)])
 
 
 @pytest.mark.parametrize(

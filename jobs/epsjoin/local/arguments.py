@@ -11,9 +11,12 @@ import numpy.typing as npt
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Floats, Ints, Points
 from epsjoin.kernels.ids import IdIndex, index_ids
+from epsjoin.kernels.ranges import Ranges, in_one_range
 
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 """Types of the objects that are points' coordinates."""
+_LOOKED_AT = 1 << 16
+"""Number of coordinates that are looked at in one call of NumPy."""
 
 
 def int_column(name: str, values: npt.ArrayLike) -> Ints:
@@ -98,7 +101,7 @@ def as_number(value: object) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def check_points(name: str, points: npt.ArrayLike) -> Floats:
+def check_points(name: str, points: npt.ArrayLike, ranges: Ranges = in_one_range) -> Floats:
     """Return ``points`` as an (n, d) float64 array in C order; without a copy where that is possible.
 
     Parameters
@@ -106,6 +109,7 @@ def check_points(name: str, points: npt.ArrayLike) -> Floats:
     name : name of the argument, for the messages.
     points : (n, d) array of floats of at most 64 bits, of integers or of booleans (0 and 1), or of objects
         that are such numbers, in any memory order; n may be 0, d is at least 1. Not modified.
+    ranges : how ranges of rows are looked at.
 
     Raises
     ------
@@ -118,7 +122,7 @@ def check_points(name: str, points: npt.ArrayLike) -> Floats:
     O(n d). Float64 holds every whole number up to 2**53. Two larger ones that are rounded to one number would
     become a pair at distance 0, which they are not.
     """
-    return _as_float64(name, _as_numbers(name, points))
+    return _as_float64(name, _as_numbers(name, points), ranges)
 
 
 def check_coordinates(name: str, points: npt.ArrayLike) -> Points:
@@ -154,14 +158,21 @@ def _as_numbers(name: str, points: npt.ArrayLike) -> npt.NDArray[Any]:
     return array
 
 
-def _as_float64(name: str, array: npt.NDArray[Any]) -> Floats:
+def _as_float64(name: str, array: npt.NDArray[Any], ranges: Ranges = in_one_range) -> Floats:
     """Numbers as float64 in C order, all finite and none rounded."""
     values = np.ascontiguousarray(array, dtype=np.float64)
     if array.dtype.kind == "f":
-        _refuse_first(name, "must be finite", array, ~np.isfinite(values))
+        if not all(ranges(len(values), lambda _, begin, end: _are_finite(values[begin:end]))):
+            _refuse_first(name, "must be finite", array, ~np.isfinite(values))
     elif array.dtype.itemsize == 8:
         _refuse_first(name, "must be integers that float64 can hold", array, _is_rounded(array, values))
     return values
+
+
+def _are_finite(values: Floats) -> bool:
+    """Whether all values are finite; some rows at once, so that what NumPy writes stays in the cache."""
+    step = max(1, _LOOKED_AT // values.shape[1])
+    return all(np.isfinite(values[at : at + step]).all() for at in range(0, len(values), step))
 
 
 def _numbers_of(name: str, array: npt.NDArray[Any]) -> Floats:

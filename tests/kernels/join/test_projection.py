@@ -31,7 +31,7 @@ def test_filter_coordinates__are_those_of_each_row_in_order(n, far):
         axes = projection.axes if len(projection.axes) else np.arange(5)[::-1]
         values = np.clip(points - 0.1, -0.5, 0.75 * far) / reach
         expected = np.clip(values[order][:, axes].T, -1e30, 1e30)
-        columns = near.reshape(8, n + BLOCK)
+        columns = near.reshape(9, n + BLOCK)
         assert np.allclose(columns[:5, :n], expected, rtol=1e-6)
         assert (columns[5:] == 0).all()
         assert (columns[:, n:] == 0).all()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from epsjoin.kernels.distances import EUCLIDEAN, make_decision
 from epsjoin.kernels.join import window, window_keys
+from epsjoin.kernels.join.directory import make_directory
 from epsjoin.kernels.join.projection import MAXIMUM, SQUARES, project
 from epsjoin.kernels.join.stack_sweep import CANDIDATES, DISTANCES, PAIRS, PairBatch
 from epsjoin.kernels.join.window_keys import SELF_MEETINGS, TWO_TABLE_MEETINGS, sort_keys
@@ -193,6 +194,42 @@ def test_window_sweep__comes_back_before_long_without_a_pair(monkeypatch):
     assert counters[CANDIDATES] == 400 * 399 // 2
     assert calls == 1  # far fewer blocks than a call may take
     assert window.WORK_PER_CALL * 32 * 1e-9 < 1  # candidates at about 1 ns: below a second
+
+
+def in_three_ranges(n, work):
+    return [work(number, n * number // 3, n * (number + 1) // 3) for number in range(3)]
+
+
+@pytest.mark.parametrize("n_groups", [0, 2])
+def test_sort_keys__in_ranges_are_those_of_one_range(n_groups):
+    random = np.random.default_rng(3)
+    coordinates = random.integers(0, 40, (3, 500)) / 8.0  # many equal places
+    coordinates[1, 499] = 9.0  # only the last range has the highest cell
+    group = random.integers(0, n_groups, 500 if n_groups else 0).astype(np.int8)
+    meetings = SELF_MEETINGS if n_groups else ((0, 0),)
+    how = coordinates, 2, group, meetings, SQUARES, 10**6  # of so many rows, windows are narrowed
+    expected, found = sort_keys(*how), sort_keys(*how, ranges=in_three_ranges)
+    assert found.gaps.are_known
+    np.testing.assert_array_equal(found.gaps.offset, expected.gaps.offset)
+    for column, one in zip(found[:4], expected[:4], strict=True):
+        np.testing.assert_array_equal(column, one)
+
+
+@pytest.mark.parametrize("n", [0, 1, 200])
+def test_make_directory__tells_range_by_range_the_first_row_of_each_bin(n):
+    place = np.sort(np.random.default_rng(n).integers(0, 900, n))
+    starts = make_directory(place, 1000, 3, in_three_ranges)
+    assert starts.tolist() == np.searchsorted(place, np.arange(1000 // 8 + 2) * 8).tolist()
+
+
+def test_window_rows__without_ids_keep_the_numbers_of_the_rows_once():
+    points = np.random.default_rng(2).random((90, 9))
+    of = 0.3, simple_projection(points, SQUARES)
+    rows = window.window_rows(points, points, None, np.empty(0, np.int64), *of)
+    named = window.window_rows(points, points, np.arange(90), np.zeros(90, np.int64), *of)
+    assert rows.ids.tolist() == named.ids.tolist()
+    assert rows.ids is rows.row
+    assert len(rows.mask) == len(named.mask) == 0
 
 
 @pytest.mark.parametrize("d", [1, 8, 9, 17])

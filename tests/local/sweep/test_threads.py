@@ -88,16 +88,26 @@ def test_in_ranges__divides_all_rows_in_order(monkeypatch, n_jobs):
     assert not threads()
 
 
-@pytest.mark.parametrize("d", [4, 12])
+def test_in_ranges__takes_the_first_in_the_callers_thread_and_divides_few_where_they_are_long():
+    caller = threading.current_thread()
+    ranges = in_ranges(2, are_long=True)
+    assert ranges(1, lambda *of: (*of, threading.current_thread() is caller)) == [(0, 0, 1, True)]
+    of_each = ranges(2, lambda *of: (*of, threading.current_thread() is caller))
+    assert of_each == [(0, 0, 1, True), (1, 1, 2, False)]
+    assert not threads()
+
+
+@pytest.mark.parametrize("d", [2, 4, 12])
 def test_self_join__prepares_and_sorts_in_ranges_what_one_thread_finds(monkeypatch, d):
     monkeypatch.setattr(sweep_threads, "_MIN_ROWS", 1)
     random = np.random.default_rng(d)
     points = random.random((9, d))[random.integers(0, 9, 700)] + random.random((700, d)) * 0.2
-    first = self_join(points, 0.3)
-    near = np.sqrt(((points[:, None] - points) ** 2).sum(axis=2)) <= 0.3
+    eps = 0.3 if d > 2 else 0.04
+    first = self_join(points, eps)
+    near = np.sqrt(((points[:, None] - points) ** 2).sum(axis=2)) <= eps
     assert list(zip(first.left, first.right, strict=True)) == list(
         zip(*np.nonzero(np.triu(near, 1)), strict=True)
     )
     for n_jobs in (2, 3):
-        found = self_join(points, 0.3, n_jobs=n_jobs)
+        found = self_join(points, eps, n_jobs=n_jobs)
         assert [column.tolist() for column in found] == [column.tolist() for column in first]

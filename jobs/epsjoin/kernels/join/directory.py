@@ -9,6 +9,7 @@ import numpy as np
 
 from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Ints, Ints32
+from epsjoin.kernels.ranges import Ranges, in_one_range
 
 _BINS_PER_ROW = 4
 """Maximum number of bins for each row."""
@@ -22,7 +23,7 @@ def bin_shift(highest: int, n_rows: int) -> int:
     return shift
 
 
-def make_directory(place: Ints, highest: int, shift: int) -> Ints32:
+def make_directory(place: Ints, highest: int, shift: int, ranges: Ranges = in_one_range) -> Ints32:
     """Make the directory of ascending places, (bins,) int32.
 
     Parameters
@@ -30,6 +31,7 @@ def make_directory(place: Ints, highest: int, shift: int) -> Ints32:
     place : (n,) int64, ascending, fewer than 2**31; not modified.
     highest : the highest place that is looked for.
     shift : a bin has ``2**shift`` places.
+    ranges : how ranges of bins are worked on.
 
     Returns
     -------
@@ -40,18 +42,25 @@ def make_directory(place: Ints, highest: int, shift: int) -> Ints32:
     O(n + bins).
     """
     starts = np.empty((highest >> shift) + 2, np.int32)
-    _fill(place, shift, starts)
+
+    def fill(_: int, begin: int, end: int) -> None:
+        first, last = np.searchsorted(place, [begin << shift, end << shift])
+        _fill(place, shift, starts, int(first), int(last), begin, end)
+
+    ranges(len(starts), fill)
     return starts
 
 
 @njit
-def _fill(place: Ints, shift: int, starts: Ints32) -> None:
-    """Fill ``starts``, without a branch for each bin: whether a bin has rows, no processor foresees."""
-    n = place.shape[0]
-    starts[:] = n
-    for i in range(n - 1, -1, -1):
+def _fill(place: Ints, shift: int, starts: Ints32, row: int, last_row: int, begin: int, end: int) -> None:
+    """Fill a range of ``starts``, whose places are those of a range of rows.
+
+    Without a branch for each bin: whether a bin has rows, no processor foresees.
+    """
+    starts[begin:end] = last_row
+    for i in range(last_row - 1, row - 1, -1):
         starts[place[i] >> shift] = i  # the first of a bin comes last
-    first = np.int32(n)
-    for i in range(starts.shape[0] - 1, -1, -1):
+    first = np.int32(last_row)
+    for i in range(end - 1, begin - 1, -1):
         first = min(first, starts[i])
         starts[i] = first

@@ -301,11 +301,12 @@ def filter_coordinates(
 
     Returns
     -------
-    near : (n_filter * (n + padding),) float32, coordinate by coordinate.
+    near : ((n_filter + 1) * (n + padding),) float32, coordinate by coordinate; the last one is 0, room for
+        :func:`add_half_squares`.
     largest : the largest magnitude among them.
     """
     stride = len(order) + padding
-    near = np.zeros(projection.n_filter * stride, np.float32)
+    near = np.zeros((projection.n_filter + 1) * stride, np.float32)  # what is not written takes no memory
     if not reach < math.inf:
         return near, 0.0
     shape = min(projection.n_filter, projection.size), stride
@@ -318,23 +319,21 @@ def filter_coordinates(
     return near, max(ranges(len(order), gather))
 
 
-def add_half_squares(
-    near: Floats32, size: int, stride: int, n: int, ranges: Ranges = in_one_range
-) -> tuple[Floats32, float]:
+def add_half_squares(near: Floats32, size: int, stride: int, n: int, ranges: Ranges = in_one_range) -> float:
     """Put behind the coordinates of a filter what it needs to go by products (``PRODUCTS``).
 
     Parameters
     ----------
-    near, stride : from :func:`filter_coordinates`, ``size`` coordinates of ``n`` rows; its memory is moved.
+    near, stride : from :func:`filter_coordinates`, ``size`` coordinates of ``n`` rows; the one behind them
+        becomes less half the square of a row's length.
     ranges : how ranges of places are worked on.
 
     Returns
     -------
-    near : ((size + 1) * stride,) float32; the last is less half the square of a row's length.
-    largest : the largest square of a row's length.
+    float
+        The largest square of a row's length.
     """
-    more = np.concatenate((near, np.zeros(stride, np.float32)))
-    return more, max(ranges(n, lambda _, *rows: _write_half_squares(more, size, stride, *rows)))
+    return float(max(ranges(n, lambda _, *rows: _write_half_squares(near, size, stride, *rows))))
 
 
 @njit_any_order

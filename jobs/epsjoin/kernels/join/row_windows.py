@@ -16,6 +16,7 @@ from epsjoin.kernels.join.directory import bin_shift, make_directory
 from epsjoin.kernels.join.near_pairs import read_ahead
 from epsjoin.kernels.join.projection import Projection, project
 from epsjoin.kernels.join.window_keys import Keys, sort_keys
+from epsjoin.kernels.ranges import Ranges, in_one_range
 
 MAX_DIMENSIONS = 3
 """Maximum number of dimensions of points that are swept row by row."""
@@ -62,16 +63,18 @@ class RowWindows(NamedTuple):
 
 
 @njit
-def _gather(points: Floats, order: Ints, n_left: int, near: Floats, row: Ints32) -> None:
-    """Fill ``near`` and ``row``; the right table's rows are those of ``points`` from ``n_left`` on.
+def _gather(
+    points: Floats, order: Ints, n_left: int, near: Floats, row: Ints32, first: int, last: int
+) -> None:
+    """Fill a range of ``near`` and ``row``; the right table's rows are those from ``n_left`` on.
 
     Some rows are first copied as they are, and the memory is asked for those that come after them.
     """
     n, d = points.shape
     flat = points.reshape(-1)
     copied = np.empty((_ROWS_AT_ONCE, d), np.float64)
-    for begin in range(0, n, _ROWS_AT_ONCE):
-        count = min(_ROWS_AT_ONCE, n - begin)
+    for begin in range(first, last, _ROWS_AT_ONCE):
+        count = min(_ROWS_AT_ONCE, last - begin)
         for i in range(count):
             read_ahead(flat, order[min(begin + i + _ROWS_AT_ONCE, n - 1)] * d)
             number = order[begin + i]
@@ -100,11 +103,18 @@ class SortedRows(NamedTuple):
     highest: int
 
 
-def sort_rows(embedded: Floats, eps: float, projection: Projection, is_right: Bools | None) -> SortedRows:
+def sort_rows(
+    embedded: Floats,
+    eps: float,
+    projection: Projection,
+    is_right: Bools | None,
+    ranges: Ranges = in_one_range,
+) -> SortedRows:
     """Put rows in the order of their places; parameters are those of :func:`row_windows`."""
     group = np.empty(0, np.int8) if is_right is None else is_right.astype(np.int8)
-    coordinates, _ = project(embedded, projection, projection.n_grid + 1, eps)
-    keys = sort_keys(coordinates, projection.n_grid, group, ((0, 0),) if is_right is None else ((0, 1),))
+    meetings = ((0, 0),) if is_right is None else ((0, 1),)
+    coordinates, _ = project(embedded, projection, projection.n_grid + 1, eps, ranges)
+    keys = sort_keys(coordinates, projection.n_grid, group, meetings, ranges=ranges)
     steps = np.ascontiguousarray(keys.passes[:, 4])
     if is_right is None:
         steps = np.concatenate((-steps[:0:-1], steps))  # the first one is 0
@@ -121,7 +131,12 @@ def is_fine(steps: Ints, shift: int) -> bool:
 
 
 def row_windows(
-    points: Floats, embedded: Floats, eps: float, projection: Projection, is_right: Bools | None = None
+    points: Floats,
+    embedded: Floats,
+    eps: float,
+    projection: Projection,
+    is_right: Bools | None = None,
+    ranges: Ranges = in_one_range,
 ) -> RowWindows:
     """Put rows in the order of their places, and make the directory of these.
 
@@ -133,19 +148,20 @@ def row_windows(
     projection : any is exact.
     is_right : (n,) bool, False for the rows of the left table, which come first; the partners of each are
         rows of the right one, whose numbers begin at 0. None: one table.
+    ranges : how ranges of rows are worked on.
 
     Notes
     -----
     O(n log n). Memory: 44 to 52 bytes for each row, and 8 for each coordinate that makes keys until then.
     """
     n, d = points.shape
-    keys, steps, n_queries, highest = sort_rows(embedded, eps, projection, is_right)
+    keys, steps, n_queries, highest = sort_rows(embedded, eps, projection, is_right, ranges)
     size = next(size for size in _SIZES if size >= d)
     near, row = np.zeros(size * n), np.empty(n, np.int32)
     n_left = n if is_right is None else n - int(np.count_nonzero(is_right))
-    _gather(points, keys.row, n_left, near, row)
+    ranges(n, lambda _, *rows: _gather(points, keys.row, n_left, near, row, *rows))
     shift = bin_shift(highest, n)
-    starts = make_directory(keys.place, highest, shift)
+    starts = make_directory(keys.place, highest, shift, ranges)
     narrow = NARROW if is_fine(steps, shift) else 0
     windows = keys.place, starts, shift, narrow, steps, keys.window
     return RowWindows(near, size, row, *windows, n_queries, is_right is None)

@@ -24,7 +24,7 @@ import numpy as np
 
 from epsjoin.errors import BudgetError
 from epsjoin.kernels.accelerate import A, njit
-from epsjoin.kernels.arrays import Bools, Floats, Floats32, Ints, Ints32
+from epsjoin.kernels.arrays import Bools, Floats, Floats32, Ints, Ints8, Ints32
 from epsjoin.kernels.distances import Decision
 from epsjoin.kernels.join.directory import make_directory
 from epsjoin.kernels.join.projection import (
@@ -74,8 +74,9 @@ class WindowRows(NamedTuple):
     ----------
     points : (m, d) float64, coordinates as they came.
     row : (n,) int64, where in ``points`` each row is.
-    near : (f * stride,) float32, filter coordinates in units of the reach, one after the other; where the
-        filter goes by products, what :func:`~epsjoin.kernels.join.projection.add_half_squares` puts behind.
+    near : ((f + 1) * stride,) float32, filter coordinates in units of the reach, one after the other; behind
+        them, where the filter goes by products, what
+        :func:`~epsjoin.kernels.join.projection.add_half_squares` writes, else 0.
     stride : n + ``BLOCK``; a block may be read beyond the last row.
     n_coordinates : f, 2, 4 or 8.
     norm : how differences of filter coordinates add up, see :mod:`epsjoin.kernels.join.projection`.
@@ -112,7 +113,7 @@ class WindowRows(NamedTuple):
 def window_rows(
     points: Floats,
     embedded: Floats,
-    ids: Ints,
+    ids: Ints | None,
     mask: Ints,
     eps: float,
     projection: Projection,
@@ -124,7 +125,9 @@ def window_rows(
     Parameters
     ----------
     points : (n, d) float64 in C order, original coordinates; embedded : (n, e) float64. Not modified.
-    ids, mask : (n,) int64; rows whose mask has bit 0 are carried, they are not compared with each other.
+    ids : (n,) int64; None: the numbers of the rows.
+    mask : (n,) int64; rows whose mask has bit 0 are carried, they are not compared with each other. Or (0,):
+        it is 0 for all rows.
     eps : threshold in embedded coordinates.
     projection : any is exact.
     is_right : (n,) bool: rows of the right table are compared with those of the left; None: one table.
@@ -137,10 +140,10 @@ def window_rows(
 
     Notes
     -----
-    O(n log n + n d). Memory: 4 bytes per filter coordinate and 40 bytes per row; points of at most eight
-    dimensions are copied in the order of the sweep. Longer ones are read where they are, and must not change
-    before the sweep ends: few rows are read after the filter, and a copy comes from memory, not from
-    the cache, twice.
+    O(n log n + n d). Memory: 4 bytes per filter coordinate and 40 bytes per row, 16 of them for ids and masks
+    where there are any; points of at most eight dimensions are copied in the order of the sweep. Longer ones
+    are read where they are, and must not change before the sweep ends: few rows are read after the filter,
+    and a copy comes from memory, not from the cache, twice.
     """
     if len(points) > MAX_ROWS:
         raise BudgetError(
@@ -149,15 +152,12 @@ def window_rows(
         )
     if not points.flags.c_contiguous:  # what is read and written goes by it
         raise ValueError("points of a sweep must be in C order")
-    carried = (mask & 1).astype(np.int8)
-    group = carried if is_right is None else carried + np.int8(2) * is_right.astype(np.int8)
-    meetings: tuple[tuple[int, int], ...] = SELF_MEETINGS if is_right is None else TWO_TABLE_MEETINGS
-    if is_right is None and not carried.any():
-        group, meetings = np.empty(0, np.int8), ((0, 0),)
+    group, meetings = _groups(mask, is_right)
     n_keyed = projection.n_grid + 1
     count = max(n_keyed, projection.n_filter) if projection.is_rotated else n_keyed
     coordinates, reach = project(embedded, projection, count, eps, ranges)
-    keys = sort_keys(coordinates[:n_keyed], projection.n_grid, group, meetings, projection.norm)
+    how = projection.n_grid, group, meetings, projection.norm
+    keys = sort_keys(coordinates[:n_keyed], *how, ranges=ranges)
     is_copied = points.shape[1] <= _COPIED_DIMENSIONS
     near, largest = filter_coordinates(embedded, coordinates, keys.row, projection, reach, BLOCK, ranges)
     del coordinates
@@ -165,8 +165,8 @@ def window_rows(
     bound, starts = _filter_bound(norm, size, largest), np.empty(0, np.int32)
     if keys.gaps.are_known:
         highest = highest_place(keys.place, keys.passes, keys.window)
-        starts = make_directory(keys.place, highest, keys.gaps.shift)
-        near, square = add_half_squares(near, size, stride, len(points), ranges)
+        starts = make_directory(keys.place, highest, keys.gaps.shift, ranges)
+        square = add_half_squares(near, size, stride, len(points), ranges)
         slack = _PRODUCT_ROUNDING * square
         if slack <= _MAX_SLACK:
             norm, bound = PRODUCTS, np.float32((float(bound) + slack) * 0.5 * (1.0 + 1e-6))
@@ -180,13 +180,22 @@ def window_rows(
         bound=bound,
         place=keys.place,
         window=keys.window,
-        ids=_take(ids, keys.row, ranges),
+        ids=keys.row if ids is None else _take(ids, keys.row, ranges),
         mask=_take(mask, keys.row, ranges) if mask.any() else mask[:0],
         passes=keys.passes,
         gaps=keys.gaps,
         starts=starts,
         is_self=is_right is None,
     )
+
+
+def _groups(mask: Ints, is_right: Bools | None) -> tuple[Ints8, tuple[tuple[int, int], ...]]:
+    """The group of each row, and which groups meet, as ``sort_keys`` takes them."""
+    carried = (mask & 1).astype(np.int8)
+    if is_right is not None:
+        side = np.int8(2) * is_right.astype(np.int8)
+        return carried + side if len(carried) else side, TWO_TABLE_MEETINGS
+    return (carried, SELF_MEETINGS) if carried.any() else (np.empty(0, np.int8), ((0, 0),))
 
 
 def _take(rows: A, order: Ints, ranges: Ranges) -> A:

@@ -15,6 +15,7 @@ import numpy as np
 
 from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Bytes, Floats, Floats32, Ints, Ints32
+from epsjoin.kernels.ranges import Ranges, in_one_range
 
 ROWS_AT_ONCE = 512
 """Number of rows whose visits are listed at once: the nearest cache holds the list."""
@@ -74,7 +75,15 @@ def new_visits() -> Visits:
     return Visits(row, first, last, np.empty(ROWS_AT_ONCE, np.int32), np.empty(ROWS_AT_ONCE, np.float32))
 
 
-def find_gaps(coordinates: Floats, low: Floats, side: Floats, ticks: float, shift: int, order: Ints) -> Gaps:
+def find_gaps(
+    coordinates: Floats,
+    low: Floats,
+    side: Floats,
+    ticks: float,
+    shift: int,
+    order: Ints,
+    ranges: Ranges = in_one_range,
+) -> Gaps:
     """Find where in their cells rows lie.
 
     Parameters
@@ -82,22 +91,33 @@ def find_gaps(coordinates: Floats, low: Floats, side: Floats, ticks: float, shif
     coordinates : (g, n) float64, grid coordinates of the rows in units of the reach; not modified.
     low : (g,) float64, lowest of each; side, ticks, shift : see :class:`Gaps`.
     order : (n,) int64, the row at each place.
+    ranges : how ranges of rows, and of places, are worked on.
 
     Notes
     -----
     O(g n). A byte for each row and coordinate, and as much until it returns.
     """
-    offset = np.empty(coordinates.shape, np.uint8)
-    _write_offsets(coordinates, low, side, offset)
-    return Gaps(np.ascontiguousarray(offset[:, order]), side, ticks, shift)
+    of_rows, offset = np.empty(coordinates.shape, np.uint8), np.empty(coordinates.shape, np.uint8)
+    ranges(len(order), lambda _, *rows: _write_offsets(coordinates, low, side, of_rows, *rows))
+    ranges(len(order), lambda _, *places: _put_in_order(of_rows, order, offset, *places))
+    return Gaps(offset, side, ticks, shift)
 
 
 @njit
-def _write_offsets(coordinates: Floats, low: Floats, side: Floats, offset: Bytes) -> None:
+def _write_offsets(
+    coordinates: Floats, low: Floats, side: Floats, offset: Bytes, begin: int, end: int
+) -> None:
     for axis in range(coordinates.shape[0]):
-        for row in range(coordinates.shape[1]):
+        for row in range(begin, end):
             cells = (coordinates[axis, row] - low[axis]) / side[axis]  # as keys are made
             offset[axis, row] = np.uint8((cells - np.int64(cells)) * _PARTS)
+
+
+@njit
+def _put_in_order(of_rows: Bytes, order: Ints, offset: Bytes, begin: int, end: int) -> None:
+    for axis in range(offset.shape[0]):
+        for place in range(begin, end):
+            offset[axis, place] = of_rows[axis, order[place]]
 
 
 @njit

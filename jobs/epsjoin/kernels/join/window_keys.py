@@ -24,6 +24,7 @@ from epsjoin.kernels.join.window_gaps import (
     narrow_visits,
     new_visits,
 )
+from epsjoin.kernels.ranges import Ranges, in_one_range
 
 SELF_MEETINGS = ((0, 0), (0, 1))
 """Pairs of groups that are compared in a self join: group 0 has the own rows, group 1 the carried ones."""
@@ -70,9 +71,11 @@ def _write_keys(
     tick_bits: int,
     row_bits: int,
     keys: Ints,
+    begin: int,
+    end: int,
 ) -> None:
-    """Write ``group | cell | tick | row`` of each row."""
-    for row in range(keys.shape[0]):
+    """Write ``group | cell | tick | row`` of a range of rows."""
+    for row in range(begin, end):
         place = np.int64(group[row]) if group.shape[0] else np.int64(0)
         for i in range(factors.shape[0]):
             number = np.int64((coordinates[i + 1, row] - low[i + 1]) / cell[i])
@@ -88,6 +91,7 @@ def sort_keys(
     meetings: tuple[tuple[int, int], ...],
     norm: int = MAXIMUM,
     n_rows: int = 0,
+    ranges: Ranges = in_one_range,
 ) -> Keys:
     """Sort rows by (group, cell, tick) and list the passes that bring together what may be within eps.
 
@@ -101,6 +105,7 @@ def sort_keys(
     norm : ``SQUARES``: where rows lie densely, windows are narrowed, and those meet whose coordinates differ
         by 1 at most in Euclid's distance. Any other: in the maximum of them.
     n_rows : rows of the sweep of which these are a sample; 0: these are all.
+    ranges : how ranges of rows, and of keys, are worked on.
 
     Notes
     -----
@@ -111,8 +116,7 @@ def sort_keys(
     n = coordinates.shape[1]
     n_groups = 1 + max(max(pair) for pair in meetings)
     row_bits = max(1, (n - 1).bit_length()) if n else 1
-    low = coordinates.min(axis=1, initial=np.inf if n else 0.0)
-    high = coordinates.max(axis=1, initial=-np.inf if n else 0.0)
+    low, high = _extremes(coordinates, ranges)
     extent = high - low
     room = _KEY_BITS - row_bits
     cell: list[float] = []
@@ -130,22 +134,10 @@ def sort_keys(
     ticks = min(float(_TICKS), (2.0**room - 16.0) / (float(extent[0]) + 4.0))
     window = int(ticks) + 2
     tick_bits = (int(float(extent[0]) * ticks) + 2 * window + 2).bit_length()
-    keys = np.empty(n, np.int64)
-    _write_keys(
-        coordinates,
-        group,
-        low,
-        np.array(cell),
-        np.array(factors, np.int64),
-        ticks,
-        window,
-        tick_bits,
-        row_bits,
-        keys,
-    )
-    keys.sort()
-    row = keys & ((1 << row_bits) - 1)
-    place = keys >> row_bits
+    place = np.empty(n, np.int64)
+    how = low, np.array(cell), np.array(factors, np.int64), ticks, window, tick_bits, row_bits
+    ranges(n, lambda _, *rows: _write_keys(coordinates, group, *how, place, *rows))
+    row = _sort_and_split(place, row_bits, ranges)
     moves = list(itertools.product((-1, 0, 1), repeat=len(factors)))
     steps = [0]
     for factor in factors:
@@ -161,7 +153,7 @@ def sort_keys(
     shift = bin_shift(highest_place(place, table, window), max(n, n_rows))
     is_narrowed = norm == SQUARES and len(factors) >= _MIN_NARROWED and shift <= _MAX_SHIFT
     sides = np.array(cell if is_narrowed else [])
-    gaps = find_gaps(coordinates[1 : 1 + len(sides)], low[1:], sides, ticks, shift, row)
+    gaps = find_gaps(coordinates[1 : 1 + len(sides)], low[1:], sides, ticks, shift, row, ranges)
     return Keys(row, place, window, table, gaps)
 
 
@@ -172,16 +164,45 @@ def highest_place(place: Ints, passes: Ints, window: int) -> int:
     return max(highest, int((place[ends[:, 1] - 1] + ends[:, 4]).max(initial=0)) + window)
 
 
+def _extremes(coordinates: Floats, ranges: Ranges) -> tuple[Floats, Floats]:
+    """The lowest and the highest of each coordinate, 0 where there are no rows; (c,) float64 each."""
+    n = coordinates.shape[1]
+    if n == 0:
+        return np.zeros(len(coordinates)), np.zeros(len(coordinates))
+    some = ranges(n, lambda _, a, b: (coordinates[:, a:b].min(axis=1), coordinates[:, a:b].max(axis=1)))
+    lows, highs = zip(*some, strict=True)
+    return np.min(lows, axis=0), np.max(highs, axis=0)
+
+
+def _sort_and_split(keys: Ints, row_bits: int, ranges: Ranges) -> Ints:
+    """Sort keys and return the rows in their last bits; what is left of the keys is the places.
+
+    Keys are first parted into those of each range, which takes a tenth of the time of sorting.
+    """
+    row = np.empty(len(keys), np.int64)
+    begins = ranges(len(keys), lambda _, begin, __: begin)
+    if len(begins) > 1:
+        keys.partition(begins[1:])
+
+    def sort(_: int, begin: int, end: int) -> None:
+        some = keys[begin:end]
+        some.sort()
+        np.bitwise_and(some, (1 << row_bits) - 1, out=row[begin:end])
+        some >>= row_bits
+
+    ranges(len(keys), sort)
+    return row
+
+
 @njit
 def lower_bound(place: Ints, begin: int, end: int, value: int) -> int:
-    """First index from ``begin`` on whose place is not below ``value``."""
-    while begin < end:
-        middle = (begin + end) >> 1
-        if place[middle] < value:
-            begin = middle + 1
-        else:
-            end = middle
-    return begin
+    """First index from ``begin`` on whose place is not below ``value``; without a branch for each step."""
+    count = end - begin
+    while count > 1:
+        half = count >> 1
+        begin += half * int(place[begin + half - 1] < value)
+        count -= half
+    return begin + int(count > 0 and place[begin] < value)
 
 
 @njit

@@ -42,7 +42,7 @@ class ArrayJoin:
     Parameters
     ----------
     points : (n, d) float64, as they came; of two tables, the left table's points and then the right table's.
-    ids : (n,) int64, the ids that pairs consist of.
+    ids : (n,) int64, the ids that pairs consist of; None: the row numbers of one table.
     is_right : (n,) bool, whether a point is one of the right table; None for a self join.
     n_left : number of rows of the left table, or of the only one.
     metric : the metric of the distances, with the weights and with an eps per dimension.
@@ -53,7 +53,7 @@ class ArrayJoin:
     """
 
     points: Floats
-    ids: Ints
+    ids: Ints | None
     is_right: Bools | None
     n_left: int
     metric: Metric
@@ -79,8 +79,8 @@ class ArrayJoin:
     ) -> ArrayJoin:
         """Check the arguments of a self join, as :func:`epsjoin.self_join` describes them."""
         _check_cuts(cuts)
-        values = check_points("points", points)
-        numbers = check_ids(ids, len(values))
+        values = check_points("points", points, in_ranges(options.n_jobs))
+        numbers = None if ids is None else check_ids(ids, len(values))
         metric, threshold = scale_metric(options.metric, values, eps, weights)
         metric.check(values, "points")
         return cls(values, numbers, None, len(values), metric, threshold, cuts, options)
@@ -97,7 +97,8 @@ class ArrayJoin:
     ) -> ArrayJoin:
         """Check the arguments of a join of two tables, as :func:`epsjoin.join` describes them."""
         _check_cuts(cuts)
-        first, second = check_points("left", left), check_points("right", right)
+        ranges = in_ranges(options.n_jobs)
+        first, second = check_points("left", left, ranges), check_points("right", right, ranges)
         check_dimensions(first, second)
         n_left = len(first)
         numbers = np.concatenate((np.arange(n_left), np.arange(len(second))))
@@ -140,7 +141,8 @@ class ArrayJoin:
             return collect(replace(self, options=few).batches(name), n_rows, n_jobs=self.options.n_jobs)
         embedded_eps = self.metric.embedded_eps(self.eps)
         projection = choose_coordinates(self.points, n, embedded_eps, self.metric.norm)
-        rows = row_windows(self.points, self.points, embedded_eps, projection, self.is_right)
+        ranges = in_ranges(self.options.n_jobs)
+        rows = row_windows(self.points, self.points, embedded_eps, projection, self.is_right, ranges)
 
         def check(found: int) -> None:
             check_limit(found, self.options, self.eps, self.expected_pairs)
@@ -159,8 +161,11 @@ class ArrayJoin:
         metric, n = self.metric, len(self.points)
         embedded = metric.embed(self.points)
         eps = metric.embedded_eps(self.eps)
-        projection = self.projection or choose_projection(embedded, n, eps, metric.norm).projection
-        no_mask = np.zeros(n, np.int64)
+        projection = self.projection
+        if projection is None:
+            at_once = in_ranges(self.options.n_jobs, are_long=True)
+            projection = choose_projection(embedded, n, eps, metric.norm, ranges=at_once).projection
+        no_mask = np.empty(0, np.int64)
         ranges = in_ranges(self.options.n_jobs)
         rows = window_rows(self.points, embedded, self.ids, no_mask, eps, projection, self.is_right, ranges)
         decision = metric.decision(self.eps)
@@ -168,15 +173,16 @@ class ArrayJoin:
 
     def _join_parts(self, cuts: Cuts, progress: Progress) -> Generator[Pairs, None, None]:
         options, n = self.options, len(self.points)
+        all_ids = np.arange(n) if self.ids is None else self.ids
         sample = cuts.sample(n)
-        plan = plan_join(self.points[sample], self.ids[sample], n, self.eps, self.metric, cuts)
-        rows = replicate(self.points, self.ids, plan)
+        plan = plan_join(self.points[sample], all_ids[sample], n, self.eps, self.metric, cuts)
+        rows = replicate(self.points, all_ids, plan)
         ends = np.searchsorted(rows.part, np.arange(plan.n_parts + 1))
         for part in range(plan.n_parts):
             of_part = slice(ends[part], ends[part + 1])
             row, key = rows.row[of_part], rows.key[of_part]
             is_right = None if self.is_right is None else self.is_right[row]
-            points, ids = self.points[row], self.ids[row]
+            points, ids = self.points[row], all_ids[row]
             yield from join_part(points, ids, key, part, plan, *options.for_sweep(), is_right)
             progress.show(ends[part + 1] / max(1, len(rows.row)))
 

@@ -43,7 +43,9 @@ def join_of_one(
     if isinstance(chosen, ProductPlan):
         return ProductJoin(values, None, numbers, metric, threshold, options, chosen.space)
     values = np.asarray(values, np.float64)
-    return ArrayJoin(values, numbers, None, n, metric, threshold, None, options, chosen)
+    return ArrayJoin(
+        values, None if ids is None else numbers, None, n, metric, threshold, None, options, chosen
+    )
 
 
 def join_of_two(

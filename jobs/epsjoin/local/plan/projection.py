@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from epsjoin.kernels.join.survivors import WAITING
 from epsjoin.kernels.join.vectors import BLOCK
 from epsjoin.kernels.join.window import is_done, new_state, window_rows, window_sweep
 from epsjoin.kernels.join.window_keys import SELF_MEETINGS, sort_keys, window_candidates
+from epsjoin.kernels.ranges import Ranges, in_one_range
 from epsjoin.local.plan.costs import (
     FILTER_NS_PER_BLOCK,
     FILTER_NS_PER_COORDINATE,
@@ -114,6 +116,7 @@ def choose_projection(
     seed: int = 0,
     is_right: Bools | None = None,
     is_quick: bool = False,
+    ranges: Ranges = in_one_range,
 ) -> Choice:
     """Choose coordinates, filter and grid for a sweep over ``n_rows`` rows of which this is a sample.
 
@@ -128,6 +131,7 @@ def choose_projection(
         By default all rows are compared with one another.
     is_quick : whether the simple axes and the principal ones are tried once each, as for few rows, and no
         more.
+    ranges : how a range of the kinds of axes is tried.
 
     Returns
     -------
@@ -144,26 +148,33 @@ def choose_projection(
     simple = simple_projection(tried_rows, norm)
     if n_rows < _MIN_COSTLY_ROWS or len(tried_rows) < 2:
         return _cost(trial, simple)
-    e = sample.shape[1]
-    size = filter_size(e)
+    may_rotate = norm == SQUARES and 2 < sample.shape[1] <= MAX_ROTATED_DIMENSIONS
     if n_rows < _MIN_ROWS or is_quick:
         count = _with_few_survivors if is_quick else _with_survivors
         choice = count(trial, _cost(trial, simple))
-        if choice.nanoseconds > _NOTABLE_NANOSECONDS and norm == SQUARES and 2 < e <= MAX_ROTATED_DIMENSIONS:
-            basis = _principal_axes(_clipped(tried_rows, simple))[:size]
+        if choice.nanoseconds > _NOTABLE_NANOSECONDS and may_rotate:
+            basis = _principal_axes(_clipped(tried_rows, simple))[: simple.n_filter]
             principal = simple._replace(axes=simple.axes[:0], basis=basis, n_grid=2)
             choice = min(choice, count(trial, _cost(trial, principal)), key=_nanoseconds)
         if choice.nanoseconds < _COSTLY_NANOSECONDS or is_quick:
             return choice
-    axes = order_axes(tried_rows, eps, size)
-    choices = [_best_grid(trial, simple._replace(axes=axes))]
-    if norm == SQUARES and 2 < e <= MAX_ROTATED_DIMENSIONS:
-        centred = _clipped(tried_rows, simple)
-        basis = _principal_axes(centred)
-        turned = centred @ basis.T
-        basis = np.ascontiguousarray(basis[order_axes(turned, eps, size)])
-        choices.append(_best_grid(trial, simple._replace(axes=axes[:0], basis=basis)))
-    return min(choices, key=_nanoseconds)
+    kinds = (_try_axes, _try_principal_axes) if may_rotate else (_try_axes,)
+    choices = ranges(len(kinds), lambda _, begin, end: [one(trial, simple) for one in kinds[begin:end]])
+    best: Choice = min(chain.from_iterable(choices), key=_nanoseconds)
+    return best
+
+
+def _try_axes(trial: _Trial, simple: Projection) -> Choice:
+    axes = order_axes(trial.rows, trial.eps, simple.n_filter)
+    return _best_grid(trial, simple._replace(axes=axes))
+
+
+def _try_principal_axes(trial: _Trial, simple: Projection) -> Choice:
+    centred = _clipped(trial.rows, simple)
+    basis = _principal_axes(centred)
+    best = order_axes(centred @ basis.T, trial.eps, simple.n_filter)
+    basis = np.ascontiguousarray(basis[best])
+    return _best_grid(trial, simple._replace(axes=simple.axes[:0], basis=basis))
 
 
 def _nanoseconds(choice: Choice) -> float:

@@ -56,16 +56,23 @@ def in_order(
                 stop.set()
 
 
-def in_ranges(n_jobs: int) -> Ranges:
-    """Make a way to work on as many ranges of rows as there are threads, a thread for each."""
+def in_ranges(n_jobs: int, *, are_long: bool = False) -> Ranges:
+    """Make a way to work on as many ranges of rows as there are threads, a thread for each.
+
+    Parameters
+    ----------
+    n_jobs : threads, of which the caller's is one.
+    are_long : whether even few are divided, as the work on each takes longer than threads need to begin.
+    """
     if n_jobs == 1:
         return in_one_range
 
     def run(n: int, work: Callable[[int, int, int], Any]) -> list[Any]:
-        if n < _MIN_ROWS:
+        if n < (2 if are_long else _MIN_ROWS):
             return in_one_range(n, work)
         ends = [n * number // n_jobs for number in range(n_jobs + 1)]
-        with ThreadPoolExecutor(n_jobs, "epsjoin") as pool:
-            return list(pool.map(work, range(n_jobs), ends[:-1], ends[1:]))
+        with ThreadPoolExecutor(n_jobs - 1, "epsjoin") as pool:
+            others = pool.map(work, range(1, n_jobs), ends[1:-1], ends[2:])
+            return [work(0, 0, ends[1]), *others]
 
     return run
