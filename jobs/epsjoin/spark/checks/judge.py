@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-import os
-import sys
-from collections.abc import Iterable, Mapping, Sequence
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
-from importlib.util import LazyLoader
-from types import ModuleType
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -17,6 +10,7 @@ import pandas as pd
 from epsjoin.contracts.expected import Expected, expected_of
 from epsjoin.contracts.tables import TableContract
 from epsjoin.lake.measure import Measured
+from epsjoin.spark.checks.library import import_library
 
 
 class Outcome(NamedTuple):
@@ -41,9 +35,9 @@ def judge(
     Notes
     -----
     The numbers are one row of a pandas frame, with a column for each expectation. Great Expectations needs
-    more than a second to be imported, and two milliseconds for an expectation.
+    most of a second to be imported, and two milliseconds for an expectation.
     """
-    _import_library()
+    import_library()
     import great_expectations as gx
     from great_expectations.data_context.types.base import ProgressBarsConfig
     from great_expectations.expectations.core.expect_column_max_to_be_between import (
@@ -92,42 +86,6 @@ def judge(
         table: [_outcome(each, measured[table][each.name], holds[_column(table, each)]) for each in suite]
         for table, suite in suites.items()
     }
-
-
-class _Unused(MetaPathFinder):
-    """Keeps an import from loading what draws, what tests distributions, and what Spark learns with."""
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """Find only these modules, of which two are loaded by the first look at an attribute."""
-        if fullname == "pyspark.ml":
-            raise ModuleNotFoundError(f"{fullname} is left out: Great Expectations reads no Spark here")
-        if fullname not in ("altair", "scipy.stats"):
-            return None
-        found = PathFinder.find_spec(fullname, path, target)
-        if found and found.loader:
-            found.loader = LazyLoader(found.loader)
-        return found
-
-
-def _import_library() -> None:
-    """Import Great Expectations without a third of what it loads, and without collections of garbage.
-
-    Only the expectations about distributions, of which no gate has any, use ``altair`` and ``scipy.stats``,
-    and only those on Spark's frames ``pyspark.ml``, without which it can be imported.
-    """
-    os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read by the import: send no usage statistics
-    unused, was_enabled = _Unused(), gc.isenabled()
-    sys.meta_path.insert(0, unused)
-    gc.disable()
-    try:
-        import great_expectations  # noqa: F401 - loaded here, used by the caller
-    finally:
-        sys.meta_path.remove(unused)
-        gc.freeze()
-        if was_enabled:
-            gc.enable()
 
 
 def _column(table: str, expected: Expected) -> str:

@@ -1,0 +1,110 @@
+"""The import of Great Expectations without what no gate uses, which is two thirds of its time.
+
+The library imports every source that it can read, all its expectations, metrics and pages, to have their
+names in its packages. A gate has one expectation, on one number in a pandas frame. Modules that it has no use
+for are imported as placeholders: they have every name that the library asks of them, and nothing behind it.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.metadata import version
+from types import ModuleType
+from typing import Any
+
+TRIED = "1.24."
+"""Begin of the versions with which the gates' tests have passed so; another version is imported whole."""
+
+_LEFT_OUT = re.compile(
+    r"great_expectations\.(?:"
+    r"datasource\.fluent\.(?!(?:pandas|invalid)_datasource\b)(?:\w+_datasource|fabric|dynamic_pandas)"
+    r"|expectations\.core\.(?!expect_column_max_to_be_between\b)\w+"
+    r"|expectations\.metrics\.column_aggregate_metrics\.(?!column_max\b)\w+"
+    r"|expectations\.metrics\.(?:column_map|column_pair_map|multicolumn_map|query)_metrics"
+    r"|metrics\.(?:batch|column|column_pair|multi_column|query)"
+    r"|render\.view"
+    r"|render\.renderer\.(?!renderer\b)\w+"
+    r")(?:\.|$)"
+)
+"""Modules that are left out, with all below them: sources but pandas frames, expectations and metrics but the
+maximum of a column, pages."""
+
+
+def import_library() -> None:
+    """Import Great Expectations, of a version that was tried only what judging a number takes.
+
+    Notes
+    -----
+    Afterwards no placeholder is in ``sys.modules``: who imports such a module later gets the module itself.
+    No garbage is collected meanwhile, since all stays.
+    """
+    if "great_expectations" in sys.modules:
+        return
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read by the import: send no usage statistics
+    finders = [_Placeholders()] if version("great-expectations").startswith(TRIED) else []
+    was_enabled = gc.isenabled()
+    sys.meta_path[:0] = finders
+    gc.disable()
+    try:
+        import great_expectations  # noqa: F401 - loaded here, used by callers
+    finally:
+        for finder in finders:
+            sys.meta_path.remove(finder)
+            for name in finder.loaded:
+                del sys.modules[name]
+        gc.freeze()
+        if was_enabled:
+            gc.enable()
+
+
+class _Placeholders(MetaPathFinder, Loader):
+    """Finds the modules that are left out, and loads each without its code."""
+
+    def __init__(self) -> None:
+        self.loaded: list[str] = []
+
+    def find_spec(
+        self, fullname: str, _path: Sequence[str] | None, _target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Find only these modules, each as a package, since others may lie below it."""
+        if fullname == "pyspark.ml":  # without it the library takes Spark for not installed
+            raise ModuleNotFoundError(f"{fullname} is left out where a gate imports Great Expectations")
+        return ModuleSpec(fullname, self, is_package=True) if _LEFT_OUT.match(fullname) else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Give the module every name that is asked of it."""
+        self.loaded.append(module.__name__)
+        vars(module)["__getattr__"] = _placeholders_of(module.__name__)
+        if module.__name__.endswith("dynamic_pandas"):  # it makes a class for each format of files
+            vars(module)["_generate_pandas_data_asset_models"] = _no_formats
+
+
+def _placeholders_of(module: str) -> Callable[[str], type]:
+    """What a module has for any name: a class that says what it stands for when somebody calls it."""
+
+    def find(name: str) -> type:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return type(name, (_Placeholder,), {"__module__": module})
+
+    return find
+
+
+class _Placeholder:
+    def __init__(self, *_: Any, **__: Any) -> None:
+        kind = type(self)
+        raise NotImplementedError(
+            f"{kind.__module__}.{kind.__name__} is left out where a gate imports Great Expectations; "
+            f"{__name__} says what is"
+        )
+
+
+def _no_formats(*_: Any, **__: Any) -> dict[str, type]:
+    """What the library calls while it is imported, and takes no classes as an answer."""
+    return {}
