@@ -118,7 +118,7 @@ print(*sorted({{"altair", "jinja2", "pyspark.ml", "scipy"}} & sys.modules.keys()
 from great_expectations.expectations import ExpectColumnToExist
 try:
     ExpectColumnToExist(column="x")
-except NotImplementedError as error:
+except ImportError as error:
     print(error)
 from great_expectations.expectations.core.expect_column_to_exist import ExpectColumnToExist
 print(ExpectColumnToExist(column="x").column)

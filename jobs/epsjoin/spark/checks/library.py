@@ -99,7 +99,7 @@ def _placeholders_of(module: str) -> Callable[[str], type]:
 class _Placeholder:
     def __init__(self, *_: Any, **__: Any) -> None:
         kind = type(self)
-        raise NotImplementedError(
+        raise ImportError(
             f"{kind.__module__}.{kind.__name__} is left out where a gate imports Great Expectations; "
             f"{__name__} says what is"
         )
