@@ -140,29 +140,30 @@ def close(package: Path) -> None:
     (package / "kernels" / "__pycache__").touch()
 
 
-@pytest.mark.parametrize("is_set", [False, True])
-def test_kernels__are_kept_without_a_change_of_numbas_settings(package: Path, is_set: bool) -> None:
-    base = package.parent / "said" if is_set else package / "kernels" / "__pycache__"
-    settings = {"NUMBA_CACHE_DIR": str(base)} if is_set else {}
-    first, second = run(package, **settings), run(package, **settings)
+def test_kernels__are_kept_beside_the_sources_without_a_change_of_numbas_settings(package: Path) -> None:
+    first, second = run(package), run(package)
     assert first["changed"] == []
-    assert re.fullmatch(f"{base}/kernels-[0-9a-f]{{16}}", first["kept in"])
-    assert first["hits"] == 0
-    assert second["hits"] == 1
+    assert re.fullmatch(f"{package}/kernels/__pycache__/kernels-[0-9a-f]{{16}}", first["kept in"])
+    assert (first["hits"], second["hits"]) == (0, 1)
     assert first["can compile"]
     assert not second["can compile"], "what only loads kernels gets ready for nothing else"
     assert "kernels-" not in first["own kept in"]
-    assert Path(first["own kept in"]).is_relative_to(base if is_set else package.parent / "__pycache__")
+    assert Path(first["own kept in"]).is_relative_to(package.parent / "__pycache__")
     assert not (package.parent / "home").exists()
 
 
 def test_kernels__are_compiled_once_for_equal_sources_wherever_they_lie(package: Path) -> None:
-    said = str(package.parent / "said")
-    assert run(package, NUMBA_CACHE_DIR=said)["hits"] == 0
+    said = package.parent / "said"
     copy = package.parent / "copy" / "epsjoin"
     shutil.copytree(package, copy)
     shutil.copy(package.parent / "own.py", copy.parent)
-    assert run(copy, NUMBA_CACHE_DIR=said)["hits"] == 1
+    first, second = (run(each, NUMBA_CACHE_DIR=str(said)) for each in (package, copy))
+    assert first["changed"] == []
+    assert re.fullmatch(f"{said}/kernels-[0-9a-f]{{16}}", first["kept in"])
+    assert (first["hits"], second["hits"]) == (0, 1)
+    assert "kernels-" not in first["own kept in"]
+    assert Path(first["own kept in"]).is_relative_to(said)
+    assert not (package.parent / "home").exists()
 
 
 def test_kernels__are_kept_with_the_user_where_the_package_is_read_only(package: Path) -> None:

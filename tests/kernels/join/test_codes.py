@@ -44,7 +44,7 @@ def test_range_ends__lie_behind_all_extensions_and_before_all_else(a, b):
 def test_write_code__interleaves_the_highest_bits_level_by_level(d, level, seed):
     corner = np.random.default_rng(seed).integers(0, TOP, d, endpoint=True)
     code = np.full(join_codes.code_width(12 * d), 255, np.uint8)
-    join_codes.write_code(corner, level, code)
+    join_codes.write_code(corner, level, code, 0)
     paths = [f"{value:0{BITS}b}" for value in corner.tolist()]
     expected = "".join(path[depth] for depth in range(level) for path in paths)
     assert (code == make_code(expected, len(code))).all()

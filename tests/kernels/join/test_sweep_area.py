@@ -37,7 +37,7 @@ def test_sweep_area__is_that_of_figure_4_3(elements, eps):
         assert area.rows[:height].tolist() == [u[1] for u in classic.elements]
         found, place, compared = [], 0, 0
         while True:
-            place, passed = query(area, place, float(value), groups, float(eps))
+            place, passed = query(area, place, float(value), np.uint8(groups), float(eps))
             compared += passed
             if place == height:
                 break
@@ -46,5 +46,5 @@ def test_sweep_area__is_that_of_figure_4_3(elements, eps):
         assert found == [u[1] for u in classic.query(current)]
         assert compared == sum(not elements[u[1]][2] & groups for u in classic.elements)
         classic.insert(current)
-        insert(area, row, float(value), groups)
+        insert(area, row, float(value), np.uint8(groups))
         assert area.height[0] == height + 1

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.neighbours.heaps import (
     NearestLists,
     keep_in_order,
@@ -27,7 +28,7 @@ def nearest_by_kernel(entries, k, n_rows):
     )
     row, neighbour = columns([entry[:2] for entry in entries])
     distance = np.array([entry[2] for entry in entries], dtype=np.float64)
-    keep_nearest((row, neighbour, distance), starts, lists)
+    keep_nearest((row, read_only(neighbour), read_only(distance)), starts, lists)
     assert sizes.tolist() == np.diff(starts).tolist()
     sort_nearest(starts, ids, distances)
     pairs = list(zip(distances.tolist(), ids.tolist(), strict=True))

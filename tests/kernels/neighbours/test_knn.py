@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.distances import CHEBYSHEV, EUCLIDEAN, MANHATTAN, MINKOWSKI, make_decision
 from epsjoin.kernels.neighbours.heaps import NearestLists, sort_nearest
 from epsjoin.kernels.neighbours.knn import BLOCK, count_within, find_surplus, scan_nearest
@@ -22,7 +23,7 @@ def all_distances(metric, queries, points):
 @pytest.mark.parametrize("metric", sorted(NORMS))
 @pytest.mark.parametrize("n", [5, BLOCK, 2 * BLOCK + 1])
 def test_scan_nearest__keeps_the_k_nearest_other_rows_the_smallest_row_first(metric, n):
-    points = np.random.default_rng(n).integers(0, 6, (n, 2)).astype(float)  # many ties, many equal points
+    points = read_only(np.random.default_rng(n).integers(0, 6, (n, 2)) * 1.0)  # many ties, many equal points
     k, rows = 4, np.array([3, 0])
     sizes = np.zeros(n, np.int64)
     ids, distances = np.full((n, k), -1), np.full((n, k), -1.0)

@@ -158,12 +158,12 @@ def number_clusters(parent: Ints, is_core: Bools, home: Ints) -> Ints:
 
 
 @njit
-def find_homes(home: Ends, is_core: Bools) -> None:
+def find_homes(home: Ints32, is_core: Bools) -> None:
     """Replace what each row belongs to by the smallest core row of its cluster.
 
     Parameters
     ----------
-    home : (n,) int64 or int32, modified. Before: of core rows a forest as in
+    home : (n,) int32, modified. Before: of core rows a forest as in
         :mod:`epsjoin.kernels.cluster.union_find`; of other rows their nearest core row, the row itself where
         there is none. After: the smallest core row of the cluster; -1 for rows in none.
     is_core : (n,) bool.

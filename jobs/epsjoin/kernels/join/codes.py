@@ -118,7 +118,7 @@ def cube_corners(embedded: Floats, axes: Ints, low: Floats, width: float, eps: f
 
 
 @njit
-def write_code(corner: Ints, level: int, code: Bytes, n_more: int = 0) -> None:
+def write_code(corner: Ints, level: int, code: Bytes, n_more: int) -> None:
     """Write the code of the cell of this level that holds a point.
 
     Parameters

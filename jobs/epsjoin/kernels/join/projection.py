@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from epsjoin.kernels.accelerate import njit, njit_any_order
+from epsjoin.kernels.accelerate import njit, njit_any_order, read_only
 from epsjoin.kernels.arrays import Floats, Floats32, Ints
 from epsjoin.kernels.join.near_pairs import read_ahead
 from epsjoin.kernels.ranges import Ranges, in_one_range
@@ -241,7 +241,7 @@ def project(
         magnitude of the values, not with eps. May be infinite: then no row is separated from another, which
         is exact. The other coordinates of a filter are rounded to float32, whose slack covers it.
     """
-    n = len(embedded)
+    n, embedded = len(embedded), read_only(embedded)
     coordinates = np.zeros((count, n))
     fill = _project_rotated if projection.is_rotated else _project_axes
     filled = coordinates[: projection.size]
@@ -305,7 +305,7 @@ def filter_coordinates(
         :func:`add_half_squares`.
     largest : the largest magnitude among them.
     """
-    stride = len(order) + padding
+    stride, embedded = len(order) + padding, read_only(embedded)
     near = np.zeros((projection.n_filter + 1) * stride, np.float32)  # what is not written takes no memory
     if not reach < math.inf:
         return near, 0.0

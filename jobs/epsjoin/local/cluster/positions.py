@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from epsjoin.errors import ArgumentError, TableError
+from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.arrays import Bools, Floats, Ints, Ints32
 from epsjoin.kernels.cluster.density import EndPairs, find_homes, find_nearest_cores
 from epsjoin.kernels.cluster.union_find import unite_all
@@ -62,8 +63,9 @@ class AllPoints:
     def connect(self, found: Connected) -> None:
         """Add the trees and the nearest core points of a part, by positions (int32)."""
         (node, root), (border, core, distance) = found
-        unite_all(self.home, node, root)
-        find_nearest_cores(EndPairs(border, core, distance), self.is_core, self.home, self.distance)
+        unite_all(self.home, read_only(node), read_only(root))
+        nearest = EndPairs(read_only(border), read_only(core), read_only(distance))
+        find_nearest_cores(nearest, self.is_core, self.home, self.distance)
 
     def find_homes(self) -> Ints32:
         """The position that names each point's cluster, ``NOISE`` for noise; nothing can be added then."""

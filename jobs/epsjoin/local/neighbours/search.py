@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from epsjoin.errors import ArgumentError
+from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.arrays import Bools, Floats, Ints, Points
 from epsjoin.kernels.neighbours import knn
 from epsjoin.kernels.neighbours.heaps import NearestLists, keep_nearest_of, sort_nearest
@@ -280,9 +281,10 @@ class _Search:
         """Find the k nearest of these queries by comparing them with all points."""
         self.lists.sizes[rows] = 0
         step = max(_FEW_QUERIES, _MAX_TERMS_AT_ONCE // self.points.size)  # each call copies all points once
+        queries, points = read_only(self.queries), read_only(self.points)
         for begin in range(0, len(rows), step):  # between two calls, an interrupt from the keyboard is seen
             some = rows[begin : begin + step]
-            knn.scan_nearest(self.decision, self.queries, some, self.points, self.itself, self.lists)
+            knn.scan_nearest(self.decision, queries, some, points, self.itself, self.lists)
         add_counts(self.options.counters, comparisons=len(rows) * len(self.points))
 
     def multiply(self, tree: PointTree, rows: Ints) -> Ints:
