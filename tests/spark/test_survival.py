@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from epsjoin import pipeline
 from epsjoin.commands import show
@@ -26,7 +28,7 @@ from epsjoin.spark.job import Job, Step
 from epsjoin.spark.join import merge_join, replicate
 from epsjoin.spark.neighbours import outliers
 from epsjoin.spark.report.gather import gather
-from tests.spark.conftest import JobMaker
+from tests.spark.conftest import JobMaker, copy_of, new_job
 from tests.tiny import coordinate, key
 
 COMMITS: dict[Step, tuple[str, ...]] = {
@@ -77,17 +79,38 @@ class Commits:
 JOB_OF = {step: pipeline.writer_of(names[0]) for step, names in COMMITS.items()}
 
 
-def tiny(make_job: JobMaker, tmp_path: Path, params: Mapping[str, Any], *, bad_rows: int = 1) -> Job:
+def write_points(folder: Path, bad_rows: int = 1) -> None:
     rng = np.random.default_rng(7)
     points = np.concatenate([rng.normal(0, 0.1, (150, 2)), rng.random((150, 2))])
     lines = [f"{i},{x!r},{y!r}" for i, (x, y) in enumerate(points.tolist())]
     bad = [f"{900 + i},?,0" for i in range(bad_rows)]
-    (tmp_path / "snapshot.csv").write_text("\n".join(["id,x,y", *lines, *bad]) + "\n")
+    (folder / "snapshot.csv").write_text("\n".join(["id,x,y", *lines, *bad]) + "\n")
+
+
+def tiny(make_job: JobMaker, folder: Path, params: Mapping[str, Any], *, bad_rows: int = 1) -> Job:
+    write_points(folder, bad_rows)
     return make_job(
         [key(), coordinate("x"), coordinate("y")],
         params={**params, "n_parts": 4, "replication_budget": 9.0},
         max_quarantine_share=0.1,
     )
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Job:
+    """A run of all steps; to be copied, never to be changed."""
+    folder = tmp_path_factory.mktemp("done")
+    job = tiny(partial(new_job, spark, folder), folder, NEW)
+    run_steps(job, *COMMITS)
+    # a reader wants the table
+    delta_log.commit(job.lake, {Slice("job_metrics", job.run, also=(("job", "none"),)): []})
+    return job
+
+
+@pytest.fixture
+def job(done: Job, tmp_path: Path) -> Job:
+    """The same, to be changed."""
+    return copy_of(done, tmp_path / "copy")
 
 
 def content(job: Job, table: str) -> list[str]:
@@ -158,10 +181,8 @@ def run_steps(job: Job, *steps: Step) -> None:
 
 
 def test_merge_join__does_not_join_by_a_plan_that_is_replaced_meanwhile(
-    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = tiny(make_job, tmp_path, NEW)
-    run_steps(job, ingest.run, fit_epsilon.run, replicate.run)
     other = replace(job, params=replace(job.params, n_parts=7))
     meanwhile(
         monkeypatch, slices, "read_row", lambda *of: of[1].table == "join_plan", lambda: replicate.run(other)
@@ -171,10 +192,8 @@ def test_merge_join__does_not_join_by_a_plan_that_is_replaced_meanwhile(
 
 
 def test_replicate__of_points_that_are_replaced_meanwhile_is_not_joined(
-    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = tiny(make_job, tmp_path, NEW)
-    run_steps(job, ingest.run, fit_epsilon.run)
     meanwhile(monkeypatch, replicate, "stored_points", lambda *_: True, lambda: ingest.run(job))
     replicate.run(job)
     with pytest.raises(TableError, match="run fit_epsilon again"):
@@ -184,18 +203,15 @@ def test_replicate__of_points_that_are_replaced_meanwhile_is_not_joined(
         merge_join.run(job)
 
 
-def test_replicate__wants_an_eps_of_these_points(make_job: JobMaker, tmp_path: Path) -> None:
-    job = tiny(make_job, tmp_path, NEW)
-    run_steps(job, ingest.run, fit_epsilon.run, ingest.run)
+def test_replicate__wants_an_eps_of_these_points(job: Job) -> None:
+    ingest.run(job)
     with pytest.raises(
         TableError, match="epsilon of run .* was made from other tables .* run fit_epsilon again"
     ):
         replicate.run(job)
 
 
-def test_merge_join__wants_the_plan_of_this_eps(make_job: JobMaker, tmp_path: Path) -> None:
-    job = tiny(make_job, tmp_path, NEW)
-    run_steps(job, ingest.run, fit_epsilon.run, replicate.run)
+def test_merge_join__wants_the_plan_of_this_eps(job: Job) -> None:
     fit_epsilon.run(replace(job, params=replace(job.params, eps=0.15)))
     with pytest.raises(TableError, match="join_plan of run .* has eps 0.1, epsilon 0.15; run replicate"):
         merge_join.run(job)
@@ -203,13 +219,10 @@ def test_merge_join__wants_the_plan_of_this_eps(make_job: JobMaker, tmp_path: Pa
 
 @pytest.mark.long
 def test_outliers_and_report__want_the_clusters_and_outliers_of_this_join(
-    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = tiny(make_job, tmp_path, NEW)
-    run_steps(job, *COMMITS)
     other = replace(job, params=replace(job.params, min_pts=9))
     cluster.run(other)
-    delta_log.commit(job.lake, {Slice("job_metrics", job.run, also=(("job", "none"),)): []})
     for read in (gather, lambda job: list(show.summarise(job.lake, job.run))):
         with pytest.raises(TableError, match="outliers of run .* was made from other .* run outliers again"):
             read(job)
@@ -226,32 +239,18 @@ def test_outliers_and_report__want_the_clusters_and_outliers_of_this_join(
             step(job)
 
 
-def test_fingerprints__are_of_the_points_as_they_are_now(make_job: JobMaker, tmp_path: Path) -> None:
-    job = tiny(make_job, tmp_path, NEW)
-    run_steps(job, ingest.run, fit_epsilon.run, replicate.run)
+def test_fingerprints__are_of_the_points_as_they_are_now(job: Job) -> None:
     before = Fingerprints(job.lake, job.run).slice("pairs")
     run_steps(job, ingest.run, fit_epsilon.run)
     assert Fingerprints(job.lake, job.run).slice("pairs") != before
 
 
-def whole_run(make_job: JobMaker, tmp_path: Path) -> tuple[Job, list[tuple[str, str]]]:
-    """A run of all steps, and what ``epsjoin show`` says of it."""
-    job = tiny(make_job, tmp_path, NEW)
-    run_steps(job, *COMMITS)
-    delta_log.commit(
-        job.lake, {Slice("job_metrics", job.run, also=(("job", "none"),)): []}
-    )  # a reader wants the table
-    seen = sight(job)
-    assert seen is not None
-    return job, seen
-
-
 def test_report_and_gates__want_snapshot_quarantine_and_points_of_one_pass(
-    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commits = Commits(monkeypatch)
-    job, whole = whole_run(make_job, tmp_path)
-    tiny(make_job, tmp_path, NEW, bad_rows=3)
+    commits, whole = Commits(monkeypatch), sight(job)
+    assert whole is not None
+    write_points(job.project, bad_rows=3)
 
     def refused(reader: Callable[[], Any], table: str) -> None:
         with pytest.raises(TableError, match=f"{table} of run .* was made from other .* run ingest again"):
@@ -267,9 +266,10 @@ def test_report_and_gates__want_snapshot_quarantine_and_points_of_one_pass(
     check_quality(job, "input")
 
 
-def test_ingest__that_is_refused_leaves_what_show_says(make_job: JobMaker, tmp_path: Path) -> None:
-    job, whole = whole_run(make_job, tmp_path)
-    tiny(make_job, tmp_path, NEW, bad_rows=200)
+def test_ingest__that_is_refused_leaves_what_show_says(job: Job) -> None:
+    whole = sight(job)
+    assert whole is not None
+    write_points(job.project, bad_rows=200)
     with pytest.raises(DataRefusedError, match="200 of 500 rows"):
         ingest.run(job)
     assert sight(job) == whole
@@ -277,11 +277,8 @@ def test_ingest__that_is_refused_leaves_what_show_says(make_job: JobMaker, tmp_p
         gather(job)
 
 
-def test_report_and_gates__want_the_curve_of_this_fit(
-    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_report_and_gates__want_the_curve_of_this_fit(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     commits = Commits(monkeypatch)
-    job, _ = whole_run(make_job, tmp_path)
     other = replace(job, params=replace(job.params, seed=5))
     with pytest.raises(KilledError):
         commits.run(fit_epsilon.run, other, (0, "after"))
@@ -293,10 +290,10 @@ def test_report_and_gates__want_the_curve_of_this_fit(
 
 
 def test_points_of_an_earlier_version__bear_no_fingerprint_and_are_read(
-    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ingest, "new_fingerprint", lambda: "")
-    job, _ = whole_run(make_job, tmp_path)
+    ingest.run(job)
     assert Fingerprints(job.lake, job.run).slice("points") == Slice("points", job.run)
     check_quality(job, "input")
 
@@ -306,10 +303,10 @@ def test_points_of_an_earlier_version__bear_no_fingerprint_and_are_read(
     [(ingest.run, "points|digests|guard|snapshots|quarantine"), (fit_epsilon.run, "epsilon_curve")],
 )
 def test_gates_and_report__refuse_what_is_replaced_while_they_read(
-    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: Step, named: str
+    done: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: Step, named: str
 ) -> None:
     """Right after the first table of the step was read all of its tables are made again."""
-    job, _ = whole_run(make_job, tmp_path)
+    job = copy_of(done, tmp_path / "copy")
     first = {ingest.run: "snapshots", fit_epsilon.run: "epsilon"}[step]
     stage = {ingest.run: "input", fit_epsilon.run: "results"}[step]
     with monkeypatch.context() as patched:
@@ -318,7 +315,7 @@ def test_gates_and_report__refuse_what_is_replaced_while_they_read(
         )
         with pytest.raises(TableError, match=f"({named}) of run .* was made from other"):
             check_quality(job, stage)
-    run_steps(job, *COMMITS)
+    job = copy_of(done, tmp_path / "again")
     read = {ingest.run: "read_slice", fit_epsilon.run: "read_row"}[step]
     with monkeypatch.context() as patched:
         # of epsilon: read_join reads it first, the report's own look comes second

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from pyspark.sql import SparkSession
 
 from epsjoin.errors import ArgumentError, TableError
 from epsjoin.lake import delta_log
@@ -25,14 +27,29 @@ from epsjoin.spark.join import merge_join, replicate
 from epsjoin.spark.neighbours import outliers
 from epsjoin.spark.rows import Rows
 from epsjoin.spark.stored import StoredSlice
-from tests.spark.conftest import STEPS, JobMaker
+from tests.spark.conftest import STEPS, JobMaker, copy_of, new_job
 from tests.spark.real_data import JOIN_STEPS, column, job_on, pendigits
 
 
-def test_cluster__takes_no_pairs_of_points_that_are_gone(make_job: JobMaker, tmp_path: Path) -> None:
-    job = job_on(make_job, tmp_path, pendigits()[:500], {"eps": 0.3})
-    for step in (*JOIN_STEPS, ingest.run):
+@pytest.fixture(scope="module")
+def joined(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Job:
+    """Real points and their pairs; to be copied, never to be changed."""
+    folder = tmp_path_factory.mktemp("joined")
+    params = {"eps": 0.3, "worker_memory_mb": 768, "n_parts": 3}
+    job = job_on(partial(new_job, spark, folder), folder, pendigits()[:500], params)
+    for step in JOIN_STEPS:
         step(job)
+    return job
+
+
+@pytest.fixture
+def job(joined: Job, tmp_path: Path) -> Job:
+    """The same, to be changed."""
+    return copy_of(joined, tmp_path / "copy")
+
+
+def test_cluster__takes_no_pairs_of_points_that_are_gone(job: Job) -> None:
+    ingest.run(job)
     for step in (replicate.run, merge_join.run, cluster.run):
         with pytest.raises(TableError, match="epsilon of run 2023-06-01 .* run fit_epsilon again"):
             step(job)
@@ -53,12 +70,10 @@ def test_cluster__min_pts_of_one_makes_every_point_core(make_job: JobMaker, tmp_
 
 
 def test_cluster_and_outliers__notice_pairs_lost_on_the_way(
-    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if the driver, or a task, had not read its file, or had read it twice."""
-    job = job_on(make_job, tmp_path, pendigits()[:500], {"eps": 0.3, "n_parts": 2})
-    for step in [*JOIN_STEPS, cluster.run]:
-        step(job)
+    cluster.run(job)
     versions = [delta_log.pin_versions(job.lake, name).versions for name in ("cluster", "outliers")]
     run, of = tasks.run_tasks, StoredSlice.of
     for change in (lambda files: files[1:], lambda files: [*files, files[0]]):
@@ -91,13 +106,9 @@ def _with(pairs: StoredSlice, change: Callable[[list[File]], list[File]]) -> Sto
 
 
 def test_cluster__by_threads_by_tasks_and_by_spark_gives_the_same_labels(
-    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Threads need no session; more pairs go to tasks, more points than a worker maps to Spark."""
-    params = {"eps": 0.3, "worker_memory_mb": 768, "n_parts": 3}
-    job = job_on(make_job, tmp_path, pendigits()[:500], params)
-    for step in JOIN_STEPS:
-        step(job)
 
     def refuse(*_: object) -> Any:
         raise AssertionError("a way that was not to be taken")
@@ -133,13 +144,10 @@ def test_cluster__on_the_driver_takes_no_more_than_it_may_hold(monkeypatch: pyte
 
 
 def test_cluster__on_the_driver_refuses_ids_that_cannot_name_clusters_and_unknown_ends(
-    make_job: JobMaker, tmp_path: Path
+    joined: Job,
 ) -> None:
-    job = job_on(make_job, tmp_path, pendigits()[:200], {"eps": 0.3})
-    for step in JOIN_STEPS:
-        step(job)
-    points = StoredSlice.of(job, Slice("points", job.run))
-    pairs = StoredSlice.of(job, Fingerprints(job.lake, job.run).slice("pairs"))
+    points = StoredSlice.of(joined, Slice("points", joined.run))
+    pairs = StoredSlice.of(joined, Fingerprints(joined.lake, joined.run).slice("pairs"))
     with pytest.raises(ArgumentError, match="the id 0 comes twice"):
         on_driver.cluster_on_driver(_with(points, lambda files: [*files, files[0]]), pairs, 3)
     with pytest.raises(TableError, match=r"the pairs name the point \d+, which is not among the points"):

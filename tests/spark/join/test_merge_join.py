@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 from scipy.spatial import cKDTree
 
 from epsjoin.errors import BudgetError, TableError
@@ -21,11 +23,12 @@ from epsjoin.local.metric import get_metric
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.spark import tasks
+from epsjoin.spark.job import Job
 from epsjoin.spark.join import merge_join, replicate
 from epsjoin.spark.join.replicas import REPLICAS
 from epsjoin.spark.join.replicate import make_encoder
 from epsjoin.spark.reading import Reading
-from tests.spark.conftest import JobMaker
+from tests.spark.conftest import JobMaker, copy_of, new_job
 from tests.spark.ingest.here import reading_here
 from tests.spark.real_data import EXPECTED, JOIN_STEPS, job_on, pair_set, pendigits, skin
 from tests.tiny import RUN, has_slice
@@ -41,6 +44,17 @@ def test_merge_join__joins_heavy_duplicates(make_job: JobMaker, tmp_path: Path) 
     assert slices.count_rows(job.lake, Slice("pairs", RUN)) == expected["self_pairs_i_lt_j"]
 
 
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Job:
+    """Real points with their eps, and no plan yet; to be copied, never to be changed."""
+    folder = tmp_path_factory.mktemp("fitted")
+    job = job_on(partial(new_job, spark, folder), folder, pendigits()[:3000, :5], {"eps": 0.11})
+    with reading_here():
+        for step in JOIN_STEPS[:2]:
+            step(job)
+    return job
+
+
 @pytest.mark.parametrize(
     "params",
     [
@@ -54,24 +68,31 @@ def test_merge_join__joins_heavy_duplicates(make_job: JobMaker, tmp_path: Path) 
     ],
 )
 def test_merge_join__finds_the_same_pairs_however_the_space_is_cut(
-    make_job: JobMaker, tmp_path: Path, params: dict[str, Any]
+    fitted: Job, tmp_path: Path, params: dict[str, Any]
 ) -> None:
-    points = pendigits()[:3000, :5]
-    job = job_on(make_job, tmp_path, points, {"eps": 0.11, **params})
-    with reading_here():
-        for step in JOIN_STEPS:
-            step(job)
-    by_scipy = cKDTree(points).query_pairs(0.11, output_type="ndarray")
+    job = copy_of(fitted, tmp_path / "copy")
+    job = replace(job, params=replace(job.params, **params))
+    for step in JOIN_STEPS[2:]:
+        step(job)
+    by_scipy = cKDTree(pendigits()[:3000, :5]).query_pairs(0.11, output_type="ndarray")
     np.testing.assert_array_equal(pair_set(job), by_scipy[np.lexsort((by_scipy[:, 1], by_scipy[:, 0]))])
 
 
-def test_merge_join__takes_no_replicas_of_another_plan(
-    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As if replicate had been killed between its two tables."""
-    job = job_on(make_job, tmp_path, pendigits()[:500], {"eps": 0.3})
+@pytest.fixture(scope="module")
+def joined(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Job:
+    """Real points and their pairs; to be copied, never to be changed."""
+    folder = tmp_path_factory.mktemp("joined")
+    job = job_on(partial(new_job, spark, folder), folder, pendigits()[:500], {"eps": 0.3})
     for step in JOIN_STEPS:
         step(job)
+    return job
+
+
+def test_merge_join__takes_no_replicas_of_another_plan(
+    joined: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if replicate had been killed between its two tables."""
+    job = copy_of(joined, tmp_path / "copy")
 
     def killed(lake: Lake, table: str, *rest: object, **also: object) -> None:
         raise KeyboardInterrupt
@@ -87,12 +108,10 @@ def test_merge_join__takes_no_replicas_of_another_plan(
 
 
 def test_replicate_and_merge_join__notice_rows_lost_on_the_way(
-    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    joined: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if a task's report had not arrived, or a file had been read twice."""
-    job = job_on(make_job, tmp_path, pendigits()[:500], {"eps": 0.3})
-    for step in JOIN_STEPS[:3]:
-        step(job)
+    job = copy_of(joined, tmp_path / "copy")
     read = tasks.reports_of
     monkeypatch.setattr(tasks, "reports_of", lambda batches: read(batches)[1:])
     with pytest.raises(TableError, match="the parts joined another number of rows than replicas have"):
